@@ -1,0 +1,42 @@
+//! Lists `calibrations/*.toml` and `calibrations/stacks/*.toml`, so that a new file needs no code.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let mut code = String::new();
+    embed(&mut code, "DEVICES", &root, "calibrations")?;
+    embed(&mut code, "STACKS", &root, "calibrations/stacks")?;
+    fs::write(out.join("calibrations.rs"), code)?;
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=calibrations");
+    println!("cargo::rerun-if-changed=calibrations/stacks");
+    Ok(())
+}
+
+fn embed(code: &mut String, name: &str, root: &Path, folder: &str) -> Result<(), Box<dyn Error>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(root.join(folder))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    writeln!(code, "static {name}: &[Embedded] = &[")?;
+    for path in files {
+        let id = path.file_stem().ok_or("a calibration without a name")?.to_string_lossy();
+        writeln!(
+            code,
+            "    Embedded {{ id: {id:?}, file: {:?}, text: include_str!({:?}) }},",
+            format!("devices/{folder}/{id}.toml"),
+            path.to_string_lossy(),
+        )?;
+    }
+    writeln!(code, "];")?;
+    Ok(())
+}

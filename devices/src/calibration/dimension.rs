@@ -1,0 +1,151 @@
+//! The units that a calibration may be written in, and their conversion on load.
+
+use std::fmt::Debug;
+
+use crate::units::{
+    Bytes, BytesPerCycle, BytesPerSecond, Count, Factor, FlopsPerCycle, FlopsPerSecond, Fraction, Hertz, Interval,
+    Joules, JoulesPerByte, Nanos, Watts,
+};
+
+/// What a number measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dimension {
+    /// A span of time; base second.
+    Time,
+    /// A size; base byte.
+    Size,
+    /// Bytes a second.
+    Bandwidth,
+    /// Arithmetic operations a second.
+    Throughput,
+    /// Cycles a second.
+    Frequency,
+    /// Base watt.
+    Power,
+    /// Base joule.
+    Energy,
+    /// Joules a byte.
+    EnergyPerByte,
+    /// Arithmetic operations a clock cycle.
+    FlopsPerCycle,
+    /// Bytes a clock cycle.
+    BytesPerCycle,
+    /// A number of things.
+    Count,
+    /// A share between nought and one.
+    Fraction,
+    /// A dimensionless multiplier or exponent.
+    Factor,
+}
+
+/// A unit's symbol, what it measures, and its size in base units.
+#[derive(Debug, PartialEq)]
+pub struct Unit {
+    /// As written in a calibration.
+    pub symbol: &'static str,
+    /// What it measures.
+    pub dimension: Dimension,
+    /// Base units in one of it.
+    pub scale: f64,
+}
+
+macro_rules! units {
+    ($($dimension:ident: $($symbol:literal = $scale:literal),+;)+) => {
+        &[$($(Unit { symbol: $symbol, dimension: Dimension::$dimension, scale: $scale }),+),+]
+    };
+}
+
+/// Every unit; within a dimension the customary one comes first.
+static UNITS: &[Unit] = units! {
+    Time: "us" = 1e-6, "ns" = 1e-9, "ms" = 1e-3, "s" = 1.0, "µs" = 1e-6;
+    Size: "B" = 1.0, "KiB" = 1024.0, "MiB" = 1_048_576.0, "GiB" = 1_073_741_824.0, "KB" = 1e3, "MB" = 1e6, "GB" = 1e9;
+    Bandwidth: "GB/s" = 1e9, "MB/s" = 1e6, "B/s" = 1.0;
+    Throughput: "GFLOP/s" = 1e9, "TFLOP/s" = 1e12, "MFLOP/s" = 1e6, "GOP/s" = 1e9, "TOP/s" = 1e12;
+    Frequency: "MHz" = 1e6, "GHz" = 1e9, "kHz" = 1e3, "Hz" = 1.0;
+    Power: "W" = 1.0, "mW" = 1e-3;
+    Energy: "J" = 1.0, "kJ" = 1e3, "mJ" = 1e-3, "Wh" = 3600.0;
+    EnergyPerByte: "pJ/B" = 1e-12, "nJ/B" = 1e-9;
+    FlopsPerCycle: "FLOP/cycle" = 1.0, "OP/cycle" = 1.0;
+    BytesPerCycle: "B/cycle" = 1.0;
+    Count: "count" = 1.0;
+    Fraction: "fraction" = 1.0, "%" = 0.01;
+    Factor: "factor" = 1.0;
+};
+
+impl Dimension {
+    /// The symbols that a field of this dimension accepts.
+    pub fn symbols(self) -> impl Iterator<Item = &'static str> {
+        UNITS.iter().filter(move |unit| unit.dimension == self).map(|unit| unit.symbol)
+    }
+
+    /// The unit with this symbol, where it measures this dimension.
+    #[must_use]
+    pub fn unit(self, symbol: &str) -> Option<&'static Unit> {
+        UNITS.iter().find(|unit| unit.dimension == self && unit.symbol == symbol)
+    }
+
+    /// The largest value in base units that makes sense.
+    #[must_use]
+    pub fn ceiling(self) -> f64 {
+        if self == Self::Fraction { 1.0 } else { f64::MAX }
+    }
+}
+
+/// A typed quantity that a calibration can hold.
+pub trait Quantity: Copy + Debug + 'static {
+    /// What it measures.
+    const DIMENSION: Dimension;
+    /// From base units (seconds, bytes, joules …).
+    fn from_base(value: f64) -> Self;
+    /// In base units.
+    fn base(self) -> f64;
+}
+
+macro_rules! real_quantities {
+    ($($name:ident: $dimension:ident;)+) => {$(
+        impl Quantity for $name {
+            const DIMENSION: Dimension = Dimension::$dimension;
+            fn from_base(value: f64) -> Self {
+                Self(value)
+            }
+            fn base(self) -> f64 {
+                self.0
+            }
+        }
+    )+};
+}
+real_quantities! {
+    Interval: Time;
+    BytesPerSecond: Bandwidth;
+    FlopsPerSecond: Throughput;
+    Hertz: Frequency;
+    Watts: Power;
+    Joules: Energy;
+    JoulesPerByte: EnergyPerByte;
+    FlopsPerCycle: FlopsPerCycle;
+    BytesPerCycle: BytesPerCycle;
+    Count: Count;
+    Fraction: Fraction;
+    Factor: Factor;
+}
+
+impl Quantity for Nanos {
+    const DIMENSION: Dimension = Dimension::Time;
+    fn from_base(value: f64) -> Self {
+        Self::from_seconds(value)
+    }
+    fn base(self) -> f64 {
+        self.seconds()
+    }
+}
+
+impl Quantity for Bytes {
+    const DIMENSION: Dimension = Dimension::Size;
+    fn from_base(value: f64) -> Self {
+        // A float cast saturates, and turns not-a-number into zero.
+        Self(value.round() as u64)
+    }
+    fn base(self) -> f64 {
+        self.as_f64()
+    }
+}

@@ -1,0 +1,257 @@
+//! What a device's calibration holds: each struct is a table, each field a key.
+
+use crate::calibration::{CalibrationError, Choice, Constant, Curve, Field, Place, choose, section};
+use crate::units::{
+    Bytes, BytesPerCycle, BytesPerSecond, Count, Factor, FlopsPerCycle, FlopsPerSecond, Fraction, Hertz, Interval,
+    Joules, JoulesPerByte, Nanos, Watts,
+};
+
+/// The classes of CPU clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClusterClass {
+    /// The fastest cores, a prime core included.
+    Big,
+    /// Cores of the same kind as the big ones, but slower; part of what papers call "big cores".
+    Middle,
+    /// The efficiency cores.
+    Little,
+}
+
+impl Choice for ClusterClass {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("big", Self::Big), ("middle", Self::Middle), ("little", Self::Little)];
+}
+
+impl Field for ClusterClass {
+    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
+        choose(&parent.required(key, "the class of the cluster")?)
+    }
+}
+
+section! {
+    /// A CPU cluster: `[[cpu]]`, one table a cluster.
+    pub struct ClusterConstants {
+        /// `big`, `middle` or `little`.
+        pub class: ClusterClass,
+        /// The core's marketing name.
+        pub core: String,
+        /// Cores in the cluster.
+        pub cores: Constant<Count>,
+        /// The highest frequency.
+        pub frequency: Constant<Hertz>,
+        /// The frequency that the governor falls to under `lowest`.
+        pub frequency_lowest: Constant<Hertz>,
+        /// Width of a vector register.
+        pub vector: Constant<Bytes>,
+        /// FP32 operations a core and cycle.
+        pub fp32_rate: Constant<FlopsPerCycle>,
+        /// FP16 operations a core and cycle.
+        pub fp16_rate: Constant<FlopsPerCycle>,
+        /// INT8 operations a core and cycle.
+        pub int8_rate: Constant<FlopsPerCycle>,
+        /// L1 data cache of a core.
+        pub l1: Constant<Bytes>,
+        /// L2 cache of a core.
+        pub l2: Constant<Bytes>,
+        /// Bytes a core moves from L1.
+        pub l1_rate: Constant<BytesPerCycle>,
+        /// Bytes a core moves from L2.
+        pub l2_rate: Constant<BytesPerCycle>,
+        /// Bytes a core moves from L3; also its ceiling from DRAM.
+        pub l3_rate: Constant<BytesPerCycle>,
+        /// DRAM bandwidth that one core can draw.
+        pub dram_bandwidth: Constant<BytesPerSecond>,
+        /// Power of one busy core at its highest frequency, above idle.
+        pub power: Constant<Watts>,
+    }
+}
+
+section! {
+    /// `[cache]`: what the clusters share.
+    pub struct CacheConstants {
+        /// L3 (DynamIQ shared) cache.
+        pub l3: Option<Constant<Bytes>>,
+    }
+}
+
+section! {
+    /// `[gpu]`. A unit is a streaming multiprocessor, shader processor or shader core.
+    pub struct GpuConstants {
+        /// Marketing name.
+        pub name: String,
+        /// Units.
+        pub units: Constant<Count>,
+        /// Clock under load.
+        pub clock: Constant<Hertz>,
+        /// FP32 operations a unit and cycle.
+        pub fp32_rate: Constant<FlopsPerCycle>,
+        /// FP32 peak of the GPU.
+        pub fp32_peak: Constant<FlopsPerSecond>,
+        /// FP16 peak of the general units.
+        pub fp16_peak: Constant<FlopsPerSecond>,
+        /// INT8 peak of the general units.
+        pub int8_peak: Constant<FlopsPerSecond>,
+        /// FP16 peak of the tensor cores.
+        pub fp16_tensor_peak: Option<Constant<FlopsPerSecond>>,
+        /// INT8 peak of the tensor cores.
+        pub int8_tensor_peak: Option<Constant<FlopsPerSecond>>,
+        /// Threads resident on a unit.
+        pub threads: Constant<Count>,
+        /// Blocks (work-groups) resident on a unit.
+        pub blocks: Constant<Count>,
+        /// Shared (local) memory of a unit.
+        pub shared: Constant<Bytes>,
+        /// Bytes a unit moves to and from its shared memory.
+        pub shared_rate: Constant<BytesPerCycle>,
+        /// The cache before DRAM.
+        pub l2: Option<Constant<Bytes>>,
+        /// Its bandwidth, where it is known; without it every byte moves at DRAM bandwidth.
+        pub l2_bandwidth: Option<Constant<BytesPerSecond>>,
+        /// Time from one kernel of a queue to the next.
+        pub launch: Constant<Nanos>,
+        /// Time of an empty kernel that the host waits for.
+        pub round_trip: Constant<Nanos>,
+        /// A barrier of one block.
+        pub barrier: Constant<Interval>,
+        /// Service interval of atomics to one address.
+        pub atomic_interval: Constant<Interval>,
+        /// Round trip of an atomic to the memory system.
+        pub atomic_latency: Constant<Interval>,
+        /// Power under load.
+        pub power: Constant<Watts>,
+        /// Power while idle and awake.
+        pub power_idle: Constant<Watts>,
+    }
+}
+
+section! {
+    /// `[dsp]`: facts only; nothing computes with them yet.
+    pub struct DspConstants {
+        /// Marketing name.
+        pub name: String,
+        /// Instruction-set version.
+        pub version: String,
+        /// Width of a vector register.
+        pub vector: Constant<Bytes>,
+        /// Hardware threads.
+        pub threads: Constant<Count>,
+        /// Vector contexts.
+        pub contexts: Constant<Count>,
+        /// Tightly coupled memory.
+        pub vtcm: Constant<Bytes>,
+        /// L2 cache.
+        pub l2: Constant<Bytes>,
+        /// Line of the L2 cache.
+        pub l2_line: Constant<Bytes>,
+        /// Clock under load.
+        pub clock: Constant<Hertz>,
+        /// INT8 peak of the vector units.
+        pub int8_peak: Constant<FlopsPerSecond>,
+        /// FP32 peak of the vector units.
+        pub fp32_peak: Constant<FlopsPerSecond>,
+        /// Bandwidth from DRAM.
+        pub dram_bandwidth: Constant<BytesPerSecond>,
+        /// A FastRPC call with its cache maintenance.
+        pub fastrpc: Constant<Nanos>,
+        /// A call through the polled queue.
+        pub queue: Constant<Nanos>,
+        /// Time that the driver polls before it sleeps.
+        pub poll: Constant<Nanos>,
+        /// Power under load.
+        pub power: Constant<Watts>,
+    }
+}
+
+section! {
+    /// `[dram]`.
+    pub struct DramConstants {
+        /// Technology and width.
+        pub technology: String,
+        /// Peak bandwidth of the interface.
+        pub peak: Constant<BytesPerSecond>,
+        /// Share of the peak that well-shaped traffic reaches.
+        pub achievable: Constant<Fraction>,
+        /// Energy of a byte moved, interface included.
+        pub energy: Constant<JoulesPerByte>,
+        /// Power while nothing moves.
+        pub power_idle: Constant<Watts>,
+    }
+}
+
+section! {
+    /// `[storage]`: rates of the flash storage.
+    pub struct StorageConstants {
+        /// `ufs21` … `ufs40`, `emmc51`.
+        pub class: String,
+        /// Sequential reads.
+        pub sequential_read: Constant<BytesPerSecond>,
+        /// Sequential writes.
+        pub sequential_write: Constant<BytesPerSecond>,
+        /// Random reads of 4 KiB.
+        pub random_read: Option<Constant<BytesPerSecond>>,
+        /// Random writes of 4 KiB.
+        pub random_write: Option<Constant<BytesPerSecond>>,
+    }
+}
+
+section! {
+    /// `[power]`: what no single processor owns.
+    pub struct PowerConstants {
+        /// Platform power while idle, screen off.
+        pub idle: Constant<Watts>,
+        /// Power of all else while training: host cores that feed a GPU, memory controller, rails.
+        pub rest_of_soc: Constant<Watts>,
+        /// Vector kernels draw so many times the power of the scalar benchmark behind a core's figure.
+        pub vector_factor: Constant<Factor>,
+        /// Core power falls with frequency to this exponent where no curve is known.
+        pub frequency_exponent: Constant<Factor>,
+    }
+}
+
+section! {
+    /// A measured DVFS curve: `[[dvfs]]`; one busy core of the cluster, above idle.
+    pub struct DvfsCurve {
+        /// The `core` of the cluster that it belongs to.
+        pub core: String,
+        /// The measurement's own name.
+        pub run: String,
+        /// Operating points, rising.
+        pub frequency: Curve<Hertz>,
+        /// Power at each.
+        pub power: Curve<Watts>,
+    }
+}
+
+section! {
+    /// All that a device's calibration holds; the top of the file.
+    pub struct DeviceConstants {
+        /// The product.
+        pub name: String,
+        /// Its system on a chip.
+        pub soc: String,
+        /// Choices and doubts that a reader should know.
+        pub remark: Option<String>,
+        /// The software stack where a run names none.
+        pub default_stack: String,
+        /// Memory: of the board or phone, or of the card.
+        pub ram: Constant<Bytes>,
+        /// Energy of a full battery.
+        pub battery: Option<Constant<Joules>>,
+        /// Storage.
+        pub storage: Option<StorageConstants>,
+        /// CPU clusters; empty where the host is not modelled.
+        pub cpu: Vec<ClusterConstants>,
+        /// Shared caches.
+        pub cache: Option<CacheConstants>,
+        /// The GPU.
+        pub gpu: Option<GpuConstants>,
+        /// The DSP.
+        pub dsp: Option<DspConstants>,
+        /// DRAM.
+        pub dram: DramConstants,
+        /// Power.
+        pub power: PowerConstants,
+        /// DVFS curves.
+        pub dvfs: Vec<DvfsCurve>,
+    }
+}

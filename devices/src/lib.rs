@@ -1,0 +1,23 @@
+//! Units, work and the calibrated models of phones and boards.
+//!
+//! [`load`] gives a [`Device`] and [`load_stack`] a software [`Stack`]; `device.gpu()` and
+//! `device.cpu()` give models whose `cost` turns [`Work`] into time and bytes. Constants live in
+//! `calibrations/*.toml`, mechanisms here. Nothing here knows networks, policies or events.
+
+pub mod calibration;
+pub mod device;
+pub mod processor;
+pub mod registry;
+pub mod stack;
+pub mod units;
+pub mod work;
+
+pub use calibration::{CalibrationError, Constant, ConstantEntry, Kind};
+pub use device::{ClusterClass, Device};
+pub use processor::{
+    CoreSelection, Cost, Cpu, CpuCores, Dram, Energy, Frequency, Gpu, Power, Processor, ProcessorError, ProcessorKind,
+    SelectionError, Usage,
+};
+pub use registry::{Listing, list, list_stacks, load, load_stack};
+pub use stack::{Efficiency, Stack, StackOnCpu, StackOnGpu, fitted_constants};
+pub use work::{OperatorKind, Precision, Traffic, Work};

@@ -1,0 +1,150 @@
+//! The GPU: a roofline whose compute side falls with occupancy.
+//!
+//! Occupancy is smooth, min(1, outputs / (resident threads × outputs a thread)): a grid that half fills the machine
+//! has half its threads. Waves quantised to whole numbers would put the methods of Sage's figure 10 (MobiSys 2022) in
+//! the wrong order. With 16 outputs a thread (a 4 × 4 register tile) a Mali-G76 MP12 is full at 5.9 samples of
+//! ResNet-50's last stage, where Sage reports its MTP of 6; the tile was chosen so. Serial costs follow the law of GPU
+//! reductions: barriers a wave, and atomics that one memory cell serves in turn while resident blocks contend.
+
+use crate::device::GpuConstants;
+use crate::processor::{Cost, Dram};
+use crate::stack::StackOnGpu;
+use crate::units::{Bytes, BytesPerSecond, Count, FlopsPerSecond, Interval, Nanos};
+use crate::work::{Precision, Work};
+
+/// Cycles of a multiply-add: 4 on Volta and Turing (Jia et al., arXiv 1903.07486) and on Ampere (arXiv 2208.11174), and
+/// taken for the mobile GPUs, whose makers do not publish it.
+const PIPELINE: f64 = 4.0;
+
+/// H(k) ≈ ln k + γ, the expected number of new minima in k values in random order.
+const EULER_GAMMA: f64 = 0.577_215_664_901_532_9;
+
+/// A GPU and its path to DRAM.
+#[derive(Clone, Copy, Debug)]
+pub struct Gpu {
+    fp32_peak: FlopsPerSecond,
+    fp16_peak: FlopsPerSecond,
+    int8_peak: FlopsPerSecond,
+    fp16_tensor_peak: Option<FlopsPerSecond>,
+    int8_tensor_peak: Option<FlopsPerSecond>,
+    resident_threads: Count,
+    /// The occupancy from which on every lane has a thread to issue from.
+    covering: f64,
+    resident_blocks: Count,
+    shared_bandwidth: BytesPerSecond,
+    l2: Option<(Bytes, BytesPerSecond)>,
+    launch: Nanos,
+    barrier: Interval,
+    atomic_interval: Interval,
+    atomic_latency: Interval,
+    dram: Dram,
+}
+
+impl Gpu {
+    pub(crate) fn new(constants: &GpuConstants, dram: Dram) -> Self {
+        let units = constants.units.value.0;
+        let l2 = constants.l2.as_ref().zip(constants.l2_bandwidth.as_ref());
+        Self {
+            fp32_peak: constants.fp32_peak.value,
+            fp16_peak: constants.fp16_peak.value,
+            int8_peak: constants.int8_peak.value,
+            fp16_tensor_peak: constants.fp16_tensor_peak.as_ref().map(|peak| peak.value),
+            int8_tensor_peak: constants.int8_tensor_peak.as_ref().map(|peak| peak.value),
+            resident_threads: constants.threads.value * units,
+            covering: constants.fp32_rate.value.0 / 2.0 * PIPELINE / constants.threads.value.0.max(1.0),
+            resident_blocks: constants.blocks.value * units,
+            shared_bandwidth: constants.shared_rate.value * constants.clock.value * units,
+            l2: l2.map(|(size, bandwidth)| (size.value, bandwidth.value)),
+            launch: constants.launch.value,
+            barrier: constants.barrier.value,
+            atomic_interval: constants.atomic_interval.value,
+            atomic_latency: constants.atomic_latency.value,
+            dram,
+        }
+    }
+
+    /// Threads resident on the whole GPU.
+    #[must_use]
+    pub fn resident_threads(&self) -> Count {
+        self.resident_threads
+    }
+
+    /// The peak that `work` could reach, and whether tensor cores give it.
+    fn peak(&self, work: &Work) -> (FlopsPerSecond, bool) {
+        let (general, tensor) = match work.precision {
+            Precision::Fp32 => (self.fp32_peak, None),
+            Precision::Fp16 => (self.fp16_peak, self.fp16_tensor_peak),
+            Precision::Int8 => (self.int8_peak, self.int8_tensor_peak),
+        };
+        match tensor {
+            Some(tensor) if work.kind.is_dense_product() => (tensor, true),
+            _ => (general, false),
+        }
+    }
+
+    /// Integer operations: one a lane and cycle, where a multiply-add counts as two.
+    fn integer_rate(&self) -> f64 {
+        self.fp32_peak.0 / 2.0
+    }
+
+    /// The grids that the work would fill: below one, the share of the GPU's lanes in use.
+    fn waves(&self, work: &Work, stack: &StackOnGpu) -> f64 {
+        let at_once = self.resident_threads.0 * stack.outputs_per_thread.value.0.max(1.0);
+        work.parallelism.max(1.0) / at_once
+    }
+
+    /// The share of the GPU's lanes that `work` fills.
+    #[must_use]
+    pub fn occupancy(&self, work: &Work, stack: &StackOnGpu) -> f64 {
+        self.waves(work, stack).min(1.0)
+    }
+
+    /// The share of the peak that `occupancy` leaves: o (1 + h) / (o + h), where h is the occupancy at which every lane
+    /// has a thread for each stage of its pipeline. Few threads still issue from most lanes; all of them are needed to
+    /// hide the rest.
+    fn issue_rate(&self, occupancy: f64) -> f64 {
+        occupancy * (1.0 + self.covering) / (occupancy + self.covering)
+    }
+
+    /// What `work` costs under `stack`, alone.
+    #[must_use]
+    pub fn cost(&self, work: &Work, stack: &StackOnGpu) -> Cost {
+        if work.launches == 0 {
+            return Cost { occupancy: 1.0, ..Cost::default() };
+        }
+        let waves = self.waves(work, stack);
+        let occupancy = waves.min(1.0);
+        let (peak, tensor) = self.peak(work);
+        let starved = if tensor { stack.tensor_factor.value.0 } else { 1.0 };
+        let issued = self.issue_rate(occupancy);
+        let rate = peak.0 * stack.efficiency.of(work.kind).0 * starved * issued;
+        let arithmetic = work.flops.0 / rate + work.integer_ops / (self.integer_rate() * issued);
+        let barriers = waves.max(1.0) * f64::from(work.barriers) * self.barrier.0;
+        let (bandwidth, dram) = match self.l2 {
+            Some((size, bandwidth)) if work.working_set <= size => (bandwidth, Bytes::ZERO),
+            _ => (self.dram.bandwidth, work.traffic.dram),
+        };
+        let bytes = work.traffic.dram.as_f64() / bandwidth.0;
+        let shared = work.traffic.shared.as_f64() / self.shared_bandwidth.0;
+        let busy = (arithmetic + barriers).max(bytes).max(shared).max(self.atomics(work.atomics));
+        let launches = f64::from(work.launches) * self.launch.seconds();
+        Cost {
+            launch: stack.operator_overhead.value + Nanos::from_seconds(launches * stack.launch_factor.value.0),
+            busy: Nanos::from_seconds(busy),
+            dram,
+            occupancy,
+        }
+    }
+
+    /// Seconds that one cell needs for `atomics` unconditional compare-and-swaps in random order:
+    /// (k + Q·H(k))·τ + H(k)·λ, with Q the blocks that contend, since each change fails the attempts in flight.
+    fn atomics(&self, atomics: u64) -> f64 {
+        if atomics == 0 {
+            return 0.0;
+        }
+        let k = atomics as f64;
+        let contenders = k.min(self.resident_blocks.0);
+        let changes = k.ln() + EULER_GAMMA;
+        (k + contenders * changes) * self.atomic_interval.0 + changes * self.atomic_latency.0
+    }
+}

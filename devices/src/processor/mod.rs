@@ -1,0 +1,145 @@
+//! Processors: from the counts of a [`Work`] to time, bytes and energy.
+//!
+//! A processor is costed as if it ran alone; contention for DRAM is the business of whoever runs several at once,
+//! for which every cost names the bytes that it moves.
+
+mod cpu;
+mod dram;
+mod gpu;
+mod power;
+mod selection;
+
+use std::fmt;
+
+pub use cpu::{Core, Cpu, CpuCores};
+pub use dram::Dram;
+pub use gpu::Gpu;
+pub use power::{Energy, Power, Usage};
+pub use selection::{CoreSelection, Frequency, SelectionError};
+use thiserror::Error;
+
+use crate::device::Device;
+use crate::stack::{Stack, StackOnCpu, StackOnGpu};
+use crate::units::{Bytes, Nanos};
+use crate::work::Work;
+
+/// What an operator costs on one processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Time before the processor computes: framework and launches.
+    pub launch: Nanos,
+    /// Time that it computes, or waits for its own bytes, when it runs alone.
+    pub busy: Nanos,
+    /// Bytes that a shared DRAM moves for it during `busy`; none where a cache holds the working set.
+    pub dram: Bytes,
+    /// The share of the processor's lanes that the work can fill.
+    pub occupancy: f64,
+}
+
+impl Cost {
+    /// The whole time when the processor runs alone.
+    #[must_use]
+    pub fn alone(&self) -> Nanos {
+        self.launch + self.busy
+    }
+}
+
+/// The kinds of processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProcessorKind {
+    /// The chosen CPU cores.
+    Cpu,
+    /// The GPU.
+    Gpu,
+}
+
+impl fmt::Display for ProcessorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpu => "CPU",
+            Self::Gpu => "GPU",
+        })
+    }
+}
+
+/// Why a device and a stack make no such processor.
+#[derive(Debug, Error)]
+pub enum ProcessorError {
+    /// The device has none.
+    #[error("{device} has no modelled {kind}")]
+    Absent {
+        /// The device's id.
+        device: String,
+        /// The processor that was asked for.
+        kind: ProcessorKind,
+    },
+    /// The stack has no kernels for it.
+    #[error("the software stack {stack} has no kernels for a {kind}")]
+    NoKernels {
+        /// The stack's id.
+        stack: String,
+        /// The processor that was asked for.
+        kind: ProcessorKind,
+    },
+    /// No such cores.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+}
+
+/// A processor under a software stack.
+#[derive(Clone, Debug)]
+pub enum Processor {
+    /// CPU cores.
+    Cpu(CpuCores, Box<StackOnCpu>),
+    /// A GPU.
+    Gpu(Gpu, Box<StackOnGpu>),
+}
+
+impl Processor {
+    /// What `work` costs here, alone.
+    #[must_use]
+    pub fn cost(&self, work: &Work) -> Cost {
+        match self {
+            Self::Cpu(cores, stack) => cores.cost(work, stack),
+            Self::Gpu(gpu, stack) => gpu.cost(work, stack),
+        }
+    }
+
+    /// Which kind it is.
+    #[must_use]
+    pub fn kind(&self) -> ProcessorKind {
+        match self {
+            Self::Cpu(..) => ProcessorKind::Cpu,
+            Self::Gpu(..) => ProcessorKind::Gpu,
+        }
+    }
+}
+
+impl Device {
+    /// The processor of `kind` under `stack`; `cores` and `frequency` matter to a CPU only.
+    ///
+    /// # Errors
+    /// A device without that processor, a stack without kernels for it, cores that do not exist.
+    pub fn processor(
+        &self,
+        kind: ProcessorKind,
+        stack: &Stack,
+        cores: CoreSelection,
+        frequency: Frequency,
+    ) -> Result<Processor, ProcessorError> {
+        let absent = || ProcessorError::Absent { device: self.id.clone(), kind };
+        let no_kernels = || ProcessorError::NoKernels { stack: stack.id.clone(), kind };
+        match kind {
+            ProcessorKind::Cpu => {
+                let cpu = self.cpu().ok_or_else(absent)?;
+                let on_cpu = stack.cpu().ok_or_else(no_kernels)?;
+                Ok(Processor::Cpu(cpu.choose(cores, frequency)?, Box::new(on_cpu.clone())))
+            }
+            ProcessorKind::Gpu => {
+                let gpu = self.gpu().ok_or_else(absent)?;
+                let on_gpu = stack.gpu().ok_or_else(no_kernels)?;
+                Ok(Processor::Gpu(gpu, Box::new(on_gpu.clone())))
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Energy: power over busy and idle spans.
+
+use crate::device::Device;
+use crate::processor::CpuCores;
+use crate::processor::dram::Dram;
+use crate::units::{Bytes, Joules, Nanos, Watts};
+
+/// How long each part of a device was at work within a span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The whole span.
+    pub span: Nanos,
+    /// Time that the GPU was busy in it.
+    pub gpu_busy: Nanos,
+    /// Time that the chosen CPU cores were busy in it.
+    pub cpu_busy: Nanos,
+    /// Bytes that DRAM moved in it.
+    pub dram: Bytes,
+}
+
+/// Energy by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Energy {
+    /// The GPU, busy and idle.
+    pub gpu: Joules,
+    /// The chosen CPU cores while busy; their idle power is the platform's.
+    pub cpu: Joules,
+    /// DRAM.
+    pub dram: Joules,
+    /// All else.
+    pub rest: Joules,
+}
+
+impl Energy {
+    /// The whole.
+    #[must_use]
+    pub fn total(&self) -> Joules {
+        self.gpu + self.cpu + self.dram + self.rest
+    }
+}
+
+/// The powers of a device in training.
+#[derive(Clone, Copy, Debug)]
+pub struct Power {
+    /// The GPU under load.
+    pub gpu: Watts,
+    /// The GPU while idle and awake.
+    pub gpu_idle: Watts,
+    /// The chosen cores, all busy.
+    pub cpu: Watts,
+    /// All that no processor owns, while training.
+    pub rest: Watts,
+    /// DRAM.
+    pub dram: Dram,
+}
+
+impl Power {
+    /// Energy of `usage`; busy spans longer than the whole count as the whole.
+    #[must_use]
+    pub fn energy(&self, usage: &Usage) -> Energy {
+        let gpu_busy = usage.gpu_busy.min(usage.span);
+        let gpu_idle = usage.span.saturating_sub(gpu_busy);
+        Energy {
+            gpu: self.gpu * gpu_busy + self.gpu_idle * gpu_idle,
+            cpu: self.cpu * usage.cpu_busy.min(usage.span),
+            dram: self.dram.energy(usage.span, usage.dram),
+            rest: self.rest * usage.span,
+        }
+    }
+}
+
+impl Device {
+    /// The powers of this device when a run uses `cores` of its CPU, or none.
+    #[must_use]
+    pub fn power(&self, cores: Option<&CpuCores>) -> Power {
+        let gpu = self.constants.gpu.as_ref();
+        Power {
+            gpu: gpu.map_or(Watts::ZERO, |gpu| gpu.power.value),
+            gpu_idle: gpu.map_or(Watts::ZERO, |gpu| gpu.power_idle.value),
+            cpu: cores.map_or(Watts::ZERO, CpuCores::power),
+            rest: self.constants.power.rest_of_soc.value,
+            dram: self.dram(),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Which cores a run uses, and at which frequency.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::calibration::{Choice, nearest};
+use crate::device::ClusterClass;
+
+/// The cores of a run: `all`, or `big:4`, `middle:2`, `little:1`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CoreSelection {
+    /// Every core.
+    #[default]
+    All,
+    /// The fastest cores of a class; `big` goes on into the middle clusters.
+    Some {
+        /// The class.
+        class: ClusterClass,
+        /// How many.
+        count: usize,
+    },
+}
+
+impl CoreSelection {
+    /// Whether a core of `class` can be among the chosen.
+    pub(crate) fn admits(self, class: ClusterClass) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some { class: ClusterClass::Big, .. } => class != ClusterClass::Little,
+            Self::Some { class: wanted, .. } => class == wanted,
+        }
+    }
+}
+
+/// Why no such cores can be had.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SelectionError {
+    /// Neither `all` nor `class:count`.
+    #[error("cores `{found}` are not understood{hint}; expected `all`, `big:N`, `middle:N` or `little:N`")]
+    Syntax {
+        /// What was written.
+        found: String,
+        /// A guess at what was meant, or nothing.
+        hint: String,
+    },
+    /// The device has no cluster of that class.
+    #[error("the device has no {class} cores; it has {}", names(classes))]
+    NoSuchClass {
+        /// The class that was asked for.
+        class: ClusterClass,
+        /// The classes that it has.
+        classes: Vec<ClusterClass>,
+    },
+    /// Fewer cores than were asked for.
+    #[error("{count} {class} cores were asked for; the device has {available}")]
+    TooMany {
+        /// The class that was asked for.
+        class: ClusterClass,
+        /// How many were asked for.
+        count: usize,
+        /// How many can be had.
+        available: usize,
+    },
+    /// Not a frequency policy.
+    #[error("frequency `{found}` is not understood{hint}; expected `highest`, `lowest` or `governor`")]
+    Frequency {
+        /// What was written.
+        found: String,
+        /// A guess at what was meant, or nothing.
+        hint: String,
+    },
+}
+
+fn names(classes: &[ClusterClass]) -> String {
+    let names: Vec<String> = classes.iter().map(ToString::to_string).collect();
+    names.join(", ")
+}
+
+fn hint<'a>(found: &str, words: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(found, words).map_or_else(String::new, |word| format!(" (did you mean `{word}`?)"))
+}
+
+impl fmt::Display for ClusterClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Self::WORDS.iter().find(|(_, class)| class == self);
+        f.write_str(word.map_or("", |(word, _)| word))
+    }
+}
+
+impl fmt::Display for CoreSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Some { class, count } => write!(f, "{class}:{count}"),
+        }
+    }
+}
+
+impl FromStr for CoreSelection {
+    type Err = SelectionError;
+
+    fn from_str(found: &str) -> Result<Self, SelectionError> {
+        if found == "all" {
+            return Ok(Self::All);
+        }
+        let syntax = |hint: String| SelectionError::Syntax { found: found.to_owned(), hint };
+        let Some((word, count)) = found.split_once(':') else {
+            let classes = ClusterClass::WORDS.iter().map(|(word, _)| *word);
+            let near = nearest(found, classes.chain(["all"]));
+            return Err(syntax(near.map_or_else(String::new, |word| {
+                let count = if word == "all" { "" } else { ":1" };
+                format!(" (did you mean `{word}{count}`?)")
+            })));
+        };
+        let class = ClusterClass::WORDS.iter().find(|(name, _)| *name == word);
+        let Some(&(_, class)) = class else {
+            return Err(syntax(hint(word, ClusterClass::WORDS.iter().map(|(word, _)| *word))));
+        };
+        match count.parse() {
+            Ok(count) if count > 0 => Ok(Self::Some { class, count }),
+            _ => Err(syntax(" (the number of cores is a whole number from 1)".to_owned())),
+        }
+    }
+}
+
+/// The frequency of the cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Frequency {
+    /// The highest operating point.
+    #[default]
+    Highest,
+    /// The floor that the device's file declares.
+    Lowest,
+    /// As the thermal governor would have it; there is none yet, so this is `Highest`.
+    Governor,
+}
+
+impl Frequency {
+    const WORDS: [(&'static str, Self); 3] =
+        [("highest", Self::Highest), ("lowest", Self::Lowest), ("governor", Self::Governor)];
+}
+
+impl FromStr for Frequency {
+    type Err = SelectionError;
+
+    fn from_str(found: &str) -> Result<Self, SelectionError> {
+        let word = Self::WORDS.iter().find(|(word, _)| *word == found);
+        word.map(|&(_, frequency)| frequency).ok_or_else(|| SelectionError::Frequency {
+            found: found.to_owned(),
+            hint: hint(found, Self::WORDS.iter().map(|(word, _)| *word)),
+        })
+    }
+}

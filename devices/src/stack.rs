@@ -1,0 +1,190 @@
+//! Software stacks: what a framework's kernels make of a processor, and what it costs to call them.
+//!
+//! A stack is a property of the run, not of the device.
+
+use crate::calibration::{self, CalibrationError, Constant, ConstantEntry, Kind, Location, consistent, section};
+use crate::device::Device;
+use crate::units::{Bytes, Count, Factor, Fraction, Nanos};
+use crate::work::OperatorKind;
+
+section! {
+    /// The share of a processor's peak that the stack's kernels reach, by kind of operator.
+    pub struct Efficiency {
+        /// Dense and grouped convolutions.
+        pub convolution: Constant<Fraction>,
+        /// Depthwise convolutions.
+        pub depthwise_convolution: Constant<Fraction>,
+        /// Matrix products.
+        pub gemm: Constant<Fraction>,
+        /// Element-wise maps.
+        pub element_wise: Constant<Fraction>,
+        /// Reductions.
+        pub reduction: Constant<Fraction>,
+        /// Copies.
+        pub layout: Constant<Fraction>,
+        /// Gathers and scatters.
+        pub gather: Constant<Fraction>,
+        /// Parameter updates.
+        pub optimiser: Constant<Fraction>,
+    }
+}
+
+impl Efficiency {
+    /// The share for `kind`.
+    #[must_use]
+    pub fn of(&self, kind: OperatorKind) -> Fraction {
+        match kind {
+            OperatorKind::Convolution => self.convolution.value,
+            OperatorKind::DepthwiseConvolution => self.depthwise_convolution.value,
+            OperatorKind::Gemm => self.gemm.value,
+            OperatorKind::ElementWise => self.element_wise.value,
+            OperatorKind::Reduction => self.reduction.value,
+            OperatorKind::Layout => self.layout.value,
+            OperatorKind::Gather => self.gather.value,
+            OperatorKind::Optimiser => self.optimiser.value,
+        }
+    }
+}
+
+section! {
+    /// `[gpu]`: the stack on a GPU.
+    pub struct StackOnGpu {
+        /// Shares of the peak.
+        pub efficiency: Efficiency,
+        /// The share of the share that is left on tensor cores, which starve before general units do.
+        pub tensor_factor: Constant<Factor>,
+        /// Outputs that one thread computes (its register tile).
+        pub outputs_per_thread: Constant<Count>,
+        /// Integer operations that an index-translating kernel spends on each element access. Whoever lowers the
+        /// graph multiplies it by the accesses into `Work::integer_ops`.
+        pub index_ops_per_access: Constant<Count>,
+        /// Framework cost of an operator, beside its launches.
+        pub operator_overhead: Constant<Nanos>,
+        /// Launches cost so many times the device's figure.
+        pub launch_factor: Constant<Factor>,
+        /// A single-kernel convolution or product takes so many times the im2col or transposed form. Applied by
+        /// whoever lowers the graph.
+        pub direct_penalty: Constant<Factor>,
+        /// Compilation of a distinct kernel, once a run.
+        pub compile: Constant<Nanos>,
+    }
+}
+
+section! {
+    /// `[cpu]`: the stack on a CPU.
+    pub struct StackOnCpu {
+        /// Shares of the peak.
+        pub efficiency: Efficiency,
+        /// Framework cost of an operator.
+        pub operator_overhead: Constant<Nanos>,
+        /// As on the GPU.
+        pub direct_penalty: Constant<Factor>,
+    }
+}
+
+section! {
+    /// All that a stack's calibration holds; the top of the file.
+    pub struct StackConstants {
+        /// The stack.
+        pub name: String,
+        /// Choices and doubts that a reader should know.
+        pub remark: Option<String>,
+        /// Bytes an element of a dropout mask.
+        pub dropout_mask: Constant<Bytes>,
+        /// Allocations are rounded up to a multiple of this.
+        pub allocation_rounding: Constant<Bytes>,
+        /// On a GPU.
+        pub gpu: Option<StackOnGpu>,
+        /// On a CPU.
+        pub cpu: Option<StackOnCpu>,
+    }
+}
+
+/// A software stack.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// The id, e.g. `sage-opencl`; of a file, its stem.
+    pub id: String,
+    /// The file, as shown to people.
+    pub file: String,
+    /// FNV-1a of the calibration's text, 16 lower-case hex digits.
+    pub digest: String,
+    /// What the calibration holds.
+    pub constants: StackConstants,
+}
+
+impl Stack {
+    /// Reads a calibration's text; `file` is how errors name it.
+    ///
+    /// # Errors
+    /// Anything that is not exactly the schema, with its line and field.
+    pub fn parse(id: &str, file: &str, text: &str) -> Result<Self, CalibrationError> {
+        let constants = calibration::parse(file, text, |top| {
+            let constants = <StackConstants as calibration::Section>::from_place(top)?;
+            consistent(contradiction(&constants), |field| top.locate(field))?;
+            Ok(constants)
+        })?;
+        Ok(Self { id: id.to_owned(), file: file.to_owned(), digest: crate::registry::digest(text), constants })
+    }
+
+    /// The stack on a GPU, where it has kernels for one.
+    #[must_use]
+    pub fn gpu(&self) -> Option<&StackOnGpu> {
+        self.constants.gpu.as_ref()
+    }
+
+    /// The stack on a CPU, where it has kernels for one.
+    #[must_use]
+    pub fn cpu(&self) -> Option<&StackOnCpu> {
+        self.constants.cpu.as_ref()
+    }
+
+    /// `size` as the stack's allocator hands it out.
+    #[must_use]
+    pub fn allocated(&self, size: Bytes) -> Bytes {
+        let step = self.constants.allocation_rounding.value.0.max(1);
+        Bytes(size.0.div_ceil(step).saturating_mul(step))
+    }
+
+    /// Every constant, in the order of the schema.
+    #[must_use]
+    pub fn entries(&self) -> Vec<ConstantEntry> {
+        calibration::entries(&self.constants, &self.file)
+    }
+
+    /// Overrides a constant by its dotted name (`gpu.efficiency.convolution`) or an ending of it that only one has
+    /// (`efficiency.convolution`); `value` is in the unit of the file.
+    ///
+    /// # Errors
+    /// An unknown or ambiguous name; a value that is out of range or nought where work is divided by it. The stack is
+    /// then left as it was.
+    pub fn set(&mut self, name: &str, value: f64) -> Result<(), CalibrationError> {
+        let mut constants = self.constants.clone();
+        calibration::replace(&mut constants, &self.file, name, value)?;
+        consistent(contradiction(&constants), |field| Location::of_override(&self.file, field))?;
+        self.constants = constants;
+        Ok(())
+    }
+}
+
+/// What the schema cannot say: the section that is wrong, and why.
+fn contradiction(constants: &StackConstants) -> Option<(&'static str, String)> {
+    let gpu = constants.gpu.iter().map(|gpu| ("gpu", &gpu.efficiency));
+    let cpu = constants.cpu.iter().map(|cpu| ("cpu", &cpu.efficiency));
+    for (section, efficiency) in gpu.chain(cpu) {
+        if let Some(kind) = OperatorKind::ALL.iter().find(|&&kind| efficiency.of(kind).0 <= 0.0) {
+            return Some((section, format!("the efficiency of {kind} is nought: no work would ever end")));
+        }
+    }
+    let starved = constants.gpu.as_ref().is_some_and(|gpu| gpu.tensor_factor.value.0 <= 0.0);
+    starved.then(|| ("gpu", "tensor_factor is nought: no work would ever end".to_owned()))
+}
+
+/// The constants of a device and a stack that were fitted to reference numbers, for `run.json`.
+#[must_use]
+pub fn fitted_constants(device: &Device, stack: &Stack) -> Vec<ConstantEntry> {
+    let mut entries = device.entries();
+    entries.extend(stack.entries());
+    entries.retain(|entry| entry.kind == Kind::Fitted);
+    entries
+}

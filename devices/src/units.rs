@@ -1,0 +1,291 @@
+//! Quantities with their units, so that no bare number crosses a module border.
+//!
+//! Time is an integer number of nanoseconds and sizes are integer bytes; rates, powers and
+//! energies are floating point. Nothing here compares floats to decide an order of events.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+/// A point in, or a span of, simulated time, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(pub u64);
+
+/// A size in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+macro_rules! integer_quantity {
+    ($name:ident) => {
+        impl $name {
+            /// Nothing of the quantity.
+            pub const ZERO: Self = Self(0);
+            /// The largest representable quantity.
+            pub const MAX: Self = Self(u64::MAX);
+
+            /// The difference, or zero where `other` is the larger.
+            #[must_use]
+            pub fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+        }
+        impl Add for $name {
+            type Output = Self;
+            fn add(self, other: Self) -> Self {
+                Self(self.0 + other.0)
+            }
+        }
+        impl AddAssign for $name {
+            fn add_assign(&mut self, other: Self) {
+                self.0 += other.0;
+            }
+        }
+        impl Sub for $name {
+            type Output = Self;
+            fn sub(self, other: Self) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+        impl SubAssign for $name {
+            fn sub_assign(&mut self, other: Self) {
+                self.0 -= other.0;
+            }
+        }
+        impl Mul<u64> for $name {
+            type Output = Self;
+            fn mul(self, factor: u64) -> Self {
+                Self(self.0 * factor)
+            }
+        }
+        impl Sum for $name {
+            fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+                iter.fold(Self::ZERO, Add::add)
+            }
+        }
+    };
+}
+integer_quantity!(Nanos);
+integer_quantity!(Bytes);
+
+impl Nanos {
+    /// The span nearest to `seconds`; negative, infinite and not-a-number spans become the nearest end.
+    #[must_use]
+    pub fn from_seconds(seconds: f64) -> Self {
+        // A float cast saturates, and turns not-a-number into zero.
+        Self((seconds * 1e9).round() as u64)
+    }
+
+    /// The span in seconds.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            n if n < 10_000 => write!(f, "{n} ns"),
+            n if n < 10_000_000 => write!(f, "{:.1} µs", n as f64 * 1e-3),
+            n if n < 10_000_000_000 => write!(f, "{:.1} ms", n as f64 * 1e-6),
+            n => write!(f, "{:.2} s", n as f64 * 1e-9),
+        }
+    }
+}
+
+impl Bytes {
+    /// The size as a float, for rates and ratios.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64
+    }
+
+    /// The size in decimal megabytes.
+    #[must_use]
+    pub fn megabytes(self) -> f64 {
+        self.0 as f64 * 1e-6
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            n if n < 10_000 => write!(f, "{n} B"),
+            n if n < 10_000_000 => write!(f, "{:.1} kB", n as f64 * 1e-3),
+            n if n < 10_000_000_000 => write!(f, "{:.1} MB", n as f64 * 1e-6),
+            n => write!(f, "{:.2} GB", n as f64 * 1e-9),
+        }
+    }
+}
+
+macro_rules! real_quantity {
+    ($(#[$doc:meta])* $name:ident, $unit:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+        pub struct $name(pub f64);
+
+        impl $name {
+            /// Nothing of the quantity.
+            pub const ZERO: Self = Self(0.0);
+        }
+        impl Add for $name {
+            type Output = Self;
+            fn add(self, other: Self) -> Self {
+                Self(self.0 + other.0)
+            }
+        }
+        impl AddAssign for $name {
+            fn add_assign(&mut self, other: Self) {
+                self.0 += other.0;
+            }
+        }
+        impl Sub for $name {
+            type Output = Self;
+            fn sub(self, other: Self) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+        impl Mul<f64> for $name {
+            type Output = Self;
+            fn mul(self, factor: f64) -> Self {
+                Self(self.0 * factor)
+            }
+        }
+        impl Div<f64> for $name {
+            type Output = Self;
+            fn div(self, divisor: f64) -> Self {
+                Self(self.0 / divisor)
+            }
+        }
+        impl Sum for $name {
+            fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+                iter.fold(Self::ZERO, Add::add)
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{} {}", self.0, $unit)
+            }
+        }
+    };
+}
+real_quantity!(
+    /// A rate of moving bytes.
+    BytesPerSecond,
+    "B/s"
+);
+real_quantity!(
+    /// An energy.
+    Joules,
+    "J"
+);
+real_quantity!(
+    /// A power.
+    Watts,
+    "W"
+);
+real_quantity!(
+    /// A frequency.
+    Hertz,
+    "Hz"
+);
+real_quantity!(
+    /// A number of floating-point operations; a multiply-add counts as two.
+    Flops,
+    "FLOP"
+);
+real_quantity!(
+    /// A rate of floating-point (or integer) operations.
+    FlopsPerSecond,
+    "FLOP/s"
+);
+
+real_quantity!(
+    /// A span too fine for whole nanoseconds; to be multiplied before it becomes [`Nanos`].
+    Interval,
+    "s"
+);
+real_quantity!(
+    /// A number of cores, threads, outputs or operations.
+    Count,
+    "count"
+);
+real_quantity!(
+    /// A share between nought and one.
+    Fraction,
+    "fraction"
+);
+real_quantity!(
+    /// A dimensionless multiplier or exponent.
+    Factor,
+    "factor"
+);
+real_quantity!(
+    /// Arithmetic operations a clock cycle; a multiply-add counts as two.
+    FlopsPerCycle,
+    "FLOP/cycle"
+);
+real_quantity!(
+    /// Bytes moved a clock cycle.
+    BytesPerCycle,
+    "B/cycle"
+);
+real_quantity!(
+    /// The energy of moving one byte.
+    JoulesPerByte,
+    "J/B"
+);
+
+impl Mul<Hertz> for FlopsPerCycle {
+    type Output = FlopsPerSecond;
+    fn mul(self, frequency: Hertz) -> FlopsPerSecond {
+        FlopsPerSecond(self.0 * frequency.0)
+    }
+}
+
+impl Mul<Hertz> for BytesPerCycle {
+    type Output = BytesPerSecond;
+    fn mul(self, frequency: Hertz) -> BytesPerSecond {
+        BytesPerSecond(self.0 * frequency.0)
+    }
+}
+
+impl Mul<Bytes> for JoulesPerByte {
+    type Output = Joules;
+    fn mul(self, bytes: Bytes) -> Joules {
+        Joules(self.0 * bytes.as_f64())
+    }
+}
+
+impl Mul<Nanos> for Watts {
+    type Output = Joules;
+    fn mul(self, span: Nanos) -> Joules {
+        Joules(self.0 * span.seconds())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_of_seconds_rounds_to_the_nearest_nanosecond() {
+        // 1.5 ns rounds to 2 ns; not-a-number and negative spans become zero.
+        assert_eq!(Nanos::from_seconds(1.5e-9), Nanos(2));
+        assert_eq!(Nanos::from_seconds(f64::NAN), Nanos::ZERO);
+        assert_eq!(Nanos::from_seconds(-1.0), Nanos::ZERO);
+        assert_eq!(Nanos::from_seconds(f64::INFINITY), Nanos::MAX);
+    }
+
+    #[test]
+    fn power_over_time_is_energy() {
+        // 4 W for 250 ms is 1 J.
+        assert_eq!(Watts(4.0) * Nanos(250_000_000), Joules(1.0));
+    }
+
+    #[test]
+    fn sizes_print_in_decimal_units() {
+        assert_eq!(Bytes(1_208_000_000).to_string(), "1208.0 MB");
+        assert_eq!(Bytes(512).to_string(), "512 B");
+    }
+}

@@ -1,0 +1,165 @@
+//! What a processor is asked to do, counted before any device is named.
+//!
+//! Counts live here; rates live with the devices, and efficiencies with the software stacks.
+
+use std::fmt;
+
+use crate::units::{Bytes, Flops};
+
+/// The number format that an operator computes in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Precision {
+    /// IEEE binary32.
+    #[default]
+    Fp32,
+    /// IEEE binary16; on tensor cores where a device has them and the operator is a product.
+    Fp16,
+    /// Eight-bit integers with wider accumulation.
+    Int8,
+}
+
+impl Precision {
+    /// Every precision.
+    pub const ALL: [Self; 3] = [Self::Fp32, Self::Fp16, Self::Int8];
+
+    /// The name used in scenarios and calibrations.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fp32 => "fp32",
+            Self::Fp16 => "fp16",
+            Self::Int8 => "int8",
+        }
+    }
+
+    /// The size of one element.
+    #[must_use]
+    pub fn bytes(self) -> Bytes {
+        match self {
+            Self::Fp32 => Bytes(4),
+            Self::Fp16 => Bytes(2),
+            Self::Int8 => Bytes(1),
+        }
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The classes of operators that reach different shares of a processor's peak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OperatorKind {
+    /// Dense and grouped convolutions, forward and backward.
+    Convolution,
+    /// Convolutions with one input channel a group.
+    DepthwiseConvolution,
+    /// Matrix products, linear layers and batched attention products.
+    Gemm,
+    /// Maps of elements to elements: activations, additions, masks, normalisation by known statistics.
+    ElementWise,
+    /// Sums, means, minima, statistics of a normalisation, softmax denominators.
+    Reduction,
+    /// Copies that only move elements: im2col, padding, transposition, concatenation.
+    Layout,
+    /// Reads or writes at computed addresses: embeddings, pooling by indices.
+    Gather,
+    /// The update of parameters and optimiser states.
+    Optimiser,
+}
+
+impl OperatorKind {
+    /// Every kind, in the order of the calibrations.
+    pub const ALL: [Self; 8] = [
+        Self::Convolution,
+        Self::DepthwiseConvolution,
+        Self::Gemm,
+        Self::ElementWise,
+        Self::Reduction,
+        Self::Layout,
+        Self::Gather,
+        Self::Optimiser,
+    ];
+
+    /// The name used in calibrations and breakdowns.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Convolution => "convolution",
+            Self::DepthwiseConvolution => "depthwise_convolution",
+            Self::Gemm => "gemm",
+            Self::ElementWise => "element_wise",
+            Self::Reduction => "reduction",
+            Self::Layout => "layout",
+            Self::Gather => "gather",
+            Self::Optimiser => "optimiser",
+        }
+    }
+
+    /// Whether the operator is a dense product that a tensor core can compute.
+    #[must_use]
+    pub fn is_dense_product(self) -> bool {
+        matches!(self, Self::Convolution | Self::Gemm)
+    }
+}
+
+impl fmt::Display for OperatorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The bytes that an operator moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Traffic {
+    /// Reads and writes of global memory: DRAM, or a cache where the working set fits in one.
+    pub dram: Bytes,
+    /// Reads and writes of a GPU's shared (local) memory, summed over all blocks.
+    pub shared: Bytes,
+}
+
+/// One operator, in counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Work {
+    /// The class of the operator.
+    pub kind: OperatorKind,
+    /// The number format.
+    pub precision: Precision,
+    /// Arithmetic in that format; a multiply-add counts as two.
+    pub flops: Flops,
+    /// Integer operations beside the arithmetic: index translation, comparisons, bit packing.
+    pub integer_ops: f64,
+    /// Bytes moved.
+    pub traffic: Traffic,
+    /// Bytes touched at least once; decides which cache level serves the traffic.
+    pub working_set: Bytes,
+    /// Kernels launched; zero for an operator that only renames a tensor.
+    pub launches: u32,
+    /// Barriers that one block passes from its start to its end.
+    pub barriers: u32,
+    /// Atomic updates of one contended address, over all blocks.
+    pub atomics: u64,
+    /// Independent outputs that can be computed at once.
+    pub parallelism: f64,
+}
+
+impl Work {
+    /// Work of one launch that does nothing yet, for struct-update syntax.
+    #[must_use]
+    pub fn empty(kind: OperatorKind, precision: Precision) -> Self {
+        Self {
+            kind,
+            precision,
+            flops: Flops::ZERO,
+            integer_ops: 0.0,
+            traffic: Traffic::default(),
+            working_set: Bytes::ZERO,
+            launches: 1,
+            barriers: 0,
+            atomics: 0,
+            parallelism: 1.0,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A device and a stack with round numbers, so that tests can be worked by hand.
+#![allow(dead_code, unreachable_pub)]
+
+use haversack_devices::{Device, Stack};
+
+/// Turns `key = 4 us` into `key = { value = 4, unit = "us", kind = "estimated", source = "test" }`.
+fn expand(short: &str) -> String {
+    let line = |line: &str| -> String {
+        let mut parts = line.split_whitespace();
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(key), Some("="), Some(value), Some(unit)) if !value.starts_with(['"', '{']) => {
+                format!("{key} = {{ value = {value}, unit = \"{unit}\", kind = \"estimated\", source = \"test\" }}")
+            }
+            _ => line.to_owned(),
+        }
+    };
+    short.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// GPU: 2 units × 100 FLOP/cycle × 1 GHz = 200 GFLOP/s, 2 × 50 threads; DRAM: 10 GB/s × 0.5.
+/// CPU: 2 big cores of 16 GFLOP/s and 2 little ones of 4 GFLOP/s.
+pub fn device_text() -> String {
+    expand(
+        r#"name = "Round"
+soc = "test"
+default_stack = "sage-opencl"
+ram = 4 GiB
+
+[[cpu]]
+class = "big"
+core = "B"
+cores = 2 count
+frequency = 2 GHz
+frequency_lowest = 1 GHz
+vector = 16 B
+fp32_rate = 8 FLOP/cycle
+fp16_rate = 16 FLOP/cycle
+int8_rate = 32 OP/cycle
+l1 = 32 KiB
+l2 = 256 KiB
+l1_rate = 32 B/cycle
+l2_rate = 16 B/cycle
+l3_rate = 8 B/cycle
+dram_bandwidth = 4 GB/s
+power = 1000 mW
+
+[[cpu]]
+class = "little"
+core = "L"
+cores = 2 count
+frequency = 1 GHz
+frequency_lowest = 500 MHz
+vector = 16 B
+fp32_rate = 4 FLOP/cycle
+fp16_rate = 8 FLOP/cycle
+int8_rate = 16 OP/cycle
+l1 = 32 KiB
+l2 = 64 KiB
+l1_rate = 16 B/cycle
+l2_rate = 8 B/cycle
+l3_rate = 4 B/cycle
+dram_bandwidth = 1 GB/s
+power = 100 mW
+
+[cache]
+l3 = 1 MiB
+
+[gpu]
+name = "G"
+units = 2 count
+clock = 1 GHz
+fp32_rate = 100 FLOP/cycle
+fp32_peak = 200 GFLOP/s
+fp16_peak = 400 GFLOP/s
+int8_peak = 800 GOP/s
+fp16_tensor_peak = 1.6 TFLOP/s
+threads = 50 count
+blocks = 4 count
+shared = 32 KiB
+shared_rate = 50 B/cycle
+l2 = 1 MiB
+l2_bandwidth = 20 GB/s
+launch = 10 us
+round_trip = 100 us
+barrier = 100 ns
+atomic_interval = 2 ns
+atomic_latency = 100 ns
+power = 5 W
+power_idle = 500 mW
+
+[dram]
+technology = "test"
+peak = 10 GB/s
+achievable = 0.5 fraction
+energy = 100 pJ/B
+power_idle = 100 mW
+
+[power]
+idle = 1 W
+rest_of_soc = 2 W
+vector_factor = 1.5 factor
+frequency_exponent = 2 factor
+
+[[dvfs]]
+core = "B"
+run = "test"
+frequency = { value = [500, 1500, 2000], unit = "MHz", kind = "measured", source = "test" }
+power = { value = [200, 600, 1000], unit = "mW", kind = "measured", source = "test" }
+"#,
+    )
+}
+
+/// Every efficiency is a half, every thread computes 4 outputs.
+pub fn stack_text() -> String {
+    let efficiency = "convolution = 50 %
+depthwise_convolution = 0.5 fraction
+gemm = 0.5 fraction
+element_wise = 0.5 fraction
+reduction = 0.5 fraction
+layout = 0.5 fraction
+gather = 0.5 fraction
+optimiser = 0.5 fraction
+";
+    expand(&format!(
+        "name = \"Round\"
+dropout_mask = 4 B
+allocation_rounding = 512 B
+
+[gpu]
+tensor_factor = 0.5 factor
+outputs_per_thread = 4 count
+index_ops_per_access = 10 count
+operator_overhead = 5 us
+launch_factor = 2 factor
+direct_penalty = 1.1 factor
+compile = 1 ms
+
+[gpu.efficiency]
+{efficiency}
+[cpu]
+operator_overhead = 3 us
+direct_penalty = 1 factor
+
+[cpu.efficiency]
+{efficiency}"
+    ))
+}
+
+pub fn device() -> Device {
+    Device::parse("round", "round.toml", &device_text()).unwrap()
+}
+
+pub fn stack() -> Stack {
+    Stack::parse("round", "stack.toml", &stack_text()).unwrap()
+}

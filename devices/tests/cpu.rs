@@ -1,0 +1,147 @@
+//! CPU clusters: the split that waits for the slowest core, cache steps, small operators, selections.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use haversack_devices::units::{Bytes, Flops, FlopsPerSecond, Nanos};
+use haversack_devices::{
+    CoreSelection, Cost, Frequency, OperatorKind, Precision, ProcessorKind, Traffic, Work, load, load_stack,
+};
+
+fn cost_at(cores: &str, frequency: Frequency, work: Work) -> Cost {
+    let cpu = common::device().cpu().unwrap();
+    let cores = cpu.choose(cores.parse().unwrap(), frequency).unwrap();
+    cores.cost(&work, common::stack().cpu().unwrap())
+}
+
+fn cost(cores: &str, work: Work) -> Cost {
+    cost_at(cores, Frequency::Highest, work)
+}
+
+fn arithmetic() -> Work {
+    Work { flops: Flops(64e6), parallelism: 1e6, ..Work::empty(OperatorKind::Gemm, Precision::Fp32) }
+}
+
+fn bytes(bytes: u64, working_set: u64) -> Work {
+    Work {
+        flops: Flops(0.0),
+        traffic: Traffic { dram: Bytes(bytes), shared: Bytes::ZERO },
+        working_set: Bytes(working_set),
+        ..arithmetic()
+    }
+}
+
+#[test]
+fn an_even_split_ends_with_the_slowest_core() {
+    // Big core: 2 GHz × 8 = 16 GFLOP/s, at 0.5: 8. Little: 1 GHz × 4 = 4, at 0.5: 2.
+    // One big core: 64e6 / 8e9 = 8 ms. Two: 4 ms. All four: 16e6 each; a little core needs 16e6 / 2e9 = 8 ms,
+    // so four cores lose to two.
+    assert_eq!(cost("big:1", arithmetic()).busy, Nanos(8_000_000));
+    assert_eq!(cost("big:2", arithmetic()).busy, Nanos(4_000_000));
+    assert_eq!(cost("all", arithmetic()).busy, Nanos(8_000_000));
+    assert_eq!(cost("little:2", arithmetic()).busy, Nanos(16_000_000));
+    // 3 us of framework; half the frequency, twice the time.
+    assert_eq!(cost("big:1", arithmetic()).launch, Nanos(3_000));
+    assert_eq!(cost_at("big:1", Frequency::Lowest, arithmetic()).busy, Nanos(16_000_000));
+    assert_eq!(cost_at("big:1", Frequency::Governor, arithmetic()).busy, Nanos(8_000_000));
+}
+
+#[test]
+fn each_precision_has_its_rate() {
+    // Twice and four times the FP32 rate: 4 and 2 ms instead of 8.
+    let at = |precision| cost("big:1", Work { precision, ..arithmetic() }).busy;
+    assert_eq!(at(Precision::Fp16), Nanos(4_000_000));
+    assert_eq!(at(Precision::Int8), Nanos(2_000_000));
+    // Integer work beside it, at half of 16 GFLOP/s: 8e6 / 8e9 = 1 ms more.
+    assert_eq!(cost("big:1", Work { integer_ops: 8e6, ..arithmetic() }).busy, Nanos(9_000_000));
+}
+
+#[test]
+fn a_working_set_beyond_a_level_moves_at_the_next_levels_bandwidth() {
+    // One big core at 2 GHz: L1 64 GB/s, L2 32 GB/s, L3 16 GB/s, DRAM min(4, 5, 16) = 4 GB/s.
+    // 64 MB: 1, 2, 4 and 16 ms; only the last loads DRAM.
+    let moved = 64_000_000;
+    for (working_set, busy, dram) in [
+        (32 << 10, 1_000_000, 0),
+        ((32 << 10) + 1, 2_000_000, 0),
+        (256 << 10, 2_000_000, 0),
+        ((256 << 10) + 1, 4_000_000, 0),
+        (1 << 20, 4_000_000, 0),
+        ((1 << 20) + 1, 16_000_000, moved),
+    ] {
+        let cost = cost("big:1", bytes(moved, working_set));
+        assert_eq!((cost.busy, cost.dram), (Nanos(busy), Bytes(dram)), "{working_set} bytes");
+    }
+    // Two cores hold half each: 512 KiB fit in two L2 of 256 KiB. 32 MB each at 32 GB/s: 1 ms.
+    assert_eq!(cost("big:2", bytes(moved, 512 << 10)).busy, Nanos(1_000_000));
+}
+
+#[test]
+fn cores_share_what_dram_gives() {
+    // Two big cores could draw 4 GB/s each; 5 GB/s in all leaves 2.5 each: 50e6 / 2.5e9 = 20 ms.
+    assert_eq!(cost("big:2", bytes(100_000_000, 1 << 30)).busy, Nanos(20_000_000));
+    // All four: 25 MB each; a little core draws 1 GB/s: 25 ms, and DRAM moves every byte.
+    let all = cost("all", bytes(100_000_000, 1 << 30));
+    assert_eq!((all.busy, all.dram), (Nanos(25_000_000), Bytes(100_000_000)));
+}
+
+#[test]
+fn small_operators_leave_lanes_empty() {
+    // FP32 has 4 lanes in 16 B. Two outputs on one core fill half: 16 ms instead of 8. One output: a quarter, 32 ms.
+    let small = |cores, outputs| cost(cores, Work { parallelism: outputs, ..arithmetic() });
+    assert_eq!(small("big:1", 2.0).busy, Nanos(16_000_000));
+    assert_eq!(small("big:1", 1.0).busy, Nanos(32_000_000));
+    assert_eq!(small("big:1", 1.0).occupancy, 0.25);
+    // One output cannot be split over two cores: 32 ms still, and of two cores an eighth is used.
+    assert_eq!(small("big:2", 1.0).busy, Nanos(32_000_000));
+    assert_eq!(small("big:2", 1.0).occupancy, 0.125);
+}
+
+#[test]
+fn big_goes_on_into_the_middle_clusters_but_never_into_the_little_ones() {
+    // Snapdragon 865: 2.84 and 2.42 GHz × 16 = 45.44 + 3 × 38.72 = 161.6 GFLOP/s for the four big cores.
+    let cpu = load("xiaomi-10").unwrap().cpu().unwrap();
+    let choose = |cores: &str| cpu.choose(cores.parse().unwrap(), Frequency::Highest);
+    let FlopsPerSecond(four) = choose("big:4").unwrap().peak(Precision::Fp32);
+    assert!((four / 1e9 - 161.6).abs() < 1e-6);
+    let FlopsPerSecond(two) = choose("middle:2").unwrap().peak(Precision::Fp32);
+    assert!((two / 1e9 - 77.44).abs() < 1e-6);
+    assert_eq!(choose("all").unwrap().cores().len(), 8);
+    let error = choose("big:5").unwrap_err().to_string();
+    assert_eq!(error, "5 big cores were asked for; the device has 4");
+    let board = load("jetson-agx-orin").unwrap().cpu().unwrap();
+    let error = board.choose("little:1".parse().unwrap(), Frequency::Highest).unwrap_err();
+    assert_eq!(error.to_string(), "the device has no little cores; it has big");
+}
+
+#[test]
+fn a_selection_that_is_not_understood_says_what_was_meant() {
+    let error = |text: &str| text.parse::<CoreSelection>().unwrap_err().to_string();
+    assert!(error("bgi:4").contains("did you mean `big`"), "{}", error("bgi:4"));
+    assert!(error("big").contains("did you mean `big:1`"), "{}", error("big"));
+    assert!(error("alll").contains("did you mean `all`"), "{}", error("alll"));
+    assert!(error("big:0").contains("whole number from 1"), "{}", error("big:0"));
+    assert!(error("big:x").contains("whole number from 1"), "{}", error("big:x"));
+    for text in ["all", "big:4", "middle:2", "little:1"] {
+        assert_eq!(text.parse::<CoreSelection>().unwrap().to_string(), text);
+    }
+    let error = "highst".parse::<Frequency>().unwrap_err().to_string();
+    assert!(error.contains("did you mean `highest`"), "{error}");
+}
+
+#[test]
+fn a_processor_joins_a_device_and_a_stack() {
+    let device = load("server-core").unwrap();
+    let stack = load_stack(&device.constants.default_stack).unwrap();
+    let make = |kind| device.processor(kind, &stack, CoreSelection::All, Frequency::Highest);
+    let cpu = make(ProcessorKind::Cpu).unwrap();
+    // 1 GFLOP at 2.6 GHz × 32 × the stack's efficiency for products.
+    let work = Work { flops: Flops(1e9), ..arithmetic() };
+    let efficiency = stack.cpu().unwrap().efficiency.of(OperatorKind::Gemm).0;
+    let busy = 1e9 / (2.6e9 * 32.0 * efficiency);
+    assert!((cpu.cost(&work).busy.seconds() - busy).abs() < 1e-9);
+    assert_eq!(make(ProcessorKind::Gpu).unwrap_err().to_string(), "server-core has no modelled GPU");
+    let cuda = load_stack("pytorch-cuda").unwrap();
+    let error = device.processor(ProcessorKind::Cpu, &cuda, CoreSelection::All, Frequency::Highest).unwrap_err();
+    assert_eq!(error.to_string(), "the software stack pytorch-cuda has no kernels for a CPU");
+}

@@ -1,0 +1,52 @@
+//! Energy by hand.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Device, Frequency, Usage};
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-9
+}
+
+#[test]
+fn energy_is_power_over_busy_and_idle_spans() {
+    let device = common::device();
+    let cores = device.cpu().unwrap().choose("big:2".parse().unwrap(), Frequency::Highest).unwrap();
+    let usage = Usage {
+        span: Nanos(2_000_000_000),
+        gpu_busy: Nanos(1_500_000_000),
+        cpu_busy: Nanos(500_000_000),
+        dram: Bytes(4_000_000_000),
+    };
+    let energy = device.power(Some(&cores)).energy(&usage);
+    // GPU: 5 W × 1.5 s + 0.5 W × 0.5 s = 7.75 J. CPU: 2 cores × 1 W × 1.5 × 0.5 s = 1.5 J.
+    // DRAM: 0.1 W × 2 s + 4e9 × 100 pJ = 0.6 J. The rest: 2 W × 2 s = 4 J. In all 13.85 J.
+    assert!(close(energy.gpu.0, 7.75), "{}", energy.gpu);
+    assert!(close(energy.cpu.0, 1.5), "{}", energy.cpu);
+    assert!(close(energy.dram.0, 0.6), "{}", energy.dram);
+    assert!(close(energy.rest.0, 4.0), "{}", energy.rest);
+    assert!(close(energy.total().0, 13.85), "{}", energy.total());
+    // Without cores of its own a run draws nothing for them.
+    assert!(close(device.power(None).energy(&usage).cpu.0, 0.0));
+}
+
+#[test]
+fn a_core_draws_what_the_curve_says_and_without_one_a_power_law() {
+    let text = common::device_text();
+    let watts = |device: &Device, cores: &str, frequency| {
+        let cpu = device.cpu().unwrap();
+        cpu.choose(cores.parse().unwrap(), frequency).unwrap().power().0
+    };
+    let device = common::device();
+    // Curve: 1 GHz is half way from 500 MHz (0.2 W) to 1500 MHz (0.6 W): 0.4 W, × 1.5 for vector kernels = 0.6 W.
+    assert!(close(watts(&device, "big:1", Frequency::Highest), 1.5));
+    assert!(close(watts(&device, "big:1", Frequency::Lowest), 0.6));
+    // No curve for L: 0.1 W × (500 / 1000)² × 1.5 = 0.0375 W.
+    assert!(close(watts(&device, "little:1", Frequency::Lowest), 0.0375));
+    // A frequency outside the curve takes its nearest end: 0.2 W × 1.5.
+    let mut slow = Device::parse("slow", "slow.toml", &text).unwrap();
+    slow.set("cpu.0.frequency_lowest", 0.3).unwrap();
+    assert!(close(watts(&slow, "big:1", Frequency::Lowest), 0.3));
+}

@@ -1,0 +1,173 @@
+//! The calibrations that ship: all load, peaks are what their parts say, constants can be listed and overridden.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use haversack_devices::units::{Bytes, FlopsPerSecond, Hertz, Joules, Nanos, Watts};
+use haversack_devices::{Frequency, OperatorKind, Precision, fitted_constants, list, list_stacks, load, load_stack};
+
+const DEVICES: [&str; 20] = [
+    "galaxy-note20",
+    "galaxy-s10",
+    "galaxy-s22",
+    "galaxy-s23-ultra",
+    "honor-v30-pro",
+    "infinite-cores",
+    "iqoo-neo3",
+    "jetson-agx-orin",
+    "jetson-agx-xavier",
+    "oneplus-10-pro",
+    "pixel-6",
+    "realme-gt-neo2",
+    "redmagic-7",
+    "redmi-note10",
+    "redmi-note9-pro",
+    "rtx-3090",
+    "server-core",
+    "single-core",
+    "xiaomi-10",
+    "xiaomi-11-pro",
+];
+
+#[test]
+fn every_shipped_calibration_loads_and_names_a_stack_that_fits_it() {
+    let listed: Vec<&str> = list().unwrap().iter().map(|listing| listing.id).collect();
+    for id in DEVICES {
+        assert!(listed.contains(&id), "{id} is not listed");
+    }
+    for id in listed {
+        let device = load(id).unwrap();
+        let stack = load_stack(&device.constants.default_stack).unwrap();
+        let fits =
+            (device.gpu().is_some() && stack.gpu().is_some()) || (device.cpu().is_some() && stack.cpu().is_some());
+        assert!(fits, "{id} under {}", stack.id);
+        assert_eq!(device.digest.len(), 16);
+    }
+    let stacks: Vec<&str> = list_stacks().unwrap().iter().map(|listing| listing.id).collect();
+    for id in ["pytorch-cpu", "pytorch-cuda", "sage-opencl"] {
+        assert!(stacks.contains(&id), "{id} is not listed");
+    }
+}
+
+#[test]
+fn gpu_peaks_are_units_times_clock_times_rate() {
+    for id in DEVICES {
+        let device = load(id).unwrap();
+        let Some(gpu) = &device.constants.gpu else { continue };
+        let product = gpu.units.value.0 * (gpu.fp32_rate.value * gpu.clock.value).0;
+        let ratio = gpu.fp32_peak.value.0 / product;
+        assert!((ratio - 1.0).abs() < 0.02, "{id}: {ratio}");
+    }
+}
+
+#[test]
+fn cpu_peaks_are_those_of_the_specifications() {
+    // GFLOP/s summed over clusters, e.g. Snapdragon 888: 2.84 × 32 + 3 × 2.42 × 16 + 4 × 1.8 × 8 = 264.6.
+    for (id, gflops) in [
+        ("jetson-agx-xavier", 289.3),
+        ("jetson-agx-orin", 281.6),
+        ("iqoo-neo3", 219.2),
+        ("realme-gt-neo2", 224.8),
+        ("xiaomi-11-pro", 264.7),
+        ("galaxy-s22", 273.6),
+        ("galaxy-s23-ultra", 334.7),
+        ("redmi-note9-pro", 157.1),
+        ("redmi-note10", 152.5),
+        ("galaxy-s10", 230.4),
+        ("honor-v30-pro", 229.4),
+        ("pixel-6", 308.8),
+        ("server-core", 83.2),
+    ] {
+        let cpu = load(id).unwrap().cpu().unwrap();
+        let cores = cpu.choose("all".parse().unwrap(), Frequency::Highest).unwrap();
+        let FlopsPerSecond(peak) = cores.peak(Precision::Fp32);
+        assert!((peak / 1e9 / gflops - 1.0).abs() < 0.02, "{id}: {peak}");
+    }
+}
+
+#[test]
+fn units_are_converted_on_load() {
+    let device = common::device();
+    let constants = &device.constants;
+    let gpu = constants.gpu.as_ref().unwrap();
+    // 4 GiB = 4 × 2^30 B; 10 us; 500 MHz; 1000 mW; 32 KiB; 1.6 TFLOP/s; 100 pJ over 1 GB = 0.1 J.
+    assert_eq!(device.ram(), Bytes(4_294_967_296));
+    assert_eq!(gpu.launch.value, Nanos(10_000));
+    assert_eq!(constants.cpu[1].frequency_lowest.value, Hertz(500e6));
+    assert_eq!(constants.cpu[0].power.value, Watts(1.0));
+    assert_eq!(constants.cpu[0].l1.value, Bytes(32_768));
+    assert_eq!(gpu.fp16_tensor_peak.as_ref().unwrap().value, FlopsPerSecond(1.6e12));
+    let Joules(moved) = constants.dram.energy.value * Bytes(1_000_000_000);
+    assert!((moved - 0.1).abs() < 1e-12);
+    // 50 % is 0.5; a battery of 13.16 Wh holds 13.16 × 3600 = 47,376 J.
+    assert_eq!(common::stack().gpu().unwrap().efficiency.of(OperatorKind::Convolution).0, 0.5);
+    let battery = load("galaxy-s10").unwrap().constants.battery.unwrap();
+    assert!((battery.value.0 - 47_376.0).abs() < 1e-6);
+}
+
+#[test]
+fn constants_are_overridden_in_the_unit_of_the_file() {
+    let mut device = common::device();
+    // An ending will do where only one constant has it; the models are built from the new value.
+    device.set("gpu.launch", 20.0).unwrap();
+    assert_eq!(device.constants.gpu.as_ref().unwrap().launch.value, Nanos(20_000));
+    device.set("cpu.1.cores", 3.0).unwrap();
+    let cpu = device.cpu().unwrap();
+    assert_eq!(cpu.choose("little:3".parse().unwrap(), Frequency::Highest).unwrap().cores().len(), 3);
+    assert!(device.set("rest_of_soc", 3.0).is_ok());
+
+    let mut sage = load_stack("sage-opencl").unwrap();
+    sage.set("efficiency.convolution", 0.12).unwrap();
+    assert_eq!(sage.gpu().unwrap().efficiency.of(OperatorKind::Convolution).0, 0.12);
+
+    let mut stack = common::stack();
+    let message = stack.set("efficiency.convolution", 0.2).unwrap_err().to_string();
+    assert!(message.contains("gpu.efficiency.convolution, cpu.efficiency.convolution"), "{message}");
+    let message = stack.set("gpu.efficiency.convolutoin", 0.2).unwrap_err().to_string();
+    assert!(message.contains("did you mean `gpu.efficiency.convolution`"), "{message}");
+    // This efficiency is written in per cent: 1.2 is 0.012, and 120 too much.
+    stack.set("gpu.efficiency.convolution", 1.2).unwrap();
+    assert!((stack.gpu().unwrap().efficiency.convolution.value.0 - 0.012).abs() < 1e-12);
+    let message = stack.set("gpu.efficiency.convolution", 120.0).unwrap_err().to_string();
+    assert!(message.contains("120 is out of range") && message.contains("0 to 100"), "{message}");
+    let message = stack.set("gpu.efficiency.reduction", 1.2).unwrap_err().to_string();
+    assert!(message.contains("1.2 is out of range") && message.contains("0 to 1"), "{message}");
+
+    // Nought would make time infinite; the old value stays.
+    let message = stack.set("gpu.efficiency.gemm", 0.0).unwrap_err().to_string();
+    assert!(message.starts_with("stack.toml: `gpu`: the efficiency of gemm is nought"), "{message}");
+    assert_eq!(stack.gpu().unwrap().efficiency.gemm.value.0, 0.5);
+    assert!(device.set("dram.peak", 0.0).is_err());
+    assert!(device.set("cpu.0.cores", 1e18).is_err());
+    assert_eq!(device.constants.cpu[0].cores.value.0, 2.0);
+}
+
+#[test]
+fn fitted_constants_are_listed_with_name_value_unit_and_file() {
+    let text = common::device_text();
+    let old = "launch = { value = 10, unit = \"us\", kind = \"estimated\"";
+    let text = text.replacen(old, "launch = { value = 10, unit = \"us\", kind = \"fitted\"", 1);
+    let device = haversack_devices::Device::parse("round", "round.toml", &text).unwrap();
+    let fitted = fitted_constants(&device, &common::stack());
+    assert_eq!(fitted.len(), 1);
+    let launch = &fitted[0];
+    assert_eq!((launch.name.as_str(), launch.unit, launch.file.as_str()), ("gpu.launch", "us", "round.toml"));
+    assert!((launch.value - 10.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_digest_is_fnv_1a() {
+    // The published test vectors of 64-bit FNV-1a.
+    assert_eq!(haversack_devices::registry::digest(""), "cbf29ce484222325");
+    assert_eq!(haversack_devices::registry::digest("a"), "af63dc4c8601ec8c");
+    assert_eq!(haversack_devices::registry::digest("foobar"), "85944171f73967e8");
+}
+
+#[test]
+fn an_allocator_hands_out_whole_steps() {
+    // 512 B steps: 1 → 512, 512 → 512, 513 → 1024.
+    let stack = load_stack("pytorch-cuda").unwrap();
+    assert_eq!(stack.allocated(Bytes(1)), Bytes(512));
+    assert_eq!(stack.allocated(Bytes(512)), Bytes(512));
+    assert_eq!(stack.allocated(Bytes(513)), Bytes(1024));
+}

@@ -1,0 +1,80 @@
+//! The flags of a scenario, made from its keys: a new key is a new flag.
+
+use std::path::Path;
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+
+use crate::error::CommandError;
+use crate::scenario::{Document, Fault, Key, Literal, Origin, Scenario, ScenarioError};
+
+/// The keys that were given as flags.
+#[derive(Clone, Debug, Default)]
+pub struct ScenarioFlags {
+    given: Vec<(Key, String)>,
+}
+
+impl ScenarioFlags {
+    /// The scenario of `file`, where there is one, with the flags over it.
+    ///
+    /// # Errors
+    /// A file or a flag that is wrong; no device or no model.
+    pub fn over(&self, file: Option<&Path>) -> Result<Scenario, CommandError> {
+        let mut scenario = Scenario::new("", "");
+        if let Some(file) = file {
+            scenario.apply(&Document::read(file)?)?;
+        }
+        for (key, text) in &self.given {
+            if *key == Key::Set {
+                let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+                    let fault = Fault::value("a parameter and its value, such as order=half", format!("'{text}'"));
+                    ScenarioError::new(Origin::Flag, key.name(), fault)
+                })?;
+                scenario.set_parameter(name.trim(), &Literal::text(value.trim()), Origin::Flag);
+            } else {
+                scenario.set(*key, &Literal::text(text), Origin::Flag)?;
+            }
+        }
+        scenario.complete()?;
+        Ok(scenario)
+    }
+}
+
+impl FromArgMatches for ScenarioFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut flags = Self::default();
+        flags.update_from_arg_matches(matches)?;
+        Ok(flags)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        for key in Key::ALL {
+            for text in matches.get_many::<String>(key.name()).into_iter().flatten() {
+                self.given.push((key, text.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Args for ScenarioFlags {
+    fn augment_args(command: Command) -> Command {
+        Key::ALL.into_iter().fold(command, |command, key| {
+            let (value, about) = key.about();
+            let action = if key == Key::Set { ArgAction::Append } else { ArgAction::Set };
+            command.arg(
+                Arg::new(key.name())
+                    .long(key.flag())
+                    .value_name(value)
+                    .help(about)
+                    .action(action)
+                    // What begins with a hyphen is refused by the key, which knows what it wants.
+                    .allow_hyphen_values(true)
+                    .help_heading("Scenario"),
+            )
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}

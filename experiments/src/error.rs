@@ -1,0 +1,105 @@
+//! What a command can fail with, and the exit code that says so.
+
+use std::fmt::Display;
+use std::io;
+
+use haversack_devices::CalibrationError;
+use haversack_policies::PolicyError;
+use haversack_policies::replay::{LogError, ReplayError};
+use haversack_reports::frame::FrameError;
+use haversack_reports::{FigureError, FileError};
+use haversack_workloads::WorkloadError;
+use thiserror::Error;
+
+use crate::reproduce::ReproduceError;
+use crate::run::PlanError;
+use crate::scenario::ScenarioError;
+
+/// Why a command ends without its answer.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The input is wrong, in words that say what was expected.
+    #[error("{0}")]
+    Input(String),
+    /// The scenario is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The scenario is right, but no run of it can exist.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A device or a stack is wrong.
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
+    /// A model is wrong.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// A policy is wrong.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// An operator log is wrong.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The settings of a replay are wrong.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// A reproduction was not made, or not whole.
+    #[error(transparent)]
+    Reproduce(#[from] ReproduceError),
+    /// The run failed, in words.
+    #[error("{0}")]
+    Failed(String),
+    /// A file could not be written or read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A table could not be written or read.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// A figure could not be drawn.
+    #[error(transparent)]
+    Figure(#[from] FigureError),
+    /// The standard output could not be written.
+    #[error("cannot write to the standard output: {0}")]
+    Output(io::Error),
+    /// Whoever reads the standard output has had enough; no fault of anybody.
+    #[error("the standard output was closed")]
+    OutputClosed,
+}
+
+impl CommandError {
+    /// An error of the input.
+    pub fn input(message: impl Display) -> Self {
+        Self::Input(message.to_string())
+    }
+
+    /// A failure of the run.
+    pub fn failed(message: impl Display) -> Self {
+        Self::Failed(message.to_string())
+    }
+
+    /// An error while writing to the standard output.
+    #[must_use]
+    pub fn output(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe { Self::OutputClosed } else { Self::Output(error) }
+    }
+
+    /// The exit code: 2 where the input is wrong or no plan can exist, 1 where the run failed, 0 where
+    /// there is nothing to complain about.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::OutputClosed => 0,
+            Self::Reproduce(error) => error.exit_code(),
+            Self::Plan(error) if !error.is_input() => 1,
+            Self::Input(_)
+            | Self::Scenario(_)
+            | Self::Plan(_)
+            | Self::Calibration(_)
+            | Self::Workload(_)
+            | Self::Policy(_)
+            | Self::Log(_)
+            | Self::Replay(_) => 2,
+            Self::Failed(_) | Self::File(_) | Self::Frame(_) | Self::Figure(_) | Self::Output(_) => 1,
+        }
+    }
+}

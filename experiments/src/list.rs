@@ -1,0 +1,57 @@
+//! `haversack list`: what scenarios can name, one id a line first, then its description.
+
+use std::fmt::Write as _;
+
+use haversack_policies::registry::{Entry, POLICIES};
+use haversack_workloads::models::MODELS;
+
+use crate::cli::Listed;
+use crate::error::CommandError;
+use crate::output::{note, print};
+
+/// Prints the list.
+///
+/// # Errors
+/// A built-in calibration that does not load, or a standard output that cannot be written.
+pub fn run(what: Listed) -> Result<(), CommandError> {
+    let rows: Vec<(String, String)> = match what {
+        Listed::Devices => calibrations(haversack_devices::list()?),
+        Listed::Stacks => calibrations(haversack_devices::list_stacks()?),
+        Listed::Models => MODELS.iter().map(|model| (model.id.to_owned(), model.about.to_owned())).collect(),
+        Listed::Policies => POLICIES.iter().map(policy).collect(),
+        Listed::Artefacts => artefacts(),
+        Listed::Kernels => Vec::new(),
+    };
+    if rows.is_empty() {
+        note(&match what {
+            Listed::Kernels => "there are no kernels yet",
+            _ => "there are none yet",
+        });
+    }
+    print(&columns(&rows))
+}
+
+fn calibrations(listed: Vec<haversack_devices::Listing>) -> Vec<(String, String)> {
+    listed.into_iter().map(|listing| (listing.id.to_owned(), listing.line)).collect()
+}
+
+/// A policy with where it is from and what can be set.
+fn policy(entry: &Entry) -> (String, String) {
+    let mut line = format!("{} ({})", entry.about, entry.citation);
+    for (place, parameter) in entry.parameters.iter().enumerate() {
+        let before = if place == 0 { "; parameters: " } else { "; " };
+        // Writing to a text cannot fail.
+        let _ = write!(line, "{before}{} = {}", parameter.name, parameter.about);
+    }
+    (entry.id.to_owned(), line)
+}
+
+fn artefacts() -> Vec<(String, String)> {
+    let listed = crate::artefacts::ARTEFACTS.iter();
+    listed.map(|artefact| (format!("{}/{}", artefact.paper, artefact.id), artefact.about.to_owned())).collect()
+}
+
+fn columns(rows: &[(String, String)]) -> String {
+    let width = rows.iter().map(|(id, _)| id.chars().count()).max().unwrap_or(0);
+    rows.iter().map(|(id, line)| format!("{id:width$}  {line}\n")).collect()
+}

@@ -1,0 +1,100 @@
+//! `haversack model`: what a network weighs, as PyTorch's tools count it.
+
+use std::fmt::Write as _;
+
+use haversack_workloads::counts::{Counts, count};
+use haversack_workloads::lowering::{Variant, node_counts};
+use haversack_workloads::{Network, onnx};
+use serde_json::{Map, Value, json};
+
+use crate::error::CommandError;
+use crate::output::{Format, note, print, print_json};
+use crate::scenario::{Fault, InputShape, Key, LARGEST_BATCH, Origin, ScenarioError, Workload};
+
+/// Counts `model` and prints the figures.
+///
+/// # Errors
+/// An unknown model, a file that is no network, a batch or an input that it cannot take.
+pub fn run(model: &str, batch: &str, input: Option<&str>, format: Format) -> Result<(), CommandError> {
+    let wrong = |key: Key, fault: Fault| ScenarioError::new(Origin::Flag, key.name(), fault);
+    let samples: Option<u64> = batch.trim().parse().ok().filter(|samples| (1..=LARGEST_BATCH).contains(samples));
+    let samples = samples.ok_or_else(|| {
+        let expected = format!("a whole number of samples from 1 to {LARGEST_BATCH}");
+        wrong(Key::Batch, Fault::Value { expected, found: format!("'{batch}'"), hint: String::new() })
+    })?;
+    let input: Option<InputShape> =
+        input.map(str::parse).transpose().map_err(|error| wrong(Key::Input, Fault::Quantity(error)))?;
+    let network = load(model, input.as_ref())?;
+    if overflows(&network, samples) {
+        return Err(CommandError::input(format!("{samples} samples of {model} are more than can be counted")));
+    }
+    let counts = count(&network, samples);
+    let nodes = node_counts(&network)?;
+    match format {
+        Format::Json => print_json(&to_json(&counts, nodes)),
+        Format::Text => {
+            let shape = input.or_else(|| Workload::own_input(model));
+            let shape = shape.map_or_else(String::new, |shape| format!(", input {shape}"));
+            print(&text(&format!("{model}, batch {samples}{shape}"), &counts, nodes))
+        }
+    }
+}
+
+fn load(model: &str, input: Option<&InputShape>) -> Result<Network, CommandError> {
+    if !Workload::is_file(model) {
+        return Ok(Workload::network(model, input)?);
+    }
+    let imported = onnx::read(model.as_ref(), input.map(|input| input.0.as_slice()))?;
+    for assumed in &imported.notes {
+        note(assumed);
+    }
+    Ok(imported.network)
+}
+
+/// Whether any figure could pass what an integer holds.
+fn overflows(network: &Network, samples: u64) -> bool {
+    let of = |extent: haversack_workloads::Extent| {
+        u128::from(extent.fixed) + u128::from(extent.per_sample) * u128::from(samples)
+    };
+    let flops: u128 = network.nodes.iter().map(|node| 3 * of(node.flops)).sum();
+    let bytes: u128 = network.storages.iter().map(|storage| of(storage.bytes)).sum();
+    flops.max(bytes) > u128::from(u64::MAX >> 4)
+}
+
+fn to_json(counts: &Counts, nodes: [u64; 4]) -> Value {
+    let variants = Variant::ALL.iter().zip(nodes).map(|(variant, nodes)| (variant.id().to_owned(), json!(nodes)));
+    json!({
+        "parameters": counts.parameters,
+        "trainable_parameters": counts.trainable_parameters,
+        "parameter_bytes": counts.parameter_bytes,
+        "forward_flops": counts.forward_flops,
+        "training_flops": counts.training_flops,
+        "saved_bytes": counts.saved_bytes,
+        "saved_act_bytes": counts.saved_act_bytes,
+        "saved_tensors": counts.saved_tensors,
+        "largest_saved_bytes": counts.largest_saved_bytes,
+        "co_nodes": variants.collect::<Map<String, Value>>(),
+    })
+}
+
+fn text(title: &str, counts: &Counts, nodes: [u64; 4]) -> String {
+    let bytes = |bytes: u64| haversack_devices::units::Bytes(bytes).to_string();
+    let flops = |flops: u64| format!("{:.3} GFLOP", flops as f64 * 1e-9);
+    let rows = [
+        ("parameters", format!("{} ({} trained)", counts.parameters, counts.trainable_parameters)),
+        ("parameter memory", bytes(counts.parameter_bytes)),
+        ("forward", flops(counts.forward_flops)),
+        ("forward and backward", flops(counts.training_flops)),
+        ("saved for backward", format!("{} in {} tensors", bytes(counts.saved_bytes), counts.saved_tensors)),
+        ("  made in forward", bytes(counts.saved_act_bytes)),
+        ("  the largest", bytes(counts.largest_saved_bytes)),
+    ];
+    let mut text = format!("{title}\n\n");
+    for (name, value) in rows {
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{name:22}{value}");
+    }
+    let variants = Variant::ALL.iter().zip(nodes).map(|(variant, nodes)| format!("{} {nodes}", variant.id()));
+    let _ = writeln!(text, "{:22}{}", "computable operations", variants.collect::<Vec<_>>().join(", "));
+    text
+}

@@ -1,0 +1,256 @@
+//! `reproduce`: the papers' artefacts, simulated, each number beside the paper's own.
+//!
+//! [`run`] selects rows of the [`mod@reference`], runs the [`Artefact`]s that answer them, judges the answers ([`cells`])
+//! and writes figures, `cells.csv`, `index.html` and `run.json`. What an artefact simulates is in
+//! [`crate::artefacts`].
+
+mod answer;
+mod artefact;
+mod assemble;
+pub mod cells;
+mod folder;
+mod nulls;
+mod page;
+pub mod readings;
+mod record;
+pub mod reference;
+mod report;
+mod selection;
+pub mod summary;
+mod task;
+
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use haversack_devices::CalibrationError;
+use haversack_reports::FileError;
+use haversack_reports::page::PageError;
+use haversack_reports::table::WidthError;
+use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+
+pub use answer::{Answer, AnswerError};
+pub use artefact::{Artefact, ArtefactError, Context, Notes, Outcome};
+pub use nulls::sage_table1_null;
+pub use selection::{Selection, UnknownSelector};
+
+use cells::Cell;
+use folder::Folder;
+use readings::{Reading, Readings, ReadingsError};
+use record::Calibrations;
+use reference::{Reference, ReferenceError, Role};
+use selection::COMPARISON;
+use task::{Finished, Setting, tasks};
+
+use crate::cache::Cache;
+
+/// What `reproduce` is asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `all`, papers, `comparison`, or beginnings of ids; none means all.
+    pub selectors: Vec<String>,
+    /// The folder to write to.
+    pub out: PathBuf,
+    /// The seed of every random stream.
+    pub seed: u64,
+    /// Artefacts that run at once; as many as the machine has processors where `None`.
+    pub jobs: Option<NonZeroUsize>,
+    /// Whether every seed and network of the accuracy artefacts is run.
+    pub full: bool,
+}
+
+/// Why a reproduction was not made, or not whole.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproduceError {
+    /// A selector that selects nothing. Nothing was written.
+    #[error(transparent)]
+    Selector(#[from] UnknownSelector),
+    /// The folder cannot be used. Nothing was written.
+    #[error(transparent)]
+    Folder(FileError),
+    /// A file could not be written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The embedded reference is wrong.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    /// The embedded readings are wrong.
+    #[error(transparent)]
+    Readings(#[from] ReadingsError),
+    /// A calibration that an artefact names is wrong.
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
+    /// The page could not be rendered.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// A table of another width than its header.
+    #[error(transparent)]
+    Table(#[from] WidthError),
+    /// `run.json` could not be encoded.
+    #[error("cannot encode run.json: {0}")]
+    Record(#[from] serde_json::Error),
+    /// The threads could not be started.
+    #[error("cannot start the threads: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    /// The report could not be printed; everything else was done.
+    #[error("cannot write to the standard output: {0}")]
+    Output(io::Error),
+    /// Artefacts that failed; everything else was written.
+    #[error("the rest was written, but this went wrong:\n  {}", failures.join("\n  "))]
+    Artefacts {
+        /// `paper/artefact: why`, one for each thing that went wrong.
+        failures: Vec<String>,
+    },
+}
+
+impl ReproduceError {
+    /// 2 where the input is wrong, 1 where the run failed.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Selector(_) | Self::Folder(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// What a reproduction came to, beside its files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reproduction {
+    /// The report for a terminal.
+    pub report: String,
+    /// `paper/artefact: why`, one for each thing that went wrong; empty where all is well.
+    pub failures: Vec<String>,
+}
+
+/// Reproduces what the options select from the built-in artefacts, and prints the report.
+///
+/// # Errors
+/// [`ReproduceError`]; its exit code says whether the input was wrong or the run failed.
+pub fn run(options: &Options) -> Result<(), ReproduceError> {
+    let Reproduction { report, failures } = reproduce(options, crate::artefacts::ARTEFACTS)?;
+    let mut out = io::stdout().lock();
+    match out.write_all(report.as_bytes()).and_then(|()| out.flush()) {
+        // A reader that has had enough is no failure.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(ReproduceError::Output(error)),
+        _ if failures.is_empty() => Ok(()),
+        _ => Err(ReproduceError::Artefacts { failures }),
+    }
+}
+
+/// Reproduces what the options select from these artefacts, and writes all files.
+///
+/// # Errors
+/// An unknown selector or a folder that cannot be used, before anything is written; a file that cannot be written.
+/// An artefact that fails is no error: its rows have no answer, and it is among the failures.
+pub fn reproduce(options: &Options, artefacts: &[Artefact]) -> Result<Reproduction, ReproduceError> {
+    let reference = Reference::load()?;
+    let readings = Readings::load(&reference)?;
+    let selection = Selection::new(&reference, &options.selectors)?;
+    let tasks = tasks(&reference, &selection, artefacts);
+    let modelled: Vec<Artefact> = tasks.iter().filter_map(|task| task.model).copied().collect();
+    let calibrations = Calibrations::of(&modelled)?;
+    let papers: Vec<&str> = tasks.iter().map(|task| task.paper).collect();
+    let folder = Folder::open(&options.out, &papers).map_err(ReproduceError::Folder)?;
+
+    let cache = Cache::new();
+    let setting = Setting { options, reference: &reference, readings: &readings, cache: &cache, folder: &folder };
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get)).build()?;
+    let bar = progress(tasks.len());
+    let finished: Vec<Finished<'_>> = threads.install(|| {
+        let performed = tasks.par_iter().map(|task| setting.perform(task).inspect(|_| bar.inc(1)));
+        performed.collect::<Result<_, ReproduceError>>()
+    })?;
+    bar.finish_and_clear();
+
+    let whole = Whole {
+        options,
+        selection: &selection,
+        finished: &finished,
+        cells: finished.iter().flat_map(Finished::selected).cloned().collect(),
+        calibrations: &calibrations,
+        reference: &reference,
+        readings: &readings,
+        remarks: remarks(&selection, artefacts),
+    };
+    let report = whole.write(&folder)?;
+    let faults = |f: &Finished<'_>| {
+        let place = format!("{}/{}", f.paper, f.artefact);
+        f.faults.iter().map(move |why| format!("{place}: {why}")).collect::<Vec<_>>()
+    };
+    Ok(Reproduction { report, failures: finished.iter().flat_map(faults).collect() })
+}
+
+/// All that the files at the top are made of.
+struct Whole<'a> {
+    options: &'a Options,
+    selection: &'a Selection<'a>,
+    finished: &'a [Finished<'a>],
+    cells: Vec<Cell>,
+    calibrations: &'a Calibrations,
+    reference: &'a Reference,
+    readings: &'a Readings,
+    remarks: Vec<String>,
+}
+
+impl Whole<'_> {
+    /// Writes `cells.csv`, `index.html` and `run.json`, and gives the report.
+    fn write(&self, folder: &Folder) -> Result<String, ReproduceError> {
+        let tallies = summary::tallies(&self.cells);
+        let declared = declared(self.finished, self.readings);
+        let record = record::json(&record::Content {
+            seed: self.options.seed,
+            full: self.options.full,
+            selectors: &self.selection.selectors,
+            artefacts: self.finished.iter().map(|f| format!("{}/{}", f.paper, f.artefact)).collect(),
+            calibrations: self.calibrations,
+            reference: self.reference.digests(),
+            fit_rows: self.cells.iter().filter(|cell| cell.role == Role::Fit).count(),
+            declared: &declared,
+            tallies: &tallies,
+        })?;
+        let page = page::page(&page::Content {
+            selectors: &self.selection.selectors,
+            tallies: &tallies,
+            finished: self.finished,
+            constants: &self.calibrations.fitted,
+            declared: &declared,
+            readings: self.readings,
+            remarks: &self.remarks,
+        });
+        folder.write("cells.csv", &cells::table(&self.cells)?.to_csv())?;
+        folder.write("index.html", &page.render()?)?;
+        folder.write("run.json", &record)?;
+        Ok(report::text(&tallies, &self.cells, self.finished, &self.remarks))
+    }
+}
+
+/// The readings that are declared for what was selected, each once.
+fn declared<'a>(finished: &[Finished<'_>], readings: &'a Readings) -> Vec<(&'static str, &'a Reading)> {
+    let concerns = |paper: &str, reading: &Reading| {
+        let of = |f: &Finished<'_>| f.paper == paper && reading.artefacts.iter().any(|name| name == f.artefact);
+        finished.iter().any(of)
+    };
+    Reference::papers()
+        .flat_map(|paper| readings.of_paper(paper).map(move |reading| (paper, reading)))
+        .filter(|(paper, reading)| concerns(paper, reading))
+        .collect()
+}
+
+/// What was asked for by name and is not there.
+fn remarks(selection: &Selection<'_>, artefacts: &[Artefact]) -> Vec<String> {
+    let named = selection.selectors.iter().any(|selector| selector == COMPARISON);
+    let absent = named && !artefacts.iter().any(|artefact| artefact.paper == COMPARISON);
+    if absent { vec!["The comparison belongs to a later version of haversack".to_owned()] } else { Vec::new() }
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress(tasks: usize) -> ProgressBar {
+    let bar = ProgressBar::new(u64::try_from(tasks).unwrap_or(u64::MAX));
+    let style = ProgressStyle::with_template("{bar:40} {pos} of {len} artefacts");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar
+}

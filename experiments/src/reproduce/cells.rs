@@ -1,0 +1,313 @@
+//! `cells.csv`: what was simulated beside what the paper says, and the verdict on it.
+//!
+//! The rules of the verdicts are here and nowhere else. Numbers are rounded to six significant digits first, so that
+//! errors and verdicts follow from what the file shows.
+
+use haversack_reports::page::CellRow;
+use haversack_reports::table::{Cell as Field, Table, WidthError, shortest};
+
+use super::answer::{Answer, AnswerError, checked, rounded};
+use super::reference::{Claim, Role, Row};
+
+/// The columns of `cells.csv`.
+pub const COLUMNS: [&str; 9] = ["id", "simulated", "unit", "paper", "role", "error", "verdict", "null", "reason"];
+
+/// A `value` row is `ok` up to this relative error.
+const OK: f64 = 0.15;
+/// The paper's range is widened by this factor at either end ...
+const WIDENED: f64 = 1.1;
+/// ... and each simulated end lies within this share of the paper's.
+const NEAR: f64 = 0.25;
+
+/// How a row came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A value within 15%.
+    Ok,
+    /// A value further off.
+    Off,
+    /// A bound, range, order or *never* that holds.
+    Holds,
+    /// One that does not.
+    Fails,
+    /// The paper's value is withheld.
+    Predicted,
+    /// A declared input.
+    Input,
+    /// No answer.
+    NotModelled,
+}
+
+impl Verdict {
+    /// The word of `cells.csv`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Off => "off",
+            Self::Holds => "holds",
+            Self::Fails => "fails",
+            Self::Predicted => "predicted",
+            Self::Input => "input",
+            Self::NotModelled => "not-modelled",
+        }
+    }
+
+    fn holds(yes: bool) -> Self {
+        if yes { Self::Holds } else { Self::Fails }
+    }
+}
+
+/// One row of `cells.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The reference id.
+    pub id: String,
+    /// The paper.
+    pub paper: &'static str,
+    /// The artefact.
+    pub artefact: String,
+    /// The quantity.
+    pub metric: String,
+    /// `fit`, `check` or `withheld`.
+    pub role: Role,
+    /// What the paper says.
+    pub claim: Claim,
+    /// What haversack says, rounded; `None` where it says nothing.
+    pub answer: Option<Answer>,
+    /// The unit of both.
+    pub unit: String,
+    /// Signed relative error; absolute where the paper's value is 0.
+    pub error: Option<f64>,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// What the null baseline gives.
+    pub null: Option<f64>,
+    /// Why there is no answer, or a remark.
+    pub reason: String,
+}
+
+impl Cell {
+    /// The answer beside the row, in the row's own unit, without a null baseline.
+    ///
+    /// # Errors
+    /// An answer that the row has no use for.
+    pub fn new(row: &Row, answer: Answer) -> Result<Self, AnswerError> {
+        let answer = checked(row, answer)?;
+        if let Answer::NotModelled(reason) = answer {
+            return Ok(Self::not_modelled(row, reason));
+        }
+        let (error, verdict) = (error(row, &answer), verdict(row, &answer));
+        Ok(Self { answer: Some(answer), error, verdict, ..Self::not_modelled(row, "") })
+    }
+
+    /// A row without an answer.
+    #[must_use]
+    pub fn not_modelled(row: &Row, reason: impl Into<String>) -> Self {
+        Self {
+            id: row.id.clone(),
+            paper: row.paper,
+            artefact: row.artefact.clone(),
+            metric: row.metric.clone(),
+            role: row.role,
+            claim: row.claim.clone(),
+            answer: None,
+            unit: row.unit.clone(),
+            error: None,
+            verdict: Verdict::NotModelled,
+            null: None,
+            reason: reason.into(),
+        }
+    }
+
+    /// The simulated value as `cells.csv` shows it.
+    #[must_use]
+    pub fn simulated(&self) -> String {
+        match self.answer {
+            Some(Answer::Number(value) | Answer::Input(value)) => shortest(value),
+            Some(Answer::Range(lo, hi)) => format!("{}..{}", shortest(lo), shortest(hi)),
+            Some(Answer::Never) => "never".to_owned(),
+            Some(Answer::Order(holds)) => holds.to_string(),
+            Some(Answer::NotModelled(_)) | None => String::new(),
+        }
+    }
+
+    /// The paper's value as `cells.csv` shows it.
+    #[must_use]
+    pub fn paper_value(&self) -> String {
+        match &self.claim {
+            Claim::Value(value) => value.map(shortest).unwrap_or_default(),
+            Claim::Never => "never".to_owned(),
+            Claim::Min(value) | Claim::Max(value) => shortest(*value),
+            Claim::Range { lo, hi } => format!("{}..{}", shortest(*lo), shortest(*hi)),
+            Claim::Order(words) => words.clone(),
+        }
+    }
+
+    /// Whether there is an answer.
+    #[must_use]
+    pub const fn answered(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    /// Whether the row is a bound, a range, an order or a *never*.
+    #[must_use]
+    pub fn is_bound(&self) -> bool {
+        !matches!(self.claim, Claim::Value(_))
+    }
+
+    /// The row as the page shows it.
+    #[must_use]
+    pub fn page_row(&self) -> CellRow {
+        CellRow {
+            id: self.id.clone(),
+            simulated: self.simulated(),
+            unit: self.unit.clone(),
+            paper: self.paper_value(),
+            role: self.role.to_string(),
+            error: self.error,
+            verdict: self.verdict.word().to_owned(),
+            null: self.null.map(shortest).unwrap_or_default(),
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+/// The cells as a table with [`COLUMNS`].
+///
+/// # Errors
+/// None that an author of this module has not caused: a row of another width.
+pub fn table(cells: &[Cell]) -> Result<Table, WidthError> {
+    let mut table = Table::new(COLUMNS);
+    for cell in cells {
+        let row = cell.page_row();
+        let error = Field::from(row.error);
+        let text = [row.id, row.simulated, row.unit, row.paper, row.role].map(Field::from);
+        let rest = [row.verdict, row.null, row.reason].map(Field::from);
+        table.push(text.into_iter().chain([error]).chain(rest))?;
+    }
+    Ok(table)
+}
+
+fn error(row: &Row, answer: &Answer) -> Option<f64> {
+    let (Answer::Number(simulated) | Answer::Input(simulated)) = *answer else { return None };
+    let paper = row.number()?;
+    let error = if paper == 0.0 { simulated.abs() } else { (simulated - paper) / paper };
+    Some(rounded(error))
+}
+
+fn verdict(row: &Row, answer: &Answer) -> Verdict {
+    match (&row.claim, answer) {
+        (_, Answer::NotModelled(_)) => Verdict::NotModelled,
+        (_, Answer::Input(_)) => Verdict::Input,
+        _ if row.role == Role::Withheld => Verdict::Predicted,
+        (Claim::Value(_), Answer::Number(_)) => {
+            let close = error(row, answer).is_some_and(|error| error.abs() <= OK);
+            if close { Verdict::Ok } else { Verdict::Off }
+        }
+        (Claim::Value(_), _) => Verdict::Off,
+        (Claim::Never, answer) => Verdict::holds(*answer == Answer::Never),
+        (Claim::Min(bound), Answer::Number(value)) => Verdict::holds(value >= bound),
+        (Claim::Max(bound), Answer::Number(value)) => Verdict::holds(value <= bound),
+        (Claim::Range { lo, hi }, Answer::Range(from, to)) => {
+            let inside = *from >= lo / WIDENED && *to <= hi * WIDENED;
+            let near = |end: f64, paper: f64| (end - paper).abs() <= NEAR * paper.abs();
+            Verdict::holds(inside && near(*from, *lo) && near(*to, *hi))
+        }
+        (Claim::Order(_), answer) => Verdict::holds(*answer == Answer::Order(true)),
+        (Claim::Min(_) | Claim::Max(_) | Claim::Range { .. }, _) => Verdict::Fails,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::reference::example;
+
+    fn row(claim: Claim, role: Role) -> Row {
+        example("time", claim, role)
+    }
+
+    /// Simulated, error and verdict.
+    fn judged(claim: Claim, answer: Answer) -> (String, Option<f64>, &'static str) {
+        let cell = Cell::new(&row(claim, Role::Check), answer).unwrap();
+        (cell.simulated(), cell.error, cell.verdict.word())
+    }
+
+    #[test]
+    fn a_value_is_ok_within_fifteen_hundredths() {
+        let judge = |simulated| judged(Claim::Value(Some(200.0)), Answer::Number(simulated));
+        // (230 − 200) / 200 = 0.15, the last that is ok; (170 − 200) / 200 = −0.15; (231 − 200) / 200 = 0.155.
+        assert_eq!(judge(230.0), ("230".into(), Some(0.15), "ok"));
+        assert_eq!(judge(170.0), ("170".into(), Some(-0.15), "ok"));
+        assert_eq!(judge(231.0), ("231".into(), Some(0.155), "off"));
+        // Where the paper has a number, never reaching it is off, without an error to show.
+        assert_eq!(judged(Claim::Value(Some(200.0)), Answer::Never), ("never".into(), None, "off"));
+    }
+
+    #[test]
+    fn beside_nought_the_error_is_absolute() {
+        let judge = |simulated| judged(Claim::Value(Some(0.0)), Answer::Number(simulated));
+        assert_eq!(judge(0.1), ("0.1".into(), Some(0.1), "ok"));
+        assert_eq!(judge(0.2), ("0.2".into(), Some(0.2), "off"));
+    }
+
+    #[test]
+    fn bounds_hold_up_to_and_with_the_bound() {
+        // (9 − 8) / 8 = 0.125; (7 − 8) / 8 = −0.125.
+        assert_eq!(judged(Claim::Min(8.0), Answer::Number(9.0)), ("9".into(), Some(0.125), "holds"));
+        assert_eq!(judged(Claim::Min(8.0), Answer::Number(8.0)).2, "holds");
+        assert_eq!(judged(Claim::Min(8.0), Answer::Number(7.0)), ("7".into(), Some(-0.125), "fails"));
+        assert_eq!(judged(Claim::Max(8.0), Answer::Number(8.0)).2, "holds");
+        assert_eq!(judged(Claim::Max(8.0), Answer::Number(9.0)).2, "fails");
+        assert_eq!(judged(Claim::Max(8.0), Answer::Never).2, "fails");
+    }
+
+    #[test]
+    fn a_range_lies_in_the_papers_and_reaches_its_ends() {
+        let judge = |lo, hi| judged(Claim::Range { lo: 11.0, hi: 40.0 }, Answer::Range(lo, hi));
+        assert_eq!(judge(11.0, 40.0), ("11..40".into(), None, "holds"));
+        // 11 / 1.1 = 10 and 40 · 1.1 = 44 are the widest.
+        assert_eq!(judge(10.01, 43.9).2, "holds");
+        assert_eq!(judge(9.9, 40.0).2, "fails");
+        assert_eq!(judge(11.0, 44.1).2, "fails");
+        // 11 + 0.25 · 11 = 13.75 and 40 − 0.25 · 40 = 30 are the narrowest.
+        assert_eq!(judge(13.75, 30.0).2, "holds");
+        assert_eq!(judge(13.8, 40.0).2, "fails");
+        assert_eq!(judge(11.0, 29.9).2, "fails");
+    }
+
+    #[test]
+    fn orders_and_never_hold_or_fail_without_an_error() {
+        assert_eq!(judged(Claim::Order("a > b".into()), Answer::Order(true)), ("true".into(), None, "holds"));
+        assert_eq!(judged(Claim::Order(String::new()), Answer::Order(false)), ("false".into(), None, "fails"));
+        assert_eq!(judged(Claim::Never, Answer::Never), ("never".into(), None, "holds"));
+        assert_eq!(judged(Claim::Never, Answer::Number(3.0)), ("3".into(), None, "fails"));
+    }
+
+    #[test]
+    fn withheld_rows_are_predicted_and_inputs_are_inputs() {
+        let withheld = Cell::new(&row(Claim::Value(None), Role::Withheld), Answer::Number(3.5)).unwrap();
+        let shown = (withheld.simulated(), withheld.paper_value(), withheld.error, withheld.verdict);
+        assert_eq!(shown, ("3.5".into(), String::new(), None, Verdict::Predicted));
+        // (140 − 140) / 140 = 0.
+        assert_eq!(judged(Claim::Value(Some(140.0)), Answer::Input(140.0)), ("140".into(), Some(0.0), "input"));
+        let absent = row(Claim::Value(None), Role::Withheld);
+        let absent = Cell::new(&absent, Answer::NotModelled("out of reach".into())).unwrap();
+        assert_eq!((absent.simulated(), absent.verdict.word()), (String::new(), "not-modelled"));
+        assert_eq!((absent.reason.as_str(), absent.answered()), ("out of reach", false));
+    }
+
+    #[test]
+    fn the_file_has_the_columns_and_quotes_what_needs_it() {
+        let mut cell = Cell::new(&row(Claim::Value(Some(3.0)), Role::Fit), Answer::Number(2.0 / 0.7)).unwrap();
+        cell.id = "daf/figure9/resnet18,roberta-base/daf/memory-reduction".into();
+        cell.null = Some(2.5);
+        cell.reason = "say \"no\", twice".into();
+        // 2 / 0.7 = 2.857142857…, six digits: 2.85714; (2.85714 − 3) / 3 = −0.04762.
+        let expected = "id,simulated,unit,paper,role,error,verdict,null,reason\n\
+            \"daf/figure9/resnet18,roberta-base/daf/memory-reduction\",2.85714,ms,3,fit,-0.04762,ok,2.5,\
+            \"say \"\"no\"\", twice\"\n";
+        assert_eq!(table(&[cell]).unwrap().to_csv(), expected);
+    }
+}

@@ -1,0 +1,139 @@
+//! The folder that a reproduction is written to: proved writable before anything is simulated, written file by file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use haversack_reports::files::{create_folder, write_atomically};
+use haversack_reports::{FileError, Rendered};
+
+/// The files at the top.
+const FILES: [&str; 3] = ["cells.csv", "index.html", "run.json"];
+/// Written and removed to see whether files can be.
+const PROBE: &str = ".haversack-probe";
+
+/// A folder that could be written when it was opened.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    /// Creates `root` where it is absent, and tries it. Where that fails, nothing is left that was not there before.
+    ///
+    /// # Errors
+    /// The path that cannot be created or written, and why.
+    pub(super) fn open(root: &Path, papers: &[&str]) -> Result<Self, FileError> {
+        let absent: Vec<&Path> = root.ancestors().take_while(|path| !path.as_os_str().is_empty()).collect();
+        let absent: Vec<&Path> = absent.into_iter().take_while(|path| !path.exists()).collect();
+        let opened = create_folder(root).and_then(|()| usable(root, papers));
+        if let Err(error) = opened {
+            // Deepest first; what is not empty was not made here.
+            for path in absent {
+                let _ = fs::remove_dir(path);
+            }
+            return Err(error);
+        }
+        Ok(Self { root: root.to_path_buf() })
+    }
+
+    /// Writes a file at the top.
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<(), FileError> {
+        write_atomically(&self.root.join(name), text.as_bytes())
+    }
+
+    /// Writes an artefact's files, and removes a picture that it had in an earlier run and has no longer.
+    pub(super) fn write_artefact(
+        &self,
+        (paper, artefact): (&str, &str),
+        figure: Option<&Rendered>,
+        csv: &str,
+    ) -> Result<(), FileError> {
+        let folder = self.root.join(paper);
+        create_folder(&folder)?;
+        let file = |extension: &str| folder.join(format!("{artefact}.{extension}"));
+        match figure {
+            Some(figure) => figure.write(&folder.join(artefact))?,
+            None => {
+                for path in [file("svg"), file("png")] {
+                    absent_or_removed(&path)?;
+                }
+            }
+        }
+        write_atomically(&file("csv"), csv.as_bytes())
+    }
+}
+
+fn usable(root: &Path, papers: &[&str]) -> Result<(), FileError> {
+    let refuse = |path: PathBuf, kind: io::ErrorKind| Err(FileError { action: "write", path, source: kind.into() });
+    for path in FILES.iter().map(|name| root.join(name)) {
+        if path.is_dir() {
+            return refuse(path, io::ErrorKind::IsADirectory);
+        }
+    }
+    let mut folders = vec![root.to_path_buf()];
+    for path in papers.iter().map(|paper| root.join(paper)).filter(|path| path.exists()) {
+        if !path.is_dir() {
+            return refuse(path, io::ErrorKind::NotADirectory);
+        }
+        folders.push(path);
+    }
+    for folder in folders {
+        let probe = folder.join(PROBE);
+        write_atomically(&probe, b"")?;
+        absent_or_removed(&probe)?;
+    }
+    Ok(())
+}
+
+fn absent_or_removed(path: &Path) -> Result<(), FileError> {
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(FileError { action: "remove", path: path.to_path_buf(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_made_or_used_leaves_nothing_behind() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("file");
+        fs::write(&file, "kept").unwrap();
+        let below = Folder::open(&file.join("a/b"), &[]).unwrap_err();
+        assert!(below.to_string().contains("file"), "{below}");
+        // `cells.csv` is taken by a folder.
+        let taken = top.path().join("taken");
+        fs::create_dir_all(taken.join("cells.csv")).unwrap();
+        assert!(Folder::open(&taken, &[]).unwrap_err().path.ends_with("cells.csv"));
+        // So is the paper's folder by a file.
+        let paper = top.path().join("paper");
+        fs::create_dir(&paper).unwrap();
+        fs::write(paper.join("sage"), "kept").unwrap();
+        assert!(Folder::open(&paper, &["sage"]).unwrap_err().path.ends_with("sage"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+        assert_eq!(fs::read_dir(top.path()).unwrap().count(), 3);
+        assert_eq!(fs::read_dir(&paper).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_picture_of_an_earlier_run_goes_when_the_artefact_has_none() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = Folder::open(&top.path().join("a/b"), &["sage"]).unwrap();
+        assert_eq!(fs::read_dir(top.path().join("a/b")).unwrap().count(), 0);
+        let picture = Rendered { svg: "<svg/>".into(), png: vec![1] };
+        folder.write_artefact(("sage", "figure8"), Some(&picture), "x\n").unwrap();
+        folder.write_artefact(("sage", "figure9"), Some(&picture), "x\n").unwrap();
+        folder.write_artefact(("sage", "figure8"), None, "y\n").unwrap();
+        let mut names: Vec<String> = fs::read_dir(top.path().join("a/b/sage"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["figure8.csv", "figure9.csv", "figure9.png", "figure9.svg"]);
+    }
+}

@@ -1,0 +1,135 @@
+//! `index.html`: every artefact's figure and cells, with what a reader must know to believe them.
+
+use haversack_devices::ConstantEntry;
+use haversack_reports::page::{Item, Notes, Page, Section, SummaryRow};
+use haversack_reports::table::shortest;
+
+use super::cells::{Cell, Verdict};
+use super::readings::{Reading, Readings};
+use super::summary::Tally;
+use super::task::Finished;
+
+/// What the page is made of.
+pub(super) struct Content<'a> {
+    pub(super) selectors: &'a [String],
+    pub(super) tallies: &'a [Tally],
+    pub(super) finished: &'a [Finished<'a>],
+    pub(super) constants: &'a [ConstantEntry],
+    pub(super) declared: &'a [(&'static str, &'a Reading)],
+    pub(super) readings: &'a Readings,
+    pub(super) remarks: &'a [String],
+}
+
+/// The page.
+pub(super) fn page(content: &Content<'_>) -> Page {
+    let Content { selectors, tallies, finished, constants, declared, readings, remarks } = content;
+    let mut lead = format!(
+        "Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and where it misses.",
+        selectors.join(", "),
+    );
+    for remark in *remarks {
+        lead.push_str(&format!(" {remark}."));
+    }
+    Page {
+        title: "haversack reproduce".to_owned(),
+        lead,
+        summary: tallies.iter().map(summary_row).collect(),
+        sections: finished.iter().map(|finished| section(finished, readings)).collect(),
+        constants: constants.iter().map(constant).collect(),
+        readings: declared.iter().map(|(paper, reading)| item(paper, reading)).collect(),
+    }
+}
+
+fn summary_row(tally: &Tally) -> SummaryRow {
+    SummaryRow {
+        paper: tally.paper.to_owned(),
+        role: tally.role.to_string(),
+        rows: tally.rows,
+        answered: tally.answered,
+        median_error: tally.median_error,
+        median_null: tally.median_null,
+        held: tally.held,
+        bounds: tally.bounds,
+    }
+}
+
+fn section(finished: &Finished<'_>, readings: &Readings) -> Section {
+    let Finished { paper, artefact, about, figure_title, .. } = finished;
+    let name = heading(artefact);
+    let title = if about.is_empty() { name } else { format!("{name}: {about}") };
+    Section {
+        paper: (*paper).to_owned(),
+        artefact: (*artefact).to_owned(),
+        alt: figure_title.as_ref().map(|figure| format!("{paper}, {title}. {figure}")),
+        title,
+        cells: finished.selected().map(Cell::page_row).collect(),
+        notes: notes(finished, readings),
+    }
+}
+
+fn notes(finished: &Finished<'_>, readings: &Readings) -> Notes {
+    let declared = readings.of(finished.paper, finished.artefact).map(|reading| {
+        let Reading { id, key, reason, source, .. } = reading;
+        format!("{id}: {key} = {} ({reason}; {source})", reading.shown())
+    });
+    let predicates = finished.cells.iter().filter_map(|cell| readings.predicate(&cell.id));
+    let mut predicted = finished.notes.predicted.clone();
+    predicted.extend(finished.summary.iter().cloned());
+    let mut misses = finished.notes.misses.clone();
+    misses.extend(missed(finished));
+    Notes {
+        calibrated: finished.notes.calibrated.clone(),
+        predicted,
+        readings: declared.chain(predicates.map(|predicate| predicate.shown())).collect(),
+        left_out: finished.notes.left_out.clone(),
+        misses,
+    }
+}
+
+/// How many rows miss, in a line.
+fn missed(finished: &Finished<'_>) -> Option<String> {
+    let of = |verdict| finished.selected().filter(|cell| cell.verdict == verdict).count();
+    let (off, fails, absent) = (of(Verdict::Off), of(Verdict::Fails), of(Verdict::NotModelled));
+    let parts = [(off, "more than 15% off"), (fails, "claims that do not hold"), (absent, "without an answer")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let rows = finished.selected().count();
+    (!parts.is_empty()).then(|| format!("Of {rows} rows: {}.", parts.join(", ")))
+}
+
+fn constant(entry: &ConstantEntry) -> Item {
+    Item {
+        name: format!("{}: {}", entry.file, entry.name),
+        value: shortest(entry.value),
+        unit: entry.unit.to_owned(),
+        source: entry.source.clone(),
+    }
+}
+
+fn item(paper: &str, reading: &Reading) -> Item {
+    Item {
+        name: format!("{paper}/{}: {} ({})", reading.artefacts.join("+"), reading.id, reading.key),
+        value: reading.value.to_string(),
+        unit: reading.unit.clone().unwrap_or_default(),
+        source: format!("{} ({})", reading.reason, reading.source),
+    }
+}
+
+/// `figure9a` as "Figure 9a".
+fn heading(artefact: &str) -> String {
+    let (word, number) = artefact.split_at(artefact.find(|c: char| c.is_ascii_digit()).unwrap_or(artefact.len()));
+    let mut letters = word.chars();
+    let capital: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+    format!("{capital}{} {number}", letters.as_str()).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn artefacts_are_headed_as_the_papers_head_them() {
+        let headings = ["table1", "figure9a", "section3.4.3", "introduction", ""].map(heading);
+        assert_eq!(headings, ["Table 1", "Figure 9a", "Section 3.4.3", "Introduction", ""]);
+    }
+}

@@ -1,0 +1,331 @@
+//! Declared readings and predicates: `readings/*.toml`, embedded and read strictly.
+//!
+//! A *reading* is a choice that a paper leaves open (a batch, what counts as memory), declared once with its reason
+//! and counted beside the fitted constants. A *predicate* spells out what an `order` row claims, written before its
+//! first run; the artefact that answers the row evaluates it and takes its tolerance and settings from here.
+//!
+//! ```toml
+//! [[reading]]
+//! id = "table1-batch"             # what code and reports call it; once in a file
+//! artefacts = ["table1"]          # of this paper
+//! key = "batch"                   # what it sets
+//! value = 32                      # a number, words, a flag, or a list of numbers or words
+//! unit = "samples"                # optional
+//! reason = "the mini-batch of the rest of the paper"
+//! source = "Sage, section 5.1"
+//!
+//! [[predicate]]
+//! id = "sage/figure9b/infinite-cores/dgc>dga/throughput"   # the `order` row
+//! quantities = "throughput of DGC and of DGA at each budget that both reach"
+//! inequality = "DGC >= DGA at every budget, and above it at one"
+//! tolerance = 0.0                 # a fraction
+//! settings = { budgets_percent = [20, 40, 60, 80] }        # optional
+//! reason = "the paper's sentence, read over its axis"
+//! ```
+//!
+//! A reading whose `key` is `unit` and that names a `metric` declares the unit of that metric's rows: the value is
+//! the unit in which `simulated` and the paper's number are both read.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::reference::{Claim, Reference};
+
+const FILES: [(&str, &str, &str); 4] = [
+    ("daf", "experiments/readings/daf.toml", include_str!("../../readings/daf.toml")),
+    ("sage", "experiments/readings/sage.toml", include_str!("../../readings/sage.toml")),
+    ("mandheling", "experiments/readings/mandheling.toml", include_str!("../../readings/mandheling.toml")),
+    ("fedhybrid", "experiments/readings/fedhybrid.toml", include_str!("../../readings/fedhybrid.toml")),
+];
+
+/// The key of a reading that declares a unit.
+const UNIT: &str = "unit";
+
+/// What a reading or a setting holds.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(untagged, expecting = "expected a number, words, a flag, or a list of numbers or of words")]
+pub enum Value {
+    /// True or false.
+    Flag(bool),
+    /// A number.
+    Number(f64),
+    /// Words.
+    Text(String),
+    /// A list of numbers.
+    Numbers(Vec<f64>),
+    /// A list of words.
+    Texts(Vec<String>),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |f: &mut fmt::Formatter<'_>, items: &[String]| f.write_str(&items.join(", "));
+        match self {
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+            Self::Numbers(numbers) => list(f, &numbers.iter().map(f64::to_string).collect::<Vec<_>>()),
+            Self::Texts(texts) => list(f, texts),
+        }
+    }
+}
+
+/// A choice that a paper leaves open.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    /// What code and reports call it; unique in its paper.
+    pub id: String,
+    /// The artefacts that it is declared for.
+    pub artefacts: Vec<String>,
+    /// What it sets, e.g. `batch`.
+    pub key: String,
+    /// What it sets it to.
+    pub value: Value,
+    /// The unit of the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The metric whose rows it is about, where not all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    /// Why it was chosen.
+    pub reason: String,
+    /// Where it comes from.
+    pub source: String,
+}
+
+impl Reading {
+    /// The value with its unit.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let unit = self.unit.as_ref().map_or_else(String::new, |unit| format!(" {unit}"));
+        format!("{}{unit}", self.value)
+    }
+}
+
+/// What an `order` row claims, spelt out.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Predicate {
+    /// The row.
+    pub id: String,
+    /// What is compared.
+    pub quantities: String,
+    /// The relation that must hold.
+    pub inequality: String,
+    /// How far it may be missed, a fraction.
+    pub tolerance: f64,
+    /// The settings at which it is evaluated.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Value>,
+    /// Why it is spelt so.
+    pub reason: String,
+}
+
+impl Predicate {
+    /// The predicate in a sentence, for the page.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let settings: Vec<String> = self.settings.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+        let settings = if settings.is_empty() { String::new() } else { format!("; {}", settings.join("; ")) };
+        let Self { id, quantities, inequality, tolerance, reason, .. } = self;
+        format!("{id} holds where {inequality} ({quantities}; tolerance {tolerance}{settings}): {reason}")
+    }
+}
+
+/// A file of readings that does not follow its schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}{}: {message}", line.map_or_else(String::new, |line| format!(":{line}")))]
+pub struct ReadingsError {
+    /// The file.
+    pub file: String,
+    /// The line, from one, where it is known.
+    pub line: Option<usize>,
+    /// The field, what was expected and what stands there.
+    pub message: String,
+}
+
+/// What one file holds.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default, rename = "reading")]
+    readings: Vec<Reading>,
+    #[serde(default, rename = "predicate")]
+    predicates: Vec<Predicate>,
+}
+
+/// The readings and predicates of the four papers.
+#[derive(Clone, Debug, Default)]
+pub struct Readings {
+    papers: Vec<(&'static str, File)>,
+}
+
+impl Readings {
+    /// The embedded files.
+    ///
+    /// # Errors
+    /// A file that does not follow the schema, or names what the reference does not have.
+    pub fn load(reference: &Reference) -> Result<Self, ReadingsError> {
+        let parsed = FILES.iter().map(|(paper, file, text)| Ok((*paper, parse(paper, file, text, reference)?)));
+        Ok(Self { papers: parsed.collect::<Result<_, _>>()? })
+    }
+
+    /// The readings of a paper, in the order of its file.
+    pub fn of_paper(&self, paper: &str) -> impl Iterator<Item = &Reading> {
+        self.files(paper).flat_map(|file| &file.readings)
+    }
+
+    /// The readings declared for an artefact.
+    pub fn of(&self, paper: &str, artefact: &str) -> impl Iterator<Item = &Reading> {
+        self.of_paper(paper).filter(move |reading| reading.artefacts.iter().any(|name| name == artefact))
+    }
+
+    /// The reading called `id` that is declared for an artefact.
+    #[must_use]
+    pub fn reading(&self, paper: &str, artefact: &str, id: &str) -> Option<&Reading> {
+        self.of(paper, artefact).find(|reading| reading.id == id)
+    }
+
+    /// The predicate of an `order` row.
+    #[must_use]
+    pub fn predicate(&self, row: &str) -> Option<&Predicate> {
+        self.papers.iter().flat_map(|(_, file)| &file.predicates).find(|predicate| predicate.id == row)
+    }
+
+    /// The unit that a reading declares for the rows of a metric.
+    #[must_use]
+    pub fn unit(&self, paper: &str, artefact: &str, metric: &str) -> Option<String> {
+        let mut declared = self.of(paper, artefact).filter(|reading| reading.key == UNIT);
+        declared.find(|reading| reading.metric.as_deref() == Some(metric)).map(|reading| reading.value.to_string())
+    }
+
+    fn files(&self, paper: &str) -> impl Iterator<Item = &File> {
+        self.papers.iter().filter(move |(name, _)| *name == paper).map(|(_, file)| file)
+    }
+}
+
+fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<File, ReadingsError> {
+    let fail = |line, message| ReadingsError { file: file.to_owned(), line, message };
+    let parsed: File = toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
+        fail(line, error.message().to_owned())
+    })?;
+    match contradiction(paper, &parsed, reference) {
+        // The parsed file has no spans left; the id that a message begins with leads to the line.
+        Some((id, message)) => {
+            let line = text.lines().position(|line| line.contains(&format!("\"{id}\"")));
+            Err(fail(line.map(|line| line + 1), format!("`{id}`: {message}")))
+        }
+        None => Ok(parsed),
+    }
+}
+
+/// What the schema cannot say: the id that is wrong, and why.
+fn contradiction(paper: &str, file: &File, reference: &Reference) -> Option<(String, String)> {
+    let mut seen = HashSet::new();
+    for Reading { id, artefacts, key, value, metric, reason, source, .. } in &file.readings {
+        let wrong = |message: String| Some((id.clone(), message));
+        if !seen.insert(id) {
+            return wrong("declared twice".to_owned());
+        }
+        if let Some(name) = artefacts.iter().find(|name| reference.of(paper, name).next().is_none()) {
+            return wrong(format!("{paper} has no artefact `{name}`"));
+        }
+        if artefacts.is_empty() || [id, key, reason, source].iter().any(|text| text.trim().is_empty()) {
+            return wrong("artefacts, key, reason and source must say something".to_owned());
+        }
+        let is_metric = |name: &String| reference.rows().iter().any(|row| row.paper == paper && row.metric == *name);
+        if metric.as_ref().is_some_and(|name| !is_metric(name)) {
+            return wrong("no row of the paper has this metric".to_owned());
+        }
+        if key == UNIT && (metric.is_none() || !matches!(value, Value::Text(_))) {
+            return wrong("a unit needs a `metric`, and words as its value".to_owned());
+        }
+    }
+    for Predicate { id, quantities, inequality, tolerance, reason, .. } in &file.predicates {
+        let wrong = |message: &str| Some((id.clone(), message.to_owned()));
+        if !seen.insert(id) {
+            return wrong("declared twice");
+        }
+        let row = reference.row(id).filter(|row| row.paper == paper && matches!(row.claim, Claim::Order(_)));
+        if row.is_none() {
+            return wrong("not the id of an order row of this paper");
+        }
+        if [quantities, inequality, reason].iter().any(|text| text.trim().is_empty()) {
+            return wrong("quantities, inequality and reason must say something");
+        }
+        if !(0.0..=1.0).contains(tolerance) {
+            return wrong("the tolerance is a fraction from 0 to 1");
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READING: &str = "[[reading]]\nid = \"batch\"\nartefacts = [\"table1\"]\nkey = \"batch\"\nvalue = 32\n\
+        reason = \"the rest of the paper\"\nsource = \"section 5\"\n";
+    const PREDICATE: &str = "[[predicate]]\nid = \"sage/figure9b/infinite-cores/dgc>dga/throughput\"\n\
+        quantities = \"throughput\"\ninequality = \"DGC > DGA\"\ntolerance = 0.0\n\
+        settings = { budgets = [20, 40] }\nreason = \"as stated\"\n";
+
+    fn read(text: &str) -> Result<File, ReadingsError> {
+        parse("sage", "sage.toml", text, &Reference::load().unwrap())
+    }
+
+    fn refused(text: &str) -> String {
+        read(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_embedded_files_follow_the_schema() {
+        Readings::load(&Reference::load().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn readings_and_predicates_are_found_by_name() {
+        let unit = READING.replace("id = \"batch\"", "id = \"mib\"\nmetric = \"memory\"");
+        let unit = unit.replace("key = \"batch\"\nvalue = 32", "key = \"unit\"\nvalue = \"MiB\"");
+        let readings = Readings { papers: vec![("sage", read(&format!("{READING}{unit}{PREDICATE}")).unwrap())] };
+        let batch = readings.reading("sage", "table1", "batch").unwrap();
+        assert_eq!((batch.value.clone(), batch.shown().as_str()), (Value::Number(32.0), "32"));
+        assert!(readings.reading("sage", "figure8", "batch").is_none());
+        let predicate = readings.predicate("sage/figure9b/infinite-cores/dgc>dga/throughput").unwrap();
+        assert_eq!(predicate.settings.get("budgets"), Some(&Value::Numbers(vec![20.0, 40.0])));
+        assert!(predicate.shown().contains("budgets: 20, 40"));
+        assert_eq!(readings.unit("sage", "table1", "memory").as_deref(), Some("MiB"));
+        assert_eq!(readings.unit("sage", "table1", "latency"), None);
+    }
+
+    #[test]
+    fn anything_else_is_an_error_with_its_line() {
+        let unknown = refused(&format!("{READING}colour = \"red\"\n"));
+        assert!(unknown.starts_with("sage.toml:8: unknown field `colour`"), "{unknown}");
+        assert!(refused(&READING.replace("reason = ", "why = ")).contains("unknown field `why`"));
+        let missing = refused(&READING.replace("source = \"section 5\"\n", ""));
+        assert!(missing.contains("missing field `source`"), "{missing}");
+        assert!(refused("[readings]\n").contains("unknown field `readings`"));
+        let mixed = refused(&READING.replace("value = 32", "value = [1, \"a\"]"));
+        assert!(mixed.starts_with("sage.toml:5: expected a number, words"), "{mixed}");
+        let elsewhere = refused(&READING.replace("table1", "table7"));
+        assert_eq!(elsewhere, "sage.toml:2: `batch`: sage has no artefact `table7`");
+        assert!(refused(&format!("{READING}{READING}")).contains("`batch`: declared twice"));
+        assert!(refused(&READING.replace("section 5", " ")).contains("must say something"));
+        assert!(refused(&READING.replace("key = \"batch\"", "key = \"unit\"")).contains("a unit needs a `metric`"));
+        assert!(refused(&READING.replace("key =", "metric = \"colour\"\nkey =")).contains("has this metric"));
+    }
+
+    #[test]
+    fn a_predicate_belongs_to_an_order_row() {
+        let id = "sage/figure9b/infinite-cores/dgc>dga/throughput";
+        let value_row = "sage/table1/resnet50/original/memory";
+        assert!(refused(&PREDICATE.replace(id, value_row)).contains("not the id of an order row"));
+        assert!(refused(&PREDICATE.replace("tolerance = 0.0", "tolerance = 15")).contains("a fraction from 0 to 1"));
+        assert!(refused(&PREDICATE.replace("inequality", "relation")).contains("unknown field `relation`"));
+    }
+}

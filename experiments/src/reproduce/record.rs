@@ -1,0 +1,110 @@
+//! `run.json`: what a reproduction was made of. No time, host, path or job count.
+
+use std::collections::BTreeMap;
+
+use haversack_devices::{CalibrationError, ConstantEntry, Kind};
+use serde::Serialize;
+
+use super::artefact::{Artefact, calibrations};
+use super::readings::Reading;
+use super::summary::Tally;
+
+/// A fitted constant.
+#[derive(Clone, Debug, Serialize)]
+struct Constant<'a> {
+    name: &'a str,
+    value: f64,
+    unit: &'a str,
+    file: &'a str,
+    source: &'a str,
+}
+
+/// A declared reading, with its paper.
+#[derive(Clone, Debug, Serialize)]
+struct Declared<'a> {
+    paper: &'a str,
+    #[serde(flatten)]
+    reading: &'a Reading,
+}
+
+/// The calibrations that artefacts use: their digests and what of them was fitted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Calibrations {
+    pub(super) digests: BTreeMap<String, String>,
+    pub(super) fitted: Vec<ConstantEntry>,
+}
+
+impl Calibrations {
+    /// Of these artefacts.
+    pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, CalibrationError> {
+        let (devices, stacks) = calibrations(artefacts)?;
+        let mut entries: Vec<ConstantEntry> = devices.iter().flat_map(|device| device.entries()).collect();
+        entries.extend(stacks.iter().flat_map(|stack| stack.entries()));
+        entries.retain(|entry| entry.kind == Kind::Fitted);
+        let devices = devices.into_iter().map(|device| (device.file, device.digest));
+        let stacks = stacks.into_iter().map(|stack| (stack.file, stack.digest));
+        Ok(Self { digests: devices.chain(stacks).collect(), fitted: entries })
+    }
+}
+
+/// What the record is made of.
+pub(super) struct Content<'a> {
+    pub(super) seed: u64,
+    pub(super) full: bool,
+    pub(super) selectors: &'a [String],
+    pub(super) artefacts: Vec<String>,
+    pub(super) calibrations: &'a Calibrations,
+    pub(super) reference: &'a [(&'static str, String)],
+    pub(super) fit_rows: usize,
+    pub(super) declared: &'a [(&'static str, &'a Reading)],
+    pub(super) tallies: &'a [Tally],
+}
+
+/// The file, with its keys in this order.
+#[derive(Serialize)]
+struct Record<'a> {
+    program: &'static str,
+    version: &'static str,
+    command: &'static str,
+    seed: u64,
+    full: bool,
+    selection: &'a [String],
+    artefacts: &'a [String],
+    calibrations: &'a BTreeMap<String, String>,
+    reference: BTreeMap<&'a str, &'a str>,
+    fitted_constants_count: usize,
+    fit_rows: usize,
+    declared_readings_count: usize,
+    fitted_constants: Vec<Constant<'a>>,
+    declared_readings: Vec<Declared<'a>>,
+    summary: &'a [Tally],
+}
+
+/// The record as JSON.
+pub(super) fn json(content: &Content<'_>) -> Result<String, serde_json::Error> {
+    let fitted = content.calibrations.fitted.iter().map(|entry| Constant {
+        name: &entry.name,
+        value: entry.value,
+        unit: entry.unit,
+        file: &entry.file,
+        source: &entry.source,
+    });
+    let record = Record {
+        program: "haversack",
+        version: env!("CARGO_PKG_VERSION"),
+        command: "reproduce",
+        seed: content.seed,
+        full: content.full,
+        selection: content.selectors,
+        artefacts: &content.artefacts,
+        calibrations: &content.calibrations.digests,
+        reference: content.reference.iter().map(|(file, digest)| (*file, digest.as_str())).collect(),
+        fitted_constants_count: content.calibrations.fitted.len(),
+        fit_rows: content.fit_rows,
+        declared_readings_count: content.declared.len(),
+        fitted_constants: fitted.collect(),
+        declared_readings: content.declared.iter().map(|(paper, reading)| Declared { paper, reading }).collect(),
+        summary: content.tallies,
+    };
+    serde_json::to_string_pretty(&record).map(|json| json + "\n")
+}

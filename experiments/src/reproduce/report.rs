@@ -1,0 +1,173 @@
+//! What a terminal is told: how each role came out, then what did not match, worst first.
+
+use std::fmt::Write as _;
+
+use super::cells::{Cell, Verdict};
+use super::summary::{Tally, distance};
+use super::task::Finished;
+
+/// Rows that did not match, at most.
+const MISSES: usize = 20;
+/// Reasons for having no answer, at most.
+const REASONS: usize = 12;
+
+/// The report as text.
+pub(super) fn text(tallies: &[Tally], cells: &[Cell], finished: &[Finished<'_>], remarks: &[String]) -> String {
+    let mut text = String::new();
+    roles(&mut text, tallies);
+    for finished in finished.iter().filter(|finished| !finished.summary.is_empty()) {
+        let _ = writeln!(text, "\n{}/{}", finished.paper, finished.artefact);
+        for line in &finished.summary {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    misses(&mut text, cells);
+    unanswered(&mut text, cells);
+    for remark in remarks {
+        let _ = writeln!(text, "\n{remark}");
+    }
+    text
+}
+
+fn roles(text: &mut String, tallies: &[Tally]) {
+    let header = ["paper", "role", "rows", "answered", "median error", "null baseline", "bounds and orders"];
+    let mut rows = vec![header.map(str::to_owned)];
+    rows.extend(tallies.iter().map(|tally| {
+        let bounds = if tally.bounds == 0 { dash() } else { format!("{} of {} hold", tally.held, tally.bounds) };
+        let null = match (tally.median_null, tally.median_beside_null) {
+            (Some(null), Some(ours)) => {
+                let rows = counted(tally.null_rows, "row", "rows");
+                format!("{} (ours {}, {rows})", percent(null), percent(ours))
+            }
+            _ => dash(),
+        };
+        [
+            tally.paper.to_owned(),
+            tally.role.to_string(),
+            tally.rows.to_string(),
+            tally.answered.to_string(),
+            tally.median_error.map_or_else(dash, percent),
+            null,
+            bounds,
+        ]
+    }));
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
+    let widths: Vec<usize> = (0..header.len()).map(|column| width(column).unwrap_or_default()).collect();
+    for row in &rows {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = if column < 2 { write!(line, "{cell:<width$}  ") } else { write!(line, "{cell:>width$}  ") };
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+fn misses(text: &mut String, cells: &[Cell]) {
+    let missed = |cell: &&Cell| matches!(cell.verdict, Verdict::Off | Verdict::Fails);
+    let mut missed: Vec<&Cell> = cells.iter().filter(missed).collect();
+    if missed.is_empty() {
+        return;
+    }
+    missed.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
+    let _ = writeln!(text, "\n{} not match, worst first:", counted(missed.len(), "row does", "rows do"));
+    for cell in missed.iter().take(MISSES) {
+        let error = cell.error.map_or_else(String::new, |error| format!("{:+.1}%", error * 100.0));
+        let _ = writeln!(text, "  {:<5} {error:>8}  {}: {}", cell.verdict.word(), cell.id, beside(cell));
+    }
+    more(text, missed.len(), MISSES);
+}
+
+/// "2531 MB, the paper 908".
+fn beside(cell: &Cell) -> String {
+    let unit = if cell.unit.is_empty() { String::new() } else { format!(" {}", cell.unit) };
+    let paper = cell.paper_value();
+    let paper = if paper.is_empty() { paper } else { format!(", the paper {paper}") };
+    format!("{}{unit}{paper}", cell.simulated())
+}
+
+fn unanswered(text: &mut String, cells: &[Cell]) {
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for cell in cells.iter().filter(|cell| !cell.answered()) {
+        match reasons.iter_mut().find(|(reason, _)| *reason == cell.reason) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((&cell.reason, 1)),
+        }
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    let rows: usize = reasons.iter().map(|(_, count)| count).sum();
+    let _ = writeln!(text, "\n{} no answer:", counted(rows, "row has", "rows have"));
+    for (reason, count) in reasons.iter().take(REASONS) {
+        let _ = writeln!(text, "  {count:>4}  {reason}");
+    }
+    more(text, reasons.len(), REASONS);
+}
+
+fn more(text: &mut String, all: usize, shown: usize) {
+    if all > shown {
+        let _ = writeln!(text, "  … and {} more in cells.csv", all - shown);
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn percent(fraction: f64) -> String {
+    format!("{:.1}%", fraction * 100.0)
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::answer::Answer;
+    use crate::reproduce::reference::Reference;
+    use crate::reproduce::summary::tallies;
+
+    #[test]
+    fn the_worst_miss_comes_first_and_reasons_are_counted() {
+        let reference = Reference::load().unwrap();
+        let cell = |id: &str, answer| Cell::new(reference.row(id).unwrap(), answer).unwrap();
+        let mut cells = vec![
+            // (1.2 − 1) / 1 = +20%, (10 − 20) / 20 = −50%, 9 ≥ 8 holds.
+            cell("sage/figure2/mobilenetv2/training/memory", Answer::Number(1.2)),
+            cell("sage/figure8/resnet50/sage/minimum-memory-reduction", Answer::Number(10.0)),
+            cell("sage/introduction/bert-small/training/memory", Answer::Number(9.0)),
+            cell("sage/section5/all/fp16/memory-reduction", Answer::NotModelled("later".into())),
+            cell("sage/figure10/rtx-3090-vs-phones/throughput/ratio", Answer::NotModelled("later".into())),
+        ];
+        // (0.9 − 1) / 1 = −10% beside our +20%.
+        cells[0].null = Some(0.9);
+        let text = text(&tallies(&cells), &cells, &[], &["comparison: later".into()]);
+        let expected = "\
+paper  role   rows  answered  median error              null baseline  bounds and orders
+sage   fit       3         2         75.0%                          –        1 of 1 hold
+sage   check     2         1         60.0%  10.0% (ours 20.0%, 1 row)                  –
+
+2 rows do not match, worst first:
+  off     -50.0%  sage/figure8/resnet50/sage/minimum-memory-reduction: 10 x, the paper 20
+  off     +20.0%  sage/figure2/mobilenetv2/training/memory: 1.2 GB, the paper 1
+
+2 rows have no answer:
+     2  later
+
+comparison: later
+";
+        // fit: errors 0.5 and 1, median 0.75; check: 0.2 and 1, median 0.6.
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn long_lists_are_cut_with_a_count() {
+        let reference = Reference::load().unwrap();
+        let off = |row| Cell::new(row, Answer::Number(1e9)).ok().filter(|cell| cell.verdict == Verdict::Off);
+        let cells: Vec<Cell> = reference.rows().iter().filter_map(off).take(MISSES + 3).collect();
+        let text = text(&[], &cells, &[], &[]);
+        assert!(text.contains("23 rows do not match") && text.ends_with("  … and 3 more in cells.csv\n"), "{text}");
+    }
+}

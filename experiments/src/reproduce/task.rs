@@ -1,0 +1,140 @@
+//! One artefact of a selection: run, judged, and its files written as soon as it is done.
+
+use haversack_reports::Figure;
+
+use super::artefact::{Artefact, Context, Notes, Outcome};
+use super::cells::{self, Cell};
+use super::folder::Folder;
+use super::readings::Readings;
+use super::reference::{Reference, Row};
+use super::selection::{COMPARISON, Selection};
+use super::{Options, ReproduceError, assemble};
+use crate::cache::Cache;
+
+/// One artefact of the selection.
+#[derive(Debug)]
+pub(super) struct Task<'r> {
+    pub(super) paper: &'static str,
+    pub(super) artefact: &'r str,
+    /// What simulates it.
+    pub(super) model: Option<&'r Artefact>,
+    /// Why nothing does.
+    reason: String,
+    rows: Vec<&'r Row>,
+    selected: Vec<bool>,
+}
+
+/// The artefacts of the selection, in the order of the reference, the comparison last.
+pub(super) fn tasks<'r>(
+    reference: &'r Reference,
+    selection: &Selection<'_>,
+    artefacts: &'r [Artefact],
+) -> Vec<Task<'r>> {
+    let chosen = |row: &Row| selection.rows.iter().any(|selected| selected.id == row.id);
+    let of_paper = reference.artefacts().into_iter().filter_map(|(paper, artefact)| {
+        let rows: Vec<&Row> = reference.of(paper, artefact).collect();
+        let selected: Vec<bool> = rows.iter().map(|row| chosen(row)).collect();
+        let model = artefacts.iter().find(|model| model.paper == paper && model.id == artefact);
+        let reason = if artefacts.iter().any(|model| model.paper == paper) {
+            "no artefact models this yet".to_owned()
+        } else {
+            format!("{paper} belongs to a later version of haversack")
+        };
+        let wanted = selected.contains(&true);
+        wanted.then_some(Task { paper, artefact, model, reason, rows, selected })
+    });
+    let comparisons = artefacts.iter().filter(|model| selection.comparison && model.paper == COMPARISON);
+    let comparisons = comparisons.map(|model| Task {
+        paper: COMPARISON,
+        artefact: model.id,
+        model: Some(model),
+        reason: String::new(),
+        rows: Vec::new(),
+        selected: Vec::new(),
+    });
+    of_paper.chain(comparisons).collect()
+}
+
+/// What every task needs.
+pub(super) struct Setting<'s> {
+    pub(super) options: &'s Options,
+    pub(super) reference: &'s Reference,
+    pub(super) readings: &'s Readings,
+    pub(super) cache: &'s Cache,
+    pub(super) folder: &'s Folder,
+}
+
+impl Setting<'_> {
+    /// Runs an artefact and writes its files.
+    pub(super) fn perform<'r>(&self, task: &Task<'r>) -> Result<Finished<'r>, ReproduceError> {
+        let mut finished = Finished {
+            paper: task.paper,
+            artefact: task.artefact,
+            about: task.model.map_or("", |model| model.about),
+            figure_title: None,
+            cells: Vec::new(),
+            selected: task.selected.clone(),
+            notes: Notes::default(),
+            summary: Vec::new(),
+            faults: Vec::new(),
+        };
+        let mut picture = None;
+        let mut table = None;
+        match self.simulate(task) {
+            Ok(outcome) => {
+                (finished.cells, finished.faults) = assemble::cells(&task.rows, &outcome, self.readings);
+                match outcome.figure.as_ref().map(Figure::render).transpose() {
+                    Ok(rendered) => picture = rendered,
+                    Err(error) => finished.faults.push(format!("the figure cannot be drawn: {error}")),
+                }
+                finished.figure_title = outcome.figure.filter(|_| picture.is_some()).map(|figure| figure.title);
+                (finished.notes, finished.summary) = (outcome.notes, outcome.summary);
+                table = outcome.table;
+            }
+            Err(reason) => {
+                finished.cells = task.rows.iter().map(|row| Cell::not_modelled(row, &reason)).collect();
+                finished.faults.extend(task.model.map(|_| reason));
+            }
+        }
+        let table = table.map_or_else(|| cells::table(&finished.cells), Ok)?;
+        self.folder.write_artefact((task.paper, task.artefact), picture.as_ref(), &table.to_csv())?;
+        Ok(finished)
+    }
+
+    /// The outcome, or why there is none.
+    fn simulate(&self, task: &Task<'_>) -> Result<Outcome, String> {
+        let artefact = task.model.ok_or_else(|| task.reason.clone())?;
+        let context = Context {
+            seed: self.options.seed,
+            full: self.options.full,
+            artefact,
+            rows: task.rows.clone(),
+            reference: self.reference,
+            readings: self.readings,
+            cache: self.cache,
+        };
+        (artefact.run)(&context).map_err(|error| format!("{error:#}"))
+    }
+}
+
+/// An artefact that has run, or that nobody has modelled.
+#[derive(Debug)]
+pub(super) struct Finished<'r> {
+    pub(super) paper: &'static str,
+    pub(super) artefact: &'r str,
+    pub(super) about: &'static str,
+    /// The figure's title, where there is a figure.
+    pub(super) figure_title: Option<String>,
+    /// All cells of the artefact, each with whether it is selected.
+    pub(super) cells: Vec<Cell>,
+    pub(super) selected: Vec<bool>,
+    pub(super) notes: Notes,
+    pub(super) summary: Vec<String>,
+    pub(super) faults: Vec<String>,
+}
+
+impl Finished<'_> {
+    pub(super) fn selected(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().zip(&self.selected).filter(|(_, selected)| **selected).map(|(cell, _)| cell)
+    }
+}

@@ -1,0 +1,228 @@
+//! One run: from a scenario to a machine, a graph and budgets, and from there to a record.
+//!
+//! Everything a run needs is worked out in [`Plan::new`]; [`Plan::run`] only simulates, so a plan is run
+//! as often and on as many threads as one likes.
+
+mod error;
+mod least;
+mod results;
+
+use std::sync::Arc;
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::Precision;
+use haversack_policies::{Policy, PolicyError, registry};
+use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, Wall, simulate};
+use haversack_workloads::autograd::{EagerRules, differentiate};
+use haversack_workloads::lowering::lower;
+use haversack_workloads::{Network, TrainingGraph, WorkloadError};
+
+pub use error::PlanError;
+pub use least::LeastBudget;
+pub use results::Results;
+
+use crate::cache::{Cache, GraphKey};
+use crate::scenario::{Fault, GraphKind, Key, Resolved, Scenario};
+
+/// The keys that decide what `original` needs; nothing else does.
+const NEED: [Key; 9] = [
+    Key::Device,
+    Key::Stack,
+    Key::Model,
+    Key::Input,
+    Key::Batch,
+    Key::Precision,
+    Key::Optimizer,
+    Key::Gradients,
+    Key::Allocator,
+];
+
+/// A run that is ready to be simulated.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The scenario, with its device, stack and machine.
+    pub resolved: Resolved,
+    /// The graph of an iteration.
+    pub graph: Arc<TrainingGraph>,
+    /// The budgets in bytes and nanoseconds.
+    pub budgets: Budgets,
+    /// What to record beside the results.
+    pub observe: Observe,
+}
+
+impl Plan {
+    /// Works out everything that the run of `scenario` needs, sharing what it can with other users of `cache`.
+    ///
+    /// # Errors
+    /// [`PlanError`]: a scenario that is wrong, or a percentage of what `original` needs where `original` does not run.
+    pub fn new(scenario: &Scenario, cache: &Cache) -> Result<Self, PlanError> {
+        let resolved = scenario.resolve_in(cache)?;
+        let graph = graph_of(&resolved, cache)?;
+        let budgets = budgets_of(&resolved, cache)?;
+        Ok(Self { resolved, graph, budgets, observe: Observe::default() })
+    }
+
+    /// The scenario, nothing left open.
+    #[must_use]
+    pub fn scenario(&self) -> &Scenario {
+        &self.resolved.scenario
+    }
+
+    /// The processor that trains.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.resolved.machine
+    }
+
+    /// A fresh policy with the scenario's parameters.
+    ///
+    /// # Errors
+    /// None that resolving has not found already.
+    pub fn policy(&self) -> Result<Box<dyn Policy>, PolicyError> {
+        let scenario = self.scenario();
+        let set: Vec<_> = scenario.set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        registry::build(&scenario.policy, &set)
+    }
+
+    /// The job that is simulated.
+    #[must_use]
+    pub fn job(&self) -> Job<'_> {
+        let scenario = self.scenario();
+        Job {
+            graph: &self.graph,
+            batch: scenario.batch,
+            precision: scenario.precision,
+            budgets: self.budgets.clone(),
+            allocator: scenario.allocator.unwrap_or(AllocatorKind::Exact),
+            iterations: scenario.iterations,
+            observe: self.observe,
+        }
+    }
+
+    /// Simulates the run.
+    ///
+    /// # Errors
+    /// [`RunError`], as the executor has it.
+    pub fn run(&self) -> Result<Record, RunError> {
+        simulate(self.machine(), &self.job(), self.policy()?.as_mut())
+    }
+
+    /// The time of an iteration in which nothing is short.
+    #[must_use]
+    pub fn unbounded_time(&self) -> Nanos {
+        let scenario = self.scenario();
+        self.machine().unbounded_time(&self.graph, scenario.batch, scenario.precision)
+    }
+}
+
+/// The graph that `resolved` executes.
+fn graph_of(resolved: &Resolved, cache: &Cache) -> Result<Arc<TrainingGraph>, PlanError> {
+    let scenario = &resolved.scenario;
+    let key = GraphKey {
+        model: scenario.model.clone(),
+        input: scenario.input.clone(),
+        kind: resolved.graph,
+        optimiser: scenario.optimizer,
+        gradients: scenario.gradients,
+        precision: scenario.precision,
+    };
+    let graph = cache.graphs.get(key, || build(&resolved.network, resolved));
+    let graph = graph.map_err(|error| scenario.error(Key::Model, error))?;
+    if counts_overflow(&graph, scenario.batch) {
+        let message = format!("{} samples of {} are more than can be counted", scenario.batch, scenario.model);
+        return Err(scenario.error(Key::Batch, Fault::Refused(message)).into());
+    }
+    Ok(graph)
+}
+
+fn build(network: &Network, resolved: &Resolved) -> Result<TrainingGraph, WorkloadError> {
+    let scenario = &resolved.scenario;
+    let graph = match resolved.graph {
+        GraphKind::Computable(variant) => lower(network, variant, scenario.optimizer, scenario.gradients)?,
+        GraphKind::Eager { dropout_mask_bytes } => {
+            differentiate(network, EagerRules { dropout_mask_bytes, optimiser: scenario.optimizer })?
+        }
+    };
+    Ok(at_precision(graph, scenario.precision))
+}
+
+/// The graph with tensors of `precision`.
+fn at_precision(graph: TrainingGraph, _precision: Precision) -> TrainingGraph {
+    graph
+}
+
+/// Whether any sum over the graph could pass what an integer holds.
+fn counts_overflow(graph: &TrainingGraph, batch: u64) -> bool {
+    let of = |extent: haversack_workloads::Extent| {
+        u128::from(extent.fixed) + u128::from(extent.per_sample) * u128::from(batch)
+    };
+    let tensors: u128 = graph.tensors.iter().map(|tensor| of(tensor.bytes)).sum();
+    let work = graph.nodes.iter().map(|node| {
+        let work = &node.work;
+        of(work.flops).max(of(work.dram)).max(of(work.index_translations))
+    });
+    // Room for what is counted twice, such as recomputation.
+    tensors.max(work.sum()) > u128::from(u64::MAX >> 8)
+}
+
+fn budgets_of(resolved: &Resolved, cache: &Cache) -> Result<Budgets, PlanError> {
+    use crate::scenario::Budget;
+    let scenario = &resolved.scenario;
+    let bytes = |budget: Budget, need: &dyn Fn(&Resolved, &Cache) -> Result<Bytes, PlanError>| match budget {
+        Budget::Bytes(bytes) => Ok(bytes),
+        Budget::Percent(_) => Ok::<_, PlanError>(budget.of(need(resolved, cache)?)),
+    };
+    let mut memory = scenario.memory_budget.map(|budget| bytes(budget, &memory_need)).transpose()?;
+    let activations = scenario.activation_budget.map(|budget| bytes(budget, &activation_need)).transpose()?;
+    let mut walls = Vec::new();
+    for step in resolved.trace.iter() {
+        let wall = bytes(step.budget, &memory_need)?;
+        // What holds from the start is the budget itself: a wall takes hold only after an operator.
+        if step.at == Nanos::ZERO {
+            memory = Some(wall);
+        } else {
+            walls.push(Wall { at: step.at, memory: wall });
+        }
+    }
+    Ok(Budgets { memory, activations, time: scenario.time_budget, walls })
+}
+
+/// The scenario's configuration under the policy `original`, which needs what percentages are of.
+fn original(resolved: &Resolved) -> Scenario {
+    let mut scenario = resolved.scenario.clone();
+    "original".clone_into(&mut scenario.policy);
+    scenario.set.clear();
+    scenario.graph = None;
+    scenario.memory_budget = None;
+    scenario.activation_budget = None;
+    scenario.time_budget = None;
+    scenario.trace = None;
+    scenario.iterations = 1;
+    scenario
+}
+
+/// All that `original` needs in this configuration.
+fn memory_need(resolved: &Resolved, cache: &Cache) -> Result<Bytes, PlanError> {
+    let key = format!("memory {}", resolved.scenario.fingerprint(NEED));
+    let need = cache.needs.get(key, || {
+        let plan = Plan::new(&original(resolved), cache)?;
+        plan.run().map(|record| record.reserved).map_err(PlanError::Need)
+    })?;
+    Ok(*need)
+}
+
+/// What the saved tensors take that `original` keeps, all of them, at the end of forward.
+fn activation_need(resolved: &Resolved, cache: &Cache) -> Result<Bytes, PlanError> {
+    let key = format!("activations {}", resolved.scenario.fingerprint(NEED));
+    let need = cache.needs.get(key, || Ok::<_, PlanError>(Plan::new(&original(resolved), cache)?.saved_bytes()))?;
+    Ok(*need)
+}
+
+impl Plan {
+    /// The bytes of all tensors that forward saves for backward.
+    #[must_use]
+    pub fn saved_bytes(&self) -> Bytes {
+        let batch = self.scenario().batch;
+        Bytes(self.graph.saved().iter().map(|&tensor| self.graph.tensor(tensor).bytes.at(batch)).sum())
+    }
+}

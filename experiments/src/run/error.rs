@@ -1,0 +1,72 @@
+//! Why a right scenario has no run.
+
+use haversack_training::RunError;
+use thiserror::Error;
+
+use super::{LeastBudget, Plan};
+use crate::cache::Cache;
+use crate::scenario::{ScenarioError, size_text};
+
+/// Why there is no run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The scenario is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A budget is a percentage of what cannot be had.
+    #[error("a percentage is of what the policy original needs, but original does not run here: {0}")]
+    Need(#[source] RunError),
+    /// No plan fits the budgets.
+    #[error("{what}: {cause}; {advice}")]
+    Infeasible {
+        /// What was tried.
+        what: String,
+        /// Why it did not work.
+        cause: Box<RunError>,
+        /// The least budget that works, in words.
+        advice: String,
+        /// The least budget that works, where one does.
+        least: Option<LeastBudget>,
+    },
+    /// The run failed for another reason.
+    #[error("the run failed: {0}")]
+    Run(#[source] RunError),
+}
+
+impl PlanError {
+    /// Whether the input is wrong or no plan can exist, as opposed to a run that failed.
+    #[must_use]
+    pub const fn is_input(&self) -> bool {
+        !matches!(self, Self::Run(error) if !matches!(error, RunError::Policy(_)))
+    }
+}
+
+impl Plan {
+    /// What to tell about a run that ended in `cause`: where memory was short, the least budget that works.
+    #[must_use]
+    pub fn explain_failure(&self, cause: RunError, cache: &Cache) -> PlanError {
+        if !cause.is_infeasible() {
+            return PlanError::Run(cause);
+        }
+        let scenario = self.scenario();
+        let within = |bytes: Option<haversack_devices::units::Bytes>, kind: &str| {
+            bytes.map(|bytes| format!("{} of {kind}", size_text(bytes)))
+        };
+        let budgets = [within(self.budgets.memory, "memory"), within(self.budgets.activations, "activations")];
+        let budgets: Vec<String> = budgets.into_iter().flatten().collect();
+        let walls = if self.budgets.walls.is_empty() { "" } else { " and the walls of the trace" };
+        let (policy, model, batch) = (&scenario.policy, &scenario.model, scenario.batch);
+        let budgets = if budgets.is_empty() { "its budget".to_owned() } else { budgets.join(" and ") };
+        let what = format!("{policy} cannot train {model} at batch {batch} within {budgets}{walls}");
+        match self.least_budget(cache) {
+            Ok(least) => {
+                PlanError::Infeasible { what, cause: Box::new(cause), advice: least.advice(), least: Some(least) }
+            }
+            Err(error) => {
+                let advice = format!("no budget works: {error}");
+                PlanError::Infeasible { what, cause: Box::new(cause), advice, least: None }
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The least budget with which a plan works.
+
+use haversack_devices::units::Bytes;
+use haversack_training::{Observe, RunError, least_memory, simulate};
+
+use super::Plan;
+use crate::cache::Cache;
+use crate::scenario::{Key, size_text};
+
+/// Activation budgets are searched to this share of the answer.
+const RESOLUTION: f64 = 1e-3;
+
+/// The keys that do not decide the least budget.
+const INDIFFERENT: [Key; 5] = [Key::MemoryBudget, Key::TimeBudget, Key::Trace, Key::Iterations, Key::Seed];
+
+/// The least budget that works, of the kind that is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeastBudget {
+    /// Of all that the framework holds.
+    Memory(Bytes),
+    /// Of saved tensors alone: no memory budget would help.
+    Activations(Bytes),
+}
+
+impl LeastBudget {
+    /// The bytes.
+    #[must_use]
+    pub const fn bytes(self) -> Bytes {
+        match self {
+            Self::Memory(bytes) | Self::Activations(bytes) => bytes,
+        }
+    }
+
+    /// The sentence that tells the user.
+    #[must_use]
+    pub fn advice(self) -> String {
+        let (kind, flag) = match self {
+            Self::Memory(_) => ("memory", "memory-budget"),
+            Self::Activations(_) => ("activation", "activation-budget"),
+        };
+        let bytes = self.bytes();
+        format!("the least {kind} budget that works is {bytes} (--{flag} {})", size_text(bytes))
+    }
+}
+
+impl Plan {
+    /// The least memory budget that works, to a thousandth, whatever the plan's own; walls are left out.
+    ///
+    /// # Errors
+    /// What a run without a memory budget yields.
+    pub fn least_memory(&self) -> Result<Bytes, RunError> {
+        least_memory(self.machine(), &self.job(), || self.policy())
+    }
+
+    /// The least budget that works, of whichever kind is short. It is searched once a configuration.
+    ///
+    /// # Errors
+    /// What a run without any budget yields.
+    pub fn least_budget(&self, cache: &Cache) -> Result<LeastBudget, RunError> {
+        let decisive = Key::ALL.into_iter().filter(|key| !INDIFFERENT.contains(key));
+        let key = self.scenario().fingerprint(decisive);
+        let found = cache.least.get(key, || Ok::<_, std::convert::Infallible>(self.search()));
+        match found {
+            Ok(found) => (*found).clone(),
+            Err(never) => match never {},
+        }
+    }
+
+    fn search(&self) -> Result<LeastBudget, RunError> {
+        match self.least_memory() {
+            Ok(bytes) => Ok(LeastBudget::Memory(bytes)),
+            Err(error) if error.is_infeasible() && self.budgets.activations.is_some() => {
+                self.least_activations().map(LeastBudget::Activations)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The least activation budget that works where memory is not bounded.
+    fn least_activations(&self) -> Result<Bytes, RunError> {
+        let mut job = self.job();
+        job.iterations = 1;
+        job.observe = Observe::default();
+        job.budgets.memory = None;
+        job.budgets.walls.clear();
+        let mut attempt = |activations: Option<Bytes>| {
+            job.budgets.activations = activations;
+            simulate(self.machine(), &job, self.policy()?.as_mut())
+        };
+        attempt(None)?;
+        let (mut fails, mut works) = (0, self.saved_bytes().0.max(1));
+        while works > fails + 1 && (works - fails) as f64 > RESOLUTION * works as f64 {
+            let middle = fails + (works - fails) / 2;
+            match attempt(Some(Bytes(middle))) {
+                Ok(_) => works = middle,
+                Err(error) if error.is_infeasible() => fails = middle,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Bytes(works))
+    }
+}

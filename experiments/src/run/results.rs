@@ -1,0 +1,74 @@
+//! The figures of a run as its JSON and a sweep's table name them.
+
+use haversack_devices::units::Nanos;
+use haversack_training::{Breakdown, Record};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// The figures of a run, in seconds, bytes and joules.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The whole iteration.
+    pub iteration_time_s: f64,
+    /// From the samples to the loss.
+    pub forward_s: f64,
+    /// From the loss to the gradients.
+    pub backward_s: f64,
+    /// The update of the weights.
+    pub update_s: f64,
+    /// Samples a second.
+    pub samples_per_s: f64,
+    /// The most that is resident.
+    pub peak_memory_bytes: u64,
+    /// The same above what is resident before forward.
+    pub peak_growth_bytes: u64,
+    /// The most that the allocator holds.
+    pub reserved_bytes: u64,
+    /// Energy of the iteration.
+    pub energy_j: f64,
+    /// The share of the time spent computing again.
+    pub recompute_share: f64,
+    /// Samples of each micro-batch.
+    pub micro_batches: Vec<u64>,
+    /// Seconds by part, in the order of [`Results::parts`].
+    pub breakdown: Vec<f64>,
+}
+
+impl Results {
+    /// The figures of `record`.
+    #[must_use]
+    pub fn new(record: &Record) -> Self {
+        Self {
+            iteration_time_s: record.iteration.seconds(),
+            forward_s: record.forward.seconds(),
+            backward_s: record.backward.seconds(),
+            update_s: record.update.seconds(),
+            samples_per_s: record.samples_per_second(),
+            peak_memory_bytes: record.peak_memory.0,
+            peak_growth_bytes: record.peak_growth.0,
+            reserved_bytes: record.reserved.0,
+            energy_j: record.energy.0,
+            recompute_share: record.recompute_share(),
+            micro_batches: record.micro_batches.clone(),
+            breakdown: record.breakdown.parts().into_iter().map(|(_, time): (_, Nanos)| time.seconds()).collect(),
+        }
+    }
+
+    /// The names of the breakdown's parts, in order.
+    #[must_use]
+    pub fn parts() -> Vec<&'static str> {
+        Breakdown::default().parts().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// The figures as the JSON of `haversack simulate`.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut map = match serde_json::to_value(self) {
+            Ok(Value::Object(map)) => map,
+            _ => Map::new(),
+        };
+        let parts = Self::parts().into_iter().zip(&self.breakdown);
+        map.insert("breakdown".to_owned(), Value::Object(parts.map(|(k, v)| (k.to_owned(), json!(v))).collect()));
+        map
+    }
+}

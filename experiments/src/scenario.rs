@@ -1,0 +1,278 @@
+//! A scenario: everything that decides one run, from a TOML file, from flags, or from a program.
+//!
+//! [`Scenario`] holds what was asked for; [`Scenario::resolve`] fills in what was left open and loads
+//! device and stack. Graphs and runs are made in [`crate::run`].
+
+mod describe;
+mod document;
+mod error;
+mod key;
+mod quantity;
+mod resolve;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use haversack_devices::processor::{CoreSelection, Frequency};
+use haversack_devices::units::Nanos;
+use haversack_devices::work::Precision;
+use haversack_training::AllocatorKind;
+use haversack_workloads::autograd::Optimiser;
+use haversack_workloads::lowering::{Gradients, Variant};
+
+pub use describe::Cell;
+pub use document::{Document, Field, Item, Kind, Literal};
+pub use error::{Fault, Origin, ScenarioError};
+pub use key::{Key, Takes};
+pub use quantity::{Budget, InputShape, QuantityError, parse_size, parse_time, size_text, time_text};
+pub use resolve::{GraphKind, Resolved, Workload};
+pub use trace::Step;
+
+use crate::names::{alternatives, hint};
+
+/// Samples of a mini-batch where nobody says otherwise: Sage's batch.
+pub const DEFAULT_BATCH: u64 = 32;
+/// Larger mini-batches are typing errors on anything that is modelled here.
+pub const LARGEST_BATCH: u64 = 65_536;
+
+/// Everything that decides one run; what is `None` has a default that [`Scenario::resolve`] fills in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// The device: an id, or a calibration's path.
+    pub device: String,
+    /// The software stack; by default the device's own.
+    pub stack: Option<String>,
+    /// The model: an id, or the path of an ONNX file.
+    pub model: String,
+    /// The shape of a sample; by default the model's own.
+    pub input: Option<InputShape>,
+    /// Samples of a mini-batch.
+    pub batch: u64,
+    /// The memory policy.
+    pub policy: String,
+    /// The policy's own parameters, by name.
+    pub set: BTreeMap<String, String>,
+    /// The number format.
+    pub precision: Precision,
+    /// How weights are updated.
+    pub optimizer: Optimiser,
+    /// How far Sage's graph is optimised; by default all the way, and not at all under the policy `original`.
+    pub graph: Option<Variant>,
+    /// When weight gradients are applied.
+    pub gradients: Gradients,
+    /// The allocator; by default exact under Sage's engine and caching under PyTorch.
+    pub allocator: Option<AllocatorKind>,
+    /// CPU cores; by default the stack's processor.
+    pub cores: Option<CoreSelection>,
+    /// The CPU's frequency.
+    pub frequency: Frequency,
+    /// The temperature around the device.
+    pub ambient_c: Option<f64>,
+    /// All that the framework may hold.
+    pub memory_budget: Option<Budget>,
+    /// All that saved tensors may take.
+    pub activation_budget: Option<Budget>,
+    /// What an iteration may take.
+    pub time_budget: Option<Nanos>,
+    /// A file of memory budgets over time.
+    pub trace: Option<PathBuf>,
+    /// Iterations to run.
+    pub iterations: u32,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// Who gave each key, for messages.
+    pub origins: BTreeMap<Key, Origin>,
+}
+
+impl Scenario {
+    /// A scenario with defaults for everything but what trains what.
+    pub fn new(device: impl Into<String>, model: impl Into<String>) -> Self {
+        Self {
+            device: device.into(),
+            stack: None,
+            model: model.into(),
+            input: None,
+            batch: DEFAULT_BATCH,
+            policy: "original".to_owned(),
+            set: BTreeMap::new(),
+            precision: Precision::default(),
+            optimizer: Optimiser::default(),
+            graph: None,
+            gradients: Gradients::default(),
+            allocator: None,
+            cores: None,
+            frequency: Frequency::default(),
+            ambient_c: None,
+            memory_budget: None,
+            activation_budget: None,
+            time_budget: None,
+            trace: None,
+            iterations: 1,
+            seed: 0,
+            origins: BTreeMap::new(),
+        }
+    }
+
+    /// Reads a scenario from a TOML file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or as [`Scenario::parse`].
+    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let mut scenario = Self::new("", "");
+        scenario.apply(&Document::read(path)?)?;
+        scenario.complete()?;
+        Ok(scenario)
+    }
+
+    /// Reads a scenario from TOML; `file` is how errors name it.
+    ///
+    /// # Errors
+    /// Text that is not TOML; an unknown key, with the nearest valid one; a value that the key cannot have; no
+    /// device or no model. Each names file, line and key.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        let mut scenario = Self::new("", "");
+        scenario.apply(&Document::parse(file, text)?)?;
+        scenario.complete()?;
+        Ok(scenario)
+    }
+
+    /// Sets every field of `document`.
+    ///
+    /// # Errors
+    /// A value that a key cannot have.
+    pub fn apply(&mut self, document: &Document) -> Result<(), ScenarioError> {
+        for (key, field) in &document.fields {
+            let origin = document.origin(field.line);
+            if let Item::Table(parameters) = &field.item {
+                for parameter in parameters {
+                    let origin = document.origin(parameter.line);
+                    let name = format!("set.{}", parameter.name);
+                    let value = parameter.item.one().map_err(|fault| ScenarioError::new(origin.clone(), name, fault))?;
+                    self.set_parameter(&parameter.name, value, origin);
+                }
+            } else {
+                let value = field.item.one().map_err(|fault| ScenarioError::new(origin.clone(), key.name(), fault))?;
+                self.set(*key, value, origin)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a parameter of the policy; a name such as `sage.order` also says of which.
+    pub fn set_parameter(&mut self, name: &str, value: &Literal, origin: Origin) {
+        self.set.insert(name.to_owned(), value.text.clone());
+        self.origins.insert(Key::Set, origin);
+    }
+
+    /// Checks that there is a device and a model.
+    ///
+    /// # Errors
+    /// The key that is missing.
+    pub fn complete(&self) -> Result<(), ScenarioError> {
+        let missing = |key: Key, expected| {
+            // The file as a whole, where any key came from one.
+            let origin = self.origins.values().find_map(|origin| match origin {
+                Origin::File { file, .. } => Some(Origin::File { file: file.clone(), line: 0 }),
+                _ => None,
+            });
+            ScenarioError::new(origin.unwrap_or(Origin::Flag), key.name(), Fault::Missing(expected))
+        };
+        if self.device.is_empty() {
+            return Err(missing(Key::Device, "an id of `haversack list devices`, such as galaxy-s10"));
+        }
+        if self.model.is_empty() {
+            return Err(missing(Key::Model, "an id of `haversack list models`, such as resnet50"));
+        }
+        Ok(())
+    }
+
+    /// An error about `key`, with whoever gave it.
+    pub(crate) fn error(&self, key: Key, fault: impl Into<Fault>) -> ScenarioError {
+        ScenarioError::new(self.origins.get(&key).cloned().unwrap_or_default(), key.name(), fault)
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// A value that the key cannot have.
+    pub fn set(&mut self, key: Key, value: &Literal, origin: Origin) -> Result<(), ScenarioError> {
+        self.origins.insert(key, origin);
+        self.assign(key, value).map_err(|fault| self.error(key, fault))
+    }
+
+    fn assign(&mut self, key: Key, value: &Literal) -> Result<(), Fault> {
+        let text = value.text.trim();
+        match (key.takes(), value.kind) {
+            (Takes::Table, _) => {
+                return Err(Fault::value("a table of the policy's parameters, such as { order = \"half\" }", value.found()));
+            }
+            (Takes::Text, Kind::Text) if !text.is_empty() => {}
+            (Takes::Quantity, Kind::Text | Kind::Integer | Kind::Real) => {}
+            (Takes::Text, _) => {
+                let (word, about) = key.about();
+                return Err(Fault::value(format!("text ({word}: {about})"), value.found()));
+            }
+            (Takes::Quantity, Kind::Boolean) => return Err(Fault::value("a number or a text", value.found())),
+        }
+        match key {
+            Key::Device => self.device = text.to_owned(),
+            Key::Stack => self.stack = Some(text.to_owned()),
+            Key::Model => self.model = text.to_owned(),
+            Key::Input => self.input = Some(text.parse()?),
+            Key::Batch => self.batch = whole(value, 1, LARGEST_BATCH)?,
+            Key::Policy => self.policy = text.to_owned(),
+            Key::Set => {}
+            Key::Precision => self.precision = word(text, &Precision::ALL.map(|p| (p.name(), p)))?,
+            Key::Optimizer => self.optimizer = word(text, &OPTIMISERS)?,
+            Key::Graph => self.graph = Some(word(text, &Variant::ALL.map(|v| (v.id(), v)))?),
+            Key::Gradients => self.gradients = word(text, &GRADIENTS)?,
+            Key::Allocator => self.allocator = Some(word(text, &ALLOCATORS)?),
+            Key::Cores => self.cores = Some(text.parse()?),
+            Key::Frequency => self.frequency = text.parse()?,
+            Key::AmbientC => self.ambient_c = Some(degrees(value)?),
+            Key::MemoryBudget => self.memory_budget = Some(text.parse()?),
+            Key::ActivationBudget => self.activation_budget = Some(text.parse()?),
+            Key::TimeBudget => self.time_budget = Some(parse_time(text)?),
+            Key::Trace => self.trace = Some(PathBuf::from(text)),
+            Key::Iterations => self.iterations = whole(value, 1, u64::from(u32::MAX))? as u32,
+            Key::Seed => self.seed = whole(value, 0, u64::MAX)?,
+        }
+        Ok(())
+    }
+}
+
+const OPTIMISERS: [(&str, Optimiser); 3] =
+    [("sgd", Optimiser::Sgd), ("momentum", Optimiser::Momentum), ("adam", Optimiser::Adam)];
+const GRADIENTS: [(&str, Gradients); 2] = [("kept", Gradients::Kept), ("streamed", Gradients::Streamed)];
+const ALLOCATORS: [(&str, AllocatorKind); 2] = [("exact", AllocatorKind::Exact), ("caching", AllocatorKind::Caching)];
+const FREQUENCIES: [(&str, Frequency); 3] =
+    [("highest", Frequency::Highest), ("lowest", Frequency::Lowest), ("governor", Frequency::Governor)];
+
+/// The value of the word `text`.
+fn word<T: Copy>(text: &str, words: &[(&'static str, T)]) -> Result<T, Fault> {
+    let names = || words.iter().map(|(name, _)| *name);
+    words.iter().find(|(name, _)| *name == text).map(|&(_, value)| value).ok_or_else(|| Fault::Value {
+        expected: alternatives(names()),
+        found: format!("'{text}'"),
+        hint: hint(text, names()),
+    })
+}
+
+/// The word of `value`.
+fn name_of<T: Copy + PartialEq>(value: T, words: &[(&'static str, T)]) -> &'static str {
+    words.iter().find(|(_, known)| *known == value).map_or("", |(name, _)| name)
+}
+
+fn whole(value: &Literal, least: u64, most: u64) -> Result<u64, Fault> {
+    let parsed = value.text.trim().replace('_', "").parse().ok();
+    parsed.filter(|number| (least..=most).contains(number)).ok_or_else(|| {
+        let range = if most == u64::MAX { String::new() } else { format!(" and at most {most}") };
+        Fault::value(format!("a whole number of at least {least}{range}"), value.found())
+    })
+}
+
+fn degrees(value: &Literal) -> Result<f64, Fault> {
+    let parsed = value.text.trim().parse::<f64>().ok().filter(|degrees| (-50.0..=100.0).contains(degrees));
+    parsed.ok_or_else(|| Fault::value("degrees Celsius from -50 to 100", value.found()))
+}

@@ -1,0 +1,259 @@
+//! A TOML file as fields with the line of each; a scenario has one value a field, a sweep many.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Fault, Origin, ScenarioError};
+use super::key::Key;
+use crate::names::{hint, nearest};
+
+/// What a literal was written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Text.
+    Text,
+    /// A whole number.
+    Integer,
+    /// A decimal number.
+    Real,
+    /// `true` or `false`.
+    Boolean,
+}
+
+/// A value as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Literal {
+    /// Its text, without quotation marks.
+    pub text: String,
+    /// What it was written as.
+    pub kind: Kind,
+}
+
+impl Literal {
+    /// A value from a flag, or one made by a program.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), kind: Kind::Text }
+    }
+
+    /// What was found, for messages.
+    #[must_use]
+    pub fn found(&self) -> String {
+        match self.kind {
+            Kind::Text => format!("'{}'", self.text),
+            Kind::Integer | Kind::Real => format!("the number {}", self.text),
+            Kind::Boolean => self.text.clone(),
+        }
+    }
+}
+
+/// What stands behind a key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// One value.
+    One(Literal),
+    /// A list of values, each with its line.
+    Many(Vec<(Literal, usize)>),
+    /// `{ from, to, steps }`.
+    Span {
+        /// The first value.
+        from: Literal,
+        /// The last value.
+        to: Literal,
+        /// How many values, both ends included.
+        steps: u64,
+    },
+    /// A table of the policy's parameters.
+    Table(Vec<Field>),
+}
+
+impl Item {
+    fn found(&self) -> &'static str {
+        match self {
+            Self::One(_) => "one value",
+            Self::Many(_) => "a list",
+            Self::Span { .. } => "a span",
+            Self::Table(_) => "a table",
+        }
+    }
+
+    /// The one value that a scenario has.
+    pub(crate) fn one(&self) -> Result<&Literal, Fault> {
+        match self {
+            Self::One(literal) => Ok(literal),
+            other => Err(Fault::value("one value (lists and spans are for `haversack sweep`)", other.found())),
+        }
+    }
+}
+
+/// A name, its value, and the line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// The name; of a policy's parameter, with the policy's before a point where it was given.
+    pub name: String,
+    /// The line, from one.
+    pub line: usize,
+    /// What stands behind it.
+    pub item: Item,
+}
+
+/// A document that was read.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The file, as shown to people.
+    pub file: Arc<str>,
+    /// The fields of scenario keys, in the order of the file.
+    pub fields: Vec<(Key, Field)>,
+}
+
+impl Document {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// As [`Document::parse`], or a file that cannot be read.
+    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            ScenarioError::new(Origin::File { file: file.as_str().into(), line: 0 }, "", Fault::Read(error))
+        })?;
+        Self::parse(&file, &text)
+    }
+
+    /// Reads a document's text; `file` is how errors name it.
+    ///
+    /// # Errors
+    /// Text that is not TOML, or a key that no scenario has.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        let reader = Reader { file: file.into(), text };
+        let table = DeTable::parse(text).map_err(|error| {
+            let line = error.span().map_or(0, |span| reader.line(span.start));
+            reader.error(line, "", Fault::Syntax(error.message().to_owned()))
+        })?;
+        let fields = reader.fields(table.get_ref(), "")?;
+        let fields: Result<Vec<_>, _> = fields.into_iter().map(|field| Ok((reader.key(&field)?, field))).collect();
+        Ok(Self { fields: fields?, file: reader.file })
+    }
+
+    /// The place of `field`.
+    #[must_use]
+    pub fn origin(&self, line: usize) -> Origin {
+        Origin::File { file: Arc::clone(&self.file), line }
+    }
+}
+
+struct Reader<'a> {
+    file: Arc<str>,
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn line(&self, offset: usize) -> usize {
+        1 + self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+    }
+
+    fn error(&self, line: usize, field: &str, fault: impl Into<Fault>) -> ScenarioError {
+        ScenarioError::new(Origin::File { file: Arc::clone(&self.file), line }, field, fault)
+    }
+
+    fn key(&self, field: &Field) -> Result<Key, ScenarioError> {
+        Key::named(&field.name).ok_or_else(|| {
+            let names = || Key::ALL.iter().map(|key| key.name());
+            let valid = names().collect::<Vec<_>>().join(", ");
+            let hint = nearest(&field.name, names()).map_or_else(String::new, |name| format!("; did you mean '{name}'?"));
+            self.error(field.line, &field.name, Fault::UnknownKey { hint, valid })
+        })
+    }
+
+    /// The fields of `table` in the order of the file, those of tables inside it under dotted names.
+    fn fields(&self, table: &DeTable<'_>, within: &str) -> Result<Vec<Field>, ScenarioError> {
+        let mut entries: Vec<_> = table.iter().map(|(key, value)| (key.span().start, key.get_ref(), value)).collect();
+        entries.sort_by_key(|&(offset, ..)| offset);
+        let mut fields = Vec::new();
+        for (offset, name, value) in entries {
+            let (line, name) = (self.line(offset), format!("{within}{name}"));
+            let item = self.item(value.get_ref(), line, &name)?;
+            fields.push(Field { name, line, item });
+        }
+        Ok(fields)
+    }
+
+    fn item(&self, value: &DeValue<'_>, line: usize, name: &str) -> Result<Item, ScenarioError> {
+        match value {
+            DeValue::Array(items) => {
+                let literals: Result<Vec<_>, _> = items
+                    .iter()
+                    .map(|item| {
+                        let line = self.line(item.span().start);
+                        Ok((self.literal(item.get_ref(), line, name)?, line))
+                    })
+                    .collect();
+                Ok(Item::Many(literals?))
+            }
+            DeValue::Table(table) if is_span(table) => self.span(table, line, name),
+            // Only a policy's parameters are a table; those of one policy are a table in that.
+            DeValue::Table(table) if name == Key::Set.name() => {
+                let mut flat = Vec::new();
+                for field in self.fields(table, "")? {
+                    match field.item {
+                        Item::Table(inner) => flat.extend(inner),
+                        _ => flat.push(field),
+                    }
+                }
+                Ok(Item::Table(flat))
+            }
+            DeValue::Table(table) if !name.contains('.') && Key::named(name).is_none() => {
+                Ok(Item::Table(self.fields(table, &format!("{name}."))?))
+            }
+            DeValue::Table(_) => {
+                let expected = "a value, a list or a span { from = …, to = …, steps = … }";
+                Err(self.error(line, name, Fault::value(expected, "another table")))
+            }
+            other => Ok(Item::One(self.literal(other, line, name)?)),
+        }
+    }
+
+    fn literal(&self, value: &DeValue<'_>, line: usize, name: &str) -> Result<Literal, ScenarioError> {
+        let (text, kind) = match value {
+            DeValue::String(text) => (text.to_string(), Kind::Text),
+            DeValue::Integer(number) if number.radix() == 10 => (number.as_str().to_owned(), Kind::Integer),
+            DeValue::Float(number) => (number.as_str().to_owned(), Kind::Real),
+            DeValue::Boolean(truth) => (truth.to_string(), Kind::Boolean),
+            other => {
+                let fault = Fault::value("text, a decimal number, true or false", format!("a {}", other.type_str()));
+                return Err(self.error(line, name, fault));
+            }
+        };
+        Ok(Literal { text, kind })
+    }
+
+    fn span(&self, table: &DeTable<'_>, line: usize, name: &str) -> Result<Item, ScenarioError> {
+        let end = |key: &str| {
+            let missing = || self.error(line, name, Fault::Refused(format!("the span has no '{key}'; {SPAN}")));
+            self.literal(table.get(key).ok_or_else(missing)?.get_ref(), line, name)
+        };
+        let unknown = table.keys().find(|key| !SPAN_KEYS.contains(&key.get_ref().as_ref()));
+        if let Some(key) = unknown {
+            let found: &str = key.get_ref();
+            let fault = Fault::UnknownKey { hint: hint(found, SPAN_KEYS), valid: SPAN_KEYS.join(", ") };
+            return Err(self.error(self.line(key.span().start), &format!("{name}.{found}"), fault));
+        }
+        let written = end("steps")?;
+        let steps = written.text.parse().ok().filter(|steps| (1..=MOST_STEPS).contains(steps));
+        let steps = steps.filter(|_| written.kind == Kind::Integer).ok_or_else(|| {
+            let expected = format!("a whole number of steps from 1 to {MOST_STEPS}");
+            self.error(line, &format!("{name}.steps"), Fault::value(expected, written.found()))
+        })?;
+        Ok(Item::Span { from: end("from")?, to: end("to")?, steps })
+    }
+}
+
+const SPAN_KEYS: [&str; 3] = ["from", "to", "steps"];
+const SPAN: &str = "expected { from = …, to = …, steps = … }";
+/// More steps than anybody would wait for.
+const MOST_STEPS: u64 = 1_000_000;
+
+/// Whether a table is meant as a span.
+fn is_span(table: &DeTable<'_>) -> bool {
+    table.keys().any(|key| SPAN_KEYS.contains(&key.get_ref().as_ref()))
+}

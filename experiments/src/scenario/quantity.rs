@@ -1,0 +1,248 @@
+//! Sizes, times, shares and shapes as people write them: `800MB`, `800MiB`, `30%`, `1.5s`, `3x96x96`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use haversack_devices::units::{Bytes, Nanos};
+use thiserror::Error;
+
+use crate::names::hint;
+
+/// Text that is not the quantity that was expected.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("expected {expected}, found '{found}'{hint}")]
+pub struct QuantityError {
+    expected: &'static str,
+    found: String,
+    hint: String,
+}
+
+impl QuantityError {
+    fn new(expected: &'static str, found: &str) -> Self {
+        Self { expected, found: found.to_owned(), hint: String::new() }
+    }
+}
+
+/// Decimal and binary units of size.
+const SIZES: [(&str, u64); 9] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("KB", 1_000),
+    ("B", 1),
+];
+/// Units of time, in nanoseconds.
+const TIMES: [(&str, u64); 6] =
+    [("min", 60_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("µs", 1_000), ("ns", 1), ("s", 1_000_000_000)];
+
+const SIZE: &str = "a size above zero, such as 800MB (decimal) or 800MiB (binary)";
+const BUDGET: &str = "a size above zero, such as 800MB (decimal), 800MiB (binary) or 30%";
+const TIME: &str = "a time above zero with its unit, such as 1.5s or 200ms";
+const SHAPE: &str = "a shape, such as 3x96x96 for images or 256 for tokens";
+
+/// The number at the start of `text`, and the unit behind it. Signs, exponents, `inf` and `nan` are no numbers here.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    // A lone point, or several, is caught when the number is parsed.
+    (!number.is_empty()).then(|| (number, unit.trim_start()))
+}
+
+/// `number` units of `unit`, rounded to the nearest whole.
+fn scale(number: &str, unit: u64) -> Option<u64> {
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(unit);
+    }
+    let scaled = (number.parse::<f64>().ok()? * unit as f64).round();
+    // 2^64 is a float, and the first number that does not fit.
+    (scaled < u64::MAX as f64).then_some(scaled as u64)
+}
+
+/// Units are told apart by spelling alone, whatever the case: a phone's memory comes in no bits.
+fn unit_of(units: &[(&'static str, u64)], found: &str) -> Option<u64> {
+    units.iter().find(|(name, _)| name.eq_ignore_ascii_case(found)).map(|&(_, unit)| unit)
+}
+
+/// Reads a size; a number without a unit is bytes.
+///
+/// # Errors
+/// Text that is not a size, or a size of nothing.
+pub fn parse_size(text: &str) -> Result<Bytes, QuantityError> {
+    let wrong = || QuantityError::new(SIZE, text);
+    let (number, unit) = split(text).ok_or_else(wrong)?;
+    let unit = if unit.is_empty() { Some(1) } else { unit_of(&SIZES, unit) };
+    let Some(unit) = unit else {
+        let written = split(text).map_or("", |(_, unit)| unit);
+        return Err(QuantityError { hint: hint(written, SIZES.map(|(name, _)| name)), ..wrong() });
+    };
+    scale(number, unit).filter(|&bytes| bytes > 0).map(Bytes).ok_or_else(wrong)
+}
+
+/// Reads a time, which needs its unit.
+///
+/// # Errors
+/// Text that is not a time, or a time of nothing.
+pub fn parse_time(text: &str) -> Result<Nanos, QuantityError> {
+    let wrong = || QuantityError::new(TIME, text);
+    let (number, unit) = split(text).ok_or_else(wrong)?;
+    let Some(scaled) = unit_of(&TIMES, unit) else {
+        return Err(QuantityError { hint: hint(unit, TIMES.map(|(name, _)| name)), ..wrong() });
+    };
+    scale(number, scaled).filter(|&time| time > 0).map(Nanos).ok_or_else(wrong)
+}
+
+/// The largest of `units` of which `amount` is a whole number.
+fn in_whole_units(amount: u64, units: &[(&'static str, u64)]) -> String {
+    let unit = units.iter().find(|(_, unit)| amount >= *unit && amount % unit == 0);
+    unit.map_or_else(|| amount.to_string(), |(name, unit)| format!("{}{name}", amount / unit))
+}
+
+/// `time` as [`parse_time`] reads it, exactly.
+#[must_use]
+pub fn time_text(time: Nanos) -> String {
+    in_whole_units(time.0, &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)])
+}
+
+/// `size` as [`parse_size`] reads it, exactly.
+#[must_use]
+pub fn size_text(size: Bytes) -> String {
+    // Decimal first: that is how budgets are spoken of.
+    let decimal = [("GB", 1_000_000_000), ("MB", 1_000_000)];
+    let binary = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KB", 1_000), ("KiB", 1 << 10), ("B", 1)];
+    let [gb, mb] = decimal;
+    let [gib, mib, kb, kib, b] = binary;
+    in_whole_units(size.0, &[gb, mb, gib, mib, kb, kib, b])
+}
+
+/// A budget of memory: bytes, or a share of what the policy `original` needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Budget {
+    /// So many bytes.
+    Bytes(Bytes),
+    /// So many hundredths of what `original` needs of the same kind.
+    Percent(f64),
+}
+
+impl Budget {
+    /// The bytes, where `original` needs `whole`.
+    #[must_use]
+    pub fn of(self, whole: Bytes) -> Bytes {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            // Rounded up, so that 100% is enough.
+            Self::Percent(percent) => Bytes((whole.as_f64() * percent / 100.0).ceil() as u64),
+        }
+    }
+}
+
+impl FromStr for Budget {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let wrong = |error: QuantityError| QuantityError { expected: BUDGET, ..error };
+        match split(text) {
+            Some((number, "%")) => {
+                let percent = number.parse::<f64>().ok().filter(|percent| percent.is_finite() && *percent > 0.0);
+                percent.map(Self::Percent).ok_or_else(|| QuantityError::new(BUDGET, text))
+            }
+            _ => parse_size(text).map(Self::Bytes).map_err(wrong),
+        }
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => f.write_str(&size_text(*bytes)),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+/// The shape of one sample.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InputShape(pub Vec<u64>);
+
+impl FromStr for InputShape {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let sizes: Option<Vec<u64>> =
+            text.trim().split(['x', 'X', '×']).map(|size| size.parse().ok().filter(|&size| size > 0)).collect();
+        // More dimensions than any sample has would only be cut down later.
+        sizes.filter(|sizes| sizes.len() <= 8).map(Self).ok_or_else(|| QuantityError::new(SHAPE, text))
+    }
+}
+
+impl fmt::Display for InputShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes: Vec<String> = self.0.iter().map(u64::to_string).collect();
+        f.write_str(&sizes.join("x"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimal_and_binary_units_differ() {
+        assert_eq!(parse_size("800MB").unwrap(), Bytes(800_000_000));
+        // 800 × 2^20
+        assert_eq!(parse_size("800 MiB").unwrap(), Bytes(838_860_800));
+        assert_eq!(parse_size("1.5kb").unwrap(), Bytes(1_500));
+        assert_eq!(parse_size("17").unwrap(), Bytes(17));
+    }
+
+    #[test]
+    fn what_is_no_size_says_what_is() {
+        for text in ["", "banana", "-5MB", "nan", "inf", "0", "0MB", "1.2.3MB", ".", "99999999999TB", "5 parsecs", "1e3"] {
+            let error = parse_size(text).unwrap_err().to_string();
+            assert!(error.contains("800MiB") && error.contains(&format!("'{text}'")), "{error}");
+        }
+        assert!(parse_size("5MiBB").unwrap_err().to_string().contains("did you mean 'MiB'?"));
+    }
+
+    #[test]
+    fn times_need_their_unit() {
+        assert_eq!(parse_time("1.5s").unwrap(), Nanos(1_500_000_000));
+        assert_eq!(parse_time("200ms").unwrap(), Nanos(200_000_000));
+        assert!(["2", "-1s", "0s", "s", "1 h"].iter().all(|text| parse_time(text).is_err()));
+    }
+
+    #[test]
+    fn a_whole_is_never_less_than_everything() {
+        // 30% of 11 bytes is 3.3, which takes 4.
+        assert_eq!("30%".parse::<Budget>().unwrap().of(Bytes(11)), Bytes(4));
+        assert_eq!("100%".parse::<Budget>().unwrap().of(Bytes(1_234_567)), Bytes(1_234_567));
+        assert!(["-30%", "0%", "%", "nan%"].iter().all(|text| text.parse::<Budget>().is_err()));
+    }
+
+    #[test]
+    fn shapes_are_written_with_crosses() {
+        assert_eq!("3x96x96".parse::<InputShape>().unwrap(), InputShape(vec![3, 96, 96]));
+        assert_eq!("256".parse::<InputShape>().unwrap().to_string(), "256");
+        assert!(["", "x", "3x", "0", "3x-1", "a"].iter().all(|text| text.parse::<InputShape>().is_err()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_a_parser_panic(text in ".{0,24}") {
+            let _ = (parse_size(&text), parse_time(&text), text.parse::<Budget>(), text.parse::<InputShape>());
+        }
+
+        #[test]
+        fn what_is_printed_reads_back(bytes in 1_u64.., nanos in 1_u64.., percent in 1e-6_f64..1e6) {
+            let (bytes, nanos) = (Bytes(bytes), Nanos(nanos));
+            proptest::prop_assert_eq!(parse_size(&size_text(bytes)).unwrap(), bytes);
+            proptest::prop_assert_eq!(parse_time(&time_text(nanos)).unwrap(), nanos);
+            let budget = Budget::Percent(percent);
+            proptest::prop_assert_eq!(budget.to_string().parse::<Budget>().unwrap(), budget);
+        }
+    }
+}

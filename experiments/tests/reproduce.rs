@@ -1,0 +1,313 @@
+//! `reproduce` as others call it: rows, files, verdicts and failures, with artefacts made up for the purpose and with
+//! the ones that are built in.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use haversack::artefacts::ARTEFACTS;
+use haversack::reproduce::readings::Readings;
+use haversack::reproduce::reference::{Claim, Reference};
+use haversack::reproduce::{
+    Answer, Artefact, ArtefactError, Context, Options, Outcome, ReproduceError, Reproduction, reproduce,
+};
+use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
+use haversack_reports::table::Table;
+
+const TABLE: Artefact = Artefact {
+    paper: "sage",
+    id: "table1",
+    about: "made up",
+    devices: &["galaxy-s10"],
+    stacks: &["sage-opencl"],
+    run: half_of_the_paper,
+};
+const DRAWN: Artefact = Artefact { id: "figure8", devices: &[], stacks: &[], run: drawn, ..TABLE };
+const BROKEN: Artefact = Artefact { id: "figure10", run: broken, ..DRAWN };
+const PLAIN: Artefact = Artefact { id: "figure13", run: plain, ..DRAWN };
+
+/// Half of what the paper says (−50%), and 3 where it says nothing.
+fn half_of_the_paper(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    context.device("galaxy-s10")?;
+    let mut outcome = Outcome::default();
+    for row in &context.rows {
+        outcome.number(&row.id, row.number().map_or(3.0, |paper| paper / 2.0));
+        outcome.null(&row.id, 1.0);
+    }
+    outcome.summary.push(format!("seed {}", context.seed));
+    Ok(outcome)
+}
+
+fn drawn(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let id = "sage/figure8/resnet50/sage/minimum-memory-reduction";
+    let mut outcome = Outcome::default();
+    outcome.number(id, context.row(id)?.number().unwrap_or_default());
+    outcome.not_modelled("sage/figure8/densenet121/sage/minimum-memory-reduction", "no such network here");
+    outcome.remark(id, "at micro-batch 1, \"as stated\"");
+    let lines = Lines::new().series(Series::new("sage", [(1.0, 2.0), (2.0, 3.0)]));
+    outcome.figure = Some(Figure::new("Least memory").panel(Panel::new(lines).x(Axis::new("x")).y(Axis::new("y"))));
+    Ok(outcome)
+}
+
+fn broken(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    context.device("rtx-3090")?;
+    Ok(Outcome::default())
+}
+
+fn plain(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let mut outcome = Outcome::default();
+    for row in &context.rows {
+        outcome.answer(&row.id, Answer::Input(row.number().unwrap_or_default()));
+    }
+    let mut table = Table::new(["time_s"]);
+    table.push([0.5.into()])?;
+    outcome.table = Some(table);
+    Ok(outcome)
+}
+
+fn options(out: &Path, selectors: &[&str], jobs: usize) -> Options {
+    Options {
+        selectors: selectors.iter().map(|selector| (*selector).to_owned()).collect(),
+        out: out.to_path_buf(),
+        seed: 7,
+        jobs: NonZeroUsize::new(jobs),
+        full: false,
+    }
+}
+
+/// `cells.csv` by id, and how many rows it has.
+fn cells(out: &Path) -> (BTreeMap<String, BTreeMap<String, String>>, usize) {
+    let mut reader = csv::Reader::from_path(out.join("cells.csv")).unwrap();
+    let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    let expected = ["id", "simulated", "unit", "paper", "role", "error", "verdict", "null", "reason"];
+    assert_eq!(header, expected);
+    let mut rows = 0;
+    let mut by_id = BTreeMap::new();
+    for record in reader.records() {
+        let record = record.unwrap();
+        rows += 1;
+        let fields: BTreeMap<_, _> = header.iter().cloned().zip(record.iter().map(str::to_owned)).collect();
+        by_id.insert(record[0].to_owned(), fields);
+    }
+    (by_id, rows)
+}
+
+/// Every file below `folder` with its bytes.
+fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+                files.insert(name, fs::read(path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn every_reference_id_stands_once_in_the_cells() {
+    let out = tempfile::tempdir().unwrap();
+    reproduce(&options(out.path(), &[], 2), &[TABLE]).unwrap();
+    let (cells, rows) = cells(out.path());
+    let reference = Reference::load().unwrap();
+    let expected: HashSet<&str> = reference.rows().iter().map(|row| row.id.as_str()).collect();
+    assert_eq!(rows, reference.rows().len());
+    assert_eq!(cells.keys().map(String::as_str).collect::<HashSet<_>>(), expected);
+    // Only table 1 has a model: everything else says why it has no answer.
+    for (id, cell) in &cells {
+        let unanswered = cell["verdict"] == "not-modelled";
+        assert_eq!(unanswered, !id.starts_with("sage/table1/"), "{id}");
+        assert_eq!(unanswered, cell["simulated"].is_empty() && !cell["reason"].is_empty(), "{id}");
+    }
+    assert_eq!(
+        cells["sage/figure13/resnet50-on-galaxy-s10/sage/energy-per-iteration"]["reason"],
+        "no artefact models this yet"
+    );
+    let daf = "daf/table1/resnet18-cifar10/original/memory";
+    assert_eq!(cells[daf]["reason"], "daf belongs to a later version of haversack");
+}
+
+#[test]
+fn one_thread_and_two_give_the_same_bytes() {
+    let out = tempfile::tempdir().unwrap();
+    let (one, two) = (out.path().join("one"), out.path().join("two"));
+    let artefacts = [TABLE, DRAWN, PLAIN];
+    let first = reproduce(&options(&one, &["sage"], 1), &artefacts).unwrap();
+    let second = reproduce(&options(&two, &["sage"], 2), &artefacts).unwrap();
+    assert_eq!(first, second);
+    let files = tree(&one);
+    assert_eq!(files, tree(&two));
+    for name in ["cells.csv", "index.html", "run.json", "sage/figure8.svg", "sage/figure8.png", "sage/figure8.csv"] {
+        assert!(files.contains_key(name), "{name}");
+    }
+    // An artefact without a figure has its data only; its own table goes before its cells.
+    assert!(!files.contains_key("sage/figure13.svg"));
+    assert_eq!(files["sage/figure13.csv"], b"time_s\n0.5\n");
+    assert!(files["sage/figure8.csv"].starts_with(b"id,simulated,"));
+}
+
+#[test]
+fn answers_are_judged_and_reported() {
+    let out = tempfile::tempdir().unwrap();
+    let Reproduction { report, failures } =
+        reproduce(&options(out.path(), &["sage/table1", "sage/figure8", "sage/figure13"], 2), &[TABLE, DRAWN, PLAIN])
+            .unwrap();
+    assert!(failures.is_empty(), "{failures:?}");
+    let (cells, _) = cells(out.path());
+    let direct = &cells["sage/table1/mobilenetv2/direct/latency"];
+    // Half of the paper's value: (p / 2 − p) / p = −0.5.
+    assert_eq!((direct["error"].as_str(), direct["verdict"].as_str(), direct["null"].as_str()), ("-0.5", "off", "1"));
+    let withheld = &cells["sage/table1/densenet121/direct/latency"];
+    assert_eq!((withheld["simulated"].as_str(), withheld["paper"].as_str()), ("3", ""));
+    assert_eq!((withheld["error"].as_str(), withheld["verdict"].as_str()), ("", "predicted"));
+    let exact = &cells["sage/figure8/resnet50/sage/minimum-memory-reduction"];
+    assert_eq!((exact["verdict"].as_str(), exact["reason"].as_str()), ("ok", "at micro-batch 1, \"as stated\""));
+    assert_eq!(cells["sage/figure8/all/sage/minimum-memory-reduction"]["reason"], "the artefact gives no answer");
+    assert_eq!(cells["sage/figure13/resnet50-on-galaxy-s10/sage/energy-per-iteration"]["verdict"], "input");
+    assert!(report.contains("sage/table1\n  seed 7\n"), "{report}");
+    assert!(report.contains("   1  no such network here\n"), "{report}");
+    let page = fs::read_to_string(out.path().join("index.html")).unwrap();
+    assert!(page.contains("Table 1: made up") && page.contains("src=\"sage/figure8.svg\""));
+    assert!(!page.contains("src=\"sage/table1.svg\""));
+}
+
+#[test]
+fn the_record_names_calibrations_and_counts_choices_but_no_place() {
+    let out = tempfile::tempdir().unwrap();
+    reproduce(&options(out.path(), &["sage/table1"], 2), &[TABLE]).unwrap();
+    let text = fs::read_to_string(out.path().join("run.json")).unwrap();
+    assert!(!text.contains(out.path().to_str().unwrap()));
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((record["seed"].as_u64(), record["version"].as_str()), (Some(7), Some(env!("CARGO_PKG_VERSION"))));
+    assert_eq!(record["selection"], serde_json::json!(["sage/table1"]));
+    let device = haversack_devices::load("galaxy-s10").unwrap();
+    assert_eq!(record["calibrations"][&device.file], device.digest.as_str());
+    assert_eq!(record["calibrations"].as_object().unwrap().len(), 2);
+    for (list, count) in
+        [("fitted_constants", "fitted_constants_count"), ("declared_readings", "declared_readings_count")]
+    {
+        assert_eq!(record[list].as_array().unwrap().len() as u64, record[count].as_u64().unwrap(), "{list}");
+    }
+    let stack = haversack_devices::load_stack("sage-opencl").unwrap();
+    let fitted = haversack_devices::fitted_constants(&device, &stack);
+    assert_eq!(record["fitted_constants"].as_array().unwrap().len(), fitted.len());
+    assert_eq!(record["fitted_constants"][0]["name"], fitted[0].name.as_str());
+}
+
+#[test]
+fn an_artefact_that_fails_leaves_the_others_whole() {
+    let out = tempfile::tempdir().unwrap();
+    let done = reproduce(&options(out.path(), &["sage/figure8", "sage/figure10"], 2), &[DRAWN, BROKEN]).unwrap();
+    let why = "the artefact uses the device `rtx-3090` but does not name it among its own";
+    assert_eq!(done.failures, [format!("sage/figure10: {why}")]);
+    let error = ReproduceError::Artefacts { failures: done.failures };
+    assert_eq!(error.exit_code(), 1);
+    let (cells, _) = cells(out.path());
+    assert_eq!(cells["sage/figure10/bert-small/sage/throughput"]["reason"], why);
+    assert_eq!(cells["sage/figure8/resnet50/sage/minimum-memory-reduction"]["verdict"], "ok");
+    assert!(out.path().join("sage/figure8.png").exists() && out.path().join("sage/figure10.csv").exists());
+}
+
+#[test]
+fn another_selection_into_the_same_folder_replaces_the_cells() {
+    let out = tempfile::tempdir().unwrap();
+    reproduce(&options(out.path(), &["sage/figure8"], 1), &[DRAWN]).unwrap();
+    let earlier = fs::read(out.path().join("sage/figure8.svg")).unwrap();
+    reproduce(&options(out.path(), &["sage/figure13"], 1), &[PLAIN]).unwrap();
+    let (now, _) = cells(out.path());
+    assert!(now.keys().all(|id| id.starts_with("sage/figure13/")) && !now.is_empty());
+    assert!(!fs::read_to_string(out.path().join("index.html")).unwrap().contains("figure8"));
+    // What was not selected is left as it was.
+    assert_eq!(fs::read(out.path().join("sage/figure8.svg")).unwrap(), earlier);
+    // The artefact has no figure any more: its old one does not stand beside new numbers.
+    reproduce(&options(out.path(), &["sage/figure8"], 1), &[Artefact { run: plain, ..DRAWN }]).unwrap();
+    assert!(!out.path().join("sage/figure8.svg").exists());
+}
+
+#[test]
+fn wrong_input_writes_nothing() {
+    let top = tempfile::tempdir().unwrap();
+    let out = top.path().join("out");
+    let unknown = reproduce(&options(&out, &["sage/table1", "sage/table99"], 1), &[TABLE]).unwrap_err();
+    assert_eq!(unknown.exit_code(), 2);
+    assert!(unknown.to_string().contains("`sage/table99` (did you mean `sage/table1`?)"), "{unknown}");
+    assert!(!out.exists());
+    let file = top.path().join("file");
+    fs::write(&file, "kept").unwrap();
+    let unwritable = reproduce(&options(&file.join("deep/out"), &["sage/table1"], 1), &[TABLE]).unwrap_err();
+    assert_eq!(unwritable.exit_code(), 2);
+    assert!(unwritable.to_string().contains("file/deep/out"), "{unwritable}");
+    assert_eq!(tree(top.path()), BTreeMap::from([("file".to_owned(), b"kept".to_vec())]));
+}
+
+#[test]
+fn the_comparison_can_be_asked_for() {
+    let out = tempfile::tempdir().unwrap();
+    let alone = reproduce(&options(out.path(), &["comparison"], 1), &[TABLE]).unwrap();
+    assert!(alone.report.contains("The comparison belongs to a later version"), "{}", alone.report);
+    assert_eq!(cells(out.path()).1, 0);
+    let comparison = Artefact { paper: "comparison", id: "policies", run: plain, ..DRAWN };
+    reproduce(&options(out.path(), &["comparison"], 1), &[comparison]).unwrap();
+    assert!(out.path().join("comparison/policies.csv").exists());
+}
+
+#[test]
+fn the_built_in_artefacts_are_what_the_reference_asks_for() {
+    let reference = Reference::load().unwrap();
+    let mut seen = HashSet::new();
+    for artefact in ARTEFACTS {
+        let place = (artefact.paper, artefact.id);
+        assert!(seen.insert(place), "{place:?} is registered twice");
+        assert!(!artefact.about.is_empty(), "{place:?}");
+        assert!(
+            artefact.paper == "comparison" || reference.of(artefact.paper, artefact.id).next().is_some(),
+            "{place:?}"
+        );
+        for device in artefact.devices {
+            haversack_devices::load(device).unwrap();
+        }
+        for stack in artefact.stacks {
+            haversack_devices::load_stack(stack).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_order_row_of_an_implemented_paper_has_a_predicate() {
+    let reference = Reference::load().unwrap();
+    let readings = Readings::load(&reference).unwrap();
+    let implemented: HashSet<&str> = ARTEFACTS.iter().map(|artefact| artefact.paper).collect();
+    for row in reference.rows().iter().filter(|row| implemented.contains(row.paper)) {
+        let missing = matches!(row.claim, Claim::Order(_)) && readings.predicate(&row.id).is_none();
+        assert!(!missing, "no predicate is declared for {}", row.id);
+    }
+}
+
+/// The program, with its arguments split at spaces and `--out` below `top`.
+fn haversack(top: &Path, arguments: &str) -> assert_cmd::assert::Assert {
+    let mut command = assert_cmd::cargo::cargo_bin_cmd!("haversack");
+    command.current_dir(top).args(arguments.split(' ')).assert()
+}
+
+#[test]
+fn the_program_says_what_was_wrong_and_leaves_nothing() {
+    let top = tempfile::tempdir().unwrap();
+    let unknown = haversack(top.path(), "reproduce sage/table99 --out out").code(2);
+    let said = String::from_utf8(unknown.get_output().stderr.clone()).unwrap();
+    assert!(said.contains("sage/table99") && said.contains("sage/table1"), "{said}");
+    fs::write(top.path().join("file"), "kept").unwrap();
+    haversack(top.path(), "reproduce sage/section5 --out file").code(2);
+    assert_eq!(tree(top.path()).len(), 1);
+    let done = haversack(top.path(), "reproduce daf/table3 --out out --jobs 2").success();
+    assert!(String::from_utf8(done.get_output().stdout.clone()).unwrap().contains("daf"));
+    assert!(done.get_output().stderr.is_empty());
+    assert!(top.path().join("out/cells.csv").exists());
+}

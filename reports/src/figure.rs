@@ -1,0 +1,303 @@
+//! A small declarative description of a figure, and its rendering to SVG and PNG.
+//!
+//! A [`Figure`] has a title and one or more [`Panel`]s in a grid, which share one legend. A panel has two axes and one
+//! [`Chart`]: [`Lines`], [`Bars`], [`Stack`], [`Trace`] or [`Front`]. Layout, ticks, colours and markers are chosen here,
+//! so that a name has the same colour in every panel and nothing is cut or covered. No data reads "no data"; a value
+//! that cannot be drawn is a [`FigureError`].
+//!
+//! ```
+//! use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
+//! # fn main() -> Result<(), haversack_reports::FigureError> {
+//! let lines = Lines::new().series(Series::new("sage", [(40.0, 1.9), (70.0, 1.4), (100.0, 1.2)]));
+//! let panel = Panel::new(lines).x(Axis::new("memory budget").unit("%")).y(Axis::new("iteration time").unit("s"));
+//! let rendered = Figure::new("Time under a memory budget").panel(panel).render()?;
+//! assert!(rendered.svg.contains("iteration time (s)"));
+//! # Ok(())
+//! # }
+//! ```
+
+mod axis;
+mod bars;
+mod canvas;
+mod chart;
+mod front;
+mod layout;
+mod legend;
+mod lines;
+mod raster;
+mod stack;
+mod style;
+mod text;
+mod ticks;
+mod trace;
+
+use std::path::Path;
+
+pub use axis::{Axis, Scale};
+pub use bars::{BarSeries, Bars};
+pub use chart::Chart;
+pub use front::{Cloud, Front};
+pub use legend::Place;
+pub use lines::{Lines, Mark, Series, Stroke};
+pub use stack::{Part, Stack};
+pub use style::{Look, Meanings};
+pub use ticks::number;
+pub use trace::{Event, Phase, Trace};
+
+use crate::files::{FileError, write_atomically};
+
+/// The PNG has this many pixels for each of the SVG's, along each axis.
+pub const PNG_SCALE: u32 = 2;
+
+/// A figure: what is shown, not how.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// The title, above everything.
+    pub title: String,
+    /// One sentence below the title: setting, source.
+    pub note: Option<String>,
+    /// The panels, row by row.
+    pub panels: Vec<Panel>,
+    /// Panels in a row; all of them where `None` and there are at most four, else as square as it gets.
+    pub columns: Option<usize>,
+    /// Width and height in pixels of the box that data are drawn in. Bars widen it where they need to.
+    pub panel_size: (u32, u32),
+    /// Where the legend stands.
+    pub legend: Place,
+    /// One horizontal range for all panels.
+    pub share_x: bool,
+    /// One vertical range for all panels.
+    pub share_y: bool,
+    /// What the looks mean.
+    pub meanings: Meanings,
+    /// Names that take their colours first, so that a method looks the same in every figure of a report.
+    pub order: Vec<String>,
+}
+
+impl Figure {
+    /// A figure without panels.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            note: None,
+            panels: Vec::new(),
+            columns: None,
+            panel_size: (460, 300),
+            legend: Place::Below,
+            share_x: false,
+            share_y: false,
+            meanings: Meanings::default(),
+            order: Vec::new(),
+        }
+    }
+
+    /// With a sentence below the title.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+
+    /// With one more panel.
+    #[must_use]
+    pub fn panel(mut self, panel: Panel) -> Self {
+        self.panels.push(panel);
+        self
+    }
+
+    /// With this many panels in a row.
+    #[must_use]
+    pub fn columns(mut self, columns: usize) -> Self {
+        self.columns = Some(columns);
+        self
+    }
+
+    /// With data boxes of this size in pixels (at least 80 × 60, at most 4000 × 4000).
+    #[must_use]
+    pub fn panel_size(mut self, width: u32, height: u32) -> Self {
+        self.panel_size = (width, height);
+        self
+    }
+
+    /// With the legend there.
+    #[must_use]
+    pub fn legend(mut self, place: Place) -> Self {
+        self.legend = place;
+        self
+    }
+
+    /// With one horizontal range for all panels.
+    #[must_use]
+    pub fn share_x(mut self) -> Self {
+        self.share_x = true;
+        self
+    }
+
+    /// With one vertical range for all panels.
+    #[must_use]
+    pub fn share_y(mut self) -> Self {
+        self.share_y = true;
+        self
+    }
+
+    /// With these meanings of the looks.
+    #[must_use]
+    pub fn meanings(mut self, meanings: Meanings) -> Self {
+        self.meanings = meanings;
+        self
+    }
+
+    /// With colours given to these names first.
+    #[must_use]
+    pub fn order<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.order = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Draws the figure. The same figure gives the same bytes.
+    ///
+    /// # Errors
+    /// [`FigureError`] for a value that is not finite, or not positive on a logarithmic axis; for lists of unequal
+    /// length; for an impossible range; and where the drawing libraries fail.
+    pub fn render(&self) -> Result<Rendered, FigureError> {
+        let svg = layout::draw(self)?;
+        let png = raster::png(&svg)?;
+        Ok(Rendered { svg, png })
+    }
+}
+
+/// One panel: two axes and a chart.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// The title above the panel.
+    pub title: Option<String>,
+    /// The horizontal axis; where the chart has categories, only its title counts.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn.
+    pub chart: Chart,
+}
+
+impl Panel {
+    /// A panel for this chart, its axes unnamed.
+    pub fn new(chart: impl Into<Chart>) -> Self {
+        Self { title: None, x: Axis::default(), y: Axis::default(), chart: chart.into() }
+    }
+
+    /// With a title.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// With this horizontal axis.
+    #[must_use]
+    pub fn x(mut self, axis: Axis) -> Self {
+        self.x = axis;
+        self
+    }
+
+    /// With this vertical axis.
+    #[must_use]
+    pub fn y(mut self, axis: Axis) -> Self {
+        self.y = axis;
+        self
+    }
+}
+
+/// A drawn figure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rendered {
+    /// The SVG document.
+    pub svg: String,
+    /// The PNG, [`PNG_SCALE`] times as large.
+    pub png: Vec<u8>,
+}
+
+impl Rendered {
+    /// Writes `<stem>.svg` and `<stem>.png`, each atomically. The stem's own dots are kept.
+    ///
+    /// # Errors
+    /// [`FileError`] with the path and the cause.
+    pub fn write(&self, stem: &Path) -> Result<(), FileError> {
+        let with = |extension: &str| {
+            let mut name = stem.as_os_str().to_owned();
+            name.push(extension);
+            std::path::PathBuf::from(name)
+        };
+        write_atomically(&with(".svg"), self.svg.as_bytes())?;
+        write_atomically(&with(".png"), &self.png)
+    }
+}
+
+/// Why a figure could not be drawn.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum FigureError {
+    /// A value is infinite or not a number.
+    #[error("{panel}: series `{series}`, value {index}: {value} is not a finite number")]
+    NotFinite {
+        /// The panel's title, or its place.
+        panel: String,
+        /// The series.
+        series: String,
+        /// Which value of the series, from 0.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A value has no place on a logarithmic axis, or in a stack.
+    #[error("{panel}: series `{series}`, value {index}: {value} is not positive, as {needed_by} needs")]
+    NotPositive {
+        /// The panel's title, or its place.
+        panel: String,
+        /// The series.
+        series: String,
+        /// Which value of the series, from 0.
+        index: usize,
+        /// The value.
+        value: f64,
+        /// What needs positive values.
+        needed_by: &'static str,
+    },
+    /// A series has more or fewer values than the chart has categories.
+    #[error("{panel}: series `{series}` has {found} values for {expected} categories")]
+    Length {
+        /// The panel's title, or its place.
+        panel: String,
+        /// The series.
+        series: String,
+        /// Values it has.
+        found: usize,
+        /// Values it should have.
+        expected: usize,
+    },
+    /// An axis cannot span this range.
+    #[error("axis `{axis}` cannot run from {lo} to {hi}")]
+    Range {
+        /// The axis' quantity.
+        axis: String,
+        /// The low end.
+        lo: f64,
+        /// The high end.
+        hi: f64,
+    },
+    /// The figure would be larger than can be drawn.
+    #[error("the figure would be {width} × {height} pixels; at most 16000 × 16000 can be drawn")]
+    Size {
+        /// Its width.
+        width: u64,
+        /// Its height.
+        height: u64,
+    },
+    /// The embedded font was refused.
+    #[error("the embedded font cannot be read")]
+    Font,
+    /// plotters failed.
+    #[error("drawing the SVG failed: {0}")]
+    Drawing(String),
+    /// resvg failed.
+    #[error("drawing the PNG failed: {0}")]
+    Raster(String),
+}

@@ -1,0 +1,234 @@
+//! Grouped bars: categories × series, the paper's values beside the simulated ones.
+
+use super::FigureError;
+use super::axis::{Fit, Frame};
+use super::canvas::{Anchor, Canvas, Pen, Rect};
+use super::chart::{Extent, Numbers, Plot, check_length, extent, join};
+use super::legend::{Entry, Key};
+use super::style::{INK, Look, MUTED, Shape, Style, Styles};
+use super::text::Face;
+use super::ticks::number;
+
+/// Bars in groups, one group a category.
+///
+/// On a logarithmic axis a bar has no base to stand on, so each value is drawn as a marker in its bar's place.
+#[derive(Clone, Debug, Default)]
+pub struct Bars {
+    /// The categories, left to right.
+    pub categories: Vec<String>,
+    /// The series, left to right in each group; neighbours of one name touch.
+    pub series: Vec<BarSeries>,
+    /// Whether each bar's value is written above it.
+    pub values_shown: bool,
+}
+
+impl Bars {
+    /// No series yet.
+    pub fn new<S: Into<String>>(categories: impl IntoIterator<Item = S>) -> Self {
+        Self { categories: categories.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// With one more series.
+    #[must_use]
+    pub fn series(mut self, series: BarSeries) -> Self {
+        self.series.push(series);
+        self
+    }
+
+    /// With the value above each bar.
+    #[must_use]
+    pub fn show_values(mut self) -> Self {
+        self.values_shown = true;
+        self
+    }
+
+    /// Where the bars of a group stand, as left edges in units of a bar's width, and the group's whole width.
+    fn offsets(&self) -> (Vec<f64>, f64) {
+        let mut edges = Vec::new();
+        let mut x = 0.0;
+        let mut last: Option<&str> = None;
+        for series in &self.series {
+            if last.is_some_and(|name| name != series.name) {
+                x += 0.16;
+            }
+            edges.push(x);
+            x += 1.0;
+            last = Some(&series.name);
+        }
+        (edges, x.max(1.0))
+    }
+
+    /// The width of a bar in a frame of this width.
+    fn bar_width(&self, frame: f64) -> f64 {
+        (frame / self.categories.len().max(1) as f64 * SHARE / self.offsets().1).min(WIDEST_BAR)
+    }
+
+    fn widest_value(&self) -> f64 {
+        Face::VALUE.widest(&self.values().map(number).collect::<Vec<_>>())
+    }
+
+    /// Whether the widest value fits above a bar of this width, lying.
+    fn values_lie(&self, bar: f64) -> bool {
+        self.widest_value() + 4.0 <= if self.series.len() == 1 { bar / SHARE } else { bar * 1.08 }
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> {
+        self.series.iter().flat_map(|s| s.values.iter().flatten().copied())
+    }
+}
+
+/// One series of bars.
+#[derive(Clone, Debug)]
+pub struct BarSeries {
+    /// The name; series of one name share a colour.
+    pub name: String,
+    /// One value for each category; `None` where there is none.
+    pub values: Vec<Option<f64>>,
+    /// Filled, hatched or outlined.
+    pub look: Look,
+}
+
+impl BarSeries {
+    /// Filled bars.
+    pub fn new<V: Into<Option<f64>>>(name: impl Into<String>, values: impl IntoIterator<Item = V>) -> Self {
+        Self { name: name.into(), values: values.into_iter().map(Into::into).collect(), look: Look::Solid }
+    }
+
+    /// In this look.
+    #[must_use]
+    pub fn look(mut self, look: Look) -> Self {
+        self.look = look;
+        self
+    }
+}
+
+/// The share of a category's slot that its bars take.
+pub(super) const SHARE: f64 = 0.8;
+/// Bars are no narrower than this.
+const LEAST_BAR: f64 = 12.0;
+/// ... and no wider: a lone bar is not a wall.
+const WIDEST_BAR: f64 = 56.0;
+
+/// The width at which every category's longest word fits under its slot.
+pub(super) fn width_for_names(categories: &[String]) -> f64 {
+    let word = categories.iter().map(|c| Face::TICK.widest_word(c)).fold(0.0, f64::max);
+    (word + 10.0).min(90.0) * categories.len() as f64
+}
+
+impl Plot for Bars {
+    fn names(&self) -> Vec<&str> {
+        self.series.iter().map(|s| s.name.as_str()).collect()
+    }
+
+    fn numbers(&self) -> Vec<Numbers<'_>> {
+        self.series.iter().map(|s| (s.name.as_str(), s.values.iter().flatten().map(|v| (None, *v)).collect())).collect()
+    }
+
+    fn fits(&self, (width, height): (f64, f64)) -> (Fit, Fit) {
+        let labels = if self.values_lie(self.bar_width(width)) { 16.0 } else { self.widest_value() + 8.0 };
+        (Fit::Air, Fit::Zero(if self.values_shown { labels / (height - labels).max(labels) } else { 0.03 }))
+    }
+
+    fn y_extent(&self) -> Extent {
+        join(extent(self.values()), None)
+    }
+
+    fn categories(&self) -> Option<&[String]> {
+        Some(&self.categories)
+    }
+
+    fn least_width(&self) -> f64 {
+        let bars = self.offsets().1 * LEAST_BAR / SHARE * self.categories.len() as f64;
+        bars.max(width_for_names(&self.categories))
+    }
+
+    fn check(&self, panel: &str) -> Result<(), FigureError> {
+        self.series.iter().try_for_each(|s| check_length(panel, &s.name, s.values.len(), self.categories.len()))
+    }
+
+    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, styles: &Styles) -> Result<(), FigureError> {
+        let slot = frame.rect.width / self.categories.len().max(1) as f64;
+        let (edges, whole) = self.offsets();
+        let bar = self.bar_width(frame.rect.width);
+        let lying = self.values_lie(bar);
+        for category in 0..self.categories.len() {
+            let left = frame.rect.left + slot * (category as f64 + 0.5) - bar * whole / 2.0;
+            for (series, edge) in self.series.iter().zip(&edges) {
+                let left = left + bar * edge;
+                let Some(value) = series.values.get(category).copied().flatten() else {
+                    if self.values_shown {
+                        let foot = (left + bar / 2.0, frame.rect.bottom() - 5.0);
+                        canvas.upright(foot, "n/a", Face::VALUE, MUTED, Anchor::Start)?;
+                    }
+                    continue;
+                };
+                let style = styles.of(&series.name);
+                let tip = draw_bar(canvas, frame, (left, bar), value, (style, series.look))?;
+                if let Some(tip) = tip.filter(|_| self.values_shown) {
+                    draw_value(canvas, (left + bar / 2.0, tip), value, lying)?;
+                }
+            }
+        }
+        if frame.y.holds(0.0) && frame.y.lo < 0.0 && !frame.y.log {
+            let zero = frame.y_at(0.0);
+            canvas.line(&[(frame.rect.left, zero), (frame.rect.right(), zero)], Pen::new(INK, 1.0))?;
+        }
+        Ok(())
+    }
+
+    fn keys(&self, styles: &Styles) -> Vec<Entry> {
+        let mut looks: Vec<Look> = self.series.iter().map(|s| s.look).collect();
+        looks.dedup();
+        let only = if let [look] = looks.as_slice() { *look } else { Look::Solid };
+        let mut keys: Vec<Entry> = Vec::new();
+        for series in &self.series {
+            if !keys.iter().any(|k| k.label == series.name) {
+                let key = Key::Swatch { colour: styles.of(&series.name).colour, look: only };
+                keys.push(Entry { key, label: series.name.clone() });
+            }
+        }
+        keys
+    }
+
+    fn looks(&self) -> Vec<(Look, Key)> {
+        self.series.iter().map(|s| (s.look, Key::Swatch { colour: MUTED, look: s.look })).collect()
+    }
+}
+
+/// Draws one bar (or its marker) and returns where its tip is, in pixels; `None` where it lies outside the axis.
+fn draw_bar(
+    canvas: &Canvas<'_>,
+    frame: &Frame,
+    (left, width): (f64, f64),
+    value: f64,
+    (style, look): (Style, Look),
+) -> Result<Option<f64>, FigureError> {
+    if frame.y.log {
+        if !frame.y.holds(value) {
+            return Ok(None);
+        }
+        let tip = frame.y_at(value);
+        let marker = Style { shape: Shape::Circle, ..style };
+        canvas.marker((left + width / 2.0, tip), (width / 3.0).clamp(3.0, 5.0), marker, look)?;
+        return Ok(Some(tip - 5.0));
+    }
+    // A bar that leaves a given range is cut at the frame, without a value that would mark the wrong height.
+    let (low, high) = (value.min(0.0).max(frame.y.lo), value.max(0.0).min(frame.y.hi));
+    if low > high {
+        return Ok(None);
+    }
+    let (top, foot) = (frame.y_at(high), frame.y_at(low));
+    canvas.bar(Rect { left, top, width, height: (foot - top).max(1.0) }, style.colour, look)?;
+    Ok(frame.y.holds(value).then_some(if value < 0.0 { -foot } else { top }))
+}
+
+/// Writes a value above its bar, or below it where the tip is given negative.
+fn draw_value(canvas: &Canvas<'_>, (x, tip): (f64, f64), value: f64, lying: bool) -> Result<(), FigureError> {
+    let text = number(value);
+    let (y, sign) = if tip < 0.0 { (-tip, 1.0) } else { (tip, -1.0) };
+    if lying {
+        return canvas.text((x, y + sign * 7.5), &text, Face::VALUE, INK, Anchor::Middle);
+    }
+    let anchor = if sign < 0.0 { Anchor::Start } else { Anchor::End };
+    canvas.upright((x, y + sign * 4.0), &text, Face::VALUE, INK, anchor)
+}

@@ -1,0 +1,141 @@
+//! What every kind of chart can do; the layout knows no more of them than this.
+
+use super::FigureError;
+use super::axis::{Axis, Fit, Frame, Scale, Span};
+use super::bars::Bars;
+use super::canvas::Canvas;
+use super::front::Front;
+use super::legend::Entry;
+use super::lines::Lines;
+use super::stack::Stack;
+use super::style::{Look, Styles};
+use super::trace::Trace;
+
+/// What a panel shows.
+#[derive(Clone, Debug)]
+pub enum Chart {
+    /// Lines and points over a numeric axis.
+    Lines(Lines),
+    /// Grouped bars over categories.
+    Bars(Bars),
+    /// Stacked bars over categories.
+    Stack(Stack),
+    /// Memory over time under a moving budget.
+    Trace(Trace),
+    /// Clouds of points with their Pareto fronts.
+    Front(Front),
+}
+
+macro_rules! chart_from {
+    ($($kind:ident),*) => {$(
+        impl From<$kind> for Chart {
+            fn from(chart: $kind) -> Self {
+                Self::$kind(chart)
+            }
+        }
+    )*};
+}
+chart_from!(Lines, Bars, Stack, Trace, Front);
+
+impl Chart {
+    pub(super) fn plot(&self) -> &dyn Plot {
+        match self {
+            Self::Lines(chart) => chart,
+            Self::Bars(chart) => chart,
+            Self::Stack(chart) => chart,
+            Self::Trace(chart) => chart,
+            Self::Front(chart) => chart,
+        }
+    }
+}
+
+/// The numbers of one series: its name and its points, whose `x` is absent over categories.
+pub(super) type Numbers<'a> = (&'a str, Vec<(Option<f64>, f64)>);
+
+/// The two ends of the data along an axis.
+pub(super) type Extent = Option<(f64, f64)>;
+
+pub(super) trait Plot {
+    /// Names of the series that take a style, in order.
+    fn names(&self) -> Vec<&str>;
+    /// Everything that is placed by the axes.
+    fn numbers(&self) -> Vec<Numbers<'_>>;
+    /// How the spans follow from the data, in a frame of this width and height.
+    fn fits(&self, frame: (f64, f64)) -> (Fit, Fit);
+    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, styles: &Styles) -> Result<(), FigureError>;
+    /// The chart's lines of the legend.
+    fn keys(&self, styles: &Styles) -> Vec<Entry>;
+    /// The looks that occur, each with a sample for the legend.
+    fn looks(&self) -> Vec<(Look, super::legend::Key)> {
+        Vec::new()
+    }
+    fn categories(&self) -> Option<&[String]> {
+        None
+    }
+    /// The width that the bars need.
+    fn least_width(&self) -> f64 {
+        0.0
+    }
+    /// Room above the frame and to its right, for labels that belong to the data.
+    fn margins(&self, _x: Option<Span>, _width: f64) -> (f64, f64) {
+        (0.0, 0.0)
+    }
+    /// Labels that had no room in the panel, told in the legend.
+    fn numbered(&self, _x: Option<Span>, _width: f64) -> Vec<Entry> {
+        Vec::new()
+    }
+    fn x_extent(&self) -> Extent {
+        extent(self.numbers().iter().flat_map(|(_, points)| points.iter().filter_map(|p| p.0)))
+    }
+    fn y_extent(&self) -> Extent {
+        extent(self.numbers().iter().flat_map(|(_, points)| points.iter().map(|p| p.1)))
+    }
+    /// What only this kind of chart can find wrong.
+    fn check(&self, _panel: &str) -> Result<(), FigureError> {
+        Ok(())
+    }
+}
+
+/// Refuses values that the axes cannot show.
+pub(super) fn check(plot: &dyn Plot, panel: &str, x: &Axis, y: &Axis) -> Result<(), FigureError> {
+    for (series, points) in plot.numbers() {
+        for (index, point) in points.iter().enumerate() {
+            for (value, axis) in [(point.0, x), (Some(point.1), y)] {
+                let Some(value) = value else { continue };
+                let (panel, series) = (panel.to_owned(), series.to_owned());
+                if !value.is_finite() {
+                    return Err(FigureError::NotFinite { panel, series, index, value });
+                }
+                if axis.scale == Scale::Log && value <= 0.0 {
+                    let needed_by = "a logarithmic axis";
+                    return Err(FigureError::NotPositive { panel, series, index, value, needed_by });
+                }
+            }
+        }
+    }
+    plot.check(panel)
+}
+
+/// Refuses a series without one value for each category.
+pub(super) fn check_length(panel: &str, series: &str, found: usize, expected: usize) -> Result<(), FigureError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(FigureError::Length { panel: panel.to_owned(), series: series.to_owned(), found, expected })
+}
+
+pub(super) fn extent(values: impl Iterator<Item = f64>) -> Extent {
+    values.fold(None, |ends, v| match ends {
+        None => Some((v, v)),
+        Some((lo, hi)) => Some((f64::min(lo, v), f64::max(hi, v))),
+    })
+}
+
+/// The extent of both.
+pub(super) fn join(a: Extent, b: Extent) -> Extent {
+    match (a, b) {
+        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+        (one, None) => one,
+        (None, other) => other,
+    }
+}

@@ -1,0 +1,146 @@
+//! Clouds of points with their Pareto fronts: what each method can reach, and what none can beat.
+
+use super::FigureError;
+use super::axis::{Fit, Frame};
+use super::canvas::{Canvas, Pen};
+use super::chart::{Numbers, Plot};
+use super::legend::{Entry, Key, speck};
+use super::style::{Look, MUTED, Styles, WHITE, mix};
+use crate::pareto::{self, BOTH_MINIMISED, Sense, Senses};
+
+/// Clouds of points, each with its front as a step line.
+#[derive(Clone, Debug)]
+pub struct Front {
+    /// The clouds, the last on top.
+    pub clouds: Vec<Cloud>,
+    /// Which way is better on the horizontal and the vertical axis.
+    pub senses: Senses,
+    /// Whether the front over all clouds is drawn beneath theirs.
+    pub overall: bool,
+}
+
+impl Default for Front {
+    fn default() -> Self {
+        Self { clouds: Vec::new(), senses: BOTH_MINIMISED, overall: false }
+    }
+}
+
+impl Front {
+    /// No clouds yet, both axes minimised.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With one more cloud.
+    #[must_use]
+    pub fn cloud(mut self, name: impl Into<String>, points: impl Into<Vec<(f64, f64)>>) -> Self {
+        self.clouds.push(Cloud { name: name.into(), points: points.into(), look: Look::Solid });
+        self
+    }
+
+    /// With these senses.
+    #[must_use]
+    pub fn senses(mut self, senses: Senses) -> Self {
+        self.senses = senses;
+        self
+    }
+
+    /// With the front over all clouds.
+    #[must_use]
+    pub fn overall(mut self) -> Self {
+        self.overall = true;
+        self
+    }
+
+    /// The corners of the boundary between what a front reaches and what it does not.
+    fn boundary(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        let mut corners: Vec<(f64, f64)> =
+            pareto::front(points, self.senses).iter().filter_map(|i| points.get(*i).copied()).collect();
+        // From best to worst on the first axis, each second value is the best that can be had until the next point.
+        corners.dedup();
+        super::lines::steps(&corners)
+    }
+
+    fn has_dominated(&self) -> bool {
+        self.clouds.iter().any(|c| pareto::front(&c.points, self.senses).len() < c.points.len())
+    }
+
+    fn overall_pen() -> Pen {
+        Pen::new(mix(MUTED, WHITE, 0.62), 6.0)
+    }
+}
+
+/// One cloud: what one method reaches.
+#[derive(Clone, Debug)]
+pub struct Cloud {
+    /// The name.
+    pub name: String,
+    /// Points in data units; the dominated ones are drawn small.
+    pub points: Vec<(f64, f64)>,
+    /// Full line and filled markers, or dashed with open ones.
+    pub look: Look,
+}
+
+impl Plot for Front {
+    fn names(&self) -> Vec<&str> {
+        self.clouds.iter().map(|c| c.name.as_str()).collect()
+    }
+
+    fn numbers(&self) -> Vec<Numbers<'_>> {
+        self.clouds.iter().map(|c| (c.name.as_str(), c.points.iter().map(|p| (Some(p.0), p.1)).collect())).collect()
+    }
+
+    fn fits(&self, _frame: (f64, f64)) -> (Fit, Fit) {
+        (Fit::Air, Fit::Round(0.0))
+    }
+
+    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, styles: &Styles) -> Result<(), FigureError> {
+        if self.overall {
+            let all: Vec<(f64, f64)> = self.clouds.iter().flat_map(|c| c.points.iter().copied()).collect();
+            for piece in frame.clip(&self.boundary(&all)) {
+                canvas.line(&piece, Self::overall_pen())?;
+            }
+        }
+        for cloud in &self.clouds {
+            let colour = styles.of(&cloud.name).colour;
+            for point in cloud.points.iter().filter(|p| frame.holds(**p)) {
+                canvas.polygon(&speck(frame.at(*point)), mix(colour, WHITE, 0.35))?;
+            }
+            for piece in frame.clip(&self.boundary(&cloud.points)) {
+                canvas.line(&piece, Pen::series(colour, 1.75, cloud.look))?;
+            }
+        }
+        for cloud in &self.clouds {
+            let style = styles.of(&cloud.name);
+            for index in pareto::front(&cloud.points, self.senses) {
+                if let Some(point) = cloud.points.get(index).filter(|p| frame.holds(**p)) {
+                    canvas.marker(frame.at(*point), 4.0, style, cloud.look)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keys(&self, styles: &Styles) -> Vec<Entry> {
+        let mut keys: Vec<Entry> = Vec::new();
+        for cloud in &self.clouds {
+            let key = Key::Series { style: styles.of(&cloud.name), look: cloud.look, line: true, marker: true };
+            keys.push(Entry { key, label: cloud.name.clone() });
+        }
+        if self.overall {
+            keys.push(Entry { key: Key::Stroke(Self::overall_pen()), label: "front over all".into() });
+        }
+        if self.has_dominated() {
+            keys.push(Entry { key: Key::Speck, label: "dominated".into() });
+        }
+        let better = match self.senses {
+            [Sense::Minimise, Sense::Minimise] => "better: down and left",
+            [Sense::Maximise, Sense::Minimise] => "better: down and right",
+            [Sense::Minimise, Sense::Maximise] => "better: up and left",
+            [Sense::Maximise, Sense::Maximise] => "better: up and right",
+        };
+        keys.push(Entry { key: Key::Blank, label: better.into() });
+        keys
+    }
+}

@@ -1,0 +1,194 @@
+//! Lines and points over a numeric axis.
+
+use super::FigureError;
+use super::axis::{Fit, Frame};
+use super::canvas::{Canvas, Pen};
+use super::chart::{Numbers, Plot};
+use super::legend::{Entry, Key, draw_cap};
+use super::style::{Look, MUTED, Shape, Style, Styles};
+
+/// Series of points over a numeric axis.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    /// The series, the last on top.
+    pub series: Vec<Series>,
+    /// What [`Series::ends_low`] means, for the legend.
+    pub end_meaning: Option<String>,
+}
+
+impl Lines {
+    /// No series yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With one more series.
+    #[must_use]
+    pub fn series(mut self, series: Series) -> Self {
+        self.series.push(series);
+        self
+    }
+
+    /// With these words for the mark of [`Series::ends_low`] (else "does not go lower").
+    #[must_use]
+    pub fn end_meaning(mut self, meaning: impl Into<String>) -> Self {
+        self.end_meaning = Some(meaning.into());
+        self
+    }
+}
+
+/// How the points of a series are joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stroke {
+    /// Straight from point to point, in the order given.
+    #[default]
+    Straight,
+    /// Each value holds until the next point.
+    Step,
+    /// Not at all.
+    None,
+}
+
+/// Whether the points of a series are marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mark {
+    /// Each point.
+    #[default]
+    Shown,
+    /// None: dense curves.
+    Hidden,
+}
+
+/// One series.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// The name; series of one name share colour and marker.
+    pub name: String,
+    /// Points in data units.
+    pub points: Vec<(f64, f64)>,
+    /// How they are joined.
+    pub stroke: Stroke,
+    /// Whether they are marked.
+    pub mark: Mark,
+    /// Full line and filled markers, or dashed with open ones.
+    pub look: Look,
+    /// Whether the point with the least `x` is marked as the lowest that is possible.
+    pub ends_low: bool,
+}
+
+impl Series {
+    /// A series of joined, marked points.
+    pub fn new(name: impl Into<String>, points: impl Into<Vec<(f64, f64)>>) -> Self {
+        Self {
+            name: name.into(),
+            points: points.into(),
+            stroke: Stroke::Straight,
+            mark: Mark::Shown,
+            look: Look::Solid,
+            ends_low: false,
+        }
+    }
+
+    /// Joined in this way.
+    #[must_use]
+    pub fn stroke(mut self, stroke: Stroke) -> Self {
+        self.stroke = stroke;
+        self
+    }
+
+    /// Without markers.
+    #[must_use]
+    pub fn unmarked(mut self) -> Self {
+        self.mark = Mark::Hidden;
+        self
+    }
+
+    /// In this look: the paper's values beside the simulated ones.
+    #[must_use]
+    pub fn look(mut self, look: Look) -> Self {
+        self.look = look;
+        self
+    }
+
+    /// Marked at its least `x`: it does not go lower.
+    #[must_use]
+    pub fn ends_low(mut self) -> Self {
+        self.ends_low = true;
+        self
+    }
+
+    fn path(&self) -> Vec<(f64, f64)> {
+        if self.stroke == Stroke::Step { steps(&self.points) } else { self.points.clone() }
+    }
+
+    fn key(&self, style: Style) -> Key {
+        Key::Series { style, look: self.look, line: self.stroke != Stroke::None, marker: self.mark == Mark::Shown }
+    }
+}
+
+/// The corners of a line on which each value holds until the next point.
+pub(super) fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let corners = points.windows(2).flat_map(|w| match w {
+        [a, b] => vec![*a, (b.0, a.1)],
+        _ => Vec::new(),
+    });
+    corners.chain(points.last().copied()).collect()
+}
+
+impl Plot for Lines {
+    fn names(&self) -> Vec<&str> {
+        self.series.iter().map(|s| s.name.as_str()).collect()
+    }
+
+    fn numbers(&self) -> Vec<Numbers<'_>> {
+        self.series.iter().map(|s| (s.name.as_str(), s.points.iter().map(|p| (Some(p.0), p.1)).collect())).collect()
+    }
+
+    fn fits(&self, _frame: (f64, f64)) -> (Fit, Fit) {
+        (Fit::Air, Fit::Round(0.0))
+    }
+
+    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, styles: &Styles) -> Result<(), FigureError> {
+        for series in self.series.iter().filter(|s| s.stroke != Stroke::None) {
+            let pen = Pen::series(styles.of(&series.name).colour, 2.0, series.look);
+            for piece in frame.clip(&series.path()) {
+                canvas.line(&piece, pen)?;
+            }
+        }
+        for series in &self.series {
+            let style = styles.of(&series.name);
+            let shown = || series.points.iter().filter(|p| frame.holds(**p));
+            if series.ends_low {
+                let lowest = series.points.iter().min_by(|a, b| a.0.total_cmp(&b.0)).filter(|p| frame.holds(**p));
+                if let Some(point) = lowest {
+                    draw_cap(canvas, frame.at(*point), style.colour)?;
+                }
+            }
+            if series.mark == Mark::Shown {
+                for point in shown() {
+                    canvas.marker(frame.at(*point), 4.0, style, series.look)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keys(&self, styles: &Styles) -> Vec<Entry> {
+        let mut keys: Vec<Entry> = Vec::new();
+        for series in &self.series {
+            if !keys.iter().any(|k| k.label == series.name) {
+                keys.push(Entry { key: series.key(styles.of(&series.name)), label: series.name.clone() });
+            }
+        }
+        if self.series.iter().any(|s| s.ends_low && !s.points.is_empty()) {
+            let label = self.end_meaning.clone().unwrap_or_else(|| "does not go lower".into());
+            keys.push(Entry { key: Key::Cap, label });
+        }
+        keys
+    }
+
+    fn looks(&self) -> Vec<(Look, Key)> {
+        self.series.iter().map(|s| (s.look, s.key(Style { colour: MUTED, shape: Shape::Circle }))).collect()
+    }
+}

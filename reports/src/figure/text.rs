@@ -1,0 +1,103 @@
+//! Text as the figures use it: one embedded font, its widths, and wrapping.
+
+use std::sync::LazyLock;
+
+use plotters::style::{FontDesc, FontFamily, FontStyle, register_font};
+
+use super::FigureError;
+
+/// The family written into the SVG. DejaVu Sans is what the widths are measured with; Verdana has nearly its metrics
+/// and is what most browsers will find.
+pub(super) const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
+
+/// plotters writes an SVG font size of its own size over 1.24.
+pub(super) const PLOTTERS_SIZE: f64 = 1.24;
+
+static REGISTERED: LazyLock<bool> = LazyLock::new(|| {
+    register_font(FAMILY, FontStyle::Normal, dejavu::sans::regular()).is_ok()
+        && register_font(FAMILY, FontStyle::Bold, dejavu::sans::bold()).is_ok()
+});
+
+/// Registers the font, once a process.
+pub(super) fn ready() -> Result<(), FigureError> {
+    if *REGISTERED { Ok(()) } else { Err(FigureError::Font) }
+}
+
+/// A size in pixels and a weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Face {
+    pub(super) size: f64,
+    pub(super) bold: bool,
+}
+
+impl Face {
+    pub(super) const TITLE: Self = Self { size: 15.0, bold: true };
+    pub(super) const NOTE: Self = Self { size: 11.0, bold: false };
+    pub(super) const PANEL: Self = Self { size: 12.5, bold: true };
+    pub(super) const LABEL: Self = Self { size: 12.0, bold: false };
+    pub(super) const TICK: Self = Self { size: 11.0, bold: false };
+    pub(super) const KEY: Self = Self { size: 11.5, bold: false };
+    pub(super) const VALUE: Self = Self { size: 10.0, bold: false };
+
+    /// The distance from one line to the next.
+    pub(super) fn line(self) -> f64 {
+        (self.size * 1.3).ceil()
+    }
+
+    /// The width of `text`; a few per cent generous, as the reader's font may be wider.
+    pub(super) fn width(self, text: &str) -> f64 {
+        let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
+        // Measured eight times as large: plotters rounds widths to whole pixels.
+        let font = FontDesc::new(FontFamily::Name(FAMILY), self.size * 8.0 * PLOTTERS_SIZE, style);
+        let guess = self.size * 0.65 * text.chars().count() as f64;
+        font.box_size(text).map_or(guess, |(width, _)| f64::from(width) / 8.0)
+    }
+
+    /// The widest of several lines.
+    pub(super) fn widest<S: AsRef<str>>(self, lines: &[S]) -> f64 {
+        lines.iter().map(|line| self.width(line.as_ref())).fold(0.0, f64::max)
+    }
+
+    /// Breaks `text` into lines of at most `width` where blanks, hyphens, slashes or underscores allow it;
+    /// a longer word stands alone on its line.
+    pub(super) fn wrap(self, text: &str, width: f64) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        let mut line = String::new();
+        for word in words(text) {
+            let longer = format!("{line}{word}");
+            if !line.is_empty() && self.width(longer.trim_end()) > width {
+                lines.push(line.trim_end().to_owned());
+                line = word.to_owned();
+            } else {
+                line = longer;
+            }
+        }
+        lines.push(line.trim_end().to_owned());
+        lines
+    }
+
+    /// The widest part of `text` that [`Face::wrap`] cannot break.
+    pub(super) fn widest_word(self, text: &str) -> f64 {
+        words(text).iter().map(|word| self.width(word.trim_end())).fold(0.0, f64::max)
+    }
+
+    /// `text`, cut with an ellipsis where it is wider than `width`.
+    pub(super) fn shorten(self, text: &str, width: f64) -> String {
+        if self.width(text) <= width {
+            return text.to_owned();
+        }
+        let mut kept: Vec<char> = text.chars().collect();
+        while kept.pop().is_some() {
+            let candidate: String = kept.iter().chain(&['…']).collect();
+            if self.width(&candidate) <= width {
+                return candidate;
+            }
+        }
+        "…".to_owned()
+    }
+}
+
+/// The pieces between which a line may break, each with the blank or mark that ends it.
+fn words(text: &str) -> Vec<&str> {
+    text.split_inclusive([' ', '-', '/', '_']).collect()
+}

@@ -1,0 +1,93 @@
+//! Pareto fronts in two dimensions, and the hypervolume that a front dominates.
+//!
+//! A point dominates another where it is at least as good on both axes and better on one. Points with a
+//! coordinate that is not finite take no part.
+
+use std::cmp::Ordering;
+
+/// Which way is better on an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sense {
+    /// Smaller is better.
+    Minimise,
+    /// Larger is better.
+    Maximise,
+}
+
+impl Sense {
+    /// The coordinate turned so that smaller is better.
+    fn cost(self, value: f64) -> f64 {
+        match self {
+            Self::Minimise => value,
+            Self::Maximise => -value,
+        }
+    }
+}
+
+/// The senses of the horizontal and the vertical axis.
+pub type Senses = [Sense; 2];
+
+/// Both axes minimised: memory against time.
+pub const BOTH_MINIMISED: Senses = [Sense::Minimise, Sense::Minimise];
+
+/// Indices of the points that no other point dominates, from the best on the first axis to the worst.
+///
+/// Of equal points the earliest in `points` is kept, so that the answer does not depend on how they tie. O(n log n).
+///
+/// ```
+/// use haversack_reports::pareto::{BOTH_MINIMISED, front};
+/// let points = [(1.0, 9.0), (2.0, 4.0), (3.0, 6.0), (4.0, 1.0)];
+/// assert_eq!(front(&points, BOTH_MINIMISED), [0, 1, 3]);
+/// ```
+#[must_use]
+pub fn front(points: &[(f64, f64)], senses: Senses) -> Vec<usize> {
+    let costs = |index: usize| points.get(index).map_or((f64::NAN, f64::NAN), |p| cost(*p, senses));
+    let mut order: Vec<usize> =
+        points.iter().enumerate().filter(|(_, p)| p.0.is_finite() && p.1.is_finite()).map(|(i, _)| i).collect();
+    order.sort_by(|&a, &b| compare(costs(a), costs(b)).then(a.cmp(&b)));
+    let mut best = f64::INFINITY;
+    order.retain(|&index| {
+        let second = costs(index).1;
+        let kept = second < best;
+        if kept {
+            best = second;
+        }
+        kept
+    });
+    order
+}
+
+/// The area that `points` dominate within the box that ends at `reference`, a point worse than all that counts.
+///
+/// Points that are not better than `reference` on both axes add nothing. The unit is the product of the axes' units.
+///
+/// ```
+/// use haversack_reports::pareto::{BOTH_MINIMISED, hypervolume};
+/// // (1, 2) dominates 3 × 2 of the box up to (4, 4); (2, 1) adds the strip 2 × 1 below it.
+/// assert_eq!(hypervolume(&[(1.0, 2.0), (2.0, 1.0)], (4.0, 4.0), BOTH_MINIMISED), 8.0);
+/// ```
+#[must_use]
+pub fn hypervolume(points: &[(f64, f64)], reference: (f64, f64), senses: Senses) -> f64 {
+    let corner = cost(reference, senses);
+    let mut area = 0.0;
+    let mut ceiling = corner.1;
+    for index in front(points, senses) {
+        let Some(point) = points.get(index).map(|p| cost(*p, senses)) else { continue };
+        if point.0 < corner.0 && point.1 < ceiling {
+            area += (corner.0 - point.0) * (ceiling - point.1);
+            ceiling = point.1;
+        }
+    }
+    area
+}
+
+fn cost(point: (f64, f64), senses: Senses) -> (f64, f64) {
+    let [first, second] = senses;
+    (first.cost(point.0), second.cost(point.1))
+}
+
+/// Finite numbers by value, with −0 equal to 0 as dominance has it.
+fn compare(a: (f64, f64), b: (f64, f64)) -> Ordering {
+    let axis = |x: f64, y: f64| x.partial_cmp(&y).unwrap_or(Ordering::Equal);
+    axis(a.0, b.0).then(axis(a.1, b.1))
+}

@@ -1,0 +1,202 @@
+//! Rows of typed cells, as CSV for programs and as an HTML table for people.
+//!
+//! CSV follows RFC 4180 in its quoting; lines end with LF (not CR LF), the last one too. Numbers are written in the
+//! shortest form that reads back to the same value, so that nothing is lost and equal data give equal bytes.
+
+use std::fmt::Write as _;
+
+use crate::figure::number;
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Nothing.
+    Empty,
+    /// Words.
+    Text(String),
+    /// A number.
+    Number(f64),
+    /// A count.
+    Count(u64),
+    /// True or false.
+    Flag(bool),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+impl From<f64> for Cell {
+    fn from(value: f64) -> Self {
+        Self::Number(value)
+    }
+}
+impl From<u64> for Cell {
+    fn from(value: u64) -> Self {
+        Self::Count(value)
+    }
+}
+impl From<bool> for Cell {
+    fn from(value: bool) -> Self {
+        Self::Flag(value)
+    }
+}
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Empty, Into::into)
+    }
+}
+
+impl Cell {
+    /// The cell as CSV holds it, before quoting.
+    #[must_use]
+    pub fn exact(&self) -> String {
+        match self {
+            Self::Empty => String::new(),
+            Self::Text(text) => text.clone(),
+            Self::Number(value) => shortest(*value),
+            Self::Count(value) => value.to_string(),
+            Self::Flag(value) => value.to_string(),
+        }
+    }
+
+    fn is_numeric(&self) -> bool {
+        matches!(self, Self::Number(_) | Self::Count(_))
+    }
+}
+
+/// A row with more or fewer cells than the table has columns.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("row {row} has {found} cells for {expected} columns")]
+pub struct WidthError {
+    /// The row's index, from 0.
+    pub row: usize,
+    /// Cells it has.
+    pub found: usize,
+    /// Columns of the table.
+    pub expected: usize,
+}
+
+/// A table: named columns, and rows of one cell for each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    columns: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> Self {
+        Self { columns: columns.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// [`WidthError`] where the row has not one cell for each column.
+    pub fn push(&mut self, row: impl IntoIterator<Item = Cell>) -> Result<(), WidthError> {
+        let row: Vec<Cell> = row.into_iter().collect();
+        if row.len() != self.columns.len() {
+            return Err(WidthError { row: self.rows.len(), found: row.len(), expected: self.columns.len() });
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// The rows so far.
+    #[must_use]
+    pub fn rows(&self) -> &[Vec<Cell>] {
+        &self.rows
+    }
+
+    /// The table as CSV: a line of names, then one line a row.
+    ///
+    /// ```
+    /// use haversack_reports::table::Table;
+    /// # fn main() -> Result<(), haversack_reports::table::WidthError> {
+    /// let mut table = Table::new(["id", "simulated"]);
+    /// table.push(["a, b".into(), 0.1.into()])?;
+    /// assert_eq!(table.to_csv(), "id,simulated\n\"a, b\",0.1\n");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn to_csv(&self) -> String {
+        let mut text = line(self.columns.iter().map(|c| quoted(c)));
+        for row in &self.rows {
+            text.push_str(&line(row.iter().map(|cell| quoted(&cell.exact()))));
+        }
+        text
+    }
+
+    /// The table as an HTML `<table>`, numbers to three digits with the exact value as the cell's title.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let mut html = String::from("<table>\n<thead><tr>");
+        for column in &self.columns {
+            let _ = write!(html, "<th>{}</th>", escaped(column));
+        }
+        html.push_str("</tr></thead>\n<tbody>\n");
+        for row in &self.rows {
+            html.push_str("<tr>");
+            for cell in row {
+                let exact = escaped(&cell.exact());
+                let _ = match cell {
+                    Cell::Number(value) if value.is_finite() => {
+                        write!(html, "<td class=\"number\" title=\"{exact}\">{}</td>", number(*value))
+                    }
+                    cell if cell.is_numeric() => write!(html, "<td class=\"number\">{exact}</td>"),
+                    _ => write!(html, "<td>{exact}</td>"),
+                };
+            }
+            html.push_str("</tr>\n");
+        }
+        html.push_str("</tbody>\n</table>\n");
+        html
+    }
+}
+
+/// The shortest decimal that reads back to `value`; `NaN`, `inf` and `-inf` are spelt so.
+#[must_use]
+pub fn shortest(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude != 0.0 && !(1e-5..1e16).contains(&magnitude) && value.is_finite() {
+        format!("{value:e}")
+    } else {
+        value.to_string()
+    }
+}
+
+/// `text` made safe between HTML tags and in quoted attributes.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+fn line(fields: impl Iterator<Item = String>) -> String {
+    let fields: Vec<String> = fields.collect();
+    // A lone empty field would be an empty line, which readers skip.
+    if fields.len() == 1 && fields.iter().all(String::is_empty) { "\"\"\n".into() } else { fields.join(",") + "\n" }
+}
+
+fn quoted(field: &str) -> String {
+    let plain = !field.contains([',', '"', '\n', '\r']) && field.trim() == field;
+    if plain { field.to_owned() } else { format!("\"{}\"", field.replace('"', "\"\"")) }
+}

@@ -1,0 +1,105 @@
+//! The page escapes what it is given, is complete, and needs nothing from elsewhere.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use haversack_reports::page::{CellRow, Item, Notes, Page, Section, SummaryRow};
+
+fn page() -> Page {
+    let cell = |id: &str, verdict: &str, error| CellRow {
+        id: id.into(),
+        simulated: "1130.5".into(),
+        unit: "ms".into(),
+        paper: "1161".into(),
+        role: "check".into(),
+        error,
+        verdict: verdict.into(),
+        null: "980".into(),
+        reason: String::new(),
+    };
+    Page {
+        title: "Four papers <reproduced> & compared".into(),
+        lead: "Nothing is hidden.".into(),
+        summary: vec![SummaryRow {
+            paper: "sage".into(),
+            role: "check".into(),
+            rows: 42,
+            answered: 40,
+            median_error: Some(0.0834),
+            median_null: None,
+            held: 5,
+            bounds: 6,
+        }],
+        sections: vec![
+            Section {
+                paper: "sage".into(),
+                artefact: "table1".into(),
+                title: "Table 1: graphs".into(),
+                alt: Some("Bars of \"latency\" for <four> models".into()),
+                cells: vec![
+                    cell("sage/table1/a", "ok", Some(-0.026_27)),
+                    cell("sage/table1/b", "off", Some(0.4)),
+                    cell("sage/table1/c", "not-modelled", None),
+                ],
+                notes: Notes { misses: vec!["<script>alert(1)</script>".into()], ..Notes::default() },
+            },
+            Section {
+                paper: "daf".into(),
+                artefact: "abstract".into(),
+                title: "Abstract".into(),
+                ..Section::default()
+            },
+        ],
+        constants: vec![Item {
+            name: "gpu.launch".into(),
+            value: "31".into(),
+            unit: "µs".into(),
+            source: "fit to table 1".into(),
+        }],
+        readings: Vec::new(),
+    }
+}
+
+#[test]
+fn data_is_escaped_everywhere() {
+    let html = page().render().unwrap();
+    assert!(html.contains("<title>Four papers &lt;reproduced&gt; &amp; compared</title>"), "{html}");
+    assert!(html.contains("alt=\"Bars of &quot;latency&quot; for &lt;four&gt; models\""));
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;"));
+    assert!(!html.contains("<script"));
+}
+
+#[test]
+fn a_section_shows_its_figure_cells_and_notes() {
+    let html = page().render().unwrap();
+    assert!(html.contains("<img src=\"sage/table1.svg\""));
+    assert!(html.contains("href=\"sage/table1.png\"") && html.contains("href=\"sage/table1.csv\""));
+    // −0.02627 is −2.6%, 0.4 is +40.0%.
+    assert!(html.contains("−2.6%") && html.contains("+40.0%"));
+    assert!(html.contains("<span class=\"verdict off\">off</span>"));
+    assert!(html.contains("3 rows: 1 ok, 1 off, 1 not-modelled"));
+    assert!(html.contains("Where it misses") && !html.contains("What is calibrated"));
+    // The abstract has no picture.
+    assert!(!html.contains("daf/abstract.svg") && html.contains("daf/abstract.csv"));
+}
+
+#[test]
+fn the_contents_lead_to_what_is_there() {
+    let html = page().render().unwrap();
+    for link in html.split("href=\"#").skip(1) {
+        let target = link.split('"').next().unwrap();
+        assert!(html.contains(&format!("id=\"{target}\"")), "no target for #{target}");
+    }
+    assert!(html.contains("Fitted constants (1)") && html.contains("Declared readings (0)"));
+    assert!(html.contains("8.3%") && html.contains("5 of 6"));
+}
+
+#[test]
+fn the_page_asks_nothing_of_the_network_and_is_deterministic() {
+    let html = page().render().unwrap();
+    assert!(!html.contains("http://") && !html.contains("https://"));
+    assert_eq!(html, page().render().unwrap());
+}
+
+#[test]
+fn an_empty_page_is_a_page() {
+    assert!(Page::default().render().unwrap().contains("</html>"));
+}

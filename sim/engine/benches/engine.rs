@@ -1,0 +1,63 @@
+//! The event queue beside a plain loop, cancellation, and shared bandwidth.
+//!
+//! `examples/ratio.rs` compares the loops under interleaved CPU time; these are for profiling.
+
+#[path = "loops/draw.rs"]
+mod draw;
+#[path = "loops/link.rs"]
+mod link;
+#[path = "loops/ours.rs"]
+mod ours;
+#[path = "loops/plain.rs"]
+mod plain;
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+
+const EVENTS: u64 = 1_000_000;
+
+fn main() {
+    divan::main();
+}
+
+fn each_event(bencher: Bencher<'_, '_>, run: impl Fn() -> u64 + Sync) {
+    bencher.counter(ItemsCount::new(EVENTS)).bench(run);
+}
+
+#[divan::bench(sample_count = 20)]
+fn mm1_plain(bencher: Bencher<'_, '_>) {
+    each_event(bencher, || plain::mm1(EVENTS));
+}
+
+#[divan::bench(sample_count = 20)]
+fn mm1_ours(bencher: Bencher<'_, '_>) {
+    each_event(bencher, || ours::mm1(EVENTS));
+}
+
+#[divan::bench(sample_count = 20)]
+fn thousand_entities_plain(bencher: Bencher<'_, '_>) {
+    each_event(bencher, || plain::entities(1_000, EVENTS));
+}
+
+#[divan::bench(sample_count = 20)]
+fn thousand_entities_ours(bencher: Bencher<'_, '_>) {
+    each_event(bencher, || ours::entities(1_000, EVENTS));
+}
+
+/// One event scheduled and taken back, with so many pending beside it.
+#[divan::bench(args = [0, 1_000], sample_count = 20)]
+fn schedule_and_cancel(bencher: Bencher<'_, '_>, pending: u64) {
+    each_event(bencher, || ours::cancels(pending, EVENTS).0);
+}
+
+/// One flow inserted, predicted and collected, with so many in flight.
+#[divan::bench(args = [1, 100], sample_count = 20)]
+fn shared_bandwidth(bencher: Bencher<'_, '_>, in_flight: usize) {
+    each_event(bencher, || link::completions(in_flight, EVENTS));
+}
+
+/// The same with a random cap for each flow, so that the level keeps crossing caps.
+#[divan::bench(args = [1, 100], sample_count = 20)]
+fn shared_bandwidth_capped(bencher: Bencher<'_, '_>, in_flight: usize) {
+    each_event(bencher, || link::capped_completions(in_flight, EVENTS));
+}

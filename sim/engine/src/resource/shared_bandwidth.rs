@@ -1,0 +1,207 @@
+//! A capacity shared max-min fairly among flows, in fluid approximation.
+
+mod lanes;
+
+use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
+
+use crate::resource::rate::{bytes_begun, cap_units, capacity_units, rate_of, whole_bytes, work_units};
+use crate::resource::shared_bandwidth::lanes::Lanes;
+use crate::resource::{Cancelled, Completion, FlowId, ResourceError, check};
+
+/// Flows of bytes that share a capacity max-min fairly, each at no more than its own cap.
+///
+/// Every flow gets its cap or the *level*, whichever is less, where the level is as high as the
+/// capacity allows (Bertsekas and Gallager, *Data Networks*, 2nd edition, section 6.5.2, for one
+/// link). Flows whose caps lie at or below the level are *saturated*: they run at their caps. The
+/// others are *sharing*: they run at the level.
+///
+/// # Rounding
+///
+/// Rates are whole multiples of 2⁻⁴⁰ bytes a nanosecond (0.0009 B/s): capacities and caps are rounded
+/// to the nearest, the level down, so that the flows together never exceed the capacity. A flow
+/// completes at the first whole nanosecond by which its bytes have been moved (its exact end, rounded
+/// up); what its share could have moved in the rest of that nanosecond is lost. Within these rules
+/// everything is exact: no byte is lost or moved twice, whatever happens in between, and completions
+/// do not depend on how often the clock is advanced. Completions of one nanosecond come in the order
+/// of insertion.
+///
+/// # Cost
+///
+/// Sharing flows count their work on one common virtual clock, the bytes that a flow would have moved
+/// had it always been sharing, and wait in a heap by the reading at which they end; a change of level
+/// touches none of them (compare Parekh and Gallager 1993 on generalised processor sharing). Saturated
+/// flows wait in a heap by time. Inserting, cancelling and completing take O((1 + m) log n), where m
+/// is the number of flows whose caps the level crosses on that occasion. Flows without a cap, and
+/// flows whose cap stays on one side, never move, so that m is zero for them. While the level only
+/// falls (arrivals) or only rises (departures) each flow moves at most once; only a level that swings
+/// across many caps again and again moves them again and again, at O(n log n) a swing at worst, which
+/// is what recomputing every rate would cost each time.
+///
+/// ```
+/// use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
+/// use haversack_engine::SharedBandwidth;
+///
+/// let mut dram = SharedBandwidth::new(BytesPerSecond(9e9))?;
+/// let cpu = dram.insert(Nanos(0), Bytes(400), Some(BytesPerSecond(2e9)), "cpu")?;
+/// let gpu = dram.insert(Nanos(0), Bytes(2_000), None, "gpu")?;
+/// // The cpu stays at its cap, the gpu has the rest.
+/// assert_eq!(dram.rate(cpu), Some(BytesPerSecond(2e9)));
+/// assert_eq!(dram.rate(gpu), Some(BytesPerSecond(7e9)));
+/// // 400 B / 2 B/ns = 200 ns; by then the gpu has moved 1,400 of 2,000 B, and 600 / 9 = 66.7 ns follow.
+/// assert_eq!(dram.advance(Nanos(300))?.map(|done| done.time), Some(Nanos(200)));
+/// assert_eq!(dram.next_completion(), Some(Nanos(267)));
+/// # Ok::<(), haversack_engine::ResourceError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SharedBandwidth<T> {
+    lanes: Lanes<T>,
+    /// Flows due now and not collected, with their order of insertion; the first is at the back.
+    completed: Vec<(u64, T)>,
+    /// Kept, because the answer survives every advance of the clock and is asked for at each.
+    next: Option<Nanos>,
+}
+
+impl<T> SharedBandwidth<T> {
+    /// An idle resource with the clock at zero. A capacity of zero lets nothing through.
+    ///
+    /// # Errors
+    ///
+    /// [`ResourceError::Capacity`].
+    pub fn new(capacity: BytesPerSecond) -> Result<Self, ResourceError> {
+        let units = capacity_units(capacity).ok_or(ResourceError::Capacity(capacity))?;
+        Ok(Self { lanes: Lanes::new(units), completed: Vec::new(), next: None })
+    }
+
+    /// The clock: the time of the last call that succeeded.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.lanes.now()
+    }
+
+    /// The number of flows that have bytes left to move.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// The capacity, as rounded.
+    #[must_use]
+    pub fn capacity(&self) -> BytesPerSecond {
+        rate_of(self.lanes.capacity())
+    }
+
+    /// The bytes moved so far for all flows together, rounded down.
+    #[must_use]
+    pub fn delivered(&self) -> Bytes {
+        whole_bytes(self.lanes.delivered())
+    }
+
+    /// The present rate of a flow; `None` once it has completed or was cancelled.
+    #[must_use]
+    pub fn rate(&self, id: FlowId) -> Option<BytesPerSecond> {
+        self.lanes.rate(id.0).map(rate_of)
+    }
+
+    /// The bytes that a flow has still to move, a byte begun included.
+    #[must_use]
+    pub fn remaining(&self, id: FlowId) -> Option<Bytes> {
+        self.lanes.remaining(id.0).map(bytes_begun)
+    }
+
+    /// When the next flow ends if nothing changes, due ones included. `None` if nothing moves, or if
+    /// the end lies beyond [`Nanos::MAX`].
+    #[must_use]
+    #[inline]
+    pub fn next_completion(&self) -> Option<Nanos> {
+        self.next
+    }
+
+    /// Adds a flow of `volume` at no more than `cap`. A flow of no bytes is due at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ResourceError::Cap`], [`ResourceError::Past`] and [`ResourceError::Uncollected`].
+    pub fn insert(
+        &mut self,
+        now: Nanos,
+        volume: Bytes,
+        cap: Option<BytesPerSecond>,
+        item: T,
+    ) -> Result<FlowId, ResourceError> {
+        let cap = cap.map(|cap| cap_units(cap).ok_or(ResourceError::Cap(cap))).transpose()?;
+        self.enter(now)?;
+        let id = self.lanes.insert(work_units(volume), cap, item);
+        self.settle();
+        Ok(FlowId(id))
+    }
+
+    /// Moves the clock to the next completion or to `now`, whichever is first, and returns the
+    /// completion. To be called until it returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`ResourceError::Past`].
+    pub fn advance(&mut self, now: Nanos) -> Result<Option<Completion<T>>, ResourceError> {
+        check(now, self.now(), None)?;
+        if self.completed.is_empty() {
+            match self.next {
+                Some(due) if due <= now => {
+                    self.lanes.pass(due);
+                    self.settle();
+                }
+                _ => {
+                    self.lanes.pass(now);
+                    return Ok(None);
+                }
+            }
+        }
+        let completion = self.completed.pop().map(|(_, item)| Completion { time: self.now(), item });
+        if self.completed.is_empty() {
+            self.next = self.lanes.next_end();
+        }
+        Ok(completion)
+    }
+
+    /// Takes a flow back. `None` if it has completed, is due now, or was cancelled.
+    ///
+    /// # Errors
+    ///
+    /// [`ResourceError::Past`] and [`ResourceError::Uncollected`].
+    pub fn cancel(&mut self, now: Nanos, id: FlowId) -> Result<Option<Cancelled<T, Bytes>>, ResourceError> {
+        self.enter(now)?;
+        let cancelled = self.lanes.cancel(id.0);
+        self.settle();
+        Ok(cancelled.map(|(item, work)| Cancelled { item, remaining: bytes_begun(work) }))
+    }
+
+    /// Changes the capacity from `now` on.
+    ///
+    /// # Errors
+    ///
+    /// [`ResourceError::Capacity`], [`ResourceError::Past`] and [`ResourceError::Uncollected`].
+    pub fn set_capacity(&mut self, now: Nanos, capacity: BytesPerSecond) -> Result<(), ResourceError> {
+        let units = capacity_units(capacity).ok_or(ResourceError::Capacity(capacity))?;
+        self.enter(now)?;
+        self.lanes.set_capacity(units);
+        self.settle();
+        Ok(())
+    }
+
+    /// Brings the clock to the time of a change; what is due then has completed before it.
+    fn enter(&mut self, now: Nanos) -> Result<(), ResourceError> {
+        check(now, self.now(), self.next)?;
+        self.lanes.pass(now);
+        self.lanes.collect_due(&mut self.completed);
+        Ok(())
+    }
+
+    /// After a change: completes what is due, shares the capacity anew and predicts the next end.
+    fn settle(&mut self) {
+        self.lanes.collect_due(&mut self.completed);
+        if self.completed.len() > 1 {
+            self.completed.sort_unstable_by_key(|&(order, _)| std::cmp::Reverse(order));
+        }
+        self.lanes.share();
+        self.next = if self.completed.is_empty() { self.lanes.next_end() } else { Some(self.now()) };
+    }
+}

@@ -1,0 +1,322 @@
+//! The caching allocator of PyTorch's CUDA backend (`c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.6),
+//! whose rules CuPy's pool and Sage's own allocator share.
+//!
+//! Sizes are rounded up to 512 bytes. Requests of up to 1 MiB come from segments of 2 MiB, requests
+//! below 10 MiB from segments of 20 MiB, larger ones get a segment of their own in steps of 2 MiB.
+//! A free block of a segment is split where the rest is worth keeping (512 bytes in a small
+//! segment, more than 1 MiB in a large one) and merged with its free neighbours when it comes back;
+//! the smallest block that fits is taken, the oldest among equals. Segments stay reserved until a
+//! new one would exceed the budget; then those that are entirely free are given back.
+
+use std::collections::BTreeSet;
+
+use haversack_devices::units::Bytes;
+
+use crate::{Allocation, AllocationError, Allocator};
+
+const MIB: u64 = 1 << 20;
+/// Every size is a multiple of this.
+const ROUNDING: u64 = 512;
+/// Largest request that a small segment serves.
+const SMALL_REQUEST: u64 = MIB;
+/// Size of a small segment.
+const SMALL_SEGMENT: u64 = 2 * MIB;
+/// Requests from here on get a segment of their own.
+const OWN_SEGMENT: u64 = 10 * MIB;
+/// Size of a segment that large requests share.
+const SHARED_SEGMENT: u64 = 20 * MIB;
+/// Steps in which segments for a single request grow.
+const SEGMENT_STEP: u64 = 2 * MIB;
+
+/// A caching allocator with splitting, merging and fragmentation.
+#[derive(Clone, Debug)]
+pub struct CachingAllocator {
+    budget: u64,
+    blocks: Vec<Block>,
+    vacant: Vec<u32>,
+    /// Free blocks of small and of large segments: by size, then by age.
+    free: [BTreeSet<(u64, u64, u32)>; 2],
+    born: u64,
+    allocated: u64,
+    reserved: u64,
+    peak_allocated: u64,
+    peak_reserved: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    size: u64,
+    /// Order of its segment and its place in it: older memory is preferred.
+    place: u64,
+    previous: Option<u32>,
+    next: Option<u32>,
+    large: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Used,
+    Free,
+    Vacant,
+}
+
+impl CachingAllocator {
+    /// An allocator that may reserve `budget` bytes.
+    #[must_use]
+    pub fn new(budget: Bytes) -> Self {
+        Self {
+            budget: budget.0,
+            blocks: Vec::new(),
+            vacant: Vec::new(),
+            free: [BTreeSet::new(), BTreeSet::new()],
+            born: 0,
+            allocated: 0,
+            reserved: 0,
+            peak_allocated: 0,
+            peak_reserved: 0,
+        }
+    }
+
+    /// Bytes of free blocks: reserved but not allocated.
+    #[must_use]
+    pub fn cached(&self) -> Bytes {
+        Bytes(self.reserved - self.allocated)
+    }
+
+    fn block(&self, id: u32) -> Block {
+        self.blocks[id as usize]
+    }
+
+    fn add_block(&mut self, block: Block) -> u32 {
+        if let Some(id) = self.vacant.pop() {
+            self.blocks[id as usize] = block;
+            return id;
+        }
+        self.blocks.push(block);
+        (self.blocks.len() - 1) as u32
+    }
+
+    fn insert_free(&mut self, id: u32) {
+        let block = &mut self.blocks[id as usize];
+        block.state = State::Free;
+        let key = (block.size, block.place, id);
+        self.free[usize::from(block.large)].insert(key);
+    }
+
+    fn remove_free(&mut self, id: u32) {
+        let block = self.block(id);
+        self.free[usize::from(block.large)].remove(&(block.size, block.place, id));
+    }
+
+    fn drop_block(&mut self, id: u32) {
+        self.blocks[id as usize].state = State::Vacant;
+        self.vacant.push(id);
+    }
+
+    /// A free block that holds `size`, taken from the cache or from a new segment.
+    fn find(&mut self, size: u64, large: bool) -> Result<u32, AllocationError> {
+        let best = self.free[usize::from(large)].range((size, 0, 0)..).next().copied();
+        if let Some((_, _, id)) = best {
+            self.remove_free(id);
+            return Ok(id);
+        }
+        let segment = segment_size(size);
+        if self.reserved + segment > self.budget {
+            self.release_cached();
+        }
+        if self.reserved + segment > self.budget {
+            return Err(AllocationError::OutOfMemory {
+                wanted: Bytes(segment),
+                available: Bytes(self.budget.saturating_sub(self.reserved)),
+                budget: Bytes(self.budget),
+            });
+        }
+        self.reserved += segment;
+        self.peak_reserved = self.peak_reserved.max(self.reserved);
+        let place = self.born;
+        self.born += segment;
+        Ok(self.add_block(Block { size: segment, place, previous: None, next: None, large, state: State::Used }))
+    }
+
+    /// Gives every segment that is entirely free back to the system.
+    fn release_cached(&mut self) {
+        for pool in 0..2 {
+            let whole: Vec<_> = self.free[pool]
+                .iter()
+                .filter(|(_, _, id)| self.block(*id).previous.is_none() && self.block(*id).next.is_none())
+                .copied()
+                .collect();
+            for key in whole {
+                self.free[pool].remove(&key);
+                self.reserved -= key.0;
+                self.drop_block(key.2);
+            }
+        }
+    }
+
+    /// Cuts what `size` leaves over off a block, where it is worth keeping.
+    fn split(&mut self, id: u32, size: u64) {
+        let block = self.block(id);
+        let rest = block.size - size;
+        let worth_keeping = if block.large { rest > SMALL_REQUEST } else { rest >= ROUNDING };
+        if !worth_keeping {
+            return;
+        }
+        let place = block.place + size;
+        let tail = Block { size: rest, place, previous: Some(id), next: block.next, ..block };
+        let tail_id = self.add_block(tail);
+        if let Some(next) = block.next {
+            self.blocks[next as usize].previous = Some(tail_id);
+        }
+        let head = &mut self.blocks[id as usize];
+        head.size = size;
+        head.next = Some(tail_id);
+        self.insert_free(tail_id);
+    }
+
+    /// Joins `id` with its neighbour `right`, which must follow it.
+    fn join(&mut self, id: u32, right: u32) {
+        let absorbed = self.block(right);
+        let block = &mut self.blocks[id as usize];
+        block.size += absorbed.size;
+        block.next = absorbed.next;
+        if let Some(next) = absorbed.next {
+            self.blocks[next as usize].previous = Some(id);
+        }
+        self.drop_block(right);
+    }
+}
+
+impl Allocator for CachingAllocator {
+    fn allocate(&mut self, size: Bytes) -> Result<Allocation, AllocationError> {
+        let size = size.0.max(1).div_ceil(ROUNDING) * ROUNDING;
+        let id = self.find(size, size > SMALL_REQUEST)?;
+        self.split(id, size);
+        let block = &mut self.blocks[id as usize];
+        block.state = State::Used;
+        self.allocated += block.size;
+        self.peak_allocated = self.peak_allocated.max(self.allocated);
+        Ok(Allocation(id))
+    }
+
+    fn free(&mut self, allocation: Allocation) {
+        let mut id = allocation.0;
+        let Some(&block) = self.blocks.get(id as usize).filter(|block| block.state == State::Used) else { return };
+        self.allocated -= block.size;
+        if let Some(next) = block.next.filter(|&next| self.block(next).state == State::Free) {
+            self.remove_free(next);
+            self.join(id, next);
+        }
+        if let Some(previous) = block.previous.filter(|&previous| self.block(previous).state == State::Free) {
+            self.remove_free(previous);
+            self.join(previous, id);
+            id = previous;
+        }
+        self.insert_free(id);
+    }
+
+    fn allocated(&self) -> Bytes {
+        Bytes(self.allocated)
+    }
+
+    fn reserved(&self) -> Bytes {
+        Bytes(self.reserved)
+    }
+
+    fn peak_allocated(&self) -> Bytes {
+        Bytes(self.peak_allocated)
+    }
+
+    fn peak_reserved(&self) -> Bytes {
+        Bytes(self.peak_reserved)
+    }
+}
+
+const fn segment_size(size: u64) -> u64 {
+    if size <= SMALL_REQUEST {
+        SMALL_SEGMENT
+    } else if size < OWN_SEGMENT {
+        SHARED_SEGMENT
+    } else {
+        size.div_ceil(SEGMENT_STEP) * SEGMENT_STEP
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allocator() -> CachingAllocator {
+        CachingAllocator::new(Bytes::MAX)
+    }
+
+    #[test]
+    fn small_requests_share_a_segment_of_two_mebibytes() {
+        let mut a = allocator();
+        // 1,000 B rounds to 1,024 B and 1 B to 512 B: 1,536 B allocated in one 2 MiB segment.
+        a.allocate(Bytes(1000)).unwrap();
+        a.allocate(Bytes(1)).unwrap();
+        assert_eq!(a.allocated(), Bytes(1536));
+        assert_eq!(a.reserved(), Bytes(2 * MIB));
+    }
+
+    #[test]
+    fn a_block_of_its_own_is_not_split_for_less_than_a_mebibyte() {
+        let mut a = allocator();
+        let big = a.allocate(Bytes(11 * MIB)).unwrap();
+        // 11 MiB is rounded up to a 12 MiB segment; the last MiB is not worth splitting off.
+        assert_eq!(a.reserved(), Bytes(12 * MIB));
+        assert_eq!(a.allocated(), Bytes(12 * MIB));
+        a.free(big);
+        assert_eq!((a.allocated(), a.cached()), (Bytes::ZERO, Bytes(12 * MIB)));
+    }
+
+    #[test]
+    fn freed_neighbours_merge_and_serve_a_larger_request() {
+        let mut a = allocator();
+        let parts = [5, 5, 5].map(|mib| a.allocate(Bytes(mib * MIB)).unwrap());
+        assert_eq!(a.reserved(), Bytes(20 * MIB));
+        for part in parts {
+            a.free(part);
+        }
+        // All of the 20 MiB segment is one block again, so 18 MiB need no new segment.
+        a.allocate(Bytes(18 * MIB)).unwrap();
+        assert_eq!(a.reserved(), Bytes(20 * MIB));
+    }
+
+    #[test]
+    fn fragments_force_a_new_segment_though_enough_is_free() {
+        let mut a = allocator();
+        let parts = [6, 6, 6].map(|mib| a.allocate(Bytes(mib * MIB)).unwrap());
+        a.free(parts[0]);
+        a.free(parts[2]);
+        // 6 + (6 + 2) MiB are free around a used block, but no 9 MiB lie together.
+        assert_eq!(a.cached(), Bytes(14 * MIB));
+        a.allocate(Bytes(9 * MIB)).unwrap();
+        assert_eq!(a.reserved(), Bytes(40 * MIB));
+    }
+
+    #[test]
+    fn the_cache_is_given_back_before_memory_runs_out() {
+        let mut a = CachingAllocator::new(Bytes(40 * MIB));
+        let first = a.allocate(Bytes(30 * MIB)).unwrap();
+        a.free(first);
+        a.allocate(Bytes(36 * MIB)).unwrap();
+        assert_eq!(a.reserved(), Bytes(36 * MIB));
+        let error = a.allocate(Bytes(12 * MIB)).unwrap_err();
+        assert_eq!(
+            error,
+            AllocationError::OutOfMemory { wanted: Bytes(12 * MIB), available: Bytes(4 * MIB), budget: Bytes(40 * MIB) }
+        );
+    }
+
+    #[test]
+    fn taking_back_twice_does_nothing() {
+        let mut a = allocator();
+        let only = a.allocate(Bytes(4096)).unwrap();
+        a.free(only);
+        a.free(only);
+        assert_eq!(a.allocated(), Bytes::ZERO);
+    }
+}

@@ -1,0 +1,86 @@
+//! `dtr`: dynamic tensor rematerialisation (Kirisame et al., ICLR 2021): under pressure the tensor with the lowest
+//! score is dropped, and computed again when it is read. The scores are those of the replay.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_workloads::{NodeId, TensorId};
+
+use crate::policy::{MemoryView, Policy, Relief, TensorState};
+use crate::replay::{Candidate, Heuristic};
+
+/// Dynamic tensor rematerialisation.
+#[derive(Clone, Debug)]
+pub struct Dtr {
+    heuristic: Heuristic,
+}
+
+impl Dtr {
+    /// Ranks tensors by `heuristic`.
+    #[must_use]
+    pub const fn new(heuristic: Heuristic) -> Self {
+        Self { heuristic }
+    }
+}
+
+impl Policy for Dtr {
+    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+        let readers = match self.heuristic {
+            Heuristic::Dtr | Heuristic::DtrEq => Some(readers(memory)),
+            _ => None,
+        };
+        memory.evict_lowest(shortfall, |id, tensor| {
+            let neighbourhood = match self.heuristic {
+                Heuristic::Dtr | Heuristic::DtrEq | Heuristic::Msps => dropped_neighbours(memory, id, readers.as_deref()),
+                _ => Nanos::ZERO,
+            };
+            self.heuristic.score(&Candidate {
+                compute: tensor.cost,
+                neighbourhood: i64::try_from(neighbourhood.0).unwrap_or(i64::MAX),
+                size: tensor.bytes,
+                last_access: tensor.last_use,
+                // The runtime's clock starts at one, so that nothing is fresher than now.
+                now: memory.now + Nanos(1),
+            })
+        })
+    }
+}
+
+/// The outputs of the nodes that read each tensor.
+fn readers(memory: &MemoryView<'_>) -> Vec<Vec<TensorId>> {
+    let mut readers = vec![Vec::new(); memory.tensors.len()];
+    for node in &memory.graph.nodes {
+        for &input in &node.inputs {
+            readers[input as usize].extend(node.outputs.iter().filter(|&&output| output != input));
+        }
+    }
+    readers
+}
+
+/// The cost of the dropped tensors around `tensor`: ancestors, and descendants where `readers` are given.
+fn dropped_neighbours(memory: &MemoryView<'_>, tensor: TensorId, readers: Option<&[Vec<TensorId>]>) -> Nanos {
+    let mut total = Nanos::ZERO;
+    let mut seen = vec![tensor];
+    let dropped = |id: TensorId| -> Option<&TensorState> { Some(&memory.tensors[id as usize]).filter(|t| t.dropped) };
+    let parents = |id: TensorId| -> &[TensorId] {
+        match memory.producers[id as usize] {
+            NodeId::MAX => &[],
+            node => &memory.graph.nodes[node as usize].inputs,
+        }
+    };
+    let mut visit = |start: TensorId, next: &dyn Fn(TensorId) -> Vec<TensorId>| {
+        let mut open = next(start);
+        while let Some(id) = open.pop() {
+            if let Some(state) = dropped(id)
+                && !seen.contains(&id)
+            {
+                seen.push(id);
+                total += state.cost;
+                open.extend(next(id));
+            }
+        }
+    };
+    visit(tensor, &|id| parents(id).to_vec());
+    if let Some(readers) = readers {
+        visit(tensor, &|id| readers[id as usize].clone());
+    }
+    total
+}

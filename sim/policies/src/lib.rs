@@ -1,0 +1,16 @@
+//! Memory policies: what to hold, and what gives way.
+//!
+//! A policy is a small struct, one a file, that answers the [`Policy`] trait's questions with typed
+//! actions; [`registry`] lists them by name. [`replay`] runs recorded operator logs through the
+//! rematerialisation runtime that the `dtr` policy takes its scores from.
+
+pub mod dtr;
+pub mod original;
+pub mod policy;
+pub mod registry;
+pub mod replay;
+pub mod sage;
+pub mod sga;
+pub mod sgc;
+
+pub use policy::{Holding, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, TensorState};

@@ -1,0 +1,9 @@
+//! `original`: no memory management. Everything is kept, and what does not fit does not run.
+
+use crate::policy::Policy;
+
+/// No memory management.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Original;
+
+impl Policy for Original {}

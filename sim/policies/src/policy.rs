@@ -1,0 +1,189 @@
+//! What a policy is asked, what it sees, and what it may answer.
+//!
+//! A policy decides, the executor validates and charges: policies never touch bytes or clocks
+//! themselves, so all of them are compared on exactly the same machine. An answer that cannot be
+//! carried out is an error of the run, never ignored.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_workloads::{Extent, NodeId, Phase, TensorId, TrainingGraph};
+use thiserror::Error;
+
+/// What a policy knows before the first iteration.
+pub struct Setting<'a> {
+    /// The graph that will be executed.
+    pub graph: &'a TrainingGraph,
+    /// Samples of a mini-batch.
+    pub batch: u64,
+    /// The smallest micro-batch that fills the processor (Sage's under-utilisation point).
+    pub filling_micro_batch: u64,
+}
+
+/// What a policy fixes before the first iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Samples of the first micro-batch.
+    pub micro_batch: u64,
+}
+
+/// How a tensor with a later backward use is to be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holding {
+    /// Whole, in memory.
+    Keep,
+    /// Not at all: it is computed again at its use.
+    Rematerialise,
+}
+
+/// How a policy gives memory back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relief {
+    /// Drop the tensor; it is computed again at its use.
+    Rematerialise(TensorId),
+    /// Go on with so many samples: in forward the last samples' columns of every tensor are dropped,
+    /// in backward, where their gradients are already summed, the part starts again. Their time is lost.
+    ShrinkMicroBatch(u64),
+}
+
+/// One tensor as a policy sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TensorState {
+    /// Its bytes at the current micro-batch.
+    pub bytes: Bytes,
+    /// Time of the operator that makes it.
+    pub cost: Nanos,
+    /// When it was last read or written.
+    pub last_use: Nanos,
+    /// The next node of the schedule that reads it; `NodeId::MAX` if none does.
+    pub next_use: NodeId,
+    /// Whether it is in memory.
+    pub resident: bool,
+    /// Whether it was dropped and will be computed again.
+    pub dropped: bool,
+}
+
+/// Memory as it stands when a policy is asked.
+pub struct MemoryView<'a> {
+    /// The graph.
+    pub graph: &'a TrainingGraph,
+    /// Every tensor, by id.
+    pub tensors: &'a [TensorState],
+    /// Tensors that may be dropped: resident, not in use, possible to compute again.
+    pub candidates: &'a [TensorId],
+    /// The node that makes each tensor; `NodeId::MAX` for inputs and weights.
+    pub producers: &'a [NodeId],
+    /// Samples of the current micro-batch.
+    pub micro_batch: u64,
+    /// All that is resident, and what the next node wants beside it.
+    pub needed: Extent,
+    /// Bytes that may be resident; nothing where memory is not bounded.
+    pub budget: Bytes,
+    /// The clock.
+    pub now: Nanos,
+    /// The phase of the node at which memory is short.
+    pub phase: Phase,
+}
+
+impl MemoryView<'_> {
+    /// The largest micro-batch, no smaller than `least`, with which everything needed fits; `least` where none does.
+    #[must_use]
+    pub fn fitting_micro_batch(&self, least: u64) -> u64 {
+        let room = self.budget.0.saturating_sub(self.needed.fixed);
+        let fits = room.checked_div(self.needed.per_sample).unwrap_or(self.micro_batch);
+        fits.clamp(least.min(self.micro_batch), self.micro_batch)
+    }
+
+    /// Candidates in the order in which `score` lets them go, until `shortfall` is freed.
+    pub fn evict_lowest(&self, shortfall: Bytes, score: impl Fn(TensorId, &TensorState) -> f64) -> Vec<Relief> {
+        let state = |id: TensorId| &self.tensors[id as usize];
+        let mut ranked: Vec<(f64, TensorId)> = self.candidates.iter().map(|&id| (score(id, state(id)), id)).collect();
+        let mut reliefs = Vec::new();
+        let mut freed = Bytes::ZERO;
+        while freed < shortfall && !ranked.is_empty() {
+            // One pass a victim: few go at a time, and a full sort would cost more.
+            let lowest = (0..ranked.len()).min_by(|&a, &b| ranked[a].0.total_cmp(&ranked[b].0).then(ranked[a].1.cmp(&ranked[b].1)));
+            let Some(lowest) = lowest else { break };
+            let (_, victim) = ranked.swap_remove(lowest);
+            freed += state(victim).bytes;
+            reliefs.push(Relief::Rematerialise(victim));
+        }
+        reliefs
+    }
+}
+
+/// What a policy learns from an iteration.
+#[derive(Clone, Debug, Default)]
+pub struct IterationSummary {
+    /// How long it took.
+    pub time: Nanos,
+    /// The micro-batches that it was split into.
+    pub micro_batches: Vec<u64>,
+}
+
+/// Why a policy cannot work here.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PolicyError {
+    /// No policy has this name.
+    #[error("unknown policy '{found}'{}", suggestion(nearest.as_deref()))]
+    Unknown {
+        /// What was asked for.
+        found: String,
+        /// The nearest name.
+        nearest: Option<String>,
+    },
+    /// The policy has no such parameter.
+    #[error("policy '{policy}' has no parameter '{found}'{}", suggestion(nearest.as_deref()))]
+    UnknownParameter {
+        /// The policy.
+        policy: &'static str,
+        /// What was set.
+        found: String,
+        /// The nearest name.
+        nearest: Option<String>,
+    },
+    /// The parameter cannot have this value.
+    #[error("{policy}.{parameter} cannot be '{found}'; expected {expected}")]
+    BadValue {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// What was set.
+        found: String,
+        /// What it may be.
+        expected: String,
+    },
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default()
+}
+
+/// A memory policy.
+pub trait Policy: Send {
+    /// Before the first iteration: the first micro-batch.
+    ///
+    /// # Errors
+    /// Where the policy cannot work in this setting.
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        Ok(Schedule { micro_batch: setting.batch })
+    }
+
+    /// Before each iteration: its first micro-batch, where that is not the schedule's.
+    fn begin_iteration(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// A tensor with a later backward use was just made: how is it to be held?
+    fn hold(&mut self, _tensor: TensorId) -> Holding {
+        Holding::Keep
+    }
+
+    /// `shortfall` more bytes are wanted than the budget leaves: what gives way? Asked again while it
+    /// is not enough; nothing means that the policy is at its end.
+    fn relieve(&mut self, _shortfall: Bytes, _memory: &MemoryView<'_>) -> Vec<Relief> {
+        Vec::new()
+    }
+
+    /// After each iteration.
+    fn end_iteration(&mut self, _seen: &IterationSummary) {}
+}

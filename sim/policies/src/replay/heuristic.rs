@@ -1,0 +1,208 @@
+//! Scores: which tensor gives way first. The lowest score is evicted.
+//!
+//! The score functions are pure, so that a policy of the simulator can rank its tensors with them
+//! as the replay does. Here lives also the bookkeeping of the three heuristics that look at no
+//! neighbours; `classes` and `region` keep that of the others.
+
+use std::fmt;
+use std::str::FromStr;
+
+use haversack_devices::units::{Bytes, Nanos};
+
+use super::error::{ReplayError, nearest};
+use super::program::{Op, Program};
+use super::runtime::{Bookkeeping, State};
+
+/// A rule that ranks tensors for eviction (DTR, ICLR 2021, section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Heuristic {
+    /// h_DTR (e*): cost of the tensor and its exact evicted neighbourhood, over size and staleness.
+    Dtr,
+    /// h_DTR_eq: as h_DTR, the neighbourhood approximated by union-find classes.
+    DtrEq,
+    /// h_DTR_local: own cost over size and staleness.
+    DtrLocal,
+    /// h_MSPS: cost of the tensor and its evicted ancestors, over size.
+    Msps,
+    /// h_LRU: time of the last access.
+    Lru,
+    /// h_size: the largest first.
+    Size,
+}
+
+impl Heuristic {
+    /// Every heuristic, in the order in which help lists them.
+    pub const ALL: [Self; 6] = [Self::Dtr, Self::DtrEq, Self::DtrLocal, Self::Msps, Self::Lru, Self::Size];
+
+    /// The name on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dtr => "dtr",
+            Self::DtrEq => "dtr-eq",
+            Self::DtrLocal => "dtr-local",
+            Self::Msps => "msps",
+            Self::Lru => "lru",
+            Self::Size => "size",
+        }
+    }
+
+    /// The score of one candidate; the lowest is evicted.
+    #[must_use]
+    pub fn score(self, candidate: &Candidate) -> f64 {
+        // Saturating: a neighbourhood's estimate may have drifted below zero.
+        let own = i64::try_from(candidate.compute.0).unwrap_or(i64::MAX);
+        let cost = own.saturating_add(candidate.neighbourhood) as f64;
+        let size = candidate.size.as_f64();
+        let staleness = candidate.now.saturating_sub(candidate.last_access).0 as f64;
+        match self {
+            Self::Dtr | Self::DtrEq => per_byte_and_staleness(cost, size, staleness),
+            Self::DtrLocal => per_byte_and_staleness(own as f64, size, staleness),
+            Self::Msps => per_byte(cost, size),
+            Self::Lru => least_recent(candidate.last_access.0 as f64),
+            Self::Size => largest(size),
+        }
+    }
+}
+
+impl fmt::Display for Heuristic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Heuristic {
+    type Err = ReplayError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|h| h.as_str() == name).ok_or_else(|| ReplayError::UnknownHeuristic {
+            found: name.to_owned(),
+            nearest: nearest(name, Self::ALL.iter().map(|h| h.as_str())).map_or("dtr", |(_, n)| n),
+        })
+    }
+}
+
+/// What a heuristic may know of a tensor that could give way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Time to compute the tensor from its inputs.
+    pub compute: Nanos,
+    /// Nanoseconds to recompute the evicted neighbours that it would join, as the heuristic
+    /// estimates them; signed, as an estimate can drift below zero.
+    pub neighbourhood: i64,
+    /// What its eviction frees.
+    pub size: Bytes,
+    /// When it was last used.
+    pub last_access: Nanos,
+    /// The clock.
+    pub now: Nanos,
+}
+
+/// `cost / (size × staleness)`: dear, small and fresh tensors stay. Infinite where the
+/// denominator is zero, so that what frees nothing goes last.
+///
+/// Whole numbers below 2^53 are exact in a float, so the product and the quotient are each
+/// rounded once, as if the integers had been multiplied first and then divided.
+#[inline]
+#[must_use]
+pub fn per_byte_and_staleness(cost: f64, size: f64, staleness: f64) -> f64 {
+    per_byte(cost, size * staleness)
+}
+
+/// `cost / size`; infinite where the size is zero.
+#[inline]
+#[must_use]
+pub fn per_byte(cost: f64, size: f64) -> f64 {
+    if size > 0.0 { cost / size } else { f64::INFINITY }
+}
+
+/// The time of the last access itself: the oldest goes first.
+#[inline]
+#[must_use]
+pub fn least_recent(last_access: f64) -> f64 {
+    last_access
+}
+
+/// `1 / size`: the largest goes first.
+#[inline]
+#[must_use]
+pub fn largest(size: f64) -> f64 {
+    per_byte(1.0, size)
+}
+
+/// Bookkeeping of h_DTR_local: a storage's cost is its own.
+pub(super) struct Local;
+
+impl Bookkeeping for Local {
+    fn new(_: &Program) -> Self {
+        Self
+    }
+
+    fn created(&mut self, state: &mut State<'_>, op: &Op) {
+        for &s in state.program.output_storages(op) {
+            state.cost[s as usize] = state.compute[s as usize] as f64;
+        }
+    }
+
+    #[inline]
+    fn score(state: &State<'_>, s: usize, now: f64) -> f64 {
+        per_byte_and_staleness(state.cost[s], state.program.sizes[s], now - state.last_access[s])
+    }
+}
+
+/// h_LRU keeps no books.
+pub(super) struct LeastRecent;
+
+impl Bookkeeping for LeastRecent {
+    fn new(_: &Program) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn score(state: &State<'_>, s: usize, _: f64) -> f64 {
+        least_recent(state.last_access[s])
+    }
+}
+
+/// h_size keeps no books.
+pub(super) struct Largest;
+
+impl Bookkeeping for Largest {
+    fn new(_: &Program) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn score(state: &State<'_>, s: usize, _: f64) -> f64 {
+        largest(state.program.sizes[s])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_follow_their_formulas() {
+        let candidate =
+            Candidate { compute: Nanos(30), neighbourhood: 10, size: Bytes(5), last_access: Nanos(6), now: Nanos(8) };
+        // Staleness is 8 - 6 = 2: (30 + 10) / (5 * 2) = 4, 30 / 10 = 3, 40 / 5 = 8, 6 and 1 / 5.
+        let scores = Heuristic::ALL.map(|h| h.score(&candidate));
+        assert_eq!(scores, [4.0, 4.0, 3.0, 8.0, 6.0, 0.2]);
+        // Nothing is freed by an empty tensor, or gained over one used just now.
+        let empty = Candidate { size: Bytes(0), ..candidate };
+        assert_eq!(Heuristic::Msps.score(&empty), f64::INFINITY);
+        assert_eq!(Heuristic::Size.score(&empty), f64::INFINITY);
+        let fresh = Candidate { last_access: Nanos(8), ..candidate };
+        assert_eq!(Heuristic::Dtr.score(&fresh), f64::INFINITY);
+    }
+
+    #[test]
+    fn names_are_read_back_and_near_ones_suggested() {
+        for heuristic in Heuristic::ALL {
+            assert_eq!(heuristic.to_string().parse::<Heuristic>(), Ok(heuristic));
+        }
+        let error = "dtr-eqq".parse::<Heuristic>().unwrap_err();
+        assert_eq!(error.to_string(), "unknown heuristic 'dtr-eqq'; did you mean 'dtr-eq'?");
+    }
+}

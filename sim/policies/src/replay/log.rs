@@ -1,0 +1,334 @@
+//! The log format: one JSON instruction a line.
+//!
+//! Reading is strict: a field of the wrong kind, a missing `MEMORY` or `ALIAS` line or a tensor
+//! that nothing made is an error with the file, the line and the field. What the instructions
+//! mean is `program`'s part.
+
+use std::path::Path;
+
+use haversack_devices::units::{Bytes, Nanos};
+use serde_json::{Map, Value};
+
+use super::error::{LineFault, LogError, nearest};
+use super::program::{Builder, Output, Program};
+
+const INSTRUCTIONS: [&str; 9] =
+    ["ALIAS", "ANNOTATE", "CALL", "CONSTANT", "COPY", "COPY_FROM", "MEMORY", "MUTATE", "RELEASE"];
+
+/// A recorded operator log, compiled and ready to be replayed any number of times.
+pub struct Log {
+    name: String,
+    program: Program,
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").field("name", &self.name).field("operators", &self.operators()).finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    /// Reads and compiles the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError`], naming the file and, where there is one, the line and the field.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, LogError> {
+        let file = path.as_ref().display().to_string();
+        match std::fs::read(path) {
+            Ok(text) => Self::parse(file, text),
+            Err(source) => Err(LogError::Read { file, source }),
+        }
+    }
+
+    /// Compiles `text`, a log that errors call `name`.
+    ///
+    /// Lines up to and including the first `ANNOTATE START` are not part of the log. Sizes and
+    /// times may be strings or numbers.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Log::read`].
+    pub fn parse(name: impl Into<String>, text: impl AsRef<[u8]>) -> Result<Self, LogError> {
+        let name = name.into();
+        let mut lines = Lines { rest: text.as_ref(), number: 0 };
+        match compile(&mut lines) {
+            Ok(Some(program)) if program.baseline_compute > 0 => Ok(Self { name, program }),
+            Ok(Some(_)) => Err(LogError::NothingToReplay { file: name }),
+            Ok(None) if lines.number == 0 => Err(LogError::Empty { file: name }),
+            Ok(None) => Err(LogError::NoStart { file: name }),
+            Err(Fault { line, fault }) => Err(LogError::Line { file: name, line, fault }),
+        }
+    }
+
+    /// The file, or what the caller named it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Operators in the log, one for each constant included.
+    #[must_use]
+    pub fn operators(&self) -> usize {
+        self.program.ops.len()
+    }
+
+    /// Tensors made, aliases included.
+    #[must_use]
+    pub fn tensors(&self) -> usize {
+        self.program.tensor_op.len()
+    }
+
+    /// Storages behind the tensors.
+    #[must_use]
+    pub fn storages(&self) -> usize {
+        self.program.roots.len()
+    }
+
+    /// Time of every operator once.
+    #[must_use]
+    pub fn baseline_compute(&self) -> Nanos {
+        Nanos(self.program.baseline_compute)
+    }
+
+    /// Peak memory of plain reference counting without a budget.
+    #[must_use]
+    pub fn baseline_memory(&self) -> Bytes {
+        Bytes(self.program.baseline_memory)
+    }
+
+    pub(super) fn program(&self) -> &Program {
+        &self.program
+    }
+}
+
+/// A fault and its line.
+struct Fault {
+    line: usize,
+    fault: LineFault,
+}
+
+/// The program after START; `None` where nothing starts it.
+fn compile(lines: &mut Lines<'_>) -> Result<Option<Program>, Fault> {
+    loop {
+        match lines.next()? {
+            None => return Ok(None),
+            Some(Line { instruction: "ANNOTATE", fields }) => {
+                if fields.text("ANNOTATION").map_err(|fault| lines.at(fault))? == "START" {
+                    break;
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    let mut builder = Builder::default();
+    while let Some(line) = lines.next()? {
+        let number = lines.number;
+        instruction(&mut builder, &line, lines).map_err(|error| match error {
+            Trouble::Here(fault) => Fault { line: number, fault },
+            Trouble::Further(fault) => fault,
+        })?;
+    }
+    Ok(Some(builder.finish()))
+}
+
+/// A fault in an instruction's own line, or in one of the lines that describe its outputs.
+enum Trouble {
+    Here(LineFault),
+    Further(Fault),
+}
+
+impl From<LineFault> for Trouble {
+    fn from(fault: LineFault) -> Self {
+        Self::Here(fault)
+    }
+}
+
+fn instruction(builder: &mut Builder, line: &Line, lines: &mut Lines<'_>) -> Result<(), Trouble> {
+    let fields = &line.fields;
+    match line.instruction {
+        "CONSTANT" => {
+            let name = fields.text("NAME")?;
+            let bytes = lines.memory(name).map_err(Trouble::Further)?;
+            builder.constant(name, bytes)?;
+        }
+        "CALL" => {
+            let args = fields.names("ARGS")?;
+            let results = fields.names("RESULT")?;
+            let time = fields.whole("TIME", "a whole number of nanoseconds")?;
+            if results.is_empty() {
+                return Err(LineFault::NoOutput { field: "RESULT" }.into());
+            }
+            let mut outputs = Vec::with_capacity(results.len());
+            for name in results {
+                let bytes = lines.memory(&name).map_err(Trouble::Further)?;
+                let alias = lines.alias(&name, args.len()).map_err(Trouble::Further)?;
+                outputs.push(Output { name, bytes, alias });
+            }
+            builder.call(&args, &outputs, time)?;
+        }
+        "MUTATE" => {
+            let args = fields.names("ARGS")?;
+            let time = fields.whole("TIME", "a whole number of nanoseconds")?;
+            let changed = fields.indices("MUTATE", args.len())?;
+            if changed.is_empty() {
+                return Err(LineFault::NoOutput { field: "MUTATE" }.into());
+            }
+            builder.mutate(&args, &changed, time)?;
+        }
+        "COPY" => builder.copy(fields.text("DST")?, fields.text("SRC")?)?,
+        "COPY_FROM" => builder.copy_from(fields.text("DST")?, fields.text("SRC")?)?,
+        "RELEASE" => builder.release(fields.text("NAME")?),
+        // Further annotations only mark the forward and the backward pass.
+        "ANNOTATE" => {}
+        "MEMORY" => return Err(LineFault::Stray { instruction: "MEMORY" }.into()),
+        _ => return Err(LineFault::Stray { instruction: "ALIAS" }.into()),
+    }
+    Ok(())
+}
+
+/// One parsed line.
+struct Line {
+    instruction: &'static str,
+    fields: Fields,
+}
+
+/// The lines of a log, numbered from 1; blank ones are passed over.
+struct Lines<'a> {
+    rest: &'a [u8],
+    number: usize,
+}
+
+impl Lines<'_> {
+    fn next(&mut self) -> Result<Option<Line>, Fault> {
+        while !self.rest.is_empty() {
+            let end = self.rest.iter().position(|&byte| byte == b'\n').unwrap_or(self.rest.len());
+            let line = &self.rest[..end];
+            self.rest = self.rest.get(end + 1..).unwrap_or_default();
+            self.number += 1;
+            if !line.trim_ascii().is_empty() {
+                return parse_line(line).map(Some).map_err(|fault| self.at(fault));
+            }
+        }
+        Ok(None)
+    }
+
+    fn at(&self, fault: LineFault) -> Fault {
+        Fault { line: self.number, fault }
+    }
+
+    /// The line that must come next and describe `name`.
+    fn expect(&mut self, instruction: &'static str, name: &str) -> Result<Fields, Fault> {
+        let expected = |found| LineFault::Sequence { expected: instruction, name: name.to_owned(), found };
+        let Some(line) = self.next()? else {
+            // The log ends where one more line should stand.
+            return Err(Fault { line: self.number + 1, fault: expected("the end of the log".to_owned()) });
+        };
+        if line.instruction != instruction {
+            return Err(self.at(expected(line.instruction.to_owned())));
+        }
+        let other = line.fields.text("NAME").map_err(|fault| self.at(fault))?;
+        if other != name {
+            return Err(self.at(expected(format!("one for '{other}' in field NAME"))));
+        }
+        Ok(line.fields)
+    }
+
+    fn memory(&mut self, name: &str) -> Result<u64, Fault> {
+        let fields = self.expect("MEMORY", name)?;
+        fields.whole("MEMORY", "a whole number of bytes").map_err(|fault| self.at(fault))
+    }
+
+    fn alias(&mut self, name: &str, arguments: usize) -> Result<Option<usize>, Fault> {
+        const EXPECTED: &str = "-1 or the index of an argument";
+        let fields = self.expect("ALIAS", name)?;
+        let value = fields.get("ALIAS", EXPECTED).map_err(|fault| self.at(fault))?;
+        if value.as_str() == Some("-1") || value.as_i64() == Some(-1) {
+            return Ok(None);
+        }
+        let index = whole(value, "ALIAS", EXPECTED).map_err(|fault| self.at(fault))?;
+        in_range("ALIAS", index, arguments, "-1 or an index below ").map(Some).map_err(|fault| self.at(fault))
+    }
+}
+
+fn parse_line(line: &[u8]) -> Result<Line, LineFault> {
+    let text = std::str::from_utf8(line).map_err(|error| LineFault::NotUtf8 { byte: error.valid_up_to() + 1 })?;
+    let fields: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+        // serde_json sees one line at a time: its line number would mislead.
+        let reason = error.to_string().replace(" at line 1 column", " at column");
+        LineFault::Json { reason }
+    })?;
+    let mut fields = Fields { instruction: "line", map: fields };
+    let found = fields.text("INSTRUCTION")?;
+    let Some(&instruction) = INSTRUCTIONS.iter().find(|&&known| known == found) else {
+        let near = nearest(&found.to_ascii_uppercase(), INSTRUCTIONS.into_iter()).map(|(_, name)| name);
+        let nearest = INSTRUCTIONS.into_iter().find(|&known| Some(known) == near).unwrap_or("CALL");
+        return Err(LineFault::UnknownInstruction { found: found.to_owned(), nearest });
+    };
+    fields.instruction = instruction;
+    Ok(Line { instruction, fields })
+}
+
+/// A line's fields, read with their kinds checked.
+struct Fields {
+    instruction: &'static str,
+    map: Map<String, Value>,
+}
+
+impl Fields {
+    fn get(&self, field: &'static str, expected: &'static str) -> Result<&Value, LineFault> {
+        self.map.get(field).ok_or_else(|| LineFault::MissingField {
+            instruction: self.instruction.to_owned(),
+            field,
+            expected,
+        })
+    }
+
+    fn text(&self, field: &'static str) -> Result<&str, LineFault> {
+        let expected = "a string";
+        let value = self.get(field, expected)?;
+        value.as_str().ok_or_else(|| LineFault::Value { field, expected, found: value.to_string() })
+    }
+
+    fn whole(&self, field: &'static str, expected: &'static str) -> Result<u64, LineFault> {
+        whole(self.get(field, expected)?, field, expected)
+    }
+
+    fn list(&self, field: &'static str, expected: &'static str) -> Result<&[Value], LineFault> {
+        let value = self.get(field, expected)?;
+        let list = value.as_array().map(Vec::as_slice);
+        list.ok_or_else(|| LineFault::Value { field, expected, found: value.to_string() })
+    }
+
+    fn names(&self, field: &'static str) -> Result<Vec<String>, LineFault> {
+        let expected = "a list of tensor names";
+        let list = self.list(field, expected)?.iter();
+        list.map(|value| match value.as_str() {
+            Some(name) => Ok(name.to_owned()),
+            None => Err(LineFault::Value { field, expected, found: value.to_string() }),
+        })
+        .collect()
+    }
+
+    fn indices(&self, field: &'static str, arguments: usize) -> Result<Vec<usize>, LineFault> {
+        let expected = "a list of argument indices";
+        let list = self.list(field, expected)?.iter();
+        list.map(|value| in_range(field, whole(value, field, expected)?, arguments, "an index below ")).collect()
+    }
+}
+
+/// A whole number, written as one or as a string of digits.
+fn whole(value: &Value, field: &'static str, expected: &'static str) -> Result<u64, LineFault> {
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok(),
+        other => other.as_u64(),
+    };
+    number.ok_or_else(|| LineFault::Value { field, expected, found: value.to_string() })
+}
+
+fn in_range(field: &'static str, index: u64, arguments: usize, expected: &'static str) -> Result<usize, LineFault> {
+    match usize::try_from(index) {
+        Ok(place) if place < arguments => Ok(place),
+        _ => Err(LineFault::Index { field, index, expected, arguments }),
+    }
+}

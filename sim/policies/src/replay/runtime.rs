@@ -1,0 +1,389 @@
+//! The runtime: what is resident, what is locked, and the rules by which both change.
+//!
+//! The order of every step is part of the model, as it decides which of two equal candidates goes.
+//! A heuristic takes part through [`Bookkeeping`], so that each has its own compiled scan.
+
+use haversack_devices::units::{Bytes, Nanos};
+
+use super::pool::Pool;
+use super::program::{Event, Op, Program};
+use super::{Outcome, Status};
+
+/// What the clock may reach: scores hold it in a float, exactly.
+const MOST_CLOCK: u64 = 1 << 53;
+
+/// What a heuristic keeps up to date, and the score that it gives.
+pub(super) trait Bookkeeping {
+    /// Empty books for a program.
+    fn new(program: &Program) -> Self;
+    /// The outputs of `op` exist, but have not been computed.
+    fn created(&mut self, _state: &mut State<'_>, _op: &Op) {}
+    /// `storage` has just been evicted.
+    fn evicted(&mut self, _state: &mut State<'_>, _storage: u32) {}
+    /// `storages` have just been computed, in the order in which they entered the pool.
+    fn materialised(&mut self, _state: &mut State<'_>, _storages: &[u32]) {}
+    /// `storage` has just entered the pool.
+    fn pooled(&mut self, _storage: u32) {}
+    /// Scores are about to be taken.
+    fn settle(&mut self, _state: &mut State<'_>) {}
+    /// The score of a storage at the clock `now`; the lowest is evicted.
+    fn score(state: &State<'_>, storage: usize, now: f64) -> f64;
+}
+
+/// What a run may use.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    budget: u64,
+    rematerialised: u64,
+}
+
+impl Limits {
+    pub(super) fn new(program: &Program, memory_ratio: f64, overhead_limit: f64) -> Self {
+        // Float casts round down and saturate. A whole number passes a float limit exactly when
+        // it passes the limit rounded down.
+        let overhead = program.baseline_compute as f64 * (overhead_limit - 1.0);
+        // The last operator may pass the limit by its own cost: leave room for it below 2^53.
+        let room = MOST_CLOCK - 2 * program.baseline_compute - 2;
+        Self {
+            budget: (program.baseline_memory as f64 * memory_ratio) as u64,
+            rematerialised: (overhead as u64).min(room),
+        }
+    }
+}
+
+/// What the rules and the heuristics look at.
+pub(super) struct State<'p> {
+    pub(super) program: &'p Program,
+    /// Operators created so far: neighbours appear with them.
+    pub(super) created: u32,
+    pub(super) pool: Pool,
+    /// By storage.
+    pub(super) material: Vec<bool>,
+    pub(super) pinned: Vec<bool>,
+    /// Costs of the distinct operators of a storage's tensors; a view adds to its base.
+    pub(super) compute: Vec<u64>,
+    /// What the score divides, kept by the heuristic.
+    pub(super) cost: Vec<f64>,
+    pub(super) last_access: Vec<f64>,
+    /// How often each storage is locked.
+    locks: Vec<u32>,
+    references: Vec<i64>,
+    /// By tensor.
+    defined: Vec<bool>,
+    clock: u64,
+    memory: u64,
+}
+
+/// An operator that waits for its arguments. Chains of thousands are ordinary, so they wait here
+/// and not on the call stack.
+struct Frame {
+    tensor: u32,
+    again: bool,
+    /// Where its missing arguments start among all that are awaited, and the next one.
+    awaited: usize,
+    next: usize,
+}
+
+struct Runtime<'p, B> {
+    state: State<'p>,
+    books: B,
+    limits: Limits,
+    frames: Vec<Frame>,
+    awaited: Vec<u32>,
+    fresh: Vec<u32>,
+    outcome: Outcome,
+}
+
+/// Replays `program`, with the scan compiled for one heuristic.
+pub(super) fn run<B: Bookkeeping>(program: &Program, limits: Limits) -> Outcome {
+    let mut runtime = Runtime::<B>::new(program, limits);
+    let stopped = program.events.iter().try_for_each(|&event| runtime.event(event));
+    runtime.finish(stopped.err().unwrap_or(Status::Ok))
+}
+
+impl<'p, B: Bookkeeping> Runtime<'p, B> {
+    fn new(program: &'p Program, limits: Limits) -> Self {
+        let storages = program.roots.len();
+        let state = State {
+            program,
+            created: 0,
+            pool: Pool::new(storages),
+            material: vec![false; storages],
+            pinned: vec![false; storages],
+            compute: vec![0; storages],
+            cost: vec![0.0; storages],
+            last_access: vec![0.0; storages],
+            locks: vec![0; storages],
+            references: vec![0; storages],
+            defined: vec![false; program.tensor_op.len()],
+            clock: 1,
+            memory: 0,
+        };
+        let outcome = Outcome {
+            status: Status::Ok,
+            slowdown: 0.0,
+            clock_final: 0,
+            evictions: 0,
+            heuristic_evictions: 0,
+            heuristic_evaluations: 0,
+            evict_hash: 0xcbf2_9ce4_8422_2325,
+            operators: 0,
+            rematerialised_operators: 0,
+            model_compute: Nanos::ZERO,
+            rematerialised_compute: Nanos::ZERO,
+            peak_memory: Bytes::ZERO,
+            budget: Bytes(limits.budget),
+            baseline_compute: Nanos(program.baseline_compute),
+            baseline_memory: Bytes(program.baseline_memory),
+        };
+        let books = B::new(program);
+        Self { state, books, limits, frames: Vec::new(), awaited: Vec::new(), fresh: Vec::new(), outcome }
+    }
+
+    fn finish(mut self, status: Status) -> Outcome {
+        self.outcome.status = status;
+        self.outcome.clock_final = self.state.clock;
+        self.outcome.slowdown = self.state.clock as f64 / self.state.program.baseline_compute as f64;
+        self.outcome
+    }
+
+    fn event(&mut self, event: Event) -> Result<(), Status> {
+        match event {
+            Event::Compute(op) => self.compute(op),
+            Event::Get(storage) => {
+                self.state.references[storage as usize] += 1;
+                Ok(())
+            }
+            Event::Release(storage) => {
+                self.release(storage);
+                Ok(())
+            }
+            Event::Pin(tensor) => self.pin(tensor),
+        }
+    }
+
+    fn compute(&mut self, op: u32) -> Result<(), Status> {
+        let program = self.state.program;
+        let operator = &program.ops[op as usize];
+        for &storage in program.output_storages(operator) {
+            self.state.compute[storage as usize] += operator.cost;
+        }
+        for tensor in operator.outputs.0..operator.outputs.1 {
+            self.state.references[program.tensor_storage[tensor as usize] as usize] += 1;
+        }
+        self.state.created = op + 1;
+        self.books.created(&mut self.state, operator);
+        self.materialise(operator.outputs.0, false)?;
+        let now = self.state.clock as f64;
+        for &storage in program.output_storages(operator) {
+            self.state.last_access[storage as usize] = now;
+        }
+        Ok(())
+    }
+
+    /// Eager eviction: what nothing refers to goes at once, and may be rematerialised later.
+    fn release(&mut self, storage: u32) {
+        let s = storage as usize;
+        self.state.references[s] -= 1;
+        if self.state.references[s] == 0 && self.state.material[s] && !self.state.pinned[s] {
+            self.evict(storage);
+        }
+    }
+
+    fn pin(&mut self, tensor: u32) -> Result<(), Status> {
+        if !self.state.defined[tensor as usize] {
+            self.materialise(tensor, true)?;
+        }
+        let storage = self.state.program.tensor_storage[tensor as usize];
+        if !self.state.pinned[storage as usize] {
+            self.lock(storage);
+            self.state.pinned[storage as usize] = true;
+        }
+        Ok(())
+    }
+
+    /// Computes `tensor`, and before it whatever arguments are missing, depth first.
+    fn materialise(&mut self, tensor: u32, again: bool) -> Result<(), Status> {
+        self.enter(tensor, again);
+        while let Some(frame) = self.frames.last_mut() {
+            if let Some(&arg) = self.awaited.get(frame.next) {
+                // A sibling may have brought it back meanwhile.
+                if self.state.defined[arg as usize] {
+                    frame.next += 1;
+                    self.lock(self.state.program.tensor_storage[arg as usize]);
+                } else {
+                    self.enter(arg, true);
+                }
+            } else {
+                let (tensor, again) = (frame.tensor, frame.again);
+                self.awaited.truncate(frame.awaited);
+                self.frames.pop();
+                self.execute(tensor, again)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Touches the arguments of a tensor's operator, locks those that are there, and awaits the rest.
+    fn enter(&mut self, tensor: u32, again: bool) {
+        let program = self.state.program;
+        let op = &program.ops[program.tensor_op[tensor as usize] as usize];
+        let now = self.state.clock as f64;
+        let start = self.awaited.len();
+        for &arg in program.args(op) {
+            let storage = program.tensor_storage[arg as usize];
+            self.state.last_access[storage as usize] = now;
+            if self.state.defined[arg as usize] {
+                self.lock(storage);
+            } else {
+                self.awaited.push(arg);
+            }
+        }
+        self.frames.push(Frame { tensor, again, awaited: start, next: start });
+    }
+
+    /// Executes the operator of `tensor`, all arguments being there and locked.
+    fn execute(&mut self, tensor: u32, again: bool) -> Result<(), Status> {
+        let program = self.state.program;
+        let op = &program.ops[program.tensor_op[tensor as usize] as usize];
+        // Outputs that are still resident count too: the operator makes all of them anew.
+        while self.state.memory + op.need > self.limits.budget {
+            let victim = self.choose().ok_or(Status::Oom)?;
+            self.outcome.heuristic_evictions += 1;
+            self.evict(victim);
+        }
+        self.state.clock += op.cost;
+        self.state.memory += op.need;
+        self.outcome.peak_memory = self.outcome.peak_memory.max(Bytes(self.state.memory));
+        self.outcome.operators += 1;
+        if again {
+            self.outcome.rematerialised_operators += 1;
+            self.outcome.rematerialised_compute += Nanos(op.cost);
+        } else {
+            self.outcome.model_compute += Nanos(op.cost);
+        }
+        let mut fresh = std::mem::take(&mut self.fresh);
+        fresh.clear();
+        for sibling in op.outputs.0..op.outputs.1 {
+            if self.state.defined[sibling as usize] {
+                // The second copy of what was there is dropped, after it has been made.
+                self.state.memory -= program.tensor_bytes[sibling as usize];
+            } else if sibling != tensor {
+                self.define(sibling, &mut fresh);
+            }
+        }
+        self.define(tensor, &mut fresh);
+        for &storage in &fresh {
+            self.push(storage);
+        }
+        self.books.materialised(&mut self.state, &fresh);
+        self.fresh = fresh;
+        for &arg in program.args(op) {
+            self.unlock(program.tensor_storage[arg as usize]);
+        }
+        if self.outcome.rematerialised_compute.0 > self.limits.rematerialised {
+            return Err(Status::Thrash);
+        }
+        Ok(())
+    }
+
+    fn define(&mut self, tensor: u32, fresh: &mut Vec<u32>) {
+        let storage = self.state.program.tensor_storage[tensor as usize];
+        self.state.defined[tensor as usize] = true;
+        if !self.state.material[storage as usize] {
+            self.state.material[storage as usize] = true;
+            fresh.push(storage);
+        }
+    }
+
+    /// The candidate with the lowest score, the last of equals; one that costs nothing ends the scan.
+    fn choose(&mut self) -> Option<u32> {
+        self.books.settle(&mut self.state);
+        let now = self.state.clock as f64;
+        let members = self.state.pool.members();
+        let (victim, scanned) = scan(members, |storage| B::score(&self.state, storage as usize, now));
+        self.outcome.heuristic_evaluations += scanned as u64;
+        victim
+    }
+
+    fn evict(&mut self, storage: u32) {
+        let s = storage as usize;
+        self.state.material[s] = false;
+        self.state.memory -= self.state.program.bytes[s];
+        self.state.pool.remove(storage);
+        for &tensor in self.state.program.members(storage) {
+            self.state.defined[tensor as usize] = false;
+        }
+        for word in [u64::from(self.state.program.roots[s]), self.state.clock] {
+            self.outcome.evict_hash = (self.outcome.evict_hash ^ word).wrapping_mul(0x0100_0000_01b3);
+        }
+        self.outcome.evictions += 1;
+        self.books.evicted(&mut self.state, storage);
+    }
+
+    fn push(&mut self, storage: u32) {
+        self.state.pool.push(storage);
+        self.books.pooled(storage);
+    }
+
+    fn lock(&mut self, storage: u32) {
+        if self.state.locks[storage as usize] == 0 {
+            self.state.pool.remove(storage);
+        }
+        self.state.locks[storage as usize] += 1;
+    }
+
+    fn unlock(&mut self, storage: u32) {
+        self.state.locks[storage as usize] -= 1;
+        if self.state.locks[storage as usize] == 0 {
+            self.push(storage);
+        }
+    }
+}
+
+/// The last of the lowest scores, and how many were taken. A zero ends the scan, the lowest or not.
+#[inline]
+fn scan(members: &[u32], score: impl Fn(u32) -> f64) -> (Option<u32>, usize) {
+    let mut best = f64::INFINITY;
+    let mut victim = None;
+    for (place, &storage) in members.iter().enumerate() {
+        let score = score(storage);
+        if score <= best {
+            best = score;
+            victim = Some(storage);
+        }
+        if score == 0.0 {
+            return (victim, place + 1);
+        }
+    }
+    (victim, members.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scan;
+
+    /// Scans candidates 0, 1, 2 … with the given scores.
+    fn victim(scores: &[f64]) -> (Option<u32>, usize) {
+        let members: Vec<u32> = (0..scores.len() as u32).collect();
+        scan(&members, |i| scores[i as usize])
+    }
+
+    #[test]
+    fn the_last_minimum_wins() {
+        assert_eq!(victim(&[2.0, 1.0, 3.0, 1.0, 2.0]), (Some(3), 5));
+        assert_eq!(victim(&[]), (None, 0));
+    }
+
+    #[test]
+    fn a_pool_of_infinities_gives_its_tail() {
+        assert_eq!(victim(&[f64::INFINITY; 4]), (Some(3), 4));
+    }
+
+    #[test]
+    fn a_zero_ends_the_scan_where_it_stands() {
+        assert_eq!(victim(&[1.0, 0.0, 0.0, -1.0]), (Some(1), 2));
+        // A drifted estimate may be negative: the zero ends the scan without being chosen.
+        assert_eq!(victim(&[-1.0, 0.0, -2.0]), (Some(0), 2));
+    }
+}

@@ -1,0 +1,117 @@
+//! A set of small integers as bits, stored only between its least and its greatest word.
+//!
+//! Evicted neighbourhoods are unions of unions: a word at a time is what makes them affordable.
+
+/// A set of storages.
+#[derive(Clone, Default)]
+pub(super) struct SpanSet {
+    /// Words skipped before the first one.
+    start: usize,
+    words: Vec<u64>,
+}
+
+impl SpanSet {
+    /// Makes room for the words `start..end`.
+    fn cover(&mut self, start: usize, end: usize) {
+        if self.words.is_empty() {
+            self.start = start;
+        }
+        if start < self.start {
+            self.words.splice(0..0, std::iter::repeat_n(0, self.start - start));
+            self.start = start;
+        }
+        if end > self.start + self.words.len() {
+            self.words.resize(end - self.start, 0);
+        }
+    }
+
+    /// Whether `item` is new.
+    #[inline]
+    pub(super) fn insert(&mut self, item: u32) -> bool {
+        let (word, bit) = (item as usize / 64, 1 << (item % 64));
+        if word < self.start || word >= self.start + self.words.len() {
+            self.cover(word, word + 1);
+        }
+        let word = &mut self.words[word - self.start];
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    }
+
+    pub(super) fn remove(&mut self, item: u32) {
+        let (word, bit) = (item as usize / 64, 1u64 << (item % 64));
+        if let Some(word) = word.checked_sub(self.start).and_then(|place| self.words.get_mut(place)) {
+            *word &= !bit;
+        }
+    }
+
+    /// Adds all of `other`, and hands each new item to `added`.
+    pub(super) fn union(&mut self, other: &Self, mut added: impl FnMut(u32)) {
+        if other.words.is_empty() {
+            return;
+        }
+        self.cover(other.start, other.start + other.words.len());
+        let offset = other.start - self.start;
+        for (place, (mine, &theirs)) in self.words[offset..].iter_mut().zip(&other.words).enumerate() {
+            let new = theirs & !*mine;
+            *mine |= theirs;
+            bits(other.start + place, new).for_each(&mut added);
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.words.iter().enumerate().flat_map(|(place, &word)| bits(self.start + place, word))
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.words.clear();
+    }
+}
+
+/// The items that one word holds.
+#[inline]
+fn bits(place: usize, mut word: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        (word != 0).then(|| {
+            let bit = word.trailing_zeros();
+            word &= word - 1;
+            place as u32 * 64 + bit
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SpanSet;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// The plain set is the obvious version; both see the same operations.
+        #[test]
+        fn it_is_a_set(
+            mine in prop::collection::vec(0u32..1000, 0..40),
+            theirs in prop::collection::vec(0u32..1000, 0..40),
+            gone in prop::collection::vec(0u32..1000, 0..40),
+        ) {
+            let (mut set, mut plain) = (SpanSet::default(), BTreeSet::new());
+            for item in mine {
+                prop_assert_eq!(set.insert(item), plain.insert(item));
+            }
+            for item in gone {
+                set.remove(item);
+                plain.remove(&item);
+            }
+            let (mut other, mut plain_other) = (SpanSet::default(), BTreeSet::new());
+            for item in theirs {
+                other.insert(item);
+                plain_other.insert(item);
+            }
+            let mut added = Vec::new();
+            set.union(&other, |item| added.push(item));
+            prop_assert_eq!(added, plain_other.difference(&plain).copied().collect::<Vec<_>>());
+            plain.extend(plain_other);
+            prop_assert_eq!(set.iter().collect::<Vec<_>>(), plain.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `sage`, its two parts alone (`dgc`, `dga`) and the other hybrids of figure 11 (Gim and Ko, MobiSys 2022,
+//! section 3.4 and algorithm 1).
+//!
+//! Dynamic gradient accumulation drops the last samples' columns of everything in memory; dynamic gradient
+//! checkpointing drops the tensor with the lowest latency per byte. Sage accumulates while the micro-batch is
+//! at least MTP, the point below which the GPU is under-used, and checkpoints from there on. The comparison is
+//! with the *current* part, whose last one may be small. Where nothing is left to drop, the micro-batch shrinks
+//! below MTP: algorithm 1 leaves that case open, and figure 8's minimum needs it. An iteration begins with the
+//! micro-batch that the one before it ended with, so that under a constant budget only the first one pays for
+//! finding it.
+
+use haversack_devices::units::Bytes;
+
+use crate::policy::{IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
+
+/// Which of the two dynamic schemes gives way, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// `dgc`: only checkpointing.
+    CheckpointingOnly,
+    /// `dga`: only accumulation, down to single samples.
+    AccumulationOnly,
+    /// `sage`: accumulation down to MTP, then checkpointing.
+    AccumulationFirst,
+    /// Checkpointing while there is something to drop, then accumulation.
+    CheckpointingFirst,
+    /// Each frees half of every shortfall.
+    Half,
+    /// They take turns.
+    Alternate,
+}
+
+/// Dynamic checkpointing and accumulation, combined in some order.
+#[derive(Clone, Debug)]
+pub struct Dynamic {
+    order: Order,
+    /// The micro-batch from which on accumulation costs nothing; `None` asks the device.
+    least_full: Option<u64>,
+    mtp: u64,
+    checkpoint_next: bool,
+    learned: Option<u64>,
+}
+
+impl Dynamic {
+    /// The schemes combined in `order`; `mtp` overrides the under-utilisation point of the device.
+    #[must_use]
+    pub const fn new(order: Order, mtp: Option<u64>) -> Self {
+        Self { order, least_full: mtp, mtp: 1, checkpoint_next: false, learned: None }
+    }
+
+    /// Drops the tensors with the lowest latency per byte until `shortfall` is freed.
+    fn checkpoint(shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+        memory.evict_lowest(shortfall, |_, tensor| tensor.cost.0 as f64 / tensor.bytes.as_f64().max(1.0))
+    }
+
+    /// Shrinks the micro-batch, by one sample at least, to the largest that fits but not below `least`.
+    fn accumulate(memory: &MemoryView<'_>, least: u64) -> Vec<Relief> {
+        let least = least.max(1);
+        if memory.micro_batch <= least {
+            return Vec::new();
+        }
+        let samples = memory.fitting_micro_batch(least).min(memory.micro_batch - 1);
+        vec![Relief::ShrinkMicroBatch(samples)]
+    }
+
+    fn or_else(first: Vec<Relief>, second: impl FnOnce() -> Vec<Relief>) -> Vec<Relief> {
+        if first.is_empty() { second() } else { first }
+    }
+}
+
+impl Policy for Dynamic {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        self.mtp = self.least_full.unwrap_or(setting.filling_micro_batch);
+        Ok(Schedule { micro_batch: setting.batch })
+    }
+
+    fn begin_iteration(&mut self) -> Option<u64> {
+        self.checkpoint_next = false;
+        self.learned
+    }
+
+    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+        match self.order {
+            Order::CheckpointingOnly => Self::checkpoint(shortfall, memory),
+            Order::AccumulationOnly => Self::accumulate(memory, 1),
+            Order::AccumulationFirst => {
+                // Algorithm 1, line 10: while m ≥ MTP, so the smallest part is MTP − 1.
+                let full = if memory.micro_batch >= self.mtp {
+                    Self::accumulate(memory, self.mtp.saturating_sub(1))
+                } else {
+                    Vec::new()
+                };
+                let checkpointed = Self::or_else(full, || Self::checkpoint(shortfall, memory));
+                Self::or_else(checkpointed, || Self::accumulate(memory, 1))
+            }
+            Order::CheckpointingFirst => {
+                Self::or_else(Self::checkpoint(shortfall, memory), || Self::accumulate(memory, 1))
+            }
+            Order::Half => {
+                let mut reliefs = Self::checkpoint(Bytes(shortfall.0 / 2), memory);
+                let share = shortfall.0.div_ceil(2).div_ceil(memory.needed.per_sample.max(1));
+                let samples = memory.micro_batch.saturating_sub(share).max(1);
+                if samples < memory.micro_batch {
+                    reliefs.push(Relief::ShrinkMicroBatch(samples));
+                }
+                Self::or_else(reliefs, || Self::checkpoint(shortfall, memory))
+            }
+            Order::Alternate => {
+                self.checkpoint_next = !self.checkpoint_next;
+                if self.checkpoint_next {
+                    Self::or_else(Self::accumulate(memory, 1), || Self::checkpoint(shortfall, memory))
+                } else {
+                    Self::or_else(Self::checkpoint(shortfall, memory), || Self::accumulate(memory, 1))
+                }
+            }
+        }
+    }
+
+    fn end_iteration(&mut self, seen: &IterationSummary) {
+        self.learned = seen.micro_batches.first().copied();
+    }
+}

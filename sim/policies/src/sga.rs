@@ -1,0 +1,13 @@
+//! `sga`: static gradient accumulation (Sage, section 4.3.1): every micro-batch is half of the mini-batch.
+
+use crate::policy::{Policy, PolicyError, Schedule, Setting};
+
+/// Static gradient accumulation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StaticAccumulation;
+
+impl Policy for StaticAccumulation {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        Ok(Schedule { micro_batch: setting.batch.div_ceil(2) })
+    }
+}

@@ -1,0 +1,44 @@
+//! The smallest memory budget with which a policy gets through.
+
+use haversack_devices::units::Bytes;
+use haversack_policies::{Policy, PolicyError};
+
+use crate::executor::simulate;
+use crate::job::{Job, RunError};
+use crate::machine::Machine;
+
+/// Budgets are searched to this share of the answer.
+const RESOLUTION: f64 = 1e-3;
+
+/// The smallest feasible memory budget of `job`, whatever its own budget, to a thousandth, rounded up.
+///
+/// `policy` makes a fresh policy for every try. Feasibility is taken to be monotone in the budget,
+/// which greedy policies may violate within the resolution; the answer itself was run and works.
+///
+/// # Errors
+/// What a run without a budget yields.
+pub fn least_memory(
+    machine: &Machine,
+    job: &Job<'_>,
+    policy: impl Fn() -> Result<Box<dyn Policy>, PolicyError>,
+) -> Result<Bytes, RunError> {
+    let mut job = Job { iterations: 1, observe: crate::job::Observe::default(), ..job.clone() };
+    job.budgets.walls.clear();
+    let mut attempt = |memory: Option<Bytes>| {
+        job.budgets.memory = memory;
+        simulate(machine, &job, policy()?.as_mut())
+    };
+    let mut works = attempt(None)?.reserved.0;
+    // Half of what works, again and again, until something does not.
+    let mut fails = 0;
+    while works > fails + 1 && (works - fails) as f64 > RESOLUTION * works as f64 {
+        let middle = fails + (works - fails) / 2;
+        match attempt(Some(Bytes(middle))) {
+            // What was really used may be less than what was allowed.
+            Ok(record) => works = middle.min(record.reserved.0.max(fails + 1)),
+            Err(error) if error.is_infeasible() => fails = middle,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Bytes(works))
+}

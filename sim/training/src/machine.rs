@@ -1,0 +1,89 @@
+//! A device under a software stack: what the executor asks for costs.
+
+use haversack_devices::device::Device;
+use haversack_devices::processor::{Cost, CoreSelection, Frequency, Processor, ProcessorError, ProcessorKind};
+use haversack_devices::stack::Stack;
+use haversack_devices::units::Nanos;
+use haversack_devices::work::{OperatorKind, Precision};
+use haversack_workloads::training_graph::KernelCost;
+use haversack_workloads::{Phase, TrainingGraph};
+use thiserror::Error;
+
+/// Why a device and a stack make no machine.
+#[derive(Debug, Error)]
+pub enum MachineError {
+    /// The processor cannot be had.
+    #[error(transparent)]
+    Processor(#[from] ProcessorError),
+}
+
+/// A processor of a device, with the kernels of a stack.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The device.
+    pub device: Device,
+    /// The software stack.
+    pub stack: Stack,
+    /// The processor that trains.
+    pub processor: Processor,
+    kernels: KernelCost,
+}
+
+impl Machine {
+    /// The GPU of `device` where it has one that `stack` has kernels for and no cores were asked for, otherwise its CPU.
+    ///
+    /// # Errors
+    /// A device without a processor that the stack can use, or cores that it does not have.
+    pub fn new(
+        device: Device,
+        stack: Stack,
+        cores: Option<CoreSelection>,
+        frequency: Frequency,
+    ) -> Result<Self, MachineError> {
+        let on_gpu = cores.is_none() && device.gpu().is_some() && stack.gpu().is_some();
+        let kind = if on_gpu { ProcessorKind::Gpu } else { ProcessorKind::Cpu };
+        let processor = device.processor(kind, &stack, cores.unwrap_or_default(), frequency)?;
+        let kernels = match &processor {
+            Processor::Gpu(_, on_gpu) => KernelCost {
+                index_ops: on_gpu.index_ops_per_access.value.0,
+                direct_penalty: on_gpu.direct_penalty.value.0,
+            },
+            Processor::Cpu(_, on_cpu) => KernelCost { index_ops: 0.0, direct_penalty: on_cpu.direct_penalty.value.0 },
+        };
+        Ok(Self { device, stack, processor, kernels })
+    }
+
+    /// What node `id` of `graph` costs with `samples` samples.
+    #[must_use]
+    pub fn cost(&self, graph: &TrainingGraph, id: usize, samples: u64, precision: Precision) -> Cost {
+        self.processor.cost(&graph.nodes[id].work.at(samples, precision, self.kernels))
+    }
+
+    /// The smallest micro-batch with which every forward product that matters fills the processor (Sage's MTP,
+    /// section 3.4.3): products of at least a hundredth of the forward arithmetic. At least one, at most `batch`.
+    #[must_use]
+    pub fn filling_micro_batch(&self, graph: &TrainingGraph, batch: u64) -> u64 {
+        let products = || {
+            graph.nodes.iter().enumerate().filter(|(_, node)| {
+                node.phase == Phase::Forward
+                    && matches!(
+                        node.work.kind,
+                        OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm
+                    )
+            })
+        };
+        let total: f64 = products().map(|(_, node)| node.work.flops.per_sample as f64).sum();
+        let matters = |node: &haversack_workloads::training_graph::Node| node.work.flops.per_sample as f64 >= 0.01 * total;
+        let worst = products().filter(|(_, node)| matters(node)).map(|(id, _)| {
+            let occupancy = self.cost(graph, id, 1, Precision::Fp32).occupancy;
+            if occupancy > 0.0 { (1.0 / occupancy).ceil() as u64 } else { batch }
+        });
+        worst.max().unwrap_or(1).clamp(1, batch.max(1))
+    }
+
+    /// The time of one iteration of `graph` at `batch` where nothing is short, from costs alone.
+    #[must_use]
+    pub fn unbounded_time(&self, graph: &TrainingGraph, batch: u64, precision: Precision) -> Nanos {
+        (0..graph.nodes.len()).map(|id| self.cost(graph, id, batch, precision).alone()).sum()
+    }
+}

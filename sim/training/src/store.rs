@@ -1,0 +1,270 @@
+//! The tensors of a run: which are in memory, at what size, and who still reads them.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_memory::{Allocation, AllocationError, Allocator, CachingAllocator, ExactAllocator};
+use haversack_policies::TensorState;
+use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
+
+use crate::job::AllocatorKind;
+
+/// What never changes during a run: who makes and who reads each tensor.
+pub(crate) struct Uses {
+    /// Nodes that read or write each tensor in the schedule, in order, one range of `nodes` a tensor.
+    ranges: Vec<(u32, u32)>,
+    nodes: Vec<NodeId>,
+    /// Nodes that write each tensor, in order; more than one where it is written in place.
+    pub(crate) writers: Vec<Vec<NodeId>>,
+    /// The first writer of each tensor, for policies.
+    pub(crate) producers: Vec<NodeId>,
+    /// The last forward node that uses each tensor.
+    pub(crate) last_forward: Vec<Option<NodeId>>,
+    /// Whether forward makes the tensor and backward reads it.
+    pub(crate) saved: Vec<bool>,
+    /// Whether the tensor can be computed again.
+    rematerialisable: Vec<bool>,
+}
+
+impl Uses {
+    pub(crate) fn new(graph: &TrainingGraph) -> Self {
+        let count = graph.tensors.len();
+        let mut lists = vec![Vec::new(); count];
+        let mut writers = vec![Vec::new(); count];
+        let mut last_forward = vec![None; count];
+        for (id, node) in (0..).zip(&graph.nodes) {
+            for tensor in node.uses() {
+                let list: &mut Vec<NodeId> = &mut lists[tensor as usize];
+                if list.last() != Some(&id) {
+                    list.push(id);
+                }
+                if node.phase == Phase::Forward {
+                    last_forward[tensor as usize] = Some(id);
+                }
+            }
+            for &tensor in &node.outputs {
+                writers[tensor as usize].push(id);
+            }
+        }
+        let mut nodes = Vec::new();
+        let ranges = lists
+            .into_iter()
+            .map(|list| {
+                let start = nodes.len() as u32;
+                nodes.extend(list);
+                (start, nodes.len() as u32)
+            })
+            .collect();
+        let mut saved = vec![false; count];
+        for tensor in graph.saved() {
+            saved[tensor as usize] = true;
+        }
+        let rematerialisable = graph
+            .tensors
+            .iter()
+            .zip(&writers)
+            // A gradient is not: what it was computed from is gone by then.
+            .map(|(tensor, writers)| tensor.role == Role::Activation && !writers.is_empty())
+            .collect();
+        let producers = writers.iter().map(|list: &Vec<NodeId>| list.first().copied().unwrap_or(NodeId::MAX)).collect();
+        Self { ranges, nodes, writers, producers, last_forward, saved, rematerialisable }
+    }
+}
+
+/// The tensors of a run.
+pub(crate) struct Store<'g> {
+    pub(crate) graph: &'g TrainingGraph,
+    pub(crate) uses: Uses,
+    pub(crate) states: Vec<TensorState>,
+    /// Resident tensors that may be dropped.
+    pub(crate) candidates: Vec<TensorId>,
+    pub(crate) samples: u64,
+    places: Vec<u32>,
+    allocations: Vec<Option<Allocation>>,
+    locks: Vec<u32>,
+    /// Position of the next use of each tensor in its list.
+    cursors: Vec<u32>,
+    allocator: Box<dyn Allocator>,
+    /// Bytes of everything resident, by how they depend on the micro-batch.
+    pub(crate) resident: Extent,
+    saved_resident: Extent,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl<'g> Store<'g> {
+    pub(crate) fn new(graph: &'g TrainingGraph, kind: AllocatorKind) -> Self {
+        let count = graph.tensors.len();
+        let allocator: Box<dyn Allocator> = match kind {
+            AllocatorKind::Exact => Box::new(ExactAllocator::new(Bytes::MAX)),
+            AllocatorKind::Caching => Box::new(CachingAllocator::new(Bytes::MAX)),
+        };
+        Self {
+            graph,
+            uses: Uses::new(graph),
+            states: vec![TensorState { next_use: NodeId::MAX, ..TensorState::default() }; count],
+            candidates: Vec::new(),
+            samples: 1,
+            places: vec![NOWHERE; count],
+            allocations: vec![None; count],
+            locks: vec![0; count],
+            cursors: vec![0; count],
+            allocator,
+            resident: Extent::ZERO,
+            saved_resident: Extent::ZERO,
+        }
+    }
+
+    pub(crate) fn allocated(&self) -> Bytes {
+        self.allocator.allocated()
+    }
+
+    pub(crate) fn reserved(&self) -> Bytes {
+        self.allocator.reserved()
+    }
+
+    pub(crate) fn peak_reserved(&self) -> Bytes {
+        self.allocator.peak_reserved()
+    }
+
+    /// Bytes of saved tensors in memory.
+    pub(crate) fn saved_bytes(&self) -> Bytes {
+        Bytes(self.saved_resident.at(self.samples))
+    }
+
+    pub(crate) fn is_resident(&self, tensor: TensorId) -> bool {
+        self.states[tensor as usize].resident
+    }
+
+    pub(crate) fn size(&self, tensor: TensorId) -> Bytes {
+        Bytes(self.graph.tensor(tensor).bytes.at(self.samples))
+    }
+
+    /// Brings a tensor into memory, without contents.
+    pub(crate) fn admit(&mut self, tensor: TensorId) -> Result<(), AllocationError> {
+        let size = self.size(tensor);
+        let allocation = self.allocator.allocate(size)?;
+        let id = tensor as usize;
+        self.allocations[id] = Some(allocation);
+        self.states[id].resident = true;
+        self.states[id].dropped = false;
+        self.states[id].bytes = size;
+        self.resident += self.graph.tensors[id].bytes;
+        if self.uses.saved[id] {
+            self.saved_resident += self.graph.tensors[id].bytes;
+        }
+        self.offer(tensor);
+        Ok(())
+    }
+
+    /// Takes a tensor out of memory; `dropped` if it will be computed again.
+    pub(crate) fn evict(&mut self, tensor: TensorId, dropped: bool) {
+        let id = tensor as usize;
+        if let Some(allocation) = self.allocations[id].take() {
+            self.allocator.free(allocation);
+            self.states[id].resident = false;
+            let bytes = self.graph.tensors[id].bytes;
+            subtract(&mut self.resident, bytes);
+            if self.uses.saved[id] {
+                subtract(&mut self.saved_resident, bytes);
+            }
+        }
+        self.states[id].dropped = dropped;
+        self.withdraw(tensor);
+    }
+
+    /// A tensor in use by an operator cannot be dropped.
+    pub(crate) fn lock(&mut self, tensor: TensorId) {
+        self.locks[tensor as usize] += 1;
+        self.withdraw(tensor);
+    }
+
+    pub(crate) fn unlock(&mut self, tensor: TensorId) {
+        let locks = &mut self.locks[tensor as usize];
+        *locks = locks.saturating_sub(1);
+        self.offer(tensor);
+    }
+
+    pub(crate) fn is_locked(&self, tensor: TensorId) -> bool {
+        self.locks[tensor as usize] > 0
+    }
+
+    pub(crate) fn unlock_all(&mut self) {
+        for tensor in 0..self.locks.len() as TensorId {
+            self.locks[tensor as usize] = 0;
+            self.offer(tensor);
+        }
+    }
+
+    pub(crate) fn is_rematerialisable(&self, tensor: TensorId) -> bool {
+        self.uses.rematerialisable[tensor as usize]
+    }
+
+    /// Notes that the schedule's node `node` has used `tensor`.
+    pub(crate) fn advance(&mut self, tensor: TensorId, node: NodeId, now: Nanos) {
+        let id = tensor as usize;
+        let (start, end) = self.uses.ranges[id];
+        let mut at = start + self.cursors[id];
+        while at < end && self.uses.nodes[at as usize] <= node {
+            at += 1;
+        }
+        self.cursors[id] = at - start;
+        self.states[id].last_use = now;
+        self.states[id].next_use = if at < end { self.uses.nodes[at as usize] } else { NodeId::MAX };
+    }
+
+    /// Whether the schedule will not use the tensor again in this micro-batch.
+    pub(crate) fn is_dead(&self, tensor: TensorId) -> bool {
+        let id = tensor as usize;
+        self.states[id].next_use == NodeId::MAX
+            && matches!(self.graph.tensors[id].role, Role::Activation | Role::Gradient | Role::ParameterGradient)
+    }
+
+    /// Sets every tensor's next use to its first: a micro-batch begins.
+    pub(crate) fn rewind(&mut self) {
+        for id in 0..self.states.len() {
+            let (start, end) = self.uses.ranges[id];
+            self.cursors[id] = 0;
+            self.states[id].next_use = if start < end { self.uses.nodes[start as usize] } else { NodeId::MAX };
+            self.states[id].dropped = false;
+        }
+    }
+
+    /// Drops the columns of all samples beyond `samples` from everything in memory.
+    pub(crate) fn shrink(&mut self, samples: u64) -> Result<(), AllocationError> {
+        self.samples = samples;
+        for id in 0..self.states.len() {
+            if self.graph.tensors[id].bytes.per_sample == 0 {
+                continue;
+            }
+            if let Some(allocation) = self.allocations[id].take() {
+                self.allocator.free(allocation);
+                let size = self.size(id as TensorId);
+                self.allocations[id] = Some(self.allocator.allocate(size)?);
+                self.states[id].bytes = size;
+            }
+        }
+        Ok(())
+    }
+
+    fn offer(&mut self, tensor: TensorId) {
+        let id = tensor as usize;
+        if self.places[id] == NOWHERE && self.locks[id] == 0 && self.states[id].resident && self.uses.rematerialisable[id] {
+            self.places[id] = self.candidates.len() as u32;
+            self.candidates.push(tensor);
+        }
+    }
+
+    fn withdraw(&mut self, tensor: TensorId) {
+        let place = std::mem::replace(&mut self.places[tensor as usize], NOWHERE);
+        if place != NOWHERE {
+            self.candidates.swap_remove(place as usize);
+            if let Some(&moved) = self.candidates.get(place as usize) {
+                self.places[moved as usize] = place;
+            }
+        }
+    }
+}
+
+fn subtract(total: &mut Extent, part: Extent) {
+    total.fixed = total.fixed.saturating_sub(part.fixed);
+    total.per_sample = total.per_sample.saturating_sub(part.per_sample);
+}

@@ -1,0 +1,74 @@
+//! A run as a Chrome/Perfetto trace: operators as spans, memory as a counter.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_workloads::{Phase, TrainingGraph};
+use serde_json::{Value, json};
+
+/// Why an operator ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanKind {
+    /// Because it was next.
+    Scheduled,
+    /// To compute a dropped tensor again.
+    Recomputed,
+}
+
+/// One run of one operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The node.
+    pub node: u32,
+    /// When it began.
+    pub start: Nanos,
+    /// How long it took, launch included.
+    pub duration: Nanos,
+    /// Why it ran.
+    pub kind: SpanKind,
+    /// Samples of the micro-batch.
+    pub micro_batch: u64,
+    /// Bytes resident while it ran, its outputs included.
+    pub memory: Bytes,
+    /// The budget then, where there is one.
+    pub budget: Option<Bytes>,
+}
+
+/// Every operator of a run, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timeline {
+    /// All spans.
+    pub spans: Vec<Span>,
+}
+
+impl Timeline {
+    /// The trace as JSON that `chrome://tracing` and Perfetto read; times are in microseconds.
+    #[must_use]
+    pub fn to_chrome_json(&self, graph: &TrainingGraph) -> Value {
+        let microseconds = |time: Nanos| time.0 as f64 * 1e-3;
+        let mut events = vec![
+            json!({"name": "process_name", "ph": "M", "pid": 1, "args": {"name": graph.name}}),
+            json!({"name": "thread_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": "processor"}}),
+        ];
+        for span in &self.spans {
+            let node = &graph.nodes[span.node as usize];
+            let category = match (span.kind, node.phase) {
+                (SpanKind::Recomputed, _) => "recompute",
+                (_, Phase::Forward) => "forward",
+                (_, Phase::Backward) => "backward",
+                (_, Phase::Update) => "update",
+            };
+            events.push(json!({
+                "name": node.name, "cat": category, "ph": "X", "pid": 1, "tid": 1,
+                "ts": microseconds(span.start), "dur": microseconds(span.duration),
+                "args": {"micro_batch": span.micro_batch, "kind": node.work.kind.name()},
+            }));
+            let mut counters = json!({"resident": span.memory.0});
+            if let (Some(budget), Some(map)) = (span.budget, counters.as_object_mut()) {
+                map.insert("budget".to_owned(), json!(budget.0));
+            }
+            events.push(json!({
+                "name": "memory", "ph": "C", "pid": 1, "ts": microseconds(span.start), "args": counters,
+            }));
+        }
+        json!({"displayTimeUnit": "ms", "traceEvents": events})
+    }
+}

@@ -1,0 +1,356 @@
+//! Backward: each operation's derivative, expressed in computable operations over the tensors of forward.
+
+use haversack_devices::work::OperatorKind;
+
+use super::forward::{Lowering, taps};
+use crate::error::WorkloadError;
+use crate::network::{Node, ParameterId, ValueId};
+use crate::operator::{Op, Unary, Window};
+use crate::shape::Extent;
+use crate::training_graph::{Phase, Role, TensorId};
+
+impl Lowering<'_> {
+    pub(super) fn backward(&mut self) -> Result<(), WorkloadError> {
+        let loss = self.network.loss.ok_or_else(|| WorkloadError::NoLoss(self.network.name.clone()))?;
+        self.graph.phase = Some(Phase::Backward);
+        self.graph.origin = self.network.nodes.len().saturating_sub(1) as u32;
+        self.graph.loss = Some(self.tensors[loss as usize]);
+        self.gradients[loss as usize] = self.graph.loss;
+        for (id, node) in self.network.nodes.iter().enumerate().rev() {
+            if let Some(gradient) = self.gradients[node.output as usize] {
+                self.graph.origin = id as u32;
+                self.lower_backward(id, node, gradient);
+            }
+        }
+        Ok(())
+    }
+
+    fn wants(&self, value: ValueId) -> bool {
+        self.network.value(value).requires_grad
+    }
+
+    fn trains(&self, node: &Node, position: usize) -> Option<ParameterId> {
+        node.parameters.get(position).copied().filter(|&p| self.network.parameter(p).trainable)
+    }
+
+    /// Adds `gradient` to what the consumers of `value` have given so far.
+    fn give(&mut self, value: ValueId, gradient: TensorId) {
+        if self.wants(value) {
+            let earlier = self.gradients[value as usize];
+            let total = earlier.map_or(gradient, |earlier| self.graph.symmetrical("add", &[earlier, gradient]));
+            self.gradients[value as usize] = Some(total);
+        }
+    }
+
+    /// Declares `tensor` the gradient of a weight; the uses of a shared weight sum theirs.
+    fn weight_gradient(&mut self, weight: ParameterId, tensor: TensorId) {
+        let slot = weight as usize;
+        let total = match self.graph.weight_gradients[slot] {
+            None => tensor,
+            Some(earlier) => {
+                self.graph.tensors[earlier as usize].role = Role::Gradient;
+                self.graph.symmetrical("add", &[earlier, tensor])
+            }
+        };
+        self.graph.tensors[total as usize].role = Role::ParameterGradient;
+        self.graph.weight_gradients[slot] = Some(total);
+    }
+
+    fn lower_backward(&mut self, id: usize, node: &Node, dy: TensorId) {
+        let input = node.inputs[0];
+        let x = self.tensors[input as usize];
+        let y = self.tensors[node.output as usize];
+        let elements = self.elements(input);
+        match node.op {
+            Op::Convolution { window, groups } => {
+                self.bias_gradient(node, dy);
+                if groups == 1 {
+                    self.convolution_gradients(node, x, dy, window);
+                } else {
+                    self.depthwise_gradients(node, x, dy, window);
+                }
+            }
+            Op::Linear => {
+                self.bias_gradient(node, dy);
+                if let Some(weight) = self.trains(node, 0) {
+                    let size = Extent::fixed(self.network.parameter(weight).elements);
+                    let made = self.product(dy, x, size, node.flops);
+                    self.weight_gradient(weight, made);
+                }
+                if self.wants(input) {
+                    let weight = self.weights[node.parameters[0] as usize];
+                    let made = self.product(dy, weight, elements, node.flops);
+                    self.give(input, made);
+                }
+            }
+            Op::Matmul => {
+                let other = node.inputs[1];
+                if self.wants(other) {
+                    let made = self.product(x, dy, self.elements(other), node.flops);
+                    self.give(other, made);
+                }
+                if self.wants(input) {
+                    let made = self.product(dy, self.tensors[other as usize], elements, node.flops);
+                    self.give(input, made);
+                }
+            }
+            Op::BatchNorm | Op::LayerNorm => self.normalise_gradients(id, node, dy),
+            Op::Unary { function, .. } => {
+                let dx = self.unary_gradient(function, x, y, dy);
+                self.give(input, dx);
+            }
+            Op::Add => {
+                for side in [node.inputs[0], node.inputs[1]] {
+                    let dx = self.folded(dy, side);
+                    self.give(side, dx);
+                }
+            }
+            Op::Mul => {
+                for (side, other) in [(0, 1), (1, 0)] {
+                    if self.wants(node.inputs[side]) {
+                        let other = self.tensors[node.inputs[other] as usize];
+                        let product = self.graph.symmetrical("mul", &[dy, other]);
+                        let dx = self.folded(product, node.inputs[side]);
+                        self.give(node.inputs[side], dx);
+                    }
+                }
+            }
+            Op::Concat => {
+                for &part in &node.inputs {
+                    if self.wants(part) {
+                        let cut = self.graph.translate("slice", dy, self.elements(part));
+                        self.give(part, cut);
+                    }
+                }
+            }
+            Op::MaxPool(window) => self.max_pool_gradient(id, node, x, y, dy, window),
+            Op::AveragePool(window) => {
+                let dx = if self.composite {
+                    let wide = self.graph.translate("expand", dy, taps(self.elements(node.output), window));
+                    let share = self.graph.symmetrical("scale", &[wide]);
+                    self.graph.rearrange("col2im", &[share], elements)
+                } else {
+                    self.graph.contract("average_pool_gradient", OperatorKind::Reduction, &[dy], elements, elements)
+                };
+                self.give(input, dx);
+            }
+            Op::GlobalAveragePool => {
+                let wide = self.graph.translate("expand", dy, elements);
+                let dx = self.graph.symmetrical("scale", &[wide]);
+                self.give(input, dx);
+            }
+            Op::Dropout => {
+                let dx = self.graph.symmetrical("mul", &[dy, self.inner[id][0]]);
+                self.give(input, dx);
+            }
+            Op::Softmax => {
+                let rows = self.network.shape(node.output).with_last(1).elements();
+                let g = &mut self.graph;
+                let weighted = g.symmetrical("mul", &[dy, y]);
+                let total = g.reduce("reduce_sum", weighted, rows);
+                let total = g.translate("expand", total, elements);
+                let centred = g.symmetrical("sub", &[dy, total]);
+                let dx = g.symmetrical("mul", &[centred, y]);
+                self.give(input, dx);
+            }
+            Op::Embedding | Op::IndexTable => {
+                if let Some(table) = self.trains(node, 0) {
+                    let size = Extent::fixed(self.network.parameter(table).elements);
+                    let made = self.graph.opaque("scatter_add", &[x, dy], size);
+                    self.weight_gradient(table, made);
+                }
+            }
+            Op::View => self.give(input, dy),
+            Op::Slice => {
+                let placed = self.graph.rearrange("place", &[dy], elements);
+                self.give(input, placed);
+            }
+            Op::Copy => {
+                let dx = self.copy(dy, elements);
+                self.give(input, dx);
+            }
+            Op::CrossEntropy => {
+                let target = self.tensors[node.inputs[1] as usize];
+                let probabilities = self.graph.symmetrical("exp", &[self.inner[id][0]]);
+                let labels = self.graph.opaque("one_hot", &[target], elements);
+                let difference = self.graph.symmetrical("sub", &[probabilities, labels]);
+                let dx = self.graph.symmetrical("scale", &[difference]);
+                self.give(input, dx);
+            }
+        }
+    }
+
+    /// `dy` summed over what `value` was broadcast to, or `dy` itself where it was not.
+    fn folded(&mut self, dy: TensorId, value: ValueId) -> TensorId {
+        let elements = self.elements(value);
+        if !self.wants(value) || self.graph.elements_of(dy) == elements {
+            dy
+        } else {
+            self.graph.reduce("reduce_sum", dy, elements)
+        }
+    }
+
+    fn bias_gradient(&mut self, node: &Node, dy: TensorId) {
+        if let Some(bias) = self.trains(node, 1) {
+            let size = Extent::fixed(self.network.parameter(bias).elements);
+            let made = self.graph.reduce("reduce_sum", dy, size);
+            self.weight_gradient(bias, made);
+        }
+    }
+
+    fn convolution_gradients(&mut self, node: &Node, x: TensorId, dy: TensorId, window: Window) {
+        let gathers = self.composite && !window.is_pointwise();
+        let columns = self.columns(node, window);
+        let weight = node.parameters[0];
+        let size = Extent::fixed(self.network.parameter(weight).elements);
+        // Windows are gathered again: kept from forward they would be as many maps as there are taps.
+        let x = if gathers { self.graph.rearrange("im2col", &[x], columns) } else { x };
+        let made = self.graph.contract_weight("conv_weight_gradient", OperatorKind::Convolution, [dy, x], size, node.flops);
+        self.weight_gradient(weight, made);
+        let input = node.inputs[0];
+        if self.wants(input) {
+            let elements = self.elements(input);
+            let operands = [dy, self.weights[weight as usize]];
+            let made = if gathers {
+                let wide =
+                    self.graph.contract("conv_input_gradient", OperatorKind::Convolution, &operands, columns, node.flops);
+                self.graph.rearrange("col2im", &[wide], elements)
+            } else {
+                self.graph.contract("conv_input_gradient", OperatorKind::Convolution, &operands, elements, node.flops)
+            };
+            self.give(input, made);
+        }
+    }
+
+    /// As for a dense convolution, but a grouped product cannot sum over the samples: the composed
+    /// form makes a gradient for each sample and sums them.
+    fn depthwise_gradients(&mut self, node: &Node, x: TensorId, dy: TensorId, window: Window) {
+        let weight = node.parameters[0];
+        let size = Extent::fixed(self.network.parameter(weight).elements);
+        let columns = self.columns(node, window);
+        let kind = OperatorKind::DepthwiseConvolution;
+        let made = if self.composite {
+            let gathered = self.graph.rearrange("im2col", &[x], columns);
+            let each = Extent::per_sample(size.fixed);
+            let each = self.graph.contract("depthwise_weight_gradient", kind, &[dy, gathered], each, node.flops);
+            self.graph.reduce("reduce_sum", each, size)
+        } else {
+            self.graph.contract_weight("depthwise_weight_gradient", kind, [dy, x], size, node.flops)
+        };
+        self.weight_gradient(weight, made);
+        let input = node.inputs[0];
+        if self.wants(input) {
+            let elements = self.elements(input);
+            let operands = [dy, self.weights[weight as usize]];
+            let made = if self.composite {
+                let wide = self.graph.contract("depthwise_input_gradient", kind, &operands, columns, node.flops);
+                self.graph.rearrange("col2im", &[wide], elements)
+            } else {
+                self.graph.contract("depthwise_input_gradient", kind, &operands, elements, node.flops)
+            };
+            self.give(input, made);
+        }
+    }
+
+    /// dx = weight/deviation × (dy − mean(dy) − normal × mean(dy × normal)); the sums are the weights' gradients.
+    fn normalise_gradients(&mut self, id: usize, node: &Node, dy: TensorId) {
+        let [normal, inverse] = [self.inner[id][0], self.inner[id][1]];
+        let elements = self.graph.elements_of(dy);
+        let (groups, features) =
+            (self.graph.elements_of(inverse), Extent::fixed(self.network.parameter(node.parameters[0]).elements));
+        let weighted = self.graph.symmetrical("mul", &[dy, normal]);
+        let scale_gradient = self.graph.reduce("reduce_sum", weighted, features);
+        let shift_gradient = self.graph.reduce("reduce_sum", dy, features);
+        for (position, gradient) in [(0, scale_gradient), (1, shift_gradient)] {
+            if let Some(weight) = self.trains(node, position) {
+                self.weight_gradient(weight, gradient);
+            }
+        }
+        if !self.wants(node.inputs[0]) {
+            return;
+        }
+        let weight = self.weights[node.parameters[0] as usize];
+        // Batch normalisation sums over what its weights are shared by; layer normalisation does not.
+        let (dy, shift, scale) = if groups == features {
+            (dy, shift_gradient, scale_gradient)
+        } else {
+            let wide = self.graph.translate("expand", weight, elements);
+            let dn = self.graph.symmetrical("mul", &[dy, wide]);
+            let shift = self.graph.reduce("reduce_sum", dn, groups);
+            let weighted = self.graph.symmetrical("mul", &[dn, normal]);
+            (dn, shift, self.graph.reduce("reduce_sum", weighted, groups))
+        };
+        let g = &mut self.graph;
+        let shift = g.translate("expand", shift, elements);
+        let scale = g.translate("expand", scale, elements);
+        let along = g.symmetrical("mul", &[normal, scale]);
+        let sum = g.symmetrical("add", &[shift, along]);
+        let mean = g.symmetrical("scale", &[sum]);
+        let centred = g.symmetrical("sub", &[dy, mean]);
+        let factor = if groups == features { g.symmetrical("mul", &[weight, inverse]) } else { inverse };
+        let factor = g.translate("expand", factor, elements);
+        let dx = g.symmetrical("mul", &[centred, factor]);
+        self.give(node.inputs[0], dx);
+    }
+
+    fn unary_gradient(&mut self, function: Unary, x: TensorId, y: TensorId, dy: TensorId) -> TensorId {
+        let g = &mut self.graph;
+        match function {
+            Unary::Relu => {
+                let mask = g.symmetrical("greater", &[y]);
+                g.symmetrical("mul", &[dy, mask])
+            }
+            Unary::Relu6 => {
+                let above = g.symmetrical("greater", &[y]);
+                let below = g.symmetrical("less", &[y]);
+                let mask = g.symmetrical("mul", &[above, below]);
+                g.symmetrical("mul", &[dy, mask])
+            }
+            Unary::Gelu => {
+                // Φ(x) + x φ(x), computed from x again.
+                let mut share = x;
+                for name in ["scale", "erf", "add_constant", "scale"] {
+                    share = g.symmetrical(name, &[share]);
+                }
+                let mut density = g.symmetrical("mul", &[x, x]);
+                for name in ["scale", "exp", "scale"] {
+                    density = g.symmetrical(name, &[density]);
+                }
+                let along = g.symmetrical("mul", &[density, x]);
+                let slope = g.symmetrical("add", &[share, along]);
+                g.symmetrical("mul", &[dy, slope])
+            }
+            Unary::Tanh => {
+                let square = g.symmetrical("mul", &[y, y]);
+                let slope = g.symmetrical("one_minus", &[square]);
+                g.symmetrical("mul", &[dy, slope])
+            }
+            Unary::Cube => {
+                let square = g.symmetrical("mul", &[x, x]);
+                let slope = g.symmetrical("scale", &[square]);
+                g.symmetrical("mul", &[dy, slope])
+            }
+            Unary::Scale | Unary::DivideByElement | Unary::DropPath => g.symmetrical("scale", &[dy]),
+            Unary::AddConstant => dy,
+            Unary::Where => g.symmetrical("mask", &[dy]),
+        }
+    }
+
+    /// The gradient goes to the positions that equal the maximum of their window.
+    fn max_pool_gradient(&mut self, id: usize, node: &Node, x: TensorId, y: TensorId, dy: TensorId, window: Window) {
+        let elements = self.elements(node.inputs[0]);
+        let dx = if self.composite {
+            let windows = self.inner[id][0];
+            let wide = taps(self.elements(node.output), window);
+            let g = &mut self.graph;
+            let largest = g.translate("expand", y, wide);
+            let mask = g.symmetrical("equal", &[windows, largest]);
+            let gradients = g.translate("expand", dy, wide);
+            let chosen = g.symmetrical("mul", &[mask, gradients]);
+            g.rearrange("col2im", &[chosen], elements)
+        } else {
+            self.graph.contract("max_pool_gradient", OperatorKind::Reduction, &[x, y, dy], elements, elements)
+        };
+        self.give(node.inputs[0], dx);
+    }
+}

@@ -1,0 +1,175 @@
+//! The graph of computable operations: every node makes one tensor.
+
+use haversack_devices::work::OperatorKind;
+
+use crate::network::FP32;
+use crate::shape::Extent;
+use crate::training_graph::{Phase, Role, Tensor, TensorId};
+
+/// What a computable operation can be fused with (section 3.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Element-wise over tensors of one shape: fuses with every neighbour but opaque ones.
+    Symmetrical,
+    /// A broadcast or a cut: no arithmetic, only another index into its input, which section 3.2.3
+    /// translates inside the kernel that reads it.
+    Translation,
+    /// Product, convolution, reduction, window: fuses with symmetrical neighbours only.
+    Asymmetrical,
+    /// Look-ups, scatters and random numbers: fuses with nothing.
+    Opaque,
+}
+
+/// One computable operation.
+#[derive(Clone, Debug)]
+pub struct ComputableNode {
+    /// Its name: `mul`, `reduce_sum`, `conv`, …
+    pub operator: &'static str,
+    /// What it may be fused with.
+    pub class: Class,
+    /// The rate that a processor reaches on it.
+    pub kind: OperatorKind,
+    /// Forward or backward.
+    pub phase: Phase,
+    /// The operator of the network that it comes from.
+    pub origin: u32,
+    /// Tensors that it reads.
+    pub inputs: Vec<TensorId>,
+    /// The tensor that it makes.
+    pub output: TensorId,
+    /// Operations of its arithmetic.
+    pub flops: Extent,
+    /// Independent outputs; a reduction spreads over its input.
+    pub parallelism: Extent,
+}
+
+/// The computable graph of one training iteration, in an order of evaluation.
+#[derive(Clone, Debug, Default)]
+pub struct ComputableGraph {
+    /// All tensors: the network's inputs and weights first, then one a node.
+    pub tensors: Vec<Tensor>,
+    /// The elements of each tensor.
+    pub elements: Vec<Extent>,
+    /// The node that makes each tensor; none for inputs and weights.
+    pub producer: Vec<Option<u32>>,
+    /// All nodes.
+    pub nodes: Vec<ComputableNode>,
+    /// The gradient of each parameter of the network, where it has one.
+    pub weight_gradients: Vec<Option<TensorId>>,
+    /// The loss.
+    pub loss: Option<TensorId>,
+    /// Where the next node belongs.
+    pub(super) phase: Option<Phase>,
+    pub(super) origin: u32,
+}
+
+impl ComputableGraph {
+    /// A tensor that no node makes.
+    pub(super) fn leaf(&mut self, tensor: Tensor, elements: Extent) -> TensorId {
+        self.tensors.push(tensor);
+        self.elements.push(elements);
+        self.producer.push(None);
+        (self.tensors.len() - 1) as TensorId
+    }
+
+    pub(super) fn elements_of(&self, tensor: TensorId) -> Extent {
+        self.elements[tensor as usize]
+    }
+
+    /// For each tensor, the nodes that read it, in order.
+    #[must_use]
+    pub fn consumers(&self) -> Vec<Vec<u32>> {
+        let mut consumers = vec![Vec::new(); self.tensors.len()];
+        for (id, node) in (0..).zip(&self.nodes) {
+            for &input in &node.inputs {
+                if consumers[input as usize].last() != Some(&id) {
+                    consumers[input as usize].push(id);
+                }
+            }
+        }
+        consumers
+    }
+
+    /// Whether a tensor outlives the iteration's graph: a weight's gradient or the loss.
+    #[must_use]
+    pub fn is_result(&self, tensor: TensorId) -> bool {
+        self.loss == Some(tensor) || self.tensors[tensor as usize].role == Role::ParameterGradient
+    }
+
+    /// An element-wise operation over tensors of one shape.
+    pub(super) fn symmetrical(&mut self, operator: &'static str, inputs: &[TensorId]) -> TensorId {
+        let elements = self.elements_of(inputs[0]);
+        self.add(operator, Class::Symmetrical, OperatorKind::ElementWise, inputs, elements, elements, elements)
+    }
+
+    /// `x` seen as a tensor of `elements` elements: broadcast, cut or placed.
+    pub(super) fn translate(&mut self, operator: &'static str, x: TensorId, elements: Extent) -> TensorId {
+        self.add(operator, Class::Translation, OperatorKind::Layout, &[x], elements, Extent::ZERO, elements)
+    }
+
+    /// A reduction of `x` to `elements` elements.
+    pub(super) fn reduce(&mut self, operator: &'static str, x: TensorId, elements: Extent) -> TensorId {
+        let read = self.elements_of(x);
+        self.add(operator, Class::Asymmetrical, OperatorKind::Reduction, &[x], elements, read, read)
+    }
+
+    /// A product or convolution with `elements` outputs.
+    pub(super) fn contract(
+        &mut self,
+        operator: &'static str,
+        kind: OperatorKind,
+        inputs: &[TensorId],
+        elements: Extent,
+        flops: Extent,
+    ) -> TensorId {
+        self.add(operator, Class::Asymmetrical, kind, inputs, elements, flops, elements)
+    }
+
+    /// The gradient of a weight: `elements` sums over the positions of `operands`, which a kernel splits among its
+    /// threads, so that there is work for as many as the second operand has elements.
+    pub(super) fn contract_weight(
+        &mut self,
+        operator: &'static str,
+        kind: OperatorKind,
+        operands: [TensorId; 2],
+        elements: Extent,
+        flops: Extent,
+    ) -> TensorId {
+        let parallelism = elements + self.elements_of(operands[1]);
+        self.add(operator, Class::Asymmetrical, kind, &operands, elements, flops, parallelism)
+    }
+
+    /// A copy into another layout: windows gathered, operands transposed, parts joined.
+    pub(super) fn rearrange(&mut self, operator: &'static str, inputs: &[TensorId], elements: Extent) -> TensorId {
+        self.add(operator, Class::Asymmetrical, OperatorKind::Layout, inputs, elements, Extent::ZERO, elements)
+    }
+
+    /// A look-up, a scatter or random numbers.
+    pub(super) fn opaque(&mut self, operator: &'static str, inputs: &[TensorId], elements: Extent) -> TensorId {
+        self.add(operator, Class::Opaque, OperatorKind::Gather, inputs, elements, elements, elements)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a node has as many parts")]
+    fn add(
+        &mut self,
+        operator: &'static str,
+        class: Class,
+        kind: OperatorKind,
+        inputs: &[TensorId],
+        elements: Extent,
+        flops: Extent,
+        parallelism: Extent,
+    ) -> TensorId {
+        let phase = self.phase.unwrap_or(Phase::Forward);
+        let role = if phase == Phase::Forward { Role::Activation } else { Role::Gradient };
+        let tensor =
+            Tensor { name: String::new(), bytes: elements * FP32, role, floating: true, kept_by_module: true };
+        self.tensors.push(tensor);
+        self.elements.push(elements);
+        self.producer.push(Some(self.nodes.len() as u32));
+        let output = (self.tensors.len() - 1) as TensorId;
+        let inputs = inputs.to_vec();
+        self.nodes.push(ComputableNode { operator, class, kind, phase, origin: self.origin, inputs, output, flops, parallelism });
+        output
+    }
+}

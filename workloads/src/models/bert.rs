@@ -1,0 +1,277 @@
+//! The encoders after BERT, as Hugging Face builds them with eager attention: BERT itself (Devlin et
+//! al., NAACL 2019), ALBERT (Lan et al., ICLR 2020) and RoBERTa (Liu et al., 2019) with the low-rank
+//! adapters of peft (Hu et al., ICLR 2022), each with its head.
+
+use super::blocks::loss;
+use super::transformer::{Dense, gelu_new, join_heads, rows, scores, split_heads};
+use crate::error::WorkloadError;
+use crate::network::{INT64, Network, ParameterId, ValueId};
+use crate::operator::Unary;
+use crate::shape::Shape;
+
+/// Labels of the classification heads.
+const LABELS: u64 = 2;
+
+/// What tells one encoder from another.
+pub(super) struct Encoder {
+    name: &'static str,
+    vocabulary: u64,
+    /// The most tokens.
+    pub(super) positions: u64,
+    /// Rows of the position table before the first token's.
+    position_offset: u64,
+    types: u64,
+    /// Features of a token's embedding; a projection follows where the encoder is wider.
+    embedding: u64,
+    width: u64,
+    heads: u64,
+    inner: u64,
+    layers: u64,
+    /// Dropout inside the encoder; a probability of zero makes no operator.
+    dropout: bool,
+    /// Dropout before the classifier.
+    head_dropout: bool,
+    /// GELU in single steps instead of the fused function.
+    stepwise_gelu: bool,
+    /// One layer's weights for all layers.
+    shared: bool,
+    /// The rank of the adapters on query and value; everything else but the head is then frozen.
+    adapter: Option<u64>,
+}
+
+const BERT: Encoder = Encoder {
+    name: "bert",
+    vocabulary: 30522,
+    positions: 512,
+    position_offset: 0,
+    types: 2,
+    embedding: 768,
+    width: 768,
+    heads: 12,
+    inner: 3072,
+    layers: 12,
+    dropout: true,
+    head_dropout: true,
+    stepwise_gelu: false,
+    shared: false,
+    adapter: None,
+};
+
+pub(super) const BERT_BASE: Encoder = BERT;
+pub(super) const BERT_SMALL: Encoder = Encoder { embedding: 512, width: 512, heads: 8, inner: 2048, layers: 4, ..BERT };
+pub(super) const ALBERT_BASE: Encoder = Encoder {
+    name: "albert",
+    vocabulary: 30000,
+    embedding: 128,
+    dropout: false,
+    stepwise_gelu: true,
+    shared: true,
+    ..BERT
+};
+pub(super) const ROBERTA_BASE_LORA: Encoder =
+    Encoder { name: "roberta", vocabulary: 50265, position_offset: 2, types: 1, adapter: Some(8), ..BERT };
+/// A small encoder over bytes, without dropout, for training with data.
+pub(super) const TRANSFORMER2_LORA: Encoder = Encoder {
+    name: "transformer",
+    vocabulary: 256,
+    positions: 64,
+    types: 1,
+    embedding: 64,
+    width: 64,
+    heads: 4,
+    inner: 256,
+    layers: 2,
+    dropout: false,
+    head_dropout: false,
+    adapter: Some(4),
+    ..BERT
+};
+
+/// A classifier on the first token's pooled features: BERT's and ALBERT's.
+pub(super) fn classifier(n: &mut Network, input: &[u64], e: &Encoder) -> Result<(), WorkloadError> {
+    let (x, _) = encode(n, input, e)?;
+    let x = first_token(n, x);
+    let x = n.linear(&format!("{}.pooler.dense", e.name), x, e.width, true)?;
+    let x = n.unary(&format!("{}.pooler.activation", e.name), x, Unary::Tanh);
+    let x = dropout(n, "dropout", x, e.head_dropout);
+    let x = n.linear("classifier", x, LABELS, true)?;
+    loss(n, x)
+}
+
+/// A classifier on the first token with a dense layer of its own: RoBERTa's, trained in full beside the adapters.
+pub(super) fn adapted_classifier(n: &mut Network, input: &[u64], e: &Encoder) -> Result<(), WorkloadError> {
+    let (x, _) = encode(n, input, e)?;
+    // peft trains a copy of the head and keeps the original, frozen and unused.
+    for (part, elements) in [("dense", e.width * (e.width + 1)), ("out_proj", LABELS * (e.width + 1))] {
+        n.parameter_of(&format!("classifier.original_module.{part}"), elements, false);
+    }
+    let x = first_token(n, x);
+    let x = dropout(n, "classifier.dropout", x, e.head_dropout);
+    let x = n.linear("classifier.dense", x, e.width, true)?;
+    let x = n.unary("classifier.tanh", x, Unary::Tanh);
+    let x = dropout(n, "classifier.dropout", x, e.head_dropout);
+    let x = n.linear("classifier.out_proj", x, LABELS, true)?;
+    loss(n, x)
+}
+
+/// A head that predicts every token from its features, with the embedding as its last weight.
+pub(super) fn masked_language_model(n: &mut Network, input: &[u64], e: &Encoder) -> Result<(), WorkloadError> {
+    let (x, table) = encode(n, input, e)?;
+    let name = "cls.predictions";
+    let x = n.linear(&format!("{name}.transform.dense"), x, e.embedding, true)?;
+    let x = activation(n, &format!("{name}.transform.activation"), x, e)?;
+    let x = n.layer_norm(&format!("{name}.transform.LayerNorm"), x, true);
+    let bias = n.parameter_of(&format!("{name}.bias"), e.vocabulary, true);
+    let scores = n.linear_with(&format!("{name}.decoder"), x, e.vocabulary, table, Some(bias))?;
+    let tokens = input[0];
+    let scores = n.reshape("scores", scores, rows(tokens, &[e.vocabulary]))?;
+    let target = n.target(tokens);
+    n.cross_entropy("loss", scores, target)?;
+    Ok(())
+}
+
+/// The features of all tokens, `B×T×width`, and the table of the tokens' embeddings.
+fn encode(n: &mut Network, input: &[u64], e: &Encoder) -> Result<(ValueId, ParameterId), WorkloadError> {
+    let (mut x, table) = embed(n, input[0], e)?;
+    if e.embedding != e.width {
+        x = n.linear(&format!("{}.encoder.embedding_hidden_mapping_in", e.name), x, e.width, true)?;
+    }
+    let mut weights = LayerWeights::new(n, &layer_name(e, 0), e);
+    for layer in 0..e.layers {
+        if layer > 0 && !e.shared {
+            weights = LayerWeights::new(n, &layer_name(e, layer), e);
+        }
+        x = encoder_layer(n, &layer_name(e, layer), x, &weights, e)?;
+    }
+    Ok((x, table))
+}
+
+fn layer_name(e: &Encoder, layer: u64) -> String {
+    format!("{}.encoder.layer.{layer}", e.name)
+}
+
+/// The sum of token, type and position embeddings, normalised.
+fn embed(n: &mut Network, tokens: u64, e: &Encoder) -> Result<(ValueId, ParameterId), WorkloadError> {
+    let name = format!("{}.embeddings", e.name);
+    let trainable = e.adapter.is_none();
+    let rows = e.positions + e.position_offset;
+    let table = |n: &mut Network, part: &str, rows: u64| {
+        n.parameter_of(&format!("{name}.{part}.weight"), rows * e.embedding, trainable)
+    };
+    let words = table(n, "word_embeddings", e.vocabulary);
+    let positions = table(n, "position_embeddings", rows);
+    let types = table(n, "token_type_embeddings", e.types);
+
+    let ids = n.token_input(tokens);
+    let x = n.embedding(&format!("{name}.word_embeddings"), ids, e.embedding, words);
+    // One row of type ids, as long as there are positions, is cut to the tokens and seen once a sample.
+    let ids = n.buffer(&format!("{name}.token_type_ids"), rows * INT64);
+    let ids = n.look_at(ids, Shape::batched(&[tokens]));
+    let y = n.embedding(&format!("{name}.token_type_embeddings"), ids, e.embedding, types);
+    let ids = n.id_buffer(&format!("{name}.position_ids"), &[1, tokens], rows);
+    let z = n.embedding(&format!("{name}.position_embeddings"), ids, e.embedding, positions);
+    let x = n.add(&format!("{name}.add_types"), x, y)?;
+    let x = n.add(&format!("{name}.add_positions"), x, z)?;
+    let x = n.layer_norm(&format!("{name}.LayerNorm"), x, trainable);
+    Ok((dropout(n, &format!("{name}.dropout"), x, e.dropout), words))
+}
+
+/// The weights of one encoder layer.
+struct LayerWeights {
+    query: Dense,
+    key: Dense,
+    value: Dense,
+    output: Dense,
+    attention_norm: [ParameterId; 2],
+    inner: Dense,
+    outer: Dense,
+    norm: [ParameterId; 2],
+}
+
+impl LayerWeights {
+    fn new(n: &mut Network, name: &str, e: &Encoder) -> Self {
+        let trainable = e.adapter.is_none();
+        let dense = |n: &mut Network, part: &str, width, features| {
+            Dense::new(n, &format!("{name}.{part}"), width, features, trainable)
+        };
+        let norm = |n: &mut Network, part: &str| {
+            ["weight", "bias"].map(|p| n.parameter_of(&format!("{name}.{part}.{p}"), e.width, trainable))
+        };
+        let adapted = |n: &mut Network, part: &str| {
+            let base = dense(n, part, e.width, e.width);
+            match e.adapter {
+                Some(rank) => base.adapted(n, e.width, rank),
+                None => base,
+            }
+        };
+        Self {
+            query: adapted(n, "attention.self.query"),
+            key: dense(n, "attention.self.key", e.width, e.width),
+            value: adapted(n, "attention.self.value"),
+            output: dense(n, "attention.output.dense", e.width, e.width),
+            attention_norm: norm(n, "attention.output.LayerNorm"),
+            inner: dense(n, "intermediate.dense", e.width, e.inner),
+            outer: dense(n, "output.dense", e.inner, e.width),
+            norm: norm(n, "output.LayerNorm"),
+        }
+    }
+}
+
+fn encoder_layer(
+    n: &mut Network,
+    name: &str,
+    x: ValueId,
+    weights: &LayerWeights,
+    e: &Encoder,
+) -> Result<ValueId, WorkloadError> {
+    let y = attention(n, &format!("{name}.attention.self"), x, weights, e)?;
+    let y = weights.output.apply(n, &format!("{name}.attention.output.dense"), y)?;
+    let y = dropout(n, &format!("{name}.attention.output.dropout"), y, e.dropout);
+    let y = n.add(&format!("{name}.attention.output.add"), y, x)?;
+    let x = n.layer_norm_with(&format!("{name}.attention.output.LayerNorm"), y, weights.attention_norm)?;
+
+    let y = weights.inner.apply(n, &format!("{name}.intermediate.dense"), x)?;
+    let y = activation(n, &format!("{name}.intermediate.activation"), y, e)?;
+    let y = weights.outer.apply(n, &format!("{name}.output.dense"), y)?;
+    let y = dropout(n, &format!("{name}.output.dropout"), y, e.dropout);
+    let y = n.add(&format!("{name}.output.add"), y, x)?;
+    n.layer_norm_with(&format!("{name}.output.LayerNorm"), y, weights.norm)
+}
+
+fn attention(
+    n: &mut Network,
+    name: &str,
+    x: ValueId,
+    weights: &LayerWeights,
+    e: &Encoder,
+) -> Result<ValueId, WorkloadError> {
+    let mut project = |part: &str, dense: &Dense| {
+        let module = format!("{name}.{part}");
+        let y = dense.apply(n, &module, x)?;
+        split_heads(n, &module, y, e.heads)
+    };
+    let query = project("query", &weights.query)?;
+    let key = project("key", &weights.key)?;
+    let value = project("value", &weights.value)?;
+    let weights = scores(n, &format!("{name}.scores"), query, key)?;
+    let weights = n.unary(&format!("{name}.scale"), weights, Unary::Scale);
+    let weights = n.unary(&format!("{name}.mask"), weights, Unary::AddConstant);
+    let weights = n.softmax(&format!("{name}.softmax"), weights);
+    let weights = dropout(n, &format!("{name}.dropout"), weights, e.dropout);
+    let context = n.matmul(&format!("{name}.context"), weights, value)?;
+    join_heads(n, &format!("{name}.context"), context)
+}
+
+fn activation(n: &mut Network, name: &str, x: ValueId, e: &Encoder) -> Result<ValueId, WorkloadError> {
+    if e.stepwise_gelu { gelu_new(n, name, x) } else { Ok(n.unary(name, x, Unary::Gelu)) }
+}
+
+fn dropout(n: &mut Network, name: &str, x: ValueId, on: bool) -> ValueId {
+    if on { n.dropout(name, x) } else { x }
+}
+
+/// The features of the first token, seen in place: whoever saves them keeps those of all tokens.
+fn first_token(n: &mut Network, x: ValueId) -> ValueId {
+    let width = n.shape(x).last();
+    n.slice("first_token", x, Shape::batched(&[width]), false)
+}

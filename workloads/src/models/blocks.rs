@@ -1,0 +1,81 @@
+//! What the convolutional networks share: a convolution with its normalisation, and the classifier's end.
+
+use crate::error::WorkloadError;
+use crate::network::{Network, ValueId};
+use crate::operator::Window;
+
+/// How a convolution without a bias ends after its batch normalisation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Nothing more.
+    Linear,
+    /// ReLU in place.
+    Relu,
+    /// ReLU6 in place.
+    Relu6,
+}
+
+/// The names of the modules of a convolution, its normalisation and its activation.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub(super) convolution: &'a str,
+    pub(super) norm: &'a str,
+    pub(super) activation: &'a str,
+}
+
+/// A convolution, as the modules below describe it.
+#[derive(Clone, Copy)]
+pub(super) struct Convolution {
+    pub(super) channels: u64,
+    pub(super) window: Window,
+    pub(super) groups: u64,
+}
+
+impl Convolution {
+    /// A convolution of one group with a square window.
+    pub(super) const fn square(channels: u64, kernel: u64, stride: u64, padding: u64) -> Self {
+        Self { channels, window: Window::square(kernel, stride, padding), groups: 1 }
+    }
+
+    /// A 3×3 convolution of every channel by itself.
+    pub(super) const fn depthwise(channels: u64, stride: u64) -> Self {
+        Self { channels, window: Window::square(3, stride, 1), groups: channels }
+    }
+}
+
+/// Convolution without a bias, batch normalisation and `end`.
+pub(super) fn convolution_norm(
+    n: &mut Network,
+    names: Names<'_>,
+    x: ValueId,
+    c: Convolution,
+    end: End,
+) -> Result<ValueId, WorkloadError> {
+    let x = n.convolution(names.convolution, x, c.channels, c.window, c.groups, false)?;
+    let x = n.batch_norm(names.norm, x)?;
+    Ok(match end {
+        End::Linear => x,
+        End::Relu => n.relu_in_place(names.activation, x),
+        End::Relu6 => n.relu6_in_place(names.activation, x),
+    })
+}
+
+/// The mean over all positions, then a dense layer of `classes` scores and their cross-entropy.
+pub(super) fn pooled_classifier(n: &mut Network, name: &str, x: ValueId, classes: u64) -> Result<(), WorkloadError> {
+    let x = n.adaptive_average_pool("avgpool", x, 1)?;
+    let x = n.flatten("flatten", x)?;
+    classifier(n, name, x, classes)
+}
+
+/// A dense layer of `classes` scores and their cross-entropy with one label a sample.
+pub(super) fn classifier(n: &mut Network, name: &str, x: ValueId, classes: u64) -> Result<(), WorkloadError> {
+    let scores = n.linear(name, x, classes, true)?;
+    loss(n, scores)
+}
+
+/// The cross-entropy of one row of scores a sample.
+pub(super) fn loss(n: &mut Network, scores: ValueId) -> Result<(), WorkloadError> {
+    let target = n.target(1);
+    n.cross_entropy("loss", scores, target)?;
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! GPT-2 medium (Radford et al., "Language models are unsupervised multitask learners", 2019) as Hugging
+//! Face builds it with eager attention, with peft's low-rank adapters on the fused projection (Hu et
+//! al., ICLR 2022). The base is frozen; the last layer is the table of embeddings.
+//!
+//! At a batch of one, PyTorch's products read queries, keys and values in the fused projection instead
+//! of copying them: as many bytes, in one storage a block where here are three.
+
+use super::transformer::{Dense, gelu_new, join_heads, rows, scores};
+use crate::error::WorkloadError;
+use crate::network::{INT64, Network, ValueId};
+use crate::operator::Unary;
+use crate::shape::Shape;
+
+/// Rows of the position table.
+pub(super) const POSITIONS: u64 = 1024;
+const VOCABULARY: u64 = 50257;
+const WIDTH: u64 = 1024;
+const HEADS: u64 = 16;
+const INNER: u64 = 4 * WIDTH;
+const LAYERS: u64 = 24;
+const RANK: u64 = 4;
+
+pub(super) fn gpt2_medium_lora(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError> {
+    let tokens = input[0];
+    let words = n.parameter_of("transformer.wte.weight", VOCABULARY * WIDTH, false);
+    let positions = n.parameter_of("transformer.wpe.weight", POSITIONS * WIDTH, false);
+    let ids = n.token_input(tokens);
+    let x = n.embedding("transformer.wte", ids, WIDTH, words);
+    let ids = n.id_buffer("transformer.position_ids", &[1, tokens], tokens);
+    let y = n.embedding("transformer.wpe", ids, WIDTH, positions);
+    let x = n.add("transformer.add", x, y)?;
+    let mut x = n.dropout("transformer.drop", x);
+    for layer in 0..LAYERS {
+        x = block(n, &format!("transformer.h.{layer}"), x)?;
+    }
+    let x = n.layer_norm("transformer.ln_f", x, false);
+    let scores = n.linear_with("lm_head", x, VOCABULARY, words, None)?;
+
+    // Each token's scores meet the next token: both sides are cut by one and copied.
+    let predicted = tokens - 1;
+    let scores = n.slice("shift_logits", scores, Shape::batched(&[predicted, VOCABULARY]), false);
+    let scores = n.contiguous("shift_logits", scores);
+    let scores = n.reshape("shift_logits", scores, rows(predicted, &[VOCABULARY]))?;
+    let target = n.target(tokens);
+    let target = n.computed("shift_labels", target, Shape::batched(&[predicted]), INT64);
+    n.cross_entropy("loss", scores, target)?;
+    Ok(())
+}
+
+fn block(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+    let y = n.layer_norm(&format!("{name}.ln_1"), x, false);
+    let y = attention(n, &format!("{name}.attn"), y)?;
+    let x = n.add(&format!("{name}.add_attention"), y, x)?;
+    let y = n.layer_norm(&format!("{name}.ln_2"), x, false);
+    let y = dense(n, &format!("{name}.mlp.c_fc"), y, INNER)?;
+    let y = gelu_new(n, &format!("{name}.mlp.act"), y)?;
+    let y = dense(n, &format!("{name}.mlp.c_proj"), y, WIDTH)?;
+    let y = n.dropout(&format!("{name}.mlp.dropout"), y);
+    n.add(&format!("{name}.add_mlp"), x, y)
+}
+
+fn attention(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+    let tokens = n.shape(x).size(1);
+    let fused = format!("{name}.c_attn");
+    let fused_weights = Dense::new(n, &fused, WIDTH, 3 * WIDTH, false).adapted(n, WIDTH, RANK);
+    let fused_output = fused_weights.apply(n, &fused, x)?;
+    // The thirds of the fused projection are split into heads in place and copied by the products.
+    let mut third = |part: &str| {
+        let module = format!("{name}.{part}");
+        let heads = Shape::batched(&[HEADS, tokens, WIDTH / HEADS]);
+        n.slice(&module, fused_output, heads, false)
+    };
+    let (query, key, value) = (third("query"), third("key"), third("value"));
+    let causal = n.buffer(&format!("{name}.bias"), POSITIONS * POSITIONS);
+    let weights = scores(n, &format!("{name}.scores"), query, key)?;
+    let weights = n.unary(&format!("{name}.scale"), weights, Unary::DivideByElement);
+    let weights = n.masked(&format!("{name}.mask"), weights, causal);
+    let weights = n.softmax(&format!("{name}.softmax"), weights);
+    let weights = n.dropout(&format!("{name}.attn_dropout"), weights);
+    let context = n.matmul(&format!("{name}.context"), weights, value)?;
+    let context = join_heads(n, &format!("{name}.context"), context)?;
+    let y = dense(n, &format!("{name}.c_proj"), context, WIDTH)?;
+    Ok(n.dropout(&format!("{name}.resid_dropout"), y))
+}
+
+/// A frozen dense layer.
+fn dense(n: &mut Network, name: &str, x: ValueId, features: u64) -> Result<ValueId, WorkloadError> {
+    let width = n.shape(x).last();
+    Dense::new(n, name, width, features, false).apply(n, name, x)
+}

@@ -1,0 +1,22 @@
+//! LeNet-5 (LeCun et al., "Gradient-based learning applied to document recognition", 1998) with ReLU
+//! and max-pooling, for the 62 classes of FEMNIST.
+
+use super::blocks::classifier;
+use crate::error::WorkloadError;
+use crate::network::Network;
+use crate::operator::{Unary, Window};
+
+pub(super) fn lenet5(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError> {
+    let mut x = n.input(input);
+    for (i, channels, padding) in [(1, 6, 2), (2, 16, 0)] {
+        x = n.convolution(&format!("conv{i}"), x, channels, Window::square(5, 1, padding), 1, true)?;
+        x = n.unary(&format!("relu{i}"), x, Unary::Relu);
+        x = n.max_pool(&format!("pool{i}"), x, Window::square(2, 2, 0), false)?;
+    }
+    x = n.flatten("flatten", x)?;
+    for (i, features) in [(1, 120), (2, 84)] {
+        x = n.linear(&format!("fc{i}"), x, features, true)?;
+        x = n.unary(&format!("relu{}", i + 2), x, Unary::Relu);
+    }
+    classifier(n, "fc3", x, 62)
+}

@@ -1,0 +1,98 @@
+//! ResNet (He et al., "Deep residual learning for image recognition", CVPR 2016) as torchvision builds it.
+//!
+//! The CIFAR variants of ResNet-18 and -34 replace the stem by one 3×3 convolution without pooling.
+//! ResNet-8 and -20 are the paper's own CIFAR networks (section 4.2: 6n+2 layers, 16, 32 and 64
+//! channels) with its option B, a projection where the shape changes.
+
+use super::blocks::{Convolution, End, Names, convolution_norm, pooled_classifier};
+use crate::error::WorkloadError;
+use crate::network::{Network, ValueId};
+use crate::operator::Window;
+
+/// What tells one ResNet from another.
+pub(super) struct Family {
+    /// Blocks of each stage.
+    blocks: &'static [u64],
+    /// Channels of the first stage; each later stage has twice as many.
+    width: u64,
+    /// Blocks of three convolutions, four times as wide at the end, instead of two.
+    bottleneck: bool,
+    /// A stem for small images: 3×3, no pooling.
+    small_images: bool,
+    /// Classes.
+    classes: u64,
+}
+
+const fn imagenet(blocks: &'static [u64], bottleneck: bool) -> Family {
+    Family { blocks, width: 64, bottleneck, small_images: false, classes: 1000 }
+}
+
+const fn cifar(blocks: &'static [u64], width: u64) -> Family {
+    Family { blocks, width, bottleneck: false, small_images: true, classes: 10 }
+}
+
+pub(super) const RESNET18: Family = imagenet(&[2, 2, 2, 2], false);
+pub(super) const RESNET34: Family = imagenet(&[3, 4, 6, 3], false);
+pub(super) const RESNET50: Family = imagenet(&[3, 4, 6, 3], true);
+pub(super) const RESNET18_CIFAR: Family = cifar(&[2, 2, 2, 2], 64);
+pub(super) const RESNET34_CIFAR: Family = cifar(&[3, 4, 6, 3], 64);
+pub(super) const RESNET8_CIFAR: Family = cifar(&[1, 1, 1], 16);
+pub(super) const RESNET20_CIFAR: Family = cifar(&[3, 3, 3], 16);
+
+pub(super) fn build(n: &mut Network, input: &[u64], family: &Family) -> Result<(), WorkloadError> {
+    let x = n.input(input);
+    let stem = if family.small_images {
+        Convolution::square(family.width, 3, 1, 1)
+    } else {
+        Convolution::square(family.width, 7, 2, 3)
+    };
+    let names = Names { convolution: "conv1", norm: "bn1", activation: "relu" };
+    let mut x = convolution_norm(n, names, x, stem, End::Relu)?;
+    if !family.small_images {
+        x = n.max_pool("maxpool", x, Window::square(3, 2, 1), false)?;
+    }
+    let mut width = family.width;
+    for (stage, &blocks) in family.blocks.iter().enumerate() {
+        for block in 0..blocks {
+            let stride = if stage > 0 && block == 0 { 2 } else { 1 };
+            let name = format!("layer{}.{block}", stage + 1);
+            x = residual_block(n, &name, x, width, stride, family.bottleneck)?;
+        }
+        width *= 2;
+    }
+    pooled_classifier(n, "fc", x, family.classes)
+}
+
+fn residual_block(
+    n: &mut Network,
+    name: &str,
+    x: ValueId,
+    width: u64,
+    stride: u64,
+    bottleneck: bool,
+) -> Result<ValueId, WorkloadError> {
+    let (convolutions, out) = if bottleneck {
+        let out = 4 * width;
+        let middle = Convolution::square(width, 3, stride, 1);
+        (vec![Convolution::square(width, 1, 1, 0), middle, Convolution::square(out, 1, 1, 0)], out)
+    } else {
+        (vec![Convolution::square(width, 3, stride, 1), Convolution::square(width, 3, 1, 1)], width)
+    };
+    let mut y = x;
+    for (i, &convolution) in convolutions.iter().enumerate() {
+        let number = i + 1;
+        let names = [format!("{name}.conv{number}"), format!("{name}.bn{number}"), format!("{name}.relu{number}")];
+        let names = Names { convolution: &names[0], norm: &names[1], activation: &names[2] };
+        let end = if number == convolutions.len() { End::Linear } else { End::Relu };
+        y = convolution_norm(n, names, y, convolution, end)?;
+    }
+    let shortcut = if stride != 1 || n.shape(x).size(1) != out {
+        let names = [format!("{name}.downsample.0"), format!("{name}.downsample.1")];
+        let names = Names { convolution: &names[0], norm: &names[1], activation: "" };
+        convolution_norm(n, names, x, Convolution::square(out, 1, stride, 0), End::Linear)?
+    } else {
+        x
+    };
+    let y = n.add(&format!("{name}.add"), y, shortcut)?;
+    Ok(n.relu_in_place(&format!("{name}.relu"), y))
+}

@@ -1,0 +1,68 @@
+//! SqueezeNet 1.1 (Iandola et al., 2016) as torchvision builds it.
+
+use super::blocks::loss;
+use crate::error::WorkloadError;
+use crate::network::{Network, ValueId};
+use crate::operator::Window;
+
+/// A stage of `features`: pooling, or a fire module of squeezed and expanded channels.
+enum Layer {
+    Pool,
+    Fire { squeeze: u64, expand: u64 },
+}
+
+const fn fire(squeeze: u64, expand: u64) -> Layer {
+    Layer::Fire { squeeze, expand }
+}
+
+const LAYERS: [Layer; 11] = [
+    Layer::Pool,
+    fire(16, 64),
+    fire(16, 64),
+    Layer::Pool,
+    fire(32, 128),
+    fire(32, 128),
+    Layer::Pool,
+    fire(48, 192),
+    fire(48, 192),
+    fire(64, 256),
+    fire(64, 256),
+];
+
+pub(super) fn squeezenet1_1(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError> {
+    let x = n.input(input);
+    let mut x = convolution_relu(n, ["features.0", "features.1"], x, 64, Window::square(3, 2, 0))?;
+    for (i, layer) in LAYERS.iter().enumerate() {
+        let name = format!("features.{}", i + 2);
+        x = match *layer {
+            Layer::Pool => n.max_pool(&name, x, Window::square(3, 2, 0), true)?,
+            Layer::Fire { squeeze, expand } => fire_module(n, &name, x, squeeze, expand)?,
+        };
+    }
+    let x = n.dropout("classifier.0", x);
+    let x = convolution_relu(n, ["classifier.1", "classifier.2"], x, 1000, Window::square(1, 1, 0))?;
+    let x = n.adaptive_average_pool("classifier.3", x, 1)?;
+    let x = n.flatten("flatten", x)?;
+    loss(n, x)
+}
+
+fn fire_module(n: &mut Network, name: &str, x: ValueId, squeeze: u64, expand: u64) -> Result<ValueId, WorkloadError> {
+    let part = |part: &str| format!("{name}.{part}");
+    let point = Window::square(1, 1, 0);
+    let x = convolution_relu(n, [&part("squeeze"), &part("squeeze_activation")], x, squeeze, point)?;
+    let one = convolution_relu(n, [&part("expand1x1"), &part("expand1x1_activation")], x, expand, point)?;
+    let around = Window::square(3, 1, 1);
+    let three = convolution_relu(n, [&part("expand3x3"), &part("expand3x3_activation")], x, expand, around)?;
+    n.concat(&part("cat"), &[one, three], 1)
+}
+
+fn convolution_relu(
+    n: &mut Network,
+    [convolution, relu]: [&str; 2],
+    x: ValueId,
+    channels: u64,
+    window: Window,
+) -> Result<ValueId, WorkloadError> {
+    let x = n.convolution(convolution, x, channels, window, 1, true)?;
+    Ok(n.relu_in_place(relu, x))
+}

@@ -1,0 +1,89 @@
+//! What the transformers share: dense layers with frozen weights and low-rank adapters, attention heads,
+//! and the activation that GPT-2 and ALBERT compute in steps.
+
+use crate::error::WorkloadError;
+use crate::network::{Network, ParameterId, ValueId};
+use crate::operator::Unary;
+use crate::shape::{Dim, Shape};
+
+/// The weights of a dense layer, which may be frozen, shared or adapted.
+pub(super) struct Dense {
+    name: String,
+    features: u64,
+    weight: ParameterId,
+    bias: Option<ParameterId>,
+    adapter: Option<Adapter>,
+}
+
+/// The two factors of a low-rank update (Hu et al., "LoRA", ICLR 2022).
+struct Adapter {
+    rank: u64,
+    down: ParameterId,
+    up: ParameterId,
+}
+
+impl Dense {
+    /// Weights and a bias from `width` into `features`.
+    pub(super) fn new(n: &mut Network, name: &str, width: u64, features: u64, trainable: bool) -> Self {
+        let weight = n.parameter_of(&format!("{name}.weight"), width * features, trainable);
+        let bias = Some(n.parameter_of(&format!("{name}.bias"), features, trainable));
+        Self { name: name.to_owned(), features, weight, bias, adapter: None }
+    }
+
+    /// The same with a trained update of `rank` beside it, as peft builds it.
+    pub(super) fn adapted(mut self, n: &mut Network, width: u64, rank: u64) -> Self {
+        let down = n.parameter_of(&format!("{}.lora_A.weight", self.name), width * rank, true);
+        let up = n.parameter_of(&format!("{}.lora_B.weight", self.name), rank * self.features, true);
+        self.adapter = Some(Adapter { rank, down, up });
+        self
+    }
+
+    /// `x Wᵀ + b`, plus the scaled update where there is an adapter.
+    pub(super) fn apply(&self, n: &mut Network, module: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+        let y = n.linear_with(module, x, self.features, self.weight, self.bias)?;
+        let Some(adapter) = &self.adapter else { return Ok(y) };
+        let update = n.linear_with(&format!("{module}.lora_A"), x, adapter.rank, adapter.down, None)?;
+        let update = n.linear_with(&format!("{module}.lora_B"), update, self.features, adapter.up, None)?;
+        let update = n.unary(&format!("{module}.scaling"), update, Unary::Scale);
+        n.add(&format!("{module}.add"), y, update)
+    }
+}
+
+/// A shape of `per_sample` rows a sample.
+pub(super) fn rows(per_sample: u64, rest: &[u64]) -> Shape {
+    let mut shape = Shape::fixed(rest);
+    shape.0.insert(0, Dim { size: per_sample, batched: true });
+    shape
+}
+
+/// `B×T×W` seen as `B×heads×T×(W/heads)`.
+pub(super) fn split_heads(n: &mut Network, module: &str, x: ValueId, heads: u64) -> Result<ValueId, WorkloadError> {
+    let (tokens, width) = (n.shape(x).size(1), n.shape(x).last());
+    let x = n.reshape(module, x, Shape::batched(&[tokens, heads, width / heads]))?;
+    n.permute(module, x, &[0, 2, 1, 3])
+}
+
+/// `rows×heads×T×D` copied into `rows×T×(heads·D)`.
+pub(super) fn join_heads(n: &mut Network, module: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+    let x = n.permute(module, x, &[0, 2, 1, 3])?;
+    let [count, tokens, heads, width] = [0, 1, 2, 3].map(|axis| n.shape(x).size(axis));
+    n.reshape(module, x, rows(count, &[tokens, heads * width]))
+}
+
+/// The product of queries and transposed keys.
+pub(super) fn scores(n: &mut Network, module: &str, query: ValueId, key: ValueId) -> Result<ValueId, WorkloadError> {
+    let key = n.permute(module, key, &[0, 1, 3, 2])?;
+    n.matmul(module, query, key)
+}
+
+/// GELU by its tanh approximation in single steps: it saves the input, the tanh and both factors of the product.
+pub(super) fn gelu_new(n: &mut Network, module: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+    let half = n.unary(&format!("{module}.half"), x, Unary::Scale);
+    let cube = n.unary(&format!("{module}.pow"), x, Unary::Cube);
+    let cube = n.unary(&format!("{module}.coefficient"), cube, Unary::Scale);
+    let inner = n.add(&format!("{module}.sum"), x, cube)?;
+    let inner = n.unary(&format!("{module}.scale"), inner, Unary::Scale);
+    let tanh = n.unary(&format!("{module}.tanh"), inner, Unary::Tanh);
+    let outer = n.unary(&format!("{module}.one_plus"), tanh, Unary::AddConstant);
+    n.mul(module, half, outer)
+}

@@ -1,0 +1,182 @@
+//! The steps that every builder method shares: new storages, new values, new nodes.
+
+use super::{FP32, INT64, Network, Node, Parameter, ParameterId, Storage, StorageId, Value, ValueId};
+use crate::error::WorkloadError;
+use crate::operator::Op;
+use crate::shape::{Extent, Shape};
+use crate::training_graph::Role;
+
+/// What an operator reads, makes and saves, before it is added.
+pub(super) struct Draft {
+    pub(super) op: Op,
+    pub(super) inputs: Vec<ValueId>,
+    pub(super) parameters: Vec<ParameterId>,
+    pub(super) buffers: Vec<StorageId>,
+    pub(super) saved: Vec<StorageId>,
+    pub(super) flops: Extent,
+}
+
+impl Draft {
+    pub(super) fn new(op: Op, inputs: &[ValueId]) -> Self {
+        Self {
+            op,
+            inputs: inputs.to_vec(),
+            parameters: Vec::new(),
+            buffers: Vec::new(),
+            saved: Vec::new(),
+            flops: Extent::ZERO,
+        }
+    }
+
+    pub(super) fn parameters(mut self, parameters: &[ParameterId]) -> Self {
+        self.parameters = parameters.to_vec();
+        self
+    }
+
+    pub(super) fn saves(mut self, saved: impl IntoIterator<Item = StorageId>) -> Self {
+        self.saved.extend(saved);
+        self
+    }
+
+    pub(super) fn flops(mut self, flops: Extent) -> Self {
+        self.flops = flops;
+        self
+    }
+}
+
+impl Network {
+    /// The samples: fp32 values of `shape` (without the batch), which need no gradient.
+    pub fn input(&mut self, shape: &[u64]) -> ValueId {
+        self.source("input", Shape::batched(shape), FP32, Role::Input)
+    }
+
+    /// The samples as token ids: `tokens` 64-bit integers a sample.
+    pub fn token_input(&mut self, tokens: u64) -> ValueId {
+        self.source("input", Shape::batched(&[tokens]), INT64, Role::Input)
+    }
+
+    /// One 64-bit label for each of `per_sample` positions.
+    pub fn target(&mut self, per_sample: u64) -> ValueId {
+        self.source("target", Shape::batched(&[per_sample]), INT64, Role::Target)
+    }
+
+    /// 64-bit ids that do not depend on the batch, such as positions; `stored` may exceed what `shape` shows.
+    pub fn id_buffer(&mut self, name: &str, shape: &[u64], stored: u64) -> ValueId {
+        let storage = self.new_storage(name, Extent::fixed(stored * INT64), Role::Buffer);
+        self.new_value(Shape::fixed(shape), storage, false, true)
+    }
+
+    /// A buffer of `bytes` bytes.
+    pub fn buffer(&mut self, name: &str, bytes: u64) -> StorageId {
+        self.new_storage(name, Extent::fixed(bytes), Role::Buffer)
+    }
+
+    /// A weight of `elements` fp32 values.
+    pub fn parameter_of(&mut self, name: &str, elements: u64, trainable: bool) -> ParameterId {
+        let storage = self.new_storage(name, Extent::fixed(elements * FP32), Role::Parameter { trainable });
+        self.parameters.push(Parameter { name: name.to_owned(), elements, trainable, storage });
+        (self.parameters.len() - 1) as ParameterId
+    }
+
+    /// A leaf of `element` bytes an element that needs no gradient.
+    pub(crate) fn source(&mut self, name: &str, shape: Shape, element: u64, role: Role) -> ValueId {
+        let storage = self.new_storage(name, shape.elements() * element, role);
+        self.new_value(shape, storage, false, true)
+    }
+
+    /// A look at a buffer.
+    pub(crate) fn look_at(&mut self, buffer: StorageId, shape: Shape) -> ValueId {
+        self.new_value(shape, buffer, false, true)
+    }
+
+    /// Values of `element` bytes that are computed from `from` and need no gradient: positions, masks.
+    pub(crate) fn computed(&mut self, module: &str, from: ValueId, shape: Shape, element: u64) -> ValueId {
+        let storage = self.new_storage(module, shape.elements() * element, Role::Activation);
+        self.add_node_over(module, Draft::new(Op::Copy, &[from]), shape, storage, true)
+    }
+
+    pub(super) fn new_storage(&mut self, name: &str, bytes: Extent, role: Role) -> StorageId {
+        self.storages.push(Storage { name: name.to_owned(), bytes, role, dropout_mask: false });
+        (self.storages.len() - 1) as StorageId
+    }
+
+    /// An activation that an operator saves beside its output: statistics, indices, a mask.
+    pub(super) fn side_storage(&mut self, name: &str, bytes: Extent) -> StorageId {
+        self.new_storage(name, bytes, Role::Activation)
+    }
+
+    pub(super) fn new_value(&mut self, shape: Shape, storage: StorageId, requires_grad: bool, contiguous: bool) -> ValueId {
+        self.values.push(Value { shape, storage, requires_grad, contiguous });
+        (self.values.len() - 1) as ValueId
+    }
+
+    /// Adds an operator whose output of `shape` has a storage of its own.
+    pub(super) fn add_node(&mut self, module: &str, draft: Draft, shape: Shape) -> ValueId {
+        let storage = self.new_storage(module, shape.elements() * FP32, Role::Activation);
+        self.add_node_over(module, draft, shape, storage, true)
+    }
+
+    /// Adds an operator whose output of `shape` looks at `storage`.
+    pub(super) fn add_node_over(
+        &mut self,
+        module: &str,
+        draft: Draft,
+        shape: Shape,
+        storage: StorageId,
+        contiguous: bool,
+    ) -> ValueId {
+        let requires_grad = draft.inputs.iter().any(|&input| self.value(input).requires_grad)
+            || draft.parameters.iter().any(|&parameter| self.parameter(parameter).trainable);
+        let output = self.new_value(shape, storage, requires_grad, contiguous);
+        // Without a gradient to compute, autograd makes no node and saves nothing.
+        let saved = if requires_grad { draft.saved } else { Vec::new() };
+        self.nodes.push(Node {
+            op: draft.op,
+            module: module.to_owned(),
+            inputs: draft.inputs,
+            parameters: draft.parameters,
+            buffers: draft.buffers,
+            output,
+            saved,
+            flops: draft.flops,
+        });
+        output
+    }
+
+    pub(super) fn trains(&self, parameter: ParameterId) -> bool {
+        self.parameter(parameter).trainable
+    }
+
+    pub(super) fn needs_grad(&self, value: ValueId) -> bool {
+        self.value(value).requires_grad
+    }
+
+    pub(super) fn storage_of(&self, value: ValueId) -> StorageId {
+        self.value(value).storage
+    }
+
+    /// The size of the last dimension that `module` must find on `value`.
+    pub(super) fn expect_rank(
+        &self,
+        module: &str,
+        op: &Op,
+        value: ValueId,
+        rank: usize,
+        expected: &str,
+    ) -> Result<(), WorkloadError> {
+        if self.shape(value).rank() == rank {
+            return Ok(());
+        }
+        Err(self.shape_error(module, op, &[value], expected))
+    }
+
+    pub(super) fn shape_error(&self, module: &str, op: &Op, values: &[ValueId], expected: &str) -> WorkloadError {
+        let got = values.iter().map(|&v| self.shape(v).to_string()).collect::<Vec<_>>().join(" and ");
+        WorkloadError::Shape {
+            module: module.to_owned(),
+            operator: op.name(),
+            got,
+            expected: expected.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Element-wise operators, views and copies.
+
+use super::builder::Draft;
+use super::{FP32, Network, StorageId, ValueId};
+use crate::error::WorkloadError;
+use crate::operator::{Op, Unary};
+use crate::shape::{Dim, Extent, Shape};
+
+impl Network {
+    /// An element-wise function into a storage of its own, laid out as `x` is.
+    pub fn unary(&mut self, module: &str, x: ValueId, function: Unary) -> ValueId {
+        let (shape, contiguous) = (self.shape(x).clone(), self.value(x).contiguous);
+        let input = self.storage_of(x);
+        let storage = self.new_storage(module, shape.elements() * FP32, crate::Role::Activation);
+        let saved: Option<StorageId> = match function {
+            Unary::Relu | Unary::Tanh => Some(storage),
+            Unary::Relu6 | Unary::Gelu | Unary::Cube => Some(input),
+            Unary::Scale | Unary::AddConstant | Unary::Where => None,
+            Unary::DivideByElement => Some(self.side_storage(&format!("{module}.divisor"), Extent::fixed(FP32))),
+            Unary::DropPath => Some(self.side_storage(&format!("{module}.noise"), Extent::per_sample(FP32))),
+        };
+        let draft = Draft::new(Op::Unary { function, in_place: false }, &[x]).saves(saved);
+        self.add_node_over(module, draft, shape, storage, contiguous)
+    }
+
+    /// ReLU in place: saves its output, which lies over its input.
+    pub fn relu_in_place(&mut self, module: &str, x: ValueId) -> ValueId {
+        let (shape, storage, contiguous) = (self.shape(x).clone(), self.storage_of(x), self.value(x).contiguous);
+        let draft = Draft::new(Op::Unary { function: Unary::Relu, in_place: true }, &[x]).saves([storage]);
+        self.add_node_over(module, draft, shape, storage, contiguous)
+    }
+
+    /// ReLU6 in place: PyTorch saves a clone of its input, so it costs a third map.
+    pub fn relu6_in_place(&mut self, module: &str, x: ValueId) -> ValueId {
+        let (shape, storage, contiguous) = (self.shape(x).clone(), self.storage_of(x), self.value(x).contiguous);
+        let clone = self.side_storage(&format!("{module}.clone"), shape.elements() * FP32);
+        let draft = Draft::new(Op::Unary { function: Unary::Relu6, in_place: true }, &[x]).saves([clone]);
+        self.add_node_over(module, draft, shape, storage, contiguous)
+    }
+
+    /// `where(mask, x, constant)` with a mask cut from `buffer`, which is saved whole.
+    pub fn masked(&mut self, module: &str, x: ValueId, buffer: StorageId) -> ValueId {
+        let shape = self.shape(x).clone();
+        let mut draft = Draft::new(Op::Unary { function: Unary::Where, in_place: false }, &[x]).saves([buffer]);
+        draft.buffers = vec![buffer];
+        self.add_node(module, draft, shape)
+    }
+
+    /// Element-wise sum; saves nothing. The second operand may be smaller and is then broadcast.
+    ///
+    /// # Errors
+    /// Shapes of which neither broadcasts to the other.
+    pub fn add(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId, WorkloadError> {
+        let shape = self.broadcast(module, &Op::Add, a, b)?;
+        Ok(self.add_node(module, Draft::new(Op::Add, &[a, b]), shape))
+    }
+
+    /// Element-wise product; saves each operand that the other's gradient needs.
+    ///
+    /// # Errors
+    /// Shapes of which neither broadcasts to the other.
+    pub fn mul(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId, WorkloadError> {
+        let shape = self.broadcast(module, &Op::Mul, a, b)?;
+        let saved_a = self.needs_grad(b).then(|| self.storage_of(a));
+        let saved_b = self.needs_grad(a).then(|| self.storage_of(b));
+        let draft = Draft::new(Op::Mul, &[a, b]).saves(saved_b).saves(saved_a);
+        Ok(self.add_node(module, draft, shape))
+    }
+
+    /// Dropout with a probability above zero: saves an fp32 mask.
+    pub fn dropout(&mut self, module: &str, x: ValueId) -> ValueId {
+        let shape = self.shape(x).clone();
+        let mask = self.side_storage(&format!("{module}.mask"), shape.elements() * FP32);
+        self.storages[mask as usize].dropout_mask = true;
+        let draft = Draft::new(Op::Dropout, &[x]).saves([mask]);
+        self.add_node(module, draft, shape)
+    }
+
+    /// Concatenation along `axis`; saves nothing.
+    ///
+    /// # Errors
+    /// No tensors, or tensors that differ in another axis.
+    pub fn concat(&mut self, module: &str, parts: &[ValueId], axis: usize) -> Result<ValueId, WorkloadError> {
+        let Some(&first) = parts.first() else {
+            return Err(self.shape_error(module, &Op::Concat, parts, "at least one tensor"));
+        };
+        let mut shape = self.shape(first).clone();
+        let agrees = |n: &Self, part: ValueId| {
+            let other = n.shape(part);
+            other.rank() == shape.rank() && (0..shape.rank()).all(|d| d == axis || other.0[d] == shape.0[d])
+        };
+        if axis >= shape.rank() || !parts.iter().all(|&part| agrees(self, part)) {
+            return Err(self.shape_error(module, &Op::Concat, parts, "tensors that agree in every other axis"));
+        }
+        shape.0[axis].size = parts.iter().map(|&part| self.shape(part).size(axis)).sum();
+        Ok(self.add_node(module, Draft::new(Op::Concat, parts), shape))
+    }
+
+    /// The same elements under another shape; a value that is not contiguous is copied first, as PyTorch's `reshape` does.
+    ///
+    /// # Errors
+    /// A shape with another number of elements.
+    pub fn reshape(&mut self, module: &str, x: ValueId, shape: Shape) -> Result<ValueId, WorkloadError> {
+        if shape.elements() != self.shape(x).elements() {
+            let expected = format!("as many elements as {shape} has");
+            return Err(self.shape_error(module, &Op::View, &[x], &expected));
+        }
+        let x = self.contiguous(module, x);
+        let storage = self.storage_of(x);
+        Ok(self.add_node_over(module, Draft::new(Op::View, &[x]), shape, storage, true))
+    }
+
+    /// Everything but the batch in one dimension.
+    ///
+    /// # Errors
+    /// A tensor without a batch.
+    pub fn flatten(&mut self, module: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+        let elements = self.shape(x).elements();
+        self.reshape(module, x, Shape::batched(&[elements.per_sample]))
+    }
+
+    /// The axes in another order, seen in place.
+    ///
+    /// # Errors
+    /// An order that is not a permutation of the axes.
+    pub fn permute(&mut self, module: &str, x: ValueId, order: &[usize]) -> Result<ValueId, WorkloadError> {
+        let shape = self.shape(x).clone();
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        if sorted != (0..shape.rank()).collect::<Vec<_>>() {
+            return Err(self.shape_error(module, &Op::View, &[x], &format!("a permutation of its axes, not {order:?}")));
+        }
+        let permuted = Shape(order.iter().map(|&axis| shape.0[axis]).collect());
+        // Axes of size one may move without changing the order of the elements.
+        let moving = |axes: &[usize]| {
+            axes.iter().copied().filter(|&a| shape.0[a] != Dim { size: 1, batched: false }).collect::<Vec<_>>()
+        };
+        let in_order = moving(order).is_sorted() && self.value(x).contiguous;
+        let storage = self.storage_of(x);
+        Ok(self.add_node_over(module, Draft::new(Op::View, &[x]), permuted, storage, in_order))
+    }
+
+    /// A part of `x`, seen in place: autograd that saves it keeps the whole storage.
+    pub fn slice(&mut self, module: &str, x: ValueId, shape: Shape, contiguous: bool) -> ValueId {
+        let storage = self.storage_of(x);
+        self.add_node_over(module, Draft::new(Op::Slice, &[x]), shape, storage, contiguous)
+    }
+
+    /// `x` itself where it is contiguous, otherwise a copy.
+    pub fn contiguous(&mut self, module: &str, x: ValueId) -> ValueId {
+        if self.value(x).contiguous { x } else { self.copy(module, x) }
+    }
+
+    /// A copy into a storage of its own (`clone`, `roll`).
+    pub fn copy(&mut self, module: &str, x: ValueId) -> ValueId {
+        let shape = self.shape(x).clone();
+        self.add_node(module, Draft::new(Op::Copy, &[x]), shape)
+    }
+
+    /// A copy padded with zeros to `shape`; PyTorch copies even where there is nothing to pad.
+    pub fn pad(&mut self, module: &str, x: ValueId, shape: Shape) -> ValueId {
+        self.add_node(module, Draft::new(Op::Copy, &[x]), shape)
+    }
+
+    fn broadcast(&self, module: &str, op: &Op, a: ValueId, b: ValueId) -> Result<Shape, WorkloadError> {
+        let (sa, sb) = (self.shape(a), self.shape(b));
+        let fits = |small: &Shape, large: &Shape| {
+            small.rank() <= large.rank()
+                && small.0.iter().rev().zip(large.0.iter().rev()).all(|(s, l)| s == l || *s == Dim { size: 1, batched: false })
+        };
+        if fits(sb, sa) {
+            Ok(sa.clone())
+        } else if fits(sa, sb) {
+            Ok(sb.clone())
+        } else {
+            Err(self.shape_error(module, op, &[a, b], "shapes of which one broadcasts to the other"))
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Products, normalisation over features, embeddings and the loss.
+
+use super::builder::Draft;
+use super::{FP32, Network, ParameterId, ValueId};
+use crate::error::WorkloadError;
+use crate::operator::Op;
+use crate::shape::{Dim, Extent, Shape};
+
+impl Network {
+    /// `x Wᵀ + b` into `features`, with trained weights of its own.
+    ///
+    /// # Errors
+    /// A scalar.
+    pub fn linear(&mut self, module: &str, x: ValueId, features: u64, bias: bool) -> Result<ValueId, WorkloadError> {
+        let weight = self.parameter_of(&format!("{module}.weight"), features * self.shape(x).last(), true);
+        let bias = bias.then(|| self.parameter_of(&format!("{module}.bias"), features, true));
+        self.linear_with(module, x, features, weight, bias)
+    }
+
+    /// `x Wᵀ + b` with given weights, frozen or shared ones included.
+    ///
+    /// Saves its input only where the weight is trained.
+    ///
+    /// # Errors
+    /// A scalar, or a weight whose elements do not match.
+    pub fn linear_with(
+        &mut self,
+        module: &str,
+        x: ValueId,
+        features: u64,
+        weight: ParameterId,
+        bias: Option<ParameterId>,
+    ) -> Result<ValueId, WorkloadError> {
+        let width = self.shape(x).last();
+        if self.shape(x).rank() == 0 || self.parameter(weight).elements != width * features {
+            let expected = format!("a tensor whose last dimension is {}", self.parameter(weight).elements / features.max(1));
+            return Err(self.shape_error(module, &Op::Linear, &[x], &expected));
+        }
+        let shape = self.shape(x).with_last(features);
+        let flops = shape.elements() * (2 * width);
+        let saved = self.trains(weight).then(|| self.storage_of(x));
+        let parameters: Vec<_> = std::iter::once(weight).chain(bias).collect();
+        let draft = Draft::new(Op::Linear, &[x]).parameters(&parameters).saves(saved).flops(flops);
+        Ok(self.add_node(module, draft, shape))
+    }
+
+    /// Batched product of `…×M×K` and `…×K×N`; operands that are not contiguous are copied first, as `torch.matmul` does.
+    ///
+    /// Saves each operand that the other's gradient needs.
+    ///
+    /// # Errors
+    /// Operands whose inner dimensions differ.
+    pub fn matmul(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId, WorkloadError> {
+        let (rank_a, rank_b) = (self.shape(a).rank(), self.shape(b).rank());
+        if rank_a < 2 || rank_b != rank_a || self.shape(a).last() != self.shape(b).size(rank_b - 2) {
+            return Err(self.shape_error(module, &Op::Matmul, &[a, b], "…×M×K and …×K×N with one K"));
+        }
+        let a = self.contiguous(module, a);
+        let b = self.contiguous(module, b);
+        let (inner, columns) = (self.shape(a).last(), self.shape(b).last());
+        let shape = self.shape(a).with_last(columns);
+        let flops = shape.elements() * (2 * inner);
+        let saved_a = self.needs_grad(b).then(|| self.storage_of(a));
+        let saved_b = self.needs_grad(a).then(|| self.storage_of(b));
+        let draft = Draft::new(Op::Matmul, &[a, b]).saves(saved_b).saves(saved_a).flops(flops);
+        Ok(self.add_node(module, draft, shape))
+    }
+
+    /// Layer normalisation over the last dimension with weights of its own; saves its input, mean and inverse deviation.
+    pub fn layer_norm(&mut self, module: &str, x: ValueId, trainable: bool) -> ValueId {
+        let width = self.shape(x).last();
+        let parameters = ["weight", "bias"].map(|p| self.parameter_of(&format!("{module}.{p}"), width, trainable));
+        self.normalise(module, x, parameters)
+    }
+
+    /// Layer normalisation with given weights, weight then bias, shared ones included.
+    ///
+    /// # Errors
+    /// Weights whose elements do not match the last dimension.
+    pub fn layer_norm_with(
+        &mut self,
+        module: &str,
+        x: ValueId,
+        parameters: [ParameterId; 2],
+    ) -> Result<ValueId, WorkloadError> {
+        let width = self.parameter(parameters[0]).elements;
+        if self.shape(x).last() != width {
+            return Err(self.shape_error(module, &Op::LayerNorm, &[x], &format!("a last dimension of {width}")));
+        }
+        Ok(self.normalise(module, x, parameters))
+    }
+
+    fn normalise(&mut self, module: &str, x: ValueId, parameters: [ParameterId; 2]) -> ValueId {
+        let shape = self.shape(x).clone();
+        let rows = shape.with_last(1).elements() * FP32;
+        let statistics = ["mean", "inverse_deviation"].map(|s| self.side_storage(&format!("{module}.{s}"), rows));
+        let draft =
+            Draft::new(Op::LayerNorm, &[x]).parameters(&parameters).saves([self.storage_of(x)]).saves(statistics);
+        self.add_node(module, draft, shape)
+    }
+
+    /// Softmax over the last dimension; saves its output.
+    pub fn softmax(&mut self, module: &str, x: ValueId) -> ValueId {
+        let shape = self.shape(x).clone();
+        let storage = self.new_storage(module, shape.elements() * FP32, crate::Role::Activation);
+        self.add_node_over(module, Draft::new(Op::Softmax, &[x]).saves([storage]), shape, storage, true)
+    }
+
+    /// Rows of a `rows`×`width` table by id; saves the ids where the table is trained.
+    pub fn embedding(&mut self, module: &str, ids: ValueId, width: u64, table: ParameterId) -> ValueId {
+        let mut shape = self.shape(ids).clone();
+        shape.0.push(Dim { size: width, batched: false });
+        let saved = self.trains(table).then(|| self.storage_of(ids));
+        let draft = Draft::new(Op::Embedding, &[ids]).parameters(&[table]).saves(saved);
+        self.add_node(module, draft, shape)
+    }
+
+    /// Entries of a small trained table by the ids of a buffer (Swin's relative positions), as `shape`.
+    pub fn index_table(&mut self, module: &str, ids: ValueId, table: ParameterId, shape: Shape) -> ValueId {
+        let saved = self.trains(table).then(|| self.storage_of(ids));
+        let draft = Draft::new(Op::IndexTable, &[ids]).parameters(&[table]).saves(saved);
+        self.add_node(module, draft, shape)
+    }
+
+    /// Cross-entropy of `rows×classes` scores with one label a row, averaged; the network's loss.
+    ///
+    /// Saves the log-probabilities once (log-softmax and the likelihood share them), the labels and
+    /// a total weight of four bytes.
+    ///
+    /// # Errors
+    /// Scores that are not two-dimensional.
+    pub fn cross_entropy(&mut self, module: &str, scores: ValueId, target: ValueId) -> Result<ValueId, WorkloadError> {
+        self.expect_rank(module, &Op::CrossEntropy, scores, 2, "rows×classes scores")?;
+        let log_probabilities = self.side_storage(&format!("{module}.log_softmax"), self.shape(scores).elements() * FP32);
+        let total_weight = self.side_storage(&format!("{module}.total_weight"), Extent::fixed(FP32));
+        let draft = Draft::new(Op::CrossEntropy, &[scores, target]).saves([
+            log_probabilities,
+            self.storage_of(target),
+            total_weight,
+        ]);
+        let loss = self.add_node(module, draft, Shape::default());
+        self.loss = Some(loss);
+        Ok(loss)
+    }
+}

@@ -1,0 +1,116 @@
+//! ONNX import: the graph of a file as a [`Network`] to train, with what PyTorch would save for backward.
+//!
+//! Only the graph, its attributes and the shapes of its weights are read, so weights that lie outside
+//! the file need not exist. The batch stays symbolic. Shape sub-graphs are computed, composed
+//! functions (GELU, layer normalisation, products with a bias) are put together again, and the rest
+//! is taken operator by operator. The file is read as a network in training: every floating-point
+//! initialiser that is read is a trained weight (running statistics apart), batch normalisation uses the
+//! batch's statistics, dropout drops unless its ratio is zero or its training mode is false, and
+//! ReLU and ReLU6 run in place where nobody else reads their input, as torchvision has them. The
+//! loss is the cross-entropy of the last output.
+//!
+//! Not here: sub-graphs (`If`, `Loop`), local functions, quantised and sparse tensors.
+
+mod constant;
+mod evaluate;
+mod graph;
+mod importer;
+mod items;
+mod layers;
+mod operators;
+mod pointwise;
+mod proto;
+mod rearrange;
+mod refold;
+mod samples;
+mod slices;
+
+use std::fmt::Display;
+use std::path::Path;
+
+use prost::Message;
+use prost::bytes::Bytes;
+
+use crate::error::WorkloadError;
+use crate::network::Network;
+
+pub use operators::operators;
+
+/// A network that was imported, with what had to be assumed.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// The network.
+    pub network: Network,
+    /// What the file left open and how it was taken, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The network of the ONNX file at `path`, for samples of shape `input` or of the file's own where none is given.
+///
+/// # Errors
+/// A file that cannot be read, is not ONNX, or holds a graph that cannot be trained; the message
+/// names the node and its operator where there is one.
+pub fn import(path: &Path, input: Option<&[u64]>) -> Result<Network, WorkloadError> {
+    read(path, input).map(|imported| imported.network)
+}
+
+/// As [`import`], from bytes; `name` stands for the file and names the network.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_bytes(name: &str, bytes: &[u8], input: Option<&[u64]>) -> Result<Network, WorkloadError> {
+    let imported = decode(name, Bytes::copy_from_slice(bytes), input);
+    imported.map(|imported| imported.network).map_err(|fault| fault.of(name))
+}
+
+/// As [`import`], with what had to be assumed.
+///
+/// # Errors
+/// As [`import`].
+pub fn read(path: &Path, input: Option<&[u64]>) -> Result<Imported, WorkloadError> {
+    let file = path.display().to_string();
+    let stem = path.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
+    let bytes = std::fs::read(path).map_err(|error| Fault::new(format!("cannot be read: {error}")).of(&file))?;
+    decode(&stem, bytes.into(), input).map_err(|fault| fault.of(&file))
+}
+
+fn decode(name: &str, bytes: Bytes, input: Option<&[u64]>) -> Result<Imported, Fault> {
+    let model = proto::ModelProto::decode(bytes).map_err(|error| {
+        Fault::new(format!("not a whole ONNX model: {error}; expected a file that ONNX tools load"))
+    })?;
+    importer::import(name, graph::Graph::new(model)?, input)
+}
+
+/// What is wrong, before the file and the node are known.
+#[derive(Debug)]
+struct Fault(String);
+
+impl Fault {
+    fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// An operator that cannot take what it was given.
+    fn mismatch(got: impl Display, expected: impl Display) -> Self {
+        Self(format!("cannot take {got}; expected {expected}"))
+    }
+
+    /// The fault at `node`.
+    fn at(self, node: &graph::Node) -> Self {
+        Self(format!("node '{}' ({}): {}", node.name, node.operator, self.0))
+    }
+
+    fn of(self, file: &str) -> WorkloadError {
+        WorkloadError::Onnx { file: file.to_owned(), message: self.0 }
+    }
+}
+
+impl From<WorkloadError> for Fault {
+    fn from(error: WorkloadError) -> Self {
+        match error {
+            // The node is named by whoever catches the fault.
+            WorkloadError::Shape { got, expected, .. } => Self::mismatch(got, expected),
+            other => Self(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Operators on what needs no gradient: shapes and other constants are computed, the rest keeps its shape only.
+
+use super::Fault;
+use super::constant::{Constant, KEPT, Kind, Number, elements};
+use super::graph::Node;
+use super::importer::Importer;
+use super::items::Item;
+use crate::shape::{Dim, Shape};
+
+/// `Shape`: a row of sizes.
+pub(super) fn shape(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let item = importer.item(node, 0)?;
+    let shape = importer.shape(&item);
+    let place = |value: i64| {
+        let rank = i64::try_from(shape.rank()).unwrap_or(i64::MAX);
+        let value = if value < 0 { value.saturating_add(rank) } else { value };
+        usize::try_from(value.clamp(0, rank)).unwrap_or(0)
+    };
+    let start = node.int("start")?.map_or(0, place);
+    let end = node.int("end")?.map_or(shape.rank(), place);
+    let dims = shape.0.iter().take(end).skip(start);
+    let sizes = dims.map(|&dim| Number::of_dim(dim)).collect::<Option<Vec<_>>>();
+    let sizes = sizes.ok_or_else(|| Fault::mismatch(&shape, "sizes of at most 63 bits"))?;
+    importer.set(node, 0, Item::Constant(Constant::row(sizes)));
+    Ok(())
+}
+
+/// The shape that a row of numbers describes.
+pub(super) fn described(importer: &Importer<'_>, item: &Item) -> Result<Shape, Fault> {
+    let numbers = importer.numbers(item)?;
+    let dims = numbers.iter().map(|number| number.dim()).collect::<Option<Vec<Dim>>>();
+    let shape = Shape(dims.ok_or_else(|| Fault::mismatch(importer.shape(item), "a row of sizes"))?);
+    importer.admit(&shape)?;
+    Ok(shape)
+}
+
+/// The sizes of a shape without a batch, small enough for a constant.
+fn small(shape: &Shape) -> Option<Vec<u64>> {
+    let dims = shape.0.iter().map(|dim| (!dim.batched).then_some(dim.size)).collect::<Option<Vec<u64>>>()?;
+    elements(&dims).filter(|&count| count <= KEPT as u64).map(|_| dims)
+}
+
+/// `ConstantOfShape`.
+pub(super) fn constant_of_shape(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let sizes = importer.item(node, 0)?;
+    let shape = described(importer, &sizes)?;
+    let (number, kind) = match node.attribute("value").and_then(|attribute| attribute.t.as_ref()) {
+        None => (Some(Number::Real(0.0)), Kind::Real),
+        Some(tensor) => match importer.tensor(tensor, false)? {
+            Item::Constant(constant) => (constant.single(), constant.kind),
+            other => (None, other.kind()),
+        },
+    };
+    let item = match (number, small(&shape)) {
+        (Some(number), Some(dims)) => {
+            let count = elements(&dims).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+            Item::Constant(Constant { dims, numbers: vec![number; count], kind, origin: None })
+        }
+        _ => importer.computed(&[], shape, kind)?,
+    };
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+/// `Range`.
+pub(super) fn range(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let mut bounds = Vec::new();
+    for index in 0..3 {
+        let item = importer.item(node, index)?;
+        bounds.extend(importer.ints(&item)?);
+    }
+    let &[start, limit, step] = bounds.as_slice() else {
+        return Err(Fault::mismatch(format!("{} bounds", bounds.len()), "a start, a limit and a step"));
+    };
+    let span = i128::from(limit) - i128::from(start);
+    let step_wide = i128::from(step);
+    if step == 0 {
+        return Err(Fault::mismatch("a step of zero", "another step"));
+    }
+    let count = if (span > 0) == (step > 0) { (span.abs() + step_wide.abs() - 1) / step_wide.abs() } else { 0 };
+    let count = u64::try_from(count).map_err(|_| Fault::mismatch("a range beyond 64 bits", "a shorter one"))?;
+    let item = if count <= KEPT as u64 {
+        let numbers = (0..i64::try_from(count).unwrap_or(0))
+            .map(|place| Number::whole(start.wrapping_add(place.wrapping_mul(step))));
+        Item::Constant(Constant::row(numbers.collect()))
+    } else {
+        importer.computed(&[], Shape::fixed(&[count]), Kind::Whole)?
+    };
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+/// `Cast`: another kind of element; a value stays what it is, as networks here are fp32 throughout.
+pub(super) fn cast(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let to = i32::try_from(node.required_int("to")?).map_err(|_| Fault::new("attribute 'to' is no element type"))?;
+    let kind = Kind::of(to)?;
+    let item = match importer.item(node, 0)? {
+        Item::Constant(mut constant) => {
+            let numbers = constant.numbers.iter().map(|number| number.cast(kind)).collect::<Option<Vec<_>>>();
+            match numbers {
+                Some(numbers) => {
+                    // A cast copies, so the constant of the file is not what autograd would keep.
+                    if kind != constant.kind {
+                        constant.origin = None;
+                    }
+                    Item::Constant(Constant { numbers, kind, ..constant })
+                }
+                None => importer.computed(&[], constant.shape(), kind)?,
+            }
+        }
+        Item::Opaque(opaque) if opaque.kind != kind => {
+            let shape = opaque.shape.clone();
+            importer.computed(&[Item::Opaque(opaque)], shape, kind)?
+        }
+        same => same,
+    };
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+/// An operator whose result has its first input's shape and is not looked into (`CumSum`, `Trilu`).
+pub(super) fn same_shape(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let item = importer.item(node, 0)?;
+    if let Item::Value(_) | Item::Weight(_) = item {
+        return Err(Fault::mismatch(importer.shape(&item), "a tensor that needs no gradient"));
+    }
+    let (shape, kind) = (importer.shape(&item), item.kind());
+    let item = importer.computed(&[item], shape, kind)?;
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+/// An element-wise operator on tensors that need no gradient.
+pub(super) fn elementwise(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let items = inputs(importer, node)?;
+    if let Some(item) = items.iter().find(|item| item.is_learned()) {
+        return Err(Fault::mismatch(importer.shape(item), "tensors that need no gradient"));
+    }
+    let item = fold(importer, node, &items)?;
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+/// All inputs of `node`.
+pub(super) fn inputs(importer: &mut Importer<'_>, node: &Node) -> Result<Vec<Item>, Fault> {
+    (0..node.inputs.len().max(1)).map(|index| importer.item(node, index)).collect()
+}
+
+/// The result of an element-wise operator on constant or opaque `items`.
+pub(super) fn fold(importer: &Importer<'_>, node: &Node, items: &[Item]) -> Result<Item, Fault> {
+    let mut shape = Shape::default();
+    for item in items {
+        shape = broadcast(&shape, &importer.shape(item))?;
+    }
+    let kind = match node.operator.as_str() {
+        "And" | "Equal" | "Greater" | "GreaterOrEqual" | "Less" | "LessOrEqual" | "Not" | "Or" => Kind::Truth,
+        "Where" => items.get(1).map_or(Kind::Real, Item::kind),
+        _ if items.iter().any(|item| item.kind() == Kind::Real) => Kind::Real,
+        _ => items.first().map_or(Kind::Real, Item::kind),
+    };
+    match constants(&shape, items).and_then(|parts| compute(&node.operator, &shape, &parts, kind)) {
+        Some(constant) => Ok(Item::Constant(constant)),
+        None => importer.computed(items, shape, kind),
+    }
+}
+
+/// The items as constants stretched to `shape`, where all of them are constants.
+fn constants(shape: &Shape, items: &[Item]) -> Option<Vec<Constant>> {
+    let dims = small(shape)?;
+    let stretched = items.iter().map(|item| if let Item::Constant(c) = item { c.stretch(&dims) } else { None });
+    stretched.collect()
+}
+
+fn compute(operator: &str, shape: &Shape, parts: &[Constant], kind: Kind) -> Option<Constant> {
+    let first = parts.first()?;
+    let at = |part: usize, place: usize| parts.get(part).and_then(|part| part.numbers.get(place)).copied();
+    let number = |place: usize| match (operator, parts.len()) {
+        ("Where", 3) => at(if at(0, place)?.is_true() { 1 } else { 2 }, place),
+        (_, 1) => at(0, place)?.map(operator),
+        _ => (1..parts.len()).try_fold(at(0, place)?, |result, part| result.combine(operator, at(part, place)?)),
+    };
+    let numbers = (0..first.numbers.len()).map(number).collect::<Option<Vec<_>>>()?;
+    Some(Constant { dims: small(shape)?, numbers, kind, origin: None })
+}
+
+/// The shape to which both broadcast.
+pub(super) fn broadcast(a: &Shape, b: &Shape) -> Result<Shape, Fault> {
+    const ONE: Dim = Dim { size: 1, batched: false };
+    let (long, short) = if a.rank() >= b.rank() { (a, b) } else { (b, a) };
+    let mut dims = long.0.clone();
+    for (dim, &other) in dims.iter_mut().rev().zip(short.0.iter().rev()) {
+        if *dim == ONE {
+            *dim = other;
+        } else if other != ONE && other != *dim {
+            return Err(Fault::mismatch(format!("{a} and {b}"), "shapes that broadcast to one"));
+        }
+    }
+    Ok(Shape(dims))
+}

@@ -1,0 +1,236 @@
+//! The graph of an ONNX file: nodes in an order of execution, initialisers, inputs and the output that is trained.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::Fault;
+use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+
+/// A node; absent inputs and outputs are empty names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    /// Its name, or one made of its operator and its place where it has none.
+    pub(super) name: String,
+    pub(super) operator: String,
+    pub(super) inputs: Vec<String>,
+    pub(super) outputs: Vec<String>,
+    pub(super) attributes: Vec<AttributeProto>,
+}
+
+impl Node {
+    /// The name of input `index`, where it is given.
+    pub(super) fn input(&self, index: usize) -> Option<&str> {
+        self.inputs.get(index).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    pub(super) fn attribute(&self, name: &str) -> Option<&AttributeProto> {
+        self.attributes.iter().find(|attribute| attribute.name == name)
+    }
+
+    /// An integer attribute.
+    pub(super) fn int(&self, name: &str) -> Result<Option<i64>, Fault> {
+        match self.attribute(name) {
+            None => Ok(None),
+            Some(AttributeProto { i: Some(value), .. }) => Ok(Some(*value)),
+            Some(_) => Err(Fault::new(format!("attribute '{name}' is not an integer; expected one"))),
+        }
+    }
+
+    /// An integer attribute that the operator cannot do without.
+    pub(super) fn required_int(&self, name: &str) -> Result<i64, Fault> {
+        self.int(name)?.ok_or_else(|| missing(name))
+    }
+
+    /// A list of integers; empty where the attribute is absent.
+    pub(super) fn ints(&self, name: &str) -> &[i64] {
+        self.attribute(name).map_or(&[], |attribute| &attribute.ints)
+    }
+
+    /// A list of integers that the operator cannot do without.
+    pub(super) fn required_ints(&self, name: &str) -> Result<&[i64], Fault> {
+        self.attribute(name).map(|attribute| attribute.ints.as_slice()).ok_or_else(|| missing(name))
+    }
+
+    /// A number attribute.
+    pub(super) fn float(&self, name: &str) -> Option<f64> {
+        self.attribute(name).and_then(|attribute| attribute.f).map(f64::from)
+    }
+
+    /// A text attribute.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        let bytes = self.attribute(name)?.s.as_ref()?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+fn missing(name: &str) -> Fault {
+    Fault::new(format!("attribute '{name}' is missing; expected one"))
+}
+
+/// A graph whose names have been resolved.
+#[derive(Debug)]
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Node>,
+    pub(super) initialisers: HashMap<String, TensorProto>,
+    /// The inputs that are not initialisers, in the file's order.
+    pub(super) inputs: Vec<ValueInfoProto>,
+    /// The outputs, in the file's order; there is at least one.
+    pub(super) outputs: Vec<String>,
+    /// The version of the standard operators.
+    pub(super) opset: i64,
+}
+
+impl Graph {
+    /// Resolves the names of `model`'s graph.
+    pub(super) fn new(model: ModelProto) -> Result<Self, Fault> {
+        let graph: GraphProto = model.graph.ok_or_else(|| Fault::new("no graph in it; expected an ONNX model"))?;
+        let opset = model.opset_import.iter().find(|set| is_standard(&set.domain)).map(|set| set.version);
+        // It stands last in many files, so a file that is cut between two fields is found here.
+        let opset =
+            opset.ok_or_else(|| Fault::new("no version of the standard operators; expected a whole ONNX model"))?;
+        let initialisers: HashMap<String, TensorProto> =
+            graph.initializer.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
+        let inputs: Vec<_> = graph.input.into_iter().filter(|input| !initialisers.contains_key(&input.name)).collect();
+        if inputs.is_empty() {
+            return Err(Fault::new("the graph has no input; expected the samples"));
+        }
+        let outputs: Vec<String> = graph.output.into_iter().map(|output| output.name).collect();
+        if outputs.is_empty() {
+            return Err(Fault::new("the graph has no output; expected the scores to train"));
+        }
+        let nodes = graph.node.into_iter().enumerate().map(|(place, node)| named(place, node)).collect();
+        Ok(Self { nodes, initialisers, inputs, outputs, opset })
+    }
+
+    /// The place of the node that makes each tensor.
+    pub(super) fn producers(&self) -> HashMap<&str, usize> {
+        let mut producers = HashMap::new();
+        for (place, node) in self.nodes.iter().enumerate() {
+            for name in node.outputs.iter().filter(|name| !name.is_empty()) {
+                producers.insert(name.as_str(), place);
+            }
+        }
+        producers
+    }
+
+    /// How many nodes read each tensor; being an output counts as one reader more.
+    pub(super) fn readers(&self) -> HashMap<&str, usize> {
+        let mut readers = HashMap::new();
+        let inputs = self.nodes.iter().flat_map(|node| &node.inputs);
+        for name in inputs.chain(&self.outputs) {
+            *readers.entry(name.as_str()).or_insert(0) += 1;
+        }
+        readers
+    }
+
+    /// Checks that every tensor that is read has one maker.
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        let mut known: HashSet<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
+        known.extend(self.initialisers.keys().map(String::as_str));
+        for node in &self.nodes {
+            for name in node.outputs.iter().filter(|name| !name.is_empty()) {
+                if !known.insert(name) {
+                    return Err(Fault::new(format!("'{name}' exists already; expected one maker")).at(node));
+                }
+            }
+        }
+        for node in &self.nodes {
+            if let Some(name) = node.inputs.iter().find(|name| !name.is_empty() && !known.contains(name.as_str())) {
+                let what =
+                    format!("reads '{name}', which nobody makes; expected an input, an initialiser or an output");
+                return Err(Fault::new(what).at(node));
+            }
+        }
+        match self.outputs.iter().find(|name| !known.contains(name.as_str())) {
+            Some(name) => Err(Fault::new(format!("nobody makes the output '{name}'; expected a node that does"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps the nodes that `output` needs, in an order of execution near the file's.
+    pub(super) fn arrange(&mut self, output: &str) -> Result<(), Fault> {
+        let order = {
+            let producers = self.producers();
+            let parents: Vec<BTreeSet<usize>> = self
+                .nodes
+                .iter()
+                .map(|node| node.inputs.iter().filter_map(|name| producers.get(name.as_str()).copied()).collect())
+                .collect();
+            let sorted = self.sort(&parents)?;
+            let mut needed: HashSet<usize> = HashSet::new();
+            let mut waiting: Vec<usize> = producers.get(output).copied().into_iter().collect();
+            while let Some(place) = waiting.pop() {
+                if needed.insert(place) {
+                    waiting.extend(parents.get(place).into_iter().flatten());
+                }
+            }
+            sorted.into_iter().filter(|place| needed.contains(place)).collect::<Vec<_>>()
+        };
+        let mut nodes: Vec<Option<Node>> = std::mem::take(&mut self.nodes).into_iter().map(Some).collect();
+        self.nodes = order.into_iter().filter_map(|place| nodes.get_mut(place)?.take()).collect();
+        Ok(())
+    }
+
+    /// Kahn's order, the earliest node of the file first; a cycle is reported with its nodes.
+    fn sort(&self, parents: &[BTreeSet<usize>]) -> Result<Vec<usize>, Fault> {
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
+        let mut open: Vec<usize> = parents.iter().map(BTreeSet::len).collect();
+        for (place, above) in parents.iter().enumerate() {
+            for &parent in above {
+                if let Some(list) = children.get_mut(parent) {
+                    list.push(place);
+                }
+            }
+        }
+        let mut ready: BTreeSet<usize> = (0..parents.len()).filter(|&place| open.get(place) == Some(&0)).collect();
+        let mut order = Vec::with_capacity(parents.len());
+        while let Some(place) = ready.pop_first() {
+            order.push(place);
+            for &child in children.get(place).into_iter().flatten() {
+                if let Some(count) = open.get_mut(child) {
+                    *count -= 1;
+                    if *count == 0 {
+                        ready.insert(child);
+                    }
+                }
+            }
+        }
+        if order.len() == parents.len() { Ok(order) } else { Err(self.cycle(parents, &order)) }
+    }
+
+    /// Walks up from a node that never became ready until a node repeats.
+    fn cycle(&self, parents: &[BTreeSet<usize>], sorted: &[usize]) -> Fault {
+        let done: HashSet<usize> = sorted.iter().copied().collect();
+        let mut path: Vec<usize> = Vec::new();
+        let mut next = (0..parents.len()).find(|place| !done.contains(place));
+        while let Some(place) = next {
+            if let Some(start) = path.iter().position(|&seen| seen == place) {
+                path.drain(..start);
+                break;
+            }
+            path.push(place);
+            next = parents.get(place).and_then(|above| above.iter().copied().find(|parent| !done.contains(parent)));
+        }
+        path.reverse();
+        const SHOWN: usize = 8;
+        let mut names: Vec<String> = path
+            .iter()
+            .take(SHOWN)
+            .filter_map(|&place| self.nodes.get(place))
+            .map(|n| format!("'{}'", n.name))
+            .collect();
+        if path.len() > SHOWN {
+            names.push(format!("… {} more", path.len() - SHOWN));
+        }
+        Fault::new(format!("the graph is cyclic: {} each wait for another; expected no cycle", names.join(", ")))
+    }
+}
+
+fn named(place: usize, node: NodeProto) -> Node {
+    let name = if node.name.is_empty() { format!("{}_{place}", node.op_type) } else { node.name };
+    let operator = if is_standard(&node.domain) { node.op_type } else { format!("{}.{}", node.domain, node.op_type) };
+    Node { name, operator, inputs: node.input, outputs: node.output, attributes: node.attribute }
+}
+
+fn is_standard(domain: &str) -> bool {
+    domain.is_empty() || domain == "ai.onnx"
+}

@@ -1,0 +1,367 @@
+//! What is known of each tensor while a graph is walked, and the steps that every operator shares.
+
+use std::collections::{HashMap, HashSet};
+
+use super::constant::{Constant, Kind, Number, Origin, dims_of, elements, numbers_of};
+use super::graph::{Graph, Node};
+use super::items::{Item, Opaque, Provenance, Source, Weight};
+use super::proto::TensorProto;
+use super::{Fault, Imported, operators, refold, samples};
+use crate::network::{Network, ParameterId, StorageId, ValueId};
+use crate::operator::Op;
+use crate::shape::{Dim, Shape};
+use crate::training_graph::Role;
+
+/// Elements, bytes or operations, of a sample or fixed, beyond which a file is refused: no phone trains
+/// a fraction of it, and sums of counts below it do not overflow at any batch that is simulated.
+const MOST: u128 = 1 << 50;
+/// Dimensions that a tensor may have.
+const MOST_DIMENSIONS: usize = 32;
+
+/// The network of `graph`, for samples of shape `input` where one is given.
+pub(super) fn import(name: &str, mut graph: Graph, input: Option<&[u64]>) -> Result<Imported, Fault> {
+    graph.check()?;
+    let mut notes = Vec::new();
+    let output = graph.outputs.pop().unwrap_or_default();
+    for other in &graph.outputs {
+        notes.push(format!("output '{other}' is left out: the loss is over '{output}', the last one"));
+    }
+    graph.outputs = vec![output.clone()];
+    refold::refold(&mut graph);
+    graph.arrange(&output)?;
+    let samples = samples::read(&graph, input)?;
+    notes.extend(samples.notes);
+    let mut importer = Importer {
+        graph: &graph,
+        readers: graph.readers(),
+        network: Network::new(name),
+        batch: samples.batch,
+        notes,
+        items: HashMap::new(),
+        sources: HashMap::new(),
+        shared: HashSet::new(),
+        parameters: HashMap::new(),
+        buffers: HashMap::new(),
+        counted: Counted::default(),
+    };
+    importer.start(samples.sources)?;
+    for node in &graph.nodes {
+        operators::apply(&mut importer, node).map_err(|fault| fault.at(node))?;
+        importer.count().map_err(|fault| fault.at(node))?;
+    }
+    importer.finish(&output)?;
+    importer.count()?;
+    Ok(Imported { network: importer.network, notes: importer.notes })
+}
+
+/// How much of the network has been weighed, and how much that was.
+#[derive(Default)]
+struct Counted {
+    nodes: usize,
+    storages: usize,
+    flops: u128,
+    bytes: u128,
+}
+
+/// The state of an import.
+pub(super) struct Importer<'a> {
+    pub(super) graph: &'a Graph,
+    readers: HashMap<&'a str, usize>,
+    pub(super) network: Network,
+    /// The batch that the file was exported with, where it is a number.
+    pub(super) batch: Option<u64>,
+    pub(super) notes: Vec<String>,
+    items: HashMap<String, Item>,
+    /// The inputs, as values where an operator has asked for one.
+    sources: HashMap<String, (Source, Option<ValueId>)>,
+    /// The values that have a name with more readers than one.
+    shared: HashSet<ValueId>,
+    parameters: HashMap<String, ParameterId>,
+    buffers: HashMap<String, StorageId>,
+    counted: Counted,
+}
+
+impl Importer<'_> {
+    fn start(&mut self, sources: Vec<Source>) -> Result<(), Fault> {
+        for (place, source) in sources.into_iter().enumerate() {
+            let (name, kind, shape) = (source.name.clone(), source.kind, source.shape.clone());
+            self.admit(&shape)?;
+            self.sources.insert(name.clone(), (source, None));
+            if place == 0 || kind == Kind::Real {
+                let value = self.source(&name)?;
+                if kind == Kind::Real {
+                    self.items.insert(name, Item::Value(value));
+                    continue;
+                }
+            }
+            self.items.insert(name.clone(), Item::Opaque(Opaque { shape, kind, from: Provenance::Input(name) }));
+        }
+        Ok(())
+    }
+
+    /// The loss over `output`.
+    fn finish(&mut self, output: &str) -> Result<(), Fault> {
+        let expected = "scores, a row of classes for each label";
+        let Some(&Item::Value(mut scores)) = self.items.get(output) else {
+            return Err(Fault::new(format!("output '{output}' does not depend on the samples; expected {expected}")));
+        };
+        if !self.network.value(scores).requires_grad {
+            return Err(Fault::new(format!("no weight leads to the output '{output}'; expected a network to train")));
+        }
+        let shape = self.network.shape(scores).clone();
+        let Some((&classes, rows)) = shape.0.split_last().filter(|(last, rows)| !last.batched && !rows.is_empty())
+        else {
+            return Err(Fault::new(format!("output '{output}' is {shape}; expected {expected}")));
+        };
+        let labels: u64 = rows.iter().map(|dim| dim.size).product();
+        if !rows.iter().any(|dim| dim.batched) || rows.len() > 2 {
+            return Err(Fault::new(format!("output '{output}' is {shape}; expected {expected}")));
+        }
+        if rows.len() == 2 {
+            let flat = Shape(vec![Dim { size: labels, batched: true }, classes]);
+            scores = self.network.reshape("loss.scores", scores, flat)?;
+        }
+        let target = self.network.target(labels);
+        self.network.cross_entropy("loss", scores, target)?;
+        Ok(())
+    }
+
+    /// Input `index` of `node`, which the operator cannot do without.
+    pub(super) fn item(&mut self, node: &Node, index: usize) -> Result<Item, Fault> {
+        match self.optional(node, index)? {
+            Some(item) => Ok(item),
+            None => Err(Fault::new(format!("input {index} is missing; expected one"))),
+        }
+    }
+
+    /// Input `index` of `node`, where it is given.
+    pub(super) fn optional(&mut self, node: &Node, index: usize) -> Result<Option<Item>, Fault> {
+        let Some(name) = node.input(index) else { return Ok(None) };
+        if let Some(item) = self.items.get(name) {
+            return Ok(Some(item.clone()));
+        }
+        let Some(tensor) = self.graph.initialisers.get(name) else {
+            return Err(Fault::new(format!("reads '{name}', which is not made; expected a tensor")));
+        };
+        let item = self.tensor(tensor, true)?;
+        self.items.insert(name.to_owned(), item.clone());
+        Ok(Some(item))
+    }
+
+    /// What `tensor` is; a floating-point one of at least one dimension is a weight where it may be `trained`.
+    pub(super) fn tensor(&self, tensor: &TensorProto, trained: bool) -> Result<Item, Fault> {
+        let kind = Kind::of(tensor.data_type)?;
+        let dims = dims_of(tensor)?;
+        let shape = Shape::fixed(&dims);
+        self.admit(&shape)?;
+        let name = tensor.name.clone();
+        if trained && kind == Kind::Real && !dims.is_empty() {
+            return Ok(Item::Weight(Weight { name, dims }));
+        }
+        let bytes = elements(&dims).unwrap_or(0).saturating_mul(kind.bytes());
+        let origin = Origin { name, bytes };
+        Ok(match numbers_of(tensor, &dims)? {
+            Some(numbers) => Item::Constant(Constant { dims, numbers, kind, origin: Some(origin) }),
+            None => Item::Opaque(Opaque { shape, kind, from: Provenance::Constant(origin) }),
+        })
+    }
+
+    /// Says what output `index` of `node` is.
+    pub(super) fn set(&mut self, node: &Node, index: usize, item: Item) {
+        if let Some(name) = node.outputs.get(index).filter(|name| !name.is_empty()) {
+            if let Item::Value(value) = item
+                && self.readers(name) != 1
+            {
+                self.shared.insert(value);
+            }
+            self.items.insert(name.clone(), item);
+        }
+    }
+
+    /// How many readers the tensor `name` has.
+    pub(super) fn readers(&self, name: &str) -> usize {
+        self.readers.get(name).copied().unwrap_or(0)
+    }
+
+    /// The shape of an item.
+    pub(super) fn shape(&self, item: &Item) -> Shape {
+        match item {
+            Item::Value(value) => self.network.shape(*value).clone(),
+            Item::Weight(weight) => Shape::fixed(&weight.dims),
+            Item::Constant(constant) => constant.shape(),
+            Item::Opaque(opaque) => opaque.shape.clone(),
+        }
+    }
+
+    /// An opaque result of `items`, none of which needs a gradient.
+    pub(super) fn computed(&self, items: &[Item], shape: Shape, kind: Kind) -> Result<Item, Fault> {
+        self.admit(&shape)?;
+        let sources =
+            items.iter().filter_map(|item| if let Item::Opaque(opaque) = item { opaque.source() } else { None });
+        let source = { sources }.next().map(str::to_owned);
+        Ok(Item::Opaque(Opaque { shape, kind, from: Provenance::Computed(source) }))
+    }
+
+    /// An item as a value of the network.
+    pub(super) fn value(&mut self, node: &Node, item: &Item) -> Result<ValueId, Fault> {
+        match item {
+            Item::Value(value) => Ok(*value),
+            Item::Weight(weight) => {
+                let parameter = self.parameter(weight)?;
+                let shape = Shape::fixed(&weight.dims);
+                Ok(self.whole_table(node, parameter, shape))
+            }
+            Item::Constant(constant) => {
+                let shape = constant.shape();
+                match &constant.origin {
+                    Some(origin) => Ok(self.buffer_value(origin, shape)),
+                    None => Ok(self.network.source(&node.name, shape, constant.kind.bytes(), Role::Buffer)),
+                }
+            }
+            Item::Opaque(opaque) => match &opaque.from {
+                Provenance::Input(name) => {
+                    let source = self.source(name)?;
+                    if *self.network.shape(source) == opaque.shape {
+                        return Ok(source);
+                    }
+                    Ok(self.network.reshape(&node.name, source, opaque.shape.clone())?)
+                }
+                Provenance::Constant(origin) => Ok(self.buffer_value(origin, opaque.shape.clone())),
+                Provenance::Computed(Some(name)) => {
+                    let source = self.source(name)?;
+                    Ok(self.network.computed(&node.name, source, opaque.shape.clone(), opaque.kind.bytes()))
+                }
+                Provenance::Computed(None) => {
+                    let (shape, bytes) = (opaque.shape.clone(), opaque.kind.bytes());
+                    Ok(self.network.source(&node.name, shape, bytes, Role::Buffer))
+                }
+            },
+        }
+    }
+
+    /// A weight as a value of `shape`: all its rows, read from it as from a table.
+    pub(super) fn whole_table(&mut self, node: &Node, parameter: ParameterId, shape: Shape) -> ValueId {
+        let rows = self.network.id_buffer(&format!("{}.rows", node.name), &[1], 1);
+        self.network.index_table(&node.name, rows, parameter, shape)
+    }
+
+    /// A buffer that holds what is known not to be trained, with the storage of the constant it looks at.
+    pub(super) fn buffer(&mut self, origin: &Origin) -> StorageId {
+        if let Some(&storage) = self.buffers.get(&origin.name) {
+            return storage;
+        }
+        let storage = self.network.buffer(&origin.name, origin.bytes);
+        self.buffers.insert(origin.name.clone(), storage);
+        storage
+    }
+
+    fn buffer_value(&mut self, origin: &Origin, shape: Shape) -> ValueId {
+        let storage = self.buffer(origin);
+        self.network.look_at(storage, shape)
+    }
+
+    /// An input of the graph as a value, made once.
+    fn source(&mut self, name: &str) -> Result<ValueId, Fault> {
+        let Some((source, value)) = self.sources.get_mut(name) else {
+            return Err(Fault::new(format!("'{name}' is not an input; expected one")));
+        };
+        Ok(*value
+            .get_or_insert_with(|| self.network.source(name, source.shape.clone(), source.kind.bytes(), Role::Input)))
+    }
+
+    /// The parameter of a weight, made once however often the initialiser is read.
+    pub(super) fn parameter(&mut self, weight: &Weight) -> Result<ParameterId, Fault> {
+        if let Some(&parameter) = self.parameters.get(&weight.name) {
+            return Ok(parameter);
+        }
+        let count = elements(&weight.dims).filter(|&count| count > 0);
+        let count = count.ok_or_else(|| Fault::mismatch(Shape::fixed(&weight.dims), "a weight with elements"))?;
+        let parameter = self.network.parameter_of(&weight.name, count, true);
+        self.parameters.insert(weight.name.clone(), parameter);
+        Ok(parameter)
+    }
+
+    /// Input `index` as a weight of `rank` dimensions.
+    pub(super) fn weight(&mut self, node: &Node, index: usize, rank: usize) -> Result<Weight, Fault> {
+        match self.item(node, index)? {
+            Item::Weight(weight) if weight.dims.len() == rank => Ok(weight),
+            other => {
+                let (got, plural) = (self.shape(&other), if rank == 1 { "" } else { "s" });
+                let got = format!("{got} as input {index}");
+                Err(Fault::mismatch(got, format!("a weight initialiser of {rank} dimension{plural}")))
+            }
+        }
+    }
+
+    /// Whether a function can overwrite its input `x`: nobody else reads it, and no backward does.
+    pub(super) fn overwrites(&self, x: ValueId) -> bool {
+        let storage = self.network.value(x).storage;
+        let maker = self.network.nodes.iter().rev().find(|maker| maker.output == x);
+        maker.is_some_and(|maker| !matches!(maker.op, Op::View | Op::Slice))
+            && !self.shared.contains(&x)
+            && self.network.storage(storage).role == Role::Activation
+            && !self.network.nodes.iter().any(|earlier| earlier.saved.contains(&storage))
+    }
+
+    /// Refuses a shape whose counts would overflow.
+    pub(super) fn admit(&self, shape: &Shape) -> Result<(), Fault> {
+        if shape.rank() > MOST_DIMENSIONS {
+            return Err(Fault::mismatch(format!("{} dimensions", shape.rank()), format!("at most {MOST_DIMENSIONS}")));
+        }
+        let sizes = shape.0.iter().map(|dim| u128::from(dim.size.max(1)));
+        let product = { sizes }.try_fold(1_u128, |product, size| product.checked_mul(size).filter(|&p| p <= MOST));
+        if product.is_none() {
+            return Err(Fault::mismatch(shape, format!("a tensor of at most {MOST} elements")));
+        }
+        if shape.0.iter().filter(|dim| dim.batched).count() > 1 {
+            return Err(Fault::mismatch(shape, "the batch in one dimension only"));
+        }
+        Ok(())
+    }
+
+    /// Refuses a product of more than countable operations: `terms` multiply-adds for each element of `output`.
+    pub(super) fn admit_product(&self, output: &Shape, terms: u64) -> Result<(), Fault> {
+        self.admit(output)?;
+        let elements: u128 = output.0.iter().map(|dim| u128::from(dim.size)).product();
+        if elements.saturating_mul(u128::from(terms)) > MOST {
+            let got = format!("{terms} terms for each of {output} elements");
+            return Err(Fault::mismatch(got, format!("at most {MOST} operations")));
+        }
+        Ok(())
+    }
+
+    /// Weighs what the last operator added.
+    fn count(&mut self) -> Result<(), Fault> {
+        for node in self.network.nodes.iter().skip(self.counted.nodes) {
+            self.counted.flops += u128::from(node.flops.fixed) + u128::from(node.flops.per_sample);
+        }
+        for storage in self.network.storages.iter().skip(self.counted.storages) {
+            self.counted.bytes += u128::from(storage.bytes.fixed) + u128::from(storage.bytes.per_sample);
+        }
+        self.counted.nodes = self.network.nodes.len();
+        self.counted.storages = self.network.storages.len();
+        if self.counted.flops > MOST || self.counted.bytes > MOST {
+            return Err(Fault::new(format!(
+                "the network has grown too large; expected at most {MOST} bytes and operations"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The integers of a constant item.
+    pub(super) fn ints(&self, item: &Item) -> Result<Vec<i64>, Fault> {
+        let ints = match item {
+            Item::Constant(constant) => constant.numbers.iter().map(|number| number.int()).collect::<Option<Vec<_>>>(),
+            _ => None,
+        };
+        ints.ok_or_else(|| Fault::mismatch(self.shape(item), "integers that do not depend on data or the batch"))
+    }
+
+    /// The numbers of a constant item, which may depend on the batch.
+    pub(super) fn numbers(&self, item: &Item) -> Result<Vec<Number>, Fault> {
+        match item {
+            Item::Constant(constant) => Ok(constant.numbers.clone()),
+            other => Err(Fault::mismatch(self.shape(other), "numbers that do not depend on data")),
+        }
+    }
+}

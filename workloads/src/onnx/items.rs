@@ -1,0 +1,101 @@
+//! What is known of each tensor while a graph is walked.
+
+use super::constant::{Constant, Kind, Origin};
+use crate::network::ValueId;
+use crate::shape::Shape;
+
+/// What is known of a tensor.
+#[derive(Clone, Debug)]
+pub(super) enum Item {
+    /// A value of the network.
+    Value(ValueId),
+    /// A trained weight.
+    Weight(Weight),
+    /// Known numbers.
+    Constant(Constant),
+    /// Something of a known shape that needs no gradient: token ids, masks, large constants.
+    Opaque(Opaque),
+}
+
+impl Item {
+    /// Whether a gradient may flow to it.
+    pub(super) const fn is_learned(&self) -> bool {
+        matches!(self, Self::Value(_) | Self::Weight(_))
+    }
+
+    /// What its elements are.
+    pub(super) const fn kind(&self) -> Kind {
+        match self {
+            Self::Value(_) | Self::Weight(_) => Kind::Real,
+            Self::Constant(constant) => constant.kind,
+            Self::Opaque(opaque) => opaque.kind,
+        }
+    }
+
+    /// The constant, where it is one.
+    pub(super) const fn constant(&self) -> Option<&Constant> {
+        if let Self::Constant(constant) = self { Some(constant) } else { None }
+    }
+}
+
+/// An initialiser that is trained, as seen by an operator.
+#[derive(Clone, Debug)]
+pub(super) struct Weight {
+    /// The initialiser.
+    pub(super) name: String,
+    /// Its dimensions, as seen.
+    pub(super) dims: Vec<u64>,
+}
+
+/// Something that needs no gradient and whose numbers are not known.
+#[derive(Clone, Debug)]
+pub(super) struct Opaque {
+    pub(super) shape: Shape,
+    pub(super) kind: Kind,
+    pub(super) from: Provenance,
+}
+
+/// Where an opaque tensor comes from.
+#[derive(Clone, Debug)]
+pub(super) enum Provenance {
+    /// It is an input of the graph.
+    Input(String),
+    /// It is a look at a constant.
+    Constant(Origin),
+    /// It is computed, from an input where there is one.
+    Computed(Option<String>),
+}
+
+impl Opaque {
+    /// The same tensor under another shape or a part of it, which is no longer an input itself.
+    pub(super) fn part(self, shape: Shape) -> Item {
+        let from = match self.from {
+            Provenance::Input(name) => Provenance::Computed(Some(name)),
+            other => other,
+        };
+        Item::Opaque(Self { shape, from, kind: self.kind })
+    }
+
+    /// Names the constant that it looks at.
+    pub(super) fn rename(&mut self, name: &str) {
+        if let Provenance::Constant(origin) = &mut self.from {
+            name.clone_into(&mut origin.name);
+        }
+    }
+
+    /// The input that it depends on.
+    pub(super) fn source(&self) -> Option<&str> {
+        match &self.from {
+            Provenance::Input(name) | Provenance::Computed(Some(name)) => Some(name),
+            Provenance::Constant(_) | Provenance::Computed(None) => None,
+        }
+    }
+}
+
+/// An input of the graph.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    pub(super) name: String,
+    pub(super) shape: Shape,
+    pub(super) kind: Kind,
+}

@@ -1,0 +1,296 @@
+//! Operators that rearrange: reshape, transpose, slices, concatenation, look-ups.
+
+use super::Fault;
+use super::constant::{Constant, KEPT, Kind, Number, elements};
+use super::evaluate::{broadcast, described, inputs};
+use super::graph::Node;
+use super::importer::Importer;
+use super::items::{Item, Opaque, Provenance, Weight};
+use crate::network::ValueId;
+use crate::shape::{Dim, Shape};
+
+/// `axis` counted from the front.
+pub(super) fn place(axis: i64, rank: usize) -> Result<usize, Fault> {
+    let wide = i64::try_from(rank).unwrap_or(i64::MAX);
+    let front = if axis < 0 { axis.saturating_add(wide) } else { axis };
+    let place = usize::try_from(front).ok().filter(|&place| place < rank);
+    place.ok_or_else(|| Fault::mismatch(format!("axis {axis}"), format!("one of the {rank} axes")))
+}
+
+/// The axes of `node`: its second input, or the attribute of older operator sets.
+pub(super) fn axes(importer: &mut Importer<'_>, node: &Node) -> Result<Option<Vec<i64>>, Fault> {
+    if let Some(item) = importer.optional(node, 1)? {
+        return importer.ints(&item).map(Some);
+    }
+    Ok(node.attribute("axes").map(|attribute| attribute.ints.clone()))
+}
+
+/// `Reshape`.
+pub(super) fn reshape(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let item = importer.item(node, 0)?;
+    let target = importer.item(node, 1)?;
+    let numbers = importer.numbers(&target)?;
+    let keeps_zero = node.int("allowzero")?.unwrap_or(0) != 0;
+    let shape = resolve(&importer.shape(&item), &numbers, keeps_zero, importer.batch)?;
+    let item = reshaped(importer, node, item, shape)?;
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+/// The shape that `numbers` make of `old`: 0 keeps a size, −1 takes what is left. Where the file was exported with a batch
+/// of a number, that number in front stands for the batch.
+fn resolve(old: &Shape, numbers: &[Number], keeps_zero: bool, batch: Option<u64>) -> Result<Shape, Fault> {
+    let wrong =
+        || Fault::mismatch(format!("{old} and a target of {} sizes", numbers.len()), "sizes with as many elements");
+    let mut dims: Vec<Option<Dim>> = Vec::new();
+    for (axis, number) in numbers.iter().enumerate() {
+        dims.push(match number.int() {
+            Some(-1) => None,
+            Some(0) if !keeps_zero => Some(*old.0.get(axis).ok_or_else(wrong)?),
+            _ => Some(number.dim().ok_or_else(wrong)?),
+        });
+    }
+    let batched = old.0.iter().any(|dim| dim.batched);
+    if let (true, Some(batch), Some(Some(first))) = (batched, batch, dims.first().copied())
+        && !dims.iter().flatten().any(|dim| dim.batched)
+        && first.size.is_multiple_of(batch)
+        && let Some(front) = dims.first_mut()
+    {
+        *front = Some(Dim { size: first.size / batch, batched: true });
+    }
+    let product = |dims: &[Dim]| elements(&dims.iter().map(|dim| dim.size).collect::<Vec<_>>()).ok_or_else(wrong);
+    let total = product(&old.0)?;
+    let known = product(&dims.iter().copied().flatten().collect::<Vec<_>>())?;
+    let carried = dims.iter().flatten().any(|dim| dim.batched);
+    if dims.iter().filter(|dim| dim.is_none()).count() > 1 {
+        return Err(Fault::mismatch("more than one −1", "at most one"));
+    }
+    let left = total.checked_div(known).unwrap_or(0);
+    let open = Dim { size: left, batched: batched && !carried };
+    let shape = Shape(dims.iter().map(|dim| dim.unwrap_or(open)).collect());
+    let same = product(&shape.0)? == total && shape.0.iter().any(|dim| dim.batched) == batched;
+    if same { Ok(shape) } else { Err(Fault::mismatch(format!("{old} and a target of {shape}"), "as many elements")) }
+}
+
+/// `item` with the same elements under `shape`.
+fn reshaped(importer: &mut Importer<'_>, node: &Node, item: Item, shape: Shape) -> Result<Item, Fault> {
+    importer.admit(&shape)?;
+    Ok(match item {
+        Item::Value(x) => Item::Value(look(importer, node, x, shape)?),
+        Item::Weight(weight) => Item::Weight(Weight { dims: shape.0.iter().map(|dim| dim.size).collect(), ..weight }),
+        Item::Constant(constant) => {
+            Item::Constant(Constant { dims: shape.0.iter().map(|dim| dim.size).collect(), ..constant })
+        }
+        Item::Opaque(opaque) => Item::Opaque(Opaque { shape, ..opaque }),
+    })
+}
+
+/// A value under another shape; axes of one position come and go without a copy.
+fn look(importer: &mut Importer<'_>, node: &Node, x: ValueId, shape: Shape) -> Result<ValueId, Fault> {
+    const ONE: Dim = Dim { size: 1, batched: false };
+    let old = importer.network.shape(x);
+    let dense = |shape: &Shape| shape.0.iter().copied().filter(|&dim| dim != ONE).collect::<Vec<_>>();
+    if *old == shape {
+        return Ok(x);
+    }
+    if !importer.network.value(x).contiguous && dense(old) == dense(&shape) {
+        return Ok(importer.network.slice(&node.name, x, shape, false));
+    }
+    Ok(importer.network.reshape(&node.name, x, shape)?)
+}
+
+/// `Flatten`: two dimensions, cut before `axis`.
+pub(super) fn flatten(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let item = importer.item(node, 0)?;
+    let shape = importer.shape(&item);
+    let axis = node.int("axis")?.unwrap_or(1);
+    let rank = shape.rank();
+    let cut = if usize::try_from(axis) == Ok(rank) { rank } else { place(axis, rank)? };
+    let fold = |dims: &[Dim]| Dim {
+        size: dims.iter().map(|dim| dim.size).product(),
+        batched: dims.iter().any(|dim| dim.batched),
+    };
+    let (front, back) = shape.0.split_at(cut);
+    let item = reshaped(importer, node, item, Shape(vec![fold(front), fold(back)]))?;
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+/// `Squeeze`.
+pub(super) fn squeeze(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let item = importer.item(node, 0)?;
+    let shape = importer.shape(&item);
+    let places = match axes(importer, node)? {
+        Some(axes) => axes.iter().map(|&axis| place(axis, shape.rank())).collect::<Result<Vec<_>, _>>()?,
+        None => (0..shape.rank())
+            .filter(|&axis| shape.0.get(axis).is_some_and(|dim| dim.size == 1 && !dim.batched))
+            .collect(),
+    };
+    if places.iter().any(|&axis| shape.0.get(axis).is_none_or(|dim| dim.size != 1 || dim.batched)) {
+        return Err(Fault::mismatch(format!("{shape} without the axes {places:?}"), "axes of one position"));
+    }
+    let rest = shape.0.iter().enumerate().filter(|(axis, _)| !places.contains(axis)).map(|(_, &dim)| dim);
+    let rest = Shape(rest.collect());
+    let item = reshaped(importer, node, item, rest)?;
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+/// `Unsqueeze`.
+pub(super) fn unsqueeze(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let item = importer.item(node, 0)?;
+    let shape = importer.shape(&item);
+    let new = axes(importer, node)?.ok_or_else(|| Fault::new("attribute 'axes' is missing; expected one"))?;
+    let rank = shape.rank() + new.len();
+    let mut places = new.iter().map(|&axis| place(axis, rank)).collect::<Result<Vec<_>, _>>()?;
+    places.sort_unstable();
+    places.dedup();
+    let mut dims = shape.0;
+    for axis in places {
+        // Ascending, so that each lands where it is to be in the end.
+        dims.insert(axis.min(dims.len()), Dim { size: 1, batched: false });
+    }
+    let item = reshaped(importer, node, item, Shape(dims))?;
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+/// `Transpose`.
+pub(super) fn transpose(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let item = importer.item(node, 0)?;
+    let shape = importer.shape(&item);
+    let order = match node.attribute("perm") {
+        None => (0..shape.rank()).rev().collect(),
+        Some(perm) => perm.ints.iter().map(|&axis| place(axis, shape.rank())).collect::<Result<Vec<_>, _>>()?,
+    };
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    if sorted != (0..shape.rank()).collect::<Vec<_>>() {
+        return Err(Fault::mismatch(format!("{shape} in the order {order:?}"), "a permutation of its axes"));
+    }
+    let permuted = Shape(order.iter().filter_map(|&axis| shape.0.get(axis).copied()).collect());
+    let sizes = permuted.0.iter().map(|dim| dim.size).collect();
+    let item = match item {
+        Item::Value(x) => Item::Value(importer.network.permute(&node.name, x, &order)?),
+        Item::Weight(weight) => Item::Weight(Weight { dims: sizes, ..weight }),
+        Item::Constant(constant) => {
+            let source = |index: &[u64]| {
+                let mut at = vec![0; order.len()];
+                for (&axis, &place) in order.iter().zip(index) {
+                    if let Some(slot) = at.get_mut(axis) {
+                        *slot = place;
+                    }
+                }
+                at
+            };
+            Item::Constant(constant.gather(sizes, source).ok_or_else(|| Fault::mismatch(&shape, "a constant tensor"))?)
+        }
+        Item::Opaque(opaque) => opaque.part(permuted),
+    };
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+/// `Expand`.
+pub(super) fn expand(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let item = importer.item(node, 0)?;
+    let target = importer.item(node, 1)?;
+    let mut target = described(importer, &target)?;
+    let shape = importer.shape(&item);
+    if let (Item::Weight(_), Some(batch), Some(first)) = (&item, importer.batch, target.0.first_mut())
+        && batch > 1
+        && first.size == batch
+    {
+        *first = Dim { size: 1, batched: true };
+    }
+    let wide = broadcast(&shape, &target)?;
+    importer.admit(&wide)?;
+    let item = match item {
+        same if wide == shape => same,
+        Item::Value(_) => {
+            return Err(Fault::mismatch(format!("{shape} as {wide}"), "a tensor that needs no stretching"));
+        }
+        Item::Weight(weight) => {
+            let parameter = importer.parameter(&weight)?;
+            Item::Value(importer.whole_table(node, parameter, wide))
+        }
+        Item::Constant(constant) => {
+            let sizes: Vec<u64> = wide.0.iter().map(|dim| dim.size).collect();
+            let fixed = !wide.0.iter().any(|dim| dim.batched);
+            match constant.stretch(&sizes).filter(|_| fixed) {
+                Some(stretched) => Item::Constant(stretched),
+                None => {
+                    let from = constant.origin.map_or(Provenance::Computed(None), Provenance::Constant);
+                    Item::Opaque(Opaque { shape: wide, kind: constant.kind, from })
+                }
+            }
+        }
+        Item::Opaque(opaque) => opaque.part(wide),
+    };
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+/// `Concat`.
+pub(super) fn concat(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+    let items = inputs(importer, node)?;
+    let shapes: Vec<Shape> = items.iter().map(|item| importer.shape(item)).collect();
+    let first = shapes.first().cloned().unwrap_or_default();
+    let axis = place(node.required_int("axis")?, first.rank())?;
+    let agrees = |shape: &Shape| {
+        let others = shape.0.iter().zip(&first.0).enumerate();
+        shape.rank() == first.rank() && { others }
+            .all(|(place, (a, b))| place == axis && a.batched == b.batched || a == b)
+    };
+    let learned = items.iter().any(|item| item.is_learned());
+    // A token that is learned stands before each sample where the export's batch was a number.
+    let batched = shapes.iter().any(|shape| shape.0.first().is_some_and(|dim| dim.batched));
+    if !(shapes.iter().all(agrees) || learned && batched && importer.batch.is_some()) {
+        let shown: Vec<String> = shapes.iter().map(Shape::to_string).collect();
+        return Err(Fault::mismatch(shown.join(" and "), format!("tensors that agree in every axis but {axis}")));
+    }
+    let size = shapes.iter().try_fold(0_u64, |sum, shape| sum.checked_add(shape.size(axis)));
+    let mut joined = first.clone();
+    match (joined.0.get_mut(axis), size) {
+        (Some(dim), Some(size)) => dim.size = size,
+        _ => return Err(Fault::mismatch("sizes beyond 64 bits", "smaller ones")),
+    }
+    importer.admit(&joined)?;
+    let item = if learned {
+        let mut parts = Vec::new();
+        for item in &items {
+            parts.push(match item {
+                Item::Weight(weight) if batched && axis > 0 && weight.dims.first().copied() == importer.batch => {
+                    let parameter = importer.parameter(weight)?;
+                    let shape = Shape::batched(weight.dims.get(1..).unwrap_or_default());
+                    importer.whole_table(node, parameter, shape)
+                }
+                other => importer.value(node, other)?,
+            });
+        }
+        Item::Value(importer.network.concat(&node.name, &parts, axis)?)
+    } else {
+        match join(&items, axis, &joined) {
+            Some(constant) => Item::Constant(constant),
+            None => importer.computed(&items, joined, items.first().map_or(Kind::Whole, Item::kind))?,
+        }
+    };
+    importer.set(node, 0, item);
+    Ok(())
+}
+
+fn join(items: &[Item], axis: usize, joined: &Shape) -> Option<Constant> {
+    let parts = items.iter().map(|item| item.constant());
+    let parts = parts.collect::<Option<Vec<_>>>()?;
+    let dims: Vec<u64> = joined.0.iter().map(|dim| dim.size).collect();
+    elements(&dims).filter(|&count| count <= KEPT as u64)?;
+    let rows = usize::try_from(elements(dims.get(..axis)?)?).ok()?;
+    let mut numbers = Vec::new();
+    for row in 0..rows {
+        for part in &parts {
+            let width = part.numbers.len().checked_div(rows)?;
+            numbers.extend(part.numbers.get(row * width..(row + 1) * width)?);
+        }
+    }
+    Some(Constant { dims, numbers, kind: parts.first()?.kind, origin: None })
+}

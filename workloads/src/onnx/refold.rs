@@ -1,0 +1,206 @@
+//! Puts composed functions together again: GELU, layer normalisation, and products with a bias.
+//!
+//! The last node of a pattern becomes the whole; the others have no reader left and fall away when
+//! the graph is arranged.
+
+use std::collections::HashMap;
+
+use super::constant::{Kind, Number, dims_of, numbers_of};
+use super::graph::{Graph, Node};
+use super::proto::{AttributeProto, TensorProto};
+
+/// How far a constant may be from the one of a pattern, being written in fp32 or fp16.
+const CLOSE: f64 = 1e-3;
+
+/// Refolds every pattern of `graph`.
+pub(super) fn refold(graph: &mut Graph) {
+    let mut changes: Vec<(usize, Node)> = Vec::new();
+    {
+        let view = View::new(graph);
+        for (place, node) in graph.nodes.iter().enumerate() {
+            let change = match node.operator.as_str() {
+                "Erf" => view.gelu(node),
+                "Div" => view.layer_norm(node),
+                "MatMul" => view.linear(place),
+                _ => None,
+            };
+            changes.extend(change);
+        }
+    }
+    for (place, node) in changes {
+        if let Some(slot) = graph.nodes.get_mut(place) {
+            *slot = node;
+        }
+    }
+}
+
+/// A graph with its makers and readers.
+struct View<'a> {
+    graph: &'a Graph,
+    makers: HashMap<&'a str, usize>,
+    readers: HashMap<&'a str, Vec<usize>>,
+}
+
+impl<'a> View<'a> {
+    fn new(graph: &'a Graph) -> Self {
+        let mut readers: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (place, node) in graph.nodes.iter().enumerate() {
+            for name in &node.inputs {
+                readers.entry(name).or_default().push(place);
+            }
+        }
+        Self { graph, makers: graph.producers(), readers }
+    }
+
+    /// The node that makes `name`, where it is of `operator`.
+    fn maker(&self, name: &str, operator: &str) -> Option<&'a Node> {
+        let node = self.graph.nodes.get(*self.makers.get(name)?)?;
+        (node.operator == operator).then_some(node)
+    }
+
+    /// The only reader of the first output of `node`, where it is of `operator`, with its other input.
+    fn reader(&self, node: &Node, operator: &str) -> Option<(usize, &'a Node, &'a str)> {
+        let made = node.outputs.first()?;
+        let &[place] = self.readers.get(made.as_str())?.as_slice() else { return None };
+        let reader = self.graph.nodes.get(place)?;
+        let [a, b] = reader.inputs.as_slice() else { return None };
+        let other = if a == made { b } else { a };
+        (reader.operator == operator && !self.graph.outputs.contains(made)).then_some((place, reader, other))
+    }
+
+    /// The tensor of a constant or an initialiser, seen through `Identity`.
+    fn tensor(&self, name: &str) -> Option<&'a TensorProto> {
+        if let Some(tensor) = self.graph.initialisers.get(name) {
+            return Some(tensor);
+        }
+        if let Some(constant) = self.maker(name, "Constant") {
+            return constant.attribute("value")?.t.as_ref();
+        }
+        self.graph.initialisers.get(self.maker(name, "Identity")?.input(0)?)
+    }
+
+    fn is_close(&self, name: &str, wanted: f64) -> bool {
+        let number = || {
+            let tensor = self.tensor(name)?;
+            match numbers_of(tensor, &dims_of(tensor).ok()?).ok()??.as_slice() {
+                [only] => only.real(),
+                _ => None,
+            }
+        };
+        number().is_some_and(|number| (number - wanted).abs() < CLOSE)
+    }
+
+    /// The dimensions of a floating-point initialiser.
+    fn weight(&self, name: &str) -> Option<Vec<u64>> {
+        let tensor = self.tensor(name).filter(|tensor| {
+            self.maker(name, "Constant").is_none() && Kind::of(tensor.data_type).ok() == Some(Kind::Real)
+        })?;
+        dims_of(tensor).ok()
+    }
+
+    /// `x/√2 → erf → +1`, times `x` and a half in any order.
+    fn gelu(&self, erf: &Node) -> Option<(usize, Node)> {
+        let inner = erf.input(0)?;
+        let x = if let Some(div) = self.maker(inner, "Div") {
+            div.input(0).filter(|_| div.input(1).is_some_and(|c| self.is_close(c, std::f64::consts::SQRT_2)))?
+        } else {
+            self.times(self.maker(inner, "Mul")?, std::f64::consts::FRAC_1_SQRT_2)?
+        };
+        let (_, mut last, one) = self.reader(erf, "Add")?;
+        if !self.is_close(one, 1.0) {
+            return None;
+        }
+        let (mut half, mut itself) = (false, false);
+        loop {
+            let (place, product, other) = self.reader(last, "Mul")?;
+            if !half && self.is_close(other, 0.5) {
+                half = true;
+            } else if !itself && other == x {
+                itself = true;
+            } else if !half && !itself && self.maker(other, "Mul").and_then(|mul| self.times(mul, 0.5)) == Some(x) {
+                (half, itself) = (true, true);
+            } else {
+                return None;
+            }
+            last = product;
+            if half && itself {
+                return Some((place, folded(erf, "Gelu", &[x], product)));
+            }
+        }
+    }
+
+    /// The other operand of a product with the constant `factor`.
+    fn times(&self, product: &'a Node, factor: f64) -> Option<&'a str> {
+        let (a, b) = (product.input(0)?, product.input(1)?);
+        if self.is_close(b, factor) {
+            Some(a)
+        } else if self.is_close(a, factor) {
+            Some(b)
+        } else {
+            None
+        }
+    }
+
+    /// `(x − mean) / √(mean((x − mean)²) + ε) · weight + bias`.
+    fn layer_norm(&self, div: &'a Node) -> Option<(usize, Node)> {
+        let centred = |name: &str| {
+            let sub = self.maker(name, "Sub")?;
+            let (x, mean) = (sub.input(0)?, self.maker(sub.input(1)?, "ReduceMean")?);
+            (mean.input(0) == Some(x)).then_some((x, mean))
+        };
+        let (x, mean) = centred(div.input(0)?)?;
+        let deviation = self.maker(div.input(1)?, "Sqrt")?;
+        let sum = self.maker(deviation.input(0)?, "Add")?;
+        let variance = sum.inputs.iter().find_map(|side| self.maker(side, "ReduceMean"))?;
+        let squared = variance.input(0)?;
+        let base = match (self.maker(squared, "Pow"), self.maker(squared, "Mul")) {
+            (Some(pow), _) if self.is_close(pow.input(1)?, 2.0) => pow.input(0)?,
+            (_, Some(mul)) if mul.input(0) == mul.input(1) => mul.input(0)?,
+            _ => return None,
+        };
+        if centred(base)?.0 != x {
+            return None;
+        }
+        let (_, scaled, weight) = self.reader(div, "Mul")?;
+        let (place, shifted, bias) = self.reader(scaled, "Add")?;
+        if self.weight(weight)?.len() != 1 || self.weight(bias)?.len() != 1 {
+            return None;
+        }
+        let mut node = folded(div, "LayerNormalization", &[x, weight, bias], shifted);
+        let axis = self.axis(mean)?;
+        node.attributes = vec![AttributeProto { name: "axis".to_owned(), i: Some(axis), ..AttributeProto::default() }];
+        Some((place, node))
+    }
+
+    /// The only axis that a mean is over.
+    fn axis(&self, mean: &Node) -> Option<i64> {
+        if let Some(tensor) = mean.input(1).and_then(|name| self.tensor(name)) {
+            let numbers = numbers_of(tensor, &dims_of(tensor).ok()?).ok()??;
+            return if let [only] = numbers.as_slice() { Number::int(*only) } else { None };
+        }
+        if let [only] = mean.ints("axes") { Some(*only) } else { None }
+    }
+
+    /// A product with a weight whose only reader adds a bias.
+    fn linear(&self, place: usize) -> Option<(usize, Node)> {
+        let product = self.graph.nodes.get(place)?;
+        let (x, weight) = (product.input(0)?, product.input(1)?);
+        let outputs = match self.maker(weight, "Transpose") {
+            Some(transpose) => self.weight(transpose.input(0)?).filter(|dims| dims.len() == 2)?.first().copied(),
+            None => self.weight(weight).filter(|dims| dims.len() == 2)?.get(1).copied(),
+        };
+        let (at, sum, bias) = self.reader(product, "Add")?;
+        (self.weight(bias)? == [outputs?]).then(|| (at, folded(product, "MatMul", &[x, weight, bias], sum)))
+    }
+}
+
+/// A node named after `from` that makes what `last` made.
+fn folded(from: &Node, operator: &str, inputs: &[&str], last: &Node) -> Node {
+    Node {
+        name: from.name.clone(),
+        operator: operator.to_owned(),
+        inputs: inputs.iter().map(|&input| input.to_owned()).collect(),
+        outputs: last.outputs.clone(),
+        attributes: Vec::new(),
+    }
+}

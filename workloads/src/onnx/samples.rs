@@ -1,0 +1,132 @@
+//! The inputs of a graph: which dimension is the batch, and what the others are.
+
+use std::collections::HashMap;
+
+use super::Fault;
+use super::constant::Kind;
+use super::graph::Graph;
+use super::items::Source;
+use super::proto::{Dimension, ValueInfoProto};
+use crate::shape::{Dim, Shape};
+
+/// The name under which exporters usually leave the batch open.
+const BATCH: &str = "batch";
+
+/// What the inputs are.
+pub(super) struct Samples {
+    /// The inputs that are read, the samples first.
+    pub(super) sources: Vec<Source>,
+    /// The batch of the export, where it is a number.
+    pub(super) batch: Option<u64>,
+    /// What was assumed.
+    pub(super) notes: Vec<String>,
+}
+
+/// How the batch is marked.
+enum Batch<'a> {
+    Named(&'a str),
+    Sized(u64),
+    /// The first dimension of the samples says nothing.
+    Open,
+}
+
+/// Reads the inputs of `graph`; `given` is the shape of a sample, where a person gave one.
+pub(super) fn read(graph: &Graph, given: Option<&[u64]>) -> Result<Samples, Fault> {
+    let readers = graph.readers();
+    let read: Vec<_> = graph.inputs.iter().filter(|input| readers.contains_key(input.name.as_str())).collect();
+    let Some(samples) = read.first() else {
+        return Err(Fault::new("no operator reads an input; expected one that reads the samples"));
+    };
+    let mut notes = Vec::new();
+    let shape_of_samples = dimensions(samples)?;
+    let names =
+        read.iter().filter_map(|input| dimensions(input).ok()).flatten().filter_map(|dim| dim.dim_param.as_deref());
+    let batch = match ({ names }.find(|&name| name == BATCH), shape_of_samples.first()) {
+        (Some(name), _) => Batch::Named(name),
+        (None, Some(Dimension { dim_param: Some(name), .. })) if !name.is_empty() => Batch::Named(name),
+        (None, Some(&Dimension { dim_value: Some(size), .. })) => {
+            let size = u64::try_from(size).ok().filter(|&size| size > 0);
+            let size =
+                size.ok_or_else(|| Fault::new(format!("input '{}' has a batch of zero or less", samples.name)))?;
+            notes.push(format!("the first dimension of input '{}', {size}, is taken as the batch", samples.name));
+            Batch::Sized(size)
+        }
+        (None, Some(_)) => Batch::Open,
+        (None, None) => return Err(Fault::new(format!("input '{}' is a scalar; expected samples", samples.name))),
+    };
+    let mut overrides = Overrides::new(samples, given, &batch)?;
+    let sources = read.iter().map(|input| source(input, &batch, &mut overrides)).collect::<Result<Vec<_>, _>>()?;
+    let size = if let Batch::Sized(size) = batch { Some(size) } else { None };
+    Ok(Samples { sources, batch: size, notes })
+}
+
+fn dimensions(input: &ValueInfoProto) -> Result<&[Dimension], Fault> {
+    let tensor = input.r#type.as_ref().and_then(|r#type| r#type.tensor_type.as_ref());
+    let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
+    let shape = shape.ok_or_else(|| Fault::new(format!("input '{}' has no shape; expected a tensor's", input.name)))?;
+    Ok(&shape.dim)
+}
+
+fn is_batch(axis: usize, dim: &Dimension, batch: &Batch<'_>) -> bool {
+    match batch {
+        Batch::Named(name) => dim.dim_param.as_deref() == Some(*name),
+        Batch::Sized(size) => axis == 0 && dim.dim_value == i64::try_from(*size).ok(),
+        Batch::Open => axis == 0 && dim.dim_value.is_none(),
+    }
+}
+
+/// The sizes that a person gave instead of the file's.
+struct Overrides<'a> {
+    samples: &'a [Dimension],
+    given: Option<&'a [u64]>,
+    /// The sizes of named dimensions, as the samples have them.
+    named: HashMap<&'a str, u64>,
+}
+
+impl<'a> Overrides<'a> {
+    fn new(samples: &'a ValueInfoProto, given: Option<&'a [u64]>, batch: &Batch<'_>) -> Result<Self, Fault> {
+        let dims = dimensions(samples)?;
+        let rest = dims.iter().enumerate().filter(|(axis, dim)| !is_batch(*axis, dim, batch)).map(|(_, dim)| dim);
+        let rest: Vec<_> = rest.collect();
+        let mut named = HashMap::new();
+        if let Some(sizes) = given {
+            if sizes.len() != rest.len() || sizes.contains(&0) {
+                let got = format!("samples of shape {}", Shape::fixed(sizes));
+                let expected =
+                    format!("{} sizes above zero, for input '{}' without its batch", rest.len(), samples.name);
+                return Err(Fault::mismatch(got, expected));
+            }
+            let pairs = rest.iter().zip(sizes);
+            named.extend(pairs.filter_map(|(dim, &size)| dim.dim_param.as_deref().map(|name| (name, size))));
+        }
+        Ok(Self { samples: dims, given, named })
+    }
+}
+
+fn source(input: &ValueInfoProto, batch: &Batch<'_>, overrides: &mut Overrides<'_>) -> Result<Source, Fault> {
+    let dims = dimensions(input)?;
+    let tensor = input.r#type.as_ref().and_then(|r#type| r#type.tensor_type.as_ref());
+    let kind = Kind::of(tensor.map_or(0, |tensor| tensor.elem_type))?;
+    // An input of the samples' shape, such as a mask beside token ids, follows them.
+    let given = overrides.given.filter(|_| dims == overrides.samples);
+    let mut given = given.unwrap_or_default().iter();
+    let mut shape = Vec::new();
+    for (axis, dim) in dims.iter().enumerate() {
+        if is_batch(axis, dim, batch) {
+            shape.push(Dim { size: 1, batched: true });
+            continue;
+        }
+        let named = dim.dim_param.as_deref().and_then(|name| overrides.named.get(name));
+        let own = dim.dim_value.and_then(|size| u64::try_from(size).ok()).filter(|&size| size > 0);
+        let Some(size) = given.next().or(named).copied().or(own) else {
+            let called = dim.dim_param.as_deref().unwrap_or("?");
+            let message = format!("dimension {axis} ('{called}') of input '{}' has no size", input.name);
+            return Err(Fault::new(format!("{message}; expected one: give the shape of a sample")));
+        };
+        shape.push(Dim { size, batched: false });
+    }
+    if let (0, false) = (shape.iter().filter(|dim| dim.batched).count(), overrides.samples != dims) {
+        return Err(Fault::new(format!("input '{}' has no batch; expected its first dimension to be", input.name)));
+    }
+    Ok(Source { name: input.name.clone(), shape: Shape(shape), kind })
+}

@@ -1,0 +1,180 @@
+//! The differentiable operators, as PyTorch's autograd sees them.
+
+/// Window of a convolution or a pooling: kernel, stride and padding, height then width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Kernel height and width.
+    pub kernel: [u64; 2],
+    /// Stride.
+    pub stride: [u64; 2],
+    /// Zero padding on each side.
+    pub padding: [u64; 2],
+}
+
+impl Window {
+    /// A square window.
+    #[must_use]
+    pub const fn square(kernel: u64, stride: u64, padding: u64) -> Self {
+        Self { kernel: [kernel, kernel], stride: [stride, stride], padding: [padding, padding] }
+    }
+
+    /// Whether it is a point at every position, so that no neighbourhood has to be gathered.
+    #[must_use]
+    pub fn is_pointwise(&self) -> bool {
+        self.kernel == [1, 1] && self.stride == [1, 1]
+    }
+
+    /// The output size along `axis` (0 height, 1 width), or nothing where the window does not fit.
+    #[must_use]
+    pub fn output(&self, axis: usize, input: u64, round_up: bool) -> Option<u64> {
+        let span = (input + 2 * self.padding[axis]).checked_sub(self.kernel[axis])?;
+        let stride = self.stride[axis].max(1);
+        let mut steps = span / stride;
+        if round_up {
+            steps = span.div_ceil(stride);
+            // PyTorch: the last window must start inside the input or its left padding.
+            if steps * stride >= input + self.padding[axis] {
+                steps -= 1;
+            }
+        }
+        Some(steps + 1)
+    }
+}
+
+/// An element-wise function of one tensor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Unary {
+    /// max(x, 0); saves its output.
+    Relu,
+    /// min(max(x, 0), 6); saves its input.
+    Relu6,
+    /// The error-function GELU; saves its input.
+    Gelu,
+    /// Saves its output.
+    Tanh,
+    /// x³, as `pow`; saves its input.
+    Cube,
+    /// Multiplied by a constant; saves nothing.
+    Scale,
+    /// A constant or an unsaved mask is added; saves nothing.
+    AddConstant,
+    /// Divided by a tensor of one element (GPT-2's scale): saves that element.
+    DivideByElement,
+    /// Masked by a buffer of booleans (`where`); saves the condition.
+    Where,
+    /// A whole sample is dropped or scaled (stochastic depth): saves one factor a sample.
+    DropPath,
+}
+
+/// A differentiable operator; shapes and parameters stand beside it in its [`crate::network::Node`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// 2-D convolution.
+    Convolution {
+        /// Kernel, stride, padding.
+        window: Window,
+        /// Channel groups; equal to the channels for a depthwise convolution.
+        groups: u64,
+    },
+    /// `x Wᵀ + b` over the last dimension.
+    Linear,
+    /// Batched product of two tensors.
+    Matmul,
+    /// Batch normalisation with the batch's statistics.
+    BatchNorm,
+    /// Layer normalisation over the last dimension.
+    LayerNorm,
+    /// An element-wise function; `in_place` overwrites its input.
+    Unary {
+        /// The function.
+        function: Unary,
+        /// Whether the output is stored over the input.
+        in_place: bool,
+    },
+    /// Element-wise sum of two tensors; a smaller second operand is broadcast.
+    Add,
+    /// Element-wise product of two tensors.
+    Mul,
+    /// Concatenation.
+    Concat,
+    /// Max-pooling; saves its input and 64-bit indices.
+    MaxPool(Window),
+    /// Average pooling, adaptive average pooling to more than one output included; saves its input.
+    AveragePool(Window),
+    /// Mean over all positions; saves nothing.
+    GlobalAveragePool,
+    /// Dropout; saves a mask.
+    Dropout,
+    /// Softmax over the last dimension; saves its output.
+    Softmax,
+    /// Rows of a table; saves the indices.
+    Embedding,
+    /// Rows of a small table by fixed indices (Swin's relative position bias); saves the indices.
+    IndexTable,
+    /// Another look at the same storage: reshape, permute, expand.
+    View,
+    /// A part of a storage, seen in place.
+    Slice,
+    /// A copy into a layout of its own (`contiguous`, `roll`, an implicit copy before a product).
+    Copy,
+    /// Cross-entropy with the labels: log-softmax, then negative log-likelihood.
+    CrossEntropy,
+}
+
+impl Op {
+    /// The operator's name, as it appears in messages and timelines.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Convolution { .. } => "convolution",
+            Self::Linear => "linear",
+            Self::Matmul => "matmul",
+            Self::BatchNorm => "batch_norm",
+            Self::LayerNorm => "layer_norm",
+            Self::Unary { function, .. } => match function {
+                Unary::Relu => "relu",
+                Unary::Relu6 => "relu6",
+                Unary::Gelu => "gelu",
+                Unary::Tanh => "tanh",
+                Unary::Cube => "pow",
+                Unary::Scale => "scale",
+                Unary::AddConstant => "add_constant",
+                Unary::DivideByElement => "divide",
+                Unary::Where => "where",
+                Unary::DropPath => "drop_path",
+            },
+            Self::Add => "add",
+            Self::Mul => "mul",
+            Self::Concat => "concat",
+            Self::MaxPool(_) => "max_pool",
+            Self::AveragePool(_) => "average_pool",
+            Self::GlobalAveragePool => "global_average_pool",
+            Self::Dropout => "dropout",
+            Self::Softmax => "softmax",
+            Self::Embedding => "embedding",
+            Self::IndexTable => "index_table",
+            Self::View => "view",
+            Self::Slice => "slice",
+            Self::Copy => "copy",
+            Self::CrossEntropy => "cross_entropy",
+        }
+    }
+
+    /// Whether functional code, not a module, runs it in the networks here, so that what it saves
+    /// is out of reach of a module's hooks.
+    #[must_use]
+    pub const fn is_functional(&self) -> bool {
+        matches!(
+            self,
+            Self::Matmul
+                | Self::Softmax
+                | Self::Mul
+                | Self::CrossEntropy
+                | Self::IndexTable
+                | Self::Unary {
+                    function: Unary::Cube | Unary::DivideByElement | Unary::Where | Unary::Scale | Unary::AddConstant,
+                    ..
+                }
+        )
+    }
+}

@@ -1,0 +1,157 @@
+//! Shapes whose batch is not yet known, and counts that are linear in it.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Mul};
+
+/// A count that is linear in the batch: `fixed + per_sample × batch`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Extent {
+    /// The part that does not depend on the batch.
+    pub fixed: u64,
+    /// The part that every sample adds.
+    pub per_sample: u64,
+}
+
+impl Extent {
+    /// Nothing.
+    pub const ZERO: Self = Self { fixed: 0, per_sample: 0 };
+
+    /// A count that does not depend on the batch.
+    #[must_use]
+    pub const fn fixed(count: u64) -> Self {
+        Self { fixed: count, per_sample: 0 }
+    }
+
+    /// A count that every sample adds.
+    #[must_use]
+    pub const fn per_sample(count: u64) -> Self {
+        Self { fixed: 0, per_sample: count }
+    }
+
+    /// The count for a batch of `samples`.
+    #[must_use]
+    pub const fn at(self, samples: u64) -> u64 {
+        self.fixed + self.per_sample * samples
+    }
+
+    /// Whether it is nothing at any batch.
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.fixed == 0 && self.per_sample == 0
+    }
+
+    /// The larger of each part.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self { fixed: self.fixed.max(other.fixed), per_sample: self.per_sample.max(other.per_sample) }
+    }
+}
+
+impl Add for Extent {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { fixed: self.fixed + other.fixed, per_sample: self.per_sample + other.per_sample }
+    }
+}
+
+impl AddAssign for Extent {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Mul<u64> for Extent {
+    type Output = Self;
+    fn mul(self, factor: u64) -> Self {
+        Self { fixed: self.fixed * factor, per_sample: self.per_sample * factor }
+    }
+}
+
+impl Sum for Extent {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        iter.fold(Self::ZERO, Add::add)
+    }
+}
+
+/// One dimension of a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dim {
+    /// Its size; for a batched dimension, the size that one sample adds.
+    pub size: u64,
+    /// Whether the batch multiplies it.
+    pub batched: bool,
+}
+
+/// A shape whose leading dimension usually carries the batch; `[]` is a scalar.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Shape(pub Vec<Dim>);
+
+impl Shape {
+    /// A shape whose first dimension is the batch: `batched(&[3, 224, 224])` is `B×3×224×224`.
+    #[must_use]
+    pub fn batched(rest: &[u64]) -> Self {
+        let batch = Dim { size: 1, batched: true };
+        Self(std::iter::once(batch).chain(rest.iter().map(|&size| Dim { size, batched: false })).collect())
+    }
+
+    /// A shape without a batch.
+    #[must_use]
+    pub fn fixed(sizes: &[u64]) -> Self {
+        Self(sizes.iter().map(|&size| Dim { size, batched: false }).collect())
+    }
+
+    /// The number of dimensions.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The number of elements.
+    #[must_use]
+    pub fn elements(&self) -> Extent {
+        let product = self.0.iter().map(|dim| dim.size).product();
+        if self.0.iter().any(|dim| dim.batched) { Extent::per_sample(product) } else { Extent::fixed(product) }
+    }
+
+    /// The size of dimension `axis`, one sample's share where it is batched; 1 beyond the rank.
+    #[must_use]
+    pub fn size(&self, axis: usize) -> u64 {
+        self.0.get(axis).map_or(1, |dim| dim.size)
+    }
+
+    /// The size of the last dimension; 1 for a scalar.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.0.last().map_or(1, |dim| dim.size)
+    }
+
+    /// The same shape with its last dimension replaced.
+    #[must_use]
+    pub fn with_last(&self, size: u64) -> Self {
+        let mut dims = self.0.clone();
+        if let Some(last) = dims.last_mut() {
+            last.size = size;
+        }
+        Self(dims)
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("scalar");
+        }
+        for (i, dim) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("x")?;
+            }
+            match (dim.batched, dim.size) {
+                (true, 1) => f.write_str("B")?,
+                (true, size) => write!(f, "{size}B")?,
+                (false, size) => write!(f, "{size}")?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! The executable graph of one training iteration: forward, backward and update nodes in order,
+//! and the tensors they read and write. It knows sizes and work, not time: a device turns its work
+//! into time, a policy decides how its tensors are held, the executor walks it.
+
+use haversack_devices::units::{Bytes, Flops};
+use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
+
+use crate::shape::Extent;
+
+/// A tensor of a graph, by position.
+pub type TensorId = u32;
+/// A node of a graph, by position, which is its place in the order of execution.
+pub type NodeId = u32;
+
+/// What a tensor is to the iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The samples.
+    Input,
+    /// The labels.
+    Target,
+    /// State that is not trained: running statistics, position ids.
+    Buffer,
+    /// A weight; `trainable` weights get gradients.
+    Parameter {
+        /// Whether it gets a gradient and an update.
+        trainable: bool,
+    },
+    /// Made in forward.
+    Activation,
+    /// The gradient of an activation, or another tensor made in backward.
+    Gradient,
+    /// The gradient of a weight, summed over the micro-batches.
+    ParameterGradient,
+    /// The optimiser's state of a weight.
+    OptimiserState,
+}
+
+impl Role {
+    /// Whether it is resident before the forward pass and after the update.
+    #[must_use]
+    pub fn is_state(self) -> bool {
+        matches!(self, Self::Parameter { .. } | Self::OptimiserState | Self::Buffer)
+    }
+}
+
+/// A tensor: storage with one size, however many views look at it.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    /// Where it comes from, for people.
+    pub name: String,
+    /// Its size in bytes.
+    pub bytes: Extent,
+    /// What it is.
+    pub role: Role,
+    /// Whether its elements are floating-point numbers, which a lower precision makes smaller.
+    pub floating: bool,
+    /// Whether a module of the framework keeps it, so that hooks on saved tensors reach it;
+    /// functional code's tensors are out of their reach.
+    pub kept_by_module: bool,
+}
+
+/// The part of an iteration that a node belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// From the samples to the loss.
+    Forward,
+    /// From the loss to the gradients.
+    Backward,
+    /// From the gradients to the new weights, once a mini-batch.
+    Update,
+}
+
+/// What a software stack's kernels spend beside the arithmetic itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KernelCost {
+    /// Integer operations of one index translation.
+    pub index_ops: f64,
+    /// A product that finds its operands by index translation takes so many times the arithmetic.
+    pub direct_penalty: f64,
+}
+
+impl KernelCost {
+    /// Kernels that read prepared operands in order.
+    pub const NONE: Self = Self { index_ops: 0.0, direct_penalty: 1.0 };
+}
+
+/// What a node asks of a processor, for any batch.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeWork {
+    /// The kind of operator, which decides the rate that a processor reaches.
+    pub kind: OperatorKind,
+    /// Floating-point operations.
+    pub flops: Extent,
+    /// Element accesses whose place is computed from another index; a stack's generic kernels
+    /// spend integer operations on each.
+    pub index_translations: Extent,
+    /// Bytes read from and written to memory.
+    pub dram: Extent,
+    /// Independent outputs.
+    pub parallelism: Extent,
+    /// Kernels launched.
+    pub launches: u32,
+    /// Whether a product or convolution finds its operands by index translation in one kernel
+    /// (Sage's *Direct*), instead of reading copies laid out for it.
+    pub single_kernel: bool,
+}
+
+impl NodeWork {
+    /// The work for a batch of `samples` with kernels that cost `kernels`.
+    #[must_use]
+    pub fn at(&self, samples: u64, precision: Precision, kernels: KernelCost) -> Work {
+        let dram = Bytes(self.dram.at(samples));
+        let product = matches!(
+            self.kind,
+            OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm
+        );
+        let penalty = if self.single_kernel && product { kernels.direct_penalty } else { 1.0 };
+        Work {
+            kind: self.kind,
+            precision,
+            flops: Flops(self.flops.at(samples) as f64 * penalty),
+            integer_ops: self.index_translations.at(samples) as f64 * kernels.index_ops,
+            traffic: Traffic { dram, shared: Bytes::ZERO },
+            working_set: dram,
+            launches: self.launches,
+            barriers: 0,
+            atomics: 0,
+            parallelism: self.parallelism.at(samples) as f64,
+        }
+    }
+}
+
+/// One operator of the iteration.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Where it comes from, for people.
+    pub name: String,
+    /// When it runs.
+    pub phase: Phase,
+    /// Tensors that it reads. A tensor that is also an output is written in place.
+    pub inputs: Vec<TensorId>,
+    /// Tensors that it writes.
+    pub outputs: Vec<TensorId>,
+    /// Tensors that live until it has run although it does not read them: the temporaries of an
+    /// operation composed of several nodes, released together when the last of them ends.
+    pub releases: Vec<TensorId>,
+    /// What it costs.
+    pub work: NodeWork,
+}
+
+impl Node {
+    /// Every tensor that its end may set free: what it reads, writes and releases.
+    pub fn uses(&self) -> impl Iterator<Item = TensorId> {
+        self.inputs.iter().chain(&self.outputs).chain(&self.releases).copied()
+    }
+}
+
+/// One training iteration, ready to be executed for any batch.
+///
+/// Invariants: nodes are in an order in which every input was written before it is read (or is
+/// state, input or target); phases come in the order forward, backward, update.
+#[derive(Clone, Debug, Default)]
+pub struct TrainingGraph {
+    /// The network's name.
+    pub name: String,
+    /// All tensors.
+    pub tensors: Vec<Tensor>,
+    /// All nodes, in the order of execution.
+    pub nodes: Vec<Node>,
+}
+
+impl TrainingGraph {
+    /// A tensor.
+    #[must_use]
+    pub fn tensor(&self, id: TensorId) -> &Tensor {
+        &self.tensors[id as usize]
+    }
+
+    /// The bytes of all tensors of a role that `wanted` accepts.
+    #[must_use]
+    pub fn bytes_of(&self, wanted: impl Fn(Role) -> bool) -> Extent {
+        self.tensors.iter().filter(|tensor| wanted(tensor.role)).map(|tensor| tensor.bytes).sum()
+    }
+
+    /// The tensors made in forward that backward reads: the saved tensors, in order of production.
+    #[must_use]
+    pub fn saved(&self) -> Vec<TensorId> {
+        let mut read_in_backward = vec![false; self.tensors.len()];
+        for node in self.nodes.iter().filter(|node| node.phase == Phase::Backward) {
+            for &tensor in &node.inputs {
+                read_in_backward[tensor as usize] = true;
+            }
+        }
+        (0..).zip(&self.tensors).filter(|(id, t)| read_in_backward[*id as usize] && t.role == Role::Activation).map(|(id, _)| id).collect()
+    }
+}
