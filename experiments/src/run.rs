@@ -10,7 +10,6 @@ mod results;
 use std::sync::Arc;
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::Precision;
 use haversack_policies::{Policy, PolicyError, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, Wall, simulate};
 use haversack_workloads::autograd::{EagerRules, differentiate};
@@ -143,12 +142,7 @@ fn build(network: &Network, resolved: &Resolved) -> Result<TrainingGraph, Worklo
             differentiate(network, EagerRules { dropout_mask_bytes, optimiser: scenario.optimizer })?
         }
     };
-    Ok(at_precision(graph, scenario.precision))
-}
-
-/// The graph with tensors of `precision`.
-fn at_precision(graph: TrainingGraph, _precision: Precision) -> TrainingGraph {
-    graph
+    Ok(graph.at_precision(scenario.precision))
 }
 
 /// Whether any sum over the graph could pass what an integer holds.

@@ -11,7 +11,7 @@ use crate::error::WorkloadError;
 use crate::network::{FP32, Network, Node as Forward, StorageId, ValueId};
 use crate::operator::Op;
 use crate::shape::Extent;
-use crate::training_graph::{Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
+use crate::training_graph::{Element, Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
 
 /// How weights are updated, and the state that this keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -85,9 +85,9 @@ impl<'a> Tape<'a> {
         let tensors = network.storages.iter().map(|storage| Tensor {
             name: storage.name.clone(),
             // Masks are drawn up as fp32 in the network.
-            bytes: if storage.dropout_mask { scaled(storage.bytes, rules.dropout_mask_bytes, FP32) } else { storage.bytes },
+            bytes: if storage.dropout_mask { storage.bytes.times(rules.dropout_mask_bytes, FP32) } else { storage.bytes },
             role: storage.role,
-            floating: !storage.dropout_mask && !matches!(storage.role, Role::Target | Role::Buffer),
+            element: storage.element,
             kept_by_module: true,
         });
         let mut graph =
@@ -96,10 +96,14 @@ impl<'a> Tape<'a> {
             for &saved in node.saved.iter().filter(|_| node.op.is_functional()) {
                 graph.tensors[saved as usize].kept_by_module = false;
             }
-            if let Op::MaxPool(_) = node.op
-                && let Some(&indices) = node.saved.last()
-            {
-                graph.tensors[indices as usize].floating = false;
+            if node.op.keeps_full_precision() {
+                graph.tensors[network.value(node.output).storage as usize].element = Element::FullFloat;
+                for &saved in node.saved.iter().filter(|&&saved| network.storage(saved).role == Role::Activation) {
+                    // What it was given keeps the precision of whoever made it.
+                    if !node.inputs.iter().any(|&input| network.value(input).storage == saved) {
+                        graph.tensors[saved as usize].element = Element::FullFloat;
+                    }
+                }
             }
         }
         let written = network.storages.iter().map(|storage| storage.role != Role::Activation).collect();
@@ -346,12 +350,8 @@ impl<'a> Tape<'a> {
 }
 
 fn new_tensor(graph: &mut TrainingGraph, name: &str, bytes: Extent, role: Role) -> TensorId {
-    graph.tensors.push(Tensor { name: name.to_owned(), bytes, role, floating: true, kept_by_module: true });
+    graph.tensors.push(Tensor { name: name.to_owned(), bytes, role, element: Element::Float, kept_by_module: true });
     (graph.tensors.len() - 1) as TensorId
-}
-
-fn scaled(bytes: Extent, numerator: u64, denominator: u64) -> Extent {
-    Extent { fixed: bytes.fixed * numerator / denominator, per_sample: bytes.per_sample * numerator / denominator }
 }
 
 fn kind_of(node: &Forward) -> OperatorKind {

@@ -11,7 +11,7 @@ mod text;
 
 use crate::operator::Op;
 use crate::shape::{Extent, Shape};
-use crate::training_graph::Role;
+use crate::training_graph::{Element, Role};
 
 /// A value of a network: a shape over a storage.
 pub type ValueId = u32;
@@ -36,6 +36,8 @@ pub struct Storage {
     pub role: Role,
     /// Whether it is a dropout mask, whose width differs between stacks.
     pub dropout_mask: bool,
+    /// What it holds.
+    pub element: Element,
 }
 
 /// A shaped look at a storage.

@@ -160,6 +160,12 @@ impl Op {
         }
     }
 
+    /// Whether mixed precision runs it in fp32.
+    #[must_use]
+    pub const fn keeps_full_precision(&self) -> bool {
+        matches!(self, Self::LayerNorm | Self::Softmax | Self::CrossEntropy)
+    }
+
     /// Whether functional code, not a module, runs it in the networks here, so that what it saves
     /// is out of reach of a module's hooks.
     #[must_use]

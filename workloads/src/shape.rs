@@ -41,6 +41,12 @@ impl Extent {
         self.fixed == 0 && self.per_sample == 0
     }
 
+    /// The count times `numerator / denominator`, rounded down part by part.
+    #[must_use]
+    pub const fn times(self, numerator: u64, denominator: u64) -> Self {
+        Self { fixed: self.fixed * numerator / denominator, per_sample: self.per_sample * numerator / denominator }
+    }
+
     /// The larger of each part.
     #[must_use]
     pub fn max(self, other: Self) -> Self {

@@ -44,6 +44,19 @@ impl Role {
     }
 }
 
+/// What a tensor holds, for a run in lower precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// Numbers that mixed precision makes smaller.
+    #[default]
+    Float,
+    /// Numbers that mixed precision leaves in fp32: what softmax, layer normalisation and the loss make
+    /// (PyTorch's list of operators that autocast to float32).
+    FullFloat,
+    /// Integers, indices, masks.
+    Whole,
+}
+
 /// A tensor: storage with one size, however many views look at it.
 #[derive(Clone, Debug)]
 pub struct Tensor {
@@ -53,8 +66,8 @@ pub struct Tensor {
     pub bytes: Extent,
     /// What it is.
     pub role: Role,
-    /// Whether its elements are floating-point numbers, which a lower precision makes smaller.
-    pub floating: bool,
+    /// What it holds.
+    pub element: Element,
     /// Whether a module of the framework keeps it, so that hooks on saved tensors reach it;
     /// functional code's tensors are out of their reach.
     pub kept_by_module: bool,
@@ -193,5 +206,31 @@ impl TrainingGraph {
             }
         }
         (0..).zip(&self.tensors).filter(|(id, t)| read_in_backward[*id as usize] && t.role == Role::Activation).map(|(id, _)| id).collect()
+    }
+}
+
+impl TrainingGraph {
+    /// The same iteration in mixed precision: activations and gradients halve but for [`Element::FullFloat`], weights
+    /// keep their fp32 masters beside an fp16 copy, weight gradients and states stay fp32.
+    ///
+    /// `Fp32` leaves the graph as it is. `Int8` needs a rewrite of the graph and is not done here.
+    #[must_use]
+    pub fn at_precision(&self, precision: Precision) -> Self {
+        let mut graph = self.clone();
+        if precision != Precision::Fp16 {
+            return graph;
+        }
+        for tensor in graph.tensors.iter_mut().filter(|tensor| tensor.element == Element::Float) {
+            tensor.bytes = match tensor.role {
+                Role::Activation | Role::Gradient => tensor.bytes.times(1, 2),
+                Role::Parameter { .. } => tensor.bytes.times(3, 2),
+                // Samples arrive in fp32 and are cast by whoever reads them.
+                _ => tensor.bytes,
+            };
+        }
+        for node in graph.nodes.iter_mut().filter(|node| node.phase != Phase::Update) {
+            node.work.dram = node.work.dram.times(1, 2);
+        }
+        graph
     }
 }

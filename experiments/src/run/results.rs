@@ -39,10 +39,10 @@ impl Results {
     #[must_use]
     pub fn new(record: &Record) -> Self {
         Self {
-            iteration_time_s: record.iteration.seconds(),
-            forward_s: record.forward.seconds(),
-            backward_s: record.backward.seconds(),
-            update_s: record.update.seconds(),
+            iteration_time_s: seconds(record.iteration),
+            forward_s: seconds(record.forward),
+            backward_s: seconds(record.backward),
+            update_s: seconds(record.update),
             samples_per_s: record.samples_per_second(),
             peak_memory_bytes: record.peak_memory.0,
             peak_growth_bytes: record.peak_growth.0,
@@ -50,7 +50,7 @@ impl Results {
             energy_j: record.energy.0,
             recompute_share: record.recompute_share(),
             micro_batches: record.micro_batches.clone(),
-            breakdown: record.breakdown.parts().into_iter().map(|(_, time): (_, Nanos)| time.seconds()).collect(),
+            breakdown: record.breakdown.parts().into_iter().map(|(_, time)| seconds(time)).collect(),
         }
     }
 
@@ -71,4 +71,9 @@ impl Results {
         map.insert("breakdown".to_owned(), Value::Object(parts.map(|(k, v)| (k.to_owned(), json!(v))).collect()));
         map
     }
+}
+
+/// Whole nanoseconds over a power of ten: the nearest float, which prints as short as it can.
+fn seconds(time: Nanos) -> f64 {
+    time.0 as f64 / 1e9
 }

@@ -78,7 +78,7 @@ pub struct Resolved {
 
 /// Whether `stack` runs Sage's graph of computable operations: those whose id begins with `sage`.
 #[must_use]
-pub fn runs_computable_graph(stack: &Stack) -> bool {
+pub(crate) fn runs_computable_graph(stack: &Stack) -> bool {
     stack.id.starts_with("sage")
 }
 

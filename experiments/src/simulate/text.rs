@@ -117,7 +117,8 @@ impl Simulated<'_> {
         for (name, time) in parts {
             let bar = "#".repeat((BAR * time.0 as f64 / most).round() as usize);
             let share = 100.0 * time.0 as f64 / whole;
-            let _ = writeln!(text, "  {name:22}{share:5.1}%  {:>10}  {bar}", time.to_string());
+            let line = format!("  {name:22}{share:5.1}%  {:>10}  {bar}", time.to_string());
+            let _ = writeln!(text, "{}", line.trim_end());
         }
         text
     }

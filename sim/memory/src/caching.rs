@@ -122,10 +122,10 @@ impl CachingAllocator {
             return Ok(id);
         }
         let segment = segment_size(size);
-        if self.reserved + segment > self.budget {
+        if self.reserved.saturating_add(segment) > self.budget {
             self.release_cached();
         }
-        if self.reserved + segment > self.budget {
+        if self.reserved.saturating_add(segment) > self.budget {
             return Err(AllocationError::OutOfMemory {
                 wanted: Bytes(segment),
                 available: Bytes(self.budget.saturating_sub(self.reserved)),
@@ -214,6 +214,10 @@ impl Allocator for CachingAllocator {
             id = previous;
         }
         self.insert_free(id);
+    }
+
+    fn set_budget(&mut self, budget: Bytes) {
+        self.budget = budget.0;
     }
 
     fn allocated(&self) -> Bytes {

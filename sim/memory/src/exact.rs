@@ -45,6 +45,10 @@ impl Allocator for ExactAllocator {
         }
     }
 
+    fn set_budget(&mut self, budget: Bytes) {
+        self.budget = budget;
+    }
+
     fn allocated(&self) -> Bytes {
         self.allocated
     }

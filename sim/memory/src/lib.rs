@@ -43,6 +43,9 @@ pub trait Allocator {
     /// Takes back what [`Allocator::allocate`] gave. Taking back twice does nothing.
     fn free(&mut self, allocation: Allocation);
 
+    /// Changes the budget; what is already held beyond a smaller one stays until it is freed.
+    fn set_budget(&mut self, budget: Bytes);
+
     /// Bytes given out, rounded as the allocator rounds.
     fn allocated(&self) -> Bytes;
 

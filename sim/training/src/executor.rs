@@ -6,6 +6,7 @@
 use haversack_devices::processor::{Cost, Processor, Usage};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_engine::EventQueue;
+use haversack_memory::AllocationError;
 use haversack_policies::{Holding, IterationSummary, MemoryView, Policy, Relief, Setting};
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId};
 
@@ -32,6 +33,7 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
     let setting = Setting { graph: job.graph, batch: job.batch, filling_micro_batch };
     let schedule = policy.prepare(&setting)?;
     let mut executor = Executor::new(machine, job, policy);
+    executor.store.set_budget(job.budgets.memory);
     executor.admit_state()?;
     let mut record = Record::default();
     for _ in 0..job.iterations.max(1) {
@@ -98,6 +100,11 @@ impl<'a> Executor<'a> {
         }
     }
 
+    fn set_budget(&mut self, memory: Bytes) {
+        self.budget = Some(memory);
+        self.store.set_budget(self.budget);
+    }
+
     /// Weights, buffers and the optimiser's state are in memory before the first iteration.
     fn admit_state(&mut self) -> Result<(), RunError> {
         for (id, tensor) in (0..).zip(&self.job.graph.tensors) {
@@ -118,7 +125,7 @@ impl<'a> Executor<'a> {
             // A wall in the past of this clock is one that a longer iteration has overrun: it holds from now on.
             let at = self.started + wall.at;
             if self.events.schedule_at(at, Event::Wall(wall.memory)).is_err() {
-                self.budget = Some(wall.memory);
+                self.set_budget(wall.memory);
             }
         }
         let mut left = self.job.batch;
@@ -423,23 +430,24 @@ impl<'a> Executor<'a> {
         Ok(Step::Done)
     }
 
-    /// Brings one tensor into memory; where the budget does not hold it, the policy has to give something back.
+    /// Brings one tensor into memory; where a budget does not hold it, the policy has to give something back.
     fn admit(&mut self, tensor: TensorId, node: NodeId) -> Result<Step, RunError> {
+        let bytes = self.job.graph.tensor(tensor).bytes;
         loop {
-            let bytes = self.job.graph.tensor(tensor).bytes;
-            let shortfall = self.shortfall(bytes, self.store.uses.saved[tensor as usize]);
+            let mut shortfall = self.activation_shortfall(tensor);
             if shortfall == Bytes::ZERO {
-                break;
+                match self.store.admit(tensor) {
+                    Ok(()) => break,
+                    Err(AllocationError::OutOfMemory { wanted, available, .. }) => {
+                        shortfall = wanted.saturating_sub(available);
+                    }
+                }
             }
             let step = self.relieve(shortfall, bytes, node)?;
             if step != Step::Done {
                 return Ok(step);
             }
         }
-        self.store.admit(tensor).map_err(|error| {
-            let haversack_memory::AllocationError::OutOfMemory { wanted, budget, .. } = error;
-            RunError::OutOfMemory { node: self.name_of(node), shortfall: wanted, budget }
-        })?;
         let allocated = self.store.allocated();
         if allocated > self.record.peak_memory {
             self.record.peak_memory = allocated;
@@ -450,15 +458,14 @@ impl<'a> Executor<'a> {
         Ok(Step::Done)
     }
 
-    /// What is missing for `wanted` more bytes.
-    fn shortfall(&self, wanted: Extent, saved: bool) -> Bytes {
-        let wanted = Bytes(wanted.at(self.store.samples));
-        let beyond = |budget: Option<Bytes>, used: Bytes| {
-            budget.map_or(Bytes::ZERO, |budget| (used + wanted).saturating_sub(budget))
-        };
-        let memory = beyond(self.budget, self.store.allocated());
-        let activations = if saved { beyond(self.job.budgets.activations, self.store.saved_bytes()) } else { Bytes::ZERO };
-        memory.max(activations)
+    /// What the budget of saved tensors misses for one more of them.
+    fn activation_shortfall(&self, tensor: TensorId) -> Bytes {
+        match self.job.budgets.activations {
+            Some(budget) if self.store.uses.saved[tensor as usize] => {
+                (self.store.saved_bytes() + self.store.size(tensor)).saturating_sub(budget)
+            }
+            _ => Bytes::ZERO,
+        }
     }
 
     /// Lets the policy give memory back.
@@ -527,7 +534,8 @@ impl<'a> Executor<'a> {
     /// After a wall: the policy gives back until what is resident fits again.
     fn respect_wall(&mut self, node: NodeId) -> Result<Step, RunError> {
         loop {
-            let shortfall = self.shortfall(Extent::ZERO, false);
+            let budget = self.budget.unwrap_or(Bytes::MAX);
+            let shortfall = self.store.allocated().saturating_sub(budget);
             if shortfall == Bytes::ZERO {
                 return Ok(Step::Done);
             }
@@ -551,7 +559,7 @@ impl<'a> Executor<'a> {
             self.now = time;
             match event {
                 Event::Done => break,
-                Event::Wall(memory) => self.budget = Some(memory),
+                Event::Wall(memory) => self.set_budget(memory),
             }
         }
         let node = &job.graph.nodes[id as usize];

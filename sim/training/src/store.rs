@@ -83,6 +83,7 @@ pub(crate) struct Store<'g> {
     /// Position of the next use of each tensor in its list.
     cursors: Vec<u32>,
     allocator: Box<dyn Allocator>,
+    budget: Bytes,
     /// Bytes of everything resident, by how they depend on the micro-batch.
     pub(crate) resident: Extent,
     saved_resident: Extent,
@@ -108,6 +109,7 @@ impl<'g> Store<'g> {
             locks: vec![0; count],
             cursors: vec![0; count],
             allocator,
+            budget: Bytes::MAX,
             resident: Extent::ZERO,
             saved_resident: Extent::ZERO,
         }
@@ -117,8 +119,10 @@ impl<'g> Store<'g> {
         self.allocator.allocated()
     }
 
-    pub(crate) fn reserved(&self) -> Bytes {
-        self.allocator.reserved()
+    /// Bounds what the allocator may hold.
+    pub(crate) fn set_budget(&mut self, budget: Option<Bytes>) {
+        self.budget = budget.unwrap_or(Bytes::MAX);
+        self.allocator.set_budget(self.budget);
     }
 
     pub(crate) fn peak_reserved(&self) -> Bytes {
@@ -231,6 +235,8 @@ impl<'g> Store<'g> {
     /// Drops the columns of all samples beyond `samples` from everything in memory.
     pub(crate) fn shrink(&mut self, samples: u64) -> Result<(), AllocationError> {
         self.samples = samples;
+        // What shrinks may still be too much, and is then relieved further; it must not be lost half-way.
+        self.allocator.set_budget(Bytes::MAX);
         for id in 0..self.states.len() {
             if self.graph.tensors[id].bytes.per_sample == 0 {
                 continue;
@@ -242,6 +248,7 @@ impl<'g> Store<'g> {
                 self.states[id].bytes = size;
             }
         }
+        self.allocator.set_budget(self.budget);
         Ok(())
     }
 

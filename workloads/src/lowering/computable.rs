@@ -4,7 +4,7 @@ use haversack_devices::work::OperatorKind;
 
 use crate::network::FP32;
 use crate::shape::Extent;
-use crate::training_graph::{Phase, Role, Tensor, TensorId};
+use crate::training_graph::{Element, Phase, Role, Tensor, TensorId};
 
 /// What a computable operation can be fused with (section 3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct ComputableGraph {
     /// Where the next node belongs.
     pub(super) phase: Option<Phase>,
     pub(super) origin: u32,
+    /// Whether the nodes being made belong to an operation that mixed precision runs in fp32.
+    pub(super) full_precision: bool,
 }
 
 impl ComputableGraph {
@@ -161,9 +163,10 @@ impl ComputableGraph {
         parallelism: Extent,
     ) -> TensorId {
         let phase = self.phase.unwrap_or(Phase::Forward);
+        let element = if self.full_precision { Element::FullFloat } else { Element::Float };
         let role = if phase == Phase::Forward { Role::Activation } else { Role::Gradient };
         let tensor =
-            Tensor { name: String::new(), bytes: elements * FP32, role, floating: true, kept_by_module: true };
+            Tensor { name: String::new(), bytes: elements * FP32, role, element, kept_by_module: true };
         self.tensors.push(tensor);
         self.elements.push(elements);
         self.producer.push(Some(self.nodes.len() as u32));

@@ -6,7 +6,7 @@ use super::computable::ComputableGraph;
 use crate::network::{Network, Node, ValueId};
 use crate::operator::{Op, Unary, Window};
 use crate::shape::Extent;
-use crate::training_graph::{Phase, Role, Tensor, TensorId};
+use crate::training_graph::{Element, Phase, Role, Tensor, TensorId};
 
 /// The lowering of one network, with what backward needs to know of forward.
 pub(super) struct Lowering<'a> {
@@ -32,12 +32,11 @@ impl<'a> Lowering<'a> {
         let mut leaves = vec![None; network.storages.len()];
         for (id, storage) in network.storages.iter().enumerate() {
             if storage.role != Role::Activation {
-                let floating = !matches!(storage.role, Role::Target | Role::Buffer);
                 let tensor = Tensor {
                     name: storage.name.clone(),
                     bytes: storage.bytes,
                     role: storage.role,
-                    floating,
+                    element: storage.element,
                     kept_by_module: true,
                 };
                 leaves[id] = Some(graph.leaf(tensor, Extent::ZERO));
@@ -62,7 +61,7 @@ impl<'a> Lowering<'a> {
             name: "attention mask".to_owned(),
             bytes: Extent::ZERO,
             role: Role::Buffer,
-            floating: false,
+            element: Element::Whole,
             kept_by_module: true,
         };
         let mask = graph.leaf(mask, Extent::ZERO);
@@ -82,6 +81,7 @@ impl<'a> Lowering<'a> {
         self.graph.phase = Some(Phase::Forward);
         for (id, node) in self.network.nodes.iter().enumerate() {
             self.graph.origin = id as u32;
+            self.graph.full_precision = node.op.keeps_full_precision();
             let output = self.lower_forward(id, node);
             self.tensors[node.output as usize] = output;
         }

@@ -11,7 +11,7 @@ use super::reduction::external_inputs;
 use crate::autograd::Optimiser;
 use crate::network::{FP32, Network};
 use crate::shape::Extent;
-use crate::training_graph::{Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
+use crate::training_graph::{Element, Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
 
 /// The training graph of `grouping`: one node a kernel, and the tensors that reside in memory.
 pub(super) fn emit(
@@ -124,7 +124,7 @@ fn update_node(
             name: format!("{}.state", graph.tensor(weight).name),
             bytes,
             role: Role::OptimiserState,
-            floating: true,
+            element: Element::Float,
             kept_by_module: true,
         };
         let state = push_tensor(graph, state);

@@ -4,7 +4,7 @@ use super::{FP32, INT64, Network, Node, Parameter, ParameterId, Storage, Storage
 use crate::error::WorkloadError;
 use crate::operator::Op;
 use crate::shape::{Extent, Shape};
-use crate::training_graph::Role;
+use crate::training_graph::{Element, Role};
 
 /// What an operator reads, makes and saves, before it is added.
 pub(super) struct Draft {
@@ -81,6 +81,7 @@ impl Network {
     /// A leaf of `element` bytes an element that needs no gradient.
     pub(crate) fn source(&mut self, name: &str, shape: Shape, element: u64, role: Role) -> ValueId {
         let storage = self.new_storage(name, shape.elements() * element, role);
+        self.note_element(storage, element);
         self.new_value(shape, storage, false, true)
     }
 
@@ -92,12 +93,20 @@ impl Network {
     /// Values of `element` bytes that are computed from `from` and need no gradient: positions, masks.
     pub(crate) fn computed(&mut self, module: &str, from: ValueId, shape: Shape, element: u64) -> ValueId {
         let storage = self.new_storage(module, shape.elements() * element, Role::Activation);
+        self.note_element(storage, element);
         self.add_node_over(module, Draft::new(Op::Copy, &[from]), shape, storage, true)
     }
 
     pub(super) fn new_storage(&mut self, name: &str, bytes: Extent, role: Role) -> StorageId {
-        self.storages.push(Storage { name: name.to_owned(), bytes, role, dropout_mask: false });
+        self.storages.push(Storage { name: name.to_owned(), bytes, role, dropout_mask: false, element: Element::default() });
         (self.storages.len() - 1) as StorageId
+    }
+
+    /// Everything that is not four bytes wide is an integer.
+    fn note_element(&mut self, storage: StorageId, bytes: u64) {
+        if bytes != FP32 {
+            self.storages[storage as usize].element = Element::Whole;
+        }
     }
 
     /// An activation that an operator saves beside its output: statistics, indices, a mask.

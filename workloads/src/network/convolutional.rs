@@ -5,6 +5,7 @@ use super::{FP32, INT64, Network, ParameterId, ValueId};
 use crate::error::WorkloadError;
 use crate::operator::{Op, Window};
 use crate::shape::{Extent, Shape};
+use crate::training_graph::Element;
 
 impl Network {
     /// Convolution of `B×C×H×W` into `channels` channels, with a weight and, where asked, a bias of its own.
@@ -115,6 +116,7 @@ impl Network {
         let [height, width] = self.window_output(module, &op, x, window, round_up)?;
         let shape = Shape::batched(&[self.shape(x).size(1), height, width]);
         let indices = self.side_storage(&format!("{module}.indices"), shape.elements() * INT64);
+        self.storages[indices as usize].element = Element::Whole;
         let draft = Draft::new(op, &[x]).saves([self.storage_of(x), indices]);
         Ok(self.add_node(module, draft, shape))
     }

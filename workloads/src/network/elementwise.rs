@@ -5,6 +5,7 @@ use super::{FP32, Network, StorageId, ValueId};
 use crate::error::WorkloadError;
 use crate::operator::{Op, Unary};
 use crate::shape::{Dim, Extent, Shape};
+use crate::training_graph::Element;
 
 impl Network {
     /// An element-wise function into a storage of its own, laid out as `x` is.
@@ -72,6 +73,7 @@ impl Network {
         let shape = self.shape(x).clone();
         let mask = self.side_storage(&format!("{module}.mask"), shape.elements() * FP32);
         self.storages[mask as usize].dropout_mask = true;
+        self.storages[mask as usize].element = Element::Whole;
         let draft = Draft::new(Op::Dropout, &[x]).saves([mask]);
         self.add_node(module, draft, shape)
     }

@@ -1,0 +1,97 @@
+//! Figure 12: memory over one iteration while the budget falls.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_reports::figure::{Axis, Figure, Panel, Trace};
+use haversack_reports::table::Table;
+use haversack_training::{Observe, Record, SpanKind, Timeline, Wall};
+use haversack_workloads::Role;
+
+use super::setting::{RESNET, run as simulate, scenario, under};
+use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
+use crate::run::Plan;
+
+/// When the first two walls rise, in shares of the unmanaged iteration: both within the first forward pass.
+const FIRST_WALLS: [f64; 2] = [0.02, 0.25];
+
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let base = scenario(context, "galaxy-s10", RESNET)?;
+    let unmanaged = simulate(context, &base)?;
+    let mut plan = Plan::new(&under(&base, "sage", &[]), context.cache)?;
+    plan.observe = Observe { timeline: true, peak: false };
+    let weights = plan.graph.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(1);
+    let added = unmanaged.peak_memory.as_f64() - weights as f64;
+    let percents = super::numbers(context, "walls")?;
+    let wall = |percent: f64, at: Nanos| Wall { at, memory: Bytes(weights + (added * percent / 100.0) as u64) };
+    let share = |share: f64| Nanos::from_seconds(unmanaged.iteration.seconds() * share);
+
+    plan.budgets.memory = Some(unmanaged.peak_memory);
+    plan.budgets.walls = vec![wall(percents[0], share(FIRST_WALLS[0]))];
+    let after_first = plan.run()?.micro_batches;
+    plan.budgets.walls.push(wall(percents[1], share(FIRST_WALLS[1])));
+    let after_second = plan.run()?;
+    // The third wall rises once the last part has begun.
+    let last = after_second.micro_batches.last().copied().unwrap_or(0);
+    let parts = after_second.timeline.as_ref().map(|timeline| starts_of(timeline, last)).unwrap_or_default();
+    plan.budgets.walls.push(wall(percents[2], parts));
+    let third = plan.run()?;
+
+    let holds = after_first == [20, 12]
+        && after_second.micro_batches == [14, 14, 4]
+        && third.micro_batches == [14, 14, 4]
+        && third.recomputed > after_second.recomputed;
+    let mut outcome = Outcome::default();
+    let id = "sage/figure12/resnet50-on-galaxy-s10/sage/micro-batches";
+    outcome.answer(id, Answer::Order(holds));
+    outcome.remark(
+        id,
+        format!("{after_first:?}, {:?}, then {} operators computed again", after_second.micro_batches, third.recomputed),
+    );
+    let (figure, table) = draw(&third)?;
+    outcome.figure = Some(figure);
+    outcome.table = Some(table);
+    outcome.notes.predicted.push("The splits and what gives way after each wall, from algorithm 1.".into());
+    outcome.notes.left_out.push(
+        "When the walls rise: the paper's picture has no times, so the first two rise during the first forward pass and the third in the last part.".into(),
+    );
+    Ok(outcome)
+}
+
+/// When the part with `samples` samples that comes last begins.
+fn starts_of(timeline: &Timeline, samples: u64) -> Nanos {
+    let last = timeline.spans.iter().rposition(|span| span.micro_batch != samples);
+    last.and_then(|before| timeline.spans.get(before + 1)).map_or(Nanos::ZERO, |span| span.start)
+}
+
+fn draw(record: &Record) -> Result<(Figure, Table), ArtefactError> {
+    let mut table = Table::new(["time_s", "memory_mb", "budget_mb", "micro_batch", "recomputed"]);
+    let (mut memory, mut budget) = (Vec::new(), Vec::new());
+    let mut trace_parts: Vec<(f64, u64)> = Vec::new();
+    let spans = record.timeline.as_ref().map(|timeline| timeline.spans.as_slice()).unwrap_or_default();
+    for span in spans {
+        let at = span.start.seconds();
+        let limit = span.budget.map(|budget| budget.megabytes());
+        let again = span.kind == SpanKind::Recomputed;
+        table.push([at.into(), span.memory.megabytes().into(), limit.into(), span.micro_batch.into(), again.into()])?;
+        memory.push((at, span.memory.megabytes()));
+        budget.extend(limit.map(|limit| (at, limit)));
+        if trace_parts.last().is_none_or(|(_, samples)| *samples != span.micro_batch) {
+            trace_parts.push((at, span.micro_batch));
+        }
+    }
+    let end = record.iteration.seconds();
+    budget.extend(budget.last().map(|(_, limit)| (end, *limit)));
+    let mut trace = Trace::new("memory in use", memory).wall("memory available", budget);
+    for (k, (from, samples)) in trace_parts.iter().enumerate() {
+        let to = trace_parts.get(k + 1).map_or(end, |(next, _)| *next);
+        trace = trace.phase(*from, to, format!("{samples}"));
+    }
+    if let Some(first) = spans.iter().find(|span| span.kind == SpanKind::Recomputed) {
+        trace = trace.event(first.start.seconds(), "checkpointing");
+    }
+    let panel = Panel::new(trace).x(Axis::new("time").unit("s")).y(Axis::new("memory").unit("MB"));
+    let figure = Figure::new("Sage, figure 12: ResNet-50 on the Galaxy S10 under falling budgets")
+        .note("Numbers above the plot: samples of the micro-batch.")
+        .panel_size(860, 340)
+        .panel(panel);
+    Ok((figure, table))
+}

@@ -1,0 +1,20 @@
+//! Section 3.2.3: kernels are compiled just in time, each distinct one once.
+
+use haversack_workloads::lowering::{Variant, distinct_kernels};
+
+use super::setting::{RESNET, STACK, scenario};
+use crate::reproduce::{ArtefactError, Context, Outcome};
+use crate::run::Plan;
+
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let plan = Plan::new(&scenario(context, "galaxy-note20", RESNET)?, context.cache)?;
+    let kernels = distinct_kernels(&plan.resolved.network, Variant::Reduced)?;
+    let stack = context.stack(STACK)?;
+    let compile = stack.gpu().map_or(0.0, |gpu| gpu.compile.value.seconds());
+    let mut outcome = Outcome::default();
+    let id = "sage/section3.2.3/resnet50-on-galaxy-note20/jit/compile-time";
+    outcome.number(id, kernels as f64 * compile * 1e3);
+    outcome.remark(id, format!("{kernels} distinct kernels"));
+    outcome.notes.calibrated.push("The time to compile one kernel, on this one number: it predicts nothing here.".into());
+    Ok(outcome)
+}

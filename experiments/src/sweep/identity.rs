@@ -1,0 +1,106 @@
+//! What a sweep's results are of: the specification, and the digests of everything it reads.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use haversack_devices::registry::digest;
+use haversack_reports::FileError;
+use serde_json::{Map, Value, json};
+
+use super::{Shard, Specification};
+use crate::error::CommandError;
+use crate::scenario::{Resolved, Workload};
+
+/// What the results are of. Two sweeps whose identities are equal have the same results.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Identity {
+    /// All but the shard.
+    whole: Map<String, Value>,
+    shard: Option<String>,
+}
+
+const SHARD: &str = "shard";
+
+impl Identity {
+    pub(super) fn new(
+        specification: &Specification,
+        configurations: &[Resolved],
+        shard: Option<Shard>,
+    ) -> Result<Self, CommandError> {
+        let mut calibrations = BTreeMap::new();
+        let mut files = BTreeMap::new();
+        for resolved in configurations {
+            let (device, stack) = (&resolved.device, &resolved.stack);
+            calibrations.insert(device.id.clone(), device.digest.clone());
+            calibrations.insert(stack.id.clone(), stack.digest.clone());
+            let scenario = &resolved.scenario;
+            let model = Path::new(&scenario.model);
+            let read = [Workload::is_file(&scenario.model).then_some(model), scenario.trace.as_deref()];
+            for path in read.into_iter().flatten() {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if let std::collections::btree_map::Entry::Vacant(entry) = files.entry(name) {
+                    let bytes = std::fs::read(path).map_err(|error| CommandError::input(format!("{}: {error}", path.display())))?;
+                    entry.insert(digest(&String::from_utf8_lossy(&bytes)));
+                }
+            }
+        }
+        let whole = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "specification": specification.to_json(),
+            "runs": specification.runs(),
+            "calibrations": calibrations,
+            "files": files,
+        });
+        let whole = match whole {
+            Value::Object(whole) => whole,
+            _ => Map::new(),
+        };
+        Ok(Self { whole, shard: shard.map(|shard| shard.to_string()) })
+    }
+
+    /// The identity in the JSON object `text`, if there is one.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let Ok(Value::Object(mut whole)) = serde_json::from_str(text) else { return None };
+        let shard = whole.remove(SHARD).and_then(|shard| shard.as_str().map(str::to_owned));
+        whole.contains_key("specification").then_some(Self { whole, shard })
+    }
+
+    /// The identity in the file at `path`.
+    pub(super) fn read(path: &Path) -> Result<Self, CommandError> {
+        let failed = |reason: String| CommandError::input(format!("{}: {reason}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+        Self::parse(&text).ok_or_else(|| failed("not the record of a sweep".to_owned()))
+    }
+
+    /// Whether the file at `path` is there and says the same.
+    pub(super) fn is_of(&self, path: &Path) -> Result<bool, FileError> {
+        Ok(std::fs::read_to_string(path).is_ok_and(|text| Self::parse(&text).as_ref() == Some(self)))
+    }
+
+    /// The number of runs of all shards.
+    pub(super) fn runs(&self) -> u64 {
+        self.whole.get("runs").and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    /// The identity of all shards together.
+    pub(super) fn of_all_shards(&self) -> Self {
+        Self { whole: self.whole.clone(), shard: None }
+    }
+
+    fn value(&self) -> Value {
+        let mut map = self.whole.clone();
+        if let Some(shard) = &self.shard {
+            map.insert(SHARD.to_owned(), json!(shard));
+        }
+        Value::Object(map)
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        format!("{:#}\n", self.value())
+    }
+
+    /// The identity in one line.
+    pub(super) fn to_line(&self) -> String {
+        self.value().to_string()
+    }
+}

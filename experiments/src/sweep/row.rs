@@ -1,0 +1,100 @@
+//! One run of a sweep: how it ended, and its figures.
+
+use serde::{Deserialize, Serialize};
+
+use super::Specification;
+use crate::cache::Cache;
+use crate::run::{LeastBudget, Plan, Results};
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// With results.
+    Ok,
+    /// No plan fits its budgets.
+    Infeasible,
+    /// The operating system ended it.
+    Killed,
+    /// It failed.
+    Error,
+}
+
+impl Status {
+    /// Its word in the table.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Infeasible => "infeasible",
+            Self::Killed => "killed",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Its number.
+    pub run: u64,
+    /// The memory budget, where there is one.
+    pub memory_budget_bytes: Option<u64>,
+    /// The activation budget, where there is one.
+    pub activation_budget_bytes: Option<u64>,
+    /// How it ended.
+    pub status: Status,
+    /// Its figures; of a run that missed its time budget too.
+    pub results: Option<Results>,
+    /// The least memory budget that works, where this one does not.
+    pub least_memory_bytes: Option<u64>,
+    /// Why it is not `ok`.
+    pub reason: Option<String>,
+}
+
+impl Row {
+    /// Runs the run numbered `run`; whatever goes wrong is in the row.
+    #[must_use]
+    pub fn run(run: u64, specification: &Specification, cache: &Cache) -> Self {
+        let mut row = Self {
+            run,
+            memory_budget_bytes: None,
+            activation_budget_bytes: None,
+            status: Status::Error,
+            results: None,
+            least_memory_bytes: None,
+            reason: None,
+        };
+        let plan = specification.scenario(run).map_err(Into::into).and_then(|scenario| Plan::new(&scenario, cache));
+        match plan {
+            Ok(plan) => row.simulate(&plan, cache),
+            Err(error) => row.reason = Some(error.to_string()),
+        }
+        row
+    }
+
+    fn simulate(&mut self, plan: &Plan, cache: &Cache) {
+        self.memory_budget_bytes = plan.budgets.memory.map(|bytes| bytes.0);
+        self.activation_budget_bytes = plan.budgets.activations.map(|bytes| bytes.0);
+        match plan.run() {
+            Ok(record) => {
+                self.results = Some(Results::new(&record));
+                self.status = Status::Ok;
+                if let Some(budget) = plan.budgets.time.filter(|budget| record.iteration > *budget) {
+                    self.status = Status::Infeasible;
+                    self.reason = Some(format!("{} is more than the time budget of {budget}", record.iteration));
+                }
+            }
+            Err(error) if error.is_infeasible() => {
+                self.status = Status::Infeasible;
+                let least = plan.least_budget(cache);
+                if let Ok(LeastBudget::Memory(bytes)) = least {
+                    self.least_memory_bytes = Some(bytes.0);
+                }
+                let advice = least.map_or_else(|error| format!("no budget works: {error}"), LeastBudget::advice);
+                self.reason = Some(format!("{error}; {advice}"));
+            }
+            Err(error) => self.reason = Some(error.to_string()),
+        }
+    }
+}

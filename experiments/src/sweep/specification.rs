@@ -1,0 +1,224 @@
+//! What a sweep runs: a list of values for each key, and the numbered product of all.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::span;
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Origin, Resolved, Scenario, ScenarioError};
+
+/// More runs than anybody would wait for.
+const MOST_RUNS: u64 = 10_000_000;
+/// Keys whose values are right or wrong on their own.
+const NUMBERS: [Key; 5] =
+    [Key::MemoryBudget, Key::ActivationBudget, Key::TimeBudget, Key::Iterations, Key::Seed];
+
+/// A value, and its line.
+type Placed = (Literal, usize);
+
+/// What one step of the product sets.
+#[derive(Clone, Debug)]
+enum Setting {
+    /// A key.
+    Key(Key, Placed),
+    /// The policy, where the file names one, with its parameters.
+    Policy(Option<Placed>, Vec<(String, Placed)>),
+}
+
+/// A sweep's specification; its runs are numbered from nought, the first key varying slowest.
+#[derive(Clone, Debug)]
+pub struct Specification {
+    document: Document,
+    axes: Vec<Vec<Setting>>,
+    runs: u64,
+}
+
+impl Specification {
+    /// Reads a specification from a TOML file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or as [`Specification::parse`].
+    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        Self::new(Document::read(path)?)
+    }
+
+    /// Reads a specification from TOML; `file` is how errors name it.
+    ///
+    /// # Errors
+    /// Text that is not TOML, an unknown key, a list or span that holds no values of the key.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        Self::new(Document::parse(file, text)?)
+    }
+
+    fn new(document: Document) -> Result<Self, ScenarioError> {
+        let field = |key: Key| document.fields.iter().find(|(found, _)| *found == key).map(|(_, field)| field);
+        let mut axes = Vec::new();
+        for key in Key::ALL {
+            match key {
+                // Parameters go with the policy that has them.
+                Key::Policy => {
+                    let parameters = field(Key::Set).map_or(Ok(Vec::new()), |field| parameters(&document, field))?;
+                    let policies = field(key).map(|field| literals(&document, key, field)).transpose()?;
+                    if policies.is_some() || !parameters.is_empty() {
+                        axes.push(policy_axis(policies, &parameters));
+                    }
+                }
+                Key::Set => {}
+                key => {
+                    if let Some(field) = field(key) {
+                        let values = literals(&document, key, field)?;
+                        axes.push(values.into_iter().map(|value| Setting::Key(key, value)).collect());
+                    }
+                }
+            }
+        }
+        let runs = axes.iter().try_fold(1_u64, |runs, axis: &Vec<_>| runs.checked_mul(axis.len() as u64));
+        let runs = runs.filter(|runs| *runs <= MOST_RUNS).ok_or_else(|| {
+            let fault = Fault::Refused(format!("the product is more than {MOST_RUNS} runs; split it"));
+            ScenarioError::new(document.origin(0), "", fault)
+        })?;
+        Ok(Self { document, axes, runs })
+    }
+
+    /// How many runs there are.
+    #[must_use]
+    pub const fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// The scenario of the run numbered `run`.
+    ///
+    /// # Errors
+    /// A value that its key cannot have.
+    pub fn scenario(&self, run: u64) -> Result<Scenario, ScenarioError> {
+        self.scenario_of(run, &self.axes.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
+    fn scenario_of(&self, run: u64, axes: &[&[Setting]]) -> Result<Scenario, ScenarioError> {
+        let mut scenario = Scenario::new("", "");
+        let mut rest = run;
+        for axis in axes.iter().rev() {
+            let steps = axis.len().max(1) as u64;
+            if let Some(setting) = axis.get((rest % steps) as usize) {
+                self.apply(setting, &mut scenario)?;
+            }
+            rest /= steps;
+        }
+        Ok(scenario)
+    }
+
+    fn apply(&self, setting: &Setting, scenario: &mut Scenario) -> Result<(), ScenarioError> {
+        let origin = |line: usize| self.document.origin(line);
+        match setting {
+            Setting::Key(key, (value, line)) => scenario.set(*key, value, origin(*line)),
+            Setting::Policy(policy, parameters) => {
+                for (name, (value, line)) in parameters {
+                    scenario.set_parameter(name, value, origin(*line));
+                }
+                policy.as_ref().map_or(Ok(()), |(value, line)| scenario.set(Key::Policy, value, origin(*line)))
+            }
+        }
+    }
+
+    /// Checks every value, and every combination of those that depend on each other; returns the combinations.
+    ///
+    /// # Errors
+    /// The first fault, in the order of the runs.
+    pub fn validate(&self, cache: &Cache) -> Result<Vec<Resolved>, CommandError> {
+        let is_number = |axis: &[Setting]| matches!(axis.first(), Some(Setting::Key(key, _)) if NUMBERS.contains(key));
+        let mut scratch = Scenario::new("", "");
+        for setting in self.axes.iter().flatten() {
+            self.apply(setting, &mut scratch)?;
+        }
+        // One value of each number is enough: they were all read above.
+        let axes: Vec<&[Setting]> =
+            self.axes.iter().map(|axis| if is_number(axis) { &axis[..1] } else { axis.as_slice() }).collect();
+        let combinations: u64 = axes.iter().map(|axis| axis.len() as u64).product();
+        let resolve = |run: u64| Ok(self.scenario_of(run, &axes)?.resolve_in(cache)?);
+        let resolved: Vec<Result<Resolved, CommandError>> = (0..combinations).into_par_iter().map(resolve).collect();
+        resolved.into_iter().collect()
+    }
+
+    /// The specification as JSON: each key with its values.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut keys = Map::new();
+        for (key, field) in &self.document.fields {
+            let values = match (&field.item, literals(&self.document, *key, field)) {
+                (Item::Table(parameters), _) => {
+                    let parameters = parameters.iter().map(|field| {
+                        let values = literals(&self.document, Key::Set, field).unwrap_or_default();
+                        (field.name.clone(), texts(&values))
+                    });
+                    Value::Object(parameters.collect())
+                }
+                (_, Ok(values)) => texts(&values),
+                (_, Err(_)) => Value::Null,
+            };
+            keys.insert(key.name().to_owned(), values);
+        }
+        Value::Object(Key::ALL.iter().filter_map(|key| keys.remove_entry(key.name())).collect())
+    }
+}
+
+fn texts(values: &[Placed]) -> Value {
+    values.iter().map(|(value, _)| json!(value.text)).collect()
+}
+
+/// The values that stand behind a field.
+fn literals(document: &Document, key: Key, field: &Field) -> Result<Vec<Placed>, ScenarioError> {
+    let wrong = |fault: Fault| ScenarioError::new(document.origin(field.line), field_name(key, field), fault);
+    match &field.item {
+        Item::One(value) => Ok(vec![(value.clone(), field.line)]),
+        Item::Many(values) if values.is_empty() => {
+            Err(wrong(Fault::Refused("the list is empty; expected at least one value".to_owned())))
+        }
+        Item::Many(values) => Ok(values.clone()),
+        Item::Span { from, to, steps } => {
+            let values = span::values(key, from, to, *steps).map_err(wrong)?;
+            Ok(values.into_iter().map(|value| (value, field.line)).collect())
+        }
+        Item::Table(_) => Err(wrong(Fault::Refused("expected a value, a list or a span, found a table".to_owned()))),
+    }
+}
+
+fn field_name(key: Key, field: &Field) -> String {
+    if key == Key::Set && field.name != key.name() { format!("set.{}", field.name) } else { field.name.clone() }
+}
+
+/// The policy's parameters with their values.
+fn parameters(document: &Document, field: &Field) -> Result<Vec<(String, Vec<Placed>)>, ScenarioError> {
+    let Item::Table(parameters) = &field.item else {
+        let origin: Origin = document.origin(field.line);
+        let fault = Fault::Refused("expected a table of the policy's parameters, such as { order = [\"half\"] }".to_owned());
+        return Err(ScenarioError::new(origin, Key::Set.name(), fault));
+    };
+    parameters.iter().map(|field| Ok((field.name.clone(), literals(document, Key::Set, field)?))).collect()
+}
+
+/// Every policy with every combination of its parameters: one named for another policy is not its own.
+fn policy_axis(policies: Option<Vec<Placed>>, parameters: &[(String, Vec<Placed>)]) -> Vec<Setting> {
+    let policies: Vec<Option<Placed>> = policies.map_or(vec![None], |found| found.into_iter().map(Some).collect());
+    let names: Vec<String> = policies.iter().flatten().map(|(value, _)| value.text.clone()).collect();
+    let mut axis = Vec::new();
+    for policy in policies {
+        let own = |name: &str| match (name.split_once('.'), &policy) {
+            // A parameter of a policy that the sweep does not run is kept, to be refused.
+            (Some((other, _)), Some((value, _))) => other == value.text || !names.iter().any(|name| name == other),
+            _ => true,
+        };
+        let mut combinations: Vec<Vec<(String, Placed)>> = vec![Vec::new()];
+        for (name, values) in parameters.iter().filter(|(name, _)| own(name)) {
+            let extend = |combination: &Vec<(String, Placed)>| {
+                let with = |value: &Placed| [combination.as_slice(), &[(name.clone(), value.clone())]].concat();
+                values.iter().map(with).collect::<Vec<_>>()
+            };
+            combinations = combinations.iter().flat_map(extend).collect();
+        }
+        axis.extend(combinations.into_iter().map(|combination| Setting::Policy(policy.clone(), combination)));
+    }
+    axis
+}
