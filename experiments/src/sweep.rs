@@ -74,7 +74,8 @@ pub fn run(options: &Options) -> Result<(), CommandError> {
         note(&format!("{} holds the whole sweep already", options.out.display()));
         return Ok(());
     }
-    create_folder(&options.out)?;
+    // A folder that cannot be had was named wrongly; one that fills up later was not.
+    create_folder(&options.out).map_err(CommandError::input)?;
     let journal = Journal::open(&options.out, &identity, options.resume)?;
     let pending: Vec<u64> = runs.clone().filter(|run| !journal.holds(*run)).collect();
     let bar = progress(runs.end - runs.start, (runs.end - runs.start) - pending.len() as u64);

@@ -36,7 +36,9 @@ impl Journal {
         let (rows, length) = if unfinished && resume { read(&path, identity)? } else { (Vec::new(), 0) };
         let failed = |error: io::Error| failure(&path, &error);
         let mut file =
-            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(|error| {
+                CommandError::input(format!("cannot write {}: {error}", path.display()))
+            })?;
         // A line that was cut off when the sweep was killed goes.
         file.set_len(length).map_err(failed)?;
         io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed)?;

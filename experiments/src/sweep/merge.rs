@@ -36,7 +36,7 @@ pub fn merge(shards: &[PathBuf], out: &Path) -> Result<(), CommandError> {
     };
     let table = join(tables, identity.runs())?;
     let fronts = front::draw(&table, &pool(None)?)?;
-    create_folder(out)?;
+    create_folder(out).map_err(CommandError::input)?;
     for (name, front) in &fronts {
         front.write(&out.join(name))?;
     }

@@ -4,8 +4,8 @@
 //! for its outputs, for which the policy may have to give something back; then the processor.
 
 use haversack_devices::processor::{Cost, Processor, Usage};
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_engine::EventQueue;
+use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
+use haversack_engine::{EventQueue, SharedBandwidth};
 use haversack_memory::AllocationError;
 use haversack_policies::{Holding, IterationSummary, MemoryView, Policy, Relief, Setting};
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId};
@@ -32,7 +32,7 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
     let filling_micro_batch = machine.filling_micro_batch(job.graph, job.batch);
     let setting = Setting { graph: job.graph, batch: job.batch, filling_micro_batch };
     let schedule = policy.prepare(&setting)?;
-    let mut executor = Executor::new(machine, job, policy);
+    let mut executor = Executor::new(machine, job, policy)?;
     executor.store.set_budget(job.budgets.memory);
     executor.admit_state()?;
     let mut record = Record::default();
@@ -45,8 +45,12 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
 /// What the engine announces.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The processor is done.
+    /// The kernel is launched: the processor begins to compute and DRAM to move its bytes.
+    Launched,
+    /// The processor is done; its bytes came from a cache.
     Done,
+    /// DRAM has moved a kernel's bytes.
+    Moved,
     /// The memory budget changes.
     Wall(Bytes),
 }
@@ -66,6 +70,7 @@ struct Executor<'a> {
     policy: &'a mut dyn Policy,
     store: Store<'a>,
     events: EventQueue<Event>,
+    dram: SharedBandwidth<()>,
     now: Nanos,
     budget: Option<Bytes>,
     costs: Vec<Option<Cost>>,
@@ -80,13 +85,14 @@ struct Executor<'a> {
 }
 
 impl<'a> Executor<'a> {
-    fn new(machine: &'a Machine, job: &'a Job<'a>, policy: &'a mut dyn Policy) -> Self {
-        Self {
+    fn new(machine: &'a Machine, job: &'a Job<'a>, policy: &'a mut dyn Policy) -> Result<Self, RunError> {
+        Ok(Self {
             machine,
             job,
             policy,
             store: Store::new(job.graph, job.allocator),
             events: EventQueue::new(),
+            dram: SharedBandwidth::new(machine.device.dram().bandwidth)?,
             now: Nanos::ZERO,
             budget: job.budgets.memory,
             costs: vec![None; job.graph.nodes.len()],
@@ -97,7 +103,7 @@ impl<'a> Executor<'a> {
             usage: Usage::default(),
             started: Nanos::ZERO,
             baseline: Bytes::ZERO,
-        }
+        })
     }
 
     fn set_budget(&mut self, memory: Bytes) {
@@ -275,7 +281,7 @@ impl<'a> Executor<'a> {
         if step != Step::Done {
             return Ok(step);
         }
-        self.occupy(id, SpanKind::Scheduled);
+        self.occupy(id, SpanKind::Scheduled)?;
         for input in self.frames.pop().map(|frame| frame.locked).unwrap_or_default() {
             self.store.unlock(input);
         }
@@ -381,7 +387,7 @@ impl<'a> Executor<'a> {
         }
         self.record.recomputed += 1;
         self.check_thrashing(wanted_by)?;
-        self.occupy(node, SpanKind::Recomputed);
+        self.occupy(node, SpanKind::Recomputed)?;
         let node = &graph.nodes[node as usize];
         if let Some(frame) = self.frames.last_mut() {
             for input in frame.locked.drain(..) {
@@ -547,51 +553,72 @@ impl<'a> Executor<'a> {
     }
 
     /// Lets the processor run the node and waits for it.
-    fn occupy(&mut self, id: NodeId, kind: SpanKind) {
+    fn occupy(&mut self, id: NodeId, kind: SpanKind) -> Result<(), RunError> {
         let samples = self.store.samples;
         let (machine, job) = (self.machine, self.job);
         let cost = *self.costs[id as usize]
             .get_or_insert_with(|| machine.cost(job.graph, id as usize, samples, job.precision));
         let start = self.now;
         let (memory, budget) = (self.store.allocated(), self.budget);
-        self.events.schedule_in(cost.alone(), Event::Done);
+        self.events.schedule_in(cost.launch, Event::Launched);
         while let Some((time, event)) = self.events.pop() {
             self.now = time;
             match event {
+                Event::Launched => self.begin(&cost)?,
                 Event::Done => break,
+                Event::Moved => {
+                    if self.dram.advance(time)?.is_some() {
+                        break;
+                    }
+                }
                 Event::Wall(memory) => self.set_budget(memory),
             }
         }
+        let spent = self.now - start;
+        let busy = spent.saturating_sub(cost.launch);
         let node = &job.graph.nodes[id as usize];
         for &output in &node.outputs {
             // In-place operators add to the cost of what they overwrite.
             let state = &mut self.store.states[output as usize];
             let first = self.store.uses.producers[output as usize] == id;
-            state.cost = if first { cost.alone() } else { state.cost.max(cost.alone()) };
+            state.cost = if first { spent } else { state.cost.max(spent) };
         }
         if kind == SpanKind::Recomputed {
-            self.part.recompute += cost.alone();
+            self.part.recompute += spent;
         } else {
             self.part.launch += cost.launch;
-            self.part.add(node.work.kind, cost.busy);
+            self.part.add(node.work.kind, busy);
         }
         match machine.processor {
-            Processor::Cpu(..) => self.usage.cpu_busy += cost.busy,
-            Processor::Gpu(..) => self.usage.gpu_busy += cost.busy,
+            Processor::Cpu(..) => self.usage.cpu_busy += busy,
+            Processor::Gpu(..) => self.usage.gpu_busy += busy,
         }
         self.usage.dram += cost.dram;
         if let Some(timeline) = &mut self.record.timeline {
-            let duration = self.now - start;
             timeline.spans.push(Span {
                 node: id,
                 start: start - self.started,
-                duration,
+                duration: spent,
                 kind,
                 micro_batch: samples,
                 memory,
                 budget,
             });
         }
+        Ok(())
+    }
+
+    /// The processor computes while DRAM moves the kernel's bytes, at most as fast as the processor asks for them.
+    fn begin(&mut self, cost: &Cost) -> Result<(), RunError> {
+        if cost.dram == Bytes::ZERO || cost.busy == Nanos::ZERO {
+            self.events.schedule_in(cost.busy, Event::Done);
+            return Ok(());
+        }
+        let rate = BytesPerSecond(cost.dram.as_f64() / cost.busy.seconds());
+        self.dram.insert(self.now, cost.dram, Some(rate), ())?;
+        let due = self.dram.next_completion().unwrap_or(self.now);
+        self.events.schedule_in(due.saturating_sub(self.now), Event::Moved);
+        Ok(())
     }
 
     fn name_of(&self, node: NodeId) -> String {

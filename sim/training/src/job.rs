@@ -2,6 +2,7 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
+use haversack_engine::ResourceError;
 use haversack_policies::PolicyError;
 use haversack_workloads::TrainingGraph;
 use thiserror::Error;
@@ -68,7 +69,7 @@ pub struct Job<'a> {
 }
 
 /// Why a run ended without a record.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The policy has nothing left to give back.
@@ -110,6 +111,9 @@ pub enum RunError {
         /// The tensor.
         tensor: String,
     },
+    /// A device whose DRAM the engine cannot model.
+    #[error("the device's DRAM: {0}")]
+    Resource(#[from] ResourceError),
     /// An empty mini-batch.
     #[error("a mini-batch has at least one sample")]
     EmptyBatch,

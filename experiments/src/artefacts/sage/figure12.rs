@@ -10,6 +10,8 @@ use super::setting::{RESNET, run as simulate, scenario, under};
 use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 use crate::run::Plan;
 
+/// Micro-batches that last a smaller share of the iteration are not named in the picture.
+const LABELLED: f64 = 0.05;
 /// When the first two walls rise, in shares of the unmanaged iteration: both within the first forward pass.
 const FIRST_WALLS: [f64; 2] = [0.02, 0.25];
 
@@ -83,7 +85,10 @@ fn draw(record: &Record) -> Result<(Figure, Table), ArtefactError> {
     let mut trace = Trace::new("memory in use", memory).wall("memory available", budget);
     for (k, (from, samples)) in trace_parts.iter().enumerate() {
         let to = trace_parts.get(k + 1).map_or(end, |(next, _)| *next);
-        trace = trace.phase(*from, to, format!("{samples}"));
+        // While it shrinks, each size lasts a few kernels: only those that last are named.
+        if to - from > LABELLED * end {
+            trace = trace.phase(*from, to, format!("{samples}"));
+        }
     }
     if let Some(first) = spans.iter().find(|span| span.kind == SpanKind::Recomputed) {
         trace = trace.event(first.start.seconds(), "checkpointing");
