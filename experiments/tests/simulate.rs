@@ -1,0 +1,211 @@
+//! `haversack simulate`, from outside.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::Value;
+use support::{call, call_in, command, json, keys, refusal, stderr, stdout};
+use tempfile::tempdir;
+
+const PHONE: &str = "simulate --device galaxy-s10 --model mobilenetv2 --batch 8 --policy";
+
+fn sage(flags: &str) -> Value {
+    json(&call(&format!("{PHONE} sage --format json{flags}")))
+}
+
+#[test]
+fn json_has_the_keys_that_scripts_rely_on() {
+    let found = sage("");
+    let figures = [
+        "iteration_time_s",
+        "forward_s",
+        "backward_s",
+        "update_s",
+        "samples_per_s",
+        "peak_memory_bytes",
+        "peak_growth_bytes",
+        "reserved_bytes",
+        "energy_j",
+        "recompute_share",
+        "micro_batches",
+        "breakdown",
+        "scenario",
+    ];
+    assert_eq!(keys(&found), figures);
+    let scenario = &found["scenario"];
+    assert_eq!((&scenario["stack"], &scenario["graph"]), (&"sage-opencl".into(), &"sr".into()));
+    assert_eq!((&scenario["input"], &scenario["allocator"]), (&"3x224x224".into(), &"exact".into()));
+}
+
+#[test]
+fn the_breakdown_sums_to_the_iteration() {
+    for flags in ["", " --memory-budget 30%", " --memory-budget 25% --iterations 3"] {
+        let found = sage(flags);
+        let parts = found["breakdown"].as_object().unwrap().values().map(|part| part.as_f64().unwrap());
+        let (sum, whole) = (parts.sum::<f64>(), found["iteration_time_s"].as_f64().unwrap());
+        assert!((sum - whole).abs() < 1e-9, "{flags}: {sum} against {whole}");
+        let phases: f64 = ["forward_s", "backward_s", "update_s"].map(|phase| found[phase].as_f64().unwrap()).iter().sum();
+        assert!((phases - whole).abs() < 1e-9, "{flags}: {phases} against {whole}");
+        // Samples a second are the batch over the iteration.
+        assert!((found["samples_per_s"].as_f64().unwrap() * whole - 8.0).abs() < 1e-9);
+        let samples: u64 = found["micro_batches"].as_array().unwrap().iter().map(|part| part.as_u64().unwrap()).sum();
+        assert_eq!(samples, 8);
+    }
+}
+
+#[test]
+fn the_whole_of_what_original_needs_is_enough_and_less_is_not() {
+    let whole = json(&call(&format!("{PHONE} original --memory-budget 100% --format json")));
+    assert_eq!(whole["scenario"]["memory_budget_bytes"], whole["reserved_bytes"]);
+    let message = refusal(&call(&format!("{PHONE} original --memory-budget 99%")), 2);
+    // The least budget is what original holds, which the program prints as it reads it.
+    let bytes = whole["reserved_bytes"].as_u64().unwrap();
+    let least = haversack::scenario::size_text(haversack_devices::units::Bytes(bytes));
+    assert!(message.contains(&format!("the least memory budget that works is")) && message.contains(&least), "{message}");
+    // All saved tensors are kept by original, and any less does not do.
+    json(&call(&format!("{PHONE} original --activation-budget 100% --format json")));
+    let message = refusal(&call(&format!("{PHONE} original --activation-budget 90%")), 2);
+    assert!(message.contains("the least activation budget that works is"), "{message}");
+}
+
+#[test]
+fn the_least_budget_that_is_named_works() {
+    let message = refusal(&call(&format!("{PHONE} sage --memory-budget 1KB")), 2);
+    let least = message.split("--memory-budget ").nth(1).unwrap().split(')').next().unwrap();
+    let found = sage(&format!(" --memory-budget {least} --least-memory"));
+    assert!(found["peak_memory_bytes"].as_u64() <= found["scenario"]["memory_budget_bytes"].as_u64());
+    assert_eq!(found["least_memory_bytes"], found["scenario"]["memory_budget_bytes"]);
+}
+
+#[test]
+fn a_time_budget_that_is_missed_is_a_failure_with_its_numbers() {
+    let missed = call(&format!("{PHONE} sage --time-budget 1ms --format json"));
+    let message = refusal(&missed, 1);
+    assert!(message.contains("more than the time budget of 1000.0 µs"), "{message}");
+    assert!(serde_json::from_str::<Value>(&stdout(&missed)).unwrap()["iteration_time_s"].as_f64().unwrap() > 1e-3);
+    assert_eq!(sage(" --time-budget 1000s")["scenario"]["time_budget"], "1000s");
+}
+
+#[test]
+fn text_is_for_people() {
+    let shown = stdout(&call(&format!("{PHONE} sage --memory-budget 30% --explain --least-memory")));
+    let words = ["samples/s", "30% of what original needs", "micro-batches", " J\n", "where the time went", "#####"];
+    for word in words.into_iter().chain(["at the peak", "least memory budget", "if nothing is short"]) {
+        assert!(shown.contains(word), "no '{word}' in\n{shown}");
+    }
+    assert!(shown.lines().all(|line| line == line.trim_end()), "trailing spaces");
+}
+
+#[test]
+fn more_than_the_device_has_is_a_warning() {
+    let run = call("simulate --device galaxy-s10 --model vgg16 --batch 256");
+    assert_eq!(run.status.code(), Some(0));
+    assert!(stderr(&run).contains("warning: galaxy-s10 has 8589.9 MB of memory"), "{}", stderr(&run));
+    assert!(!stderr(&call(&format!("{PHONE} sage"))).contains("warning"));
+}
+
+#[test]
+fn explain_lists_the_largest_tensors() {
+    let peak = &sage(" --explain")["peak"];
+    let largest = peak["largest"].as_array().unwrap();
+    assert_eq!(largest.len(), 10);
+    assert!(largest.windows(2).all(|pair| pair[0]["bytes"].as_u64() >= pair[1]["bytes"].as_u64()));
+    assert!(peak["node"].as_str().is_some_and(|node| !node.is_empty()));
+}
+
+#[test]
+fn a_scenario_file_is_overruled_by_flags() {
+    let folder = tempdir().unwrap();
+    let file = "device = \"galaxy-s10\"\nmodel = \"lenet5\"\nbatch = 4\npolicy = \"sage\"\nset.sage.order = \"half\"\nmemory_budget = 3_000_000\n";
+    fs::write(folder.path().join("s.toml"), file).unwrap();
+    let found = json(&call_in(folder.path(), &["simulate", "s.toml", "--batch", "16", "--set", "mtp=2", "--format", "json"]));
+    let scenario = &found["scenario"];
+    assert_eq!((&scenario["batch"], &scenario["memory_budget_bytes"]), (&16.into(), &3_000_000.into()));
+    assert_eq!(scenario["set"], serde_json::json!({"mtp": "2", "order": "half"}));
+}
+
+#[test]
+fn the_timeline_is_a_trace_that_ends_with_the_iteration() {
+    let folder = tempdir().unwrap();
+    let line = format!("{PHONE} dgc --memory-budget 40% --timeline t.json --format json");
+    let found = json(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()));
+    let trace: Value = serde_json::from_str(&fs::read_to_string(folder.path().join("t.json")).unwrap()).unwrap();
+    let ends = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+    let last = ends.map(|event| event["ts"].as_f64().unwrap() + event["dur"].as_f64().unwrap()).fold(0.0, f64::max);
+    // The trace is in microseconds.
+    assert!((last * 1e-6 - found["iteration_time_s"].as_f64().unwrap()).abs() < 1e-9);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a part of a file was left behind");
+
+    let message = refusal(&call(&format!("{PHONE} sage --timeline /nowhere/t.json")), 1);
+    assert!(message.contains("/nowhere/t.json"), "{message}");
+}
+
+#[test]
+fn a_trace_of_budgets_moves_walls() {
+    let folder = tempdir().unwrap();
+    let free = sage("");
+    let (time, peak) = (free["iteration_time_s"].as_f64().unwrap(), free["peak_memory_bytes"].as_u64().unwrap());
+    let half = peak / 2;
+    fs::write(folder.path().join("walls.csv"), format!("time_s,budget_bytes\n0,{peak}\n{},{half}B\n", time / 4.0)).unwrap();
+    let line = format!("{PHONE} sage --trace walls.csv --format json");
+    let found = json(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()));
+    // What holds from the start is the budget; the wall splits what had been one micro-batch.
+    assert_eq!(found["scenario"]["memory_budget_bytes"].as_u64(), Some(peak));
+    assert!(found["micro_batches"].as_array().unwrap().len() > free["micro_batches"].as_array().unwrap().len());
+
+    fs::write(folder.path().join("app.parquet"), [0_u8, 159, 146, 150]).unwrap();
+    for (file, says) in [("app.parquet", "time_s,budget_bytes"), ("none.parquet", "cannot be read")] {
+        let line = format!("{PHONE} sage --trace {file}");
+        let message = refusal(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()), 2);
+        assert!(message.starts_with("error: --trace: ") && message.contains(says) && message.contains(file), "{message}");
+    }
+}
+
+#[test]
+fn graphs_are_of_stacks_that_run_them() {
+    let eager = "simulate --device rtx-3090 --model lenet5 --batch 8";
+    let message = refusal(&call(&format!("{eager} --graph sr")), 2);
+    assert!(message.starts_with("error: --graph: the stack pytorch-cuda"), "{message}");
+    assert!(refusal(&call(&format!("{eager} --gradients streamed")), 2).contains("--gradients"));
+    let found = json(&call(&format!("{eager} --format json")));
+    assert_eq!((&found["scenario"]["graph"], &found["scenario"]["allocator"]), (&Value::Null, &"caching".into()));
+    assert_eq!(json(&call(&format!("{PHONE} original --format json")))["scenario"]["graph"], "original");
+}
+
+#[test]
+fn cores_train_on_the_cpu() {
+    let line = "simulate --device galaxy-s10 --model lenet5 --batch 8 --stack pytorch-cpu --format json";
+    let time = |cores: &str| json(&call(&format!("{line}{cores}")))["iteration_time_s"].as_f64().unwrap();
+    assert!(time(" --cores big:1") > time(" --cores big:4"));
+    let message = refusal(&call("simulate --device galaxy-s10 --model lenet5 --cores big:4"), 2);
+    assert!(message.starts_with("error: --cores: ") && message.contains("pytorch-cpu"), "{message}");
+    assert!(refusal(&call(&format!("{line} --cores bigg:4")), 2).contains("did you mean `big`"));
+}
+
+#[test]
+fn half_precision_is_smaller_and_what_is_not_there_yet_says_so() {
+    let run = |precision: &str| json(&call(&format!("simulate --device rtx-3090 --model resnet18 --precision {precision} --format json")));
+    assert!(run("fp16")["peak_memory_bytes"].as_u64() < run("fp32")["peak_memory_bytes"].as_u64());
+    assert!(refusal(&call(&format!("{PHONE} sage --precision int8")), 2).contains("int8 is not available yet"));
+    assert!(refusal(&call(&format!("{PHONE} sage --ambient-c 30")), 2).contains("no device has a thermal model yet"));
+}
+
+#[test]
+fn the_same_call_prints_the_same_bytes() {
+    let line = format!("{PHONE} sage --memory-budget 30% --format json --seed 7");
+    assert_eq!(call(&line).stdout, call(&line).stdout);
+}
+
+#[test]
+fn a_closed_pipe_is_no_fault() {
+    for line in ["list models", "simulate --device galaxy-s10 --model lenet5 --format json", "reproduce --help"] {
+        let mut child = command(std::path::Path::new("."), &line.split(' ').collect::<Vec<_>>());
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()), "{line}");
+    }
+}

@@ -1,0 +1,53 @@
+//! Calls of the program, and what came of them.
+#![allow(dead_code)]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The program with `arguments`, in the folder `within`.
+pub(crate) fn command(within: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_haversack"));
+    command.args(arguments).current_dir(within).stdin(Stdio::null());
+    command
+}
+
+/// Calls the program in the folder `within`.
+pub(crate) fn call_in(within: &Path, arguments: &[&str]) -> Output {
+    command(within, arguments).output().unwrap()
+}
+
+/// Calls the program with arguments separated by spaces.
+pub(crate) fn call(line: &str) -> Output {
+    call_in(Path::new("."), &line.split(' ').collect::<Vec<_>>())
+}
+
+/// What the call printed as its result.
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// What the call printed beside it.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The JSON that a successful call printed.
+pub(crate) fn json(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    serde_json::from_str(&stdout(output)).unwrap()
+}
+
+/// The message of a call that must end with `code`.
+pub(crate) fn refusal(output: &Output, code: i32) -> String {
+    let message = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    assert!(message.starts_with("error: ") && !message.contains("panicked"), "{message}");
+    message
+}
+
+/// The names of an object, in order.
+pub(crate) fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}

@@ -1,0 +1,214 @@
+//! `haversack sweep` and `merge`: the same bytes however it is run.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use haversack_reports::frame::read_parquet;
+use polars::prelude::DataFrame;
+use support::{call_in, refusal, stderr};
+use tempfile::{TempDir, tempdir};
+
+const SPECIFICATION: &str = r#"
+device = ["galaxy-s10", "rtx-3090"]
+model = ["lenet5", "mobilenetv2-slim"]
+batch = [8]
+policy = ["original", "dga", "sage"]
+memory_budget = { from = "20%", to = "100%", steps = 5 }
+seed = [1]
+
+[set.sage]
+order = ["dga-first", "half"]
+"#;
+/// Two devices, two models, (original, dga, sage in two orders), five budgets.
+const RUNS: usize = 2 * 2 * 4 * 5;
+
+fn folder() -> TempDir {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("spec.toml"), SPECIFICATION).unwrap();
+    folder
+}
+
+fn sweep(folder: &Path, flags: &str) {
+    let line = format!("sweep spec.toml {flags}");
+    let output = call_in(folder, &line.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(output.stdout.is_empty(), "a result was printed");
+}
+
+/// Every file of a folder with its bytes.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+}
+
+fn same(folder: &TempDir, one: &str, other: &str) {
+    let (one, other) = (files(&folder.path().join(one)), files(&folder.path().join(other)));
+    assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
+    for (name, bytes) in &one {
+        assert!(other[name] == *bytes, "{name} differs");
+    }
+}
+
+fn texts(frame: &DataFrame, column: &str) -> Vec<Option<String>> {
+    frame.column(column).unwrap().str().unwrap().iter().map(|text| text.map(str::to_owned)).collect()
+}
+
+fn wholes(frame: &DataFrame, column: &str) -> Vec<Option<u64>> {
+    frame.column(column).unwrap().u64().unwrap().iter().collect()
+}
+
+fn reals(frame: &DataFrame, column: &str) -> Vec<Option<f64>> {
+    frame.column(column).unwrap().f64().unwrap().iter().collect()
+}
+
+#[test]
+fn one_thread_and_two_and_shards_give_the_same_bytes() {
+    let folder = folder();
+    sweep(folder.path(), "--out one --jobs 1");
+    sweep(folder.path(), "--out two --jobs 2");
+    same(&folder, "one", "two");
+    for part in 1..=3 {
+        sweep(folder.path(), &format!("--out part{part} --shard {part}/3"));
+    }
+    let merged = call_in(folder.path(), &["merge", "part3", "part1", "part2", "--out", "merged"]);
+    assert_eq!(merged.status.code(), Some(0), "{}", stderr(&merged));
+    same(&folder, "one", "merged");
+
+    let message = refusal(&call_in(folder.path(), &["merge", "part1", "part3", "--out", "m"]), 2);
+    assert!(message.contains("runs 26 to 52 are in none"), "{message}");
+    let message = refusal(&call_in(folder.path(), &["merge", "part1", "part2", "part2", "part3", "--out", "m"]), 2);
+    assert!(message.contains("is in another folder too"), "{message}");
+    fs::write(folder.path().join("spec.toml"), SPECIFICATION.replace("[1]", "[2]")).unwrap();
+    sweep(folder.path(), "--out part2 --shard 2/3");
+    let message = refusal(&call_in(folder.path(), &["merge", "part1", "part2", "part3", "--out", "m"]), 2);
+    assert!(message.contains("are of different sweeps"), "{message}");
+    assert!(!folder.path().join("m").exists());
+}
+
+#[test]
+fn a_killed_sweep_goes_on_to_the_same_bytes() {
+    let folder = folder();
+    sweep(folder.path(), "--out whole");
+    // What a kill leaves: the header, some finished runs in any order, and a line that was cut off.
+    let mut child = support::command(folder.path(), &["sweep", "spec.toml", "--out", "killed", "--jobs", "1"]).spawn().unwrap();
+    let part = folder.path().join("killed/rows.part");
+    let written = || fs::read(&part).map(|bytes| bytes.iter().filter(|&&byte| byte == b'\n').count()).unwrap_or(0);
+    while written() < 5 && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    if let Ok(text) = fs::read_to_string(&part) {
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines[1..].reverse();
+        let last = lines.pop().unwrap();
+        fs::write(&part, format!("{}\n{}", lines.join("\n"), &last[..last.len() / 2])).unwrap();
+    }
+    sweep(folder.path(), "--out killed --resume");
+    same(&folder, "whole", "killed");
+    // Once more finds nothing to do, and a fresh folder may be resumed.
+    sweep(folder.path(), "--out killed --resume");
+    sweep(folder.path(), "--out fresh --resume");
+    same(&folder, "whole", "fresh");
+}
+
+#[test]
+fn only_the_same_sweep_is_resumed() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("out")).unwrap();
+    let part = folder.path().join("out/rows.part");
+    fs::write(&part, "{\"specification\":{}}\n").unwrap();
+    let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--resume"]), 2);
+    assert!(message.contains("rows.part is of another specification"), "{message}");
+    assert!(part.exists());
+    // Without --resume it begins anew.
+    sweep(folder.path(), "--out out");
+    assert!(!part.exists());
+}
+
+#[test]
+fn the_table_has_every_key_and_every_run() {
+    let folder = folder();
+    sweep(folder.path(), "--out out");
+    let frame = read_parquet(&folder.path().join("out/results.parquet")).unwrap();
+    assert_eq!(frame.height(), RUNS);
+    let names: Vec<String> = frame.get_column_names().iter().map(|name| name.to_string()).collect();
+    for key in haversack::scenario::Key::ALL {
+        assert!(names.iter().any(|name| name == key.name()), "no {}", key.name());
+    }
+    for name in ["iteration_time_s", "peak_growth_bytes", "micro_batches", "breakdown_convolution", "breakdown_recompute"] {
+        assert!(names.iter().any(|found| found == name), "no {name}");
+    }
+    assert_eq!(names[names.len() - 3..], ["status", "least_memory_bytes", "reason"]);
+    assert_eq!(wholes(&frame, "run"), (0..RUNS as u64).map(Some).collect::<Vec<_>>());
+
+    let (status, least) = (texts(&frame, "status"), wholes(&frame, "least_memory_bytes"));
+    let (budget, peak) = (wholes(&frame, "memory_budget_bytes"), wholes(&frame, "peak_memory_bytes"));
+    let (reason, time) = (texts(&frame, "reason"), reals(&frame, "iteration_time_s"));
+    let mut infeasible = 0;
+    for run in 0..RUNS {
+        match status[run].as_deref() {
+            Some("ok") => {
+                assert!(peak[run] <= budget[run] && time[run].is_some() && least[run].is_none() && reason[run].is_none());
+            }
+            Some("infeasible") => {
+                infeasible += 1;
+                // Least budgets are found to a thousandth.
+                assert!(least[run].unwrap() as f64 > 0.999 * budget[run].unwrap() as f64, "run {run}");
+                assert!(time[run].is_none() && reason[run].as_deref().unwrap().contains("--memory-budget"));
+            }
+            other => panic!("run {run}: {other:?}: {:?}", reason[run]),
+        }
+    }
+    // Original fits at 100% only: four of its five budgets are infeasible, for each device and model.
+    let original = texts(&frame, "policy").into_iter().zip(&status).filter(|(policy, status)| {
+        policy.as_deref() == Some("original") && status.as_deref() == Some("infeasible")
+    });
+    assert_eq!(original.count(), 2 * 2 * 4);
+    assert!(infeasible >= 16 && infeasible < RUNS);
+    let figures = files(&folder.path().join("out"));
+    let drawn: Vec<&String> = figures.keys().filter(|name| name.starts_with("pareto-")).collect();
+    assert_eq!(drawn.len(), 2 * 2 * 2, "{drawn:?}");
+    assert!(!figures.contains_key("rows.part"));
+}
+
+#[test]
+fn a_row_says_what_simulate_says() {
+    let folder = folder();
+    sweep(folder.path(), "--out out");
+    let frame = read_parquet(&folder.path().join("out/results.parquet")).unwrap();
+    // Run 19 is the last of the first model: sage, half, 100%.
+    let line = "simulate --device galaxy-s10 --model lenet5 --batch 8 --policy sage --set order=half --memory-budget 100% --format json";
+    let found = support::json(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()));
+    assert_eq!(reals(&frame, "iteration_time_s")[19], found["iteration_time_s"].as_f64());
+    assert_eq!(wholes(&frame, "reserved_bytes")[19], found["reserved_bytes"].as_u64());
+    assert_eq!(reals(&frame, "energy_j")[19], found["energy_j"].as_f64());
+    assert_eq!(texts(&frame, "set")[19].as_deref(), Some("order=half"));
+    assert_eq!(texts(&frame, "graph")[19].as_deref(), found["scenario"]["graph"].as_str());
+}
+
+#[test]
+fn time_budgets_and_percentages_of_nothing_are_rows_too() {
+    let folder = tempdir().unwrap();
+    let text = "device = \"galaxy-s10\"\nmodel = \"lenet5\"\ntime_budget = [\"1us\", \"1000s\"]\nactivation_budget = [\"50%\", \"100%\"]\n";
+    fs::write(folder.path().join("spec.toml"), text).unwrap();
+    sweep(folder.path(), "--out out");
+    let frame = read_parquet(&folder.path().join("out/results.parquet")).unwrap();
+    let status: Vec<String> = texts(&frame, "status").into_iter().flatten().collect();
+    // Activation budgets vary slower than time budgets.
+    assert_eq!(status, ["infeasible", "infeasible", "infeasible", "ok"]);
+    assert!(texts(&frame, "reason")[2].as_deref().unwrap().contains("time budget"));
+    assert!(wholes(&frame, "activation_budget_bytes").iter().all(Option::is_some));
+}
+
+#[test]
+fn a_folder_that_cannot_be_had_is_named() {
+    let folder = folder();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--out", "file/out"]), 2);
+    assert!(message.contains("file/out"), "{message}");
+}
