@@ -7,12 +7,12 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haversack_devices::units::Bytes;
+use haversack_devices::work::Precision;
 use haversack_devices::{Device, Stack};
 use haversack_training::{Machine, RunError};
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::lowering::Gradients;
 use haversack_workloads::{Network, TrainingGraph};
-use haversack_devices::work::Precision;
 
 use crate::run::LeastBudget;
 use crate::scenario::{GraphKind, InputShape, Step};

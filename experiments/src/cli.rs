@@ -48,7 +48,9 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  haversack reproduce sage/table1 --out out\n  haversack reproduce sage --seed 1 --jobs 2")]
+#[command(
+    after_help = "Examples:\n  haversack reproduce sage/table1 --out out\n  haversack reproduce sage --seed 1 --jobs 2"
+)]
 struct ReproduceArguments {
     /// `all`, a paper, `comparison`, or the beginning of an id such as sage/table1 [default: all]
     #[arg(value_name = "SELECTOR")]
@@ -133,7 +135,9 @@ struct MergeArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  haversack model resnet50 --batch 8 --format json\n  haversack model network.onnx --input 3x96x96")]
+#[command(
+    after_help = "Examples:\n  haversack model resnet50 --batch 8 --format json\n  haversack model network.onnx --input 3x96x96"
+)]
 struct ModelArguments {
     /// A model of `list models`, or an ONNX file
     #[arg(value_name = "NAME|FILE.onnx")]
@@ -150,7 +154,9 @@ struct ModelArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  haversack replay resnet32.log --policy dtr --heuristic dtr-eq --memory-ratio 0.5 --format json")]
+#[command(
+    after_help = "Example:\n  haversack replay resnet32.log --policy dtr --heuristic dtr-eq --memory-ratio 0.5 --format json"
+)]
 struct ReplayArguments {
     /// The recorded log, one JSON instruction a line
     #[arg(value_name = "LOG")]
@@ -228,9 +234,7 @@ pub fn run(arguments: Arguments) -> Result<(), CommandError> {
             jobs: given.jobs,
         }),
         Command::Merge(given) => sweep::merge(&given.shards, &given.out),
-        Command::Model(given) => {
-            model_command::run(&given.model, &given.batch, given.input.as_deref(), given.format)
-        }
+        Command::Model(given) => model_command::run(&given.model, &given.batch, given.input.as_deref(), given.format),
         Command::Replay(given) => replay_command::run(&replay_command::Options {
             log: given.log,
             policy: given.policy,

@@ -5,9 +5,12 @@ use std::fmt::Write as _;
 use haversack_policies::registry::{Entry, POLICIES};
 use haversack_workloads::models::MODELS;
 
+use crate::artefacts::ARTEFACTS;
 use crate::cli::Listed;
 use crate::error::CommandError;
 use crate::output::{note, print};
+use crate::reproduce::ReproduceError;
+use crate::reproduce::reference::Reference;
 
 /// Prints the list.
 ///
@@ -19,14 +22,11 @@ pub fn run(what: Listed) -> Result<(), CommandError> {
         Listed::Stacks => calibrations(haversack_devices::list_stacks()?),
         Listed::Models => MODELS.iter().map(|model| (model.id.to_owned(), model.about.to_owned())).collect(),
         Listed::Policies => POLICIES.iter().map(policy).collect(),
-        Listed::Artefacts => artefacts(),
+        Listed::Artefacts => artefacts()?,
         Listed::Kernels => Vec::new(),
     };
     if rows.is_empty() {
-        note(&match what {
-            Listed::Kernels => "there are no kernels yet",
-            _ => "there are none yet",
-        });
+        note(&"there are none yet");
     }
     print(&columns(&rows))
 }
@@ -46,9 +46,22 @@ fn policy(entry: &Entry) -> (String, String) {
     (entry.id.to_owned(), line)
 }
 
-fn artefacts() -> Vec<(String, String)> {
-    let listed = crate::artefacts::ARTEFACTS.iter();
-    listed.map(|artefact| (format!("{}/{}", artefact.paper, artefact.id), artefact.about.to_owned())).collect()
+/// Every artefact that can be selected, in the order of the reference.
+fn artefacts() -> Result<Vec<(String, String)>, CommandError> {
+    let reference = Reference::load().map_err(ReproduceError::from)?;
+    let mut rows = Vec::new();
+    for (paper, id) in reference.artefacts() {
+        let known = ARTEFACTS.iter().find(|artefact| artefact.paper == paper && artefact.id == id);
+        rows.push((format!("{paper}/{id}"), known.map_or("not modelled yet", |artefact| artefact.about).to_owned()));
+    }
+    // Those of the comparison belong to no paper's reference.
+    let others = ARTEFACTS.iter().map(|artefact| (format!("{}/{}", artefact.paper, artefact.id), artefact.about));
+    for (id, about) in others {
+        if !rows.iter().any(|(known, _)| *known == id) {
+            rows.push((id, about.to_owned()));
+        }
+    }
+    Ok(rows)
 }
 
 fn columns(rows: &[(String, String)]) -> String {

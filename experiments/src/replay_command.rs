@@ -39,9 +39,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), CommandError> {
     if options.policy != POLICY {
         registry::find(&options.policy).map_err(|error| match error {
-            PolicyError::Unknown { found, .. } => {
-                PolicyError::Unknown { found, nearest: Some(POLICY.to_owned()) }
-            }
+            PolicyError::Unknown { found, .. } => PolicyError::Unknown { found, nearest: Some(POLICY.to_owned()) },
             other => other,
         })?;
         return Err(CommandError::input(format!("--policy: only {POLICY} replays logs, not {}", options.policy)));

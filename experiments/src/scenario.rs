@@ -119,10 +119,7 @@ impl Scenario {
     /// # Errors
     /// A file that cannot be read, or as [`Scenario::parse`].
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let mut scenario = Self::new("", "");
-        scenario.apply(&Document::read(path)?)?;
-        scenario.complete()?;
-        Ok(scenario)
+        Self::of(&Document::read(path)?)
     }
 
     /// Reads a scenario from TOML; `file` is how errors name it.
@@ -131,9 +128,13 @@ impl Scenario {
     /// Text that is not TOML; an unknown key, with the nearest valid one; a value that the key cannot have; no
     /// device or no model. Each names file, line and key.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        Self::of(&Document::parse(file, text)?)
+    }
+
+    fn of(document: &Document) -> Result<Self, ScenarioError> {
         let mut scenario = Self::new("", "");
-        scenario.apply(&Document::parse(file, text)?)?;
-        scenario.complete()?;
+        scenario.apply(document)?;
+        scenario.complete(document.origin(0))?;
         Ok(scenario)
     }
 
@@ -148,7 +149,8 @@ impl Scenario {
                 for parameter in parameters {
                     let origin = document.origin(parameter.line);
                     let name = format!("set.{}", parameter.name);
-                    let value = parameter.item.one().map_err(|fault| ScenarioError::new(origin.clone(), name, fault))?;
+                    let value =
+                        parameter.item.one().map_err(|fault| ScenarioError::new(origin.clone(), name, fault))?;
                     self.set_parameter(&parameter.name, value, origin);
                 }
             } else {
@@ -165,24 +167,17 @@ impl Scenario {
         self.origins.insert(Key::Set, origin);
     }
 
-    /// Checks that there is a device and a model.
+    /// Checks that there is a device and a model; `by` is who should have given them.
     ///
     /// # Errors
     /// The key that is missing.
-    pub fn complete(&self) -> Result<(), ScenarioError> {
-        let missing = |key: Key, expected| {
-            // The file as a whole, where any key came from one.
-            let origin = self.origins.values().find_map(|origin| match origin {
-                Origin::File { file, .. } => Some(Origin::File { file: file.clone(), line: 0 }),
-                _ => None,
-            });
-            ScenarioError::new(origin.unwrap_or(Origin::Flag), key.name(), Fault::Missing(expected))
-        };
+    pub fn complete(&self, by: Origin) -> Result<(), ScenarioError> {
+        let missing = |key: Key, expected| Err(ScenarioError::new(by.clone(), key.name(), Fault::Missing(expected)));
         if self.device.is_empty() {
-            return Err(missing(Key::Device, "an id of `haversack list devices`, such as galaxy-s10"));
+            return missing(Key::Device, "an id of `haversack list devices`, such as galaxy-s10");
         }
         if self.model.is_empty() {
-            return Err(missing(Key::Model, "an id of `haversack list models`, such as resnet50"));
+            return missing(Key::Model, "an id of `haversack list models`, such as resnet50");
         }
         Ok(())
     }
@@ -205,7 +200,10 @@ impl Scenario {
         let text = value.text.trim();
         match (key.takes(), value.kind) {
             (Takes::Table, _) => {
-                return Err(Fault::value("a table of the policy's parameters, such as { order = \"half\" }", value.found()));
+                return Err(Fault::value(
+                    "a table of the policy's parameters, such as { order = \"half\" }",
+                    value.found(),
+                ));
             }
             (Takes::Text, Kind::Text) if !text.is_empty() => {}
             (Takes::Quantity, Kind::Text | Kind::Integer | Kind::Real) => {}

@@ -52,11 +52,7 @@ pub fn run(options: &Options) -> Result<(), CommandError> {
     }
     plan.observe = Observe { timeline: options.timeline.is_some(), peak: options.explain };
     let record = plan.run().map_err(|error| plan.explain_failure(error, &cache))?;
-    let least_memory = if options.least_memory {
-        Some(plan.least_memory().map_err(PlanError::Run)?)
-    } else {
-        None
-    };
+    let least_memory = if options.least_memory { Some(plan.least_memory().map_err(PlanError::Run)?) } else { None };
     if let (Some(path), Some(timeline)) = (&options.timeline, &record.timeline) {
         write_atomically(path, timeline.to_chrome_json(&plan.graph).to_string().as_bytes())?;
     }
@@ -68,15 +64,13 @@ pub fn run(options: &Options) -> Result<(), CommandError> {
         least_memory,
     };
     match options.format {
-        Format::Json => print_json(&Value::Object(simulated.to_json()))?,
-        Format::Text => {
-            print(&simulated.to_text())?;
-            let (reserved, ram) = (record.reserved, plan.resolved.device.ram());
-            if reserved > ram {
-                let device = &plan.scenario().device;
-                warn(&format!("{device} has {ram} of memory and could not hold the {reserved} of this run"));
+        Format::Json => {
+            print_json(&Value::Object(simulated.to_json()))?;
+            if let Some(warning) = simulated.warning() {
+                warn(&warning);
             }
         }
+        Format::Text => print(&simulated.to_text())?,
     }
     match plan.budgets.time {
         Some(budget) if record.iteration > budget => {
@@ -88,6 +82,14 @@ pub fn run(options: &Options) -> Result<(), CommandError> {
 }
 
 impl Simulated<'_> {
+    /// What the device has to say about the run.
+    fn warning(&self) -> Option<String> {
+        let (reserved, ram) = (self.record.reserved, self.plan.resolved.device.ram());
+        let device = &self.plan.scenario().device;
+        (reserved > ram)
+            .then(|| format!("{device} has {ram} of memory and could not hold the {reserved} of this run"))
+    }
+
     fn to_json(&self) -> Map<String, Value> {
         let mut map = self.results.to_json();
         let budgets = &self.plan.budgets;

@@ -27,7 +27,7 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("simulate --device galaxy-s10 --model resnet50 --time-budget -1s", &["--time-budget", "above zero"]),
     ("simulate --device galaxy-s10 --model resnet50 --time-budget 2", &["--time-budget", "unit"]),
     ("simulate --device galaxy-s10 --model resnet50 --trace none.parquet", &["--trace", "none.parquet"]),
-    ("simulate --device galaxy-s10 --model resnet50 --input 3x2x2", &["--input", "too small"]),
+    ("simulate --device galaxy-s10 --model vgg16 --input 3x8x8", &["--input", "too small"]),
     ("simulate --device galaxy-s10 --model resnet50 --input 8192x8192", &["--input"]),
     ("simulate --device galaxy-s10 --model resnet50 --optimizer adm", &["--optimizer", "'adam'"]),
     ("simulate --device galaxy-s10 --model resnet50 --frequency high", &["--frequency", "highest"]),
@@ -54,7 +54,7 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("model resnet50 --batch 0", &["--batch"]),
     ("model resnet50 --input cat", &["--input", "3x96x96"]),
     ("model vgg19 --input 3x8192x8192 --batch 65536", &["more than can be counted"]),
-    ("replay l.log --policy dtr --heuristic dtr --memory-ratio 0.5", &["l.log:1"]),
+    ("replay l.log --policy dtr --heuristic dtr --memory-ratio 0.5", &["l.log", "START"]),
     ("replay r.bin --policy dtr --heuristic dtr --memory-ratio 0.5", &["r.bin"]),
     ("replay none.log --memory-ratio 0.5", &["none.log"]),
     ("replay log.log --policy dtr --heuristic dtr --memory-ratio 0", &["memory ratio"]),
@@ -91,6 +91,7 @@ fn broken_calls_are_refused_with_help() {
     put("r.bin", &(0..300_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect::<Vec<_>>());
     for (line, words) in BROKEN {
         let output = call_in(folder.path(), &line.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "haversack {line}");
         let message = refusal(&output, 2);
         for word in *words {
             assert!(message.contains(word), "haversack {line}: no '{word}' in\n{message}");
@@ -104,6 +105,7 @@ fn broken_calls_are_refused_with_help() {
 fn a_right_call_among_them_works() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("log.log"), LOG).unwrap();
-    let output = call_in(folder.path(), &["replay", "log.log", "--policy", "dtr", "--heuristic", "dtr", "--memory-ratio", "1"]);
+    let output =
+        call_in(folder.path(), &["replay", "log.log", "--policy", "dtr", "--heuristic", "dtr", "--memory-ratio", "1"]);
     assert_eq!(output.status.code(), Some(0));
 }

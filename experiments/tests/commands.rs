@@ -55,7 +55,9 @@ fn lists_have_one_id_a_line() {
         let shown = stdout(&call(&format!("list {what}")));
         shown.lines().map(|line| line.split("  ").next().unwrap().to_owned()).collect()
     };
-    for (what, known) in [("devices", "galaxy-s10"), ("models", "resnet50"), ("policies", "sage"), ("stacks", "pytorch-cpu")] {
+    for (what, known) in
+        [("devices", "galaxy-s10"), ("models", "resnet50"), ("policies", "sage"), ("stacks", "pytorch-cpu")]
+    {
         let found = ids(what);
         assert!(found.iter().any(|id| id == known), "no {known} in {found:?}");
         assert!(found.iter().all(|id| !id.contains(' ')), "{found:?}");

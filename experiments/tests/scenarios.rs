@@ -16,17 +16,29 @@ fn refusal(text: &str) -> String {
 fn faults_name_file_line_and_field() {
     let start = "device = \"galaxy-s10\"\nmodel = \"lenet5\"\n";
     let cases = [
-        ("memory_bugdet = \"30%\"\n", "s.toml:3: memory_bugdet: unknown key; did you mean 'memory_budget'?; valid keys are"),
+        (
+            "memory_bugdet = \"30%\"\n",
+            "s.toml:3: memory_bugdet: unknown key; did you mean 'memory_budget'?; valid keys are",
+        ),
         ("optimiser = \"sgd\"\n", "s.toml:3: optimiser: unknown key; did you mean 'optimizer'?"),
         ("\n\nbatch = 0\n", "s.toml:5: batch: expected a whole number of at least 1"),
-        ("batch = 1.5\n", "s.toml:3: batch: expected a whole number of at least 1 and at most 65536, found the number 1.5"),
+        (
+            "batch = 1.5\n",
+            "s.toml:3: batch: expected a whole number of at least 1 and at most 65536, found the number 1.5",
+        ),
         ("policy = \"sagee\"\n", "s.toml:3: policy: unknown policy 'sagee'; did you mean 'sage'?"),
         ("policy = true\n", "s.toml:3: policy: expected text"),
-        ("batch = [8, 16]\n", "s.toml:3: batch: expected one value (lists and spans are for `haversack sweep`), found a list"),
+        (
+            "batch = [8, 16]\n",
+            "s.toml:3: batch: expected one value (lists and spans are for `haversack sweep`), found a list",
+        ),
         ("memory_budget = -1\n", "s.toml:3: memory_budget: expected a size above zero"),
         ("memory_budget = nan\n", "s.toml:3: memory_budget: expected a size above zero"),
         ("precision = \"int8\"\n", "s.toml:3: precision: int8 is not available yet"),
-        ("policy = \"sage\"\n[set]\n\nordr = \"half\"\n", "s.toml:6: set: policy 'sage' has no parameter 'ordr'; did you mean 'order'?"),
+        (
+            "policy = \"sage\"\n[set]\n\nordr = \"half\"\n",
+            "s.toml:6: set: policy 'sage' has no parameter 'ordr'; did you mean 'order'?",
+        ),
         ("set = \"order\"\n", "s.toml:3: set: expected a table"),
         ("input = \"3x32x32\"\ninput = \"1x28x28\"\n", "s.toml:4: not valid TOML: "),
         ("graph = \"or\"\n", "s.toml:3: graph: expected original, direct, of or sr, found 'or'; did you mean 'of'?"),
@@ -36,7 +48,10 @@ fn faults_name_file_line_and_field() {
         assert!(found.starts_with(expected), "{text}: {found}");
     }
     assert!(refusal("device = \"galaxy-s10\"\n").starts_with("s.toml: model: missing"));
-    assert!(refusal("device = \"galxy-s10\"\nmodel = \"lenet5\"\n").starts_with("s.toml:1: device: unknown device `galxy-s10` (did you mean `galaxy-s10`?)"));
+    assert!(
+        refusal("device = \"galxy-s10\"\nmodel = \"lenet5\"\n")
+            .starts_with("s.toml:1: device: unknown device `galxy-s10` (did you mean `galaxy-s10`?)")
+    );
 }
 
 #[test]
@@ -100,7 +115,10 @@ fn faults_of_specifications_name_their_line() {
         ("policy = [\"dga\", \"sage\"]\nset.order = \"half\"", "s.toml:4: set: policy 'dga' has no parameter 'order'"),
         ("policy = [\"dga\"]\nset.sage.order = \"half\"", "s.toml:4: set: sage.order is a parameter of 'sage'"),
         ("polcy = [\"dga\"]", "s.toml:3: polcy: unknown key; did you mean 'policy'?"),
-        ("seed = { from = 0, to = 999999, steps = 1000000 }\nbatch = { from = 1, to = 100, steps = 100 }", "s.toml: the product is more than"),
+        (
+            "seed = { from = 0, to = 999999, steps = 1000000 }\nbatch = { from = 1, to = 100, steps = 100 }",
+            "s.toml: the product is more than",
+        ),
     ];
     for (text, expected) in cases {
         let found = refusal(text);
@@ -112,10 +130,31 @@ fn faults_of_specifications_name_their_line() {
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![
-            "\"galaxy-s10\"", "\"lenet5\"", "\"30%\"", "\"1.5s\"", "8", "-1", "1e400", "nan", "inf", "0x10", "true",
-            "[]", "[1, 2]", "[[1]]", "{}", "{ from = 1, to = 2, steps = 2 }", "{ from = \"20%\", to = \"9MB\", steps = 3 }",
-            "{ order = \"half\" }", "{ sage = { order = [\"half\"] } }", "1979-05-27", "\"\"", "\"big:4\"", "\"3x96x96\"",
-        ]).prop_map(str::to_owned),
+            "\"galaxy-s10\"",
+            "\"lenet5\"",
+            "\"30%\"",
+            "\"1.5s\"",
+            "8",
+            "-1",
+            "1e400",
+            "nan",
+            "inf",
+            "0x10",
+            "true",
+            "[]",
+            "[1, 2]",
+            "[[1]]",
+            "{}",
+            "{ from = 1, to = 2, steps = 2 }",
+            "{ from = \"20%\", to = \"9MB\", steps = 3 }",
+            "{ order = \"half\" }",
+            "{ sage = { order = [\"half\"] } }",
+            "1979-05-27",
+            "\"\"",
+            "\"big:4\"",
+            "\"3x96x96\"",
+        ])
+        .prop_map(str::to_owned),
         "[ -~]{0,16}".prop_map(|text| format!("{text:?}")),
         any::<i64>().prop_map(|number| number.to_string()),
         any::<f64>().prop_map(|number| number.to_string()),
@@ -123,7 +162,8 @@ fn value() -> impl Strategy<Value = String> {
 }
 
 fn line() -> impl Strategy<Value = String> {
-    let keys: Vec<&str> = Key::ALL.iter().map(|key| key.name()).chain(["set.order", "set.sage.mtp", "devise", "[set]"]).collect();
+    let keys: Vec<&str> =
+        Key::ALL.iter().map(|key| key.name()).chain(["set.order", "set.sage.mtp", "devise", "[set]"]).collect();
     prop_oneof![
         9 => (prop::sample::select(keys), value()).prop_map(|(key, value)| format!("{key} = {value}")),
         1 => "[ -~]{0,30}",

@@ -47,7 +47,8 @@ fn the_breakdown_sums_to_the_iteration() {
         let parts = found["breakdown"].as_object().unwrap().values().map(|part| part.as_f64().unwrap());
         let (sum, whole) = (parts.sum::<f64>(), found["iteration_time_s"].as_f64().unwrap());
         assert!((sum - whole).abs() < 1e-9, "{flags}: {sum} against {whole}");
-        let phases: f64 = ["forward_s", "backward_s", "update_s"].map(|phase| found[phase].as_f64().unwrap()).iter().sum();
+        let phases: f64 =
+            ["forward_s", "backward_s", "update_s"].map(|phase| found[phase].as_f64().unwrap()).iter().sum();
         assert!((phases - whole).abs() < 1e-9, "{flags}: {phases} against {whole}");
         // Samples a second are the batch over the iteration.
         assert!((found["samples_per_s"].as_f64().unwrap() * whole - 8.0).abs() < 1e-9);
@@ -64,7 +65,10 @@ fn the_whole_of_what_original_needs_is_enough_and_less_is_not() {
     // The least budget is what original holds, which the program prints as it reads it.
     let bytes = whole["reserved_bytes"].as_u64().unwrap();
     let least = haversack::scenario::size_text(haversack_devices::units::Bytes(bytes));
-    assert!(message.contains(&format!("the least memory budget that works is")) && message.contains(&least), "{message}");
+    assert!(
+        message.contains("the least memory budget that works is") && message.contains(&least),
+        "{message}"
+    );
     // All saved tensors are kept by original, and any less does not do.
     json(&call(&format!("{PHONE} original --activation-budget 100% --format json")));
     let message = refusal(&call(&format!("{PHONE} original --activation-budget 90%")), 2);
@@ -103,8 +107,10 @@ fn text_is_for_people() {
 fn more_than_the_device_has_is_a_warning() {
     let run = call("simulate --device galaxy-s10 --model vgg16 --batch 256");
     assert_eq!(run.status.code(), Some(0));
-    assert!(stderr(&run).contains("warning: galaxy-s10 has 8589.9 MB of memory"), "{}", stderr(&run));
-    assert!(!stderr(&call(&format!("{PHONE} sage"))).contains("warning"));
+    assert!(stdout(&run).contains("warning: galaxy-s10 has 8589.9 MB of memory"), "{}", stdout(&run));
+    assert!(!stdout(&call(&format!("{PHONE} sage"))).contains("warning"));
+    let run = call("simulate --device galaxy-s10 --model vgg16 --batch 256 --format json");
+    assert!(stderr(&run).contains("warning: galaxy-s10 has"), "{}", stderr(&run));
 }
 
 #[test]
@@ -121,7 +127,8 @@ fn a_scenario_file_is_overruled_by_flags() {
     let folder = tempdir().unwrap();
     let file = "device = \"galaxy-s10\"\nmodel = \"lenet5\"\nbatch = 4\npolicy = \"sage\"\nset.sage.order = \"half\"\nmemory_budget = 3_000_000\n";
     fs::write(folder.path().join("s.toml"), file).unwrap();
-    let found = json(&call_in(folder.path(), &["simulate", "s.toml", "--batch", "16", "--set", "mtp=2", "--format", "json"]));
+    let found =
+        json(&call_in(folder.path(), &["simulate", "s.toml", "--batch", "16", "--set", "mtp=2", "--format", "json"]));
     let scenario = &found["scenario"];
     assert_eq!((&scenario["batch"], &scenario["memory_budget_bytes"]), (&16.into(), &3_000_000.into()));
     assert_eq!(scenario["set"], serde_json::json!({"mtp": "2", "order": "half"}));
@@ -149,7 +156,8 @@ fn a_trace_of_budgets_moves_walls() {
     let free = sage("");
     let (time, peak) = (free["iteration_time_s"].as_f64().unwrap(), free["peak_memory_bytes"].as_u64().unwrap());
     let half = peak / 2;
-    fs::write(folder.path().join("walls.csv"), format!("time_s,budget_bytes\n0,{peak}\n{},{half}B\n", time / 4.0)).unwrap();
+    fs::write(folder.path().join("walls.csv"), format!("time_s,budget_bytes\n0,{peak}\n{},{half}B\n", time / 4.0))
+        .unwrap();
     let line = format!("{PHONE} sage --trace walls.csv --format json");
     let found = json(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()));
     // What holds from the start is the budget; the wall splits what had been one micro-batch.
@@ -160,7 +168,10 @@ fn a_trace_of_budgets_moves_walls() {
     for (file, says) in [("app.parquet", "time_s,budget_bytes"), ("none.parquet", "cannot be read")] {
         let line = format!("{PHONE} sage --trace {file}");
         let message = refusal(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()), 2);
-        assert!(message.starts_with("error: --trace: ") && message.contains(says) && message.contains(file), "{message}");
+        assert!(
+            message.starts_with("error: --trace: ") && message.contains(says) && message.contains(file),
+            "{message}"
+        );
     }
 }
 
@@ -187,7 +198,9 @@ fn cores_train_on_the_cpu() {
 
 #[test]
 fn half_precision_is_smaller_and_what_is_not_there_yet_says_so() {
-    let run = |precision: &str| json(&call(&format!("simulate --device rtx-3090 --model resnet18 --precision {precision} --format json")));
+    let run = |precision: &str| {
+        json(&call(&format!("simulate --device rtx-3090 --model resnet18 --precision {precision} --format json")))
+    };
     assert!(run("fp16")["peak_memory_bytes"].as_u64() < run("fp32")["peak_memory_bytes"].as_u64());
     assert!(refusal(&call(&format!("{PHONE} sage --precision int8")), 2).contains("int8 is not available yet"));
     assert!(refusal(&call(&format!("{PHONE} sage --ambient-c 30")), 2).contains("no device has a thermal model yet"));

@@ -94,7 +94,8 @@ fn a_killed_sweep_goes_on_to_the_same_bytes() {
     let folder = folder();
     sweep(folder.path(), "--out whole");
     // What a kill leaves: the header, some finished runs in any order, and a line that was cut off.
-    let mut child = support::command(folder.path(), &["sweep", "spec.toml", "--out", "killed", "--jobs", "1"]).spawn().unwrap();
+    let mut child =
+        support::command(folder.path(), &["sweep", "spec.toml", "--out", "killed", "--jobs", "1"]).spawn().unwrap();
     let part = folder.path().join("killed/rows.part");
     let written = || fs::read(&part).map(|bytes| bytes.iter().filter(|&&byte| byte == b'\n').count()).unwrap_or(0);
     while written() < 5 && child.try_wait().unwrap().is_none() {
@@ -140,7 +141,9 @@ fn the_table_has_every_key_and_every_run() {
     for key in haversack::scenario::Key::ALL {
         assert!(names.iter().any(|name| name == key.name()), "no {}", key.name());
     }
-    for name in ["iteration_time_s", "peak_growth_bytes", "micro_batches", "breakdown_convolution", "breakdown_recompute"] {
+    for name in
+        ["iteration_time_s", "peak_growth_bytes", "micro_batches", "breakdown_convolution", "breakdown_recompute"]
+    {
         assert!(names.iter().any(|found| found == name), "no {name}");
     }
     assert_eq!(names[names.len() - 3..], ["status", "least_memory_bytes", "reason"]);
@@ -153,7 +156,9 @@ fn the_table_has_every_key_and_every_run() {
     for run in 0..RUNS {
         match status[run].as_deref() {
             Some("ok") => {
-                assert!(peak[run] <= budget[run] && time[run].is_some() && least[run].is_none() && reason[run].is_none());
+                assert!(
+                    peak[run] <= budget[run] && time[run].is_some() && least[run].is_none() && reason[run].is_none()
+                );
             }
             Some("infeasible") => {
                 infeasible += 1;
@@ -165,11 +170,12 @@ fn the_table_has_every_key_and_every_run() {
         }
     }
     // Original fits at 100% only: four of its five budgets are infeasible, for each device and model.
-    let original = texts(&frame, "policy").into_iter().zip(&status).filter(|(policy, status)| {
-        policy.as_deref() == Some("original") && status.as_deref() == Some("infeasible")
-    });
+    let original = texts(&frame, "policy")
+        .into_iter()
+        .zip(&status)
+        .filter(|(policy, status)| policy.as_deref() == Some("original") && status.as_deref() == Some("infeasible"));
     assert_eq!(original.count(), 2 * 2 * 4);
-    assert!(infeasible >= 16 && infeasible < RUNS);
+    assert!((16..RUNS).contains(&infeasible));
     let figures = files(&folder.path().join("out"));
     let drawn: Vec<&String> = figures.keys().filter(|name| name.starts_with("pareto-")).collect();
     assert_eq!(drawn.len(), 2 * 2 * 2, "{drawn:?}");

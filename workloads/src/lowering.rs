@@ -13,6 +13,8 @@ mod forward;
 mod fusion;
 mod kernels;
 mod reduction;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 

@@ -20,8 +20,11 @@ impl ScenarioFlags {
     /// A file or a flag that is wrong; no device or no model.
     pub fn over(&self, file: Option<&Path>) -> Result<Scenario, CommandError> {
         let mut scenario = Scenario::new("", "");
+        let mut by = Origin::Flag;
         if let Some(file) = file {
-            scenario.apply(&Document::read(file)?)?;
+            let document = Document::read(file)?;
+            scenario.apply(&document)?;
+            by = document.origin(0);
         }
         for (key, text) in &self.given {
             if *key == Key::Set {
@@ -34,7 +37,7 @@ impl ScenarioFlags {
                 scenario.set(*key, &Literal::text(text), Origin::Flag)?;
             }
         }
-        scenario.complete()?;
+        scenario.complete(by)?;
         Ok(scenario)
     }
 }

@@ -16,7 +16,7 @@ pub enum PlanError {
     Scenario(#[from] ScenarioError),
     /// A budget is a percentage of what cannot be had.
     #[error("a percentage is of what the policy original needs, but original does not run here: {0}")]
-    Need(#[source] RunError),
+    Need(RunError),
     /// No plan fits the budgets.
     #[error("{what}: {cause}; {advice}")]
     Infeasible {
@@ -31,7 +31,7 @@ pub enum PlanError {
     },
     /// The run failed for another reason.
     #[error("the run failed: {0}")]
-    Run(#[source] RunError),
+    Run(RunError),
 }
 
 impl PlanError {

@@ -160,7 +160,8 @@ impl Reader<'_> {
         Key::named(&field.name).ok_or_else(|| {
             let names = || Key::ALL.iter().map(|key| key.name());
             let valid = names().collect::<Vec<_>>().join(", ");
-            let hint = nearest(&field.name, names()).map_or_else(String::new, |name| format!("; did you mean '{name}'?"));
+            let hint =
+                nearest(&field.name, names()).map_or_else(String::new, |name| format!("; did you mean '{name}'?"));
             self.error(field.line, &field.name, Fault::UnknownKey { hint, valid })
         })
     }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use haversack_devices::processor::SelectionError;
 use haversack_devices::CalibrationError;
+use haversack_devices::processor::SelectionError;
 use haversack_policies::PolicyError;
 use haversack_training::MachineError;
 use haversack_workloads::WorkloadError;
@@ -34,7 +34,7 @@ pub enum Origin {
 pub enum Fault {
     /// The file cannot be read.
     #[error("cannot be read: {0}")]
-    Read(#[source] io::Error),
+    Read(io::Error),
     /// The file is not TOML.
     #[error("not valid TOML: {0}")]
     Syntax(String),
@@ -103,14 +103,13 @@ pub struct ScenarioError {
     /// The key; empty for a file as a whole.
     pub field: String,
     /// What is wrong.
-    #[source]
-    pub fault: Fault,
+    pub fault: Box<Fault>,
 }
 
 impl ScenarioError {
     /// A fault of the field `field` of `origin`.
     pub fn new(origin: Origin, field: impl Into<String>, fault: impl Into<Fault>) -> Self {
-        Self { origin, field: field.into(), fault: fault.into() }
+        Self { origin, field: field.into(), fault: Box::new(fault.into()) }
     }
 }
 

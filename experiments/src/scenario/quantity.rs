@@ -98,7 +98,7 @@ pub fn parse_time(text: &str) -> Result<Nanos, QuantityError> {
 
 /// The largest of `units` of which `amount` is a whole number.
 fn in_whole_units(amount: u64, units: &[(&'static str, u64)]) -> String {
-    let unit = units.iter().find(|(_, unit)| amount >= *unit && amount % unit == 0);
+    let unit = units.iter().find(|(_, unit)| amount >= *unit && amount.is_multiple_of(*unit));
     unit.map_or_else(|| amount.to_string(), |(name, unit)| format!("{}{name}", amount / unit))
 }
 
@@ -201,7 +201,9 @@ mod tests {
 
     #[test]
     fn what_is_no_size_says_what_is() {
-        for text in ["", "banana", "-5MB", "nan", "inf", "0", "0MB", "1.2.3MB", ".", "99999999999TB", "5 parsecs", "1e3"] {
+        for text in
+            ["", "banana", "-5MB", "nan", "inf", "0", "0MB", "1.2.3MB", ".", "99999999999TB", "5 parsecs", "1e3"]
+        {
             let error = parse_size(text).unwrap_err().to_string();
             assert!(error.contains("800MiB") && error.contains(&format!("'{text}'")), "{error}");
         }

@@ -11,7 +11,7 @@ use haversack_training::{AllocatorKind, Machine, MachineError};
 use haversack_workloads::lowering::{Gradients, Variant};
 use haversack_workloads::{Network, WorkloadError, models, onnx};
 
-use super::error::{Fault, ScenarioError};
+use super::error::{Fault, Origin, ScenarioError};
 use super::key::Key;
 use super::{InputShape, Scenario, Step, trace};
 use crate::cache::Cache;
@@ -96,7 +96,7 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::resolve`].
     pub fn resolve_in(&self, cache: &Cache) -> Result<Resolved, ScenarioError> {
-        self.complete()?;
+        self.complete(Origin::Program)?;
         let mut scenario = self.clone();
         let calibration = |key: Key| move |error| self.error(key, Fault::Calibration(Box::new(error)));
         let device = cache.devices.get(self.device.clone(), || load(&self.device)).map_err(calibration(Key::Device))?;
@@ -117,8 +117,7 @@ impl Scenario {
             GraphKind::Computable(variant) => Some(variant),
             GraphKind::Eager { .. } => None,
         };
-        let own_allocator =
-            if runs_computable_graph(&stack) { AllocatorKind::Exact } else { AllocatorKind::Caching };
+        let own_allocator = if runs_computable_graph(&stack) { AllocatorKind::Exact } else { AllocatorKind::Caching };
         scenario.allocator = Some(self.allocator.unwrap_or(own_allocator));
         let machine = self.machine(cache, &device, &stack)?;
         let trace = match &self.trace {
@@ -159,7 +158,8 @@ impl Scenario {
             return Err(self.error(Key::Precision, Fault::Refused(message)));
         }
         if self.ambient_c.is_some() {
-            let message = "no device has a thermal model yet, so the ambient temperature would change nothing; leave it out";
+            let message =
+                "no device has a thermal model yet, so the ambient temperature would change nothing; leave it out";
             return Err(self.error(Key::AmbientC, Fault::Refused(message.to_owned())));
         }
         Ok(())
@@ -196,7 +196,8 @@ impl Scenario {
                 _ => Key::Stack,
             };
             let eager = "pytorch-cpu";
-            let helps = no_kernels && device.cpu().is_some() && load_stack(eager).is_ok_and(|stack| stack.cpu().is_some());
+            let helps =
+                no_kernels && device.cpu().is_some() && load_stack(eager).is_ok_and(|stack| stack.cpu().is_some());
             let hint = if helps { format!("; the stack {eager} has") } else { String::new() };
             self.error(key, Fault::Machine { error: Box::new(error), hint })
         })
@@ -214,4 +215,3 @@ impl Scenario {
         notes
     }
 }
-

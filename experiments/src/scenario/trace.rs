@@ -30,7 +30,9 @@ pub(super) fn read(path: &Path, origin: &Origin) -> Result<Vec<Step>, ScenarioEr
     let bytes = std::fs::read(path).map_err(|error| refuse(format!("{} cannot be read: {error}", path.display())))?;
     let supported = || {
         let path = path.display();
-        refuse(format!("{path} is not a memory trace; expected a CSV file with the header {HEADER} (other traces are not supported yet)"))
+        refuse(format!(
+            "{path} is not a memory trace; expected a CSV file with the header {HEADER} (other traces are not supported yet)"
+        ))
     };
     let text = String::from_utf8(bytes).map_err(|_| supported())?;
     parse(&path.display().to_string(), &text)?.ok_or_else(supported)
@@ -59,7 +61,8 @@ fn parse(file: &str, text: &str) -> Result<Option<Vec<Step>>, ScenarioError> {
         if steps.last().is_some_and(|last| last.at >= at) {
             return Err(wrong("time_s", Fault::Refused("times must rise from row to row".to_owned())));
         }
-        let budget = budget.trim().parse().map_err(|error: super::QuantityError| wrong("budget_bytes", error.into()))?;
+        let budget =
+            budget.trim().parse().map_err(|error: super::QuantityError| wrong("budget_bytes", error.into()))?;
         steps.push(Step { at, budget });
     }
     if steps.is_empty() {

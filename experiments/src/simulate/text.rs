@@ -24,6 +24,9 @@ impl Simulated<'_> {
         if let Some(bytes) = self.least_memory {
             let _ = writeln!(text, "\nleast memory budget  {bytes} (--memory-budget {})", size_text(bytes));
         }
+        if let Some(warning) = self.warning() {
+            let _ = writeln!(text, "\nwarning: {warning}");
+        }
         text
     }
 
@@ -53,8 +56,11 @@ impl Simulated<'_> {
 
     fn times(&self) -> String {
         let record = self.record;
-        let mut text = row("iteration", &format!("{}, {} samples/s", record.iteration, digits(record.samples_per_second())));
-        for (name, time) in [("  forward", record.forward), ("  backward", record.backward), ("  update", record.update)] {
+        let mut text =
+            row("iteration", &format!("{}, {} samples/s", record.iteration, digits(record.samples_per_second())));
+        for (name, time) in
+            [("  forward", record.forward), ("  backward", record.backward), ("  update", record.update)]
+        {
             text += &row(name, &time.to_string());
         }
         text += &row("  if nothing is short", &format!("{}, this is {}", self.unbounded, self.slowdown()));
@@ -125,7 +131,10 @@ impl Simulated<'_> {
 }
 
 fn explain(peak: &PeakReport) -> String {
-    let mut text = format!("at the peak, {} runs with a micro-batch of {}; the largest tensors are\n", peak.node, peak.micro_batch);
+    let mut text = format!(
+        "at the peak, {} runs with a micro-batch of {}; the largest tensors are\n",
+        peak.node, peak.micro_batch
+    );
     let width = peak.largest.iter().map(|held| held.name.chars().count()).max().unwrap_or(0);
     for held in &peak.largest {
         let _ = writeln!(text, "  {:width$}  {:>10}  {}", held.name, held.bytes.to_string(), held.hold);

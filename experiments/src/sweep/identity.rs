@@ -39,7 +39,8 @@ impl Identity {
             for path in read.into_iter().flatten() {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 if let std::collections::btree_map::Entry::Vacant(entry) = files.entry(name) {
-                    let bytes = std::fs::read(path).map_err(|error| CommandError::input(format!("{}: {error}", path.display())))?;
+                    let bytes = std::fs::read(path)
+                        .map_err(|error| CommandError::input(format!("{}: {error}", path.display())))?;
                     entry.insert(digest(&String::from_utf8_lossy(&bytes)));
                 }
             }

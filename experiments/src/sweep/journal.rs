@@ -35,10 +35,12 @@ impl Journal {
         }
         let (rows, length) = if unfinished && resume { read(&path, identity)? } else { (Vec::new(), 0) };
         let failed = |error: io::Error| failure(&path, &error);
-        let mut file =
-            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(|error| {
-                CommandError::input(format!("cannot write {}: {error}", path.display()))
-            })?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|error| CommandError::input(format!("cannot write {}: {error}", path.display())))?;
         // A line that was cut off when the sweep was killed goes.
         file.set_len(length).map_err(failed)?;
         io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed)?;
@@ -80,7 +82,8 @@ fn failure(path: &Path, error: &io::Error) -> CommandError {
 
 /// The whole lines of the journal at `path`, and where the last of them ends.
 fn read(path: &Path, identity: &Identity) -> Result<(Vec<Row>, u64), CommandError> {
-    let text = std::fs::read(path).map_err(|error| CommandError::failed(format!("cannot read {}: {error}", path.display())))?;
+    let text = std::fs::read(path)
+        .map_err(|error| CommandError::failed(format!("cannot read {}: {error}", path.display())))?;
     let mut rows = Vec::new();
     let mut length = 0;
     for line in text.split_inclusive(|&byte| byte == b'\n') {

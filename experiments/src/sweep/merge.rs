@@ -80,5 +80,8 @@ fn join(mut tables: Vec<(Table, &PathBuf)>, runs: u64) -> Result<Table, CommandE
 }
 
 fn missing(from: u64, to: u64) -> CommandError {
-    CommandError::input(format!("runs {from} to {} are in none of the folders; expected every shard of the sweep", to - 1))
+    CommandError::input(format!(
+        "runs {from} to {} are in none of the folders; expected every shard of the sweep",
+        to - 1
+    ))
 }

@@ -37,7 +37,8 @@ fn budgets(from: &Literal, to: &Literal, steps: u64) -> Result<Vec<Literal>, Fau
 fn reals(from: &Literal, to: &Literal, steps: u64) -> Result<Vec<Literal>, Fault> {
     let number = |end: &Literal| {
         let parsed = end.text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-        parsed.ok_or_else(|| Fault::Refused(format!("expected a number at each end of the span, found {}", end.found())))
+        parsed
+            .ok_or_else(|| Fault::Refused(format!("expected a number at each end of the span, found {}", end.found())))
     };
     let (from, to) = (number(from)?, number(to)?);
     let literal = |number: f64| Literal { text: number.to_string(), kind: Kind::Real };
@@ -47,7 +48,9 @@ fn reals(from: &Literal, to: &Literal, steps: u64) -> Result<Vec<Literal>, Fault
 fn wholes(from: &Literal, to: &Literal, steps: u64) -> Result<Vec<Literal>, Fault> {
     let number = |end: &Literal| {
         let parsed = end.text.trim().replace('_', "").parse::<u64>();
-        parsed.map_err(|_| Fault::Refused(format!("expected a whole number at each end of the span, found {}", end.found())))
+        parsed.map_err(|_| {
+            Fault::Refused(format!("expected a whole number at each end of the span, found {}", end.found()))
+        })
     };
     let (from, to) = (number(from)?, number(to)?);
     let last = steps - 1;

@@ -13,8 +13,7 @@ use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Origin, Resolv
 /// More runs than anybody would wait for.
 const MOST_RUNS: u64 = 10_000_000;
 /// Keys whose values are right or wrong on their own.
-const NUMBERS: [Key; 5] =
-    [Key::MemoryBudget, Key::ActivationBudget, Key::TimeBudget, Key::Iterations, Key::Seed];
+const NUMBERS: [Key; 5] = [Key::MemoryBudget, Key::ActivationBudget, Key::TimeBudget, Key::Iterations, Key::Seed];
 
 /// A value, and its line.
 type Placed = (Literal, usize);
@@ -107,6 +106,7 @@ impl Specification {
             }
             rest /= steps;
         }
+        scenario.complete(self.document.origin(0))?;
         Ok(scenario)
     }
 
@@ -193,7 +193,8 @@ fn field_name(key: Key, field: &Field) -> String {
 fn parameters(document: &Document, field: &Field) -> Result<Vec<(String, Vec<Placed>)>, ScenarioError> {
     let Item::Table(parameters) = &field.item else {
         let origin: Origin = document.origin(field.line);
-        let fault = Fault::Refused("expected a table of the policy's parameters, such as { order = [\"half\"] }".to_owned());
+        let fault =
+            Fault::Refused("expected a table of the policy's parameters, such as { order = [\"half\"] }".to_owned());
         return Err(ScenarioError::new(origin, Key::Set.name(), fault));
     };
     parameters.iter().map(|field| Ok((field.name.clone(), literals(document, Key::Set, field)?))).collect()

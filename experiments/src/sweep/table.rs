@@ -69,7 +69,12 @@ impl Table {
         self.columns.push((name.to_owned(), values));
     }
 
-    fn push_scenarios(&mut self, rows: &[&Row], specification: &Specification, cache: &Cache) -> Result<(), CommandError> {
+    fn push_scenarios(
+        &mut self,
+        rows: &[&Row],
+        specification: &Specification,
+        cache: &Cache,
+    ) -> Result<(), CommandError> {
         let first = self.columns.len();
         for row in rows {
             let scenario = specification.scenario(row.run)?.resolve_in(cache)?.scenario;
@@ -90,11 +95,8 @@ impl Table {
     /// The table in the file at `path`.
     pub(super) fn read(path: &Path) -> Result<Self, CommandError> {
         let frame = read_parquet(path)?;
-        let columns: Result<Vec<_>, PolarsError> = frame
-            .columns()
-            .iter()
-            .map(|column| Ok((column.name().to_string(), values(column)?)))
-            .collect();
+        let columns: Result<Vec<_>, PolarsError> =
+            frame.columns().iter().map(|column| Ok((column.name().to_string(), values(column)?))).collect();
         let columns = columns.map_err(|reason| FrameError::Decode { path: path.to_path_buf(), reason })?;
         Ok(Self { columns })
     }

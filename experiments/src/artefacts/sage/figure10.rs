@@ -13,8 +13,9 @@ const SAGE: usize = 4;
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let mut table = Table::new(["device", "network", "scheme", "budget_mb", "samples_per_s"]);
-    let mut figure =
-        Figure::new("Sage, figure 10: throughput against memory, batch 32").panel_size(270, 220).columns(NETWORKS.len());
+    let mut figure = Figure::new("Sage, figure 10: throughput against memory, batch 32")
+        .panel_size(270, 220)
+        .columns(NETWORKS.len());
     let mut fastest_bert = 0.0f64;
     let mut resnet = Vec::new();
     for device in MACHINES {
@@ -23,11 +24,18 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             for ((name, _, _), curve) in SCHEMES.iter().zip(&found.by_scheme) {
                 for (&percent, value) in found.percents.iter().zip(curve) {
                     let budget = found.megabytes(percent);
-                    table.push([(*device).into(), network.name.into(), (*name).into(), budget.into(), (*value).into()])?;
+                    table.push([
+                        (*device).into(),
+                        network.name.into(),
+                        (*name).into(),
+                        budget.into(),
+                        (*value).into(),
+                    ])?;
                 }
             }
             if network == BERT && PHONES.contains(device) {
-                fastest_bert = found.by_scheme[SAGE].iter().flatten().fold(fastest_bert, |best, &value| best.max(value));
+                fastest_bert =
+                    found.by_scheme[SAGE].iter().flatten().fold(fastest_bert, |best, &value| best.max(value));
             }
             if network == RESNET {
                 resnet.push((*device, found.unmanaged.1));
@@ -41,7 +49,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     if let (Some(server), Some(compared)) = (rate("rtx-3090"), rate(phone)) {
         let id = "sage/figure10/rtx-3090-vs-phones/throughput/ratio";
         outcome.number(id, server / compared);
-        let others: Vec<_> = PHONES.iter().filter(|p| **p != phone).filter_map(|p| Some((p, server / rate(p)?))).collect();
+        let others: Vec<_> =
+            PHONES.iter().filter(|p| **p != phone).filter_map(|p| Some((p, server / rate(p)?))).collect();
         for (other, ratio) in others {
             outcome.remark(id, format!("{ratio:.0} against the {other}"));
         }
@@ -59,6 +68,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     outcome.table = Some(table);
     outcome.notes.calibrated.push("The stack's constants of table 1, as shares of each GPU's own peak.".into());
     outcome.notes.predicted.push("All curves of all machines; no throughput was fitted.".into());
+    outcome.notes.misses.push(
+        "BERT-small is faster on the Note 20 than the paper's bound of 7 samples a second: the rate of matrix products is known from latencies of one sample on another phone only, and all of the stack's shares are taken over to a GPU whose own peak is disputed.".into(),
+    );
     outcome.notes.left_out.push("The host that feeds the RTX 3090.".into());
     Ok(outcome)
 }

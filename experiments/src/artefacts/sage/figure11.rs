@@ -41,7 +41,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         for ((name, _, _), &mean) in HYBRIDS.iter().zip(&means) {
             table.push([(*device).into(), (*name).into(), mean.into()])?;
         }
-        let bars = Bars::new(HYBRIDS.map(|(name, _, _)| name)).series(BarSeries::new("mean throughput", means)).show_values();
+        let bars =
+            Bars::new(HYBRIDS.map(|(name, _, _)| name)).series(BarSeries::new("mean throughput", means)).show_values();
         figure = figure.panel(Panel::new(bars).title(*device).y(Axis::new("mean throughput").unit("samples/s")));
     }
     outcome.answer(on_phones.id.clone(), Answer::Order(sage_leads));

@@ -10,8 +10,8 @@ use super::setting::{RESNET, run as simulate, scenario, under};
 use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 use crate::run::Plan;
 
-/// Micro-batches that last a smaller share of the iteration are not named in the picture.
-const LABELLED: f64 = 0.05;
+/// Micro-batches that last a smaller share of the iteration have no name of their own in the picture.
+const NAMED: f64 = 0.05;
 /// When the first two walls rise, in shares of the unmanaged iteration: both within the first forward pass.
 const FIRST_WALLS: [f64; 2] = [0.02, 0.25];
 
@@ -46,7 +46,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     outcome.answer(id, Answer::Order(holds));
     outcome.remark(
         id,
-        format!("{after_first:?}, {:?}, then {} operators computed again", after_second.micro_batches, third.recomputed),
+        format!(
+            "{after_first:?}, {:?}, then {} operators computed again",
+            after_second.micro_batches, third.recomputed
+        ),
     );
     let (figure, table) = draw(&third)?;
     outcome.figure = Some(figure);
@@ -83,12 +86,8 @@ fn draw(record: &Record) -> Result<(Figure, Table), ArtefactError> {
     let end = record.iteration.seconds();
     budget.extend(budget.last().map(|(_, limit)| (end, *limit)));
     let mut trace = Trace::new("memory in use", memory).wall("memory available", budget);
-    for (k, (from, samples)) in trace_parts.iter().enumerate() {
-        let to = trace_parts.get(k + 1).map_or(end, |(next, _)| *next);
-        // While it shrinks, each size lasts a few kernels: only those that last are named.
-        if to - from > LABELLED * end {
-            trace = trace.phase(*from, to, format!("{samples}"));
-        }
+    for (from, to, label) in named(&trace_parts, end) {
+        trace = trace.phase(from, to, label);
     }
     if let Some(first) = spans.iter().find(|span| span.kind == SpanKind::Recomputed) {
         trace = trace.event(first.start.seconds(), "checkpointing");
@@ -99,4 +98,25 @@ fn draw(record: &Record) -> Result<(Figure, Table), ArtefactError> {
         .panel_size(860, 340)
         .panel(panel);
     Ok((figure, table))
+}
+
+/// Phases with their names: micro-batches that last only a few kernels, while it shrinks, are one phase.
+fn named(parts: &[(f64, u64)], end: f64) -> Vec<(f64, f64, String)> {
+    let mut phases: Vec<(f64, f64, String)> = Vec::new();
+    let mut shrinking: Option<(f64, u64)> = None;
+    for (k, &(from, samples)) in parts.iter().enumerate() {
+        let to = parts.get(k + 1).map_or(end, |(next, _)| *next);
+        let lasts = to - from > NAMED * end;
+        if let Some((since, first)) = shrinking.filter(|_| lasts) {
+            let last = k.checked_sub(1).and_then(|before| parts.get(before)).map_or(first, |(_, samples)| *samples);
+            phases.push((since, from, format!("{first} to {last}")));
+            shrinking = None;
+        }
+        if lasts {
+            phases.push((from, to, samples.to_string()));
+        } else if shrinking.is_none() {
+            shrinking = Some((from, samples));
+        }
+    }
+    phases
 }

@@ -12,7 +12,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let mut table = Table::new(["device", "network", "budget_percent", "joules_per_sample"]);
     let percents = super::numbers(context, "budgets")?;
-    let mut figure = Figure::new("Sage, figure 13: energy of a sample under Sage, batch 32").panel_size(420, 300).share_y();
+    let mut figure =
+        Figure::new("Sage, figure 13: energy of a sample under Sage, batch 32").panel_size(420, 300).share_y();
     for device in PHONES {
         let mut lines = Lines::new();
         for network in NETWORKS {
@@ -34,11 +35,15 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             }
         }
         let budget = Axis::new("memory budget").unit("% of unmanaged").log();
-        figure = figure.panel(Panel::new(lines).title(*device).x(budget).y(Axis::new("energy").unit("J/sample").from_zero()));
+        figure = figure
+            .panel(Panel::new(lines).title(*device).x(budget).y(Axis::new("energy").unit("J/sample").from_zero()));
     }
     outcome.figure = Some(figure);
     outcome.table = Some(table);
-    outcome.notes.calibrated.push("The power of the rest of the Galaxy S10's SoC, on the one energy that the paper gives.".into());
+    outcome
+        .notes
+        .calibrated
+        .push("The power of the rest of the Galaxy S10's SoC, on the one energy that the paper gives.".into());
     outcome.notes.predicted.push("The other networks, the other phone and how energy grows as memory shrinks.".into());
     outcome.notes.left_out.push("Heat: the paper does not consider it, nor does this figure.".into());
     Ok(outcome)

@@ -51,8 +51,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         chart = chart.series(BarSeries::new(*scheme, values));
     }
     let panel = Panel::new(chart).y(Axis::new("least memory").unit("MB"));
-    outcome.figure =
-        Some(Figure::new("Sage, figure 8: least memory that each scheme needs, batch 32").panel_size(860, 320).panel(panel));
+    outcome.figure = Some(
+        Figure::new("Sage, figure 8: least memory that each scheme needs, batch 32").panel_size(860, 320).panel(panel),
+    );
     outcome.table = Some(table);
     outcome.notes.predicted.push("Every bar; the least budget is searched to a thousandth.".into());
     outcome.notes.misses.push(

@@ -15,6 +15,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let id = "sage/section3.2.3/resnet50-on-galaxy-note20/jit/compile-time";
     outcome.number(id, kernels as f64 * compile * 1e3);
     outcome.remark(id, format!("{kernels} distinct kernels"));
-    outcome.notes.calibrated.push("The time to compile one kernel, on this one number: it predicts nothing here.".into());
+    outcome
+        .notes
+        .calibrated
+        .push("The time to compile one kernel, on this one number: it predicts nothing here.".into());
     Ok(outcome)
 }

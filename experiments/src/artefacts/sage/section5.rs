@@ -19,7 +19,13 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     outcome.number(id, saved.iter().sum::<f64>() / saved.len() as f64);
     let each: Vec<_> = NETWORKS.iter().zip(&saved).map(|(n, s)| format!("{} {s:.1} %", n.name)).collect();
     outcome.remark(id, each.join(", "));
-    outcome.notes.predicted.push("The mean over the four networks: maps halve, weights keep fp32 masters beside an fp16 copy.".into());
-    outcome.notes.misses.push("The authors call their half precision incomplete; what of it stayed in fp32 is not known.".into());
+    outcome
+        .notes
+        .predicted
+        .push("The mean over the four networks: maps halve, weights keep fp32 masters beside an fp16 copy.".into());
+    outcome
+        .notes
+        .misses
+        .push("The authors call their half precision incomplete; what of it stayed in fp32 is not known.".into());
     Ok(outcome)
 }

@@ -32,7 +32,8 @@ pub(super) const BERT: Network = Network { subject: "bert-small", name: "BERT-sm
 
 /// A scenario of `network` on `device`, with what the readings declare for all of the paper.
 pub(super) fn scenario(context: &Context<'_>, device: &str, network: Network) -> Result<Scenario, ArtefactError> {
-    let model = if network == BERT { context.reading_text("bert-head").unwrap_or(BERT.subject) } else { network.subject };
+    let model =
+        if network == BERT { context.reading_text("bert-head").unwrap_or(BERT.subject) } else { network.subject };
     let mut scenario = Scenario::new(device, model);
     scenario.stack = Some(STACK.to_owned());
     if network == MOBILENET {

@@ -10,13 +10,8 @@ use crate::reproduce::{ArtefactError, Context};
 pub(super) type Scheme = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// The schemes of figures 9 and 10.
-pub(super) const SCHEMES: [Scheme; 5] = [
-    ("SGC", "sgc", &[]),
-    ("SGA", "sga", &[]),
-    ("DGC", "dgc", &[]),
-    ("DGA", "dga", &[]),
-    ("Sage", "sage", &[]),
-];
+pub(super) const SCHEMES: [Scheme; 5] =
+    [("SGC", "sgc", &[]), ("SGA", "sga", &[]), ("DGC", "dgc", &[]), ("DGA", "dga", &[]), ("Sage", "sage", &[])];
 
 /// Throughput of each scheme at each budget, in samples a second; nothing where the scheme does not fit.
 pub(super) struct Curves {
