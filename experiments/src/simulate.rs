@@ -86,8 +86,7 @@ impl Simulated<'_> {
     fn warning(&self) -> Option<String> {
         let (reserved, ram) = (self.record.reserved, self.plan.resolved.device.ram());
         let device = &self.plan.scenario().device;
-        (reserved > ram)
-            .then(|| format!("{device} has {ram} of memory and could not hold the {reserved} of this run"))
+        (reserved > ram).then(|| format!("{device} has {ram} of memory and could not hold the {reserved} of this run"))
     }
 
     fn to_json(&self) -> Map<String, Value> {

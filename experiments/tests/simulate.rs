@@ -65,10 +65,7 @@ fn the_whole_of_what_original_needs_is_enough_and_less_is_not() {
     // The least budget is what original holds, which the program prints as it reads it.
     let bytes = whole["reserved_bytes"].as_u64().unwrap();
     let least = haversack::scenario::size_text(haversack_devices::units::Bytes(bytes));
-    assert!(
-        message.contains("the least memory budget that works is") && message.contains(&least),
-        "{message}"
-    );
+    assert!(message.contains("the least memory budget that works is") && message.contains(&least), "{message}");
     // All saved tensors are kept by original, and any less does not do.
     json(&call(&format!("{PHONE} original --activation-budget 100% --format json")));
     let message = refusal(&call(&format!("{PHONE} original --activation-budget 90%")), 2);

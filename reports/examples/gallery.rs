@@ -215,7 +215,7 @@ fn edge_cases() -> Figure {
 fn section(name: &str, title: String) -> Section {
     let rows = [
         ("latency", "1130.5", "1161", Some(-0.02627), "ok", ""),
-        ("memory", "2410", "3303", Some(-0.2704), "off", ""),
+        ("memory", "2410", "3300", Some(-0.2697), "off", ""),
         ("budgets", "21.5..98", "", None, "holds", ""),
         ("sage-beats-dgc", "false", "", None, "fails", "dgc is faster by 4% where recomputation is cheap"),
         ("energy", "4.71", "", None, "predicted", ""),

@@ -148,7 +148,8 @@ impl<'a> Tape<'a> {
 
     fn seed(&mut self, loss: ValueId) {
         let gradient = self.new_gradient("loss.gradient", Extent::fixed(FP32));
-        self.push("loss.seed", Phase::Backward, OperatorKind::ElementWise, vec![self.storage(loss)], vec![gradient], Extent::fixed(1), Extent::fixed(1));
+        // A one, whatever the loss is.
+        self.push("loss.seed", Phase::Backward, OperatorKind::ElementWise, Vec::new(), vec![gradient], Extent::fixed(1), Extent::fixed(1));
         self.gradients[loss as usize] = Some(gradient);
     }
 

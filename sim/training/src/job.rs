@@ -73,7 +73,9 @@ pub struct Job<'a> {
 #[non_exhaustive]
 pub enum RunError {
     /// The policy has nothing left to give back.
-    #[error("out of memory at {node}: {shortfall} short of a budget of {budget}, and the policy has nothing left to give back")]
+    #[error(
+        "out of memory at {node}: {shortfall} short of a budget of {budget}, and the policy has nothing left to give back"
+    )]
     OutOfMemory {
         /// The operator that wanted memory.
         node: String,

@@ -1,7 +1,7 @@
 //! A device under a software stack: what the executor asks for costs.
 
 use haversack_devices::device::Device;
-use haversack_devices::processor::{Cost, CoreSelection, Frequency, Processor, ProcessorError, ProcessorKind};
+use haversack_devices::processor::{CoreSelection, Cost, Frequency, Processor, ProcessorError, ProcessorKind};
 use haversack_devices::stack::Stack;
 use haversack_devices::units::Nanos;
 use haversack_devices::work::{OperatorKind, Precision};
@@ -73,7 +73,8 @@ impl Machine {
             })
         };
         let total: f64 = products().map(|(_, node)| node.work.flops.per_sample as f64).sum();
-        let matters = |node: &haversack_workloads::training_graph::Node| node.work.flops.per_sample as f64 >= 0.01 * total;
+        let matters =
+            |node: &haversack_workloads::training_graph::Node| node.work.flops.per_sample as f64 >= 0.01 * total;
         let worst = products().filter(|(_, node)| matters(node)).map(|(id, _)| {
             let occupancy = self.cost(graph, id, 1, Precision::Fp32).occupancy;
             if occupancy > 0.0 { (1.0 / occupancy).ceil() as u64 } else { batch }

@@ -30,7 +30,8 @@ impl Breakdown {
 
     /// Moves `numerator / denominator` of all useful time to what is discarded.
     pub(crate) fn discard(&mut self, numerator: u64, denominator: u64) {
-        let share = |time: Nanos| Nanos((u128::from(time.0) * u128::from(numerator) / u128::from(denominator.max(1))) as u64);
+        let share =
+            |time: Nanos| Nanos((u128::from(time.0) * u128::from(numerator) / u128::from(denominator.max(1))) as u64);
         for part in self.kinds.iter_mut().chain([&mut self.launch, &mut self.recompute]) {
             let lost = share(*part);
             *part -= lost;

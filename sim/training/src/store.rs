@@ -254,7 +254,11 @@ impl<'g> Store<'g> {
 
     fn offer(&mut self, tensor: TensorId) {
         let id = tensor as usize;
-        if self.places[id] == NOWHERE && self.locks[id] == 0 && self.states[id].resident && self.uses.rematerialisable[id] {
+        if self.places[id] == NOWHERE
+            && self.locks[id] == 0
+            && self.states[id].resident
+            && self.uses.rematerialisable[id]
+        {
             self.places[id] = self.candidates.len() as u32;
             self.candidates.push(tensor);
         }

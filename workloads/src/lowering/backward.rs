@@ -109,7 +109,7 @@ impl Lowering<'_> {
             Op::Mul => {
                 for (side, other) in [(0, 1), (1, 0)] {
                     if self.wants(node.inputs[side]) {
-                        let other = self.tensors[node.inputs[other] as usize];
+                        let other = self.fitted(node.inputs[other], self.elements(node.output));
                         let product = self.graph.symmetrical("mul", &[dy, other]);
                         let dx = self.folded(product, node.inputs[side]);
                         self.give(node.inputs[side], dx);
@@ -204,10 +204,13 @@ impl Lowering<'_> {
         let columns = self.columns(node, window);
         let weight = node.parameters[0];
         let size = Extent::fixed(self.network.parameter(weight).elements);
-        // Windows are gathered again: kept from forward they would be as many maps as there are taps.
-        let x = if gathers { self.graph.rearrange("im2col", &[x], columns) } else { x };
-        let made = self.graph.contract_weight("conv_weight_gradient", OperatorKind::Convolution, [dy, x], size, node.flops);
-        self.weight_gradient(weight, made);
+        if self.trains(node, 0).is_some() {
+            // Windows are gathered again: kept from forward they would be as many maps as there are taps.
+            let x = if gathers { self.graph.rearrange("im2col", &[x], columns) } else { x };
+            let made =
+                self.graph.contract_weight("conv_weight_gradient", OperatorKind::Convolution, [dy, x], size, node.flops);
+            self.weight_gradient(weight, made);
+        }
         let input = node.inputs[0];
         if self.wants(input) {
             let elements = self.elements(input);
@@ -230,15 +233,17 @@ impl Lowering<'_> {
         let size = Extent::fixed(self.network.parameter(weight).elements);
         let columns = self.columns(node, window);
         let kind = OperatorKind::DepthwiseConvolution;
-        let made = if self.composite {
-            let gathered = self.graph.rearrange("im2col", &[x], columns);
-            let each = Extent::per_sample(size.fixed);
-            let each = self.graph.contract("depthwise_weight_gradient", kind, &[dy, gathered], each, node.flops);
-            self.graph.reduce("reduce_sum", each, size)
-        } else {
-            self.graph.contract_weight("depthwise_weight_gradient", kind, [dy, x], size, node.flops)
-        };
-        self.weight_gradient(weight, made);
+        if self.trains(node, 0).is_some() {
+            let made = if self.composite {
+                let gathered = self.graph.rearrange("im2col", &[x], columns);
+                let each = Extent::per_sample(size.fixed);
+                let each = self.graph.contract("depthwise_weight_gradient", kind, &[dy, gathered], each, node.flops);
+                self.graph.reduce("reduce_sum", each, size)
+            } else {
+                self.graph.contract_weight("depthwise_weight_gradient", kind, [dy, x], size, node.flops)
+            };
+            self.weight_gradient(weight, made);
+        }
         let input = node.inputs[0];
         if self.wants(input) {
             let elements = self.elements(input);
@@ -259,21 +264,27 @@ impl Lowering<'_> {
         let elements = self.graph.elements_of(dy);
         let (groups, features) =
             (self.graph.elements_of(inverse), Extent::fixed(self.network.parameter(node.parameters[0]).elements));
-        let weighted = self.graph.symmetrical("mul", &[dy, normal]);
-        let scale_gradient = self.graph.reduce("reduce_sum", weighted, features);
-        let shift_gradient = self.graph.reduce("reduce_sum", dy, features);
-        for (position, gradient) in [(0, scale_gradient), (1, shift_gradient)] {
-            if let Some(weight) = self.trains(node, position) {
+        let wants = self.wants(node.inputs[0]);
+        // Batch normalisation sums over what its weights are shared by, frozen ones too; layer normalisation does not.
+        let shared = groups == features;
+        let weights = [0, 1].map(|position| self.trains(node, position));
+        let needed = weights.map(|weight| weight.is_some() || (shared && wants));
+        let scale_gradient = needed[0].then(|| {
+            let weighted = self.graph.symmetrical("mul", &[dy, normal]);
+            self.graph.reduce("reduce_sum", weighted, features)
+        });
+        let shift_gradient = needed[1].then(|| self.graph.reduce("reduce_sum", dy, features));
+        for (weight, gradient) in weights.into_iter().zip([scale_gradient, shift_gradient]) {
+            if let (Some(weight), Some(gradient)) = (weight, gradient) {
                 self.weight_gradient(weight, gradient);
             }
         }
-        if !self.wants(node.inputs[0]) {
+        if !wants {
             return;
         }
         let weight = self.weights[node.parameters[0] as usize];
-        // Batch normalisation sums over what its weights are shared by; layer normalisation does not.
-        let (dy, shift, scale) = if groups == features {
-            (dy, shift_gradient, scale_gradient)
+        let (dy, shift, scale) = if let (true, Some(shift), Some(scale)) = (shared, shift_gradient, scale_gradient) {
+            (dy, shift, scale)
         } else {
             let wide = self.graph.translate("expand", weight, elements);
             let dn = self.graph.symmetrical("mul", &[dy, wide]);
@@ -288,7 +299,7 @@ impl Lowering<'_> {
         let sum = g.symmetrical("add", &[shift, along]);
         let mean = g.symmetrical("scale", &[sum]);
         let centred = g.symmetrical("sub", &[dy, mean]);
-        let factor = if groups == features { g.symmetrical("mul", &[weight, inverse]) } else { inverse };
+        let factor = if shared { g.symmetrical("mul", &[weight, inverse]) } else { inverse };
         let factor = g.translate("expand", factor, elements);
         let dx = g.symmetrical("mul", &[centred, factor]);
         self.give(node.inputs[0], dx);

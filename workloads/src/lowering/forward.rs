@@ -265,20 +265,26 @@ impl<'a> Lowering<'a> {
     }
 
     /// The tensor of `value` at `elements` elements, broadcast where it is smaller.
-    fn fitted(&mut self, value: ValueId, elements: Extent) -> TensorId {
+    pub(super) fn fitted(&mut self, value: ValueId, elements: Extent) -> TensorId {
         let tensor = self.tensors[value as usize];
         if self.elements(value) == elements { tensor } else { self.graph.translate("expand", tensor, elements) }
     }
 
     fn softmax(&mut self, x: TensorId, elements: Extent, rows: Extent) -> TensorId {
+        let [_, powers, total] = self.powers(x, elements, rows);
+        let g = &mut self.graph;
+        let total = g.translate("expand", total, elements);
+        g.symmetrical("div", &[powers, total])
+    }
+
+    /// `x` less the largest of its row, the exponential of that, and its sum over each row.
+    fn powers(&mut self, x: TensorId, elements: Extent, rows: Extent) -> [TensorId; 3] {
         let g = &mut self.graph;
         let largest = g.reduce("reduce_max", x, rows);
         let largest = g.translate("expand", largest, elements);
         let shifted = g.symmetrical("sub", &[x, largest]);
         let powers = g.symmetrical("exp", &[shifted]);
-        let total = g.reduce("reduce_sum", powers, rows);
-        let total = g.translate("expand", total, elements);
-        g.symmetrical("div", &[powers, total])
+        [shifted, powers, g.reduce("reduce_sum", powers, rows)]
     }
 
     /// A copy into row-major order; with *Direct*, the reader translates the index instead.
@@ -290,12 +296,8 @@ impl<'a> Lowering<'a> {
         let target = self.tensors[node.inputs[1] as usize];
         let scores = self.network.shape(node.inputs[0]);
         let (elements, rows) = (scores.elements(), scores.with_last(1).elements());
+        let [shifted, _, total] = self.powers(x, elements, rows);
         let g = &mut self.graph;
-        let largest = g.reduce("reduce_max", x, rows);
-        let largest = g.translate("expand", largest, elements);
-        let shifted = g.symmetrical("sub", &[x, largest]);
-        let powers = g.symmetrical("exp", &[shifted]);
-        let total = g.reduce("reduce_sum", powers, rows);
         let total = g.symmetrical("log", &[total]);
         let total = g.translate("expand", total, elements);
         let log_probabilities = g.symmetrical("sub", &[shifted, total]);

@@ -258,8 +258,8 @@ fn a_shared_weight_sums_the_gradients_of_its_uses() {
         }
         (users, sums)
     };
-    assert_eq!(uses("attention.query.weight"), (12, 11));
-    assert_eq!(uses("ffn.bias"), (12, 11));
+    assert_eq!(uses("attention.self.query.weight"), (12, 11));
+    assert_eq!(uses("intermediate.dense.bias"), (12, 11));
 }
 
 #[test]

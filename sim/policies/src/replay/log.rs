@@ -218,7 +218,7 @@ impl Lines<'_> {
     }
 
     /// The line that must come next and describe `name`.
-    fn expect(&mut self, instruction: &'static str, name: &str) -> Result<Fields, Fault> {
+    fn labelled(&mut self, instruction: &'static str, name: &str) -> Result<Fields, Fault> {
         let expected = |found| LineFault::Sequence { expected: instruction, name: name.to_owned(), found };
         let Some(line) = self.next()? else {
             // The log ends where one more line should stand.
@@ -235,13 +235,13 @@ impl Lines<'_> {
     }
 
     fn memory(&mut self, name: &str) -> Result<u64, Fault> {
-        let fields = self.expect("MEMORY", name)?;
+        let fields = self.labelled("MEMORY", name)?;
         fields.whole("MEMORY", "a whole number of bytes").map_err(|fault| self.at(fault))
     }
 
     fn alias(&mut self, name: &str, arguments: usize) -> Result<Option<usize>, Fault> {
         const EXPECTED: &str = "-1 or the index of an argument";
-        let fields = self.expect("ALIAS", name)?;
+        let fields = self.labelled("ALIAS", name)?;
         let value = fields.get("ALIAS", EXPECTED).map_err(|fault| self.at(fault))?;
         if value.as_str() == Some("-1") || value.as_i64() == Some(-1) {
             return Ok(None);
