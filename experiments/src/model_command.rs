@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json};
-use crate::scenario::{Fault, InputShape, Key, LARGEST_BATCH, Origin, ScenarioError, Workload};
+use crate::scenario::{Fault, InputShape, Key, LARGEST_BATCH, Origin, ScenarioError, workload};
 
 /// Counts `model` and prints the figures.
 ///
@@ -33,7 +33,7 @@ pub fn run(model: &str, batch: &str, input: Option<&str>, format: Format) -> Res
     match format {
         Format::Json => print_json(&to_json(&counts, nodes)),
         Format::Text => {
-            let shape = input.or_else(|| Workload::own_input(model));
+            let shape = input.or_else(|| workload::own_input(model));
             let shape = shape.map_or_else(String::new, |shape| format!(", input {shape}"));
             print(&text(&format!("{model}, batch {samples}{shape}"), &counts, nodes))
         }
@@ -41,8 +41,8 @@ pub fn run(model: &str, batch: &str, input: Option<&str>, format: Format) -> Res
 }
 
 fn load(model: &str, input: Option<&InputShape>) -> Result<Network, CommandError> {
-    if !Workload::is_file(model) {
-        return Ok(Workload::network(model, input)?);
+    if !workload::is_file(model) {
+        return Ok(workload::network(model, input)?);
     }
     let imported = onnx::read(model.as_ref(), input.map(|input| input.0.as_slice()))?;
     for assumed in &imported.notes {

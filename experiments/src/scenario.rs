@@ -10,6 +10,7 @@ mod key;
 mod quantity;
 mod resolve;
 mod trace;
+pub mod workload;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,13 +27,16 @@ pub use document::{Document, Field, Item, Kind, Literal};
 pub use error::{Fault, Origin, ScenarioError};
 pub use key::{Key, Takes};
 pub use quantity::{Budget, InputShape, QuantityError, parse_size, parse_time, size_text, time_text};
-pub use resolve::{GraphKind, Resolved, Workload};
+pub use resolve::{GraphKind, Resolved};
 pub use trace::Step;
 
 use crate::names::{alternatives, hint};
 
 /// Samples of a mini-batch where nobody says otherwise: Sage's batch.
 pub const DEFAULT_BATCH: u64 = 32;
+/// Iterations where nobody says otherwise: policies find their micro-batch in the first, and the second is what
+/// training then goes on with.
+pub const DEFAULT_ITERATIONS: u32 = 2;
 /// Larger mini-batches are typing errors on anything that is modelled here.
 pub const LARGEST_BATCH: u64 = 65_536;
 
@@ -108,7 +112,7 @@ impl Scenario {
             activation_budget: None,
             time_budget: None,
             trace: None,
-            iterations: 1,
+            iterations: DEFAULT_ITERATIONS,
             seed: 0,
             origins: BTreeMap::new(),
         }

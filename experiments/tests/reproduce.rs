@@ -224,7 +224,7 @@ fn another_selection_into_the_same_folder_replaces_the_cells() {
     reproduce(&options(out.path(), &["sage/figure13"], 1), &[PLAIN]).unwrap();
     let (now, _) = cells(out.path());
     assert!(now.keys().all(|id| id.starts_with("sage/figure13/")) && !now.is_empty());
-    assert!(!fs::read_to_string(out.path().join("index.html")).unwrap().contains("figure8"));
+    assert!(!fs::read_to_string(out.path().join("index.html")).unwrap().contains("sage/figure8"));
     // What was not selected is left as it was.
     assert_eq!(fs::read(out.path().join("sage/figure8.svg")).unwrap(), earlier);
     // The artefact has no figure any more: its old one does not stand beside new numbers.

@@ -85,7 +85,11 @@ impl<'a> Tape<'a> {
         let tensors = network.storages.iter().map(|storage| Tensor {
             name: storage.name.clone(),
             // Masks are drawn up as fp32 in the network.
-            bytes: if storage.dropout_mask { storage.bytes.times(rules.dropout_mask_bytes, FP32) } else { storage.bytes },
+            bytes: if storage.dropout_mask {
+                storage.bytes.times(rules.dropout_mask_bytes, FP32)
+            } else {
+                storage.bytes
+            },
             role: storage.role,
             element: storage.element,
             kept_by_module: true,
@@ -137,11 +141,8 @@ impl<'a> Tape<'a> {
             }
         }
         let shape = self.network.shape(node.output);
-        let elements = if node.op == Op::CrossEntropy {
-            self.network.shape(node.inputs[0]).elements()
-        } else {
-            shape.elements()
-        };
+        let elements =
+            if node.op == Op::CrossEntropy { self.network.shape(node.inputs[0]).elements() } else { shape.elements() };
         let flops = if node.flops.is_zero() { elements } else { node.flops };
         self.push(&node.module, Phase::Forward, kind_of(node), inputs, outputs, flops, elements);
     }
@@ -149,7 +150,15 @@ impl<'a> Tape<'a> {
     fn seed(&mut self, loss: ValueId) {
         let gradient = self.new_gradient("loss.gradient", Extent::fixed(FP32));
         // A one, whatever the loss is.
-        self.push("loss.seed", Phase::Backward, OperatorKind::ElementWise, Vec::new(), vec![gradient], Extent::fixed(1), Extent::fixed(1));
+        self.push(
+            "loss.seed",
+            Phase::Backward,
+            OperatorKind::ElementWise,
+            Vec::new(),
+            vec![gradient],
+            Extent::fixed(1),
+            Extent::fixed(1),
+        );
         self.gradients[loss as usize] = Some(gradient);
     }
 
@@ -219,7 +228,15 @@ impl<'a> Tape<'a> {
             if self.network.value(input).requires_grad {
                 let made = self.gradient_of(&node.module, input);
                 let elements = self.network.shape(input).elements();
-                self.push(&node.module, Phase::Backward, OperatorKind::Gemm, vec![gradient, operand], vec![made], node.flops, elements);
+                self.push(
+                    &node.module,
+                    Phase::Backward,
+                    OperatorKind::Gemm,
+                    vec![gradient, operand],
+                    vec![made],
+                    node.flops,
+                    elements,
+                );
                 self.give(input, made);
             }
         }
@@ -237,7 +254,15 @@ impl<'a> Tape<'a> {
                 self.give(input, gradient);
             } else {
                 let made = self.gradient_of(&node.module, input);
-                self.push(&node.module, Phase::Backward, OperatorKind::Reduction, vec![gradient], vec![made], output, output);
+                self.push(
+                    &node.module,
+                    Phase::Backward,
+                    OperatorKind::Reduction,
+                    vec![gradient],
+                    vec![made],
+                    output,
+                    output,
+                );
                 self.give(input, made);
             }
         }
@@ -308,7 +333,15 @@ impl<'a> Tape<'a> {
                 let elements = self.network.shape(value).elements();
                 let sum = self.new_gradient("accumulated.gradient", elements * FP32);
                 let inputs = vec![earlier, gradient];
-                self.push("accumulate", Phase::Backward, OperatorKind::ElementWise, inputs, vec![sum], elements, elements);
+                self.push(
+                    "accumulate",
+                    Phase::Backward,
+                    OperatorKind::ElementWise,
+                    inputs,
+                    vec![sum],
+                    elements,
+                    elements,
+                );
                 sum
             }
         };
@@ -345,7 +378,15 @@ impl<'a> Tape<'a> {
         parallelism: Extent,
     ) {
         let dram = inputs.iter().chain(&outputs).map(|&t| self.graph.tensor(t).bytes).sum();
-        let work = NodeWork { kind, flops, index_translations: Extent::ZERO, dram, parallelism, launches: 1, single_kernel: false };
+        let work = NodeWork {
+            kind,
+            flops,
+            index_translations: Extent::ZERO,
+            dram,
+            parallelism,
+            launches: 1,
+            single_kernel: false,
+        };
         self.graph.nodes.push(Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), work });
     }
 }

@@ -54,7 +54,11 @@ pub fn count(network: &Network, samples: u64) -> Counts {
         trainable_parameters: elements(true),
         parameter_bytes: elements(false) * FP32,
         forward_flops: network.nodes.iter().map(|node| node.flops.at(samples)).sum(),
-        training_flops: network.nodes.iter().map(|node| node.flops.at(samples) * (1 + products_in_backward(network, node))).sum(),
+        training_flops: network
+            .nodes
+            .iter()
+            .map(|node| node.flops.at(samples) * (1 + products_in_backward(network, node)))
+            .sum(),
         saved_bytes,
         saved_act_bytes,
         saved_tensors: seen.len() as u64,

@@ -124,10 +124,8 @@ impl NodeWork {
     #[must_use]
     pub fn at(&self, samples: u64, precision: Precision, kernels: KernelCost) -> Work {
         let dram = Bytes(self.dram.at(samples));
-        let product = matches!(
-            self.kind,
-            OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm
-        );
+        let product =
+            matches!(self.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm);
         let penalty = if self.single_kernel && product { kernels.direct_penalty } else { 1.0 };
         Work {
             kind: self.kind,
@@ -205,7 +203,11 @@ impl TrainingGraph {
                 read_in_backward[tensor as usize] = true;
             }
         }
-        (0..).zip(&self.tensors).filter(|(id, t)| read_in_backward[*id as usize] && t.role == Role::Activation).map(|(id, _)| id).collect()
+        (0..)
+            .zip(&self.tensors)
+            .filter(|(id, t)| read_in_backward[*id as usize] && t.role == Role::Activation)
+            .map(|(id, _)| id)
+            .collect()
     }
 }
 

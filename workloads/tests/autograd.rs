@@ -62,14 +62,20 @@ fn every_model_is_in_an_order_of_execution() {
 fn every_trained_weight_has_one_gradient_and_one_update() {
     for model in MODELS {
         let network = models::build(model.id, None).unwrap();
-        let graph = differentiate(&network, EagerRules { optimiser: Optimiser::Adam, ..EagerRules::default() }).unwrap();
+        let graph =
+            differentiate(&network, EagerRules { optimiser: Optimiser::Adam, ..EagerRules::default() }).unwrap();
         let trained = |elements: bool| -> u64 {
             network.parameters.iter().filter(|p| p.trainable).map(|p| if elements { p.elements } else { 1 }).sum()
         };
         let of = |role: Role| graph.tensors.iter().filter(|tensor| tensor.role == role).count() as u64;
         assert_eq!(of(Role::ParameterGradient), trained(false), "{}", model.id);
         assert_eq!(of(Role::OptimiserState), 2 * trained(false), "{}", model.id);
-        assert_eq!(graph.bytes_of(|role| role == Role::ParameterGradient), Extent::fixed(4 * trained(true)), "{}", model.id);
+        assert_eq!(
+            graph.bytes_of(|role| role == Role::ParameterGradient),
+            Extent::fixed(4 * trained(true)),
+            "{}",
+            model.id
+        );
         let updates = graph.nodes.iter().filter(|node| node.phase == Phase::Update).count() as u64;
         assert_eq!(updates, trained(false), "{}", model.id);
     }
@@ -100,7 +106,8 @@ fn products_cost_what_pytorch_counts() {
             use haversack_devices::work::OperatorKind::{Convolution, DepthwiseConvolution, Gemm};
             matches!(kind, Convolution | DepthwiseConvolution | Gemm)
         };
-        let flops: u64 = graph.nodes.iter().filter(|node| product(node.work.kind)).map(|node| node.work.flops.at(3)).sum();
+        let flops: u64 =
+            graph.nodes.iter().filter(|node| product(node.work.kind)).map(|node| node.work.flops.at(3)).sum();
         assert_eq!(flops, count(&network, 3).training_flops, "{}", model.id);
     }
 }
@@ -135,5 +142,8 @@ fn roberta_with_adapters_at_batch_16_and_256_tokens_keeps_2940_megabytes() {
     assert_eq!(of(|role| role == Role::OptimiserState), 2 * 887_042 * 4);
     // 502.137 + 3.548 + 7.096 = 512.78: the 513 MB of that analysis. The 8 MB of a BLAS workspace that it also names
     // are a constant of the software stack and no part of the graph.
-    assert_eq!(megabytes(of(|role| role.is_state() && role != Role::Buffer || role == Role::ParameterGradient)).round() as u64, 513);
+    assert_eq!(
+        megabytes(of(|role| role.is_state() && role != Role::Buffer || role == Role::ParameterGradient)).round() as u64,
+        513
+    );
 }

@@ -49,13 +49,35 @@ fn nodes_of_a_normalised_convolution_are_those_counted_by_hand() {
 fn fused_kernels_end_where_the_classes_say() {
     let graph = kernels(&conv_bn_relu(), Variant::Fused);
     let forward = [
-        "conv.conv", "bn.reduce_mean", "bn.sub", "bn.mul", "bn.rsqrt", "bn.mul", "relu.max", "linear.add",
-        "loss.reduce_max", "loss.sub", "loss.exp", "loss.log", "loss.sub", "loss.gather", "loss.reduce_mean",
+        "conv.conv",
+        "bn.reduce_mean",
+        "bn.sub",
+        "bn.mul",
+        "bn.rsqrt",
+        "bn.mul",
+        "relu.max",
+        "linear.add",
+        "loss.reduce_max",
+        "loss.sub",
+        "loss.exp",
+        "loss.log",
+        "loss.sub",
+        "loss.gather",
+        "loss.reduce_mean",
     ];
     assert_eq!(names(&graph, Phase::Forward), forward);
     let backward = [
-        "loss.one_hot", "loss.scale", "linear.reduce_sum", "linear.matmul", "relu.mul", "bn.mul", "bn.reduce_sum",
-        "bn.reduce_sum", "bn.mul", "bn.mul", "conv.conv_weight_gradient",
+        "loss.one_hot",
+        "loss.scale",
+        "linear.reduce_sum",
+        "linear.matmul",
+        "relu.mul",
+        "bn.mul",
+        "bn.reduce_sum",
+        "bn.reduce_sum",
+        "bn.mul",
+        "bn.mul",
+        "conv.conv_weight_gradient",
     ];
     assert_eq!(names(&graph, Phase::Backward), backward);
     // Five weights: conv, BN's two, the dense layer's two.
@@ -66,8 +88,18 @@ fn fused_kernels_end_where_the_classes_say() {
 fn reduction_removes_the_centred_and_normalised_maps_but_not_the_output() {
     let graph = kernels(&conv_bn_relu(), Variant::Reduced);
     let forward = [
-        "conv.conv", "bn.reduce_mean", "bn.mul", "bn.rsqrt", "relu.max", "linear.add", "loss.reduce_max", "loss.exp",
-        "loss.log", "loss.sub", "loss.gather", "loss.reduce_mean",
+        "conv.conv",
+        "bn.reduce_mean",
+        "bn.mul",
+        "bn.rsqrt",
+        "relu.max",
+        "linear.add",
+        "loss.reduce_max",
+        "loss.exp",
+        "loss.log",
+        "loss.sub",
+        "loss.gather",
+        "loss.reduce_mean",
     ];
     assert_eq!(names(&graph, Phase::Forward), forward);
     // The square of the centred map now reads the map and its mean, each once.
@@ -100,14 +132,17 @@ fn the_output_of_a_normalisation_has_five_inputs_and_is_kept() {
         let network = normalised_and_added(layer, relu);
         let fused = kernels(&network, Variant::Fused);
         // Before reduction it reads the normal map, the weight and the bias.
-        let count = |graph: &TrainingGraph, name: &str| graph.nodes.iter().find(|node| node.name == name).map(|node| node.inputs.len());
+        let count = |graph: &TrainingGraph, name: &str| {
+            graph.nodes.iter().find(|node| node.name == name).map(|node| node.inputs.len())
+        };
         assert_eq!(count(&fused, root), Some(3));
         // With the normal map computed again it reads the map, its mean, its deviation, the weight and the bias: five
         // inputs, not fewer than K_W = 5, though all of its readers are symmetrical.
         let reduced = kernels(&network, Variant::Reduced);
         assert_eq!(count(&reduced, root), Some(5), "{root}");
         // The centred map (x, mean) and the normal one (x, mean, deviation) are gone from forward.
-        let gone = |graph: &TrainingGraph| names(graph, Phase::Forward).iter().filter(|name| **name == "norm.sub").count();
+        let gone =
+            |graph: &TrainingGraph| names(graph, Phase::Forward).iter().filter(|name| **name == "norm.sub").count();
         assert_eq!((gone(&fused), gone(&reduced)), (1, 0));
     }
 }
@@ -150,7 +185,9 @@ fn composed(network: &Network) -> u64 {
 fn direct_removes_the_gathers_and_transposes_and_nothing_else() {
     // A windowed convolution between others has three: conv2 of LeNet-5.
     let lenet = models::build("lenet5", None).unwrap();
-    let all = |graph: &TrainingGraph, tail: &str| graph.nodes.iter().filter(|node| node.name == format!("conv2.{tail}")).count();
+    let all = |graph: &TrainingGraph, tail: &str| {
+        graph.nodes.iter().filter(|node| node.name == format!("conv2.{tail}")).count()
+    };
     let (original, direct) = (kernels(&lenet, Variant::Original), kernels(&lenet, Variant::Direct));
     assert_eq!((all(&original, "im2col"), all(&original, "col2im")), (2, 1));
     assert_eq!((all(&direct, "im2col"), all(&direct, "col2im")), (0, 0));
@@ -193,7 +230,11 @@ fn every_model_is_in_an_order_of_execution_under_every_variant() {
             for gradients in [Gradients::Kept, Gradients::Streamed] {
                 let graph = lower(&network, variant, Optimiser::Adam, gradients).unwrap();
                 let place = |name: &str| format!("{} {} {gradients:?}: {name}", model.id, variant.id());
-                let mut written: Vec<bool> = graph.tensors.iter().map(|t| t.role.is_state() || matches!(t.role, Role::Input | Role::Target)).collect();
+                let mut written: Vec<bool> = graph
+                    .tensors
+                    .iter()
+                    .map(|t| t.role.is_state() || matches!(t.role, Role::Input | Role::Target))
+                    .collect();
                 let mut update = vec![0; graph.tensors.len()];
                 for node in &graph.nodes {
                     for &tensor in node.inputs.iter().chain(&node.releases) {
@@ -201,7 +242,8 @@ fn every_model_is_in_an_order_of_execution_under_every_variant() {
                     }
                     for &output in &node.outputs {
                         written[output as usize] = true;
-                        update[output as usize] += usize::from(matches!(graph.tensor(output).role, Role::Parameter { .. }));
+                        update[output as usize] +=
+                            usize::from(matches!(graph.tensor(output).role, Role::Parameter { .. }));
                     }
                 }
                 // Exactly the trained weights are written, once each.
@@ -210,7 +252,8 @@ fn every_model_is_in_an_order_of_execution_under_every_variant() {
                     assert_eq!(*times, usize::from(trained), "{}", place(&tensor.name));
                 }
                 let phases: Vec<Phase> = graph.nodes.iter().map(|node| node.phase).collect();
-                let order = |phase: &Phase| [Phase::Forward, Phase::Backward, Phase::Update].iter().position(|p| p == phase);
+                let order =
+                    |phase: &Phase| [Phase::Forward, Phase::Backward, Phase::Update].iter().position(|p| p == phase);
                 assert!(phases.is_sorted_by_key(order), "{}", place("phases"));
                 let streamed = gradients == Gradients::Streamed;
                 assert_eq!(phases.contains(&Phase::Update), !streamed, "{}", place("update"));

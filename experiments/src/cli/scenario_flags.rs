@@ -68,7 +68,7 @@ impl Args for ScenarioFlags {
                 Arg::new(key.name())
                     .long(key.flag())
                     .value_name(value)
-                    .help(about)
+                    .help(sentence(about))
                     .action(action)
                     // What begins with a hyphen is refused by the key, which knows what it wants.
                     .allow_hyphen_values(true)
@@ -80,4 +80,10 @@ impl Args for ScenarioFlags {
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
     }
+}
+
+/// `text` as clap's own help begins: with a capital.
+fn sentence(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }

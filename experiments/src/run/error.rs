@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{LeastBudget, Plan};
 use crate::cache::Cache;
-use crate::scenario::{ScenarioError, size_text};
+use crate::scenario::ScenarioError;
 
 /// Why there is no run.
 #[derive(Debug, Error)]
@@ -51,7 +51,7 @@ impl Plan {
         }
         let scenario = self.scenario();
         let within = |bytes: Option<haversack_devices::units::Bytes>, kind: &str| {
-            bytes.map(|bytes| format!("{} of {kind}", size_text(bytes)))
+            bytes.map(|bytes| format!("{bytes} of {kind}"))
         };
         let budgets = [within(self.budgets.memory, "memory"), within(self.budgets.activations, "activations")];
         let budgets: Vec<String> = budgets.into_iter().flatten().collect();

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Fault, Origin, ScenarioError};
 use super::key::Key;
-use crate::names::{hint, nearest};
+use crate::names::hint;
 
 /// What a literal was written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,8 +160,7 @@ impl Reader<'_> {
         Key::named(&field.name).ok_or_else(|| {
             let names = || Key::ALL.iter().map(|key| key.name());
             let valid = names().collect::<Vec<_>>().join(", ");
-            let hint =
-                nearest(&field.name, names()).map_or_else(String::new, |name| format!("; did you mean '{name}'?"));
+            let hint = hint(&field.name, names());
             self.error(field.line, &field.name, Fault::UnknownKey { hint, valid })
         })
     }

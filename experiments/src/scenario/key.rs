@@ -168,7 +168,9 @@ impl Key {
                 "FILE",
                 "memory budgets over the iteration: a CSV file with the header time_s,budget_bytes [default: none]",
             ),
-            Self::Iterations => ("N", "iterations to run; the last one is reported [default: 1]"),
+            Self::Iterations => {
+                ("N", "iterations to run; the last one is reported, as policies learn in the first [default: 2]")
+            }
             Self::Seed => ("N", "the seed of all randomness [default: 0]"),
         }
     }

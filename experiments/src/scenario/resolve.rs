@@ -1,6 +1,5 @@
 //! From what was asked for to what will run: defaults are filled in, names are looked up.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use haversack_devices::processor::ProcessorError;
@@ -9,11 +8,11 @@ use haversack_devices::{Device, Frequency, Stack, load, load_stack};
 use haversack_policies::{PolicyError, registry};
 use haversack_training::{AllocatorKind, Machine, MachineError};
 use haversack_workloads::lowering::{Gradients, Variant};
-use haversack_workloads::{Network, WorkloadError, models, onnx};
+use haversack_workloads::{Network, WorkloadError};
 
 use super::error::{Fault, Origin, ScenarioError};
 use super::key::Key;
-use super::{InputShape, Scenario, Step, trace};
+use super::{Scenario, Step, trace, workload};
 use crate::cache::Cache;
 
 /// Which graph an iteration executes.
@@ -26,33 +25,6 @@ pub enum GraphKind {
     },
     /// Sage's, of computable operations.
     Computable(Variant),
-}
-
-/// What is trained.
-pub struct Workload;
-
-impl Workload {
-    /// Whether `model` is a file.
-    #[must_use]
-    pub fn is_file(model: &str) -> bool {
-        Path::new(model).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"))
-    }
-
-    /// The network of the built-in model or ONNX file `model`.
-    ///
-    /// # Errors
-    /// An unknown name, a file that is no network, an input that it cannot take.
-    pub fn network(model: &str, input: Option<&InputShape>) -> Result<Network, WorkloadError> {
-        let shape = input.map(|input| input.0.as_slice());
-        if Self::is_file(model) { onnx::import(Path::new(model), shape) } else { models::build(model, shape) }
-    }
-
-    /// The shape of a sample where nobody says otherwise; nothing for a file, which decides itself.
-    #[must_use]
-    pub fn own_input(model: &str) -> Option<InputShape> {
-        let found = models::MODELS.iter().find(|known| known.id == model);
-        found.map(|known| InputShape(known.sample.own().to_vec()))
-    }
 }
 
 /// A scenario whose every default is filled in, with what its names stand for.
@@ -104,12 +76,12 @@ impl Scenario {
         let stack = cache.stacks.get(stack_id.clone(), || load_stack(&stack_id)).map_err(calibration(Key::Stack))?;
         scenario.stack = Some(stack_id);
         let key = (self.model.clone(), self.input.clone());
-        let network = cache.networks.get(key, || Workload::network(&self.model, self.input.as_ref()));
+        let network = cache.networks.get(key, || workload::network(&self.model, self.input.as_ref()));
         let network = network.map_err(|error| {
             let key = if matches!(error, WorkloadError::Input { .. }) { Key::Input } else { Key::Model };
             self.error(key, error)
         })?;
-        scenario.input = self.input.clone().or_else(|| Workload::own_input(&self.model));
+        scenario.input = self.input.clone().or_else(|| workload::own_input(&self.model));
         scenario.set = self.parameters()?;
         self.check_availability()?;
         let graph = self.graph_kind(&stack)?;

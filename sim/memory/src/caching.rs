@@ -311,7 +311,11 @@ mod tests {
         let error = a.allocate(Bytes(12 * MIB)).unwrap_err();
         assert_eq!(
             error,
-            AllocationError::OutOfMemory { wanted: Bytes(12 * MIB), available: Bytes(4 * MIB), budget: Bytes(40 * MIB) }
+            AllocationError::OutOfMemory {
+                wanted: Bytes(12 * MIB),
+                available: Bytes(4 * MIB),
+                budget: Bytes(40 * MIB)
+            }
         );
     }
 

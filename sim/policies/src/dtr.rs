@@ -11,25 +11,37 @@ use crate::replay::{Candidate, Heuristic};
 #[derive(Clone, Debug)]
 pub struct Dtr {
     heuristic: Heuristic,
+    /// The outputs of the nodes that read each tensor, for heuristics that look at descendants.
+    readers: Option<Vec<Vec<TensorId>>>,
 }
 
 impl Dtr {
     /// Ranks tensors by `heuristic`.
     #[must_use]
     pub const fn new(heuristic: Heuristic) -> Self {
-        Self { heuristic }
+        Self { heuristic, readers: None }
     }
 }
 
 impl Policy for Dtr {
-    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
-        let readers = match self.heuristic {
-            Heuristic::Dtr | Heuristic::DtrEq => Some(readers(memory)),
+    fn prepare(
+        &mut self,
+        setting: &crate::policy::Setting<'_>,
+    ) -> Result<crate::policy::Schedule, crate::policy::PolicyError> {
+        self.readers = match self.heuristic {
+            Heuristic::Dtr | Heuristic::DtrEq => Some(readers(setting.graph)),
             _ => None,
         };
+        Ok(crate::policy::Schedule { micro_batch: setting.batch })
+    }
+
+    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+        let readers = &self.readers;
         memory.evict_lowest(shortfall, |id, tensor| {
             let neighbourhood = match self.heuristic {
-                Heuristic::Dtr | Heuristic::DtrEq | Heuristic::Msps => dropped_neighbours(memory, id, readers.as_deref()),
+                Heuristic::Dtr | Heuristic::DtrEq | Heuristic::Msps => {
+                    dropped_neighbours(memory, id, readers.as_deref())
+                }
                 _ => Nanos::ZERO,
             };
             self.heuristic.score(&Candidate {
@@ -45,9 +57,9 @@ impl Policy for Dtr {
 }
 
 /// The outputs of the nodes that read each tensor.
-fn readers(memory: &MemoryView<'_>) -> Vec<Vec<TensorId>> {
-    let mut readers = vec![Vec::new(); memory.tensors.len()];
-    for node in &memory.graph.nodes {
+fn readers(graph: &haversack_workloads::TrainingGraph) -> Vec<Vec<TensorId>> {
+    let mut readers = vec![Vec::new(); graph.tensors.len()];
+    for node in &graph.nodes {
         for &input in &node.inputs {
             readers[input as usize].extend(node.outputs.iter().filter(|&&output| output != input));
         }

@@ -100,7 +100,8 @@ impl MemoryView<'_> {
         let mut freed = Bytes::ZERO;
         while freed < shortfall && !ranked.is_empty() {
             // One pass a victim: few go at a time, and a full sort would cost more.
-            let lowest = (0..ranked.len()).min_by(|&a, &b| ranked[a].0.total_cmp(&ranked[b].0).then(ranked[a].1.cmp(&ranked[b].1)));
+            let lowest = (0..ranked.len())
+                .min_by(|&a, &b| ranked[a].0.total_cmp(&ranked[b].0).then(ranked[a].1.cmp(&ranked[b].1)));
             let Some(lowest) = lowest else { break };
             let (_, victim) = ranked.swap_remove(lowest);
             freed += state(victim).bytes;

@@ -36,10 +36,8 @@ pub struct Entry {
 const SAGE: &str = "Gim and Ko, MobiSys 2022";
 const MTP: Parameter =
     Parameter { name: "mtp", about: "samples below which accumulation stops (default: what fills the device)" };
-const ORDER: Parameter = Parameter {
-    name: "order",
-    about: "dga-first (default), dgc-first, half or alternate: the hybrids of figure 11",
-};
+const ORDER: Parameter =
+    Parameter { name: "order", about: "dga-first (default), dgc-first, half or alternate: the hybrids of figure 11" };
 const HEURISTIC: Parameter =
     Parameter { name: "heuristic", about: "dtr (default), dtr-eq, dtr-local, msps, lru or size" };
 

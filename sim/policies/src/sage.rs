@@ -10,6 +10,7 @@
 //! finding it.
 
 use haversack_devices::units::Bytes;
+use haversack_workloads::Phase;
 
 use crate::policy::{IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
 
@@ -56,7 +57,8 @@ impl Dynamic {
     /// Shrinks the micro-batch, by one sample at least, to the largest that fits but not below `least`.
     fn accumulate(memory: &MemoryView<'_>, least: u64) -> Vec<Relief> {
         let least = least.max(1);
-        if memory.micro_batch <= least {
+        // In the update no micro-batch is under way.
+        if memory.micro_batch <= least || memory.phase == Phase::Update {
             return Vec::new();
         }
         let samples = memory.fitting_micro_batch(least).min(memory.micro_batch - 1);
@@ -100,7 +102,7 @@ impl Policy for Dynamic {
                 let mut reliefs = Self::checkpoint(Bytes(shortfall.0 / 2), memory);
                 let share = shortfall.0.div_ceil(2).div_ceil(memory.needed.per_sample.max(1));
                 let samples = memory.micro_batch.saturating_sub(share).max(1);
-                if samples < memory.micro_batch {
+                if samples < memory.micro_batch && memory.phase != Phase::Update {
                     reliefs.push(Relief::ShrinkMicroBatch(samples));
                 }
                 Self::or_else(reliefs, || Self::checkpoint(shortfall, memory))
@@ -117,6 +119,8 @@ impl Policy for Dynamic {
     }
 
     fn end_iteration(&mut self, seen: &IterationSummary) {
-        self.learned = seen.micro_batches.first().copied();
+        // The last part may be small only because few samples were left.
+        let whole = seen.micro_batches.split_last().map_or(&[][..], |(_, before)| before);
+        self.learned = whole.iter().min().or(seen.micro_batches.first()).copied();
     }
 }

@@ -207,8 +207,13 @@ impl Lowering<'_> {
         if self.trains(node, 0).is_some() {
             // Windows are gathered again: kept from forward they would be as many maps as there are taps.
             let x = if gathers { self.graph.rearrange("im2col", &[x], columns) } else { x };
-            let made =
-                self.graph.contract_weight("conv_weight_gradient", OperatorKind::Convolution, [dy, x], size, node.flops);
+            let made = self.graph.contract_weight(
+                "conv_weight_gradient",
+                OperatorKind::Convolution,
+                [dy, x],
+                size,
+                node.flops,
+            );
             self.weight_gradient(weight, made);
         }
         let input = node.inputs[0];
@@ -216,8 +221,13 @@ impl Lowering<'_> {
             let elements = self.elements(input);
             let operands = [dy, self.weights[weight as usize]];
             let made = if gathers {
-                let wide =
-                    self.graph.contract("conv_input_gradient", OperatorKind::Convolution, &operands, columns, node.flops);
+                let wide = self.graph.contract(
+                    "conv_input_gradient",
+                    OperatorKind::Convolution,
+                    &operands,
+                    columns,
+                    node.flops,
+                );
                 self.graph.rearrange("col2im", &[wide], elements)
             } else {
                 self.graph.contract("conv_input_gradient", OperatorKind::Convolution, &operands, elements, node.flops)

@@ -109,7 +109,10 @@ fn reduction_ends_at_five_inputs() {
 #[test]
 fn reduction_ends_at_five_operations_on_one_input() {
     // K_H = 5.
-    assert_eq!(shared_by_two(1, 4), ["scale scale scale scale exp", "reduce_sum", "scale scale scale scale sin", "reduce_sum"]);
+    assert_eq!(
+        shared_by_two(1, 4),
+        ["scale scale scale scale exp", "reduce_sum", "scale scale scale scale sin", "reduce_sum"]
+    );
     assert_eq!(shared_by_two(1, 5), ["scale scale scale scale scale", "exp", "reduce_sum", "sin", "reduce_sum"]);
 }
 
@@ -217,7 +220,14 @@ fn symmetrical_operations_read_tensors_of_one_shape() {
             let output = graph.elements_of(node.output);
             for &input in &node.inputs {
                 let module = &network.nodes[node.origin as usize].module;
-                assert_eq!(graph.elements_of(input), output, "{} {module}.{} ({:?})", network.name, node.operator, node.phase);
+                assert_eq!(
+                    graph.elements_of(input),
+                    output,
+                    "{} {module}.{} ({:?})",
+                    network.name,
+                    node.operator,
+                    node.phase
+                );
             }
         }
     }
@@ -252,7 +262,10 @@ fn a_shared_weight_sums_the_gradients_of_its_uses() {
         let users = network.nodes.iter().filter(|node| node.parameters.contains(&(id as u32))).count();
         let mut sums = 0;
         let mut tensor = graph.weight_gradients[id].unwrap();
-        while let Some(node) = graph.producer[tensor as usize].map(|node| &graph.nodes[node as usize]).filter(|node| node.operator == "add") {
+        while let Some(node) = graph.producer[tensor as usize]
+            .map(|node| &graph.nodes[node as usize])
+            .filter(|node| node.operator == "add")
+        {
             sums += 1;
             tensor = node.inputs[0];
         }

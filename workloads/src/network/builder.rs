@@ -98,7 +98,13 @@ impl Network {
     }
 
     pub(super) fn new_storage(&mut self, name: &str, bytes: Extent, role: Role) -> StorageId {
-        self.storages.push(Storage { name: name.to_owned(), bytes, role, dropout_mask: false, element: Element::default() });
+        self.storages.push(Storage {
+            name: name.to_owned(),
+            bytes,
+            role,
+            dropout_mask: false,
+            element: Element::default(),
+        });
         (self.storages.len() - 1) as StorageId
     }
 
@@ -114,7 +120,13 @@ impl Network {
         self.new_storage(name, bytes, Role::Activation)
     }
 
-    pub(super) fn new_value(&mut self, shape: Shape, storage: StorageId, requires_grad: bool, contiguous: bool) -> ValueId {
+    pub(super) fn new_value(
+        &mut self,
+        shape: Shape,
+        storage: StorageId,
+        requires_grad: bool,
+        contiguous: bool,
+    ) -> ValueId {
         self.values.push(Value { shape, storage, requires_grad, contiguous });
         (self.values.len() - 1) as ValueId
     }
@@ -181,11 +193,6 @@ impl Network {
 
     pub(super) fn shape_error(&self, module: &str, op: &Op, values: &[ValueId], expected: &str) -> WorkloadError {
         let got = values.iter().map(|&v| self.shape(v).to_string()).collect::<Vec<_>>().join(" and ");
-        WorkloadError::Shape {
-            module: module.to_owned(),
-            operator: op.name(),
-            got,
-            expected: expected.to_owned(),
-        }
+        WorkloadError::Shape { module: module.to_owned(), operator: op.name(), got, expected: expected.to_owned() }
     }
 }

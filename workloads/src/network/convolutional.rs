@@ -53,7 +53,8 @@ impl Network {
         }
         let taps = in_channels / groups * window.kernel[0] * window.kernel[1];
         if self.parameter(weight).elements != channels * taps {
-            let expected = format!("a tensor whose channels suit a weight of {} values", self.parameter(weight).elements);
+            let expected =
+                format!("a tensor whose channels suit a weight of {} values", self.parameter(weight).elements);
             return Err(self.shape_error(module, &op, &[x], &expected));
         }
         let [height, width] = self.window_output(module, &op, x, window, false)?;
@@ -94,8 +95,8 @@ impl Network {
         }
         let channels = self.shape(x).size(1);
         let running = ["running_mean", "running_var"].map(|b| self.buffer(&format!("{module}.{b}"), channels * FP32));
-        let statistics =
-            ["mean", "inverse_deviation"].map(|s| self.side_storage(&format!("{module}.{s}"), Extent::fixed(channels * FP32)));
+        let statistics = ["mean", "inverse_deviation"]
+            .map(|s| self.side_storage(&format!("{module}.{s}"), Extent::fixed(channels * FP32)));
         let mut draft = Draft::new(Op::BatchNorm, &[x])
             .parameters(&parameters)
             .saves([self.storage_of(x)])
@@ -110,7 +111,13 @@ impl Network {
     ///
     /// # Errors
     /// A shape of another rank or a window that does not fit.
-    pub fn max_pool(&mut self, module: &str, x: ValueId, window: Window, round_up: bool) -> Result<ValueId, WorkloadError> {
+    pub fn max_pool(
+        &mut self,
+        module: &str,
+        x: ValueId,
+        window: Window,
+        round_up: bool,
+    ) -> Result<ValueId, WorkloadError> {
         let op = Op::MaxPool(window);
         self.expect_rank(module, &op, x, 4, "a B×C×H×W tensor")?;
         let [height, width] = self.window_output(module, &op, x, window, round_up)?;
@@ -146,7 +153,8 @@ impl Network {
         }
         let [height, width] = [self.shape(x).size(2), self.shape(x).size(3)];
         let stride = [(height / side.max(1)).max(1), (width / side.max(1)).max(1)];
-        let window = Window { kernel: [height.div_ceil(side.max(1)), width.div_ceil(side.max(1))], stride, padding: [0, 0] };
+        let window =
+            Window { kernel: [height.div_ceil(side.max(1)), width.div_ceil(side.max(1))], stride, padding: [0, 0] };
         let op = Op::AveragePool(window);
         let draft = Draft::new(op, &[x]).saves([self.storage_of(x)]);
         let shape = Shape::batched(&[self.shape(x).size(1), side, side]);

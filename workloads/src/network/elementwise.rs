@@ -130,7 +130,12 @@ impl Network {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         if sorted != (0..shape.rank()).collect::<Vec<_>>() {
-            return Err(self.shape_error(module, &Op::View, &[x], &format!("a permutation of its axes, not {order:?}")));
+            return Err(self.shape_error(
+                module,
+                &Op::View,
+                &[x],
+                &format!("a permutation of its axes, not {order:?}"),
+            ));
         }
         let permuted = Shape(order.iter().map(|&axis| shape.0[axis]).collect());
         // Axes of size one may move without changing the order of the elements.
@@ -168,7 +173,12 @@ impl Network {
         let (sa, sb) = (self.shape(a), self.shape(b));
         let fits = |small: &Shape, large: &Shape| {
             small.rank() <= large.rank()
-                && small.0.iter().rev().zip(large.0.iter().rev()).all(|(s, l)| s == l || *s == Dim { size: 1, batched: false })
+                && small
+                    .0
+                    .iter()
+                    .rev()
+                    .zip(large.0.iter().rev())
+                    .all(|(s, l)| s == l || *s == Dim { size: 1, batched: false })
         };
         if fits(sb, sa) {
             Ok(sa.clone())

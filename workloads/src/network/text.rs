@@ -33,7 +33,8 @@ impl Network {
     ) -> Result<ValueId, WorkloadError> {
         let width = self.shape(x).last();
         if self.shape(x).rank() == 0 || self.parameter(weight).elements != width * features {
-            let expected = format!("a tensor whose last dimension is {}", self.parameter(weight).elements / features.max(1));
+            let expected =
+                format!("a tensor whose last dimension is {}", self.parameter(weight).elements / features.max(1));
             return Err(self.shape_error(module, &Op::Linear, &[x], &expected));
         }
         let shape = self.shape(x).with_last(features);
@@ -131,7 +132,8 @@ impl Network {
     /// Scores that are not two-dimensional.
     pub fn cross_entropy(&mut self, module: &str, scores: ValueId, target: ValueId) -> Result<ValueId, WorkloadError> {
         self.expect_rank(module, &Op::CrossEntropy, scores, 2, "rows×classes scores")?;
-        let log_probabilities = self.side_storage(&format!("{module}.log_softmax"), self.shape(scores).elements() * FP32);
+        let log_probabilities =
+            self.side_storage(&format!("{module}.log_softmax"), self.shape(scores).elements() * FP32);
         let total_weight = self.side_storage(&format!("{module}.total_weight"), Extent::fixed(FP32));
         let draft = Draft::new(Op::CrossEntropy, &[scores, target]).saves([
             log_probabilities,

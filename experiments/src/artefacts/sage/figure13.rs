@@ -18,7 +18,6 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         let mut lines = Lines::new();
         for network in NETWORKS {
             let mut scenario = under(&scenario(context, device, network)?, "sage", &[]);
-            scenario.iterations = 2;
             let whole = simulate(context, &scenario)?.peak_memory.as_f64();
             let mut points = Vec::new();
             for &percent in &percents {

@@ -127,7 +127,9 @@ fn compare_with_null(context: &Context<'_>, outcome: &mut Outcome) {
         for row in context.rows.iter().filter(|row| row.role == Role::Check && row.metric == metric) {
             let answer = outcome.answers.iter().find(|(id, _)| *id == row.id);
             let baseline = outcome.nulls.iter().find(|(id, _)| *id == row.id);
-            if let (Some(paper), Some((_, Answer::Number(value))), Some((_, baseline))) = (row.number(), answer, baseline) {
+            if let (Some(paper), Some((_, Answer::Number(value))), Some((_, baseline))) =
+                (row.number(), answer, baseline)
+            {
                 own.push((value / paper - 1.0).abs());
                 null.push((baseline / paper - 1.0).abs());
             }

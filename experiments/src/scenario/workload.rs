@@ -1,0 +1,29 @@
+//! What a scenario trains: a built-in model, or an ONNX file.
+
+use std::path::Path;
+
+use haversack_workloads::{Network, WorkloadError, models, onnx};
+
+use super::InputShape;
+
+/// Whether `model` is a file.
+#[must_use]
+pub fn is_file(model: &str) -> bool {
+    Path::new(model).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"))
+}
+
+/// The network of the built-in model or ONNX file `model`.
+///
+/// # Errors
+/// An unknown name, a file that is no network, an input that it cannot take.
+pub fn network(model: &str, input: Option<&InputShape>) -> Result<Network, WorkloadError> {
+    let shape = input.map(|input| input.0.as_slice());
+    if is_file(model) { onnx::import(Path::new(model), shape) } else { models::build(model, shape) }
+}
+
+/// The shape of a sample where nobody says otherwise; nothing for a file, which decides itself.
+#[must_use]
+pub fn own_input(model: &str) -> Option<InputShape> {
+    let found = models::MODELS.iter().find(|known| known.id == model);
+    found.map(|known| InputShape(known.sample.own().to_vec()))
+}
