@@ -1,0 +1,338 @@
+//! What each policy answers to a memory drawn up by hand, and the registry that names them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::OperatorKind;
+use haversack_policies::dtr::Dtr;
+use haversack_policies::registry::{self, POLICIES};
+use haversack_policies::replay::Heuristic;
+use haversack_policies::sage::{Dynamic, Order};
+use haversack_policies::sga::StaticAccumulation;
+use haversack_policies::sgc::StaticCheckpointing;
+use haversack_policies::{Holding, IterationSummary, MemoryView, Policy, PolicyError, Relief, Setting, TensorState};
+use haversack_workloads::training_graph::{Element, Node, NodeWork, Tensor};
+use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
+
+fn tensor(role: Role) -> Tensor {
+    Tensor { name: String::new(), bytes: Extent::per_sample(4), role, element: Element::Float, kept_by_module: true }
+}
+
+fn node(phase: Phase, inputs: &[TensorId], output: TensorId) -> Node {
+    let work = NodeWork {
+        kind: OperatorKind::ElementWise,
+        flops: Extent::ZERO,
+        index_translations: Extent::ZERO,
+        dram: Extent::ZERO,
+        parallelism: Extent::ZERO,
+        launches: 1,
+        single_kernel: false,
+    };
+    Node { name: String::new(), phase, inputs: inputs.to_vec(), outputs: vec![output], releases: Vec::new(), work }
+}
+
+/// Tensor 0 holds the samples; node n makes tensor n + 1 in forward from what `inputs` names.
+fn forward(inputs: &[&[TensorId]]) -> TrainingGraph {
+    let mut tensors = vec![tensor(Role::Input)];
+    tensors.extend(inputs.iter().map(|_| tensor(Role::Activation)));
+    let nodes = inputs.iter().zip(1..).map(|(inputs, output)| node(Phase::Forward, inputs, output)).collect();
+    TrainingGraph { name: "by hand".to_owned(), tensors, nodes }
+}
+
+fn setting(graph: &TrainingGraph, batch: u64, filling_micro_batch: u64) -> Setting<'_> {
+    Setting { graph, batch, filling_micro_batch }
+}
+
+/// A memory with so many bytes in each tensor and a cost for each; all but the first may be dropped.
+struct Memory {
+    graph: TrainingGraph,
+    tensors: Vec<TensorState>,
+    candidates: Vec<TensorId>,
+    producers: Vec<NodeId>,
+}
+
+impl Memory {
+    /// Tensors of (bytes, cost, last use), in a chain.
+    fn new(of: &[(u64, u64, u64)]) -> Self {
+        let inputs: Vec<[TensorId; 1]> = (0..of.len() as u32).map(|id| [id]).collect();
+        let graph = forward(&inputs.iter().map(|input| &input[..]).collect::<Vec<_>>());
+        let state = |&(bytes, cost, last): &(u64, u64, u64)| TensorState {
+            bytes: Bytes(bytes),
+            cost: Nanos(cost),
+            last_use: Nanos(last),
+            next_use: 100,
+            resident: true,
+            dropped: false,
+        };
+        let mut tensors = vec![TensorState { resident: true, ..TensorState::default() }];
+        tensors.extend(of.iter().map(state));
+        let producers = std::iter::once(NodeId::MAX).chain(0..of.len() as u32).collect();
+        Self { graph, tensors, candidates: (1..=of.len() as u32).collect(), producers }
+    }
+
+    /// Samples now, bytes a sample of all that is needed, and the budget; 100 bytes do not depend on the samples.
+    fn view(&self, micro_batch: u64, per_sample: u64, budget: u64) -> MemoryView<'_> {
+        MemoryView {
+            graph: &self.graph,
+            tensors: &self.tensors,
+            candidates: &self.candidates,
+            producers: &self.producers,
+            micro_batch,
+            needed: Extent { fixed: 100, per_sample },
+            budget: Bytes(budget),
+            now: Nanos(1000),
+            phase: Phase::Forward,
+        }
+    }
+}
+
+use Relief::{Rematerialise, ShrinkMicroBatch};
+
+#[test]
+fn the_lowest_score_goes_first_and_the_lowest_id_of_equals() {
+    let mut memory = Memory::new(&[(10, 0, 0), (10, 0, 0), (10, 0, 0), (10, 0, 0)]);
+    // The order of the candidates must not matter.
+    memory.candidates = vec![4, 2, 1, 3];
+    let view = memory.view(1, 0, 0);
+    let scores = [0.0, 2.0, 1.0, 1.0, 1.0];
+    let evict = |shortfall| view.evict_lowest(Bytes(shortfall), |id, _| scores[id as usize]);
+    assert_eq!(evict(0), []);
+    assert_eq!(evict(1), [Rematerialise(2)]);
+    // 10 bytes are exactly one tensor, 11 take a second.
+    assert_eq!(evict(10), [Rematerialise(2)]);
+    assert_eq!(evict(11), [Rematerialise(2), Rematerialise(3)]);
+    // All 40 bytes, and no more than there are.
+    assert_eq!(evict(1000), [Rematerialise(2), Rematerialise(3), Rematerialise(4), Rematerialise(1)]);
+    // Infinite and missing scores have a place too.
+    assert_eq!(view.evict_lowest(Bytes(1), |id, _| if id == 4 { 5.0 } else { f64::INFINITY }), [Rematerialise(4)]);
+}
+
+#[test]
+fn the_fitting_micro_batch_is_what_the_budget_leaves() {
+    let memory = Memory::new(&[]);
+    // (450 − 100) / 50 = 7 samples.
+    assert_eq!(memory.view(32, 50, 450).fitting_micro_batch(1), 7);
+    assert_eq!(memory.view(32, 50, 449).fitting_micro_batch(1), 6);
+    // Not below the least, not above what there is, and the least where not even weights fit.
+    assert_eq!(memory.view(32, 50, 450).fitting_micro_batch(9), 9);
+    assert_eq!(memory.view(5, 50, 450).fitting_micro_batch(1), 5);
+    assert_eq!(memory.view(5, 50, 450).fitting_micro_batch(9), 5);
+    assert_eq!(memory.view(5, 50, 20).fitting_micro_batch(2), 2);
+    // Where nothing depends on the samples there is nothing to gain.
+    assert_eq!(memory.view(5, 0, 20).fitting_micro_batch(1), 5);
+}
+
+/// Latency per byte: 1 → 4, 2 → 1, 3 → 2.
+fn three() -> Memory {
+    Memory::new(&[(10, 40, 0), (20, 20, 0), (30, 60, 0)])
+}
+
+fn dynamic(order: Order, mtp: u64) -> Dynamic {
+    let mut policy = Dynamic::new(order, None);
+    let graph = forward(&[]);
+    // The under-utilisation point is the device's where none is set.
+    assert_eq!(policy.prepare(&setting(&graph, 32, mtp)).unwrap().micro_batch, 32);
+    policy
+}
+
+#[test]
+fn checkpointing_drops_the_lowest_latency_per_byte() {
+    let mut dgc = dynamic(Order::CheckpointingOnly, 6);
+    let memory = three();
+    // 20 bytes of tensor 2, then 30 of tensor 3.
+    assert_eq!(dgc.relieve(Bytes(20), &memory.view(32, 50, 450)), [Rematerialise(2)]);
+    assert_eq!(dgc.relieve(Bytes(21), &memory.view(32, 50, 450)), [Rematerialise(2), Rematerialise(3)]);
+    // It never shrinks.
+    assert_eq!(dgc.relieve(Bytes(1), &Memory::new(&[]).view(32, 50, 450)), []);
+}
+
+#[test]
+fn accumulation_shrinks_to_what_fits_and_by_one_at_least() {
+    let mut dga = dynamic(Order::AccumulationOnly, 6);
+    let memory = three();
+    assert_eq!(dga.relieve(Bytes(20), &memory.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
+    // Seven samples fit by the sum, but memory is short all the same: one sample goes.
+    assert_eq!(dga.relieve(Bytes(20), &memory.view(7, 50, 450)), [ShrinkMicroBatch(6)]);
+    assert_eq!(dga.relieve(Bytes(20), &memory.view(32, 50, 10)), [ShrinkMicroBatch(1)]);
+    assert_eq!(dga.relieve(Bytes(20), &memory.view(1, 50, 10)), []);
+    // In the update no micro-batch is under way.
+    let update = MemoryView { phase: Phase::Update, ..memory.view(32, 50, 450) };
+    assert_eq!(dga.relieve(Bytes(20), &update), []);
+}
+
+#[test]
+fn sage_accumulates_while_the_current_part_fills_the_processor() {
+    let mut sage = dynamic(Order::AccumulationFirst, 6);
+    let memory = three();
+    // 32 ≥ 6: to the 7 that fit. With 3 that fit it stops at MTP − 1 = 5, the first part below MTP.
+    assert_eq!(sage.relieve(Bytes(20), &memory.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
+    assert_eq!(sage.relieve(Bytes(20), &memory.view(32, 50, 250)), [ShrinkMicroBatch(5)]);
+    assert_eq!(sage.relieve(Bytes(20), &memory.view(6, 50, 450)), [ShrinkMicroBatch(5)]);
+    // Algorithm 1 compares MTP with the current part: a last part of 4 is checkpointed, whatever the first was.
+    assert_eq!(sage.relieve(Bytes(20), &memory.view(5, 50, 250)), [Rematerialise(2)]);
+    assert_eq!(sage.relieve(Bytes(20), &memory.view(4, 50, 250)), [Rematerialise(2)]);
+    // Where nothing is left to drop it goes on below MTP, to single samples; then it is at its end.
+    let bare = Memory::new(&[]);
+    assert_eq!(sage.relieve(Bytes(20), &bare.view(4, 50, 250)), [ShrinkMicroBatch(3)]);
+    assert_eq!(sage.relieve(Bytes(20), &bare.view(1, 50, 250)), []);
+    // A point that is set replaces the device's.
+    let mut set = Dynamic::new(Order::AccumulationFirst, Some(20));
+    set.prepare(&setting(&memory.graph, 32, 6)).unwrap();
+    assert_eq!(set.relieve(Bytes(20), &memory.view(32, 50, 450)), [ShrinkMicroBatch(19)]);
+    assert_eq!(set.relieve(Bytes(20), &memory.view(19, 50, 450)), [Rematerialise(2)]);
+}
+
+#[test]
+fn the_other_hybrids_differ_in_who_gives_way() {
+    let (memory, bare) = (three(), Memory::new(&[]));
+    let mut first = dynamic(Order::CheckpointingFirst, 6);
+    assert_eq!(first.relieve(Bytes(20), &memory.view(32, 50, 450)), [Rematerialise(2)]);
+    assert_eq!(first.relieve(Bytes(20), &bare.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
+    let mut half = dynamic(Order::Half, 6);
+    // Of 240 bytes, dropping is to free 120, which takes all three tensors; 120 / 50 → 3 of 32 samples free the rest.
+    let all = [Rematerialise(2), Rematerialise(3), Rematerialise(1), ShrinkMicroBatch(29)];
+    assert_eq!(half.relieve(Bytes(240), &memory.view(32, 50, 450)), all);
+    // A single sample cannot shrink: what is left drops.
+    assert_eq!(half.relieve(Bytes(30), &memory.view(1, 50, 450)), [Rematerialise(2)]);
+    assert_eq!(half.relieve(Bytes(1), &memory.view(1, 50, 450)), [Rematerialise(2)]);
+    let mut alternate = dynamic(Order::Alternate, 6);
+    let mut turn = || alternate.relieve(Bytes(20), &memory.view(32, 50, 450))[0];
+    let turns = [turn(), turn(), turn()];
+    assert!(matches!(turns[0], ShrinkMicroBatch(7)) == matches!(turns[2], ShrinkMicroBatch(7)));
+    assert!(matches!(turns[0], ShrinkMicroBatch(7)) != matches!(turns[1], ShrinkMicroBatch(7)));
+    // Each steps in where the other cannot.
+    assert_eq!(alternate.relieve(Bytes(20), &bare.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
+    assert_eq!(alternate.relieve(Bytes(20), &bare.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
+    assert_eq!(alternate.relieve(Bytes(20), &memory.view(1, 50, 450)), [Rematerialise(2)]);
+    assert_eq!(alternate.relieve(Bytes(20), &memory.view(1, 50, 450)), [Rematerialise(2)]);
+}
+
+#[test]
+fn an_iteration_begins_where_the_one_before_it_ended() {
+    for (parts, begins) in [(vec![32], 32), (vec![20, 12], 20), (vec![14, 14, 4], 14), (vec![17, 14, 1], 14)] {
+        let mut sage = dynamic(Order::AccumulationFirst, 6);
+        assert_eq!(sage.begin_iteration(), None);
+        sage.end_iteration(&IterationSummary { time: Nanos(1), micro_batches: parts.clone() });
+        // The last part may be small only because few samples were left.
+        assert_eq!(sage.begin_iteration(), Some(begins), "{parts:?}");
+    }
+}
+
+#[test]
+fn static_accumulation_halves_and_original_keeps() {
+    let graph = forward(&[]);
+    for (batch, half) in [(32, 16), (7, 4), (1, 1)] {
+        assert_eq!(StaticAccumulation.prepare(&setting(&graph, batch, 6)).unwrap().micro_batch, half);
+    }
+    for id in ["original", "sga", "sgc"] {
+        let mut policy = registry::build(id, &[]).unwrap();
+        policy.prepare(&setting(&graph, 32, 6)).unwrap();
+        assert_eq!(policy.relieve(Bytes(1), &three().view(32, 50, 450)), [], "{id}");
+    }
+}
+
+#[test]
+fn articulation_points_are_what_all_later_work_depends_on() {
+    // Two residual blocks on x (1): 2 = f(1), 3 = g(2), 4 = 3 + 1; 5 = f(4), 6 = g(5), 7 = 6 + 4; then 8, 9, 10 in a chain.
+    // 1, 4, 7, 8 and 9 are points: within a block the shortcut lives beside the branch, and 10 has no reader.
+    let graph = forward(&[&[0], &[1], &[2], &[3, 1], &[4], &[5], &[6, 4], &[7], &[8], &[9]]);
+    let mut sgc = StaticCheckpointing::default();
+    sgc.prepare(&setting(&graph, 8, 1)).unwrap();
+    // √5 = 2.2 rounds to 2: the first, third and fifth are kept.
+    let kept: Vec<TensorId> = (0..11).filter(|&id| sgc.hold(id) == Holding::Keep).collect();
+    assert_eq!(kept, [1, 7, 9]);
+    // A plain chain of nine, the last unread: eight points, √8 = 2.8 rounds to 3: 1, 4, 7.
+    let chain: Vec<[TensorId; 1]> = (0..9).map(|id| [id]).collect();
+    let graph = forward(&chain.iter().map(|input| &input[..]).collect::<Vec<_>>());
+    sgc.prepare(&setting(&graph, 8, 1)).unwrap();
+    assert_eq!((0..10).filter(|&id| sgc.hold(id) == Holding::Keep).collect::<Vec<_>>(), [1, 4, 7]);
+}
+
+/// All candidates in the order in which `dtr` drops them.
+fn ranked(memory: &Memory, heuristic: Heuristic) -> Vec<Relief> {
+    let mut dtr = Dtr::new(heuristic);
+    dtr.prepare(&setting(&memory.graph, 8, 1)).unwrap();
+    dtr.relieve(Bytes(1000), &memory.view(8, 50, 450))
+}
+
+#[test]
+fn dtr_ranks_by_its_heuristic() {
+    // (bytes, cost, last use) at time 1000, which the runtime counts as 1001.
+    let memory = Memory::new(&[(10, 100, 901), (40, 100, 991), (20, 10, 1)]);
+    let order = |heuristic| ranked(&memory, heuristic);
+    // dtr-local: 100 / (10 × 100) = 0.1; 100 / (40 × 10) = 0.25; 10 / (20 × 1000) = 0.0005.
+    assert_eq!(order(Heuristic::DtrLocal), [3, 1, 2].map(Rematerialise));
+    // Nothing is dropped yet, so that the neighbourhood adds nothing.
+    assert_eq!(order(Heuristic::Dtr), [3, 1, 2].map(Rematerialise));
+    assert_eq!(order(Heuristic::Lru), [3, 1, 2].map(Rematerialise));
+    assert_eq!(order(Heuristic::Size), [2, 3, 1].map(Rematerialise));
+    // MSPS: cost per byte, 10, 2.5 and 0.5.
+    assert_eq!(order(Heuristic::Msps), [3, 2, 1].map(Rematerialise));
+}
+
+#[test]
+fn dtr_counts_the_dropped_around_a_tensor() {
+    // A chain 1 → 2 → 3 → 4 → 5 of equals; 2 was dropped at a cost of 1,000 and 4 of 10.
+    let mut memory = Memory::new(&[(10, 100, 0), (10, 1000, 0), (10, 100, 0), (10, 10, 0), (10, 100, 0)]);
+    for dropped in [2, 4] {
+        memory.tensors[dropped].resident = false;
+        memory.tensors[dropped].dropped = true;
+    }
+    memory.candidates = vec![1, 3, 5];
+    // dtr, both ways: 1 → 100 + 1,000; 3 → 100 + 1,000 + 10; 5 → 100 + 10.
+    let order = |heuristic| ranked(&memory, heuristic);
+    assert_eq!(order(Heuristic::Dtr), [5, 1, 3].map(Rematerialise));
+    // MSPS, ancestors only: 1 → 100; 3 → 1,100; 5 → 110.
+    assert_eq!(order(Heuristic::Msps), [1, 5, 3].map(Rematerialise));
+}
+
+fn refusal(id: &str, set: &[(&str, &str)]) -> PolicyError {
+    let set: Vec<_> = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    registry::build(id, &set).err().expect("a refusal")
+}
+
+#[test]
+fn the_registry_names_what_it_knows() {
+    let ids: Vec<&str> = POLICIES.iter().map(|entry| entry.id).collect();
+    assert_eq!(ids, ["original", "sgc", "sga", "dgc", "dga", "sage", "dtr"]);
+    for entry in POLICIES {
+        assert!(registry::build(entry.id, &[]).is_ok() && !entry.about.is_empty() && !entry.citation.is_empty());
+    }
+    assert_eq!(refusal("sag", &[]).to_string(), "unknown policy 'sag'; did you mean 'sage'?");
+    assert_eq!(refusal("orignal", &[]).to_string(), "unknown policy 'orignal'; did you mean 'original'?");
+    assert_eq!(refusal("zzz", &[]), PolicyError::Unknown { found: "zzz".to_owned(), nearest: None });
+    assert_eq!(
+        refusal("sage", &[("oder", "half")]).to_string(),
+        "policy 'sage' has no parameter 'oder'; did you mean 'order'?"
+    );
+    assert!(matches!(
+        refusal("dgc", &[("mtp", "3")]),
+        PolicyError::UnknownParameter { policy: "dgc", nearest: None, .. }
+    ));
+    assert_eq!(
+        refusal("sage", &[("order", "dga")]).to_string(),
+        "sage.order cannot be 'dga'; expected dga-first, dgc-first, half or alternate"
+    );
+    for bad in ["0", "-1", "2.5", "many", ""] {
+        assert!(matches!(refusal("sage", &[("mtp", bad)]), PolicyError::BadValue { parameter: "mtp", .. }), "{bad}");
+    }
+    assert!(matches!(refusal("dtr", &[("heuristic", "newest")]), PolicyError::BadValue { parameter: "heuristic", .. }));
+}
+
+#[test]
+fn parameters_reach_the_policy_and_the_last_one_counts() {
+    let memory = three();
+    let answer = |id: &str, set: &[(&str, &str)]| {
+        let set: Vec<_> = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let mut policy = registry::build(id, &set).unwrap();
+        policy.prepare(&setting(&memory.graph, 32, 6)).unwrap();
+        policy.relieve(Bytes(20), &memory.view(32, 50, 450))
+    };
+    assert_eq!(answer("sage", &[]), [ShrinkMicroBatch(7)]);
+    assert_eq!(answer("sage", &[("order", "dga-first")]), [ShrinkMicroBatch(7)]);
+    assert_eq!(answer("sage", &[("order", "dgc-first")]), [Rematerialise(2)]);
+    assert_eq!(answer("sage", &[("mtp", "10"), ("mtp", "21")]), [ShrinkMicroBatch(20)]);
+    assert_eq!(answer("sage", &[("mtp", "40")]), [Rematerialise(2)]);
+    assert_eq!(answer("dtr", &[("heuristic", "size")]), [Rematerialise(3)]);
+    assert_eq!(answer("dga", &[]), [ShrinkMicroBatch(7)]);
+    assert_eq!(answer("dgc", &[]), [Rematerialise(2)]);
+}
