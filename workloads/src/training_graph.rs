@@ -231,7 +231,8 @@ impl TrainingGraph {
             };
         }
         for node in graph.nodes.iter_mut().filter(|node| node.phase != Phase::Update) {
-            node.work.dram = node.work.dram.times(1, 2);
+            let bytes = |tensor: &TensorId| graph.tensors[*tensor as usize].bytes;
+            node.work.dram = node.inputs.iter().chain(&node.outputs).map(bytes).sum();
         }
         graph
     }

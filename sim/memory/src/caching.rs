@@ -190,7 +190,7 @@ impl CachingAllocator {
 
 impl Allocator for CachingAllocator {
     fn allocate(&mut self, size: Bytes) -> Result<Allocation, AllocationError> {
-        let size = size.0.max(1).div_ceil(ROUNDING) * ROUNDING;
+        let size = rounded(size);
         let id = self.find(size, size > SMALL_REQUEST)?;
         self.split(id, size);
         let block = &mut self.blocks[id as usize];
@@ -216,6 +216,26 @@ impl Allocator for CachingAllocator {
         self.insert_free(id);
     }
 
+    /// What is cut off joins a free neighbour; a rest that is not worth keeping stays with the piece.
+    fn shrink(&mut self, allocation: Allocation, size: Bytes) {
+        let id = allocation.0;
+        let size = rounded(size);
+        let held = match self.blocks.get(id as usize) {
+            Some(block) if block.state == State::Used && block.size > size => block.size,
+            _ => return,
+        };
+        self.split(id, size);
+        self.allocated -= held - self.block(id).size;
+        let tail = self.block(id).next.filter(|&tail| self.block(tail).state == State::Free);
+        let beyond = tail.and_then(|tail| self.block(tail).next).filter(|&next| self.block(next).state == State::Free);
+        if let (Some(tail), Some(beyond)) = (tail, beyond) {
+            self.remove_free(tail);
+            self.remove_free(beyond);
+            self.join(tail, beyond);
+            self.insert_free(tail);
+        }
+    }
+
     fn set_budget(&mut self, budget: Bytes) {
         self.budget = budget.0;
     }
@@ -235,6 +255,10 @@ impl Allocator for CachingAllocator {
     fn peak_reserved(&self) -> Bytes {
         Bytes(self.peak_reserved)
     }
+}
+
+const fn rounded(size: Bytes) -> u64 {
+    (if size.0 == 0 { 1 } else { size.0 }).div_ceil(ROUNDING) * ROUNDING
 }
 
 const fn segment_size(size: u64) -> u64 {
@@ -317,6 +341,21 @@ mod tests {
                 budget: Bytes(40 * MIB)
             }
         );
+    }
+
+    #[test]
+    fn a_piece_that_shrinks_gives_its_tail_back() {
+        let mut a = allocator();
+        let pieces = [8, 8].map(|mib| a.allocate(Bytes(mib * MIB)).unwrap());
+        // 8 + 8 MiB of a 20 MiB segment; the first shrinks to 3 MiB, and 5 MiB are free before the second.
+        a.shrink(pieces[0], Bytes(3 * MIB));
+        assert_eq!((a.allocated(), a.reserved()), (Bytes(11 * MIB), Bytes(20 * MIB)));
+        a.allocate(Bytes(5 * MIB)).unwrap();
+        assert_eq!(a.reserved(), Bytes(20 * MIB));
+        // The last piece's tail joins the 4 MiB after it: 6 + 4 MiB hold 10 MiB less one.
+        a.shrink(pieces[1], Bytes(2 * MIB));
+        a.allocate(Bytes(10 * MIB - ROUNDING)).unwrap();
+        assert_eq!(a.reserved(), Bytes(20 * MIB));
     }
 
     #[test]

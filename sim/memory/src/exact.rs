@@ -45,6 +45,15 @@ impl Allocator for ExactAllocator {
         }
     }
 
+    fn shrink(&mut self, allocation: Allocation, size: Bytes) {
+        if let Some(Some(held)) = self.sizes.get_mut(allocation.0 as usize)
+            && size < *held
+        {
+            self.allocated -= *held - size;
+            *held = size;
+        }
+    }
+
     fn set_budget(&mut self, budget: Bytes) {
         self.budget = budget;
     }

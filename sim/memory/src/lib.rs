@@ -43,6 +43,9 @@ pub trait Allocator {
     /// Takes back what [`Allocator::allocate`] gave. Taking back twice does nothing.
     fn free(&mut self, allocation: Allocation);
 
+    /// Gives back all but the first `size` bytes of a piece; nothing where it is not larger.
+    fn shrink(&mut self, allocation: Allocation, size: Bytes);
+
     /// Changes the budget; what is already held beyond a smaller one stays until it is freed.
     fn set_budget(&mut self, budget: Bytes);
 

@@ -147,6 +147,7 @@ impl<'a> Executor<'a> {
         let first = self.policy.begin_iteration().unwrap_or(first);
         self.started = self.now;
         self.usage = Usage::default();
+        self.baseline = Bytes::ZERO;
         self.record = Record { batch: self.job.batch, ..Record::default() };
         self.record.timeline = self.job.observe.timeline.then(Timeline::default);
         // Walls are of an iteration: those that the one before did not reach fall with it.
@@ -159,7 +160,13 @@ impl<'a> Executor<'a> {
             self.walls.push(self.events.schedule_in(wall.at, Event::Wall(wall.memory)));
         }
         let mut left = self.job.batch;
-        let mut micro_batch = first.clamp(1, self.job.batch);
+        if first == 0 || first > self.job.batch {
+            return Err(RunError::IllegalAction {
+                action: format!("begin with a micro-batch of {first}"),
+                reason: "it has at least one sample and at most the mini-batch's",
+            });
+        }
+        let mut micro_batch = first;
         while left > 0 {
             let part = self.run_part(micro_batch.min(left))?;
             self.record.micro_batches.push(part);
@@ -211,7 +218,7 @@ impl<'a> Executor<'a> {
 
     fn begin_part(&mut self, samples: u64) -> Result<(), RunError> {
         if self.store.samples != samples {
-            self.set_samples(samples)?;
+            self.set_samples(samples);
         }
         self.store.rewind();
         self.phase = Phase::Forward;
@@ -220,18 +227,15 @@ impl<'a> Executor<'a> {
                 self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;
             }
         }
-        if self.record.micro_batches.is_empty() {
+        if self.baseline == Bytes::ZERO {
             self.baseline = self.store.allocated();
         }
         Ok(())
     }
 
-    fn set_samples(&mut self, samples: u64) -> Result<(), RunError> {
+    fn set_samples(&mut self, samples: u64) {
         self.costs.fill(None);
-        self.store.shrink(samples).map_err(|_| RunError::IllegalAction {
-            action: format!("go on with {samples} samples"),
-            reason: "the smaller tensors do not fit",
-        })
+        self.store.shrink(samples);
     }
 
     fn walk(&mut self) -> Result<(), Stop> {

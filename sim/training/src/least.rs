@@ -34,8 +34,7 @@ pub fn least_memory(
     while works > fails + 1 && (works - fails) as f64 > RESOLUTION * works as f64 {
         let middle = fails + (works - fails) / 2;
         match attempt(Some(Bytes(middle))) {
-            // What was really used may be less than what was allowed.
-            Ok(record) => works = middle.min(record.reserved.0.max(fails + 1)),
+            Ok(_) => works = middle,
             Err(error) if error.is_infeasible() => fails = middle,
             Err(error) => return Err(error),
         }

@@ -106,7 +106,7 @@ pub struct Record {
     pub peak_memory: Bytes,
     /// The same above what is resident before forward: weights, states, samples.
     pub peak_growth: Bytes,
-    /// The most that the allocator held from the system.
+    /// The most that the allocator held from the system, over the whole run.
     pub reserved: Bytes,
     /// Energy of the iteration, above the idle device.
     pub energy: Joules,

@@ -83,7 +83,6 @@ pub(crate) struct Store<'g> {
     /// Position of the next use of each tensor in its list.
     cursors: Vec<u32>,
     allocator: Box<dyn Allocator>,
-    budget: Bytes,
     /// Bytes of everything resident, by how they depend on the micro-batch.
     pub(crate) resident: Extent,
     saved_resident: Extent,
@@ -109,7 +108,6 @@ impl<'g> Store<'g> {
             locks: vec![0; count],
             cursors: vec![0; count],
             allocator,
-            budget: Bytes::MAX,
             resident: Extent::ZERO,
             saved_resident: Extent::ZERO,
         }
@@ -121,8 +119,7 @@ impl<'g> Store<'g> {
 
     /// Bounds what the allocator may hold.
     pub(crate) fn set_budget(&mut self, budget: Option<Bytes>) {
-        self.budget = budget.unwrap_or(Bytes::MAX);
-        self.allocator.set_budget(self.budget);
+        self.allocator.set_budget(budget.unwrap_or(Bytes::MAX));
     }
 
     pub(crate) fn peak_reserved(&self) -> Bytes {
@@ -233,23 +230,18 @@ impl<'g> Store<'g> {
     }
 
     /// Drops the columns of all samples beyond `samples` from everything in memory.
-    pub(crate) fn shrink(&mut self, samples: u64) -> Result<(), AllocationError> {
+    pub(crate) fn shrink(&mut self, samples: u64) {
         self.samples = samples;
-        // What shrinks may still be too much, and is then relieved further; it must not be lost half-way.
-        self.allocator.set_budget(Bytes::MAX);
         for id in 0..self.states.len() {
             if self.graph.tensors[id].bytes.per_sample == 0 {
                 continue;
             }
-            if let Some(allocation) = self.allocations[id].take() {
-                self.allocator.free(allocation);
+            if let Some(allocation) = self.allocations[id] {
                 let size = self.size(id as TensorId);
-                self.allocations[id] = Some(self.allocator.allocate(size)?);
+                self.allocator.shrink(allocation, size);
                 self.states[id].bytes = size;
             }
         }
-        self.allocator.set_budget(self.budget);
-        Ok(())
     }
 
     fn offer(&mut self, tensor: TensorId) {

@@ -99,7 +99,6 @@ fn a_wall_in_backward_starts_the_part_again() {
 }
 
 #[test]
-#[ignore = "open: the state before forward is measured again after a restart, when weights' gradients are already there"]
 fn the_growth_is_measured_from_before_the_first_forward() {
     let graph = lowered("resnet18-cifar", Variant::Reduced);
     let free = unbounded(&graph, 16);
@@ -359,7 +358,6 @@ fn caching_within_budgets(graph: &TrainingGraph, policies: &[&str]) {
 }
 
 #[test]
-#[ignore = "open: shrinking frees and takes every tensor again without a budget, so that new segments exceed it"]
 fn the_caching_allocator_stays_within_its_budget_when_the_micro_batch_shrinks() {
     caching_within_budgets(&eager("resnet18-cifar"), &["dga", "sage"]);
 }

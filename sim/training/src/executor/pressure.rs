@@ -108,7 +108,7 @@ impl Executor<'_> {
                 }
                 if self.phase == Phase::Forward {
                     self.part.discard(current - samples, current);
-                    self.set_samples(samples)?;
+                    self.set_samples(samples);
                     Ok(())
                 } else {
                     Err(Stop::Restart(samples))

@@ -23,11 +23,8 @@ impl Executor<'_> {
             match event {
                 Event::Launched => self.begin(&cost)?,
                 Event::Done => break,
-                Event::Moved => {
-                    if self.dram.advance(time)?.is_some() {
-                        break;
-                    }
-                }
+                Event::Moved if self.dram.advance(time)?.is_some() => break,
+                Event::Moved => self.await_dram(),
                 Event::Wall(memory) => self.set_budget(memory),
             }
         }
@@ -73,8 +70,12 @@ impl Executor<'_> {
         }
         let rate = BytesPerSecond(cost.dram.as_f64() / cost.busy.seconds());
         self.dram.insert(self.now, cost.dram, Some(rate), ())?;
+        self.await_dram();
+        Ok(())
+    }
+
+    fn await_dram(&mut self) {
         let due = self.dram.next_completion().unwrap_or(self.now);
         self.events.schedule_in(due.saturating_sub(self.now), Event::Moved);
-        Ok(())
     }
 }
