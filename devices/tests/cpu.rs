@@ -135,10 +135,10 @@ fn a_processor_joins_a_device_and_a_stack() {
     let stack = load_stack(&device.constants.default_stack).unwrap();
     let make = |kind| device.processor(kind, &stack, CoreSelection::All, Frequency::Highest);
     let cpu = make(ProcessorKind::Cpu).unwrap();
-    // 1 GFLOP at 2.6 GHz × 32 × the stack's efficiency for products.
+    // 1 GFLOP at 4 GHz × 64 × the stack's efficiency for products.
     let work = Work { flops: Flops(1e9), ..arithmetic() };
     let efficiency = stack.cpu().unwrap().efficiency.of(OperatorKind::Gemm).0;
-    let busy = 1e9 / (2.6e9 * 32.0 * efficiency);
+    let busy = 1e9 / (4e9 * 64.0 * efficiency);
     assert!((cpu.cost(&work).busy.seconds() - busy).abs() < 1e-9);
     assert_eq!(make(ProcessorKind::Gpu).unwrap_err().to_string(), "server-core has no modelled GPU");
     let cuda = load_stack("pytorch-cuda").unwrap();

@@ -76,7 +76,7 @@ fn cpu_peaks_are_those_of_the_specifications() {
         ("galaxy-s10", 230.4),
         ("honor-v30-pro", 229.4),
         ("pixel-6", 308.8),
-        ("server-core", 83.2),
+        ("server-core", 256.0),
     ] {
         let cpu = load(id).unwrap().cpu().unwrap();
         let cores = cpu.choose("all".parse().unwrap(), Frequency::Highest).unwrap();

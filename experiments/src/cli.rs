@@ -12,7 +12,7 @@ pub use scenario_flags::ScenarioFlags;
 use crate::error::CommandError;
 use crate::output::Format;
 use crate::sweep::Shard;
-use crate::{list, model_command, replay_command, reproduce, simulate, sweep};
+use crate::{calibrate, list, model_command, replay_command, reproduce, simulate, sweep};
 
 /// The command line of `haversack`.
 #[derive(Debug, Parser)]
@@ -43,6 +43,8 @@ enum Command {
     Model(ModelArguments),
     /// Replays a recorded operator log under dynamic tensor rematerialisation
     Replay(ReplayArguments),
+    /// Fits a device's constants to what was observed on it, and shows every residual
+    Calibrate(CalibrateArguments),
     /// Lists what scenarios can name
     List(ListArguments),
 }
@@ -181,6 +183,25 @@ struct ReplayArguments {
     format: Format,
 }
 
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json"
+)]
+struct CalibrateArguments {
+    /// A device of `list devices` that something was observed of
+    #[arg(value_name = "DEVICE")]
+    device: String,
+    /// The software stack [default: the device's own]
+    #[arg(long, value_name = "ID")]
+    stack: Option<String>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// The seed of the search's starts
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
 /// What can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Listed {
@@ -243,6 +264,12 @@ pub fn run(arguments: Arguments) -> Result<(), CommandError> {
             overhead_limit: given.overhead_limit,
             timing: given.timing,
             format: given.format,
+        }),
+        Command::Calibrate(given) => calibrate::run(&calibrate::Options {
+            device: given.device,
+            stack: given.stack,
+            format: given.format,
+            seed: given.seed,
         }),
         Command::List(given) => list::run(given.what),
     }

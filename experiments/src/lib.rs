@@ -15,6 +15,7 @@
 
 pub mod artefacts;
 pub mod cache;
+pub mod calibrate;
 pub mod cli;
 pub mod error;
 pub mod list;

@@ -29,7 +29,7 @@ pub fn print(text: &str) -> Result<(), CommandError> {
 /// Prints a JSON value as the command's result.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`], as JSON.
 pub fn print_json(value: &Value) -> Result<(), CommandError> {
     print(&format!("{value:#}\n"))
 }

@@ -143,7 +143,12 @@ impl<'a> Tape<'a> {
         let shape = self.network.shape(node.output);
         let elements =
             if node.op == Op::CrossEntropy { self.network.shape(node.inputs[0]).elements() } else { shape.elements() };
-        let flops = if node.flops.is_zero() { elements } else { node.flops };
+        let flops = match node.op {
+            // Every position of every window is compared or added.
+            Op::MaxPool(window) | Op::AveragePool(window) => elements * window.kernel.iter().product(),
+            _ if node.flops.is_zero() => elements,
+            _ => node.flops,
+        };
         self.push(&node.module, Phase::Forward, kind_of(node), inputs, outputs, flops, elements);
     }
 
@@ -193,7 +198,12 @@ impl<'a> Tape<'a> {
         }
         outputs.extend(self.trained_gradients(node));
         let elements = self.network.shape(node.inputs[0]).elements();
-        self.push(&node.module, Phase::Backward, kind_of(node), inputs, outputs, elements * 2, elements);
+        let flops = match node.op {
+            // One addition at each saved index.
+            Op::MaxPool(_) => self.network.shape(node.output).elements(),
+            _ => elements * 2,
+        };
+        self.push(&node.module, Phase::Backward, kind_of(node), inputs, outputs, flops, elements);
         for (input, made) in given {
             self.give(input, made);
         }
@@ -401,14 +411,11 @@ fn kind_of(node: &Forward) -> OperatorKind {
         Op::Convolution { groups, .. } if groups > 1 => OperatorKind::DepthwiseConvolution,
         Op::Convolution { .. } => OperatorKind::Convolution,
         Op::Linear | Op::Matmul => OperatorKind::Gemm,
-        Op::BatchNorm
-        | Op::LayerNorm
-        | Op::Softmax
-        | Op::CrossEntropy
-        | Op::MaxPool(_)
-        | Op::AveragePool(_)
-        | Op::GlobalAveragePool => OperatorKind::Reduction,
-        Op::Embedding | Op::IndexTable => OperatorKind::Gather,
+        Op::BatchNorm | Op::LayerNorm | Op::Softmax | Op::CrossEntropy | Op::AveragePool(_) | Op::GlobalAveragePool => {
+            OperatorKind::Reduction
+        }
+        // Max-pooling keeps the place of each maximum and scatters by it: element by element, as an embedding.
+        Op::MaxPool(_) | Op::Embedding | Op::IndexTable => OperatorKind::Gather,
         Op::Concat | Op::Copy | Op::View | Op::Slice => OperatorKind::Layout,
         Op::Unary { .. } | Op::Add | Op::Mul | Op::Dropout => OperatorKind::ElementWise,
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use haversack_devices::work::OperatorKind;
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::counts::count;
 use haversack_workloads::models::{self, MODELS};
@@ -146,4 +147,17 @@ fn roberta_with_adapters_at_batch_16_and_256_tokens_keeps_2940_megabytes() {
         megabytes(of(|role| role.is_state() && role != Role::Buffer || role == Role::ParameterGradient)).round() as u64,
         513
     );
+}
+
+#[test]
+fn max_pooling_looks_at_every_position_and_scatters_once_a_window() {
+    let graph = eager(&models::build("squeezenet1-1", None).unwrap());
+    let pool = |phase| {
+        let node = graph.nodes.iter().find(|node| node.name == "features.2" && node.phase == phase).unwrap();
+        assert_eq!(node.work.kind, OperatorKind::Gather);
+        node.work.flops
+    };
+    // 3 x 3 windows at stride 2 over 64 x 111 x 111, rounded up: 64 x 55 x 55 = 193 600 outputs of nine each.
+    assert_eq!(pool(Phase::Forward), Extent::per_sample(193_600 * 9));
+    assert_eq!(pool(Phase::Backward), Extent::per_sample(193_600));
 }

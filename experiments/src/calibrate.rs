@@ -1,0 +1,103 @@
+//! `haversack calibrate`: fits a device's constants to what was observed on it, and shows every residual.
+//!
+//! Calibration files are never written: whoever calibrates copies the constants that they believe, with their source.
+
+pub mod declared;
+pub mod fit;
+pub mod observation;
+pub mod report;
+
+use indicatif::ProgressBar;
+
+use declared::Calibration;
+use fit::Problem;
+use report::{Fitted, Report, Residual};
+
+use crate::error::CommandError;
+use crate::names::alternatives;
+use crate::output::{Format, print, print_json};
+
+/// What is asked of the command.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The device.
+    pub device: String,
+    /// The stack; by default the device's own.
+    pub stack: Option<String>,
+    /// How to print the result.
+    pub format: Format,
+    /// The seed of the search.
+    pub seed: u64,
+}
+
+/// Fits and prints.
+///
+/// # Errors
+/// A device or a stack that is unknown or has no observations.
+pub fn run(options: &Options) -> Result<(), CommandError> {
+    let calibration = find(&options.device, options.stack.as_deref())?;
+    let bar = ProgressBar::no_length();
+    bar.set_message("fitting");
+    let report = calibrate(&calibration, options.seed, || bar.inc(1))?;
+    bar.finish_and_clear();
+    match options.format {
+        Format::Json => print_json(&report.json()),
+        Format::Text => print(&report.text()),
+    }
+}
+
+/// The declared calibration of `device` under `stack`, or under the device's own stack.
+///
+/// # Errors
+/// A device or a stack that is unknown, or that no observations exist for; the message lists those that have some.
+pub fn find(device: &str, stack: Option<&str>) -> Result<Calibration, CommandError> {
+    let declared = declared::all()?;
+    let names: Vec<String> = declared.iter().map(|known| format!("{} under {}", known.device, known.stack)).collect();
+    let have = format!("only {} can be calibrated", alternatives(names.iter().map(String::as_str)));
+    let unknown = |error| CommandError::input(format!("{error}; {have}"));
+    let loaded = haversack_devices::load(device).map_err(unknown)?;
+    let stack = match stack {
+        Some(stack) => haversack_devices::load_stack(stack).map_err(unknown)?.id,
+        None => loaded.constants.default_stack,
+    };
+    let found = declared.into_iter().find(|known| known.device == device && known.stack == stack);
+    found.ok_or_else(|| CommandError::input(format!("nothing was observed of {device} under {stack}; {have}")))
+}
+
+/// Fits the constants that `calibration` declares; `after_start` is called after each of the search's starts.
+///
+/// # Errors
+/// Embedded data that is wrong.
+pub fn calibrate(calibration: &Calibration, seed: u64, after_start: impl FnMut()) -> Result<Report, CommandError> {
+    let problem = Problem::new(calibration)?;
+    let present = problem.present()?;
+    let before: Vec<f64> = present.iter().map(|&(value, _)| value).collect();
+    let after = problem.fit(seed, after_start)?;
+    let mut constants = Vec::new();
+    for (index, constant) in calibration.constants.iter().enumerate() {
+        constants.push(Fitted {
+            name: constant.name.clone(),
+            of: constant.of,
+            unit: present[index].1,
+            before: before[index],
+            after: after[index],
+            bounds: [constant.lower, constant.upper],
+            rise: problem.rise(&after, index)?,
+        });
+    }
+    let simulated = problem.simulated(&before)?.into_iter().zip(problem.simulated(&after)?);
+    let rows = problem.observations.iter().zip(simulated).map(|(row, (before, after))| Residual {
+        id: row.id.clone(),
+        observed: row.seconds,
+        before,
+        after,
+    });
+    Ok(Report {
+        device: calibration.device.clone(),
+        stack: calibration.stack.clone(),
+        about: calibration.about.clone(),
+        objective: [problem.objective(&before)?, problem.objective(&after)?],
+        constants,
+        rows: rows.collect(),
+    })
+}

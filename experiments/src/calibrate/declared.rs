@@ -1,0 +1,115 @@
+//! What is calibrated: `calibrations.toml`, embedded and read strictly.
+//!
+//! ```toml
+//! [[calibration]]
+//! device = "server-core"
+//! stack = "pytorch-cpu"
+//! observations = "pytorch-timings"   # also the `source` of the constants in their files
+//! about = "what the observations are"
+//!
+//! [[calibration.constant]]
+//! of = "stack"                       # or "device": whose file holds it
+//! name = "cpu.efficiency.gemm"       # its dotted name there
+//! lower = 0.1                        # in the unit of the file, above nought
+//! upper = 1.0
+//! ```
+
+use serde::Deserialize;
+
+use crate::error::CommandError;
+
+const FILE: &str = "experiments/calibrations.toml";
+const TEXT: &str = include_str!("../../calibrations.toml");
+
+/// Whose file holds a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Of {
+    /// The device's.
+    Device,
+    /// The software stack's.
+    Stack,
+}
+
+impl Of {
+    /// The word of the file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Device => "device",
+            Self::Stack => "stack",
+        }
+    }
+}
+
+/// What constants are fitted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Observations {
+    /// Timings of PyTorch on a server core, `reference/server-core.csv`.
+    #[serde(rename = "pytorch-timings")]
+    PytorchTimings,
+    /// The latencies of Sage's table 1 that may be fitted.
+    #[serde(rename = "sage-table1")]
+    SageTable1,
+}
+
+impl Observations {
+    /// The key of the source in the calibrations.
+    #[must_use]
+    pub const fn source(self) -> &'static str {
+        match self {
+            Self::PytorchTimings => "pytorch-timings",
+            Self::SageTable1 => "sage-table1",
+        }
+    }
+}
+
+/// A constant that may move.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constant {
+    /// Whose it is.
+    pub of: Of,
+    /// Its dotted name.
+    pub name: String,
+    /// The least value, in the unit of its file.
+    pub lower: f64,
+    /// The greatest value.
+    pub upper: f64,
+}
+
+/// A device under a stack that has observations.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// The device.
+    pub device: String,
+    /// The stack.
+    pub stack: String,
+    /// What its constants are fitted to.
+    pub observations: Observations,
+    /// What these are, for people.
+    pub about: String,
+    /// The constants.
+    #[serde(rename = "constant")]
+    pub constants: Vec<Constant>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    calibration: Vec<Calibration>,
+}
+
+/// Every declared calibration.
+///
+/// # Errors
+/// A file that does not follow the schema, or bounds between which nothing lies.
+pub fn all() -> Result<Vec<Calibration>, CommandError> {
+    let file: File = toml::from_str(TEXT).map_err(|error| CommandError::failed(format!("{FILE}: {error}")))?;
+    let constants = || file.calibration.iter().flat_map(|calibration| &calibration.constants);
+    if let Some(wrong) = constants().find(|constant| !(constant.lower > 0.0 && constant.lower < constant.upper)) {
+        return Err(CommandError::failed(format!("{FILE}: {}: 0 < lower < upper does not hold", wrong.name)));
+    }
+    Ok(file.calibration)
+}

@@ -1,0 +1,148 @@
+//! What constants are fitted to: a scenario, the part of its iteration that was timed, and the time.
+
+use serde::Deserialize;
+
+use haversack_devices::units::Nanos;
+use haversack_training::Machine;
+use haversack_workloads::Phase;
+use haversack_workloads::lowering::{Gradients, Variant};
+
+use super::declared::{Calibration, Observations};
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::reproduce::readings::{Reading, Readings, Value};
+use crate::reproduce::reference::{Reference, Role};
+use crate::run::Plan;
+use crate::scenario::Scenario;
+
+const TIMINGS: &str = "experiments/reference/server-core.csv";
+const TIMINGS_TEXT: &str = include_str!("../../reference/server-core.csv");
+
+/// The part of an iteration that was timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// From the samples to the loss.
+    Forward,
+    /// From the loss to the gradients.
+    Backward,
+    /// All of it, the update included.
+    #[serde(skip)]
+    Iteration,
+}
+
+impl Part {
+    fn holds(self, phase: Phase) -> bool {
+        match self {
+            Self::Forward => phase == Phase::Forward,
+            Self::Backward => phase == Phase::Backward,
+            Self::Iteration => true,
+        }
+    }
+}
+
+/// A time that was observed, with the run that it is a part of.
+pub struct Observation {
+    /// What people call it.
+    pub id: String,
+    /// The time.
+    pub seconds: f64,
+    /// The part of the run.
+    pub part: Part,
+    /// The run.
+    pub plan: Plan,
+}
+
+impl Observation {
+    /// The same time on `machine`: the sum of its operators', which is the executor's where nothing is short.
+    #[must_use]
+    pub fn simulated(&self, machine: &Machine) -> f64 {
+        let scenario = self.plan.scenario();
+        let graph = &self.plan.graph;
+        let timed = graph.nodes.iter().enumerate().filter(|(_, node)| self.part.holds(node.phase));
+        let time: Nanos =
+            timed.map(|(id, _)| machine.cost(graph, id, scenario.batch, scenario.precision).alone()).sum();
+        time.seconds()
+    }
+}
+
+/// The observations that `calibration` names.
+///
+/// # Errors
+/// An embedded file that is wrong, or a scenario that does not run.
+pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
+    match calibration.observations {
+        Observations::PytorchTimings => pytorch_timings(calibration),
+        Observations::SageTable1 => sage_table1(calibration),
+    }
+}
+
+fn scenario(calibration: &Calibration, model: &str, batch: u64) -> Scenario {
+    Scenario { stack: Some(calibration.stack.clone()), batch, ..Scenario::new(&calibration.device, model) }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Timing {
+    model: String,
+    batch: u64,
+    phase: Part,
+    seconds: f64,
+    #[serde(rename = "source")]
+    _source: String,
+}
+
+fn pytorch_timings(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
+    let cache = Cache::new();
+    let mut observations = Vec::new();
+    for timing in csv::Reader::from_reader(TIMINGS_TEXT.as_bytes()).deserialize() {
+        let timing: Timing = timing.map_err(|error| CommandError::failed(format!("{TIMINGS}: {error}")))?;
+        let phase = if timing.phase == Part::Forward { "forward" } else { "backward" };
+        observations.push(Observation {
+            id: format!("{}/{phase}", timing.model),
+            seconds: timing.seconds,
+            part: timing.phase,
+            plan: Plan::new(&scenario(calibration, &timing.model, timing.batch), &cache)?,
+        });
+    }
+    Ok(observations)
+}
+
+/// The latencies of the rows that may be fitted, under the readings that are declared for them.
+fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
+    let cache = Cache::new();
+    let reference = Reference::load().map_err(CommandError::failed)?;
+    let readings = Readings::load(&reference).map_err(CommandError::failed)?;
+    let reading = |id: &str| {
+        let found = readings.reading("sage", "table1", id).map(|reading: &Reading| reading.value.clone());
+        found.ok_or_else(|| CommandError::failed(format!("sage/table1 declares no reading '{id}'")))
+    };
+    let Value::Number(batch) = reading("latency-batch")? else {
+        return Err(CommandError::failed("the reading 'latency-batch' of sage/table1 is no number"));
+    };
+    let input = reading("mobilenet-input")?.to_string();
+    let streamed = reading("gradients")?.to_string() == "streamed";
+    let rows = reference.of("sage", "table1").filter(|row| row.metric == "latency" && row.role == Role::Fit);
+    let mut observations = Vec::new();
+    for row in rows {
+        // The last optimisation of "direct+of+sr" is the one that includes the others.
+        let last = row.method.rsplit('+').next();
+        let variant = Variant::ALL.into_iter().find(|variant| Some(variant.id()) == last);
+        let (Some(variant), Some(milliseconds)) = (variant, row.number()) else {
+            return Err(CommandError::failed(format!("{}: not a latency under a variant of the graph", row.id)));
+        };
+        let mut scenario = scenario(calibration, &row.subject, batch as u64);
+        scenario.graph = Some(variant);
+        scenario.gradients = if streamed { Gradients::Streamed } else { Gradients::Kept };
+        if row.subject == "mobilenetv2" {
+            scenario.input = Some(input.parse().map_err(CommandError::failed)?);
+        }
+        observations.push(Observation {
+            id: row.id.clone(),
+            seconds: milliseconds * 1e-3,
+            part: Part::Iteration,
+            plan: Plan::new(&scenario, &cache)?,
+        });
+    }
+    Ok(observations)
+}

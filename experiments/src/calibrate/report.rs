@@ -1,0 +1,248 @@
+//! The result of a fit, for people and for programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::declared::Of;
+
+/// Below this rise of the objective the rows hardly tell a constant from one that is a quarter larger or smaller.
+const WEAK: f64 = 0.01;
+
+/// A constant before and after.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitted {
+    /// Its dotted name.
+    pub name: String,
+    /// Whose file holds it.
+    pub of: Of,
+    /// The unit of the file, in which all values here are.
+    pub unit: &'static str,
+    /// The value of the file.
+    pub before: f64,
+    /// The value that fits best.
+    pub after: f64,
+    /// The bounds.
+    pub bounds: [f64; 2],
+    /// The least share by which the objective rises when it moves by a quarter.
+    pub rise: f64,
+}
+
+impl Fitted {
+    /// The bound that it ended at, where it did.
+    #[must_use]
+    pub fn bound_hit(&self) -> Option<&'static str> {
+        let near = |bound: f64| (self.after / bound).ln().abs() < 1e-6;
+        let [lower, upper] = self.bounds;
+        if near(lower) { Some("lower") } else { near(upper).then_some("upper") }
+    }
+
+    /// Whether the rows decide it.
+    #[must_use]
+    pub fn is_identified(&self) -> bool {
+        self.bound_hit().is_none() && self.rise >= WEAK
+    }
+}
+
+/// A row before and after.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Residual {
+    /// The row.
+    pub id: String,
+    /// The observed seconds.
+    pub observed: f64,
+    /// The simulated seconds, at the constants of the files.
+    pub before: f64,
+    /// The simulated seconds, at the fitted ones.
+    pub after: f64,
+}
+
+impl Residual {
+    /// (simulated − observed) / observed at the fitted constants.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        self.after / self.observed - 1.0
+    }
+
+    /// The same at the constants of the files.
+    #[must_use]
+    pub fn error_before(&self) -> f64 {
+        self.before / self.observed - 1.0
+    }
+}
+
+/// The median and the largest of the absolute errors.
+#[must_use]
+pub fn spread(errors: impl Iterator<Item = f64>) -> (f64, f64) {
+    let mut errors: Vec<f64> = errors.map(f64::abs).collect();
+    errors.sort_by(f64::total_cmp);
+    let middle = errors.len() / 2;
+    let median = match errors.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => errors[middle],
+        _ => (errors[middle - 1] + errors[middle]) / 2.0,
+    };
+    (median, errors.last().copied().unwrap_or(0.0))
+}
+
+/// A fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The device.
+    pub device: String,
+    /// The stack.
+    pub stack: String,
+    /// What the rows are.
+    pub about: String,
+    /// What was minimised, at the constants of the files and at the fitted ones.
+    pub objective: [f64; 2],
+    /// The constants.
+    pub constants: Vec<Fitted>,
+    /// The rows.
+    pub rows: Vec<Residual>,
+}
+
+impl Report {
+    /// The median and the largest absolute error at the fitted constants.
+    #[must_use]
+    pub fn errors(&self) -> (f64, f64) {
+        spread(self.rows.iter().map(Residual::error))
+    }
+
+    /// The same at the constants of the files.
+    #[must_use]
+    pub fn errors_before(&self) -> (f64, f64) {
+        spread(self.rows.iter().map(Residual::error_before))
+    }
+
+    /// For programs.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let constants = self.constants.iter().map(|constant| {
+            json!({
+                "name": constant.name,
+                "of": constant.of.name(),
+                "unit": constant.unit,
+                "before": constant.before,
+                "after": constant.after,
+                "lower": constant.bounds[0],
+                "upper": constant.bounds[1],
+                "bound_hit": constant.bound_hit(),
+                // Both probes left the bounds: there is no number.
+                "rise": constant.rise.is_finite().then_some(constant.rise),
+                "identified": constant.is_identified(),
+            })
+        });
+        let rows = self.rows.iter().map(|row| {
+            json!({
+                "id": row.id,
+                "observed_s": row.observed,
+                "before_s": row.before,
+                "after_s": row.after,
+                "error_before": row.error_before(),
+                "error_after": row.error(),
+            })
+        });
+        let ((median_before, worst_before), (median, worst)) = (self.errors_before(), self.errors());
+        json!({
+            "device": self.device,
+            "stack": self.stack,
+            "observations": self.about,
+            "objective": { "before": self.objective[0], "after": self.objective[1] },
+            "median_error": { "before": median_before, "after": median },
+            "worst_error": { "before": worst_before, "after": worst },
+            "constants": constants.collect::<Vec<_>>(),
+            "rows": rows.collect::<Vec<_>>(),
+        })
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (rows, constants) = (self.rows.len(), self.constants.len());
+        let mut text = format!("{} under {}: {constants} constants, {rows} rows\n", self.device, self.stack);
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{}\n", self.about);
+        let width = self.constants.iter().map(|constant| constant.name.len()).max().unwrap_or(0).max(8);
+        let _ =
+            writeln!(text, "{:width$}  {:>12}  {:>12}  {:10}{:>18}", "constant", "before", "fitted", "unit", "bounds");
+        for constant in &self.constants {
+            let [lower, upper] = constant.bounds;
+            let remark = match constant.bound_hit() {
+                Some(bound) => format!("  not identified: at the {bound} bound"),
+                None if constant.is_identified() => String::new(),
+                None => "  hardly identified: a quarter more or less changes next to nothing".to_owned(),
+            };
+            let line = format!(
+                "{:width$}  {:>12}  {:>12}  {:10}{:>18}{remark}",
+                constant.name,
+                significant(constant.before),
+                significant(constant.after),
+                constant.unit,
+                format!("{lower} to {upper}"),
+            );
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        let width = self.rows.iter().map(|row| row.id.len()).max().unwrap_or(0).max(8);
+        let _ = writeln!(
+            text,
+            "\n{:width$}  {:>12}  {:>12}  {:>8}  {:>8}",
+            "row", "observed ms", "fitted ms", "before", "error"
+        );
+        for row in &self.rows {
+            let _ = writeln!(
+                text,
+                "{:width$}  {:>12.3}  {:>12.3}  {:>8}  {:>8}",
+                row.id,
+                row.observed * 1e3,
+                row.after * 1e3,
+                percent(row.error_before()),
+                percent(row.error()),
+            );
+        }
+        let ((median_before, worst_before), (median, worst)) = (self.errors_before(), self.errors());
+        let _ = writeln!(
+            text,
+            "\nmedian error {:.1} % (before {:.1} %), worst {:.1} % (before {:.1} %), objective {:.4} (before {:.4})",
+            median * 1e2,
+            median_before * 1e2,
+            worst * 1e2,
+            worst_before * 1e2,
+            self.objective[1],
+            self.objective[0],
+        );
+        text
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:+.1} %", share * 1e2)
+}
+
+/// Four significant digits.
+fn significant(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let decimals = (3.0 - value.abs().log10().floor()).clamp(0.0, 12.0) as usize;
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_shown_with_four_digits() {
+        let shown = [0.001_234_56, 0.8, 17.456, 174.0, 12345.6].map(significant);
+        assert_eq!(shown, ["0.001235", "0.8000", "17.46", "174.0", "12346"]);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_of_errors_lies_between_two() {
+        // |errors| sorted: 0.1, 0.2, 0.4, 0.5; (0.2 + 0.4) / 2 = 0.3.
+        let (median, worst) = spread([-0.5, 0.1, 0.4, -0.2].into_iter());
+        assert!((median - 0.3).abs() < 1e-12);
+        assert_eq!(worst, 0.5);
+    }
+}
