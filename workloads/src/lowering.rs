@@ -78,8 +78,7 @@ pub fn lower(
 ) -> Result<TrainingGraph, WorkloadError> {
     let graph = computable(network, variant)?;
     let grouping = group(&graph, variant);
-    let unfused = matches!(variant, Variant::Original | Variant::Direct);
-    Ok(kernels::emit(graph, &grouping, network, optimiser, gradients, unfused))
+    Ok(kernels::emit(graph, &grouping, network, optimiser, gradients, variant))
 }
 
 /// The number of nodes of the computable graph under each variant, in the order of [`Variant::ALL`].

@@ -169,7 +169,7 @@ impl Problem {
         Ok((lowest, point))
     }
 
-    /// By which share the objective rises at least when constant `index` of `values` moves by [`PROBE`] either way and
+    /// By which share the objective rises at least when constant `index` of `values` moves by `PROBE` either way and
     /// all others stay; where that is next to nothing, the rows do not identify the constant.
     ///
     /// # Errors

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use haversack_devices::work::OperatorKind;
 
-use super::Gradients;
 use super::computable::{Class, ComputableGraph};
 use super::fusion::{Grouping, Kernel};
 use super::reduction::external_inputs;
+use super::{Gradients, Variant};
 use crate::autograd::Optimiser;
 use crate::network::{FP32, Network};
 use crate::shape::Extent;
@@ -20,7 +20,7 @@ pub(super) fn emit(
     network: &Network,
     optimiser: Optimiser,
     gradients: Gradients,
-    unfused: bool,
+    variant: Variant,
 ) -> TrainingGraph {
     let mut resident: Vec<Option<TensorId>> = vec![None; graph.tensors.len()];
     let mut emitted = TrainingGraph { name: network.name.clone(), ..TrainingGraph::default() };
@@ -42,10 +42,11 @@ pub(super) fn emit(
         resident[root.output as usize] = Some(output);
         let inputs: Vec<TensorId> =
             external_inputs(&graph, kernel).into_iter().filter_map(|input| resident[input as usize]).collect();
-        let work = work_of(&graph, kernel, &emitted, &inputs, output);
+        let mut work = work_of(&graph, kernel, &emitted, &inputs, output);
+        work.single_kernel = variant != Variant::Original;
         let node = Node { name, phase: root.phase, inputs, outputs: vec![output], releases: Vec::new(), work };
         emitted.nodes.push(node);
-        if unfused {
+        if matches!(variant, Variant::Original | Variant::Direct) {
             holders.note(&mut emitted, root.origin);
         }
         if let Some(parameter) = owners[root.output as usize]
@@ -139,7 +140,7 @@ fn update_node(
         dram,
         parallelism: elements,
         launches: 1,
-        single_kernel: true,
+        single_kernel: false,
     };
     Node { name, phase, inputs, outputs, releases: Vec::new(), work }
 }
@@ -173,11 +174,6 @@ fn work_of(
         Some(_) => 0,
         None => shapes.len() as u64,
     };
-    let gathered = members().any(|node| matches!(node.operator, "im2col" | "transpose"))
-        || inputs.iter().any(|&input| {
-            let name = &emitted.tensor(input).name;
-            name.ends_with(".im2col") || name.ends_with(".transpose")
-        });
     NodeWork {
         kind,
         flops: members().map(|node| node.flops).sum(),
@@ -185,6 +181,6 @@ fn work_of(
         dram: inputs.iter().chain([&written]).map(|&t| emitted.tensor(t).bytes).sum(),
         parallelism: span,
         launches: 1,
-        single_kernel: !gathered,
+        single_kernel: false,
     }
 }
