@@ -170,8 +170,8 @@ impl<'a> Executor<'a> {
         while left > 0 {
             let part = self.run_part(micro_batch.min(left))?;
             self.record.micro_batches.push(part);
+            // Algorithm 1 never raises m again within an iteration.
             micro_batch = micro_batch.min(part.max(1));
-            // Algorithm 1 keeps m where the last part was smaller only because few samples were left.
             left -= part.min(left);
         }
         self.update()?;
