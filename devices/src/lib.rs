@@ -15,8 +15,8 @@ pub mod work;
 pub use calibration::{CalibrationError, Constant, ConstantEntry, Kind};
 pub use device::{ClusterClass, Device};
 pub use processor::{
-    CoreSelection, Cost, Cpu, CpuCores, Dram, Energy, Frequency, Gpu, Power, Processor, ProcessorError, ProcessorKind,
-    SelectionError, Usage,
+    AtomicCounts, CoreSelection, Cost, Cpu, CpuCores, Dram, Energy, Frequency, Gpu, GpuLimits, KernelCounts,
+    KernelTime, Power, Processor, ProcessorError, ProcessorKind, ProgramCounts, SelectionError, Usage,
 };
 pub use registry::{Listing, list, list_stacks, load, load_stack};
 pub use stack::{Efficiency, Stack, StackOnCpu, StackOnGpu, fitted_constants};

@@ -3,8 +3,8 @@
 //! A stack is a property of the run, not of the device.
 
 use crate::calibration::{self, CalibrationError, Constant, ConstantEntry, Kind, Location, consistent, section};
-use crate::device::Device;
-use crate::units::{Bytes, Count, Factor, Fraction, Nanos};
+use crate::device::{ClusterClass, Device};
+use crate::units::{Bytes, Count, Factor, Fraction, Hertz, Nanos};
 use crate::work::OperatorKind;
 
 section! {
@@ -67,6 +67,17 @@ section! {
         pub direct_penalty: Constant<Factor>,
         /// Compilation of a distinct kernel, once a run.
         pub compile: Constant<Nanos>,
+        /// Winograd's algorithm divides the products of a dense 3×3 convolution of stride 1 by so much; 1 where the
+        /// stack does not use it.
+        pub winograd_saving: Constant<Factor>,
+        /// Bytes of workspace for each byte that such a convolution reads and writes: its transformed tiles.
+        pub winograd_workspace: Constant<Factor>,
+        /// Memory that the stack's libraries hold from the first operator on.
+        pub library_workspace: Constant<Bytes>,
+        /// The share of DRAM's achievable bandwidth that kernels which pack and unpack bits reach.
+        pub packing_efficiency: Constant<Fraction>,
+        /// Time of a call that asks the system for a block of memory, or gives one back.
+        pub system_allocation: Constant<Nanos>,
     }
 }
 
@@ -79,6 +90,18 @@ section! {
         pub operator_overhead: Constant<Nanos>,
         /// As on the GPU.
         pub direct_penalty: Constant<Factor>,
+    }
+}
+
+section! {
+    /// `[housekeeping]`: the core that keeps the run's tables while the accelerator works, and what that takes.
+    pub struct Housekeeping {
+        /// The class of the core.
+        pub class: ClusterClass,
+        /// The frequency that the governor leaves it at; the highest where it is not given.
+        pub frequency: Option<Constant<Hertz>>,
+        /// Work of comparing or moving one entry of a page table, in thousandths of a CoreMark iteration.
+        pub table_step: Constant<Factor>,
     }
 }
 
@@ -97,6 +120,8 @@ section! {
         pub gpu: Option<StackOnGpu>,
         /// On a CPU.
         pub cpu: Option<StackOnCpu>,
+        /// Who keeps tables.
+        pub housekeeping: Option<Housekeeping>,
     }
 }
 
@@ -146,6 +171,18 @@ impl Stack {
         Bytes(size.0.div_ceil(step).saturating_mul(step))
     }
 
+    /// The time that the stack's housekeeping core on `device` takes for `steps` comparisons and moves of table
+    /// entries; nothing where the stack or the device does not say.
+    #[must_use]
+    pub fn table_time(&self, device: &Device, steps: u64) -> Option<Nanos> {
+        let housekeeping = self.constants.housekeeping.as_ref()?;
+        let cluster = device.constants.cpu.iter().find(|cluster| cluster.class == housekeeping.class)?;
+        let frequency = housekeeping.frequency.as_ref().map_or(cluster.frequency.value, |given| given.value);
+        let iterations_per_second = cluster.coremark.as_ref()?.value.0 * frequency.0 * 1e-6;
+        let iterations = steps as f64 * housekeeping.table_step.value.0 * 1e-3;
+        Some(Nanos::from_seconds(iterations / iterations_per_second))
+    }
+
     /// Every constant, in the order of the schema.
     #[must_use]
     pub fn entries(&self) -> Vec<ConstantEntry> {
@@ -175,6 +212,14 @@ fn contradiction(constants: &StackConstants) -> Option<(&'static str, String)> {
         if let Some(kind) = OperatorKind::ALL.iter().find(|&&kind| efficiency.of(kind).0 <= 0.0) {
             return Some((section, format!("the efficiency of {kind} is nought: no work would ever end")));
         }
+    }
+    let unpacked = constants.gpu.as_ref().is_some_and(|gpu| gpu.packing_efficiency.value.0 <= 0.0);
+    if unpacked {
+        return Some(("gpu", "packing_efficiency is nought: no work would ever end".to_owned()));
+    }
+    let unsaved = constants.gpu.as_ref().is_some_and(|gpu| gpu.winograd_saving.value.0 <= 0.0);
+    if unsaved {
+        return Some(("gpu", "winograd_saving is nought: work is divided by it".to_owned()));
     }
     let starved = constants.gpu.as_ref().is_some_and(|gpu| gpu.tensor_factor.value.0 <= 0.0);
     starved.then(|| ("gpu", "tensor_factor is nought: no work would ever end".to_owned()))

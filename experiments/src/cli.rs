@@ -12,7 +12,7 @@ pub use scenario_flags::ScenarioFlags;
 use crate::error::CommandError;
 use crate::output::Format;
 use crate::sweep::Shard;
-use crate::{calibrate, list, model_command, replay_command, reproduce, simulate, sweep};
+use crate::{calibrate, kernels_command, list, model_command, replay_command, reproduce, simulate, sweep};
 
 /// The command line of `haversack`.
 #[derive(Debug, Parser)]
@@ -43,6 +43,8 @@ enum Command {
     Model(ModelArguments),
     /// Replays a recorded operator log under dynamic tensor rematerialisation
     Replay(ReplayArguments),
+    /// Measures the kernels on this machine, beside what its memory allows
+    Kernels(KernelsArguments),
     /// Fits a device's constants to what was observed on it, and shows every residual
     Calibrate(CalibrateArguments),
     /// Lists what scenarios can name
@@ -184,6 +186,27 @@ struct ReplayArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  haversack kernels\n  haversack kernels pack2 --compare --format json\n\n\
+    Each kernel runs on tensors of 200 KiB, 1.5 MiB and 64 MiB in turn with its limit, which is the fastest read, \
+    write or copy of the same tensor, and with --compare with its peer, which is what one would take from a crate. \
+    The rates are of this machine at this moment; the ratios are what to keep. HAVERSACK_SIMD=scalar, avx2, avx512 \
+    or neon chooses the instructions.")]
+struct KernelsArguments {
+    /// Only kernels whose name contains this; `haversack list kernels` shows the names
+    #[arg(value_name = "FILTER")]
+    filter: Option<String>,
+    /// Also runs the peers: plain iterators and loops, and the crates bitpacking, lz4_flex and rayon
+    #[arg(long)]
+    compare: bool,
+    /// The folder that the table and the plot are written to
+    #[arg(long, value_name = "DIR", default_value = "out")]
+    out: PathBuf,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json"
 )]
@@ -263,6 +286,12 @@ pub fn run(arguments: Arguments) -> Result<(), CommandError> {
             memory_ratio: given.memory_ratio,
             overhead_limit: given.overhead_limit,
             timing: given.timing,
+            format: given.format,
+        }),
+        Command::Kernels(given) => kernels_command::run(&kernels_command::Options {
+            filter: given.filter,
+            compare: given.compare,
+            out: given.out,
             format: given.format,
         }),
         Command::Calibrate(given) => calibrate::run(&calibrate::Options {

@@ -18,6 +18,7 @@ pub mod cache;
 pub mod calibrate;
 pub mod cli;
 pub mod error;
+pub mod kernels_command;
 pub mod list;
 pub mod model_command;
 pub mod names;

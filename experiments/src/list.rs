@@ -2,20 +2,22 @@
 
 use std::fmt::Write as _;
 
+use haversack_kernels::measure::Kernel;
 use haversack_policies::registry::{Entry, POLICIES};
 use haversack_workloads::models::MODELS;
 
 use crate::artefacts::ARTEFACTS;
 use crate::cli::Listed;
 use crate::error::CommandError;
-use crate::output::{note, print};
+use crate::output::print;
 use crate::reproduce::ReproduceError;
 use crate::reproduce::reference::Reference;
 
 /// Prints the list.
 ///
 /// # Errors
-/// A built-in calibration that does not load, or a standard output that cannot be written.
+/// A built-in calibration that does not load, a `HAVERSACK_SIMD` that this machine lacks, or a standard output that
+/// cannot be written.
 pub fn run(what: Listed) -> Result<(), CommandError> {
     let rows: Vec<(String, String)> = match what {
         Listed::Devices => calibrations(haversack_devices::list()?),
@@ -23,16 +25,19 @@ pub fn run(what: Listed) -> Result<(), CommandError> {
         Listed::Models => MODELS.iter().map(|model| (model.id.to_owned(), model.about.to_owned())).collect(),
         Listed::Policies => POLICIES.iter().map(policy).collect(),
         Listed::Artefacts => artefacts()?,
-        Listed::Kernels => Vec::new(),
+        Listed::Kernels => kernels()?,
     };
-    if rows.is_empty() {
-        note(&"there are none yet");
-    }
     print(&columns(&rows))
 }
 
 fn calibrations(listed: Vec<haversack_devices::Listing>) -> Vec<(String, String)> {
     listed.into_iter().map(|listing| (listing.id.to_owned(), listing.line)).collect()
+}
+
+/// Every kernel that can be measured here.
+fn kernels() -> Result<Vec<(String, String)>, CommandError> {
+    let row = |kernel: &Kernel| (kernel.id().to_owned(), kernel.about().to_owned());
+    Ok(haversack_kernels::measure::catalogue().map_err(CommandError::input)?.iter().map(row).collect())
 }
 
 /// A policy with where it is from and what can be set.

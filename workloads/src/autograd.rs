@@ -9,9 +9,9 @@ use haversack_devices::work::OperatorKind;
 
 use crate::error::WorkloadError;
 use crate::network::{FP32, Network, Node as Forward, StorageId, ValueId};
-use crate::operator::Op;
+use crate::operator::{Op, Unary};
 use crate::shape::Extent;
-use crate::training_graph::{Element, Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
+use crate::training_graph::{Element, Need, Node, NodeWork, Phase, Role, Saved, Tensor, TensorId, TrainingGraph};
 
 /// How weights are updated, and the state that this keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -92,14 +92,10 @@ impl<'a> Tape<'a> {
             },
             role: storage.role,
             element: storage.element,
-            kept_by_module: true,
         });
         let mut graph =
             TrainingGraph { name: network.name.clone(), tensors: tensors.collect(), ..TrainingGraph::default() };
         for node in &network.nodes {
-            for &saved in node.saved.iter().filter(|_| node.op.is_functional()) {
-                graph.tensors[saved as usize].kept_by_module = false;
-            }
             if node.op.keeps_full_precision() {
                 graph.tensors[network.value(node.output).storage as usize].element = Element::FullFloat;
                 for &saved in node.saved.iter().filter(|&&saved| network.storage(saved).role == Role::Activation) {
@@ -150,6 +146,26 @@ impl<'a> Tape<'a> {
             _ => node.flops,
         };
         self.push(&node.module, Phase::Forward, kind_of(node), inputs, outputs, flops, elements);
+        self.describe_products(node, self.graph.nodes.len() - 1);
+    }
+
+    /// Notes of the products among the nodes from `first` on, all of `node`, how wide they are and whether Winograd's
+    /// algorithm suits them.
+    fn describe_products(&mut self, node: &Forward, first: usize) {
+        let shape = self.network.shape(node.output);
+        let (columns, winograd) = match node.op {
+            Op::Convolution { window, groups } => {
+                (shape.size(1), groups == 1 && window.kernel == [3, 3] && window.stride == [1, 1])
+            }
+            Op::Linear | Op::Matmul => (shape.last(), false),
+            _ => return,
+        };
+        for made in &mut self.graph.nodes[first..] {
+            if matches!(made.work.kind, OperatorKind::Convolution | OperatorKind::Gemm) {
+                made.work.columns = columns;
+                made.work.winograd = winograd;
+            }
+        }
     }
 
     fn seed(&mut self, loss: ValueId) {
@@ -169,6 +185,22 @@ impl<'a> Tape<'a> {
 
     fn backward(&mut self, node: &Forward) {
         let Some(gradient) = self.gradients[node.output as usize] else { return };
+        let first = self.graph.nodes.len();
+        self.backward_of(node, gradient);
+        for made in &mut self.graph.nodes[first..] {
+            let saved = (0..).zip(&node.saved).filter(|(_, saved)| made.inputs.contains(saved));
+            made.saved = saved
+                .map(|(place, &tensor)| Saved {
+                    tensor,
+                    need: need_of(&node.op, place),
+                    by_module: !node.op.is_functional(),
+                })
+                .collect();
+        }
+        self.describe_products(node, first);
+    }
+
+    fn backward_of(&mut self, node: &Forward, gradient: TensorId) {
         match node.op {
             Op::View => self.give(node.inputs[0], gradient),
             Op::Copy => self.give(node.inputs[0], gradient),
@@ -396,14 +428,31 @@ impl<'a> Tape<'a> {
             parallelism,
             launches: 1,
             single_kernel: false,
+            winograd: false,
+            columns: 0,
         };
-        self.graph.nodes.push(Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), work });
+        let name = name.to_owned();
+        self.graph.nodes.push(Node { name, phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), work });
     }
 }
 
 fn new_tensor(graph: &mut TrainingGraph, name: &str, bytes: Extent, role: Role) -> TensorId {
-    graph.tensors.push(Tensor { name: name.to_owned(), bytes, role, element: Element::Float, kept_by_module: true });
+    graph.tensors.push(Tensor { name: name.to_owned(), bytes, role, element: Element::Float });
     (graph.tensors.len() - 1) as TensorId
+}
+
+/// What the backward of `op` needs of the tensor at `place` among those that it saved.
+fn need_of(op: &Op, place: usize) -> Need {
+    match (op, place) {
+        (Op::Unary { function: Unary::Relu | Unary::Relu6, .. }, _) => Need::Signs,
+        (Op::Dropout, _) => Need::Mask,
+        (Op::MaxPool(_), 0) | (Op::AveragePool(_), _) => Need::Shape,
+        (Op::MaxPool(_), _) => Need::Indices,
+        // Their inputs come first, then means, deviations and weights.
+        (Op::BatchNorm | Op::LayerNorm | Op::CrossEntropy, 1..) => Need::Statistics,
+        (Op::Unary { function: Unary::DivideByElement | Unary::Where | Unary::DropPath, .. }, _) => Need::Statistics,
+        _ => Need::Values,
+    }
 }
 
 fn kind_of(node: &Forward) -> OperatorKind {

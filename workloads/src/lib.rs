@@ -14,6 +14,7 @@ pub mod models;
 pub mod network;
 pub mod onnx;
 pub mod operator;
+pub mod prune;
 pub mod shape;
 pub mod training_graph;
 

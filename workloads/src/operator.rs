@@ -168,6 +168,9 @@ impl Op {
 
     /// Whether functional code, not a module, runs it in the networks here, so that what it saves
     /// is out of reach of a module's hooks.
+    ///
+    /// A tanh counts as part of a GELU written out in steps, of which only the first, a cube, saves the module's own
+    /// input; BERT's pooler has a tanh that is a module, over one row a sample. The loss is a module.
     #[must_use]
     pub const fn is_functional(&self) -> bool {
         matches!(
@@ -175,10 +178,9 @@ impl Op {
             Self::Matmul
                 | Self::Softmax
                 | Self::Mul
-                | Self::CrossEntropy
                 | Self::IndexTable
                 | Self::Unary {
-                    function: Unary::Cube | Unary::DivideByElement | Unary::Where | Unary::Scale | Unary::AddConstant,
+                    function: Unary::Tanh | Unary::DivideByElement | Unary::Where | Unary::Scale | Unary::AddConstant,
                     ..
                 }
         )

@@ -68,9 +68,35 @@ pub struct Tensor {
     pub role: Role,
     /// What it holds.
     pub element: Element,
-    /// Whether a module of the framework keeps it, so that hooks on saved tensors reach it;
-    /// functional code's tensors are out of their reach.
-    pub kept_by_module: bool,
+}
+
+/// What a backward node needs of a tensor that forward saved for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Need {
+    /// Its values, which a lower precision approximates.
+    Values,
+    /// Which elements let the gradient through (ReLU): a bit an element, and nothing is lost.
+    Signs,
+    /// A mask that was drawn at random (dropout): a bit an element, or nothing where it can be drawn again.
+    Mask,
+    /// Positions within a window (max-pooling): a byte an element.
+    Indices,
+    /// Its shape alone (average pooling).
+    Shape,
+    /// A few numbers a channel or a row (means and deviations): never worth making smaller.
+    Statistics,
+}
+
+/// One keeping of a tensor for backward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Saved {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// What is needed of it.
+    pub need: Need,
+    /// Whether a module of the framework keeps it, so that hooks on saved tensors reach it; functional code's
+    /// tensors are out of their reach.
+    pub by_module: bool,
 }
 
 /// The part of an iteration that a node belongs to.
@@ -91,11 +117,13 @@ pub struct KernelCost {
     pub index_ops: f64,
     /// A product that finds its operands by index translation takes so many times the arithmetic.
     pub direct_penalty: f64,
+    /// Winograd's algorithm divides the arithmetic of a 3×3 convolution by so much; 1 where the stack has none.
+    pub winograd_saving: f64,
 }
 
 impl KernelCost {
     /// Kernels that read prepared operands in order.
-    pub const NONE: Self = Self { index_ops: 0.0, direct_penalty: 1.0 };
+    pub const NONE: Self = Self { index_ops: 0.0, direct_penalty: 1.0, winograd_saving: 1.0 };
 }
 
 /// What a node asks of a processor, for any batch.
@@ -117,6 +145,10 @@ pub struct NodeWork {
     /// Whether a product or convolution finds its operands by index translation in one kernel
     /// (Sage's *Direct*), instead of reading copies laid out for it.
     pub single_kernel: bool,
+    /// Whether it is a dense 3×3 convolution of stride 1, which Winograd's algorithm computes with fewer products.
+    pub winograd: bool,
+    /// Output channels or columns of a product, which its tiles of operands are read again for; 0 for other operators.
+    pub columns: u64,
 }
 
 impl NodeWork {
@@ -127,10 +159,12 @@ impl NodeWork {
         let product =
             matches!(self.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm);
         let penalty = if self.single_kernel && product { kernels.direct_penalty } else { 1.0 };
+        // Its transforms leave the range of eight bits.
+        let saving = if self.winograd && precision != Precision::Int8 { kernels.winograd_saving } else { 1.0 };
         Work {
             kind: self.kind,
             precision,
-            flops: Flops(self.flops.at(samples) as f64 * penalty),
+            flops: Flops(self.flops.at(samples) as f64 * penalty / saving),
             integer_ops: self.index_translations.at(samples) as f64 * kernels.index_ops,
             traffic: Traffic { dram, shared: Bytes::ZERO },
             working_set: dram,
@@ -156,6 +190,8 @@ pub struct Node {
     /// Tensors that live until it has run although it does not read them: the temporaries of an
     /// operation composed of several nodes, released together when the last of them ends.
     pub releases: Vec<TensorId>,
+    /// What it needs of the saved tensors among its inputs; one that is not listed is needed whole.
+    pub saved: Vec<Saved>,
     /// What it costs.
     pub work: NodeWork,
 }
@@ -164,6 +200,12 @@ impl Node {
     /// Every tensor that its end may set free: what it reads, writes and releases.
     pub fn uses(&self) -> impl Iterator<Item = TensorId> {
         self.inputs.iter().chain(&self.outputs).chain(&self.releases).copied()
+    }
+
+    /// What it needs of `tensor`.
+    #[must_use]
+    pub fn need_of(&self, tensor: TensorId) -> Need {
+        self.saved.iter().find(|saved| saved.tensor == tensor).map_or(Need::Values, |saved| saved.need)
     }
 }
 

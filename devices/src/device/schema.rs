@@ -63,6 +63,8 @@ section! {
         pub dram_bandwidth: Constant<BytesPerSecond>,
         /// Power of one busy core at its highest frequency, above idle.
         pub power: Constant<Watts>,
+        /// CoreMark iterations a second for each MHz: what branchy scalar code gets from the core.
+        pub coremark: Option<Constant<Factor>>,
     }
 }
 

@@ -188,6 +188,13 @@ impl CpuCores {
         self.cores.iter().map(|core| core.peak(precision)).sum()
     }
 
+    /// The bandwidth at which the cores together stream through memory, at most what DRAM achieves.
+    #[must_use]
+    pub fn streaming_bandwidth(&self) -> BytesPerSecond {
+        let together = self.cores.iter().map(|core| core.dram_bandwidth.0).sum::<f64>();
+        BytesPerSecond(together.min(self.dram.bandwidth.0))
+    }
+
     /// Power while all cores are busy.
     #[must_use]
     pub fn power(&self) -> Watts {

@@ -6,10 +6,16 @@
 //! ResNet-50's last stage, where Sage reports its MTP of 6; the tile was chosen so. Serial costs follow the law of GPU
 //! reductions: barriers a wave, and atomics that one memory cell serves in turn while resident blocks contend.
 
+mod counts;
+mod time;
+
+pub use counts::{AtomicCounts, GpuLimits, KernelCounts, ProgramCounts};
+pub use time::KernelTime;
+
 use crate::device::GpuConstants;
 use crate::processor::{Cost, Dram};
 use crate::stack::StackOnGpu;
-use crate::units::{Bytes, BytesPerSecond, Count, FlopsPerSecond, Interval, Nanos};
+use crate::units::{Bytes, BytesPerSecond, Count, FlopsPerSecond, Hertz, Interval, Nanos};
 use crate::work::{Precision, Work};
 
 /// Cycles of a multiply-add: 4 on Volta and Turing (Jia et al., arXiv 1903.07486) and on Ampere (arXiv 2208.11174), and
@@ -27,6 +33,11 @@ pub struct Gpu {
     int8_peak: FlopsPerSecond,
     fp16_tensor_peak: Option<FlopsPerSecond>,
     int8_tensor_peak: Option<FlopsPerSecond>,
+    units: Count,
+    clock: Hertz,
+    threads_per_unit: Count,
+    blocks_per_unit: Count,
+    shared_per_unit: Bytes,
     resident_threads: Count,
     /// The occupancy from which on every lane has a thread to issue from.
     covering: f64,
@@ -50,6 +61,11 @@ impl Gpu {
             int8_peak: constants.int8_peak.value,
             fp16_tensor_peak: constants.fp16_tensor_peak.as_ref().map(|peak| peak.value),
             int8_tensor_peak: constants.int8_tensor_peak.as_ref().map(|peak| peak.value),
+            units: constants.units.value,
+            clock: constants.clock.value,
+            threads_per_unit: constants.threads.value,
+            blocks_per_unit: constants.blocks.value,
+            shared_per_unit: constants.shared.value,
             resident_threads: constants.threads.value * units,
             covering: constants.fp32_rate.value.0 / 2.0 * PIPELINE / constants.threads.value.0.max(1.0),
             resident_blocks: constants.blocks.value * units,
@@ -61,6 +77,12 @@ impl Gpu {
             atomic_latency: constants.atomic_latency.value,
             dram,
         }
+    }
+
+    /// Time from one kernel of a queue to the next.
+    #[must_use]
+    pub fn launch(&self) -> Nanos {
+        self.launch
     }
 
     /// Threads resident on the whole GPU.
@@ -120,10 +142,7 @@ impl Gpu {
         let rate = peak.0 * stack.efficiency.of(work.kind).0 * starved * issued;
         let arithmetic = work.flops.0 / rate + work.integer_ops / (self.integer_rate() * issued);
         let barriers = waves.max(1.0) * f64::from(work.barriers) * self.barrier.0;
-        let (bandwidth, dram) = match self.l2 {
-            Some((size, bandwidth)) if work.working_set <= size => (bandwidth, Bytes::ZERO),
-            _ => (self.dram.bandwidth, work.traffic.dram),
-        };
+        let (bandwidth, dram) = self.served_by(work.working_set, work.traffic.dram);
         let bytes = work.traffic.dram.as_f64() / bandwidth.0;
         let shared = work.traffic.shared.as_f64() / self.shared_bandwidth.0;
         let busy = (arithmetic + barriers).max(bytes).max(shared).max(self.atomics(work.atomics));
@@ -136,8 +155,22 @@ impl Gpu {
         }
     }
 
-    /// Seconds that one cell needs for `atomics` unconditional compare-and-swaps in random order:
-    /// (k + Q·H(k))·τ + H(k)·λ, with Q the blocks that contend, since each change fails the attempts in flight.
+    /// The bandwidth that serves `bytes` of traffic within `working_set`, and how many of them DRAM moves.
+    fn served_by(&self, working_set: Bytes, bytes: Bytes) -> (BytesPerSecond, Bytes) {
+        match self.l2 {
+            Some((size, bandwidth)) if working_set <= size => (bandwidth, Bytes::ZERO),
+            _ => (self.dram.bandwidth, bytes),
+        }
+    }
+
+    /// The law of atomics: one cell serves its attempts in turn, and after a change those who contend fetch it again.
+    fn one_cell(&self, attempts: f64, refetches: f64) -> Interval {
+        self.atomic_interval * attempts + self.atomic_latency * refetches
+    }
+
+    /// Seconds that one cell needs for `atomics` unconditional compare-and-swaps in random order, of which only the
+    /// number is known: k + Q·H(k) attempts and H(k) changes, with Q the blocks that contend, since each change fails
+    /// the attempts in flight.
     fn atomics(&self, atomics: u64) -> f64 {
         if atomics == 0 {
             return 0.0;
@@ -145,6 +178,6 @@ impl Gpu {
         let k = atomics as f64;
         let contenders = k.min(self.resident_blocks.0);
         let changes = k.ln() + EULER_GAMMA;
-        (k + contenders * changes) * self.atomic_interval.0 + changes * self.atomic_latency.0
+        self.one_cell(k + contenders * changes, changes).0
     }
 }

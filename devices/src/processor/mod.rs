@@ -13,7 +13,7 @@ use std::fmt;
 
 pub use cpu::{Core, Cpu, CpuCores};
 pub use dram::Dram;
-pub use gpu::Gpu;
+pub use gpu::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};
 pub use power::{Energy, Power, Usage};
 pub use selection::{CoreSelection, Frequency, SelectionError};
 use thiserror::Error;

@@ -134,6 +134,11 @@ operator_overhead = 5 us
 launch_factor = 2 factor
 direct_penalty = 1.1 factor
 compile = 1 ms
+winograd_saving = 2 factor
+winograd_workspace = 4 factor
+library_workspace = 8 MB
+packing_efficiency = 0.5 fraction
+system_allocation = 1 ms
 
 [gpu.efficiency]
 {efficiency}

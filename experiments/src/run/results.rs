@@ -22,8 +22,14 @@ pub struct Results {
     pub peak_memory_bytes: u64,
     /// The same above what is resident before forward.
     pub peak_growth_bytes: u64,
-    /// The most that the allocator holds.
+    /// The most that is held from the system: by the allocator, and by an arena.
     pub reserved_bytes: u64,
+    /// The most that saved tensors take, in the form in which they are stored.
+    pub saved_peak_bytes: u64,
+    /// The most that is in flight to and from a CPU that packs.
+    pub staging_bytes: u64,
+    /// Bytes of the arena that hold nothing, when it is fullest.
+    pub fragmentation_bytes: u64,
     /// Energy of the iteration.
     pub energy_j: f64,
     /// The share of the time spent computing again.
@@ -47,6 +53,9 @@ impl Results {
             peak_memory_bytes: record.peak_memory.0,
             peak_growth_bytes: record.peak_growth.0,
             reserved_bytes: record.reserved.0,
+            saved_peak_bytes: record.peak_saved.0,
+            staging_bytes: record.peak_staging.0,
+            fragmentation_bytes: record.arena.map_or(0, |arena| arena.reserved.0.saturating_sub(arena.stored.0)),
             energy_j: record.energy.0,
             recompute_share: record.recompute_share(),
             micro_batches: record.micro_batches.clone(),

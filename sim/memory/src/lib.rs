@@ -6,12 +6,14 @@
 
 mod caching;
 mod exact;
+pub mod pages;
 
 use haversack_devices::units::Bytes;
 use thiserror::Error;
 
 pub use caching::CachingAllocator;
 pub use exact::ExactAllocator;
+pub use pages::PageStore;
 
 /// A piece of memory given out; give it back with [`Allocator::free`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -32,7 +32,7 @@ impl Policy for Dtr {
             Heuristic::Dtr | Heuristic::DtrEq => Some(readers(setting.graph)),
             _ => None,
         };
-        Ok(crate::policy::Schedule { micro_batch: setting.batch })
+        Ok(crate::policy::Schedule::plain(setting.batch))
     }
 
     fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {

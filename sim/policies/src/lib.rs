@@ -4,9 +4,15 @@
 //! actions; [`registry`] lists them by name. [`replay`] runs recorded operator logs through the
 //! rematerialisation runtime that the `dtr` policy takes its scores from.
 
+pub mod actnn;
+pub mod daf;
 pub mod dtr;
+pub mod elastictrainer;
+pub mod fixed8;
+pub mod importance;
 pub mod original;
 pub mod policy;
+pub mod quantised;
 pub mod registry;
 pub mod replay;
 pub mod sage;

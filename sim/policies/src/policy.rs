@@ -5,8 +5,11 @@
 //! carried out is an error of the run, never ignored.
 
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::Precision;
 use haversack_workloads::{Extent, NodeId, Phase, TensorId, TrainingGraph};
 use thiserror::Error;
+
+use crate::quantised::Quantisation;
 
 /// What a policy knows before the first iteration.
 pub struct Setting<'a> {
@@ -16,13 +19,37 @@ pub struct Setting<'a> {
     pub batch: u64,
     /// The smallest micro-batch that fills the processor (Sage's under-utilisation point).
     pub filling_micro_batch: u64,
+    /// What each node takes with the whole mini-batch, alone.
+    pub times: &'a [Nanos],
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Bytes of an element of a dropout mask.
+    pub mask_bytes: u64,
+    /// Bytes that saved tensors may take.
+    pub activation_budget: Option<Bytes>,
+    /// Time that an iteration may take.
+    pub time_budget: Option<Nanos>,
 }
 
 /// What a policy fixes before the first iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Schedule {
     /// Samples of the first micro-batch.
     pub micro_batch: u64,
+    /// The graph to run instead of the one that was given, with the same tensors.
+    pub graph: Option<TrainingGraph>,
+    /// The number format of the arithmetic, where it is not the run's.
+    pub precision: Option<Precision>,
+    /// How quantised tensors are stored; nothing where the policy quantises none.
+    pub quantisation: Option<Quantisation>,
+}
+
+impl Schedule {
+    /// The graph as it is, from a micro-batch of `micro_batch` samples.
+    #[must_use]
+    pub const fn plain(micro_batch: u64) -> Self {
+        Self { micro_batch, graph: None, precision: None, quantisation: None }
+    }
 }
 
 /// How a tensor with a later backward use is to be held.
@@ -32,6 +59,10 @@ pub enum Holding {
     Keep,
     /// Not at all: it is computed again at its use.
     Rematerialise,
+    /// With so many bits a value, 1 to 8 or 16, as the schedule's quantisation stores them.
+    Quantise(u8),
+    /// Not at all, and the weight gradients that need it are given up.
+    Skip,
 }
 
 /// How a policy gives memory back.
@@ -42,6 +73,10 @@ pub enum Relief {
     /// Go on with so many samples: in forward the last samples' columns of every tensor are dropped,
     /// in backward, where their gradients are already summed, the part starts again. Their time is lost.
     ShrinkMicroBatch(u64),
+    /// Store a quantised tensor with fewer bits, in place.
+    Requantise(TensorId, u8),
+    /// Give up the weight gradients that need the tensor, for this iteration.
+    Skip(TensorId),
 }
 
 /// One tensor as a policy sees it.
@@ -59,6 +94,8 @@ pub struct TensorState {
     pub resident: bool,
     /// Whether it was dropped and will be computed again.
     pub dropped: bool,
+    /// The bits a value with which it is stored; 0 where it is not quantised.
+    pub bits: u8,
 }
 
 /// Memory as it stands when a policy is asked.
@@ -118,6 +155,8 @@ pub struct IterationSummary {
     pub time: Nanos,
     /// The micro-batches that it was split into.
     pub micro_batches: Vec<u64>,
+    /// The importance of saved tensors, where the run carried data to measure it on.
+    pub importance: Vec<(TensorId, f64)>,
 }
 
 /// Why a policy cannot work here.
@@ -140,6 +179,24 @@ pub enum PolicyError {
         found: String,
         /// The nearest name.
         nearest: Option<String>,
+    },
+    /// The policy's page table refuses an entry.
+    #[error("{policy}: {reason}")]
+    Table {
+        /// The policy.
+        policy: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// The budget is below what the policy can reach.
+    #[error("{policy}: no plan takes less than {least}; the budget is {budget}")]
+    Budget {
+        /// The policy.
+        policy: &'static str,
+        /// The least that it can reach, with its unit.
+        least: String,
+        /// The budget, with its unit.
+        budget: String,
     },
     /// The parameter cannot have this value.
     #[error("{policy}.{parameter} cannot be '{found}'; expected {expected}")]
@@ -166,7 +223,7 @@ pub trait Policy: Send {
     /// # Errors
     /// Where the policy cannot work in this setting.
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        Ok(Schedule { micro_batch: setting.batch })
+        Ok(Schedule::plain(setting.batch))
     }
 
     /// Before each iteration: its first micro-batch, where that is not the schedule's.
@@ -174,7 +231,7 @@ pub trait Policy: Send {
         None
     }
 
-    /// A tensor with a later backward use was just made: how is it to be held?
+    /// A tensor with a later backward use was just made: how is it to be held? Asked again after a relief.
     fn hold(&mut self, _tensor: TensorId) -> Holding {
         Holding::Keep
     }

@@ -2,9 +2,17 @@
 
 use std::str::FromStr;
 
+use haversack_devices::units::Bytes;
+
+use crate::actnn::ActNn;
+use crate::daf::{self, Daf};
 use crate::dtr::Dtr;
+use crate::elastictrainer::ElasticTrainer;
+use crate::fixed8::Fixed8;
+use crate::importance::Metric;
 use crate::original::Original;
 use crate::policy::{Policy, PolicyError};
+use crate::quantised::{Control, Packing};
 use crate::replay::Heuristic;
 use crate::sage::{Dynamic, Order};
 use crate::sga::StaticAccumulation;
@@ -40,6 +48,12 @@ const ORDER: Parameter =
     Parameter { name: "order", about: "dga-first (default), dgc-first, half or alternate: the hybrids of figure 11" };
 const HEURISTIC: Parameter =
     Parameter { name: "heuristic", about: "dtr (default), dtr-eq, dtr-local, msps, lru or size" };
+
+const DAF: &str = "Liu et al., MobiSys 2025";
+const IMPORTANCE: Parameter = Parameter {
+    name: "importance",
+    about: "depth (default: trained values, late layers more), values or uniform: what a tensor is worth without data",
+};
 
 /// All policies, in the order in which they are listed.
 pub const POLICIES: &[Entry] = &[
@@ -115,6 +129,64 @@ pub const POLICIES: &[Entry] = &[
             Ok(Box::new(Dtr::new(heuristic)))
         },
     },
+    Entry {
+        id: "fixed8",
+        about: "weights and activations of eight bits, computed with as they are",
+        citation: DAF,
+        parameters: &[],
+        build: |_| Ok(Box::new(Fixed8)),
+    },
+    Entry {
+        id: "elastictrainer",
+        about: "trains the weights that matter most for their time, within a time budget",
+        citation: "Huang et al., MobiSys 2023",
+        parameters: &[IMPORTANCE],
+        build: |settings| Ok(Box::new(ElasticTrainer::new(settings.among("importance", &Metric::NAMES)?))),
+    },
+    Entry {
+        id: "actnn",
+        about: "what modules keep is quantised to two bits, group by group (level L3)",
+        citation: "Chen et al., ICML 2021",
+        parameters: &[Parameter { name: "bits", about: "mean bits a value: 1, 2 (default), 4 or 8" }],
+        build: |settings| Ok(Box::new(ActNn::new(settings.bits("bits", &[1, 2, 4, 8])?.unwrap_or(2)))),
+    },
+    Entry {
+        id: "daf",
+        about: "bits by importance for every saved tensor, in an arena of pages, packed by the CPU",
+        citation: DAF,
+        parameters: &[
+            Parameter {
+                name: "bits",
+                about: "1, 2, 4, 8, 16 or 32 for every tensor (default: what the budgets leave; 2 without any)",
+            },
+            Parameter {
+                name: "least_bits",
+                about: "0 (default), 1, 2, 4 or 8: the fewest bits that a budget may leave a tensor",
+            },
+            IMPORTANCE,
+            Parameter { name: "packing", about: "unified (default), shared, cpu or gpu: who packs and who unpacks" },
+            Parameter { name: "control", about: "fused (default) or own-kernels: where statistics are computed" },
+            Parameter { name: "step_mb", about: "megabytes by which the arena grows and shrinks (default 100)" },
+            Parameter { name: "page_kib", about: "KiB of a page (default 16)" },
+        ],
+        build: |settings| {
+            let mut parameters = daf::Parameters {
+                bits: settings.bits("bits", &daf::BITS[..6])?,
+                least_bits: settings.bits("least_bits", &daf::BITS[2..])?.unwrap_or(0),
+                metric: settings.among("importance", &Metric::NAMES)?,
+                packing: settings.among("packing", &Packing::NAMES)?,
+                control: settings.among("control", &Control::NAMES)?,
+                ..daf::Parameters::default()
+            };
+            if let Some(megabytes) = settings.whole("step_mb")? {
+                parameters.arena.step = Bytes(megabytes * 1_000_000);
+            }
+            if let Some(kibibytes) = settings.whole("page_kib")? {
+                parameters.arena.page = Bytes(kibibytes * 1024);
+            }
+            Ok(Box::new(Daf::new(parameters)))
+        },
+    },
 ];
 
 struct Settings<'a> {
@@ -125,6 +197,29 @@ struct Settings<'a> {
 impl Settings<'_> {
     fn get(&self, name: &str) -> Option<&str> {
         self.values.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// One of a few words; the default where it is not set.
+    fn among<T: Copy + Default>(&self, name: &'static str, words: &[(&'static str, T)]) -> Result<T, PolicyError> {
+        let Some(found) = self.get(name) else { return Ok(T::default()) };
+        let known = words.iter().find(|(word, _)| *word == found);
+        let expected = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+        known.map(|&(_, value)| value).ok_or_else(|| self.bad(name, found, &expected()))
+    }
+
+    /// A number of bits among `allowed`.
+    fn bits(&self, name: &'static str, allowed: &[u8]) -> Result<Option<u8>, PolicyError> {
+        let Some(found) = self.get(name) else { return Ok(None) };
+        let bits = found.parse().ok().filter(|bits| allowed.contains(bits));
+        let expected = || allowed.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+        bits.map(Some).ok_or_else(|| self.bad(name, found, &expected()))
+    }
+
+    /// A whole number from 1 to a million.
+    fn whole(&self, name: &'static str) -> Result<Option<u64>, PolicyError> {
+        let Some(found) = self.get(name) else { return Ok(None) };
+        let number = found.parse().ok().filter(|number| (1..=1_000_000).contains(number));
+        number.map(Some).ok_or_else(|| self.bad(name, found, "a whole number from 1 to 1000000"))
     }
 
     fn bad(&self, parameter: &'static str, found: &str, expected: &str) -> PolicyError {

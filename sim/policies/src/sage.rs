@@ -73,7 +73,7 @@ impl Dynamic {
 impl Policy for Dynamic {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         self.mtp = self.least_full.unwrap_or(setting.filling_micro_batch);
-        Ok(Schedule { micro_batch: setting.batch })
+        Ok(Schedule::plain(setting.batch))
     }
 
     fn begin_iteration(&mut self) -> Option<u64> {

@@ -8,6 +8,6 @@ pub struct StaticAccumulation;
 
 impl Policy for StaticAccumulation {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        Ok(Schedule { micro_batch: setting.batch.div_ceil(2) })
+        Ok(Schedule::plain(setting.batch.div_ceil(2)))
     }
 }

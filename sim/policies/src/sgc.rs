@@ -23,7 +23,7 @@ impl Policy for StaticCheckpointing {
         for &point in points.iter().step_by(step) {
             self.kept[point as usize] = true;
         }
-        Ok(Schedule { micro_batch: setting.batch })
+        Ok(Schedule::plain(setting.batch))
     }
 
     fn hold(&mut self, tensor: TensorId) -> Holding {

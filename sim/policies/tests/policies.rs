@@ -14,7 +14,7 @@ use haversack_workloads::training_graph::{Element, Node, NodeWork, Tensor};
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
 
 fn tensor(role: Role) -> Tensor {
-    Tensor { name: String::new(), bytes: Extent::per_sample(4), role, element: Element::Float, kept_by_module: true }
+    Tensor { name: String::new(), bytes: Extent::per_sample(4), role, element: Element::Float }
 }
 
 fn node(phase: Phase, inputs: &[TensorId], output: TensorId) -> Node {
@@ -26,8 +26,18 @@ fn node(phase: Phase, inputs: &[TensorId], output: TensorId) -> Node {
         parallelism: Extent::ZERO,
         launches: 1,
         single_kernel: false,
+        winograd: false,
+        columns: 0,
     };
-    Node { name: String::new(), phase, inputs: inputs.to_vec(), outputs: vec![output], releases: Vec::new(), work }
+    Node {
+        name: String::new(),
+        phase,
+        inputs: inputs.to_vec(),
+        outputs: vec![output],
+        releases: Vec::new(),
+        saved: Vec::new(),
+        work,
+    }
 }
 
 /// Tensor 0 holds the samples; node n makes tensor n + 1 in forward from what `inputs` names.
@@ -39,7 +49,16 @@ fn forward(inputs: &[&[TensorId]]) -> TrainingGraph {
 }
 
 fn setting(graph: &TrainingGraph, batch: u64, filling_micro_batch: u64) -> Setting<'_> {
-    Setting { graph, batch, filling_micro_batch }
+    Setting {
+        graph,
+        batch,
+        filling_micro_batch,
+        times: &[],
+        value_bytes: 4,
+        mask_bytes: 1,
+        activation_budget: None,
+        time_budget: None,
+    }
 }
 
 /// A memory with so many bytes in each tensor and a cost for each; all but the first may be dropped.

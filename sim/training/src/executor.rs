@@ -3,16 +3,23 @@
 //! A node first needs its inputs in memory, those that were dropped are computed again; then room
 //! for its outputs, for which the policy may have to give something back; then the processor.
 
+mod packer;
 mod pressure;
 mod processor;
+mod quantise;
 mod recompute;
 
 use haversack_devices::processor::{Cost, Processor, Usage};
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::Precision;
 use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
-use haversack_policies::{Holding, IterationSummary, Policy, Setting};
-use haversack_workloads::{NodeId, Phase, Role, TensorId};
+use haversack_policies::quantised::{ElementBytes, working_memory};
+use haversack_policies::{IterationSummary, Policy, Schedule, Setting};
+use haversack_workloads::{NodeId, Phase, Role, TrainingGraph};
 
+use self::packer::Packer;
+use self::processor::Flow;
+use self::quantise::Quantiser;
 use self::recompute::Frame;
 use crate::job::{Job, RunError};
 use crate::machine::Machine;
@@ -31,10 +38,8 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
     if job.batch == 0 {
         return Err(RunError::EmptyBatch);
     }
-    let filling_micro_batch = machine.filling_micro_batch(job.graph, job.batch);
-    let setting = Setting { graph: job.graph, batch: job.batch, filling_micro_batch };
-    let schedule = policy.prepare(&setting)?;
-    let mut executor = Executor::new(machine, job, policy)?;
+    let schedule = policy.prepare(&setting(machine, job, &machine.times(job.graph, job.batch, job.precision)))?;
+    let mut executor = Executor::new(machine, job, &schedule, policy)?;
     executor.store.set_budget(job.budgets.memory);
     executor.admit_state()?;
     let mut record = Record::default();
@@ -42,6 +47,37 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
         record = executor.iteration(schedule.micro_batch)?;
     }
     Ok(record)
+}
+
+/// What a policy is told before the first iteration.
+fn setting<'a>(machine: &Machine, job: &Job<'a>, times: &'a [Nanos]) -> Setting<'a> {
+    Setting {
+        graph: job.graph,
+        batch: job.batch,
+        filling_micro_batch: machine.filling_micro_batch(job.graph, job.batch),
+        times,
+        value_bytes: value_bytes(job.precision),
+        mask_bytes: machine.stack.constants.dropout_mask.value.0,
+        activation_budget: activation_budget(job),
+        time_budget: job.budgets.time,
+    }
+}
+
+/// The bytes of a value in memory.
+const fn value_bytes(precision: Precision) -> u64 {
+    match precision {
+        Precision::Fp16 => 2,
+        Precision::Fp32 | Precision::Int8 => 4,
+    }
+}
+
+/// What saved tensors may take: the budget for them, or what the memory budget leaves beside all else.
+fn activation_budget(job: &Job<'_>) -> Option<Bytes> {
+    let left = job.budgets.memory.map(|memory| memory.saturating_sub(working_memory(job.graph, job.batch)));
+    match (job.budgets.activations, left) {
+        (Some(own), Some(left)) => Some(own.min(left)),
+        (own, left) => own.or(left),
+    }
 }
 
 /// What the engine announces.
@@ -87,10 +123,21 @@ impl Stop {
 struct Executor<'a> {
     machine: &'a Machine,
     job: &'a Job<'a>,
+    /// The graph that runs: the job's, or the policy's version of it.
+    graph: &'a TrainingGraph,
+    precision: Precision,
     policy: &'a mut dyn Policy,
     store: Store<'a>,
+    /// How the policy stores quantised tensors; nothing where it does not.
+    quantiser: Option<Quantiser>,
+    /// What the statistics of a tensor cost, by its values.
+    profiled: Vec<(u64, Cost)>,
+    /// The cores that pack beside the processor; nothing where it packs itself.
+    packer: Option<Packer>,
     events: EventQueue<Event>,
-    dram: SharedBandwidth<()>,
+    dram: SharedBandwidth<Flow>,
+    /// The next completion that DRAM announces.
+    moved: Option<EventHandle>,
     walls: Vec<EventHandle>,
     now: Nanos,
     budget: Option<Bytes>,
@@ -103,21 +150,45 @@ struct Executor<'a> {
     usage: Usage,
     started: Nanos,
     baseline: Bytes,
+    /// Parameter gradients that are given up in this iteration, by tensor.
+    given_up: Vec<bool>,
 }
 
 impl<'a> Executor<'a> {
-    fn new(machine: &'a Machine, job: &'a Job<'a>, policy: &'a mut dyn Policy) -> Result<Self, RunError> {
+    fn new(
+        machine: &'a Machine,
+        job: &'a Job<'a>,
+        schedule: &'a Schedule,
+        policy: &'a mut dyn Policy,
+    ) -> Result<Self, RunError> {
+        let graph = schedule.graph.as_ref().unwrap_or(job.graph);
+        let mut store = Store::new(graph, job.allocator);
+        let sizes =
+            ElementBytes { value: value_bytes(job.precision), mask: machine.stack.constants.dropout_mask.value.0 };
+        store.quantises = schedule.quantisation.is_some();
+        let quantiser = schedule.quantisation.map(|rules| Quantiser::new(graph, rules, sizes));
+        if let Some(plan) = schedule.quantisation.and_then(|rules| rules.arena) {
+            store.open_arena(plan, activation_budget(job))?;
+        }
+        let cpu_packs = schedule.quantisation.is_some_and(|rules| rules.packing.cpu_packs());
+        let packer = machine.packing_cores().filter(|_| cpu_packs).map(Packer::new);
         Ok(Self {
             machine,
             job,
+            graph,
+            precision: schedule.precision.unwrap_or(job.precision),
             policy,
-            store: Store::new(job.graph, job.allocator),
+            store,
+            quantiser,
+            profiled: Vec::new(),
+            packer,
             events: EventQueue::new(),
             dram: SharedBandwidth::new(machine.device.dram().bandwidth)?,
+            moved: None,
             walls: Vec::new(),
             now: Nanos::ZERO,
             budget: job.budgets.memory,
-            costs: vec![None; job.graph.nodes.len()],
+            costs: vec![None; graph.nodes.len()],
             frames: Vec::new(),
             phase: Phase::Forward,
             part: Breakdown::default(),
@@ -125,6 +196,7 @@ impl<'a> Executor<'a> {
             usage: Usage::default(),
             started: Nanos::ZERO,
             baseline: Bytes::ZERO,
+            given_up: vec![false; graph.tensors.len()],
         })
     }
 
@@ -135,7 +207,9 @@ impl<'a> Executor<'a> {
 
     /// Weights, buffers and the optimiser's state are in memory before the first iteration.
     fn admit_state(&mut self) -> Result<(), RunError> {
-        for (id, tensor) in (0..).zip(&self.job.graph.tensors) {
+        // It stays to the end; a budget that does not hold it does not hold the weights either.
+        self.store.borrow(self.machine.library_workspace());
+        for (id, tensor) in (0..).zip(&self.graph.tensors) {
             if tensor.role.is_state() {
                 self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;
             }
@@ -150,6 +224,7 @@ impl<'a> Executor<'a> {
         self.baseline = Bytes::ZERO;
         self.record = Record { batch: self.job.batch, ..Record::default() };
         self.record.timeline = self.job.observe.timeline.then(Timeline::default);
+        self.given_up.fill(false);
         // Walls are of an iteration: those that the one before did not reach fall with it.
         for wall in self.walls.drain(..) {
             self.events.cancel(wall);
@@ -182,15 +257,18 @@ impl<'a> Executor<'a> {
     fn finish(&mut self) {
         let record = &mut self.record;
         record.iteration = self.now - self.started;
-        record.reserved = self.store.peak_reserved();
         record.peak_growth = record.peak_memory.saturating_sub(self.baseline);
         self.usage.span = record.iteration;
         let cores = match &self.machine.processor {
             Processor::Cpu(cores, _) => Some(cores),
-            Processor::Gpu(..) => None,
+            Processor::Gpu(..) => self.packer.as_ref().map(|packer| &packer.cores),
         };
         record.energy = self.machine.device.power(cores).energy(&self.usage).total();
-        let summary = IterationSummary { time: record.iteration, micro_batches: record.micro_batches.clone() };
+        let summary = IterationSummary {
+            time: record.iteration,
+            micro_batches: record.micro_batches.clone(),
+            ..IterationSummary::default()
+        };
         self.policy.end_iteration(&summary);
     }
 
@@ -203,6 +281,7 @@ impl<'a> Executor<'a> {
                 Ok(()) => break,
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::Restart(fewer)) => {
+                    self.clear_packer().map_err(Stop::outside_a_part)?;
                     // Gradients of the dropped samples are already summed in, so the part is lost.
                     self.part.discard(1, 1);
                     self.merge_part();
@@ -211,6 +290,7 @@ impl<'a> Executor<'a> {
                 }
             }
         }
+        self.clear_packer().map_err(Stop::outside_a_part)?;
         self.merge_part();
         self.clear_part();
         Ok(self.store.samples)
@@ -222,7 +302,7 @@ impl<'a> Executor<'a> {
         }
         self.store.rewind();
         self.phase = Phase::Forward;
-        for (id, tensor) in (0..).zip(&self.job.graph.tensors) {
+        for (id, tensor) in (0..).zip(&self.graph.tensors) {
             if matches!(tensor.role, Role::Input | Role::Target) && !self.store.is_resident(id) {
                 self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;
             }
@@ -239,12 +319,16 @@ impl<'a> Executor<'a> {
     }
 
     fn walk(&mut self) -> Result<(), Stop> {
-        for id in 0..self.job.graph.nodes.len() as NodeId {
-            let phase = self.job.graph.nodes[id as usize].phase;
+        for id in 0..self.graph.nodes.len() as NodeId {
+            let phase = self.graph.nodes[id as usize].phase;
             if phase == Phase::Update {
                 break;
             }
             self.phase = phase;
+            if self.is_given_up(id) {
+                self.pass_over(id);
+                continue;
+            }
             let before = self.now;
             let ended = self.run_scheduled(id);
             self.charge_phase(before);
@@ -254,8 +338,8 @@ impl<'a> Executor<'a> {
     }
 
     fn update(&mut self) -> Result<(), RunError> {
-        for id in 0..self.job.graph.nodes.len() as NodeId {
-            if self.job.graph.nodes[id as usize].phase == Phase::Update {
+        for id in 0..self.graph.nodes.len() as NodeId {
+            if self.graph.nodes[id as usize].phase == Phase::Update && !self.is_given_up(id) {
                 self.phase = Phase::Update;
                 let before = self.now;
                 self.run_scheduled(id).map_err(Stop::outside_a_part)?;
@@ -263,7 +347,7 @@ impl<'a> Executor<'a> {
             }
         }
         self.merge_part();
-        for (id, tensor) in (0..).zip(&self.job.graph.tensors) {
+        for (id, tensor) in (0..).zip(&self.graph.tensors) {
             if tensor.role == Role::ParameterGradient {
                 self.store.evict(id, false);
             }
@@ -289,7 +373,7 @@ impl<'a> Executor<'a> {
     fn clear_part(&mut self) {
         self.frames.clear();
         self.store.unlock_all();
-        for (id, tensor) in (0..).zip(&self.job.graph.tensors) {
+        for (id, tensor) in (0..).zip(&self.graph.tensors) {
             if matches!(tensor.role, Role::Activation | Role::Gradient | Role::Input | Role::Target) {
                 self.store.evict(id, false);
             }
@@ -298,11 +382,18 @@ impl<'a> Executor<'a> {
 
     /// Runs the schedule's next node.
     fn run_scheduled(&mut self, id: NodeId) -> Result<(), Stop> {
-        let graph = self.job.graph;
+        let graph = self.graph;
         let node = &graph.nodes[id as usize];
         self.gather(id)?;
         self.make_room(id)?;
+        self.prefetch(id)?;
+        let workspace =
+            self.store.borrow(self.machine.workspace(graph, id as usize, self.store.samples, self.precision));
+        self.note_memory(id);
         self.occupy(id, SpanKind::Scheduled)?;
+        if let Some(workspace) = workspace {
+            self.store.give_back(workspace);
+        }
         for input in self.frames.pop().map(|frame| frame.locked).unwrap_or_default() {
             self.store.unlock(input);
         }
@@ -316,30 +407,30 @@ impl<'a> Executor<'a> {
             if self.store.is_dead(tensor) {
                 self.store.evict(tensor, false);
             } else if node.phase == Phase::Forward {
-                self.hold(tensor, id);
+                self.hold(tensor, id)?;
+            } else if self.store.is_packed(tensor) {
+                self.store.evict_whole(tensor, false);
             }
         }
         self.respect_wall(id)
     }
 
-    /// Asks the policy how to hold a saved tensor, once forward has used it for the last time.
-    fn hold(&mut self, tensor: TensorId, node: NodeId) {
-        let uses = &self.store.uses;
-        if uses.saved[tensor as usize]
-            && uses.last_forward[tensor as usize] == Some(node)
-            && self.store.is_resident(tensor)
-            && self.policy.hold(tensor) == Holding::Rematerialise
-        {
-            self.store.evict(tensor, true);
+    /// A node that is not run uses its tensors no more.
+    fn pass_over(&mut self, id: NodeId) {
+        for tensor in self.graph.nodes[id as usize].uses() {
+            self.store.advance(tensor, id, self.now);
+            if self.store.is_dead(tensor) {
+                self.store.evict(tensor, false);
+            }
         }
     }
 
     fn name_of(&self, node: NodeId) -> String {
-        self.job.graph.nodes.get(node as usize).map_or_else(|| "the start".to_owned(), |node| node.name.clone())
+        self.graph.nodes.get(node as usize).map_or_else(|| "the start".to_owned(), |node| node.name.clone())
     }
 
     fn report_peak(&self, node: NodeId) -> PeakReport {
-        let tensors = self.job.graph.tensors.iter().zip(&self.store.states).enumerate();
+        let tensors = self.graph.tensors.iter().zip(&self.store.states).enumerate();
         let mut resident: Vec<_> = tensors.filter(|(_, (_, state))| state.resident).collect();
         resident.sort_by(|a, b| b.1.1.bytes.cmp(&a.1.1.bytes).then(a.0.cmp(&b.0)));
         let held = |(_, (tensor, state)): (

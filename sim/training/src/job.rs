@@ -3,6 +3,8 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_engine::ResourceError;
+use haversack_kernels::KernelError;
+use haversack_memory::pages::PageError;
 use haversack_policies::PolicyError;
 use haversack_workloads::TrainingGraph;
 use thiserror::Error;
@@ -105,6 +107,12 @@ pub enum RunError {
     /// The policy cannot work here.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// The arena for quantised tensors cannot be what the policy wants.
+    #[error("the arena of quantised tensors: {0}")]
+    Arena(#[from] PageError),
+    /// A GPU that the kernels of quantisation do not fit.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// A graph that reads what nobody has written.
     #[error("{node} reads {tensor}, which nothing has written")]
     Unwritten {

@@ -8,7 +8,9 @@ mod executor;
 mod job;
 mod least;
 mod machine;
+mod packing;
 mod record;
+mod statistics;
 mod store;
 mod timeline;
 

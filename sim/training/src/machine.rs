@@ -3,7 +3,7 @@
 use haversack_devices::device::Device;
 use haversack_devices::processor::{CoreSelection, Cost, Frequency, Processor, ProcessorError, ProcessorKind};
 use haversack_devices::stack::Stack;
-use haversack_devices::units::Nanos;
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::{OperatorKind, Precision};
 use haversack_workloads::training_graph::KernelCost;
 use haversack_workloads::{Phase, TrainingGraph};
@@ -47,8 +47,11 @@ impl Machine {
             Processor::Gpu(_, on_gpu) => KernelCost {
                 index_ops: on_gpu.index_ops_per_access.value.0,
                 direct_penalty: on_gpu.direct_penalty.value.0,
+                winograd_saving: on_gpu.winograd_saving.value.0,
             },
-            Processor::Cpu(_, on_cpu) => KernelCost { index_ops: 0.0, direct_penalty: on_cpu.direct_penalty.value.0 },
+            Processor::Cpu(_, on_cpu) => {
+                KernelCost { direct_penalty: on_cpu.direct_penalty.value.0, ..KernelCost::NONE }
+            }
         };
         Ok(Self { device, stack, processor, kernels })
     }
@@ -57,6 +60,41 @@ impl Machine {
     #[must_use]
     pub fn cost(&self, graph: &TrainingGraph, id: usize, samples: u64, precision: Precision) -> Cost {
         self.processor.cost(&graph.nodes[id].work.at(samples, precision, self.kernels))
+    }
+
+    /// The same where it reads `less` bytes fewer from memory than the graph says.
+    #[must_use]
+    pub(crate) fn cost_reading_less(
+        &self,
+        graph: &TrainingGraph,
+        id: usize,
+        samples: u64,
+        precision: Precision,
+        less: Bytes,
+    ) -> Cost {
+        let mut work = graph.nodes[id].work.at(samples, precision, self.kernels);
+        work.traffic.dram = work.traffic.dram.saturating_sub(less);
+        self.processor.cost(&work)
+    }
+
+    /// Workspace that a library takes while it runs node `id`: the transformed tiles of Winograd's algorithm.
+    #[must_use]
+    pub fn workspace(&self, graph: &TrainingGraph, id: usize, samples: u64, precision: Precision) -> Bytes {
+        let Processor::Gpu(_, on_gpu) = &self.processor else { return Bytes::ZERO };
+        let node = &graph.nodes[id];
+        if !node.work.winograd || precision == Precision::Int8 {
+            return Bytes::ZERO;
+        }
+        Bytes((node.work.dram.at(samples) as f64 * on_gpu.winograd_workspace.value.0) as u64)
+    }
+
+    /// Memory that the stack's libraries hold from the first operator on.
+    #[must_use]
+    pub fn library_workspace(&self) -> Bytes {
+        match &self.processor {
+            Processor::Gpu(_, on_gpu) => on_gpu.library_workspace.value,
+            Processor::Cpu(..) => Bytes::ZERO,
+        }
     }
 
     /// The smallest micro-batch with which every forward product that matters fills the processor (Sage's MTP,
@@ -82,9 +120,15 @@ impl Machine {
         worst.max().unwrap_or(1).clamp(1, batch.max(1))
     }
 
+    /// What each node of `graph` takes at `batch`, alone.
+    #[must_use]
+    pub fn times(&self, graph: &TrainingGraph, batch: u64, precision: Precision) -> Vec<Nanos> {
+        (0..graph.nodes.len()).map(|id| self.cost(graph, id, batch, precision).alone()).collect()
+    }
+
     /// The time of one iteration of `graph` at `batch` where nothing is short, from costs alone.
     #[must_use]
     pub fn unbounded_time(&self, graph: &TrainingGraph, batch: u64, precision: Precision) -> Nanos {
-        (0..graph.nodes.len()).map(|id| self.cost(graph, id, batch, precision).alone()).sum()
+        self.times(graph, batch, precision).into_iter().sum()
     }
 }

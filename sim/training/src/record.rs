@@ -2,6 +2,7 @@
 
 use haversack_devices::units::{Bytes, Joules, Nanos};
 use haversack_devices::work::OperatorKind;
+use haversack_memory::pages::Fragmentation;
 
 use crate::timeline::Timeline;
 
@@ -15,6 +16,12 @@ pub struct Breakdown {
     pub recompute: Nanos,
     /// Work on samples that were then dropped from the micro-batch.
     pub discarded: Nanos,
+    /// Statistics of tensors that are to be quantised.
+    pub control: Nanos,
+    /// Packing and unpacking, and waiting for whoever does it.
+    pub packing: Nanos,
+    /// System calls for the arena's blocks, and copying within it.
+    pub paging: Nanos,
 }
 
 impl Breakdown {
@@ -32,10 +39,11 @@ impl Breakdown {
     pub(crate) fn discard(&mut self, numerator: u64, denominator: u64) {
         let share =
             |time: Nanos| Nanos((u128::from(time.0) * u128::from(numerator) / u128::from(denominator.max(1))) as u64);
-        for part in self.kinds.iter_mut().chain([&mut self.launch, &mut self.recompute]) {
+        let Self { kinds, launch, recompute, control, packing, paging, discarded } = self;
+        for part in kinds.iter_mut().chain([launch, recompute, control, packing, paging]) {
             let lost = share(*part);
             *part -= lost;
-            self.discarded += lost;
+            *discarded += lost;
         }
     }
 
@@ -46,13 +54,23 @@ impl Breakdown {
         self.launch += other.launch;
         self.recompute += other.recompute;
         self.discarded += other.discarded;
+        self.control += other.control;
+        self.packing += other.packing;
+        self.paging += other.paging;
     }
 
     /// All parts by name, in a fixed order.
     #[must_use]
     pub fn parts(&self) -> Vec<(&'static str, Nanos)> {
         let kinds = OperatorKind::ALL.iter().map(|&kind| (kind.name(), self.of(kind)));
-        let rest = [("launch", self.launch), ("recompute", self.recompute), ("discarded", self.discarded)];
+        let rest = [
+            ("launch", self.launch),
+            ("recompute", self.recompute),
+            ("discarded", self.discarded),
+            ("control", self.control),
+            ("packing", self.packing),
+            ("paging", self.paging),
+        ];
         kinds.chain(rest).collect()
     }
 
@@ -106,8 +124,16 @@ pub struct Record {
     pub peak_memory: Bytes,
     /// The same above what is resident before forward: weights, states, samples.
     pub peak_growth: Bytes,
-    /// The most that the allocator held from the system, over the whole run.
+    /// The most that was held from the system, over the whole run: by the allocator and by an arena.
     pub reserved: Bytes,
+    /// The most that saved tensors took, in the form in which they are stored.
+    pub peak_saved: Bytes,
+    /// The most that packing and unpacking held beside them, in flight between two processors.
+    pub peak_staging: Bytes,
+    /// The arena when it was fullest, where the policy has one.
+    pub arena: Option<Fragmentation>,
+    /// Weight gradients that were given up.
+    pub given_up: u64,
     /// Energy of the iteration, above the idle device.
     pub energy: Joules,
     /// The sizes of the micro-batches, in order.

@@ -1,8 +1,10 @@
-//! The tensors of a run: which are in memory, at what size, and who still reads them.
+//! The tensors of a run: which are in memory, in which form and at what size, and who still reads them.
 
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_memory::pages::{Config, Effects, Fragmentation, Keys, PageError, PageStore};
 use haversack_memory::{Allocation, AllocationError, Allocator, CachingAllocator, ExactAllocator};
 use haversack_policies::TensorState;
+use haversack_policies::quantised::ArenaPlan;
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use crate::job::AllocatorKind;
@@ -83,9 +85,35 @@ pub(crate) struct Store<'g> {
     /// Position of the next use of each tensor in its list.
     cursors: Vec<u32>,
     allocator: Box<dyn Allocator>,
-    /// Bytes of everything resident, by how they depend on the micro-batch.
+    /// Quantised tensors, by where they lie.
+    packed: Vec<Option<Packed>>,
+    packed_bytes: Bytes,
+    /// Whether the policy quantises; saved tensors are then counted once it has said how it holds them.
+    pub(crate) quantises: bool,
+    /// Saved tensors that it holds whole.
+    kept: Vec<bool>,
+    kept_whole: Extent,
+    /// Where quantised tensors lie; nothing where the allocator holds them.
+    arena: Option<PageStore>,
+    /// Bytes of everything resident whole, by how they depend on the micro-batch.
     pub(crate) resident: Extent,
     saved_resident: Extent,
+}
+
+/// A quantised tensor.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    bytes: Bytes,
+    /// Its block; nothing where it lies in the arena's pages.
+    allocation: Option<Allocation>,
+}
+
+/// Why a quantised tensor finds no place.
+pub(crate) enum NoPlace {
+    /// The budget has no room: so much is missing.
+    Short(Bytes),
+    /// The arena refuses it.
+    Refused(PageError),
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -108,27 +136,138 @@ impl<'g> Store<'g> {
             locks: vec![0; count],
             cursors: vec![0; count],
             allocator,
+            packed: vec![None; count],
+            packed_bytes: Bytes::ZERO,
+            quantises: false,
+            kept: vec![false; count],
+            kept_whole: Extent::ZERO,
+            arena: None,
             resident: Extent::ZERO,
             saved_resident: Extent::ZERO,
         }
     }
 
+    /// Bytes given out to tensors, the arena's pages included.
     pub(crate) fn allocated(&self) -> Bytes {
-        self.allocator.allocated()
+        self.allocator.allocated() + self.arena.as_ref().map_or(Bytes::ZERO, PageStore::used)
     }
 
-    /// Bounds what the allocator may hold.
+    /// Bytes that count against a budget: those given out, and all of the arena.
+    pub(crate) fn footprint(&self) -> Bytes {
+        self.allocator.allocated() + self.arena.as_ref().map_or(Bytes::ZERO, PageStore::reserved)
+    }
+
+    /// Bytes of saved tensors in the form in which they are stored.
+    pub(crate) fn held_bytes(&self) -> Bytes {
+        if self.quantises { self.packed_bytes + Bytes(self.kept_whole.at(self.samples)) } else { self.saved_bytes() }
+    }
+
+    /// Bytes held from the system.
+    pub(crate) fn reserved(&self) -> Bytes {
+        self.allocator.reserved() + self.arena.as_ref().map_or(Bytes::ZERO, PageStore::reserved)
+    }
+
+    /// Bounds what the allocator may hold, beside the arena.
     pub(crate) fn set_budget(&mut self, budget: Option<Bytes>) {
-        self.allocator.set_budget(budget.unwrap_or(Bytes::MAX));
+        let arena = self.arena.as_ref().map_or(Bytes::ZERO, PageStore::reserved);
+        self.allocator.set_budget(budget.map_or(Bytes::MAX, |budget| budget.saturating_sub(arena)));
     }
 
-    pub(crate) fn peak_reserved(&self) -> Bytes {
-        self.allocator.peak_reserved()
+    /// Opens an arena for quantised tensors.
+    pub(crate) fn open_arena(&mut self, plan: ArenaPlan, budget: Option<Bytes>) -> Result<(), PageError> {
+        let config = Config { page: plan.page, step: plan.step, budget: budget.unwrap_or(Bytes::MAX) };
+        self.arena = Some(PageStore::new(config)?);
+        Ok(())
     }
 
-    /// Bytes of saved tensors in memory.
+    /// Gives the steps of the arena back that a smaller `budget` leaves no room for; so much has to be requantised or
+    /// given up first where it does not fit.
+    pub(crate) fn bound_arena(&mut self, budget: Bytes) -> Result<Effects, Bytes> {
+        self.arena.as_mut().map_or(Ok(Effects::default()), |arena| arena.set_budget(budget).map_err(|over| over.bytes))
+    }
+
+    /// How well the arena is filled.
+    pub(crate) fn fragmentation(&self) -> Option<Fragmentation> {
+        self.arena.as_ref().map(PageStore::fragmentation)
+    }
+
+    /// A temporary of a library, where the budget has room for it.
+    pub(crate) fn borrow(&mut self, bytes: Bytes) -> Option<Allocation> {
+        if bytes == Bytes::ZERO { None } else { self.allocator.allocate(bytes).ok() }
+    }
+
+    pub(crate) fn give_back(&mut self, allocation: Allocation) {
+        self.allocator.free(allocation);
+    }
+
+    /// Bytes of saved tensors that are whole in memory.
     pub(crate) fn saved_bytes(&self) -> Bytes {
         Bytes(self.saved_resident.at(self.samples))
+    }
+
+    /// A saved tensor stays whole.
+    pub(crate) fn keep(&mut self, tensor: TensorId) {
+        if !std::mem::replace(&mut self.kept[tensor as usize], true) {
+            self.kept_whole += self.graph.tensor(tensor).bytes;
+        }
+    }
+
+    pub(crate) fn is_packed(&self, tensor: TensorId) -> bool {
+        self.packed[tensor as usize].is_some()
+    }
+
+    /// Makes room for the quantised form of a tensor of `bits` bits a value.
+    pub(crate) fn pack(&mut self, tensor: TensorId, bits: u8, bytes: Bytes) -> Result<Effects, NoPlace> {
+        let (allocation, effects) = match &mut self.arena {
+            Some(arena) => {
+                let keys = Keys { importance: 0.0, time: Nanos(1) };
+                let effects = arena.insert(tensor, bytes, keys).map_err(|error| match error {
+                    PageError::Full { missing, .. } => NoPlace::Short(missing),
+                    other => NoPlace::Refused(other),
+                })?;
+                (None, effects)
+            }
+            None => {
+                let allocation = self.allocator.allocate(bytes).map_err(
+                    |AllocationError::OutOfMemory { wanted, available, .. }| {
+                        NoPlace::Short(wanted.saturating_sub(available))
+                    },
+                )?;
+                (Some(allocation), Effects::default())
+            }
+        };
+        self.packed[tensor as usize] = Some(Packed { bytes, allocation });
+        self.packed_bytes += bytes;
+        self.states[tensor as usize].bits = bits;
+        self.withdraw(tensor);
+        Ok(effects)
+    }
+
+    /// The quantised form of a tensor gets smaller in place.
+    pub(crate) fn requantise(&mut self, tensor: TensorId, bits: u8, bytes: Bytes) -> Result<(), PageError> {
+        let Some(packed) = &mut self.packed[tensor as usize] else { return Ok(()) };
+        match (packed.allocation, &mut self.arena) {
+            (Some(allocation), _) => self.allocator.shrink(allocation, bytes),
+            (None, Some(arena)) => arena.update_size(tensor, bytes)?,
+            (None, None) => {}
+        }
+        self.packed_bytes = self.packed_bytes + bytes - packed.bytes;
+        packed.bytes = bytes;
+        self.states[tensor as usize].bits = bits;
+        Ok(())
+    }
+
+    /// Gives up the quantised form of a tensor.
+    pub(crate) fn unpack_for_good(&mut self, tensor: TensorId) {
+        let Some(packed) = self.packed[tensor as usize].take() else { return };
+        match (packed.allocation, &mut self.arena) {
+            (Some(allocation), _) => self.allocator.free(allocation),
+            // It is there: nothing else takes it out.
+            (None, Some(arena)) => drop(arena.evict(tensor)),
+            (None, None) => {}
+        }
+        self.packed_bytes -= packed.bytes;
+        self.states[tensor as usize].bits = 0;
     }
 
     pub(crate) fn is_resident(&self, tensor: TensorId) -> bool {
@@ -156,14 +295,23 @@ impl<'g> Store<'g> {
         Ok(())
     }
 
-    /// Takes a tensor out of memory; `dropped` if it will be computed again.
+    /// Takes a tensor out of memory, in every form; `dropped` if it will be computed again.
     pub(crate) fn evict(&mut self, tensor: TensorId, dropped: bool) {
+        self.evict_whole(tensor, dropped);
+        self.unpack_for_good(tensor);
+    }
+
+    /// Takes the whole form of a tensor out of memory.
+    pub(crate) fn evict_whole(&mut self, tensor: TensorId, dropped: bool) {
         let id = tensor as usize;
         if let Some(allocation) = self.allocations[id].take() {
             self.allocator.free(allocation);
             self.states[id].resident = false;
             let bytes = self.graph.tensors[id].bytes;
             subtract(&mut self.resident, bytes);
+            if std::mem::take(&mut self.kept[id]) {
+                subtract(&mut self.kept_whole, bytes);
+            }
             if self.uses.saved[id] {
                 subtract(&mut self.saved_resident, bytes);
             }
@@ -249,6 +397,7 @@ impl<'g> Store<'g> {
         if self.places[id] == NOWHERE
             && self.locks[id] == 0
             && self.states[id].resident
+            && self.packed[id].is_none()
             && self.uses.rematerialisable[id]
         {
             self.places[id] = self.candidates.len() as u32;

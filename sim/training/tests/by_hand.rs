@@ -15,7 +15,7 @@ use haversack_workloads::training_graph::{Element, Node, NodeWork, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph};
 
 fn tensor(name: &str, bytes: Extent, role: Role) -> Tensor {
-    Tensor { name: name.to_owned(), bytes, role, element: Element::Float, kept_by_module: true }
+    Tensor { name: name.to_owned(), bytes, role, element: Element::Float }
 }
 
 /// A node that moves 204.6 kB a sample and computes `flops` a sample on enough outputs to fill any GPU.
@@ -28,8 +28,10 @@ fn node(name: &str, phase: Phase, inputs: Vec<u32>, outputs: Vec<u32>, flops: u6
         parallelism: Extent::fixed(1 << 30),
         launches: 1,
         single_kernel: false,
+        winograd: false,
+        columns: 0,
     };
-    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), work }
+    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), work }
 }
 
 fn one_kernel(flops: u64) -> TrainingGraph {

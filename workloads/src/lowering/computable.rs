@@ -165,7 +165,7 @@ impl ComputableGraph {
         let phase = self.phase.unwrap_or(Phase::Forward);
         let element = if self.full_precision { Element::FullFloat } else { Element::Float };
         let role = if phase == Phase::Forward { Role::Activation } else { Role::Gradient };
-        let tensor = Tensor { name: String::new(), bytes: elements * FP32, role, element, kept_by_module: true };
+        let tensor = Tensor { name: String::new(), bytes: elements * FP32, role, element };
         self.tensors.push(tensor);
         self.elements.push(elements);
         self.producer.push(Some(self.nodes.len() as u32));

@@ -37,7 +37,6 @@ impl<'a> Lowering<'a> {
                     bytes: storage.bytes,
                     role: storage.role,
                     element: storage.element,
-                    kept_by_module: true,
                 };
                 leaves[id] = Some(graph.leaf(tensor, Extent::ZERO));
             }
@@ -62,7 +61,6 @@ impl<'a> Lowering<'a> {
             bytes: Extent::ZERO,
             role: Role::Buffer,
             element: Element::Whole,
-            kept_by_module: true,
         };
         let mask = graph.leaf(mask, Extent::ZERO);
         Self {

@@ -44,7 +44,15 @@ pub(super) fn emit(
             external_inputs(&graph, kernel).into_iter().filter_map(|input| resident[input as usize]).collect();
         let mut work = work_of(&graph, kernel, &emitted, &inputs, output);
         work.single_kernel = variant != Variant::Original;
-        let node = Node { name, phase: root.phase, inputs, outputs: vec![output], releases: Vec::new(), work };
+        let node = Node {
+            name,
+            phase: root.phase,
+            inputs,
+            outputs: vec![output],
+            releases: Vec::new(),
+            saved: Vec::new(),
+            work,
+        };
         emitted.nodes.push(node);
         if matches!(variant, Variant::Original | Variant::Direct) {
             holders.note(&mut emitted, root.origin);
@@ -126,7 +134,6 @@ fn update_node(
             bytes,
             role: Role::OptimiserState,
             element: Element::Float,
-            kept_by_module: true,
         };
         let state = push_tensor(graph, state);
         inputs.push(state);
@@ -141,8 +148,10 @@ fn update_node(
         parallelism: elements,
         launches: 1,
         single_kernel: false,
+        winograd: false,
+        columns: 0,
     };
-    Node { name, phase, inputs, outputs, releases: Vec::new(), work }
+    Node { name, phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), work }
 }
 
 fn work_of(
@@ -182,5 +191,7 @@ fn work_of(
         parallelism: span,
         launches: 1,
         single_kernel: false,
+        winograd: false,
+        columns: 0,
     }
 }

@@ -20,13 +20,8 @@ fn every_model() -> impl Iterator<Item = Network> {
 /// A graph in forward, with `leaves` inputs of 100 elements.
 fn graph(leaves: usize) -> (ComputableGraph, Vec<TensorId>) {
     let mut graph = ComputableGraph { phase: Some(Phase::Forward), ..ComputableGraph::default() };
-    let leaf = Tensor {
-        name: String::new(),
-        bytes: Extent::per_sample(400),
-        role: Role::Input,
-        element: Element::Float,
-        kept_by_module: true,
-    };
+    let leaf =
+        Tensor { name: String::new(), bytes: Extent::per_sample(400), role: Role::Input, element: Element::Float };
     let leaves = (0..leaves).map(|_| graph.leaf(leaf.clone(), Extent::per_sample(100))).collect();
     (graph, leaves)
 }

@@ -11,7 +11,7 @@ use crate::job::RunError;
 impl Executor<'_> {
     /// Brings the outputs of a node into memory, locked.
     pub(super) fn make_room(&mut self, id: NodeId) -> Result<(), Stop> {
-        for &output in &self.job.graph.nodes[id as usize].outputs {
+        for &output in &self.graph.nodes[id as usize].outputs {
             if !self.store.is_resident(output) {
                 self.admit(output, id)?;
             }
@@ -22,7 +22,7 @@ impl Executor<'_> {
 
     /// Brings one tensor into memory; where a budget does not hold it, the policy has to give something back.
     pub(super) fn admit(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
-        let bytes = self.job.graph.tensor(tensor).bytes;
+        let bytes = self.graph.tensor(tensor).bytes;
         loop {
             let mut shortfall = self.activation_shortfall(tensor);
             if shortfall == Bytes::ZERO {
@@ -35,6 +35,12 @@ impl Executor<'_> {
             }
             self.relieve(shortfall, bytes, node)?;
         }
+        self.note_memory(node);
+        Ok(())
+    }
+
+    /// Keeps the peaks.
+    pub(super) fn note_memory(&mut self, node: NodeId) {
         let allocated = self.store.allocated();
         if allocated > self.record.peak_memory {
             self.record.peak_memory = allocated;
@@ -42,24 +48,39 @@ impl Executor<'_> {
                 self.record.peak = Some(self.report_peak(node));
             }
         }
-        Ok(())
+        self.record.reserved = self.record.reserved.max(self.store.reserved());
+        if let Some(fragmentation) = self.store.fragmentation()
+            && self.record.arena.is_none_or(|fullest| fragmentation.stored > fullest.stored)
+        {
+            self.record.arena = Some(fragmentation);
+        }
+        self.record.peak_saved = self.record.peak_saved.max(self.store.held_bytes());
     }
 
     /// What the budget of saved tensors misses for one more of them.
     pub(super) fn activation_shortfall(&self, tensor: TensorId) -> Bytes {
         match self.job.budgets.activations {
-            Some(budget) if self.store.uses.saved[tensor as usize] => {
+            // What is to be quantised is whole only for a while; its stored form counts.
+            Some(budget) if self.store.uses.saved[tensor as usize] && !self.store.quantises => {
                 (self.store.saved_bytes() + self.store.size(tensor)).saturating_sub(budget)
             }
             _ => Bytes::ZERO,
         }
     }
 
-    /// Lets the policy give memory back.
-    pub(super) fn relieve(&mut self, shortfall: Bytes, wanted: Extent, node: NodeId) -> Result<(), Stop> {
+    /// Frees memory for the allocator: the arena gives steps back where there is one, or the policy something else.
+    fn relieve(&mut self, shortfall: Bytes, wanted: Extent, node: NodeId) -> Result<(), Stop> {
+        if self.shrink_arena(shortfall, node)? {
+            return Ok(());
+        }
+        self.ask_policy(shortfall, wanted, node)
+    }
+
+    /// Asks the policy what gives way, and carries it out.
+    pub(super) fn ask_policy(&mut self, shortfall: Bytes, wanted: Extent, node: NodeId) -> Result<(), Stop> {
         let budget = Bytes(self.store.allocated().0 + wanted.at(self.store.samples)).saturating_sub(shortfall);
         let view = MemoryView {
-            graph: self.job.graph,
+            graph: self.graph,
             tensors: &self.store.states,
             candidates: &self.store.candidates,
             producers: &self.store.uses.producers,
@@ -78,16 +99,37 @@ impl Executor<'_> {
             return Err(RunError::OutOfMemory { node: self.name_of(node), shortfall, budget }.into());
         }
         for relief in reliefs {
-            self.apply(relief)?;
+            self.apply(relief, node)?;
         }
         Ok(())
     }
 
-    pub(super) fn apply(&mut self, relief: Relief) -> Result<(), Stop> {
+    /// Lets the arena give whole steps back until `shortfall` bytes are free for the allocator; tensors in it that
+    /// stand in the way are made smaller first. Returns whether there was an arena to take from.
+    fn shrink_arena(&mut self, shortfall: Bytes, node: NodeId) -> Result<bool, Stop> {
+        let Some(arena) = self.store.fragmentation().filter(|arena| arena.reserved > Bytes::ZERO) else {
+            return Ok(false);
+        };
+        let target = arena.reserved.saturating_sub(shortfall);
+        loop {
+            match self.store.bound_arena(target) {
+                Ok(effects) => {
+                    self.charge_paging(effects)?;
+                    self.store.set_budget(self.budget);
+                    return Ok(true);
+                }
+                Err(over) => self.ask_policy(over, Extent::ZERO, node)?,
+            }
+        }
+    }
+
+    fn apply(&mut self, relief: Relief, node: NodeId) -> Result<(), Stop> {
         match relief {
+            Relief::Requantise(tensor, bits) => self.requantise(tensor, bits),
+            Relief::Skip(tensor) => self.give_up(tensor, node),
             Relief::Rematerialise(tensor) => {
                 if !self.store.candidates.contains(&tensor) {
-                    let name = self.job.graph.tensors.get(tensor as usize).map_or("?", |t| t.name.as_str());
+                    let name = self.graph.tensors.get(tensor as usize).map_or("?", |t| t.name.as_str());
                     return Err(RunError::IllegalAction {
                         action: format!("drop {name}"),
                         reason: "it is not in memory, in use, or cannot be computed again",
@@ -121,7 +163,7 @@ impl Executor<'_> {
     pub(super) fn respect_wall(&mut self, node: NodeId) -> Result<(), Stop> {
         loop {
             let budget = self.budget.unwrap_or(Bytes::MAX);
-            let shortfall = self.store.allocated().saturating_sub(budget);
+            let shortfall = self.store.footprint().saturating_sub(budget);
             if shortfall == Bytes::ZERO {
                 return Ok(());
             }

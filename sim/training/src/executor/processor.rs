@@ -4,33 +4,51 @@ use haversack_devices::processor::{Cost, Processor};
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
 use haversack_workloads::NodeId;
 
+use super::quantise::Extra;
 use super::{Event, Executor};
 use crate::job::RunError;
 use crate::timeline::{Span, SpanKind};
+
+/// Whose bytes DRAM moves.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Flow {
+    /// The kernel's.
+    Kernel,
+    /// The packing CPU's.
+    Packer,
+}
+
+/// What an event meant for the kernel that is running.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It can begin.
+    Launched,
+    /// It has ended.
+    Done,
+    /// Nothing.
+    Other,
+}
 
 impl Executor<'_> {
     /// Lets the processor run the node and waits for it.
     pub(super) fn occupy(&mut self, id: NodeId, kind: SpanKind) -> Result<(), RunError> {
         let samples = self.store.samples;
-        let (machine, job) = (self.machine, self.job);
-        let cost = *self.costs[id as usize]
-            .get_or_insert_with(|| machine.cost(job.graph, id as usize, samples, job.precision));
+        let (machine, graph, precision) = (self.machine, self.graph, self.precision);
         let start = self.now;
         let (memory, budget) = (self.store.allocated(), self.budget);
-        self.events.schedule_in(cost.launch, Event::Launched);
-        while let Some((time, event)) = self.events.pop() {
-            self.now = time;
-            match event {
-                Event::Launched => self.begin(&cost)?,
-                Event::Done => break,
-                Event::Moved if self.dram.advance(time)?.is_some() => break,
-                Event::Moved => self.await_dram(),
-                Event::Wall(memory) => self.set_budget(memory),
+        let cost = match self.within(id) {
+            Some((unpacking, less)) => {
+                self.spend(&unpacking, Extra::Packing)?;
+                machine.cost_reading_less(graph, id as usize, samples, precision, less)
             }
-        }
-        let spent = self.now - start;
-        let busy = spent.saturating_sub(cost.launch);
-        let node = &job.graph.nodes[id as usize];
+            None => {
+                *self.costs[id as usize].get_or_insert_with(|| machine.cost(graph, id as usize, samples, precision))
+            }
+        };
+        let began = self.now;
+        self.run_kernel(&cost)?;
+        let spent = self.now - began;
+        let node = &graph.nodes[id as usize];
         for &output in &node.outputs {
             // In-place operators add to the cost of what they overwrite.
             let state = &mut self.store.states[output as usize];
@@ -41,18 +59,13 @@ impl Executor<'_> {
             self.part.recompute += spent;
         } else {
             self.part.launch += cost.launch;
-            self.part.add(node.work.kind, busy);
+            self.part.add(node.work.kind, spent.saturating_sub(cost.launch));
         }
-        match machine.processor {
-            Processor::Cpu(..) => self.usage.cpu_busy += busy,
-            Processor::Gpu(..) => self.usage.gpu_busy += busy,
-        }
-        self.usage.dram += cost.dram;
         if let Some(timeline) = &mut self.record.timeline {
             timeline.spans.push(Span {
                 node: id,
                 start: start - self.started,
-                duration: spent,
+                duration: self.now - start,
                 kind,
                 micro_batch: samples,
                 memory,
@@ -62,20 +75,89 @@ impl Executor<'_> {
         Ok(())
     }
 
+    /// Work of the processor beside the graph's nodes.
+    pub(super) fn spend(&mut self, cost: &Cost, extra: Extra) -> Result<(), RunError> {
+        let start = self.now;
+        self.run_kernel(cost)?;
+        let spent = self.now - start;
+        match extra {
+            Extra::Control => self.part.control += spent,
+            Extra::Packing => self.part.packing += spent,
+            Extra::Paging => self.part.paging += spent,
+        }
+        Ok(())
+    }
+
+    /// Runs a kernel of `cost` to its end.
+    fn run_kernel(&mut self, cost: &Cost) -> Result<(), RunError> {
+        let start = self.now;
+        self.events.schedule_in(cost.launch, Event::Launched);
+        while let Some(progress) = self.next_event()? {
+            match progress {
+                Progress::Launched => self.begin(cost)?,
+                Progress::Done => break,
+                Progress::Other => {}
+            }
+        }
+        let busy = (self.now - start).saturating_sub(cost.launch);
+        match self.machine.processor {
+            Processor::Cpu(..) => self.usage.cpu_busy += busy,
+            Processor::Gpu(..) => self.usage.gpu_busy += busy,
+        }
+        self.usage.dram += cost.dram;
+        Ok(())
+    }
+
+    /// The next event, and what it means; nothing where none is to come.
+    pub(super) fn next_event(&mut self) -> Result<Option<Progress>, RunError> {
+        let Some((time, event)) = self.events.pop() else { return Ok(None) };
+        self.now = time;
+        let progress = match event {
+            Event::Launched => Progress::Launched,
+            Event::Done => Progress::Done,
+            Event::Moved => {
+                self.moved = None;
+                self.collect_moved()?
+            }
+            Event::Wall(memory) => {
+                self.set_budget(memory);
+                Progress::Other
+            }
+        };
+        Ok(Some(progress))
+    }
+
+    /// The flows that DRAM has completed by now.
+    fn collect_moved(&mut self) -> Result<Progress, RunError> {
+        let mut progress = Progress::Other;
+        while let Some(completion) = self.dram.advance(self.now)? {
+            match completion.item {
+                Flow::Kernel => progress = Progress::Done,
+                Flow::Packer => self.packer_done()?,
+            }
+        }
+        self.await_dram();
+        Ok(progress)
+    }
+
     /// The processor computes while DRAM moves the kernel's bytes, at most as fast as the processor asks for them.
-    pub(super) fn begin(&mut self, cost: &Cost) -> Result<(), RunError> {
+    fn begin(&mut self, cost: &Cost) -> Result<(), RunError> {
         if cost.dram == Bytes::ZERO || cost.busy == Nanos::ZERO {
             self.events.schedule_in(cost.busy, Event::Done);
             return Ok(());
         }
         let rate = BytesPerSecond(cost.dram.as_f64() / cost.busy.seconds());
-        self.dram.insert(self.now, cost.dram, Some(rate), ())?;
+        self.dram.insert(self.now, cost.dram, Some(rate), Flow::Kernel)?;
         self.await_dram();
         Ok(())
     }
 
-    fn await_dram(&mut self) {
-        let due = self.dram.next_completion().unwrap_or(self.now);
-        self.events.schedule_in(due.saturating_sub(self.now), Event::Moved);
+    /// Has the engine announce when DRAM completes its next flow.
+    pub(super) fn await_dram(&mut self) {
+        if let Some(earlier) = self.moved.take() {
+            self.events.cancel(earlier);
+        }
+        self.moved =
+            self.dram.next_completion().map(|due| self.events.schedule_in(due.saturating_sub(self.now), Event::Moved));
     }
 }

@@ -16,14 +16,19 @@ impl Executor<'_> {
     /// Works on an explicit stack: chains of dropped tensors are as long as the network. The inputs of every node on
     /// the stack are locked as they are found (the set D of Sage's algorithm 1), see [`Self::release_waiting`].
     pub(super) fn gather(&mut self, id: NodeId) -> Result<(), Stop> {
-        let graph = self.job.graph;
+        let graph = self.graph;
         self.frames.clear();
         self.frames.push(Frame::scheduled(id, self.now));
+        let mut packed = Vec::new();
         while let Some(frame) = self.frames.last_mut() {
-            let inputs = &graph.nodes[frame.node as usize].inputs;
+            let node = frame.node;
             let mut missing = None;
-            for &input in inputs {
+            for &input in &graph.nodes[node as usize].inputs {
                 if frame.locked.contains(&input) {
+                    continue;
+                }
+                if self.store.is_packed(input) {
+                    packed.push(input);
                     continue;
                 }
                 if !self.store.is_resident(input) {
@@ -34,10 +39,21 @@ impl Executor<'_> {
                 frame.locked.push(input);
             }
             if let Some(input) = missing {
-                let remaking = self.remake(input, self.frames.last().map_or(id, |frame| frame.node), id)?;
+                packed.clear();
+                let remaking = self.remake(input, node, id)?;
                 self.frames.push(remaking);
                 continue;
             }
+            for input in packed.drain(..) {
+                if self.reads_unpacked(node, input) {
+                    self.unpack(input, node)?;
+                    self.store.lock(input);
+                    if let Some(frame) = self.frames.last_mut() {
+                        frame.locked.push(input);
+                    }
+                }
+            }
+            let Some(frame) = self.frames.last() else { break };
             let (writer, Some(target)) = (frame.node, frame.target) else { break };
             self.recompute(writer, target, id)?;
             let Some(done) = self.frames.pop() else { break };
@@ -75,7 +91,7 @@ impl Executor<'_> {
 
     /// Runs `node` again, whose inputs are in memory and locked, to make `target`.
     pub(super) fn recompute(&mut self, node: NodeId, target: TensorId, wanted_by: NodeId) -> Result<(), Stop> {
-        let graph = self.job.graph;
+        let graph = self.graph;
         self.make_room(node)?;
         self.record.recomputed += 1;
         self.check_thrashing(wanted_by)?;
@@ -92,23 +108,27 @@ impl Executor<'_> {
         for &used in node.inputs.iter().chain(&node.outputs) {
             self.store.states[used as usize].last_use = self.now;
             // What only this computation needed is not kept; what it was for is.
-            if used != target && !self.store.is_locked(used) && self.store.is_dead(used) {
-                self.store.evict(used, false);
+            if used != target && !self.store.is_locked(used) {
+                if self.store.is_dead(used) {
+                    self.store.evict(used, false);
+                } else if self.store.is_packed(used) {
+                    self.store.evict_whole(used, false);
+                }
             }
         }
         Ok(())
     }
 
     pub(super) fn unwritten(&self, node: NodeId, tensor: TensorId) -> RunError {
-        let name = |id: NodeId| self.job.graph.nodes[id as usize].name.clone();
-        RunError::Unwritten { node: name(node), tensor: self.job.graph.tensor(tensor).name.clone() }
+        let name = |id: NodeId| self.graph.nodes[id as usize].name.clone();
+        RunError::Unwritten { node: name(node), tensor: self.graph.tensor(tensor).name.clone() }
     }
 
     pub(super) fn check_thrashing(&self, node: NodeId) -> Result<(), RunError> {
-        let nodes = self.job.graph.nodes.len();
+        let nodes = self.graph.nodes.len();
         let parts = self.record.micro_batches.len() as u64 + 1;
         if self.record.recomputed > THRASHING * nodes as u64 * parts {
-            let node = self.job.graph.nodes[node as usize].name.clone();
+            let node = self.graph.nodes[node as usize].name.clone();
             return Err(RunError::Thrashing { node, recomputed: self.record.recomputed, nodes });
         }
         Ok(())

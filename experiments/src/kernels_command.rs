@@ -1,0 +1,102 @@
+//! `haversack kernels`: how fast the kernels are on this machine, beside what its memory allows and what others'
+//! code does.
+//!
+//! The one command whose every output is a measurement. What is measured and how is in
+//! [`haversack_kernels::measure`]; here it is selected, printed, written and drawn.
+
+mod picture;
+mod table;
+
+use std::path::PathBuf;
+
+use haversack_kernels::measure::{self, Kernel, Measurement, SIZES};
+use haversack_reports::files::create_folder;
+use haversack_reports::write_atomically;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Map, Value, json};
+
+use crate::error::CommandError;
+use crate::names::hint;
+use crate::output::{Format, note, print, print_json};
+
+/// The files, without their extensions.
+const STEM: &str = "kernels";
+
+/// What `kernels` is asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A part of the kernels' names; all of them where `None`.
+    pub filter: Option<String>,
+    /// Whether the peers run too.
+    pub compare: bool,
+    /// The folder to write to.
+    pub out: PathBuf,
+    /// How to print.
+    pub format: Format,
+}
+
+/// Measures the kernels, writes the table and the plot, and prints the table.
+///
+/// # Errors
+/// A filter that matches nothing, a `HAVERSACK_SIMD` that this machine lacks, a folder that cannot be written.
+pub fn run(options: &Options) -> Result<(), CommandError> {
+    let catalogue = measure::catalogue().map_err(CommandError::input)?;
+    let kernels = select(&catalogue, options.filter.as_deref().unwrap_or_default())?;
+    // A folder that cannot be had was named wrongly; better to hear it now than in a minute.
+    create_folder(&options.out).map_err(CommandError::input)?;
+    if cfg!(debug_assertions) {
+        note(&"this program was built without optimisation: build it with --release before believing a rate");
+    }
+    let measured = measure_all(&kernels, options.compare)?;
+    let stem = options.out.join(STEM);
+    write_atomically(&stem.with_extension("csv"), table::csv(&measured)?.as_bytes())?;
+    picture::draw(&measured).render()?.write(&stem)?;
+    match options.format {
+        Format::Json => print_json(&measured.iter().map(to_json).collect()),
+        Format::Text => print(&table::text(&measured)),
+    }
+}
+
+/// The kernels whose names contain `filter`.
+fn select<'a>(catalogue: &'a [Kernel], filter: &str) -> Result<Vec<&'a Kernel>, CommandError> {
+    let kernels: Vec<&Kernel> = catalogue.iter().filter(|kernel| kernel.id().contains(filter)).collect();
+    if kernels.is_empty() {
+        let hint = hint(filter, catalogue.iter().map(Kernel::id));
+        let message = format!("FILTER: no kernel's name contains '{filter}'{hint}; `haversack list kernels` names all");
+        return Err(CommandError::input(message));
+    }
+    Ok(kernels)
+}
+
+/// One run a size; the answers kernel by kernel, each from small to large.
+fn measure_all(kernels: &[&Kernel], compare: bool) -> Result<Vec<Measurement>, CommandError> {
+    let bar = progress(SIZES.iter().map(|&size| measure::turns(kernels, size, compare)).sum());
+    let mut sizes = Vec::new();
+    for size in SIZES {
+        sizes.push(measure::run(kernels, size, compare, || bar.inc(1)).map_err(CommandError::failed)?);
+    }
+    bar.finish_and_clear();
+    let of_kernel = |place: usize| sizes.iter().filter_map(move |measured| measured.get(place).cloned());
+    Ok((0..kernels.len()).flat_map(of_kernel).collect())
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress(turns: u64) -> ProgressBar {
+    let bar = ProgressBar::new(turns);
+    match ProgressStyle::with_template("{bar:40} {percent}% measured, {eta} left") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+fn to_json(measured: &Measurement) -> Value {
+    let mut row = Map::new();
+    row.insert("name".to_owned(), json!(measured.kernel));
+    row.insert("size".to_owned(), json!(measured.size.0));
+    row.insert("bytes_per_s".to_owned(), json!(measured.rate.0));
+    row.insert("limit_bytes_per_s".to_owned(), json!(measured.limit_rate.0));
+    if let Some(peer) = &measured.peer {
+        row.insert("peer_bytes_per_s".to_owned(), json!(peer.rate.0));
+    }
+    Value::Object(row)
+}

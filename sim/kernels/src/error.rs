@@ -1,0 +1,63 @@
+//! Why a kernel cannot run.
+
+use thiserror::Error;
+
+/// Why a kernel cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// A bit width that no layout packs.
+    #[error("{found} bits; expected 1 to 8")]
+    Bits {
+        /// What was asked for.
+        found: u8,
+    },
+    /// A bit width that packing across samples does not take.
+    #[error("{found} bits; packing across samples takes 1, 2, 4 or 8")]
+    SampleMajorBits {
+        /// What was asked for.
+        found: u8,
+    },
+    /// More bits than a packed tensor has: what quantisation dropped cannot be had back.
+    #[error("cannot requantise {from} bits to {to}; expected {from} or fewer")]
+    Widen {
+        /// What the tensor has.
+        from: u8,
+        /// What was asked for.
+        to: u8,
+    },
+    /// An input or output of the wrong length.
+    #[error("{what} has {found} elements; expected {expected}")]
+    Length {
+        /// Which of them.
+        what: &'static str,
+        /// What it has.
+        found: usize,
+        /// What it should have.
+        expected: usize,
+    },
+    /// A tensor whose minimum and maximum are not both finite cannot be quantised.
+    #[error("a tensor from {minimum} to {maximum} cannot be quantised: its range is not finite")]
+    Range {
+        /// The smallest element, as text.
+        minimum: String,
+        /// The largest element, as text.
+        maximum: String,
+    },
+    /// An instruction set that this machine does not have.
+    #[error("the instruction set '{found}' is not to be had here; expected {expected}")]
+    Isa {
+        /// What was asked for.
+        found: String,
+        /// What there is.
+        expected: String,
+    },
+    /// A launch that the SIMT machine cannot run.
+    #[error("cannot launch {kernel}: {reason}")]
+    Launch {
+        /// The kernel.
+        kernel: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+}

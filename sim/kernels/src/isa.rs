@@ -1,0 +1,108 @@
+//! Which SIMD instructions a kernel uses: the best that the processor has, or what `HAVERSACK_SIMD` says.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::error::KernelError;
+
+/// The environment variable that chooses an instruction set: `scalar`, `avx2`, `avx512` or `neon`.
+pub const VARIABLE: &str = "HAVERSACK_SIMD";
+
+/// An instruction set that kernels are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Isa {
+    /// Plain Rust, the same on every machine.
+    Scalar,
+    /// 128-bit vectors of ARM.
+    Neon,
+    /// 256-bit vectors of x86-64, with fused multiply-add.
+    Avx2,
+    /// 512-bit vectors of x86-64: F, BW, DQ and VL.
+    Avx512,
+}
+
+impl Isa {
+    /// Every instruction set, narrow to wide.
+    pub const ALL: [Self; 4] = [Self::Scalar, Self::Neon, Self::Avx2, Self::Avx512];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Neon => "neon",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// Whether this processor has it.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Scalar => true,
+            Self::Neon => cfg!(target_arch = "aarch64"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                Self::Avx2.is_available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx2 | Self::Avx512 => false,
+        }
+    }
+
+    /// What this processor has, narrow to wide.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|isa| isa.is_available()).collect()
+    }
+
+    /// What kernels use unless told otherwise: `HAVERSACK_SIMD` where it is set, otherwise the widest there is.
+    ///
+    /// # Errors
+    /// `HAVERSACK_SIMD` names what this processor does not have.
+    pub fn chosen() -> Result<Self, KernelError> {
+        static CHOSEN: OnceLock<Result<Isa, KernelError>> = OnceLock::new();
+        CHOSEN.get_or_init(|| Self::from_setting(std::env::var(VARIABLE).ok().as_deref())).clone()
+    }
+
+    fn from_setting(setting: Option<&str>) -> Result<Self, KernelError> {
+        let available = Self::available();
+        let Some(name) = setting.filter(|name| !name.is_empty()) else {
+            return Ok(available.last().copied().unwrap_or(Self::Scalar));
+        };
+        available.iter().copied().find(|isa| isa.name() == name).ok_or_else(|| KernelError::Isa {
+            found: name.to_owned(),
+            expected: available.iter().map(|isa| isa.name()).collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_wins_over_the_widest() {
+        assert_eq!(Isa::from_setting(Some("scalar")), Ok(Isa::Scalar));
+        assert_eq!(Isa::from_setting(None).ok(), Isa::available().last().copied());
+    }
+
+    #[test]
+    fn an_unknown_set_is_an_error_that_lists_what_there_is() {
+        let error = Isa::from_setting(Some("avx1024")).unwrap_err().to_string();
+        assert!(error.contains("avx1024") && error.contains("scalar"), "{error}");
+    }
+}

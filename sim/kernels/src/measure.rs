@@ -1,0 +1,244 @@
+//! How fast the kernels run on this machine, beside what its memory allows and what others' code does.
+//!
+//! Absolute rates mean little on a machine that is shared, so everything that is compared is measured in one
+//! interleaved run: rounds in shuffled order on the same tensor, the thread's own processor time, medians. What
+//! two threads do is measured on the wall, and the best round counts of those in which they ran at the same time. What is worth reading is the ratio. This
+//! module owns buffers, clocks, limits and peers; the kernels themselves are in [`crate::reduce`],
+//! [`crate::quantise`] and [`crate::convert`].
+//!
+//! ```
+//! use haversack_kernels::measure::{self, Measurement};
+//! use haversack_devices::units::Bytes;
+//!
+//! let kernels = measure::catalogue()?;
+//! let minimum: Vec<_> = kernels.iter().filter(|kernel| kernel.id() == "min").collect();
+//! let measured: Vec<Measurement> = measure::run(&minimum, Bytes(204_800), true, || ())?;
+//! assert!(measured[0].rate.0 > 0.0 && measured[0].peer.is_some());
+//! # Ok::<(), haversack_kernels::KernelError>(())
+//! ```
+
+pub mod bars;
+mod buffer;
+mod catalogue;
+mod clock;
+mod contender;
+mod limit;
+mod peers;
+mod race;
+mod random;
+
+use std::time::Duration;
+
+use haversack_devices::units::{Bytes, BytesPerSecond};
+
+pub use catalogue::catalogue;
+pub use limit::Limit;
+
+use crate::error::KernelError;
+use contender::{Contender, Tensors};
+use race::{Rules, race};
+
+/// The tensors that everything is measured on: \[1, 256, 14, 14\] and \[1, 512, 768\] of f32, which are activations of
+/// a ResNet and of a BERT and which a second and a third cache hold, and 64 MiB, which no cache holds.
+pub const SIZES: [Bytes; 3] = [Bytes(204_800), Bytes(1_572_864), Bytes(67_108_864)];
+
+/// Kernels that are drawn in one picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// Reductions by one thread.
+    Reduction,
+    /// The minimum by two threads, one kernel a strategy.
+    Strategy,
+    /// Quantisation and packing with one scale a tensor.
+    Pack,
+    /// Quantisation and packing with one scale for 256 elements.
+    GroupPack,
+    /// Unpacking and dequantisation by one scale a tensor.
+    Unpack,
+    /// Unpacking and dequantisation by one scale for 256 elements.
+    GroupUnpack,
+    /// Conversions, masks and copies.
+    Conversion,
+}
+
+impl Family {
+    /// Every family.
+    pub const ALL: [Self; 7] = [
+        Self::Reduction,
+        Self::Strategy,
+        Self::Pack,
+        Self::GroupPack,
+        Self::Unpack,
+        Self::GroupUnpack,
+        Self::Conversion,
+    ];
+
+    /// Its title.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Reduction => "Reductions",
+            Self::Strategy => "The minimum by two threads",
+            Self::Pack => "Quantise and pack, one scale a tensor",
+            Self::GroupPack => "Quantise and pack, one scale for 256 elements",
+            Self::Unpack => "Unpack and dequantise, one scale a tensor",
+            Self::GroupUnpack => "Unpack and dequantise, one scale for 256 elements",
+            Self::Conversion => "Conversions, masks and copies",
+        }
+    }
+}
+
+/// A kernel that can be measured.
+pub struct Kernel {
+    contender: Contender,
+    about: String,
+    family: Family,
+    limit: Limit,
+    peer: Option<Contender>,
+}
+
+impl Kernel {
+    /// Its name, of which a variant's is `<kernel>-<variant>`.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.contender.id
+    }
+
+    /// What it does, in a line.
+    #[must_use]
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// The picture that it belongs in.
+    #[must_use]
+    pub const fn family(&self) -> Family {
+        self.family
+    }
+
+    /// What it cannot be faster than.
+    #[must_use]
+    pub const fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// What it is compared with, in a few words.
+    #[must_use]
+    pub fn peer(&self) -> Option<&str> {
+        self.peer.as_ref().map(|peer| peer.id.as_str())
+    }
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel").field("id", &self.id()).field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+/// How fast a kernel was at one size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// The kernel.
+    pub kernel: String,
+    /// The picture that it belongs in.
+    pub family: Family,
+    /// The tensor in f32: what a reduction or a packing reads, what an unpacking writes.
+    pub size: Bytes,
+    /// Tensors a second, times the size.
+    pub rate: BytesPerSecond,
+    /// What it cannot be faster than.
+    pub limit: Limit,
+    /// How fast that is, for the same tensor in the same run.
+    pub limit_rate: BytesPerSecond,
+    /// What it was compared with, and how fast that was.
+    pub peer: Option<Peer>,
+}
+
+impl Measurement {
+    /// The rate as a share of the limit.
+    #[must_use]
+    pub fn share_of_limit(&self) -> f64 {
+        self.rate.0 / self.limit_rate.0
+    }
+
+    /// How many times as fast as its peer the kernel is.
+    #[must_use]
+    pub fn times_peer(&self) -> Option<f64> {
+        self.peer.as_ref().map(|peer| self.rate.0 / peer.rate.0)
+    }
+}
+
+/// Somebody else's code, measured in the same run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Peer {
+    /// What it is.
+    pub name: String,
+    /// How fast it was.
+    pub rate: BytesPerSecond,
+}
+
+/// Measures `kernels` on tensors of `size`, with their limits and, where `compare`, with their peers, all in one
+/// interleaved run. `after_turn` is called as often as [`turns`] says.
+///
+/// # Errors
+/// A kernel that cannot run.
+pub fn run(
+    kernels: &[&Kernel],
+    size: Bytes,
+    compare: bool,
+    after_turn: impl FnMut(),
+) -> Result<Vec<Measurement>, KernelError> {
+    let contenders = contenders(kernels, compare);
+    let mut tensors = Tensors::new(usize::try_from(size.0).unwrap_or(usize::MAX));
+    let mut runners =
+        contenders.iter().map(|contender| contender.runner(&tensors)).collect::<Result<Vec<_>, KernelError>>()?;
+    let times = race(&mut tensors, &mut runners, rules(size), after_turn)?;
+    let rate = |id: &str| {
+        let known = contenders.iter().position(|contender| contender.id == id);
+        let time = known.and_then(|place| times.get(place)).copied().unwrap_or(Duration::MAX);
+        BytesPerSecond(size.as_f64() / time.as_secs_f64())
+    };
+    let measurement = |kernel: &&Kernel| Measurement {
+        kernel: kernel.contender.id.clone(),
+        family: kernel.family,
+        size,
+        rate: rate(&kernel.contender.id),
+        limit: kernel.limit,
+        // A limit that can be had in several ways is the fastest of them.
+        limit_rate: BytesPerSecond(kernel.limit.contenders().iter().map(|way| rate(&way.id).0).fold(0.0, f64::max)),
+        peer: kernel.peer.as_ref().filter(|_| compare).map(|peer| Peer { name: peer.id.clone(), rate: rate(&peer.id) }),
+    };
+    Ok(kernels.iter().map(measurement).collect())
+}
+
+/// How often [`run`] calls back.
+#[must_use]
+pub fn turns(kernels: &[&Kernel], size: Bytes, compare: bool) -> u64 {
+    race::turns(contenders(kernels, compare).len(), rules(size))
+}
+
+/// Everybody who runs, each once.
+fn contenders(kernels: &[&Kernel], compare: bool) -> Vec<Contender> {
+    let mut contenders: Vec<Contender> = Vec::new();
+    for kernel in kernels {
+        let limits = kernel.limit.contenders();
+        let others = limits.iter().chain(kernel.peer.as_ref().filter(|_| compare));
+        for contender in std::iter::once(&kernel.contender).chain(others) {
+            if !contenders.iter().any(|known| known.id == contender.id) {
+                contenders.push(contender.clone());
+            }
+        }
+    }
+    contenders
+}
+
+/// Tensors that a cache holds are measured in it.
+fn rules(size: Bytes) -> Rules {
+    let in_cache = size < Bytes(8 << 20);
+    Rules {
+        rounds: if in_cache { 15 } else { 11 },
+        least_turn: Duration::from_micros(200),
+        patience: Duration::from_millis(300),
+        warm: in_cache,
+    }
+}

@@ -1,0 +1,107 @@
+//! The two clocks: what a thread really computed, and what passed on the wall.
+
+use std::time::{Duration, Instant};
+
+/// Which time a measurement counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// The calling thread's processor time, which other processes do not lengthen; the median of the rounds.
+    Thread,
+    /// The time on the wall, for what two threads do together; the best of the rounds in which they did.
+    Wall,
+}
+
+/// How long something took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Time {
+    /// So long.
+    pub(super) span: Duration,
+    /// Whether two threads were busy nearly all the while. Where one waits for a processor, the other is alone with
+    /// the data: two that contend look faster than they are, and two that share the work look slower.
+    pub(super) together: bool,
+}
+
+/// The processors that two threads have used together at least, of the two they could.
+const TOGETHER: f64 = 1.7;
+
+impl Clock {
+    /// How long `work` takes by this clock.
+    pub(super) fn time<E>(self, work: impl FnOnce() -> Result<(), E>) -> Result<Time, E> {
+        match self {
+            Self::Thread => {
+                let start = thread_time();
+                work()?;
+                Ok(Time { span: thread_time().saturating_sub(start), together: true })
+            }
+            Self::Wall => {
+                let (start, used) = (Instant::now(), process_time());
+                work()?;
+                let (span, used) = (start.elapsed(), process_time().saturating_sub(used));
+                Ok(Time { span, together: used.as_secs_f64() >= TOGETHER * span.as_secs_f64() })
+            }
+        }
+    }
+}
+
+/// The processor time that this thread has used.
+#[cfg(unix)]
+fn thread_time() -> Duration {
+    system_time(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The processor time that all threads of this process have used.
+#[cfg(unix)]
+fn process_time() -> Duration {
+    system_time(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// A clock of the system; the wall's where it has no such clock.
+#[cfg(unix)]
+fn system_time(clock: libc::clockid_t) -> Duration {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes one `timespec`, and `now` is one.
+    let status = unsafe { libc::clock_gettime(clock, &raw mut now) };
+    if status != 0 {
+        return wall_time();
+    }
+    Duration::from_secs(now.tv_sec.unsigned_abs()) + Duration::from_nanos(now.tv_nsec.unsigned_abs())
+}
+
+#[cfg(not(unix))]
+fn thread_time() -> Duration {
+    wall_time()
+}
+
+#[cfg(not(unix))]
+fn process_time() -> Duration {
+    wall_time()
+}
+
+/// The wall's time since the first call: what there is where threads have no clock.
+fn wall_time() -> Duration {
+    use std::sync::OnceLock;
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeping_is_no_processor_time() {
+        let nap = || {
+            std::thread::sleep(Duration::from_millis(20));
+            Ok::<(), ()>(())
+        };
+        assert!(Clock::Wall.time(nap).unwrap().span >= Duration::from_millis(20));
+        // A nap of 20 ms costs two system calls, thousands of times less on any machine.
+        #[cfg(unix)]
+        assert!(Clock::Thread.time(nap).unwrap().span < Duration::from_millis(10));
+    }
+
+    #[test]
+    fn a_failure_is_passed_on() {
+        assert_eq!(Clock::Wall.time(|| Err("no")), Err("no"));
+    }
+}

@@ -1,0 +1,216 @@
+//! The interleaved run: everybody in every round, in shuffled order.
+//!
+//! A machine's speed drifts with its neighbours and its clock. Runners that take turns within milliseconds meet the
+//! same conditions, and the shuffle keeps one from always following another; the median over the rounds drops what
+//! hit one of them alone.
+
+use std::time::Duration;
+
+use super::clock::{Clock, Time};
+use super::random::Random;
+use crate::error::KernelError;
+
+/// What a runner does in one pass over the tensors `T`. Whatever it computes, it must hide from the optimiser.
+pub(super) type Pass<T> = Box<dyn FnMut(&mut T) -> Result<(), KernelError>>;
+
+/// One of those that are compared.
+pub(super) struct Runner<T> {
+    /// By which clock.
+    pub(super) clock: Clock,
+    /// One pass.
+    pub(super) pass: Pass<T>,
+}
+
+/// How long a race lasts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// Rounds, each with every runner.
+    pub(super) rounds: usize,
+    /// A runner repeats its pass within a round until this has gone by, so that the clock's own cost is nothing.
+    pub(super) least_turn: Duration,
+    /// Slow runners drop out after this much time, but not before [`LEAST_ROUNDS`].
+    pub(super) patience: Duration,
+    /// Whether a pass that is not counted comes first in each turn, to bring the tensor back into the cache.
+    pub(super) warm: bool,
+}
+
+/// Rounds that nobody is spared: a median of fewer is none.
+pub(super) const LEAST_ROUNDS: usize = 3;
+/// Passes in a turn at most, for a clock that stands still.
+const MOST_PASSES: u128 = 100_000;
+
+/// Time of one pass of each runner: the median of its rounds by the thread's clock, by the wall's the best of
+/// those in which its threads ran together.
+///
+/// `after_turn` is called as often as [`turns`] says.
+///
+/// # Errors
+/// The first failure of a pass.
+pub(super) fn race<T>(
+    tensors: &mut T,
+    runners: &mut [Runner<T>],
+    rules: Rules,
+    mut after_turn: impl FnMut(),
+) -> Result<Vec<Duration>, KernelError> {
+    let mut plans = Vec::with_capacity(runners.len());
+    for runner in runners.iter_mut() {
+        plans.push(Plan::new(runner, tensors, rules)?);
+    }
+    let mut times: Vec<Vec<Time>> = vec![Vec::new(); runners.len()];
+    let mut order: Vec<usize> = (0..runners.len()).collect();
+    let mut random = Random::default();
+    for round in 0..rules.rounds {
+        shuffle(&mut order, &mut random);
+        for &index in &order {
+            let (Some(runner), Some(plan)) = (runners.get_mut(index), plans.get(index)) else { continue };
+            if round < plan.rounds {
+                let time = turn(runner, tensors, plan.passes, rules.warm)?;
+                times[index].push(time);
+            }
+            after_turn();
+        }
+    }
+    Ok(runners.iter().zip(times).map(|(runner, times)| summary(runner.clock, times)).collect())
+}
+
+/// Turns of a race, for a progress bar.
+pub(super) fn turns(runners: usize, rules: Rules) -> u64 {
+    (runners * rules.rounds) as u64
+}
+
+/// What a trial pass tells about a runner.
+struct Plan {
+    passes: u32,
+    rounds: usize,
+}
+
+impl Plan {
+    fn new<T>(runner: &mut Runner<T>, tensors: &mut T, rules: Rules) -> Result<Self, KernelError> {
+        // The first pass pays for pages and code that are not there yet.
+        (runner.pass)(tensors)?;
+        let pass = runner.clock.time(|| (runner.pass)(tensors))?.span.as_nanos().max(1);
+        let passes = rules.least_turn.as_nanos().div_ceil(pass).clamp(1, MOST_PASSES);
+        let rounds = (rules.patience.as_nanos() / (pass * passes)).try_into().unwrap_or(usize::MAX);
+        Ok(Self {
+            passes: u32::try_from(passes).unwrap_or(u32::MAX),
+            rounds: rounds.max(LEAST_ROUNDS).min(rules.rounds),
+        })
+    }
+}
+
+/// One turn: the time of a pass, from `passes` of them.
+fn turn<T>(runner: &mut Runner<T>, tensors: &mut T, passes: u32, warm: bool) -> Result<Time, KernelError> {
+    let Runner { clock, pass } = runner;
+    if warm {
+        pass(tensors)?;
+    }
+    match clock {
+        // The thread's clock is too coarse for single passes.
+        Clock::Thread => {
+            let time = clock.time(|| (0..passes).try_for_each(|_| pass(tensors)))?;
+            Ok(Time { span: time.span / passes, ..time })
+        }
+        Clock::Wall => {
+            let times =
+                (0..passes).map(|_| clock.time(|| pass(tensors))).collect::<Result<Vec<Time>, KernelError>>()?;
+            Ok(best(&times).unwrap_or(Time { span: Duration::MAX, together: false }))
+        }
+    }
+}
+
+fn summary(clock: Clock, mut times: Vec<Time>) -> Duration {
+    let time = match clock {
+        Clock::Thread => {
+            times.sort_unstable_by_key(|time| time.span);
+            times.get(times.len() / 2).copied()
+        }
+        Clock::Wall => best(&times),
+    };
+    // A clock that stood still would make an infinite rate.
+    time.map_or(Duration::MAX, |time| time.span.max(Duration::from_nanos(1)))
+}
+
+/// The shortest of those in which the threads ran together, and of all where they never did.
+fn best(times: &[Time]) -> Option<Time> {
+    times.iter().copied().min_by_key(|time| (!time.together, time.span))
+}
+
+/// Fisher and Yates's shuffle.
+fn shuffle(order: &mut [usize], random: &mut Random) {
+    for last in (1..order.len()).rev() {
+        order.swap(last, (random.next() % (last as u64 + 1)) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules = Rules { rounds: 5, least_turn: Duration::ZERO, patience: Duration::MAX, warm: false };
+
+    fn runner<T>(clock: Clock, pass: impl FnMut(&mut T) -> Result<(), KernelError> + 'static) -> Runner<T> {
+        Runner { clock, pass: Box::new(pass) }
+    }
+
+    #[test]
+    fn everybody_runs_once_a_round_and_not_always_in_the_same_order() {
+        let mut runners: Vec<Runner<Vec<i32>>> = (0..6)
+            .map(|name| {
+                runner(Clock::Thread, move |seen: &mut Vec<i32>| {
+                    seen.push(name);
+                    Ok(())
+                })
+            })
+            .collect();
+        let (mut seen, mut ticks) = (Vec::new(), 0);
+        let times = race(&mut seen, &mut runners, RULES, || ticks += 1).unwrap();
+        assert_eq!((times.len(), ticks), (6, turns(6, RULES)));
+        // Two trial passes each come first; then five rounds of one pass each.
+        let rounds = seen.split_off(12);
+        assert_eq!(seen, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]);
+        let mut rounds: Vec<Vec<i32>> = rounds.chunks(6).map(<[i32]>::to_vec).collect();
+        assert_eq!(rounds.len(), 5);
+        assert!(rounds.windows(2).any(|pair| pair[0] != pair[1]), "{rounds:?}");
+        rounds.iter_mut().for_each(|round| round.sort_unstable());
+        assert!(rounds.iter().all(|round| *round == [0, 1, 2, 3, 4, 5]), "{rounds:?}");
+    }
+
+    #[test]
+    fn the_slow_drop_out_but_not_before_three_rounds() {
+        let mut runners = [
+            runner(Clock::Wall, |passes: &mut [u32; 2]| {
+                passes[0] += 1;
+                std::thread::sleep(Duration::from_millis(2));
+                Ok(())
+            }),
+            runner(Clock::Wall, |passes: &mut [u32; 2]| {
+                passes[1] += 1;
+                Ok(())
+            }),
+        ];
+        let rules = Rules { patience: Duration::from_millis(1), warm: true, ..RULES };
+        let mut passes = [0, 0];
+        race(&mut passes, &mut runners, rules, || ()).unwrap();
+        // Two trial passes, then a warming and a counted pass in each round: 3 rounds against 5.
+        assert_eq!(passes, [2 + 3 * 2, 2 + 5 * 2]);
+    }
+
+    #[test]
+    fn the_thread_clock_gives_the_median_and_the_wall_clock_the_best_time_together() {
+        let times = |together: [bool; 5]| {
+            let spans = [5, 1, 9, 3, 7].map(Duration::from_nanos);
+            spans.into_iter().zip(together).map(|(span, together)| Time { span, together }).collect()
+        };
+        assert_eq!(summary(Clock::Thread, times([true; 5])), Duration::from_nanos(5));
+        assert_eq!(summary(Clock::Wall, times([true; 5])), Duration::from_nanos(1));
+        // Alone in the round of 1 ns; alone in all of them.
+        assert_eq!(summary(Clock::Wall, times([true, false, true, true, true])), Duration::from_nanos(3));
+        assert_eq!(summary(Clock::Wall, times([false; 5])), Duration::from_nanos(1));
+    }
+
+    #[test]
+    fn a_failing_pass_ends_the_race() {
+        let mut runners = [runner(Clock::Thread, |(): &mut ()| Err(KernelError::Bits { found: 9 }))];
+        assert_eq!(race(&mut (), &mut runners, RULES, || ()), Err(KernelError::Bits { found: 9 }));
+    }
+}

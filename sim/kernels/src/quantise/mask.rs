@@ -1,0 +1,117 @@
+//! One bit an element: which elements a `ReLU` or a dropout let through.
+//!
+//! Bit `i % 32` of word `i / 32` belongs to element i; the bits after the last element are zero.
+
+use super::format::expect;
+use super::simd::{Kernel, LANES, Simd, dispatch};
+use crate::error::KernelError;
+use crate::isa::Isa;
+
+/// Words that hold the mask of `len` elements.
+#[must_use]
+pub const fn mask_words(len: usize) -> usize {
+    len.div_ceil(32)
+}
+
+/// Bytes of the mask of `len` elements.
+#[must_use]
+pub const fn mask_bytes(len: usize) -> u64 {
+    4 * mask_words(len) as u64
+}
+
+/// Marks the elements that are greater than zero (NaN is not).
+///
+/// # Errors
+/// [`KernelError::Length`] if `words` are not [`mask_words`].
+pub fn pack_positive(values: &[f32], isa: Isa, words: &mut [u32]) -> Result<(), KernelError> {
+    expect("the mask", words.len(), mask_words(values.len()))?;
+    dispatch(isa, Positive { values, words });
+    Ok(())
+}
+
+/// Marks the elements that are true.
+///
+/// # Errors
+/// [`KernelError::Length`] if `words` are not [`mask_words`].
+pub fn pack_bools(flags: &[bool], words: &mut [u32]) -> Result<(), KernelError> {
+    expect("the mask", words.len(), mask_words(flags.len()))?;
+    for (word, flags) in words.iter_mut().zip(flags.chunks(32)) {
+        *word = flags.iter().enumerate().fold(0, |word, (i, &flag)| word | u32::from(flag) << i);
+    }
+    Ok(())
+}
+
+/// Unpacks a mask.
+///
+/// # Errors
+/// [`KernelError::Length`] if `words` are not the [`mask_words`] of `flags`.
+pub fn unpack_bools(words: &[u32], flags: &mut [bool]) -> Result<(), KernelError> {
+    expect("the mask", words.len(), mask_words(flags.len()))?;
+    for (word, flags) in words.iter().zip(flags.chunks_mut(32)) {
+        for (i, flag) in flags.iter_mut().enumerate() {
+            *flag = word >> i & 1 == 1;
+        }
+    }
+    Ok(())
+}
+
+/// Sets the elements that are not marked to zero: the backward pass of a `ReLU`.
+///
+/// # Errors
+/// [`KernelError::Length`] if `words` are not the [`mask_words`] of `values`.
+pub fn gate(words: &[u32], isa: Isa, values: &mut [f32]) -> Result<(), KernelError> {
+    expect("the mask", words.len(), mask_words(values.len()))?;
+    dispatch(isa, Gate { words, values });
+    Ok(())
+}
+
+struct Positive<'a> {
+    values: &'a [f32],
+    words: &'a mut [u32],
+}
+
+impl Kernel for Positive<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let (pairs, rest) = self.values.as_chunks::<{ 2 * LANES }>();
+        for (pair, word) in pairs.iter().zip(&mut *self.words) {
+            let [low, high] = halves(pair).map(|half| u32::from(simd.positive(simd.load(half))));
+            *word = low | high << LANES;
+        }
+        if let Some(word) = self.words.get_mut(pairs.len()) {
+            *word = rest.iter().enumerate().fold(0, |word, (i, &x)| word | u32::from(x > 0.0) << i);
+        }
+    }
+}
+
+struct Gate<'a> {
+    words: &'a [u32],
+    values: &'a mut [f32],
+}
+
+impl Kernel for Gate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let (pairs, rest) = self.values.as_chunks_mut::<{ 2 * LANES }>();
+        for (pair, word) in pairs.iter_mut().zip(self.words) {
+            for (half, mask) in pair.as_chunks_mut::<LANES>().0.iter_mut().zip([*word as u16, (*word >> LANES) as u16])
+            {
+                simd.store(simd.keep(simd.load(half), mask), half);
+            }
+        }
+        for (i, x) in rest.iter_mut().enumerate() {
+            *x = if self.words[pairs.len()] >> i & 1 == 1 { *x } else { 0.0 };
+        }
+    }
+}
+
+/// A word's elements as two vectors.
+#[inline(always)]
+fn halves(pair: &[f32; 2 * LANES]) -> [&[f32; LANES]; 2] {
+    let (halves, _) = pair.as_chunks::<LANES>();
+    [&halves[0], &halves[1]]
+}

@@ -1,0 +1,362 @@
+//! From f32 to packed words.
+
+use super::block::{Block, Codes, combine, encode};
+use super::extremes::{Extremes, extremes};
+use super::format::{Bits, Format, GROUP, Grouping, expect};
+use super::layout::Layout;
+use super::rounding::{Chance, Nearest, Rounder, Rounding, word_bias};
+use super::scale::{Scale, range_error};
+use super::simd::{Kernel, LANES, Simd, dispatch};
+use crate::error::KernelError;
+use crate::isa::Isa;
+
+/// Quantises `values` and packs them into `words` and `params`, which are [`Format::words`] and [`Format::params`] long.
+///
+/// Per tensor the values are read twice, for the range and for the codes; per group of 256 once from memory. No value
+/// is further than half a step from its code's value (a whole step under stochastic rounding), up to the rounding of
+/// f32 arithmetic: 2^-12 of a step and two units in the last place of the value.
+///
+/// # Errors
+/// [`KernelError::Length`] on buffers of other lengths, [`KernelError::Range`] as the module says; what the buffers
+/// then hold is not defined.
+pub fn quantise_into(
+    values: &[f32],
+    format: Format,
+    rounding: Rounding,
+    isa: Isa,
+    words: &mut [u32],
+    params: &mut [u32],
+) -> Result<(), KernelError> {
+    format.check(values.len(), words.len(), params.len())?;
+    dispatch(isa, Quantise { values, format, rounding, words, params })
+}
+
+/// Packs `values` by a scale that is known beforehand, such as one from a reduction fused into the producer.
+///
+/// Values outside the scale take the first or the last code.
+///
+/// # Errors
+/// [`KernelError::Length`] if `words` is not [`Format::words`] long; [`KernelError::Range`] unless the values of all codes
+/// are finite and the step is 0 or at least 2^-126.
+pub fn pack_into(
+    values: &[f32],
+    scale: Scale,
+    bits: Bits,
+    layout: Layout,
+    rounding: Rounding,
+    isa: Isa,
+    words: &mut [u32],
+) -> Result<(), KernelError> {
+    let format = Format::new(bits, Grouping::Tensor, layout);
+    format.check(values.len(), words.len(), format.params(values.len()))?;
+    let top = bits.top() as f32;
+    if !scale.is_finite(top) || !(scale.step == 0.0 || scale.step >= f32::MIN_POSITIVE) {
+        return Err(range_error(scale.minimum, top.mul_add(scale.step, scale.minimum)));
+    }
+    dispatch(isa, Pack { values, scale, format, rounding, words });
+    Ok(())
+}
+
+struct Quantise<'a> {
+    values: &'a [f32],
+    format: Format,
+    rounding: Rounding,
+    words: &'a mut [u32],
+    params: &'a mut [u32],
+}
+
+struct Pack<'a> {
+    values: &'a [f32],
+    scale: Scale,
+    format: Format,
+    rounding: Rounding,
+    words: &'a mut [u32],
+}
+
+/// Calls a function with the width and the codes of a word as constants.
+macro_rules! with_width {
+    ($bits:expr, $function:ident<$($type:ty),+>, $($argument:expr),+) => {
+        match $bits.get() {
+            1 => $function::<$($type,)+ 1, 32>($($argument),+),
+            2 => $function::<$($type,)+ 2, 16>($($argument),+),
+            3 => $function::<$($type,)+ 3, 10>($($argument),+),
+            4 => $function::<$($type,)+ 4, 8>($($argument),+),
+            5 => $function::<$($type,)+ 5, 6>($($argument),+),
+            6 => $function::<$($type,)+ 6, 5>($($argument),+),
+            7 => $function::<$($type,)+ 7, 4>($($argument),+),
+            _ => $function::<$($type,)+ 8, 4>($($argument),+),
+        }
+    };
+}
+pub(super) use with_width;
+
+impl Kernel for Quantise<'_> {
+    type Output = Result<(), KernelError>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Self::Output {
+        let Self { values, format, rounding, words, params } = self;
+        let packed = match format.grouping {
+            Grouping::Tensor => {
+                let [low, step] = &mut *params else { return Ok(()) };
+                let Extremes { minimum, maximum, clean } = extremes(simd, values);
+                let scale = Scale::of(minimum, maximum, format.bits, Grouping::Tensor)?;
+                (*low, *step) = (scale.minimum.to_bits(), scale.step.to_bits());
+                if clean && is_fast(format, rounding) {
+                    let rounder = Nearest::<S, false>::new(simd, format.bits);
+                    with_width!(format.bits, tensor_blocks<S, _>, simd, rounder, values, scale, words)
+                } else {
+                    0
+                }
+            }
+            Grouping::Group256 => groups(simd, values, format, rounding, words, params)?,
+        };
+        rest(simd, values, (format, params), rounding, words, packed);
+        Ok(())
+    }
+}
+
+impl Kernel for Pack<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { values, scale, format, rounding, words } = self;
+        let params = [scale.minimum.to_bits(), scale.step.to_bits()];
+        let packed = if is_fast(format, rounding) {
+            let rounder = Nearest::<S, true>::new(simd, format.bits);
+            with_width!(format.bits, tensor_blocks<S, _>, simd, rounder, values, scale, words)
+        } else {
+            0
+        };
+        rest(simd, values, (format, &params), rounding, words, packed);
+    }
+}
+
+/// Whether whole blocks can skip the buffer of codes.
+fn is_fast(format: Format, rounding: Rounding) -> bool {
+    matches!((format.layout, rounding), (Layout::Interleaved, Rounding::NearestEven))
+}
+
+/// Packs the whole interleaved blocks of a tensor, and says how many elements those are.
+#[inline(always)]
+fn tensor_blocks<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
+    simd: S,
+    rounder: R,
+    values: &[f32],
+    scale: Scale,
+    words: &mut [u32],
+) -> usize {
+    let (blocks, _) = values.as_chunks::<LANES>().0.as_chunks::<K>();
+    let (minimum, slope) = (simd.splat(scale.minimum), simd.splat(-scale.inverse()));
+    for (n, (block, word)) in blocks.iter().zip(words.as_chunks_mut::<LANES>().0).enumerate() {
+        let packed = pack_block::<S, R, B, K>(simd, rounder, block, n * LANES * K, |_| (minimum, slope));
+        simd.store_words(packed, word);
+    }
+    blocks.len() * LANES * K
+}
+
+/// Finds the ranges of a tensor's groups, and packs up to the first chunk that holds a NaN: the ranges of a chunk that
+/// stays in the first-level cache, then its codes. Says how many elements are packed.
+#[inline(always)]
+fn groups<S: Simd>(
+    simd: S,
+    values: &[f32],
+    format: Format,
+    rounding: Rounding,
+    words: &mut [u32],
+    params: &mut [u32],
+) -> Result<usize, KernelError> {
+    let mut fast = is_fast(format, rounding);
+    let rounder = Nearest::<S, false>::new(simd, format.bits);
+    // Both a whole number of groups and a whole number of blocks: 16 groups, or the k groups of 16 blocks.
+    let k = format.bits.per_word();
+    let groups = if k.is_power_of_two() { LANES } else { k };
+    let mut packed = 0;
+    for (n, (chunk, params)) in values.chunks(groups * GROUP).zip(params.chunks_mut(groups)).enumerate() {
+        let ranges = Ranges::of(simd, chunk, format.bits, params)?;
+        fast &= ranges.clean;
+        if fast {
+            let first = n * groups * GROUP;
+            let words = &mut words[first / k..];
+            packed = first + with_width!(format.bits, group_blocks<S, _>, simd, rounder, chunk, &ranges, words);
+        }
+    }
+    Ok(packed)
+}
+
+/// Packs the whole interleaved blocks of a chunk, and says how many elements those are.
+#[inline(always)]
+fn group_blocks<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
+    simd: S,
+    rounder: R,
+    chunk: &[f32],
+    ranges: &Ranges,
+    words: &mut [u32],
+) -> usize {
+    let (blocks, _) = chunk.as_chunks::<LANES>().0.as_chunks::<K>();
+    for (n, (block, word)) in blocks.iter().zip(words.as_chunks_mut::<LANES>().0).enumerate() {
+        let range = |vector: usize| {
+            let group = (n * K + vector) / (GROUP / LANES) % LANES;
+            (simd.splat(ranges.minima[group]), simd.splat(ranges.slopes[group]))
+        };
+        simd.store_words(pack_block::<S, R, B, K>(simd, rounder, block, n * LANES * K, range), word);
+    }
+    blocks.len() * LANES * K
+}
+
+/// The ranges of up to sixteen groups.
+struct Ranges {
+    minima: [f32; LANES],
+    /// Minus the inverses of their steps.
+    slopes: [f32; LANES],
+    /// There is no NaN.
+    clean: bool,
+}
+
+impl Ranges {
+    /// Finds the ranges of a chunk's groups, and stores them.
+    #[inline(always)]
+    fn of<S: Simd>(simd: S, chunk: &[f32], bits: Bits, params: &mut [u32]) -> Result<Self, KernelError> {
+        let (mut minima, mut maxima, mut slopes) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        let mut all_clean = true;
+        for (i, group) in chunk.chunks(GROUP).enumerate().take(LANES) {
+            let Extremes { minimum, maximum, clean } = extremes(simd, group);
+            (minima[i], maxima[i]) = (minimum, maximum);
+            all_clean &= clean;
+        }
+        let (top, mut stored, mut finite) = (bits.top() as f32, [0; LANES], true);
+        // All sixteen at once, needed or not: the loop becomes a few vector operations.
+        let bounds = minima;
+        for i in 0..LANES {
+            let scale = Scale::raw(minima[i], maxima[i], top, Grouping::Group256);
+            finite &= scale.is_finite(top);
+            (minima[i], slopes[i], stored[i]) = (scale.minimum, -scale.inverse(), scale.to_group_param());
+        }
+        if !finite {
+            for i in 0..params.len() {
+                Scale::of(bounds[i], maxima[i], bits, Grouping::Group256)?;
+            }
+        }
+        params.copy_from_slice(&stored[..params.len()]);
+        Ok(Self { minima, slopes, clean: all_clean })
+    }
+}
+
+/// Sixteen words from K vectors. `range` answers the minimum and the slope of a vector.
+#[inline(always)]
+fn pack_block<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
+    simd: S,
+    rounder: R,
+    block: &[[f32; LANES]; K],
+    element: usize,
+    range: impl Fn(usize) -> (S::Floats, S::Floats),
+) -> S::Words {
+    // A run of vectors never crosses the border of a group of sixteen.
+    let run: usize = const { common_divisor(K, GROUP / LANES) };
+    let mut word = simd.splat_word(0);
+    for r in 0..K / run {
+        let (minimum, slope) = range(r * run);
+        // The shifts within a run are constants.
+        let mut codes = simd.splat_word(0);
+        for i in 0..run {
+            let vector = &block[r * run + i];
+            simd.ask_ahead(vector);
+            let code = rounder.code(simd.load(vector), minimum, slope, element + LANES * (r * run + i));
+            codes = simd.add(codes, simd.up(code, B * i as u32));
+        }
+        word = simd.add(word, simd.up(codes, B * (r * run) as u32));
+    }
+    simd.add(word, simd.splat_word(const { word_bias(R::BIAS, B, K).wrapping_neg() }))
+}
+
+pub(super) const fn common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+/// Packs what lies from element `packed` on, block by block.
+#[inline(always)]
+fn rest<S: Simd>(
+    simd: S,
+    values: &[f32],
+    (format, params): (Format, &[u32]),
+    rounding: Rounding,
+    words: &mut [u32],
+    packed: usize,
+) {
+    match rounding {
+        _ if packed == values.len() => {}
+        Rounding::NearestEven => {
+            let rounder = Nearest::<S, true>::new(simd, format.bits);
+            by_block(simd, rounder, values, (format, params), words, packed);
+        }
+        Rounding::Stochastic { seed } => {
+            let rounder = Chance::new(simd, seed, format.bits);
+            by_block(simd, rounder, values, (format, params), words, packed);
+        }
+    }
+}
+
+#[inline(always)]
+fn by_block<S: Simd, R: Rounder<S>>(
+    simd: S,
+    rounder: R,
+    values: &[f32],
+    (format, params): (Format, &[u32]),
+    words: &mut [u32],
+    packed: usize,
+) {
+    let mut codes: Codes = [0; _];
+    for segment in format.segments(values.len()) {
+        for block in Block::of(&segment, format.bits, packed) {
+            encode(simd, rounder, values, (format, params), (&segment, block), &mut codes);
+            let words = &mut words[block.words(format.bits)];
+            combine(simd, format.layout, format.bits, R::BIAS, &codes[..block.count], words);
+        }
+    }
+}
+
+/// Packs codes that are known, one a byte.
+///
+/// # Errors
+/// [`KernelError::Length`] if `words` does not fit.
+pub(super) fn pack_codes(codes: &[u8], format: Format, isa: Isa, words: &mut [u32]) -> Result<(), KernelError> {
+    format.layout.check(codes.len())?;
+    expect("the buffer of words", words.len(), format.words(codes.len()))?;
+    dispatch(isa, PackCodes { codes, format, words });
+    Ok(())
+}
+
+struct PackCodes<'a> {
+    codes: &'a [u8],
+    format: Format,
+    words: &'a mut [u32],
+}
+
+impl Kernel for PackCodes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { codes, format, words } = self;
+        let mut buffer: Codes = [0; _];
+        for segment in format.segments(codes.len()) {
+            for block in Block::of(&segment, format.bits, 0) {
+                for piece in block.pieces(&segment, Grouping::Tensor) {
+                    let from = &codes[piece.element..piece.element + piece.count];
+                    for (to, &code) in buffer[piece.offset..].iter_mut().zip(from) {
+                        *to = u32::from(code);
+                    }
+                }
+                combine(
+                    simd,
+                    format.layout,
+                    format.bits,
+                    0,
+                    &buffer[..block.count],
+                    &mut words[block.words(format.bits)],
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A packed tensor that owns its words.
+
+use std::ops::Range;
+
+use super::format::{Bits, Format, GROUP, Grouping};
+use super::layout::Layout;
+use super::pack::{pack_codes, quantise_into};
+use super::requantise::requantise;
+use super::rounding::Rounding;
+use super::scale::Scale;
+use super::unpack::{codes_into, dequantise_range, dequantise_tile};
+use crate::error::KernelError;
+use crate::isa::Isa;
+
+/// A packed tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    words: Vec<u32>,
+    params: Vec<u32>,
+    len: usize,
+    format: Format,
+}
+
+impl Packed {
+    /// Quantises and packs a tensor.
+    ///
+    /// # Errors
+    /// As [`quantise_into`].
+    pub fn quantise(values: &[f32], format: Format, rounding: Rounding, isa: Isa) -> Result<Self, KernelError> {
+        let len = values.len();
+        let (mut words, mut params) = (vec![0; format.words(len)], vec![0; format.params(len)]);
+        quantise_into(values, format, rounding, isa, &mut words, &mut params)?;
+        Ok(Self { words, params, len, format })
+    }
+
+    /// A packed tensor from what [`words`](Self::words) and [`params`](Self::params) gave.
+    ///
+    /// # Errors
+    /// [`KernelError::Length`] if they are not those of `len` elements.
+    pub fn from_parts(words: Vec<u32>, params: Vec<u32>, len: usize, format: Format) -> Result<Self, KernelError> {
+        format.check(len, words.len(), params.len())?;
+        Ok(Self { words, params, len, format })
+    }
+
+    /// The codes, as [`Format::slot`] places them.
+    #[must_use]
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// The ranges: the bits of the minimum and of the step as f32 (per tensor), or both as bf16 in one word a group, the
+    /// minimum in the upper half.
+    #[must_use]
+    pub fn params(&self) -> &[u32] {
+        &self.params
+    }
+
+    /// Elements.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How it is to be read.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Bytes that it takes: what [`Format::bytes`] says.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        4 * (self.words.len() as u64 + self.params.len() as u64)
+    }
+
+    /// The scale of an element; `None` outside the tensor.
+    #[must_use]
+    pub fn scale(&self, element: usize) -> Option<Scale> {
+        (element < self.len).then(|| Scale::stored(self.format, &self.params, element))
+    }
+
+    /// The scales in order: one, or one for each [`GROUP`] elements.
+    pub fn scales(&self) -> impl Iterator<Item = Scale> {
+        let step = match self.format.grouping {
+            Grouping::Tensor => self.len.max(1),
+            Grouping::Group256 => GROUP,
+        };
+        (0..self.len).step_by(step).map(|element| Scale::stored(self.format, &self.params, element))
+    }
+
+    /// Its codes, one a byte, in the tensor's order.
+    #[must_use]
+    pub fn codes(&self, isa: Isa) -> Vec<u8> {
+        let mut codes = vec![0; self.len];
+        // The lengths fit: every constructor has checked them.
+        let fits = codes_into(&self.words, self.format, isa, &mut codes);
+        debug_assert_eq!(fits, Ok(()));
+        codes
+    }
+
+    /// Its values.
+    #[must_use]
+    pub fn dequantise(&self, isa: Isa) -> Vec<f32> {
+        let mut values = vec![0.0; self.len];
+        // The lengths fit: every constructor has checked them.
+        let fits = self.dequantise_range(0..self.len, isa, &mut values);
+        debug_assert_eq!(fits, Ok(()));
+        values
+    }
+
+    /// Writes its values.
+    ///
+    /// # Errors
+    /// [`KernelError::Length`] if `out` is not as long as the tensor.
+    pub fn dequantise_into(&self, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
+        self.dequantise_range(0..self.len, isa, out)
+    }
+
+    /// Writes the values of some elements.
+    ///
+    /// # Errors
+    /// As [`dequantise_range`](fn@dequantise_range).
+    pub fn dequantise_range(&self, range: Range<usize>, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
+        dequantise_range(&self.words, &self.params, self.format, self.len, range, isa, out)
+    }
+
+    /// Writes the values of one tile.
+    ///
+    /// # Errors
+    /// As [`dequantise_tile`](fn@dequantise_tile).
+    pub fn dequantise_tile(&self, tile: usize, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
+        dequantise_tile(&self.words, &self.params, self.format, self.len, tile, isa, out)
+    }
+
+    /// The same codes and ranges in another layout: not a value changes.
+    ///
+    /// # Errors
+    /// [`KernelError::Length`] if the layout's matrix does not fit the tensor.
+    pub fn repack(&self, layout: Layout, isa: Isa) -> Result<Self, KernelError> {
+        let format = Format { layout, ..self.format };
+        let mut words = vec![0; format.words(self.len)];
+        pack_codes(&self.codes(isa), format, isa, &mut words)?;
+        Ok(Self { words, params: self.params.clone(), len: self.len, format })
+    }
+
+    /// Goes to fewer bits in place, and gives the words that this frees back.
+    ///
+    /// # Errors
+    /// As [`requantise`](fn@requantise); the tensor is then unchanged.
+    pub fn requantise(&mut self, bits: Bits, isa: Isa) -> Result<(), KernelError> {
+        self.format = requantise(&mut self.words, &mut self.params, self.format, self.len, bits, isa)?;
+        self.words.truncate(self.format.words(self.len));
+        self.words.shrink_to_fit();
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! Extrema by compare-and-swap on reinterpreted bits (DAF's Algorithm 1), per element and per block.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::team::shares;
+use super::{BLOCK, Extremum, Progress, Reduction};
+use crate::reduce::Kernels;
+use crate::reduce::extrema::canonical;
+
+/// An extremum that threads share, alone in its cache lines.
+#[repr(align(128))]
+struct Cell<E> {
+    bits: AtomicU32,
+    order: PhantomData<fn() -> E>,
+}
+
+impl<E: Extremum> Cell<E> {
+    fn new() -> Self {
+        Self { bits: AtomicU32::new(E::IDENTITY.to_bits()), order: PhantomData }
+    }
+
+    fn value(&self) -> f32 {
+        f32::from_bits(self.bits.load(Relaxed))
+    }
+
+    /// Algorithm 1: the swap is issued even where it changes nothing. Nothing else is published through the cell, so
+    /// relaxed order is enough.
+    fn swap(&self, value: f32, progress: &mut Progress) {
+        let mut old = self.bits.load(Relaxed);
+        loop {
+            progress.attempts += 1;
+            let new = E::keep(f32::from_bits(old), value).to_bits();
+            match self.bits.compare_exchange(old, new, Relaxed, Relaxed) {
+                Ok(_) => return,
+                Err(now) => old = now,
+            }
+            progress.retries += 1;
+        }
+    }
+
+    /// Swaps only what would change the cell.
+    fn test_and_swap(&self, value: f32, progress: &mut Progress) {
+        let mut old = self.bits.load(Relaxed);
+        loop {
+            let new = E::keep(f32::from_bits(old), value).to_bits();
+            if new == old {
+                return;
+            }
+            progress.attempts += 1;
+            match self.bits.compare_exchange(old, new, Relaxed, Relaxed) {
+                Ok(_) => return,
+                Err(now) => old = now,
+            }
+            progress.retries += 1;
+        }
+    }
+}
+
+/// Every element by Algorithm 1 into one cell.
+pub(super) fn unconditional<E: Extremum>(data: &[f32], threads: usize) -> Reduction {
+    by_block::<E>(data, threads, |block, cell, progress| {
+        for &element in block {
+            cell.swap(E::see(element), progress);
+        }
+    })
+}
+
+/// Every element into one cell, swapped only where it would change it.
+pub(super) fn tested<E: Extremum>(data: &[f32], threads: usize) -> Reduction {
+    by_block::<E>(data, threads, |block, cell, progress| {
+        for &element in block {
+            cell.test_and_swap(E::see(element), progress);
+        }
+    })
+}
+
+/// The root of each block's tree by Algorithm 1 into one cell.
+pub(super) fn hybrid<E: Extremum>(data: &[f32], threads: usize, kernels: &Kernels) -> Reduction {
+    by_block::<E>(data, threads, |block, cell, progress| cell.swap(E::of(kernels, block), progress))
+}
+
+/// Every element by Algorithm 1 into its block's cell, and that into one cell.
+pub(super) fn thread_then_block<E: Extremum>(data: &[f32], threads: usize) -> Reduction {
+    by_block::<E>(data, threads, |block, cell, progress| {
+        // Stays in the cache of the core that runs the block, as shared memory stays in a multiprocessor.
+        let own = Cell::<E>::new();
+        for &element in block {
+            own.swap(E::see(element), progress);
+        }
+        cell.swap(own.value(), progress);
+    })
+}
+
+fn by_block<E: Extremum>(
+    data: &[f32],
+    threads: usize,
+    into: impl Fn(&[f32], &Cell<E>, &mut Progress) + Sync,
+) -> Reduction {
+    let cell = Cell::<E>::new();
+    let progress = shares(data.len().div_ceil(BLOCK), threads, |blocks| {
+        let mut progress = Progress::default();
+        let end = data.len().min(blocks.end * BLOCK);
+        for block in data.get(blocks.start * BLOCK..end).unwrap_or_default().chunks(BLOCK) {
+            into(block, &cell, &mut progress);
+        }
+        progress
+    });
+    let progress = progress.into_iter().fold(Progress { passes: 1, ..Progress::default() }, Progress::and);
+    Reduction { value: f64::from(canonical(cell.value())), progress }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduce::extrema::Smallest;
+
+    #[test]
+    fn the_unconditional_swap_is_issued_for_every_element_and_the_tested_one_for_records() {
+        // 5, 7, 3, 3, NaN, 4: all six are swapped; only 5 and 3 are below what came before.
+        let data = [5.0, 7.0, 3.0, 3.0, f32::NAN, 4.0];
+        let all = unconditional::<Smallest>(&data, 1);
+        let records = tested::<Smallest>(&data, 1);
+        assert_eq!((all.value, all.progress.attempts, all.progress.retries), (3.0, 6, 0));
+        assert_eq!((records.value, records.progress.attempts, records.progress.retries), (3.0, 2, 0));
+    }
+
+    #[test]
+    fn a_block_swaps_once_into_the_shared_cell() {
+        // 2.5 blocks are 3: hybrid swaps 3 times, thread-then-block 3 times more than there are elements.
+        let data = vec![1.5; BLOCK * 5 / 2];
+        assert_eq!(hybrid::<Smallest>(&data, 2, Kernels::of(crate::Isa::Scalar)).progress.attempts, 3);
+        let both = thread_then_block::<Smallest>(&data, 1).progress.attempts;
+        assert_eq!(both, data.len() as u64 + 3);
+    }
+}

@@ -1,0 +1,111 @@
+//! Reductions that keep partial results in memory: the tree of DAF's section 3.2.1 and the two passes of CUB.
+
+use super::team::shares;
+use super::{BLOCK, Extremum, Progress, RESIDENT, Reduction, SUBSCRIPTION_FACTOR};
+use crate::reduce::Kernels;
+
+/// An extremum by a tree: the roots of one pass are the leaves of the next.
+pub(super) fn extremum_by_tree<E: Extremum>(data: &[f32], threads: usize, kernels: &Kernels) -> Reduction {
+    let mut progress = Progress::default();
+    let mut roots = pass(data, BLOCK, threads, |block| E::of(kernels, block), &mut progress);
+    while roots.len() > 1 {
+        roots = pass(&roots, BLOCK, threads, |block| E::of(kernels, block), &mut progress);
+    }
+    Reduction { value: f64::from(roots.first().copied().unwrap_or(E::IDENTITY)), progress }
+}
+
+/// A sum by a tree.
+pub(super) fn sum_by_tree(data: &[f32], threads: usize, sum: impl Fn(&[f32]) -> f64 + Sync) -> Reduction {
+    let mut progress = Progress::default();
+    let mut roots = pass(data, BLOCK, threads, sum, &mut progress);
+    while roots.len() > 1 {
+        roots = pass(&roots, BLOCK, threads, halved, &mut progress);
+    }
+    Reduction { value: roots.first().copied().unwrap_or(0.0), progress }
+}
+
+/// An extremum in two passes.
+pub(super) fn extremum_by_two_passes<E: Extremum>(data: &[f32], threads: usize, kernels: &Kernels) -> Reduction {
+    let mut progress = Progress::default();
+    let partials = pass(data, range(data.len()), threads, |range| E::of(kernels, range), &mut progress);
+    second(&partials, f64::from(E::of(kernels, &partials)), progress)
+}
+
+/// A sum in two passes.
+pub(super) fn sum_by_two_passes(data: &[f32], threads: usize, sum: impl Fn(&[f32]) -> f64 + Sync) -> Reduction {
+    let mut progress = Progress::default();
+    let partials = pass(data, range(data.len()), threads, sum, &mut progress);
+    second(&partials, halved(&partials), progress)
+}
+
+/// A tensor of one range needs no second pass.
+fn second<T>(partials: &[T], value: f64, mut progress: Progress) -> Reduction {
+    progress.passes += u64::from(partials.len() > 1);
+    Reduction { value, progress }
+}
+
+/// Elements of each range of the grid: whole blocks, as even as they allow, in at most `SUBSCRIPTION_FACTOR` ranges
+/// for each resident block.
+fn range(len: usize) -> usize {
+    let blocks = len.div_ceil(BLOCK);
+    blocks.div_ceil(SUBSCRIPTION_FACTOR * RESIDENT).max(1) * BLOCK
+}
+
+/// One partial for every `block` elements.
+fn pass<S: Sync, T: Send>(
+    data: &[S],
+    block: usize,
+    threads: usize,
+    of: impl Fn(&[S]) -> T + Sync,
+    progress: &mut Progress,
+) -> Vec<T> {
+    let partials: Vec<T> = shares(data.len().div_ceil(block), threads, |blocks| {
+        let end = data.len().min(blocks.end * block);
+        let share = data.get(blocks.start * block..end).unwrap_or_default();
+        share.chunks(block).map(&of).collect::<Vec<_>>()
+    })
+    .into_iter()
+    .flatten()
+    .collect();
+    progress.passes += 1;
+    // A single one is the answer, which nothing reads again.
+    progress.partials += if partials.len() > 1 { partials.len() as u64 } else { 0 };
+    partials
+}
+
+/// The sum of partials as a tree of halves, whose shape depends on their number alone.
+fn halved(partials: &[f64]) -> f64 {
+    match partials {
+        [] => 0.0,
+        [one] => *one,
+        _ => {
+            let (left, right) = partials.split_at(partials.len().div_ceil(2));
+            halved(left) + halved(right)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Isa;
+    use crate::reduce::extrema::Largest;
+
+    #[test]
+    fn a_tree_passes_once_more_for_every_power_of_a_block() {
+        let kernels = Kernels::of(Isa::Scalar);
+        let passes = |len: usize| extremum_by_tree::<Largest>(&vec![0.5; len], 2, kernels).progress;
+        // A block is one pass; 3 blocks leave 3 roots for a second; 4097 blocks leave 4097, then 2, then 1.
+        assert_eq!(passes(BLOCK), Progress { passes: 1, ..Progress::default() });
+        assert_eq!(passes(3 * BLOCK), Progress { passes: 2, partials: 3, ..Progress::default() });
+        assert_eq!(passes(BLOCK * BLOCK + 1), Progress { passes: 3, partials: 4099, ..Progress::default() });
+    }
+
+    #[test]
+    fn two_passes_keep_a_bounded_number_of_partials() {
+        let kernels = Kernels::of(Isa::Scalar);
+        let partials = |len: usize| extremum_by_two_passes::<Largest>(&vec![0.5; len], 1, kernels).progress.partials;
+        // 80 blocks are 80 ranges of one; 81 are 41 ranges of two; 1000 are 77 of 13.
+        assert_eq!([80, 81, 1000].map(|blocks| partials(blocks * BLOCK)), [80, 41, 77]);
+    }
+}

@@ -1,0 +1,176 @@
+//! Global memory: buffers of words, and the sectors that warps touch.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+/// Bytes that global memory moves at once: a sector of a cache line.
+pub const SECTOR: u64 = 32;
+
+/// What a buffer holds.
+#[derive(Clone, Debug)]
+pub enum Storage<'a> {
+    /// Floats.
+    F32(Cow<'a, [f32]>),
+    /// Integers: packed words, tickets, or floats in an order-preserving code.
+    U32(Cow<'a, [u32]>),
+    /// Doubles: partial sums.
+    F64(Cow<'a, [f64]>),
+}
+
+/// What a word of memory can be.
+pub trait Word: Copy + PartialOrd + Default + std::fmt::Debug + 'static {
+    /// Its size, in bytes.
+    const BYTES: u64;
+    /// The words of a buffer of this type; nothing for another type.
+    fn words<'s>(storage: &'s Storage<'_>) -> &'s [Self];
+    /// The words of a buffer of this type, to be written; nothing for another type.
+    fn words_mut<'s>(storage: &'s mut Storage<'_>) -> &'s mut [Self];
+    /// A buffer of given words.
+    fn store(words: Cow<'_, [Self]>) -> Storage<'_>;
+    /// The bit pattern.
+    fn bits(self) -> u64;
+    /// The word of a bit pattern.
+    fn from_bits(bits: u64) -> Self;
+    /// The sum; of integers, wrapping.
+    fn plus(self, other: Self) -> Self;
+}
+
+macro_rules! word {
+    ($type:ty, $variant:ident, $bits:expr, $from:expr, $plus:expr) => {
+        impl Word for $type {
+            const BYTES: u64 = size_of::<$type>() as u64;
+            fn words<'s>(storage: &'s Storage<'_>) -> &'s [Self] {
+                match storage {
+                    Storage::$variant(words) => words,
+                    _ => &[],
+                }
+            }
+            fn words_mut<'s>(storage: &'s mut Storage<'_>) -> &'s mut [Self] {
+                match storage {
+                    Storage::$variant(words) => words.to_mut(),
+                    _ => &mut [],
+                }
+            }
+            fn store(words: Cow<'_, [Self]>) -> Storage<'_> {
+                Storage::$variant(words)
+            }
+            fn bits(self) -> u64 {
+                $bits(self)
+            }
+            fn from_bits(bits: u64) -> Self {
+                $from(bits)
+            }
+            fn plus(self, other: Self) -> Self {
+                $plus(self, other)
+            }
+        }
+    };
+}
+word!(f32, F32, |word: f32| u64::from(word.to_bits()), |bits| f32::from_bits(bits as u32), |a, b| a + b);
+word!(u32, U32, u64::from, |bits| bits as u32, u32::wrapping_add);
+word!(f64, F64, f64::to_bits, f64::from_bits, |a, b| a + b);
+
+/// A buffer of global memory; it starts at the edge of a sector.
+#[derive(Debug)]
+pub struct Buffer<T> {
+    index: usize,
+    word: PhantomData<T>,
+}
+
+impl<T> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Buffer<T> {}
+
+impl<T> Buffer<T> {
+    pub(crate) fn index(self) -> usize {
+        self.index
+    }
+}
+
+/// The global memory of a machine.
+#[derive(Clone, Debug, Default)]
+pub struct Memory<'a> {
+    pub(crate) buffers: Vec<Storage<'a>>,
+}
+
+impl<'a> Memory<'a> {
+    /// A memory without buffers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A buffer that reads `words` where they lie; the first write copies them.
+    pub fn share<T: Word>(&mut self, words: &'a [T]) -> Buffer<T> {
+        self.push(Cow::Borrowed(words))
+    }
+
+    /// A buffer of `length` words, each `word`.
+    pub fn fill<T: Word>(&mut self, length: usize, word: T) -> Buffer<T> {
+        self.push(Cow::Owned(vec![word; length]))
+    }
+
+    fn push<T: Word>(&mut self, words: Cow<'a, [T]>) -> Buffer<T> {
+        self.buffers.push(T::store(words));
+        Buffer { index: self.buffers.len() - 1, word: PhantomData }
+    }
+
+    /// What a buffer of this memory holds; nothing of a buffer of another.
+    #[must_use]
+    pub fn words<T: Word>(&self, buffer: Buffer<T>) -> &[T] {
+        self.buffers.get(buffer.index).map_or(&[], T::words)
+    }
+
+    pub(crate) fn words_mut<T: Word>(&mut self, buffer: Buffer<T>) -> &mut [T] {
+        self.buffers.get_mut(buffer.index).map_or(&mut [], T::words_mut)
+    }
+}
+
+/// Sectors that the warps of `lanes` lanes touch where thread i of `threads` touches word `start + i`.
+#[must_use]
+pub fn row_sectors<T: Word>(start: u64, threads: u64, lanes: u32) -> u64 {
+    let mut sectors = 0;
+    let (mut first, end) = (start, start + threads);
+    while first < end {
+        let last = (first + u64::from(lanes)).min(end);
+        sectors += (last * T::BYTES - 1) / SECTOR - first * T::BYTES / SECTOR + 1;
+        first = last;
+    }
+    sectors
+}
+
+/// Which sectors of which buffers were touched.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Touched {
+    buffers: Vec<Vec<u64>>,
+}
+
+impl Touched {
+    /// Marks the sectors of bytes `first..end` of a buffer.
+    pub(crate) fn mark(&mut self, buffer: usize, first: u64, end: u64) {
+        if end <= first {
+            return;
+        }
+        if self.buffers.len() <= buffer {
+            self.buffers.resize_with(buffer + 1, Vec::new);
+        }
+        let (first, last) = (first / SECTOR, (end - 1) / SECTOR);
+        let bits = &mut self.buffers[buffer];
+        let words = usize::try_from(last / 64).unwrap_or(usize::MAX).saturating_add(1);
+        if bits.len() < words {
+            bits.resize(words, 0);
+        }
+        for sector in first..=last {
+            bits[(sector / 64) as usize] |= 1 << (sector % 64);
+        }
+    }
+
+    /// Bytes of all marked sectors.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.buffers.iter().flatten().map(|bits| u64::from(bits.count_ones())).sum::<u64>() * SECTOR
+    }
+}

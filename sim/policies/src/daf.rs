@@ -1,0 +1,328 @@
+//! `daf`: importance-aware bits for every saved tensor, in an arena of pages (Liu et al., MobiSys 2025).
+//!
+//! Before an iteration the greedy bi-objective knapsack of section 3.4.1 (algorithm 3) takes from the tensor with the
+//! least importance for what is short: bits where memory is, the whole tensor and with it its weight gradients where
+//! time is. During an iteration the same order says what gives way when the budget falls.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_memory::pages::{Config, Keys, PageStore, Tighter};
+use haversack_workloads::{Phase, TensorId, TrainingGraph};
+
+use crate::elastictrainer::over_budget;
+use crate::importance::{Metric, of_saved, skippable, writes_parameter_gradients_only};
+use crate::policy::{Holding, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
+use crate::quantised::{ArenaPlan, Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
+
+/// The bits that a value can have, from whole to not stored (section 3.4.1).
+pub const BITS: [u8; 7] = [32, 16, 8, 4, 2, 1, 0];
+
+/// Of a new importance and the moving average, the share of the new one.
+const NEWEST: f64 = 0.1;
+
+/// What can be set.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameters {
+    /// Bits of every tensor; nothing to let the budgets decide.
+    pub bits: Option<u8>,
+    /// The fewest bits that a budget may leave a tensor; 0 lets it be given up.
+    pub least_bits: u8,
+    /// The importance of a tensor before any was measured.
+    pub metric: Metric,
+    /// Who packs.
+    pub packing: Packing,
+    /// Who computes statistics.
+    pub control: Control,
+    /// The arena.
+    pub arena: ArenaPlan,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            bits: None,
+            least_bits: 0,
+            metric: Metric::default(),
+            packing: Packing::default(),
+            control: Control::Fused,
+            arena: ArenaPlan { page: Config::PAGE, step: Config::STEP },
+        }
+    }
+}
+
+/// The bits of every tensor where no budget is set: the operating point of the paper's table 1.
+const UNBOUNDED_BITS: u8 = 2;
+
+/// Dynamic activation quantisation.
+pub struct Daf {
+    parameters: Parameters,
+    plan: Option<Plan>,
+    averages: Vec<f64>,
+}
+
+/// What is decided for one run.
+struct Plan {
+    stored: Quantised,
+    /// Saved tensors that can be quantised, in order of production.
+    reached: Vec<TensorId>,
+    /// What the others take.
+    whole: Bytes,
+    /// The bits to start from.
+    start: u8,
+    /// The fewest that a budget may leave.
+    least: u8,
+    budget: Option<Bytes>,
+    /// Bits of each tensor; 32 for those that are not saved or kept whole.
+    bits: Vec<u8>,
+    /// Whether a tensor can be given up altogether.
+    skippable: Vec<bool>,
+    /// The page table: every tensor that can still give something, by what it is worth.
+    table: PageStore,
+    page: Bytes,
+    /// What tensors take that can give nothing any more.
+    settled: Bytes,
+    samples: u64,
+}
+
+impl Daf {
+    /// With `parameters`.
+    #[must_use]
+    pub const fn new(parameters: Parameters) -> Self {
+        Self { parameters, plan: None, averages: Vec::new() }
+    }
+
+    const fn rules(&self) -> Quantisation {
+        Quantisation {
+            reach: Reach::Everything,
+            copies: Copies::PerTensor,
+            redraw_masks: true,
+            control: self.parameters.control,
+            packing: self.parameters.packing,
+            arena: Some(self.parameters.arena),
+        }
+    }
+
+    /// The iteration without the weight gradients that the time budget does not leave room for: one tensor after the
+    /// other is evicted, by importance for its time.
+    fn within_time(&self, setting: &Setting<'_>, budget: Nanos) -> Result<Option<TrainingGraph>, PolicyError> {
+        let whole: Nanos = setting.times.iter().copied().sum();
+        if whole <= budget {
+            return Ok(None);
+        }
+        let gradients = ByGradient::new(setting);
+        let importance = of_saved(setting.graph, self.parameters.metric);
+        let mut order: Vec<TensorId> = gradients.tensors();
+        let worth = |id: TensorId| importance[id as usize] / (gradients.time_of(id).0 as f64).max(1.0);
+        order.sort_by(|&a, &b| worth(a).total_cmp(&worth(b)).then(a.cmp(&b)));
+        let mut given_up = vec![false; setting.graph.tensors.len()];
+        let mut least = whole;
+        for tensor in order {
+            for &gradient in gradients.of(tensor) {
+                given_up[gradient as usize] = true;
+            }
+            let (graph, time) = pruned(setting, &given_up);
+            least = time;
+            if time <= budget {
+                return Ok(Some(graph));
+            }
+        }
+        Err(over_budget("daf", least, budget))
+    }
+
+    fn plan(&mut self, graph: &TrainingGraph, setting: &Setting<'_>) -> Result<Plan, PolicyError> {
+        let sizes = ElementBytes { value: setting.value_bytes, mask: setting.mask_bytes };
+        let bits = match (self.parameters.bits, setting.activation_budget, setting.time_budget) {
+            (Some(bits), ..) => bits,
+            (None, None, None) => UNBOUNDED_BITS,
+            (None, ..) => BITS[0],
+        };
+        let stored = Quantised::new(graph, &self.rules(), sizes);
+        let (reached, whole): (Vec<_>, Vec<_>) = graph.saved().into_iter().partition(|&tensor| stored.reaches(tensor));
+        let whole = whole.iter().map(|&tensor| Bytes(graph.tensor(tensor).bytes.at(setting.batch))).sum();
+        self.averages = of_saved(graph, self.parameters.metric);
+        let mut plan = Plan {
+            stored,
+            reached,
+            whole,
+            start: bits,
+            least: self.parameters.least_bits,
+            budget: setting.activation_budget,
+            bits: vec![BITS[0]; graph.tensors.len()],
+            skippable: skippable(graph),
+            table: page_table(self.parameters.arena.page)?,
+            page: self.parameters.arena.page,
+            settled: Bytes::ZERO,
+            samples: setting.batch,
+        };
+        plan.estimate(&self.averages)?;
+        Ok(plan)
+    }
+}
+
+fn page_table(page: Bytes) -> Result<PageStore, PolicyError> {
+    PageStore::new(Config { page, ..Config::new(Bytes::MAX) }).map_err(|error| no_table(&error))
+}
+
+impl Plan {
+    /// The estimate before an iteration (algorithm 3): every tensor with the bits to start from, then bits taken from
+    /// the one that is worth least for its size until everything fits.
+    fn estimate(&mut self, importance: &[f64]) -> Result<(), PolicyError> {
+        self.table = page_table(self.page)?;
+        self.settled = self.whole;
+        for place in 0..self.reached.len() {
+            let tensor = self.reached[place];
+            self.bits[tensor as usize] = self.start;
+            // Time is spent by the schedule that was chosen before; keys of one unit leave it out.
+            let keys = Keys { importance: importance[tensor as usize], time: Nanos(1) };
+            self.table.plan(tensor, self.size(tensor), keys).map_err(|error| no_table(&error))?;
+        }
+        let Some(budget) = self.budget else { return Ok(()) };
+        while self.demand() > budget {
+            if self.take().is_none() {
+                let (least, budget) = (self.demand().to_string(), budget.to_string());
+                return Err(PolicyError::Budget { policy: "daf", least, budget });
+            }
+        }
+        Ok(())
+    }
+
+    fn size(&self, tensor: TensorId) -> Bytes {
+        self.stored.bytes(tensor, self.bits[tensor as usize], self.samples)
+    }
+
+    fn demand(&self) -> Bytes {
+        self.table.demand() + self.settled
+    }
+
+    /// The next step of algorithm 3: the victim and its new bits; nothing where nobody can give any more.
+    fn take(&mut self) -> Option<(TensorId, u8)> {
+        while let Some(tensor) = self.table.select_max(Tighter::Memory) {
+            let before = self.size(tensor);
+            let held = self.bits[tensor as usize];
+            let least = if self.skippable[tensor as usize] { self.least } else { self.least.max(1) };
+            let fewer = BITS.into_iter().find(|&bits| bits < held && bits >= least);
+            let Some(bits) = fewer else {
+                self.table.evict(tensor).ok()?;
+                self.settled += before;
+                continue;
+            };
+            self.bits[tensor as usize] = bits;
+            if bits == 0 {
+                self.table.evict(tensor).ok()?;
+                // What a ReLU needs of it stays.
+                self.settled += self.size(tensor);
+            } else {
+                self.table.update_size(tensor, self.size(tensor)).ok()?;
+            }
+            return Some((tensor, bits));
+        }
+        None
+    }
+}
+
+fn no_table(error: &haversack_memory::pages::PageError) -> PolicyError {
+    PolicyError::Table { policy: "daf", reason: error.to_string() }
+}
+
+/// The weight gradients that each saved tensor stands for.
+struct ByGradient {
+    of: Vec<Vec<TensorId>>,
+    time: Vec<Nanos>,
+}
+
+impl ByGradient {
+    fn new(setting: &Setting<'_>) -> Self {
+        let graph = setting.graph;
+        let mut of = vec![Vec::new(); graph.tensors.len()];
+        let mut time = vec![Nanos::ZERO; graph.tensors.len()];
+        let saved = graph.saved();
+        let mut is_saved = vec![false; graph.tensors.len()];
+        for &tensor in &saved {
+            is_saved[tensor as usize] = true;
+        }
+        for (node, &taken) in graph.nodes.iter().zip(setting.times).filter(|(node, _)| node.phase == Phase::Backward) {
+            let gradients = node
+                .outputs
+                .iter()
+                .filter(|&&output| graph.tensor(output).role == haversack_workloads::Role::ParameterGradient);
+            let gradients: Vec<TensorId> = gradients.copied().collect();
+            if gradients.is_empty() {
+                continue;
+            }
+            let by_itself = writes_parameter_gradients_only(graph, node);
+            for &input in node.inputs.iter().filter(|&&input| is_saved[input as usize]) {
+                of[input as usize].extend(&gradients);
+                if by_itself {
+                    time[input as usize] += taken;
+                }
+            }
+        }
+        Self { of, time }
+    }
+
+    fn tensors(&self) -> Vec<TensorId> {
+        (0..).zip(&self.of).filter(|(_, gradients)| !gradients.is_empty()).map(|(id, _)| id).collect()
+    }
+
+    fn of(&self, tensor: TensorId) -> &[TensorId] {
+        &self.of[tensor as usize]
+    }
+
+    fn time_of(&self, tensor: TensorId) -> Nanos {
+        self.time[tensor as usize]
+    }
+}
+
+/// The iteration without the gradients given up, and its time.
+fn pruned(setting: &Setting<'_>, given_up: &[bool]) -> (TrainingGraph, Nanos) {
+    let kept = setting.graph.kept_without(|id| given_up[id as usize]);
+    let time = kept.iter().zip(setting.times).filter(|(kept, _)| **kept).map(|(_, &time)| time).sum();
+    (setting.graph.without_gradients(|id| given_up[id as usize]), time)
+}
+
+impl Policy for Daf {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        let graph = setting.time_budget.map(|budget| self.within_time(setting, budget)).transpose()?.flatten();
+        let plan = self.plan(graph.as_ref().unwrap_or(setting.graph), setting)?;
+        self.plan = Some(plan);
+        Ok(Schedule { graph, quantisation: Some(self.rules()), ..Schedule::plain(setting.batch) })
+    }
+
+    fn begin_iteration(&mut self) -> Option<u64> {
+        // The budget held these bits before, and importance only moves them around.
+        if let Some(plan) = &mut self.plan {
+            plan.estimate(&self.averages).ok()?;
+        }
+        None
+    }
+
+    fn hold(&mut self, tensor: TensorId) -> Holding {
+        let Some(plan) = self.plan.as_ref().filter(|plan| plan.stored.reaches(tensor)) else { return Holding::Keep };
+        match plan.bits[tensor as usize] {
+            32 => Holding::Keep,
+            0 => Holding::Skip,
+            bits => Holding::Quantise(bits),
+        }
+    }
+
+    fn relieve(&mut self, shortfall: Bytes, _memory: &MemoryView<'_>) -> Vec<Relief> {
+        let Some(plan) = &mut self.plan else { return Vec::new() };
+        let target = plan.demand().saturating_sub(shortfall);
+        let mut reliefs = Vec::new();
+        while plan.demand() > target {
+            match plan.take() {
+                Some((tensor, 0)) => reliefs.push(Relief::Skip(tensor)),
+                Some((tensor, bits)) => reliefs.push(Relief::Requantise(tensor, bits)),
+                None => break,
+            }
+        }
+        reliefs
+    }
+
+    fn end_iteration(&mut self, seen: &IterationSummary) {
+        for &(tensor, importance) in &seen.importance {
+            if let Some(average) = self.averages.get_mut(tensor as usize) {
+                *average += NEWEST * (importance - *average);
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `elastictrainer`: trains the weights that matter most for their time (Huang et al., MobiSys 2023).
+//!
+//! It saves no memory by itself (DAF, section 4.2: without a time budget it is the original method). Under a time
+//! budget it chooses how deep backward goes, and which weights on the way are trained: for each depth, those with the
+//! most importance for their time that still fit. The tensors that the others needed are then not saved either.
+
+use haversack_devices::units::Nanos;
+use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
+
+use crate::importance::{Metric, gradients_in_order, of_gradients, writes_parameter_gradients_only};
+use crate::policy::{Policy, PolicyError, Schedule, Setting};
+
+/// ElasticTrainer.
+#[derive(Clone, Copy, Debug)]
+pub struct ElasticTrainer {
+    metric: Metric,
+}
+
+impl ElasticTrainer {
+    /// Ranks weights by `metric`.
+    #[must_use]
+    pub const fn new(metric: Metric) -> Self {
+        Self { metric }
+    }
+}
+
+impl Policy for ElasticTrainer {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        let plain = Schedule::plain(setting.batch);
+        let Some(budget) = setting.time_budget else { return Ok(plain) };
+        let trained = choose(setting.graph, setting.times, budget, self.metric)
+            .map_err(|least| over_budget("elastictrainer", least, budget))?;
+        Ok(Schedule { graph: Some(setting.graph.without_gradients(|id| !trained[id as usize])), ..plain })
+    }
+}
+
+/// The error of a policy whose least time is `least`.
+pub(crate) fn over_budget(policy: &'static str, least: Nanos, budget: Nanos) -> PolicyError {
+    let seconds = |time: Nanos| format!("{:.6} s", time.seconds());
+    PolicyError::Budget { policy, least: seconds(least), budget: seconds(budget) }
+}
+
+/// The gradient of one layer: what it is worth and what it costs by itself.
+struct Candidate {
+    gradients: Vec<TensorId>,
+    importance: f64,
+    time: Nanos,
+    /// Whether it comes at no cost with the input gradient of its layer (a normalisation's weights).
+    free: bool,
+}
+
+/// The parameter gradients to compute so that an iteration takes at most `budget`: the best sum of importance over
+/// all depths of backward. By tensor id.
+///
+/// # Errors
+/// The least time of an iteration, that of forward alone, where it is above the budget.
+pub(crate) fn choose(
+    graph: &TrainingGraph,
+    times: &[Nanos],
+    budget: Nanos,
+    metric: Metric,
+) -> Result<Vec<bool>, Nanos> {
+    let importance = of_gradients(graph, metric);
+    let time_of = |phase: Phase| -> Nanos {
+        graph.nodes.iter().zip(times).filter(|(node, _)| node.phase == phase).map(|(_, &time)| time).sum()
+    };
+    let forward = time_of(Phase::Forward);
+    if forward > budget {
+        return Err(forward);
+    }
+    let writers = gradients_in_order(graph);
+    let mut best: (f64, Vec<bool>) = (-1.0, vec![false; graph.tensors.len()]);
+    // `path` is what it takes to bring the gradient down to where the walk stands.
+    let (mut path, mut reached): (Nanos, Vec<Candidate>) = (Nanos::ZERO, Vec::new());
+    for (id, node) in (0..).zip(&graph.nodes).filter(|(_, node)| node.phase == Phase::Backward) {
+        let gradients = written_here(&writers, id);
+        let by_itself = writes_parameter_gradients_only(graph, node);
+        if !by_itself {
+            path += times[id as usize];
+        }
+        if gradients.is_empty() {
+            continue;
+        }
+        let worth = gradients.iter().map(|&gradient| importance[gradient as usize]).sum();
+        let updates = update_time(graph, times, &gradients);
+        let time = if by_itself { times[id as usize] + updates } else { updates };
+        reached.push(Candidate { gradients, importance: worth, time, free: !by_itself });
+        let Some(left) = budget.0.checked_sub((forward + path).0) else { break };
+        let (sum, trained) = fill(&reached, Nanos(left), graph.tensors.len());
+        if sum > best.0 {
+            best = (sum, trained);
+        }
+    }
+    Ok(best.1)
+}
+
+fn written_here(writers: &[(NodeId, TensorId)], node: NodeId) -> Vec<TensorId> {
+    writers.iter().filter(|(writer, _)| *writer == node).map(|&(_, gradient)| gradient).collect()
+}
+
+fn update_time(graph: &TrainingGraph, times: &[Nanos], gradients: &[TensorId]) -> Nanos {
+    let updates = graph.nodes.iter().zip(times).filter(|(node, _)| node.phase == Phase::Update);
+    updates.filter(|(node, _)| node.inputs.iter().any(|id| gradients.contains(id))).map(|(_, &time)| time).sum()
+}
+
+/// The candidates with the most importance for their time that fit into `left`, greedily.
+fn fill(candidates: &[Candidate], left: Nanos, tensors: usize) -> (f64, Vec<bool>) {
+    let mut order: Vec<&Candidate> = candidates.iter().collect();
+    let density = |candidate: &Candidate| {
+        if candidate.free { f64::INFINITY } else { candidate.importance / (candidate.time.0 as f64).max(1.0) }
+    };
+    order.sort_by(|a, b| density(b).total_cmp(&density(a)));
+    let (mut sum, mut left, mut trained) = (0.0, left, vec![false; tensors]);
+    for candidate in order {
+        if candidate.time <= left {
+            left -= candidate.time;
+            sum += candidate.importance;
+            for &gradient in &candidate.gradients {
+                trained[gradient as usize] = true;
+            }
+        }
+    }
+    (sum, trained)
+}

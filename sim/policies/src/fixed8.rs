@@ -1,0 +1,43 @@
+//! `fixed8`: weights and activations of eight bits throughout, computed with as they are (DAF, section 4.1).
+//!
+//! Modules pass eight-bit tensors on; what functional code saves (products of attention, softmax) stays in fp32, out
+//! of the modules' reach, as do gradients and statistics. Nothing is packed or unpacked: the arithmetic is of eight
+//! bits as well.
+
+use haversack_devices::work::Precision;
+use haversack_workloads::training_graph::{Element, Need};
+use haversack_workloads::{Phase, Role, TrainingGraph};
+
+use crate::policy::{Policy, PolicyError, Schedule, Setting};
+
+/// Eight-bit training.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fixed8;
+
+impl Policy for Fixed8 {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        let graph = in_eight_bits(setting.graph);
+        Ok(Schedule { graph: Some(graph), precision: Some(Precision::Int8), ..Schedule::plain(setting.batch) })
+    }
+}
+
+/// The same iteration with a quarter of the bytes for every fp32 weight and activation that modules hold.
+fn in_eight_bits(graph: &TrainingGraph) -> TrainingGraph {
+    let mut whole = vec![false; graph.tensors.len()];
+    for saved in graph.nodes.iter().flat_map(|node| &node.saved) {
+        let out_of_reach = !saved.by_module || matches!(saved.need, Need::Statistics | Need::Mask);
+        whole[saved.tensor as usize] |= out_of_reach;
+    }
+    let mut graph = graph.clone();
+    for (tensor, whole) in graph.tensors.iter_mut().zip(whole) {
+        let shrinks = matches!(tensor.role, Role::Activation | Role::Parameter { .. });
+        if shrinks && !whole && tensor.element != Element::Whole {
+            tensor.bytes = tensor.bytes.times(1, 4);
+        }
+    }
+    for node in graph.nodes.iter_mut().filter(|node| node.phase != Phase::Update) {
+        let bytes = |tensor: &u32| graph.tensors[*tensor as usize].bytes;
+        node.work.dram = node.inputs.iter().chain(&node.outputs).map(bytes).sum();
+    }
+    graph
+}

@@ -1,0 +1,121 @@
+//! What keeping a saved tensor is worth: the metric by which tensors are ranked for bits and for skipping.
+//!
+//! DAF leaves the metric open (section 3.2: "sensitivity or importance metrics"). Without data a prior stands in;
+//! a run that carries data reports what it measured, and the moving average follows that.
+
+use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
+
+/// The metrics that need no data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metric {
+    /// The trained values whose gradients a tensor enters, each weighted by how deep its layer lies, from 0 at the
+    /// input to 1 at the loss: late layers change most in training and in fine-tuning.
+    #[default]
+    Depth,
+    /// The same without the weights.
+    Values,
+    /// One for each tensor.
+    Uniform,
+}
+
+impl Metric {
+    /// All, by the names of the policies' parameters.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("depth", Self::Depth), ("values", Self::Values), ("uniform", Self::Uniform)];
+}
+
+/// The importance of every parameter gradient, 0 for all other tensors.
+#[must_use]
+pub fn of_gradients(graph: &TrainingGraph, metric: Metric) -> Vec<f64> {
+    let mut importance = vec![0.0; graph.tensors.len()];
+    // Backward writes the gradients from the last layer to the first.
+    let written = gradients_in_order(graph);
+    let layers = written.len() as f64;
+    for (place, &(_, gradient)) in written.iter().enumerate() {
+        let values = graph.tensor(gradient).bytes.fixed as f64 / 4.0;
+        importance[gradient as usize] = match metric {
+            Metric::Depth => values * (layers - place as f64) / layers,
+            Metric::Values => values,
+            Metric::Uniform => 1.0,
+        };
+    }
+    importance
+}
+
+/// Every parameter gradient with the node that writes it first, in the order of backward.
+#[must_use]
+pub fn gradients_in_order(graph: &TrainingGraph) -> Vec<(NodeId, TensorId)> {
+    let mut seen = vec![false; graph.tensors.len()];
+    let mut written = Vec::new();
+    for (id, node) in (0..).zip(&graph.nodes).filter(|(_, node)| node.phase == Phase::Backward) {
+        for &output in &node.outputs {
+            if graph.tensor(output).role == Role::ParameterGradient
+                && !std::mem::replace(&mut seen[output as usize], true)
+            {
+                written.push((id, output));
+            }
+        }
+    }
+    written
+}
+
+/// The importance of every saved tensor: the sum over the parameter gradients that its values enter. A tensor that
+/// only weight gradients read enters those; any other enters the gradients of all layers before it too.
+#[must_use]
+pub fn of_saved(graph: &TrainingGraph, metric: Metric) -> Vec<f64> {
+    let of_gradient = of_gradients(graph, metric);
+    // What backward nodes from each position on write.
+    let mut after = vec![0.0; graph.nodes.len() + 1];
+    for (position, node) in graph.nodes.iter().enumerate().rev() {
+        let own: f64 = match node.phase {
+            Phase::Backward => node.outputs.iter().map(|&output| of_gradient[output as usize]).sum(),
+            _ => 0.0,
+        };
+        after[position] = after[position + 1] + own;
+    }
+    let mut importance = vec![0.0; graph.tensors.len()];
+    let mut first_seen = vec![false; graph.tensors.len()];
+    for (position, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.phase == Phase::Backward) {
+        let own: f64 = node.outputs.iter().map(|&output| of_gradient[output as usize]).sum();
+        let weights_only = writes_parameter_gradients_only(graph, node);
+        for &input in node.inputs.iter().filter(|&&input| graph.tensor(input).role == Role::Activation) {
+            if weights_only {
+                importance[input as usize] += own;
+            } else if !std::mem::replace(&mut first_seen[input as usize], true) {
+                importance[input as usize] += after[position];
+            }
+        }
+    }
+    if metric == Metric::Uniform {
+        importance.iter_mut().for_each(|value| *value = f64::from(*value > 0.0));
+    }
+    importance
+}
+
+/// Whether a node's only results are gradients of weights, so that it can be given up.
+#[must_use]
+pub fn writes_parameter_gradients_only(
+    graph: &TrainingGraph,
+    node: &haversack_workloads::training_graph::Node,
+) -> bool {
+    !node.outputs.is_empty() && node.outputs.iter().all(|&output| graph.tensor(output).role == Role::ParameterGradient)
+}
+
+/// Whether only weight gradients read the saved tensor, so that they can be given up with it.
+#[must_use]
+pub fn skippable(graph: &TrainingGraph) -> Vec<bool> {
+    let mut skippable = vec![false; graph.tensors.len()];
+    for tensor in graph.saved() {
+        skippable[tensor as usize] = true;
+    }
+    for node in graph.nodes.iter().filter(|node| node.phase == Phase::Backward) {
+        if !writes_parameter_gradients_only(graph, node) {
+            for &input in &node.inputs {
+                // What a ReLU needs of it is kept apart.
+                let signs = node.need_of(input) == haversack_workloads::training_graph::Need::Signs;
+                skippable[input as usize] &= signs;
+            }
+        }
+    }
+    skippable
+}

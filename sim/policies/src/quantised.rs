@@ -1,0 +1,237 @@
+//! Quantised storage: by which rules a policy stores saved tensors with fewer bits, and what they then take.
+//!
+//! What backward needs of a tensor decides what can be done with it: values are quantised, the signs that a ReLU
+//! needs are kept at a bit, positions of a pooling at a byte, a shape costs nothing, means and deviations stay whole.
+
+use haversack_devices::units::Bytes;
+use haversack_workloads::training_graph::{Element, Need};
+use haversack_workloads::{Extent, Phase, TensorId, TrainingGraph};
+
+/// Which saved tensors a policy can reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Those that modules keep: a framework's hooks do not see what functional code saves.
+    Modules,
+    /// All: the policy is part of the runtime.
+    Everything,
+}
+
+/// How often a tensor is stored that several operators keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// Once for each module that keeps it, since modules know nothing of each other.
+    PerModule,
+    /// Once.
+    PerTensor,
+}
+
+/// Where the minimum, the maximum and the importance of a tensor are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Control {
+    /// In kernels of their own that read the tensor again, one statistic at a time.
+    OwnKernels,
+    /// In the kernel that makes the tensor (DAF, section 3.2.3).
+    #[default]
+    Fused,
+}
+
+impl Control {
+    /// All, by the names of the policies' parameters.
+    pub const NAMES: [(&'static str, Self); 2] = [("fused", Self::Fused), ("own-kernels", Self::OwnKernels)];
+}
+
+/// Who packs in forward and unpacks in backward (DAF, section 3.3 and table 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Packing {
+    /// The GPU does both.
+    Gpu,
+    /// The CPU does both; an unpacked map waits in memory for the GPU.
+    Cpu,
+    /// The CPU packs, the GPU unpacks the CPU's interleaved order.
+    Shared,
+    /// The same in the unified layout: the GPU unpacks in shared memory, inside the kernels that read.
+    #[default]
+    Unified,
+}
+
+impl Packing {
+    /// All, by the names of the policies' parameters.
+    pub const NAMES: [(&'static str, Self); 4] =
+        [("gpu", Self::Gpu), ("cpu", Self::Cpu), ("shared", Self::Shared), ("unified", Self::Unified)];
+
+    /// Whether the CPU packs.
+    #[must_use]
+    pub const fn cpu_packs(self) -> bool {
+        !matches!(self, Self::Gpu)
+    }
+}
+
+/// An arena of pages for quantised tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArenaPlan {
+    /// Bytes of a page.
+    pub page: Bytes,
+    /// Bytes by which it grows and shrinks.
+    pub step: Bytes,
+}
+
+/// The rules by which a policy stores quantised tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quantisation {
+    /// Which tensors.
+    pub reach: Reach,
+    /// How often.
+    pub copies: Copies,
+    /// Whether dropout's masks are drawn again from their seed instead of being kept.
+    pub redraw_masks: bool,
+    /// Who computes statistics.
+    pub control: Control,
+    /// Who packs.
+    pub packing: Packing,
+    /// Where: in an arena of their own, or wherever the framework's allocator puts them.
+    pub arena: Option<ArenaPlan>,
+}
+
+/// The sizes of elements in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElementBytes {
+    /// Of a value that mixed precision may make smaller.
+    pub value: u64,
+    /// Of a dropout mask.
+    pub mask: u64,
+}
+
+/// Values that share a scale and a minimum of two bytes each.
+const GROUP: u64 = 256;
+const GROUP_PARAMETERS: u64 = 4;
+
+/// What one saved tensor consists of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts {
+    values: Extent,
+    copies: u64,
+    /// Elements of which a bit is kept.
+    bits: Extent,
+    /// Elements of which a byte is kept.
+    bytes: Extent,
+}
+
+/// What every saved tensor of a graph takes under a policy's rules.
+#[derive(Clone, Debug)]
+pub struct Quantised {
+    parts: Vec<Option<Parts>>,
+}
+
+impl Quantised {
+    /// Looks through what backward needs of each saved tensor of `graph`.
+    #[must_use]
+    pub fn new(graph: &TrainingGraph, rules: &Quantisation, sizes: ElementBytes) -> Self {
+        let mut parts: Vec<Option<Parts>> = vec![None; graph.tensors.len()];
+        for tensor in graph.saved() {
+            parts[tensor as usize] = Some(Parts::default());
+        }
+        for node in graph.nodes.iter().filter(|node| node.phase == Phase::Backward) {
+            for &input in &node.inputs {
+                let slot = &mut parts[input as usize];
+                let Some(found) = slot else { continue };
+                let saved = node.saved.iter().find(|saved| saved.tensor == input);
+                let (need, by_module) = saved.map_or((Need::Values, true), |saved| (saved.need, saved.by_module));
+                if need == Need::Statistics || (rules.reach == Reach::Modules && !by_module) {
+                    *slot = None;
+                    continue;
+                }
+                let tensor = graph.tensor(input);
+                let value = if tensor.element == Element::FullFloat { 4 } else { sizes.value };
+                match need {
+                    Need::Values => {
+                        found.values = tensor.bytes.times(1, value);
+                        found.copies = if rules.copies == Copies::PerModule { found.copies + 1 } else { 1 };
+                    }
+                    Need::Signs => found.bits = tensor.bytes.times(1, value),
+                    Need::Mask if rules.redraw_masks => {}
+                    Need::Mask => found.bits = tensor.bytes.times(1, sizes.mask),
+                    Need::Indices => found.bytes = tensor.bytes.times(1, size_of::<i64>() as u64),
+                    Need::Shape | Need::Statistics => {}
+                }
+            }
+        }
+        Self { parts }
+    }
+
+    fn of(&self, tensor: TensorId) -> Option<&Parts> {
+        self.parts.get(tensor as usize).and_then(Option::as_ref)
+    }
+
+    /// Whether the tensor is saved and within reach.
+    #[must_use]
+    pub fn reaches(&self, tensor: TensorId) -> bool {
+        self.of(tensor).is_some()
+    }
+
+    /// Values that have to be packed, all copies counted.
+    #[must_use]
+    pub fn packed_values(&self, tensor: TensorId, samples: u64) -> u64 {
+        self.of(tensor).map_or(0, |parts| parts.values.at(samples) * parts.copies)
+    }
+
+    /// Values of one copy.
+    #[must_use]
+    pub fn values(&self, tensor: TensorId, samples: u64) -> u64 {
+        self.of(tensor).map_or(0, |parts| parts.values.at(samples))
+    }
+
+    /// Bytes of the tensor with `bits` a value (32 is whole): codes, the scale and minimum of every 256 values, and
+    /// what is kept of signs, masks and positions.
+    #[must_use]
+    pub fn bytes(&self, tensor: TensorId, bits: u8, samples: u64) -> Bytes {
+        let Some(parts) = self.of(tensor) else { return Bytes::ZERO };
+        let values = parts.values.at(samples);
+        let groups = if bits < 16 { values.div_ceil(GROUP) } else { 0 };
+        let copy = (values * u64::from(bits)).div_ceil(8) + groups * GROUP_PARAMETERS;
+        let aside = parts.bits.at(samples).div_ceil(8) + parts.bytes.at(samples);
+        Bytes(copy * parts.copies + aside)
+    }
+}
+
+/// The most that a batch of `samples` needs at once beside the saved tensors' stored form: state, temporaries,
+/// gradients, and each saved tensor whole while forward still works on it or one backward node reads it.
+#[must_use]
+pub fn working_memory(graph: &TrainingGraph, samples: u64) -> Bytes {
+    let mut last = vec![None; graph.tensors.len()];
+    let mut is_saved = vec![false; graph.tensors.len()];
+    for tensor in graph.saved() {
+        is_saved[tensor as usize] = true;
+    }
+    for (position, node) in graph.nodes.iter().enumerate() {
+        for tensor in node.uses() {
+            if !(is_saved[tensor as usize] && node.phase == Phase::Backward) {
+                last[tensor as usize] = Some(position);
+            }
+        }
+    }
+    let size = |tensor: TensorId| graph.tensor(tensor).bytes.at(samples);
+    let state = graph.bytes_of(|role| role.is_state()).at(samples);
+    let mut live = 0;
+    let mut resident = vec![false; graph.tensors.len()];
+    let mut peak = 0;
+    for (position, node) in graph.nodes.iter().enumerate() {
+        let mut read_whole = 0;
+        for &tensor in node.inputs.iter().chain(&node.outputs) {
+            if graph.tensor(tensor).role.is_state() {
+                continue;
+            }
+            if is_saved[tensor as usize] && node.phase == Phase::Backward {
+                read_whole += size(tensor);
+            } else if !std::mem::replace(&mut resident[tensor as usize], true) {
+                live += size(tensor);
+            }
+        }
+        peak = peak.max(live + read_whole);
+        for tensor in node.uses() {
+            if last[tensor as usize] == Some(position) && std::mem::take(&mut resident[tensor as usize]) {
+                live -= size(tensor);
+            }
+        }
+    }
+    Bytes(state + peak)
+}
