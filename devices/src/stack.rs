@@ -100,8 +100,10 @@ section! {
         pub class: ClusterClass,
         /// The frequency that the governor leaves it at; the highest where it is not given.
         pub frequency: Option<Constant<Hertz>>,
-        /// Work of comparing or moving one entry of a page table, in thousandths of a CoreMark iteration.
-        pub table_step: Constant<Factor>,
+        /// Work of comparing two entries of a page table, in thousandths of a CoreMark iteration.
+        pub table_comparison: Constant<Factor>,
+        /// Work of moving or relinking one of them, likewise.
+        pub table_move: Constant<Factor>,
     }
 }
 
@@ -171,15 +173,17 @@ impl Stack {
         Bytes(size.0.div_ceil(step).saturating_mul(step))
     }
 
-    /// The time that the stack's housekeeping core on `device` takes for `steps` comparisons and moves of table
+    /// The time that the stack's housekeeping core on `device` takes for so many comparisons and moves of table
     /// entries; nothing where the stack or the device does not say.
     #[must_use]
-    pub fn table_time(&self, device: &Device, steps: u64) -> Option<Nanos> {
+    pub fn table_time(&self, device: &Device, comparisons: u64, moves: u64) -> Option<Nanos> {
         let housekeeping = self.constants.housekeeping.as_ref()?;
         let cluster = device.constants.cpu.iter().find(|cluster| cluster.class == housekeeping.class)?;
         let frequency = housekeeping.frequency.as_ref().map_or(cluster.frequency.value, |given| given.value);
         let iterations_per_second = cluster.coremark.as_ref()?.value.0 * frequency.0 * 1e-6;
-        let iterations = steps as f64 * housekeeping.table_step.value.0 * 1e-3;
+        let comparing = comparisons as f64 * housekeeping.table_comparison.value.0;
+        let moving = moves as f64 * housekeeping.table_move.value.0;
+        let iterations = (comparing + moving) * 1e-3;
         Some(Nanos::from_seconds(iterations / iterations_per_second))
     }
 

@@ -52,9 +52,11 @@ fn bytes_move_at_the_bandwidth_of_what_holds_them() {
     let large = KernelCounts { read: Bytes(4_000_000), written: Bytes(1_000_000), ..kernel() };
     assert_ns(time(large.clone()).memory, 1e6);
     assert_eq!(time(large.clone()).dram, Bytes(5_000_000));
-    let small = time(KernelCounts { working_set: Bytes(1 << 20), ..large });
+    let small = time(KernelCounts { working_set: Bytes(1 << 20), ..large.clone() });
     assert_ns(small.memory, 250_000.0);
     assert_eq!((small.dram, small.total()), (Bytes::ZERO, Nanos(260_000)));
+    let cost = time(large).cost();
+    assert_eq!((cost.launch, cost.busy, cost.dram), (Nanos(10_000), Nanos(1_000_000), Bytes(5_000_000)));
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! The artefacts of the papers that are modelled, one file each.
 
+pub(crate) mod daf;
 mod sage;
+
+use std::sync::LazyLock;
 
 use crate::reproduce::Artefact;
 
 /// Every modelled artefact, in the order of the papers.
-pub static ARTEFACTS: &[Artefact] = sage::ARTEFACTS;
+pub static ARTEFACTS: LazyLock<Vec<Artefact>> = LazyLock::new(|| [sage::ARTEFACTS, daf::ARTEFACTS].concat());

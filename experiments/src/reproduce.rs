@@ -32,8 +32,9 @@ use rayon::prelude::*;
 
 pub use answer::{Answer, AnswerError};
 pub use artefact::{Artefact, ArtefactError, Context, Notes, Outcome};
-pub use nulls::sage_table1_null;
+pub use nulls::{daf_table1_null, sage_table1_null};
 pub use selection::{Selection, UnknownSelector};
+pub use summary::median;
 
 use cells::Cell;
 use folder::Folder;
@@ -129,7 +130,7 @@ pub struct Reproduction {
 /// # Errors
 /// [`ReproduceError`]; its exit code says whether the input was wrong or the run failed.
 pub fn run(options: &Options) -> Result<(), ReproduceError> {
-    let Reproduction { report, failures } = reproduce(options, crate::artefacts::ARTEFACTS)?;
+    let Reproduction { report, failures } = reproduce(options, &crate::artefacts::ARTEFACTS)?;
     let mut out = io::stdout().lock();
     match out.write_all(report.as_bytes()).and_then(|()| out.flush()) {
         // A reader that has had enough is no failure.

@@ -178,7 +178,7 @@ fn budgets_of(resolved: &Resolved, cache: &Cache) -> Result<Budgets, PlanError> 
             walls.push(Wall { at: step.at, memory: wall });
         }
     }
-    Ok(Budgets { memory, activations, time: scenario.time_budget, walls })
+    Ok(Budgets { memory, activations, time: scenario.time_budget, walls, ..Budgets::default() })
 }
 
 /// The scenario's configuration under the policy `original`, which needs what percentages are of.

@@ -91,6 +91,12 @@ fn a_filter_that_matches_nothing_names_the_nearest_kernel_and_leaves_no_folder()
 }
 
 #[test]
+fn help_has_an_example() {
+    let shown = stdout(&call("kernels --help"));
+    assert!(shown.contains("Example") && shown.contains("haversack kernels pack2 --compare"), "{shown}");
+}
+
+#[test]
 fn the_instruction_set_of_the_environment_is_respected() {
     let folder = tempdir().unwrap();
     let listed = |isa: &str| command(folder.path(), &["list", "kernels"]).env("HAVERSACK_SIMD", isa).output().unwrap();

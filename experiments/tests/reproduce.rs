@@ -263,7 +263,7 @@ fn the_comparison_can_be_asked_for() {
 fn the_built_in_artefacts_are_what_the_reference_asks_for() {
     let reference = Reference::load().unwrap();
     let mut seen = HashSet::new();
-    for artefact in ARTEFACTS {
+    for artefact in ARTEFACTS.iter() {
         let place = (artefact.paper, artefact.id);
         assert!(seen.insert(place), "{place:?} is registered twice");
         assert!(!artefact.about.is_empty(), "{place:?}");

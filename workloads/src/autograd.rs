@@ -197,6 +197,12 @@ impl<'a> Tape<'a> {
                 })
                 .collect();
         }
+        if node.op == Op::CrossEntropy
+            && let Some(log_probabilities) = self.graph.nodes[first].saved.first_mut()
+        {
+            // The likelihood's derivative reads the labels alone.
+            log_probabilities.need = Need::Shape;
+        }
         self.describe_products(node, first);
     }
 

@@ -51,6 +51,9 @@ pub enum Observations {
     /// The latencies of Sage's table 1 that may be fitted.
     #[serde(rename = "sage-table1")]
     SageTable1,
+    /// The times of DAF's table 2 that may be fitted.
+    #[serde(rename = "daf-table2")]
+    DafTable2,
 }
 
 impl Observations {
@@ -60,6 +63,7 @@ impl Observations {
         match self {
             Self::PytorchTimings => "pytorch-timings",
             Self::SageTable1 => "sage-table1",
+            Self::DafTable2 => "daf-table2",
         }
     }
 }

@@ -3,11 +3,12 @@
 use serde::Deserialize;
 
 use haversack_devices::units::Nanos;
-use haversack_training::Machine;
+use haversack_training::{Machine, simulate};
 use haversack_workloads::Phase;
 use haversack_workloads::lowering::{Gradients, Variant};
 
 use super::declared::{Calibration, Observations};
+use crate::artefacts::daf::table2;
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::reproduce::readings::{Reading, Readings, Value};
@@ -29,6 +30,12 @@ pub enum Part {
     /// All of it, the update included.
     #[serde(skip)]
     Iteration,
+    /// All of it but packing and unpacking.
+    #[serde(skip)]
+    BesidePacking,
+    /// Packing, unpacking and waiting for them.
+    #[serde(skip)]
+    Packing,
 }
 
 impl Part {
@@ -36,7 +43,7 @@ impl Part {
         match self {
             Self::Forward => phase == Phase::Forward,
             Self::Backward => phase == Phase::Backward,
-            Self::Iteration => true,
+            Self::Iteration | Self::BesidePacking | Self::Packing => true,
         }
     }
 }
@@ -54,9 +61,17 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// The same time on `machine`: the sum of its operators', which is the executor's where nothing is short.
+    /// The same time on `machine`: the sum of its operators', which is the executor's where nothing is short, or of a
+    /// run where packing is to be told apart; infinite where that cannot run.
     #[must_use]
     pub fn simulated(&self, machine: &Machine) -> f64 {
+        if matches!(self.part, Part::BesidePacking | Part::Packing) {
+            let run = || simulate(machine, &self.plan.job(), self.plan.policy()?.as_mut());
+            let parts = run().map(|record| table2::parts(&record));
+            return parts.map_or(f64::INFINITY, |(beside, packing)| {
+                if self.part == Part::Packing { packing.seconds() } else { beside.seconds() }
+            });
+        }
         let scenario = self.plan.scenario();
         let graph = &self.plan.graph;
         let timed = graph.nodes.iter().enumerate().filter(|(_, node)| self.part.holds(node.phase));
@@ -74,6 +89,7 @@ pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
     match calibration.observations {
         Observations::PytorchTimings => pytorch_timings(calibration),
         Observations::SageTable1 => sage_table1(calibration),
+        Observations::DafTable2 => daf_table2(),
     }
 }
 
@@ -143,6 +159,31 @@ fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>, CommandErr
             part: Part::Iteration,
             plan: Plan::new(&scenario, &cache)?,
         });
+    }
+    Ok(observations)
+}
+
+/// The times of the rows that may be fitted, under the readings that are declared for them; a time of nought says
+/// nothing of a rate.
+fn daf_table2() -> Result<Vec<Observation>, CommandError> {
+    let cache = Cache::new();
+    let reference = Reference::load().map_err(CommandError::failed)?;
+    let readings = Readings::load(&reference).map_err(CommandError::failed)?;
+    let number = |id: &str| match readings.reading("daf", "table2", id).map(|reading: &Reading| &reading.value) {
+        Some(Value::Number(number)) => Ok(*number),
+        _ => anyhow::bail!("daf/table2 declares no number '{id}'"),
+    };
+    let mut observations = Vec::new();
+    for row in reference.of("daf", "table2").filter(|row| row.role == Role::Fit) {
+        let part = match row.metric.as_str() {
+            "time" => Part::BesidePacking,
+            "time-overhead" => Part::Packing,
+            _ => continue,
+        };
+        let Some(milliseconds) = row.number().filter(|time| *time > 0.0) else { continue };
+        let scenario = table2::packed(number, &row.method).map_err(CommandError::failed)?;
+        let plan = Plan::new(&scenario, &cache)?;
+        observations.push(Observation { id: row.id.clone(), seconds: milliseconds * 1e-3, part, plan });
     }
     Ok(observations)
 }

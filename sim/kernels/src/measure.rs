@@ -1,10 +1,10 @@
 //! How fast the kernels run on this machine, beside what its memory allows and what others' code does.
 //!
 //! Absolute rates mean little on a machine that is shared, so everything that is compared is measured in one
-//! interleaved run: rounds in shuffled order on the same tensor, the thread's own processor time, medians. What
-//! two threads do is measured on the wall, and the best round counts of those in which they ran at the same time. What is worth reading is the ratio. This
-//! module owns buffers, clocks, limits and peers; the kernels themselves are in [`crate::reduce`],
-//! [`crate::quantise`] and [`crate::convert`].
+//! interleaved run: rounds in shuffled order on the same tensor, the thread's own processor time, medians. What two
+//! threads do is measured on the wall, and the best pass counts of those in which they ran at the same time. What is
+//! worth reading is the ratio. This module owns buffers, clocks, limits and peers; the kernels themselves are in
+//! [`crate::reduce`], [`crate::quantise`] and [`crate::convert`].
 //!
 //! ```
 //! use haversack_kernels::measure::{self, Measurement};

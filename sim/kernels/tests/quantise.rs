@@ -1,4 +1,5 @@
 //! Quantisation: every kernel against the definition, and the definition against its promises.
+#![allow(clippy::unwrap_used)]
 
 use haversack_kernels::quantise::{
     Bits, Format, GROUP, Grouping, Layout, Packed, Rounding, Scale, code, draw, pack_into, quantise_into,
@@ -191,12 +192,14 @@ fn nan_is_code_zero() {
                 for isa in Isa::available() {
                     let mut values: Vec<f32> = (0..len).map(|i| 1.0 + (i % 4) as f32).collect();
                     (values[0], values[1]) = (1.0, 4.0);
-                    let expected = Packed::quantise(&values, Format::new(bits(2), grouping, Layout::Interleaved), rounding, isa);
+                    let expected =
+                        Packed::quantise(&values, Format::new(bits(2), grouping, Layout::Interleaved), rounding, isa);
                     let nan = values.len() - 1;
                     if nan > 1 {
                         values[nan] = f32::NAN;
                     }
-                    let found = Packed::quantise(&values, Format::new(bits(2), grouping, Layout::Interleaved), rounding, isa);
+                    let found =
+                        Packed::quantise(&values, Format::new(bits(2), grouping, Layout::Interleaved), rounding, isa);
                     let mut codes = expected.unwrap().codes(isa);
                     if nan > 1 {
                         codes[nan] = 0;

@@ -6,10 +6,11 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::pages::{Config, Keys, PageStore, Tighter};
+use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
 use crate::elastictrainer::over_budget;
-use crate::importance::{Metric, of_saved, skippable, writes_parameter_gradients_only};
+use crate::importance::{Metric, of_gradients, of_saved, skippable, writes_parameter_gradients_only};
 use crate::policy::{Holding, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
 use crate::quantised::{ArenaPlan, Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
 
@@ -26,6 +27,9 @@ pub struct Parameters {
     pub bits: Option<u8>,
     /// The fewest bits that a budget may leave a tensor; 0 lets it be given up.
     pub least_bits: u8,
+    /// The share of all importance at which eviction for time's sake stops, budget or not; nothing where only the
+    /// budget stops it.
+    pub trained_share: Option<f64>,
     /// The importance of a tensor before any was measured.
     pub metric: Metric,
     /// Who packs.
@@ -41,6 +45,7 @@ impl Default for Parameters {
         Self {
             bits: None,
             least_bits: 0,
+            trained_share: None,
             metric: Metric::default(),
             packing: Packing::default(),
             control: Control::Fused,
@@ -93,7 +98,7 @@ impl Daf {
     const fn rules(&self) -> Quantisation {
         Quantisation {
             reach: Reach::Everything,
-            copies: Copies::PerTensor,
+            copies: Copies::PerModule,
             redraw_masks: true,
             control: self.parameters.control,
             packing: self.parameters.packing,
@@ -102,30 +107,46 @@ impl Daf {
     }
 
     /// The iteration without the weight gradients that the time budget does not leave room for: one tensor after the
-    /// other is evicted, by importance for its time.
-    fn within_time(&self, setting: &Setting<'_>, budget: Nanos) -> Result<Option<TrainingGraph>, PolicyError> {
+    /// other is evicted, by importance for its time. Without a budget, down to the share that is to be trained.
+    fn within_time(&self, setting: &Setting<'_>) -> Result<Option<TrainingGraph>, PolicyError> {
         let whole: Nanos = setting.times.iter().copied().sum();
-        if whole <= budget {
-            return Ok(None);
-        }
+        let budget = match (setting.time_budget, self.parameters.trained_share) {
+            (Some(budget), _) if whole > budget => budget,
+            (None, Some(_)) => Nanos::ZERO,
+            _ => return Ok(None),
+        };
         let gradients = ByGradient::new(setting);
-        let importance = of_saved(setting.graph, self.parameters.metric);
+        let mut importance = of_saved(setting.graph, self.parameters.metric);
+        let of_gradient = of_gradients(setting.graph, self.parameters.metric);
+        for (importance, own) in importance.iter_mut().zip(&of_gradient) {
+            *importance += own;
+        }
         let mut order: Vec<TensorId> = gradients.tensors();
         let worth = |id: TensorId| importance[id as usize] / (gradients.time_of(id).0 as f64).max(1.0);
         order.sort_by(|&a, &b| worth(a).total_cmp(&worth(b)).then(a.cmp(&b)));
+        let floor = self.parameters.trained_share.unwrap_or(0.0) * of_gradient.iter().sum::<f64>();
+        let mut left: f64 = of_gradient.iter().sum();
         let mut given_up = vec![false; setting.graph.tensors.len()];
         let mut least = whole;
         for tensor in order {
+            let lost = || gradients.of(tensor).iter().filter(|&&gradient| !given_up[gradient as usize]);
+            let after = left - lost().map(|&gradient| of_gradient[gradient as usize]).sum::<f64>();
+            if after < floor {
+                continue;
+            }
+            left = after;
             for &gradient in gradients.of(tensor) {
                 given_up[gradient as usize] = true;
             }
-            let (graph, time) = pruned(setting, &given_up);
-            least = time;
-            if time <= budget {
-                return Ok(Some(graph));
+            least = time_without(setting, &given_up);
+            if least <= budget {
+                break;
             }
         }
-        Err(over_budget("daf", least, budget))
+        if setting.time_budget.is_some() && least > budget {
+            return Err(over_budget("daf", least, budget));
+        }
+        Ok(Some(setting.graph.without_gradients(|id| given_up[id as usize])))
     }
 
     fn plan(&mut self, graph: &TrainingGraph, setting: &Setting<'_>) -> Result<Plan, PolicyError> {
@@ -159,7 +180,7 @@ impl Daf {
 }
 
 fn page_table(page: Bytes) -> Result<PageStore, PolicyError> {
-    PageStore::new(Config { page, ..Config::new(Bytes::MAX) }).map_err(|error| no_table(&error))
+    PageStore::new(Config { page, step: page, budget: Bytes::MAX }).map_err(|error| no_table(&error))
 }
 
 impl Plan {
@@ -189,6 +210,10 @@ impl Plan {
         self.stored.bytes(tensor, self.bits[tensor as usize], self.samples)
     }
 
+    fn in_pages(&self, bytes: Bytes) -> Bytes {
+        Bytes(bytes.0.div_ceil(self.page.0) * self.page.0)
+    }
+
     fn demand(&self) -> Bytes {
         self.table.demand() + self.settled
     }
@@ -199,17 +224,19 @@ impl Plan {
             let before = self.size(tensor);
             let held = self.bits[tensor as usize];
             let least = if self.skippable[tensor as usize] { self.least } else { self.least.max(1) };
-            let fewer = BITS.into_iter().find(|&bits| bits < held && bits >= least);
+            // Copies of several modules may take more at 16 bits than the one whole tensor that they share.
+            let smaller = |bits: &u8| self.stored.bytes(tensor, *bits, self.samples) < before;
+            let fewer = BITS.into_iter().find(|bits| *bits < held && *bits >= least && smaller(bits));
             let Some(bits) = fewer else {
                 self.table.evict(tensor).ok()?;
-                self.settled += before;
+                self.settled += self.in_pages(before);
                 continue;
             };
             self.bits[tensor as usize] = bits;
             if bits == 0 {
                 self.table.evict(tensor).ok()?;
                 // What a ReLU needs of it stays.
-                self.settled += self.size(tensor);
+                self.settled += self.in_pages(self.size(tensor));
             } else {
                 self.table.update_size(tensor, self.size(tensor)).ok()?;
             }
@@ -249,10 +276,16 @@ impl ByGradient {
                 continue;
             }
             let by_itself = writes_parameter_gradients_only(graph, node);
-            for &input in node.inputs.iter().filter(|&&input| is_saved[input as usize]) {
-                of[input as usize].extend(&gradients);
+            let values = |&input: &TensorId| is_saved[input as usize] && node.need_of(input) == Need::Values;
+            let mut keys: Vec<TensorId> = node.inputs.iter().copied().filter(values).collect();
+            if keys.is_empty() {
+                // A first layer reads the samples, which nobody saves: its gradient stands for itself.
+                keys.extend(gradients.first());
+            }
+            for key in keys {
+                of[key as usize].extend(&gradients);
                 if by_itself {
-                    time[input as usize] += taken;
+                    time[key as usize] += taken;
                 }
             }
         }
@@ -272,16 +305,15 @@ impl ByGradient {
     }
 }
 
-/// The iteration without the gradients given up, and its time.
-fn pruned(setting: &Setting<'_>, given_up: &[bool]) -> (TrainingGraph, Nanos) {
+/// The time of the iteration without the gradients given up.
+fn time_without(setting: &Setting<'_>, given_up: &[bool]) -> Nanos {
     let kept = setting.graph.kept_without(|id| given_up[id as usize]);
-    let time = kept.iter().zip(setting.times).filter(|(kept, _)| **kept).map(|(_, &time)| time).sum();
-    (setting.graph.without_gradients(|id| given_up[id as usize]), time)
+    kept.iter().zip(setting.times).filter(|(kept, _)| **kept).map(|(_, &time)| time).sum()
 }
 
 impl Policy for Daf {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        let graph = setting.time_budget.map(|budget| self.within_time(setting, budget)).transpose()?.flatten();
+        let graph = self.within_time(setting)?;
         let plan = self.plan(graph.as_ref().unwrap_or(setting.graph), setting)?;
         self.plan = Some(plan);
         Ok(Schedule { graph, quantisation: Some(self.rules()), ..Schedule::plain(setting.batch) })
@@ -298,7 +330,6 @@ impl Policy for Daf {
     fn hold(&mut self, tensor: TensorId) -> Holding {
         let Some(plan) = self.plan.as_ref().filter(|plan| plan.stored.reaches(tensor)) else { return Holding::Keep };
         match plan.bits[tensor as usize] {
-            32 => Holding::Keep,
             0 => Holding::Skip,
             bits => Holding::Quantise(bits),
         }

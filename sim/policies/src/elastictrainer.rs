@@ -1,8 +1,8 @@
 //! `elastictrainer`: trains the weights that matter most for their time (Huang et al., MobiSys 2023).
 //!
-//! It saves no memory by itself (DAF, section 4.2: without a time budget it is the original method). Under a time
-//! budget it chooses how deep backward goes, and which weights on the way are trained: for each depth, those with the
-//! most importance for their time that still fit. The tensors that the others needed are then not saved either.
+//! Under a time budget it chooses how deep backward goes, and which weights on the way are trained: for each depth,
+//! those with the most importance for their time that still fit. It skips computations alone (DAF, section 4.2): the
+//! framework saves what it always saves, and holds it until backward ends.
 
 use haversack_devices::units::Nanos;
 use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
@@ -30,7 +30,18 @@ impl Policy for ElasticTrainer {
         let Some(budget) = setting.time_budget else { return Ok(plain) };
         let trained = choose(setting.graph, setting.times, budget, self.metric)
             .map_err(|least| over_budget("elastictrainer", least, budget))?;
-        Ok(Schedule { graph: Some(setting.graph.without_gradients(|id| !trained[id as usize])), ..plain })
+        let mut graph = setting.graph.without_gradients(|id| !trained[id as usize]);
+        hold_to_the_end(&mut graph, &setting.graph.saved());
+        Ok(Schedule { graph: Some(graph), ..plain })
+    }
+}
+
+/// Tensors of `saved` that nobody reads any more live until backward ends.
+fn hold_to_the_end(graph: &mut TrainingGraph, saved: &[TensorId]) {
+    let read = graph.saved();
+    let unread: Vec<TensorId> = saved.iter().copied().filter(|tensor| !read.contains(tensor)).collect();
+    if let Some(last) = graph.nodes.iter_mut().rev().find(|node| node.phase == Phase::Backward) {
+        last.releases.extend(unread);
     }
 }
 
@@ -68,23 +79,22 @@ pub(crate) fn choose(
     if forward > budget {
         return Err(forward);
     }
-    let writers = gradients_in_order(graph);
+    let writers = completed_in_order(graph);
     let mut best: (f64, Vec<bool>) = (-1.0, vec![false; graph.tensors.len()]);
     // `path` is what it takes to bring the gradient down to where the walk stands.
     let (mut path, mut reached): (Nanos, Vec<Candidate>) = (Nanos::ZERO, Vec::new());
     for (id, node) in (0..).zip(&graph.nodes).filter(|(_, node)| node.phase == Phase::Backward) {
         let gradients = written_here(&writers, id);
-        let by_itself = writes_parameter_gradients_only(graph, node);
-        if !by_itself {
+        if !writes_parameter_gradients_only(graph, node) {
             path += times[id as usize];
         }
         if gradients.is_empty() {
             continue;
         }
         let worth = gradients.iter().map(|&gradient| importance[gradient as usize]).sum();
-        let updates = update_time(graph, times, &gradients);
-        let time = if by_itself { times[id as usize] + updates } else { updates };
-        reached.push(Candidate { gradients, importance: worth, time, free: !by_itself });
+        let alone = time_alone(graph, times, &gradients);
+        let time = alone + update_time(graph, times, &gradients);
+        reached.push(Candidate { gradients, importance: worth, time, free: alone == Nanos::ZERO });
         let Some(left) = budget.0.checked_sub((forward + path).0) else { break };
         let (sum, trained) = fill(&reached, Nanos(left), graph.tensors.len());
         if sum > best.0 {
@@ -92,6 +102,20 @@ pub(crate) fn choose(
         }
     }
     Ok(best.1)
+}
+
+/// Every parameter gradient with the node that writes it last: shared weights have theirs from several.
+fn completed_in_order(graph: &TrainingGraph) -> Vec<(NodeId, TensorId)> {
+    let last = |gradient: TensorId| {
+        graph.nodes.iter().rposition(|node| node.outputs.contains(&gradient)).map(|place| place as NodeId)
+    };
+    gradients_in_order(graph).into_iter().filter_map(|(_, gradient)| Some((last(gradient)?, gradient))).collect()
+}
+
+/// What the nodes take that are there for nothing but `gradients`.
+fn time_alone(graph: &TrainingGraph, times: &[Nanos], gradients: &[TensorId]) -> Nanos {
+    let nodes = graph.nodes.iter().zip(times).filter(|(node, _)| writes_parameter_gradients_only(graph, node));
+    nodes.filter(|(node, _)| node.outputs.iter().any(|id| gradients.contains(id))).map(|(_, &time)| time).sum()
 }
 
 fn written_here(writers: &[(NodeId, TensorId)], node: NodeId) -> Vec<TensorId> {

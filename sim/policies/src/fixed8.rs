@@ -2,7 +2,7 @@
 //!
 //! Modules pass eight-bit tensors on; what functional code saves (products of attention, softmax) stays in fp32, out
 //! of the modules' reach, as do gradients and statistics. Nothing is packed or unpacked: the arithmetic is of eight
-//! bits as well.
+//! bits as well, without Winograd's algorithm, whose transforms leave their range.
 
 use haversack_devices::work::Precision;
 use haversack_workloads::training_graph::{Element, Need};

@@ -3,6 +3,7 @@
 //! DAF leaves the metric open (section 3.2: "sensitivity or importance metrics"). Without data a prior stands in;
 //! a run that carries data reports what it measured, and the moving average follows that.
 
+use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
 /// The metrics that need no data.
@@ -78,7 +79,10 @@ pub fn of_saved(graph: &TrainingGraph, metric: Metric) -> Vec<f64> {
     for (position, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.phase == Phase::Backward) {
         let own: f64 = node.outputs.iter().map(|&output| of_gradient[output as usize]).sum();
         let weights_only = writes_parameter_gradients_only(graph, node);
-        for &input in node.inputs.iter().filter(|&&input| graph.tensor(input).role == Role::Activation) {
+        for &input in node.inputs.iter().filter(|&&input| node.need_of(input) == Need::Values) {
+            if graph.tensor(input).role != Role::Activation {
+                continue;
+            }
             if weights_only {
                 importance[input as usize] += own;
             } else if !std::mem::replace(&mut first_seen[input as usize], true) {
@@ -112,7 +116,7 @@ pub fn skippable(graph: &TrainingGraph) -> Vec<bool> {
         if !writes_parameter_gradients_only(graph, node) {
             for &input in &node.inputs {
                 // What a ReLU needs of it is kept apart.
-                let signs = node.need_of(input) == haversack_workloads::training_graph::Need::Signs;
+                let signs = node.need_of(input) == Need::Signs;
                 skippable[input as usize] &= signs;
             }
         }

@@ -59,7 +59,7 @@ pub enum Holding {
     Keep,
     /// Not at all: it is computed again at its use.
     Rematerialise,
-    /// With so many bits a value, 1 to 8 or 16, as the schedule's quantisation stores them.
+    /// Where the schedule's quantisation stores tensors, with so many bits a value: 1 to 8, 16, or 32 for whole.
     Quantise(u8),
     /// Not at all, and the weight gradients that need it are given up.
     Skip,

@@ -5,7 +5,7 @@
 
 use haversack_devices::units::Bytes;
 use haversack_workloads::training_graph::{Element, Need};
-use haversack_workloads::{Extent, Phase, TensorId, TrainingGraph};
+use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
 
 /// Which saved tensors a policy can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,10 +104,14 @@ pub struct ElementBytes {
 /// Values that share a scale and a minimum of two bytes each.
 const GROUP: u64 = 256;
 const GROUP_PARAMETERS: u64 = 4;
+/// The bits of a tensor that is stored as it was made.
+pub const WHOLE: u8 = 32;
 
 /// What one saved tensor consists of.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parts {
+    /// Bytes of the tensor as it was made.
+    whole: Extent,
     values: Extent,
     copies: u64,
     /// Elements of which a bit is kept.
@@ -128,7 +132,7 @@ impl Quantised {
     pub fn new(graph: &TrainingGraph, rules: &Quantisation, sizes: ElementBytes) -> Self {
         let mut parts: Vec<Option<Parts>> = vec![None; graph.tensors.len()];
         for tensor in graph.saved() {
-            parts[tensor as usize] = Some(Parts::default());
+            parts[tensor as usize] = Some(Parts { whole: graph.tensor(tensor).bytes, ..Parts::default() });
         }
         for node in graph.nodes.iter().filter(|node| node.phase == Phase::Backward) {
             for &input in &node.inputs {
@@ -185,8 +189,12 @@ impl Quantised {
     #[must_use]
     pub fn bytes(&self, tensor: TensorId, bits: u8, samples: u64) -> Bytes {
         let Some(parts) = self.of(tensor) else { return Bytes::ZERO };
+        if bits == WHOLE {
+            // Modules share it, and signs are read from it.
+            return Bytes(parts.whole.at(samples));
+        }
         let values = parts.values.at(samples);
-        let groups = if bits < 16 { values.div_ceil(GROUP) } else { 0 };
+        let groups = if (1..16).contains(&bits) { values.div_ceil(GROUP) } else { 0 };
         let copy = (values * u64::from(bits)).div_ceil(8) + groups * GROUP_PARAMETERS;
         let aside = parts.bits.at(samples).div_ceil(8) + parts.bytes.at(samples);
         Bytes(copy * parts.copies + aside)
@@ -210,14 +218,16 @@ pub fn working_memory(graph: &TrainingGraph, samples: u64) -> Bytes {
         }
     }
     let size = |tensor: TensorId| graph.tensor(tensor).bytes.at(samples);
-    let state = graph.bytes_of(|role| role.is_state()).at(samples);
+    // Samples stay until their part has ended, whoever reads them last.
+    let stays = |role: Role| role.is_state() || matches!(role, Role::Input | Role::Target);
+    let state = graph.bytes_of(stays).at(samples);
     let mut live = 0;
     let mut resident = vec![false; graph.tensors.len()];
     let mut peak = 0;
     for (position, node) in graph.nodes.iter().enumerate() {
         let mut read_whole = 0;
         for &tensor in node.inputs.iter().chain(&node.outputs) {
-            if graph.tensor(tensor).role.is_state() {
+            if stays(graph.tensor(tensor).role) {
                 continue;
             }
             if is_saved[tensor as usize] && node.phase == Phase::Backward {

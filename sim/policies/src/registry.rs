@@ -160,6 +160,10 @@ pub const POLICIES: &[Entry] = &[
                 about: "1, 2, 4, 8, 16 or 32 for every tensor (default: what the budgets leave; 2 without any)",
             },
             Parameter {
+                name: "trained_share",
+                about: "1 to 100: the percentage of all importance at which giving up weight gradients for time stops",
+            },
+            Parameter {
                 name: "least_bits",
                 about: "0 (default), 1, 2, 4 or 8: the fewest bits that a budget may leave a tensor",
             },
@@ -178,6 +182,7 @@ pub const POLICIES: &[Entry] = &[
                 control: settings.among("control", &Control::NAMES)?,
                 ..daf::Parameters::default()
             };
+            parameters.trained_share = settings.whole("trained_share")?.map(|percent| percent as f64 / 100.0);
             if let Some(megabytes) = settings.whole("step_mb")? {
                 parameters.arena.step = Bytes(megabytes * 1_000_000);
             }

@@ -81,6 +81,7 @@ impl Memory {
             next_use: 100,
             resident: true,
             dropped: false,
+            bits: 0,
         };
         let mut tensors = vec![TensorState { resident: true, ..TensorState::default() }];
         tensors.extend(of.iter().map(state));
@@ -230,7 +231,7 @@ fn an_iteration_begins_where_the_one_before_it_ended() {
     for (parts, begins) in [(vec![32], 32), (vec![20, 12], 20), (vec![14, 14, 4], 14), (vec![17, 14, 1], 14)] {
         let mut sage = dynamic(Order::AccumulationFirst, 6);
         assert_eq!(sage.begin_iteration(), None);
-        sage.end_iteration(&IterationSummary { time: Nanos(1), micro_batches: parts.clone() });
+        sage.end_iteration(&IterationSummary { time: Nanos(1), micro_batches: parts.clone(), ..IterationSummary::default() });
         // The last part may be small only because few samples were left.
         assert_eq!(sage.begin_iteration(), Some(begins), "{parts:?}");
     }
@@ -312,7 +313,9 @@ fn refusal(id: &str, set: &[(&str, &str)]) -> PolicyError {
 #[test]
 fn the_registry_names_what_it_knows() {
     let ids: Vec<&str> = POLICIES.iter().map(|entry| entry.id).collect();
-    assert_eq!(ids, ["original", "sgc", "sga", "dgc", "dga", "sage", "dtr"]);
+    let quantising = ["fixed8", "elastictrainer", "actnn", "daf"];
+    assert_eq!(ids[..7], ["original", "sgc", "sga", "dgc", "dga", "sage", "dtr"]);
+    assert_eq!(ids[7..], quantising);
     for entry in POLICIES {
         assert!(registry::build(entry.id, &[]).is_ok() && !entry.about.is_empty() && !entry.citation.is_empty());
     }

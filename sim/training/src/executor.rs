@@ -15,7 +15,7 @@ use haversack_devices::work::Precision;
 use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
 use haversack_policies::quantised::{ElementBytes, working_memory};
 use haversack_policies::{IterationSummary, Policy, Schedule, Setting};
-use haversack_workloads::{NodeId, Phase, Role, TrainingGraph};
+use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use self::packer::Packer;
 use self::processor::Flow;
@@ -58,7 +58,7 @@ fn setting<'a>(machine: &Machine, job: &Job<'a>, times: &'a [Nanos]) -> Setting<
         times,
         value_bytes: value_bytes(job.precision),
         mask_bytes: machine.stack.constants.dropout_mask.value.0,
-        activation_budget: activation_budget(job),
+        activation_budget: activation_budget(machine, job),
         time_budget: job.budgets.time,
     }
 }
@@ -72,8 +72,9 @@ const fn value_bytes(precision: Precision) -> u64 {
 }
 
 /// What saved tensors may take: the budget for them, or what the memory budget leaves beside all else.
-fn activation_budget(job: &Job<'_>) -> Option<Bytes> {
-    let left = job.budgets.memory.map(|memory| memory.saturating_sub(working_memory(job.graph, job.batch)));
+fn activation_budget(machine: &Machine, job: &Job<'_>) -> Option<Bytes> {
+    let beside = || working_memory(job.graph, job.batch) + machine.library_workspace();
+    let left = job.budgets.memory.map(|memory| memory.saturating_sub(beside()));
     match (job.budgets.activations, left) {
         (Some(own), Some(left)) => Some(own.min(left)),
         (own, left) => own.or(left),
@@ -91,6 +92,8 @@ enum Event {
     Moved,
     /// The memory budget changes.
     Wall(Bytes),
+    /// The budget of saved tensors changes.
+    ActivationWall(Bytes),
 }
 
 /// Why the walk through a part ended early.
@@ -141,6 +144,10 @@ struct Executor<'a> {
     walls: Vec<EventHandle>,
     now: Nanos,
     budget: Option<Bytes>,
+    /// What saved tensors may take.
+    activations: Option<Bytes>,
+    /// Whether that was cut since the last node.
+    cut: bool,
     costs: Vec<Option<Cost>>,
     /// Nodes whose inputs are being gathered: the schedule's, and above it what has to be computed again first.
     frames: Vec<Frame>,
@@ -150,6 +157,8 @@ struct Executor<'a> {
     usage: Usage,
     started: Nanos,
     baseline: Bytes,
+    /// Tensors held whole that are to be quantised after all.
+    to_pack: Vec<TensorId>,
     /// Parameter gradients that are given up in this iteration, by tensor.
     given_up: Vec<bool>,
 }
@@ -168,7 +177,7 @@ impl<'a> Executor<'a> {
         store.quantises = schedule.quantisation.is_some();
         let quantiser = schedule.quantisation.map(|rules| Quantiser::new(graph, rules, sizes));
         if let Some(plan) = schedule.quantisation.and_then(|rules| rules.arena) {
-            store.open_arena(plan, activation_budget(job))?;
+            store.open_arena(plan, activation_budget(machine, job))?;
         }
         let cpu_packs = schedule.quantisation.is_some_and(|rules| rules.packing.cpu_packs());
         let packer = machine.packing_cores().filter(|_| cpu_packs).map(Packer::new);
@@ -188,6 +197,8 @@ impl<'a> Executor<'a> {
             walls: Vec::new(),
             now: Nanos::ZERO,
             budget: job.budgets.memory,
+            activations: job.budgets.activations,
+            cut: false,
             costs: vec![None; graph.nodes.len()],
             frames: Vec::new(),
             phase: Phase::Forward,
@@ -196,6 +207,7 @@ impl<'a> Executor<'a> {
             usage: Usage::default(),
             started: Nanos::ZERO,
             baseline: Bytes::ZERO,
+            to_pack: Vec::new(),
             given_up: vec![false; graph.tensors.len()],
         })
     }
@@ -233,6 +245,16 @@ impl<'a> Executor<'a> {
         self.store.set_budget(self.budget);
         for wall in &self.job.budgets.walls {
             self.walls.push(self.events.schedule_in(wall.at, Event::Wall(wall.memory)));
+        }
+        self.activations = self.job.budgets.activations;
+        if self.store.quantises {
+            // It holds what was planned, whatever was cut in the iteration before.
+            let budget = activation_budget(self.machine, self.job).unwrap_or(Bytes::MAX);
+            let restored = self.store.bound_arena(budget).unwrap_or_default();
+            self.charge_paging(restored)?;
+        }
+        for wall in &self.job.budgets.activation_walls {
+            self.walls.push(self.events.schedule_in(wall.at, Event::ActivationWall(wall.memory)));
         }
         let mut left = self.job.batch;
         if first == 0 || first > self.job.batch {
@@ -372,6 +394,7 @@ impl<'a> Executor<'a> {
     /// Everything that belongs to one micro-batch leaves memory.
     fn clear_part(&mut self) {
         self.frames.clear();
+        self.to_pack.clear();
         self.store.unlock_all();
         for (id, tensor) in (0..).zip(&self.graph.tensors) {
             if matches!(tensor.role, Role::Activation | Role::Gradient | Role::Input | Role::Target) {

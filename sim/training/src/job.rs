@@ -14,7 +14,7 @@ use thiserror::Error;
 pub struct Wall {
     /// When it begins, from the start of the iteration.
     pub at: Nanos,
-    /// The bytes that may be resident from then on.
+    /// The bytes that may be held from then on.
     pub memory: Bytes,
 }
 
@@ -30,6 +30,8 @@ pub struct Budgets {
     /// Memory budgets that replace `memory` at given times. They take hold when the operator that
     /// is running then has ended: a kernel cannot give back its operands.
     pub walls: Vec<Wall>,
+    /// Budgets that replace `activations` in the same way.
+    pub activation_walls: Vec<Wall>,
 }
 
 /// Which allocator stands between tensors and memory.
@@ -133,6 +135,6 @@ impl RunError {
     /// Whether more memory would help.
     #[must_use]
     pub const fn is_infeasible(&self) -> bool {
-        matches!(self, Self::OutOfMemory { .. } | Self::Thrashing { .. })
+        matches!(self, Self::OutOfMemory { .. } | Self::Thrashing { .. } | Self::Policy(PolicyError::Budget { .. }))
     }
 }

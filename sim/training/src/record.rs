@@ -132,6 +132,8 @@ pub struct Record {
     pub peak_staging: Bytes,
     /// The arena when it was fullest, where the policy has one.
     pub arena: Option<Fragmentation>,
+    /// What saved tensors took in their stored form right after the activation budget was last cut.
+    pub saved_after_cut: Option<Bytes>,
     /// Weight gradients that were given up.
     pub given_up: u64,
     /// Energy of the iteration, above the idle device.

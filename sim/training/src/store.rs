@@ -154,7 +154,7 @@ impl<'g> Store<'g> {
 
     /// Bytes that count against a budget: those given out, and all of the arena.
     pub(crate) fn footprint(&self) -> Bytes {
-        self.allocator.allocated() + self.arena.as_ref().map_or(Bytes::ZERO, PageStore::reserved)
+        self.allocator.allocated() + self.reserved_by_arena()
     }
 
     /// Bytes of saved tensors in the form in which they are stored.
@@ -164,12 +164,12 @@ impl<'g> Store<'g> {
 
     /// Bytes held from the system.
     pub(crate) fn reserved(&self) -> Bytes {
-        self.allocator.reserved() + self.arena.as_ref().map_or(Bytes::ZERO, PageStore::reserved)
+        self.allocator.reserved() + self.reserved_by_arena()
     }
 
     /// Bounds what the allocator may hold, beside the arena.
     pub(crate) fn set_budget(&mut self, budget: Option<Bytes>) {
-        let arena = self.arena.as_ref().map_or(Bytes::ZERO, PageStore::reserved);
+        let arena = self.reserved_by_arena();
         self.allocator.set_budget(budget.map_or(Bytes::MAX, |budget| budget.saturating_sub(arena)));
     }
 
@@ -184,6 +184,16 @@ impl<'g> Store<'g> {
     /// given up first where it does not fit.
     pub(crate) fn bound_arena(&mut self, budget: Bytes) -> Result<Effects, Bytes> {
         self.arena.as_mut().map_or(Ok(Effects::default()), |arena| arena.set_budget(budget).map_err(|over| over.bytes))
+    }
+
+    /// Bytes of the tensors in the arena.
+    pub(crate) fn stored_in_arena(&self) -> Bytes {
+        self.arena.as_ref().map_or(Bytes::ZERO, PageStore::stored)
+    }
+
+    /// Bytes that the arena holds from the system.
+    pub(crate) fn reserved_by_arena(&self) -> Bytes {
+        self.arena.as_ref().map_or(Bytes::ZERO, PageStore::reserved)
     }
 
     /// How well the arena is filled.
@@ -212,6 +222,10 @@ impl<'g> Store<'g> {
         }
     }
 
+    pub(crate) fn is_kept(&self, tensor: TensorId) -> bool {
+        self.kept[tensor as usize]
+    }
+
     pub(crate) fn is_packed(&self, tensor: TensorId) -> bool {
         self.packed[tensor as usize].is_some()
     }
@@ -236,6 +250,9 @@ impl<'g> Store<'g> {
                 (Some(allocation), Effects::default())
             }
         };
+        if std::mem::take(&mut self.kept[tensor as usize]) {
+            subtract(&mut self.kept_whole, self.graph.tensors[tensor as usize].bytes);
+        }
         self.packed[tensor as usize] = Some(Packed { bytes, allocation });
         self.packed_bytes += bytes;
         self.states[tensor as usize].bits = bits;

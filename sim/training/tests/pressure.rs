@@ -245,7 +245,7 @@ struct Begins(u64);
 
 impl Policy for Begins {
     fn prepare(&mut self, _: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        Ok(Schedule { micro_batch: self.0 })
+        Ok(Schedule::plain(self.0))
     }
 }
 

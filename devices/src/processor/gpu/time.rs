@@ -6,6 +6,7 @@
 //! atomics on its block's shared cell; since a thread waits for every trip, few resident threads do not reach the
 //! bandwidth (Little's law). A trip takes `atomic_latency`, the only latency of the memory system in the calibrations.
 
+use crate::processor::Cost;
 use crate::processor::gpu::{Gpu, GpuLimits, KernelCounts, PIPELINE, ProgramCounts};
 use crate::stack::StackOnGpu;
 use crate::units::{Bytes, Interval, Nanos};
@@ -49,6 +50,17 @@ impl KernelTime {
     #[must_use]
     pub fn total(&self) -> Nanos {
         Nanos::from_seconds((self.overhead + self.launch + self.busy).0)
+    }
+
+    /// The same as what an operator costs, for whoever runs it beside others; the GPU counts as full.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        Cost {
+            launch: Nanos::from_seconds((self.overhead + self.launch).0),
+            busy: Nanos::from_seconds(self.busy.0),
+            dram: self.dram,
+            occupancy: 1.0,
+        }
     }
 }
 

@@ -7,22 +7,25 @@ use std::time::{Duration, Instant};
 pub(super) enum Clock {
     /// The calling thread's processor time, which other processes do not lengthen; the median of the rounds.
     Thread,
-    /// The time on the wall, for what two threads do together; the best of the rounds in which they did.
+    /// The time on the wall, for what two threads do together; the best of the passes in which they did.
     Wall,
 }
 
 /// How long something took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Time {
     /// So long.
     pub(super) span: Duration,
-    /// Whether two threads were busy nearly all the while. Where one waits for a processor, the other is alone with
-    /// the data: two that contend look faster than they are, and two that share the work look slower.
-    pub(super) together: bool,
+    /// Processors that this process used meanwhile, on average; one, where only one thread counts.
+    pub(super) processors: f64,
 }
 
-/// The processors that two threads have used together at least, of the two they could.
-const TOGETHER: f64 = 1.7;
+impl Time {
+    /// Whether two threads were busy for nearly all of it.
+    pub(super) fn is_together(&self) -> bool {
+        self.processors >= 1.7
+    }
+}
 
 impl Clock {
     /// How long `work` takes by this clock.
@@ -31,13 +34,13 @@ impl Clock {
             Self::Thread => {
                 let start = thread_time();
                 work()?;
-                Ok(Time { span: thread_time().saturating_sub(start), together: true })
+                Ok(Time { span: thread_time().saturating_sub(start), processors: 1.0 })
             }
             Self::Wall => {
                 let (start, used) = (Instant::now(), process_time());
                 work()?;
                 let (span, used) = (start.elapsed(), process_time().saturating_sub(used));
-                Ok(Time { span, together: used.as_secs_f64() >= TOGETHER * span.as_secs_f64() })
+                Ok(Time { span, processors: used.as_secs_f64() / span.as_secs_f64().max(1e-9) })
             }
         }
     }

@@ -4,7 +4,7 @@
 //! same conditions, and the shuffle keeps one from always following another; the median over the rounds drops what
 //! hit one of them alone.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::clock::{Clock, Time};
 use super::random::Random;
@@ -36,11 +36,13 @@ pub(super) struct Rules {
 
 /// Rounds that nobody is spared: a median of fewer is none.
 pub(super) const LEAST_ROUNDS: usize = 3;
+/// How long a turn waits for two threads to run at once.
+const TRYING: Duration = Duration::from_millis(20);
 /// Passes in a turn at most, for a clock that stands still.
 const MOST_PASSES: u128 = 100_000;
 
 /// Time of one pass of each runner: the median of its rounds by the thread's clock, by the wall's the best of
-/// those in which its threads ran together.
+/// those in which its threads ran at the same time.
 ///
 /// `after_turn` is called as often as [`turns`] says.
 ///
@@ -111,9 +113,12 @@ fn turn<T>(runner: &mut Runner<T>, tensors: &mut T, passes: u32, warm: bool) -> 
             Ok(Time { span: time.span / passes, ..time })
         }
         Clock::Wall => {
-            let times =
-                (0..passes).map(|_| clock.time(|| pass(tensors))).collect::<Result<Vec<Time>, KernelError>>()?;
-            Ok(best(&times).unwrap_or(Time { span: Duration::MAX, together: false }))
+            let (mut times, start) = (Vec::new(), Instant::now());
+            // On a busy machine two threads seldom run at once; it is worth a few more tries.
+            while times.len() < passes as usize || (start.elapsed() < TRYING && !times.iter().any(Time::is_together)) {
+                times.push(clock.time(|| pass(tensors))?);
+            }
+            Ok(best(&times).unwrap_or(Time { span: Duration::MAX, processors: 0.0 }))
         }
     }
 }
@@ -130,9 +135,12 @@ fn summary(clock: Clock, mut times: Vec<Time>) -> Duration {
     time.map_or(Duration::MAX, |time| time.span.max(Duration::from_nanos(1)))
 }
 
-/// The shortest of those in which the threads ran together, and of all where they never did.
+/// The shortest of those in which the threads were nearly as busy as they ever were, two at the most.
+///
+/// Where one waits for a processor, the other is alone with the data: two that contend look faster than they are.
 fn best(times: &[Time]) -> Option<Time> {
-    times.iter().copied().min_by_key(|time| (!time.together, time.span))
+    let busiest = times.iter().map(|time| time.processors).fold(0.0, f64::max).min(2.0);
+    times.iter().copied().filter(|time| time.processors >= 0.85 * busiest).min_by_key(|time| time.span)
 }
 
 /// Fisher and Yates's shuffle.
@@ -176,36 +184,44 @@ mod tests {
     }
 
     #[test]
-    fn the_slow_drop_out_but_not_before_three_rounds() {
-        let mut runners = [
-            runner(Clock::Wall, |passes: &mut [u32; 2]| {
-                passes[0] += 1;
-                std::thread::sleep(Duration::from_millis(2));
+    fn whoever_has_used_up_the_patience_drops_out_but_not_before_three_rounds() {
+        // Two trial passes, then a warming and a counted pass in each round.
+        for (patience, rounds) in [(Duration::ZERO, LEAST_ROUNDS), (Duration::MAX, RULES.rounds)] {
+            let mut runners = [runner(Clock::Thread, |passes: &mut usize| {
+                *passes += 1;
                 Ok(())
-            }),
-            runner(Clock::Wall, |passes: &mut [u32; 2]| {
-                passes[1] += 1;
-                Ok(())
-            }),
-        ];
-        let rules = Rules { patience: Duration::from_millis(1), warm: true, ..RULES };
-        let mut passes = [0, 0];
-        race(&mut passes, &mut runners, rules, || ()).unwrap();
-        // Two trial passes, then a warming and a counted pass in each round: 3 rounds against 5.
-        assert_eq!(passes, [2 + 3 * 2, 2 + 5 * 2]);
+            })];
+            let mut passes = 0;
+            race(&mut passes, &mut runners, Rules { patience, warm: true, ..RULES }, || ()).unwrap();
+            assert_eq!(passes, 2 + rounds * 2);
+        }
+    }
+
+    #[test]
+    fn a_turn_on_the_wall_tries_again_while_only_one_thread_runs() {
+        let mut runners = [runner(Clock::Wall, |passes: &mut usize| {
+            *passes += 1;
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(())
+        })];
+        let mut passes = 0;
+        race(&mut passes, &mut runners, RULES, || ()).unwrap();
+        // A sleeper is never two busy threads: more than the two trial passes and one for each of five rounds.
+        assert!(passes > 2 + 5, "{passes}");
     }
 
     #[test]
     fn the_thread_clock_gives_the_median_and_the_wall_clock_the_best_time_together() {
-        let times = |together: [bool; 5]| {
+        let times = |processors: [f64; 5]| {
             let spans = [5, 1, 9, 3, 7].map(Duration::from_nanos);
-            spans.into_iter().zip(together).map(|(span, together)| Time { span, together }).collect()
+            spans.into_iter().zip(processors).map(|(span, processors)| Time { span, processors }).collect()
         };
-        assert_eq!(summary(Clock::Thread, times([true; 5])), Duration::from_nanos(5));
-        assert_eq!(summary(Clock::Wall, times([true; 5])), Duration::from_nanos(1));
-        // Alone in the round of 1 ns; alone in all of them.
-        assert_eq!(summary(Clock::Wall, times([true, false, true, true, true])), Duration::from_nanos(3));
-        assert_eq!(summary(Clock::Wall, times([false; 5])), Duration::from_nanos(1));
+        assert_eq!(summary(Clock::Thread, times([1.0; 5])), Duration::from_nanos(5));
+        assert_eq!(summary(Clock::Wall, times([2.0, 1.8, 1.9, 2.0, 2.0])), Duration::from_nanos(1));
+        // In the round of 1 ns one thread was alone half of the time: 1.5 < 0.85 · 2.0.
+        assert_eq!(summary(Clock::Wall, times([2.0, 1.5, 1.9, 1.8, 2.0])), Duration::from_nanos(3));
+        // In none of them both ran all of the time: 1.2 ≥ 0.85 · 1.3.
+        assert_eq!(summary(Clock::Wall, times([1.3, 1.2, 1.0, 1.1, 1.3])), Duration::from_nanos(1));
     }
 
     #[test]

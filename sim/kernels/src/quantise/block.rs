@@ -2,14 +2,14 @@
 //!
 //! The fast paths of packing and unpacking skip the buffer; they hold for whole interleaved blocks of consecutive elements.
 
-use super::format::{Bits, Format, GROUP, Grouping};
+use super::format::{Bits, Format, GROUP, Grouping, with_width};
 use super::layout::{Layout, Segment};
 use super::rounding::Rounder;
 use super::scale::Scale;
 use super::simd::{LANES, Simd};
 
-/// Codes of a block, one a word: at most 32 for each of 16 lanes.
-pub(super) type Codes = [u32; LANES * 32];
+/// Codes of a block, one a word: at most 32 for each of 16 lanes, and room for a vector that ends beyond the last.
+pub(super) type Codes = [u32; LANES * 33];
 
 /// Up to sixteen words of a segment.
 #[derive(Clone, Copy, Debug)]
@@ -89,18 +89,19 @@ pub(super) fn encode<S: Simd, R: Rounder<S>>(
             range = slope(Scale::stored(format, params, piece.element));
         }
         let (minimum, slope) = range;
-        let (vectors, rest) = values[piece.element..piece.element + piece.count].as_chunks::<LANES>();
-        let (coded, coded_rest) = codes[piece.offset..piece.offset + piece.count].as_chunks_mut::<LANES>();
-        for (i, (vector, coded)) in vectors.iter().zip(coded).enumerate() {
-            let code = rounder.code(simd.load(vector), minimum, slope, piece.element + LANES * i);
-            simd.store_words(code, coded);
-        }
-        if !rest.is_empty() {
-            let (mut padded, mut padded_codes) = ([0.0; LANES], [0; LANES]);
-            padded[..rest.len()].copy_from_slice(rest);
-            let element = piece.element + LANES * vectors.len();
-            simd.store_words(rounder.code(simd.load(&padded), minimum, slope, element), &mut padded_codes);
-            coded_rest.copy_from_slice(&padded_codes[..rest.len()]);
+        // A vector may reach beyond the piece: what it writes there is written again, or never looked at.
+        for i in (0..piece.count).step_by(LANES) {
+            let (from, to) = (&values[piece.element + i..], &mut codes[piece.offset + i..]);
+            let Some(to) = to.first_chunk_mut::<LANES>() else { break };
+            let vector = match from.first_chunk::<LANES>() {
+                Some(vector) => simd.load(vector),
+                None => {
+                    let mut padded = [0.0; LANES];
+                    padded[..from.len()].copy_from_slice(from);
+                    simd.load(&padded)
+                }
+            };
+            simd.store_words(rounder.code(vector, minimum, slope, piece.element + i), to);
         }
     }
 }
@@ -124,9 +125,7 @@ pub(super) fn decode<S: Simd>(simd: S, codes: &[u32], scale: Scale, out: &mut [f
 pub(super) fn combine<S: Simd>(simd: S, layout: Layout, bits: Bits, bias: u32, codes: &[u32], words: &mut [u32]) {
     let (b, k) = (bits.get(), bits.per_word());
     if matches!(layout, Layout::Sequential) {
-        for (word, codes) in words.iter_mut().zip(codes.chunks(k)) {
-            *word = codes.iter().rev().fold(0, |word, &code| word << b | code.wrapping_sub(bias));
-        }
+        with_width!(bits, combine_neighbours, bias, codes, words);
     } else if codes.len() == LANES * k
         && let Some(words) = words.first_chunk_mut::<LANES>()
     {
@@ -151,11 +150,7 @@ pub(super) fn combine<S: Simd>(simd: S, layout: Layout, bits: Bits, bias: u32, c
 pub(super) fn split<S: Simd>(simd: S, layout: Layout, bits: Bits, words: &[u32], codes: &mut [u32]) {
     let (b, k, mask) = (bits.get(), bits.per_word(), bits.top());
     if matches!(layout, Layout::Sequential) {
-        for (&word, codes) in words.iter().zip(codes.chunks_mut(k)) {
-            for (i, code) in codes.iter_mut().enumerate() {
-                *code = word >> (b * i as u32) & mask;
-            }
-        }
+        with_width!(bits, split_neighbours, words, codes);
     } else if codes.len() == LANES * k
         && let Some(words) = words.first_chunk::<LANES>()
     {
@@ -168,6 +163,34 @@ pub(super) fn split<S: Simd>(simd: S, layout: Layout, bits: Bits, words: &[u32],
         let lanes = words.len();
         for (offset, code) in codes.iter_mut().enumerate() {
             *code = words[offset % lanes] >> (b * (offset / lanes) as u32) & mask;
+        }
+    }
+}
+
+/// Each K neighbouring codes into a word, by plain shifts that the compiler unrolls.
+#[inline(always)]
+fn combine_neighbours<const B: u32, const K: usize>(bias: u32, codes: &[u32], words: &mut [u32]) {
+    let (whole, rest) = codes.as_chunks::<K>();
+    for (word, codes) in words.iter_mut().zip(whole) {
+        *word = (0..K).fold(0, |word, i| word | codes[i].wrapping_sub(bias) << (B * i as u32));
+    }
+    if let Some(word) = words.get_mut(whole.len()) {
+        *word = rest.iter().rev().fold(0, |word, &code| word << B | code.wrapping_sub(bias));
+    }
+}
+
+/// Undoes [`combine_neighbours`].
+#[inline(always)]
+fn split_neighbours<const B: u32, const K: usize>(words: &[u32], codes: &mut [u32]) {
+    let (whole, rest) = codes.as_chunks_mut::<K>();
+    for (&word, codes) in words.iter().zip(&mut *whole) {
+        for (i, code) in codes.iter_mut().enumerate() {
+            *code = word >> (B * i as u32) & ((1 << B) - 1);
+        }
+    }
+    if let Some(&word) = words.get(whole.len()) {
+        for (i, code) in rest.iter_mut().enumerate() {
+            *code = word >> (B * i as u32) & ((1 << B) - 1);
         }
     }
 }

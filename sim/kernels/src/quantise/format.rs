@@ -131,3 +131,20 @@ pub fn packed_bytes(len: usize, bits: Bits, grouping: Grouping, layout: Layout) 
 pub(super) fn expect(what: &'static str, found: usize, expected: usize) -> Result<(), KernelError> {
     if found == expected { Ok(()) } else { Err(KernelError::Length { what, found, expected }) }
 }
+
+/// Calls a function with the width and the codes of a word as constants.
+macro_rules! with_width {
+    ($bits:expr, $function:ident $(<$($type:ty),+>)?, $($argument:expr),+) => {
+        match $bits.get() {
+            1 => $function::<$($($type,)+)? 1, 32>($($argument),+),
+            2 => $function::<$($($type,)+)? 2, 16>($($argument),+),
+            3 => $function::<$($($type,)+)? 3, 10>($($argument),+),
+            4 => $function::<$($($type,)+)? 4, 8>($($argument),+),
+            5 => $function::<$($($type,)+)? 5, 6>($($argument),+),
+            6 => $function::<$($($type,)+)? 6, 5>($($argument),+),
+            7 => $function::<$($($type,)+)? 7, 4>($($argument),+),
+            _ => $function::<$($($type,)+)? 8, 4>($($argument),+),
+        }
+    };
+}
+pub(super) use with_width;

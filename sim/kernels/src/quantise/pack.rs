@@ -2,7 +2,7 @@
 
 use super::block::{Block, Codes, combine, encode};
 use super::extremes::{Extremes, extremes};
-use super::format::{Bits, Format, GROUP, Grouping, expect};
+use super::format::{Bits, Format, GROUP, Grouping, expect, with_width};
 use super::layout::Layout;
 use super::rounding::{Chance, Nearest, Rounder, Rounding, word_bias};
 use super::scale::{Scale, range_error};
@@ -72,23 +72,6 @@ struct Pack<'a> {
     rounding: Rounding,
     words: &'a mut [u32],
 }
-
-/// Calls a function with the width and the codes of a word as constants.
-macro_rules! with_width {
-    ($bits:expr, $function:ident<$($type:ty),+>, $($argument:expr),+) => {
-        match $bits.get() {
-            1 => $function::<$($type,)+ 1, 32>($($argument),+),
-            2 => $function::<$($type,)+ 2, 16>($($argument),+),
-            3 => $function::<$($type,)+ 3, 10>($($argument),+),
-            4 => $function::<$($type,)+ 4, 8>($($argument),+),
-            5 => $function::<$($type,)+ 5, 6>($($argument),+),
-            6 => $function::<$($type,)+ 6, 5>($($argument),+),
-            7 => $function::<$($type,)+ 7, 4>($($argument),+),
-            _ => $function::<$($type,)+ 8, 4>($($argument),+),
-        }
-    };
-}
-pub(super) use with_width;
 
 impl Kernel for Quantise<'_> {
     type Output = Result<(), KernelError>;

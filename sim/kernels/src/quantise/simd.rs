@@ -74,6 +74,7 @@ pub(crate) trait Simd: Copy {
 }
 
 /// How many f32 [`Simd::ask_ahead`] asks ahead.
+#[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 512;
 
 /// Work that is written once and compiled for every instruction set.

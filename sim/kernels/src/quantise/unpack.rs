@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::block::{Block, Codes, decode, split};
-use super::format::{Format, GROUP, Grouping, expect};
+use super::format::{Format, GROUP, Grouping, expect, with_width};
 use super::layout::{Layout, Segment};
-use super::pack::{common_divisor, with_width};
+use super::pack::common_divisor;
 use super::scale::Scale;
 use super::simd::{Kernel, LANES, Simd, dispatch};
 use crate::error::KernelError;

@@ -13,7 +13,7 @@ use crate::simt::block::Block;
 use crate::simt::counts::counts_of;
 use crate::simt::machine::{Kernel, Launch, Machine, Next};
 use crate::simt::memory::{Buffer, Memory, SECTOR, row_sectors};
-use crate::simt::plan::{Plan, Strategy};
+use crate::simt::plan::{MOST_ELEMENTS, Plan, Strategy};
 
 /// Threads of a block of CUB's reductions and of element-wise kernels.
 const THREADS: u32 = 256;
@@ -72,6 +72,10 @@ pub fn squares(data: &[f32], machine: &Machine) -> Result<(Vec<f32>, KernelCount
 }
 
 fn map_launch(elements: u64, machine: &Machine) -> Result<Launch, KernelError> {
+    if elements > MOST_ELEMENTS {
+        let reason = format!("{elements} elements are more than any memory holds");
+        return Err(KernelError::Launch { kernel: NAME, reason });
+    }
     let threads = threads(machine);
     let blocks = elements.div_ceil(u64::from(threads * VECTOR)).max(1);
     let blocks_per_unit = machine.blocks_per_unit(NAME, threads, Bytes::ZERO)?;

@@ -122,7 +122,9 @@ impl Block<'_, '_> {
     /// Words outside the buffer.
     pub fn held<T: Word>(&self, buffer: Buffer<T>, start: usize, threads: usize) -> Result<&[T], KernelError> {
         let words = self.memory.words(buffer);
-        words.get(start..start.saturating_add(threads)).ok_or_else(|| self.outside(words.len(), start + threads))
+        words
+            .get(start..start.saturating_add(threads))
+            .ok_or_else(|| self.outside(words.len(), start.saturating_add(threads)))
     }
 
     fn outside(&self, length: usize, end: usize) -> KernelError {
@@ -134,6 +136,7 @@ impl Block<'_, '_> {
     /// # Errors
     /// Words outside the buffer.
     pub fn load_row<T: Word>(&mut self, buffer: Buffer<T>, start: usize, threads: usize) -> Result<&[T], KernelError> {
+        self.held(buffer, start, threads)?;
         self.own.waits = true;
         self.issue(1, threads);
         self.tally.read += SECTOR * row_sectors::<T>(start as u64, threads as u64, self.lanes);
@@ -146,17 +149,15 @@ impl Block<'_, '_> {
     /// # Errors
     /// Words outside the buffer.
     pub fn store_row<T: Word>(&mut self, buffer: Buffer<T>, start: usize, words: &[T]) -> Result<(), KernelError> {
+        self.held(buffer, start, words.len())?;
         self.wait();
         self.issue(1, words.len());
-        self.tally.written += SECTOR * row_sectors::<T>(start as u64, words.len() as u64, self.lanes);
         let end = start + words.len();
+        self.tally.written += SECTOR * row_sectors::<T>(start as u64, words.len() as u64, self.lanes);
         self.tally.touched.mark(buffer.index(), start as u64 * T::BYTES, end as u64 * T::BYTES);
-        let target = self.memory.words_mut(buffer);
-        let length = target.len();
-        let Some(place) = target.get_mut(start..end) else {
-            return Err(self.outside(length, end));
-        };
-        place.copy_from_slice(words);
+        if let Some(place) = self.memory.words_mut(buffer).get_mut(start..end) {
+            place.copy_from_slice(words);
+        }
         Ok(())
     }
 
@@ -178,7 +179,7 @@ impl Block<'_, '_> {
         for index in indices {
             into.push(match index {
                 None => T::default(),
-                Some(index) => *words.get(*index).ok_or_else(|| self.outside(words.len(), index + 1))?,
+                Some(index) => *words.get(*index).ok_or_else(|| self.outside(words.len(), index.saturating_add(1)))?,
             });
         }
         Ok(())
@@ -203,7 +204,7 @@ impl Block<'_, '_> {
             let Some(index) = *index else { continue };
             match target.get_mut(index) {
                 Some(place) => *place = word,
-                None => return Err(self.outside(length, index + 1)),
+                None => return Err(self.outside(length, index.saturating_add(1))),
             }
         }
         Ok(())
@@ -211,12 +212,12 @@ impl Block<'_, '_> {
 
     /// Distinct sectors that each warp touches, summed over the warps.
     fn scattered<T: Word>(&mut self, buffer: Buffer<T>, indices: &[Option<usize>]) -> u64 {
-        let mut sectors = 0;
+        let (mut sectors, length) = (0, self.memory.words(buffer).len());
         let mut met = Vec::with_capacity(self.lanes as usize);
         for warp in indices.chunks(self.lanes as usize) {
             met.clear();
-            for index in warp.iter().flatten() {
-                let sector = *index as u64 * T::BYTES / SECTOR;
+            for &index in warp.iter().flatten().filter(|&&index| index < length) {
+                let sector = index as u64 * T::BYTES / SECTOR;
                 // Most warps touch rising addresses.
                 if met.last() != Some(&sector) && !met.contains(&sector) {
                     met.push(sector);

@@ -27,7 +27,7 @@ pub fn counts_of(
 ) -> Result<ProgramCounts, KernelError> {
     let passes = plan.passes(statistics, elements, machine)?;
     let kernels = passes.iter().map(|pass| kernel(plan, pass, statistics, machine)).collect();
-    Ok(ProgramCounts { kernels, memsets: memsets(plan), operators: 1 })
+    Ok(ProgramCounts { kernels, memsets: memsets(plan), operators: plan.operators() })
 }
 
 /// What the threads of one block do, in instructions and bytes.

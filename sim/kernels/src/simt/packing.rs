@@ -30,6 +30,9 @@ const TO_VALUE: u64 = 4;
 /// Sixteen words: the interleaved layout's unit.
 const LANES: u32 = crate::quantise::LANES as u32;
 
+/// The largest tensor: 8 GiB of f32.
+const MOST_ELEMENTS: usize = 1 << 31;
+
 /// A layout, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Order {
@@ -93,8 +96,11 @@ impl Packing {
     /// The format that [`crate::quantise`] knows it by.
     ///
     /// # Errors
-    /// Tiles or a matrix without rows or columns.
+    /// More than 2^31 elements; tiles or a matrix without rows or columns.
     pub fn format(&self) -> Result<Format, KernelError> {
+        if self.length > MOST_ELEMENTS {
+            return Err(KernelError::Length { what: "the tensor", found: self.length, expected: MOST_ELEMENTS });
+        }
         let Tiles { columns, tile_rows, tile_columns } = self.tiles;
         // Whatever the order, the tiles are what a consumer reads.
         let unified = Layout::unified(columns, tile_rows, tile_columns)?;

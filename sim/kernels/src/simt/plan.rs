@@ -10,6 +10,9 @@ use crate::simt::machine::Machine;
 /// CUB's `CUB_SUBSCRIPTION_FACTOR`: its grid is at most so many times what is resident.
 pub const SUBSCRIPTION: u32 = 5;
 
+/// More elements than any memory holds, and few enough that no count of them overflows.
+pub(crate) const MOST_ELEMENTS: u64 = 1 << 48;
+
 /// How partial results meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strategy {
@@ -113,6 +116,12 @@ impl Plan {
         Self { items: outputs, grid: Grid::Whole, placement, ..Self::new(strategy, threads) }
     }
 
+    /// Operators of a framework that it takes: none where it ends another kernel.
+    #[must_use]
+    pub fn operators(&self) -> u32 {
+        u32::from(!matches!(self.placement, Placement::Epilogue { .. }))
+    }
+
     /// The same plan with another update.
     #[must_use]
     pub fn with_update(self, update: Update) -> Self {
@@ -133,10 +142,10 @@ impl Plan {
     /// The passes over `elements` elements.
     ///
     /// # Errors
-    /// No statistics; a block that is no power of two or does not fit; no elements a thread; a tree of one thread; an
+    /// No statistics; more than 2^48 elements; a block that is no power of two or does not fit; no elements a thread; a tree of one thread; an
     /// epilogue of a strategy that needs a launch of its own; more warps than a warp has lanes to combine by shuffles.
     pub fn passes(&self, statistics: &[Statistic], elements: u64, machine: &Machine) -> Result<Vec<Pass>, KernelError> {
-        self.check(statistics, machine)?;
+        self.check(statistics, elements, machine)?;
         let tile = u64::from(self.threads) * u64::from(self.items);
         let (combine, from) = (self.combine(), self.from());
         let shared = combine.shared(statistics, self.threads, machine.lanes);
@@ -145,7 +154,7 @@ impl Plan {
         let tiles = elements.div_ceil(tile).max(1);
         let most = match self.grid {
             Grid::Whole => u64::MAX,
-            Grid::Resident(times) => units * u64::from(blocks_per_unit) * u64::from(times.max(1)),
+            Grid::Resident(times) => (units * u64::from(blocks_per_unit)).saturating_mul(u64::from(times.max(1))),
             Grid::PerUnit(blocks) => units * u64::from(blocks.max(1)),
         };
         let pass = |elements, blocks, from, to| Pass {
@@ -172,8 +181,11 @@ impl Plan {
         Ok(passes)
     }
 
-    fn check(&self, statistics: &[Statistic], machine: &Machine) -> Result<(), KernelError> {
+    fn check(&self, statistics: &[Statistic], elements: u64, machine: &Machine) -> Result<(), KernelError> {
         let refuse = |reason: String| Err(KernelError::Launch { kernel: NAME, reason });
+        if elements > MOST_ELEMENTS {
+            return refuse(format!("{elements} elements are more than any memory holds"));
+        }
         if statistics.is_empty() {
             return refuse("no statistics are asked for".to_owned());
         }
@@ -184,7 +196,7 @@ impl Plan {
         if self.items == 0 {
             return refuse("no elements a thread".to_owned());
         }
-        if self.strategy == Strategy::Tree && self.threads * self.items < 2 {
+        if self.strategy == Strategy::Tree && self.threads == 1 && self.items == 1 {
             return refuse("a tree over blocks of one element never ends".to_owned());
         }
         if self.placement == Placement::Epilogue && !self.strategy.ends_atomically() {

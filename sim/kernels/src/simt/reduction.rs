@@ -32,7 +32,7 @@ pub fn run(plan: &Plan, statistics: &[Statistic], data: &[f32], machine: &Machin
     let mut memory = Memory::new();
     let elements = memory.share(data);
     let updates: Vec<Update> = statistics.iter().map(|&statistic| plan.update_of(statistic, machine)).collect();
-    let mut counts = ProgramCounts { operators: 1, memsets: memsets(plan), ..ProgramCounts::default() };
+    let mut counts = ProgramCounts { operators: plan.operators(), memsets: memsets(plan), ..ProgramCounts::default() };
     let mut partials = Vec::new();
     for pass in passes {
         let cells = match pass.to {

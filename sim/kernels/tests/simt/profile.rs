@@ -80,6 +80,25 @@ fn with_more_units_more_blocks_contend_until_two_passes_win() {
 }
 
 #[test]
+fn thread_level_atomics_pay_where_barriers_are_dear() {
+    let sizes = [12_544, CONVOLUTION, 100_352, ATTENTION, 802_816];
+    let share = |id: &str, barrier: f64| {
+        let mut device = load(id).unwrap();
+        device.set("gpu.barrier", barrier).unwrap();
+        let profiler = Profiler::of(&device).unwrap();
+        let won =
+            profiler.share_won(Strategy::ThreadThenBlock, Strategy::Hybrid, &[Statistic::Minimum], &sizes, &[1, 4]);
+        won.unwrap().0
+    };
+    for id in ["galaxy-s10", "iqoo-neo3", "jetson-agx-xavier"] {
+        let shares = [0.0, 20.0, 150.0, 1000.0, 100_000.0].map(|barrier| share(id, barrier));
+        assert!(shares.is_sorted(), "{id}: {shares:?}");
+        // Two barriers against at least seven: in the end they always pay.
+        assert_eq!((shares[0], shares[4]), (0.0, 1.0), "{id}: {shares:?}");
+    }
+}
+
+#[test]
 fn order_decides_what_atomics_take() {
     let profiler = profiler("jetson-agx-xavier");
     let plan = Plan::epilogue(Strategy::Hybrid, 64, 1);

@@ -242,6 +242,11 @@ fn a_plan_that_does_not_fit_is_refused() {
     small.limits.shared = Bytes((16 << 10) - 1);
     assert!(run(&plan, &TRIPLE, &[1.0], &small).unwrap_err().to_string().contains("shared memory"));
     assert!(run(&hybrid, &one, &[1.0], &machine(2, 2).with_lanes(48)).is_err());
+    // Nothing overflows: not absurd sizes, tiles or grids.
+    assert!(counts_of(&hybrid, &one, u64::MAX, &machine(2, 2)).is_err());
+    let wide = Plan { items: u32::MAX, grid: Grid::Resident(u32::MAX), ..hybrid };
+    assert!(counts_of(&wide, &one, 1 << 48, &machine(u32::MAX, u32::MAX)).is_ok());
+    assert!(counts_of(&Plan::new(Strategy::Tree, 2), &TRIPLE, 1 << 48, &machine(1, 1)).is_ok());
 }
 
 proptest! {

@@ -49,17 +49,16 @@ impl Executor<'_> {
             }
         }
         self.record.reserved = self.record.reserved.max(self.store.reserved());
-        if let Some(fragmentation) = self.store.fragmentation()
-            && self.record.arena.is_none_or(|fullest| fragmentation.stored > fullest.stored)
-        {
-            self.record.arena = Some(fragmentation);
+        let stored = self.store.stored_in_arena();
+        if self.record.arena.map_or(stored > Bytes::ZERO, |fullest| stored > fullest.stored) {
+            self.record.arena = self.store.fragmentation();
         }
         self.record.peak_saved = self.record.peak_saved.max(self.store.held_bytes());
     }
 
     /// What the budget of saved tensors misses for one more of them.
     pub(super) fn activation_shortfall(&self, tensor: TensorId) -> Bytes {
-        match self.job.budgets.activations {
+        match self.activations {
             // What is to be quantised is whole only for a while; its stored form counts.
             Some(budget) if self.store.uses.saved[tensor as usize] && !self.store.quantises => {
                 (self.store.saved_bytes() + self.store.size(tensor)).saturating_sub(budget)
@@ -70,6 +69,10 @@ impl Executor<'_> {
 
     /// Frees memory for the allocator: the arena gives steps back where there is one, or the policy something else.
     fn relieve(&mut self, shortfall: Bytes, wanted: Extent, node: NodeId) -> Result<(), Stop> {
+        // What the CPU has in hand leaves memory without anybody's loss.
+        if self.packer.as_ref().is_some_and(|packer| packer.in_flight() > 0) {
+            return self.await_packer(|packer| packer.in_flight() == 0);
+        }
         if self.shrink_arena(shortfall, node)? {
             return Ok(());
         }
@@ -95,7 +98,7 @@ impl Executor<'_> {
             return Ok(());
         }
         if reliefs.is_empty() {
-            let budget = self.budget.or(self.job.budgets.activations).unwrap_or(budget);
+            let budget = self.budget.or(self.activations).unwrap_or(budget);
             return Err(RunError::OutOfMemory { node: self.name_of(node), shortfall, budget }.into());
         }
         for relief in reliefs {
@@ -107,23 +110,50 @@ impl Executor<'_> {
     /// Lets the arena give whole steps back until `shortfall` bytes are free for the allocator; tensors in it that
     /// stand in the way are made smaller first. Returns whether there was an arena to take from.
     fn shrink_arena(&mut self, shortfall: Bytes, node: NodeId) -> Result<bool, Stop> {
-        let Some(arena) = self.store.fragmentation().filter(|arena| arena.reserved > Bytes::ZERO) else {
+        let reserved = self.store.reserved_by_arena();
+        if reserved == Bytes::ZERO {
             return Ok(false);
-        };
-        let target = arena.reserved.saturating_sub(shortfall);
+        }
+        self.bound_arena(reserved.saturating_sub(shortfall), node)?;
+        self.store.set_budget(self.budget);
+        Ok(true)
+    }
+
+    /// Bounds the arena; tensors in it that stand in the way are made smaller first.
+    fn bound_arena(&mut self, budget: Bytes, node: NodeId) -> Result<(), Stop> {
         loop {
-            match self.store.bound_arena(target) {
-                Ok(effects) => {
-                    self.charge_paging(effects)?;
-                    self.store.set_budget(self.budget);
-                    return Ok(true);
+            match self.store.bound_arena(budget) {
+                Ok(effects) => return Ok(self.charge_paging(effects)?),
+                Err(over) => {
+                    self.ask_policy(over, Extent::ZERO, node)?;
+                    self.pack_asked(node)?;
                 }
-                Err(over) => self.ask_policy(over, Extent::ZERO, node)?,
             }
         }
     }
 
+    /// After the budget of saved tensors was cut: the policy makes them smaller until they fit again.
+    fn respect_cut(&mut self, node: NodeId) -> Result<(), Stop> {
+        let Some(budget) = self.activations.filter(|_| std::mem::take(&mut self.cut)) else { return Ok(()) };
+        loop {
+            self.pack_asked(node)?;
+            self.bound_arena(budget, node)?;
+            let shortfall = self.store.held_bytes().saturating_sub(budget);
+            if shortfall == Bytes::ZERO {
+                self.record.saved_after_cut = Some(self.store.held_bytes());
+                return Ok(());
+            }
+            self.ask_policy(shortfall, Extent::ZERO, node)?;
+        }
+    }
+
     fn apply(&mut self, relief: Relief, node: NodeId) -> Result<(), Stop> {
+        if let Relief::Requantise(tensor, _) | Relief::Skip(tensor) = relief
+            && self.store.uses.saved.get(tensor as usize) != Some(&true)
+        {
+            let action = format!("make tensor {tensor} smaller");
+            return Err(RunError::IllegalAction { action, reason: "forward does not save it for backward" }.into());
+        }
         match relief {
             Relief::Requantise(tensor, bits) => self.requantise(tensor, bits),
             Relief::Skip(tensor) => self.give_up(tensor, node),
@@ -161,6 +191,7 @@ impl Executor<'_> {
 
     /// After a wall: the policy gives back until what is resident fits again.
     pub(super) fn respect_wall(&mut self, node: NodeId) -> Result<(), Stop> {
+        self.respect_cut(node)?;
         loop {
             let budget = self.budget.unwrap_or(Bytes::MAX);
             let shortfall = self.store.footprint().saturating_sub(budget);

@@ -123,6 +123,11 @@ impl Executor<'_> {
                 self.set_budget(memory);
                 Progress::Other
             }
+            Event::ActivationWall(memory) => {
+                self.activations = Some(memory);
+                self.cut = true;
+                Progress::Other
+            }
         };
         Ok(Some(progress))
     }

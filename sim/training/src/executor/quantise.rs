@@ -5,7 +5,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::pages::Effects;
 use haversack_policies::Holding;
 use haversack_policies::importance::writes_parameter_gradients_only;
-use haversack_policies::quantised::{Control, ElementBytes, Packing, Quantisation, Quantised};
+use haversack_policies::quantised::{Control, ElementBytes, Packing, Quantisation, Quantised, WHOLE};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
 
@@ -47,9 +47,11 @@ impl Executor<'_> {
             && uses.last_forward[tensor as usize] == Some(node)
             && self.store.is_resident(tensor)
             && !self.store.is_packed(tensor);
-        if !due {
-            return Ok(());
-        }
+        if due { self.hold_as_asked(tensor, node) } else { Ok(()) }
+    }
+
+    /// Holds a saved tensor that is whole in memory as the policy wants it.
+    fn hold_as_asked(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         loop {
             match self.policy.hold(tensor) {
                 Holding::Keep => {
@@ -62,6 +64,10 @@ impl Executor<'_> {
                     return Ok(());
                 }
                 Holding::Skip => return self.give_up(tensor, node),
+                Holding::Quantise(bits) if !matches!(bits, 1..=8 | 16 | WHOLE) => {
+                    let action = format!("store {} with {bits} bits a value", self.graph.tensor(tensor).name);
+                    return Err(RunError::IllegalAction { action, reason: "it has 1 to 8, 16 or 32" }.into());
+                }
                 Holding::Quantise(bits) => {
                     if self.place(tensor, bits, node)? {
                         return self.pack(tensor, bits);
@@ -71,13 +77,25 @@ impl Executor<'_> {
         }
     }
 
+    /// Packs the tensors that were held whole until a relief asked for fewer bits.
+    pub(super) fn pack_asked(&mut self, node: NodeId) -> Result<(), Stop> {
+        while let Some(tensor) = self.to_pack.pop() {
+            if self.store.is_kept(tensor) && !self.store.is_locked(tensor) {
+                self.hold_as_asked(tensor, node)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Finds room for a tensor with `bits` bits a value; not where others had to give way first, since the policy may
     /// by then want it otherwise.
     fn place(&mut self, tensor: TensorId, bits: u8, node: NodeId) -> Result<bool, Stop> {
         let Some(quantiser) = &self.quantiser else { return Err(no_rules()) };
         let bytes = quantiser.stored.bytes(tensor, bits, self.store.samples);
-        let within = self.job.budgets.activations.unwrap_or(Bytes::MAX);
-        let mut shortfall = (self.store.held_bytes() + bytes).saturating_sub(within);
+        let within = self.activations.unwrap_or(Bytes::MAX);
+        // What was held whole can only get smaller.
+        let more = if self.store.is_kept(tensor) { Bytes::ZERO } else { self.store.held_bytes() + bytes };
+        let mut shortfall = more.saturating_sub(within);
         if shortfall == Bytes::ZERO {
             match self.store.pack(tensor, bits, bytes) {
                 Ok(effects) => {
@@ -99,8 +117,8 @@ impl Executor<'_> {
         let samples = self.store.samples;
         let rules = quantiser.rules;
         let (values, all) = (quantiser.stored.values(tensor, samples), quantiser.stored.packed_values(tensor, samples));
-        if values == 0 {
-            // Signs and masks are written by the operator itself.
+        if values == 0 || bits == WHOLE {
+            // Signs and masks are written by the operator itself, and so is a tensor that is not packed.
             self.store.evict_whole(tensor, false);
             return Ok(());
         }
@@ -138,6 +156,7 @@ impl Executor<'_> {
         let Some(quantiser) = &self.quantiser else { return false };
         let node = &self.graph.nodes[node as usize];
         node.need_of(tensor) == Need::Values
+            && self.store.states[tensor as usize].bits != WHOLE
             && !(node.phase == Phase::Backward && self.machine.unpacks_within(quantiser.rules.packing))
     }
 
@@ -169,7 +188,9 @@ impl Executor<'_> {
         }
         let graph = self.graph;
         let coming = graph.nodes.iter().enumerate().skip(id as usize + 1).take(AHEAD);
-        for (reader, node) in coming.filter(|(_, node)| node.phase == Phase::Backward) {
+        for (reader, node) in
+            coming.filter(|(id, node)| node.phase == Phase::Backward && !self.is_given_up(*id as NodeId))
+        {
             for &tensor in &node.inputs {
                 let wanted = self.store.is_packed(tensor)
                     && !self.store.is_resident(tensor)
@@ -178,7 +199,11 @@ impl Executor<'_> {
                     let Some(quantiser) = &self.quantiser else { return Ok(()) };
                     let values = quantiser.stored.values(tensor, self.store.samples);
                     let bits = self.store.states[tensor as usize].bits;
-                    self.admit(tensor, reader as NodeId)?;
+                    // Only where there is room: nothing gives way for what is not needed yet.
+                    if self.store.admit(tensor).is_err() {
+                        return Ok(());
+                    }
+                    self.note_memory(reader as NodeId);
                     return self.send_to_packer(tensor, packing_traffic(values, bits), self.store.size(tensor), true);
                 }
             }
@@ -194,7 +219,10 @@ impl Executor<'_> {
             return None;
         }
         let packed = node.inputs.iter().copied().filter(|&tensor| {
-            self.store.is_packed(tensor) && !self.store.is_resident(tensor) && node.need_of(tensor) == Need::Values
+            self.store.is_packed(tensor)
+                && !self.store.is_resident(tensor)
+                && self.store.states[tensor as usize].bits != WHOLE
+                && node.need_of(tensor) == Need::Values
         });
         let mut sum: Option<(Cost, Bytes)> = None;
         for tensor in packed {
@@ -253,9 +281,11 @@ impl Executor<'_> {
         }
     }
 
-    /// Stores a tensor with fewer bits; one that is not stored yet will be asked about again.
+    /// Stores a tensor with fewer bits; one that was held whole is packed soon, one that is not held yet will be asked
+    /// about again.
     pub(super) fn requantise(&mut self, tensor: TensorId, bits: u8) -> Result<(), Stop> {
         if !self.store.is_packed(tensor) {
+            self.to_pack.push(tensor);
             return Ok(());
         }
         self.await_packer(|packer| !packer.works_on(tensor))?;
@@ -263,6 +293,10 @@ impl Executor<'_> {
         let bytes = quantiser.stored.bytes(tensor, bits, self.store.samples);
         let values = quantiser.stored.values(tensor, self.store.samples);
         let held = self.store.states[tensor as usize].bits;
+        if bits > held {
+            let action = format!("store {} with {bits} bits a value", self.graph.tensor(tensor).name);
+            return Err(RunError::IllegalAction { action, reason: "it has fewer already" }.into());
+        }
         self.store.requantise(tensor, bits, bytes).map_err(RunError::from)?;
         let moved = Bytes((values * u64::from(held + bits)).div_ceil(8));
         let cost = self.machine.copying(Bytes(moved.0 / 2));

@@ -18,7 +18,7 @@ impl Block<'_, '_> {
         distance: usize,
         step: impl Fn(T, T) -> T,
     ) {
-        self.shuffle(words, threads, |lane| lane + distance, step);
+        self.shuffle(words, threads, |lane| lane.saturating_add(distance), step);
     }
 
     /// The same with lane `lane ^ mask`.
@@ -67,7 +67,7 @@ impl Block<'_, '_> {
         self.tally.shared += words.len() as u64 * T::BYTES;
         for (thread, &word) in words.iter().enumerate() {
             let warp = thread as u32 / self.lanes;
-            self.shared.store(array, start + thread, warp, word).map_err(|reason| self.fault(reason))?;
+            self.shared.store(array, start.saturating_add(thread), warp, word).map_err(|reason| self.fault(reason))?;
         }
         Ok(())
     }
@@ -103,7 +103,9 @@ impl Block<'_, '_> {
         into.clear();
         for thread in 0..threads {
             let warp = thread as u32 / self.lanes;
-            into.push(self.shared.load(array, start + thread, warp).map_err(|reason| self.fault(reason))?);
+            into.push(
+                self.shared.load(array, start.saturating_add(thread), warp).map_err(|reason| self.fault(reason))?,
+            );
         }
         Ok(())
     }
@@ -167,12 +169,13 @@ impl Block<'_, '_> {
     ) -> Result<(), KernelError> {
         for (place, &index) in indices.iter().enumerate() {
             let warp = place as u32 / self.lanes;
-            let word = self.shared.load(array, start + place, warp).map_err(|reason| self.fault(reason))?;
+            let word =
+                self.shared.load(array, start.saturating_add(place), warp).map_err(|reason| self.fault(reason))?;
             let words = self.memory.words_mut(buffer);
             let length = words.len();
             match words.get_mut(index) {
                 Some(target) => *target = word,
-                None => return Err(self.outside(length, index + 1)),
+                None => return Err(self.outside(length, index.saturating_add(1))),
             }
         }
         Ok(())

@@ -1,0 +1,101 @@
+//! Figure 13: the arena under a budget that falls within an iteration, for three steps.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
+use haversack_reports::table::Table;
+use haversack_training::{Record, Wall, simulate};
+
+use super::setting::{BOARD, Network, scenario, under};
+use crate::reproduce::readings::Value;
+use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
+use crate::run::Plan;
+
+const STEPS: [u64; 3] = [30, 100, 400];
+/// What a step that is right keeps of what the budget allows.
+const KEPT: f64 = 0.85;
+
+/// What one step does.
+struct Trial {
+    step: u64,
+    /// What saved tensors take right after the cut.
+    effective: Bytes,
+    /// Time of system calls and copying.
+    paging: Nanos,
+    given_up: u64,
+    iteration: Nanos,
+}
+
+fn trial(context: &Context<'_>, step: u64, before: Bytes, after: Bytes) -> Result<Trial, ArtefactError> {
+    let plain = scenario(context, BOARD, Network::ResNetImageNet)?;
+    let scenario = under(&plain, "daf", &[("step_mb", &step.to_string())]);
+    let plan = Plan::new(&scenario, context.cache)?;
+    let run = |walls: Vec<Wall>| -> Result<Record, ArtefactError> {
+        let mut job = plan.job();
+        job.iterations = 1;
+        job.budgets.activations = Some(before);
+        job.budgets.activation_walls = walls;
+        Ok(simulate(plan.machine(), &job, plan.policy()?.as_mut())?)
+    };
+    let cut_at = run(Vec::new())?.forward;
+    let record = run(vec![Wall { at: cut_at, memory: after }])?;
+    Ok(Trial {
+        step,
+        effective: record.saved_after_cut.unwrap_or_default(),
+        paging: record.breakdown.paging,
+        given_up: record.given_up,
+        iteration: record.iteration,
+    })
+}
+
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let row = "daf/figure13/jetson-agx-xavier/steps-30/100/400-mb/effective-memory";
+    context.predicate(row)?;
+    let Value::Numbers(cut) = &context.reading("budget-cut")?.value else {
+        anyhow::bail!("the reading `budget-cut` is not a list of numbers");
+    };
+    let [before, after] = cut[..] else { anyhow::bail!("the reading `budget-cut` is not two numbers") };
+    let bytes = |megabytes: f64| Bytes((megabytes * 1e6) as u64);
+    let trials: Vec<Trial> =
+        STEPS.iter().map(|&step| trial(context, step, bytes(before), bytes(after))).collect::<Result<_, _>>()?;
+    let [small, proper, large] = &trials[..] else { anyhow::bail!("three steps are compared") };
+    let holds = large.effective < proper.effective
+        && small.paging > proper.paging
+        && proper.effective.as_f64() >= KEPT * bytes(after).as_f64();
+    let mut outcome = Outcome::default();
+    outcome.answer(row, Answer::Order(holds));
+    let mut table = Table::new(["step_mb", "effective_mb", "paging_ms", "gradients_given_up", "iteration_ms"]);
+    for one in &trials {
+        table.push([
+            (one.step as f64).into(),
+            one.effective.megabytes().into(),
+            (one.paging.seconds() * 1e3).into(),
+            (one.given_up as f64).into(),
+            (one.iteration.seconds() * 1e3).into(),
+        ])?;
+    }
+    let names = || STEPS.map(|step| format!("{step} MB"));
+    let effective = Bars::new(names())
+        .series(BarSeries::new("in use", trials.iter().map(|one| one.effective.megabytes()).collect::<Vec<_>>()))
+        .series(BarSeries::new("allowed", vec![after; STEPS.len()]))
+        .show_values();
+    let paging = Bars::new(names())
+        .series(BarSeries::new(
+            "calls and copies",
+            trials.iter().map(|one| one.paging.seconds() * 1e3).collect::<Vec<_>>(),
+        ))
+        .show_values();
+    outcome.figure = Some(
+        Figure::new("DAF, figure 13: a budget cut within an iteration, by the arena's step")
+            .panel_size(430, 320)
+            .columns(2)
+            .panel(
+                Panel::new(effective).title("pages in use after the cut").y(Axis::new("memory").unit("MB").from_zero()),
+            )
+            .panel(Panel::new(paging).title("time of the arena").y(Axis::new("time").unit("ms").from_zero())),
+    );
+    outcome.table = Some(table);
+    outcome.notes.calibrated.push("Nothing. A system call for a block takes a millisecond, an estimate: with calls of ten microseconds the smallest step would be as good.".into());
+    outcome.notes.predicted.push("Every bar.".into());
+    outcome.notes.left_out.push("The learned policy (DeepRM): what the budget allows stands for it.".into());
+    Ok(outcome)
+}

@@ -1,0 +1,93 @@
+//! Figure 2a: what dynamic quantisation control adds to the operation that it watches, without DAF's kernels.
+
+use haversack_devices::Precision;
+use haversack_devices::processor::{Frequency, ProgramCounts};
+use haversack_kernels::simt::baseline::{framework, map_counts};
+use haversack_reports::figure::{Axis, Figure, Panel, Stack as Stacked};
+use haversack_reports::table::Table;
+use haversack_training::Machine;
+use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
+use haversack_workloads::operator::Window;
+use haversack_workloads::{Network, Phase, ValueId};
+
+use super::reductions::{OPERATIONS, TRIPLE, micros, profiler, stack};
+use super::setting::BOARD;
+use crate::reproduce::{ArtefactError, Context, Outcome};
+
+const ROW: &str = "daf/figure2a/all/quantisation-control/overhead-over-op";
+
+/// The two operations of [`OPERATIONS`], each a network of one product and a loss.
+fn networks() -> Result<[Network; 2], ArtefactError> {
+    let mut convolution = Network::new("conv2d");
+    let image = convolution.input(&[256, 14, 14]);
+    let made = convolution.convolution("conv2d", image, 256, Window::square(3, 1, 1), 1, false)?;
+    with_loss(&mut convolution, made)?;
+    let mut attention = Network::new("attention");
+    let tokens = attention.input(&[512, 768]);
+    let made = attention.linear("attention", tokens, 768, true)?;
+    with_loss(&mut attention, made)?;
+    Ok([convolution, attention])
+}
+
+/// No network is differentiated without a loss.
+fn with_loss(network: &mut Network, made: ValueId) -> Result<(), ArtefactError> {
+    let scores = network.flatten("flatten", made)?;
+    let target = network.target(1);
+    network.cross_entropy("loss", scores, target)?;
+    Ok(())
+}
+
+/// Microseconds of the product in forward, for one sample.
+fn forward(machine: &Machine, network: &Network) -> Result<f64, ArtefactError> {
+    let graph = differentiate(network, EagerRules { dropout_mask_bytes: 1, optimiser: Optimiser::Sgd })?;
+    let product = graph.nodes.iter().position(|node| node.phase == Phase::Forward && node.work.kind.is_dense_product());
+    let Some(id) = product else { anyhow::bail!("{} has no product", network.name) };
+    Ok(machine.cost(&graph, id, 1, Precision::Fp32).alone().seconds() * 1e6)
+}
+
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let mut outcome = Outcome::default();
+    let device = context.device(BOARD)?;
+    let profiler = profiler(context, &device)?;
+    let machine = Machine::new(device.clone(), stack(context, &device)?, None, Frequency::Highest)?;
+    let mut table = Table::new(["operation", "part", "time_us", "over_operation"]);
+    let mut parts: Vec<(&str, Vec<f64>)> = vec![("the operation", Vec::new())];
+    parts.extend(TRIPLE.map(|statistic| (statistic.name(), Vec::new())));
+    parts.push(("quantising", Vec::new()));
+    let mut largest: f64 = 0.0;
+    for (operation, network) in OPERATIONS.iter().zip(networks()?) {
+        let alone = forward(&machine, &network)?;
+        let mut times = vec![alone];
+        for statistic in TRIPLE {
+            let counts = framework(&[statistic], operation.elements, &profiler.machine)?;
+            times.push(micros(&profiler.time_of(&counts)));
+        }
+        let kernels = vec![map_counts(operation.elements, &profiler.machine)?];
+        times.push(micros(&profiler.time_of(&ProgramCounts { kernels, memsets: 0, operators: 1 })));
+        for ((name, column), time) in parts.iter_mut().zip(&times) {
+            table.push([operation.name.into(), (*name).into(), (*time).into(), (time / alone).into()])?;
+            column.push(*time);
+        }
+        let control: f64 = times.iter().skip(1).sum();
+        largest = largest.max(control / alone);
+    }
+    outcome.number(ROW, largest);
+    let mut bars = Stacked::new(OPERATIONS.map(|operation| operation.title));
+    for (name, column) in parts {
+        bars = bars.part(name, column);
+    }
+    outcome.figure = Some(
+        Figure::new("DAF, figure 2a: dynamic quantisation control on the Jetson AGX Xavier")
+            .note("By the framework's operators. Forward of one sample.")
+            .panel_size(420, 320)
+            .panel(Panel::new(bars.show_totals().show_shares()).y(Axis::new("time").unit("µs"))),
+    );
+    outcome.table = Some(table);
+    let notes = &mut outcome.notes;
+    notes.predicted.push("All of it: nothing is fitted. What control costs is launches and the framework's overhead, both estimates from public figures, for tensors this small.".into());
+    notes.left_out.push("Other operations: an element-wise one is as cheap as a reduction, and control would add many times its cost. The paper's bars cannot be read off, so the row is their upper bound.".into());
+    notes.left_out.push(
+        "The importance itself, which is arithmetic on a few numbers, and packing, which figure 2b is about.".into(),
+    );
+    Ok(outcome)
+}

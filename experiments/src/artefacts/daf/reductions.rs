@@ -1,0 +1,88 @@
+//! What the artefacts of reductions share: the operations of section 4.3.1, and what the statistics of their outputs
+//! take on a device, done in each of the three ways that the paper compares.
+
+use haversack_devices::processor::KernelTime;
+use haversack_devices::units::Interval;
+use haversack_devices::{Device, Stack};
+use haversack_kernels::reduce::Statistic;
+use haversack_kernels::simt::baseline::{cub, framework};
+use haversack_kernels::simt::profile::{Profiler, Setting, Timed};
+
+use crate::reproduce::{ArtefactError, Context};
+
+/// What dynamic quantisation wants of a tensor: a scale from its extrema, and a magnitude to judge its importance by.
+pub(super) const TRIPLE: [Statistic; 3] = [Statistic::Minimum, Statistic::Maximum, Statistic::SumOfSquares];
+
+/// An operation of section 4.3.1, by the tensor that it makes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operation {
+    /// Its name in the paper.
+    pub(super) name: &'static str,
+    /// The name with the tensor's shape.
+    pub(super) title: &'static str,
+    /// Elements of the tensor.
+    pub(super) elements: u64,
+}
+
+/// Both operations, with the shapes that the reading `reduction-tensors` declares.
+pub(super) const OPERATIONS: [Operation; 2] = [
+    Operation { name: "conv2d", title: "conv2d [1, 256, 14, 14]", elements: 256 * 14 * 14 },
+    Operation { name: "attention", title: "attention [1, 512, 768]", elements: 512 * 768 },
+];
+
+/// A profiler of the device's GPU under the stack that the device comes with.
+///
+/// # Errors
+/// A device without a GPU; a stack that the artefact does not name, or that has no kernels for a GPU.
+pub(super) fn profiler(context: &Context<'_>, device: &Device) -> Result<Profiler, ArtefactError> {
+    let stack = stack(context, device)?.gpu().cloned();
+    let Some(profiler) = Profiler::of(device) else { anyhow::bail!("{} has no modelled GPU", device.id) };
+    anyhow::ensure!(stack.is_some(), "the stack of {} has no kernels for a GPU", device.id);
+    Ok(Profiler { stack, ..profiler })
+}
+
+/// The stack that the device comes with.
+///
+/// # Errors
+/// A stack that the artefact does not name.
+pub(super) fn stack(context: &Context<'_>, device: &Device) -> Result<Stack, ArtefactError> {
+    context.stack(&device.constants.default_stack)
+}
+
+/// The epilogue of the kernels of the profiler's stack: as many elements a thread as its kernels have outputs.
+pub(super) fn epilogue(profiler: &Profiler) -> Setting {
+    let outputs = profiler.stack.as_ref().map_or(1.0, |stack| stack.outputs_per_thread.value.0);
+    Setting::Epilogue { outputs: outputs.max(1.0) as u32 }
+}
+
+/// All three statistics of `elements` elements in one epilogue, by the fastest plan of the profile: DAF's way.
+///
+/// # Errors
+/// No plan that fits the GPU.
+pub(super) fn fused(profiler: &Profiler, elements: u64) -> Result<Timed, ArtefactError> {
+    let mut timed = profiler.fastest(&TRIPLE, elements, epilogue(profiler))?;
+    // It is part of an operator that runs anyway and is no operator of its own.
+    timed.time.overhead = Interval(0.0);
+    Ok(timed)
+}
+
+/// All three statistics by the operators of the framework: the original method.
+///
+/// # Errors
+/// A GPU that the kernels do not fit.
+pub(super) fn by_framework(profiler: &Profiler, elements: u64) -> Result<KernelTime, ArtefactError> {
+    Ok(profiler.time_of(&framework(&TRIPLE, elements, &profiler.machine)?))
+}
+
+/// All three statistics by calls of CUB's.
+///
+/// # Errors
+/// A GPU that the kernels do not fit.
+pub(super) fn by_cub(profiler: &Profiler, elements: u64) -> Result<KernelTime, ArtefactError> {
+    Ok(profiler.time_of(&cub(&TRIPLE, elements, &profiler.machine)?))
+}
+
+/// Microseconds, unrounded: an epilogue takes less than one.
+pub(super) fn micros(time: &KernelTime) -> f64 {
+    (time.overhead + time.launch + time.busy).0 * 1e6
+}
