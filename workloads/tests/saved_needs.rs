@@ -21,6 +21,9 @@ fn backward(graph: &TrainingGraph) -> impl Iterator<Item = &Node> {
     graph.nodes.iter().filter(|node| node.phase == Phase::Backward)
 }
 
+/// A backward node, and the name, the need and the keeper of each tensor that it lists.
+type Listed<'a> = (&'a str, Vec<(&'a str, Need, bool)>);
+
 /// A network with one of every operator that saves something.
 fn one_of_each() -> Network {
     let mut n = Network::new("one of each");
@@ -50,7 +53,7 @@ fn one_of_each() -> Network {
 fn every_operator_needs_what_its_derivative_reads() {
     let graph = differentiate(&one_of_each(), EagerRules::default()).unwrap();
     let name = |tensor: TensorId| graph.tensor(tensor).name.as_str();
-    let found: Vec<(&str, Vec<(&str, Need, bool)>)> = backward(&graph)
+    let found: Vec<Listed<'_>> = backward(&graph)
         .filter(|node| !node.saved.is_empty())
         .map(|node| {
             (node.name.as_str(), node.saved.iter().map(|s: &Saved| (name(s.tensor), s.need, s.by_module)).collect())
@@ -298,6 +301,9 @@ fn check_pruned(graph: &TrainingGraph, given_up: &BTreeSet<TensorId>, place: &st
     pruned
 }
 
+/// Which gradients are given up, by their place.
+type Choice = Box<dyn Fn(usize) -> bool>;
+
 #[test]
 fn what_is_left_of_a_residual_network_is_complete() {
     // Shared weights (albert-base's layers, the tied tables of the -mlm models) have gradients of many writers.
@@ -306,7 +312,7 @@ fn what_is_left_of_a_residual_network_is_complete() {
         let gradients = parameter_gradients(&graph);
         // One in three, one in seven, all but every fifth, the first half and the second, by id.
         let half = gradients.len() / 2;
-        let choices: [(&str, Box<dyn Fn(usize) -> bool>); 6] = [
+        let choices: [(&str, Choice); 6] = [
             ("one in three", Box::new(|place| place % 3 == 0)),
             ("one in seven", Box::new(|place| place % 7 == 3)),
             ("all but every fifth", Box::new(|place| place % 5 != 0)),

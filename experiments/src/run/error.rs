@@ -1,5 +1,6 @@
 //! Why a right scenario has no run.
 
+use haversack_policies::PolicyError;
 use haversack_training::RunError;
 use thiserror::Error;
 
@@ -59,6 +60,12 @@ impl Plan {
         let (policy, model, batch) = (&scenario.policy, &scenario.model, scenario.batch);
         let budgets = if budgets.is_empty() { "its budget".to_owned() } else { budgets.join(" and ") };
         let what = format!("{policy} cannot train {model} at batch {batch} within {budgets}{walls}");
+        // Only time was short: more memory would not help.
+        let short_of_time = self.budgets.time.is_some() && budgets == "its budget";
+        if let (true, RunError::Policy(PolicyError::Budget { least, .. })) = (short_of_time, &cause) {
+            let advice = format!("the least time budget that works is {least}");
+            return PlanError::Infeasible { what, cause: Box::new(cause), advice, least: None };
+        }
         match self.least_budget(cache) {
             Ok(least) => {
                 PlanError::Infeasible { what, cause: Box::new(cause), advice: least.advice(), least: Some(least) }

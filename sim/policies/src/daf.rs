@@ -131,7 +131,8 @@ impl Daf {
         for tensor in order {
             let lost = || gradients.of(tensor).iter().filter(|&&gradient| !given_up[gradient as usize]);
             let after = left - lost().map(|&gradient| of_gradient[gradient as usize]).sum::<f64>();
-            if after < floor {
+            // Rounding may leave less than nothing.
+            if floor > 0.0 && after < floor {
                 continue;
             }
             left = after;

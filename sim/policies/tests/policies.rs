@@ -231,7 +231,11 @@ fn an_iteration_begins_where_the_one_before_it_ended() {
     for (parts, begins) in [(vec![32], 32), (vec![20, 12], 20), (vec![14, 14, 4], 14), (vec![17, 14, 1], 14)] {
         let mut sage = dynamic(Order::AccumulationFirst, 6);
         assert_eq!(sage.begin_iteration(), None);
-        sage.end_iteration(&IterationSummary { time: Nanos(1), micro_batches: parts.clone(), ..IterationSummary::default() });
+        sage.end_iteration(&IterationSummary {
+            time: Nanos(1),
+            micro_batches: parts.clone(),
+            ..IterationSummary::default()
+        });
         // The last part may be small only because few samples were left.
         assert_eq!(sage.begin_iteration(), Some(begins), "{parts:?}");
     }

@@ -13,7 +13,7 @@ use haversack_devices::processor::{Cost, Processor, Usage};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
-use haversack_policies::quantised::{ElementBytes, working_memory};
+use haversack_policies::quantised::{ElementBytes, WHOLE, working_memory};
 use haversack_policies::{IterationSummary, Policy, Schedule, Setting};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
@@ -152,6 +152,8 @@ struct Executor<'a> {
     /// Nodes whose inputs are being gathered: the schedule's, and above it what has to be computed again first.
     frames: Vec<Frame>,
     phase: Phase,
+    /// The schedule's node that everything is done for.
+    at: NodeId,
     part: Breakdown,
     record: Record,
     usage: Usage,
@@ -202,6 +204,7 @@ impl<'a> Executor<'a> {
             costs: vec![None; graph.nodes.len()],
             frames: Vec::new(),
             phase: Phase::Forward,
+            at: 0,
             part: Breakdown::default(),
             record: Record::default(),
             usage: Usage::default(),
@@ -346,6 +349,9 @@ impl<'a> Executor<'a> {
             if phase == Phase::Update {
                 break;
             }
+            if phase == Phase::Backward && self.phase == Phase::Forward {
+                self.note_arena();
+            }
             self.phase = phase;
             if self.is_given_up(id) {
                 self.pass_over(id);
@@ -405,6 +411,7 @@ impl<'a> Executor<'a> {
 
     /// Runs the schedule's next node.
     fn run_scheduled(&mut self, id: NodeId) -> Result<(), Stop> {
+        self.at = id;
         let graph = self.graph;
         let node = &graph.nodes[id as usize];
         self.gather(id)?;
@@ -453,17 +460,25 @@ impl<'a> Executor<'a> {
     }
 
     fn report_peak(&self, node: NodeId) -> PeakReport {
-        let tensors = self.graph.tensors.iter().zip(&self.store.states).enumerate();
-        let mut resident: Vec<_> = tensors.filter(|(_, (_, state))| state.resident).collect();
-        resident.sort_by(|a, b| b.1.1.bytes.cmp(&a.1.1.bytes).then(a.0.cmp(&b.0)));
-        let held = |(_, (tensor, state)): (
-            usize,
-            (&haversack_workloads::training_graph::Tensor, &haversack_policies::TensorState),
-        )| Held { name: tensor.name.clone(), bytes: state.bytes, hold: "whole" };
-        PeakReport {
-            node: self.name_of(node),
-            micro_batch: self.store.samples,
-            largest: resident.into_iter().take(LISTED_AT_PEAK).map(held).collect(),
+        let states = (0..).zip(self.graph.tensors.iter().zip(&self.store.states));
+        let mut held: Vec<Held> = Vec::new();
+        for (id, (tensor, state)) in states {
+            let mut hold = |bytes, hold: String| held.push(Held { name: tensor.name.clone(), bytes, hold });
+            if state.resident {
+                hold(state.bytes, "whole".to_owned());
+            }
+            if let Some(bytes) = self.store.packed_size(id) {
+                let form = match state.bits {
+                    0 => "signs alone".to_owned(),
+                    WHOLE => "whole, in the arena".to_owned(),
+                    bits => format!("{bits} bits a value"),
+                };
+                hold(bytes, form);
+            }
         }
+        // Equal ones in the order of the graph.
+        held.sort_by_key(|one| std::cmp::Reverse(one.bytes));
+        held.truncate(LISTED_AT_PEAK);
+        PeakReport { node: self.name_of(node), micro_batch: self.store.samples, largest: held }
     }
 }

@@ -19,4 +19,4 @@ pub use job::{AllocatorKind, Budgets, Job, Observe, RunError, Wall};
 pub use least::least_memory;
 pub use machine::{Machine, MachineError};
 pub use record::{Breakdown, Held, PeakReport, Record};
-pub use timeline::{Span, SpanKind, Timeline};
+pub use timeline::{PackingSpan, Span, SpanKind, Timeline};

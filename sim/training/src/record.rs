@@ -93,7 +93,7 @@ pub struct Held {
     /// Its bytes.
     pub bytes: Bytes,
     /// How it is held.
-    pub hold: &'static str,
+    pub hold: String,
 }
 
 /// Memory at its peak.

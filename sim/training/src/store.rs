@@ -226,6 +226,11 @@ impl<'g> Store<'g> {
         self.kept[tensor as usize]
     }
 
+    /// Bytes of the quantised form of a tensor, where it has one.
+    pub(crate) fn packed_size(&self, tensor: TensorId) -> Option<Bytes> {
+        self.packed[tensor as usize].map(|packed| packed.bytes)
+    }
+
     pub(crate) fn is_packed(&self, tensor: TensorId) -> bool {
         self.packed[tensor as usize].is_some()
     }

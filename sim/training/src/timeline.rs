@@ -11,6 +11,12 @@ pub enum SpanKind {
     Scheduled,
     /// To compute a dropped tensor again.
     Recomputed,
+    /// For the statistics of a tensor that it makes.
+    Control,
+    /// To pack or unpack a tensor.
+    Packing,
+    /// To get or give back memory, or to copy within it.
+    Paging,
 }
 
 /// One run of one operator.
@@ -32,11 +38,26 @@ pub struct Span {
     pub budget: Option<Bytes>,
 }
 
+/// One tensor in the hands of the cores that pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackingSpan {
+    /// The tensor.
+    pub tensor: u32,
+    /// When they began.
+    pub start: Nanos,
+    /// How long it took them.
+    pub duration: Nanos,
+    /// Whether they unpacked it.
+    pub unpacks: bool,
+}
+
 /// Every operator of a run, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// All spans.
+    /// All spans of the processor that trains.
     pub spans: Vec<Span>,
+    /// All spans of the cores that pack beside it.
+    pub packing: Vec<PackingSpan>,
 }
 
 impl Timeline {
@@ -52,6 +73,9 @@ impl Timeline {
             let node = &graph.nodes[span.node as usize];
             let category = match (span.kind, node.phase) {
                 (SpanKind::Recomputed, _) => "recompute",
+                (SpanKind::Control, _) => "control",
+                (SpanKind::Packing, _) => "packing",
+                (SpanKind::Paging, _) => "paging",
                 (_, Phase::Forward) => "forward",
                 (_, Phase::Backward) => "backward",
                 (_, Phase::Update) => "update",
@@ -67,6 +91,17 @@ impl Timeline {
             }
             events.push(json!({
                 "name": "memory", "ph": "C", "pid": 1, "ts": microseconds(span.start), "args": counters,
+            }));
+        }
+        if !self.packing.is_empty() {
+            events.push(json!({"name": "thread_name", "ph": "M", "pid": 1, "tid": 2, "args": {"name": "packing cores"}}));
+        }
+        for span in &self.packing {
+            let doing = if span.unpacks { "unpack" } else { "pack" };
+            let name = format!("{doing} {}", graph.tensor(span.tensor).name);
+            events.push(json!({
+                "name": name, "cat": "packing", "ph": "X", "pid": 1, "tid": 2,
+                "ts": microseconds(span.start), "dur": microseconds(span.duration),
             }));
         }
         json!({"displayTimeUnit": "ms", "traceEvents": events})

@@ -77,8 +77,10 @@ impl Kernel for Positive<'_> {
     fn run<S: Simd>(self, simd: S) {
         let (pairs, rest) = self.values.as_chunks::<{ 2 * LANES }>();
         for (pair, word) in pairs.iter().zip(&mut *self.words) {
-            let [low, high] = halves(pair).map(|half| u32::from(simd.positive(simd.load(half))));
-            *word = low | high << LANES;
+            // No `map`: it would not be compiled with the instructions of `S`, and neither would what it calls.
+            let [low, high] = halves(pair);
+            let (low, high) = (simd.positive(simd.load(low)), simd.positive(simd.load(high)));
+            *word = u32::from(low) | u32::from(high) << LANES;
         }
         if let Some(word) = self.words.get_mut(pairs.len()) {
             *word = rest.iter().enumerate().fold(0, |word, (i, &x)| word | u32::from(x > 0.0) << i);
@@ -98,9 +100,8 @@ impl Kernel for Gate<'_> {
     fn run<S: Simd>(self, simd: S) {
         let (pairs, rest) = self.values.as_chunks_mut::<{ 2 * LANES }>();
         for (pair, word) in pairs.iter_mut().zip(self.words) {
-            for (half, mask) in pair.as_chunks_mut::<LANES>().0.iter_mut().zip([*word as u16, (*word >> LANES) as u16])
-            {
-                simd.store(simd.keep(simd.load(half), mask), half);
+            for (i, half) in pair.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+                simd.store(simd.keep(simd.load(half), (*word >> (LANES * i)) as u16), half);
             }
         }
         for (i, x) in rest.iter_mut().enumerate() {

@@ -119,7 +119,7 @@ impl Plan {
     /// Operators of a framework that it takes: none where it ends another kernel.
     #[must_use]
     pub fn operators(&self) -> u32 {
-        u32::from(!matches!(self.placement, Placement::Epilogue { .. }))
+        u32::from(!matches!(self.placement, Placement::Epilogue))
     }
 
     /// The same plan with another update.

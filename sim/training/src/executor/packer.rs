@@ -10,6 +10,7 @@ use haversack_workloads::TensorId;
 use super::processor::Flow;
 use super::{Executor, Stop};
 use crate::job::RunError;
+use crate::timeline::PackingSpan;
 
 /// A tensor to pack or to unpack.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +88,14 @@ impl Executor<'_> {
     pub(super) fn packer_done(&mut self) -> Result<(), RunError> {
         let Some((task, since)) = self.packer.as_mut().and_then(|packer| packer.running.take()) else { return Ok(()) };
         self.usage.cpu_busy += self.now - since;
+        if let Some(timeline) = &mut self.record.timeline {
+            timeline.packing.push(PackingSpan {
+                tensor: task.tensor,
+                start: since - self.started,
+                duration: self.now - since,
+                unpacks: task.unpacks,
+            });
+        }
         self.store.unlock(task.tensor);
         if !task.unpacks {
             self.store.evict_whole(task.tensor, false);

@@ -49,10 +49,6 @@ impl Executor<'_> {
             }
         }
         self.record.reserved = self.record.reserved.max(self.store.reserved());
-        let stored = self.store.stored_in_arena();
-        if self.record.arena.map_or(stored > Bytes::ZERO, |fullest| stored > fullest.stored) {
-            self.record.arena = self.store.fragmentation();
-        }
         self.record.peak_saved = self.record.peak_saved.max(self.store.held_bytes());
     }
 
@@ -105,6 +101,14 @@ impl Executor<'_> {
             self.apply(relief, node)?;
         }
         Ok(())
+    }
+
+    /// Keeps how well the arena is filled where it is fuller than before: when forward has ended.
+    pub(super) fn note_arena(&mut self) {
+        let stored = self.store.stored_in_arena();
+        if self.record.arena.map_or(stored > Bytes::ZERO, |fullest| stored > fullest.stored) {
+            self.record.arena = self.store.fragmentation();
+        }
     }
 
     /// Lets the arena give whole steps back until `shortfall` bytes are free for the allocator; tensors in it that

@@ -4,7 +4,6 @@ use haversack_devices::processor::{Cost, Processor};
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
 use haversack_workloads::NodeId;
 
-use super::quantise::Extra;
 use super::{Event, Executor};
 use crate::job::RunError;
 use crate::timeline::{Span, SpanKind};
@@ -34,11 +33,9 @@ impl Executor<'_> {
     pub(super) fn occupy(&mut self, id: NodeId, kind: SpanKind) -> Result<(), RunError> {
         let samples = self.store.samples;
         let (machine, graph, precision) = (self.machine, self.graph, self.precision);
-        let start = self.now;
-        let (memory, budget) = (self.store.allocated(), self.budget);
         let cost = match self.within(id) {
             Some((unpacking, less)) => {
-                self.spend(&unpacking, Extra::Packing)?;
+                self.spend(&unpacking, SpanKind::Packing)?;
                 machine.cost_reading_less(graph, id as usize, samples, precision, less)
             }
             None => {
@@ -61,31 +58,31 @@ impl Executor<'_> {
             self.part.launch += cost.launch;
             self.part.add(node.work.kind, spent.saturating_sub(cost.launch));
         }
-        if let Some(timeline) = &mut self.record.timeline {
-            timeline.spans.push(Span {
-                node: id,
-                start: start - self.started,
-                duration: self.now - start,
-                kind,
-                micro_batch: samples,
-                memory,
-                budget,
-            });
-        }
+        self.draw(id, began, kind);
         Ok(())
     }
 
-    /// Work of the processor beside the graph's nodes.
-    pub(super) fn spend(&mut self, cost: &Cost, extra: Extra) -> Result<(), RunError> {
+    /// Work of the processor beside the graph's nodes: statistics, packing or paging.
+    pub(super) fn spend(&mut self, cost: &Cost, kind: SpanKind) -> Result<(), RunError> {
         let start = self.now;
         self.run_kernel(cost)?;
         let spent = self.now - start;
-        match extra {
-            Extra::Control => self.part.control += spent,
-            Extra::Packing => self.part.packing += spent,
-            Extra::Paging => self.part.paging += spent,
+        match kind {
+            SpanKind::Control => self.part.control += spent,
+            SpanKind::Paging => self.part.paging += spent,
+            _ => self.part.packing += spent,
         }
+        self.draw(self.at, start, kind);
         Ok(())
+    }
+
+    /// Puts what ran from `start` until now on the timeline, where there is one.
+    fn draw(&mut self, node: NodeId, start: Nanos, kind: SpanKind) {
+        let (memory, budget, micro_batch) = (self.store.allocated(), self.budget, self.store.samples);
+        let (start, duration) = (start - self.started, self.now - start);
+        if let Some(timeline) = &mut self.record.timeline {
+            timeline.spans.push(Span { node, start, duration, kind, micro_batch, memory, budget });
+        }
     }
 
     /// Runs a kernel of `cost` to its end.

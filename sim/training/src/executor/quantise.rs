@@ -13,6 +13,7 @@ use super::{Executor, Stop};
 use crate::job::RunError;
 use crate::packing::packing_traffic;
 use crate::store::NoPlace;
+use crate::timeline::SpanKind;
 
 /// Maps that wait for the CPU at a time: one that is packed and one behind it.
 const IN_FLIGHT: usize = 2;
@@ -29,14 +30,6 @@ impl Quantiser {
     pub(super) fn new(graph: &TrainingGraph, rules: Quantisation, sizes: ElementBytes) -> Self {
         Self { rules, stored: Quantised::new(graph, &rules, sizes) }
     }
-}
-
-/// The part of the breakdown that an extra of quantisation belongs to.
-#[derive(Clone, Copy)]
-pub(super) enum Extra {
-    Control,
-    Packing,
-    Paging,
 }
 
 impl Executor<'_> {
@@ -126,12 +119,12 @@ impl Executor<'_> {
         let again = if rules.control == Control::OwnKernels { copies } else { 1 };
         let control = self.control_cost(values, rules.control)?;
         for _ in 0..again {
-            self.spend(&control, Extra::Control)?;
+            self.spend(&control, SpanKind::Control)?;
         }
         if self.packer.is_none() {
             let cost = self.machine.packing_cost(values, bits);
             for _ in 0..copies {
-                self.spend(&cost, Extra::Packing)?;
+                self.spend(&cost, SpanKind::Packing)?;
             }
             self.store.evict_whole(tensor, false);
             return Ok(());
@@ -175,7 +168,7 @@ impl Executor<'_> {
             self.await_packer(|packer| !packer.works_on(tensor))
         } else {
             let cost = self.machine.packing_cost(values, bits);
-            Ok(self.spend(&cost, Extra::Packing)?)
+            Ok(self.spend(&cost, SpanKind::Packing)?)
         }
     }
 
@@ -300,7 +293,7 @@ impl Executor<'_> {
         self.store.requantise(tensor, bits, bytes).map_err(RunError::from)?;
         let moved = Bytes((values * u64::from(held + bits)).div_ceil(8));
         let cost = self.machine.copying(Bytes(moved.0 / 2));
-        Ok(self.spend(&cost, Extra::Packing)?)
+        Ok(self.spend(&cost, SpanKind::Packing)?)
     }
 
     /// System calls and copying of the arena take time.
@@ -308,11 +301,11 @@ impl Executor<'_> {
         let calls = u64::from(effects.allocations + effects.releases);
         if calls > 0 {
             let wait = Nanos(self.machine.system_allocation().0 * calls);
-            self.spend(&Cost { launch: wait, ..Cost::default() }, Extra::Paging)?;
+            self.spend(&Cost { launch: wait, ..Cost::default() }, SpanKind::Paging)?;
             self.store.set_budget(self.budget);
         }
         if effects.copied > Bytes::ZERO {
-            self.spend(&self.machine.copying(effects.copied), Extra::Paging)?;
+            self.spend(&self.machine.copying(effects.copied), SpanKind::Paging)?;
         }
         Ok(())
     }
