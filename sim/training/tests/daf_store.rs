@@ -6,7 +6,9 @@ mod common;
 use common::{job, on, share};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::{Policy, PolicyError, registry};
-use haversack_training::{Budgets, Job, Machine, Observe, Record, RunError, Wall, least_memory, simulate};
+use haversack_training::{
+    Budgets, Job, Machine, Observe, Record, RunError, Span, SpanKind, Wall, least_memory, simulate,
+};
 use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::{Phase, TrainingGraph, models};
 
@@ -44,6 +46,12 @@ fn check(record: &Record, place: &str) {
     assert_eq!(record.breakdown.total(), record.iteration, "{place}: breakdown");
     assert_eq!(record.forward + record.backward + record.update, record.iteration, "{place}: phases");
     assert_eq!(record.recomputed, 0, "{place}");
+}
+
+/// The spans of the graph's nodes, without those of packing and the like between them.
+fn scheduled(record: &Record) -> Vec<Span> {
+    let spans = &record.timeline.as_ref().unwrap().spans;
+    spans.iter().filter(|span| span.kind == SpanKind::Scheduled).copied().collect()
 }
 
 /// Small pages and steps, which lose little.
@@ -181,7 +189,7 @@ fn machine_call(machine: &Machine) -> Nanos {
 
 /// The start of the first node of `phase` after `share` of its time.
 fn within_phase(record: &Record, graph: &TrainingGraph, phase: Phase, percent: u64) -> Nanos {
-    let spans = &record.timeline.as_ref().unwrap().spans;
+    let spans = scheduled(record);
     let of: Vec<_> = spans.iter().filter(|span| graph.nodes[span.node as usize].phase == phase).collect();
     of[of.len() * percent as usize / 100].start
 }
@@ -194,7 +202,7 @@ fn a_wall_in_forward_makes_the_arena_smaller_step_by_step() {
         let set = [("bits", bits), ("page_kib", "4"), ("step_mb", "1"), ("packing", "gpu")];
         let free = simulate(&machine, &job(&graph, 32), build(&set).as_mut()).unwrap();
         let at = within_phase(&free, &graph, Phase::Forward, 80);
-        let spans = &free.timeline.as_ref().unwrap().spans;
+        let spans = scheduled(&free);
         let then = spans.iter().find(|span| span.start >= at).unwrap().memory;
         // A quarter of what the saved tensors take then has to go, and what comes has to find room.
         let wall = Wall { at, memory: Bytes(then.0 - share(free.peak_saved, 25).0) };
@@ -205,7 +213,7 @@ fn a_wall_in_forward_makes_the_arena_smaller_step_by_step() {
         };
         let record = walled(1).unwrap_or_else(|error| panic!("{bits} bits: {error}"));
         check(&record, bits);
-        let spans = &record.timeline.as_ref().unwrap().spans;
+        let spans = scheduled(&record);
         // Everything before the wall is as it was, and from the end of the operator that ran then the budget holds.
         assert!(spans.iter().filter(|span| span.start > wall.at).all(|span| span.memory <= wall.memory), "{bits} bits");
         assert!(spans.iter().any(|span| span.memory > wall.memory), "{bits} bits");
@@ -217,7 +225,7 @@ fn a_wall_in_forward_makes_the_arena_smaller_step_by_step() {
         }
         // The second time the arena is there from the start, so that the wall comes a few nodes later.
         let again = walled(2).unwrap_or_else(|error| panic!("{bits} bits, twice: {error}"));
-        let spans = &again.timeline.as_ref().unwrap().spans;
+        let spans = scheduled(&again);
         assert!(spans.iter().filter(|span| span.start > wall.at).all(|span| span.memory <= wall.memory), "{bits} bits");
     }
 }
@@ -229,7 +237,7 @@ fn a_wall_in_backward_is_respected() {
     let set = [("bits", "8"), ("page_kib", "4"), ("step_mb", "1")];
     let free = simulate(&machine, &job(&graph, 32), build(&set).as_mut()).unwrap();
     let at = within_phase(&free, &graph, Phase::Backward, 30);
-    let spans = &free.timeline.as_ref().unwrap().spans;
+    let spans = scheduled(&free);
     let after = spans.iter().filter(|span| span.start >= at).map(|span| span.memory).max().unwrap();
     let wall = Wall { at, memory: Bytes(after.0 - share(free.peak_saved, 15).0) };
     let walled = |iterations| {
@@ -241,7 +249,7 @@ fn a_wall_in_backward_is_respected() {
     // Forward is over when the wall comes, and a wall is of its iteration: the next forward saves as much.
     assert_eq!(record.peak_saved, free.peak_saved);
     assert_eq!(walled(2).peak_saved, free.peak_saved);
-    let spans = &record.timeline.as_ref().unwrap().spans;
+    let spans = scheduled(&record);
     assert!(spans.iter().filter(|span| span.start > wall.at).all(|span| span.memory <= wall.memory));
 }
 
@@ -280,7 +288,7 @@ fn gradients_that_are_given_up_are_neither_computed_nor_unpacked_for() {
         let job = Job { budgets: budget.clone(), ..job(&graph, 4) };
         let record = simulate(&machine, &job, build(&set).as_mut()).unwrap();
         assert!(record.given_up > 0, "{packing}");
-        let spans = &record.timeline.as_ref().unwrap().spans;
+        let spans = scheduled(&record);
         let updates = spans.iter().filter(|span| graph.nodes[span.node as usize].phase == Phase::Update).count() as u64;
         let all = graph.nodes.iter().filter(|node| node.phase == Phase::Update).count() as u64;
         assert_eq!(updates, all - record.given_up, "{packing}");

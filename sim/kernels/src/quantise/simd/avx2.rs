@@ -126,9 +126,12 @@ impl Simd for Avx2 {
         unsafe {
             let lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
             let (low, high) = (_mm256_set1_epi32(i32::from(mask)), _mm256_set1_epi32(i32::from(mask >> 8)));
-            let low = _mm256_cmpeq_epi32(_mm256_and_si256(low, lane), lane);
-            let high = _mm256_cmpeq_epi32(_mm256_and_si256(high, lane), lane);
-            (_mm256_and_ps(a.0, _mm256_castsi256_ps(low)), _mm256_and_ps(a.1, _mm256_castsi256_ps(high)))
+            let (low, high) = (_mm256_and_si256(low, lane), _mm256_and_si256(high, lane));
+            // The sign of 0 makes 0, a positive one keeps. A comparison and a conjunction would be stored under a
+            // mask where they are stored back in place, which some processors do far more slowly than whole.
+            let (low, high) =
+                (_mm256_sign_epi32(_mm256_castps_si256(a.0), low), _mm256_sign_epi32(_mm256_castps_si256(a.1), high));
+            (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high))
         }
     }
     #[inline(always)]
