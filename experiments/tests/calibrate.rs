@@ -77,6 +77,8 @@ fn a_sum_of_costs_is_what_the_executor_takes() {
                 Part::Forward => record.forward,
                 Part::Backward => record.backward,
                 Part::Iteration => record.iteration,
+                Part::Packing => record.breakdown.packing + record.breakdown.paging,
+                Part::BesidePacking => record.iteration - record.breakdown.packing - record.breakdown.paging,
             };
             // Each operator's time is rounded to a nanosecond, in both.
             assert!((simulated / executed.seconds() - 1.0).abs() < 1e-4, "{}: {simulated} {executed}", row.id);

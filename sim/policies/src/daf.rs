@@ -3,6 +3,9 @@
 //! Before an iteration the greedy bi-objective knapsack of section 3.4.1 (algorithm 3) takes from the tensor with the
 //! least importance for what is short: bits where memory is, the whole tensor and with it its weight gradients where
 //! time is. During an iteration the same order says what gives way when the budget falls.
+//!
+//! An activation is what one operation keeps (section 2.1: a bit width for the activations of each operation), so a
+//! tensor that two modules keep is stored for each of them; whole, both share it.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::pages::{Config, Keys, PageStore, Tighter};

@@ -115,9 +115,8 @@ pub fn skippable(graph: &TrainingGraph) -> Vec<bool> {
     for node in graph.nodes.iter().filter(|node| node.phase == Phase::Backward) {
         if !writes_parameter_gradients_only(graph, node) {
             for &input in &node.inputs {
-                // What a ReLU needs of it is kept apart.
-                let signs = node.need_of(input) == Need::Signs;
-                skippable[input as usize] &= signs;
+                // Signs and shapes are kept apart from its values.
+                skippable[input as usize] &= node.need_of(input) != Need::Values;
             }
         }
     }

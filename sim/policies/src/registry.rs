@@ -182,11 +182,11 @@ pub const POLICIES: &[Entry] = &[
                 control: settings.among("control", &Control::NAMES)?,
                 ..daf::Parameters::default()
             };
-            parameters.trained_share = settings.whole("trained_share")?.map(|percent| percent as f64 / 100.0);
-            if let Some(megabytes) = settings.whole("step_mb")? {
+            parameters.trained_share = settings.whole("trained_share", 100)?.map(|percent| percent as f64 / 100.0);
+            if let Some(megabytes) = settings.whole("step_mb", 1_000_000)? {
                 parameters.arena.step = Bytes(megabytes * 1_000_000);
             }
-            if let Some(kibibytes) = settings.whole("page_kib")? {
+            if let Some(kibibytes) = settings.whole("page_kib", 1_000_000)? {
                 parameters.arena.page = Bytes(kibibytes * 1024);
             }
             Ok(Box::new(Daf::new(parameters)))
@@ -220,11 +220,11 @@ impl Settings<'_> {
         bits.map(Some).ok_or_else(|| self.bad(name, found, &expected()))
     }
 
-    /// A whole number from 1 to a million.
-    fn whole(&self, name: &'static str) -> Result<Option<u64>, PolicyError> {
+    /// A whole number from 1 to `most`.
+    fn whole(&self, name: &'static str, most: u64) -> Result<Option<u64>, PolicyError> {
         let Some(found) = self.get(name) else { return Ok(None) };
-        let number = found.parse().ok().filter(|number| (1..=1_000_000).contains(number));
-        number.map(Some).ok_or_else(|| self.bad(name, found, "a whole number from 1 to 1000000"))
+        let number = found.parse().ok().filter(|number| (1..=most).contains(number));
+        number.map(Some).ok_or_else(|| self.bad(name, found, &format!("a whole number from 1 to {most}")))
     }
 
     fn bad(&self, parameter: &'static str, found: &str, expected: &str) -> PolicyError {

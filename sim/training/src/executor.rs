@@ -254,7 +254,10 @@ impl<'a> Executor<'a> {
             // It holds what was planned, whatever was cut in the iteration before.
             let budget = activation_budget(self.machine, self.job).unwrap_or(Bytes::MAX);
             let restored = self.store.bound_arena(budget).unwrap_or_default();
+            self.phase = Phase::Forward;
+            let before = self.now;
             self.charge_paging(restored)?;
+            self.charge_phase(before);
         }
         for wall in &self.job.budgets.activation_walls {
             self.walls.push(self.events.schedule_in(wall.at, Event::ActivationWall(wall.memory)));
@@ -301,12 +304,14 @@ impl<'a> Executor<'a> {
     fn run_part(&mut self, samples: u64) -> Result<u64, RunError> {
         let mut samples = samples;
         loop {
+            let before = self.now;
             self.begin_part(samples)?;
+            self.charge_phase(before);
             match self.walk() {
                 Ok(()) => break,
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::Restart(fewer)) => {
-                    self.clear_packer().map_err(Stop::outside_a_part)?;
+                    self.await_packing()?;
                     // Gradients of the dropped samples are already summed in, so the part is lost.
                     self.part.discard(1, 1);
                     self.merge_part();
@@ -315,10 +320,18 @@ impl<'a> Executor<'a> {
                 }
             }
         }
-        self.clear_packer().map_err(Stop::outside_a_part)?;
+        self.await_packing()?;
         self.merge_part();
         self.clear_part();
         Ok(self.store.samples)
+    }
+
+    /// The cores that pack finish what they have in hand, within the phase.
+    fn await_packing(&mut self) -> Result<(), RunError> {
+        let before = self.now;
+        self.clear_packer().map_err(Stop::outside_a_part)?;
+        self.charge_phase(before);
+        Ok(())
     }
 
     fn begin_part(&mut self, samples: u64) -> Result<(), RunError> {

@@ -135,6 +135,12 @@ impl RunError {
     /// Whether more memory would help.
     #[must_use]
     pub const fn is_infeasible(&self) -> bool {
-        matches!(self, Self::OutOfMemory { .. } | Self::Thrashing { .. } | Self::Policy(PolicyError::Budget { .. }))
+        matches!(
+            self,
+            Self::OutOfMemory { .. }
+                | Self::Thrashing { .. }
+                | Self::Policy(PolicyError::Budget { .. })
+                | Self::Arena(PageError::BudgetBelowPage { .. })
+        )
     }
 }

@@ -94,7 +94,8 @@ impl Timeline {
             }));
         }
         if !self.packing.is_empty() {
-            events.push(json!({"name": "thread_name", "ph": "M", "pid": 1, "tid": 2, "args": {"name": "packing cores"}}));
+            events
+                .push(json!({"name": "thread_name", "ph": "M", "pid": 1, "tid": 2, "args": {"name": "packing cores"}}));
         }
         for span in &self.packing {
             let doing = if span.unpacks { "unpack" } else { "pack" };

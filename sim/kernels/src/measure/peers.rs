@@ -10,11 +10,13 @@ pub(super) mod bitpacked;
 use crate::error::KernelError;
 
 /// `iter().fold(f32::INFINITY, f32::min)`.
+#[inline]
 pub(super) fn minimum(values: &[f32]) -> f32 {
     values.iter().copied().fold(f32::INFINITY, f32::min)
 }
 
 /// `iter().fold(f32::NEG_INFINITY, f32::max)`.
+#[inline]
 pub(super) fn maximum(values: &[f32]) -> f32 {
     values.iter().copied().fold(f32::NEG_INFINITY, f32::max)
 }

@@ -171,12 +171,38 @@ pub(super) fn split<S: Simd>(simd: S, layout: Layout, bits: Bits, words: &[u32],
 #[inline(always)]
 fn combine_neighbours<const B: u32, const K: usize>(bias: u32, codes: &[u32], words: &mut [u32]) {
     let (whole, rest) = codes.as_chunks::<K>();
-    for (word, codes) in words.iter_mut().zip(whole) {
-        *word = (0..K).fold(0, |word, i| word | codes[i].wrapping_sub(bias) << (B * i as u32));
+    if matches!(B, 1 | 2 | 4) && whole.len() == LANES {
+        squeeze_block::<B, K>(bias, whole, words);
+    } else {
+        for (word, codes) in words.iter_mut().zip(whole) {
+            *word = (0..K).fold(0, |word, i| word | codes[i].wrapping_sub(bias) << (B * i as u32));
+        }
     }
     if let Some(word) = words.get_mut(whole.len()) {
         *word = rest.iter().rev().fold(0, |word, &code| word << B | code.wrapping_sub(bias));
     }
+}
+
+/// The same for a whole block of at most 4 bits a code: first one byte a code, then eight codes in a register.
+#[inline(always)]
+fn squeeze_block<const B: u32, const K: usize>(bias: u32, codes: &[[u32; K]], words: &mut [u32]) {
+    let mut bytes = [0; 32 * LANES];
+    for (byte, code) in bytes.iter_mut().zip(codes.as_flattened()) {
+        *byte = code.wrapping_sub(bias) as u8;
+    }
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<K>().0) {
+        let (eights, _) = bytes.as_chunks();
+        *word = (0..K / 8).fold(0, |word, i| word | squeeze::<B>(eights[i]) << (8 * B * i as u32));
+    }
+}
+
+/// Eight codes of B <= 4 bits, side by side: pairs, then fours, then all of them.
+#[inline(always)]
+fn squeeze<const B: u32>(codes: [u8; 8]) -> u32 {
+    let codes = u64::from_le_bytes(codes);
+    let pairs = (codes | codes >> (8 - B)) & const { u64::MAX / 0xFFFF * ((1 << (2 * B)) - 1) };
+    let fours = (pairs | pairs >> (16 - 2 * B)) & const { u64::MAX / 0xFFFF_FFFF * ((1 << (4 * B)) - 1) };
+    (fours | fours >> (32 - 4 * B)) as u32 & (u32::MAX >> (32 - 8 * B))
 }
 
 /// Undoes [`combine_neighbours`].

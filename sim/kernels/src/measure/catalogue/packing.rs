@@ -25,6 +25,7 @@ pub(super) fn add(list: &mut List) {
     }
     for bits in WIDTHS {
         add_packing(list, bits, Grouping::Group256);
+        add_folded_pipeline(list, bits);
     }
     for bits in WIDTHS {
         add_unpacking(list, bits, Grouping::Tensor);
@@ -60,7 +61,18 @@ fn words_for(grouping: Grouping) -> (&'static str, &'static str) {
 fn add_packing(list: &mut List, bits: u8, grouping: Grouping) {
     let (suffix, scales) = words_for(grouping);
     let family = if grouping == Grouping::Tensor { Family::Pack } else { Family::GroupPack };
-    let peer = Contender::owning(format!("bitpacking, {}, {scales}", width(bits)), move |tensors| {
+    let (id, about) = (format!("pack{bits}{suffix}"), format!("f32 to {} by {scales}", width(bits)));
+    let entry = Entry { id: &id, about: &about, family, limit: Limit::Read, peer: Some(pipeline(bits, grouping)) };
+    list.each(&entry, |id, isa| packing(id, isa, Rounding::NearestEven, move || interleaved(bits, grouping)));
+    if grouping == Grouping::Tensor {
+        add_known_scale(list, bits);
+    }
+}
+
+/// The bitpacking crate with everything about it as fast as vectors make it.
+fn pipeline(bits: u8, grouping: Grouping) -> Contender {
+    let (_, scales) = words_for(grouping);
+    Contender::owning(format!("bitpacking, {}, {scales}", width(bits)), move |tensors| {
         let pipeline = Pipeline::new(bits);
         let mut packed = Buffer::zeroed(pipeline.bytes(tensors.values.len()));
         let mut scales = vec![Scale::default(); tensors.values.len() / BLOCK];
@@ -72,13 +84,25 @@ fn add_packing(list: &mut List, bits: u8, grouping: Grouping) {
             }
             Ok(())
         }))
+    })
+}
+
+/// Not a kernel but a second thing to hold the packing of groups against: the crate as its user would put it to work,
+/// every group's range by plain folds. Its own peer is the first, whose ranges are as fast as vectors make them.
+fn add_folded_pipeline(list: &mut List, bits: u8) {
+    let id = format!("bitpacking{bits}-group256-folds");
+    let about = format!("f32 to {} by a scale for 256 elements: bitpacking, with ranges by folds", width(bits));
+    let contender = Contender::owning(&id, move |tensors| {
+        let pipeline = Pipeline::new(bits);
+        let mut packed = Buffer::zeroed(pipeline.bytes(tensors.values.len()));
+        let mut scales = vec![Scale::default(); tensors.values.len() / BLOCK];
+        Ok(Box::new(move |Tensors { values, .. }| {
+            pipeline.pack_groups_by_folds(black_box(values), black_box(&mut packed), black_box(&mut scales));
+            Ok(())
+        }))
     });
-    let (id, about) = (format!("pack{bits}{suffix}"), format!("f32 to {} by {scales}", width(bits)));
-    let entry = Entry { id: &id, about: &about, family, limit: Limit::Read, peer: Some(peer) };
-    list.each(&entry, |id, isa| packing(id, isa, Rounding::NearestEven, move || interleaved(bits, grouping)));
-    if grouping == Grouping::Tensor {
-        add_known_scale(list, bits);
-    }
+    let peer = Some(pipeline(bits, Grouping::Group256));
+    list.one(&Entry { id: &id, about: &about, family: Family::GroupPack, limit: Limit::Read, peer }, contender);
 }
 
 /// Packing by a scale that was known before: what is left where a reduction was fused into the producer.

@@ -88,6 +88,17 @@ impl Pipeline {
         });
     }
 
+    /// The same, each block's range found by plain folds: what a user of the crate would write. The folds are compiled
+    /// with the instructions that the rest is written for.
+    pub(in crate::measure) fn pack_groups_by_folds(&self, values: &[f32], packed: &mut [u8], scales: &mut [Scale]) {
+        #[cfg(target_arch = "x86_64")]
+        if has_avx2() {
+            // SAFETY: the processor has AVX2 and FMA.
+            return unsafe { x86::pack_groups_by_folds(self, values, packed, scales) };
+        }
+        self.pack_groups(values, packed, scales);
+    }
+
     /// Unpacks a tensor that was packed with one scale.
     pub(in crate::measure) fn unpack(&self, packed: &[u8], scale: Scale, values: &mut [f32]) {
         #[cfg(target_arch = "x86_64")]
@@ -139,6 +150,7 @@ fn has_avx2() -> bool {
 mod plain {
     use super::{BLOCK, Codes, MAGIC, Scale};
 
+    #[inline(always)]
     pub(super) fn range(values: &[f32]) -> (f32, f32) {
         (super::super::minimum(values), super::super::maximum(values))
     }
@@ -166,7 +178,7 @@ mod x86 {
         _mm256_sub_ps,
     };
 
-    use super::{BLOCK, Codes, MAGIC, Pipeline, Scale};
+    use super::{BLOCK, Codes, MAGIC, Pipeline, Scale, plain};
 
     /// Lanes of a vector.
     const LANES: usize = 8;
@@ -176,6 +188,16 @@ mod x86 {
     #[target_feature(enable = "avx2,fma")]
     pub(super) fn pack(pipeline: &Pipeline, values: &[f32], scale: Scale, packed: &mut [u8]) {
         pipeline.blocks(values, packed, |block, codes| quantise(block, scale, codes));
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn pack_groups_by_folds(pipeline: &Pipeline, values: &[f32], packed: &mut [u8], scales: &mut [Scale]) {
+        let mut scales = scales.iter_mut();
+        pipeline.blocks(values, packed, |block, codes| {
+            let scale = Scale::new(plain::range(block), pipeline.bits);
+            quantise(block, scale, codes);
+            scales.next().into_iter().for_each(|place| *place = scale);
+        });
     }
 
     #[target_feature(enable = "avx2,fma")]
@@ -287,6 +309,11 @@ mod tests {
             // The first block runs over all of −50 to 50, the others over two and three times that.
             assert_eq!(scales.map(|scale| scale.minimum), [-50.0, -100.0, -150.0]);
             assert!((0..values.len()).all(|i| near(back[i], values[i], scales[i / BLOCK])), "{bits} bits");
+
+            // By folds the same blocks come out.
+            let (mut by_folds, mut scales_by_folds) = (vec![0; packed.len()], [Scale::default(); 3]);
+            pipeline.pack_groups_by_folds(&values, &mut by_folds, &mut scales_by_folds);
+            assert_eq!((by_folds, scales_by_folds), (packed, scales), "{bits} bits");
         }
     }
 
