@@ -51,6 +51,9 @@ impl Table {
         table.push("peak_memory_bytes", whole(|r| r.peak_memory_bytes));
         table.push("peak_growth_bytes", whole(|r| r.peak_growth_bytes));
         table.push("reserved_bytes", whole(|r| r.reserved_bytes));
+        table.push("saved_peak_bytes", whole(|r| r.saved_peak_bytes));
+        table.push("staging_bytes", whole(|r| r.staging_bytes));
+        table.push("fragmentation_bytes", whole(|r| r.fragmentation_bytes));
         table.push("energy_j", real(|r| r.energy_j));
         table.push("recompute_share", real(|r| r.recompute_share));
         let parts = rows.iter().map(|row| row.results.as_ref().map(|results| results.micro_batches.clone()));

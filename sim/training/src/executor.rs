@@ -222,8 +222,12 @@ impl<'a> Executor<'a> {
 
     /// Weights, buffers and the optimiser's state are in memory before the first iteration.
     fn admit_state(&mut self) -> Result<(), RunError> {
-        // It stays to the end; a budget that does not hold it does not hold the weights either.
-        self.store.borrow(self.machine.library_workspace());
+        let libraries = self.machine.library_workspace();
+        if libraries > Bytes::ZERO && self.store.borrow(libraries).is_none() {
+            let budget = self.budget.unwrap_or(Bytes::MAX);
+            let shortfall = libraries.saturating_sub(budget);
+            return Err(RunError::OutOfMemory { node: "the libraries' workspace".to_owned(), shortfall, budget });
+        }
         for (id, tensor) in (0..).zip(&self.graph.tensors) {
             if tensor.role.is_state() {
                 self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;

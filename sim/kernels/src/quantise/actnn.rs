@@ -9,7 +9,7 @@
 //! neighbour. Here the last code is the last.
 
 use super::format::{Bits, GROUP, expect};
-use super::rounding::{Rounding, draw};
+use super::rounding::{MAGIC, Rounding, draw};
 use super::scale::range_error;
 use crate::error::KernelError;
 
@@ -111,15 +111,18 @@ pub fn pack_into(
                 return Err(range_error(minimum, maximum));
             }
             params[sample * groups + group] = bf16_nearest(scale) << 16 | bf16_nearest(minimum);
-            for (i, &x) in elements.iter().enumerate() {
-                let feature = group * GROUP + i;
-                let chance = match rounding {
-                    Rounding::NearestEven => 0.0,
-                    Rounding::Stochastic { seed } => 0.5 - draw(seed, sample * groups * GROUP + feature),
-                };
-                let code = ((x - minimum) * scale + chance).max(0.0).round_ties_even().min(top);
-                let (byte, shift) = shape.place(sample, feature);
-                codes[byte] |= (code as u8) << shift;
+            let (first, shift) = shape.place(sample, group * GROUP);
+            let codes = codes[first..].iter_mut().zip(elements);
+            let code = |x: f32, chance: f32| nearest((x - minimum) * scale + chance, top) << shift;
+            match rounding {
+                // Nothing is drawn, so that the compiler makes vectors of this loop.
+                Rounding::NearestEven => codes.for_each(|(byte, &x)| *byte |= code(x, 0.0)),
+                Rounding::Stochastic { seed } => {
+                    let element = sample * groups * GROUP + group * GROUP;
+                    for (i, (byte, &x)) in codes.enumerate() {
+                        *byte |= code(x, 0.5 - draw(seed, element + i));
+                    }
+                }
             }
         }
     }
@@ -153,6 +156,11 @@ fn check(shape: SampleMajor, len: usize, codes: usize, params: usize) -> Result<
     expect("the tensor", len, shape.len())?;
     expect("the buffer of codes", codes, shape.code_bytes())?;
     expect("the buffer of ranges", params, shape.params())
+}
+
+/// The nearest of 0 to `top` <= 255, to even; 0 for NaN. Adding 2^23 leaves the integer in the last bits.
+fn nearest(code: f32, top: f32) -> u8 {
+    (code.max(0.0).min(top) + f32::from_bits(MAGIC)).to_bits() as u8
 }
 
 /// The nearest bf16, to even, as its sixteen bits. `x` is finite.

@@ -1,6 +1,6 @@
 //! One block of words by way of a buffer of codes: what every layout, ragged end and tile edge can be packed by.
 //!
-//! The fast paths of packing and unpacking skip the buffer; they hold for whole interleaved blocks of consecutive elements.
+//! The fast paths of packing and unpacking skip this; they hold for whole blocks of consecutive elements.
 
 use super::format::{Bits, Format, GROUP, Grouping, with_width};
 use super::layout::{Layout, Segment};
@@ -169,7 +169,7 @@ pub(super) fn split<S: Simd>(simd: S, layout: Layout, bits: Bits, words: &[u32],
 
 /// Each K neighbouring codes into a word, by plain shifts that the compiler unrolls.
 #[inline(always)]
-fn combine_neighbours<const B: u32, const K: usize>(bias: u32, codes: &[u32], words: &mut [u32]) {
+pub(super) fn combine_neighbours<const B: u32, const K: usize>(bias: u32, codes: &[u32], words: &mut [u32]) {
     let (whole, rest) = codes.as_chunks::<K>();
     if matches!(B, 1 | 2 | 4) && whole.len() == LANES {
         squeeze_block::<B, K>(bias, whole, words);

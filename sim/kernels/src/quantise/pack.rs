@@ -1,6 +1,6 @@
 //! From f32 to packed words.
 
-use super::block::{Block, Codes, combine, encode};
+use super::block::{Block, Codes, combine, combine_neighbours, encode};
 use super::extremes::{Extremes, extremes};
 use super::format::{Bits, Format, GROUP, Grouping, expect, with_width};
 use super::layout::Layout;
@@ -85,9 +85,9 @@ impl Kernel for Quantise<'_> {
                 let Extremes { minimum, maximum, clean } = extremes(simd, values);
                 let scale = Scale::of(minimum, maximum, format.bits, Grouping::Tensor)?;
                 (*low, *step) = (scale.minimum.to_bits(), scale.step.to_bits());
-                if clean && is_fast(format, rounding) {
+                if clean && rounding == Rounding::NearestEven {
                     let rounder = Nearest::<S, false>::new(simd, format.bits);
-                    with_width!(format.bits, tensor_blocks<S, _>, simd, rounder, values, scale, words)
+                    whole_blocks(simd, rounder, values, scale, format, words)
                 } else {
                     0
                 }
@@ -106,9 +106,9 @@ impl Kernel for Pack<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Self { values, scale, format, rounding, words } = self;
         let params = [scale.minimum.to_bits(), scale.step.to_bits()];
-        let packed = if is_fast(format, rounding) {
+        let packed = if rounding == Rounding::NearestEven {
             let rounder = Nearest::<S, true>::new(simd, format.bits);
-            with_width!(format.bits, tensor_blocks<S, _>, simd, rounder, values, scale, words)
+            whole_blocks(simd, rounder, values, scale, format, words)
         } else {
             0
         };
@@ -116,9 +116,21 @@ impl Kernel for Pack<'_> {
     }
 }
 
-/// Whether whole blocks can skip the buffer of codes.
-fn is_fast(format: Format, rounding: Rounding) -> bool {
-    matches!((format.layout, rounding), (Layout::Interleaved, Rounding::NearestEven))
+/// Packs the whole blocks of a tensor where they are consecutive elements, and says how many elements those are.
+#[inline(always)]
+fn whole_blocks<S: Simd, R: Rounder<S>>(
+    simd: S,
+    rounder: R,
+    values: &[f32],
+    scale: Scale,
+    format: Format,
+    words: &mut [u32],
+) -> usize {
+    match format.layout {
+        Layout::Interleaved => with_width!(format.bits, tensor_blocks<S, _>, simd, rounder, values, scale, words),
+        Layout::Sequential => with_width!(format.bits, sequential_blocks<S, _>, simd, rounder, values, scale, words),
+        Layout::Unified(_) => 0,
+    }
 }
 
 /// Packs the whole interleaved blocks of a tensor, and says how many elements those are.
@@ -139,6 +151,28 @@ fn tensor_blocks<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
     blocks.len() * LANES * K
 }
 
+/// Packs the whole sequential blocks of a tensor, and says how many elements those are.
+#[inline(always)]
+fn sequential_blocks<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
+    simd: S,
+    rounder: R,
+    values: &[f32],
+    scale: Scale,
+    words: &mut [u32],
+) -> usize {
+    let (blocks, _) = values.as_chunks::<LANES>().0.as_chunks::<K>();
+    let (minimum, slope) = (simd.splat(scale.minimum), simd.splat(-scale.inverse()));
+    let mut codes = [[0; LANES]; K];
+    for (n, (block, words)) in blocks.iter().zip(words.as_chunks_mut::<LANES>().0).enumerate() {
+        for (i, (vector, codes)) in block.iter().zip(&mut codes).enumerate() {
+            simd.ask_ahead(vector);
+            simd.store_words(rounder.code(simd.load(vector), minimum, slope, (n * K + i) * LANES), codes);
+        }
+        combine_neighbours::<B, K>(R::BIAS, codes.as_flattened(), words);
+    }
+    blocks.len() * LANES * K
+}
+
 /// Finds the ranges of a tensor's groups, and packs up to the first chunk that holds a NaN: the ranges of a chunk that
 /// stays in the first-level cache, then its codes. Says how many elements are packed.
 #[inline(always)]
@@ -150,7 +184,7 @@ fn groups<S: Simd>(
     words: &mut [u32],
     params: &mut [u32],
 ) -> Result<usize, KernelError> {
-    let mut fast = is_fast(format, rounding);
+    let mut fast = matches!((format.layout, rounding), (Layout::Interleaved, Rounding::NearestEven));
     let rounder = Nearest::<S, false>::new(simd, format.bits);
     // Both a whole number of groups and a whole number of blocks: 16 groups, or the k groups of 16 blocks.
     let k = format.bits.per_word();

@@ -17,7 +17,7 @@ pub enum Rounding {
 }
 
 /// What added to a code below 2^23 makes the bits of a float: those of 2^23 (DAF, equation 5).
-const MAGIC: u32 = 0x4B00_0000;
+pub(super) const MAGIC: u32 = 0x4B00_0000;
 /// Spacing of the draws.
 const DRAW: f32 = 1.0 / 16_777_216.0;
 
