@@ -17,6 +17,13 @@ struct Cell {
     footprint: f64,
 }
 
+/// One method over the data sets.
+#[derive(Clone, Default)]
+struct Column {
+    simulated: Vec<Option<f64>>,
+    paper: Vec<Option<f64>>,
+}
+
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let mut table = Table::new(["data_set", "method", "reported_mb", "footprint_mb", "paper_mb"]);
@@ -33,15 +40,15 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let cell = |network: Network, method: &str| {
         cells.iter().find(|(n, m, _)| *n == network && *m == method).map(|(_, _, cell)| *cell)
     };
-    let mut series: Vec<(Vec<Option<f64>>, Vec<Option<f64>>)> = vec![(Vec::new(), Vec::new()); METHODS.len()];
+    let mut columns = vec![Column::default(); METHODS.len()];
     for (subject, name, network) in SUBJECTS {
         for (m, (method, _)) in METHODS.iter().enumerate() {
             let id = format!("daf/table1/{subject}/{method}/memory");
             let paper = context.row(&id)?.number();
             let Some(Cell { reported, footprint }) = cell(network, method) else { continue };
             table.push([name.into(), (*method).into(), reported.into(), footprint.into(), paper.into()])?;
-            series[m].0.push(Some(reported));
-            series[m].1.push(paper);
+            columns[m].simulated.push(Some(reported));
+            columns[m].paper.push(paper);
             if let Some(null) = daf_table1_null(context.reference, &id) {
                 outcome.null(id.clone(), null);
             }
@@ -61,15 +68,15 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         ));
     }
     compare_with_null(context, &mut outcome);
-    outcome.figure = Some(figure(&series));
+    outcome.figure = Some(figure(&columns));
     outcome.table = Some(table);
     notes(&mut outcome);
     Ok(outcome)
 }
 
-fn figure(series: &[(Vec<Option<f64>>, Vec<Option<f64>>)]) -> Figure {
+fn figure(columns: &[Column]) -> Figure {
     let mut bars = Bars::new(SUBJECTS.map(|(_, name, _)| name));
-    for ((_, name), (simulated, paper)) in METHODS.iter().zip(series) {
+    for ((_, name), Column { simulated, paper }) in METHODS.iter().zip(columns) {
         bars = bars.series(BarSeries::new(*name, simulated.clone()));
         bars = bars.series(BarSeries::new(*name, paper.clone()).look(Look::Hatched));
     }
