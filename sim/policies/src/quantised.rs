@@ -4,6 +4,7 @@
 //! needs are kept at a bit, positions of a pooling at a byte, a shape costs nothing, means and deviations stay whole.
 
 use haversack_devices::units::Bytes;
+use haversack_kernels::quantise::{Bits, Grouping, Layout, packed_bytes};
 use haversack_workloads::training_graph::{Element, Need};
 use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
 
@@ -101,9 +102,6 @@ pub struct ElementBytes {
     pub mask: u64,
 }
 
-/// Values that share a scale and a minimum of two bytes each.
-const GROUP: u64 = 256;
-const GROUP_PARAMETERS: u64 = 4;
 /// The bits of a tensor that is stored as it was made.
 pub const WHOLE: u8 = 32;
 
@@ -194,8 +192,11 @@ impl Quantised {
             return Bytes(parts.whole.at(samples));
         }
         let values = parts.values.at(samples);
-        let groups = if (1..16).contains(&bits) { values.div_ceil(GROUP) } else { 0 };
-        let copy = (values * u64::from(bits)).div_ceil(8) + groups * GROUP_PARAMETERS;
+        let copy = match Bits::new(bits) {
+            Ok(bits) => packed_bytes(values as usize, bits, Grouping::Group256, Layout::Interleaved),
+            // Half floats have no scales, and nothing has no bytes.
+            Err(_) => values * u64::from(bits) / 8,
+        };
         let aside = parts.bits.at(samples).div_ceil(8) + parts.bytes.at(samples);
         Bytes(copy * parts.copies + aside)
     }

@@ -78,7 +78,8 @@ fn bytes_of_values_are_codes_and_a_scale_for_every_256() {
     let stored = Quantised::new(&graph, &EVERYTHING, SIZES);
     // 3 samples × 1,000 values: ⌈3,000 / 256⌉ = 12 groups of a scale and a minimum of two bytes: 48 B. Signs: 3,000 bits.
     // 16 and 32 bits need no scale.
-    for (bits, codes) in [(1, 375), (2, 750), (4, 1_500), (8, 3_000)] {
+    // Words of four bytes: 93.75 of 32 codes, 187.5 of 16.
+    for (bits, codes) in [(1, 376), (2, 752), (4, 1_500), (8, 3_000)] {
         assert_eq!(stored.bytes(SHARED, bits, 3), Bytes(codes + 48 + 375), "{bits} bits");
     }
     assert_eq!(stored.bytes(SHARED, 16, 3), Bytes(6_000 + 375));
@@ -97,8 +98,8 @@ fn every_module_stores_its_own_copy() {
     let graph = every_need();
     let per_module = Quantisation { copies: Copies::PerModule, ..EVERYTHING };
     let stored = Quantised::new(&graph, &per_module, SIZES);
-    // Two copies of 750 + 48 B; the ReLU keeps its own 375 B.
-    assert_eq!(stored.bytes(SHARED, 2, 3), Bytes(2 * (750 + 48) + 375));
+    // Two copies of 188 words + 48 B; the ReLU keeps its own 375 B.
+    assert_eq!(stored.bytes(SHARED, 2, 3), Bytes(2 * (752 + 48) + 375));
     assert_eq!((stored.values(SHARED, 3), stored.packed_values(SHARED, 3)), (3_000, 6_000));
     // One keeper, one copy.
     assert_eq!(stored.bytes(FULL, 2, 1), Bytes(16 + 4));
@@ -149,8 +150,8 @@ fn statistics_stay_whole_and_functional_code_is_out_of_a_modules_reach() {
             assert_eq!((modules.bytes(tensor, 2, 3), modules.values(tensor, 3)), (Bytes::ZERO, 0), "{tensor}");
         }
     }
-    // 300 values of two bits: 75 B, two groups.
-    assert_eq!(everything.bytes(SCORES, 2, 1), Bytes(75 + 8));
+    // 300 values of two bits: 18.75, 19 words of four bytes, two groups.
+    assert_eq!(everything.bytes(SCORES, 2, 1), Bytes(76 + 8));
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn values_in_half_precision_are_as_many() {
     }
     let stored = Quantised::new(&graph, &EVERYTHING, ElementBytes { value: 2, ..SIZES });
     // The same 1,000 values and signs a sample; what stays in fp32 is still of four bytes.
-    assert_eq!(stored.bytes(SHARED, 2, 3), Bytes(750 + 48 + 375));
+    assert_eq!(stored.bytes(SHARED, 2, 3), Bytes(752 + 48 + 375));
     assert_eq!(stored.bytes(FULL, 2, 1), Bytes(16 + 4));
 }
 

@@ -117,10 +117,12 @@ fn daf_stores_lenet5_in_what_its_rules_say() {
     // Four samples. Values: 4 × 1,176 = 4,704 of the first pool, 4 × 400 = 1,600 of the second, 480, 336 and 4 × 62 = 248
     // log-probabilities; groups of 256: 19, 7, 2, 2 and 1, of four bytes. Signs: 4 × (4,704 + 1,600 + 120 + 84) bits =
     // 3,254 B. Positions: 4,704 + 1,600 B. The loss's total weight of 4 B is whole.
-    let values = 4_704 + 1_600 + 480 + 336 + 248;
+    let values: [u64; 5] = [4_704, 1_600, 480, 336, 248];
+    // Codes lie in words of 32 bits.
+    let words = |bits: u64| values.map(|count| count.div_ceil(32 / bits) * 4).iter().sum::<u64>();
     let aside = 3_254 + 6_304;
     for (bits, codes, groups) in
-        [("1", values / 8, 31), ("2", values / 4, 31), ("4", values / 2, 31), ("8", values, 31), ("16", 2 * values, 0)]
+        [("1", words(1), 31), ("2", words(2), 31), ("4", words(4), 31), ("8", words(8), 31), ("16", words(16), 0)]
     {
         for allocator in [AllocatorKind::Exact, AllocatorKind::Caching] {
             let job = Job { allocator, ..plain(&graph, 4) };
