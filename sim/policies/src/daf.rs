@@ -316,6 +316,10 @@ fn time_without(setting: &Setting<'_>, given_up: &[bool]) -> Nanos {
 }
 
 impl Policy for Daf {
+    fn needs_times(&self) -> bool {
+        true
+    }
+
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let graph = self.within_time(setting)?;
         let plan = self.plan(graph.as_ref().unwrap_or(setting.graph), setting)?;

@@ -25,6 +25,10 @@ impl ElasticTrainer {
 }
 
 impl Policy for ElasticTrainer {
+    fn needs_times(&self) -> bool {
+        true
+    }
+
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let plain = Schedule::plain(setting.batch);
         let Some(budget) = setting.time_budget else { return Ok(plain) };

@@ -19,7 +19,7 @@ pub struct Setting<'a> {
     pub batch: u64,
     /// The smallest micro-batch that fills the processor (Sage's under-utilisation point).
     pub filling_micro_batch: u64,
-    /// What each node takes with the whole mini-batch, alone.
+    /// What each node takes with the whole mini-batch, alone; empty unless the policy [needs](Policy::needs_times) it.
     pub times: &'a [Nanos],
     /// Bytes of a value.
     pub value_bytes: u64,
@@ -218,6 +218,11 @@ fn suggestion(nearest: Option<&str>) -> String {
 
 /// A memory policy.
 pub trait Policy: Send {
+    /// Whether [`Setting::times`] is to be worked out for it.
+    fn needs_times(&self) -> bool {
+        false
+    }
+
     /// Before the first iteration: the first micro-batch.
     ///
     /// # Errors

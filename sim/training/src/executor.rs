@@ -38,7 +38,9 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
     if job.batch == 0 {
         return Err(RunError::EmptyBatch);
     }
-    let schedule = policy.prepare(&setting(machine, job, &machine.times(job.graph, job.batch, job.precision)))?;
+    let needed = policy.needs_times();
+    let times = if needed { machine.times(job.graph, job.batch, job.precision) } else { Vec::new() };
+    let schedule = policy.prepare(&setting(machine, job, &times))?;
     let mut executor = Executor::new(machine, job, &schedule, policy)?;
     executor.store.set_budget(job.budgets.memory);
     executor.admit_state()?;
@@ -436,7 +438,9 @@ impl<'a> Executor<'a> {
         self.prefetch(id)?;
         let workspace =
             self.store.borrow(self.machine.workspace(graph, id as usize, self.store.samples, self.precision));
-        self.note_memory(id);
+        if workspace.is_some() {
+            self.note_memory(id);
+        }
         self.occupy(id, SpanKind::Scheduled)?;
         if let Some(workspace) = workspace {
             self.store.give_back(workspace);

@@ -263,6 +263,9 @@ impl Executor<'_> {
 
     /// Whether all that a node is for was given up.
     pub(super) fn is_given_up(&self, id: NodeId) -> bool {
+        if self.record.given_up == 0 {
+            return false;
+        }
         let node = &self.graph.nodes[id as usize];
         let lost = |tensor: &TensorId| self.given_up[*tensor as usize];
         match node.phase {
