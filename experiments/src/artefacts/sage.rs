@@ -15,8 +15,7 @@ mod setting;
 mod table1;
 mod throughput;
 
-use crate::reproduce::readings::Value;
-use crate::reproduce::{Artefact, ArtefactError, Context};
+use crate::reproduce::Artefact;
 
 const STACKS: &[&str] = &["sage-opencl"];
 const S10: &[&str] = &["galaxy-s10"];
@@ -138,11 +137,3 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         run: section5::run,
     },
 ];
-
-/// A reading that is a list of numbers.
-fn numbers(context: &Context<'_>, id: &str) -> Result<Vec<f64>, ArtefactError> {
-    match &context.reading(id)?.value {
-        Value::Numbers(numbers) => Ok(numbers.clone()),
-        other => anyhow::bail!("the reading `{id}` is not a list of numbers but {other}"),
-    }
-}

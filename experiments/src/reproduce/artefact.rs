@@ -80,6 +80,17 @@ impl Context<'_> {
         }
     }
 
+    /// The numbers of a reading that is a list.
+    ///
+    /// # Errors
+    /// No such reading, or one that is no list of numbers.
+    pub fn reading_numbers(&self, id: &str) -> Result<&[f64], ArtefactError> {
+        match &self.reading(id)?.value {
+            Value::Numbers(numbers) => Ok(numbers),
+            other => anyhow::bail!("the reading `{id}` is not a list of numbers but {other}"),
+        }
+    }
+
     /// The words of a reading.
     ///
     /// # Errors

@@ -208,8 +208,11 @@ impl Settings<'_> {
     fn among<T: Copy + Default>(&self, name: &'static str, words: &[(&'static str, T)]) -> Result<T, PolicyError> {
         let Some(found) = self.get(name) else { return Ok(T::default()) };
         let known = words.iter().find(|(word, _)| *word == found);
-        let expected = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-        known.map(|&(_, value)| value).ok_or_else(|| self.bad(name, found, &expected()))
+        known.map(|&(_, value)| value).ok_or_else(|| {
+            let names = || words.iter().map(|(word, _)| *word);
+            let near = nearest(found, names()).map_or_else(String::new, |word| format!("; did you mean '{word}'?"));
+            self.bad(name, found, &format!("{}{near}", names().collect::<Vec<_>>().join(", ")))
+        })
     }
 
     /// A number of bits among `allowed`.

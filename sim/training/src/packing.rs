@@ -12,9 +12,8 @@ use crate::machine::Machine;
 
 /// Values of a whole tensor are of four bytes.
 const VALUE: u64 = 4;
-/// The side of the tile of outputs that a block of a product computes: 256 threads of 4 × 4 outputs. An operand is
-/// read again for every tile of columns.
-const TILE: u64 = 64;
+/// Threads of a block of a product.
+const THREADS: f64 = 256.0;
 
 impl Machine {
     /// The cores that pack beside a GPU.
@@ -45,11 +44,22 @@ impl Machine {
     /// Unpacking `values` values inside a kernel that computes `columns` columns with them: once for each tile of
     /// columns, at the rate of a kernel of its own, and without a launch.
     pub(crate) fn unpacking_within(&self, values: u64, bits: u8, columns: u64) -> Cost {
-        let again = (columns as f64 / TILE as f64).max(1.0);
-        let alone = self.packing_cost(values, bits);
-        let packed = Bytes((values * u64::from(bits)).div_ceil(8));
-        let busy = Nanos((alone.busy.0 as f64 * again) as u64);
-        Cost { launch: Nanos::ZERO, busy, dram: packed.min(alone.dram), occupancy: 1.0 }
+        let again = (columns as f64 / self.product_tile()).max(1.0);
+        let busy = Nanos((self.packing_cost(values, bits).busy.0 as f64 * again) as u64);
+        Cost { launch: Nanos::ZERO, busy, dram: code_bytes(values, bits), occupancy: 1.0 }
+    }
+
+    /// The side of the square of outputs that a block of a product computes; an operand is read again for every one.
+    fn product_tile(&self) -> f64 {
+        match &self.processor {
+            Processor::Gpu(_, on_gpu) => (THREADS * on_gpu.outputs_per_thread.value.0).sqrt(),
+            Processor::Cpu(..) => f64::INFINITY,
+        }
+    }
+
+    /// Whether quantised tensors are unpacked inside the kernels that read them.
+    pub(crate) fn unpacks_within(&self, packing: Packing) -> bool {
+        packing == Packing::Unified && matches!(self.processor, Processor::Gpu(..))
     }
 
     /// A system call for a block of memory.
@@ -84,16 +94,14 @@ impl Machine {
 
 /// Bytes that packing or unpacking moves: the values whole, and their codes.
 pub(crate) fn packing_traffic(values: u64, bits: u8) -> Bytes {
-    Bytes(values * VALUE + (values * u64::from(bits)).div_ceil(8))
+    Bytes(values * VALUE) + code_bytes(values, bits)
+}
+
+/// Bytes of the codes alone.
+pub(crate) fn code_bytes(values: u64, bits: u8) -> Bytes {
+    Bytes((values * u64::from(bits)).div_ceil(8))
 }
 
 fn transfer(bytes: Bytes, bandwidth: BytesPerSecond) -> Nanos {
     Nanos::from_seconds(bytes.as_f64() / bandwidth.0)
-}
-
-impl crate::machine::Machine {
-    /// Whether quantised tensors are unpacked inside the kernels that read them.
-    pub(crate) fn unpacks_within(&self, packing: Packing) -> bool {
-        packing == Packing::Unified && matches!(self.processor, Processor::Gpu(..))
-    }
 }

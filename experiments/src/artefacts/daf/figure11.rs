@@ -8,9 +8,6 @@ use haversack_training::Record;
 use super::setting::{BOARD, METHODS, Network, of_method, run as simulate, scenario};
 use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 
-/// *Comparable* is within so much.
-const COMPARABLE: f64 = 1.15;
-
 /// One iteration of every method; those that know a time budget get the declared one.
 fn iterations(context: &Context<'_>, network: Network) -> Result<Vec<(&'static str, Record)>, ArtefactError> {
     let plain = scenario(context, BOARD, network)?;
@@ -34,7 +31,7 @@ fn of<'a>(found: &'a [(&'static str, Record)], method: &str) -> Result<&'a Recor
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let row = "daf/figure11/all/daf/memory-and-time";
-    context.predicate(row)?;
+    let comparable = 1.0 + context.predicate(row)?.tolerance;
     let mut outcome = Outcome::default();
     let mut table = Table::new([
         "network",
@@ -73,7 +70,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         let (daf, elastic, actnn) = (of(&found, "daf")?, of(&found, "elastictrainer")?, of(&found, "actnn")?);
         let others = || found.iter().filter(|(method, _)| *method != "daf").map(|(_, record)| record);
         holds &= others().all(|other| daf.reserved < other.reserved);
-        holds &= daf.iteration.seconds() <= COMPARABLE * elastic.iteration.seconds();
+        holds &= daf.iteration.seconds() <= comparable * elastic.iteration.seconds();
         holds &= found.iter().all(|(_, other)| other.iteration <= actnn.iteration) && actnn.reserved > daf.reserved;
         figure = figure.panel(
             Panel::new(front)
@@ -123,14 +120,14 @@ fn losses_in_time(found: &[(&'static str, Record)]) -> Panel {
 
 pub(super) fn energy(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let row = "daf/figure14/resnet18/original,actnn->-daf/energy";
-    context.predicate(row)?;
+    let comparable = 1.0 + context.predicate(row)?.tolerance;
     let found = iterations(context, Network::ResNetCifar)?;
     let joules = |method: &str| -> Result<f64, ArtefactError> { Ok(of(&found, method)?.energy.0) };
     let daf = joules("daf")?;
     let holds = joules("original")? > daf
         && joules("actnn")? > daf
-        && daf <= COMPARABLE * joules("fixed8")?
-        && daf <= COMPARABLE * joules("elastictrainer")?;
+        && daf <= comparable * joules("fixed8")?
+        && daf <= comparable * joules("elastictrainer")?;
     let mut outcome = Outcome::default();
     outcome.answer(row, Answer::Order(holds));
     let mut table = Table::new(["method", "energy_j", "iteration_ms"]);

@@ -6,13 +6,10 @@ use haversack_reports::table::Table;
 use haversack_training::{Record, Wall, simulate};
 
 use super::setting::{BOARD, Network, scenario, under};
-use crate::reproduce::readings::Value;
 use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 use crate::run::Plan;
 
 const STEPS: [u64; 3] = [30, 100, 400];
-/// What a step that is right keeps of what the budget allows.
-const KEPT: f64 = 0.85;
 
 /// What one step does.
 struct Trial {
@@ -49,18 +46,17 @@ fn trial(context: &Context<'_>, step: u64, before: Bytes, after: Bytes) -> Resul
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let row = "daf/figure13/jetson-agx-xavier/steps-30/100/400-mb/effective-memory";
-    context.predicate(row)?;
-    let Value::Numbers(cut) = &context.reading("budget-cut")?.value else {
-        anyhow::bail!("the reading `budget-cut` is not a list of numbers");
+    let kept = 1.0 - context.predicate(row)?.tolerance;
+    let [before, after] = context.reading_numbers("budget-cut")?[..] else {
+        anyhow::bail!("the reading `budget-cut` is not two numbers")
     };
-    let [before, after] = cut[..] else { anyhow::bail!("the reading `budget-cut` is not two numbers") };
     let bytes = |megabytes: f64| Bytes((megabytes * 1e6) as u64);
     let trials: Vec<Trial> =
         STEPS.iter().map(|&step| trial(context, step, bytes(before), bytes(after))).collect::<Result<_, _>>()?;
     let [small, proper, large] = &trials[..] else { anyhow::bail!("three steps are compared") };
     let holds = large.effective < proper.effective
         && small.paging > proper.paging
-        && proper.effective.as_f64() >= KEPT * bytes(after).as_f64();
+        && proper.effective.as_f64() >= kept * bytes(after).as_f64();
     let mut outcome = Outcome::default();
     outcome.answer(row, Answer::Order(holds));
     let mut table = Table::new(["step_mb", "effective_mb", "paging_ms", "gradients_given_up", "iteration_ms"]);

@@ -3,6 +3,7 @@
 use haversack_devices::Precision;
 use haversack_devices::processor::{Frequency, ProgramCounts};
 use haversack_kernels::simt::baseline::{framework, map_counts};
+use haversack_kernels::simt::profile::CONTROL;
 use haversack_reports::figure::{Axis, Figure, Panel, Stack as Stacked};
 use haversack_reports::table::Table;
 use haversack_training::Machine;
@@ -10,7 +11,7 @@ use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::operator::Window;
 use haversack_workloads::{Network, Phase, ValueId};
 
-use super::reductions::{OPERATIONS, TRIPLE, micros, profiler, stack};
+use super::reductions::{OPERATIONS, micros, profiler, stack};
 use super::setting::BOARD;
 use crate::reproduce::{ArtefactError, Context, Outcome};
 
@@ -52,13 +53,13 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let machine = Machine::new(device.clone(), stack(context, &device)?, None, Frequency::Highest)?;
     let mut table = Table::new(["operation", "part", "time_us", "over_operation"]);
     let mut parts: Vec<(&str, Vec<f64>)> = vec![("the operation", Vec::new())];
-    parts.extend(TRIPLE.map(|statistic| (statistic.name(), Vec::new())));
+    parts.extend(CONTROL.map(|statistic| (statistic.name(), Vec::new())));
     parts.push(("quantising", Vec::new()));
     let mut largest: f64 = 0.0;
     for (operation, network) in OPERATIONS.iter().zip(networks()?) {
         let alone = forward(&machine, &network)?;
         let mut times = vec![alone];
-        for statistic in TRIPLE {
+        for statistic in CONTROL {
             let counts = framework(&[statistic], operation.elements, &profiler.machine)?;
             times.push(micros(&profiler.time_of(&counts)));
         }

@@ -4,7 +4,6 @@ use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
 use haversack_reports::table::Table;
 
 use super::setting::{BOARD, Network, run as simulate, store, under};
-use crate::reproduce::readings::Value;
 use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 use crate::scenario::Scenario;
 
@@ -12,9 +11,7 @@ use crate::scenario::Scenario;
 const STABLE: f64 = 1.5;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let Value::Numbers(batches) = &context.reading("figure9-batches")?.value else {
-        anyhow::bail!("the reading `figure9-batches` is not a list of numbers");
-    };
+    let batches = context.reading_numbers("figure9-batches")?;
     let bits = context.reading_number("bits")?.to_string();
     let mut outcome = Outcome::default();
     let mut table = Table::new(["network", "batch", "original_mb", "store_mb", "reduction"]);
@@ -53,7 +50,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         Figure::new("DAF, figure 9: reduction of memory over batch sizes, Jetson AGX Xavier")
             .panel_size(560, 340)
             .panel(
-                Panel::new(lines).x(Axis::new("batch").ticks_at(batches.clone())).y(Axis::new(
+                Panel::new(lines).x(Axis::new("batch").ticks_at(batches)).y(Axis::new(
                     "Original's footprint over DAF's store",
                 )
                 .unit("times")

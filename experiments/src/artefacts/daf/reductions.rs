@@ -2,16 +2,11 @@
 //! take on a device, done in each of the three ways that the paper compares.
 
 use haversack_devices::processor::KernelTime;
-use haversack_devices::units::Interval;
 use haversack_devices::{Device, Stack};
-use haversack_kernels::reduce::Statistic;
 use haversack_kernels::simt::baseline::{cub, framework};
-use haversack_kernels::simt::profile::{Profiler, Setting, Timed};
+use haversack_kernels::simt::profile::{CONTROL, Profiler, Timed};
 
 use crate::reproduce::{ArtefactError, Context};
-
-/// What dynamic quantisation wants of a tensor: a scale from its extrema, and a magnitude to judge its importance by.
-pub(super) const TRIPLE: [Statistic; 3] = [Statistic::Minimum, Statistic::Maximum, Statistic::SumOfSquares];
 
 /// An operation of section 4.3.1, by the tensor that it makes.
 #[derive(Clone, Copy, Debug)]
@@ -49,21 +44,12 @@ pub(super) fn stack(context: &Context<'_>, device: &Device) -> Result<Stack, Art
     context.stack(&device.constants.default_stack)
 }
 
-/// The epilogue of the kernels of the profiler's stack: as many elements a thread as its kernels have outputs.
-pub(super) fn epilogue(profiler: &Profiler) -> Setting {
-    let outputs = profiler.stack.as_ref().map_or(1.0, |stack| stack.outputs_per_thread.value.0);
-    Setting::Epilogue { outputs: outputs.max(1.0) as u32 }
-}
-
 /// All three statistics of `elements` elements in one epilogue, by the fastest plan of the profile: DAF's way.
 ///
 /// # Errors
 /// No plan that fits the GPU.
 pub(super) fn fused(profiler: &Profiler, elements: u64) -> Result<Timed, ArtefactError> {
-    let mut timed = profiler.fastest(&TRIPLE, elements, epilogue(profiler))?;
-    // It is part of an operator that runs anyway and is no operator of its own.
-    timed.time.overhead = Interval(0.0);
-    Ok(timed)
+    Ok(profiler.fastest(&CONTROL, elements, profiler.epilogue())?)
 }
 
 /// All three statistics by the operators of the framework: the original method.
@@ -71,7 +57,7 @@ pub(super) fn fused(profiler: &Profiler, elements: u64) -> Result<Timed, Artefac
 /// # Errors
 /// A GPU that the kernels do not fit.
 pub(super) fn by_framework(profiler: &Profiler, elements: u64) -> Result<KernelTime, ArtefactError> {
-    Ok(profiler.time_of(&framework(&TRIPLE, elements, &profiler.machine)?))
+    Ok(profiler.time_of(&framework(&CONTROL, elements, &profiler.machine)?))
 }
 
 /// All three statistics by calls of CUB's.
@@ -79,7 +65,7 @@ pub(super) fn by_framework(profiler: &Profiler, elements: u64) -> Result<KernelT
 /// # Errors
 /// A GPU that the kernels do not fit.
 pub(super) fn by_cub(profiler: &Profiler, elements: u64) -> Result<KernelTime, ArtefactError> {
-    Ok(profiler.time_of(&cub(&TRIPLE, elements, &profiler.machine)?))
+    Ok(profiler.time_of(&cub(&CONTROL, elements, &profiler.machine)?))
 }
 
 /// Microseconds, unrounded: an epilogue takes less than one.

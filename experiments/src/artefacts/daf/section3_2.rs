@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 
 use haversack_kernels::reduce::Statistic;
 use haversack_kernels::simt::Strategy;
-use haversack_kernels::simt::profile::{Profiler, Setting, block_against_passes};
+use haversack_kernels::simt::profile::{CONTROL, Profiler, Setting, block_against_passes};
 use haversack_reports::table::{Cell, Table};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, TrainingGraph};
 
-use super::reductions::{OPERATIONS, Operation, TRIPLE, epilogue, profiler};
+use super::reductions::{OPERATIONS, Operation, profiler};
 use super::setting::{BOARD, Network, scenario};
 use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 use crate::run::Plan;
@@ -60,8 +60,8 @@ fn share_of_cases(context: &Context<'_>, table: &mut Table) -> Result<f64, Artef
     let (mut sum, mut rows) = (0.0, 0_u32);
     for phone in PHONES {
         let profiler = profiler(context, &context.device(phone)?)?;
-        let Setting::Epilogue { outputs } = epilogue(&profiler) else { continue };
-        for statistic in TRIPLE {
+        let Setting::Epilogue { outputs } = profiler.epilogue() else { continue };
+        for statistic in CONTROL {
             for &elements in &all {
                 let (ours, other) = (Strategy::ThreadThenBlock, Strategy::Hybrid);
                 // Over the block sizes, of which there are as many for every tensor.

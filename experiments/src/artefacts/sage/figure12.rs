@@ -24,7 +24,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     plan.observe = Observe { timeline: true, peak: false };
     let weights = plan.graph.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(1);
     let added = unmanaged.peak_memory.as_f64() - weights as f64;
-    let percents = super::numbers(context, "walls")?;
+    let percents = context.reading_numbers("walls")?;
     let wall = |percent: f64, at: Nanos| Wall { at, memory: Bytes(weights + (added * percent / 100.0) as u64) };
     let share = |share: f64| Nanos::from_seconds(unmanaged.iteration.seconds() * share);
 

@@ -11,7 +11,7 @@ use crate::reproduce::{ArtefactError, Context, Outcome};
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let mut table = Table::new(["device", "network", "budget_percent", "joules_per_sample"]);
-    let percents = super::numbers(context, "budgets")?;
+    let percents = context.reading_numbers("budgets")?;
     let mut figure =
         Figure::new("Sage, figure 13: energy of a sample under Sage, batch 32").panel_size(420, 300).share_y();
     for device in PHONES {
@@ -20,7 +20,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             let mut scenario = under(&scenario(context, device, network)?, "sage", &[]);
             let whole = simulate(context, &scenario)?.peak_memory.as_f64();
             let mut points = Vec::new();
-            for &percent in &percents {
+            for &percent in percents {
                 let budget = Bytes((whole * percent / 100.0).ceil() as u64);
                 let energy = run_within(context, &scenario, budget)?.map(|r| r.energy.0 / scenario.batch as f64);
                 points.extend(energy.map(|energy| (percent, energy)));

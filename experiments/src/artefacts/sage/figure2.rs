@@ -12,7 +12,7 @@ use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 use crate::run::Plan;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let batches = super::numbers(context, "figure2-batches")?;
+    let batches = context.reading_numbers("figure2-batches")?;
     let mut outcome = Outcome::default();
     let mut table = Table::new(["network", "what", "weights_mb", "rest_mb"]);
     let mut figure = Figure::new("Sage, figure 2: memory of inference and training").panel_size(330, 230).columns(2);
@@ -33,7 +33,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             Ok(())
         };
         push("inference".to_owned(), inference)?;
-        for &batch in &batches {
+        for &batch in batches {
             scenario.batch = batch as u64;
             let peak = super::setting::run(context, &scenario)?.peak_memory;
             push(format!("training, {batch}"), peak)?;

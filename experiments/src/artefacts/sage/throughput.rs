@@ -33,7 +33,7 @@ pub(super) fn curves(
     let mut scenario = scenario(context, device, network)?;
     scenario.iterations = context.reading_number("steady-state")? as u32;
     let unmanaged = simulate(context, &scenario)?;
-    let percents = super::numbers(context, "budgets")?;
+    let percents = context.reading_numbers("budgets")?.to_vec();
     let mut by_scheme = Vec::new();
     for (_, policy, set) in schemes {
         let scenario = under(&scenario, policy, set);

@@ -12,6 +12,9 @@ use crate::simt::machine::Machine;
 use crate::simt::plan::{Grid, NAME, Plan, Strategy};
 use crate::simt::reduction::run;
 
+/// What dynamic quantisation wants of a tensor: a scale from its extrema, and a magnitude to judge its importance by.
+pub const CONTROL: [Statistic; 3] = [Statistic::Minimum, Statistic::Maximum, Statistic::SumOfSquares];
+
 /// What is tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
@@ -83,6 +86,13 @@ impl Profiler {
     pub fn of(device: &Device) -> Option<Self> {
         let (gpu, machine) = (device.gpu()?, Machine::of_device(device)?);
         Some(Self { gpu, machine, stack: None, search: Search::default() })
+    }
+
+    /// The epilogue of the kernels of the stack: as many elements a thread as its kernels have outputs.
+    #[must_use]
+    pub fn epilogue(&self) -> Setting {
+        let outputs = self.stack.as_ref().map_or(1.0, |stack| stack.outputs_per_thread.value.0);
+        Setting::Epilogue { outputs: outputs.max(1.0) as u32 }
     }
 
     /// The plans that the search names and the machine can run.

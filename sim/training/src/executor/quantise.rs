@@ -11,7 +11,7 @@ use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use super::{Executor, Stop};
 use crate::job::RunError;
-use crate::packing::packing_traffic;
+use crate::packing::{code_bytes, packing_traffic};
 use crate::store::NoPlace;
 use crate::timeline::SpanKind;
 
@@ -130,8 +130,7 @@ impl Executor<'_> {
             return Ok(());
         }
         self.await_packer(|packer| packer.in_flight() < IN_FLIGHT)?;
-        let packed = packing_traffic(values, bits).saturating_sub(Bytes(values * 4));
-        self.send_to_packer(tensor, packing_traffic(all, bits), packed, false)
+        self.send_to_packer(tensor, packing_traffic(all, bits), code_bytes(values, bits), false)
     }
 
     /// What the statistics of `values` values cost; profiled once a size, as offline profiling does.
