@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use haversack_devices::work::OperatorKind;
+use haversack_devices::work::{OperatorKind, Precision};
 use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::models::{self, MODELS};
 use haversack_workloads::network::Network;
 use haversack_workloads::operator::{Unary, Window};
-use haversack_workloads::training_graph::{Need, Node, Saved};
+use haversack_workloads::training_graph::{KernelCost, Need, Node, Saved};
 use haversack_workloads::{Phase, Role, Shape, TensorId, TrainingGraph};
 
 use Need::{Indices, Mask, Signs, Statistics, Values};
@@ -353,4 +353,17 @@ fn a_shorter_backward_saves_less() {
         backward(graph).flat_map(|n| &n.saved).filter(|s| s.tensor == input).map(|s| s.need).collect()
     };
     assert_eq!((needs(&graph), needs(&pruned)), (vec![Values, Signs], vec![Signs]));
+}
+
+#[test]
+fn winograd_saves_products_of_floats_alone() {
+    let graph = eager("resnet18");
+    let kernels = KernelCost { winograd_saving: 2.25, ..KernelCost::NONE };
+    for node in graph.nodes.iter().filter(|node| node.work.kind == OperatorKind::Convolution) {
+        let plain = node.work.at(2, Precision::Fp32, KernelCost::NONE).flops.0;
+        // 36 products become 16; the transforms leave the range of eight bits.
+        let saving = if node.work.winograd { 2.25 } else { 1.0 };
+        assert_eq!(node.work.at(2, Precision::Fp32, kernels).flops.0, plain / saving, "{}", node.name);
+        assert_eq!(node.work.at(2, Precision::Int8, kernels).flops.0, plain, "{}", node.name);
+    }
 }

@@ -6,6 +6,7 @@ mod common;
 use common::{job, on};
 use haversack_devices::processor::Frequency;
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::Precision;
 use haversack_devices::{load, load_stack};
 use haversack_policies::quantised::{ArenaPlan, Control, Copies, Packing, Quantisation, Reach};
 use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, registry};
@@ -577,4 +578,20 @@ fn what_one_iteration_gives_up_the_next_computes() {
     let (first, second) = (run(1), run(2));
     assert_eq!((first.given_up, ran(&first)), (1, graph.nodes.len() - 2));
     assert_eq!((second.given_up, ran(&second)), (0, graph.nodes.len()));
+}
+
+#[test]
+fn libraries_take_what_their_arithmetic_says() {
+    let (machine, graph) = (jetson(), eager("resnet18-cifar"));
+    for (id, node) in graph.nodes.iter().enumerate() {
+        // F(2×2, 3×3), not fused: 16 values for every 4, so four bytes for each that is read or written.
+        let tiles = if node.work.winograd { 4 * node.work.dram.at(2) } else { 0 };
+        assert_eq!(machine.workspace(&graph, id, 2, Precision::Fp32), Bytes(tiles), "{}", node.name);
+        assert_eq!(machine.workspace(&graph, id, 2, Precision::Int8), Bytes::ZERO, "{}", node.name);
+    }
+    // The libraries' own comes first: a budget below it holds nothing else.
+    let mut job = plain(&graph, 2);
+    job.budgets.memory = Some(Bytes(machine.library_workspace().0 - 1));
+    let error = simulate(&machine, &job, build("original", &[]).as_mut()).unwrap_err();
+    assert!(error.to_string().contains("libraries' workspace"), "{error}");
 }
