@@ -7,7 +7,7 @@ mod schema;
 pub use schema::*;
 
 use crate::calibration::{self, CalibrationError, ConstantEntry, Kind, Location, consistent};
-use crate::processor::{Core, Cpu, Dram, Gpu};
+use crate::processor::{Core, Cpu, Dram, Dsp, Gpu};
 use crate::units::Bytes;
 
 /// A device, ready to be asked for its processors.
@@ -42,6 +42,12 @@ impl Device {
     pub fn gpu(&self) -> Option<Gpu> {
         let gpu = self.constants.gpu.as_ref()?;
         Some(Gpu::new(gpu, self.dram()))
+    }
+
+    /// The DSP model, where the device has one.
+    #[must_use]
+    pub fn dsp(&self) -> Option<Dsp> {
+        self.constants.dsp.as_ref().map(Dsp::new)
     }
 
     /// The CPU model, where the device's host is modelled.
@@ -147,6 +153,27 @@ fn rates(constants: &DeviceConstants) -> Vec<(&'static str, &'static str, f64)> 
             ("cpu", "l2_rate", cluster.l2_rate.value.0),
             ("cpu", "l3_rate", cluster.l3_rate.value.0),
             ("cpu", "dram_bandwidth", cluster.dram_bandwidth.value.0),
+        ]);
+    }
+    if let Some(dsp) = &constants.dsp {
+        rates.extend([
+            ("dsp", "contexts", dsp.contexts.value.0),
+            ("dsp", "clock", dsp.clock.value.0),
+            ("dsp", "product_rate", dsp.product_rate.value.0),
+            ("dsp", "l2_bandwidth", dsp.l2_bandwidth.value.0),
+            ("dsp", "dram_bandwidth", dsp.dram_bandwidth.value.0),
+            ("dsp", "irregular_bandwidth", dsp.irregular_bandwidth.value.0),
+            ("dsp", "copy_bandwidth", dsp.copy_bandwidth.value.0),
+        ]);
+    }
+    if let Some(thermal) = &constants.thermal {
+        rates.extend([
+            ("thermal", "die_capacity", thermal.die_capacity.value.0),
+            ("thermal", "chassis_capacity", thermal.chassis_capacity.value.0),
+            ("thermal", "battery_capacity", thermal.battery_capacity.value.0),
+            ("thermal", "die_resistance", thermal.die_resistance.value.0),
+            ("thermal", "chassis_resistance", thermal.chassis_resistance.value.0),
+            ("thermal", "battery_resistance", thermal.battery_resistance.value.0),
         ]);
     }
     if let Some(gpu) = &constants.gpu {

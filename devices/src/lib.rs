@@ -19,5 +19,5 @@ pub use processor::{
     KernelTime, Power, Processor, ProcessorError, ProcessorKind, ProgramCounts, SelectionError, Usage,
 };
 pub use registry::{Listing, list, list_stacks, load, load_stack};
-pub use stack::{Efficiency, Stack, StackOnCpu, StackOnGpu, fitted_constants};
-pub use work::{OperatorKind, Precision, Traffic, Work};
+pub use stack::{Efficiency, Int8Kernels, Stack, StackOnCpu, StackOnDsp, StackOnGpu, fitted_constants};
+pub use work::{OperatorKind, Precision, Product, ProductRole, Traffic, Work};

@@ -2,9 +2,11 @@
 //!
 //! A stack is a property of the run, not of the device.
 
-use crate::calibration::{self, CalibrationError, Constant, ConstantEntry, Kind, Location, consistent, section};
+use crate::calibration::{
+    self, CalibrationError, Choice, Constant, ConstantEntry, Field, Kind, Location, Place, choose, consistent, section,
+};
 use crate::device::{ClusterClass, Device};
-use crate::units::{Bytes, Count, Factor, Fraction, Hertz, Nanos};
+use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, Count, Factor, Fraction, Hertz, Nanos};
 use crate::work::OperatorKind;
 
 section! {
@@ -81,6 +83,26 @@ section! {
     }
 }
 
+/// How a stack multiplies eight-bit integers on a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Int8Kernels {
+    /// By dot-product instructions (SDOT), four products a lane.
+    #[default]
+    DotProduct,
+    /// By widening multiplications, as on cores without them.
+    Widening,
+}
+
+impl Choice for Int8Kernels {
+    const WORDS: &'static [(&'static str, Self)] = &[("dot-product", Self::DotProduct), ("widening", Self::Widening)];
+}
+
+impl Field for Int8Kernels {
+    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
+        choose(&parent.required(key, "how eight-bit integers are multiplied")?)
+    }
+}
+
 section! {
     /// `[cpu]`: the stack on a CPU.
     pub struct StackOnCpu {
@@ -90,6 +112,30 @@ section! {
         pub operator_overhead: Constant<Nanos>,
         /// As on the GPU.
         pub direct_penalty: Constant<Factor>,
+        /// `dot-product` or `widening`.
+        pub int8: Int8Kernels,
+        /// Bytes that the tiles of a dense product move through memory for each FP32 operation, in proportion to the
+        /// element in other formats; the arithmetic does not hide them.
+        pub product_traffic: Constant<BytesPerFlop>,
+        /// Bytes that a core reads and writes in each cycle of a copy that moves elements one by one; as fast as a
+        /// stream where it is not given.
+        pub irregular_rate: Option<Constant<BytesPerCycle>>,
+    }
+}
+
+section! {
+    /// `[dsp]`: the stack on a DSP, with the host that drives it.
+    pub struct StackOnDsp {
+        /// Dispatch of an operator within a subgraph.
+        pub operator_overhead: Constant<Nanos>,
+        /// Preparing a subgraph: its memory and its references.
+        pub preparation: Constant<Nanos>,
+        /// Products of at most so many samples deep run unpadded.
+        pub short_depth: Constant<Count>,
+        /// Deeper ones are padded to a multiple of it.
+        pub depth_padding: Constant<Count>,
+        /// The share of their power that the host's cores draw while they wait for the DSP.
+        pub waiting_share: Constant<Fraction>,
     }
 }
 
@@ -122,6 +168,8 @@ section! {
         pub gpu: Option<StackOnGpu>,
         /// On a CPU.
         pub cpu: Option<StackOnCpu>,
+        /// On a DSP.
+        pub dsp: Option<StackOnDsp>,
         /// Who keeps tables.
         pub housekeeping: Option<Housekeeping>,
     }
@@ -164,6 +212,12 @@ impl Stack {
     #[must_use]
     pub fn cpu(&self) -> Option<&StackOnCpu> {
         self.constants.cpu.as_ref()
+    }
+
+    /// The stack on a DSP, where it has kernels for one.
+    #[must_use]
+    pub fn dsp(&self) -> Option<&StackOnDsp> {
+        self.constants.dsp.as_ref()
     }
 
     /// `size` as the stack's allocator hands it out.
@@ -224,6 +278,10 @@ fn contradiction(constants: &StackConstants) -> Option<(&'static str, String)> {
     let unsaved = constants.gpu.as_ref().is_some_and(|gpu| gpu.winograd_saving.value.0 <= 0.0);
     if unsaved {
         return Some(("gpu", "winograd_saving is nought: work is divided by it".to_owned()));
+    }
+    let depth = constants.dsp.as_ref().is_some_and(|dsp| dsp.depth_padding.value.0 < 1.0);
+    if depth {
+        return Some(("dsp", "depth_padding is below one: work is divided by it".to_owned()));
     }
     let starved = constants.gpu.as_ref().is_some_and(|gpu| gpu.tensor_factor.value.0 <= 0.0);
     starved.then(|| ("gpu", "tensor_factor is nought: no work would ever end".to_owned()))

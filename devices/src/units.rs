@@ -231,6 +231,26 @@ real_quantity!(
     "B/cycle"
 );
 real_quantity!(
+    /// Bytes moved for an arithmetic operation.
+    BytesPerFlop,
+    "B/FLOP"
+);
+real_quantity!(
+    /// A temperature.
+    Celsius,
+    "°C"
+);
+real_quantity!(
+    /// What a heat flow of one watt raises a temperature by.
+    KelvinPerWatt,
+    "K/W"
+);
+real_quantity!(
+    /// The heat that raises a temperature by one kelvin.
+    JoulesPerKelvin,
+    "J/K"
+);
+real_quantity!(
     /// The energy of moving one byte.
     JoulesPerByte,
     "J/B"

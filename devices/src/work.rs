@@ -16,11 +16,17 @@ pub enum Precision {
     Fp16,
     /// Eight-bit integers with wider accumulation.
     Int8,
+    /// Sixteen-bit integers.
+    Int16,
+    /// Thirty-two-bit integers: the sums of eight-bit products before they are rescaled.
+    Int32,
 }
 
 impl Precision {
     /// Every precision.
-    pub const ALL: [Self; 3] = [Self::Fp32, Self::Fp16, Self::Int8];
+    pub const ALL: [Self; 5] = [Self::Fp32, Self::Fp16, Self::Int8, Self::Int16, Self::Int32];
+    /// Those that a whole run can be asked for.
+    pub const OF_RUNS: [Self; 3] = [Self::Fp32, Self::Fp16, Self::Int8];
 
     /// The name used in scenarios and calibrations.
     #[must_use]
@@ -29,15 +35,23 @@ impl Precision {
             Self::Fp32 => "fp32",
             Self::Fp16 => "fp16",
             Self::Int8 => "int8",
+            Self::Int16 => "int16",
+            Self::Int32 => "int32",
         }
+    }
+
+    /// Whether its numbers are floating-point.
+    #[must_use]
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::Fp32 | Self::Fp16)
     }
 
     /// The size of one element.
     #[must_use]
     pub fn bytes(self) -> Bytes {
         match self {
-            Self::Fp32 => Bytes(4),
-            Self::Fp16 => Bytes(2),
+            Self::Fp32 | Self::Int32 => Bytes(4),
+            Self::Fp16 | Self::Int16 => Bytes(2),
             Self::Int8 => Bytes(1),
         }
     }
@@ -111,6 +125,44 @@ impl fmt::Display for OperatorKind {
     }
 }
 
+/// What a product computes of its layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProductRole {
+    /// The layer's output.
+    Forward,
+    /// The gradient of its input.
+    InputGradient,
+    /// The gradient of its weight.
+    WeightGradient,
+}
+
+/// The geometry of a layer whose work is a dense product: a convolution, or a linear layer as one of 1×1 taps over
+/// one position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Product {
+    /// What is computed.
+    pub role: ProductRole,
+    /// Channels of the layer's input.
+    pub inputs: u64,
+    /// Channels of its output.
+    pub outputs: u64,
+    /// Height and width of the input.
+    pub input_size: [u64; 2],
+    /// Height and width of the output.
+    pub output_size: [u64; 2],
+    /// Height and width of the filter.
+    pub taps: [u64; 2],
+}
+
+impl Product {
+    /// Multiply-adds for `samples` samples; those of the gradients are as many as of the output.
+    #[must_use]
+    pub fn multiply_adds(&self, samples: u64) -> f64 {
+        let all = [self.outputs, self.inputs, self.output_size[0], self.output_size[1], self.taps[0], self.taps[1]];
+        all.iter().fold(samples as f64, |product, &factor| product * factor as f64)
+    }
+}
+
 /// The bytes that an operator moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Traffic {
@@ -143,6 +195,10 @@ pub struct Work {
     pub atomics: u64,
     /// Independent outputs that can be computed at once.
     pub parallelism: f64,
+    /// Samples that it works on; 1 where it is not of samples.
+    pub samples: u64,
+    /// The layer, of a dense product.
+    pub product: Option<Product>,
 }
 
 impl Work {
@@ -160,6 +216,8 @@ impl Work {
             barriers: 0,
             atomics: 0,
             parallelism: 1.0,
+            samples: 1,
+            product: None,
         }
     }
 }

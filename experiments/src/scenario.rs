@@ -225,7 +225,7 @@ impl Scenario {
             Key::Batch => self.batch = whole(value, 1, LARGEST_BATCH)?,
             Key::Policy => self.policy = text.to_owned(),
             Key::Set => {}
-            Key::Precision => self.precision = word(text, &Precision::ALL.map(|p| (p.name(), p)))?,
+            Key::Precision => self.precision = word(text, &Precision::OF_RUNS.map(|p| (p.name(), p)))?,
             Key::Optimizer => self.optimizer = word(text, &OPTIMISERS)?,
             Key::Graph => self.graph = Some(word(text, &Variant::ALL.map(|v| (v.id(), v)))?),
             Key::Gradients => self.gradients = word(text, &GRADIENTS)?,

@@ -5,7 +5,7 @@
 //! of PyTorch in the crate's tests. Products have one backward node for each gradient, so that a
 //! policy can give up a weight's gradient and keep the input's.
 
-use haversack_devices::work::OperatorKind;
+use haversack_devices::work::{OperatorKind, Product, ProductRole};
 
 use crate::error::WorkloadError;
 use crate::network::{FP32, Network, Node as Forward, StorageId, ValueId};
@@ -59,13 +59,16 @@ impl Default for EagerRules {
 pub fn differentiate(network: &Network, rules: EagerRules) -> Result<TrainingGraph, WorkloadError> {
     let loss = network.loss.ok_or_else(|| WorkloadError::NoLoss(network.name.clone()))?;
     let mut tape = Tape::new(network, rules);
-    for node in &network.nodes {
+    for (id, node) in (0..).zip(&network.nodes) {
+        tape.origin = Some(id);
         tape.forward(node);
     }
     tape.seed(loss);
-    for node in network.nodes.iter().rev() {
+    for (id, node) in network.nodes.iter().enumerate().rev() {
+        tape.origin = Some(id as u32);
         tape.backward(node);
     }
+    tape.origin = None;
     tape.update(rules.optimiser);
     Ok(tape.graph)
 }
@@ -78,6 +81,8 @@ struct Tape<'a> {
     /// The gradient of each value, once a consumer has given one.
     gradients: Vec<Option<TensorId>>,
     parameter_gradients: Vec<Option<TensorId>>,
+    /// The operator that is being recorded.
+    origin: Option<u32>,
 }
 
 impl<'a> Tape<'a> {
@@ -113,6 +118,7 @@ impl<'a> Tape<'a> {
             written,
             gradients: vec![None; network.values.len()],
             parameter_gradients: vec![None; network.parameters.len()],
+            origin: None,
         }
     }
 
@@ -160,11 +166,48 @@ impl<'a> Tape<'a> {
             Op::Linear | Op::Matmul => (shape.last(), false),
             _ => return,
         };
-        for made in &mut self.graph.nodes[first..] {
+        let product = self.layer_of(node);
+        let (nodes, tensors) = (&mut self.graph.nodes, &self.graph.tensors);
+        for made in &mut nodes[first..] {
             if matches!(made.work.kind, OperatorKind::Convolution | OperatorKind::Gemm) {
                 made.work.columns = columns;
                 made.work.winograd = winograd;
+                let of_weight = made.outputs.iter().any(|&t| tensors[t as usize].role == Role::ParameterGradient);
+                let role = match (made.phase, of_weight) {
+                    (Phase::Forward, _) => ProductRole::Forward,
+                    (_, true) => ProductRole::WeightGradient,
+                    (_, false) => ProductRole::InputGradient,
+                };
+                made.work.product = product.map(|product| Product { role, ..product });
             }
+        }
+    }
+
+    /// The layer of a dense convolution, or of a linear layer: each of its rows (tokens) is a position.
+    fn layer_of(&self, node: &Forward) -> Option<Product> {
+        let (input, output) = (self.network.shape(node.inputs[0]), self.network.shape(node.output));
+        let role = ProductRole::Forward;
+        match node.op {
+            Op::Convolution { window, groups: 1 } => Some(Product {
+                role,
+                inputs: input.size(1),
+                outputs: output.size(1),
+                input_size: [input.size(2), input.size(3)],
+                output_size: [output.size(2), output.size(3)],
+                taps: window.kernel,
+            }),
+            Op::Linear => {
+                let rows = output.with_last(1).elements().per_sample.max(1);
+                Some(Product {
+                    role,
+                    inputs: input.last(),
+                    outputs: output.last(),
+                    input_size: [rows, 1],
+                    output_size: [rows, 1],
+                    taps: [1, 1],
+                })
+            }
+            _ => None,
         }
     }
 
@@ -436,9 +479,21 @@ impl<'a> Tape<'a> {
             single_kernel: false,
             winograd: false,
             columns: 0,
+            precision: None,
+            product: None,
         };
         let name = name.to_owned();
-        self.graph.nodes.push(Node { name, phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), work });
+        let origin = self.origin;
+        self.graph.nodes.push(Node {
+            name,
+            phase,
+            inputs,
+            outputs,
+            releases: Vec::new(),
+            saved: Vec::new(),
+            origin,
+            work,
+        });
     }
 }
 

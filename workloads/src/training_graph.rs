@@ -3,7 +3,7 @@
 //! into time, a policy decides how its tensors are held, the executor walks it.
 
 use haversack_devices::units::{Bytes, Flops};
-use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
+use haversack_devices::work::{OperatorKind, Precision, Product, Traffic, Work};
 
 use crate::shape::Extent;
 
@@ -149,6 +149,10 @@ pub struct NodeWork {
     pub winograd: bool,
     /// Output channels or columns of a product, which its tiles of operands are read again for; 0 for other operators.
     pub columns: u64,
+    /// The number format, where the graph fixes it; the run's where it does not.
+    pub precision: Option<Precision>,
+    /// The layer, of a dense product.
+    pub product: Option<Product>,
 }
 
 impl NodeWork {
@@ -156,11 +160,12 @@ impl NodeWork {
     #[must_use]
     pub fn at(&self, samples: u64, precision: Precision, kernels: KernelCost) -> Work {
         let dram = Bytes(self.dram.at(samples));
+        let precision = self.precision.unwrap_or(precision);
         let product =
             matches!(self.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm);
         let penalty = if self.single_kernel && product { kernels.direct_penalty } else { 1.0 };
         // Its transforms leave the range of eight bits.
-        let saving = if self.winograd && precision != Precision::Int8 { kernels.winograd_saving } else { 1.0 };
+        let saving = if self.winograd && precision.is_float() { kernels.winograd_saving } else { 1.0 };
         Work {
             kind: self.kind,
             precision,
@@ -172,6 +177,8 @@ impl NodeWork {
             barriers: 0,
             atomics: 0,
             parallelism: self.parallelism.at(samples) as f64,
+            samples,
+            product: self.product,
         }
     }
 }
@@ -192,6 +199,8 @@ pub struct Node {
     pub releases: Vec<TensorId>,
     /// What it needs of the saved tensors among its inputs; one that is not listed is needed whole.
     pub saved: Vec<Saved>,
+    /// The operator of the network that it comes from, where one is.
+    pub origin: Option<u32>,
     /// What it costs.
     pub work: NodeWork,
 }

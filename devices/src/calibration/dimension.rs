@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use crate::units::{
-    Bytes, BytesPerCycle, BytesPerSecond, Count, Factor, FlopsPerCycle, FlopsPerSecond, Fraction, Hertz, Interval,
-    Joules, JoulesPerByte, Nanos, Watts,
+    Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Celsius, Count, Factor, FlopsPerCycle, FlopsPerSecond, Fraction,
+    Hertz, Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts,
 };
 
 /// What a number measures.
@@ -30,6 +30,14 @@ pub enum Dimension {
     FlopsPerCycle,
     /// Bytes a clock cycle.
     BytesPerCycle,
+    /// Bytes an arithmetic operation.
+    BytesPerFlop,
+    /// Degrees Celsius.
+    Temperature,
+    /// Kelvin a watt.
+    ThermalResistance,
+    /// Joules a kelvin.
+    HeatCapacity,
     /// A number of things.
     Count,
     /// A share between nought and one.
@@ -67,6 +75,10 @@ static UNITS: &[Unit] = units! {
     EnergyPerByte: "pJ/B" = 1e-12, "nJ/B" = 1e-9;
     FlopsPerCycle: "FLOP/cycle" = 1.0, "OP/cycle" = 1.0;
     BytesPerCycle: "B/cycle" = 1.0;
+    BytesPerFlop: "B/FLOP" = 1.0;
+    Temperature: "C" = 1.0;
+    ThermalResistance: "K/W" = 1.0;
+    HeatCapacity: "J/K" = 1.0;
     Count: "count" = 1.0;
     Fraction: "fraction" = 1.0, "%" = 0.01;
     Factor: "factor" = 1.0;
@@ -124,6 +136,10 @@ real_quantities! {
     JoulesPerByte: EnergyPerByte;
     FlopsPerCycle: FlopsPerCycle;
     BytesPerCycle: BytesPerCycle;
+    BytesPerFlop: BytesPerFlop;
+    Celsius: Temperature;
+    KelvinPerWatt: ThermalResistance;
+    JoulesPerKelvin: HeatCapacity;
     Count: Count;
     Fraction: Fraction;
     Factor: Factor;

@@ -2,8 +2,8 @@
 
 use crate::calibration::{CalibrationError, Choice, Constant, Curve, Field, Place, choose, section};
 use crate::units::{
-    Bytes, BytesPerCycle, BytesPerSecond, Count, Factor, FlopsPerCycle, FlopsPerSecond, Fraction, Hertz, Interval,
-    Joules, JoulesPerByte, Nanos, Watts,
+    Bytes, BytesPerCycle, BytesPerSecond, Celsius, Count, Factor, FlopsPerCycle, FlopsPerSecond, Fraction, Hertz,
+    Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts,
 };
 
 /// The classes of CPU clusters.
@@ -47,8 +47,10 @@ section! {
         pub fp32_rate: Constant<FlopsPerCycle>,
         /// FP16 operations a core and cycle.
         pub fp16_rate: Constant<FlopsPerCycle>,
-        /// INT8 operations a core and cycle.
+        /// INT8 operations a core and cycle, with dot-product instructions where it has them.
         pub int8_rate: Constant<FlopsPerCycle>,
+        /// The same with widening multiplications alone; as FP32 where it is not given.
+        pub int8_widening_rate: Option<Constant<FlopsPerCycle>>,
         /// L1 data cache of a core.
         pub l1: Constant<Bytes>,
         /// L2 cache of a core.
@@ -123,11 +125,13 @@ section! {
         pub power: Constant<Watts>,
         /// Power while idle and awake.
         pub power_idle: Constant<Watts>,
+        /// The share of the device's memory that it can address, where a driver bounds it.
+        pub memory_share: Option<Constant<Fraction>>,
     }
 }
 
 section! {
-    /// `[dsp]`: facts only; nothing computes with them yet.
+    /// `[dsp]`.
     pub struct DspConstants {
         /// Marketing name.
         pub name: String,
@@ -151,8 +155,18 @@ section! {
         pub int8_peak: Constant<FlopsPerSecond>,
         /// FP32 peak of the vector units.
         pub fp32_peak: Constant<FlopsPerSecond>,
+        /// INT8 operations a context and cycle that the vendor's product kernels reach on this generation.
+        pub product_rate: Constant<FlopsPerCycle>,
+        /// Bandwidth from the L2 cache.
+        pub l2_bandwidth: Constant<BytesPerSecond>,
         /// Bandwidth from DRAM.
         pub dram_bandwidth: Constant<BytesPerSecond>,
+        /// Bytes read and written a second by operators that move elements one by one: transposition, rotation, cuts.
+        pub irregular_bandwidth: Constant<BytesPerSecond>,
+        /// Bandwidth at which tensors are copied between the CPU's memory space and the DSP's.
+        pub copy_bandwidth: Constant<BytesPerSecond>,
+        /// Memory that a process may map on the DSP.
+        pub memory: Constant<Bytes>,
         /// A FastRPC call with its cache maintenance.
         pub fastrpc: Constant<Nanos>,
         /// A call through the polled queue.
@@ -161,6 +175,28 @@ section! {
         pub poll: Constant<Nanos>,
         /// Power under load.
         pub power: Constant<Watts>,
+    }
+}
+
+section! {
+    /// `[thermal]`: a chain of heat capacities from the die to the surroundings.
+    pub struct ThermalConstants {
+        /// Heat capacity of the die and its package.
+        pub die_capacity: Constant<JoulesPerKelvin>,
+        /// Resistance from the die to the chassis.
+        pub die_resistance: Constant<KelvinPerWatt>,
+        /// Heat capacity of the chassis.
+        pub chassis_capacity: Constant<JoulesPerKelvin>,
+        /// Resistance from the chassis to the battery and back.
+        pub chassis_resistance: Constant<KelvinPerWatt>,
+        /// Heat capacity of the battery and all else.
+        pub battery_capacity: Constant<JoulesPerKelvin>,
+        /// Resistance from there to the surroundings.
+        pub battery_resistance: Constant<KelvinPerWatt>,
+        /// The governor lowers frequencies while the die is hotter.
+        pub trip: Constant<Celsius>,
+        /// The device does not start, or shuts down, above it.
+        pub limit: Constant<Celsius>,
     }
 }
 
@@ -249,6 +285,8 @@ section! {
         pub gpu: Option<GpuConstants>,
         /// The DSP.
         pub dsp: Option<DspConstants>,
+        /// Heat.
+        pub thermal: Option<ThermalConstants>,
         /// DRAM.
         pub dram: DramConstants,
         /// Power.

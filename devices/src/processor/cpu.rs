@@ -3,9 +3,9 @@
 use crate::device::{ClusterClass, ClusterConstants, DvfsCurve, PowerConstants};
 use crate::processor::selection::{CoreSelection, Frequency, SelectionError};
 use crate::processor::{Cost, Dram};
-use crate::stack::StackOnCpu;
+use crate::stack::{Int8Kernels, StackOnCpu};
 use crate::units::{Bytes, BytesPerCycle, BytesPerSecond, FlopsPerCycle, FlopsPerSecond, Hertz, Nanos, Watts};
-use crate::work::{Precision, Work};
+use crate::work::{OperatorKind, Precision, Work};
 
 /// A core of a cluster at its operating frequency.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,7 @@ pub struct Core {
     fp32_rate: FlopsPerCycle,
     fp16_rate: FlopsPerCycle,
     int8_rate: FlopsPerCycle,
+    int8_widening_rate: FlopsPerCycle,
     l1: Bytes,
     l2: Bytes,
     l1_rate: BytesPerCycle,
@@ -47,6 +48,7 @@ impl Core {
             fp32_rate: constants.fp32_rate.value,
             fp16_rate: constants.fp16_rate.value,
             int8_rate: constants.int8_rate.value,
+            int8_widening_rate: constants.int8_widening_rate.as_ref().unwrap_or(&constants.fp32_rate).value,
             l1: constants.l1.value,
             l2: constants.l2.value,
             l1_rate: constants.l1_rate.value,
@@ -61,13 +63,22 @@ impl Core {
         }
     }
 
-    /// Operations a second in `precision`, every lane full.
+    /// Operations a second in `precision`, every lane full, with the best instructions that there are.
     #[must_use]
     pub fn peak(&self, precision: Precision) -> FlopsPerSecond {
-        let rate = match precision {
-            Precision::Fp32 => self.fp32_rate,
-            Precision::Fp16 => self.fp16_rate,
-            Precision::Int8 => self.int8_rate,
+        self.peak_with(precision, Int8Kernels::DotProduct)
+    }
+
+    /// The same with a stack's way of multiplying eight-bit integers.
+    #[must_use]
+    pub fn peak_with(&self, precision: Precision, int8: Int8Kernels) -> FlopsPerSecond {
+        let rate = match (precision, int8) {
+            (Precision::Fp32 | Precision::Int32, _) => self.fp32_rate,
+            (Precision::Fp16, _) => self.fp16_rate,
+            (Precision::Int8, Int8Kernels::DotProduct) => self.int8_rate,
+            (Precision::Int8, Int8Kernels::Widening) => self.int8_widening_rate,
+            // Half the lanes of eight-bit ones.
+            (Precision::Int16, _) => self.int8_widening_rate * 0.5,
         };
         rate * self.frequency
     }
@@ -205,7 +216,8 @@ impl CpuCores {
     ///
     /// The work is split evenly over the cores, or over as many as it has outputs, and ends with the slowest. A
     /// level of private cache holds a core's share of the working set, L3 the whole of it, and a set beyond a level
-    /// moves at the next level's bandwidth. Shared-memory traffic and barriers are a GPU's and cost nothing here.
+    /// moves at the next level's bandwidth. What a product's tiles read again comes on top of its arithmetic.
+    /// Shared-memory traffic and barriers are a GPU's and cost nothing here.
     #[must_use]
     pub fn cost(&self, work: &Work, stack: &StackOnCpu) -> Cost {
         if work.launches == 0 {
@@ -218,18 +230,27 @@ impl CpuCores {
         let efficiency = stack.efficiency.of(work.kind).0;
         let in_l3 = work.working_set <= self.l3;
         let bytes = work.traffic.dram.as_f64() / parts;
+        let element = work.precision.bytes().as_f64() / Precision::Fp32.bytes().as_f64();
+        let traffic = if work.kind.is_dense_product() { stack.product_traffic.value.0 * element } else { 0.0 };
+        let tiles = work.flops.0 * traffic;
         let (mut slowest, mut moved, mut filled) = (0.0_f64, 0.0, 0.0);
         for core in self.cores.iter().take(used) {
             let lanes = core.vector.as_f64() / work.precision.bytes().as_f64();
             let vector = (outputs / parts / lanes.max(1.0)).min(1.0);
             let integer_rate = core.peak(Precision::Fp32).0 / 2.0;
-            let compute = work.flops.0 / parts / (core.peak(work.precision).0 * efficiency * vector)
+            let peak = core.peak_with(work.precision, stack.int8);
+            let compute = work.flops.0 / parts / (peak.0 * efficiency * vector)
                 + work.integer_ops / parts / (integer_rate * vector);
             let share = work.working_set.as_f64() / parts;
             let dram_share = self.dram.bandwidth.0 / parts;
             let (bandwidth, from_dram) = core.bandwidth(share, in_l3, dram_share);
-            slowest = slowest.max(compute.max(bytes / bandwidth));
-            moved += if from_dram { bytes } else { 0.0 };
+            let bandwidth = match &stack.irregular_rate {
+                Some(rate) if work.kind == OperatorKind::Layout => bandwidth.min((rate.value * core.frequency).0),
+                _ => bandwidth,
+            };
+            let again = tiles / parts;
+            slowest = slowest.max(compute.max(bytes / bandwidth) + again / core.dram_bandwidth.0.min(dram_share));
+            moved += again + if from_dram { bytes } else { 0.0 };
             filled += vector;
         }
         Cost {

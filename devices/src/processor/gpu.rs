@@ -94,7 +94,8 @@ impl Gpu {
     /// The peak that `work` could reach, and whether tensor cores give it.
     fn peak(&self, work: &Work) -> (FlopsPerSecond, bool) {
         let (general, tensor) = match work.precision {
-            Precision::Fp32 => (self.fp32_peak, None),
+            // General units have integer lanes beside their floating-point ones, as many.
+            Precision::Fp32 | Precision::Int32 | Precision::Int16 => (self.fp32_peak, None),
             Precision::Fp16 => (self.fp16_peak, self.fp16_tensor_peak),
             Precision::Int8 => (self.int8_peak, self.int8_tensor_peak),
         };

@@ -5,6 +5,7 @@
 
 mod cpu;
 mod dram;
+mod dsp;
 mod gpu;
 mod power;
 mod selection;
@@ -13,13 +14,14 @@ use std::fmt;
 
 pub use cpu::{Core, Cpu, CpuCores};
 pub use dram::Dram;
+pub use dsp::Dsp;
 pub use gpu::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};
 pub use power::{Energy, Power, Usage};
 pub use selection::{CoreSelection, Frequency, SelectionError};
 use thiserror::Error;
 
 use crate::device::Device;
-use crate::stack::{Stack, StackOnCpu, StackOnGpu};
+use crate::stack::{Stack, StackOnCpu, StackOnDsp, StackOnGpu};
 use crate::units::{Bytes, Nanos};
 use crate::work::Work;
 
@@ -51,6 +53,8 @@ pub enum ProcessorKind {
     Cpu,
     /// The GPU.
     Gpu,
+    /// The DSP.
+    Dsp,
 }
 
 impl fmt::Display for ProcessorKind {
@@ -58,6 +62,7 @@ impl fmt::Display for ProcessorKind {
         f.write_str(match self {
             Self::Cpu => "CPU",
             Self::Gpu => "GPU",
+            Self::Dsp => "DSP",
         })
     }
 }
@@ -93,6 +98,8 @@ pub enum Processor {
     Cpu(CpuCores, Box<StackOnCpu>),
     /// A GPU.
     Gpu(Gpu, Box<StackOnGpu>),
+    /// A DSP.
+    Dsp(Dsp, Box<StackOnDsp>),
 }
 
 impl Processor {
@@ -102,6 +109,16 @@ impl Processor {
         match self {
             Self::Cpu(cores, stack) => cores.cost(work, stack),
             Self::Gpu(gpu, stack) => gpu.cost(work, stack),
+            Self::Dsp(dsp, stack) => dsp.cost(work, stack),
+        }
+    }
+
+    /// Whether it has an operator for `work`; CPUs and GPUs have one for all.
+    #[must_use]
+    pub fn runs(&self, work: &Work) -> bool {
+        match self {
+            Self::Cpu(..) | Self::Gpu(..) => true,
+            Self::Dsp(dsp, _) => dsp.runs(work),
         }
     }
 
@@ -111,6 +128,7 @@ impl Processor {
         match self {
             Self::Cpu(..) => ProcessorKind::Cpu,
             Self::Gpu(..) => ProcessorKind::Gpu,
+            Self::Dsp(..) => ProcessorKind::Dsp,
         }
     }
 }
@@ -139,6 +157,11 @@ impl Device {
                 let gpu = self.gpu().ok_or_else(absent)?;
                 let on_gpu = stack.gpu().ok_or_else(no_kernels)?;
                 Ok(Processor::Gpu(gpu, Box::new(on_gpu.clone())))
+            }
+            ProcessorKind::Dsp => {
+                let dsp = self.dsp().ok_or_else(absent)?;
+                let on_dsp = stack.dsp().ok_or_else(no_kernels)?;
+                Ok(Processor::Dsp(dsp, Box::new(on_dsp.clone())))
             }
         }
     }

@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::processor::CpuCores;
 use crate::processor::dram::Dram;
+use crate::stack::Stack;
 use crate::units::{Bytes, Joules, Nanos, Watts};
 
 /// How long each part of a device was at work within a span.
@@ -14,6 +15,8 @@ pub struct Usage {
     pub gpu_busy: Nanos,
     /// Time that the chosen CPU cores were busy in it.
     pub cpu_busy: Nanos,
+    /// Time that the DSP was busy in it; the chosen CPU cores waited for it.
+    pub dsp_busy: Nanos,
     /// Bytes that DRAM moved in it.
     pub dram: Bytes,
 }
@@ -23,8 +26,10 @@ pub struct Usage {
 pub struct Energy {
     /// The GPU, busy and idle.
     pub gpu: Joules,
-    /// The chosen CPU cores while busy; their idle power is the platform's.
+    /// The chosen CPU cores while busy or waiting for the DSP; their idle power is the platform's.
     pub cpu: Joules,
+    /// The DSP while busy.
+    pub dsp: Joules,
     /// DRAM.
     pub dram: Joules,
     /// All else.
@@ -35,7 +40,7 @@ impl Energy {
     /// The whole.
     #[must_use]
     pub fn total(&self) -> Joules {
-        self.gpu + self.cpu + self.dram + self.rest
+        self.gpu + self.cpu + self.dsp + self.dram + self.rest
     }
 }
 
@@ -48,6 +53,10 @@ pub struct Power {
     pub gpu_idle: Watts,
     /// The chosen cores, all busy.
     pub cpu: Watts,
+    /// The chosen cores, waiting for the DSP.
+    pub cpu_waiting: Watts,
+    /// The DSP under load.
+    pub dsp: Watts,
     /// All that no processor owns, while training.
     pub rest: Watts,
     /// DRAM.
@@ -62,7 +71,8 @@ impl Power {
         let gpu_idle = usage.span.saturating_sub(gpu_busy);
         Energy {
             gpu: self.gpu * gpu_busy + self.gpu_idle * gpu_idle,
-            cpu: self.cpu * usage.cpu_busy.min(usage.span),
+            cpu: self.cpu * usage.cpu_busy.min(usage.span) + self.cpu_waiting * usage.dsp_busy.min(usage.span),
+            dsp: self.dsp * usage.dsp_busy.min(usage.span),
             dram: self.dram.energy(usage.span, usage.dram),
             rest: self.rest * usage.span,
         }
@@ -70,14 +80,18 @@ impl Power {
 }
 
 impl Device {
-    /// The powers of this device when a run uses `cores` of its CPU, or none.
+    /// The powers of this device when a run under `stack` uses `cores` of its CPU, or none.
     #[must_use]
-    pub fn power(&self, cores: Option<&CpuCores>) -> Power {
+    pub fn power(&self, cores: Option<&CpuCores>, stack: &Stack) -> Power {
         let gpu = self.constants.gpu.as_ref();
+        let cpu = cores.map_or(Watts::ZERO, CpuCores::power);
+        let dsp = self.dsp().zip(stack.dsp());
         Power {
             gpu: gpu.map_or(Watts::ZERO, |gpu| gpu.power.value),
             gpu_idle: gpu.map_or(Watts::ZERO, |gpu| gpu.power_idle.value),
-            cpu: cores.map_or(Watts::ZERO, CpuCores::power),
+            cpu,
+            cpu_waiting: dsp.map_or(Watts::ZERO, |(_, on_dsp)| cpu * on_dsp.waiting_share.value.0),
+            dsp: dsp.map_or(Watts::ZERO, |(dsp, _)| dsp.power()),
             rest: self.constants.power.rest_of_soc.value,
             dram: self.dram(),
         }

@@ -28,6 +28,8 @@ fn node(phase: Phase, inputs: &[TensorId], output: TensorId) -> Node {
         single_kernel: false,
         winograd: false,
         columns: 0,
+        precision: None,
+        product: None,
     };
     Node {
         name: String::new(),
@@ -35,6 +37,7 @@ fn node(phase: Phase, inputs: &[TensorId], output: TensorId) -> Node {
         inputs: inputs.to_vec(),
         outputs: vec![output],
         releases: Vec::new(),
+        origin: None,
         saved: Vec::new(),
         work,
     }

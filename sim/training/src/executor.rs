@@ -69,7 +69,7 @@ fn setting<'a>(machine: &Machine, job: &Job<'a>, times: &'a [Nanos]) -> Setting<
 const fn value_bytes(precision: Precision) -> u64 {
     match precision {
         Precision::Fp16 => 2,
-        Precision::Fp32 | Precision::Int8 => 4,
+        _ => 4,
     }
 }
 
@@ -297,7 +297,7 @@ impl<'a> Executor<'a> {
             Processor::Cpu(cores, _) => Some(cores),
             Processor::Gpu(..) => self.packer.as_ref().map(|packer| &packer.cores),
         };
-        record.energy = self.machine.device.power(cores).energy(&self.usage).total();
+        record.energy = self.machine.device.power(cores, &self.machine.stack).energy(&self.usage).total();
         let summary = IterationSummary {
             time: record.iteration,
             micro_batches: record.micro_batches.clone(),

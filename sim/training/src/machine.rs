@@ -82,7 +82,7 @@ impl Machine {
     pub fn workspace(&self, graph: &TrainingGraph, id: usize, samples: u64, precision: Precision) -> Bytes {
         let Processor::Gpu(_, on_gpu) = &self.processor else { return Bytes::ZERO };
         let node = &graph.nodes[id];
-        if !node.work.winograd || precision == Precision::Int8 {
+        if !node.work.winograd || !node.work.precision.unwrap_or(precision).is_float() {
             return Bytes::ZERO;
         }
         Bytes((node.work.dram.at(samples) as f64 * on_gpu.winograd_workspace.value.0) as u64)

@@ -30,8 +30,10 @@ fn node(name: &str, phase: Phase, inputs: Vec<u32>, outputs: Vec<u32>, flops: u6
         single_kernel: false,
         winograd: false,
         columns: 0,
+        precision: None,
+        product: None,
     };
-    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), work }
+    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, work }
 }
 
 fn one_kernel(flops: u64) -> TrainingGraph {

@@ -184,8 +184,10 @@ fn node(name: &str, phase: Phase, inputs: Vec<u32>, outputs: Vec<u32>, dram: u64
         single_kernel: false,
         winograd: false,
         columns: 128,
+        precision: None,
+        product: None,
     };
-    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), work }
+    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, work }
 }
 
 /// `make` makes a million values, `rest` moves 45 MB, `gradient` reads the values and 5 MB in all.

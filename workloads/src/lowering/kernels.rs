@@ -50,6 +50,7 @@ pub(super) fn emit(
             inputs,
             outputs: vec![output],
             releases: Vec::new(),
+            origin: None,
             saved: Vec::new(),
             work,
         };
@@ -150,8 +151,10 @@ fn update_node(
         single_kernel: false,
         winograd: false,
         columns: 0,
+        precision: None,
+        product: None,
     };
-    Node { name, phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), work }
+    Node { name, phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, work }
 }
 
 fn work_of(
@@ -193,5 +196,7 @@ fn work_of(
         single_kernel: false,
         winograd: false,
         columns: 0,
+        precision: None,
+        product: None,
     }
 }

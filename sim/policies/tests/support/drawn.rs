@@ -37,6 +37,8 @@ impl Drawn {
             single_kernel: false,
             winograd: false,
             columns: 0,
+            precision: None,
+            product: None,
         };
         self.0.nodes.push(Node {
             name: String::new(),
@@ -44,6 +46,7 @@ impl Drawn {
             inputs: inputs.to_vec(),
             outputs: outputs.to_vec(),
             releases: Vec::new(),
+            origin: None,
             saved: Vec::new(),
             work,
         });

@@ -1,0 +1,190 @@
+//! The DSP: wide integer vectors, a small memory close to them, an L2 cache, and a call that is far from free.
+//!
+//! The vendor's library has operators of eight- and sixteen-bit integers; what works on floating-point numbers or on
+//! sums of 32 bits is the CPU's (Xu et al., MobiCom 2022, table 3). The gradient of a weight is a convolution whose
+//! depth is the batch: the output's gradient is its filter, as large as the map, and streams through the vector units
+//! for every input channel and every row of taps. While the filter fits in the tightly coupled memory that costs
+//! nothing; from L2 it hides behind the arithmetic as far as that is longer; what misses L2 is waited for (table 4).
+
+use crate::device::DspConstants;
+use crate::processor::Cost;
+use crate::stack::StackOnDsp;
+use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Nanos, Watts};
+use crate::work::{OperatorKind, Precision, Product, ProductRole, Work};
+
+/// A DSP.
+#[derive(Clone, Copy, Debug)]
+pub struct Dsp {
+    product_rate: FlopsPerSecond,
+    vector_rate: FlopsPerSecond,
+    vtcm: Bytes,
+    l2: Bytes,
+    l2_bandwidth: BytesPerSecond,
+    dram_bandwidth: BytesPerSecond,
+    irregular_bandwidth: BytesPerSecond,
+    copy_bandwidth: BytesPerSecond,
+    call: Nanos,
+    memory: Bytes,
+    power: Watts,
+}
+
+/// How the operands of a weight's gradient lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Streams {
+    /// The output's gradient, laid out as a filter.
+    filter: f64,
+    /// One channel of the input.
+    image: f64,
+    /// How often the filter is read.
+    passes: f64,
+}
+
+impl Dsp {
+    pub(crate) fn new(constants: &DspConstants) -> Self {
+        let contexts = constants.contexts.value.0;
+        Self {
+            product_rate: constants.product_rate.value * constants.clock.value * contexts,
+            vector_rate: FlopsPerSecond(contexts * constants.vector.value.as_f64() * constants.clock.value.0),
+            vtcm: constants.vtcm.value,
+            l2: constants.l2.value,
+            l2_bandwidth: constants.l2_bandwidth.value,
+            dram_bandwidth: constants.dram_bandwidth.value,
+            irregular_bandwidth: constants.irregular_bandwidth.value,
+            copy_bandwidth: constants.copy_bandwidth.value,
+            call: constants.fastrpc.value,
+            memory: constants.memory.value,
+            power: constants.power.value,
+        }
+    }
+
+    /// Power while it runs.
+    #[must_use]
+    pub fn power(&self) -> Watts {
+        self.power
+    }
+
+    /// Memory that a process may map.
+    #[must_use]
+    pub fn memory(&self) -> Bytes {
+        self.memory
+    }
+
+    /// A call from the CPU and back.
+    #[must_use]
+    pub fn call(&self) -> Nanos {
+        self.call
+    }
+
+    /// Crossing from one processor to the other with `bytes` to be copied: a call, and the copy.
+    #[must_use]
+    pub fn crossing(&self, bytes: Bytes) -> Nanos {
+        self.call + Nanos::from_seconds(bytes.as_f64() / self.copy_bandwidth.0)
+    }
+
+    /// Whether the vendor's library has an operator for `work`.
+    #[must_use]
+    pub fn runs(&self, work: &Work) -> bool {
+        matches!(work.precision, Precision::Int8 | Precision::Int16)
+    }
+
+    /// What `work` costs within a subgraph, alone; only for work that it [runs](Self::runs).
+    #[must_use]
+    pub fn cost(&self, work: &Work, stack: &StackOnDsp) -> Cost {
+        if work.launches == 0 {
+            return Cost { occupancy: 1.0, ..Cost::default() };
+        }
+        let operands = work.traffic.dram.as_f64();
+        let width = work.precision.bytes().as_f64();
+        let (seconds, moved) = match (work.kind, work.product) {
+            (OperatorKind::Layout, _) => (operands / self.irregular_bandwidth.0, operands),
+            (kind, product) if is_product(kind) => {
+                let arithmetic = work.flops.0 * width / self.product_rate.0;
+                match product {
+                    Some(layer) if layer.role == ProductRole::WeightGradient => {
+                        self.weight_gradient(&layer, work.samples, width, arithmetic, stack)
+                    }
+                    _ => (arithmetic.max(self.streaming(work)), self.from_dram(work)),
+                }
+            }
+            _ => ((work.flops.0 * width / self.vector_rate.0).max(self.streaming(work)), self.from_dram(work)),
+        };
+        Cost {
+            launch: stack.operator_overhead.value,
+            busy: Nanos::from_seconds(seconds),
+            dram: Bytes(moved.round() as u64),
+            occupancy: 1.0,
+        }
+    }
+
+    /// Seconds to read and write the operands once.
+    fn streaming(&self, work: &Work) -> f64 {
+        let bandwidth = if work.working_set <= self.l2 { self.l2_bandwidth } else { self.dram_bandwidth };
+        work.traffic.dram.as_f64() / bandwidth.0
+    }
+
+    /// Bytes that they take from DRAM.
+    fn from_dram(&self, work: &Work) -> f64 {
+        if work.working_set <= self.l2 { 0.0 } else { work.traffic.dram.as_f64() }
+    }
+
+    /// Seconds, and bytes from DRAM.
+    fn weight_gradient(
+        &self,
+        layer: &Product,
+        samples: u64,
+        width: f64,
+        arithmetic: f64,
+        stack: &StackOnDsp,
+    ) -> (f64, f64) {
+        let streams = streams(layer, depth(samples, stack), width);
+        if streams.filter <= self.vtcm.as_f64() {
+            return (arithmetic, streams.filter);
+        }
+        let missed = miss_share((streams.filter + streams.image) / self.l2.as_f64());
+        let moved = streams.passes * streams.filter;
+        let hidden = moved * (1.0 - missed) / self.l2_bandwidth.0;
+        (arithmetic.max(hidden) + moved * missed / self.dram_bandwidth.0, moved * missed)
+    }
+}
+
+fn is_product(kind: OperatorKind) -> bool {
+    matches!(kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm)
+}
+
+/// The depth that the library runs `samples` samples at.
+fn depth(samples: u64, stack: &StackOnDsp) -> f64 {
+    let (short, padding) = (stack.short_depth.value.0, stack.depth_padding.value.0);
+    let samples = samples as f64;
+    if samples <= short { samples } else { (samples / padding).ceil() * padding }
+}
+
+fn streams(layer: &Product, depth: f64, width: f64) -> Streams {
+    let area = |size: [u64; 2]| size[0] as f64 * size[1] as f64;
+    let padded = [layer.input_size[0] + layer.taps[0] - 1, layer.input_size[1] + layer.taps[1] - 1];
+    Streams {
+        filter: area(layer.output_size) * depth * layer.outputs as f64 * width,
+        image: area(padded) * depth * width,
+        passes: layer.inputs as f64 * layer.taps[0] as f64,
+    }
+}
+
+/// The share of reads that miss a cache with random replacement through which `excess` times its size is cycled.
+///
+/// A line survives from one reading to the next with probability exp(−excess × misses): between them, that many of
+/// the cache's lines were replaced at random. The share of hits h solves h = exp(−excess (1 − h)); up to the cache's
+/// size all hit.
+fn miss_share(excess: f64) -> f64 {
+    if excess <= 1.0 {
+        return 0.0;
+    }
+    let mut hits = 0.0_f64;
+    // From below, the iteration rises to the least solution; near one it is slow, but then next to nothing is missed.
+    for _ in 0..200 {
+        let next = (-excess * (1.0 - hits)).exp();
+        if next - hits < 1e-12 {
+            break;
+        }
+        hits = next;
+    }
+    1.0 - hits
+}
