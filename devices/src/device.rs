@@ -7,7 +7,8 @@ mod schema;
 pub use schema::*;
 
 use crate::calibration::{self, CalibrationError, ConstantEntry, Kind, Location, consistent};
-use crate::processor::{Core, Cpu, Dram, Dsp, Gpu};
+use crate::processor::{Cluster, Cpu, Dram, Dsp, Gpu};
+use crate::thermal::Thermal;
 use crate::units::Bytes;
 
 /// A device, ready to be asked for its processors.
@@ -58,10 +59,16 @@ impl Device {
         }
         let clusters = self.constants.cpu.iter().map(|cluster| {
             let curve = self.constants.dvfs.iter().find(|curve| curve.core == cluster.core);
-            Core::cluster(cluster, curve, &self.constants.power)
+            Cluster::new(cluster, curve, &self.constants.power)
         });
         let l3 = self.constants.cache.as_ref().and_then(|cache| cache.l3.as_ref());
-        Some(Cpu::new(clusters.collect(), l3.map_or(Bytes::ZERO, |l3| l3.value), self.dram()))
+        Some(Cpu::new(clusters, l3.map_or(Bytes::ZERO, |l3| l3.value), self.dram()))
+    }
+
+    /// How the device heats up, where that is known.
+    #[must_use]
+    pub fn thermal(&self) -> Option<Thermal> {
+        self.constants.thermal.as_ref().map(Thermal::new)
     }
 
     /// The DRAM that all processors share.

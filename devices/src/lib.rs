@@ -9,15 +9,18 @@ pub mod device;
 pub mod processor;
 pub mod registry;
 pub mod stack;
+pub mod thermal;
 pub mod units;
 pub mod work;
 
 pub use calibration::{CalibrationError, Constant, ConstantEntry, Kind};
 pub use device::{ClusterClass, Device};
 pub use processor::{
-    AtomicCounts, CoreSelection, Cost, Cpu, CpuCores, Dram, Energy, Frequency, Gpu, GpuLimits, KernelCounts,
-    KernelTime, Power, Processor, ProcessorError, ProcessorKind, ProgramCounts, SelectionError, Usage,
+    AtomicCounts, CoreSelection, Cost, Cpu, CpuCores, Dram, Dsp, Energy, Frequency, Gpu, GpuLimits, KernelCounts,
+    KernelTime, Power, Processor, ProcessorError, ProcessorKind, ProgramCounts, Schedutil, SelectionError, StepWise,
+    Usage,
 };
 pub use registry::{Listing, list, list_stacks, load, load_stack};
-pub use stack::{Efficiency, Int8Kernels, Stack, StackOnCpu, StackOnDsp, StackOnGpu, fitted_constants};
+pub use stack::{Efficiency, Int8Kernels, Stack, StackAllocator, StackGraph, StackOnCpu, StackOnDsp, StackOnGpu, fitted_constants};
+pub use thermal::{Heat, Thermal, ThermalError};
 pub use work::{OperatorKind, Precision, Product, ProductRole, Traffic, Work};

@@ -153,6 +153,47 @@ section! {
     }
 }
 
+/// The graph that a stack executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackGraph {
+    /// Whole operators, as an eager framework records them.
+    Eager,
+    /// Operators decomposed into computable ones, as they are.
+    Decomposed,
+    /// The same, optimised as far as a run asks for (Sage).
+    Optimised,
+}
+
+impl Choice for StackGraph {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("eager", Self::Eager), ("decomposed", Self::Decomposed), ("optimised", Self::Optimised)];
+}
+
+impl Field for StackGraph {
+    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
+        choose(&parent.required(key, "the graph that the stack executes")?)
+    }
+}
+
+/// Where a stack's tensors come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackAllocator {
+    /// A plan made before the run: every tensor its own exact piece.
+    Exact,
+    /// PyTorch's caching allocator.
+    Caching,
+}
+
+impl Choice for StackAllocator {
+    const WORDS: &'static [(&'static str, Self)] = &[("exact", Self::Exact), ("caching", Self::Caching)];
+}
+
+impl Field for StackAllocator {
+    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
+        choose(&parent.required(key, "where the stack's tensors come from")?)
+    }
+}
+
 section! {
     /// All that a stack's calibration holds; the top of the file.
     pub struct StackConstants {
@@ -160,6 +201,10 @@ section! {
         pub name: String,
         /// Choices and doubts that a reader should know.
         pub remark: Option<String>,
+        /// `eager`, `decomposed` or `optimised`.
+        pub graph: StackGraph,
+        /// `exact` or `caching`.
+        pub allocator: StackAllocator,
         /// Bytes an element of a dropout mask.
         pub dropout_mask: Constant<Bytes>,
         /// Allocations are rounded up to a multiple of this.

@@ -492,6 +492,7 @@ impl<'a> Tape<'a> {
             releases: Vec::new(),
             saved: Vec::new(),
             origin,
+            rescales: None,
             work,
         });
     }

@@ -201,6 +201,9 @@ pub struct Node {
     pub saved: Vec<Saved>,
     /// The operator of the network that it comes from, where one is.
     pub origin: Option<u32>,
+    /// The tensor whose scale it takes anew: it runs only in iterations in which that is done (dynamic rescaling of
+    /// integer training).
+    pub rescales: Option<TensorId>,
     /// What it costs.
     pub work: NodeWork,
 }

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use crate::units::{
-    Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Celsius, Count, Factor, FlopsPerCycle, FlopsPerSecond, Fraction,
-    Hertz, Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts,
+    Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Celsius, Count, Factor, FlopsPerCycle, FlopsPerSecond,
+    Fraction, Hertz, Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts,
 };
 
 /// What a number measures.

@@ -1,14 +1,20 @@
 //! The CPU: clusters of cores, an even split that waits for the slowest, and cache levels.
 
-use crate::device::{ClusterClass, ClusterConstants, DvfsCurve, PowerConstants};
+mod cluster;
+
+use std::sync::Arc;
+
+pub(crate) use cluster::Cluster;
+
+use crate::device::ClusterClass;
 use crate::processor::selection::{CoreSelection, Frequency, SelectionError};
 use crate::processor::{Cost, Dram};
 use crate::stack::{Int8Kernels, StackOnCpu};
-use crate::units::{Bytes, BytesPerCycle, BytesPerSecond, FlopsPerCycle, FlopsPerSecond, Hertz, Nanos, Watts};
+use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Fraction, Hertz, Nanos, Watts};
 use crate::work::{OperatorKind, Precision, Work};
 
 /// A core of a cluster at its operating frequency.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Core {
     /// The class of its cluster.
     pub class: ClusterClass,
@@ -16,51 +22,30 @@ pub struct Core {
     pub frequency: Hertz,
     /// Its power while busy with vector kernels.
     pub power: Watts,
-    vector: Bytes,
-    fp32_rate: FlopsPerCycle,
-    fp16_rate: FlopsPerCycle,
-    int8_rate: FlopsPerCycle,
-    int8_widening_rate: FlopsPerCycle,
-    l1: Bytes,
-    l2: Bytes,
-    l1_rate: BytesPerCycle,
-    l2_rate: BytesPerCycle,
-    l3_rate: BytesPerCycle,
-    dram_bandwidth: BytesPerSecond,
-}
-
-/// A cluster: how many cores, and one of them at either end of its range.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cluster {
-    cores: usize,
-    highest: Core,
-    lowest: Core,
+    /// The frequency that was chosen for it, which a limit lowers for a while.
+    chosen: Hertz,
+    cluster: Arc<Cluster>,
 }
 
 impl Core {
-    /// The cluster that `constants` describe.
-    pub(crate) fn cluster(constants: &ClusterConstants, curve: Option<&DvfsCurve>, power: &PowerConstants) -> Cluster {
-        let at = |frequency: Hertz| Core {
-            class: constants.class,
+    fn of(cluster: &Arc<Cluster>, frequency: Hertz) -> Self {
+        Self {
+            class: cluster.class,
             frequency,
-            power: power_at(constants, curve, power, frequency),
-            vector: constants.vector.value,
-            fp32_rate: constants.fp32_rate.value,
-            fp16_rate: constants.fp16_rate.value,
-            int8_rate: constants.int8_rate.value,
-            int8_widening_rate: constants.int8_widening_rate.as_ref().unwrap_or(&constants.fp32_rate).value,
-            l1: constants.l1.value,
-            l2: constants.l2.value,
-            l1_rate: constants.l1_rate.value,
-            l2_rate: constants.l2_rate.value,
-            l3_rate: constants.l3_rate.value,
-            dram_bandwidth: constants.dram_bandwidth.value,
-        };
-        Cluster {
-            cores: constants.cores.value.0 as usize,
-            highest: at(constants.frequency.value),
-            lowest: at(constants.frequency_lowest.value),
+            power: cluster.power_at(frequency),
+            chosen: frequency,
+            cluster: Arc::clone(cluster),
         }
+    }
+
+    /// The same core, chosen alike, at `frequency`.
+    fn at(&self, frequency: Hertz) -> Self {
+        Self { chosen: self.chosen, ..Self::of(&self.cluster, frequency) }
+    }
+
+    /// The frequency of which limits are shares.
+    fn highest(&self) -> Hertz {
+        self.cluster.highest
     }
 
     /// Operations a second in `precision`, every lane full, with the best instructions that there are.
@@ -72,110 +57,93 @@ impl Core {
     /// The same with a stack's way of multiplying eight-bit integers.
     #[must_use]
     pub fn peak_with(&self, precision: Precision, int8: Int8Kernels) -> FlopsPerSecond {
-        let rate = match (precision, int8) {
-            (Precision::Fp32 | Precision::Int32, _) => self.fp32_rate,
-            (Precision::Fp16, _) => self.fp16_rate,
-            (Precision::Int8, Int8Kernels::DotProduct) => self.int8_rate,
-            (Precision::Int8, Int8Kernels::Widening) => self.int8_widening_rate,
-            // Half the lanes of eight-bit ones.
-            (Precision::Int16, _) => self.int8_widening_rate * 0.5,
-        };
-        rate * self.frequency
+        self.cluster.rate(precision, int8) * self.frequency
     }
 
     /// The bandwidth of the level that holds `share` of a working set, and whether it is DRAM.
     fn bandwidth(&self, share: f64, in_l3: bool, dram_share: f64) -> (f64, bool) {
-        if share <= self.l1.as_f64() {
-            ((self.l1_rate * self.frequency).0, false)
-        } else if share <= self.l2.as_f64() {
-            ((self.l2_rate * self.frequency).0, false)
+        let cluster = &self.cluster;
+        if share <= cluster.l1.as_f64() {
+            ((cluster.l1_rate * self.frequency).0, false)
+        } else if share <= cluster.l2.as_f64() {
+            ((cluster.l2_rate * self.frequency).0, false)
         } else {
-            let l3 = (self.l3_rate * self.frequency).0;
-            if in_l3 { (l3, false) } else { (self.dram_bandwidth.0.min(l3).min(dram_share), true) }
+            let l3 = (cluster.l3_rate * self.frequency).0;
+            if in_l3 { (l3, false) } else { (cluster.dram_bandwidth.0.min(l3).min(dram_share), true) }
         }
     }
-}
-
-/// Power of a busy core: on the measured curve, or by a power law from the one figure that is known.
-fn power_at(
-    constants: &ClusterConstants,
-    curve: Option<&DvfsCurve>,
-    power: &PowerConstants,
-    frequency: Hertz,
-) -> Watts {
-    let scalar = curve.and_then(|curve| interpolate(curve, frequency)).unwrap_or_else(|| {
-        let ratio = frequency.0 / constants.frequency.value.0;
-        constants.power.value * ratio.powf(power.frequency_exponent.value.0)
-    });
-    scalar * power.vector_factor.value.0
-}
-
-/// The power on the curve at `frequency`; the nearest end outside it.
-fn interpolate(curve: &DvfsCurve, frequency: Hertz) -> Option<Watts> {
-    let mut points = curve.frequency.values.iter().zip(&curve.power.values);
-    let (mut low, mut low_power) = points.next()?;
-    if frequency.0 <= low.0 {
-        return Some(*low_power);
-    }
-    for (high, high_power) in points {
-        if frequency.0 <= high.0 {
-            let share = (frequency.0 - low.0) / (high.0 - low.0);
-            return Some(*low_power * (1.0 - share) + *high_power * share);
-        }
-        (low, low_power) = (high, high_power);
-    }
-    Some(*low_power)
 }
 
 /// All clusters of a device.
 #[derive(Clone, Debug)]
 pub struct Cpu {
-    clusters: Vec<Cluster>,
+    clusters: Vec<Arc<Cluster>>,
     l3: Bytes,
     dram: Dram,
 }
 
 impl Cpu {
-    pub(crate) fn new(clusters: Vec<Cluster>, l3: Bytes, dram: Dram) -> Self {
-        Self { clusters, l3, dram }
+    pub(crate) fn new(clusters: impl Iterator<Item = Cluster>, l3: Bytes, dram: Dram) -> Self {
+        Self { clusters: clusters.map(Arc::new).collect(), l3, dram }
     }
 
     /// The cores that `selection` names, at `frequency`.
     ///
     /// `big` counts the fastest cores first and goes on into the middle clusters, as papers do that run on "the four
-    /// big cores" of a 1 + 3 + 4 chip; `middle` and `little` stay in their class.
+    /// big cores" of a 1 + 3 + 4 chip; `middle` and `little` stay in their class. A fixed frequency is that of the
+    /// fastest of them; the others run at their highest operating point that is not above it. Under a governor they
+    /// start at the highest.
     ///
     /// # Errors
-    /// A class that the device lacks, or more cores of it than there are.
+    /// A class that the device lacks, more cores of it than there are, a fixed frequency that is no operating point.
     pub fn choose(&self, selection: CoreSelection, frequency: Frequency) -> Result<CpuCores, SelectionError> {
-        let mut cores: Vec<Core> = Vec::new();
-        for cluster in &self.clusters {
-            let core = match frequency {
-                Frequency::Highest | Frequency::Governor => cluster.highest,
-                Frequency::Lowest => cluster.lowest,
-            };
-            if selection.admits(core.class) {
-                cores.extend(std::iter::repeat_n(core, cluster.cores));
-            }
-        }
-        cores.sort_by(|a, b| {
-            let peak = |core: &Core| core.peak(Precision::Fp32).0;
+        let chosen = self.chosen(selection)?;
+        let fixed = match (frequency, chosen.first()) {
+            (Frequency::Fixed(asked), Some(fastest)) => Some(operating_point(fastest, asked)?),
+            _ => None,
+        };
+        let at = |cluster: &&Arc<Cluster>| match (frequency, fixed) {
+            (Frequency::Fixed(_), Some(point)) => cluster.at_or_below(point),
+            (Frequency::Lowest, _) => cluster.floor,
+            _ => cluster.highest,
+        };
+        let cores = chosen.iter().map(|cluster| Core::of(cluster, at(cluster))).collect();
+        Ok(CpuCores { cores, l3: self.l3, dram: self.dram })
+    }
+
+    /// The cluster of each chosen core, fastest first.
+    fn chosen(&self, selection: CoreSelection) -> Result<Vec<&Arc<Cluster>>, SelectionError> {
+        let admitted = self.clusters.iter().filter(|cluster| selection.admits(cluster.class));
+        let mut chosen: Vec<_> = admitted.flat_map(|cluster| std::iter::repeat_n(cluster, cluster.cores)).collect();
+        chosen.sort_by(|a, b| {
+            let peak = |cluster: &Cluster| (cluster.rate(Precision::Fp32, Int8Kernels::default()) * cluster.highest).0;
             a.class.cmp(&b.class).then(peak(b).total_cmp(&peak(a)))
         });
         if let CoreSelection::Some { class, count } = selection {
-            if !self.clusters.iter().any(|cluster| cluster.highest.class == class) {
-                let mut classes: Vec<_> = self.clusters.iter().map(|c| c.highest.class).collect();
+            if !self.clusters.iter().any(|cluster| cluster.class == class) {
+                let mut classes: Vec<_> = self.clusters.iter().map(|cluster| cluster.class).collect();
                 classes.sort();
                 classes.dedup();
                 return Err(SelectionError::NoSuchClass { class, classes });
             }
-            if count > cores.len() {
-                return Err(SelectionError::TooMany { class, count, available: cores.len() });
+            if count > chosen.len() {
+                return Err(SelectionError::TooMany { class, count, available: chosen.len() });
             }
-            cores.truncate(count);
+            chosen.truncate(count);
         }
-        Ok(CpuCores { cores, l3: self.l3, dram: self.dram })
+        Ok(chosen)
     }
+}
+
+/// The operating point of `cluster` at the frequency that was asked for.
+fn operating_point(cluster: &Cluster, asked: Hertz) -> Result<Hertz, SelectionError> {
+    cluster.point(asked).map_err(|[below, above]| SelectionError::NoOperatingPoint {
+        core: cluster.core.clone(),
+        asked,
+        below,
+        above,
+        range: [cluster.lowest(), cluster.highest],
+    })
 }
 
 /// The cores that a run uses, fastest first.
@@ -193,6 +161,59 @@ impl CpuCores {
         &self.cores
     }
 
+    /// The same cores under a limit: each at its highest operating point at or below `share` of its highest
+    /// frequency, but never below its lowest operating point, nor above the frequency that it was chosen at.
+    #[must_use]
+    pub fn limited(&self, share: Fraction) -> Self {
+        self.each_at(|core| {
+            let point = core.cluster.at_or_below(core.highest() * share.0);
+            if point.0 < core.chosen.0 { point } else { core.chosen }
+        })
+    }
+
+    /// The same cores as a governor sets them that wants `share` of the highest frequency: each at its lowest
+    /// operating point at or above that, but never below its cluster's floor. [`limited`](Self::limited) then counts
+    /// that as chosen.
+    #[must_use]
+    pub fn following(&self, share: Fraction) -> Self {
+        let followed = self.each_at(|core| {
+            let wanted = (core.highest() * share.0).0.max(core.cluster.floor.0);
+            core.cluster.at_or_above(Hertz(wanted))
+        });
+        let cores = followed.cores.into_iter().map(|core| Core { chosen: core.frequency, ..core });
+        Self { cores: cores.collect(), ..followed }
+    }
+
+    fn each_at(&self, frequency: impl Fn(&Core) -> Hertz) -> Self {
+        let cores = self.cores.iter().map(|core| core.at(frequency(core)));
+        Self { cores: cores.collect(), l3: self.l3, dram: self.dram }
+    }
+
+    /// The frequency of the fastest core, as a share of its highest.
+    #[must_use]
+    pub fn share(&self) -> Fraction {
+        self.of_fastest(|core| core.frequency)
+    }
+
+    /// The floor that a governor keeps the fastest core above, as a share of its highest frequency.
+    #[must_use]
+    pub fn floor(&self) -> Fraction {
+        self.of_fastest(|core| core.cluster.floor)
+    }
+
+    fn of_fastest(&self, frequency: impl Fn(&Core) -> Hertz) -> Fraction {
+        Fraction(self.cores.first().map_or(1.0, |core| frequency(core).0 / core.highest().0))
+    }
+
+    /// The operating points of the fastest core up to its present frequency, as shares of its highest, rising; at
+    /// least one.
+    #[must_use]
+    pub fn operating_shares(&self) -> Vec<Fraction> {
+        let Some(core) = self.cores.first() else { return vec![Fraction(1.0)] };
+        let below = core.cluster.points().filter(|point| point.0 < core.frequency.0);
+        below.chain([core.frequency]).map(|point| Fraction(point.0 / core.highest().0)).collect()
+    }
+
     /// The peak of all cores together.
     #[must_use]
     pub fn peak(&self, precision: Precision) -> FlopsPerSecond {
@@ -202,7 +223,7 @@ impl CpuCores {
     /// The bandwidth at which the cores together stream through memory, at most what DRAM achieves.
     #[must_use]
     pub fn streaming_bandwidth(&self) -> BytesPerSecond {
-        let together = self.cores.iter().map(|core| core.dram_bandwidth.0).sum::<f64>();
+        let together = self.cores.iter().map(|core| core.cluster.dram_bandwidth.0).sum::<f64>();
         BytesPerSecond(together.min(self.dram.bandwidth.0))
     }
 
@@ -235,7 +256,7 @@ impl CpuCores {
         let tiles = work.flops.0 * traffic;
         let (mut slowest, mut moved, mut filled) = (0.0_f64, 0.0, 0.0);
         for core in self.cores.iter().take(used) {
-            let lanes = core.vector.as_f64() / work.precision.bytes().as_f64();
+            let lanes = core.cluster.vector.as_f64() / work.precision.bytes().as_f64();
             let vector = (outputs / parts / lanes.max(1.0)).min(1.0);
             let integer_rate = core.peak(Precision::Fp32).0 / 2.0;
             let peak = core.peak_with(work.precision, stack.int8);
@@ -249,7 +270,8 @@ impl CpuCores {
                 _ => bandwidth,
             };
             let again = tiles / parts;
-            slowest = slowest.max(compute.max(bytes / bandwidth) + again / core.dram_bandwidth.0.min(dram_share));
+            slowest =
+                slowest.max(compute.max(bytes / bandwidth) + again / core.cluster.dram_bandwidth.0.min(dram_share));
             moved += again + if from_dram { bytes } else { 0.0 };
             filled += vector;
         }

@@ -4,7 +4,7 @@ use crate::device::DramConstants;
 use crate::units::{Bytes, BytesPerSecond, Joules, JoulesPerByte, Nanos, Watts};
 
 /// The DRAM of a device.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Dram {
     /// Bandwidth that well-shaped traffic reaches; what a shared resource divides.
     pub bandwidth: BytesPerSecond,

@@ -6,15 +6,18 @@
 mod cpu;
 mod dram;
 mod dsp;
+mod governor;
 mod gpu;
 mod power;
 mod selection;
 
 use std::fmt;
 
+pub(crate) use cpu::Cluster;
 pub use cpu::{Core, Cpu, CpuCores};
 pub use dram::Dram;
 pub use dsp::Dsp;
+pub use governor::{Schedutil, StepWise};
 pub use gpu::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};
 pub use power::{Energy, Power, Usage};
 pub use selection::{CoreSelection, Frequency, SelectionError};
@@ -86,6 +89,9 @@ pub enum ProcessorError {
         /// The processor that was asked for.
         kind: ProcessorKind,
     },
+    /// Floating-point work is not a DSP's.
+    #[error("a DSP does not train alone: the CPU runs what it has no operator for")]
+    NotAlone,
     /// No such cores.
     #[error(transparent)]
     Selection(#[from] SelectionError),
@@ -98,8 +104,6 @@ pub enum Processor {
     Cpu(CpuCores, Box<StackOnCpu>),
     /// A GPU.
     Gpu(Gpu, Box<StackOnGpu>),
-    /// A DSP.
-    Dsp(Dsp, Box<StackOnDsp>),
 }
 
 impl Processor {
@@ -109,16 +113,6 @@ impl Processor {
         match self {
             Self::Cpu(cores, stack) => cores.cost(work, stack),
             Self::Gpu(gpu, stack) => gpu.cost(work, stack),
-            Self::Dsp(dsp, stack) => dsp.cost(work, stack),
-        }
-    }
-
-    /// Whether it has an operator for `work`; CPUs and GPUs have one for all.
-    #[must_use]
-    pub fn runs(&self, work: &Work) -> bool {
-        match self {
-            Self::Cpu(..) | Self::Gpu(..) => true,
-            Self::Dsp(dsp, _) => dsp.runs(work),
         }
     }
 
@@ -128,7 +122,6 @@ impl Processor {
         match self {
             Self::Cpu(..) => ProcessorKind::Cpu,
             Self::Gpu(..) => ProcessorKind::Gpu,
-            Self::Dsp(..) => ProcessorKind::Dsp,
         }
     }
 }
@@ -158,11 +151,18 @@ impl Device {
                 let on_gpu = stack.gpu().ok_or_else(no_kernels)?;
                 Ok(Processor::Gpu(gpu, Box::new(on_gpu.clone())))
             }
-            ProcessorKind::Dsp => {
-                let dsp = self.dsp().ok_or_else(absent)?;
-                let on_dsp = stack.dsp().ok_or_else(no_kernels)?;
-                Ok(Processor::Dsp(dsp, Box::new(on_dsp.clone())))
-            }
+            ProcessorKind::Dsp => Err(ProcessorError::NotAlone),
         }
+    }
+
+    /// The DSP, and `stack` on it, for what a policy offloads.
+    ///
+    /// # Errors
+    /// A device without a DSP, a stack without kernels for it.
+    pub fn offloader(&self, stack: &Stack) -> Result<(Dsp, StackOnDsp), ProcessorError> {
+        let kind = ProcessorKind::Dsp;
+        let dsp = self.dsp().ok_or_else(|| ProcessorError::Absent { device: self.id.clone(), kind })?;
+        let on_dsp = stack.dsp().ok_or_else(|| ProcessorError::NoKernels { stack: stack.id.clone(), kind })?;
+        Ok((dsp, on_dsp.clone()))
     }
 }

@@ -45,7 +45,7 @@ impl Energy {
 }
 
 /// The powers of a device in training.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Power {
     /// The GPU under load.
     pub gpu: Watts,

@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::calibration::{Choice, nearest};
+use crate::calibration::{Choice, Dimension, nearest};
 use crate::device::ClusterClass;
+use crate::units::Hertz;
 
 /// The cores of a run: `all`, or `big:4`, `middle:2`, `little:1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +36,7 @@ impl CoreSelection {
 }
 
 /// Why no such cores can be had.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 pub enum SelectionError {
     /// Neither `all` nor `class:count`.
     #[error("cores `{found}` are not understood{hint}; expected `all`, `big:N`, `middle:N` or `little:N`")]
@@ -63,14 +64,49 @@ pub enum SelectionError {
         /// How many can be had.
         available: usize,
     },
-    /// Not a frequency policy.
-    #[error("frequency `{found}` is not understood{hint}; expected `highest`, `lowest` or `governor`")]
+    /// Neither a frequency policy nor a frequency.
+    #[error(
+        "frequency `{found}` is not understood{hint}; expected `highest`, `lowest`, `governor` or an operating point \
+         such as `1.8GHz` or `1804.8MHz`"
+    )]
     Frequency {
         /// What was written.
         found: String,
         /// A guess at what was meant, or nothing.
         hint: String,
     },
+    /// The core cannot run at a fixed frequency.
+    #[error(
+        "{core} has no operating point at {}; the nearest {}, of {} to {}",
+        written(*asked), neighbours(*below, *above), written(range[0]), written(range[1])
+    )]
+    NoOperatingPoint {
+        /// The fastest core that was chosen.
+        core: String,
+        /// The frequency that was asked for.
+        asked: Hertz,
+        /// Its nearest operating point below.
+        below: Option<Hertz>,
+        /// Its nearest operating point above.
+        above: Option<Hertz>,
+        /// Its lowest and its highest operating point.
+        range: [Hertz; 2],
+    },
+}
+
+fn neighbours(below: Option<Hertz>, above: Option<Hertz>) -> String {
+    let [below, above] = [below, above].map(|point| point.map(written));
+    match (below, above) {
+        (Some(below), Some(above)) => format!("are {below} and {above}"),
+        (one, other) => format!("is {}", one.or(other).unwrap_or_default()),
+    }
+}
+
+/// A frequency as people write it: in the unit that takes fewer characters.
+fn written(frequency: Hertz) -> String {
+    let hertz = frequency.0.round();
+    let [mega, giga] = [(1e6, "MHz"), (1e9, "GHz")].map(|(scale, unit)| format!("{}{unit}", hertz / scale));
+    if giga.len() < mega.len() { giga } else { mega }
 }
 
 fn names(classes: &[ClusterClass]) -> String {
@@ -125,16 +161,19 @@ impl FromStr for CoreSelection {
     }
 }
 
-/// The frequency of the cores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The frequency of the cores: `highest`, `lowest`, `governor`, or an operating point such as `1.8GHz`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Frequency {
     /// The highest operating point.
     #[default]
     Highest,
     /// The floor that the device's file declares.
     Lowest,
-    /// As the thermal governor would have it; there is none yet, so this is `Highest`.
+    /// The highest at first, then as load and heat have it ([`Schedutil`](super::Schedutil),
+    /// [`StepWise`](super::StepWise)).
     Governor,
+    /// An operating point of the fastest of the cores.
+    Fixed(Hertz),
 }
 
 impl Frequency {
@@ -142,14 +181,38 @@ impl Frequency {
         [("highest", Self::Highest), ("lowest", Self::Lowest), ("governor", Self::Governor)];
 }
 
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Highest => f.write_str("highest"),
+            Self::Lowest => f.write_str("lowest"),
+            Self::Governor => f.write_str("governor"),
+            Self::Fixed(frequency) => f.write_str(&written(*frequency)),
+        }
+    }
+}
+
 impl FromStr for Frequency {
     type Err = SelectionError;
 
     fn from_str(found: &str) -> Result<Self, SelectionError> {
-        let word = Self::WORDS.iter().find(|(word, _)| *word == found);
-        word.map(|&(_, frequency)| frequency).ok_or_else(|| SelectionError::Frequency {
-            found: found.to_owned(),
-            hint: hint(found, Self::WORDS.iter().map(|(word, _)| *word)),
-        })
+        if let Some(&(_, frequency)) = Self::WORDS.iter().find(|(word, _)| *word == found) {
+            return Ok(frequency);
+        }
+        let error = |hint| SelectionError::Frequency { found: found.to_owned(), hint };
+        let (number, unit) = found.split_at(found.find(|c: char| c.is_alphabetic()).unwrap_or(found.len()));
+        let Ok(number) = number.trim().parse::<f64>() else {
+            return Err(error(hint(found, Self::WORDS.iter().map(|(word, _)| *word))));
+        };
+        let Some(unit) = Dimension::Frequency.unit(unit) else {
+            let meant = nearest(unit, Dimension::Frequency.symbols()).unwrap_or_else(|| "MHz".to_owned());
+            return Err(error(format!(" (did you mean `{number}{meant}`?)")));
+        };
+        let hertz = number * unit.scale;
+        if hertz.is_finite() && hertz >= 1.0 {
+            Ok(Self::Fixed(Hertz(hertz)))
+        } else {
+            Err(error(" (a frequency is a positive number)".to_owned()))
+        }
     }
 }

@@ -9,7 +9,7 @@ use argmin::core::{CostFunction, Error, Executor};
 use argmin::solver::neldermead::NelderMead;
 use haversack_devices::{Device, Stack};
 use haversack_engine::Stream;
-use haversack_training::Machine;
+use haversack_training::{Machine, Trains};
 use rand::RngExt;
 
 use super::declared::{Calibration, Constant, Of};
@@ -91,7 +91,7 @@ impl Problem {
                 Of::Stack => stack.set(&constant.name, value)?,
             }
         }
-        Machine::new(device, stack, None, haversack_devices::Frequency::default()).map_err(CommandError::failed)
+        Machine::new(device, stack, Trains::Either, None, haversack_devices::Frequency::default()).map_err(CommandError::failed)
     }
 
     /// The simulated seconds of every row with `values` for the constants.

@@ -52,6 +52,37 @@ pub enum KernelError {
         /// What there is.
         expected: String,
     },
+    /// Two matrices whose product does not exist.
+    #[error(
+        "cannot multiply {left_rows}x{left_columns} by {right_rows}x{right_columns}; expected {left_columns} rows on \
+         the right"
+    )]
+    Shape {
+        /// Rows of the left matrix.
+        left_rows: usize,
+        /// Its columns.
+        left_columns: usize,
+        /// Rows of the right matrix.
+        right_rows: usize,
+        /// Its columns.
+        right_columns: usize,
+    },
+    /// A sum of so many terms that an i32 might not hold it.
+    #[error("{terms} terms may sum to more than an i32 holds; expected at most {most}")]
+    Overflow {
+        /// What was asked for.
+        terms: usize,
+        /// What is sure to fit.
+        most: usize,
+    },
+    /// A shift by as many bits as an i32 has, or more.
+    #[error("a shift by {found} bits; expected 0 to {most}")]
+    Shift {
+        /// What was asked for.
+        found: u32,
+        /// The largest.
+        most: u32,
+    },
     /// A launch that the SIMT machine cannot run.
     #[error("cannot launch {kernel}: {reason}")]
     Launch {

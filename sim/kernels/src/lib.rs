@@ -1,4 +1,5 @@
-//! The kernels that the policies really run: reductions, quantisation and packing of f32 tensors.
+//! The kernels that the policies really run: reductions, quantisation and packing of f32 tensors, and the integer
+//! arithmetic of INT8 training.
 //!
 //! Each exists as a scalar definition, as SIMD chosen at run time, and as a program for a small SIMT
 //! machine ([`simt`]) whose counts a device turns into time. All three give the same numbers. What a
@@ -6,6 +7,7 @@
 
 pub mod convert;
 pub mod error;
+pub mod int8;
 pub mod isa;
 pub mod measure;
 pub mod quantise;

@@ -29,6 +29,18 @@ pub struct Setting<'a> {
     pub activation_budget: Option<Bytes>,
     /// Time that an iteration may take.
     pub time_budget: Option<Nanos>,
+    /// The DSP beside the CPU, where the run may use one.
+    pub dsp: Option<&'a dyn DspProfile>,
+}
+
+/// What the DSP would take, as profiled before the first iteration.
+pub trait DspProfile {
+    /// The time of `node` with `samples` samples; nothing where the DSP has no operator for it.
+    fn time(&self, node: NodeId, samples: u64) -> Option<Nanos>;
+    /// The time of crossing between the processors with so many bytes to copy.
+    fn crossing(&self, bytes: Bytes) -> Nanos;
+    /// Memory that subgraphs may take there together.
+    fn memory(&self) -> Bytes;
 }
 
 /// What a policy fixes before the first iteration.
@@ -42,13 +54,27 @@ pub struct Schedule {
     pub precision: Option<Precision>,
     /// How quantised tensors are stored; nothing where the policy quantises none.
     pub quantisation: Option<Quantisation>,
+    /// Which nodes run on the DSP; nothing where none does.
+    pub offload: Option<Offload>,
+}
+
+/// What a policy runs on the DSP, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offload {
+    /// Whether each node runs there.
+    pub on_dsp: Vec<bool>,
+    /// Samples of the parts that a node's batch is split into there; 0 where it runs whole.
+    pub split: Vec<u64>,
+    /// Of the subgraphs, in order of execution, those that are prepared in every iteration; the others only in the
+    /// first. Nothing where all are.
+    pub prepared_again: Option<Vec<bool>>,
 }
 
 impl Schedule {
     /// The graph as it is, from a micro-batch of `micro_batch` samples.
     #[must_use]
     pub const fn plain(micro_batch: u64) -> Self {
-        Self { micro_batch, graph: None, precision: None, quantisation: None }
+        Self { micro_batch, graph: None, precision: None, quantisation: None, offload: None }
     }
 }
 
@@ -234,6 +260,11 @@ pub trait Policy: Send {
     /// Before each iteration: its first micro-batch, where that is not the schedule's.
     fn begin_iteration(&mut self) -> Option<u64> {
         None
+    }
+
+    /// Whether the scale of `tensor` is taken anew in this iteration; otherwise it keeps the one that it has.
+    fn rescales(&mut self, _tensor: TensorId) -> bool {
+        true
     }
 
     /// A tensor with a later backward use was just made: how is it to be held? Asked again after a relief.

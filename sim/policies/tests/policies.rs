@@ -38,6 +38,7 @@ fn node(phase: Phase, inputs: &[TensorId], output: TensorId) -> Node {
         outputs: vec![output],
         releases: Vec::new(),
         origin: None,
+        rescales: None,
         saved: Vec::new(),
         work,
     }
@@ -61,6 +62,7 @@ fn setting(graph: &TrainingGraph, batch: u64, filling_micro_batch: u64) -> Setti
         mask_bytes: 1,
         activation_budget: None,
         time_budget: None,
+        dsp: None,
     }
 }
 

@@ -3,20 +3,24 @@
 //! A node first needs its inputs in memory, those that were dropped are computed again; then room
 //! for its outputs, for which the policy may have to give something back; then the processor.
 
+mod offload;
 mod packer;
+mod power;
 mod pressure;
 mod processor;
 mod quantise;
 mod recompute;
 
-use haversack_devices::processor::{Cost, Processor, Usage};
+use haversack_devices::processor::{Cost, Power, Usage};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
 use haversack_policies::quantised::{ElementBytes, WHOLE, working_memory};
+use haversack_policies::policy::DspProfile;
 use haversack_policies::{IterationSummary, Policy, Schedule, Setting};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
+use self::offload::{Offloading, Profile};
 use self::packer::Packer;
 use self::processor::Flow;
 use self::quantise::Quantiser;
@@ -40,7 +44,8 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
     }
     let needed = policy.needs_times();
     let times = if needed { machine.times(job.graph, job.batch, job.precision) } else { Vec::new() };
-    let schedule = policy.prepare(&setting(machine, job, &times))?;
+    let profile = Profile { machine, graph: job.graph, precision: job.precision };
+    let schedule = policy.prepare(&setting(machine, job, &times, &profile))?;
     let mut executor = Executor::new(machine, job, &schedule, policy)?;
     executor.store.set_budget(job.budgets.memory);
     executor.admit_state()?;
@@ -52,7 +57,7 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
 }
 
 /// What a policy is told before the first iteration.
-fn setting<'a>(machine: &Machine, job: &Job<'a>, times: &'a [Nanos]) -> Setting<'a> {
+fn setting<'a>(machine: &Machine, job: &Job<'a>, times: &'a [Nanos], profile: &'a Profile<'a>) -> Setting<'a> {
     Setting {
         graph: job.graph,
         batch: job.batch,
@@ -62,6 +67,7 @@ fn setting<'a>(machine: &Machine, job: &Job<'a>, times: &'a [Nanos]) -> Setting<
         mask_bytes: machine.stack.constants.dropout_mask.value.0,
         activation_budget: activation_budget(machine, job),
         time_budget: job.budgets.time,
+        dsp: machine.dsp.is_some().then_some(profile as &dyn DspProfile),
     }
 }
 
@@ -139,6 +145,9 @@ struct Executor<'a> {
     profiled: Vec<(u64, Cost)>,
     /// The cores that pack beside the processor; nothing where it packs itself.
     packer: Option<Packer>,
+    /// What the DSP runs; nothing where it has no part in it.
+    offloading: Option<Offloading>,
+    power: Power,
     events: EventQueue<Event>,
     dram: SharedBandwidth<Flow>,
     /// The next completion that DRAM announces.
@@ -195,6 +204,8 @@ impl<'a> Executor<'a> {
             quantiser,
             profiled: Vec::new(),
             packer,
+            offloading: schedule.offload.clone().map(|plan| Offloading::new(plan, graph.tensors.len())),
+            power: Power::default(),
             events: EventQueue::new(),
             dram: SharedBandwidth::new(machine.device.dram().bandwidth)?,
             moved: None,
@@ -242,6 +253,8 @@ impl<'a> Executor<'a> {
         let first = self.policy.begin_iteration().unwrap_or(first);
         self.started = self.now;
         self.usage = Usage::default();
+        let cores = self.machine.cores().or(self.packer.as_ref().map(|packer| &packer.cores));
+        self.power = self.machine.device.power(cores, &self.machine.stack);
         self.baseline = Bytes::ZERO;
         self.record = Record { batch: self.job.batch, ..Record::default() };
         self.record.timeline = self.job.observe.timeline.then(Timeline::default);
@@ -293,17 +306,18 @@ impl<'a> Executor<'a> {
         record.iteration = self.now - self.started;
         record.peak_growth = record.peak_memory.saturating_sub(self.baseline);
         self.usage.span = record.iteration;
-        let cores = match &self.machine.processor {
-            Processor::Cpu(cores, _) => Some(cores),
-            Processor::Gpu(..) => self.packer.as_ref().map(|packer| &packer.cores),
-        };
-        record.energy = self.machine.device.power(cores, &self.machine.stack).energy(&self.usage).total();
+        record.energy = self.power.energy(&self.usage).total();
+        if let Some(timeline) = &mut record.timeline {
+            timeline.base_power = self.power.rest + self.power.gpu_idle + self.power.dram.power_idle;
+        }
+        let record = &mut self.record;
         let summary = IterationSummary {
             time: record.iteration,
             micro_batches: record.micro_batches.clone(),
             ..IterationSummary::default()
         };
         self.policy.end_iteration(&summary);
+        self.end_offloading();
     }
 
     /// Forward and backward of one micro-batch; returns how many samples it ended with.

@@ -17,6 +17,6 @@ mod timeline;
 pub use executor::simulate;
 pub use job::{AllocatorKind, Budgets, Job, Observe, RunError, Wall};
 pub use least::least_memory;
-pub use machine::{Machine, MachineError};
+pub use machine::{Machine, MachineError, Offloader, Trains};
 pub use record::{Breakdown, Held, PeakReport, Record};
 pub use timeline::{PackingSpan, Span, SpanKind, Timeline};

@@ -1,10 +1,12 @@
 //! A device under a software stack: what the executor asks for costs.
 
 use haversack_devices::device::Device;
-use haversack_devices::processor::{CoreSelection, Cost, Frequency, Processor, ProcessorError, ProcessorKind};
-use haversack_devices::stack::Stack;
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::{OperatorKind, Precision};
+use haversack_devices::processor::{
+    CoreSelection, Cost, CpuCores, Dsp, Frequency, Processor, ProcessorError, ProcessorKind,
+};
+use haversack_devices::stack::{Stack, StackOnDsp};
+use haversack_devices::units::{Bytes, Flops, Nanos};
+use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
 use haversack_workloads::training_graph::KernelCost;
 use haversack_workloads::{Phase, TrainingGraph};
 use thiserror::Error;
@@ -17,6 +19,20 @@ pub enum MachineError {
     Processor(#[from] ProcessorError),
 }
 
+/// Which processors train.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Trains {
+    /// The GPU where the device has one that the stack has kernels for and no cores were asked for, otherwise the CPU.
+    #[default]
+    Either,
+    /// CPU cores.
+    Cpu,
+    /// The GPU.
+    Gpu,
+    /// CPU cores, and the DSP for what a policy offloads.
+    CpuAndDsp,
+}
+
 /// A processor of a device, with the kernels of a stack.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -26,23 +42,47 @@ pub struct Machine {
     pub stack: Stack,
     /// The processor that trains.
     pub processor: Processor,
+    /// The DSP beside it, where a policy may use one.
+    pub dsp: Option<Offloader>,
+    /// Whether a governor moves the CPU's frequency from iteration to iteration.
+    pub governed: bool,
     kernels: KernelCost,
 }
 
+/// A DSP under a stack.
+#[derive(Clone, Debug)]
+pub struct Offloader {
+    /// The DSP.
+    pub dsp: Dsp,
+    /// The stack on it.
+    pub stack: StackOnDsp,
+}
+
 impl Machine {
-    /// The GPU of `device` where it has one that `stack` has kernels for and no cores were asked for, otherwise its CPU.
+    /// The processors of `device` that `trains` names under `stack`.
     ///
     /// # Errors
     /// A device without a processor that the stack can use, or cores that it does not have.
     pub fn new(
         device: Device,
         stack: Stack,
+        trains: Trains,
         cores: Option<CoreSelection>,
         frequency: Frequency,
     ) -> Result<Self, MachineError> {
-        let on_gpu = cores.is_none() && device.gpu().is_some() && stack.gpu().is_some();
+        let on_gpu = match trains {
+            Trains::Either => cores.is_none() && device.gpu().is_some() && stack.gpu().is_some(),
+            Trains::Gpu => true,
+            Trains::Cpu | Trains::CpuAndDsp => false,
+        };
         let kind = if on_gpu { ProcessorKind::Gpu } else { ProcessorKind::Cpu };
-        let processor = device.processor(kind, &stack, cores.unwrap_or_default(), frequency)?;
+        let cores = cores.unwrap_or_default();
+        let dsp = match trains {
+            Trains::CpuAndDsp => Some(device.offloader(&stack)?),
+            _ => None,
+        };
+        let dsp = dsp.map(|(dsp, stack)| Offloader { dsp, stack });
+        let processor = device.processor(kind, &stack, cores, frequency)?;
         let kernels = match &processor {
             Processor::Gpu(_, on_gpu) => KernelCost {
                 index_ops: on_gpu.index_ops_per_access.value.0,
@@ -53,7 +93,49 @@ impl Machine {
                 KernelCost { direct_penalty: on_cpu.direct_penalty.value.0, ..KernelCost::NONE }
             }
         };
-        Ok(Self { device, stack, processor, kernels })
+        let governed = frequency == Frequency::Governor && !on_gpu;
+        Ok(Self { device, stack, processor, dsp, governed, kernels })
+    }
+
+    /// The CPU cores of the machine: those that train, or drive the DSP.
+    #[must_use]
+    pub fn cores(&self) -> Option<&CpuCores> {
+        match &self.processor {
+            Processor::Cpu(cores, _) => Some(cores),
+            Processor::Gpu(..) => None,
+        }
+    }
+
+    /// What node `id` of `graph` costs on the DSP with `samples` samples in parts of `split`, which equation 4 adds up
+    /// again (Xu et al., MobiCom 2022, section 3.5); whole where `split` is nought. Nothing where no DSP can run it.
+    #[must_use]
+    pub fn dsp_cost(
+        &self,
+        graph: &TrainingGraph,
+        id: usize,
+        samples: u64,
+        precision: Precision,
+        split: u64,
+    ) -> Option<Cost> {
+        let Offloader { dsp, stack } = self.dsp.as_ref()?;
+        let node = &graph.nodes[id];
+        let part = if split == 0 { samples } else { split.min(samples) };
+        let work = |samples| node.work.at(samples, precision, KernelCost::NONE);
+        if !dsp.runs(&work(part)) {
+            return None;
+        }
+        let whole = dsp.cost(&work(part), stack);
+        let parts = samples / part.max(1);
+        let rest = samples % part.max(1);
+        let mut cost = repeated(whole, parts);
+        if rest > 0 {
+            cost = together(cost, dsp.cost(&work(rest), stack));
+        }
+        let more = parts + u64::from(rest > 0) - 1;
+        if more > 0 {
+            cost = together(cost, repeated(dsp.cost(&accumulation(graph, id), stack), more));
+        }
+        Some(cost)
     }
 
     /// What node `id` of `graph` costs with `samples` samples.
@@ -130,5 +212,33 @@ impl Machine {
     #[must_use]
     pub fn unbounded_time(&self, graph: &TrainingGraph, batch: u64, precision: Precision) -> Nanos {
         self.times(graph, batch, precision).into_iter().sum()
+    }
+}
+
+/// `cost` so many times, one after the other.
+fn repeated(cost: Cost, times: u64) -> Cost {
+    Cost { launch: cost.launch * times, busy: cost.busy * times, dram: cost.dram * times, ..cost }
+}
+
+/// One after the other.
+fn together(first: Cost, second: Cost) -> Cost {
+    Cost {
+        launch: first.launch + second.launch,
+        busy: first.busy + second.busy,
+        dram: first.dram + second.dram,
+        ..first
+    }
+}
+
+/// Adding one part's gradient to the sum of those before: two are read, one is written.
+fn accumulation(graph: &TrainingGraph, id: usize) -> Work {
+    let values: u64 = graph.nodes[id].outputs.iter().map(|&tensor| graph.tensor(tensor).bytes.at(1)).sum();
+    let bytes = Bytes(3 * values);
+    Work {
+        flops: Flops(values as f64),
+        traffic: Traffic { dram: bytes, shared: Bytes::ZERO },
+        working_set: bytes,
+        parallelism: values as f64,
+        ..Work::empty(OperatorKind::ElementWise, Precision::Int8)
     }
 }

@@ -22,6 +22,10 @@ pub struct Breakdown {
     pub packing: Nanos,
     /// System calls for the arena's blocks, and copying within it.
     pub paging: Nanos,
+    /// Crossing between the CPU and the DSP: calls, and the copies of tensors.
+    pub crossing: Nanos,
+    /// Preparing subgraphs of the DSP.
+    pub preparation: Nanos,
 }
 
 impl Breakdown {
@@ -39,8 +43,8 @@ impl Breakdown {
     pub(crate) fn discard(&mut self, numerator: u64, denominator: u64) {
         let share =
             |time: Nanos| Nanos((u128::from(time.0) * u128::from(numerator) / u128::from(denominator.max(1))) as u64);
-        let Self { kinds, launch, recompute, control, packing, paging, discarded } = self;
-        for part in kinds.iter_mut().chain([launch, recompute, control, packing, paging]) {
+        let Self { kinds, launch, recompute, control, packing, paging, crossing, preparation, discarded } = self;
+        for part in kinds.iter_mut().chain([launch, recompute, control, packing, paging, crossing, preparation]) {
             let lost = share(*part);
             *part -= lost;
             *discarded += lost;
@@ -57,6 +61,8 @@ impl Breakdown {
         self.control += other.control;
         self.packing += other.packing;
         self.paging += other.paging;
+        self.crossing += other.crossing;
+        self.preparation += other.preparation;
     }
 
     /// All parts by name, in a fixed order.
@@ -70,6 +76,8 @@ impl Breakdown {
             ("control", self.control),
             ("packing", self.packing),
             ("paging", self.paging),
+            ("crossing", self.crossing),
+            ("preparation", self.preparation),
         ];
         kinds.chain(rest).collect()
     }

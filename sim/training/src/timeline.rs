@@ -1,6 +1,7 @@
 //! A run as a Chrome/Perfetto trace: operators as spans, memory as a counter.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::processor::ProcessorKind;
+use haversack_devices::units::{Bytes, Joules, Nanos, Watts};
 use haversack_workloads::{Phase, TrainingGraph};
 use serde_json::{Value, json};
 
@@ -17,6 +18,10 @@ pub enum SpanKind {
     Packing,
     /// To get or give back memory, or to copy within it.
     Paging,
+    /// To cross between the CPU and the DSP.
+    Crossing,
+    /// To prepare a subgraph of the DSP.
+    Preparation,
 }
 
 /// One run of one operator.
@@ -30,6 +35,8 @@ pub struct Span {
     pub duration: Nanos,
     /// Why it ran.
     pub kind: SpanKind,
+    /// Where it ran.
+    pub on: ProcessorKind,
     /// Samples of the micro-batch.
     pub micro_batch: u64,
     /// Bytes resident while it ran, its outputs included.
@@ -51,16 +58,59 @@ pub struct PackingSpan {
     pub unpacks: bool,
 }
 
+/// Power that something draws above what it draws idle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Draw {
+    /// From when.
+    pub start: Nanos,
+    /// How long.
+    pub duration: Nanos,
+    /// How much.
+    pub power: Watts,
+}
+
 /// Every operator of a run, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// All spans of the processor that trains.
     pub spans: Vec<Span>,
     /// All spans of the cores that pack beside it.
     pub packing: Vec<PackingSpan>,
+    /// What each of them draws.
+    pub draws: Vec<Draw>,
+    /// What the device draws all the while.
+    pub base_power: Watts,
 }
 
 impl Timeline {
+    /// The power from each time on at which it changes.
+    #[must_use]
+    pub fn power(&self) -> Vec<(Nanos, Watts)> {
+        let ends = self.draws.iter().flat_map(|draw| {
+            [(draw.start, draw.power), (draw.start + draw.duration, Watts::ZERO - draw.power)]
+        });
+        let mut changes: Vec<(Nanos, Watts)> = ends.collect();
+        changes.sort_by_key(|(time, _)| *time);
+        let mut steps: Vec<(Nanos, Watts)> = vec![(Nanos::ZERO, self.base_power)];
+        let mut power = self.base_power;
+        for (time, change) in changes {
+            power += change;
+            match steps.last_mut() {
+                Some(last) if last.0 == time => last.1 = power,
+                _ => steps.push((time, power)),
+            }
+        }
+        steps
+    }
+
+    /// The energy of the run until `end`: its power, integrated.
+    #[must_use]
+    pub fn energy(&self, end: Nanos) -> Joules {
+        let steps = self.power();
+        let ends = steps.iter().skip(1).map(|(time, _)| *time).chain([end]);
+        steps.iter().zip(ends).map(|((start, power), until)| *power * until.min(end).saturating_sub(*start)).sum()
+    }
+
     /// The trace as JSON that `chrome://tracing` and Perfetto read; times are in microseconds.
     #[must_use]
     pub fn to_chrome_json(&self, graph: &TrainingGraph) -> Value {
@@ -76,12 +126,14 @@ impl Timeline {
                 (SpanKind::Control, _) => "control",
                 (SpanKind::Packing, _) => "packing",
                 (SpanKind::Paging, _) => "paging",
+                (SpanKind::Crossing, _) => "crossing",
+                (SpanKind::Preparation, _) => "preparation",
                 (_, Phase::Forward) => "forward",
                 (_, Phase::Backward) => "backward",
                 (_, Phase::Update) => "update",
             };
             events.push(json!({
-                "name": node.name, "cat": category, "ph": "X", "pid": 1, "tid": 1,
+                "name": node.name, "cat": category, "ph": "X", "pid": 1, "tid": if span.on == ProcessorKind::Dsp { 3 } else { 1 },
                 "ts": microseconds(span.start), "dur": microseconds(span.duration),
                 "args": {"micro_batch": span.micro_batch, "kind": node.work.kind.name()},
             }));
@@ -103,6 +155,14 @@ impl Timeline {
             events.push(json!({
                 "name": name, "cat": "packing", "ph": "X", "pid": 1, "tid": 2,
                 "ts": microseconds(span.start), "dur": microseconds(span.duration),
+            }));
+        }
+        if self.spans.iter().any(|span| span.on == ProcessorKind::Dsp) {
+            events.push(json!({"name": "thread_name", "ph": "M", "pid": 1, "tid": 3, "args": {"name": "DSP"}}));
+        }
+        for (time, power) in self.power() {
+            events.push(json!({
+                "name": "power", "ph": "C", "pid": 1, "ts": microseconds(time), "args": {"watts": power.0},
             }));
         }
         json!({"displayTimeUnit": "ms", "traceEvents": events})

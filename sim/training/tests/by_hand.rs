@@ -10,7 +10,7 @@ use haversack_devices::work::OperatorKind;
 use haversack_devices::{load, load_stack};
 use haversack_policies::Holding;
 use haversack_policies::Policy;
-use haversack_training::{Job, Machine, RunError, SpanKind, simulate};
+use haversack_training::{Job, Machine, RunError, SpanKind, simulate, Trains};
 use haversack_workloads::training_graph::{Element, Node, NodeWork, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph};
 
@@ -33,7 +33,7 @@ fn node(name: &str, phase: Phase, inputs: Vec<u32>, outputs: Vec<u32>, flops: u6
         precision: None,
         product: None,
     };
-    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, work }
+    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, rescales: None, work }
 }
 
 fn one_kernel(flops: u64) -> TrainingGraph {
@@ -52,7 +52,7 @@ fn by_hand() -> Machine {
     let (mut device, mut stack) = (load("galaxy-s10").unwrap(), load_stack("sage-opencl").unwrap());
     stack.set("gpu.efficiency.gemm", 0.85).unwrap();
     device.set("power.rest_of_soc", 1.73).unwrap();
-    Machine::new(device, stack, None, Frequency::default()).unwrap()
+    Machine::new(device, stack, Trains::Either, None, Frequency::default()).unwrap()
 }
 
 #[test]

@@ -10,7 +10,7 @@ use haversack_devices::work::Precision;
 use haversack_devices::{load, load_stack};
 use haversack_policies::quantised::{ArenaPlan, Control, Copies, Packing, Quantisation, Reach};
 use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, registry};
-use haversack_training::{AllocatorKind, Job, Machine, Observe, Record, RunError, Span, SpanKind, Wall, simulate};
+use haversack_training::{AllocatorKind, Job, Machine, Observe, Record, RunError, Span, SpanKind, Wall, simulate, Trains};
 use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::training_graph::{Element, Need, Node, NodeWork, Saved, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph, models};
@@ -165,7 +165,7 @@ fn round() -> Machine {
     stack.set("gpu.launch_factor", 1.0).unwrap();
     stack.set("gpu.packing_efficiency", 0.5).unwrap();
     stack.set("gpu.system_allocation", 1.0).unwrap();
-    Machine::new(device, stack, None, Frequency::default()).unwrap()
+    Machine::new(device, stack, Trains::Either, None, Frequency::default()).unwrap()
 }
 
 fn tensor(name: &str, bytes: u64, role: Role) -> Tensor {
@@ -187,7 +187,7 @@ fn node(name: &str, phase: Phase, inputs: Vec<u32>, outputs: Vec<u32>, dram: u64
         precision: None,
         product: None,
     };
-    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, work }
+    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, rescales: None, work }
 }
 
 /// `make` makes a million values, `rest` moves 45 MB, `gradient` reads the values and 5 MB in all.
@@ -437,7 +437,7 @@ fn the_packing_cpu_and_its_bytes_take_energy() {
         let mut device = base.device.clone();
         let value = if name == "cpu.0.power" { 1_500.0 } else { 80.0 };
         let run = |device: haversack_devices::Device| {
-            let machine = Machine::new(device, base.stack.clone(), None, Frequency::default()).unwrap();
+            let machine = Machine::new(device, base.stack.clone(), Trains::Either, None, Frequency::default()).unwrap();
             four_bits(&machine, &graph, Quantisation { packing, ..RULES }).energy.0
         };
         device.set(name, value).unwrap();

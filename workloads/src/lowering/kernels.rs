@@ -51,6 +51,7 @@ pub(super) fn emit(
             outputs: vec![output],
             releases: Vec::new(),
             origin: None,
+            rescales: None,
             saved: Vec::new(),
             work,
         };
@@ -154,7 +155,7 @@ fn update_node(
         precision: None,
         product: None,
     };
-    Node { name, phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, work }
+    Node { name, phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, rescales: None, work }
 }
 
 fn work_of(

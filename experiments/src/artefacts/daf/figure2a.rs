@@ -6,7 +6,7 @@ use haversack_kernels::simt::baseline::{framework, map_counts};
 use haversack_kernels::simt::profile::CONTROL;
 use haversack_reports::figure::{Axis, Figure, Panel, Stack as Stacked};
 use haversack_reports::table::Table;
-use haversack_training::Machine;
+use haversack_training::{Machine, Trains};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::operator::Window;
 use haversack_workloads::{Network, Phase, ValueId};
@@ -50,7 +50,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let device = context.device(BOARD)?;
     let profiler = profiler(context, &device)?;
-    let machine = Machine::new(device.clone(), stack(context, &device)?, None, Frequency::Highest)?;
+    let machine = Machine::new(device.clone(), stack(context, &device)?, Trains::Either, None, Frequency::Highest)?;
     let mut table = Table::new(["operation", "part", "time_us", "over_operation"]);
     let mut parts: Vec<(&str, Vec<f64>)> = vec![("the operation", Vec::new())];
     parts.extend(CONTROL.map(|statistic| (statistic.name(), Vec::new())));

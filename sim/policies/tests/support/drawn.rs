@@ -47,6 +47,7 @@ impl Drawn {
             outputs: outputs.to_vec(),
             releases: Vec::new(),
             origin: None,
+            rescales: None,
             saved: Vec::new(),
             work,
         });
@@ -74,5 +75,6 @@ pub(crate) fn setting<'a>(graph: &'a TrainingGraph, batch: u64, times: &'a [Nano
         mask_bytes: 1,
         activation_budget: None,
         time_budget: None,
+        dsp: None,
     }
 }

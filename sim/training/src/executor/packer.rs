@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use haversack_devices::processor::CpuCores;
+use haversack_devices::processor::{CpuCores, ProcessorKind};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::TensorId;
 
@@ -87,7 +87,9 @@ impl Executor<'_> {
     /// DRAM has moved the packer's bytes.
     pub(super) fn packer_done(&mut self) -> Result<(), RunError> {
         let Some((task, since)) = self.packer.as_mut().and_then(|packer| packer.running.take()) else { return Ok(()) };
-        self.usage.cpu_busy += self.now - since;
+        let busy = self.now - since;
+        self.usage.cpu_busy += busy;
+        self.note_power(ProcessorKind::Cpu, since, busy, task.traffic);
         if let Some(timeline) = &mut self.record.timeline {
             timeline.packing.push(PackingSpan {
                 tensor: task.tensor,

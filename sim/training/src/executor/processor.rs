@@ -1,9 +1,10 @@
 //! The processor and DRAM: a kernel is launched, computes, and moves its bytes.
 
-use haversack_devices::processor::{Cost, Processor};
+use haversack_devices::processor::{Cost, ProcessorKind};
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
 use haversack_workloads::NodeId;
 
+use super::offload::lane;
 use super::{Event, Executor};
 use crate::job::RunError;
 use crate::timeline::{Span, SpanKind};
@@ -33,7 +34,13 @@ impl Executor<'_> {
     pub(super) fn occupy(&mut self, id: NodeId, kind: SpanKind) -> Result<(), RunError> {
         let samples = self.store.samples;
         let (machine, graph, precision) = (self.machine, self.graph, self.precision);
+        if graph.nodes[id as usize].rescales.is_some_and(|tensor| !self.policy.rescales(tensor)) {
+            return Ok(());
+        }
+        self.cross_to(id)?;
+        let on_dsp = self.runs_on_dsp(id);
         let cost = match self.within(id) {
+            _ if on_dsp => self.dsp_cost(id),
             Some((unpacking, less)) => {
                 self.spend(&unpacking, SpanKind::Packing)?;
                 machine.cost_reading_less(graph, id as usize, samples, precision, less)
@@ -43,7 +50,8 @@ impl Executor<'_> {
             }
         };
         let began = self.now;
-        self.run_kernel(&cost)?;
+        let on = lane(on_dsp, machine);
+        self.run_kernel(&cost, on)?;
         let spent = self.now - began;
         let node = &graph.nodes[id as usize];
         for &output in &node.outputs {
@@ -58,35 +66,38 @@ impl Executor<'_> {
             self.part.launch += cost.launch;
             self.part.add(node.work.kind, spent.saturating_sub(cost.launch));
         }
-        self.draw(id, began, kind);
+        self.draw(id, began, kind, on);
         Ok(())
     }
 
     /// Work of the processor beside the graph's nodes: statistics, packing or paging.
     pub(super) fn spend(&mut self, cost: &Cost, kind: SpanKind) -> Result<(), RunError> {
         let start = self.now;
-        self.run_kernel(cost)?;
+        let on = self.machine.processor.kind();
+        self.run_kernel(cost, on)?;
         let spent = self.now - start;
         match kind {
             SpanKind::Control => self.part.control += spent,
             SpanKind::Paging => self.part.paging += spent,
+            SpanKind::Crossing => self.part.crossing += spent,
+            SpanKind::Preparation => self.part.preparation += spent,
             _ => self.part.packing += spent,
         }
-        self.draw(self.at, start, kind);
+        self.draw(self.at, start, kind, on);
         Ok(())
     }
 
     /// Puts what ran from `start` until now on the timeline, where there is one.
-    fn draw(&mut self, node: NodeId, start: Nanos, kind: SpanKind) {
+    fn draw(&mut self, node: NodeId, start: Nanos, kind: SpanKind, on: ProcessorKind) {
         let (memory, budget, micro_batch) = (self.store.allocated(), self.budget, self.store.samples);
         let (start, duration) = (start - self.started, self.now - start);
         if let Some(timeline) = &mut self.record.timeline {
-            timeline.spans.push(Span { node, start, duration, kind, micro_batch, memory, budget });
+            timeline.spans.push(Span { node, start, duration, kind, on, micro_batch, memory, budget });
         }
     }
 
-    /// Runs a kernel of `cost` to its end.
-    fn run_kernel(&mut self, cost: &Cost) -> Result<(), RunError> {
+    /// Runs a kernel of `cost` on one of the processors to its end.
+    fn run_kernel(&mut self, cost: &Cost, on: ProcessorKind) -> Result<(), RunError> {
         let start = self.now;
         self.events.schedule_in(cost.launch, Event::Launched);
         while let Some(progress) = self.next_event()? {
@@ -96,12 +107,16 @@ impl Executor<'_> {
                 Progress::Other => {}
             }
         }
-        let busy = (self.now - start).saturating_sub(cost.launch);
-        match self.machine.processor {
-            Processor::Cpu(..) => self.usage.cpu_busy += busy,
-            Processor::Gpu(..) => self.usage.gpu_busy += busy,
+        // On a CPU the framework's own work is the CPU's too.
+        let before = if on == ProcessorKind::Cpu { Nanos::ZERO } else { cost.launch };
+        let busy = (self.now - start).saturating_sub(before);
+        match on {
+            ProcessorKind::Cpu => self.usage.cpu_busy += busy,
+            ProcessorKind::Gpu => self.usage.gpu_busy += busy,
+            ProcessorKind::Dsp => self.usage.dsp_busy += busy,
         }
         self.usage.dram += cost.dram;
+        self.note_power(on, self.now - busy, busy, cost.dram);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use haversack_devices::units::Bytes;
 use haversack_devices::work::Precision;
 use haversack_devices::{load, load_stack};
 use haversack_policies::{Policy, registry};
-use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate};
+use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate, Trains};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::lowering::{Gradients, Variant, lower};
 use haversack_workloads::{Phase, Role, TrainingGraph, models};
@@ -16,7 +16,7 @@ pub(crate) fn machine() -> Machine {
 }
 
 pub(crate) fn on(device: &str, stack: &str) -> Machine {
-    Machine::new(load(device).unwrap(), load_stack(stack).unwrap(), None, Frequency::default()).unwrap()
+    Machine::new(load(device).unwrap(), load_stack(stack).unwrap(), Trains::Either, None, Frequency::default()).unwrap()
 }
 
 pub(crate) fn eager(model: &str) -> TrainingGraph {

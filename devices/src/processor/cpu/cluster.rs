@@ -1,0 +1,144 @@
+//! A CPU cluster: what its cores do in a cycle, and the table of operating points that they all run at.
+
+use crate::device::{ClusterClass, ClusterConstants, DvfsCurve, PowerConstants};
+use crate::stack::Int8Kernels;
+use crate::units::{Bytes, BytesPerCycle, BytesPerSecond, Factor, FlopsPerCycle, Hertz, Watts};
+use crate::work::Precision;
+
+/// Frequencies that differ by less are one: data sheets and tables round.
+const TOLERANCE: f64 = 0.0005;
+
+/// A cluster of equal cores.
+#[derive(Clone, Debug)]
+pub(crate) struct Cluster {
+    pub(super) class: ClusterClass,
+    pub(super) core: String,
+    pub(super) cores: usize,
+    pub(super) vector: Bytes,
+    pub(super) l1: Bytes,
+    pub(super) l2: Bytes,
+    pub(super) l1_rate: BytesPerCycle,
+    pub(super) l2_rate: BytesPerCycle,
+    pub(super) l3_rate: BytesPerCycle,
+    pub(super) dram_bandwidth: BytesPerSecond,
+    fp32_rate: FlopsPerCycle,
+    fp16_rate: FlopsPerCycle,
+    int8_rate: FlopsPerCycle,
+    int8_widening_rate: FlopsPerCycle,
+    /// Where the governor falls to.
+    pub(super) floor: Hertz,
+    /// The operating points but for the highest, rising.
+    below: Vec<Hertz>,
+    /// The highest.
+    pub(super) highest: Hertz,
+    /// The measured curve, rising; empty where there is none.
+    curve: Vec<(Hertz, Watts)>,
+    power: Watts,
+    exponent: Factor,
+    vector_factor: Factor,
+}
+
+impl Cluster {
+    /// The cluster that `constants` describe.
+    ///
+    /// Its operating points are those of the curve up to its highest frequency; without a curve there are two, the
+    /// floor and the highest.
+    pub(crate) fn new(constants: &ClusterConstants, curve: Option<&DvfsCurve>, power: &PowerConstants) -> Self {
+        let (floor, highest) = (constants.frequency_lowest.value, constants.frequency.value);
+        let table = curve.map_or_else(|| vec![floor], |curve| curve.frequency.values.clone());
+        let curve = curve.map(|curve| curve.frequency.values.iter().copied().zip(curve.power.values.iter().copied()));
+        Self {
+            class: constants.class,
+            core: constants.core.clone(),
+            cores: constants.cores.value.0 as usize,
+            vector: constants.vector.value,
+            l1: constants.l1.value,
+            l2: constants.l2.value,
+            l1_rate: constants.l1_rate.value,
+            l2_rate: constants.l2_rate.value,
+            l3_rate: constants.l3_rate.value,
+            dram_bandwidth: constants.dram_bandwidth.value,
+            fp32_rate: constants.fp32_rate.value,
+            fp16_rate: constants.fp16_rate.value,
+            int8_rate: constants.int8_rate.value,
+            int8_widening_rate: constants.int8_widening_rate.as_ref().unwrap_or(&constants.fp32_rate).value,
+            floor,
+            below: table.into_iter().filter(|point| point.0 < highest.0 * (1.0 - TOLERANCE)).collect(),
+            highest,
+            curve: curve.map_or_else(Vec::new, Iterator::collect),
+            power: constants.power.value,
+            exponent: power.frequency_exponent.value,
+            vector_factor: power.vector_factor.value,
+        }
+    }
+
+    /// Operations a cycle in `precision`, with a stack's way of multiplying eight-bit integers.
+    pub(super) fn rate(&self, precision: Precision, int8: Int8Kernels) -> FlopsPerCycle {
+        match (precision, int8) {
+            (Precision::Fp32 | Precision::Int32, _) => self.fp32_rate,
+            (Precision::Fp16, _) => self.fp16_rate,
+            (Precision::Int8, Int8Kernels::DotProduct) => self.int8_rate,
+            (Precision::Int8, Int8Kernels::Widening) => self.int8_widening_rate,
+            // Half the lanes of eight-bit ones.
+            (Precision::Int16, _) => self.int8_widening_rate * 0.5,
+        }
+    }
+
+    /// The operating points, rising.
+    pub(super) fn points(&self) -> impl DoubleEndedIterator<Item = Hertz> + '_ {
+        self.below.iter().copied().chain([self.highest])
+    }
+
+    /// The lowest operating point.
+    pub(super) fn lowest(&self) -> Hertz {
+        self.below.first().copied().unwrap_or(self.highest)
+    }
+
+    /// The highest operating point at or below `frequency`; the lowest of all where there is none.
+    pub(super) fn at_or_below(&self, frequency: Hertz) -> Hertz {
+        let bound = frequency.0 * (1.0 + TOLERANCE);
+        self.points().rev().find(|point| point.0 <= bound).unwrap_or_else(|| self.lowest())
+    }
+
+    /// The lowest operating point at or above `frequency`; the highest of all where there is none.
+    pub(super) fn at_or_above(&self, frequency: Hertz) -> Hertz {
+        let bound = frequency.0 * (1.0 - TOLERANCE);
+        self.points().find(|point| point.0 >= bound).unwrap_or(self.highest)
+    }
+
+    /// The operating point at `frequency`, where there is one; otherwise its neighbours below and above.
+    pub(super) fn point(&self, frequency: Hertz) -> Result<Hertz, [Option<Hertz>; 2]> {
+        let near = |point: &Hertz| (point.0 - frequency.0).abs() <= TOLERANCE * point.0;
+        self.points().find(near).ok_or_else(|| {
+            let below = self.points().rev().find(|point| point.0 < frequency.0);
+            [below, self.points().find(|point| point.0 > frequency.0)]
+        })
+    }
+
+    /// Power of a core that is busy with vector kernels at `frequency`: on the measured curve, or by a power law from
+    /// the one figure that is known.
+    pub(super) fn power_at(&self, frequency: Hertz) -> Watts {
+        let scalar = interpolate(&self.curve, frequency).unwrap_or_else(|| {
+            let ratio = frequency.0 / self.highest.0;
+            self.power * ratio.powf(self.exponent.0)
+        });
+        scalar * self.vector_factor.0
+    }
+}
+
+/// The power on the curve at `frequency`; the nearest end outside it.
+fn interpolate(curve: &[(Hertz, Watts)], frequency: Hertz) -> Option<Watts> {
+    let mut points = curve.iter().copied();
+    let (mut low, mut low_power) = points.next()?;
+    if frequency.0 <= low.0 {
+        return Some(low_power);
+    }
+    for (high, high_power) in points {
+        if frequency.0 <= high.0 {
+            let share = (frequency.0 - low.0) / (high.0 - low.0);
+            return Some(low_power * (1.0 - share) + high_power * share);
+        }
+        (low, low_power) = (high, high_power);
+    }
+    Some(low_power)
+}

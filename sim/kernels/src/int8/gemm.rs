@@ -1,0 +1,205 @@
+//! Products of matrices: blocks that the caches hold, of tiles that the registers hold.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::lanes::{self, Kernel, LANES, Lanes};
+use super::matrix::{Lines, Matrix};
+use super::panels::Panels;
+use super::rescale::{checked, round_shift, scale_of_bits};
+use super::tile::{Epilogue, Measured, Shifted, Tile, Wide, add_products};
+use crate::error::KernelError;
+use crate::isa::Isa;
+
+/// The most terms of a sum that an i32 is sure to hold: each is at most 128 · 128 = 2^14, and 2^17 of them would be
+/// 2^31, one more than [`i32::MAX`].
+pub const MOST_TERMS: usize = (i32::MAX >> 14) as usize;
+
+/// Pairs of a panel that are multiplied before the next panel's: sixteen columns of them are 16 KiB, half a first
+/// cache, beside a few KiB of rows.
+pub(super) const DEPTH: usize = 256;
+/// Rows of a block, whose stretch of [`DEPTH`] pairs is 192 KiB: it stays in a second cache while columns pass by.
+const BLOCK_ROWS: usize = 192;
+/// Columns of a block, whose sums are 192 KiB where they have to wait for more than one stretch.
+const BLOCK_COLUMNS: usize = 256;
+
+/// Multiplies i8 matrices, and keeps the memory that it needs for the next product: 2 bytes for each value of both
+/// operands, besides 4 bytes for each value of the result where it is rescaled dynamically.
+pub struct Gemm {
+    isa: Isa,
+    workspace: Workspace,
+    /// The result of a dynamic rescaling before its shift is known.
+    wide: Vec<i32>,
+}
+
+/// Memory of a product.
+#[derive(Default)]
+struct Workspace {
+    left: Panels,
+    right: Panels,
+    /// Tiles that wait for their next stretch; all zero between blocks.
+    tiles: Vec<i32>,
+}
+
+impl Gemm {
+    /// Multiplication in an instruction set.
+    #[must_use]
+    pub fn new(isa: Isa) -> Self {
+        Self { isa, workspace: Workspace::default(), wide: Vec::new() }
+    }
+
+    /// `out[m, n] = sum over k of left[m, k] * right[k, n]`, in row-major order; all 0 where there is no k.
+    ///
+    /// # Errors
+    /// [`KernelError::Shape`] where `left` has not as many columns as `right` has rows, [`KernelError::Overflow`]
+    /// where it has more than [`MOST_TERMS`], whatever the values are, and [`KernelError::Length`] for an output that
+    /// is not as long as the product. Nothing is written then.
+    pub fn multiply(&mut self, left: Matrix<'_>, right: Matrix<'_>, out: &mut [i32]) -> Result<(), KernelError> {
+        check(left, right, out.len())?;
+        self.workspace.multiply(self.isa, left, right, Wide(out));
+        Ok(())
+    }
+
+    /// The product, each sum [`rounded`](super::rounded) to i8 by a shift that was known before: static rescaling.
+    ///
+    /// No i32 but those of the block at work are stored.
+    ///
+    /// # Errors
+    /// As [`Gemm::multiply`], and [`KernelError::Shift`] for a shift above [`LARGEST_SHIFT`](super::LARGEST_SHIFT).
+    pub fn multiply_shifted(
+        &mut self,
+        left: Matrix<'_>,
+        right: Matrix<'_>,
+        shift: u32,
+        out: &mut [i8],
+    ) -> Result<(), KernelError> {
+        check(left, right, out.len())?;
+        let shift = checked(shift)?;
+        self.workspace.multiply(self.isa, left, right, Shifted { out, shift });
+        Ok(())
+    }
+
+    /// The product, rounded to i8 by its own scale, which is answered: dynamic rescaling (listing 1).
+    ///
+    /// The whole result is stored as i32, with its [`scale_of`](super::scale_of) found on the way, and is read again
+    /// to be shifted.
+    ///
+    /// # Errors
+    /// As [`Gemm::multiply`].
+    pub fn multiply_rescaled(
+        &mut self,
+        left: Matrix<'_>,
+        right: Matrix<'_>,
+        out: &mut [i8],
+    ) -> Result<u32, KernelError> {
+        check(left, right, out.len())?;
+        if self.wide.len() < out.len() {
+            self.wide.resize(out.len(), 0);
+        }
+        let wide = &mut self.wide[..out.len()];
+        let epilogue = Measured { wide: Wide(wide), magnitudes: [0; LANES] };
+        let Measured { wide: Wide(wide), magnitudes } = self.workspace.multiply(self.isa, left, right, epilogue);
+        let shift = scale_of_bits(magnitudes.iter().fold(0, |seen, &lane| seen | lane as u32));
+        round_shift(wide, shift, out, self.isa)?;
+        Ok(shift)
+    }
+}
+
+impl fmt::Debug for Gemm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gemm").field("isa", &self.isa).finish_non_exhaustive()
+    }
+}
+
+fn check(left: Matrix<'_>, right: Matrix<'_>, found: usize) -> Result<(), KernelError> {
+    if left.columns() != right.rows() {
+        return Err(KernelError::Shape {
+            left_rows: left.rows(),
+            left_columns: left.columns(),
+            right_rows: right.rows(),
+            right_columns: right.columns(),
+        });
+    }
+    if left.columns() > MOST_TERMS {
+        return Err(KernelError::Overflow { terms: left.columns(), most: MOST_TERMS });
+    }
+    let expected = left.rows().saturating_mul(right.columns());
+    if found != expected {
+        return Err(KernelError::Length { what: "the product", found, expected });
+    }
+    Ok(())
+}
+
+impl Workspace {
+    fn multiply<E: Epilogue>(&mut self, isa: Isa, left: Matrix<'_>, right: Matrix<'_>, epilogue: E) -> E {
+        let product = Product { left: left.by_rows(), right: right.by_columns(), workspace: self, epilogue };
+        lanes::dispatch(isa, product)
+    }
+}
+
+/// A product of lines, whose lengths agree.
+struct Product<'a, E> {
+    left: Lines<'a>,
+    right: Lines<'a>,
+    workspace: &'a mut Workspace,
+    epilogue: E,
+}
+
+impl<E: Epilogue> Kernel for Product<'_, E> {
+    type Output = E;
+
+    #[inline(always)]
+    fn run<S: Lanes, const ROWS: usize>(self, simd: S) -> E {
+        let Self { left, right, workspace, mut epilogue } = self;
+        let pairs = left.depth.div_ceil(2);
+        let (rows, columns) = (left.count.div_ceil(ROWS), right.count.div_ceil(LANES));
+        let (row_panels, column_panels) = (BLOCK_ROWS / ROWS, BLOCK_COLUMNS / LANES);
+        // Where one stretch is all there is, no tile has to wait.
+        let waiting = if pairs > DEPTH { row_panels.min(rows) * column_panels.min(columns) } else { 1 };
+        let (left_panels, right_panels) = (workspace.left.pack(left), workspace.right.pack(right));
+        workspace.tiles.resize(waiting * ROWS * LANES, 0);
+        let tiles: &mut [Tile<ROWS>] = workspace.tiles.as_chunks_mut().0.as_chunks_mut().0;
+        for block_rows in blocks(rows, row_panels) {
+            for block_columns in blocks(columns, column_panels) {
+                // Of no pairs at all there is one stretch, too: its sums are 0, and have to be taken.
+                for stretch in blocks(pairs.max(1), DEPTH) {
+                    let stretch = stretch.start..stretch.end.min(pairs);
+                    for column in block_columns.clone() {
+                        let of_column = &right_panels[column * pairs..][stretch.clone()];
+                        for row in block_rows.clone() {
+                            let of_row = &left_panels[row * pairs..][stretch.clone()];
+                            let place = (column - block_columns.start) * block_rows.len() + row - block_rows.start;
+                            let tile = &mut tiles[if waiting == 1 { 0 } else { place }];
+                            add_products::<S, ROWS>(simd, of_row, of_column, tile);
+                            if stretch.end == pairs {
+                                finish(simd, tile, row * ROWS..left.count, column * LANES..right.count, &mut epilogue);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        epilogue
+    }
+}
+
+/// `0..count` in steps.
+fn blocks(count: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..count).step_by(step).map(move |start| start..(start + step).min(count))
+}
+
+/// Hands the sums of a tile on, as far as there are rows and columns, and clears it.
+#[inline(always)]
+fn finish<S: Lanes, E: Epilogue, const ROWS: usize>(
+    simd: S,
+    tile: &mut Tile<ROWS>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    epilogue: &mut E,
+) {
+    let count = columns.len().min(LANES);
+    for (sums, row) in tile.iter_mut().zip(rows) {
+        epilogue.take(simd, sums, row * columns.end + columns.start, count);
+        *sums = [0; LANES];
+    }
+}

@@ -1,0 +1,85 @@
+//! Views of i8 matrices.
+
+use crate::error::KernelError;
+
+/// A matrix of i8 in row-major order, or the transpose of one: nothing is moved.
+///
+/// With activations x \[batch, inputs\], weights w \[inputs, outputs\] and the output's error e \[batch, outputs\],
+/// training (figure 2 of the paper) multiplies
+/// - forward: `x` by `w`, \[batch, outputs\];
+/// - input gradient: `e` by `w.transposed()`, \[batch, inputs\];
+/// - weight gradient: `x.transposed()` by `e`, \[inputs, outputs\].
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a> {
+    values: &'a [i8],
+    rows: usize,
+    columns: usize,
+    is_transposed: bool,
+}
+
+impl<'a> Matrix<'a> {
+    /// `rows` of `columns` values each, one row after the other.
+    ///
+    /// # Errors
+    /// [`KernelError::Length`] for more or fewer values.
+    pub fn new(values: &'a [i8], rows: usize, columns: usize) -> Result<Self, KernelError> {
+        let expected = rows.saturating_mul(columns);
+        if values.len() != expected {
+            return Err(KernelError::Length { what: "the matrix", found: values.len(), expected });
+        }
+        Ok(Self { values, rows, columns, is_transposed: false })
+    }
+
+    /// The same values with rows for columns.
+    #[must_use]
+    pub const fn transposed(self) -> Self {
+        Self { rows: self.columns, columns: self.rows, is_transposed: !self.is_transposed, ..self }
+    }
+
+    /// Rows.
+    #[must_use]
+    pub const fn rows(self) -> usize {
+        self.rows
+    }
+
+    /// Columns.
+    #[must_use]
+    pub const fn columns(self) -> usize {
+        self.columns
+    }
+
+    /// Where a product reads the rows of its left matrix.
+    pub(super) const fn by_rows(self) -> Lines<'a> {
+        let Self { values, rows, columns, is_transposed } = self;
+        let order = if is_transposed { Order::Across { lines: rows } } else { Order::Along };
+        Lines { values, count: rows, depth: columns, order }
+    }
+
+    /// Where it reads the columns of its right matrix.
+    pub(super) const fn by_columns(self) -> Lines<'a> {
+        self.transposed().by_rows()
+    }
+}
+
+/// What a product adds up along: the rows of the left matrix, the columns of the right one.
+#[derive(Clone, Copy)]
+pub(super) struct Lines<'a> {
+    pub(super) values: &'a [i8],
+    /// Lines.
+    pub(super) count: usize,
+    /// Values of each.
+    pub(super) depth: usize,
+    pub(super) order: Order,
+}
+
+/// How lines lie in memory.
+#[derive(Clone, Copy)]
+pub(super) enum Order {
+    /// One line after the other.
+    Along,
+    /// The first values of all lines, then the second ones.
+    Across {
+        /// So many apart are the values of a line.
+        lines: usize,
+    },
+}
