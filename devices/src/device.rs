@@ -120,7 +120,24 @@ fn contradiction(constants: &DeviceConstants) -> Option<(&'static str, String)> 
     if constants.cpu.iter().any(|cluster| cluster.cores.value.0 > MOST_CORES) {
         return Some(("cpu", format!("a cluster has at most {MOST_CORES} cores")));
     }
+    if let Some(upside_down) = limits_contradiction(constants) {
+        return Some(upside_down);
+    }
     constants.dvfs.iter().find_map(|curve| Some(("dvfs", curve_contradiction(curve, constants)?)))
+}
+
+/// Limits that stand above what they limit.
+fn limits_contradiction(constants: &DeviceConstants) -> Option<(&'static str, String)> {
+    for cluster in &constants.cpu {
+        let [lowest, highest] = [&cluster.frequency_lowest, &cluster.frequency].map(|point| point.value.0 * 1e-6);
+        if lowest > highest {
+            let core = &cluster.core;
+            return Some(("cpu", format!("frequency_lowest of {core}, {lowest} MHz, is above its {highest} MHz")));
+        }
+    }
+    let thermal = constants.thermal.as_ref()?;
+    let (trip, limit) = (thermal.trip.value.0, thermal.limit.value.0);
+    (trip >= limit).then(|| ("thermal", format!("the governor's trip, {trip} °C, is not below the limit, {limit} °C")))
 }
 
 fn curve_contradiction(curve: &DvfsCurve, constants: &DeviceConstants) -> Option<String> {
@@ -131,6 +148,9 @@ fn curve_contradiction(curve: &DvfsCurve, constants: &DeviceConstants) -> Option
     }
     if points.iter().zip(points.iter().skip(1)).any(|(low, high)| low.0 >= high.0) {
         return Some(format!("the frequencies of {} do not rise", curve.core));
+    }
+    if points.iter().any(|point| point.0 <= 0.0) {
+        return Some(format!("{} has an operating point at nought", curve.core));
     }
     if [curve.frequency.kind, curve.power.kind].contains(&Kind::Fitted) {
         return Some("a curve cannot be fitted: fitted constants are counted one by one".to_owned());
@@ -161,9 +181,11 @@ fn rates(constants: &DeviceConstants) -> Vec<(&'static str, &'static str, f64)> 
             ("cpu", "l3_rate", cluster.l3_rate.value.0),
             ("cpu", "dram_bandwidth", cluster.dram_bandwidth.value.0),
         ]);
+        rates.extend(cluster.int8_widening_rate.iter().map(|rate| ("cpu", "int8_widening_rate", rate.value.0)));
     }
     if let Some(dsp) = &constants.dsp {
         rates.extend([
+            ("dsp", "vector", dsp.vector.value.as_f64()),
             ("dsp", "contexts", dsp.contexts.value.0),
             ("dsp", "clock", dsp.clock.value.0),
             ("dsp", "product_rate", dsp.product_rate.value.0),

@@ -21,6 +21,8 @@ pub use processor::{
     Usage,
 };
 pub use registry::{Listing, list, list_stacks, load, load_stack};
-pub use stack::{Efficiency, Int8Kernels, Stack, StackAllocator, StackGraph, StackOnCpu, StackOnDsp, StackOnGpu, fitted_constants};
+pub use stack::{
+    Efficiency, Int8Kernels, Stack, StackAllocator, StackGraph, StackOnCpu, StackOnDsp, StackOnGpu, fitted_constants,
+};
 pub use thermal::{Heat, Thermal, ThermalError};
 pub use work::{OperatorKind, Precision, Product, ProductRole, Traffic, Work};

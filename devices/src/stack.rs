@@ -324,6 +324,10 @@ fn contradiction(constants: &StackConstants) -> Option<(&'static str, String)> {
     if unsaved {
         return Some(("gpu", "winograd_saving is nought: work is divided by it".to_owned()));
     }
+    let stuck = constants.cpu.as_ref().and_then(|cpu| cpu.irregular_rate.as_ref());
+    if stuck.is_some_and(|rate| rate.value.0 <= 0.0) {
+        return Some(("cpu", "irregular_rate is nought: no work would ever end".to_owned()));
+    }
     let depth = constants.dsp.as_ref().is_some_and(|dsp| dsp.depth_padding.value.0 < 1.0);
     if depth {
         return Some(("dsp", "depth_padding is below one: work is divided by it".to_owned()));

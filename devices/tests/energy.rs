@@ -18,9 +18,10 @@ fn energy_is_power_over_busy_and_idle_spans() {
         span: Nanos(2_000_000_000),
         gpu_busy: Nanos(1_500_000_000),
         cpu_busy: Nanos(500_000_000),
+        dsp_busy: Nanos::ZERO,
         dram: Bytes(4_000_000_000),
     };
-    let energy = device.power(Some(&cores)).energy(&usage);
+    let energy = device.power(Some(&cores), &common::stack()).energy(&usage);
     // GPU: 5 W × 1.5 s + 0.5 W × 0.5 s = 7.75 J. CPU: 2 cores × 1 W × 1.5 × 0.5 s = 1.5 J.
     // DRAM: 0.1 W × 2 s + 4e9 × 100 pJ = 0.6 J. The rest: 2 W × 2 s = 4 J. In all 13.85 J.
     assert!(close(energy.gpu.0, 7.75), "{}", energy.gpu);
@@ -29,7 +30,28 @@ fn energy_is_power_over_busy_and_idle_spans() {
     assert!(close(energy.rest.0, 4.0), "{}", energy.rest);
     assert!(close(energy.total().0, 13.85), "{}", energy.total());
     // Without cores of its own a run draws nothing for them.
-    assert!(close(device.power(None).energy(&usage).cpu.0, 0.0));
+    assert!(close(device.power(None, &common::stack()).energy(&usage).cpu.0, 0.0));
+}
+
+#[test]
+fn cores_that_wait_for_the_dsp_draw_their_share() {
+    let device = common::device();
+    let cores = device.cpu().unwrap().choose("big:2".parse().unwrap(), Frequency::Highest).unwrap();
+    let energy = |cpu_busy, dsp_busy| {
+        let usage = Usage { span: Nanos(2_000_000_000), cpu_busy, dsp_busy, ..Usage::default() };
+        device.power(Some(&cores), &common::stack()).energy(&usage)
+    };
+    // DSP: 2 W × 1 s. CPU: 3 W × 0.5 s busy and half of 3 W × 1 s waiting = 3 J.
+    let apart = energy(Nanos(500_000_000), Nanos(1_000_000_000));
+    assert!(close(apart.dsp.0, 2.0) && close(apart.cpu.0, 3.0), "{apart:?}");
+    // Cores that are busy for 1.5 of 2 s can wait for 0.5 s at most: 3 × 1.5 + 1.5 × 0.5 = 5.25 J.
+    let at_once = energy(Nanos(1_500_000_000), Nanos(1_000_000_000));
+    assert!(close(at_once.dsp.0, 2.0) && close(at_once.cpu.0, 5.25), "{at_once:?}");
+    // A stack that leaves the DSP alone powers none: what is left is DRAM's 0.1 W, the GPU's 0.5 W, 2 W of rest.
+    let mut constants = common::stack();
+    constants.constants.dsp = None;
+    let usage = Usage { span: Nanos(1_000_000_000), dsp_busy: Nanos(1_000_000_000), ..Usage::default() };
+    assert!(close(device.power(Some(&cores), &constants).energy(&usage).total().0, 2.6));
 }
 
 #[test]

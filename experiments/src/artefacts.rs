@@ -1,6 +1,7 @@
 //! The artefacts of the papers that are modelled, one file each.
 
 pub(crate) mod daf;
+pub(crate) mod mandheling;
 mod sage;
 
 use std::sync::LazyLock;

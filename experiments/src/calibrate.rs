@@ -4,6 +4,7 @@
 
 pub mod declared;
 pub mod fit;
+mod mandheling;
 pub mod observation;
 pub mod report;
 
@@ -88,7 +89,8 @@ pub fn calibrate(calibration: &Calibration, seed: u64, after_start: impl FnMut()
     let simulated = problem.simulated(&before)?.into_iter().zip(problem.simulated(&after)?);
     let rows = problem.observations.iter().zip(simulated).map(|(row, (before, after))| Residual {
         id: row.id.clone(),
-        observed: row.seconds,
+        unit: row.unit(),
+        observed: row.observed,
         before,
         after,
     });

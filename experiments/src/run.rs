@@ -14,7 +14,7 @@ use haversack_policies::{Policy, PolicyError, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, Wall, simulate};
 use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::lowering::lower;
-use haversack_workloads::{Network, TrainingGraph, WorkloadError};
+use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
 
 pub use error::PlanError;
 pub use least::LeastBudget;
@@ -138,6 +138,7 @@ fn build(network: &Network, resolved: &Resolved) -> Result<TrainingGraph, Worklo
     let scenario = &resolved.scenario;
     let graph = match resolved.graph {
         GraphKind::Computable(variant) => lower(network, variant, scenario.optimizer, scenario.gradients)?,
+        GraphKind::Integer(id) => return mixed::rewrite(network, mixed::algorithm(id)?, scenario.optimizer),
         GraphKind::Eager { dropout_mask_bytes } => {
             differentiate(network, EagerRules { dropout_mask_bytes, optimiser: scenario.optimizer })?
         }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// A fault in a network's description.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
     /// An operator was given tensors that it cannot take.
@@ -41,6 +41,36 @@ pub enum WorkloadError {
         file: String,
         /// What is wrong, with the node and operator where there is one.
         message: String,
+    },
+    /// A mixed-precision algorithm's description that cannot be used.
+    #[error("{file}: {message}")]
+    Algorithm {
+        /// The file, with the line where it is known.
+        file: String,
+        /// What is wrong, what was expected and the nearest valid name.
+        message: String,
+    },
+    /// No mixed-precision algorithm has this id.
+    #[error("unknown algorithm '{id}'{}; expected one of {valid}", nearest.as_ref().map(|n| format!("; did you mean '{n}'?")).unwrap_or_default())]
+    UnknownAlgorithm {
+        /// The id asked for.
+        id: String,
+        /// The nearest id there is.
+        nearest: Option<String>,
+        /// All ids.
+        valid: String,
+    },
+    /// A mixed-precision algorithm does not say what becomes of an operator.
+    #[error("{algorithm} has no translation of {operator} ({module}); it translates {translated}")]
+    NoTranslation {
+        /// The algorithm.
+        algorithm: String,
+        /// The operator.
+        operator: &'static str,
+        /// The module that has it.
+        module: String,
+        /// The operators that have one.
+        translated: String,
     },
     /// The network has no loss to differentiate.
     #[error("network '{0}' has no loss: nothing to differentiate")]

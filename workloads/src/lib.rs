@@ -3,13 +3,15 @@
 //! A [`Network`] is the differentiable graph a person would write in PyTorch. From it come two
 //! executable [`TrainingGraph`]s: [`autograd::differentiate`] yields the one an eager framework runs,
 //! with exactly the tensors that PyTorch saves for backward, and [`lowering`] yields Sage's graph of
-//! computable operations, before or after its optimisations. Sizes are linear in the batch
-//! ([`Extent`]), so a graph is built once and asked about any micro-batch.
+//! computable operations, before or after its optimisations; [`mixed::rewrite`] turns the first into
+//! a graph of mixed precision. Sizes are linear in the batch ([`Extent`]), so a graph is built once
+//! and asked about any micro-batch.
 
 pub mod autograd;
 pub mod counts;
 pub mod error;
 pub mod lowering;
+pub mod mixed;
 pub mod models;
 pub mod network;
 pub mod onnx;

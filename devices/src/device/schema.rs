@@ -37,9 +37,9 @@ section! {
         pub core: String,
         /// Cores in the cluster.
         pub cores: Constant<Count>,
-        /// The highest frequency.
+        /// The highest operating point; points of the cluster's curve beyond it are not used.
         pub frequency: Constant<Hertz>,
-        /// The frequency that the governor falls to under `lowest`.
+        /// The operating point that the governor falls to when there is little to do, and that `lowest` holds.
         pub frequency_lowest: Constant<Hertz>,
         /// Width of a vector register.
         pub vector: Constant<Bytes>,

@@ -177,8 +177,8 @@ impl CpuCores {
     #[must_use]
     pub fn following(&self, share: Fraction) -> Self {
         let followed = self.each_at(|core| {
-            let wanted = (core.highest() * share.0).0.max(core.cluster.floor.0);
-            core.cluster.at_or_above(Hertz(wanted))
+            let wanted = core.highest() * share.0;
+            if wanted.0 > core.cluster.floor.0 { core.cluster.at_or_above(wanted) } else { core.cluster.floor }
         });
         let cores = followed.cores.into_iter().map(|core| Core { chosen: core.frequency, ..core });
         Self { cores: cores.collect(), ..followed }

@@ -3,8 +3,9 @@
 //! The vendor's library has operators of eight- and sixteen-bit integers; what works on floating-point numbers or on
 //! sums of 32 bits is the CPU's (Xu et al., MobiCom 2022, table 3). The gradient of a weight is a convolution whose
 //! depth is the batch: the output's gradient is its filter, as large as the map, and streams through the vector units
-//! for every input channel and every row of taps. While the filter fits in the tightly coupled memory that costs
-//! nothing; from L2 it hides behind the arithmetic as far as that is longer; what misses L2 is waited for (table 4).
+//! for every input channel and every row of taps. While the filter fits in the tightly coupled memory only the first
+//! reading counts; from L2 the stream hides behind the arithmetic as far as that is longer; what misses L2 is waited
+//! for (table 4).
 
 use crate::device::DspConstants;
 use crate::processor::Cost;
@@ -97,15 +98,10 @@ impl Dsp {
         let width = work.precision.bytes().as_f64();
         let (seconds, moved) = match (work.kind, work.product) {
             (OperatorKind::Layout, _) => (operands / self.irregular_bandwidth.0, operands),
-            (kind, product) if is_product(kind) => {
-                let arithmetic = work.flops.0 * width / self.product_rate.0;
-                match product {
-                    Some(layer) if layer.role == ProductRole::WeightGradient => {
-                        self.weight_gradient(&layer, work.samples, width, arithmetic, stack)
-                    }
-                    _ => (arithmetic.max(self.streaming(work)), self.from_dram(work)),
-                }
-            }
+            (kind, product) if is_product(kind) => match product {
+                Some(layer) if layer.role == ProductRole::WeightGradient => self.weight_gradient(&layer, work, stack),
+                _ => (self.product(work), self.from_dram(work)),
+            },
             _ => ((work.flops.0 * width / self.vector_rate.0).max(self.streaming(work)), self.from_dram(work)),
         };
         Cost {
@@ -127,23 +123,24 @@ impl Dsp {
         if work.working_set <= self.l2 { 0.0 } else { work.traffic.dram.as_f64() }
     }
 
+    /// Seconds of a product whose operands are read once.
+    fn product(&self, work: &Work) -> f64 {
+        let width = work.precision.bytes().as_f64();
+        (work.flops.0 * width / self.product_rate.0).max(self.streaming(work))
+    }
+
     /// Seconds, and bytes from DRAM.
-    fn weight_gradient(
-        &self,
-        layer: &Product,
-        samples: u64,
-        width: f64,
-        arithmetic: f64,
-        stack: &StackOnDsp,
-    ) -> (f64, f64) {
-        let streams = streams(layer, depth(samples, stack), width);
+    fn weight_gradient(&self, layer: &Product, work: &Work, stack: &StackOnDsp) -> (f64, f64) {
+        let (once, bytes) = (self.product(work), self.from_dram(work));
+        let width = work.precision.bytes().as_f64();
+        let streams = streams(layer, depth(work.samples, stack), width);
         if streams.filter <= self.vtcm.as_f64() {
-            return (arithmetic, streams.filter);
+            return (once, bytes);
         }
         let missed = miss_share((streams.filter + streams.image) / self.l2.as_f64());
         let moved = streams.passes * streams.filter;
         let hidden = moved * (1.0 - missed) / self.l2_bandwidth.0;
-        (arithmetic.max(hidden) + moved * missed / self.dram_bandwidth.0, moved * missed)
+        (once.max(hidden) + moved * missed / self.dram_bandwidth.0, bytes.max(moved * missed))
     }
 }
 
@@ -171,20 +168,21 @@ fn streams(layer: &Product, depth: f64, width: f64) -> Streams {
 /// The share of reads that miss a cache with random replacement through which `excess` times its size is cycled.
 ///
 /// A line survives from one reading to the next with probability exp(−excess × misses): between them, that many of
-/// the cache's lines were replaced at random. The share of hits h solves h = exp(−excess (1 − h)); up to the cache's
+/// the cache's lines were replaced at random. The share of misses m solves 1 − m = exp(−excess m); up to the cache's
 /// size all hit.
 fn miss_share(excess: f64) -> f64 {
     if excess <= 1.0 {
         return 0.0;
     }
-    let mut hits = 0.0_f64;
-    // From below, the iteration rises to the least solution; near one it is slow, but then next to nothing is missed.
-    for _ in 0..200 {
-        let next = (-excess * (1.0 - hits)).exp();
-        if next - hits < 1e-12 {
-            break;
+    // 1 − exp(−excess m) − m is positive from nought to the solution and negative beyond it.
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..f64::MANTISSA_DIGITS {
+        let middle = (low + high) / 2.0;
+        if -(-excess * middle).exp_m1() > middle {
+            low = middle;
+        } else {
+            high = middle;
         }
-        hits = next;
     }
-    1.0 - hits
+    high
 }

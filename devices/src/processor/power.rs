@@ -15,7 +15,7 @@ pub struct Usage {
     pub gpu_busy: Nanos,
     /// Time that the chosen CPU cores were busy in it.
     pub cpu_busy: Nanos,
-    /// Time that the DSP was busy in it; the chosen CPU cores waited for it.
+    /// Time that the DSP was busy in it; the chosen CPU cores waited for it where they had nothing else to do.
     pub dsp_busy: Nanos,
     /// Bytes that DRAM moved in it.
     pub dram: Bytes,
@@ -64,15 +64,18 @@ pub struct Power {
 }
 
 impl Power {
-    /// Energy of `usage`; busy spans longer than the whole count as the whole.
+    /// Energy of `usage`; busy spans longer than the whole count as the whole, and cores wait only while not busy.
     #[must_use]
     pub fn energy(&self, usage: &Usage) -> Energy {
         let gpu_busy = usage.gpu_busy.min(usage.span);
         let gpu_idle = usage.span.saturating_sub(gpu_busy);
+        let cpu_busy = usage.cpu_busy.min(usage.span);
+        let dsp_busy = usage.dsp_busy.min(usage.span);
+        let waiting = dsp_busy.min(usage.span.saturating_sub(cpu_busy));
         Energy {
             gpu: self.gpu * gpu_busy + self.gpu_idle * gpu_idle,
-            cpu: self.cpu * usage.cpu_busy.min(usage.span) + self.cpu_waiting * usage.dsp_busy.min(usage.span),
-            dsp: self.dsp * usage.dsp_busy.min(usage.span),
+            cpu: self.cpu * cpu_busy + self.cpu_waiting * waiting,
+            dsp: self.dsp * dsp_busy,
             dram: self.dram.energy(usage.span, usage.dram),
             rest: self.rest * usage.span,
         }

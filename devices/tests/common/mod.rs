@@ -19,6 +19,8 @@ fn expand(short: &str) -> String {
 
 /// GPU: 2 units × 100 FLOP/cycle × 1 GHz = 200 GFLOP/s, 2 × 50 threads; DRAM: 10 GB/s × 0.5.
 /// CPU: 2 big cores of 16 GFLOP/s and 2 little ones of 4 GFLOP/s.
+/// DSP: 2 contexts × 50 OP/cycle × 1 GHz = 100 GOP/s of products, 2 × 128 B × 1 GHz = 256 G elements/s.
+/// Heat: 10, 40 and 50 J/K behind 2, 3 and 5 K/W.
 pub fn device_text() -> String {
     expand(
         r#"name = "Round"
@@ -88,6 +90,39 @@ atomic_latency = 100 ns
 power = 5 W
 power_idle = 500 mW
 
+[dsp]
+name = "D"
+version = "test"
+vector = 128 B
+threads = 4 count
+contexts = 2 count
+vtcm = 256 KiB
+l2 = 1 MiB
+l2_line = 128 B
+clock = 1 GHz
+int8_peak = 1024 GOP/s
+fp32_peak = 0 GFLOP/s
+product_rate = 50 OP/cycle
+l2_bandwidth = 20 GB/s
+dram_bandwidth = 5 GB/s
+irregular_bandwidth = 100 MB/s
+copy_bandwidth = 1 GB/s
+memory = 2 GiB
+fastrpc = 300 us
+queue = 60 us
+poll = 500 us
+power = 2 W
+
+[thermal]
+die_capacity = 10 J/K
+die_resistance = 2 K/W
+chassis_capacity = 40 J/K
+chassis_resistance = 3 K/W
+battery_capacity = 50 J/K
+battery_resistance = 5 K/W
+trip = 65 C
+limit = 85 C
+
 [dram]
 technology = "test"
 peak = 10 GB/s
@@ -145,9 +180,18 @@ system_allocation = 1 ms
 [cpu]
 operator_overhead = 3 us
 direct_penalty = 1 factor
+int8 = \"dot-product\"
+product_traffic = 0 B/FLOP
 
 [cpu.efficiency]
-{efficiency}"
+{efficiency}
+[dsp]
+operator_overhead = 20 us
+preparation = 100 ms
+short_depth = 4 count
+depth_padding = 32 count
+waiting_share = 0.5 fraction
+"
     ))
 }
 
@@ -155,6 +199,24 @@ pub fn device() -> Device {
     Device::parse("round", "round.toml", &device_text()).unwrap()
 }
 
+/// The device with the line `addition` before the first one that starts with `key`.
+pub fn device_with(key: &str, addition: &str) -> Device {
+    Device::parse("round", "round.toml", &with(&device_text(), key, addition)).unwrap()
+}
+
 pub fn stack() -> Stack {
     Stack::parse("round", "stack.toml", &stack_text()).unwrap()
+}
+
+/// The stack with the line `addition` before the first one that starts with `key`.
+pub fn stack_with(key: &str, addition: &str) -> Stack {
+    Stack::parse("round", "stack.toml", &with(&stack_text(), key, addition)).unwrap()
+}
+
+fn with(text: &str, key: &str, addition: &str) -> String {
+    text.replacen(&format!("\n{key}"), &format!("\n{}\n{key}", expand(addition)), 1)
+}
+
+pub fn assert_close(value: f64, expected: f64, tolerance: f64) {
+    assert!((value - expected).abs() <= tolerance, "{value} is not {expected}");
 }

@@ -54,6 +54,15 @@ pub enum Observations {
     /// The times of DAF's table 2 that may be fitted.
     #[serde(rename = "daf-table2")]
     DafTable2,
+    /// Single operators and ResNet-34 of Mandheling's paper on the Xiaomi 10, those that may be fitted.
+    #[serde(rename = "mandheling-operators")]
+    MandhelingOperators,
+    /// Time and energy of the paper's CPU engine on the Xiaomi 11 Pro, likewise.
+    #[serde(rename = "mandheling-cpu")]
+    MandhelingCpu,
+    /// The same of Mandheling itself, likewise.
+    #[serde(rename = "mandheling-dsp")]
+    MandhelingDsp,
 }
 
 impl Observations {
@@ -64,6 +73,9 @@ impl Observations {
             Self::PytorchTimings => "pytorch-timings",
             Self::SageTable1 => "sage-table1",
             Self::DafTable2 => "daf-table2",
+            Self::MandhelingOperators => "mandheling-operators",
+            Self::MandhelingCpu => "mandheling-cpu",
+            Self::MandhelingDsp => "mandheling-dsp",
         }
     }
 }

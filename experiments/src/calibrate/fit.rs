@@ -9,7 +9,6 @@ use argmin::core::{CostFunction, Error, Executor};
 use argmin::solver::neldermead::NelderMead;
 use haversack_devices::{Device, Stack};
 use haversack_engine::Stream;
-use haversack_training::{Machine, Trains};
 use rand::RngExt;
 
 use super::declared::{Calibration, Constant, Of};
@@ -56,8 +55,8 @@ impl Problem {
         let problem =
             Self { calibration: calibration.clone(), observations: observation::of(calibration)?, device, stack };
         let bounds = |bound: fn(&Constant) -> f64| problem.calibration.constants.iter().map(bound).collect::<Vec<_>>();
-        problem.machine(&bounds(|constant| constant.lower))?;
-        problem.machine(&bounds(|constant| constant.upper))?;
+        problem.with(&bounds(|constant| constant.lower))?;
+        problem.with(&bounds(|constant| constant.upper))?;
         Ok(problem)
     }
 
@@ -82,8 +81,8 @@ impl Problem {
         self.calibration.constants.iter().map(find).collect()
     }
 
-    /// The machine with `values` for the constants.
-    fn machine(&self, values: &[f64]) -> Result<Machine, CommandError> {
+    /// Device and stack with `values` for the constants.
+    fn with(&self, values: &[f64]) -> Result<(Device, Stack), CommandError> {
         let (mut device, mut stack) = (self.device.clone(), self.stack.clone());
         for (constant, &value) in self.calibration.constants.iter().zip(values) {
             match constant.of {
@@ -91,16 +90,16 @@ impl Problem {
                 Of::Stack => stack.set(&constant.name, value)?,
             }
         }
-        Machine::new(device, stack, Trains::Either, None, haversack_devices::Frequency::default()).map_err(CommandError::failed)
+        Ok((device, stack))
     }
 
-    /// The simulated seconds of every row with `values` for the constants.
+    /// What is simulated for every row with `values` for the constants.
     ///
     /// # Errors
     /// A value that its constant cannot take.
     pub fn simulated(&self, values: &[f64]) -> Result<Vec<f64>, CommandError> {
-        let machine = self.machine(values)?;
-        Ok(self.observations.iter().map(|row| row.simulated(&machine)).collect())
+        let (device, stack) = self.with(values)?;
+        Ok(self.observations.iter().map(|row| row.simulated(&device, &stack)).collect())
     }
 
     /// What is minimised.
@@ -109,7 +108,7 @@ impl Problem {
     /// As [`Problem::simulated`].
     pub fn objective(&self, values: &[f64]) -> Result<f64, CommandError> {
         let simulated = self.simulated(values)?;
-        let logarithms = simulated.iter().zip(&self.observations).map(|(seconds, row)| (seconds / row.seconds).ln());
+        let logarithms = simulated.iter().zip(&self.observations).map(|(seconds, row)| (seconds / row.observed).ln());
         Ok(logarithms.map(|log| log.abs() + SQUARES * log * log).sum())
     }
 

@@ -1,13 +1,16 @@
-//! What constants are fitted to: a scenario, the part of its iteration that was timed, and the time.
+//! What constants are fitted to: something that was measured, and what simulates it.
 
 use serde::Deserialize;
 
+use haversack_devices::processor::Usage;
 use haversack_devices::units::Nanos;
-use haversack_training::{Machine, simulate};
+use haversack_devices::{Device, Stack};
+use haversack_training::{Record, simulate};
 use haversack_workloads::Phase;
 use haversack_workloads::lowering::{Gradients, Variant};
 
 use super::declared::{Calibration, Observations};
+use super::mandheling;
 use crate::artefacts::daf::table2;
 use crate::cache::Cache;
 use crate::error::CommandError;
@@ -48,36 +51,79 @@ impl Part {
     }
 }
 
-/// A time that was observed, with the run that it is a part of.
+/// What simulates an observation under a device and a stack.
+pub enum Measure {
+    /// The seconds of a part of an iteration: the sum of its operators', which is the executor's where nothing is short.
+    Time(Part, Box<Plan>),
+    /// The seconds of an iteration as the executor has them.
+    Run(Box<Plan>),
+    /// The joules of an iteration on a CPU, from the sum of its operators.
+    EnergyOfSum(Box<Plan>),
+    /// The joules of an iteration as the executor has them.
+    Energy(Box<Plan>),
+    /// Anything else.
+    Other(Box<dyn Fn(&Device, &Stack) -> f64 + Send + Sync>),
+}
+
+/// Something that was observed.
 pub struct Observation {
     /// What people call it.
     pub id: String,
-    /// The time.
-    pub seconds: f64,
-    /// The part of the run.
-    pub part: Part,
-    /// The run.
-    pub plan: Plan,
+    /// The value: seconds, or joules.
+    pub observed: f64,
+    /// What simulates it.
+    pub measure: Measure,
 }
 
 impl Observation {
-    /// The same time on `machine`: the sum of its operators', which is the executor's where nothing is short, or of a
-    /// run where packing is to be told apart; infinite where that cannot run.
+    /// A time.
+    fn time(id: impl Into<String>, seconds: f64, part: Part, plan: Plan) -> Self {
+        Self { id: id.into(), observed: seconds, measure: Measure::Time(part, Box::new(plan)) }
+    }
+
+    /// The unit of its value.
     #[must_use]
-    pub fn simulated(&self, machine: &Machine) -> f64 {
-        if matches!(self.part, Part::BesidePacking | Part::Packing) {
-            let run = || simulate(machine, &self.plan.job(), self.plan.policy()?.as_mut());
-            let parts = run().map(|record| table2::parts(&record));
-            return parts.map_or(f64::INFINITY, |(beside, packing)| {
-                if self.part == Part::Packing { packing.seconds() } else { beside.seconds() }
-            });
+    pub const fn unit(&self) -> &'static str {
+        match self.measure {
+            Measure::Energy(_) | Measure::EnergyOfSum(_) => "J",
+            _ => "s",
         }
-        let scenario = self.plan.scenario();
-        let graph = &self.plan.graph;
-        let timed = graph.nodes.iter().enumerate().filter(|(_, node)| self.part.holds(node.phase));
-        let time: Nanos =
-            timed.map(|(id, _)| machine.cost(graph, id, scenario.batch, scenario.precision).alone()).sum();
-        time.seconds()
+    }
+
+    /// The same under `device` and `stack`; infinite where that cannot run.
+    #[must_use]
+    pub fn simulated(&self, device: &Device, stack: &Stack) -> f64 {
+        let machine = |plan: &Plan| plan.machine().under(device.clone(), stack.clone());
+        let run = |plan: &Plan| -> Option<Record> {
+            simulate(&machine(plan).ok()?, &plan.job(), plan.policy().ok()?.as_mut()).ok()
+        };
+        let simulated = match &self.measure {
+            Measure::Time(part @ (Part::BesidePacking | Part::Packing), plan) => run(plan).map(|record| {
+                let (beside, packing) = table2::parts(&record);
+                if *part == Part::Packing { packing.seconds() } else { beside.seconds() }
+            }),
+            Measure::Time(part, plan) => machine(plan).ok().map(|machine| {
+                let scenario = plan.scenario();
+                let timed = plan.graph.nodes.iter().enumerate().filter(|(_, node)| part.holds(node.phase));
+                let cost = |id| machine.cost(&plan.graph, id, scenario.batch, scenario.precision).alone();
+                timed.map(|(id, _)| cost(id)).sum::<Nanos>().seconds()
+            }),
+            Measure::EnergyOfSum(plan) => machine(plan).ok().map(|machine| {
+                let scenario = plan.scenario();
+                let cost = |id| machine.cost(&plan.graph, id, scenario.batch, scenario.precision);
+                let mut usage = Usage::default();
+                for cost in (0..plan.graph.nodes.len()).map(cost) {
+                    usage.span += cost.alone();
+                    usage.dram += cost.dram;
+                }
+                usage.cpu_busy = usage.span;
+                machine.device.power(machine.cores(), &machine.stack).energy(&usage).total().0
+            }),
+            Measure::Run(plan) => run(plan).map(|record| record.iteration.seconds()),
+            Measure::Energy(plan) => run(plan).map(|record| record.energy.0),
+            Measure::Other(simulated) => Some(simulated(device, stack)),
+        };
+        simulated.unwrap_or(f64::INFINITY)
     }
 }
 
@@ -90,6 +136,9 @@ pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
         Observations::PytorchTimings => pytorch_timings(calibration),
         Observations::SageTable1 => sage_table1(calibration),
         Observations::DafTable2 => daf_table2(),
+        Observations::MandhelingOperators => mandheling::operators(),
+        Observations::MandhelingCpu => mandheling::cpu(),
+        Observations::MandhelingDsp => mandheling::dsp(),
     }
 }
 
@@ -114,12 +163,13 @@ fn pytorch_timings(calibration: &Calibration) -> Result<Vec<Observation>, Comman
     for timing in csv::Reader::from_reader(TIMINGS_TEXT.as_bytes()).deserialize() {
         let timing: Timing = timing.map_err(|error| CommandError::failed(format!("{TIMINGS}: {error}")))?;
         let phase = if timing.phase == Part::Forward { "forward" } else { "backward" };
-        observations.push(Observation {
-            id: format!("{}/{phase}", timing.model),
-            seconds: timing.seconds,
-            part: timing.phase,
-            plan: Plan::new(&scenario(calibration, &timing.model, timing.batch), &cache)?,
-        });
+        let plan = Plan::new(&scenario(calibration, &timing.model, timing.batch), &cache)?;
+        observations.push(Observation::time(
+            format!("{}/{phase}", timing.model),
+            timing.seconds,
+            timing.phase,
+            plan,
+        ));
     }
     Ok(observations)
 }
@@ -153,12 +203,8 @@ fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>, CommandErr
         if row.subject == "mobilenetv2" {
             scenario.input = Some(input.parse().map_err(CommandError::failed)?);
         }
-        observations.push(Observation {
-            id: row.id.clone(),
-            seconds: milliseconds * 1e-3,
-            part: Part::Iteration,
-            plan: Plan::new(&scenario, &cache)?,
-        });
+        let plan = Plan::new(&scenario, &cache)?;
+        observations.push(Observation::time(&row.id, milliseconds * 1e-3, Part::Iteration, plan));
     }
     Ok(observations)
 }
@@ -185,7 +231,7 @@ fn daf_table2() -> Result<Vec<Observation>, CommandError> {
         // All iterations are alike: nothing is learned in the first.
         scenario.iterations = 1;
         let plan = Plan::new(&scenario, &cache)?;
-        observations.push(Observation { id: row.id.clone(), seconds: milliseconds * 1e-3, part, plan });
+        observations.push(Observation::time(&row.id, milliseconds * 1e-3, part, plan));
     }
     Ok(observations)
 }

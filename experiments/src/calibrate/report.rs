@@ -49,11 +49,13 @@ impl Fitted {
 pub struct Residual {
     /// The row.
     pub id: String,
-    /// The observed seconds.
+    /// The unit of the values: seconds or joules.
+    pub unit: &'static str,
+    /// What was observed.
     pub observed: f64,
-    /// The simulated seconds, at the constants of the files.
+    /// What is simulated at the constants of the files.
     pub before: f64,
-    /// The simulated seconds, at the fitted ones.
+    /// What is simulated at the fitted ones.
     pub after: f64,
 }
 
@@ -136,9 +138,10 @@ impl Report {
         let rows = self.rows.iter().map(|row| {
             json!({
                 "id": row.id,
-                "observed_s": row.observed,
-                "before_s": row.before,
-                "after_s": row.after,
+                "unit": row.unit,
+                "observed": row.observed,
+                "before": row.before,
+                "after": row.after,
                 "error_before": row.error_before(),
                 "error_after": row.error(),
             })
@@ -187,15 +190,15 @@ impl Report {
         let _ = writeln!(
             text,
             "\n{:width$}  {:>12}  {:>12}  {:>8}  {:>8}",
-            "row", "observed ms", "fitted ms", "before", "error"
+            "row", "observed", "fitted", "before", "error"
         );
         for row in &self.rows {
             let _ = writeln!(
                 text,
-                "{:width$}  {:>12.3}  {:>12.3}  {:>8}  {:>8}",
+                "{:width$}  {:>12}  {:>12}  {:>8}  {:>8}",
                 row.id,
-                row.observed * 1e3,
-                row.after * 1e3,
+                format!("{} {}", significant(row.observed), row.unit),
+                format!("{} {}", significant(row.after), row.unit),
                 percent(row.error_before()),
                 percent(row.error()),
             );

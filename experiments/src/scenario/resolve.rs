@@ -1,14 +1,17 @@
 //! From what was asked for to what will run: defaults are filled in, names are looked up.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haversack_devices::processor::ProcessorError;
+use haversack_devices::processor::{CoreSelection, ProcessorError, SelectionError};
+use haversack_devices::units::Celsius;
 use haversack_devices::work::Precision;
-use haversack_devices::{Device, Frequency, Stack, load, load_stack};
+use haversack_devices::{Device, Frequency, Stack, StackAllocator, StackGraph, load, load_stack};
+use haversack_policies::engines::{ALGORITHMS, Engine, EngineProcessor};
 use haversack_policies::{PolicyError, registry};
-use haversack_training::{AllocatorKind, Machine, MachineError};
+use haversack_training::{AllocatorKind, Machine, MachineError, Trains};
 use haversack_workloads::lowering::{Gradients, Variant};
-use haversack_workloads::{Network, WorkloadError};
+use haversack_workloads::{Network, WorkloadError, mixed};
 
 use super::error::{Fault, Origin, ScenarioError};
 use super::key::Key;
@@ -25,6 +28,8 @@ pub enum GraphKind {
     },
     /// Sage's, of computable operations.
     Computable(Variant),
+    /// The eager one, rewritten for integer training by an algorithm.
+    Integer(&'static str),
 }
 
 /// A scenario whose every default is filled in, with what its names stand for.
@@ -48,12 +53,6 @@ pub struct Resolved {
     pub notes: Vec<String>,
 }
 
-/// Whether `stack` runs Sage's graph of computable operations: those whose id begins with `sage`.
-#[must_use]
-pub(crate) fn runs_computable_graph(stack: &Stack) -> bool {
-    stack.id.starts_with("sage")
-}
-
 impl Scenario {
     /// Fills in what was left open and looks up every name.
     ///
@@ -72,7 +71,9 @@ impl Scenario {
         let mut scenario = self.clone();
         let calibration = |key: Key| move |error| self.error(key, Fault::Calibration(Box::new(error)));
         let device = cache.devices.get(self.device.clone(), || load(&self.device)).map_err(calibration(Key::Device))?;
-        let stack_id = self.stack.clone().unwrap_or_else(|| device.constants.default_stack.clone());
+        let engine = registry::find(&self.policy).map_err(|error| self.error(Key::Policy, error))?.engine;
+        let own_stack = || engine.map_or(device.constants.default_stack.clone(), |engine| engine.stack.to_owned());
+        let stack_id = self.stack.clone().unwrap_or_else(own_stack);
         let stack = cache.stacks.get(stack_id.clone(), || load_stack(&stack_id)).map_err(calibration(Key::Stack))?;
         scenario.stack = Some(stack_id);
         let key = (self.model.clone(), self.input.clone());
@@ -83,15 +84,22 @@ impl Scenario {
         })?;
         scenario.input = self.input.clone().or_else(|| workload::own_input(&self.model));
         scenario.set = self.parameters()?;
-        self.check_availability()?;
-        let graph = self.graph_kind(&stack)?;
+        let algorithm = self.algorithm(engine, &scenario.set)?;
+        let graph = self.graph_kind(&stack, algorithm)?;
         scenario.graph = match graph {
             GraphKind::Computable(variant) => Some(variant),
-            GraphKind::Eager { .. } => None,
+            GraphKind::Eager { .. } | GraphKind::Integer(_) => None,
         };
-        let own_allocator = if runs_computable_graph(&stack) { AllocatorKind::Exact } else { AllocatorKind::Caching };
+        let own_allocator = match stack.constants.allocator {
+            StackAllocator::Exact => AllocatorKind::Exact,
+            StackAllocator::Caching => AllocatorKind::Caching,
+        };
         scenario.allocator = Some(self.allocator.unwrap_or(own_allocator));
-        let machine = self.machine(cache, &device, &stack)?;
+        if scenario.cores.is_none() {
+            scenario.cores = self.own_cores(engine, &device)?;
+        }
+        let machine = scenario.machine(cache, &device, &stack, engine)?;
+        scenario.check_ambient(&device)?;
         let trace = match &self.trace {
             None => Arc::default(),
             Some(path) => {
@@ -104,9 +112,9 @@ impl Scenario {
     }
 
     /// The policy's parameters by their own names, once the policy has accepted them.
-    fn parameters(&self) -> Result<std::collections::BTreeMap<String, String>, ScenarioError> {
+    fn parameters(&self) -> Result<BTreeMap<String, String>, ScenarioError> {
         let entry = registry::find(&self.policy).map_err(|error| self.error(Key::Policy, error))?;
-        let mut parameters = std::collections::BTreeMap::new();
+        let mut parameters = BTreeMap::new();
         for (name, value) in &self.set {
             let own = match name.split_once('.') {
                 None => name,
@@ -124,23 +132,62 @@ impl Scenario {
         Ok(parameters)
     }
 
-    fn check_availability(&self) -> Result<(), ScenarioError> {
-        if self.precision == Precision::Int8 {
-            let message = "int8 is not available yet; expected fp32 or fp16".to_owned();
+    /// The algorithm of integer training: of an engine that trains in integers, or where `int8` was asked for.
+    fn algorithm(
+        &self,
+        engine: Option<Engine>,
+        set: &BTreeMap<String, String>,
+    ) -> Result<Option<&'static str>, ScenarioError> {
+        let asked = self.precision == Precision::Int8;
+        let in_integers = engine.is_some_and(|engine| engine.eight_bit);
+        if asked && engine.is_some() && !in_integers {
+            let message = format!("the policy {} trains in fp32; mnn-int8 and mandheling train in integers", self.policy);
             return Err(self.error(Key::Precision, Fault::Refused(message)));
         }
-        if self.ambient_c.is_some() {
-            let message =
-                "no device has a thermal model yet, so the ambient temperature would change nothing; leave it out";
-            return Err(self.error(Key::AmbientC, Fault::Refused(message.to_owned())));
+        if !asked && !in_integers {
+            return Ok(None);
         }
-        Ok(())
+        let id = set.get("algorithm").map_or(ALGORITHMS[0], String::as_str);
+        let algorithm = mixed::algorithm(id).map_err(|error| self.error(Key::Set, error))?;
+        Ok(Some(algorithm.id.as_str()))
     }
 
-    fn graph_kind(&self, stack: &Stack) -> Result<GraphKind, ScenarioError> {
-        if runs_computable_graph(stack) {
-            let own = if self.policy == "original" { Variant::Original } else { Variant::Reduced };
-            return Ok(GraphKind::Computable(self.graph.unwrap_or(own)));
+    /// The cores that an engine takes, or as many of them as there are.
+    fn own_cores(&self, engine: Option<Engine>, device: &Device) -> Result<Option<CoreSelection>, ScenarioError> {
+        let Some((cores, cpu)) = engine.and_then(|engine| engine.cores).zip(device.cpu()) else { return Ok(None) };
+        let wanted: CoreSelection = cores.parse().map_err(|error| self.error(Key::Cores, error))?;
+        Ok(Some(match (wanted, cpu.choose(wanted, self.frequency)) {
+            (CoreSelection::Some { class, .. }, Err(SelectionError::TooMany { available, .. })) => {
+                CoreSelection::Some { class, count: available }
+            }
+            _ => wanted,
+        }))
+    }
+
+    fn check_ambient(&self, device: &Device) -> Result<(), ScenarioError> {
+        let Some(ambient) = self.ambient_c else { return Ok(()) };
+        let refused = |message: String| self.error(Key::AmbientC, Fault::Refused(message));
+        let Some(thermal) = device.thermal() else {
+            return Err(refused(format!("{} has no thermal model, so it would change nothing; leave it out", device.id)));
+        };
+        thermal.start(Celsius(ambient)).map(|_| ()).map_err(|error| refused(error.to_string()))
+    }
+
+    fn graph_kind(&self, stack: &Stack, algorithm: Option<&'static str>) -> Result<GraphKind, ScenarioError> {
+        if let Some(algorithm) = algorithm {
+            if self.graph.is_some() {
+                let message = "integer training rewrites the graph of whole operators; leave it out".to_owned();
+                return Err(self.error(Key::Graph, Fault::Refused(message)));
+            }
+            return Ok(GraphKind::Integer(algorithm));
+        }
+        match stack.constants.graph {
+            StackGraph::Eager => {}
+            StackGraph::Decomposed => return Ok(GraphKind::Computable(self.graph.unwrap_or(Variant::Direct))),
+            StackGraph::Optimised => {
+                let own = if self.policy == "original" { Variant::Original } else { Variant::Reduced };
+                return Ok(GraphKind::Computable(self.graph.unwrap_or(own)));
+            }
         }
         let eager = |what: &str| {
             Fault::Refused(format!(
@@ -157,9 +204,21 @@ impl Scenario {
         Ok(GraphKind::Eager { dropout_mask_bytes: stack.constants.dropout_mask.value.0 })
     }
 
-    fn machine(&self, cache: &Cache, device: &Device, stack: &Stack) -> Result<Arc<Machine>, ScenarioError> {
-        let key = format!("{} {} {:?} {:?}", device.file, stack.file, self.cores, self.frequency);
-        let made = cache.machines.get(key, || Machine::new(device.clone(), stack.clone(), self.cores, self.frequency));
+    fn machine(
+        &self,
+        cache: &Cache,
+        device: &Device,
+        stack: &Stack,
+        engine: Option<Engine>,
+    ) -> Result<Arc<Machine>, ScenarioError> {
+        let trains = engine.map_or(Trains::Either, |engine| match engine.processor {
+            EngineProcessor::Cpu => Trains::Cpu,
+            EngineProcessor::Gpu => Trains::Gpu,
+            EngineProcessor::CpuAndDsp => Trains::CpuAndDsp,
+        });
+        let key = format!("{} {} {trains:?} {:?} {:?}", device.file, stack.file, self.cores, self.frequency);
+        let make = || Machine::new(device.clone(), stack.clone(), trains, self.cores, self.frequency);
+        let made = cache.machines.get(key, make);
         made.map_err(|error| {
             let no_kernels = matches!(error, MachineError::Processor(ProcessorError::NoKernels { .. }));
             let key = match error {
@@ -180,9 +239,6 @@ impl Scenario {
         let on_gpu = matches!(machine.processor, haversack_devices::Processor::Gpu(..));
         if on_gpu && self.frequency != Frequency::Highest {
             notes.push("the frequency is the CPU's; the GPU that trains here keeps its own".to_owned());
-        }
-        if self.frequency == Frequency::Governor {
-            notes.push("there is no thermal governor yet: governor means highest".to_owned());
         }
         notes
     }

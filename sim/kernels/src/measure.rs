@@ -4,7 +4,7 @@
 //! interleaved run: rounds in shuffled order on the same tensor, the thread's own processor time, medians. What two
 //! threads do is measured on the wall, and the best pass counts of those in which they ran at the same time. What is
 //! worth reading is the ratio. This module owns buffers, clocks, limits and peers; the kernels themselves are in
-//! [`crate::reduce`], [`crate::quantise`] and [`crate::convert`].
+//! [`crate::reduce`], [`crate::quantise`], [`crate::convert`] and [`crate::int8`].
 //!
 //! ```
 //! use haversack_kernels::measure::{self, Measurement};
@@ -59,11 +59,15 @@ pub enum Family {
     GroupUnpack,
     /// Conversions, masks and copies.
     Conversion,
+    /// Rescaling, and sums of gradients, of INT8 training.
+    Rescaling,
+    /// Products of i8 matrices.
+    Product,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Reduction,
         Self::Strategy,
         Self::Pack,
@@ -71,6 +75,8 @@ impl Family {
         Self::Unpack,
         Self::GroupUnpack,
         Self::Conversion,
+        Self::Rescaling,
+        Self::Product,
     ];
 
     /// Its title.
@@ -84,6 +90,8 @@ impl Family {
             Self::Unpack => "Unpack and dequantise, one scale a tensor",
             Self::GroupUnpack => "Unpack and dequantise, one scale for 256 elements",
             Self::Conversion => "Conversions, masks and copies",
+            Self::Rescaling => "INT8 training: rescaling, and sums of gradients",
+            Self::Product => "INT8 training: products of matrices",
         }
     }
 }
@@ -95,6 +103,7 @@ pub struct Kernel {
     family: Family,
     limit: Limit,
     peer: Option<Contender>,
+    largest: Option<Bytes>,
 }
 
 impl Kernel {
@@ -127,6 +136,16 @@ impl Kernel {
     pub fn peer(&self) -> Option<&str> {
         self.peer.as_ref().map(|peer| peer.id.as_str())
     }
+
+    /// The largest tensor that it is measured on, where that is not any: a product's work outgrows its operands.
+    #[must_use]
+    pub const fn largest(&self) -> Option<Bytes> {
+        self.largest
+    }
+
+    fn takes(&self, size: Bytes) -> bool {
+        self.largest.is_none_or(|largest| size <= largest)
+    }
 }
 
 impl std::fmt::Debug for Kernel {
@@ -142,7 +161,8 @@ pub struct Measurement {
     pub kernel: String,
     /// The picture that it belongs in.
     pub family: Family,
-    /// The tensor in f32: what a reduction or a packing reads, what an unpacking writes.
+    /// The tensor in f32: what a reduction or a packing reads, what an unpacking writes. Of micro-batches' gradients all
+    /// together, and of a product both operands, which are about as large: see [`edge`].
     pub size: Bytes,
     /// Tensors a second, times the size.
     pub rate: BytesPerSecond,
@@ -178,7 +198,8 @@ pub struct Peer {
 }
 
 /// Measures `kernels` on tensors of `size`, with their limits and, where `compare`, with their peers, all in one
-/// interleaved run. `after_turn` is called as often as [`turns`] says.
+/// interleaved run. `after_turn` is called as often as [`turns`] says. Kernels that are not measured on so large a
+/// tensor are left out.
 ///
 /// # Errors
 /// A kernel that cannot run.
@@ -188,6 +209,10 @@ pub fn run(
     compare: bool,
     after_turn: impl FnMut(),
 ) -> Result<Vec<Measurement>, KernelError> {
+    let kernels = &taking(kernels, size);
+    if kernels.is_empty() {
+        return Ok(Vec::new());
+    }
     let contenders = contenders(kernels, compare);
     let mut tensors = Tensors::new(usize::try_from(size.0).unwrap_or(usize::MAX));
     let mut runners =
@@ -214,7 +239,20 @@ pub fn run(
 /// How often [`run`] calls back.
 #[must_use]
 pub fn turns(kernels: &[&Kernel], size: Bytes, compare: bool) -> u64 {
-    race::turns(contenders(kernels, compare).len(), rules(size))
+    race::turns(contenders(&taking(kernels, size), compare).len(), rules(size))
+}
+
+/// Rows and columns of the square i8 matrices that a product of this size multiplies: both take about so many bytes,
+/// and 2·edge³ operations. A multiple of sixteen.
+#[must_use]
+pub fn edge(size: Bytes) -> usize {
+    let values = usize::try_from(size.0 / 2).unwrap_or(usize::MAX);
+    (values.isqrt() / 16 * 16).max(16)
+}
+
+/// The kernels that are measured on tensors of this size.
+fn taking<'a>(kernels: &[&'a Kernel], size: Bytes) -> Vec<&'a Kernel> {
+    kernels.iter().copied().filter(|kernel| kernel.takes(size)).collect()
 }
 
 /// Everybody who runs, each once.

@@ -41,6 +41,10 @@ pub trait DspProfile {
     fn crossing(&self, bytes: Bytes) -> Nanos;
     /// Memory that subgraphs may take there together.
     fn memory(&self) -> Bytes;
+    /// The time of adding what one more part of a split batch gives to the results of `node`.
+    fn accumulation(&self, _node: NodeId) -> Nanos {
+        Nanos::ZERO
+    }
 }
 
 /// What a policy fixes before the first iteration.
@@ -65,6 +69,9 @@ pub struct Offload {
     pub on_dsp: Vec<bool>,
     /// Samples of the parts that a node's batch is split into there; 0 where it runs whole.
     pub split: Vec<u64>,
+    /// Whether a subgraph begins at each node. Where a scale is taken anew within one, it is cut there for that
+    /// iteration: the piece that follows begins at a node that is not marked.
+    pub begins: Vec<bool>,
     /// Of the subgraphs, in order of execution, those that are prepared in every iteration; the others only in the
     /// first. Nothing where all are.
     pub prepared_again: Option<Vec<bool>>,
@@ -223,6 +230,24 @@ pub enum PolicyError {
         least: String,
         /// The budget, with its unit.
         budget: String,
+    },
+    /// The policy offloads to a DSP, and the run has none.
+    #[error("{policy} needs a DSP; expected a device and a stack that have one")]
+    NoDsp {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// An operator's buffers are larger than the DSP's memory.
+    #[error("{policy}: the buffers of {node} take {bytes} on the DSP; expected at most {memory}")]
+    DspMemory {
+        /// The policy.
+        policy: &'static str,
+        /// The operator.
+        node: String,
+        /// Its buffers.
+        bytes: Bytes,
+        /// What the DSP has.
+        memory: Bytes,
     },
     /// The parameter cannot have this value.
     #[error("{policy}.{parameter} cannot be '{found}'; expected {expected}")]

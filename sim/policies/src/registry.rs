@@ -1,5 +1,6 @@
 //! All policies, by the names that scenarios use.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use haversack_devices::units::Bytes;
@@ -8,8 +9,10 @@ use crate::actnn::ActNn;
 use crate::daf::{self, Daf};
 use crate::dtr::Dtr;
 use crate::elastictrainer::ElasticTrainer;
+use crate::engines::{self, ALGORITHMS, Engine};
 use crate::fixed8::Fixed8;
 use crate::importance::Metric;
+use crate::mandheling::{self, Mandheling, Rescaling};
 use crate::original::Original;
 use crate::policy::{Policy, PolicyError};
 use crate::quantised::{Control, Packing};
@@ -38,6 +41,8 @@ pub struct Entry {
     pub citation: &'static str,
     /// What can be set.
     pub parameters: &'static [Parameter],
+    /// The training engine that it stands for; nothing where it goes with any.
+    pub engine: Option<Engine>,
     build: fn(&Settings<'_>) -> Result<Box<dyn Policy>, PolicyError>,
 }
 
@@ -55,6 +60,10 @@ const IMPORTANCE: Parameter = Parameter {
     about: "depth (default: trained values, late layers more), values or uniform: what a tensor is worth without data",
 };
 
+const MANDHELING: &str = "Xu et al., MobiCom 2022";
+const ALGORITHM: Parameter =
+    Parameter { name: "algorithm", about: "niti (default), octo, adaptive-fixed-point, wageubn or mls" };
+
 /// All policies, in the order in which they are listed.
 pub const POLICIES: &[Entry] = &[
     Entry {
@@ -62,6 +71,7 @@ pub const POLICIES: &[Entry] = &[
         about: "no memory management: everything is kept",
         citation: SAGE,
         parameters: &[],
+        engine: None,
         build: |_| Ok(Box::new(Original)),
     },
     Entry {
@@ -69,6 +79,7 @@ pub const POLICIES: &[Entry] = &[
         about: "static gradient checkpointing: every √n-th saved tensor is kept",
         citation: "Chen et al., 2016",
         parameters: &[],
+        engine: None,
         build: |_| Ok(Box::new(StaticCheckpointing::default())),
     },
     Entry {
@@ -76,6 +87,7 @@ pub const POLICIES: &[Entry] = &[
         about: "static gradient accumulation: two micro-batches",
         citation: SAGE,
         parameters: &[],
+        engine: None,
         build: |_| Ok(Box::new(StaticAccumulation)),
     },
     Entry {
@@ -83,6 +95,7 @@ pub const POLICIES: &[Entry] = &[
         about: "dynamic gradient checkpointing: the lowest latency per byte gives way",
         citation: SAGE,
         parameters: &[],
+        engine: None,
         build: |_| Ok(Box::new(Dynamic::new(Order::CheckpointingOnly, None))),
     },
     Entry {
@@ -90,6 +103,7 @@ pub const POLICIES: &[Entry] = &[
         about: "dynamic gradient accumulation: the micro-batch gives way",
         citation: SAGE,
         parameters: &[],
+        engine: None,
         build: |_| Ok(Box::new(Dynamic::new(Order::AccumulationOnly, None))),
     },
     Entry {
@@ -97,6 +111,7 @@ pub const POLICIES: &[Entry] = &[
         about: "accumulation until the processor is under-used, then checkpointing",
         citation: SAGE,
         parameters: &[ORDER, MTP],
+        engine: None,
         build: |settings| {
             let order = match settings.get("order") {
                 None | Some("dga-first") => Order::AccumulationFirst,
@@ -120,6 +135,7 @@ pub const POLICIES: &[Entry] = &[
         about: "dynamic tensor rematerialisation: the lowest heuristic score gives way",
         citation: "Kirisame et al., ICLR 2021",
         parameters: &[HEURISTIC],
+        engine: None,
         build: |settings| {
             let heuristic = match settings.get("heuristic") {
                 None => Heuristic::Dtr,
@@ -134,6 +150,7 @@ pub const POLICIES: &[Entry] = &[
         about: "weights and activations of eight bits, computed with as they are",
         citation: DAF,
         parameters: &[],
+        engine: None,
         build: |_| Ok(Box::new(Fixed8)),
     },
     Entry {
@@ -141,6 +158,7 @@ pub const POLICIES: &[Entry] = &[
         about: "trains the weights that matter most for their time, within a time budget",
         citation: "Huang et al., MobiSys 2023",
         parameters: &[IMPORTANCE],
+        engine: None,
         build: |settings| Ok(Box::new(ElasticTrainer::new(settings.among("importance", &Metric::NAMES)?))),
     },
     Entry {
@@ -148,6 +166,7 @@ pub const POLICIES: &[Entry] = &[
         about: "what modules keep is quantised to two bits, group by group (level L3)",
         citation: "Chen et al., ICML 2021",
         parameters: &[Parameter { name: "bits", about: "mean bits a value: 1, 2 (default), 4 or 8" }],
+        engine: None,
         build: |settings| Ok(Box::new(ActNn::new(settings.bits("bits", &[1, 2, 4, 8])?.unwrap_or(2)))),
     },
     Entry {
@@ -173,6 +192,7 @@ pub const POLICIES: &[Entry] = &[
             Parameter { name: "step_mb", about: "megabytes by which the arena grows and shrinks (default 100)" },
             Parameter { name: "page_kib", about: "KiB of a page (default 16)" },
         ],
+        engine: None,
         build: |settings| {
             let mut parameters = daf::Parameters {
                 bits: settings.bits("bits", &daf::BITS[..6])?,
@@ -190,6 +210,67 @@ pub const POLICIES: &[Entry] = &[
                 parameters.arena.page = Bytes(kibibytes * 1024);
             }
             Ok(Box::new(Daf::new(parameters)))
+        },
+    },
+    Entry {
+        id: "tflite-fp32",
+        about: "TFLite in fp32 on the big cores: everything is kept",
+        citation: MANDHELING,
+        parameters: &[],
+        engine: Some(engines::TFLITE_FP32),
+        build: |_| Ok(Box::new(Original)),
+    },
+    Entry {
+        id: "mnn-fp32",
+        about: "MNN in fp32 on the big cores: everything is kept",
+        citation: MANDHELING,
+        parameters: &[],
+        engine: Some(engines::MNN_FP32),
+        build: |_| Ok(Box::new(Original)),
+    },
+    Entry {
+        id: "mnn-int8",
+        about: "MNN in eight bits on the big cores: everything is kept, scale factors are taken anew in every batch",
+        citation: MANDHELING,
+        parameters: &[ALGORITHM],
+        engine: Some(engines::MNN_INT8),
+        build: |settings| settings.algorithm().map(|()| Box::new(Original) as Box<dyn Policy>),
+    },
+    Entry {
+        id: "mnn-fp32-gpu",
+        about: "MNN in fp32 on the GPU: everything is kept",
+        citation: MANDHELING,
+        parameters: &[],
+        engine: Some(engines::MNN_FP32_GPU),
+        build: |_| Ok(Box::new(Original)),
+    },
+    Entry {
+        id: "mandheling",
+        about: "eight bits on the DSP, with the CPU beside it for what the DSP lacks",
+        citation: MANDHELING,
+        parameters: &[
+            ALGORITHM,
+            Parameter { name: "coscheduling", about: "on (default) or off: crossings decide where an operator runs" },
+            Parameter { name: "rescaling", about: "adaptive (default) or dynamic: when scale factors are taken anew" },
+            Parameter { name: "splitting", about: "on (default) or off: products run in parts that fit the caches" },
+            Parameter { name: "reuse", about: "on (default) or off: subgraphs of the DSP stay prepared" },
+            Parameter { name: "history", about: "batches with rescaling that adaptive rescaling remembers (default 8)" },
+            Parameter { name: "warm_up", about: "batches trained before the first simulated one (default 1000)" },
+            Parameter { name: "seed", about: "the seed of the scale factors' changes (default 0)" },
+        ],
+        engine: Some(engines::MANDHELING),
+        build: |settings| {
+            settings.algorithm()?;
+            let default = mandheling::Parameters::default();
+            Ok(Box::new(Mandheling::new(mandheling::Parameters {
+                coscheduling: settings.on("coscheduling")?,
+                rescaling: settings.among("rescaling", &Rescaling::NAMES)?,
+                splitting: settings.on("splitting")?,
+                reuse: settings.on("reuse")?,
+                history: settings.whole("history", 10_000)?.map_or(default.history, |batches| batches as usize),
+                warm_up: settings.within("warm_up", 0..=1_000_000)?.unwrap_or(default.warm_up),
+                seed: settings.within("seed", 0..=u64::MAX)?.unwrap_or(default.seed),
+            })))
         },
     },
 ];
@@ -225,9 +306,29 @@ impl Settings<'_> {
 
     /// A whole number from 1 to `most`.
     fn whole(&self, name: &'static str, most: u64) -> Result<Option<u64>, PolicyError> {
+        self.within(name, 1..=most)
+    }
+
+    /// A whole number of `range`.
+    fn within(&self, name: &'static str, range: RangeInclusive<u64>) -> Result<Option<u64>, PolicyError> {
         let Some(found) = self.get(name) else { return Ok(None) };
-        let number = found.parse().ok().filter(|number| (1..=most).contains(number));
-        number.map(Some).ok_or_else(|| self.bad(name, found, &format!("a whole number from 1 to {most}")))
+        let number = found.parse().ok().filter(|number| range.contains(number));
+        let expected = || format!("a whole number from {} to {}", range.start(), range.end());
+        number.map(Some).ok_or_else(|| self.bad(name, found, &expected()))
+    }
+
+    /// Whether a technique is on, as it is where nothing is set.
+    fn on(&self, name: &'static str) -> Result<bool, PolicyError> {
+        match self.get(name) {
+            None | Some("on") => Ok(true),
+            Some("off") => Ok(false),
+            Some(found) => Err(self.bad(name, found, "on or off")),
+        }
+    }
+
+    /// The algorithm of mixed precision, which only has to be known here: the graph is rewritten for it beforehand.
+    fn algorithm(&self) -> Result<(), PolicyError> {
+        self.among("algorithm", &ALGORITHMS.map(|name| (name, ())))
     }
 
     fn bad(&self, parameter: &'static str, found: &str, expected: &str) -> PolicyError {

@@ -47,6 +47,8 @@ pub struct Machine {
     /// Whether a governor moves the CPU's frequency from iteration to iteration.
     pub governed: bool,
     kernels: KernelCost,
+    /// What it was made with.
+    chosen: (Trains, Option<CoreSelection>, Frequency),
 }
 
 /// A DSP under a stack.
@@ -76,6 +78,7 @@ impl Machine {
             Trains::Cpu | Trains::CpuAndDsp => false,
         };
         let kind = if on_gpu { ProcessorKind::Gpu } else { ProcessorKind::Cpu };
+        let chosen = (trains, cores, frequency);
         let cores = cores.unwrap_or_default();
         let dsp = match trains {
             Trains::CpuAndDsp => Some(device.offloader(&stack)?),
@@ -94,7 +97,16 @@ impl Machine {
             }
         };
         let governed = frequency == Frequency::Governor && !on_gpu;
-        Ok(Self { device, stack, processor, dsp, governed, kernels })
+        Ok(Self { device, stack, processor, dsp, governed, kernels, chosen })
+    }
+
+    /// The same processors, cores and frequency of another `device` under another `stack`.
+    ///
+    /// # Errors
+    /// As [`Machine::new`].
+    pub fn under(&self, device: Device, stack: Stack) -> Result<Self, MachineError> {
+        let (trains, cores, frequency) = self.chosen;
+        Self::new(device, stack, trains, cores, frequency)
     }
 
     /// The CPU cores of the machine: those that train, or drive the DSP.

@@ -20,7 +20,11 @@ unsafe impl Plain for f32 {}
 // SAFETY: all bits zero is 0; a number is dropped without effect.
 unsafe impl Plain for u32 {}
 // SAFETY: as above.
+unsafe impl Plain for i32 {}
+// SAFETY: as above.
 unsafe impl Plain for u8 {}
+// SAFETY: as above.
+unsafe impl Plain for i8 {}
 
 /// A slice that owns its memory, aligned to 64 bytes; of at least two huge pages, to a huge page, which the
 /// kernel of the system is asked to use.

@@ -1,10 +1,14 @@
 //! The kernels that can be measured, each with its limit and its peer.
 
 mod conversions;
+mod integers;
 mod packing;
+mod products;
 mod reductions;
 
 use std::hint::black_box;
+
+use haversack_devices::units::Bytes;
 
 use super::buffer::Buffer;
 use super::contender::{Contender, Tensors};
@@ -18,16 +22,21 @@ use crate::isa::Isa;
 /// # Errors
 /// `HAVERSACK_SIMD` names an instruction set that this processor lacks.
 pub fn catalogue() -> Result<Vec<Kernel>, KernelError> {
-    let mut list = List { chosen: Isa::chosen()?, kernels: Vec::new() };
+    let mut list = List { chosen: Isa::chosen()?, largest: None, kernels: Vec::new() };
     reductions::add(&mut list);
     packing::add(&mut list);
     conversions::add(&mut list);
+    integers::add(&mut list);
+    // Last, so that the kernels of every size have the same places.
+    products::add(&mut list);
     Ok(list.kernels)
 }
 
 /// The catalogue in the making.
 struct List {
     chosen: Isa,
+    /// What is added now is measured on tensors up to this size.
+    largest: Option<Bytes>,
     kernels: Vec<Kernel>,
 }
 
@@ -49,6 +58,7 @@ impl List {
             family: entry.family,
             limit: entry.limit,
             peer: entry.peer.clone(),
+            largest: self.largest,
         });
     }
 
@@ -94,5 +104,12 @@ mod tests {
         for kernel in &kernels {
             assert!(!kernel.id().contains(' ') && !kernel.about().is_empty(), "{kernel:?}");
         }
+    }
+
+    #[test]
+    fn what_is_not_measured_on_every_size_stands_last() {
+        let kernels = catalogue().unwrap();
+        assert!(kernels.iter().map(Kernel::largest).is_sorted_by_key(|largest| largest.is_some()));
+        assert!(kernels.last().is_some_and(|last| last.largest().is_some()));
     }
 }

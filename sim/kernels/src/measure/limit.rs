@@ -1,13 +1,16 @@
 //! What the machine's memory allows: the fastest plain copy and the fastest plain write of a buffer.
 //!
-//! The fastest read is [`crate::reduce::limit`]. Beyond the last cache, stores that bypass it save reading the line
+//! The fastest read is [`crate::reduce::limit`], the fastest multiplication [`crate::int8::limit`]. Beyond the last cache, stores that bypass it save reading the line
 //! that they overwrite; within it they cost the trip to DRAM. Both forms are here, and the faster one is the limit.
 
 use std::hint::black_box;
 
+use haversack_devices::units::Bytes;
+
 use super::contender::Contender;
+use super::edge;
 use crate::isa::Isa;
-use crate::reduce;
+use crate::{int8, reduce};
 
 /// What a kernel cannot be faster than.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub enum Limit {
     Write,
     /// Reading one tensor and writing another.
     Copy,
+    /// The multiply-adds of a product of i8 matrices, by registers and a first cache that nothing else keeps busy.
+    Multiply,
 }
 
 impl Limit {
@@ -28,6 +33,7 @@ impl Limit {
             Self::Read => "read",
             Self::Write => "write",
             Self::Copy => "copy",
+            Self::Multiply => "multiply",
         }
     }
 
@@ -35,7 +41,7 @@ impl Limit {
     pub(super) fn contenders(self) -> Vec<Contender> {
         match self {
             Self::Read => {
-                let widest = Isa::available().last().copied().unwrap_or(Isa::Scalar);
+                let widest = widest();
                 vec![Contender::simple("limit: read", move |tensors| {
                     black_box(reduce::limit::sum(black_box(&tensors.values), widest));
                 })]
@@ -54,8 +60,19 @@ impl Limit {
                     copy_past_caches(black_box(&tensors.values), black_box(&mut tensors.output));
                 }),
             ],
+            Self::Multiply => {
+                let widest = widest();
+                vec![Contender::simple("limit: multiply", move |tensors| {
+                    let edge = edge(Bytes(size_of_val(&*tensors.values) as u64));
+                    black_box(int8::limit::multiply_adds(edge.pow(3), widest));
+                })]
+            }
         }
     }
+}
+
+fn widest() -> Isa {
+    Isa::available().last().copied().unwrap_or(Isa::Scalar)
 }
 
 /// Copies by the system's `memcpy`.

@@ -3,9 +3,11 @@
 //! - plain iterators and loops, as the compiler makes them for the default target;
 //! - the `bitpacking` crate ([`bitpacked`]), which packs integers, behind a vectorised quantiser;
 //! - `lz4_flex`, a lossless compressor of the same bytes: what nobody has to round for. It does not do the same
-//!   thing, and stands where no crate packs as the kernel does.
+//!   thing, and stands where no crate packs as the kernel does;
+//! - products of matrices ([`products`]): a triple loop, and blocks in f32.
 
 pub(super) mod bitpacked;
+pub(super) mod products;
 
 use crate::error::KernelError;
 
@@ -67,6 +69,35 @@ pub(super) fn gate(words: &[u32], values: &mut [f32]) {
     });
 }
 
+/// The bits beyond seven of the largest magnitude, by a fold over leading zeros.
+pub(super) fn scale(values: &[i32]) -> u32 {
+    values.iter().fold(0, |scale, value| scale.max((32 - value.unsigned_abs().leading_zeros()).saturating_sub(7)))
+}
+
+/// A loop that shifts half up and clamps: halves go up, not away from zero.
+pub(super) fn round_shift(values: &[i32], shift: u32, narrow: &mut [i8]) {
+    let half = (1_i64 << shift) >> 1;
+    narrow.iter_mut().zip(values).for_each(|(narrow, &value)| {
+        *narrow = ((i64::from(value) + half) >> shift).clamp(-127, 127) as i8;
+    });
+}
+
+/// Equation 4 of Mandheling as it stands: a factor for each micro-batch, in f32, as many elements at a time as there
+/// are `sums`.
+pub(super) fn gradients(partials: &[(&[i8], f32)], sums: &mut [f32], narrow: &mut [i8]) {
+    let block = sums.len();
+    for (start, narrow) in (0..).step_by(block).zip(narrow.chunks_mut(block)) {
+        let sums = &mut sums[..narrow.len()];
+        sums.fill(0.0);
+        for (values, factor) in partials {
+            let values = &values[start..start + sums.len()];
+            sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum += f32::from(value) * factor);
+        }
+        // `as` rounds towards zero, and saturates.
+        narrow.iter_mut().zip(sums).for_each(|(narrow, sum)| *narrow = (*sum + 0.5_f32.copysign(*sum)) as i8);
+    }
+}
+
 /// The bytes of `values` by `lz4_flex`, into `packed`, which holds [`lz4_bound`] bytes.
 ///
 /// # Errors
@@ -113,6 +144,19 @@ mod tests {
         let mut values = VALUES;
         gate(&words, &mut values);
         assert_eq!(values, VALUES.map(|value| value.max(0.0)));
+    }
+
+    #[test]
+    fn rescaling_and_gradients_answer_what_they_are_named_after() {
+        // 1000 has ten bits. 1000/8 = 125, −12/8 = −1.5 → −1 with halves up, 5000/8 is held at 127.
+        assert_eq!((scale(&[1000, -12]), scale(&[127])), (3, 0));
+        let mut narrow = [0; 3];
+        round_shift(&[1000, -12, 5000], 3, &mut narrow);
+        assert_eq!(narrow, [125, -1, 127]);
+        // 10 + 7/2 = 13.5 → 14, −10 − 7/2 → −14, 127 + 0 = 127.
+        let partials: [(&[i8], f32); 2] = [(&[10, -10, 127], 1.0), (&[7, -7, 0], 0.5)];
+        gradients(&partials, &mut [9.0; 2], &mut narrow);
+        assert_eq!(narrow, [14, -14, 127]);
     }
 
     #[test]

@@ -1,0 +1,158 @@
+//! The DSP by hand: products, the three regimes of a weight's gradient, padding, what it refuses, crossings.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::assert_close;
+use haversack_devices::units::{Bytes, Flops, Nanos};
+use haversack_devices::{
+    CoreSelection, Cost, Dsp, Frequency, OperatorKind, Precision, ProcessorKind, Product, ProductRole, Traffic, Work,
+};
+
+fn dsp() -> Dsp {
+    common::device().dsp().unwrap()
+}
+
+fn cost(work: Work) -> Cost {
+    dsp().cost(&work, common::stack().dsp().unwrap())
+}
+
+/// 10⁸ operations of eight bits: 1 ms at 100 GOP/s. 1 MB of operands: 50 us from L2.
+fn convolution() -> Work {
+    Work {
+        flops: Flops(1e8),
+        traffic: Traffic { dram: Bytes(1_000_000), shared: Bytes::ZERO },
+        working_set: Bytes(1_000_000),
+        ..Work::empty(OperatorKind::Convolution, Precision::Int8)
+    }
+}
+
+/// The weight's gradient of a 3×3 convolution of 64 channels to 64 over a square map.
+fn gradient(side: u64, samples: u64) -> Work {
+    let layer = Product {
+        role: ProductRole::WeightGradient,
+        inputs: 64,
+        outputs: 64,
+        input_size: [side; 2],
+        output_size: [side; 2],
+        taps: [3, 3],
+    };
+    Work { product: Some(layer), samples, ..convolution() }
+}
+
+#[test]
+fn a_product_takes_the_longer_of_arithmetic_and_stream() {
+    let product = cost(convolution());
+    assert_eq!((product.launch, product.busy, product.dram), (Nanos(20_000), Nanos(1_000_000), Bytes::ZERO));
+    // 40 MB from L2 at 20 GB/s: 2 ms; a working set beyond it at 5 GB/s: 8 ms, from DRAM.
+    let traffic = Traffic { dram: Bytes(40_000_000), shared: Bytes::ZERO };
+    assert_eq!(cost(Work { traffic, ..convolution() }).busy, Nanos(2_000_000));
+    let beyond = cost(Work { traffic, working_set: Bytes((1 << 20) + 1), ..convolution() });
+    assert_eq!((beyond.busy, beyond.dram), (Nanos(8_000_000), Bytes(40_000_000)));
+    // Sixteen bits have half the lanes.
+    assert_eq!(cost(Work { precision: Precision::Int16, ..convolution() }).busy, Nanos(2_000_000));
+    // Whatever it reads, a view costs nothing.
+    assert_eq!(cost(Work { launches: 0, ..convolution() }).alone(), Nanos::ZERO);
+}
+
+#[test]
+fn maps_run_at_the_width_of_the_vectors_and_copies_crawl() {
+    // 5.12e8 operations at 256 G a second: 2 ms; of sixteen bits 4 ms.
+    let map = Work { kind: OperatorKind::ElementWise, flops: Flops(5.12e8), ..convolution() };
+    assert_eq!(cost(map).busy, Nanos(2_000_000));
+    assert_eq!(cost(Work { precision: Precision::Int16, ..map }).busy, Nanos(4_000_000));
+    // 1 MB at 100 MB/s: 10 ms, and every byte from DRAM.
+    let copy = cost(Work { kind: OperatorKind::Layout, ..convolution() });
+    assert_eq!((copy.busy, copy.dram), (Nanos(10_000_000), Bytes(1_000_000)));
+}
+
+#[test]
+fn a_filter_in_the_tightly_coupled_memory_is_read_once() {
+    // 8 × 8 × 32 samples × 64 channels = 128 KiB of 256: 1 ms of arithmetic, longer than the operands' 50 us.
+    let resident = cost(gradient(8, 32));
+    assert_eq!((resident.busy, resident.dram), (Nanos(1_000_000), Bytes::ZERO));
+    // A stream of 10 MB from DRAM takes 2 ms.
+    let traffic = Traffic { dram: Bytes(10_000_000), shared: Bytes::ZERO };
+    let streamed = cost(Work { traffic, working_set: Bytes(10_000_000), ..gradient(8, 32) });
+    assert_eq!((streamed.busy, streamed.dram), (Nanos(2_000_000), Bytes(10_000_000)));
+}
+
+#[test]
+fn a_filter_in_l2_is_read_for_every_input_channel_and_row_of_taps() {
+    // 16 × 16 × 32 × 64 = 512 KiB, with an image of 18 × 18 × 32 B within 1 MiB. 64 × 3 passes: 192 × 524,288 B at
+    // 20 GB/s = 5.0331648 ms, longer than the arithmetic; nothing from DRAM.
+    let streamed = cost(gradient(16, 32));
+    assert_eq!((streamed.busy, streamed.dram), (Nanos(5_033_165), Bytes::ZERO));
+    // Behind 10 ms of arithmetic it is hidden.
+    assert_eq!(cost(Work { flops: Flops(1e9), ..gradient(16, 32) }).busy, Nanos(10_000_000));
+}
+
+#[test]
+fn what_misses_l2_is_waited_for() {
+    // 32 × 32 × 32 × 64 = 2 MiB and 34 × 34 × 32 B: 2,134,144 B through 1,048,576 B. Misses m = 0.8022 solve
+    // 1 − m = e^(−2.03528 m). Of 192 × 2 MiB = 402,653,184 B so many come at 5 GB/s: 64.60 ms; the rest at 20 GB/s
+    // takes 3.98 ms, longer than the arithmetic.
+    let excess = 2_134_144.0 / 1_048_576.0;
+    let missed: f64 = 0.802_231;
+    assert_close(1.0 - missed, (-excess * missed).exp(), 1e-5);
+    let cost_of = |flops| cost(Work { flops: Flops(flops), ..gradient(32, 32) });
+    let moved = 402_653_184.0;
+    assert_close(cost_of(1e8).busy.seconds(), moved * (missed / 5e9 + (1.0 - missed) / 20e9), 1e-6);
+    assert_close(cost_of(1e8).dram.as_f64(), moved * missed, 4000.0);
+    // 10 ms of arithmetic hide the hits and none of the misses.
+    assert_close(cost_of(1e9).busy.seconds(), moved * missed / 5e9 + 10e-3, 1e-6);
+}
+
+#[test]
+fn depths_beyond_four_are_padded_to_32_in_bytes_and_not_in_arithmetic() {
+    // A map of 32 × 32 × 64 B a sample: 4 samples are 256 KiB and fit in the tightly coupled memory.
+    assert_eq!(cost(gradient(32, 4)).busy, Nanos(1_000_000));
+    // 5 to 32 samples stream as 32, 33 to 64 as 64; the arithmetic that was given stays 1 ms.
+    let of = |samples| cost(gradient(16, samples));
+    assert_eq!(of(5), of(32));
+    assert_eq!(of(33), of(64));
+    assert!(of(64).busy > of(32).busy);
+    // 4 samples are 64 KiB.
+    assert_eq!(of(4).busy, Nanos(1_000_000));
+}
+
+#[test]
+fn time_has_no_step_where_a_filter_outgrows_l2() {
+    // 1 × w positions of 32 samples × 64 channels: 2080 B each with the image's row, so that 504 fit and 505 do not.
+    // A position more is 0.2 % more of everything, and the 0.35 % that miss take four times as long: 1.3 % in all.
+    let of = |width| {
+        let mut work = gradient(1, 32);
+        let layer = Product { input_size: [1, width], output_size: [1, width], taps: [1, 1], ..work.product.unwrap() };
+        work.product = Some(layer);
+        cost(work)
+    };
+    let (fits, beyond) = (of(504), of(505));
+    assert_eq!(fits.dram, Bytes::ZERO);
+    assert!(beyond.dram > Bytes::ZERO);
+    let step = beyond.busy.seconds() / fits.busy.seconds();
+    assert!(step > 1.002 && step < 1.014, "{step}");
+}
+
+#[test]
+fn only_narrow_integers_run_there() {
+    for (precision, runs) in [
+        (Precision::Int8, true),
+        (Precision::Int16, true),
+        (Precision::Int32, false),
+        (Precision::Fp16, false),
+        (Precision::Fp32, false),
+    ] {
+        assert_eq!(dsp().runs(&Work { precision, ..convolution() }), runs, "{precision}");
+    }
+    let make = |kind| common::device().processor(kind, &common::stack(), CoreSelection::All, Frequency::Highest);
+    let floats = Work { precision: Precision::Fp32, ..convolution() };
+    assert!(!make(ProcessorKind::Dsp).unwrap().runs(&floats) && make(ProcessorKind::Cpu).unwrap().runs(&floats));
+}
+
+#[test]
+fn crossing_is_a_call_and_a_copy() {
+    // 300 us, and 1 MB at 1 GB/s: 1 ms more.
+    assert_eq!(dsp().crossing(Bytes::ZERO), Nanos(300_000));
+    assert_eq!(dsp().crossing(Bytes(1_000_000)), Nanos(1_300_000));
+    assert_eq!((dsp().call(), dsp().memory()), (Nanos(300_000), Bytes(2 << 30)));
+}

@@ -1,0 +1,134 @@
+//! What Mandheling's paper observed and may be fitted: single operators, engines on the CPU, the system itself.
+
+use haversack_devices::units::Bytes;
+use haversack_devices::{Device, Stack};
+
+use super::observation::{Measure, Observation, Part};
+use crate::artefacts::mandheling::{figure10, section3, table3, table4, table7, table8};
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::reproduce::readings::{Readings, Value};
+use crate::reproduce::reference::{Reference, Role, Row};
+use crate::run::Plan;
+use crate::scenario::Scenario;
+
+const PAPER: &str = "mandheling";
+
+/// The paper's rows and readings.
+struct Paper {
+    reference: Reference,
+    readings: Readings,
+    cache: Cache,
+}
+
+impl Paper {
+    fn load() -> Result<Self, CommandError> {
+        let reference = Reference::load().map_err(CommandError::failed)?;
+        let readings = Readings::load(&reference).map_err(CommandError::failed)?;
+        Ok(Self { reference, readings, cache: Cache::new() })
+    }
+
+    /// The rows of `artefact` that may be fitted, with their numbers.
+    fn rows(&self, artefact: &str) -> impl Iterator<Item = (&Row, f64)> {
+        let fit = self.reference.of(PAPER, artefact).filter(|row| row.role == Role::Fit);
+        fit.filter_map(|row| Some((row, row.number()?)))
+    }
+
+    fn number(&self, artefact: &str, id: &str) -> Result<f64, CommandError> {
+        match self.readings.reading(PAPER, artefact, id).map(|reading| &reading.value) {
+            Some(Value::Number(number)) => Ok(*number),
+            _ => Err(CommandError::failed(format!("{PAPER}/{artefact} declares no number '{id}'"))),
+        }
+    }
+
+    fn plan(&self, scenario: &Scenario) -> Result<Box<Plan>, CommandError> {
+        Ok(Box::new(Plan::new(scenario, &self.cache)?))
+    }
+}
+
+fn other(row: &Row, seconds: f64, simulated: impl Fn(&Device, &Stack) -> f64 + Send + Sync + 'static) -> Observation {
+    Observation { id: row.id.clone(), observed: seconds, measure: Measure::Other(Box::new(simulated)) }
+}
+
+/// Table 3, table 4, the crossing of section 3.3 and the steps of figure 10 on the Xiaomi 10.
+pub(super) fn operators() -> Result<Vec<Observation>, CommandError> {
+    let paper = Paper::load()?;
+    let mut observations = Vec::new();
+    let map = Bytes((paper.number("table3", "map")? * table3::MIB) as u64);
+    for (row, milliseconds) in paper.rows("table3") {
+        let on_dsp = row.method == "dsp";
+        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
+            table3::irregular(device, stack, map, on_dsp).map_or(f64::INFINITY, |time| time.seconds())
+        }));
+    }
+    for (row, milliseconds) in paper.rows("table4") {
+        let Some((size, batch)) = table4::setting(&row.subject, &row.method) else { continue };
+        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
+            table4::called_alone(device, stack, size, batch).map_or(f64::INFINITY, |time| time.seconds())
+        }));
+    }
+    for (row, milliseconds) in paper.rows("section3.3") {
+        observations.push(other(row, milliseconds * 1e-3, move |device, _| {
+            device.dsp().map_or(f64::INFINITY, |dsp| dsp.crossing(map).seconds())
+        }));
+    }
+    let batch = paper.number("figure10", "batch")? as u64;
+    for (row, seconds) in paper.rows("figure10") {
+        let Some(scenario) = figure10::of_step(&row.method, "resnet34", batch) else { continue };
+        let plan = paper.plan(&scenario)?;
+        observations.push(Observation { id: row.id.clone(), observed: seconds, measure: Measure::Run(plan) });
+    }
+    Ok(observations)
+}
+
+/// Tables 7 and 8 of the two engines on the CPU, and the preparation of section 3.6.
+pub(super) fn cpu() -> Result<Vec<Observation>, CommandError> {
+    let paper = Paper::load()?;
+    let mut observations = engine(&paper, |method| method != "mandheling")?;
+    for (row, milliseconds) in paper.rows("section3.6").filter(|(row, _)| row.method == "mnn") {
+        let plan = paper.plan(&section3::preparing("mnn", paper.number("section3.6", "batch")? as u64))?;
+        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
+            let machine = plan.machine().under(device.clone(), stack.clone());
+            machine.map_or(f64::INFINITY, |machine| section3::preparation(&plan, &machine).seconds())
+        }));
+    }
+    Ok(observations)
+}
+
+/// Tables 7 and 8 of Mandheling.
+pub(super) fn dsp() -> Result<Vec<Observation>, CommandError> {
+    engine(&Paper::load()?, |method| method == "mandheling")
+}
+
+fn engine(paper: &Paper, wanted: impl Fn(&str) -> bool) -> Result<Vec<Observation>, CommandError> {
+    let mut observations = Vec::new();
+    let batch = paper.number("table7", "batch")? as u64;
+    for (row, value) in paper.rows("table7").filter(|(row, _)| wanted(&row.method)) {
+        let Some(scenario) = table7::of_row(&row.subject, &row.method, &row.metric, batch) else { continue };
+        let plan = paper.plan(&scenario)?;
+        observations.push(of_batch(row, value, row.metric.starts_with("time"), plan));
+    }
+    let batches = paper.number("table8", "batches-per-round")?;
+    for (row, value) in paper.rows("table8").filter(|(row, _)| wanted(&row.method)) {
+        let rounds = table8::rounds(&paper.reference, row);
+        let Some((scenario, rounds)) = table8::of_row(&row.subject, &row.method, batch).zip(rounds) else { continue };
+        let plan = paper.plan(&scenario)?;
+        if matches!(row.metric.as_str(), "clock-hours" | "energy") {
+            // Hours and watt-hours of all batches.
+            let each = value * 3600.0 / (rounds * batches);
+            observations.push(of_batch(row, each, row.metric == "clock-hours", plan));
+        }
+    }
+    Ok(observations)
+}
+
+/// Seconds or joules of a batch: where only the CPU runs, the sum of its operators.
+fn of_batch(row: &Row, observed: f64, is_time: bool, plan: Box<Plan>) -> Observation {
+    let measure = match (plan.machine().dsp.is_some(), is_time) {
+        (false, true) => Measure::Time(Part::Iteration, plan),
+        (false, false) => Measure::EnergyOfSum(plan),
+        (true, true) => Measure::Run(plan),
+        (true, false) => Measure::Energy(plan),
+    };
+    Observation { id: row.id.clone(), observed, measure }
+}

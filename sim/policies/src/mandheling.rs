@@ -1,0 +1,185 @@
+//! `mandheling`: integer training on the DSP, with the CPU beside it (Xu et al., MobiCom 2022).
+//!
+//! Four techniques, each of which can be left out: [`coschedule`] puts operators where crossing between the processors
+//! costs least, [`rescaling`] takes scale factors anew as seldom as they change, [`splitting`] runs products in parts
+//! that fit the DSP's caches, and [`subgraphs`] keeps what was prepared for the DSP from batch to batch. Without data
+//! the changes of scale factors are drawn: [`scales`]. The graph arrives rewritten in integers.
+
+pub mod coschedule;
+pub mod factors;
+mod placement;
+pub mod rescaling;
+pub mod scales;
+pub mod splitting;
+pub mod subgraphs;
+
+use std::ops::Range;
+
+use haversack_devices::units::Bytes;
+use haversack_workloads::{TensorId, TrainingGraph};
+
+use self::factors::Factors;
+use self::placement::{Row, Wanted};
+use crate::policy::{DspProfile, Offload, Policy, PolicyError, Schedule, Setting};
+
+const NAME: &str = "mandheling";
+
+/// When scale factors are taken anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rescaling {
+    /// As often as they were seen to change.
+    #[default]
+    Adaptive,
+    /// In every batch.
+    Dynamic,
+}
+
+impl Rescaling {
+    /// Both, by the names of the policy's parameter.
+    pub const NAMES: [(&'static str, Self); 2] = [("adaptive", Self::Adaptive), ("dynamic", Self::Dynamic)];
+}
+
+/// What can be set.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameters {
+    /// Whether crossings decide where an operator runs; otherwise each runs where it is at home.
+    pub coscheduling: bool,
+    /// When scale factors are taken anew.
+    pub rescaling: Rescaling,
+    /// Whether products run in parts.
+    pub splitting: bool,
+    /// Whether subgraphs stay prepared.
+    pub reuse: bool,
+    /// Batches with rescaling that a decision about the next one remembers.
+    pub history: usize,
+    /// Batches trained before the first simulated one.
+    pub warm_up: u64,
+    /// The seed of the scale factors' changes.
+    pub seed: u64,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            coscheduling: true,
+            rescaling: Rescaling::Adaptive,
+            splitting: true,
+            reuse: true,
+            history: 8,
+            warm_up: 1000,
+            seed: 0,
+        }
+    }
+}
+
+/// Mandheling.
+#[derive(Debug)]
+pub struct Mandheling {
+    parameters: Parameters,
+    /// Nothing where scale factors are taken anew in every batch.
+    factors: Option<Factors>,
+}
+
+impl Mandheling {
+    /// With `parameters`.
+    #[must_use]
+    pub const fn new(parameters: Parameters) -> Self {
+        Self { parameters, factors: None }
+    }
+
+    fn offload(&self, setting: &Setting<'_>, dsp: &dyn DspProfile) -> Result<Offload, PolicyError> {
+        let graph = setting.graph;
+        let wanted = Wanted { splitting: self.parameters.splitting, factors: self.factors.as_ref() };
+        let placement = Row::new(setting, dsp, wanted).place(graph, self.parameters.coscheduling);
+        let absent: Vec<bool> = graph.nodes.iter().map(|node| wanted.turns(node).is_some()).collect();
+        let mut begins = vec![false; graph.nodes.len()];
+        let mut sizes = Vec::new();
+        for run in subgraphs::runs(&placement.on_dsp, &absent) {
+            for (first, bytes) in within_memory(setting, &placement.on_dsp, run, dsp.memory())? {
+                begins[first] = true;
+                sizes.push(bytes);
+            }
+        }
+        let prepared_again = match self.parameters.reuse {
+            // None is too large: they were cut so that each fits.
+            true => subgraphs::plan(&sizes, dsp.memory()).ok().map(|plan| plan.prepared_again),
+            false => None,
+        };
+        Ok(Offload { on_dsp: placement.on_dsp, split: placement.split, begins, prepared_again })
+    }
+}
+
+/// Cuts a run on the DSP where its buffers would outgrow `memory`: the first node of each subgraph, and its buffers.
+///
+/// Buffers are all tensors that its operators read and write, each once: the vendor's library holds a graph's
+/// tensors from its preparation to its end.
+fn within_memory(
+    setting: &Setting<'_>,
+    on_dsp: &[bool],
+    run: Range<usize>,
+    memory: Bytes,
+) -> Result<Vec<(usize, Bytes)>, PolicyError> {
+    let graph = setting.graph;
+    let mut cuts: Vec<(usize, Bytes)> = Vec::new();
+    let mut held: Vec<TensorId> = Vec::new();
+    for node in run.filter(|&node| on_dsp[node]) {
+        let more = buffers(graph, node, &held, setting.batch);
+        match cuts.last_mut() {
+            Some((_, bytes)) if *bytes + more <= memory => *bytes += more,
+            _ => {
+                held.clear();
+                let bytes = buffers(graph, node, &held, setting.batch);
+                if bytes > memory {
+                    let node = graph.nodes[node].name.clone();
+                    return Err(PolicyError::DspMemory { policy: NAME, node, bytes, memory });
+                }
+                cuts.push((node, bytes));
+            }
+        }
+        held.extend(tensors_of(graph, node));
+    }
+    Ok(cuts)
+}
+
+fn tensors_of(graph: &TrainingGraph, node: usize) -> impl Iterator<Item = TensorId> {
+    let node = &graph.nodes[node];
+    node.inputs.iter().chain(&node.outputs).copied()
+}
+
+/// The bytes of the tensors of `node` that are not `held`.
+fn buffers(graph: &TrainingGraph, node: usize, held: &[TensorId], samples: u64) -> Bytes {
+    let mut own: Vec<TensorId> = tensors_of(graph, node).filter(|tensor| !held.contains(tensor)).collect();
+    own.sort_unstable();
+    own.dedup();
+    own.into_iter().map(|tensor| Bytes(graph.tensor(tensor).bytes.at(samples))).sum()
+}
+
+impl Policy for Mandheling {
+    fn needs_times(&self) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        let dsp = setting.dsp.ok_or(PolicyError::NoDsp { policy: NAME })?;
+        if self.parameters.rescaling == Rescaling::Adaptive {
+            let mut factors = Factors::new(setting.graph, self.parameters.seed, self.parameters.history);
+            for _ in 0..self.parameters.warm_up {
+                factors.advance();
+            }
+            self.factors = Some(factors);
+        }
+        let offload = self.offload(setting, dsp)?;
+        Ok(Schedule { offload: Some(offload), ..Schedule::plain(setting.batch) })
+    }
+
+    fn begin_iteration(&mut self) -> Option<u64> {
+        if let Some(factors) = &mut self.factors {
+            factors.advance();
+        }
+        None
+    }
+
+    fn rescales(&mut self, tensor: TensorId) -> bool {
+        self.factors.as_ref().is_none_or(|factors| factors.due(tensor))
+    }
+}

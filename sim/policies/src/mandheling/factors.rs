@@ -1,0 +1,77 @@
+//! All scale factors of a run, batch by batch.
+
+use haversack_workloads::{TensorId, TrainingGraph};
+
+use super::rescaling::Rescaler;
+use super::scales::ScaleProcess;
+
+/// The scale factors of a graph's tensors and who decides when each is taken anew.
+#[derive(Debug, Default)]
+pub struct Factors {
+    all: Vec<Factor>,
+    /// The factor of each tensor.
+    of: Vec<Option<usize>>,
+    batch: u64,
+}
+
+#[derive(Debug)]
+struct Factor {
+    process: ScaleProcess,
+    rescaler: Rescaler,
+    held: Option<u32>,
+    due: bool,
+}
+
+impl Factors {
+    /// Those of the tensors that nodes of `graph` rescale, drawn under `seed` by the tensors' names; each decision
+    /// remembers `history` batches.
+    #[must_use]
+    pub fn new(graph: &TrainingGraph, seed: u64, history: usize) -> Self {
+        let mut of = vec![None; graph.tensors.len()];
+        let mut tensors: Vec<TensorId> = Vec::new();
+        for tensor in graph.nodes.iter().filter_map(|node| node.rescales) {
+            if let Some(place @ None) = of.get_mut(tensor as usize) {
+                *place = Some(tensors.len());
+                tensors.push(tensor);
+            }
+        }
+        let count = tensors.len() as u64;
+        let factor = |(place, &tensor): (u64, &TensorId)| Factor {
+            process: ScaleProcess::new(seed, &graph.tensor(tensor).name),
+            rescaler: Rescaler::new(history, place, count),
+            held: None,
+            due: true,
+        };
+        Self { all: (0..).zip(&tensors).map(factor).collect(), of, batch: 0 }
+    }
+
+    /// The next batch: what is due is taken anew.
+    pub fn advance(&mut self) {
+        for factor in &mut self.all {
+            let scale = factor.process.next_batch();
+            factor.due = factor.rescaler.due(self.batch);
+            if factor.due {
+                let changed = factor.held.replace(scale).is_some_and(|held| held != scale);
+                factor.rescaler.observe(self.batch, changed);
+            }
+        }
+        self.batch += 1;
+    }
+
+    /// Whether the factor of `tensor` is taken anew in this batch; one that is not known here always is.
+    #[must_use]
+    pub fn due(&self, tensor: TensorId) -> bool {
+        self.factor(tensor).is_none_or(|factor| factor.due)
+    }
+
+    /// Batches from one turn of the factor of `tensor` to the next.
+    #[must_use]
+    pub fn period(&self, tensor: TensorId) -> u64 {
+        self.factor(tensor).map_or(1, |factor| factor.rescaler.period())
+    }
+
+    fn factor(&self, tensor: TensorId) -> Option<&Factor> {
+        let place = self.of.get(tensor as usize).copied().flatten()?;
+        self.all.get(place)
+    }
+}

@@ -1,0 +1,432 @@
+//! What defines a mixed-precision training algorithm, as data: the four parts of Mandheling, section 3.2.
+//!
+//! One TOML file an algorithm. Whatever the paper of Mandheling or the algorithm's own leaves open carries its reason
+//! in the `source` of its part.
+
+use haversack_devices::work::{Precision, ProductRole};
+use serde::{Deserialize, Deserializer, de};
+
+use crate::autograd::Optimiser;
+use crate::error::WorkloadError;
+
+/// The operators that a translation may name, by [`crate::Op::name`]; views are no work and need none.
+const OPERATORS: &[&str] = &[
+    "convolution",
+    "linear",
+    "matmul",
+    "batch_norm",
+    "layer_norm",
+    "relu",
+    "relu6",
+    "gelu",
+    "tanh",
+    "pow",
+    "scale",
+    "add_constant",
+    "divide",
+    "where",
+    "drop_path",
+    "add",
+    "mul",
+    "concat",
+    "max_pool",
+    "average_pool",
+    "global_average_pool",
+    "dropout",
+    "softmax",
+    "embedding",
+    "index_table",
+    "copy",
+    "cross_entropy",
+];
+/// Those that leave the range of integers: exponentials and logarithms.
+const FLOAT_ONLY: &[&str] = &["softmax", "cross_entropy"];
+/// Those that may be left out, because their output has the shape of their input.
+const OMISSIBLE: &[&str] = &["batch_norm", "layer_norm"];
+
+/// A mixed-precision training algorithm.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Algorithm {
+    /// Its id on the command line.
+    pub id: String,
+    /// Its name, for people.
+    pub name: String,
+    /// Where it was published.
+    pub citation: String,
+    /// What becomes of each operator.
+    pub translation: Translation,
+    /// How gradients are computed.
+    pub backpropagation: Backpropagation,
+    /// How weights are held and updated.
+    pub weight: Weight,
+    /// The loss and the optimiser.
+    pub optimiser: OptimiserChoice,
+    /// What else it does for every layer.
+    #[serde(default, rename = "pass")]
+    pub passes: Vec<Pass>,
+}
+
+/// An operator's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operator(pub String);
+
+impl<'de> Deserialize<'de> for Operator {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        if OPERATORS.contains(&name.as_str()) {
+            return Ok(Self(name));
+        }
+        Err(de::Error::unknown_variant(&name, OPERATORS))
+    }
+}
+
+/// From fp32 operators to those of mixed precision. An operator that is in none of the lists has no translation, and a
+/// network that has one is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Translation {
+    /// Operators on eight-bit integers.
+    pub int8: Vec<Operator>,
+    /// Operators that stay as they are, between a dequantisation and a quantisation.
+    pub fp32: Vec<Operator>,
+    /// Operators that the algorithm's networks do not have: their input passes through.
+    #[serde(default)]
+    pub absent: Vec<Operator>,
+    /// Products whose scale is taken anew from their 32-bit sums, whenever the run asks for it (dynamic rescaling).
+    pub rescaled: Vec<Role>,
+    /// Where these choices come from.
+    pub source: String,
+}
+
+/// What a product computes of its layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The layer's output.
+    Forward,
+    /// The gradient of its input.
+    InputGradient,
+    /// The gradient of its weight.
+    WeightGradient,
+}
+
+impl Role {
+    /// Whether it is `role`, as nodes note it.
+    #[must_use]
+    pub fn is(self, role: ProductRole) -> bool {
+        let own = match self {
+            Self::Forward => ProductRole::Forward,
+            Self::InputGradient => ProductRole::InputGradient,
+            Self::WeightGradient => ProductRole::WeightGradient,
+        };
+        own == role
+    }
+}
+
+/// The rules for gradients of errors and of weights.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backpropagation {
+    /// How gradients are held.
+    pub gradients: Gradients,
+    /// Whether the gradient of a convolution's input is a convolution with the rotated weight.
+    pub rotates_weight: bool,
+    /// The operands that are laid out anew before the gradient of a convolution's weight, so that the batch is their depth.
+    pub transposes: Vec<Operand>,
+    /// Where these choices come from.
+    pub source: String,
+}
+
+/// How gradients are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gradients {
+    /// As eight-bit integers with a scale a tensor.
+    Int8,
+}
+
+/// An operand of the gradient of a weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operand {
+    /// The layer's input.
+    Input,
+    /// The gradient of its output.
+    Gradient,
+}
+
+/// How weights are held and updated.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Weight {
+    /// The format in which products read them.
+    #[serde(rename = "type")]
+    pub format: WeightFormat,
+    /// Layers whose weights have sixteen bits instead.
+    #[serde(default)]
+    pub int16: Layers,
+    /// The format of biases.
+    pub bias: BiasFormat,
+    /// What the update works on.
+    pub update: Update,
+    /// How they start; it costs an iteration nothing.
+    pub initialiser: Initialiser,
+    /// Where these choices come from.
+    pub source: String,
+}
+
+/// The format in which products read weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WeightFormat {
+    /// Eight-bit integers.
+    Int8,
+    /// Sixteen-bit integers.
+    Int16,
+}
+
+/// A choice of layers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layers {
+    /// None.
+    #[default]
+    None,
+    /// The first and the last with a weight.
+    FirstAndLast,
+}
+
+/// The format of biases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BiasFormat {
+    /// Eight-bit integers.
+    Int8,
+    /// Thirty-two-bit integers, at the scale of the product's sums.
+    Int32,
+}
+
+/// What the update works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Update {
+    /// The integers themselves.
+    Int8,
+    /// An fp32 master, from which the integers are made once an iteration.
+    Fp32,
+    /// A master of 24 bits; no processor here has such a format, so it stands in 32-bit words.
+    Fp24,
+}
+
+/// How weights start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Initialiser {
+    /// Glorot and Bengio, AISTATS 2010, normal.
+    XavierNormal,
+    /// He et al., ICCV 2015, normal.
+    KaimingNormal,
+}
+
+/// The loss and the optimiser.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimiserChoice {
+    /// The loss.
+    pub loss: Loss,
+    /// The optimiser of the paper; a run may ask for another.
+    pub method: Method,
+    /// The format of its state, where it keeps one.
+    pub state: StateFormat,
+    /// Where these choices come from.
+    pub source: String,
+}
+
+/// The loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// Softmax and negative log-likelihood.
+    CrossEntropy,
+}
+
+/// An optimiser, as the files name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Plain stochastic gradient descent.
+    Sgd,
+    /// With momentum.
+    Momentum,
+    /// Adam.
+    Adam,
+}
+
+impl From<Method> for Optimiser {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Sgd => Self::Sgd,
+            Method::Momentum => Self::Momentum,
+            Method::Adam => Self::Adam,
+        }
+    }
+}
+
+/// The format of an optimiser's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateFormat {
+    /// Sixteen-bit integers.
+    Int16,
+    /// Thirty-two-bit integers.
+    Int32,
+    /// Floating-point numbers.
+    Fp32,
+}
+
+/// One more sweep over what a product made.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pass {
+    /// Its name, for people.
+    pub name: String,
+    /// The products that it follows.
+    pub after: Vec<Role>,
+    /// What it sweeps over.
+    pub over: Sweep,
+    /// Whether it runs only when the product's scale is taken anew.
+    #[serde(default)]
+    pub with_rescaling: bool,
+    /// The number format of its arithmetic.
+    pub precision: PassPrecision,
+    /// Operations an element of what it sweeps over.
+    pub flops: u64,
+    /// Bytes read and written an element.
+    pub bytes: u64,
+    /// Where it and its numbers come from.
+    pub source: String,
+}
+
+/// What a pass sweeps over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sweep {
+    /// The elements that the product makes.
+    Outputs,
+    /// The sums that a convolution has within the groups of elements with a common scale, a channel of a sample each: its
+    /// multiply-adds over a filter's taps, or over an image for the gradient of the weight. Otherwise as `Outputs`.
+    GroupSums,
+}
+
+/// The number format of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PassPrecision {
+    /// Eight-bit integers.
+    Int8,
+    /// Thirty-two-bit integers.
+    Int32,
+    /// Floating-point numbers.
+    Fp32,
+}
+
+impl From<PassPrecision> for Precision {
+    fn from(precision: PassPrecision) -> Self {
+        match precision {
+            PassPrecision::Int8 => Self::Int8,
+            PassPrecision::Int32 => Self::Int32,
+            PassPrecision::Fp32 => Self::Fp32,
+        }
+    }
+}
+
+/// What becomes of an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Treatment {
+    /// It works on integers.
+    Integer,
+    /// It works on fp32 copies.
+    Float,
+    /// It vanishes.
+    Absent,
+}
+
+impl Algorithm {
+    /// Reads the description `text` of the file `file`.
+    ///
+    /// # Errors
+    /// Text that is no TOML, a key, word or type that is not expected, an operator with two translations or one that it
+    /// cannot have: with the file, the line or the field, what was expected and the nearest valid name.
+    pub fn parse(file: &str, text: &str) -> Result<Self, WorkloadError> {
+        let algorithm: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            let message = format!("{}{}", error.message(), hint(error.message()));
+            WorkloadError::Algorithm { file: format!("{file}:{line}"), message }
+        })?;
+        algorithm.check(file)?;
+        Ok(algorithm)
+    }
+
+    /// Whether the scale of products with `role` is taken anew in some iterations.
+    #[must_use]
+    pub fn rescales(&self, role: ProductRole) -> bool {
+        self.translation.rescaled.iter().any(|rescaled| rescaled.is(role))
+    }
+
+    /// What becomes of the operator called `name`; nothing where it has no translation.
+    pub(super) fn treatment(&self, name: &str) -> Option<Treatment> {
+        let lists = self.translation.lists();
+        lists.into_iter().find(|(_, _, list)| list.iter().any(|o| o.0 == name)).map(|(_, treatment, _)| treatment)
+    }
+
+    fn check(&self, file: &str) -> Result<(), WorkloadError> {
+        let fault = |message: String| Err(WorkloadError::Algorithm { file: file.to_owned(), message });
+        let mut seen: Vec<(&str, &str)> = Vec::new();
+        for (list, treatment, operators) in self.translation.lists() {
+            for Operator(name) in operators {
+                if let Some((earlier, _)) = seen.iter().find(|(_, other)| other == name) {
+                    return fault(format!("`translation.{list}`: `{name}` already stands in `translation.{earlier}`"));
+                }
+                let (fits, expected) = match treatment {
+                    Treatment::Integer => (!FLOAT_ONLY.contains(&name.as_str()), "an operator on integers"),
+                    Treatment::Absent => (OMISSIBLE.contains(&name.as_str()), "one of `batch_norm`, `layer_norm`"),
+                    Treatment::Float => (true, ""),
+                };
+                if !fits {
+                    return fault(format!("`translation.{list}`: expected {expected}, found `{name}`"));
+                }
+                seen.push((list, name));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Translation {
+    fn lists(&self) -> [(&'static str, Treatment, &[Operator]); 3] {
+        [
+            ("int8", Treatment::Integer, &self.int8),
+            ("fp32", Treatment::Float, &self.fp32),
+            ("absent", Treatment::Absent, &self.absent),
+        ]
+    }
+
+    /// The operators that have a translation, for messages.
+    pub(super) fn operators(&self) -> impl Iterator<Item = &str> {
+        self.lists().into_iter().flat_map(|(_, _, list)| list).map(|operator| operator.0.as_str())
+    }
+}
+
+/// The likeliest of the words that a complaint expects instead of the first that it quotes.
+fn hint(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let Some(found) = quoted.next() else { return String::new() };
+    nearest(found, quoted).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
+}
+
+/// The name most like `name`, where one is close enough to be meant.
+pub(super) fn nearest<'a>(name: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = valid.map(|other| (strsim::jaro_winkler(name, other), other));
+    scored.filter(|(score, _)| *score > 0.7).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, other)| other)
+}

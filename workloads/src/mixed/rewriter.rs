@@ -1,0 +1,262 @@
+//! The walk over the eager graph, and which tensor stands for which of its tensors, in integers and in fp32.
+
+use haversack_devices::work::{OperatorKind, Precision};
+
+use super::algorithm::{Algorithm, Treatment};
+use super::plan::{Form, Home, Plan};
+use crate::network::{FP32, Network};
+use crate::operator::Op;
+use crate::shape::Extent;
+use crate::training_graph::{Element, Node, NodeWork, Phase, Role, Saved, Tensor, TensorId, TrainingGraph};
+
+/// Operations an element of a quantisation: a multiplication by the inverse scale, a rounding.
+pub(super) const QUANTISE: u64 = 2;
+/// Operations an element of a dequantisation: a multiplication by the scale.
+pub(super) const DEQUANTISE: u64 = 1;
+
+/// What stands for a tensor of the eager graph.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    integer: Option<TensorId>,
+    float: Option<TensorId>,
+    /// The phase in which `float` was copied from `integer`, so that no copy is kept for backward.
+    copied_in: Option<Phase>,
+}
+
+/// A rewrite in progress.
+pub(super) struct Rewriter<'a> {
+    pub(super) network: &'a Network,
+    pub(super) eager: &'a TrainingGraph,
+    pub(super) algorithm: &'a Algorithm,
+    pub(super) plan: Plan,
+    pub(super) graph: TrainingGraph,
+    held: Vec<Held>,
+    /// Whether what stands for a tensor has other readers, who would see it overwritten.
+    shared: Vec<bool>,
+}
+
+impl<'a> Rewriter<'a> {
+    pub(super) fn new(network: &'a Network, eager: &'a TrainingGraph, algorithm: &'a Algorithm, plan: Plan) -> Self {
+        Self {
+            network,
+            eager,
+            algorithm,
+            plan,
+            graph: TrainingGraph { name: eager.name.clone(), ..TrainingGraph::default() },
+            held: vec![Held::default(); eager.tensors.len()],
+            shared: vec![false; eager.tensors.len()],
+        }
+    }
+
+    pub(super) fn run(mut self) -> TrainingGraph {
+        let eager = self.eager;
+        for node in &eager.nodes {
+            match (node.phase, self.plan.treatment(node)) {
+                (Phase::Update, _) => self.update(node),
+                // The gradient of the loss with respect to itself.
+                _ if node.inputs.is_empty() => self.plain(node, true),
+                _ if self.sums_gradients(node) => self.plain(node, false),
+                (_, Some(Treatment::Absent)) => self.pass_through(node),
+                (_, Some(Treatment::Float)) => self.plain(node, true),
+                _ if self.is_product(node) => self.product(node),
+                _ => self.plain(node, false),
+            }
+        }
+        self.graph
+    }
+
+    /// Whether a node of backward adds the gradients that two consumers gave, whichever operator it is noted under.
+    fn sums_gradients(&self, node: &Node) -> bool {
+        let is_gradient = |&tensor: &TensorId| self.eager.tensor(tensor).role == Role::Gradient;
+        node.phase == Phase::Backward && node.inputs.len() == 2 && node.inputs.iter().all(is_gradient)
+    }
+
+    /// Whether a node makes sums of products, which need a new scale.
+    fn is_product(&self, node: &Node) -> bool {
+        self.op(node).is_some_and(|op| matches!(op, Op::Convolution { .. } | Op::Linear | Op::Matmul))
+    }
+
+    /// The operator that a node comes from.
+    pub(super) fn op(&self, node: &Node) -> Option<&'a Op> {
+        node.origin.map(|origin| &self.network.nodes[origin as usize].op)
+    }
+
+    /// An operator that stays what it is, on integers or on fp32 copies.
+    fn plain(&mut self, node: &Node, float: bool) {
+        let inputs: Vec<TensorId> = node.inputs.iter().map(|&input| self.read(input, float, node)).collect();
+        let saved = self.saved(node, &inputs);
+        let outputs: Vec<TensorId> =
+            node.outputs.iter().map(|&output| self.write(output, float, node, &inputs)).collect();
+        let adds = matches!(self.op(node), Some(Op::Add | Op::Mul)) && node.phase == Phase::Forward;
+        // Two integer operands of different scales: one is shifted to the other's, or the product to its own.
+        let shifts = !float && (adds || self.sums_gradients(node));
+        let work = NodeWork {
+            flops: node.work.flops * if shifts { 2 } else { 1 },
+            precision: Some(if float { Precision::Fp32 } else { Precision::Int8 }),
+            ..node.work
+        };
+        self.push(Node { name: node.name.clone(), inputs, outputs, saved, work, ..node.clone() });
+    }
+
+    /// An operator that vanishes: what it was given stands for what it gave.
+    fn pass_through(&mut self, node: &Node) {
+        let (Some(&from), Some(&to)) = (node.inputs.first(), node.outputs.first()) else { return };
+        if self.eager.tensor(to).role == Role::ParameterGradient {
+            return;
+        }
+        if self.is_nowhere(from) {
+            self.admit(from);
+        }
+        self.held[to as usize] = self.held[from as usize];
+        self.shared[to as usize] = self.shared[from as usize] || self.plan.readers[from as usize] > 1;
+    }
+
+    /// The tensor that holds `tensor` in integers or in fp32 for `node`, converted where it is held otherwise.
+    pub(super) fn read(&mut self, tensor: TensorId, float: bool, node: &Node) -> TensorId {
+        if self.is_nowhere(tensor) {
+            self.admit(tensor);
+        }
+        let held = self.held[tensor as usize];
+        let kept = held.copied_in.is_none_or(|phase| phase == node.phase);
+        match (held.integer, held.float) {
+            (_, Some(there)) if float && kept => there,
+            (Some(there), _) if !float => there,
+            (Some(from), _) => {
+                let copy = self.convert(tensor, from, true, node);
+                self.held[tensor as usize] = Held { float: Some(copy), copied_in: Some(node.phase), ..held };
+                copy
+            }
+            (None, Some(from)) => {
+                let copy = self.convert(tensor, from, false, node);
+                self.held[tensor as usize].integer = Some(copy);
+                copy
+            }
+            (None, None) => self.admit(tensor),
+        }
+    }
+
+    /// The node that copies `from` into fp32 or into integers, for `reader`.
+    fn convert(&mut self, tensor: TensorId, from: TensorId, float: bool, reader: &Node) -> TensorId {
+        let eager = self.eager.tensor(tensor);
+        let (verb, flops) = if float { ("dequantise", DEQUANTISE) } else { ("quantise", QUANTISE) };
+        let bytes = if float { eager.bytes } else { self.plan.forms[tensor as usize].integer };
+        let role = if reader.phase == Phase::Forward { Role::Activation } else { Role::Gradient };
+        let name = format!("{}.{verb}", eager.name);
+        let copy = self.new_tensor(name.clone(), bytes, role, if float { Element::FullFloat } else { Element::Float });
+        let values = eager.bytes.times(1, FP32);
+        let saved = reader.saved.iter().filter(|saved| saved.tensor == tensor);
+        let saved = saved.map(|saved| Saved { tensor: from, ..*saved }).collect();
+        let work = work(OperatorKind::ElementWise, Precision::Fp32, values * flops, values);
+        self.push(Node { saved, ..new_node(name, reader, vec![from], vec![copy], work) });
+        copy
+    }
+
+    /// The tensor that `node` writes for `tensor`: in place over the one that it read, or a new one.
+    pub(super) fn write(&mut self, tensor: TensorId, float: bool, node: &Node, read: &[TensorId]) -> TensorId {
+        let place = node.inputs.iter().position(|&input| input == tensor);
+        let held = self.held[tensor as usize];
+        let there = match place {
+            Some(place) if !self.shared[tensor as usize] => Some(read[place]),
+            Some(_) => None,
+            // The gradient of a shared weight is summed in place.
+            None => held.integer.or(held.float).filter(|_| self.eager.tensor(tensor).role == Role::ParameterGradient),
+        };
+        self.shared[tensor as usize] = false;
+        let form = self.plan.forms[tensor as usize];
+        match there {
+            Some(there) => self.hold(tensor, there, form.home, float),
+            None => self.make(tensor, float),
+        }
+    }
+
+    /// A tensor that the iteration finds: state, samples, labels.
+    pub(super) fn admit(&mut self, tensor: TensorId) -> TensorId {
+        self.make(tensor, self.plan.forms[tensor as usize].home == Home::Float)
+    }
+
+    fn make(&mut self, tensor: TensorId, float: bool) -> TensorId {
+        let Form { home, integer } = self.plan.forms[tensor as usize];
+        let float = home == Home::Float || (home == Home::Writer && float);
+        let eager = self.eager.tensor(tensor);
+        let element = if float && eager.element == Element::Float { Element::FullFloat } else { eager.element };
+        let bytes = if float { eager.bytes } else { integer };
+        let made = self.new_tensor(eager.name.clone(), bytes, eager.role, element);
+        self.hold(tensor, made, home, float)
+    }
+
+    fn hold(&mut self, tensor: TensorId, by: TensorId, home: Home, float: bool) -> TensorId {
+        let any = home == Home::Any;
+        self.held[tensor as usize] =
+            Held { integer: (any || !float).then_some(by), float: (any || float).then_some(by), copied_in: None };
+        by
+    }
+
+    /// What stands for `tensor`, whatever its numbers; nothing where no node made it.
+    pub(super) fn found(&self, tensor: TensorId) -> Option<TensorId> {
+        let held = self.held[tensor as usize];
+        held.integer.or(held.float)
+    }
+
+    fn is_nowhere(&self, tensor: TensorId) -> bool {
+        self.found(tensor).is_none()
+    }
+
+    /// What `node` needs of the saved tensors that it still reads itself, among `inputs`, which stand for its own.
+    pub(super) fn saved(&self, node: &Node, inputs: &[TensorId]) -> Vec<Saved> {
+        let places = node.saved.iter().filter_map(|saved| {
+            let place = node.inputs.iter().position(|&input| input == saved.tensor)?;
+            Some(Saved { tensor: inputs[place], ..*saved })
+        });
+        // Of a copy made in backward, the node that makes it notes the need.
+        places.filter(|saved| self.graph.tensor(saved.tensor).role != Role::Gradient).collect()
+    }
+
+    pub(super) fn new_tensor(&mut self, name: String, bytes: Extent, role: Role, element: Element) -> TensorId {
+        self.graph.tensors.push(Tensor { name, bytes, role, element });
+        (self.graph.tensors.len() - 1) as TensorId
+    }
+
+    /// Adds a node that moves its operands as they now are.
+    pub(super) fn push(&mut self, mut node: Node) {
+        node.work.dram = node.inputs.iter().chain(&node.outputs).map(|&tensor| self.graph.tensor(tensor).bytes).sum();
+        self.graph.nodes.push(node);
+    }
+}
+
+/// A node beside `beside`, of the same phase and operator.
+pub(super) fn new_node(
+    name: String,
+    beside: &Node,
+    inputs: Vec<TensorId>,
+    outputs: Vec<TensorId>,
+    work: NodeWork,
+) -> Node {
+    Node {
+        name,
+        phase: beside.phase,
+        inputs,
+        outputs,
+        releases: Vec::new(),
+        saved: Vec::new(),
+        origin: beside.origin,
+        rescales: None,
+        work,
+    }
+}
+
+/// The work of a sweep over `elements` elements.
+pub(super) fn work(kind: OperatorKind, precision: Precision, flops: Extent, elements: Extent) -> NodeWork {
+    NodeWork {
+        kind,
+        flops,
+        index_translations: Extent::ZERO,
+        dram: Extent::ZERO,
+        parallelism: elements,
+        launches: 1,
+        single_kernel: false,
+        winograd: false,
+        columns: 0,
+        precision: Some(precision),
+        product: None,
+    }
+}
