@@ -154,6 +154,10 @@ fn weighted(capacities: [JoulesPerKelvin; 3], resistances: [KelvinPerWatt; 3]) -
     std::array::from_fn(|i| std::array::from_fn(|j| conductances[i][j] / (roots[i] * roots[j])))
 }
 
+fn transposed(matrix: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
+    std::array::from_fn(|i| matrix.map(|row| row[i]))
+}
+
 impl Modes {
     /// Those of a symmetric matrix, by Jacobi's rotations: each makes one pair of entries beside the diagonal nought.
     fn of(mut matrix: [[f64; 3]; 3]) -> Self {
@@ -168,17 +172,15 @@ impl Modes {
             let tangent = half.signum() / (half.abs() + half.hypot(1.0));
             let cosine = 1.0 / tangent.hypot(1.0);
             let sine = tangent * cosine;
-            for row in &mut matrix {
-                (row[p], row[q]) = (cosine * row[p] - sine * row[q], sine * row[p] + cosine * row[q]);
-            }
-            for column in 0..3 {
-                let (upper, lower) = (matrix[p][column], matrix[q][column]);
-                matrix[p][column] = cosine * upper - sine * lower;
-                matrix[q][column] = sine * upper + cosine * lower;
-            }
-            for row in &mut directions {
-                (row[p], row[q]) = (cosine * row[p] - sine * row[q], sine * row[p] + cosine * row[q]);
-            }
+            let rotated = |matrix: [[f64; 3]; 3]| {
+                matrix.map(|mut row| {
+                    (row[p], row[q]) = (cosine * row[p] - sine * row[q], sine * row[p] + cosine * row[q]);
+                    row
+                })
+            };
+            // Rotating columns, then rows: what comes out is symmetric again.
+            matrix = rotated(transposed(rotated(matrix)));
+            directions = rotated(directions);
         }
         Self { rates: [matrix[0][0], matrix[1][1], matrix[2][2]], directions }
     }

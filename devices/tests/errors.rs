@@ -90,10 +90,20 @@ fn contradictions_and_noughts_are_refused() {
     assert!(message("[500, 1500, 2000]", "[500, 1500]").contains("2 frequencies and 3 powers"));
     assert!(message("[500, 1500, 2000]", "[500, 500, 2000]").contains("do not rise"));
     assert!(message("core = \"B\"\nrun", "core = \"A\"\nrun").contains("no [[cpu]] cluster has the core `A`"));
+    assert!(message("[500, 1500, 2000]", "[0, 1500, 2000]").contains("B has an operating point at nought"));
     assert!(message("value = 200, unit = \"GFLOP/s\"", "value = 0, unit = \"GFLOP/s\"").contains("nought"));
+    let upside_down = message("value = 1, unit = \"GHz\"", "value = 3, unit = \"GHz\"");
+    assert!(upside_down.contains("frequency_lowest of B, 3000 MHz, is above its 2000 MHz"), "{upside_down}");
+    let late = message("value = 65, unit = \"C\"", "value = 85, unit = \"C\"");
+    assert!(late.contains("`thermal`: the governor's trip, 85 °C, is not below the limit, 85 °C"), "{late}");
+    let cold = message("value = 40, unit = \"J/K\"", "value = 0, unit = \"J/K\"");
+    assert!(cold.contains("chassis_capacity is nought"), "{cold}");
     let text = common::stack_text().replacen("value = 50, unit = \"%\"", "value = 0, unit = \"%\"", 1);
     let message = Stack::parse("round", "stack.toml", &text).unwrap_err().to_string();
     assert!(message.contains("stack.toml:") && message.contains("efficiency of convolution is nought"), "{message}");
+    let mut stack = common::stack_with("int8", "irregular_rate = 1 B/cycle");
+    assert!(stack.set("irregular_rate", 0.0).unwrap_err().to_string().contains("irregular_rate is nought"));
+    assert!(stack.set("depth_padding", 0.5).unwrap_err().to_string().contains("depth_padding is below one"));
 }
 
 #[test]

@@ -48,10 +48,7 @@ fn a_fixed_frequency_is_the_fastest_cores_and_the_others_stay_at_or_below_it() {
     let phone = load("xiaomi-11-pro").unwrap();
     let at = |cores, frequency| megahertz(&choose(&phone, cores, frequency).unwrap());
     // The A78's table has 1996.8 and 2112 MHz, the A55's ends at 1804.8 MHz.
-    assert_eq!(
-        at("all", "2035.2MHz"),
-        [vec![2035.2], vec![1996.8; 3], vec![1804.8; 4]].concat(),
-    );
+    assert_eq!(at("all", "2035.2MHz"), [vec![2035.2], vec![1996.8; 3], vec![1804.8; 4]].concat(),);
     // Without the X1 the A78 is the fastest; 0.02 % off is the same point.
     assert_eq!(at("middle:2", "1997.2MHz"), [1996.8; 2]);
     assert_eq!(at("big:1", "2.8416GHz"), at("big:1", "highest"));

@@ -33,13 +33,13 @@ fn schedutil_follows_averaged_load_with_a_quarter_of_headroom() {
 
 #[test]
 fn schedutil_lets_busy_cores_climb_back_to_the_highest() {
-    // A second forgets all: from the floor of 0.5 always-busy cores want 0.625, 0.78, 0.98 and then all.
+    // A second forgets all: from the floor of 0.5 always-busy cores want 0.625, 0.781, 0.977 and then all.
     let (mut governor, mut share) = (Schedutil::new(&cores()).after(SECOND, Fraction(0.0), Fraction(1.0)), vec![]);
     for _ in 0..4 {
         governor = governor.after(SECOND, Fraction(1.0), governor.share());
-        share.push((governor.share().0 * 100.0).round());
+        share.push((governor.share().0 * 1e3).round());
     }
-    assert_eq!(share, [63.0, 78.0, 98.0, 100.0]);
+    assert_eq!(share, [625.0, 781.0, 977.0, 1000.0]);
 }
 
 fn thermal() -> Thermal {

@@ -4,7 +4,9 @@
 mod common;
 
 use haversack_devices::units::{Bytes, FlopsPerSecond, Hertz, Joules, Nanos, Watts};
-use haversack_devices::{Frequency, OperatorKind, Precision, fitted_constants, list, list_stacks, load, load_stack};
+use haversack_devices::{
+    CoreSelection, Frequency, Kind, OperatorKind, Precision, fitted_constants, list, list_stacks, load, load_stack,
+};
 
 const DEVICES: [&str; 20] = [
     "galaxy-note20",
@@ -44,9 +46,22 @@ fn every_shipped_calibration_loads_and_names_a_stack_that_fits_it() {
         assert_eq!(device.digest.len(), 16);
     }
     let stacks: Vec<&str> = list_stacks().unwrap().iter().map(|listing| listing.id).collect();
-    for id in ["pytorch-cpu", "pytorch-cuda", "sage-opencl"] {
+    for id in ["mandheling", "mnn", "pytorch-cpu", "pytorch-cuda", "sage-opencl", "tflite"] {
         assert!(stacks.contains(&id), "{id} is not listed");
     }
+}
+
+#[test]
+fn every_source_is_explained() {
+    let readme = include_str!("../calibrations/README.md");
+    let devices = list().unwrap().into_iter().map(|listing| load(listing.id).unwrap().entries());
+    let stacks = list_stacks().unwrap().into_iter().map(|listing| load_stack(listing.id).unwrap().entries());
+    let mut checked = 0;
+    for entry in devices.chain(stacks).flatten() {
+        assert!(readme.contains(&format!("`{}`", entry.source)), "{} of {}: {}", entry.name, entry.file, entry.source);
+        checked += 1;
+    }
+    assert!(checked > 1000, "{checked}");
 }
 
 #[test]
@@ -82,6 +97,38 @@ fn cpu_peaks_are_those_of_the_specifications() {
         let cores = cpu.choose("all".parse().unwrap(), Frequency::Highest).unwrap();
         let FlopsPerSecond(peak) = cores.peak(Precision::Fp32);
         assert!((peak / 1e9 / gflops - 1.0).abs() < 0.02, "{id}: {peak}");
+    }
+}
+
+#[test]
+fn ends_of_every_cluster_are_operating_points_of_its_curve() {
+    for id in DEVICES {
+        let constants = load(id).unwrap().constants;
+        for curve in &constants.dvfs {
+            let cluster = constants.cpu.iter().find(|cluster| cluster.core == curve.core).unwrap();
+            let is_point = |end: Hertz| curve.frequency.values.iter().any(|point| (point.0 / end.0 - 1.0).abs() < 5e-4);
+            assert!(is_point(cluster.frequency_lowest.value), "{id}: {}", curve.core);
+            // A curve of a neighbouring chip may end before.
+            let borrowed = curve.frequency.kind == Kind::Estimated;
+            assert!(borrowed || is_point(cluster.frequency.value), "{id}: {}", curve.core);
+        }
+    }
+}
+
+#[test]
+fn the_highest_frequency_can_be_fixed_and_the_lowest_draws_less() {
+    for id in DEVICES {
+        let device = load(id).unwrap();
+        let Some(cpu) = device.cpu() else { continue };
+        let choose = |frequency| cpu.choose(CoreSelection::All, frequency).unwrap();
+        let highest = choose(Frequency::Highest);
+        let fixed = choose(Frequency::Fixed(highest.cores()[0].frequency));
+        assert_eq!(fixed.peak(Precision::Fp32), highest.peak(Precision::Fp32), "{id}");
+        let lowest = choose(Frequency::Lowest);
+        for (low, high) in lowest.cores().iter().zip(highest.cores()) {
+            assert!(low.frequency.0 <= high.frequency.0 && low.power.0 <= high.power.0, "{id}: {low:?}");
+        }
+        assert_eq!(highest.following(highest.floor()).peak(Precision::Fp32), lowest.peak(Precision::Fp32), "{id}");
     }
 }
 

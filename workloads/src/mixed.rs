@@ -6,6 +6,7 @@
 //! Which processor runs what, and in which iterations scales are taken anew, is for others to decide.
 
 mod algorithm;
+mod description;
 mod plan;
 mod product;
 mod rewriter;
@@ -31,7 +32,7 @@ macro_rules! built_in {
 
 /// In the order of Mandheling's table 1.
 static BUILT_IN: LazyLock<Result<Vec<Algorithm>, WorkloadError>> = LazyLock::new(|| {
-    let files = built_in!["niti.toml"];
+    let files = built_in!["niti.toml", "octo.toml", "adaptive-fixed-point.toml", "wageubn.toml", "mls.toml"];
     files.into_iter().map(|(file, text)| Algorithm::parse(file, text)).collect()
 });
 
@@ -52,7 +53,7 @@ pub fn algorithm(id: &str) -> Result<&'static Algorithm, WorkloadError> {
     let ids = || all.iter().map(|algorithm| algorithm.id.as_str());
     all.iter().find(|algorithm| algorithm.id == id).ok_or_else(|| WorkloadError::UnknownAlgorithm {
         id: id.to_owned(),
-        nearest: algorithm::nearest(id, ids()).map(str::to_owned),
+        nearest: description::nearest(id, ids()).map(str::to_owned),
         valid: ids().collect::<Vec<_>>().join(", "),
     })
 }

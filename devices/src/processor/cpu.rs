@@ -237,7 +237,8 @@ impl CpuCores {
     ///
     /// The work is split evenly over the cores, or over as many as it has outputs, and ends with the slowest. A
     /// level of private cache holds a core's share of the working set, L3 the whole of it, and a set beyond a level
-    /// moves at the next level's bandwidth. What a product's tiles read again comes on top of its arithmetic.
+    /// moves at the next level's bandwidth. What a product's tiles read again comes on top of its arithmetic, as fast
+    /// as a core can draw it; DRAM gives it once for all cores.
     /// Shared-memory traffic and barriers are a GPU's and cost nothing here.
     #[must_use]
     pub fn cost(&self, work: &Work, stack: &StackOnCpu) -> Cost {
@@ -270,9 +271,10 @@ impl CpuCores {
                 _ => bandwidth,
             };
             let again = tiles / parts;
-            slowest =
-                slowest.max(compute.max(bytes / bandwidth) + again / core.cluster.dram_bandwidth.0.min(dram_share));
-            moved += again + if from_dram { bytes } else { 0.0 };
+            let tile_bandwidth = core.cluster.dram_bandwidth.0.min(self.dram.bandwidth.0);
+            slowest = slowest.max(compute.max(bytes / bandwidth) + again / tile_bandwidth);
+            // The cores read the same weights at the same time: what one draws from DRAM the others find in L3.
+            moved += again / parts + if from_dram { bytes } else { 0.0 };
             filled += vector;
         }
         Cost {

@@ -100,9 +100,9 @@ impl Dsp {
             (OperatorKind::Layout, _) => (operands / self.irregular_bandwidth.0, operands),
             (kind, product) if is_product(kind) => match product {
                 Some(layer) if layer.role == ProductRole::WeightGradient => self.weight_gradient(&layer, work, stack),
-                _ => (self.product(work), self.from_dram(work)),
+                _ => (self.product(work), self.dram_bytes(work)),
             },
-            _ => ((work.flops.0 * width / self.vector_rate.0).max(self.streaming(work)), self.from_dram(work)),
+            _ => ((work.flops.0 * width / self.vector_rate.0).max(self.streaming(work)), self.dram_bytes(work)),
         };
         Cost {
             launch: stack.operator_overhead.value,
@@ -119,7 +119,7 @@ impl Dsp {
     }
 
     /// Bytes that they take from DRAM.
-    fn from_dram(&self, work: &Work) -> f64 {
+    fn dram_bytes(&self, work: &Work) -> f64 {
         if work.working_set <= self.l2 { 0.0 } else { work.traffic.dram.as_f64() }
     }
 
@@ -131,7 +131,7 @@ impl Dsp {
 
     /// Seconds, and bytes from DRAM.
     fn weight_gradient(&self, layer: &Product, work: &Work, stack: &StackOnDsp) -> (f64, f64) {
-        let (once, bytes) = (self.product(work), self.from_dram(work));
+        let (once, bytes) = (self.product(work), self.dram_bytes(work));
         let width = work.precision.bytes().as_f64();
         let streams = streams(layer, depth(work.samples, stack), width);
         if streams.filter <= self.vtcm.as_f64() {
@@ -185,4 +185,56 @@ fn miss_share(excess: f64) -> f64 {
         }
     }
     high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share of misses of a cache of 2¹⁰ lines with random replacement, `excess` of which are read in turn.
+    fn simulated(excess: f64) -> f64 {
+        const LINES: usize = 1 << 10;
+        const TURNS: usize = 60;
+        let cycle = (excess * LINES as f64).round() as usize;
+        let mut held = [usize::MAX; LINES];
+        let mut place = vec![None; cycle];
+        let (mut state, mut misses) = (1_u64, 0);
+        for turn in 0..TURNS {
+            for line in 0..cycle {
+                if place[line].is_some() {
+                    continue;
+                }
+                // Half of the turns fill it.
+                misses += usize::from(turn >= TURNS / 2);
+                // Knuth's linear congruential generator; its upper bits are the random ones.
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let victim = (state >> 54) as usize;
+                if let Some(slot) = place.get_mut(held[victim]) {
+                    *slot = None;
+                }
+                (held[victim], place[line]) = (line, Some(victim));
+            }
+        }
+        misses as f64 / (cycle * (TURNS - TURNS / 2)) as f64
+    }
+
+    #[test]
+    fn misses_are_those_of_a_cache_with_random_replacement() {
+        for excess in [0.7, 1.2, 1.5, 2.0, 4.0] {
+            let (law, cache) = (miss_share(excess), simulated(excess));
+            assert!((law - cache).abs() < 0.01, "{excess}: {law} and {cache}");
+        }
+    }
+
+    #[test]
+    fn the_first_misses_are_twice_the_excess_and_in_the_end_all_miss() {
+        // 1 − m = 1 − xm + x²m²/2 for small m: m = 2 (x − 1) / x².
+        for over in [1e-9, 1e-6, 1e-4] {
+            let ratio = miss_share(1.0 + over) / (2.0 * over);
+            assert!((ratio - 1.0).abs() < 1e-3, "{over}: {ratio}");
+        }
+        assert_eq!((miss_share(0.0), miss_share(1.0)), (0.0, 0.0));
+        assert!((miss_share(1e3) - 1.0).abs() < 1e-12);
+        assert_eq!(miss_share(f64::INFINITY), 1.0);
+    }
 }

@@ -205,7 +205,8 @@ impl FromStr for Frequency {
             return Err(error(hint(found, Self::WORDS.iter().map(|(word, _)| *word))));
         };
         let Some(unit) = Dimension::Frequency.unit(unit) else {
-            let meant = nearest(unit, Dimension::Frequency.symbols()).unwrap_or_else(|| "MHz".to_owned());
+            let near = nearest(unit, Dimension::Frequency.symbols()).filter(|_| !unit.is_empty());
+            let meant = near.unwrap_or_else(|| "MHz".to_owned());
             return Err(error(format!(" (did you mean `{number}{meant}`?)")));
         };
         let hertz = number * unit.scale;

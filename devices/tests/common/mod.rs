@@ -158,6 +158,8 @@ optimiser = 0.5 fraction
 ";
     expand(&format!(
         "name = \"Round\"
+graph = \"optimised\"
+allocator = \"exact\"
 dropout_mask = 4 B
 allocation_rounding = 512 B
 

@@ -106,29 +106,44 @@ fn engine(paper: &Paper, wanted: impl Fn(&str) -> bool) -> Result<Vec<Observatio
     for (row, value) in paper.rows("table7").filter(|(row, _)| wanted(&row.method)) {
         let Some(scenario) = table7::of_row(&row.subject, &row.method, &row.metric, batch) else { continue };
         let plan = paper.plan(&scenario)?;
-        observations.push(of_batch(row, value, row.metric.starts_with("time"), plan));
+        let is_time = row.metric.starts_with("time");
+        if let Some(observed) = if is_time { Some(value) } else { power(paper, row) } {
+            observations.push(of_batch(row, observed, is_time, plan));
+        }
     }
     let batches = paper.number("table8", "batches-per-round")?;
     for (row, value) in paper.rows("table8").filter(|(row, _)| wanted(&row.method)) {
         let rounds = table8::rounds(&paper.reference, row);
         let Some((scenario, rounds)) = table8::of_row(&row.subject, &row.method, batch).zip(rounds) else { continue };
         let plan = paper.plan(&scenario)?;
-        if matches!(row.metric.as_str(), "clock-hours" | "energy") {
-            // Hours and watt-hours of all batches.
-            let each = value * 3600.0 / (rounds * batches);
-            observations.push(of_batch(row, each, row.metric == "clock-hours", plan));
+        match row.metric.as_str() {
+            "clock-hours" => observations.push(of_batch(row, value * 3600.0 / (rounds * batches), true, plan)),
+            "energy" => observations.extend(power(paper, row).map(|watts| of_batch(row, watts, false, plan))),
+            _ => {}
         }
     }
     Ok(observations)
 }
 
-/// Seconds or joules of a batch: where only the CPU runs, the sum of its operators.
+/// The mean power behind an energy row: the energy over the time of the same run, where that may be fitted too.
+/// What is wrong with a time then does not bend the power.
+fn power(paper: &Paper, energy: &Row) -> Option<f64> {
+    let metric = match energy.metric.as_str() {
+        "energy" => "clock-hours".to_owned(),
+        other => other.replace("energy", "time"),
+    };
+    let same = |row: &Row| row.subject == energy.subject && row.method == energy.method && row.metric == metric;
+    let (_, time) = paper.rows(&energy.artefact).find(|(row, _)| same(row))?;
+    Some(energy.number()? / time)
+}
+
+/// Seconds or watts of a batch: where only the CPU runs, the sum of its operators.
 fn of_batch(row: &Row, observed: f64, is_time: bool, plan: Box<Plan>) -> Observation {
     let measure = match (plan.machine().dsp.is_some(), is_time) {
         (false, true) => Measure::Time(Part::Iteration, plan),
-        (false, false) => Measure::EnergyOfSum(plan),
+        (false, false) => Measure::PowerOfSum(plan),
         (true, true) => Measure::Run(plan),
-        (true, false) => Measure::Energy(plan),
+        (true, false) => Measure::Power(plan),
     };
     Observation { id: row.id.clone(), observed, measure }
 }

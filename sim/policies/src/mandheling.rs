@@ -50,8 +50,8 @@ pub struct Parameters {
     pub splitting: bool,
     /// Whether subgraphs stay prepared.
     pub reuse: bool,
-    /// Batches with rescaling that a decision about the next one remembers.
-    pub history: usize,
+    /// Batches with rescaling from which the period of the next ones follows.
+    pub history: u64,
     /// Batches trained before the first simulated one.
     pub warm_up: u64,
     /// The seed of the scale factors' changes.

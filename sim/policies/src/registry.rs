@@ -254,7 +254,10 @@ pub const POLICIES: &[Entry] = &[
             Parameter { name: "rescaling", about: "adaptive (default) or dynamic: when scale factors are taken anew" },
             Parameter { name: "splitting", about: "on (default) or off: products run in parts that fit the caches" },
             Parameter { name: "reuse", about: "on (default) or off: subgraphs of the DSP stay prepared" },
-            Parameter { name: "history", about: "batches with rescaling that adaptive rescaling remembers (default 8)" },
+            Parameter {
+                name: "history",
+                about: "batches with rescaling from which the period of the next ones follows, at least 4 (default 8)",
+            },
             Parameter { name: "warm_up", about: "batches trained before the first simulated one (default 1000)" },
             Parameter { name: "seed", about: "the seed of the scale factors' changes (default 0)" },
         ],
@@ -267,7 +270,7 @@ pub const POLICIES: &[Entry] = &[
                 rescaling: settings.among("rescaling", &Rescaling::NAMES)?,
                 splitting: settings.on("splitting")?,
                 reuse: settings.on("reuse")?,
-                history: settings.whole("history", 10_000)?.map_or(default.history, |batches| batches as usize),
+                history: settings.within("history", mandheling::rescaling::LEAST_HISTORY..=10_000)?.unwrap_or(default.history),
                 warm_up: settings.within("warm_up", 0..=1_000_000)?.unwrap_or(default.warm_up),
                 seed: settings.within("seed", 0..=u64::MAX)?.unwrap_or(default.seed),
             })))

@@ -4,45 +4,9 @@
 //! in the `source` of its part.
 
 use haversack_devices::work::{Precision, ProductRole};
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 
 use crate::autograd::Optimiser;
-use crate::error::WorkloadError;
-
-/// The operators that a translation may name, by [`crate::Op::name`]; views are no work and need none.
-const OPERATORS: &[&str] = &[
-    "convolution",
-    "linear",
-    "matmul",
-    "batch_norm",
-    "layer_norm",
-    "relu",
-    "relu6",
-    "gelu",
-    "tanh",
-    "pow",
-    "scale",
-    "add_constant",
-    "divide",
-    "where",
-    "drop_path",
-    "add",
-    "mul",
-    "concat",
-    "max_pool",
-    "average_pool",
-    "global_average_pool",
-    "dropout",
-    "softmax",
-    "embedding",
-    "index_table",
-    "copy",
-    "cross_entropy",
-];
-/// Those that leave the range of integers: exponentials and logarithms.
-const FLOAT_ONLY: &[&str] = &["softmax", "cross_entropy"];
-/// Those that may be left out, because their output has the shape of their input.
-const OMISSIBLE: &[&str] = &["batch_norm", "layer_norm"];
 
 /// A mixed-precision training algorithm.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -70,16 +34,6 @@ pub struct Algorithm {
 /// An operator's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operator(pub String);
-
-impl<'de> Deserialize<'de> for Operator {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        if OPERATORS.contains(&name.as_str()) {
-            return Ok(Self(name));
-        }
-        Err(de::Error::unknown_variant(&name, OPERATORS))
-    }
-}
 
 /// From fp32 operators to those of mixed precision. An operator that is in none of the lists has no translation, and a
 /// network that has one is refused.
@@ -353,21 +307,6 @@ pub(super) enum Treatment {
 }
 
 impl Algorithm {
-    /// Reads the description `text` of the file `file`.
-    ///
-    /// # Errors
-    /// Text that is no TOML, a key, word or type that is not expected, an operator with two translations or one that it
-    /// cannot have: with the file, the line or the field, what was expected and the nearest valid name.
-    pub fn parse(file: &str, text: &str) -> Result<Self, WorkloadError> {
-        let algorithm: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-            let message = format!("{}{}", error.message(), hint(error.message()));
-            WorkloadError::Algorithm { file: format!("{file}:{line}"), message }
-        })?;
-        algorithm.check(file)?;
-        Ok(algorithm)
-    }
-
     /// Whether the scale of products with `role` is taken anew in some iterations.
     #[must_use]
     pub fn rescales(&self, role: ProductRole) -> bool {
@@ -379,32 +318,10 @@ impl Algorithm {
         let lists = self.translation.lists();
         lists.into_iter().find(|(_, _, list)| list.iter().any(|o| o.0 == name)).map(|(_, treatment, _)| treatment)
     }
-
-    fn check(&self, file: &str) -> Result<(), WorkloadError> {
-        let fault = |message: String| Err(WorkloadError::Algorithm { file: file.to_owned(), message });
-        let mut seen: Vec<(&str, &str)> = Vec::new();
-        for (list, treatment, operators) in self.translation.lists() {
-            for Operator(name) in operators {
-                if let Some((earlier, _)) = seen.iter().find(|(_, other)| other == name) {
-                    return fault(format!("`translation.{list}`: `{name}` already stands in `translation.{earlier}`"));
-                }
-                let (fits, expected) = match treatment {
-                    Treatment::Integer => (!FLOAT_ONLY.contains(&name.as_str()), "an operator on integers"),
-                    Treatment::Absent => (OMISSIBLE.contains(&name.as_str()), "one of `batch_norm`, `layer_norm`"),
-                    Treatment::Float => (true, ""),
-                };
-                if !fits {
-                    return fault(format!("`translation.{list}`: expected {expected}, found `{name}`"));
-                }
-                seen.push((list, name));
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Translation {
-    fn lists(&self) -> [(&'static str, Treatment, &[Operator]); 3] {
+    pub(super) fn lists(&self) -> [(&'static str, Treatment, &[Operator]); 3] {
         [
             ("int8", Treatment::Integer, &self.int8),
             ("fp32", Treatment::Float, &self.fp32),
@@ -416,17 +333,4 @@ impl Translation {
     pub(super) fn operators(&self) -> impl Iterator<Item = &str> {
         self.lists().into_iter().flat_map(|(_, _, list)| list).map(|operator| operator.0.as_str())
     }
-}
-
-/// The likeliest of the words that a complaint expects instead of the first that it quotes.
-fn hint(message: &str) -> String {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let Some(found) = quoted.next() else { return String::new() };
-    nearest(found, quoted).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
-}
-
-/// The name most like `name`, where one is close enough to be meant.
-pub(super) fn nearest<'a>(name: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = valid.map(|other| (strsim::jaro_winkler(name, other), other));
-    scored.filter(|(score, _)| *score > 0.7).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, other)| other)
 }

@@ -1,11 +1,11 @@
 //! What a rewrite decides before its first node: what becomes of each operator, and how each tensor is held.
 
-use super::algorithm::{Algorithm, BiasFormat, Layers, StateFormat, Treatment, Update, WeightFormat};
+use super::algorithm::{Algorithm, BiasFormat, Layers, StateFormat, Treatment, WeightFormat};
 use crate::error::WorkloadError;
 use crate::network::{FP32, INT64, Network};
 use crate::operator::Op;
 use crate::shape::Extent;
-use crate::training_graph::{Element, Need, Node, Phase, Role, TensorId, TrainingGraph};
+use crate::training_graph::{Element, Need, Node, Phase, Role, TrainingGraph};
 
 /// The numbers in which a tensor of the eager graph is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ fn weights(network: &Network, algorithm: &Algorithm, wide: &[bool], forms: &mut 
             };
             let form = &mut forms[parameter.storage as usize];
             // A weight that several layers share suits the widest.
-            form.integer = form.integer.max(Extent::fixed(parameter.elements * bytes));
+            form.integer = Extent::fixed(parameter.elements * bytes);
         }
     }
 }
@@ -155,15 +155,11 @@ fn updates(eager: &TrainingGraph, algorithm: &Algorithm, forms: &mut [Form]) {
         // A bias's gradient is the sum that a 32-bit bias takes as it is; that of a weight is rescaled to eight bits.
         let integer = if held.integer == bytes { bytes } else { bytes.times(1, FP32) };
         forms[gradient as usize] = Form { home: held.home, integer };
-        let floats = held.home == Home::Float || algorithm.weight.update != Update::Int8;
+        let halves = held.home == Home::Integer && algorithm.optimiser.state == StateFormat::Int16;
         for &state in states {
-            forms[state as usize] = state_form(floats, algorithm.optimiser.state, eager, state);
+            let bytes = eager.tensor(state).bytes;
+            let integer = if halves { bytes.times(1, 2) } else { bytes };
+            forms[state as usize] = Form { home: Home::Any, integer };
         }
     }
-}
-
-fn state_form(floats: bool, format: StateFormat, eager: &TrainingGraph, state: TensorId) -> Form {
-    let bytes = eager.tensor(state).bytes;
-    let integer = if format == StateFormat::Int16 && !floats { bytes.times(1, 2) } else { bytes };
-    Form { home: Home::Any, integer }
 }

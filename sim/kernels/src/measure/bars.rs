@@ -84,6 +84,14 @@ pub fn bars() -> Vec<Bar> {
         }
     }
     bars.push(bar("f2i".to_owned(), SECOND_CACHE, Against::Peer, 8.0));
+    bars.extend([SECOND_CACHE, DRAM].map(|size| bar("int8-scale".to_owned(), size, Against::Limit, 0.85)));
+    bars.push(bar("int8-round".to_owned(), SECOND_CACHE, Against::Peer, 4.0));
+    bars.push(bar("int8-gradients".to_owned(), SECOND_CACHE, Against::Peer, 2.5));
+    // Beside two f32, an i8 product's instruction multiplies four i16: twice as many, less what it takes to widen.
+    let floats = Against::Kernel("int8-gemm-in-f32".to_owned());
+    bars.push(bar("int8-gemm".to_owned(), SECOND_CACHE, floats, 1.3));
+    bars.push(bar("int8-gemm".to_owned(), SECOND_CACHE, Against::Peer, 30.0));
+    bars.push(bar("int8-gemm".to_owned(), SECOND_CACHE, Against::Limit, 0.7));
     // Where a cache holds the tensor, waking the second thread is a good part of the pass; in DRAM it is nothing.
     for size in SIZES {
         let per_element = Against::Kernel("min-atomic-unconditional".to_owned());

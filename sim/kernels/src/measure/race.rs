@@ -66,7 +66,7 @@ pub(super) fn race<T>(
         for &index in &order {
             let (Some(runner), Some(plan)) = (runners.get_mut(index), plans.get(index)) else { continue };
             if round < plan.rounds {
-                let time = turn(runner, tensors, plan.passes, rules.warm)?;
+                let time = turn(runner, tensors, plan)?;
                 times[index].push(time);
             }
             after_turn();
@@ -84,6 +84,7 @@ pub(super) fn turns(runners: usize, rules: Rules) -> u64 {
 struct Plan {
     passes: u32,
     rounds: usize,
+    warm: bool,
 }
 
 impl Plan {
@@ -96,14 +97,17 @@ impl Plan {
         Ok(Self {
             passes: u32::try_from(passes).unwrap_or(u32::MAX),
             rounds: rounds.max(LEAST_ROUNDS).min(rules.rounds),
+            // To a pass of so long it is nothing that its tensor comes from memory.
+            warm: rules.warm && pass < rules.patience.as_nanos() / 4,
         })
     }
 }
 
-/// One turn: the time of a pass, from `passes` of them.
-fn turn<T>(runner: &mut Runner<T>, tensors: &mut T, passes: u32, warm: bool) -> Result<Time, KernelError> {
+/// One turn: the time of a pass, from as many of them as planned.
+fn turn<T>(runner: &mut Runner<T>, tensors: &mut T, plan: &Plan) -> Result<Time, KernelError> {
     let Runner { clock, pass } = runner;
-    if warm {
+    let passes = plan.passes;
+    if plan.warm {
         pass(tensors)?;
     }
     match clock {

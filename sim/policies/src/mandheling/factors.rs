@@ -26,7 +26,7 @@ impl Factors {
     /// Those of the tensors that nodes of `graph` rescale, drawn under `seed` by the tensors' names; each decision
     /// remembers `history` batches.
     #[must_use]
-    pub fn new(graph: &TrainingGraph, seed: u64, history: usize) -> Self {
+    pub fn new(graph: &TrainingGraph, seed: u64, history: u64) -> Self {
         let mut of = vec![None; graph.tensors.len()];
         let mut tensors: Vec<TensorId> = Vec::new();
         for tensor in graph.nodes.iter().filter_map(|node| node.rescales) {

@@ -80,8 +80,7 @@ impl Row {
             true => assign(&self.cpu, &self.dsp, &self.switch),
             false => apart(&self.dsp, &self.unfriendly),
         };
-        let mut placement =
-            Placement { on_dsp: vec![false; graph.nodes.len()], split: vec![0; graph.nodes.len()] };
+        let mut placement = Placement { on_dsp: vec![false; graph.nodes.len()], split: vec![0; graph.nodes.len()] };
         for ((&node, &there), &parts) in self.nodes.iter().zip(&there).zip(&self.parts) {
             placement.on_dsp[node] = there;
             placement.split[node] = if there { parts } else { 0 };

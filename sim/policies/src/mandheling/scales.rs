@@ -5,11 +5,13 @@
 //!
 //! x(t) = level + e(t) · drift + (1 + e(t) · excess) · width · z(t), with e(t) = exp(−t / initialisation),
 //!
-//! where z is an Ornstein–Uhlenbeck process of unit variance, seen once a batch: z(t + 1) = ρ z(t) + √(1 − ρ²) · N(0, 1)
-//! with ρ = exp(−1 / memory). While training begins, gradients fall and vary widely; later the logarithm stays around
-//! its level and crosses the nearest whole number now and then, so that the factor jumps between two neighbouring
-//! values. By Rice's formula a process of this kind crosses a threshold at d widths from its level once in
-//! π / arccos ρ · exp(d² / 2) batches, so that `memory` and `width` decide the interval between changes.
+//! where z has unit variance and reverts to its mean: an Ornstein–Uhlenbeck process that is itself driven by one of the
+//! same memory m, seen once a batch, z(t + 1) = 2ρ z(t) − ρ² z(t − 1) + σ N(0, 1) with ρ = exp(−1 / m). A single such
+//! process would cross a threshold in flurries, forth and back from one batch to the next; factors were not seen to.
+//! While training begins, gradients fall and vary widely; later the logarithm stays around its level and crosses the
+//! nearest whole number now and then, so that the factor jumps between two neighbouring values. By Rice's formula it
+//! crosses a threshold at d standard deviations from its level once in about π m exp(d² / 2) batches, so that memory
+//! and width decide the interval between changes.
 //!
 //! One set of constants serves all layers; a layer differs from another by its draw of level, width and memory.
 
@@ -27,11 +29,11 @@ const EXCESS: f64 = 2.0;
 /// tens to thousands of products use about half (10 and 11 in figure 4(a)).
 const LEVEL: [f64; 2] = [6.0, 14.0];
 /// The least and the largest standard deviation late in training, in bits. Below, a layer whose level lies halfway
-/// between two thresholds would not reach either; above, a factor would have three values.
-const WIDTH: [f64; 2] = [0.3, 0.4];
-/// The least and the largest memory, in batches, drawn with a uniform logarithm: by Rice's formula intervals of 11 to
-/// 38 batches at a threshold, and of up to 60 for levels between two (the 10 to 60 of figure 4(b)).
-const MEMORY: [f64; 2] = [25.0, 300.0];
+/// between two thresholds would reach neither; above, a factor would have three values.
+const WIDTH: [f64; 2] = [0.35, 0.45];
+/// The least and the largest memory, in batches, drawn with a uniform logarithm: intervals of 10 to 60 batches, the
+/// shortest at a threshold and the longest halfway between two (figure 4(b)).
+const MEMORY: [f64; 2] = [3.8, 13.5];
 
 /// The scale factor of one layer's tensor, batch by batch.
 #[derive(Debug)]
@@ -41,7 +43,8 @@ pub struct ScaleProcess {
     width: f64,
     /// ρ.
     persistence: f64,
-    fluctuation: f64,
+    /// z in this batch and in the one before.
+    fluctuation: [f64; 2],
     batch: u64,
 }
 
@@ -53,17 +56,24 @@ impl ScaleProcess {
         let level = between(LEVEL, stream.random());
         let width = between(WIDTH, stream.random());
         let memory = between(MEMORY.map(f64::ln), stream.random()).exp();
-        let fluctuation = stream.sample(StandardNormal);
-        Self { stream, level, width, persistence: (-1.0 / memory).exp(), fluctuation, batch: 0 }
+        let persistence = (-1.0 / memory).exp();
+        // Drawn as late in training as any other pair: neighbouring batches correlate by 2ρ / (1 + ρ²).
+        let correlation = 2.0 * persistence / (1.0 + persistence * persistence);
+        let (before, apart): (f64, f64) = (stream.sample(StandardNormal), stream.sample(StandardNormal));
+        let now = correlation * before + (1.0 - correlation * correlation).sqrt() * apart;
+        Self { stream, level, width, persistence, fluctuation: [now, before], batch: 0 }
     }
 
     /// The factor of the next batch, from the first on.
     pub fn next_batch(&mut self) -> u32 {
         let early = (-(self.batch as f64) / INITIALISATION).exp();
-        let logarithm = self.level + early * DRIFT + (1.0 + early * EXCESS) * self.width * self.fluctuation;
+        let [now, before] = self.fluctuation;
+        let logarithm = self.level + early * DRIFT + (1.0 + early * EXCESS) * self.width * now;
         let innovation: f64 = self.stream.sample(StandardNormal);
-        self.fluctuation =
-            self.persistence * self.fluctuation + (1.0 - self.persistence * self.persistence).sqrt() * innovation;
+        let (rho, squared) = (self.persistence, self.persistence * self.persistence);
+        // σ, for unit variance.
+        let deviation = ((1.0 - squared).powi(3) / (1.0 + squared)).sqrt();
+        self.fluctuation = [2.0 * rho * now - squared * before + deviation * innovation, now];
         self.batch += 1;
         // A cast of what lies below nought is nought.
         logarithm.ceil() as u32

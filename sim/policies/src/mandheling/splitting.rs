@@ -20,12 +20,7 @@ pub struct Parts {
 /// results of one more part takes `accumulation` (equation 4, where all parts have one scale). An operator is abnormal
 /// where a sample takes more than `threshold` times what it takes in a smaller batch. Nothing where it is normal, the
 /// DSP does not run it, or no parts take less than the whole. Of equal times the larger parts win.
-pub fn split(
-    profile: impl Fn(u64) -> Option<Nanos>,
-    batch: u64,
-    accumulation: Nanos,
-    threshold: f64,
-) -> Option<Parts> {
+pub fn split(profile: impl Fn(u64) -> Option<Nanos>, batch: u64, accumulation: Nanos, threshold: f64) -> Option<Parts> {
     let whole = profile(batch)?;
     let mut smaller = Vec::new();
     let mut samples = 1;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../support/drawn.rs"]
+#[expect(dead_code, reason = "nothing is saved for backward here")]
 mod drawn;
 
 mod coscheduling;

@@ -20,8 +20,9 @@ fn turns(mut rescaler: Rescaler, interval: u64, batches: u64) -> Vec<u64> {
 
 #[test]
 fn a_factor_is_taken_anew_twice_between_its_changes() {
-    // Seen in each of the first 8 batches; then the history decides. Once all of it has a gap of p batches and shows
-    // 8 p / 20 changes, it reaches back 8 p batches: p = 8 p / (2 × 8 p / 20) = 10.
+    // Eight batches without a change: every 8 / 2 = 4. The next eight end with batch 36 and saw the change at 20:
+    // 29 / 2 = 14. With a gap of 14 the history of 8 × 14 batches holds 5 or 6 changes: every 9 to 11. From then on
+    // 80 batches hold 4: every 10.
     let turns = turns(Rescaler::new(8, 0, 1), 20, 2_000);
     assert_eq!(turns[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
     let late: Vec<u64> = turns.iter().copied().filter(|&turn| turn >= 1_000).collect();
@@ -29,23 +30,34 @@ fn a_factor_is_taken_anew_twice_between_its_changes() {
 }
 
 #[test]
-fn one_batch_of_history_is_as_long_as_it_reaches_back() {
+fn each_history_decides_about_the_next() {
     let mut rescaler = Rescaler::new(4, 0, 1);
     for batch in 0..3 {
         assert!(rescaler.due(batch));
         rescaler.observe(batch, batch == 1);
         assert_eq!(rescaler.period(), 1);
     }
-    // Four batches with one change: every 4 batches, so every second is enough.
+    // Four batches with one change, every 4 batches: every second is enough.
     rescaler.observe(3, false);
     assert_eq!(rescaler.period(), 2);
     assert!(!rescaler.due(3) && rescaler.due(4));
-    // Batches 1, 2, 3, 4 with changes in 1 and 4: every 2 batches, and so in each.
-    rescaler.observe(4, true);
-    assert_eq!(rescaler.period(), 1);
-    // None in 2, 3, 4, 9 but 4: 1 + 1 + 1 + 5 batches, half of that.
-    rescaler.observe(9, false);
-    assert_eq!(rescaler.period(), 4);
+    for batch in [4, 6, 8] {
+        rescaler.observe(batch, false);
+        assert_eq!(rescaler.period(), 2);
+        assert!(!rescaler.due(batch + 1) && rescaler.due(batch + 2));
+    }
+    // Seven batches since the first history ended, without a change: 7 / 2.
+    rescaler.observe(10, false);
+    assert_eq!(rescaler.period(), 3);
+    // Turns are the multiples of 3, and the second of three factors has every first batch after those.
+    assert!(!rescaler.due(11) && rescaler.due(12));
+    let mut second = Rescaler::new(4, 1, 3);
+    for batch in [5, 6, 7, 10] {
+        second.observe(batch, false);
+    }
+    // 1 + 1 + 1 + 3 batches, half of that.
+    assert_eq!(second.period(), 3);
+    assert!(!second.due(12) && second.due(13));
 }
 
 #[test]
@@ -64,20 +76,19 @@ fn one_that_always_changes_is_taken_anew_in_every_batch() {
 proptest! {
     #![proptest_config(super::cases(50))]
 
-    /// Factors with one period p: each batch has as many turns as any other, give or take one.
+    /// Factors that never change, all with the longest period: each batch has as many turns as any other, give or take one.
     #[test]
-    fn turns_are_spread_evenly(factors in 1_u64..200, half in 2_u64..30) {
-        let interval = 2 * half;
-        let mut each = vec![0_u64; 400];
+    fn turns_are_spread_evenly(factors in 1_u64..200, history in 4_u64..20) {
+        let mut each = vec![0_u64; 300];
         for place in 0..factors {
-            for turn in turns(Rescaler::new(8, place, factors), interval, 2_000) {
-                if turn >= 1_600 {
-                    each[turn as usize - 1_600] += 1;
+            for turn in turns(Rescaler::new(history, place, factors), u64::MAX, 2_000) {
+                if turn >= 1_700 {
+                    each[turn as usize - 1_700] += 1;
                 }
             }
         }
         let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
-        prop_assert!(most - least <= 1, "{least} to {most} for {factors} factors every {half} batches");
+        prop_assert!(most - least <= 1, "{least} to {most} for {factors} factors");
     }
 }
 

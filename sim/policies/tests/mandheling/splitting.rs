@@ -41,10 +41,7 @@ fn a_normal_batch_stays_whole() {
 #[test]
 fn of_equal_times_the_larger_parts_win() {
     // 64 of batch 8: 8 × 1, 4 × 2 and 2 × 4 all take 8; the whole takes 16.
-    assert_eq!(
-        split(table(&[1, 2, 4, 16]), 8, Nanos::ZERO, 1.2),
-        Some(Parts { samples: 4, time: Nanos(8_000) })
-    );
+    assert_eq!(split(table(&[1, 2, 4, 16]), 8, Nanos::ZERO, 1.2), Some(Parts { samples: 4, time: Nanos(8_000) }));
 }
 
 proptest! {

@@ -9,16 +9,17 @@ use super::{Kernel, LANES, Lanes, Pair};
 pub(super) struct Scalar;
 
 impl Scalar {
-    /// Runs a kernel.
+    /// Runs a kernel, four rows at a time.
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        kernel.run::<Self, 2>(self)
+        kernel.run::<Self, 4>(self)
     }
 }
 
 impl Lanes for Scalar {
     type Words = [i32; LANES];
     type Shift = u32;
-    type Pairs = [Pair; LANES];
+    /// The first values of all pairs, and the second ones.
+    type Pairs = [[i16; LANES]; 2];
     type Sums = [i32; LANES];
 
     #[inline(always)]
@@ -72,20 +73,24 @@ impl Lanes for Scalar {
 
     #[inline(always)]
     fn pairs(self, from: &[Pair; LANES]) -> Self::Pairs {
-        *from
+        [from.map(|pair| pair[0]), from.map(|pair| pair[1])]
     }
     #[inline(always)]
     fn splat_pair(self, pair: &Pair) -> Self::Pairs {
-        [*pair; LANES]
+        pair.map(|value| [value; LANES])
     }
     #[inline(always)]
     fn nothing(self) -> Self::Sums {
         [0; LANES]
     }
     #[inline(always)]
-    fn multiply_add(self, sums: Self::Sums, a: Self::Pairs, b: Self::Pairs) -> Self::Sums {
-        let product = |i: usize, k: usize| i32::from(a[i][k]) * i32::from(b[i][k]);
-        from_fn(|i| sums[i].wrapping_add(product(i, 0).wrapping_add(product(i, 1))))
+    fn multiply_add(self, mut sums: Self::Sums, a: Self::Pairs, b: Self::Pairs) -> Self::Sums {
+        for (a, b) in a.iter().zip(&b) {
+            for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
+                *sum = sum.wrapping_add(i32::from(a) * i32::from(b));
+            }
+        }
+        sums
     }
     #[inline(always)]
     fn finish(self, sums: Self::Sums) -> Self::Words {

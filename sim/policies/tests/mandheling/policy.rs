@@ -1,0 +1,272 @@
+//! What the policy makes of a graph.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::{OperatorKind, Precision, Product, ProductRole};
+use haversack_policies::engines::EngineProcessor;
+use haversack_policies::mandheling::{Mandheling, Parameters, Rescaling};
+use haversack_policies::policy::{DspProfile, Offload};
+use haversack_policies::{Policy, PolicyError, Setting, registry};
+use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
+
+use super::drawn::{Drawn, setting};
+
+/// A DSP that takes so long for each node's sample, with a nanosecond for every byte that crosses.
+struct Dsp {
+    times: Vec<Option<u64>>,
+    /// From so many samples on, ten times as long.
+    leaves_cache: u64,
+    memory: u64,
+}
+
+impl DspProfile for Dsp {
+    fn time(&self, node: NodeId, samples: u64) -> Option<Nanos> {
+        let slower = if samples >= self.leaves_cache { 10 } else { 1 };
+        self.times[node as usize].map(|time| Nanos(time * samples * slower))
+    }
+
+    fn crossing(&self, bytes: Bytes) -> Nanos {
+        Nanos(bytes.0)
+    }
+
+    fn memory(&self) -> Bytes {
+        Bytes(self.memory)
+    }
+
+    fn accumulation(&self, _node: NodeId) -> Nanos {
+        Nanos(1)
+    }
+}
+
+/// A chain of nodes, each of which makes a tensor of so many bytes a sample; the first reads the samples.
+fn chain(made: &[u64]) -> TrainingGraph {
+    let mut graph = Drawn::default();
+    let mut last = graph.tensor(Role::Input, 4);
+    for &bytes in made {
+        let next = graph.tensor(Role::Activation, bytes);
+        graph.node(Phase::Forward, &[last], &[next]);
+        last = next;
+    }
+    graph.0
+}
+
+/// Inserts before `place` a node that takes the scale of `tensor` anew, in place.
+fn rescale(graph: &mut TrainingGraph, place: usize, tensor: TensorId) {
+    let mut node = graph.nodes[0].clone();
+    (node.inputs, node.outputs, node.rescales) = (vec![tensor], vec![tensor], Some(tensor));
+    graph.tensors[tensor as usize].name = format!("tensor {tensor}");
+    graph.nodes.insert(place, node);
+}
+
+fn product() -> Option<Product> {
+    let (role, one) = (ProductRole::WeightGradient, [1, 1]);
+    Some(Product { role, inputs: 1, outputs: 1, input_size: one, output_size: one, taps: one })
+}
+
+fn prepared(graph: &TrainingGraph, cpu: &[u64], dsp: &Dsp, parameters: Parameters) -> Result<Offload, PolicyError> {
+    let times: Vec<Nanos> = cpu.iter().copied().map(Nanos).collect();
+    let setting = Setting { dsp: Some(dsp), ..setting(graph, 4, &times) };
+    Ok(Mandheling::new(parameters).prepare(&setting)?.offload.unwrap())
+}
+
+fn small(times: &[Option<u64>]) -> Dsp {
+    Dsp { times: times.to_vec(), leaves_cache: u64::MAX, memory: 1_000 }
+}
+
+const PLAIN: Parameters = Parameters {
+    coscheduling: true,
+    rescaling: Rescaling::Dynamic,
+    splitting: false,
+    reuse: true,
+    history: 8,
+    warm_up: 1_000,
+    seed: 0,
+};
+
+#[test]
+fn a_run_without_a_dsp_is_refused() {
+    let graph = chain(&[1]);
+    let error = Mandheling::new(PLAIN).prepare(&setting(&graph, 4, &[Nanos(1)])).unwrap_err();
+    assert_eq!(error, PolicyError::NoDsp { policy: "mandheling" });
+}
+
+#[test]
+fn crossings_take_what_the_neighbour_made() {
+    // Batch 4. The DSP lacks node 1; 100 on it and 400 on the CPU for the others. Around node 1, 4 × 5 and 4 × 7 bytes
+    // cross: 100 + 20 + 30 + 28 + 100 there and back against 830 on the CPU.
+    let graph = chain(&[5, 7, 1]);
+    let (cpu, dsp) = ([400, 30, 400], small(&[Some(25), None, Some(25)]));
+    let offload = prepared(&graph, &cpu, &dsp, PLAIN).unwrap();
+    assert_eq!(offload.on_dsp, [true, false, true]);
+    assert_eq!(offload.begins, [true, false, true]);
+    assert_eq!(offload.prepared_again, Some(vec![false, false]));
+    // With 4 × 100 bytes before node 1 and 4 × 7 after it, one crossing is better: 430 + 28 + 100 = 558 against
+    // 100 + 400 + 30 + 28 + 100 = 658.
+    let dear = chain(&[100, 7, 1]);
+    assert_eq!(prepared(&dear, &cpu, &dsp, PLAIN).unwrap().on_dsp, [false, false, true]);
+    // Without the technique, what the DSP can run it does.
+    let apart = Parameters { coscheduling: false, ..PLAIN };
+    assert_eq!(prepared(&dear, &cpu, &dsp, apart).unwrap().on_dsp, [true, false, true]);
+    let mut moves = dear.clone();
+    moves.nodes[2].work.kind = OperatorKind::Layout;
+    assert_eq!(prepared(&moves, &cpu, &dsp, apart).unwrap().on_dsp, [true, false, false]);
+}
+
+#[test]
+fn a_node_that_reads_nothing_of_its_neighbour_carries_all_that_was_made_for_it() {
+    // Node 1 makes a tensor that node 2 does not read: 4 × 30 bytes of tensor 1 cross before it, not 4 × 1. The DSP
+    // lacks node 1: 40 + 120 + 30 + 120 + 40 = 350 against 330 on the CPU, where 4 bytes would be 234.
+    let mut graph = chain(&[30, 1, 1]);
+    graph.nodes[2].inputs = vec![1];
+    let dsp = small(&[Some(10), None, Some(10)]);
+    assert_eq!(prepared(&graph, &[150, 30, 150], &dsp, PLAIN).unwrap().on_dsp, [false; 3]);
+    // As much of a weight as that stays where it is.
+    graph.tensors[1].role = Role::Parameter { trainable: true };
+    assert_eq!(prepared(&graph, &[150, 30, 150], &dsp, PLAIN).unwrap().on_dsp[2], true);
+}
+
+#[test]
+fn what_launches_nothing_goes_along() {
+    let mut graph = chain(&[1; 4]);
+    graph.nodes[1].work.launches = 0;
+    let dsp = small(&[Some(1), None, Some(1), None]);
+    let offload = prepared(&graph, &[50, 0, 50, 1], &dsp, PLAIN).unwrap();
+    assert_eq!(offload.on_dsp, [true, true, true, false]);
+    assert_eq!(offload.begins, [true, false, false, false]);
+}
+
+#[test]
+fn products_are_split_and_scheduled_by_what_the_parts_take() {
+    // A sample takes 1, and 10 in a whole batch of 4: in parts of 2, 2 + 2 and a sum of 1, where the CPU takes 20.
+    let mut graph = chain(&[1, 1]);
+    graph.nodes[0].work.product = product();
+    let dsp = Dsp { leaves_cache: 3, ..small(&[Some(1), Some(1)]) };
+    let splitting = Parameters { splitting: true, ..PLAIN };
+    let offload = prepared(&graph, &[20, 80], &dsp, splitting).unwrap();
+    assert_eq!((offload.on_dsp, offload.split), (vec![true, true], vec![2, 0]));
+    // Whole it takes 40 there, and 4 bytes cross.
+    let offload = prepared(&graph, &[20, 80], &dsp, PLAIN).unwrap();
+    assert_eq!((offload.on_dsp, offload.split), (vec![false, true], vec![0, 0]));
+    // What the CPU runs is not split.
+    let offload = prepared(&graph, &[1, 1], &dsp, splitting).unwrap();
+    assert_eq!((offload.on_dsp, offload.split), (vec![false, false], vec![0, 0]));
+}
+
+#[test]
+fn rescaling_cuts_a_subgraph_where_it_always_runs() {
+    let mut graph = chain(&[1, 1]);
+    rescale(&mut graph, 1, 1);
+    graph.nodes[1].work.precision = Some(Precision::Int32);
+    let dsp = small(&[Some(1), None, Some(1)]);
+    let offload = prepared(&graph, &[100, 10, 100], &dsp, PLAIN).unwrap();
+    assert_eq!((offload.on_dsp, offload.begins), (vec![true, false, true], vec![true, false, true]));
+    let adaptive = Parameters { rescaling: Rescaling::Adaptive, ..PLAIN };
+    let offload = prepared(&graph, &[100, 10, 100], &dsp, adaptive).unwrap();
+    assert_eq!((offload.on_dsp, offload.begins), (vec![true, false, true], vec![true, false, false]));
+    // Every batch, two crossings of 4 bytes belong to the node before: 4 + 8 + 4 against 2 × 7 on the CPU; once in a
+    // few batches, less than 4 + 3 + 4.
+    let cpu = [7, 10, 7];
+    let at_first = Parameters { warm_up: 0, ..adaptive };
+    assert_eq!(prepared(&graph, &cpu, &dsp, at_first).unwrap().on_dsp, [false; 3]);
+    assert_eq!(prepared(&graph, &cpu, &dsp, adaptive).unwrap().on_dsp, [true, false, true]);
+}
+
+#[test]
+fn subgraphs_are_cut_to_the_dsps_memory() {
+    // Buffers at batch 4: node 0 reads 16 bytes and makes 40, the others make 40 each. With 100 bytes, nodes 0 and 1
+    // take 96, and 2 and 3 take 120: node 3 is alone with 80.
+    let graph = chain(&[10; 4]);
+    let mut dsp = small(&[Some(1); 4]);
+    dsp.memory = 100;
+    let offload = prepared(&graph, &[100; 4], &dsp, PLAIN).unwrap();
+    assert_eq!(offload.begins, [true, false, true, true]);
+    // 96, 80 and 80 do not fit together, nor any two.
+    assert_eq!(offload.prepared_again, Some(vec![true; 3]));
+    let without = Parameters { reuse: false, ..PLAIN };
+    assert_eq!(prepared(&graph, &[100; 4], &dsp, without).unwrap().prepared_again, None);
+    // One more byte than node 1 needs for what it reads and makes.
+    dsp.memory = 79;
+    let error = prepared(&graph, &[100; 4], &dsp, PLAIN).unwrap_err();
+    assert_eq!(error.to_string(), "mandheling: the buffers of  take 80 B on the DSP; expected at most 79 B");
+}
+
+/// Of `iterations`, the share in which each of 60 tensors is taken anew, and the counts of each iteration.
+fn shares(parameters: Parameters, iterations: u64) -> (f64, Vec<u64>) {
+    let mut graph = chain(&[1; 60]);
+    for tensor in 1..=60 {
+        rescale(&mut graph, 2 * tensor as usize - 1, tensor);
+    }
+    let dsp = small(&[Some(1); 120]);
+    let times = [Nanos(1); 120];
+    let mut policy = Mandheling::new(parameters);
+    policy.prepare(&Setting { dsp: Some(&dsp), ..setting(&graph, 4, &times) }).unwrap();
+    let counts: Vec<u64> = (0..iterations)
+        .map(|_| {
+            assert_eq!(policy.begin_iteration(), None);
+            let due = |policy: &mut Mandheling| (1..=60).filter(|&tensor| policy.rescales(tensor)).count() as u64;
+            // Every micro-batch of an iteration gets the same answer.
+            assert_eq!(due(&mut policy), due(&mut policy));
+            due(&mut policy)
+        })
+        .collect();
+    (counts.iter().sum::<u64>() as f64 / (60 * iterations) as f64, counts)
+}
+
+#[test]
+fn scale_factors_are_seldom_taken_anew_once_they_have_settled() {
+    let adaptive = Parameters { rescaling: Rescaling::Adaptive, ..PLAIN };
+    // Changes every 10 to 60 batches: every 5 to 30.
+    let (share, counts) = shares(adaptive, 200);
+    assert!((1.0 / 30.0..1.0 / 5.0).contains(&share), "{share}");
+    // Staggered: 60 factors every 30 batches or more often, so no batch is without any.
+    assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
+    assert_eq!(shares(Parameters { warm_up: 0, ..adaptive }, 8), (1.0, vec![60; 8]));
+    assert_eq!(shares(PLAIN, 20), (1.0, vec![60; 20]));
+    assert_ne!(shares(Parameters { seed: 1, ..adaptive }, 50), shares(adaptive, 50));
+}
+
+fn set(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn parameters_reach_the_policy() {
+    let mut graph = chain(&[1, 1]);
+    rescale(&mut graph, 1, 1);
+    graph.nodes[2].work.product = product();
+    let dsp = Dsp { leaves_cache: 3, ..small(&[Some(1), None, Some(1)]) };
+    let times = [Nanos(500); 3];
+    let offload = |pairs: &[(&str, &str)]| {
+        let mut policy = registry::build("mandheling", &set(pairs)).unwrap();
+        let setting = Setting { dsp: Some(&dsp), ..setting(&graph, 4, &times) };
+        policy.prepare(&setting).unwrap().offload.unwrap()
+    };
+    let (on, off) = (true, false);
+    let default = offload(&[]);
+    assert_eq!((&default.split[..], &default.begins[..]), (&[0, 0, 2][..], &[on, off, off][..]));
+    assert_eq!(default.prepared_again, Some(vec![false]));
+    assert_eq!(offload(&[("coscheduling", "on"), ("rescaling", "adaptive"), ("algorithm", "octo")]), default);
+    assert_eq!(offload(&[("splitting", "off")]).split, [0; 3]);
+    assert_eq!(offload(&[("reuse", "off")]).prepared_again, None);
+    assert_eq!(offload(&[("rescaling", "dynamic")]).begins, [on, off, on]);
+    for (key, value) in [("splitting", "yes"), ("history", "3"), ("seed", "-1"), ("algorithm", "nity"), ("warm_up", "")]
+    {
+        let error = registry::build("mandheling", &set(&[(key, value)])).err().unwrap();
+        assert!(matches!(error, PolicyError::BadValue { policy: "mandheling", .. }), "{error}");
+    }
+    let error = registry::build("mnn-int8", &set(&[("algorithm", "nity")])).err().unwrap();
+    assert!(error.to_string().ends_with("did you mean 'niti'?"), "{error}");
+    assert!(registry::build("mandheling", &set(&[("seed", "0"), ("warm_up", "0"), ("history", "4")])).is_ok());
+}
+
+#[test]
+fn engines_say_what_they_stand_for() {
+    // Section 4.1: baselines on four big cores, Mandheling's CPU work on two.
+    let of = |id: &str| registry::find(id).unwrap().engine;
+    let processor = |id: &str| of(id).map(|engine| (engine.stack, engine.processor, engine.cores, engine.eight_bit));
+    assert_eq!(processor("tflite-fp32"), Some(("tflite", EngineProcessor::Cpu, Some("big:4"), false)));
+    assert_eq!(processor("mnn-fp32"), Some(("mnn", EngineProcessor::Cpu, Some("big:4"), false)));
+    assert_eq!(processor("mnn-int8"), Some(("mnn", EngineProcessor::Cpu, Some("big:4"), true)));
+    assert_eq!(processor("mnn-fp32-gpu"), Some(("mnn", EngineProcessor::Gpu, None, false)));
+    assert_eq!(processor("mandheling"), Some(("mandheling", EngineProcessor::CpuAndDsp, Some("big:2"), true)));
+    assert_eq!(of("original"), None);
+}
