@@ -84,6 +84,14 @@ fn a_filter_in_l2_is_read_for_every_input_channel_and_row_of_taps() {
     // 20 GB/s = 5.0331648 ms, longer than the arithmetic; nothing from DRAM.
     let streamed = cost(gradient(16, 32));
     assert_eq!((streamed.busy, streamed.dram), (Nanos(5_033_165), Bytes::ZERO));
+    // Filters of 3 × 2 taps have three rows, of 2 × 3 two: 128 passes take 3.3554432 ms.
+    let taps = |taps| Work { product: Some(Product { taps, ..gradient(16, 32).product.unwrap() }), ..gradient(16, 32) };
+    assert_eq!(cost(taps([3, 2])).busy, Nanos(5_033_165));
+    assert_eq!(cost(taps([2, 3])).busy, Nanos(3_355_443));
+    // Operands that come from DRAM do so at the same time: 40 MB at 5 GB/s.
+    let traffic = Traffic { dram: Bytes(40_000_000), shared: Bytes::ZERO };
+    let first = cost(Work { traffic, working_set: Bytes(40_000_000), ..gradient(16, 32) });
+    assert_eq!((first.busy, first.dram), (Nanos(8_000_000), Bytes(40_000_000)));
     // Behind 10 ms of arithmetic it is hidden.
     assert_eq!(cost(Work { flops: Flops(1e9), ..gradient(16, 32) }).busy, Nanos(10_000_000));
 }

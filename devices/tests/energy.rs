@@ -47,6 +47,9 @@ fn cores_that_wait_for_the_dsp_draw_their_share() {
     // Cores that are busy for 1.5 of 2 s can wait for 0.5 s at most: 3 × 1.5 + 1.5 × 0.5 = 5.25 J.
     let at_once = energy(Nanos(1_500_000_000), Nanos(1_000_000_000));
     assert!(close(at_once.dsp.0, 2.0) && close(at_once.cpu.0, 5.25), "{at_once:?}");
+    // More than the whole span counts as the whole: 2 W × 2 s, half of 3 W × 2 s.
+    let longer = energy(Nanos::ZERO, Nanos(5_000_000_000));
+    assert!(close(longer.dsp.0, 4.0) && close(longer.cpu.0, 3.0), "{longer:?}");
     // A stack that leaves the DSP alone powers none: what is left is DRAM's 0.1 W, the GPU's 0.5 W, 2 W of rest.
     let mut constants = common::stack();
     constants.constants.dsp = None;

@@ -95,6 +95,8 @@ fn a_limit_is_a_share_of_the_highest_and_lets_go() {
     assert_eq!(megahertz(&limited(0.75)), [1500.0, 1500.0, 500.0, 500.0]);
     assert_eq!(megahertz(&limited(0.74)), [500.0; 4]);
     assert_eq!(megahertz(&limited(0.0)), [500.0; 4]);
+    // 1496 MHz is 0.3 % short of a point: more than rounding.
+    assert_eq!(megahertz(&limited(0.748)), [500.0; 4]);
     // Rates and power follow: 2 × 8 × 1.5 GHz + 2 × 4 × 0.5 GHz = 28 GFLOP/s.
     assert_eq!(limited(0.8).peak(haversack_devices::Precision::Fp32).0, 28e9);
     // Big 0.6 W on the curve, little 0.1 W × (1/2)² by the law, × 1.5: 2 × (0.9 + 0.0375) W.
@@ -114,12 +116,28 @@ fn following_a_governor_rounds_up_and_stays_above_the_floor() {
     // 1200 MHz → 1500 of 500, 1500, 2000; 600 MHz → 1000 of 500, 1000.
     assert_eq!(megahertz(&following(0.6)), [1500.0, 1500.0, 1000.0, 1000.0]);
     assert_eq!(megahertz(&following(0.75)), [1500.0, 1500.0, 1000.0, 1000.0]);
+    assert_eq!(megahertz(&following(0.752)), megahertz(&highest));
     assert_eq!(megahertz(&following(1.0)), megahertz(&highest));
     // The floors are what `lowest` holds: 1000 and 500 MHz.
     assert_eq!(megahertz(&following(0.1)), megahertz(&choose(&round, "all", "lowest").unwrap()));
     // Heat comes on top of load, and is lifted to what load wanted.
     assert_eq!(megahertz(&following(0.6).limited(Fraction(0.5))), [500.0; 4]);
     assert_eq!(megahertz(&following(0.6).limited(Fraction(1.0))), megahertz(&following(0.6)));
+}
+
+#[test]
+fn the_share_of_an_operating_point_leads_back_to_it() {
+    // Dividing by the highest frequency and multiplying by it again rounds, to either side.
+    let phone = load("xiaomi-11-pro").unwrap();
+    for cores in ["big:1", "middle:1", "little:1"] {
+        let highest = choose(&phone, cores, "highest").unwrap();
+        for share in highest.operating_shares() {
+            let nudged = |by: f64| Fraction(share.0 * (1.0 + by));
+            assert_eq!(highest.limited(nudged(-1e-12)).share(), share, "{cores}");
+            let followed = if share.0 < highest.floor().0 { highest.floor() } else { share };
+            assert_eq!(highest.following(nudged(1e-12)).share(), followed, "{cores}");
+        }
+    }
 }
 
 #[test]

@@ -27,8 +27,9 @@ fn schedutil_follows_averaged_load_with_a_quarter_of_headroom() {
     assert_close(twice.share().0, 0.625, 1e-12);
     // Utilisation counts cycles: 0.6 of the time at 0.8 of the frequency for 2 s is 0.48, wanted 0.6.
     assert_close(start.after(Nanos(2_000_000_000), Fraction(0.6), Fraction(0.8)).share().0, 0.6, 1e-9);
-    // Nonsense beyond one counts as one.
-    assert_eq!(start.after(SECOND, Fraction(3.0), Fraction(1.0)).share(), Fraction(1.0));
+    // Nonsense beyond one counts as one, and half of it is forgotten like any other.
+    let nonsense = start.after(SECOND, Fraction(3.0), Fraction(1.0));
+    assert_close(nonsense.after(Nanos(32_000_000), Fraction(0.0), Fraction(1.0)).share().0, 0.625, 1e-9);
 }
 
 #[test]

@@ -54,7 +54,8 @@ fn parameter_bytes(graph: &TrainingGraph) -> u64 {
 
 fn is_product(node: &Node) -> bool {
     use haversack_devices::work::OperatorKind::{Convolution, DepthwiseConvolution, Gemm};
-    matches!(node.work.kind, Convolution | DepthwiseConvolution | Gemm)
+    let sweeps = node.outputs.iter().all(|output| node.inputs.contains(output));
+    !sweeps && matches!(node.work.kind, Convolution | DepthwiseConvolution | Gemm)
 }
 
 fn is_integer(node: &Node) -> bool {

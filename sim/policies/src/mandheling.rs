@@ -65,7 +65,7 @@ impl Default for Parameters {
             rescaling: Rescaling::Adaptive,
             splitting: true,
             reuse: true,
-            history: 8,
+            history: 16,
             warm_up: 1000,
             seed: 0,
         }

@@ -256,7 +256,7 @@ pub const POLICIES: &[Entry] = &[
             Parameter { name: "reuse", about: "on (default) or off: subgraphs of the DSP stay prepared" },
             Parameter {
                 name: "history",
-                about: "batches with rescaling from which the period of the next ones follows, at least 4 (default 8)",
+                about: "batches with rescaling from which the period of the next ones follows, at least 4 (default 16)",
             },
             Parameter { name: "warm_up", about: "batches trained before the first simulated one (default 1000)" },
             Parameter { name: "seed", about: "the seed of the scale factors' changes (default 0)" },
@@ -270,7 +270,9 @@ pub const POLICIES: &[Entry] = &[
                 rescaling: settings.among("rescaling", &Rescaling::NAMES)?,
                 splitting: settings.on("splitting")?,
                 reuse: settings.on("reuse")?,
-                history: settings.within("history", mandheling::rescaling::LEAST_HISTORY..=10_000)?.unwrap_or(default.history),
+                history: settings
+                    .within("history", mandheling::rescaling::LEAST_HISTORY..=10_000)?
+                    .unwrap_or(default.history),
                 warm_up: settings.within("warm_up", 0..=1_000_000)?.unwrap_or(default.warm_up),
                 seed: settings.within("seed", 0..=u64::MAX)?.unwrap_or(default.seed),
             })))

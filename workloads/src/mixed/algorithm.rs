@@ -269,7 +269,8 @@ pub enum Sweep {
     /// The elements that the product makes.
     Outputs,
     /// The sums that a convolution has within the groups of elements with a common scale, a channel of a sample each: its
-    /// multiply-adds over a filter's taps, or over an image for the gradient of the weight. Otherwise as `Outputs`.
+    /// multiply-adds over a filter's taps, or over an image for the gradient of the weight; as many as `Outputs` of other
+    /// products. It is part of the product's loops and runs at its rate.
     GroupSums,
 }
 

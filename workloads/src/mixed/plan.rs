@@ -141,7 +141,7 @@ fn weights(network: &Network, algorithm: &Algorithm, wide: &[bool], forms: &mut 
             };
             let form = &mut forms[parameter.storage as usize];
             // A weight that several layers share suits the widest.
-            form.integer = Extent::fixed(parameter.elements * bytes);
+            form.integer = form.integer.max(Extent::fixed(parameter.elements * bytes));
         }
     }
 }

@@ -114,7 +114,8 @@ impl Rewriter<'_> {
         for pass in algorithm.passes.iter().filter(|pass| pass.after.iter().any(|after| after.is(role))) {
             let (kind, elements) = match pass.over {
                 Sweep::Outputs => (OperatorKind::ElementWise, values),
-                Sweep::GroupSums => (OperatorKind::Reduction, self.group_sums(node, role, values)),
+                // Within the loops of the product, at the rate of its multiply-adds.
+                Sweep::GroupSums => (node.work.kind, self.group_sums(node, role, values)),
             };
             let work = work(kind, pass.precision.into(), elements * pass.flops, values);
             let name = format!("{}.{}", node.name, pass.name);

@@ -1,6 +1,7 @@
 //! What the built-in algorithms differ in.
 
-use haversack_devices::work::Precision;
+use haversack_devices::work::{OperatorKind, Precision};
+use haversack_workloads::operator::Window;
 use haversack_workloads::{Extent, Phase, Role};
 
 use super::*;
@@ -22,7 +23,7 @@ fn they_are_the_five_that_mandheling_supports() {
 
 #[test]
 fn a_float_update_keeps_a_master() {
-    // 61 weights and biases' elements of lenet5 are in the eager graph in four bytes each.
+    // The eager graph holds every element in four bytes.
     let elements = parameter_bytes(&eager("lenet5")) / 4;
     assert_eq!(parameter_bytes(&rewritten("lenet5", "niti")), elements);
     // Biases of 6 + 16 + 120 + 84 + 62 = 288 elements in four bytes beside weights in one; masters in four.
@@ -91,6 +92,28 @@ fn adaptive_fixed_point_widens_both_ends() {
 }
 
 #[test]
+fn a_shared_weight_suits_its_widest_layer_and_has_one_gradient() {
+    let mut network = Network::new("shared");
+    let samples = network.input(&[4, 6, 6]);
+    let weight = network.parameter_of("weight", 4 * 4 * 9, true);
+    let mut x = samples;
+    for name in ["first", "second"] {
+        x = network.convolution_with(name, x, 4, Window::square(3, 1, 1), 1, weight, None).unwrap();
+    }
+    let x = network.flatten("flatten", x).unwrap();
+    let scores = network.linear("fc", x, 10, false).unwrap();
+    let target = network.target(1);
+    network.cross_entropy("loss", scores, target).unwrap();
+    let graph = of_network(&network, mixed::algorithm("adaptive-fixed-point").unwrap());
+    // The first layer wants 16 bits, the second 8: 144 weights in two bytes, held once beside an fp32 master.
+    assert_eq!(tensor(&graph, "weight").bytes, Extent::fixed(144 * 2));
+    assert_eq!(tensor(&graph, "weight.master").bytes, Extent::fixed(144 * 4));
+    let of = |name: &str| node(&graph, &format!("{name}.weight_gradient"), Phase::Backward).outputs.clone();
+    assert_eq!(of("first"), of("second"));
+    assert_eq!(node(&graph, "weight.update", Phase::Update).inputs[1], of("first")[0]);
+}
+
+#[test]
 fn what_goes_with_a_new_scale_runs_when_the_scale_is_taken() {
     let graph = rewritten("lenet5", "adaptive-fixed-point");
     // Five forward products, five gradients of weights, four of inputs.
@@ -126,6 +149,9 @@ fn sums_between_groups_are_counted_by_their_channels() {
     assert_eq!(flops("conv2.weight_gradient", Phase::Backward), Extent::per_sample(2400 * 2));
     // A linear layer has one group a row: as many sums as outputs.
     assert_eq!(flops("fc1", Phase::Forward), Extent::per_sample(120 * 2));
-    // The sums stay where they are made.
+    // It is work of the product's loops: at its rate, but in fp32, and on sums that stay where they are made.
+    let of_conv2 = node(&graph, "conv2.group_accumulation", Phase::Forward);
+    assert_eq!((of_conv2.work.kind, of_conv2.work.product), (OperatorKind::Convolution, None));
+    assert_eq!(of_conv2.work.precision, Some(Precision::Fp32));
     assert!(ending(&graph, ".group_accumulation").iter().all(|node| node.work.dram.is_zero()));
 }

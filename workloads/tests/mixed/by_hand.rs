@@ -165,6 +165,7 @@ fn a_value_that_has_other_readers_is_not_overwritten() {
     let x = network.convolution("conv", samples, 4, Window::square(3, 1, 1), 1, false).unwrap();
     let y = network.batch_norm("bn", x).unwrap();
     let z = network.relu_in_place("relu", y);
+    let z = network.relu_in_place("again", z);
     let sum = network.add("add", z, x).unwrap();
     let flat = network.flatten("flatten", sum).unwrap();
     let scores = network.linear("fc", flat, 10, true).unwrap();
@@ -175,6 +176,9 @@ fn a_value_that_has_other_readers_is_not_overwritten() {
     let relu = node(&graph, "relu", Phase::Forward);
     assert_eq!(relu.inputs, [convolved]);
     assert_ne!(relu.outputs, [convolved]);
+    // A second one overwrites what the first made.
+    let again = node(&graph, "again", Phase::Forward);
+    assert_eq!((&again.inputs, &again.outputs), (&relu.outputs, &relu.outputs));
     let add = node(&graph, "add", Phase::Forward);
     assert_eq!(add.inputs, [relu.outputs[0], convolved]);
     // Backward asks for the signs of what the ReLU made.

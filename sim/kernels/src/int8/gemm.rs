@@ -3,11 +3,11 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::lanes::{self, Kernel, LANES, Lanes};
+use super::lanes::{self, Kernel, LANES, Lanes, Pair};
 use super::matrix::{Lines, Matrix};
 use super::panels::Panels;
 use super::rescale::{checked, round_shift, scale_of_bits};
-use super::tile::{Epilogue, Measured, Shifted, Tile, Wide, add_products};
+use super::tile::{Epilogue, Measured, Place, Shifted, Tile, Wide, add_products};
 use crate::error::KernelError;
 use crate::isa::Isa;
 
@@ -151,55 +151,84 @@ impl<E: Epilogue> Kernel for Product<'_, E> {
     #[inline(always)]
     fn run<S: Lanes, const ROWS: usize>(self, simd: S) -> E {
         let Self { left, right, workspace, mut epilogue } = self;
-        let pairs = left.depth.div_ceil(2);
         let (rows, columns) = (left.count.div_ceil(ROWS), right.count.div_ceil(LANES));
         let (row_panels, column_panels) = (BLOCK_ROWS / ROWS, BLOCK_COLUMNS / LANES);
+        let operands = Operands {
+            left: workspace.left.pack::<ROWS>(left),
+            right: workspace.right.pack(right),
+            pairs: left.depth.div_ceil(2),
+            rows: left.count,
+            columns: right.count,
+        };
         // Where one stretch is all there is, no tile has to wait.
-        let waiting = if pairs > DEPTH { row_panels.min(rows) * column_panels.min(columns) } else { 1 };
-        let (left_panels, right_panels) = (workspace.left.pack(left), workspace.right.pack(right));
+        let waiting = if operands.pairs > DEPTH { row_panels.min(rows) * column_panels.min(columns) } else { 1 };
         workspace.tiles.resize(waiting * ROWS * LANES, 0);
-        let tiles: &mut [Tile<ROWS>] = workspace.tiles.as_chunks_mut().0.as_chunks_mut().0;
+        let tiles = workspace.tiles.as_chunks_mut().0.as_chunks_mut().0;
         for block_rows in blocks(rows, row_panels) {
             for block_columns in blocks(columns, column_panels) {
-                // Of no pairs at all there is one stretch, too: its sums are 0, and have to be taken.
-                for stretch in blocks(pairs.max(1), DEPTH) {
-                    let stretch = stretch.start..stretch.end.min(pairs);
-                    for column in block_columns.clone() {
-                        let of_column = &right_panels[column * pairs..][stretch.clone()];
-                        for row in block_rows.clone() {
-                            let of_row = &left_panels[row * pairs..][stretch.clone()];
-                            let place = (column - block_columns.start) * block_rows.len() + row - block_rows.start;
-                            let tile = &mut tiles[if waiting == 1 { 0 } else { place }];
-                            add_products::<S, ROWS>(simd, of_row, of_column, tile);
-                            if stretch.end == pairs {
-                                finish(simd, tile, row * ROWS..left.count, column * LANES..right.count, &mut epilogue);
-                            }
-                        }
-                    }
-                }
+                operands.multiply_block(simd, block_rows.clone(), block_columns, tiles, &mut epilogue);
             }
         }
         epilogue
     }
 }
 
+/// What is multiplied: panels, one after the other, and how many lines they hold.
+struct Operands<'a, const ROWS: usize> {
+    left: &'a [[Pair; ROWS]],
+    right: &'a [[Pair; LANES]],
+    /// Pairs of a panel.
+    pairs: usize,
+    rows: usize,
+    columns: usize,
+}
+
+impl<const ROWS: usize> Operands<'_, ROWS> {
+    /// Multiplies a block of panels, stretch by stretch. `tiles`, all zero before and after, holds the sums that wait.
+    #[inline(always)]
+    fn multiply_block<S: Lanes, E: Epilogue>(
+        &self,
+        simd: S,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        tiles: &mut [Tile<ROWS>],
+        epilogue: &mut E,
+    ) {
+        // Of no pairs at all there is one stretch, too: its sums are 0, and have to be taken.
+        for stretch in blocks(self.pairs.max(1), DEPTH) {
+            let stretch = stretch.start..stretch.end.min(self.pairs);
+            for (i, column) in columns.clone().enumerate() {
+                let right = &self.right[column * self.pairs..][stretch.clone()];
+                for (j, row) in rows.clone().enumerate() {
+                    let left = &self.left[row * self.pairs..][stretch.clone()];
+                    let tile = &mut tiles[if self.pairs > DEPTH { i * rows.len() + j } else { 0 }];
+                    add_products(simd, left, right, tile);
+                    if stretch.end == self.pairs {
+                        self.finish(simd, row * ROWS, column * LANES, tile, epilogue);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands the sums of a tile on, as far as there are rows and columns, and clears it.
+    #[inline(always)]
+    fn finish<S: Lanes, E: Epilogue>(
+        &self,
+        simd: S,
+        row: usize,
+        column: usize,
+        tile: &mut Tile<ROWS>,
+        epilogue: &mut E,
+    ) {
+        let count = LANES.min(self.columns - column);
+        let place = Place { first: row * self.columns + column, columns: self.columns, count };
+        epilogue.take(simd, &tile[..ROWS.min(self.rows - row)], place);
+        *tile = [[0; LANES]; ROWS];
+    }
+}
+
 /// `0..count` in steps.
 fn blocks(count: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).step_by(step).map(move |start| start..(start + step).min(count))
-}
-
-/// Hands the sums of a tile on, as far as there are rows and columns, and clears it.
-#[inline(always)]
-fn finish<S: Lanes, E: Epilogue, const ROWS: usize>(
-    simd: S,
-    tile: &mut Tile<ROWS>,
-    rows: Range<usize>,
-    columns: Range<usize>,
-    epilogue: &mut E,
-) {
-    let count = columns.len().min(LANES);
-    for (sums, row) in tile.iter_mut().zip(rows) {
-        epilogue.take(simd, sums, row * columns.end + columns.start, count);
-        *sums = [0; LANES];
-    }
 }

@@ -26,10 +26,29 @@ pub(super) fn add_products<S: Lanes, const ROWS: usize>(
     }
 }
 
+/// Where a tile stands in a row-major product.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// The element of its first sum.
+    pub(super) first: usize,
+    /// Columns of the product.
+    pub(super) columns: usize,
+    /// Columns of the tile that are in the product.
+    pub(super) count: usize,
+}
+
+impl Place {
+    /// The tile's part of each row of the product, from its first row on.
+    #[inline(always)]
+    fn rows<T>(self, product: &mut [T]) -> impl Iterator<Item = &mut [T]> {
+        product[self.first..].chunks_mut(self.columns).map(move |row| &mut row[..self.count])
+    }
+}
+
 /// What becomes of the sums of a product.
 pub(super) trait Epilogue {
-    /// Takes `count` sums, which stand in the product from its element `at` on; the others are 0.
-    fn take<S: Lanes>(&mut self, simd: S, sums: &[i32; LANES], at: usize, count: usize);
+    /// Takes the rows of a tile that are in the product. Sums beyond its columns are 0.
+    fn take<S: Lanes>(&mut self, simd: S, sums: &[[i32; LANES]], place: Place);
 }
 
 /// They are stored.
@@ -37,11 +56,12 @@ pub(super) struct Wide<'a>(pub(super) &'a mut [i32]);
 
 impl Epilogue for Wide<'_> {
     #[inline(always)]
-    fn take<S: Lanes>(&mut self, simd: S, sums: &[i32; LANES], at: usize, count: usize) {
-        let out = &mut self.0[at..][..count];
-        match out.try_into() {
-            Ok(out) => simd.store(simd.load(sums), out),
-            Err(_) => out.copy_from_slice(&sums[..count]),
+    fn take<S: Lanes>(&mut self, simd: S, sums: &[[i32; LANES]], place: Place) {
+        for (sums, out) in sums.iter().zip(place.rows(self.0)) {
+            match out.try_into() {
+                Ok(out) => simd.store(simd.load(sums), out),
+                Err(_) => out.copy_from_slice(&sums[..place.count]),
+            }
         }
     }
 }
@@ -54,9 +74,10 @@ pub(super) struct Measured<'a> {
 
 impl Epilogue for Measured<'_> {
     #[inline(always)]
-    fn take<S: Lanes>(&mut self, simd: S, sums: &[i32; LANES], at: usize, count: usize) {
-        self.wide.take(simd, sums, at, count);
-        let seen = simd.or(simd.load(&self.magnitudes), simd.magnitude(simd.load(sums)));
+    fn take<S: Lanes>(&mut self, simd: S, sums: &[[i32; LANES]], place: Place) {
+        self.wide.take(simd, sums, place);
+        let seen = simd.load(&self.magnitudes);
+        let seen = sums.iter().fold(seen, |seen, sums| simd.or(seen, simd.magnitude(simd.load(sums))));
         simd.store(seen, &mut self.magnitudes);
     }
 }
@@ -69,15 +90,17 @@ pub(super) struct Shifted<'a> {
 
 impl Epilogue for Shifted<'_> {
     #[inline(always)]
-    fn take<S: Lanes>(&mut self, simd: S, sums: &[i32; LANES], at: usize, count: usize) {
-        let narrow = Rounder::new(simd, self.shift).round(simd.load(sums));
-        let out = &mut self.out[at..][..count];
-        if let Ok(out) = out.try_into() {
-            simd.narrow(narrow, out);
-        } else {
-            let mut all = [0; LANES];
-            simd.narrow(narrow, &mut all);
-            out.copy_from_slice(&all[..count]);
+    fn take<S: Lanes>(&mut self, simd: S, sums: &[[i32; LANES]], place: Place) {
+        let rounder = Rounder::new(simd, self.shift);
+        for (sums, out) in sums.iter().zip(place.rows(self.out)) {
+            let narrow = rounder.round(simd.load(sums));
+            if let Ok(out) = out.try_into() {
+                simd.narrow(narrow, out);
+            } else {
+                let mut all = [0; LANES];
+                simd.narrow(narrow, &mut all);
+                out.copy_from_slice(&all[..place.count]);
+            }
         }
     }
 }

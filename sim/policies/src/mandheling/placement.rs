@@ -3,7 +3,7 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_workloads::training_graph::Node;
-use haversack_workloads::{NodeId, Role, TrainingGraph};
+use haversack_workloads::{NodeId, Role, TensorId, TrainingGraph};
 
 use super::coschedule::{apart, assign};
 use super::factors::Factors;
@@ -51,8 +51,9 @@ impl Row {
                 continue;
             }
             if let Some(turns) = wanted.turns(node) {
-                let inputs = node.inputs.iter().map(|&input| graph.tensor(input).bytes.at(setting.batch)).sum();
-                row.interrupted(dsp.crossing(Bytes(inputs)), turns);
+                let there = node.inputs.iter().map(|&input| crossing_for(graph, node, input, setting.batch)).sum();
+                let back = node.inputs.iter().map(|&input| graph.tensor(input).bytes.at(setting.batch)).sum();
+                row.interrupted(dsp.crossing(Bytes(there)) + dsp.crossing(Bytes(back)), turns);
                 continue;
             }
             let parts = wanted.splitting.then(|| parts(node, place as NodeId, setting.batch, dsp)).flatten();
@@ -68,9 +69,9 @@ impl Row {
     }
 
     /// The last operator is followed by a rescaling in one of `turns` batches, around which the CPU takes over.
-    fn interrupted(&mut self, crossing: Nanos, turns: u64) {
+    fn interrupted(&mut self, crossings: Nanos, turns: u64) {
         if let Some(Some(time)) = self.dsp.last_mut() {
-            *time += Nanos(2 * crossing.0 / turns.max(1));
+            *time += Nanos(crossings.0 / turns.max(1));
         }
     }
 
@@ -115,14 +116,22 @@ fn parts(node: &Node, id: NodeId, batch: u64, dsp: &dyn DspProfile) -> Option<sp
 /// reads nothing of it, all that was made for it in this iteration lies on one side or the other, and counts.
 fn carried(graph: &TrainingGraph, before: Option<usize>, place: usize, batch: u64) -> Bytes {
     let since = &graph.nodes[before.unwrap_or(place)..place];
-    let inputs = &graph.nodes[place].inputs;
-    let bytes = |tensor: u32| graph.tensor(tensor).bytes.at(batch);
+    let node = &graph.nodes[place];
+    let inputs = &node.inputs;
+    let bytes = |tensor: TensorId| crossing_for(graph, node, tensor, batch);
     let fresh = || inputs.iter().copied().filter(|input| since.iter().any(|node| node.outputs.contains(input)));
     if fresh().next().is_some() {
         return Bytes(fresh().map(bytes).sum());
     }
-    let made = |tensor: &u32| {
+    let made = |tensor: &TensorId| {
         matches!(graph.tensor(*tensor).role, Role::Input | Role::Activation | Role::Gradient | Role::ParameterGradient)
     };
     Bytes(inputs.iter().copied().filter(made).map(bytes).sum())
+}
+
+/// The bytes of `input` that cross for `node`: what is rescaled is there as the sums of 32 bits that the node leaves.
+fn crossing_for(graph: &TrainingGraph, node: &Node, input: TensorId, batch: u64) -> u64 {
+    let bytes = |tensor: TensorId| graph.tensor(tensor).bytes.at(batch);
+    let sums = || node.outputs.iter().copied().filter(|&output| output != input).map(bytes).sum();
+    if node.rescales == Some(input) { sums() } else { bytes(input) }
 }
