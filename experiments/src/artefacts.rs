@@ -9,4 +9,5 @@ use std::sync::LazyLock;
 use crate::reproduce::Artefact;
 
 /// Every modelled artefact, in the order of the papers.
-pub static ARTEFACTS: LazyLock<Vec<Artefact>> = LazyLock::new(|| [sage::ARTEFACTS, daf::ARTEFACTS].concat());
+pub static ARTEFACTS: LazyLock<Vec<Artefact>> =
+    LazyLock::new(|| [sage::ARTEFACTS, daf::ARTEFACTS, mandheling::ARTEFACTS].concat());

@@ -36,24 +36,32 @@ pub struct Options {
 /// # Errors
 /// A device or a stack that is unknown or has no observations.
 pub fn run(options: &Options) -> Result<(), CommandError> {
-    let calibration = find(&options.device, options.stack.as_deref())?;
+    let calibrations = find(&options.device, options.stack.as_deref())?;
     let bar = ProgressBar::no_length();
     bar.set_message("fitting");
-    let report = calibrate(&calibration, options.seed, || bar.inc(1))?;
+    let reports = calibrations.iter().map(|one| calibrate(one, options.seed, || bar.inc(1)));
+    let reports = reports.collect::<Result<Vec<_>, _>>()?;
     bar.finish_and_clear();
-    match options.format {
-        Format::Json => print_json(&report.json()),
-        Format::Text => print(&report.text()),
+    match (options.format, reports.as_slice()) {
+        (Format::Json, [report]) => print_json(&report.json()),
+        (Format::Json, reports) => print_json(&reports.iter().map(Report::json).collect::<Vec<_>>().into()),
+        (Format::Text, reports) => {
+            let texts: Vec<String> = reports.iter().map(Report::text).collect();
+            print(&texts.join("\n"))
+        }
     }
 }
 
-/// The declared calibration of `device` under `stack`, or under the device's own stack.
+/// The declared calibrations of `device` under `stack`, or under the device's own stack: one for each kind of
+/// observations, at least one.
 ///
 /// # Errors
 /// A device or a stack that is unknown, or that no observations exist for; the message lists those that have some.
-pub fn find(device: &str, stack: Option<&str>) -> Result<Calibration, CommandError> {
+pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>, CommandError> {
     let declared = declared::all()?;
-    let names: Vec<String> = declared.iter().map(|known| format!("{} under {}", known.device, known.stack)).collect();
+    let mut names: Vec<String> =
+        declared.iter().map(|known| format!("{} under {}", known.device, known.stack)).collect();
+    names.dedup();
     let have = format!("only {} can be calibrated", alternatives(names.iter().map(String::as_str)));
     let unknown = |error| CommandError::input(format!("{error}; {have}"));
     let loaded = haversack_devices::load(device).map_err(unknown)?;
@@ -61,8 +69,11 @@ pub fn find(device: &str, stack: Option<&str>) -> Result<Calibration, CommandErr
         Some(stack) => haversack_devices::load_stack(stack).map_err(unknown)?.id,
         None => loaded.constants.default_stack,
     };
-    let found = declared.into_iter().find(|known| known.device == device && known.stack == stack);
-    found.ok_or_else(|| CommandError::input(format!("nothing was observed of {device} under {stack}; {have}")))
+    let found: Vec<_> = declared.into_iter().filter(|known| known.device == device && known.stack == stack).collect();
+    if found.is_empty() {
+        return Err(CommandError::input(format!("nothing was observed of {device} under {stack}; {have}")));
+    }
+    Ok(found)
 }
 
 /// Fits the constants that `calibration` declares; `after_start` is called after each of the search's starts.

@@ -32,7 +32,9 @@ use rayon::prelude::*;
 
 pub use answer::{Answer, AnswerError};
 pub use artefact::{Artefact, ArtefactError, Context, Notes, Outcome};
-pub use nulls::{daf_table1_null, sage_table1_null};
+pub use nulls::{
+    Cores, daf_table1_null, mandheling_table4_null, mandheling_table7_null, mandheling_table8_null, sage_table1_null,
+};
 pub use selection::{Selection, UnknownSelector};
 pub use summary::median;
 

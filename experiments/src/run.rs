@@ -9,7 +9,7 @@ mod results;
 
 use std::sync::Arc;
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_policies::{Policy, PolicyError, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, Wall, simulate};
 use haversack_workloads::autograd::{EagerRules, differentiate};
@@ -94,6 +94,7 @@ impl Plan {
             budgets: self.budgets.clone(),
             allocator: scenario.allocator.unwrap_or(AllocatorKind::Exact),
             iterations: scenario.iterations,
+            ambient: scenario.ambient_c.map(Celsius),
             observe: self.observe,
         }
     }

@@ -57,12 +57,18 @@ pub enum Observations {
     /// Single operators and ResNet-34 of Mandheling's paper on the Xiaomi 10, those that may be fitted.
     #[serde(rename = "mandheling-operators")]
     MandhelingOperators,
-    /// Time and energy of the paper's CPU engine on the Xiaomi 11 Pro, likewise.
+    /// Times of the paper's CPU engine on the Xiaomi 11 Pro, likewise.
     #[serde(rename = "mandheling-cpu")]
     MandhelingCpu,
-    /// The same of Mandheling itself, likewise.
+    /// Its energies, likewise.
+    #[serde(rename = "mandheling-cpu-energy")]
+    MandhelingCpuEnergy,
+    /// Times of Mandheling itself, likewise.
     #[serde(rename = "mandheling-dsp")]
     MandhelingDsp,
+    /// Its energies, likewise.
+    #[serde(rename = "mandheling-dsp-energy")]
+    MandhelingDspEnergy,
 }
 
 impl Observations {
@@ -75,7 +81,9 @@ impl Observations {
             Self::DafTable2 => "daf-table2",
             Self::MandhelingOperators => "mandheling-operators",
             Self::MandhelingCpu => "mandheling-cpu",
+            Self::MandhelingCpuEnergy => "mandheling-cpu-energy",
             Self::MandhelingDsp => "mandheling-dsp",
+            Self::MandhelingDspEnergy => "mandheling-dsp-energy",
         }
     }
 }

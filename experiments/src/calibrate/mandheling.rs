@@ -67,9 +67,10 @@ pub(super) fn operators() -> Result<Vec<Observation>, CommandError> {
             table4::called_alone(device, stack, size, batch).map_or(f64::INFINITY, |time| time.seconds())
         }));
     }
+    let sums = Bytes((paper.number("section3.3", "sums")? * table3::MIB) as u64);
     for (row, milliseconds) in paper.rows("section3.3") {
         observations.push(other(row, milliseconds * 1e-3, move |device, _| {
-            device.dsp().map_or(f64::INFINITY, |dsp| dsp.crossing(map).seconds())
+            device.dsp().map_or(f64::INFINITY, |dsp| dsp.crossing(sums).seconds())
         }));
     }
     let batch = paper.number("figure10", "batch")? as u64;
@@ -81,10 +82,10 @@ pub(super) fn operators() -> Result<Vec<Observation>, CommandError> {
     Ok(observations)
 }
 
-/// Tables 7 and 8 of the two engines on the CPU, and the preparation of section 3.6.
+/// The times of tables 7 and 8 of the two engines on the CPU, and the preparation of section 3.6.
 pub(super) fn cpu() -> Result<Vec<Observation>, CommandError> {
     let paper = Paper::load()?;
-    let mut observations = engine(&paper, |method| method != "mandheling")?;
+    let mut observations = engine(&paper, false, true)?;
     for (row, milliseconds) in paper.rows("section3.6").filter(|(row, _)| row.method == "mnn") {
         let plan = paper.plan(&section3::preparing("mnn", paper.number("section3.6", "batch")? as u64))?;
         observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
@@ -95,55 +96,47 @@ pub(super) fn cpu() -> Result<Vec<Observation>, CommandError> {
     Ok(observations)
 }
 
-/// Tables 7 and 8 of Mandheling.
+/// The times of tables 7 and 8 of Mandheling.
 pub(super) fn dsp() -> Result<Vec<Observation>, CommandError> {
-    engine(&Paper::load()?, |method| method == "mandheling")
+    engine(&Paper::load()?, true, true)
 }
 
-fn engine(paper: &Paper, wanted: impl Fn(&str) -> bool) -> Result<Vec<Observation>, CommandError> {
+/// The energies of tables 7 and 8, of Mandheling or of the engines on the CPU.
+pub(super) fn energy(of_mandheling: bool) -> Result<Vec<Observation>, CommandError> {
+    engine(&Paper::load()?, of_mandheling, false)
+}
+
+fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observation>, CommandError> {
     let mut observations = Vec::new();
+    let is_time = |row: &Row| row.metric.starts_with("time") || row.metric == "clock-hours";
+    let is_energy = |row: &Row| row.metric.starts_with("energy");
+    let wanted =
+        |row: &Row| (row.method == "mandheling") == of_mandheling && if times { is_time(row) } else { is_energy(row) };
     let batch = paper.number("table7", "batch")? as u64;
-    for (row, value) in paper.rows("table7").filter(|(row, _)| wanted(&row.method)) {
+    for (row, value) in paper.rows("table7").filter(|(row, _)| wanted(row)) {
         let Some(scenario) = table7::of_row(&row.subject, &row.method, &row.metric, batch) else { continue };
         let plan = paper.plan(&scenario)?;
-        let is_time = row.metric.starts_with("time");
-        if let Some(observed) = if is_time { Some(value) } else { power(paper, row) } {
-            observations.push(of_batch(row, observed, is_time, plan));
-        }
+        observations.push(of_batch(row, value, times, plan));
     }
     let batches = paper.number("table8", "batches-per-round")?;
-    for (row, value) in paper.rows("table8").filter(|(row, _)| wanted(&row.method)) {
+    for (row, value) in paper.rows("table8").filter(|(row, _)| wanted(row)) {
         let rounds = table8::rounds(&paper.reference, row);
         let Some((scenario, rounds)) = table8::of_row(&row.subject, &row.method, batch).zip(rounds) else { continue };
         let plan = paper.plan(&scenario)?;
-        match row.metric.as_str() {
-            "clock-hours" => observations.push(of_batch(row, value * 3600.0 / (rounds * batches), true, plan)),
-            "energy" => observations.extend(power(paper, row).map(|watts| of_batch(row, watts, false, plan))),
-            _ => {}
-        }
+        // Hours and watt-hours of all batches.
+        let each = value * 3600.0 / (rounds * batches);
+        observations.push(of_batch(row, each, times, plan));
     }
     Ok(observations)
 }
 
-/// The mean power behind an energy row: the energy over the time of the same run, where that may be fitted too.
-/// What is wrong with a time then does not bend the power.
-fn power(paper: &Paper, energy: &Row) -> Option<f64> {
-    let metric = match energy.metric.as_str() {
-        "energy" => "clock-hours".to_owned(),
-        other => other.replace("energy", "time"),
-    };
-    let same = |row: &Row| row.subject == energy.subject && row.method == energy.method && row.metric == metric;
-    let (_, time) = paper.rows(&energy.artefact).find(|(row, _)| same(row))?;
-    Some(energy.number()? / time)
-}
-
-/// Seconds or watts of a batch: where only the CPU runs, the sum of its operators.
+/// Seconds or joules of a batch: where only the CPU runs, the sum of its operators.
 fn of_batch(row: &Row, observed: f64, is_time: bool, plan: Box<Plan>) -> Observation {
     let measure = match (plan.machine().dsp.is_some(), is_time) {
         (false, true) => Measure::Time(Part::Iteration, plan),
-        (false, false) => Measure::PowerOfSum(plan),
+        (false, false) => Measure::EnergyOfSum(plan),
         (true, true) => Measure::Run(plan),
-        (true, false) => Measure::Power(plan),
+        (true, false) => Measure::Energy(plan),
     };
     Observation { id: row.id.clone(), observed, measure }
 }

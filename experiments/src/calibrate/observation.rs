@@ -57,10 +57,10 @@ pub enum Measure {
     Time(Part, Box<Plan>),
     /// The seconds of an iteration as the executor has them.
     Run(Box<Plan>),
-    /// The mean watts of an iteration on a CPU, from the sum of its operators.
-    PowerOfSum(Box<Plan>),
-    /// The mean watts of an iteration as the executor has them.
-    Power(Box<Plan>),
+    /// The joules of an iteration on a CPU, from the sum of its operators.
+    EnergyOfSum(Box<Plan>),
+    /// The joules of an iteration as the executor has them.
+    Energy(Box<Plan>),
     /// Anything else.
     Other(Box<dyn Fn(&Device, &Stack) -> f64 + Send + Sync>),
 }
@@ -69,7 +69,7 @@ pub enum Measure {
 pub struct Observation {
     /// What people call it.
     pub id: String,
-    /// The value: seconds, or watts.
+    /// The value: seconds, or joules.
     pub observed: f64,
     /// What simulates it.
     pub measure: Measure,
@@ -85,7 +85,7 @@ impl Observation {
     #[must_use]
     pub const fn unit(&self) -> &'static str {
         match self.measure {
-            Measure::Power(_) | Measure::PowerOfSum(_) => "W",
+            Measure::Energy(_) | Measure::EnergyOfSum(_) => "J",
             _ => "s",
         }
     }
@@ -108,7 +108,7 @@ impl Observation {
                 let cost = |id| machine.cost(&plan.graph, id, scenario.batch, scenario.precision).alone();
                 timed.map(|(id, _)| cost(id)).sum::<Nanos>().seconds()
             }),
-            Measure::PowerOfSum(plan) => machine(plan).ok().map(|machine| {
+            Measure::EnergyOfSum(plan) => machine(plan).ok().map(|machine| {
                 let scenario = plan.scenario();
                 let cost = |id| machine.cost(&plan.graph, id, scenario.batch, scenario.precision);
                 let mut usage = Usage::default();
@@ -117,10 +117,10 @@ impl Observation {
                     usage.dram += cost.dram;
                 }
                 usage.cpu_busy = usage.span;
-                machine.device.power(machine.cores(), &machine.stack).energy(&usage).total().0 / usage.span.seconds()
+                machine.device.power(machine.cores(), &machine.stack).energy(&usage).total().0
             }),
             Measure::Run(plan) => run(plan).map(|record| record.iteration.seconds()),
-            Measure::Power(plan) => run(plan).map(|record| record.energy.0 / record.iteration.seconds()),
+            Measure::Energy(plan) => run(plan).map(|record| record.energy.0),
             Measure::Other(simulated) => Some(simulated(device, stack)),
         };
         simulated.unwrap_or(f64::INFINITY)
@@ -138,7 +138,9 @@ pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
         Observations::DafTable2 => daf_table2(),
         Observations::MandhelingOperators => mandheling::operators(),
         Observations::MandhelingCpu => mandheling::cpu(),
+        Observations::MandhelingCpuEnergy => mandheling::energy(false),
         Observations::MandhelingDsp => mandheling::dsp(),
+        Observations::MandhelingDspEnergy => mandheling::energy(true),
     }
 }
 
@@ -164,12 +166,7 @@ fn pytorch_timings(calibration: &Calibration) -> Result<Vec<Observation>, Comman
         let timing: Timing = timing.map_err(|error| CommandError::failed(format!("{TIMINGS}: {error}")))?;
         let phase = if timing.phase == Part::Forward { "forward" } else { "backward" };
         let plan = Plan::new(&scenario(calibration, &timing.model, timing.batch), &cache)?;
-        observations.push(Observation::time(
-            format!("{}/{phase}", timing.model),
-            timing.seconds,
-            timing.phase,
-            plan,
-        ));
+        observations.push(Observation::time(format!("{}/{phase}", timing.model), timing.seconds, timing.phase, plan));
     }
     Ok(observations)
 }

@@ -49,7 +49,7 @@ impl Fitted {
 pub struct Residual {
     /// The row.
     pub id: String,
-    /// The unit of the values: seconds or watts.
+    /// The unit of the values: seconds or joules.
     pub unit: &'static str,
     /// What was observed.
     pub observed: f64,
@@ -187,11 +187,8 @@ impl Report {
             let _ = writeln!(text, "{}", line.trim_end());
         }
         let width = self.rows.iter().map(|row| row.id.len()).max().unwrap_or(0).max(8);
-        let _ = writeln!(
-            text,
-            "\n{:width$}  {:>12}  {:>12}  {:>8}  {:>8}",
-            "row", "observed", "fitted", "before", "error"
-        );
+        let _ =
+            writeln!(text, "\n{:width$}  {:>12}  {:>12}  {:>8}  {:>8}", "row", "observed", "fitted", "before", "error");
         for row in &self.rows {
             let _ = writeln!(
                 text,

@@ -1,7 +1,11 @@
 //! Null baselines: what a mechanism must beat on `check` rows to have earned its place.
 
+use haversack_devices::CpuCores;
+use haversack_devices::work::Precision;
+
 use super::reference::{Reference, Role, Row};
 use super::summary::median;
+use crate::artefacts::mandheling::table4;
 
 /// The model whose ratios the others are given.
 const DONOR: &str = "resnet50";
@@ -45,8 +49,102 @@ pub fn daf_table1_null(reference: &Reference, id: &str) -> Option<f64> {
     Some(original(&row.subject)? * median(ratios)?)
 }
 
+/// The CPU cores of a row, by the reference's name for them (`big-4`) and for their frequency (`high`).
+pub type Cores<'a> = dyn Fn(&str, &str) -> Option<CpuCores> + 'a;
+
+/// A method of Mandheling's table 7 as a roofline: one efficiency whatever the cores, one factor on their power.
+struct Roofline {
+    /// Operations of a batch over the efficiency.
+    operations: f64,
+    power_factor: f64,
+}
+
+impl Roofline {
+    /// Both are medians over the method's `fit` rows.
+    fn of(reference: &Reference, method: &str, cores: &Cores<'_>) -> Option<Self> {
+        let fitted = |quantity: &str| {
+            let rows = reference.of("mandheling", "table7").filter(|row| row.role == Role::Fit && row.method == method);
+            let rows = rows.filter_map(|row| Some((row, row.metric.strip_prefix(quantity)?.strip_prefix('-')?)));
+            let rows = rows.filter_map(|(row, frequency)| Some((row.number()?, cores(&row.subject, frequency)?)));
+            rows.collect::<Vec<_>>()
+        };
+        let operations = fitted("time").into_iter().map(|(time, cores)| time * peak(&cores)).collect();
+        let operations = median(operations)?;
+        let factor = |(energy, cores): (f64, CpuCores)| energy / (operations / peak(&cores) * cores.power().0);
+        Some(Self { operations, power_factor: median(fitted("energy").into_iter().map(factor).collect())? })
+    }
+
+    /// Seconds of a batch with `share` of the operations of table 7's network.
+    fn time(&self, share: f64, cores: &CpuCores) -> f64 {
+        share * self.operations / peak(cores)
+    }
+
+    /// Joules of the same.
+    fn energy(&self, share: f64, cores: &CpuCores) -> f64 {
+        self.time(share, cores) * cores.power().0 * self.power_factor
+    }
+}
+
+fn peak(cores: &CpuCores) -> f64 {
+    cores.peak(Precision::Fp32).0
+}
+
+/// Mandheling, table 7: a roofline over the sum of the chosen cores' fp32 peaks with one efficiency a method, and the
+/// sum of their powers times one factor a method, both the medians over the method's `fit` rows.
+///
+/// `None` for ids of other artefacts, and for cores that there are not.
+#[must_use]
+pub fn mandheling_table7_null(reference: &Reference, id: &str, cores: &Cores<'_>) -> Option<f64> {
+    let row = reference.row(id).filter(|row| row.place() == "mandheling/table7")?;
+    let (quantity, frequency) = row.metric.split_once('-')?;
+    let roofline = Roofline::of(reference, &row.method, cores)?;
+    let chosen = cores(&row.subject, frequency)?;
+    Some(if quantity == "time" { roofline.time(1.0, &chosen) } else { roofline.energy(1.0, &chosen) })
+}
+
+/// Mandheling, table 8: the rooflines of table 7 on the method's own cores at their highest frequency, for `batches`
+/// batches with `share` of the operations of table 7's network; hours and watt-hours.
+///
+/// `None` for ids of other artefacts, and for rows that are neither.
+#[must_use]
+pub fn mandheling_table8_null(
+    reference: &Reference,
+    id: &str,
+    (share, batches): (f64, f64),
+    cores: &Cores<'_>,
+) -> Option<f64> {
+    let row = reference.row(id).filter(|row| row.place() == "mandheling/table8")?;
+    let own = if row.method == "mandheling" { "big-2" } else { "big-4" };
+    let (roofline, chosen) = (Roofline::of(reference, &row.method, cores)?, cores(own, "high")?);
+    let each = match row.metric.as_str() {
+        "clock-hours" => roofline.time(share, &chosen),
+        "energy" => roofline.energy(share, &chosen),
+        _ => return None,
+    };
+    Some(each * batches / 3600.0)
+}
+
+/// Mandheling, table 4: a roofline with one efficiency. The convolution's multiply-adds over one rate, the median over
+/// the table's `fit` rows.
+///
+/// `None` for ids of other artefacts.
+#[must_use]
+pub fn mandheling_table4_null(reference: &Reference, id: &str) -> Option<f64> {
+    // Channels and taps are alike in all rows, so that samples and pixels alone tell their multiply-adds apart.
+    let work = |row: &Row| {
+        let (size, batch) = table4::setting(&row.subject, &row.method)?;
+        Some((size * size * batch) as f64)
+    };
+    let row = reference.row(id).filter(|row| row.place() == "mandheling/table4")?;
+    let known = reference.of("mandheling", "table4").filter(|other| other.role == Role::Fit);
+    let rates = known.filter_map(|other| Some(work(other)? / other.number()?)).collect();
+    Some(work(row)? / median(rates)?)
+}
+
 #[cfg(test)]
 mod tests {
+    use haversack_devices::Frequency;
+
     use super::*;
 
     #[test]
@@ -76,5 +174,53 @@ mod tests {
         assert_eq!(null("sage/table1/resnet50/direct/latency"), None);
         assert_eq!(null("sage/figure2/mobilenetv2/training/memory"), None);
         assert_eq!(null("sage/table1/nosuch/direct/latency"), None);
+    }
+
+    #[test]
+    fn one_rate_for_every_convolution() {
+        let reference = Reference::load().unwrap();
+        let null = |id: &str| mandheling_table4_null(&reference, id);
+        // Pixels of all samples a millisecond on the ten fit rows: 8×8 at 2, 8, 16 and 64 samples 203.2, 602.4, 994.2
+        // and 2226.1; 16×16 at 2, 4 and 8 609.5, 1150.6 and 484.2; 32×32 at 2, 4 and 32 1211.8, 1638.4 and 481.0.
+        // The middle two are 609.5 and 994.2, their mean is 801.8: 32 · 32 · 8 / 801.8 = 10.216 ms.
+        for id in [
+            "mandheling/table4/conv-64x64-32x32/batch-8/latency",
+            "mandheling/table4/conv-64x64-16x16/batch-32/latency",
+        ] {
+            let value = null(id).unwrap();
+            assert!((value - 10.216).abs() < 1e-3, "{id}: {value}");
+        }
+        assert_eq!(null("mandheling/table3/slice/dsp/latency"), None);
+    }
+
+    #[test]
+    fn a_method_is_one_roofline_over_the_peaks_of_its_cores() {
+        let reference = Reference::load().unwrap();
+        let cpu = haversack_devices::load("xiaomi-11-pro").unwrap().cpu().unwrap();
+        // All at the highest frequency, whatever the row: those are data sheets', the others are fitted.
+        let cores = |cores: &str, _: &str| {
+            let cores = cores.replace('-', ":").replace("hybrid:8", "all");
+            cpu.choose(cores.parse().ok()?, Frequency::Highest).ok()
+        };
+        let null = |id: &str| mandheling_table7_null(&reference, id, &cores);
+        // Peaks of one big core, four big and one little: 32 · 2.8416 = 90.93, 90.93 + 3 · 16 · 2.4192 = 207.05 and
+        // 8 · 1.8048 = 14.44 GFLOP/s. Times of the fit rows times their peaks: 443.74, 982.97, 443.09, 799.22, 363.85
+        // and 614.64; their median is (443.74 + 614.64) / 2 = 529.19. All eight have 207.05 + 4 · 14.44 = 264.81.
+        let all = null("mandheling/table7/hybrid-8/mnn-fp32/time-high").unwrap();
+        assert!((all - 529.193_472 / 264.806_4).abs() < 1e-6, "{all}");
+        // Energy is time, power and one factor: it differs between cores as the product of the first two.
+        let energy = |of: &str| null(&format!("mandheling/table7/{of}/mnn-fp32/energy-high")).unwrap();
+        let product = |of: &str| {
+            null(&format!("mandheling/table7/{of}/mnn-fp32/time-high")).unwrap() * cores(of, "high").unwrap().power().0
+        };
+        let factors = ["big-1", "little-4"].map(|of| energy(of) / product(of));
+        assert!((factors[0] / factors[1] - 1.0).abs() < 1e-12 && factors[0] > 0.0, "{factors:?}");
+        // Half of the operations on four big cores, a hundred times: 529.19 / 207.05 / 2 · 100 / 3600 h.
+        let hours = "mandheling/table8/vgg11-cifar10/mnn-fp32/clock-hours";
+        let hours = mandheling_table8_null(&reference, hours, (0.5, 100.0), &cores).unwrap();
+        assert!((hours - 529.193_472 / 207.052_8 / 2.0 * 100.0 / 3600.0).abs() < 1e-6, "{hours}");
+        let none = "mandheling/table8/vgg11-cifar10/mnn-fp32/rounds";
+        assert_eq!(mandheling_table8_null(&reference, none, (0.5, 100.0), &cores), None);
+        assert_eq!(null("mandheling/table4/conv-64x64-8x8/batch-4/latency"), None);
     }
 }

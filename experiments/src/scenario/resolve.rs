@@ -141,7 +141,8 @@ impl Scenario {
         let asked = self.precision == Precision::Int8;
         let in_integers = engine.is_some_and(|engine| engine.eight_bit);
         if asked && engine.is_some() && !in_integers {
-            let message = format!("the policy {} trains in fp32; mnn-int8 and mandheling train in integers", self.policy);
+            let message =
+                format!("the policy {} trains in fp32; mnn-int8 and mandheling train in integers", self.policy);
             return Err(self.error(Key::Precision, Fault::Refused(message)));
         }
         if !asked && !in_integers {
@@ -168,7 +169,10 @@ impl Scenario {
         let Some(ambient) = self.ambient_c else { return Ok(()) };
         let refused = |message: String| self.error(Key::AmbientC, Fault::Refused(message));
         let Some(thermal) = device.thermal() else {
-            return Err(refused(format!("{} has no thermal model, so it would change nothing; leave it out", device.id)));
+            return Err(refused(format!(
+                "{} has no thermal model, so it would change nothing; leave it out",
+                device.id
+            )));
         };
         thermal.start(Celsius(ambient)).map(|_| ()).map_err(|error| refused(error.to_string()))
     }

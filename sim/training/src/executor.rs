@@ -3,6 +3,7 @@
 //! A node first needs its inputs in memory, those that were dropped are computed again; then room
 //! for its outputs, for which the policy may have to give something back; then the processor.
 
+mod governing;
 mod offload;
 mod packer;
 mod power;
@@ -11,7 +12,9 @@ mod processor;
 mod quantise;
 mod recompute;
 
-use haversack_devices::processor::{Cost, Power, Usage};
+use std::sync::Arc;
+
+use haversack_devices::processor::{Cost, CpuCores, Power, Usage};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
@@ -20,6 +23,7 @@ use haversack_policies::policy::DspProfile;
 use haversack_policies::{IterationSummary, Policy, Schedule, Setting};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
+use self::governing::Governing;
 use self::offload::{Offloading, Profile};
 use self::packer::Packer;
 use self::processor::Flow;
@@ -46,13 +50,18 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
     let times = if needed { machine.times(job.graph, job.batch, job.precision) } else { Vec::new() };
     let profile = Profile { machine, graph: job.graph, precision: job.precision };
     let schedule = policy.prepare(&setting(machine, job, &times, &profile))?;
+    let mut governing = Governing::start(machine, job)?;
     let mut executor = Executor::new(machine, job, &schedule, policy)?;
-    executor.store.set_budget(job.budgets.memory);
+    executor.store.set_budget(executor.budget);
     executor.admit_state()?;
     let mut record = Record::default();
     for _ in 0..job.iterations.max(1) {
         record = executor.iteration(schedule.micro_batch)?;
+        if let Some(cores) = governing.after(&record, &executor.usage)? {
+            executor.run_on(cores);
+        }
     }
+    record.heat = governing.seen;
     Ok(record)
 }
 
@@ -76,6 +85,14 @@ const fn value_bytes(precision: Precision) -> u64 {
     match precision {
         Precision::Fp16 => 2,
         _ => 4,
+    }
+}
+
+/// What the framework may hold: its budget, and on a GPU that can address only a share of the device's memory, that.
+fn memory_budget(machine: &Machine, job: &Job<'_>) -> Option<Bytes> {
+    match (job.budgets.memory, machine.addressable()) {
+        (Some(budget), Some(addressable)) => Some(budget.min(addressable)),
+        (budget, addressable) => budget.or(addressable),
     }
 }
 
@@ -132,7 +149,7 @@ impl Stop {
 }
 
 struct Executor<'a> {
-    machine: &'a Machine,
+    machine: Arc<Machine>,
     job: &'a Job<'a>,
     /// The graph that runs: the job's, or the policy's version of it.
     graph: &'a TrainingGraph,
@@ -195,7 +212,7 @@ impl<'a> Executor<'a> {
         let cpu_packs = schedule.quantisation.is_some_and(|rules| rules.packing.cpu_packs());
         let packer = machine.packing_cores().filter(|_| cpu_packs).map(Packer::new);
         Ok(Self {
-            machine,
+            machine: Arc::new(machine.clone()),
             job,
             graph,
             precision: schedule.precision.unwrap_or(job.precision),
@@ -211,7 +228,7 @@ impl<'a> Executor<'a> {
             moved: None,
             walls: Vec::new(),
             now: Nanos::ZERO,
-            budget: job.budgets.memory,
+            budget: memory_budget(machine, job),
             activations: job.budgets.activations,
             cut: false,
             costs: vec![None; graph.nodes.len()],
@@ -226,6 +243,13 @@ impl<'a> Executor<'a> {
             to_pack: Vec::new(),
             given_up: vec![false; graph.tensors.len()],
         })
+    }
+
+    /// A governor has set the CPU's cores anew.
+    fn run_on(&mut self, cores: CpuCores) {
+        self.machine = Arc::new(self.machine.with_cores(cores));
+        self.costs.fill(None);
+        self.profiled.clear();
     }
 
     fn set_budget(&mut self, memory: Bytes) {
@@ -263,7 +287,7 @@ impl<'a> Executor<'a> {
         for wall in self.walls.drain(..) {
             self.events.cancel(wall);
         }
-        self.budget = self.job.budgets.memory;
+        self.budget = memory_budget(&self.machine, self.job);
         self.store.set_budget(self.budget);
         for wall in &self.job.budgets.walls {
             self.walls.push(self.events.schedule_in(wall.at, Event::Wall(wall.memory)));
@@ -271,7 +295,7 @@ impl<'a> Executor<'a> {
         self.activations = self.job.budgets.activations;
         if self.store.quantises {
             // It holds what was planned, whatever was cut in the iteration before.
-            let budget = activation_budget(self.machine, self.job).unwrap_or(Bytes::MAX);
+            let budget = activation_budget(&self.machine, self.job).unwrap_or(Bytes::MAX);
             let restored = self.store.bound_arena(budget).unwrap_or_default();
             self.phase = Phase::Forward;
             let before = self.now;

@@ -1,6 +1,7 @@
 //! What is to be simulated, and why it may not be possible.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::ThermalError;
+use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_devices::work::Precision;
 use haversack_engine::ResourceError;
 use haversack_kernels::KernelError;
@@ -68,6 +69,8 @@ pub struct Job<'a> {
     pub allocator: AllocatorKind,
     /// Iterations to run; the record is the last one's.
     pub iterations: u32,
+    /// The temperature of the device at the start and of what surrounds it; without it heat is left out.
+    pub ambient: Option<Celsius>,
     /// What to record.
     pub observe: Observe,
 }
@@ -126,6 +129,12 @@ pub enum RunError {
     /// A device whose DRAM the engine cannot model.
     #[error("the device's DRAM: {0}")]
     Resource(#[from] ResourceError),
+    /// Too hot to start, or to run on.
+    #[error(transparent)]
+    Heat(#[from] ThermalError),
+    /// Surroundings were given for a device without a thermal model.
+    #[error("{0} has no thermal model")]
+    NoThermalModel(String),
     /// An empty mini-batch.
     #[error("a mini-batch has at least one sample")]
     EmptyBatch,

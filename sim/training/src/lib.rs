@@ -18,5 +18,5 @@ pub use executor::simulate;
 pub use job::{AllocatorKind, Budgets, Job, Observe, RunError, Wall};
 pub use least::least_memory;
 pub use machine::{Machine, MachineError, Offloader, Trains};
-pub use record::{Breakdown, Held, PeakReport, Record};
+pub use record::{Breakdown, HeatPoint, Held, PeakReport, Record};
 pub use timeline::{PackingSpan, Span, SpanKind, Timeline};

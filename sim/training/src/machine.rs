@@ -109,6 +109,24 @@ impl Machine {
         Self::new(device, stack, trains, cores, frequency)
     }
 
+    /// The same with other CPU cores, as a governor sets them.
+    #[must_use]
+    pub(crate) fn with_cores(&self, cores: CpuCores) -> Self {
+        let processor = match &self.processor {
+            Processor::Cpu(_, stack) => Processor::Cpu(cores, stack.clone()),
+            Processor::Gpu(..) => self.processor.clone(),
+        };
+        Self { processor, ..self.clone() }
+    }
+
+    /// The bytes that the processor can address, where that is less than the device has.
+    #[must_use]
+    pub fn addressable(&self) -> Option<Bytes> {
+        let Processor::Gpu(..) = &self.processor else { return None };
+        let share = self.device.constants.gpu.as_ref()?.memory_share.as_ref()?;
+        Some(Bytes((self.device.ram().as_f64() * share.value.0) as u64))
+    }
+
     /// The CPU cores of the machine: those that train, or drive the DSP.
     #[must_use]
     pub fn cores(&self) -> Option<&CpuCores> {
@@ -145,9 +163,16 @@ impl Machine {
         }
         let more = parts + u64::from(rest > 0) - 1;
         if more > 0 {
-            cost = together(cost, repeated(dsp.cost(&accumulation(graph, id), stack), more));
+            cost = together(cost, repeated(self.accumulation(graph, id), more));
         }
         Some(cost)
+    }
+
+    /// What adding one part's gradient to the sum of the others costs on the DSP; nothing without one.
+    #[must_use]
+    pub(crate) fn accumulation(&self, graph: &TrainingGraph, id: usize) -> Cost {
+        let on_dsp = self.dsp.as_ref();
+        on_dsp.map_or_else(Cost::default, |Offloader { dsp, stack }| dsp.cost(&accumulation(graph, id), stack))
     }
 
     /// What node `id` of `graph` costs with `samples` samples.

@@ -1,6 +1,6 @@
 //! What a run yields.
 
-use haversack_devices::units::{Bytes, Joules, Nanos};
+use haversack_devices::units::{Bytes, Celsius, Hertz, Joules, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_memory::pages::Fragmentation;
 
@@ -156,6 +156,23 @@ pub struct Record {
     pub peak: Option<PeakReport>,
     /// The timeline, where it was asked for.
     pub timeline: Option<Timeline>,
+    /// How hot the device was after each iteration of the run; empty where no surroundings were given.
+    pub heat: Vec<HeatPoint>,
+}
+
+/// The device after an iteration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeatPoint {
+    /// Since the run began.
+    pub at: Nanos,
+    /// The die.
+    pub die: Celsius,
+    /// The chassis.
+    pub chassis: Celsius,
+    /// The battery.
+    pub battery: Celsius,
+    /// The frequency of the fastest core in that iteration; nought where no core trains.
+    pub frequency: Hertz,
 }
 
 impl Record {

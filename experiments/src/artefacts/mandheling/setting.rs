@@ -1,9 +1,11 @@
-//! What Mandheling's artefacts share: phones, networks, methods, and how a batch of one is run.
+//! What Mandheling's artefacts share: phones, networks, methods, and what a batch of one takes.
 
+use haversack_devices::units::{Joules, Nanos};
 use haversack_devices::{CoreSelection, Frequency};
-use haversack_training::Record;
+use haversack_training::{Record, RunError};
 
-use crate::reproduce::{ArtefactError, Context};
+use crate::reproduce::reference::{Role, Row};
+use crate::reproduce::{Answer, ArtefactError, Context, Outcome, median};
 use crate::run::Plan;
 use crate::scenario::Scenario;
 
@@ -19,6 +21,11 @@ pub(crate) const METHODS: [(&str, &str); 5] = [
     ("mnn-fp32-gpu", "MNN-FP32-GPU"),
     ("mandheling", "Mandheling"),
 ];
+
+/// The names of the methods for people: they take their colours first, so that a method has one in every figure.
+pub(crate) fn method_names() -> [&'static str; METHODS.len()] {
+    METHODS.map(|(_, name)| name)
+}
 
 /// A network of table 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +64,20 @@ pub(crate) fn scenario(
     network: Network,
     method: &str,
 ) -> Result<Scenario, ArtefactError> {
+    scenario_of(context, phone, network, method, context.reading_number("batch")? as u64)
+}
+
+/// The same with a batch of `samples`.
+pub(crate) fn scenario_of(
+    context: &Context<'_>,
+    phone: &str,
+    network: Network,
+    method: &str,
+    samples: u64,
+) -> Result<Scenario, ArtefactError> {
     let mut scenario = Scenario::new(phone, network.model);
     method.clone_into(&mut scenario.policy);
-    scenario.batch = context.reading_number("batch")? as u64;
+    scenario.batch = samples;
     scenario.frequency = context.reading_text("frequency")?.parse()?;
     if network.model == "inceptionv3" {
         scenario.input = Some(context.reading_text("inception-input")?.parse()?);
@@ -82,4 +100,103 @@ pub(crate) fn on(scenario: &Scenario, cores: CoreSelection, frequency: Frequency
 /// Runs `scenario`.
 pub(crate) fn run(context: &Context<'_>, scenario: &Scenario) -> Result<Record, ArtefactError> {
     Ok(Plan::new(scenario, context.cache)?.run()?)
+}
+
+/// What a batch takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Batch {
+    pub(crate) time: Nanos,
+    pub(crate) energy: Joules,
+}
+
+impl Batch {
+    /// How many times as fast as `other` it is.
+    pub(crate) fn speed_up(self, other: Self) -> f64 {
+        other.time.seconds() / self.time.seconds()
+    }
+
+    /// How many times as much energy as it `other` takes.
+    pub(crate) fn energy_reduction(self, other: Self) -> f64 {
+        other.energy.0 / self.energy.0
+    }
+}
+
+/// Batches that a mean is of where they differ ...
+const BATCHES: u64 = 8;
+/// ... and how far they are apart: together they span the longest period of a scale factor and more, so that each
+/// factor has about the turns that it has on average.
+const APART: u64 = 4;
+/// Batches after which a governor has settled on a frequency: its memory is much shorter than a batch.
+const GOVERNED: u32 = 4;
+
+/// The runs whose last batches `scenario` is timed by, after `warm_up` batches of training. Batches of Mandheling
+/// differ by the scale factors whose turn it is; all others are alike.
+pub(crate) fn timed(scenario: &Scenario, warm_up: u64) -> Vec<Scenario> {
+    if scenario.policy != "mandheling" {
+        return vec![scenario.clone()];
+    }
+    let mut settled = scenario.clone();
+    if scenario.frequency == Frequency::Governor {
+        settled.iterations = scenario.iterations.max(GOVERNED);
+    }
+    let run = |batch: u64| with(&settled, &[("warm_up", &(warm_up + batch * APART).to_string())]);
+    (0..BATCHES).map(run).collect()
+}
+
+/// What a batch of `scenario` takes once scales have settled: the mean over those that [`timed`] names.
+pub(crate) fn batch(context: &Context<'_>, scenario: &Scenario) -> Result<Batch, ArtefactError> {
+    let runs = timed(scenario, context.reading_number("settled")? as u64);
+    let mut sum = Batch::default();
+    for scenario in &runs {
+        let record = run(context, scenario)?;
+        sum.time += record.iteration;
+        sum.energy += record.energy;
+    }
+    let count = runs.len().max(1);
+    Ok(Batch { time: Nanos(sum.time.0 / count as u64), energy: sum.energy / count as f64 })
+}
+
+/// As [`batch`]; nothing where it is out of memory.
+pub(crate) fn batch_if_it_fits(context: &Context<'_>, scenario: &Scenario) -> Result<Option<Batch>, ArtefactError> {
+    match batch(context, scenario) {
+        Err(error) if error.downcast_ref().is_some_and(RunError::is_infeasible) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// The lowest and the highest of `values`; nothing of none.
+pub(crate) fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    values.into_iter().fold(None, |range, value| {
+        let (lo, hi) = range.unwrap_or((value, value));
+        Some((value.min(lo), value.max(hi)))
+    })
+}
+
+/// The mean of `values`; nothing of none.
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Says how far off the `check` rows of the artefact are, beside the null baseline, for rows whose metric starts with
+/// each of `metrics`.
+pub(crate) fn compare_with_null(context: &Context<'_>, outcome: &mut Outcome, metrics: &[(&str, &str)]) {
+    for (metric, words) in metrics {
+        let (mut own, mut null) = (Vec::new(), Vec::new());
+        let judged = |row: &&&Row| row.role == Role::Check && row.metric.starts_with(metric);
+        for row in context.rows.iter().filter(judged) {
+            let answer = outcome.answers.iter().find(|(id, _)| *id == row.id);
+            let baseline = outcome.nulls.iter().find(|(id, _)| *id == row.id);
+            if let (Some(paper), Some((_, Answer::Number(value))), Some((_, baseline))) =
+                (row.number(), answer, baseline)
+            {
+                own.push((value / paper - 1.0).abs() * 100.0);
+                null.push((baseline / paper - 1.0).abs() * 100.0);
+            }
+        }
+        if let (Some(own), Some(null)) = (median(own), median(null)) {
+            outcome
+                .summary
+                .push(format!("{words}, check rows: median error {own:.1} %, the null baseline {null:.1} %"));
+        }
+    }
 }

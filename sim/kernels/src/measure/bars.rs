@@ -87,7 +87,7 @@ pub fn bars() -> Vec<Bar> {
     bars.extend([SECOND_CACHE, DRAM].map(|size| bar("int8-scale".to_owned(), size, Against::Limit, 0.85)));
     bars.push(bar("int8-round".to_owned(), SECOND_CACHE, Against::Peer, 4.0));
     bars.push(bar("int8-gradients".to_owned(), SECOND_CACHE, Against::Peer, 2.5));
-    // Beside two f32, an i8 product's instruction multiplies four i16: twice as many, less what it takes to widen.
+    // A register holds twice as many i16 as f32; packing, and a separate addition without VNNI, take their share.
     let floats = Against::Kernel("int8-gemm-in-f32".to_owned());
     bars.push(bar("int8-gemm".to_owned(), SECOND_CACHE, floats, 1.3));
     bars.push(bar("int8-gemm".to_owned(), SECOND_CACHE, Against::Peer, 30.0));

@@ -4,6 +4,8 @@
 //! The two have memory spaces of their own. A tensor is where it was written, and on both sides once it was copied. A
 //! subgraph of the DSP is a run of nodes that no work of the CPU interrupts.
 
+use std::sync::Arc;
+
 use haversack_devices::processor::{Cost, ProcessorKind};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
@@ -39,7 +41,7 @@ pub(super) struct Offloading {
     sides: Vec<Side>,
     /// Whether the DSP ran the last node.
     on_dsp: bool,
-    /// Subgraphs that have begun in this iteration.
+    /// Subgraphs of the plan that have begun in this iteration.
     subgraphs: usize,
     /// Whether an iteration has ended, so that subgraphs are there to be used again.
     prepared: bool,
@@ -58,12 +60,18 @@ impl Offloading {
         self.plan.split.get(id as usize).copied().unwrap_or(0)
     }
 
-    /// Whether the subgraph that begins now has to be prepared.
-    fn prepares(&self) -> bool {
-        match (&self.plan.prepared_again, self.prepared) {
-            (Some(again), true) => again.get(self.subgraphs).copied().unwrap_or(false),
-            _ => true,
-        }
+    /// Whether a subgraph begins at node `id` on the DSP, and whether it has to be prepared.
+    ///
+    /// One of the plan's begins at a marked node; any other that the CPU's work has brought about is a piece of one,
+    /// cut where a scale is taken anew. Pieces are kept as the plan's are.
+    fn begins(&mut self, id: NodeId, changes: bool) -> bool {
+        let marked = self.plan.begins.get(id as usize).copied().unwrap_or(false);
+        let prepares = match (&self.plan.prepared_again, self.prepared) {
+            (Some(again), true) => marked && again.get(self.subgraphs).copied().unwrap_or(false),
+            _ => marked || changes,
+        };
+        self.subgraphs += usize::from(marked);
+        prepares
     }
 }
 
@@ -82,7 +90,8 @@ impl Executor<'_> {
 
     /// Whatever has to happen before node `id` can run where it runs.
     pub(super) fn cross_to(&mut self, id: NodeId) -> Result<(), RunError> {
-        let (Some(offloading), Some(machine)) = (&mut self.offloading, &self.machine.dsp) else { return Ok(()) };
+        let machine = Arc::clone(&self.machine);
+        let (Some(offloading), Some(machine)) = (&mut self.offloading, &machine.dsp) else { return Ok(()) };
         let graph = self.graph;
         let node = &graph.nodes[id as usize];
         let on_dsp = offloading.runs_on_dsp(id);
@@ -98,10 +107,8 @@ impl Executor<'_> {
             }
         }
         let changes = on_dsp != offloading.on_dsp;
-        let begins = changes && on_dsp;
-        let prepares = begins && offloading.prepares();
+        let prepares = on_dsp && offloading.begins(id, changes);
         offloading.on_dsp = on_dsp;
-        offloading.subgraphs += usize::from(begins);
         for &output in &node.outputs {
             offloading.sides[output as usize] = if on_dsp { Side::Dsp } else { Side::Cpu };
         }
@@ -145,6 +152,10 @@ impl DspProfile for Profile<'_> {
 
     fn crossing(&self, bytes: Bytes) -> Nanos {
         self.machine.dsp.as_ref().map_or(Nanos::ZERO, |offloader| offloader.dsp.crossing(bytes))
+    }
+
+    fn accumulation(&self, node: NodeId) -> Nanos {
+        self.machine.accumulation(self.graph, node as usize).alone()
     }
 
     fn memory(&self) -> Bytes {

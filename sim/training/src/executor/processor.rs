@@ -1,5 +1,7 @@
 //! The processor and DRAM: a kernel is launched, computes, and moves its bytes.
 
+use std::sync::Arc;
+
 use haversack_devices::processor::{Cost, ProcessorKind};
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
 use haversack_workloads::NodeId;
@@ -33,7 +35,7 @@ impl Executor<'_> {
     /// Lets the processor run the node and waits for it.
     pub(super) fn occupy(&mut self, id: NodeId, kind: SpanKind) -> Result<(), RunError> {
         let samples = self.store.samples;
-        let (machine, graph, precision) = (self.machine, self.graph, self.precision);
+        let (machine, graph, precision) = (Arc::clone(&self.machine), self.graph, self.precision);
         if graph.nodes[id as usize].rescales.is_some_and(|tensor| !self.policy.rescales(tensor)) {
             return Ok(());
         }
@@ -50,7 +52,7 @@ impl Executor<'_> {
             }
         };
         let began = self.now;
-        let on = lane(on_dsp, machine);
+        let on = lane(on_dsp, &machine);
         self.run_kernel(&cost, on)?;
         let spent = self.now - began;
         let node = &graph.nodes[id as usize];

@@ -40,6 +40,7 @@ pub(crate) fn job(graph: &TrainingGraph, batch: u64) -> Job<'_> {
         budgets: Budgets::default(),
         allocator: AllocatorKind::Exact,
         iterations: 1,
+        ambient: None,
         observe: Observe { timeline: true, peak: true },
     }
 }

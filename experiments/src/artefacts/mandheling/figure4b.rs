@@ -1,0 +1,149 @@
+//! Figure 4: a layer's scale factor while VGG-11 trains, and the batches between its changes.
+//!
+//! Nothing is trained here: the factors come from the stochastic process that the policy `mandheling` draws from.
+
+use haversack_policies::engines::ALGORITHMS;
+use haversack_policies::mandheling::Parameters;
+use haversack_policies::mandheling::scales::ScaleProcess;
+use haversack_reports::figure::{Axis, Figure, Lines, Look, Panel, Series, Stroke};
+use haversack_reports::table::Table;
+use haversack_workloads::autograd::Optimiser;
+use haversack_workloads::{mixed, models};
+
+use super::setting::Network;
+use crate::reproduce::reference::Claim;
+use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
+
+const ROW: &str = "mandheling/figure4b/vgg11-batch-64/scale-factor/change-interval";
+/// Batches over which a mean interval is taken: hundreds of changes of the slowest factor.
+const WATCHED: usize = 20_000;
+/// Batches of the panels' horizontal axes.
+const SHOWN: usize = 2_000;
+
+/// The changes of a scale factor: in which batch each came, and the batches since the one before it.
+fn changes(factors: &[u32]) -> Vec<(usize, usize)> {
+    let pairs = factors.windows(2).enumerate();
+    let at: Vec<usize> = pairs.filter(|(_, pair)| pair[0] != pair[1]).map(|(before, _)| before + 1).collect();
+    at.windows(2).map(|pair| (pair[1], pair[1] - pair[0])).collect()
+}
+
+/// The mean of the batches between changes.
+fn mean_interval(factors: &[u32]) -> Option<f64> {
+    let changes = changes(factors);
+    let all: usize = changes.iter().map(|(_, interval)| interval).sum();
+    (!changes.is_empty()).then(|| all as f64 / changes.len() as f64)
+}
+
+/// The tensors whose scale is taken anew while VGG-11 trains, in the order of an iteration.
+fn rescaled() -> Result<Vec<String>, ArtefactError> {
+    let network = models::build(Network::called("vgg11")?.model, None)?;
+    let graph = mixed::rewrite(&network, mixed::algorithm(ALGORITHMS[0])?, Optimiser::Sgd)?;
+    let mut names: Vec<String> = Vec::new();
+    for tensor in graph.nodes.iter().filter_map(|node| node.rescales) {
+        let name = &graph.tensor(tensor).name;
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    Ok(names)
+}
+
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let settled = Parameters::default().warm_up as usize;
+    let names = rescaled()?;
+    let mut table = Table::new(["tensor", "mean_interval_batches", "least_factor", "largest_factor"]);
+    let (mut first, mut intervals) = (Vec::new(), Vec::new());
+    for name in &names {
+        let mut process = ScaleProcess::new(context.seed, name);
+        let factors: Vec<u32> = (0..settled + WATCHED).map(|_| process.next_batch()).collect();
+        let late = &factors[settled..];
+        let interval = mean_interval(late).ok_or_else(|| anyhow::anyhow!("the factor of {name} never changes"))?;
+        let (least, largest) = (late.iter().min().copied(), late.iter().max().copied());
+        table.push([
+            name.as_str().into(),
+            interval.into(),
+            u64::from(least.unwrap_or_default()).into(),
+            u64::from(largest.unwrap_or_default()).into(),
+        ])?;
+        intervals.push(interval);
+        if first.is_empty() {
+            first = factors;
+        }
+    }
+    let (low, high) = intervals.iter().fold((f64::MAX, 0.0f64), |(low, high), &one| (low.min(one), high.max(one)));
+    let mut outcome = Outcome::default();
+    outcome.answer(ROW, Answer::Range(low, high));
+    outcome.remark(ROW, "an input: the process was set to this range");
+    let shown = &first[..SHOWN];
+    let factor: Vec<(f64, f64)> = shown.iter().enumerate().map(|(batch, &f)| (batch as f64, f64::from(f))).collect();
+    let since = |(batch, interval): (usize, usize)| (batch as f64, interval as f64);
+    let between: Vec<(f64, f64)> = changes(shown).into_iter().map(since).collect();
+    intervals.sort_by(f64::total_cmp);
+    let ranked: Vec<(f64, f64)> = (1..).map(f64::from).zip(intervals).collect();
+    let count = ranked.len() as f64;
+    let mut means = Lines::new().series(Series::new("mean interval", ranked).stroke(Stroke::None));
+    if let Claim::Range { lo, hi } = context.row(ROW)?.claim {
+        for end in [lo, hi] {
+            means = means
+                .series(Series::new("10 to 60 batches", [(1.0, end), (count, end)]).look(Look::Hatched).unmarked());
+        }
+    }
+    let batches = || Axis::new("batch").range(0.0, SHOWN as f64);
+    let trace = Lines::new().series(Series::new("first convolution", factor).stroke(Stroke::Step).unmarked());
+    let jumps = Lines::new().series(Series::new("first convolution", between).stroke(Stroke::None));
+    outcome.figure = Some(
+        Figure::new("Mandheling, figure 4: scale factors of VGG-11")
+            .note(format!(
+                "Drawn from the documented process, not measured in training. Means from batch {settled} on."
+            ))
+            .panel_size(330, 280)
+            .panel(Panel::new(trace).title("(a) scale factor").x(batches()).y(Axis::new("scale factor").unit("bits")))
+            .panel(
+                Panel::new(jumps)
+                    .title("(b) batches since the last change")
+                    .x(batches())
+                    .y(Axis::new("interval").unit("batches").from_zero()),
+            )
+            .panel(
+                Panel::new(means)
+                    .title("mean interval of every tensor")
+                    .x(Axis::new("tensor, by interval"))
+                    .y(Axis::new("interval").unit("batches").from_zero()),
+            ),
+    );
+    outcome.table = Some(table);
+    let notes = &mut outcome.notes;
+    notes.calibrated.push("The process itself: memory, width and levels are set so that factors jump between two neighbouring values every 10 to 60 batches once training has settled. The row is an input of the simulator and predicts nothing.".into());
+    notes.predicted.push(format!("What the row counts: the mean interval of each of the {} tensors that VGG-11 rescales under NITI, over {WATCHED} batches from batch {settled} on; the range is over the tensors.", names.len()));
+    notes.misses.push("The upper end: the longest mean that the process can draw is about 60 batches, but only for the longest memory and the least width at a level halfway between two thresholds, and no tensor of one network need come close. Single intervals reach from one batch to well above a hundred.".into());
+    notes
+        .left_out
+        .push("Training: gradients that fall as it converges are a drift that fades, the same for every layer.".into());
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_lies_between_two_changes() {
+        // Changes come in batches 2, 5 and 6: 3 batches and 1 batch apart, 2 on average. The first two batches and the
+        // last are not between changes.
+        let factors = [3, 3, 4, 4, 4, 3, 4, 4];
+        assert_eq!(changes(&factors), [(5, 3), (6, 1)]);
+        assert_eq!(mean_interval(&factors), Some(2.0));
+        assert_eq!(mean_interval(&[3, 3, 4, 4]), None);
+        assert_eq!(mean_interval(&[]), None);
+    }
+
+    #[test]
+    fn every_product_of_vgg11_has_factors_of_its_own() {
+        let names = rescaled().unwrap();
+        let unique: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(unique.len(), names.len());
+        // Eight convolutions and a classifier, each with its output, its weight's gradient and its input's gradient,
+        // but for the gradient of the picture: 9 · 3 − 1.
+        assert_eq!(names.len(), 26, "{names:?}");
+    }
+}

@@ -1,0 +1,115 @@
+//! Figure 9: how hot the device gets, and what becomes of the CPU's frequency.
+
+use haversack_devices::Frequency;
+use haversack_devices::units::Nanos;
+use haversack_reports::figure::{Axis, Figure, Lines, Look, Panel, Series, Stroke};
+use haversack_reports::table::Table;
+use haversack_training::HeatPoint;
+
+use super::setting::{Network, method_names, run as simulate};
+use crate::reproduce::reference::Claim;
+use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
+use crate::scenario::Scenario;
+
+const PHONE: &str = "xiaomi-10";
+/// Samples of a batch, by the reading `figure9-run`.
+const BATCH: u64 = 64;
+/// A batch may get so much faster on the way, as far as the number of batches is concerned.
+const SPARE: f64 = 1.2;
+
+/// A method, and the minutes that the reading `figure9-run` gives it.
+struct Run {
+    method: &'static str,
+    name: &'static str,
+    minutes: f64,
+    /// The CPU's frequency at the start and at the end in the paper, in GHz, where the text gives it.
+    paper_gigahertz: Option<[f64; 2]>,
+}
+
+const RUNS: [Run; 2] = [
+    Run { method: "mnn-fp32", name: "MNN-FP32", minutes: 2.0, paper_gigahertz: Some([2.8, 1.3]) },
+    Run { method: "mandheling", name: "Mandheling", minutes: 18.0, paper_gigahertz: None },
+];
+
+impl Run {
+    /// The device after each batch until the minutes are over.
+    fn curve(&self, context: &Context<'_>) -> Result<Vec<HeatPoint>, ArtefactError> {
+        let mut scenario = Scenario::new(PHONE, Network::called("vgg16")?.model);
+        self.method.clone_into(&mut scenario.policy);
+        scenario.batch = BATCH;
+        scenario.frequency = Frequency::Governor;
+        scenario.ambient_c = Some(context.reading_number("figure9-ambient")?);
+        let cool = simulate(context, &scenario)?.iteration;
+        let end = Nanos::from_seconds(self.minutes * 60.0);
+        scenario.iterations = (end.seconds() / cool.seconds() * SPARE).ceil() as u32;
+        let mut heat = simulate(context, &scenario)?.heat;
+        heat.retain(|point| point.at <= end);
+        Ok(heat)
+    }
+}
+
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let start = context.reading_number("figure9-ambient")?;
+    let mut outcome = Outcome::default();
+    let mut table = Table::new(["method", "time_s", "die_c", "chassis_c", "battery_c", "cpu_ghz"]);
+    let (mut temperatures, mut frequencies) = (Lines::new(), Lines::new());
+    for run in RUNS {
+        let curve = run.curve(context)?;
+        for point in &curve {
+            let heat = [point.die, point.chassis, point.battery].map(|part| part.0.into());
+            let numbers = [point.at.seconds().into()].into_iter().chain(heat).chain([gigahertz(point).into()]);
+            table.push([run.method.into()].into_iter().chain(numbers))?;
+        }
+        let id = format!("mandheling/figure9/{PHONE}/{}/temperature", run.method);
+        if let Some(last) = curve.last() {
+            outcome.answer(id.clone(), Answer::Range(start.min(last.die.0), last.die.0));
+            let highest = curve.iter().map(|point| point.die.0).fold(start, f64::max);
+            outcome.remark(id.clone(), format!("at most {highest:.1} C, and {:.2} GHz at the end", gigahertz(last)));
+        }
+        let minutes = |point: &HeatPoint| point.at.seconds() / 60.0;
+        let die = curve.iter().map(|point| (minutes(point), point.die.0));
+        let die: Vec<_> = [(0.0, start)].into_iter().chain(die).collect();
+        let clock: Vec<_> = curve.iter().map(|point| (minutes(point), gigahertz(point))).collect();
+        temperatures = temperatures.series(Series::new(run.name, die).unmarked());
+        frequencies = frequencies.series(Series::new(run.name, clock).stroke(Stroke::Step).unmarked());
+        if let Claim::Range { lo, hi } = context.row(&id)?.claim {
+            temperatures = temperatures.series(ends(&run, [lo, hi]));
+        }
+        frequencies.series.extend(run.paper_gigahertz.map(|given| ends(&run, given)));
+    }
+    let panel = |lines: Lines, title: &str| Panel::new(lines).title(title).x(Axis::new("time").unit("min"));
+    outcome.figure = Some(
+        Figure::new("Mandheling, figure 9: heat and frequency, VGG-16 at batch 64 on the Xiaomi 10")
+            .note("Of the paper, the first and the last value.")
+            .columns(2)
+            .order(method_names())
+            .panel_size(440, 300)
+            .panel(panel(temperatures, "temperature of the die").y(Axis::new("temperature").unit("°C")))
+            .panel(panel(frequencies, "frequency of the CPU").y(Axis::new("frequency").unit("GHz").from_zero())),
+    );
+    outcome.table = Some(table);
+    notes(&mut outcome);
+    Ok(outcome)
+}
+
+/// The paper's first and last value.
+fn ends(run: &Run, [first, last]: [f64; 2]) -> Series {
+    let points = [(0.0, first), (run.minutes, last)];
+    Series::new(run.name, points).stroke(Stroke::None).look(Look::Hatched)
+}
+
+fn gigahertz(point: &HeatPoint) -> f64 {
+    point.frequency.0 / 1e9
+}
+
+fn notes(outcome: &mut Outcome) {
+    let notes = &mut outcome.notes;
+    notes.calibrated.push("The die's thermal resistance, on the 68 degrees that MNN-FP32 reaches in two minutes. The rest of the chain of heat is another phone's, measured.".into());
+    notes.predicted.push("Mandheling's curve; both frequencies.".into());
+    notes.left_out.push("How the governor of this phone sees load: utilisation is that of a batch, and frequencies change between batches only.".into());
+    notes.left_out.push(
+        "The phone's own power: heat starts at the temperature of the surroundings, and only training warms it.".into(),
+    );
+    notes.misses.push("MNN-FP32's frequency falls from 2.8 to 1.3 GHz within two minutes in the paper. Here it falls by one operating point a second once the die is above its trip and gets hotter, and no further than where that ends.".into());
+    notes.misses.push("Mandheling's frequency is low from the start: cores that wait for the DSP have little load, and the governor follows that, not heat. The paper's curve shows almost no down-clocking, so what keeps its host cores busy while they wait is not modelled.".into());
+}
