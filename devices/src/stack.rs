@@ -117,6 +117,9 @@ section! {
         /// Bytes that the tiles of a dense product move through memory for each FP32 operation, in proportion to the
         /// element in other formats; the arithmetic does not hide them.
         pub product_traffic: Constant<BytesPerFlop>,
+        /// Work of one operation of element-wise maps, reductions, gathers and updates where they are scalar code, in
+        /// millionths of a CoreMark iteration; their efficiency is for cores whose CoreMark is not known.
+        pub sweep_work: Option<Constant<Factor>>,
         /// Bytes that a core reads and writes in each cycle of a copy that moves elements one by one; as fast as a
         /// stream where it is not given.
         pub irregular_rate: Option<Constant<BytesPerCycle>>,

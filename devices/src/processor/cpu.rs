@@ -60,6 +60,23 @@ impl Core {
         self.cluster.rate(precision, int8) * self.frequency
     }
 
+    /// Seconds of the arithmetic of `work` with the share `vector` of the lanes filled; a stack's scalar code runs as
+    /// fast as the core runs branchy scalar code.
+    fn arithmetic(&self, work: &Work, stack: &StackOnCpu, vector: f64) -> f64 {
+        let indices = work.integer_ops / (self.peak(Precision::Fp32).0 / 2.0 * vector);
+        let sweeps = !work.kind.is_dense_product() && work.kind != OperatorKind::DepthwiseConvolution;
+        let operations = match (&stack.sweep_work, self.cluster.coremark) {
+            (Some(each), Some(coremark)) if sweeps => {
+                work.flops.0 * each.value.0 * 1e-6 / (coremark.0 * self.frequency.0)
+            }
+            _ => {
+                let peak = self.peak_with(work.precision, stack.int8);
+                work.flops.0 / (peak.0 * stack.efficiency.of(work.kind).0 * vector)
+            }
+        };
+        operations + indices
+    }
+
     /// The bandwidth of the level that holds `share` of a working set, and whether it is DRAM.
     fn bandwidth(&self, share: f64, in_l3: bool, dram_share: f64) -> (f64, bool) {
         let cluster = &self.cluster;
@@ -238,7 +255,8 @@ impl CpuCores {
     /// The work is split evenly over the cores, or over as many as it has outputs, and ends with the slowest. A
     /// level of private cache holds a core's share of the working set, L3 the whole of it, and a set beyond a level
     /// moves at the next level's bandwidth. What a product's tiles read again comes on top of its arithmetic, as fast
-    /// as a core can draw it; DRAM gives it once for all cores.
+    /// as a core can draw it: cores do not wait for their tiles at the same time, so that together they ask less of DRAM
+    /// than it gives.
     /// Shared-memory traffic and barriers are a GPU's and cost nothing here.
     #[must_use]
     pub fn cost(&self, work: &Work, stack: &StackOnCpu) -> Cost {
@@ -249,7 +267,6 @@ impl CpuCores {
         // A float cast saturates, and turns not-a-number into zero.
         let used = (outputs as usize).clamp(1, self.cores.len().max(1));
         let parts = used as f64;
-        let efficiency = stack.efficiency.of(work.kind).0;
         let in_l3 = work.working_set <= self.l3;
         let bytes = work.traffic.dram.as_f64() / parts;
         let element = work.precision.bytes().as_f64() / Precision::Fp32.bytes().as_f64();
@@ -259,10 +276,7 @@ impl CpuCores {
         for core in self.cores.iter().take(used) {
             let lanes = core.cluster.vector.as_f64() / work.precision.bytes().as_f64();
             let vector = (outputs / parts / lanes.max(1.0)).min(1.0);
-            let integer_rate = core.peak(Precision::Fp32).0 / 2.0;
-            let peak = core.peak_with(work.precision, stack.int8);
-            let compute = work.flops.0 / parts / (peak.0 * efficiency * vector)
-                + work.integer_ops / parts / (integer_rate * vector);
+            let compute = core.arithmetic(work, stack, vector) / parts;
             let share = work.working_set.as_f64() / parts;
             let dram_share = self.dram.bandwidth.0 / parts;
             let (bandwidth, from_dram) = core.bandwidth(share, in_l3, dram_share);
@@ -273,8 +287,7 @@ impl CpuCores {
             let again = tiles / parts;
             let tile_bandwidth = core.cluster.dram_bandwidth.0.min(self.dram.bandwidth.0);
             slowest = slowest.max(compute.max(bytes / bandwidth) + again / tile_bandwidth);
-            // The cores read the same weights at the same time: what one draws from DRAM the others find in L3.
-            moved += again / parts + if from_dram { bytes } else { 0.0 };
+            moved += again + if from_dram { bytes } else { 0.0 };
             filled += vector;
         }
         Cost {

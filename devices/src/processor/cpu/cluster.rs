@@ -25,6 +25,8 @@ pub(crate) struct Cluster {
     fp16_rate: FlopsPerCycle,
     int8_rate: FlopsPerCycle,
     int8_widening_rate: FlopsPerCycle,
+    /// CoreMark iterations a cycle, where that is known.
+    pub(super) coremark: Option<Factor>,
     /// Where the governor falls to.
     pub(super) floor: Hertz,
     /// The operating points but for the highest, rising.
@@ -62,6 +64,7 @@ impl Cluster {
             fp16_rate: constants.fp16_rate.value,
             int8_rate: constants.int8_rate.value,
             int8_widening_rate: constants.int8_widening_rate.as_ref().unwrap_or(&constants.fp32_rate).value,
+            coremark: constants.coremark.as_ref().map(|per_megahertz| per_megahertz.value * 1e-6),
             floor,
             below: table.into_iter().filter(|point| point.0 < highest.0 * (1.0 - TOLERANCE)).collect(),
             highest,

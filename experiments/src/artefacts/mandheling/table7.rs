@@ -82,6 +82,13 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         }
         points.push(found);
     }
+    for method in ["mnn-fp32", "mnn-int8"] {
+        for (frequency, _) in FREQUENCIES {
+            let id = |cores: &str| format!("mandheling/table7/{cores}/{method}/time-{frequency}");
+            outcome.remark(id("hybrid-8"), "contradicts one little core under the same engine");
+            outcome.remark(id("little-1"), "contradicts all eight cores under the same engine");
+        }
+    }
     compare_with_null(context, &mut outcome, &[("time", "table 7, time"), ("energy", "table 7, energy")]);
     outcome.figure = Some(figure(&points));
     outcome.table = Some(table);

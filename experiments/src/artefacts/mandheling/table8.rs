@@ -86,6 +86,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             }
         }
     }
+    for (metric, ..) in QUANTITIES {
+        let id = format!("mandheling/table8/vgg11-cifar10/mandheling/{metric}");
+        outcome.remark(id, "contradicts VGG-16 in the paper's table 7");
+    }
     let answered: Vec<String> = outcome.answers.iter().map(|(id, _)| id.clone()).collect();
     for row in context.rows.iter().filter(|row| !answered.contains(&row.id)) {
         outcome.not_modelled(row.id.clone(), if row.metric == "accuracy" { ACCURACY } else { FEDERATION });
