@@ -64,7 +64,10 @@ impl Core {
     /// fast as the core runs branchy scalar code.
     fn arithmetic(&self, work: &Work, stack: &StackOnCpu, vector: f64) -> f64 {
         let indices = work.integer_ops / (self.peak(Precision::Fp32).0 / 2.0 * vector);
-        let sweeps = !work.kind.is_dense_product() && work.kind != OperatorKind::DepthwiseConvolution;
+        let sweeps = matches!(
+            work.kind,
+            OperatorKind::ElementWise | OperatorKind::Reduction | OperatorKind::Gather | OperatorKind::Optimiser
+        );
         let operations = match (&stack.sweep_work, self.cluster.coremark) {
             (Some(each), Some(coremark)) if sweeps => {
                 work.flops.0 * each.value.0 * 1e-6 / (coremark.0 * self.frequency.0)

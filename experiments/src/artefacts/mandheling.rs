@@ -10,7 +10,7 @@ mod figure9;
 mod section1;
 mod section2_3;
 pub(crate) mod section3;
-mod setting;
+pub(crate) mod setting;
 pub(crate) mod table3;
 pub(crate) mod table4;
 mod table6;

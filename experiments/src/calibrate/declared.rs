@@ -6,6 +6,7 @@
 //! stack = "pytorch-cpu"
 //! observations = "pytorch-timings"   # also the `source` of the constants in their files
 //! about = "what the observations are"
+//! simulated = true                   # optional: rows take long, and the search is short
 //!
 //! [[calibration.constant]]
 //! of = "stack"                       # or "device": whose file holds it
@@ -54,9 +55,12 @@ pub enum Observations {
     /// The times of DAF's table 2 that may be fitted.
     #[serde(rename = "daf-table2")]
     DafTable2,
-    /// Single operators and ResNet-34 of Mandheling's paper on the Xiaomi 10, those that may be fitted.
+    /// Single operators of Mandheling's paper on the Xiaomi 10, those that may be fitted.
     #[serde(rename = "mandheling-operators")]
     MandhelingOperators,
+    /// The steps of its figure 10, likewise.
+    #[serde(rename = "mandheling-steps")]
+    MandhelingSteps,
     /// Times of the paper's CPU engine on the Xiaomi 11 Pro, likewise.
     #[serde(rename = "mandheling-cpu")]
     MandhelingCpu,
@@ -72,18 +76,19 @@ pub enum Observations {
 }
 
 impl Observations {
-    /// The key of the source in the calibrations.
+    /// The keys of the sources in the calibrations.
     #[must_use]
-    pub const fn source(self) -> &'static str {
+    pub const fn sources(self) -> &'static [&'static str] {
         match self {
-            Self::PytorchTimings => "pytorch-timings",
-            Self::SageTable1 => "sage-table1",
-            Self::DafTable2 => "daf-table2",
-            Self::MandhelingOperators => "mandheling-operators",
-            Self::MandhelingCpu => "mandheling-cpu",
-            Self::MandhelingCpuEnergy => "mandheling-cpu-energy",
-            Self::MandhelingDsp => "mandheling-dsp",
-            Self::MandhelingDspEnergy => "mandheling-dsp-energy",
+            Self::PytorchTimings => &["pytorch-timings"],
+            Self::SageTable1 => &["sage-table1"],
+            Self::DafTable2 => &["daf-table2"],
+            Self::MandhelingOperators => &["mandheling-table3", "mandheling-table4", "mandheling-section3.3"],
+            Self::MandhelingSteps => &["mandheling-figure10"],
+            Self::MandhelingCpu => &["mandheling-table7-cpu", "mandheling-section3.6"],
+            Self::MandhelingCpuEnergy => &["mandheling-table7-cpu-energy"],
+            Self::MandhelingDsp => &["mandheling-table7-dsp"],
+            Self::MandhelingDspEnergy => &["mandheling-table7-dsp-energy"],
         }
     }
 }
@@ -114,6 +119,9 @@ pub struct Calibration {
     pub observations: Observations,
     /// What these are, for people.
     pub about: String,
+    /// Whether every row is simulated, batch by batch, so that the search goes one way only, and not far.
+    #[serde(default)]
+    pub simulated: bool,
     /// The constants.
     #[serde(rename = "constant")]
     pub constants: Vec<Constant>,

@@ -29,6 +29,8 @@ const EDGE: f64 = 0.1;
 const SIMPLICES: usize = 8;
 /// Steps of one simplex at most.
 const STEPS: u64 = 400;
+/// The same where every row is simulated.
+const FEW_STEPS: u64 = 25;
 /// Simplices end where another improves the objective by less than this share.
 const IMPROVEMENT: f64 = 1e-4;
 /// A constant is moved by this factor, both ways, to see whether the rows would notice.
@@ -131,7 +133,8 @@ impl Problem {
     pub fn fit(&self, seed: u64, mut after_start: impl FnMut()) -> Result<Vec<f64>, CommandError> {
         let present: Vec<f64> = self.present()?.into_iter().map(|(value, _)| value).collect();
         let mut best = (self.objective(&present)?, present.clone());
-        for start in 0..=OTHER_STARTS {
+        let others = if self.calibration.simulated { 0 } else { OTHER_STARTS };
+        for start in 0..=others {
             let mut stream = Stream::new(seed, "calibrate", &format!("start {start}"));
             let reach = if start == 0 { 0.0 } else { REACH };
             let point = present.iter().map(|value| value.ln() + reach * (2.0 * stream.random::<f64>() - 1.0));
@@ -148,7 +151,8 @@ impl Problem {
     /// One simplex after the other, each around the best point of the one before.
     fn descend(&self, mut point: Vec<f64>) -> Result<(f64, Vec<f64>), CommandError> {
         let mut lowest = f64::INFINITY;
-        for _ in 0..SIMPLICES {
+        let (simplices, steps) = if self.calibration.simulated { (2, FEW_STEPS) } else { (SIMPLICES, STEPS) };
+        for _ in 0..simplices {
             let corners = (0..point.len()).map(|axis| {
                 let mut corner = point.clone();
                 corner[axis] += EDGE;
@@ -156,7 +160,7 @@ impl Problem {
             });
             let simplex: Vec<Vec<f64>> = std::iter::once(point.clone()).chain(corners).collect();
             let solver = NelderMead::new(simplex).with_sd_tolerance(1e-9).map_err(CommandError::failed)?;
-            let executor = Executor::new(Search(self), solver).configure(|state| state.max_iters(STEPS)).timer(false);
+            let executor = Executor::new(Search(self), solver).configure(|state| state.max_iters(steps)).timer(false);
             let state = executor.run().map_err(CommandError::failed)?.state;
             let (Some(found), objective) = (state.best_param, state.best_cost) else { break };
             point = found;

@@ -4,6 +4,7 @@ use haversack_devices::units::Bytes;
 use haversack_devices::{Device, Stack};
 
 use super::observation::{Measure, Observation, Part};
+use crate::artefacts::mandheling::setting::timed;
 use crate::artefacts::mandheling::{figure10, section3, table3, table4, table7, table8};
 use crate::cache::Cache;
 use crate::error::CommandError;
@@ -41,8 +42,14 @@ impl Paper {
         }
     }
 
-    fn plan(&self, scenario: &Scenario) -> Result<Box<Plan>, CommandError> {
-        Ok(Box::new(Plan::new(scenario, &self.cache)?))
+    fn plan(&self, scenario: &Scenario) -> Result<Plan, CommandError> {
+        Ok(Plan::new(scenario, &self.cache)?)
+    }
+
+    /// The runs that a batch of `scenario` is timed by, with what is settled in `artefact`.
+    fn timed(&self, artefact: &str, scenario: &Scenario) -> Result<Vec<Plan>, CommandError> {
+        let warm_up = self.number(artefact, "settled")? as u64;
+        timed(scenario, warm_up).iter().map(|scenario| self.plan(scenario)).collect()
     }
 }
 
@@ -50,7 +57,7 @@ fn other(row: &Row, seconds: f64, simulated: impl Fn(&Device, &Stack) -> f64 + S
     Observation { id: row.id.clone(), observed: seconds, measure: Measure::Other(Box::new(simulated)) }
 }
 
-/// Table 3, table 4, the crossing of section 3.3 and the steps of figure 10 on the Xiaomi 10.
+/// Table 3, table 4 and the crossing of section 3.3 on the Xiaomi 10.
 pub(super) fn operators() -> Result<Vec<Observation>, CommandError> {
     let paper = Paper::load()?;
     let mut observations = Vec::new();
@@ -73,11 +80,18 @@ pub(super) fn operators() -> Result<Vec<Observation>, CommandError> {
             device.dsp().map_or(f64::INFINITY, |dsp| dsp.crossing(sums).seconds())
         }));
     }
+    Ok(observations)
+}
+
+/// The steps of figure 10 on the Xiaomi 10.
+pub(super) fn steps() -> Result<Vec<Observation>, CommandError> {
+    let paper = Paper::load()?;
+    let mut observations = Vec::new();
     let batch = paper.number("figure10", "batch")? as u64;
     for (row, seconds) in paper.rows("figure10") {
         let Some(scenario) = figure10::of_step(&row.method, "resnet34", batch) else { continue };
-        let plan = paper.plan(&scenario)?;
-        observations.push(Observation { id: row.id.clone(), observed: seconds, measure: Measure::Run(plan) });
+        let plans = paper.timed("figure10", &scenario)?;
+        observations.push(Observation { id: row.id.clone(), observed: seconds, measure: Measure::Run(plans) });
     }
     Ok(observations)
 }
@@ -115,28 +129,28 @@ fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observa
     let batch = paper.number("table7", "batch")? as u64;
     for (row, value) in paper.rows("table7").filter(|(row, _)| wanted(row)) {
         let Some(scenario) = table7::of_row(&row.subject, &row.method, &row.metric, batch) else { continue };
-        let plan = paper.plan(&scenario)?;
-        observations.push(of_batch(row, value, times, plan));
+        observations.push(of_batch(row, value, times, paper.timed("table7", &scenario)?));
     }
     let batches = paper.number("table8", "batches-per-round")?;
     for (row, value) in paper.rows("table8").filter(|(row, _)| wanted(row)) {
         let rounds = table8::rounds(&paper.reference, row);
         let Some((scenario, rounds)) = table8::of_row(&row.subject, &row.method, batch).zip(rounds) else { continue };
-        let plan = paper.plan(&scenario)?;
         // Hours and watt-hours of all batches.
         let each = value * 3600.0 / (rounds * batches);
-        observations.push(of_batch(row, each, times, plan));
+        observations.push(of_batch(row, each, times, paper.timed("table8", &scenario)?));
     }
     Ok(observations)
 }
 
-/// Seconds or joules of a batch: where only the CPU runs, the sum of its operators.
-fn of_batch(row: &Row, observed: f64, is_time: bool, plan: Box<Plan>) -> Observation {
-    let measure = match (plan.machine().dsp.is_some(), is_time) {
-        (false, true) => Measure::Time(Part::Iteration, plan),
-        (false, false) => Measure::EnergyOfSum(plan),
-        (true, true) => Measure::Run(plan),
-        (true, false) => Measure::Energy(plan),
+/// Seconds or joules of a batch: where only the CPU runs, batches are alike, and one is the sum of its operators.
+fn of_batch(row: &Row, observed: f64, is_time: bool, mut plans: Vec<Plan>) -> Observation {
+    let alone = plans.len() == 1 && plans.iter().all(|plan| plan.machine().dsp.is_none());
+    let only = if alone { plans.pop() } else { None };
+    let measure = match (only, is_time) {
+        (Some(plan), true) => Measure::Time(Part::Iteration, Box::new(plan)),
+        (Some(plan), false) => Measure::EnergyOfSum(Box::new(plan)),
+        (None, true) => Measure::Run(plans),
+        (None, false) => Measure::Energy(plans),
     };
     Observation { id: row.id.clone(), observed, measure }
 }

@@ -55,12 +55,12 @@ impl Part {
 pub enum Measure {
     /// The seconds of a part of an iteration: the sum of its operators', which is the executor's where nothing is short.
     Time(Part, Box<Plan>),
-    /// The seconds of an iteration as the executor has them.
-    Run(Box<Plan>),
+    /// The seconds of an iteration as the executor has them, the mean over some runs.
+    Run(Vec<Plan>),
     /// The joules of an iteration on a CPU, from the sum of its operators.
     EnergyOfSum(Box<Plan>),
-    /// The joules of an iteration as the executor has them.
-    Energy(Box<Plan>),
+    /// The joules of an iteration as the executor has them, likewise.
+    Energy(Vec<Plan>),
     /// Anything else.
     Other(Box<dyn Fn(&Device, &Stack) -> f64 + Send + Sync>),
 }
@@ -119,12 +119,18 @@ impl Observation {
                 usage.cpu_busy = usage.span;
                 machine.device.power(machine.cores(), &machine.stack).energy(&usage).total().0
             }),
-            Measure::Run(plan) => run(plan).map(|record| record.iteration.seconds()),
-            Measure::Energy(plan) => run(plan).map(|record| record.energy.0),
+            Measure::Run(plans) => mean(plans.iter().map(|plan| Some(run(plan)?.iteration.seconds()))),
+            Measure::Energy(plans) => mean(plans.iter().map(|plan| Some(run(plan)?.energy.0))),
             Measure::Other(simulated) => Some(simulated(device, stack)),
         };
         simulated.unwrap_or(f64::INFINITY)
     }
+}
+
+/// The mean of what every run gives; nothing where one gives nothing.
+fn mean(values: impl ExactSizeIterator<Item = Option<f64>>) -> Option<f64> {
+    let count = values.len().max(1);
+    Some(values.sum::<Option<f64>>()? / count as f64)
 }
 
 /// The observations that `calibration` names.
@@ -137,6 +143,7 @@ pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
         Observations::SageTable1 => sage_table1(calibration),
         Observations::DafTable2 => daf_table2(),
         Observations::MandhelingOperators => mandheling::operators(),
+        Observations::MandhelingSteps => mandheling::steps(),
         Observations::MandhelingCpu => mandheling::cpu(),
         Observations::MandhelingCpuEnergy => mandheling::energy(false),
         Observations::MandhelingDsp => mandheling::dsp(),
