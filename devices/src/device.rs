@@ -192,7 +192,6 @@ fn rates(constants: &DeviceConstants) -> Vec<(&'static str, &'static str, f64)> 
             ("dsp", "l2_bandwidth", dsp.l2_bandwidth.value.0),
             ("dsp", "dram_bandwidth", dsp.dram_bandwidth.value.0),
             ("dsp", "irregular_bandwidth", dsp.irregular_bandwidth.value.0),
-            ("dsp", "copy_bandwidth", dsp.copy_bandwidth.value.0),
         ]);
     }
     if let Some(thermal) = &constants.thermal {

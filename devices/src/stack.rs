@@ -137,7 +137,10 @@ section! {
         pub short_depth: Constant<Count>,
         /// Deeper ones are padded to a multiple of it.
         pub depth_padding: Constant<Count>,
-        /// The share of their power that the host's cores draw while they wait for the DSP.
+        /// Work of the host that copies a byte between its memory space and the DSP's, cache maintenance included, in
+        /// millionths of a CoreMark iteration.
+        pub copy_work: Constant<Factor>,
+        /// The share of the time, and so of their power, for which the host's cores run while they wait for the DSP.
         pub waiting_share: Constant<Fraction>,
     }
 }

@@ -163,8 +163,6 @@ section! {
         pub dram_bandwidth: Constant<BytesPerSecond>,
         /// Bytes read and written a second by operators that move elements one by one: transposition, rotation, cuts.
         pub irregular_bandwidth: Constant<BytesPerSecond>,
-        /// Bandwidth at which tensors are copied between the CPU's memory space and the DSP's.
-        pub copy_bandwidth: Constant<BytesPerSecond>,
         /// Memory that a process may map on the DSP.
         pub memory: Constant<Bytes>,
         /// A FastRPC call with its cache maintenance.

@@ -247,6 +247,13 @@ impl CpuCores {
         BytesPerSecond(together.min(self.dram.bandwidth.0))
     }
 
+    /// The time that the fastest core takes for so many CoreMark iterations; nothing where its CoreMark is not known.
+    #[must_use]
+    pub fn scalar_time(&self, iterations: f64) -> Option<Nanos> {
+        let core = self.cores.first()?;
+        Some(Nanos::from_seconds(iterations / (core.cluster.coremark?.0 * core.frequency.0)))
+    }
+
     /// Power while all cores are busy.
     #[must_use]
     pub fn power(&self) -> Watts {

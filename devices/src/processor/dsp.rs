@@ -23,7 +23,6 @@ pub struct Dsp {
     l2_bandwidth: BytesPerSecond,
     dram_bandwidth: BytesPerSecond,
     irregular_bandwidth: BytesPerSecond,
-    copy_bandwidth: BytesPerSecond,
     call: Nanos,
     memory: Bytes,
     power: Watts,
@@ -51,7 +50,6 @@ impl Dsp {
             l2_bandwidth: constants.l2_bandwidth.value,
             dram_bandwidth: constants.dram_bandwidth.value,
             irregular_bandwidth: constants.irregular_bandwidth.value,
-            copy_bandwidth: constants.copy_bandwidth.value,
             call: constants.fastrpc.value,
             memory: constants.memory.value,
             power: constants.power.value,
@@ -70,16 +68,10 @@ impl Dsp {
         self.memory
     }
 
-    /// A call from the CPU and back.
+    /// A call from the CPU and back, without the copies of tensors.
     #[must_use]
     pub fn call(&self) -> Nanos {
         self.call
-    }
-
-    /// Crossing from one processor to the other with `bytes` to be copied: a call, and the copy.
-    #[must_use]
-    pub fn crossing(&self, bytes: Bytes) -> Nanos {
-        self.call + Nanos::from_seconds(bytes.as_f64() / self.copy_bandwidth.0)
     }
 
     /// Whether the vendor's library has an operator for `work`.

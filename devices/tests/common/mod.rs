@@ -106,7 +106,6 @@ product_rate = 50 OP/cycle
 l2_bandwidth = 20 GB/s
 dram_bandwidth = 5 GB/s
 irregular_bandwidth = 100 MB/s
-copy_bandwidth = 1 GB/s
 memory = 2 GiB
 fastrpc = 300 us
 queue = 60 us

@@ -67,8 +67,8 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         id: "section3.3",
         about: "a crossing between the CPU and the DSP",
         devices: XIAOMI_10,
-        stacks: &[],
-        run: section3::crossing,
+        stacks: &["mandheling"],
+        run: section3::switching,
     },
     Artefact {
         paper: "mandheling",

@@ -76,8 +76,8 @@ pub(super) fn operators() -> Result<Vec<Observation>, CommandError> {
     }
     let sums = Bytes((paper.number("section3.3", "sums")? * table3::MIB) as u64);
     for (row, milliseconds) in paper.rows("section3.3") {
-        observations.push(other(row, milliseconds * 1e-3, move |device, _| {
-            device.dsp().map_or(f64::INFINITY, |dsp| dsp.crossing(sums).seconds())
+        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
+            section3::crossing(device, stack, sums).map_or(f64::INFINITY, |time| time.seconds())
         }));
     }
     Ok(observations)

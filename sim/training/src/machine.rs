@@ -168,6 +168,15 @@ impl Machine {
         Some(cost)
     }
 
+    /// Crossing between the CPU and the DSP with `bytes` to be copied: a call, and the host's work on the copy. Without
+    /// a DSP nothing.
+    #[must_use]
+    pub fn crossing(&self, bytes: Bytes) -> Nanos {
+        let Some(Offloader { dsp, stack }) = &self.dsp else { return Nanos::ZERO };
+        let iterations = bytes.as_f64() * stack.copy_work.value.0 * 1e-6;
+        dsp.call() + self.cores().and_then(|cores| cores.scalar_time(iterations)).unwrap_or_default()
+    }
+
     /// What adding one part's gradient to the sum of the others costs on the DSP; nothing without one.
     #[must_use]
     pub(crate) fn accumulation(&self, graph: &TrainingGraph, id: usize) -> Cost {

@@ -17,6 +17,8 @@ pub(super) struct Governing {
     load: Option<Schedutil>,
     limit: Option<StepWise>,
     heat: Option<(Thermal, Heat)>,
+    /// The share of its time that a core that waits for the DSP runs.
+    waiting: Fraction,
     elapsed: Nanos,
     pub(super) seen: Vec<HeatPoint>,
 }
@@ -41,6 +43,7 @@ impl Governing {
             cores: base.clone(),
             base,
             heat,
+            waiting: machine.dsp.as_ref().map_or(Fraction::ZERO, |offloader| offloader.stack.waiting_share.value),
             elapsed: Nanos::ZERO,
             seen: Vec::new(),
         })
@@ -69,7 +72,9 @@ impl Governing {
             thermal.check(heat)?;
         }
         let (Some(load), Some(base), Some(cores)) = (self.load, &self.base, &self.cores) else { return Ok(None) };
-        let busy = Fraction(usage.cpu_busy.seconds() / seconds.max(f64::MIN_POSITIVE));
+        // Cores that wait run for a share of the time: they poll.
+        let polled = usage.dsp_busy.seconds() * self.waiting.0;
+        let busy = Fraction((usage.cpu_busy.seconds() + polled) / seconds.max(f64::MIN_POSITIVE));
         let load = load.after(record.iteration, busy, cores.share());
         self.load = Some(load);
         let mut next = base.following(load.share());

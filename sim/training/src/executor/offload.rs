@@ -90,8 +90,8 @@ impl Executor<'_> {
 
     /// Whatever has to happen before node `id` can run where it runs.
     pub(super) fn cross_to(&mut self, id: NodeId) -> Result<(), RunError> {
-        let machine = Arc::clone(&self.machine);
-        let (Some(offloading), Some(machine)) = (&mut self.offloading, &machine.dsp) else { return Ok(()) };
+        let whole = Arc::clone(&self.machine);
+        let (Some(offloading), Some(machine)) = (&mut self.offloading, &whole.dsp) else { return Ok(()) };
         let graph = self.graph;
         let node = &graph.nodes[id as usize];
         let on_dsp = offloading.runs_on_dsp(id);
@@ -113,9 +113,9 @@ impl Executor<'_> {
             offloading.sides[output as usize] = if on_dsp { Side::Dsp } else { Side::Cpu };
         }
         let preparation = machine.stack.preparation.value;
-        let crossing = machine.dsp.crossing(copied);
+        let crossing = whole.crossing(copied);
         // Without a change of processors the call is under way already.
-        let crossing = if changes { crossing } else { crossing - machine.dsp.crossing(Bytes::ZERO) };
+        let crossing = if changes { crossing } else { crossing - whole.crossing(Bytes::ZERO) };
         if crossing > Nanos::ZERO {
             self.drive(crossing, SpanKind::Crossing)?;
         }
@@ -151,7 +151,7 @@ impl DspProfile for Profile<'_> {
     }
 
     fn crossing(&self, bytes: Bytes) -> Nanos {
-        self.machine.dsp.as_ref().map_or(Nanos::ZERO, |offloader| offloader.dsp.crossing(bytes))
+        self.machine.crossing(bytes)
     }
 
     fn accumulation(&self, node: NodeId) -> Nanos {
