@@ -74,10 +74,9 @@ pub(super) fn operators() -> Result<Vec<Observation>, CommandError> {
             table4::called_alone(device, stack, size, batch).map_or(f64::INFINITY, |time| time.seconds())
         }));
     }
-    let sums = Bytes((paper.number("section3.3", "sums")? * table3::MIB) as u64);
     for (row, milliseconds) in paper.rows("section3.3") {
         observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
-            section3::crossing(device, stack, sums).map_or(f64::INFINITY, |time| time.seconds())
+            section3::crossing(device, stack, map).map_or(f64::INFINITY, |time| time.seconds())
         }));
     }
     Ok(observations)

@@ -44,7 +44,7 @@ pub(crate) fn crossing(device: &Device, stack: &Stack, bytes: Bytes) -> Option<N
 /// Section 3.3: a crossing between the CPU and the DSP.
 pub(super) fn switching(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let (device, stack) = (context.device("xiaomi-10")?, context.stack("mandheling")?);
-    let bytes = Bytes((context.reading_number("sums")? * MIB) as u64);
+    let bytes = Bytes((context.reading_number("map")? * MIB) as u64);
     let millis = |bytes| crossing(&device, &stack, bytes).map(|time| time.seconds() * MILLIS);
     let (all, call) = millis(bytes).zip(millis(Bytes::ZERO)).ok_or_else(|| anyhow::anyhow!("no DSP to cross to"))?;
     let mut outcome = Outcome::default();
