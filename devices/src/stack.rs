@@ -6,7 +6,7 @@ use crate::calibration::{
     self, CalibrationError, Choice, Constant, ConstantEntry, Field, Kind, Location, Place, choose, consistent, section,
 };
 use crate::device::{ClusterClass, Device};
-use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, Count, Factor, Fraction, Hertz, Nanos};
+use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Count, Factor, Fraction, Hertz, Nanos};
 use crate::work::OperatorKind;
 
 section! {
@@ -112,6 +112,9 @@ section! {
         pub operator_overhead: Constant<Nanos>,
         /// As on the GPU.
         pub direct_penalty: Constant<Factor>,
+        /// Bandwidth at which the operands of an operator are mapped where a graph is prepared anew for every batch:
+        /// pages that are touched for the first time. Nothing is where it is not given.
+        pub preparation: Option<Constant<BytesPerSecond>>,
         /// `dot-product` or `widening`.
         pub int8: Int8Kernels,
         /// Bytes that the tiles of a dense product move through memory for each FP32 operation, in proportion to the
