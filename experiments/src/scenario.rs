@@ -248,8 +248,6 @@ const OPTIMISERS: [(&str, Optimiser); 3] =
     [("sgd", Optimiser::Sgd), ("momentum", Optimiser::Momentum), ("adam", Optimiser::Adam)];
 const GRADIENTS: [(&str, Gradients); 2] = [("kept", Gradients::Kept), ("streamed", Gradients::Streamed)];
 const ALLOCATORS: [(&str, AllocatorKind); 2] = [("exact", AllocatorKind::Exact), ("caching", AllocatorKind::Caching)];
-const FREQUENCIES: [(&str, Frequency); 3] =
-    [("highest", Frequency::Highest), ("lowest", Frequency::Lowest), ("governor", Frequency::Governor)];
 
 /// The value of the word `text`.
 fn word<T: Copy>(text: &str, words: &[(&'static str, T)]) -> Result<T, Fault> {

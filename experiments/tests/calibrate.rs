@@ -147,8 +147,8 @@ fn the_program_prints_the_same_bytes_twice() {
 
 #[test]
 fn what_cannot_be_calibrated_is_refused_with_what_can() {
-    let can = "only server-core under pytorch-cpu, galaxy-s10 under sage-opencl or jetson-agx-xavier under pytorch-cuda \
-               can be calibrated";
+    let can = "only server-core under pytorch-cpu, galaxy-s10 under sage-opencl, jetson-agx-xavier under pytorch-cuda, \
+               xiaomi-10 under mandheling, xiaomi-11-pro under mnn or xiaomi-11-pro under mandheling can be calibrated";
     for (line, also) in [
         ("calibrate pixel-6", "nothing was observed of pixel-6"),
         ("calibrate server-cor", "did you mean `server-core`?"),

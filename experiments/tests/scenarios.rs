@@ -34,7 +34,10 @@ fn faults_name_file_line_and_field() {
         ),
         ("memory_budget = -1\n", "s.toml:3: memory_budget: expected a size above zero"),
         ("memory_budget = nan\n", "s.toml:3: memory_budget: expected a size above zero"),
-        ("precision = \"int8\"\n", "s.toml:3: precision: int8 is not available yet"),
+        (
+            "precision = \"int8\"\npolicy = \"daf\"\n",
+            "s.toml:3: precision: the policy daf stores fp32 tensors its own way; expected fp32 or fp16",
+        ),
         (
             "policy = \"sage\"\n[set]\n\nordr = \"half\"\n",
             "s.toml:6: set: policy 'sage' has no parameter 'ordr'; did you mean 'order'?",

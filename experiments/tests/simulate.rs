@@ -197,13 +197,20 @@ fn cores_train_on_the_cpu() {
 }
 
 #[test]
-fn half_precision_is_smaller_and_what_is_not_there_yet_says_so() {
+fn lower_precision_is_smaller_and_surroundings_heat_the_device() {
     let run = |precision: &str| {
         json(&call(&format!("simulate --device rtx-3090 --model resnet18 --precision {precision} --format json")))
     };
     assert!(run("fp16")["peak_memory_bytes"].as_u64() < run("fp32")["peak_memory_bytes"].as_u64());
-    assert!(refusal(&call(&format!("{PHONE} sage --precision int8")), 2).contains("int8 is not available yet"));
-    assert!(refusal(&call(&format!("{PHONE} sage --ambient-c 30")), 2).contains("no device has a thermal model yet"));
+    // A byte for each value and no fp32 copy.
+    assert!(
+        2 * run("int8")["peak_memory_bytes"].as_u64().unwrap() < run("fp32")["peak_memory_bytes"].as_u64().unwrap()
+    );
+    assert!(refusal(&call(&format!("{PHONE} daf --precision int8")), 2).contains("stores fp32 tensors its own way"));
+    let hot = "simulate --device rtx-3090 --model lenet5 --ambient-c 30";
+    assert!(refusal(&call(hot), 2).contains("has no thermal model"));
+    let message = refusal(&call(&format!("{PHONE} sage --ambient-c 90")), 2);
+    assert!(message.contains("the device does not start at 90.0 °C: its limit is 85.0 °C"), "{message}");
 }
 
 #[test]

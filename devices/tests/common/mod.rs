@@ -191,6 +191,7 @@ operator_overhead = 20 us
 preparation = 100 ms
 short_depth = 4 count
 depth_padding = 32 count
+copy_work = 100 factor
 waiting_share = 0.5 fraction
 "
     ))

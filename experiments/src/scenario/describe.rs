@@ -6,7 +6,7 @@ use haversack_devices::units::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::key::Key;
-use super::{ALLOCATORS, FREQUENCIES, GRADIENTS, OPTIMISERS, Scenario, name_of, time_text};
+use super::{ALLOCATORS, GRADIENTS, OPTIMISERS, Scenario, name_of, time_text};
 
 /// One value of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl Scenario {
             Key::Gradients => Cell::text(name_of(self.gradients, &GRADIENTS)),
             Key::Allocator => Cell::Text(self.allocator.map(|kind| name_of(kind, &ALLOCATORS).to_owned())),
             Key::Cores => Cell::Text(self.cores.map(|cores| cores.to_string())),
-            Key::Frequency => Cell::text(name_of(self.frequency, &FREQUENCIES)),
+            Key::Frequency => Cell::text(self.frequency),
             Key::AmbientC => Cell::Real(self.ambient_c),
             Key::MemoryBudget => Cell::Text(self.memory_budget.map(|budget| budget.to_string())),
             Key::ActivationBudget => Cell::Text(self.activation_budget.map(|budget| budget.to_string())),

@@ -141,7 +141,9 @@ impl Key {
             Self::Batch => ("N", "samples of a mini-batch [default: 32]"),
             Self::Policy => ("ID", "the memory policy: an id of `list policies` [default: original]"),
             Self::Set => ("KEY=VALUE", "a parameter of the policy, as `list policies` prints them; may be repeated"),
-            Self::Precision => ("FORMAT", "fp32, or fp16: mixed precision [default: fp32]"),
+            Self::Precision => {
+                ("FORMAT", "fp32, fp16: mixed precision, or int8: integers as NITI trains [default: fp32]")
+            }
             Self::Optimizer => ("NAME", "sgd, momentum or adam [default: sgd]"),
             Self::Graph => (
                 "VARIANT",
@@ -155,8 +157,13 @@ impl Key {
             ),
             Self::Allocator => ("KIND", "exact or caching (PyTorch's) [default: the stack's own]"),
             Self::Cores => ("CORES", "CPU cores, such as big:4, little:1 or all; trains on the CPU"),
-            Self::Frequency => ("POINT", "highest, lowest or governor, of the CPU [default: highest]"),
-            Self::AmbientC => ("DEGREES", "the temperature around the device; no device has a thermal model yet"),
+            Self::Frequency => (
+                "POINT",
+                "highest, lowest, governor or an operating point such as 1804.8MHz, of the CPU [default: highest]",
+            ),
+            Self::AmbientC => {
+                ("DEGREES", "the temperature around the device and of it at the start; without it heat is left out")
+            }
             Self::MemoryBudget => (
                 "SIZE",
                 "all that the framework holds, weights and states included: 800MB (decimal), 800MiB (binary), \

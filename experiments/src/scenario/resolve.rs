@@ -32,6 +32,9 @@ pub enum GraphKind {
     Integer(&'static str),
 }
 
+/// Policies that make fp32 tensors smaller themselves, so that there is nothing to store of integers.
+const STORES_FLOATS: [&str; 4] = ["fixed8", "elastictrainer", "actnn", "daf"];
+
 /// A scenario whose every default is filled in, with what its names stand for.
 #[derive(Clone, Debug)]
 pub struct Resolved {
@@ -98,8 +101,8 @@ impl Scenario {
         if scenario.cores.is_none() {
             scenario.cores = self.own_cores(engine, &device)?;
         }
-        let machine = scenario.machine(cache, &device, &stack, engine)?;
-        scenario.check_ambient(&device)?;
+        let machine = self.machine(cache, &device, &stack, engine, scenario.cores)?;
+        self.check_ambient(&device)?;
         let trace = match &self.trace {
             None => Arc::default(),
             Some(path) => {
@@ -147,6 +150,10 @@ impl Scenario {
         }
         if !asked && !in_integers {
             return Ok(None);
+        }
+        if STORES_FLOATS.contains(&self.policy.as_str()) {
+            let message = format!("the policy {} stores fp32 tensors its own way; expected fp32 or fp16", self.policy);
+            return Err(self.error(Key::Precision, Fault::Refused(message)));
         }
         let id = set.get("algorithm").map_or(ALGORITHMS[0], String::as_str);
         let algorithm = mixed::algorithm(id).map_err(|error| self.error(Key::Set, error))?;
@@ -214,14 +221,15 @@ impl Scenario {
         device: &Device,
         stack: &Stack,
         engine: Option<Engine>,
+        cores: Option<CoreSelection>,
     ) -> Result<Arc<Machine>, ScenarioError> {
         let trains = engine.map_or(Trains::Either, |engine| match engine.processor {
             EngineProcessor::Cpu => Trains::Cpu,
             EngineProcessor::Gpu => Trains::Gpu,
             EngineProcessor::CpuAndDsp => Trains::CpuAndDsp,
         });
-        let key = format!("{} {} {trains:?} {:?} {:?}", device.file, stack.file, self.cores, self.frequency);
-        let make = || Machine::new(device.clone(), stack.clone(), trains, self.cores, self.frequency);
+        let key = format!("{} {} {trains:?} {cores:?} {:?}", device.file, stack.file, self.frequency);
+        let make = || Machine::new(device.clone(), stack.clone(), trains, cores, self.frequency);
         let made = cache.machines.get(key, make);
         made.map_err(|error| {
             let no_kernels = matches!(error, MachineError::Processor(ProcessorError::NoKernels { .. }));

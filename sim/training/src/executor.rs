@@ -18,8 +18,8 @@ use haversack_devices::processor::{Cost, CpuCores, Power, Usage};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
-use haversack_policies::quantised::{ElementBytes, WHOLE, working_memory};
 use haversack_policies::policy::DspProfile;
+use haversack_policies::quantised::{ElementBytes, WHOLE, working_memory};
 use haversack_policies::{IterationSummary, Policy, Schedule, Setting};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 

@@ -86,9 +86,10 @@ impl Timeline {
     /// The power from each time on at which it changes.
     #[must_use]
     pub fn power(&self) -> Vec<(Nanos, Watts)> {
-        let ends = self.draws.iter().flat_map(|draw| {
-            [(draw.start, draw.power), (draw.start + draw.duration, Watts::ZERO - draw.power)]
-        });
+        let ends = self
+            .draws
+            .iter()
+            .flat_map(|draw| [(draw.start, draw.power), (draw.start + draw.duration, Watts::ZERO - draw.power)]);
         let mut changes: Vec<(Nanos, Watts)> = ends.collect();
         changes.sort_by_key(|(time, _)| *time);
         let mut steps: Vec<(Nanos, Watts)> = vec![(Nanos::ZERO, self.base_power)];

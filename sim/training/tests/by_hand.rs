@@ -10,7 +10,7 @@ use haversack_devices::work::OperatorKind;
 use haversack_devices::{load, load_stack};
 use haversack_policies::Holding;
 use haversack_policies::Policy;
-use haversack_training::{Job, Machine, RunError, SpanKind, simulate, Trains};
+use haversack_training::{Job, Machine, RunError, SpanKind, Trains, simulate};
 use haversack_workloads::training_graph::{Element, Node, NodeWork, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph};
 
@@ -33,7 +33,17 @@ fn node(name: &str, phase: Phase, inputs: Vec<u32>, outputs: Vec<u32>, flops: u6
         precision: None,
         product: None,
     };
-    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, rescales: None, work }
+    Node {
+        name: name.to_owned(),
+        phase,
+        inputs,
+        outputs,
+        releases: Vec::new(),
+        saved: Vec::new(),
+        origin: None,
+        rescales: None,
+        work,
+    }
 }
 
 fn one_kernel(flops: u64) -> TrainingGraph {

@@ -10,7 +10,9 @@ use haversack_devices::work::Precision;
 use haversack_devices::{load, load_stack};
 use haversack_policies::quantised::{ArenaPlan, Control, Copies, Packing, Quantisation, Reach};
 use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, registry};
-use haversack_training::{AllocatorKind, Job, Machine, Observe, Record, RunError, Span, SpanKind, Wall, simulate, Trains};
+use haversack_training::{
+    AllocatorKind, Job, Machine, Observe, Record, RunError, Span, SpanKind, Trains, Wall, simulate,
+};
 use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::training_graph::{Element, Need, Node, NodeWork, Saved, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph, models};
@@ -187,7 +189,17 @@ fn node(name: &str, phase: Phase, inputs: Vec<u32>, outputs: Vec<u32>, dram: u64
         precision: None,
         product: None,
     };
-    Node { name: name.to_owned(), phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, rescales: None, work }
+    Node {
+        name: name.to_owned(),
+        phase,
+        inputs,
+        outputs,
+        releases: Vec::new(),
+        saved: Vec::new(),
+        origin: None,
+        rescales: None,
+        work,
+    }
 }
 
 /// `make` makes a million values, `rest` moves 45 MB, `gradient` reads the values and 5 MB in all.

@@ -91,7 +91,7 @@ pub(super) fn preparations(context: &Context<'_>) -> Result<Outcome, ArtefactErr
     );
     outcome.table = Some(table);
     let notes = &mut outcome.notes;
-    notes.calibrated.push("The time to prepare one operator, one constant an engine: TFLite's on its one number, which predicts nothing here; MNN's on its number together with tables 7 and 8.".into());
+    notes.calibrated.push("The bandwidth at which fresh buffers are mapped, one constant an engine, each on its one number, which predicts nothing here.".into());
     notes
         .left_out
         .push("What a subgraph of the DSP takes to prepare, which is far more: it follows from figure 10.".into());

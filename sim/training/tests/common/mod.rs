@@ -6,7 +6,7 @@ use haversack_devices::units::Bytes;
 use haversack_devices::work::Precision;
 use haversack_devices::{load, load_stack};
 use haversack_policies::{Policy, registry};
-use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate, Trains};
+use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, Trains, simulate};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::lowering::{Gradients, Variant, lower};
 use haversack_workloads::{Phase, Role, TrainingGraph, models};
