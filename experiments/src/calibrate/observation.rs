@@ -51,6 +51,9 @@ impl Part {
     }
 }
 
+/// A value under a device and a stack.
+pub type Simulated = dyn Fn(&Device, &Stack) -> f64 + Send + Sync;
+
 /// What simulates an observation under a device and a stack.
 pub enum Measure {
     /// The seconds of a part of an iteration: the sum of its operators', which is the executor's where nothing is short.
@@ -62,7 +65,7 @@ pub enum Measure {
     /// The joules of an iteration as the executor has them, likewise.
     Energy(Vec<Plan>),
     /// Anything else.
-    Other(Box<dyn Fn(&Device, &Stack) -> f64 + Send + Sync>),
+    Other(Box<Simulated>),
 }
 
 /// Something that was observed.
