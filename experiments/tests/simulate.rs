@@ -229,3 +229,15 @@ fn a_closed_pipe_is_no_fault() {
         assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()), "{line}");
     }
 }
+
+#[test]
+fn what_mandheling_cannot_run_on_is_refused_by_the_right_key() {
+    let line = |rest: &str| refusal(&call(&format!("simulate --model vgg11-cifar --policy mandheling {rest}")), 2);
+    assert!(line("--device galaxy-s10").starts_with("error: --policy: galaxy-s10 has no modelled DSP"));
+    let message = line("--device xiaomi-10 --frequency 2.0GHz");
+    assert!(message.starts_with("error: --frequency: Cortex-A77 prime has no operating point at 2GHz"), "{message}");
+    assert!(message.contains("1977.6MHz and 2073.6MHz, of 844.8MHz to 2841.6MHz"), "{message}");
+    assert!(line("--device xiaomi-10 --stack mnn").ends_with("the software stack mnn has no kernels for a DSP\n"));
+    let message = refusal(&call("simulate --device xiaomi-10 --model bert-small --policy mandheling"), 2);
+    assert!(message.starts_with("error: --model: NITI has no translation of embedding"), "{message}");
+}

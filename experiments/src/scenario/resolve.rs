@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haversack_devices::processor::{CoreSelection, ProcessorError, SelectionError};
+use haversack_devices::processor::{CoreSelection, ProcessorError, ProcessorKind, SelectionError};
 use haversack_devices::units::Celsius;
 use haversack_devices::work::Precision;
 use haversack_devices::{Device, Frequency, Stack, StackAllocator, StackGraph, load, load_stack};
@@ -88,6 +88,9 @@ impl Scenario {
         scenario.input = self.input.clone().or_else(|| workload::own_input(&self.model));
         scenario.set = self.parameters()?;
         let algorithm = self.algorithm(engine, &scenario.set)?;
+        if algorithm.is_some() {
+            scenario.precision = Precision::Int8;
+        }
         let graph = self.graph_kind(&stack, algorithm)?;
         scenario.graph = match graph {
             GraphKind::Computable(variant) => Some(variant),
@@ -232,9 +235,13 @@ impl Scenario {
         let make = || Machine::new(device.clone(), stack.clone(), trains, cores, self.frequency);
         let made = cache.machines.get(key, make);
         made.map_err(|error| {
-            let no_kernels = matches!(error, MachineError::Processor(ProcessorError::NoKernels { .. }));
-            let key = match error {
-                MachineError::Processor(ProcessorError::Selection(_)) => Key::Cores,
+            let MachineError::Processor(refused) = &error;
+            let on_cpu_or_gpu = |kind: &ProcessorKind| *kind != ProcessorKind::Dsp;
+            let no_kernels = matches!(refused, ProcessorError::NoKernels { kind, .. } if on_cpu_or_gpu(kind));
+            let key = match refused {
+                ProcessorError::Selection(SelectionError::NoOperatingPoint { .. }) => Key::Frequency,
+                ProcessorError::Selection(_) => Key::Cores,
+                ProcessorError::Absent { kind: ProcessorKind::Dsp, .. } => Key::Policy,
                 _ if self.cores.is_some() && self.stack.is_none() => Key::Cores,
                 _ => Key::Stack,
             };
