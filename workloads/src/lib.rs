@@ -10,6 +10,7 @@
 pub mod autograd;
 pub mod counts;
 pub mod error;
+pub mod express;
 pub mod lowering;
 pub mod mixed;
 pub mod models;

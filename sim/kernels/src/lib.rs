@@ -5,6 +5,7 @@
 //! machine ([`simt`]) whose counts a device turns into time. All three give the same numbers. What a
 //! tensor is, and when a kernel runs, is decided on higher floors.
 
+pub mod compress;
 pub mod convert;
 pub mod error;
 pub mod int8;

@@ -7,6 +7,7 @@
 mod caching;
 mod exact;
 pub mod pages;
+pub mod phone;
 
 use haversack_devices::units::Bytes;
 use thiserror::Error;

@@ -31,6 +31,36 @@ pub struct Setting<'a> {
     pub time_budget: Option<Nanos>,
     /// The DSP beside the CPU, where the run may use one.
     pub dsp: Option<&'a dyn DspProfile>,
+    /// What giving a tensor up costs otherwise than by computing it again; nothing where that is not known.
+    pub regain: Option<&'a dyn RegainProfile>,
+}
+
+/// What compressing and swapping tensors would cost, as profiled before the first iteration.
+pub trait RegainProfile {
+    /// `tensor` compressed, at `samples` samples; nothing where no codec reaches it.
+    fn compression(&self, tensor: TensorId, samples: u64) -> Option<Compression>;
+    /// So many bytes swapped to flash; nothing where the device has none.
+    fn swapping(&self, bytes: Bytes) -> Option<Swapping>;
+}
+
+/// A tensor compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compression {
+    /// What is left of it.
+    pub bytes: Bytes,
+    /// The time of compressing it.
+    pub compress: Nanos,
+    /// The time of getting it back.
+    pub decompress: Nanos,
+}
+
+/// A tensor on flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swapping {
+    /// The time of writing it.
+    pub out: Nanos,
+    /// The time of reading it.
+    pub back: Nanos,
 }
 
 /// What the DSP would take, as profiled before the first iteration.
@@ -96,6 +126,10 @@ pub enum Holding {
     Quantise(u8),
     /// Not at all, and the weight gradients that need it are given up.
     Skip,
+    /// Compressed, within an error bound.
+    Compress,
+    /// On flash.
+    Swap,
 }
 
 /// How a policy gives memory back.
@@ -110,6 +144,10 @@ pub enum Relief {
     Requantise(TensorId, u8),
     /// Give up the weight gradients that need the tensor, for this iteration.
     Skip(TensorId),
+    /// Compress the tensor; it is decompressed at its use.
+    Compress(TensorId),
+    /// Write the tensor to flash; it is read at its use.
+    Swap(TensorId),
 }
 
 /// One tensor as a policy sees it.

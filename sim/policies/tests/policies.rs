@@ -63,6 +63,7 @@ fn setting(graph: &TrainingGraph, batch: u64, filling_micro_batch: u64) -> Setti
         activation_budget: None,
         time_budget: None,
         dsp: None,
+        regain: None,
     }
 }
 

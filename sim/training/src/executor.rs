@@ -11,6 +11,7 @@ mod pressure;
 mod processor;
 mod quantise;
 mod recompute;
+mod regain;
 
 use std::sync::Arc;
 
@@ -77,6 +78,7 @@ fn setting<'a>(machine: &Machine, job: &Job<'a>, times: &'a [Nanos], profile: &'
         activation_budget: activation_budget(machine, job),
         time_budget: job.budgets.time,
         dsp: machine.dsp.is_some().then_some(profile as &dyn DspProfile),
+        regain: None,
     }
 }
 

@@ -76,5 +76,6 @@ pub(crate) fn setting<'a>(graph: &'a TrainingGraph, batch: u64, times: &'a [Nano
         activation_budget: None,
         time_budget: None,
         dsp: None,
+        regain: None,
     }
 }

@@ -161,6 +161,8 @@ impl Executor<'_> {
         match relief {
             Relief::Requantise(tensor, bits) => self.requantise(tensor, bits),
             Relief::Skip(tensor) => self.give_up(tensor, node),
+            Relief::Compress(tensor) => self.compress(tensor, node),
+            Relief::Swap(tensor) => self.swap_out(tensor, node),
             Relief::Rematerialise(tensor) => {
                 if !self.store.candidates.contains(&tensor) {
                     let name = self.graph.tensors.get(tensor as usize).map_or("?", |t| t.name.as_str());

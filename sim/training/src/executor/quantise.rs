@@ -57,6 +57,8 @@ impl Executor<'_> {
                     return Ok(());
                 }
                 Holding::Skip => return self.give_up(tensor, node),
+                Holding::Compress => return self.compress(tensor, node),
+                Holding::Swap => return self.swap_out(tensor, node),
                 Holding::Quantise(bits) if !matches!(bits, 1..=8 | 16 | WHOLE) => {
                     let action = format!("store {} with {bits} bits a value", self.graph.tensor(tensor).name);
                     return Err(RunError::IllegalAction { action, reason: "it has 1 to 8, 16 or 32" }.into());

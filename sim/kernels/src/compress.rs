@@ -1,0 +1,1 @@
+//! Lossy compression of feature maps within an error bound.

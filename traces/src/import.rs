@@ -1,0 +1,1 @@
+//! Importers: from the files that people have to rows.

@@ -1,0 +1,4 @@
+//! App-usage and memory traces: importers, the usage model, and synthetic users.
+
+pub mod import;
+pub mod usage;

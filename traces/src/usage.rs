@@ -1,0 +1,1 @@
+//! The usage model: sessions, apps and what they take of memory.

@@ -1,0 +1,1 @@
+//! The graph that MNN trains: its expressions, with their layout transformations.
