@@ -1,4 +1,4 @@
-//! Lists `calibrations/*.toml` and `calibrations/stacks/*.toml`, so that a new file needs no code.
+//! Lists the calibrations of devices, stacks and systems (`calibrations/**/*.toml`), so that a new file needs no code.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -11,10 +11,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut code = String::new();
     embed(&mut code, "DEVICES", &root, "calibrations")?;
     embed(&mut code, "STACKS", &root, "calibrations/stacks")?;
+    embed(&mut code, "SYSTEMS", &root, "calibrations/systems")?;
     fs::write(out.join("calibrations.rs"), code)?;
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=calibrations");
     println!("cargo::rerun-if-changed=calibrations/stacks");
+    println!("cargo::rerun-if-changed=calibrations/systems");
     Ok(())
 }
 

@@ -8,8 +8,9 @@ pub use schema::*;
 
 use crate::calibration::{self, CalibrationError, ConstantEntry, Kind, Location, consistent};
 use crate::processor::{Cluster, Cpu, Dram, Dsp, Gpu};
+use crate::storage::Flash;
 use crate::thermal::Thermal;
-use crate::units::Bytes;
+use crate::units::{Bytes, Count};
 
 /// A device, ready to be asked for its processors.
 #[derive(Clone, Debug)]
@@ -63,6 +64,19 @@ impl Device {
         });
         let l3 = self.constants.cache.as_ref().and_then(|cache| cache.l3.as_ref());
         Some(Cpu::new(clusters, l3.map_or(Bytes::ZERO, |l3| l3.value), self.dram()))
+    }
+
+    /// The flash storage, where the device has one that is modelled.
+    #[must_use]
+    pub fn flash(&self) -> Option<Flash> {
+        self.constants.storage.as_ref().map(Flash::new)
+    }
+
+    /// Pixels of the display, across and down, where they are known.
+    #[must_use]
+    pub fn display(&self) -> Option<[Count; 2]> {
+        let memory = self.constants.memory.as_ref()?;
+        Some([memory.display_width.value, memory.display_height.value])
     }
 
     /// How the device heats up, where that is known.
@@ -128,6 +142,12 @@ fn contradiction(constants: &DeviceConstants) -> Option<(&'static str, String)> 
 
 /// Limits that stand above what they limit.
 fn limits_contradiction(constants: &DeviceConstants) -> Option<(&'static str, String)> {
+    if let Some(storage) = &constants.storage {
+        let [slots, reserved] = [storage.queue_depth.value.0.floor(), storage.reserved_slots.value.0.floor()];
+        if reserved >= slots {
+            return Some(("storage", format!("reserved_slots, {reserved}, leaves none of the queue's {slots} slots")));
+        }
+    }
     for cluster in &constants.cpu {
         let [lowest, highest] = [&cluster.frequency_lowest, &cluster.frequency].map(|point| point.value.0 * 1e-6);
         if lowest > highest {
@@ -193,6 +213,17 @@ fn rates(constants: &DeviceConstants) -> Vec<(&'static str, &'static str, f64)> 
             ("dsp", "dram_bandwidth", dsp.dram_bandwidth.value.0),
             ("dsp", "irregular_bandwidth", dsp.irregular_bandwidth.value.0),
         ]);
+    }
+    if let Some(storage) = &constants.storage {
+        rates.extend([
+            ("storage", "sequential_read", storage.sequential_read.value.0),
+            ("storage", "sequential_write", storage.sequential_write.value.0),
+            ("storage", "sustained_write", storage.sustained_write.value.0),
+            ("storage", "random_read", storage.random_read.value.0),
+            ("storage", "random_write", storage.random_write.value.0),
+        ]);
+        let datasheet = [("datasheet_read", &storage.datasheet_read), ("datasheet_write", &storage.datasheet_write)];
+        rates.extend(datasheet.into_iter().filter_map(|(name, rate)| Some(("storage", name, rate.as_ref()?.value.0))));
     }
     if let Some(thermal) = &constants.thermal {
         rates.extend([

@@ -1,14 +1,16 @@
 //! Units, work and the calibrated models of phones and boards.
 //!
-//! [`load`] gives a [`Device`] and [`load_stack`] a software [`Stack`]; `device.gpu()` and
-//! `device.cpu()` give models whose `cost` turns [`Work`] into time and bytes. Constants live in
-//! `calibrations/*.toml`, mechanisms here. Nothing here knows networks, policies or events.
+//! [`load`] gives a [`Device`], [`load_stack`] a software [`Stack`] and [`load_system`] an operating [`System`];
+//! `device.gpu()` and `device.cpu()` give models whose `cost` turns [`Work`] into time and bytes, and
+//! `device.flash()` the storage. Constants live in `calibrations/*.toml`, mechanisms here. Nothing here knows networks, policies or events.
 
 pub mod calibration;
 pub mod device;
 pub mod processor;
 pub mod registry;
 pub mod stack;
+pub mod storage;
+pub mod system;
 pub mod thermal;
 pub mod units;
 pub mod work;
@@ -20,9 +22,11 @@ pub use processor::{
     KernelTime, Power, Processor, ProcessorError, ProcessorKind, ProgramCounts, Schedutil, SelectionError, StepWise,
     Usage,
 };
-pub use registry::{Listing, list, list_stacks, load, load_stack};
+pub use registry::{Listing, list, list_stacks, list_systems, load, load_stack, load_system};
 pub use stack::{
     Efficiency, Int8Kernels, Stack, StackAllocator, StackGraph, StackOnCpu, StackOnDsp, StackOnGpu, fitted_constants,
 };
+pub use storage::{Flash, FlashQueue, ScalarSpeed};
+pub use system::System;
 pub use thermal::{Heat, Thermal, ThermalError};
 pub use work::{OperatorKind, Precision, Product, ProductRole, Traffic, Work};

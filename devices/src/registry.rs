@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::calibration::{CalibrationError, nearest};
 use crate::device::Device;
 use crate::stack::Stack;
+use crate::system::System;
 
 /// A calibration embedded in the program.
 struct Embedded {
@@ -51,6 +52,15 @@ pub fn load_stack(id: &str) -> Result<Stack, CalibrationError> {
     Stack::parse(&id, &file, &text)
 }
 
+/// The operating system called `id`, or the one that the TOML file at the path `id` describes.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_system(id: &str) -> Result<System, CalibrationError> {
+    let (id, file, text) = resolve("operating system", SYSTEMS, id)?;
+    System::parse(&id, &file, &text)
+}
+
 /// Every built-in device, by id.
 ///
 /// # Errors
@@ -74,6 +84,18 @@ pub fn list_stacks() -> Result<Vec<Listing>, CalibrationError> {
         Ok(Listing { id: embedded.id, line: stack.constants.name })
     };
     STACKS.iter().map(line).collect()
+}
+
+/// Every built-in operating system, by id.
+///
+/// # Errors
+/// A built-in calibration that does not load.
+pub fn list_systems() -> Result<Vec<Listing>, CalibrationError> {
+    let line = |embedded: &Embedded| {
+        let system = System::parse(embedded.id, embedded.file, embedded.text)?;
+        Ok(Listing { id: embedded.id, line: system.constants.name })
+    };
+    SYSTEMS.iter().map(line).collect()
 }
 
 fn resolve(what: &'static str, embedded: &[Embedded], id: &str) -> Result<(String, String, String), CalibrationError> {

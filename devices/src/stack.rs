@@ -149,6 +149,16 @@ section! {
 }
 
 section! {
+    /// `[codec]`: compression of feature maps within an error bound, on the cores that train.
+    pub struct CodecConstants {
+        /// Bytes of values that a core compresses in a cycle.
+        pub compress_rate: Constant<BytesPerCycle>,
+        /// Bytes of values that a core gets back in a cycle.
+        pub decompress_rate: Constant<BytesPerCycle>,
+    }
+}
+
+section! {
     /// `[housekeeping]`: the core that keeps the run's tables while the accelerator works, and what that takes.
     pub struct Housekeeping {
         /// The class of the core.
@@ -171,11 +181,17 @@ pub enum StackGraph {
     Decomposed,
     /// The same, optimised as far as a run asks for (Sage).
     Optimised,
+    /// MNN's expressions, with their layout transformations.
+    Expressions,
 }
 
 impl Choice for StackGraph {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("eager", Self::Eager), ("decomposed", Self::Decomposed), ("optimised", Self::Optimised)];
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("eager", Self::Eager),
+        ("decomposed", Self::Decomposed),
+        ("optimised", Self::Optimised),
+        ("expressions", Self::Expressions),
+    ];
 }
 
 impl Field for StackGraph {
@@ -210,7 +226,7 @@ section! {
         pub name: String,
         /// Choices and doubts that a reader should know.
         pub remark: Option<String>,
-        /// `eager`, `decomposed` or `optimised`.
+        /// `eager`, `decomposed`, `optimised` or `expressions`.
         pub graph: StackGraph,
         /// `exact` or `caching`.
         pub allocator: StackAllocator,
@@ -226,6 +242,8 @@ section! {
         pub dsp: Option<StackOnDsp>,
         /// Who keeps tables.
         pub housekeeping: Option<Housekeeping>,
+        /// How fast tensors are compressed; without it policies cannot.
+        pub codec: Option<CodecConstants>,
     }
 }
 
@@ -336,6 +354,10 @@ fn contradiction(constants: &StackConstants) -> Option<(&'static str, String)> {
     let stuck = constants.cpu.as_ref().and_then(|cpu| cpu.irregular_rate.as_ref());
     if stuck.is_some_and(|rate| rate.value.0 <= 0.0) {
         return Some(("cpu", "irregular_rate is nought: no work would ever end".to_owned()));
+    }
+    let codec = constants.codec.as_ref();
+    if codec.is_some_and(|codec| codec.compress_rate.value.0 <= 0.0 || codec.decompress_rate.value.0 <= 0.0) {
+        return Some(("codec", "a rate is nought: no work would ever end".to_owned()));
     }
     let depth = constants.dsp.as_ref().is_some_and(|dsp| dsp.depth_padding.value.0 < 1.0);
     if depth {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use haversack_devices::{Device, Stack, load, load_stack};
+use haversack_devices::{Device, Stack, load, load_stack, load_system};
 
 /// The message about the round device with `old` replaced by `new`, and the line of the replacement.
 fn broken(old: &str, new: &str) -> (String, usize) {
@@ -98,6 +98,13 @@ fn contradictions_and_noughts_are_refused() {
     assert!(late.contains("`thermal`: the governor's trip, 85 °C, is not below the limit, 85 °C"), "{late}");
     let cold = message("value = 40, unit = \"J/K\"", "value = 0, unit = \"J/K\"");
     assert!(cold.contains("chassis_capacity is nought"), "{cold}");
+    let mut stored = common::device_with_storage(&[]);
+    let message = stored.set("reserved_slots", 9.0).unwrap_err().to_string();
+    assert!(message.contains("reserved_slots, 9, leaves none of the queue's 9 slots"), "{message}");
+    for rate in ["sequential_read", "sustained_write", "random_write", "datasheet_read"] {
+        let message = stored.set(rate, 0.0).unwrap_err().to_string();
+        assert!(message.contains("`storage`") && message.contains(&format!("{rate} is nought")), "{message}");
+    }
     let text = common::stack_text().replacen("value = 50, unit = \"%\"", "value = 0, unit = \"%\"", 1);
     let message = Stack::parse("round", "stack.toml", &text).unwrap_err().to_string();
     assert!(message.contains("stack.toml:") && message.contains("efficiency of convolution is nought"), "{message}");
@@ -121,6 +128,8 @@ fn an_unknown_id_is_named_with_the_nearest_and_a_path_is_read() {
     );
     let message = load_stack("sage-opncl").unwrap_err().to_string();
     assert!(message.contains("software stack") && message.contains("did you mean `sage-opencl`"), "{message}");
+    let message = load_system("androit").unwrap_err().to_string();
+    assert!(message.contains("operating system") && message.contains("did you mean `android`"), "{message}");
     assert!(load("no/such/phone.toml").unwrap_err().to_string().contains("no/such/phone.toml"));
     let path = std::env::temp_dir().join(format!("haversack-round-{}.toml", std::process::id()));
     std::fs::write(&path, common::device_text()).unwrap();

@@ -5,7 +5,8 @@ mod common;
 
 use haversack_devices::units::{Bytes, FlopsPerSecond, Hertz, Joules, Nanos, Watts};
 use haversack_devices::{
-    CoreSelection, Frequency, Kind, OperatorKind, Precision, fitted_constants, list, list_stacks, load, load_stack,
+    CoreSelection, Frequency, Kind, OperatorKind, Precision, fitted_constants, list, list_stacks, list_systems, load,
+    load_stack, load_system,
 };
 
 const DEVICES: [&str; 20] = [
@@ -49,6 +50,10 @@ fn every_shipped_calibration_loads_and_names_a_stack_that_fits_it() {
     for id in ["mandheling", "mnn", "pytorch-cpu", "pytorch-cuda", "sage-opencl", "tflite"] {
         assert!(stacks.contains(&id), "{id} is not listed");
     }
+    let systems: Vec<&str> = list_systems().unwrap().iter().map(|listing| listing.id).collect();
+    for id in ["android", "android-mglru", "android-testbed"] {
+        assert!(systems.contains(&id), "{id} is not listed");
+    }
 }
 
 #[test]
@@ -57,7 +62,8 @@ fn every_source_is_explained() {
     let devices = list().unwrap().into_iter().map(|listing| load(listing.id).unwrap().entries());
     let stacks = list_stacks().unwrap().into_iter().map(|listing| load_stack(listing.id).unwrap().entries());
     let mut checked = 0;
-    for entry in devices.chain(stacks).flatten() {
+    let systems = list_systems().unwrap().into_iter().map(|listing| load_system(listing.id).unwrap().entries());
+    for entry in devices.chain(stacks).chain(systems).flatten() {
         assert!(readme.contains(&format!("`{}`", entry.source)), "{} of {}: {}", entry.name, entry.file, entry.source);
         checked += 1;
     }

@@ -1,6 +1,7 @@
 //! The artefacts of the papers that are modelled, one file each.
 
 pub(crate) mod daf;
+mod fedhybrid;
 pub(crate) mod mandheling;
 mod sage;
 
@@ -10,4 +11,4 @@ use crate::reproduce::Artefact;
 
 /// Every modelled artefact, in the order of the papers.
 pub static ARTEFACTS: LazyLock<Vec<Artefact>> =
-    LazyLock::new(|| [sage::ARTEFACTS, daf::ARTEFACTS, mandheling::ARTEFACTS].concat());
+    LazyLock::new(|| [sage::ARTEFACTS, daf::ARTEFACTS, mandheling::ARTEFACTS, fedhybrid::ARTEFACTS].concat());

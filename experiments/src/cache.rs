@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use haversack_devices::units::Bytes;
 use haversack_devices::work::Precision;
-use haversack_devices::{Device, Stack};
+use haversack_devices::{Device, Stack, System};
 use haversack_training::{Machine, RunError};
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::lowering::Gradients;
@@ -71,6 +71,7 @@ pub struct GraphKey {
 pub struct Cache {
     pub(crate) devices: Memo<String, Device>,
     pub(crate) stacks: Memo<String, Stack>,
+    pub(crate) systems: Memo<String, System>,
     pub(crate) networks: Memo<(String, Option<InputShape>), Network>,
     pub(crate) graphs: Memo<GraphKey, TrainingGraph>,
     pub(crate) machines: Memo<String, Machine>,

@@ -1,6 +1,7 @@
 //! The command line: what can be asked for, and which module answers.
 
 mod scenario_flags;
+mod trace_arguments;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use scenario_flags::ScenarioFlags;
+use trace_arguments::TraceArguments;
 
 use crate::error::CommandError;
 use crate::output::Format;
@@ -47,6 +49,9 @@ enum Command {
     Kernels(KernelsArguments),
     /// Fits a device's constants to what was observed on it, and shows every residual
     Calibrate(CalibrateArguments),
+    /// Imports, describes and generates recordings of apps and memory
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Trace(TraceArguments),
     /// Lists what scenarios can name
     List(ListArguments),
 }
@@ -236,6 +241,8 @@ pub enum Listed {
     Policies,
     /// Software stacks
     Stacks,
+    /// Operating systems
+    Systems,
     /// Figures and tables of the papers
     Artefacts,
     /// Kernels that really run
@@ -300,6 +307,7 @@ pub fn run(arguments: Arguments) -> Result<(), CommandError> {
             format: given.format,
             seed: given.seed,
         }),
+        Command::Trace(given) => trace_arguments::run(given),
         Command::List(given) => list::run(given.what),
     }
 }

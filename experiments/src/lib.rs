@@ -29,5 +29,6 @@ pub mod run;
 pub mod scenario;
 pub mod simulate;
 pub mod sweep;
+pub mod trace_command;
 
 pub use error::CommandError;

@@ -22,6 +22,7 @@ pub fn run(what: Listed) -> Result<(), CommandError> {
     let rows: Vec<(String, String)> = match what {
         Listed::Devices => calibrations(haversack_devices::list()?),
         Listed::Stacks => calibrations(haversack_devices::list_stacks()?),
+        Listed::Systems => calibrations(haversack_devices::list_systems()?),
         Listed::Models => MODELS.iter().map(|model| (model.id.to_owned(), model.about.to_owned())).collect(),
         Listed::Policies => POLICIES.iter().map(policy).collect(),
         Listed::Artefacts => artefacts()?,

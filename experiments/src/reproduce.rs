@@ -150,7 +150,7 @@ pub fn run(options: &Options) -> Result<(), ReproduceError> {
 pub fn reproduce(options: &Options, artefacts: &[Artefact]) -> Result<Reproduction, ReproduceError> {
     let reference = Reference::load()?;
     let readings = Readings::load(&reference)?;
-    let selection = Selection::new(&reference, &options.selectors)?;
+    let selection = Selection::new(&reference, artefacts, &options.selectors)?;
     let tasks = tasks(&reference, &selection, artefacts);
     let modelled: Vec<Artefact> = tasks.iter().filter_map(|task| task.model).copied().collect();
     let calibrations = Calibrations::of(&modelled)?;

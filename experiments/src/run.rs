@@ -13,6 +13,7 @@ use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_policies::{Policy, PolicyError, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, Wall, simulate};
 use haversack_workloads::autograd::{EagerRules, differentiate};
+use haversack_workloads::express::express;
 use haversack_workloads::lowering::lower;
 use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
 
@@ -95,6 +96,7 @@ impl Plan {
             allocator: scenario.allocator.unwrap_or(AllocatorKind::Exact),
             iterations: scenario.iterations,
             ambient: scenario.ambient_c.map(Celsius),
+            phone: self.resolved.phone.as_deref(),
             observe: self.observe,
         }
     }
@@ -140,6 +142,7 @@ fn build(network: &Network, resolved: &Resolved) -> Result<TrainingGraph, Worklo
     let graph = match resolved.graph {
         GraphKind::Computable(variant) => lower(network, variant, scenario.optimizer, scenario.gradients)?,
         GraphKind::Integer(id) => return mixed::rewrite(network, mixed::algorithm(id)?, scenario.optimizer),
+        GraphKind::Expressions => express(network, scenario.optimizer)?,
         GraphKind::Eager { dropout_mask_bytes } => {
             differentiate(network, EagerRules { dropout_mask_bytes, optimiser: scenario.optimizer })?
         }
@@ -193,6 +196,7 @@ fn original(resolved: &Resolved) -> Scenario {
     scenario.activation_budget = None;
     scenario.time_budget = None;
     scenario.trace = None;
+    scenario.system = None;
     scenario.iterations = 1;
     scenario
 }

@@ -7,6 +7,7 @@ mod describe;
 mod document;
 mod error;
 mod key;
+mod phone;
 mod quantity;
 mod resolve;
 mod trace;
@@ -67,6 +68,8 @@ pub struct Scenario {
     pub gradients: Gradients,
     /// The allocator; by default exact under Sage's engine and caching under PyTorch.
     pub allocator: Option<AllocatorKind>,
+    /// The operating system whose memory the run shares; by default none.
+    pub system: Option<String>,
     /// CPU cores; by default the stack's processor.
     pub cores: Option<CoreSelection>,
     /// The CPU's frequency.
@@ -105,6 +108,7 @@ impl Scenario {
             graph: None,
             gradients: Gradients::default(),
             allocator: None,
+            system: None,
             cores: None,
             frequency: Frequency::default(),
             ambient_c: None,
@@ -230,6 +234,7 @@ impl Scenario {
             Key::Graph => self.graph = Some(word(text, &Variant::ALL.map(|v| (v.id(), v)))?),
             Key::Gradients => self.gradients = word(text, &GRADIENTS)?,
             Key::Allocator => self.allocator = Some(word(text, &ALLOCATORS)?),
+            Key::System => self.system = Some(text.to_owned()),
             Key::Cores => self.cores = Some(text.parse()?),
             Key::Frequency => self.frequency = text.parse()?,
             Key::AmbientC => self.ambient_c = Some(degrees(value)?),

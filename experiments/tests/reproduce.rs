@@ -22,9 +22,10 @@ const TABLE: Artefact = Artefact {
     about: "made up",
     devices: &["galaxy-s10"],
     stacks: &["sage-opencl"],
+    systems: &[],
     run: half_of_the_paper,
 };
-const DRAWN: Artefact = Artefact { id: "figure8", devices: &[], stacks: &[], run: drawn, ..TABLE };
+const DRAWN: Artefact = Artefact { id: "figure8", devices: &[], stacks: &[], systems: &[], run: drawn, ..TABLE };
 const BROKEN: Artefact = Artefact { id: "figure10", run: broken, ..DRAWN };
 const PLAIN: Artefact = Artefact { id: "figure13", run: plain, ..DRAWN };
 

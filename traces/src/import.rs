@@ -1,1 +1,329 @@
-//! Importers: from the files that people have to rows.
+//! Importers: from the files that people have to rows, line by line and within bounded memory.
+//!
+//! An [`Import`] takes any number of files of one [`Kind`] and gives every row to a sink. A line that cannot be read
+//! is counted and told of in the [`Report`]; it ends an import only where [`Options::strict`] says so. Nothing here
+//! knows what becomes of the rows.
+//!
+//! ```
+//! use haversack_traces::import::{Import, Kind, Options};
+//! use haversack_traces::row::Row;
+//!
+//! let line = r#"{"uuid":"a","timestamp":1443336825,"apps":[{"processName":"com.a:ui","priority":"Service"}]}"#;
+//! let mut packages = Vec::new();
+//! let mut sink = |row: Row<'_>| {
+//!     if let Row::App(row) = row {
+//!         packages.push(row.package.to_owned());
+//!     }
+//!     Ok(())
+//! };
+//! let mut import = Import::new(Options::new(Kind::Carat), &mut sink);
+//! import.read("part-00000", line.as_bytes())?;
+//! let report = import.finish()?;
+//! assert_eq!((packages, report.bad_lines), (vec!["com.a".to_owned()], 0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod carat;
+mod carat_memory;
+mod clock;
+mod desk;
+mod lines;
+mod lmkd;
+mod lsapp;
+mod packing;
+mod perfetto;
+mod priority;
+mod proc_files;
+mod report;
+mod separated;
+mod tape;
+mod tracker;
+mod tsinghua;
+
+use std::io::{self, Read};
+use std::str::FromStr;
+
+use haversack_devices::units::Nanos;
+use thiserror::Error;
+
+pub use clock::UtcOffset;
+pub use report::{Coverage, Finding, Findings, GAP_BOUNDS, Gaps, Reason, Report, Tally};
+pub use tracker::{Order, Tracker};
+
+use crate::row::{Row, UtcTime};
+use desk::Desk;
+use lines::{Lines, Next};
+use packing::Unpacked;
+
+/// The longest line that is read; a longer one is bad, and costs no memory.
+pub const LONGEST_LINE: usize = 16 << 20;
+/// The longest name of a user, a package or a counter, in bytes. Android's own limit for a package is 255.
+pub const LONGEST_NAME: usize = 512;
+
+/// What a sink may fail with.
+pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
+/// Where rows go.
+pub type Sink<'s> = dyn FnMut(Row<'_>) -> Result<(), SinkError> + 's;
+
+/// The formats that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The public Carat data: JSON lines in gzip parts.
+    Carat,
+    /// The Carat data by request: the same, with memory.
+    CaratFull,
+    /// LSApp: tab-separated events, in a tar.gz.
+    Lsapp,
+    /// Tsinghua App Usage: five columns between blanks.
+    Tsinghua,
+    /// `/proc/meminfo`, again and again.
+    Meminfo,
+    /// `/proc/vmstat`, again and again.
+    Vmstat,
+    /// Counters of a Perfetto trace, as CSV.
+    Perfetto,
+    /// The kills of lmkd, as logcat prints them.
+    Lmkd,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 8] = [
+        Self::Carat,
+        Self::CaratFull,
+        Self::Lsapp,
+        Self::Tsinghua,
+        Self::Meminfo,
+        Self::Vmstat,
+        Self::Perfetto,
+        Self::Lmkd,
+    ];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Carat => "carat",
+            Self::CaratFull => "carat-full",
+            Self::Lsapp => "lsapp",
+            Self::Tsinghua => "tsinghua",
+            Self::Meminfo => "meminfo",
+            Self::Vmstat => "vmstat",
+            Self::Perfetto => "perfetto",
+            Self::Lmkd => "lmkd",
+        }
+    }
+
+    /// Whether its files can hold rows of apps.
+    #[must_use]
+    pub const fn has_apps(self) -> bool {
+        !matches!(self, Self::Meminfo | Self::Vmstat)
+    }
+
+    /// Whether its files can hold rows of counters.
+    #[must_use]
+    pub const fn has_counters(self) -> bool {
+        !matches!(self, Self::Carat | Self::Lsapp | Self::Tsinghua)
+    }
+}
+
+/// How the processes of a Carat sample are to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CaratSemantics {
+    /// What runs at the time of the sample.
+    ProcessList,
+    /// What came to the front since the user's sample before.
+    UsageInterval,
+    /// The first before 21 June 2017, the second from then on, as the client changed.
+    #[default]
+    Auto,
+}
+
+/// How to import.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The format.
+    pub kind: Kind,
+    /// Whether the first bad line ends the import.
+    pub strict: bool,
+    /// How Carat samples are to be read.
+    pub semantics: CaratSemantics,
+    /// Whose phone it is, where the file does not tell; the file's name without its ending where `None`.
+    pub user: Option<String>,
+    /// When a trace begins that knows no clock.
+    pub start: UtcTime,
+    /// How far the blocks of a `/proc` series without times are apart.
+    pub interval: Nanos,
+    /// The year of the first line of a log that tells none; 1970 where `None`.
+    pub year: Option<i32>,
+    /// What local times are ahead of UTC; the kind's own habit where `None`.
+    pub offset: Option<UtcOffset>,
+    /// How many findings of a reason are kept in full.
+    pub listed: usize,
+}
+
+impl Options {
+    /// The defaults for `kind`: lenient, with ten findings a reason.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            strict: false,
+            semantics: CaratSemantics::Auto,
+            user: None,
+            start: UtcTime(0),
+            interval: Nanos(1_000_000_000),
+            year: None,
+            offset: None,
+            listed: 10,
+        }
+    }
+}
+
+/// Why an import ends early.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The file is an archive that is to be unpacked first.
+    #[error("{file}: this is a {what}; {advice}")]
+    Archive {
+        /// The file.
+        file: String,
+        /// The kind of archive.
+        what: &'static str,
+        /// How to unpack it.
+        advice: &'static str,
+    },
+    /// The file cannot be read.
+    #[error("{file} cannot be read: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// A line is bad, and the import is strict.
+    #[error("{0}")]
+    Strict(Finding),
+    /// The rows cannot be kept.
+    #[error("{0}")]
+    Sink(SinkError),
+}
+
+/// What reads the lines of a kind.
+trait Format {
+    /// Reads a line, which is neither blank nor more than [`LONGEST_LINE`] long.
+    fn line(&mut self, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError>;
+
+    /// A file begins.
+    fn begin(&mut self, _file: &str, _desk: &mut Desk<'_, '_>) {}
+
+    /// A file is over.
+    fn end(&mut self, _desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+        Ok(())
+    }
+
+    /// All files are over: what was held back goes out.
+    fn finish(&mut self, _desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+        Ok(())
+    }
+}
+
+/// An import under way.
+pub struct Import<'i, 's> {
+    desk: Desk<'i, 's>,
+    format: Box<dyn Format>,
+}
+
+impl<'i, 's> Import<'i, 's> {
+    /// An import that gives its rows to `sink`.
+    #[must_use]
+    pub fn new(options: Options, sink: &'i mut Sink<'s>) -> Self {
+        let format: Box<dyn Format> = match options.kind {
+            Kind::Carat => Box::new(carat::Carat::new(options.semantics, false)),
+            Kind::CaratFull => Box::new(carat::Carat::new(options.semantics, true)),
+            Kind::Lsapp => Box::new(lsapp::Lsapp::default()),
+            Kind::Tsinghua => Box::new(tsinghua::Tsinghua),
+            Kind::Meminfo => Box::new(proc_files::Series::new(proc_files::File::Meminfo)),
+            Kind::Vmstat => Box::new(proc_files::Series::new(proc_files::File::Vmstat)),
+            Kind::Perfetto => Box::new(perfetto::Perfetto::default()),
+            Kind::Lmkd => Box::new(lmkd::Lmkd::default()),
+        };
+        Self { desk: Desk::new(options, sink), format }
+    }
+
+    /// Reads a file, plain or gzip, to its end; `name` is what the report calls it.
+    ///
+    /// # Errors
+    /// An archive, a file that cannot be read, a sink that fails; in a strict import the first bad line.
+    pub fn read(&mut self, name: &str, reader: impl Read) -> Result<(), ImportError> {
+        let failed = |source| ImportError::Read { file: name.to_owned(), source };
+        let unpacked = packing::unpack(reader, self.desk.options.kind).map_err(failed)?;
+        let Unpacked { reader, packed } = match unpacked {
+            Ok(unpacked) => unpacked,
+            Err((what, advice)) => return Err(ImportError::Archive { file: name.to_owned(), what, advice }),
+        };
+        self.desk.open(name);
+        self.format.begin(name, &mut self.desk);
+        let mut lines = Lines::new(reader);
+        loop {
+            match lines.next() {
+                Ok(Next::End) => break,
+                Ok(next) => self.line(&next)?,
+                // A packed file that breaks off says so itself; anything else is the file system's.
+                Err(error) if packed && is_damage(&error) => {
+                    self.desk.damaged(lines.rest(), &error)?;
+                    break;
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        self.format.end(&mut self.desk)
+    }
+
+    fn line(&mut self, next: &Next<'_>) -> Result<(), ImportError> {
+        match *next {
+            Next::Line(line) => {
+                self.desk.next_line(line.len());
+                let line = line.trim_ascii();
+                if line.is_empty() {
+                    self.desk.report.blank_lines += 1;
+                    return Ok(());
+                }
+                self.format.line(line, &mut self.desk)
+            }
+            Next::TooLong(length) => {
+                self.desk.next_line(length);
+                self.desk.find(Reason::LongLine, "", || {
+                    format!("expected a line of at most {LONGEST_LINE} bytes, found {length}")
+                })
+            }
+            Next::End => Ok(()),
+        }
+    }
+
+    /// Gives out what was held back, and reports.
+    ///
+    /// # Errors
+    /// A sink that fails.
+    pub fn finish(mut self) -> Result<Report, ImportError> {
+        self.format.finish(&mut self.desk)?;
+        Ok(self.desk.finish())
+    }
+}
+
+/// Whether a decoder complains, not the file system.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| {
+            let words = Self::ALL.map(Self::word);
+            format!("expected one of {}, found '{word}'{}", words.join(", "), report::hint(word, words))
+        })
+    }
+}

@@ -1,1 +1,47 @@
-//! The usage model: sessions, apps and what they take of memory.
+//! The usage model: when people look at their phones, at which apps, and which stay alive behind them.
+//!
+//! - [`UsageModel`]: its numbers, each with unit, source and kind (`usage.toml`); [`fit()`] finds the fitted ones.
+//! - [`Population`]: synthetic users as rows; [`carat::CaratSamples`]: as the public Carat data would show them.
+//! - [`AppTimeline`]: one user's events within a window, generated or from imported rows; sparse samples are
+//!   interpolated.
+//! - [`demand()`]: what a timeline asks of memory, by the table of [`crate::footprint`].
+//! - [`sessions`]: statistics of sessions, of generated and imported rows alike.
+//!
+//! # Between samples
+//!
+//! Carat and Tsinghua say what ran, or moved bytes, at moments one to two hours apart, and nothing of what happened
+//! between. The model assumes: the user has the habits of the synthetic user of the same name and seed; a session
+//! within `interpolation.horizon` after a sample shows the apps of that sample, those seen in front `foreground_weight`
+//! times as likely as cached ones; services belong to the system; further from a sample nothing happens, so that a gap
+//! stays one. Every such event is [`crate::row::Confidence::Assumed`]. Days are UTC's, since rows have no time zone.
+//!
+//! # What the model leaves out
+//!
+//! Weekends, charging and the network; apps that are installed or removed; multi-window; deaths that memory pressure
+//! causes: the number of apps that stay alive is the user's, and a simulation of memory may end some earlier.
+
+mod alive;
+pub mod carat;
+pub(crate) mod data;
+mod demand;
+mod fit;
+mod generate;
+mod interpolate;
+mod model;
+mod play;
+mod session;
+mod statistics;
+pub(crate) mod stream;
+mod timeline;
+mod user;
+
+pub use alive::{AliveApp, AppEvent, AppEventKind, AppId};
+pub use data::{DataError, Weights};
+pub use demand::{Demand, DemandSeries, demand, footprints};
+pub use fit::{Fit, Targets, fit};
+pub use generate::Population;
+pub use model::{Apps, Carat, CatalogueApp, Day, Interpolation, Launcher, Sessions, UsageModel};
+pub use session::{Session, SessionStream};
+pub use statistics::{SessionReader, SessionStatistics, UserSessions, sessions};
+pub use timeline::{AppTimeline, is_sampled, seems_opened};
+pub use user::{InstalledApp, User};

@@ -1,1 +1,45 @@
-//! The graph that MNN trains: its expressions, with their layout transformations.
+//! The graph that MNN trains: its expressions, forward and gradient, with their layout transformations.
+//!
+//! MNN has no fused normalisation, activation or loss in training: a module is written in expressions, and every
+//! expression is an operator with an output of its own, whose gradient is written in expressions again. So more stays
+//! alive until backward than in an eager framework, and a map is swept more often. Convolutions and poolings work on
+//! blocks of four channels (NC4HW4), everything else on rows (NCHW): the conversions are operators of
+//! [`OperatorKind::Layout`].
+//!
+//! Source: alibaba/MNN, `tools/train/source/nn/NN.cpp` for the modules, `tools/train/source/grad` for the gradients,
+//! `tools/train/source/optimizer` for losses and updates. What only the geometry of one kernel needs (windows gathered
+//! for a weight's gradient) is a part of that kernel here.
+//!
+//! [`OperatorKind::Layout`]: haversack_devices::work::OperatorKind::Layout
+
+mod expression;
+mod forward;
+mod gradient;
+mod normal;
+mod scribe;
+mod update;
+
+use crate::autograd::Optimiser;
+use crate::error::WorkloadError;
+use crate::network::Network;
+use crate::training_graph::TrainingGraph;
+use scribe::Scribe;
+
+/// The graph of expressions that MNN trains on a CPU.
+///
+/// Gradients that no trained weight needs are never evaluated and are left out, as are conversions to the order that a
+/// tensor already has. Operators that MNN lacks are composed of those that it has.
+///
+/// # Errors
+/// A network without a loss.
+pub fn express(network: &Network, optimiser: Optimiser) -> Result<TrainingGraph, WorkloadError> {
+    let loss = network.loss.ok_or_else(|| WorkloadError::NoLoss(network.name.clone()))?;
+    let mut scribe = Scribe::new(network)?;
+    for (id, node) in (0..).zip(&network.nodes) {
+        scribe.origin = Some(id);
+        scribe.forward(node);
+    }
+    scribe.backward(loss);
+    scribe.update(optimiser);
+    Ok(scribe.graph)
+}

@@ -215,18 +215,49 @@ section! {
 }
 
 section! {
-    /// `[storage]`: rates of the flash storage.
+    /// `[storage]`: the flash storage and the work of its driver. [`crate::storage`] makes a model of it.
     pub struct StorageConstants {
         /// `ufs21` … `ufs40`, `emmc51`.
         pub class: String,
-        /// Sequential reads.
+        /// What files reach in practice: sequential reads of all requests together.
         pub sequential_read: Constant<BytesPerSecond>,
-        /// Sequential writes.
+        /// The same of writes while the write cache has room.
         pub sequential_write: Constant<BytesPerSecond>,
-        /// Random reads of 4 KiB.
-        pub random_read: Option<Constant<BytesPerSecond>>,
-        /// Random writes of 4 KiB.
-        pub random_write: Option<Constant<BytesPerSecond>>,
+        /// The same behind a full write cache.
+        pub sustained_write: Constant<BytesPerSecond>,
+        /// The data sheet's sequential reads: how fast a command's bytes move once they do. As in practice where none
+        /// is known.
+        pub datasheet_read: Option<Constant<BytesPerSecond>>,
+        /// The same of writes.
+        pub datasheet_write: Option<Constant<BytesPerSecond>>,
+        /// Random reads of 4 KiB with the queue full.
+        pub random_read: Constant<BytesPerSecond>,
+        /// Random writes of 4 KiB with the queue full.
+        pub random_write: Constant<BytesPerSecond>,
+        /// A read of 4 KiB alone in the device (queue depth 1); the driver's work comes on top.
+        pub latency_read: Constant<Nanos>,
+        /// A write of 4 KiB alone in the device.
+        pub latency_write: Constant<Nanos>,
+        /// Bytes that the faster tier of the flash takes before writes fall to the sustained rate.
+        pub write_cache: Constant<Bytes>,
+        /// Slots of the command queue.
+        pub queue_depth: Constant<Count>,
+        /// Slots of them kept for managing the device.
+        pub reserved_slots: Constant<Count>,
+        /// Work of the block layer, the driver and the interrupt for a command, in millionths of a CoreMark iteration.
+        pub command_work: Constant<Factor>,
+        /// Work of bringing a page of 4 KiB into or out of the page cache, likewise.
+        pub page_work: Constant<Factor>,
+    }
+}
+
+section! {
+    /// `[memory]`: what the device says about its memory's management.
+    pub struct MemoryConstants {
+        /// Pixels across the display.
+        pub display_width: Constant<Count>,
+        /// Pixels down the display.
+        pub display_height: Constant<Count>,
     }
 }
 
@@ -275,6 +306,8 @@ section! {
         pub battery: Option<Constant<Joules>>,
         /// Storage.
         pub storage: Option<StorageConstants>,
+        /// What sets the reserves of its memory.
+        pub memory: Option<MemoryConstants>,
         /// CPU clusters; empty where the host is not modelled.
         pub cpu: Vec<ClusterConstants>,
         /// Shared caches.

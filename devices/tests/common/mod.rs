@@ -144,6 +144,40 @@ power = { value = [200, 600, 1000], unit = "mW", kind = "measured", source = "te
     )
 }
 
+/// 8 slots. A page that is read takes up the device for 10 us, 64 KiB for 65.536 us at 1 GB/s; alone they take 100 us
+/// and 100 + 61,440 / 2,000 = 130.72 us; writes take 20 us and 500 MB/s, 250 behind 1 MiB. At 1,000 CoreMark
+/// iterations a second a command takes the core 5 us and 1 us a page.
+pub const STORAGE: &str = r#"
+[storage]
+class = "test"
+sequential_read = 1 GB/s
+sequential_write = 500 MB/s
+sustained_write = 250 MB/s
+datasheet_read = 2 GB/s
+random_read = 409.6 MB/s
+random_write = 204.8 MB/s
+latency_read = 100 us
+latency_write = 40 us
+write_cache = 1 MiB
+queue_depth = 9 count
+reserved_slots = 1 count
+command_work = 5000 factor
+page_work = 1000 factor
+
+[memory]
+display_width = 1440 count
+display_height = 3200 count
+"#;
+
+/// The device with storage and a display, and some constants overridden.
+pub fn device_with_storage(constants: &[(&str, f64)]) -> Device {
+    let mut device = device_with("[[cpu]]", STORAGE);
+    for &(name, value) in constants {
+        device.set(name, value).unwrap();
+    }
+    device
+}
+
 /// Every efficiency is a half, every thread computes 4 outputs.
 pub fn stack_text() -> String {
     let efficiency = "convolution = 50 %
@@ -221,4 +255,20 @@ fn with(text: &str, key: &str, addition: &str) -> String {
 
 pub fn assert_close(value: f64, expected: f64, tolerance: f64) {
     assert!((value - expected).abs() <= tolerance, "{value} is not {expected}");
+}
+
+/// Numbers that look random and are the same every time (Knuth's MMIX constants).
+pub struct Lcg(pub u64);
+
+impl Lcg {
+    /// From nought up to one.
+    pub fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A whole number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        (self.unit() * bound as f64) as u64
+    }
 }

@@ -31,6 +31,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "the largest reduction of memory and the largest speed-up",
         devices: PLATFORMS,
         stacks: BOTH,
+        systems: &[],
         run: figure8::headlines,
     },
     Artefact {
@@ -39,6 +40,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "what the memory of RoBERTa-base's fine-tuning consists of",
         devices: XAVIER,
         stacks: CUDA,
+        systems: &[],
         run: figure1a::run,
     },
     Artefact {
@@ -47,6 +49,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "what dynamic quantisation adds to an operation without DAF's kernels",
         devices: XAVIER,
         stacks: CUDA,
+        systems: &[],
         run: figure2a::run,
     },
     Artefact {
@@ -55,6 +58,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "where thread-level atomics win, and where block-level ones contend",
         devices: &["iqoo-neo3", "redmagic-7", "jetson-agx-xavier", "rtx-3090"],
         stacks: BOTH,
+        systems: &[],
         run: section3_2::run,
     },
     Artefact {
@@ -63,6 +67,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "memory of five methods on eight data sets",
         devices: XAVIER,
         stacks: CUDA,
+        systems: &[],
         run: table1::run,
     },
     Artefact {
@@ -71,6 +76,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "memory and time of packing by CPU, by GPU and by both",
         devices: XAVIER,
         stacks: CUDA,
+        systems: &[],
         run: table2::run,
     },
     Artefact {
@@ -79,6 +85,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "time to keep the page table by sorting and by red-black trees",
         devices: &["jetson-agx-orin", "jetson-agx-xavier", "iqoo-neo3"],
         stacks: BOTH,
+        systems: &[],
         run: table3::run,
     },
     Artefact {
@@ -87,6 +94,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "reduction of memory where memory alone is short",
         devices: XAVIER,
         stacks: CUDA,
+        systems: &[],
         run: figure8::run,
     },
     Artefact {
@@ -95,6 +103,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "reduction of memory over batch sizes",
         devices: XAVIER,
         stacks: CUDA,
+        systems: &[],
         run: figure9::run,
     },
     Artefact {
@@ -103,6 +112,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "speed-up where time alone is short, four platforms",
         devices: PLATFORMS,
         stacks: BOTH,
+        systems: &[],
         run: figure10::run,
     },
     Artefact {
@@ -111,6 +121,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "footprint and time of all methods, and where both go",
         devices: XAVIER,
         stacks: CUDA,
+        systems: &[],
         run: figure11::run,
     },
     Artefact {
@@ -119,6 +130,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "speed-up of reductions, and the crossover of block atomics over units",
         devices: &["jetson-agx-orin", "jetson-agx-xavier", "iqoo-neo3", "redmagic-7", "rtx-3090"],
         stacks: BOTH,
+        systems: &[],
         run: figure12::run,
     },
     Artefact {
@@ -127,6 +139,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "the arena under a budget that falls within an iteration, by its step",
         devices: XAVIER,
         stacks: CUDA,
+        systems: &[],
         run: figure13::run,
     },
     Artefact {
@@ -135,6 +148,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "energy of an iteration under all methods",
         devices: XAVIER,
         stacks: CUDA,
+        systems: &[],
         run: figure11::energy,
     },
 ];

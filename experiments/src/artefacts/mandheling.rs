@@ -36,6 +36,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "memory and time of a batch of ResNet-50 under a library for CPUs",
         devices: XIAOMI_10,
         stacks: MNN,
+        systems: &[],
         run: section1::run,
     },
     Artefact {
@@ -44,6 +45,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "how much longer training takes than inference",
         devices: XIAOMI_10,
         stacks: MNN,
+        systems: &[],
         run: figure1a::run,
     },
     Artefact {
@@ -52,6 +54,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "operations of eight bits that one cycle of the DSP holds",
         devices: XIAOMI_10,
         stacks: &[],
+        systems: &[],
         run: section2_3::run,
     },
     Artefact {
@@ -60,6 +63,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "latency of operators that do not suit the DSP",
         devices: XIAOMI_10,
         stacks: MANDHELING,
+        systems: &[],
         run: table3::run,
     },
     Artefact {
@@ -68,6 +72,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "a crossing between the CPU and the DSP",
         devices: XIAOMI_10,
         stacks: &["mandheling"],
+        systems: &[],
         run: section3::switching,
     },
     Artefact {
@@ -76,6 +81,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "how a scale factor changes while VGG-11 trains",
         devices: &[],
         stacks: &[],
+        systems: &[],
         run: figure4b::run,
     },
     Artefact {
@@ -84,6 +90,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "rescaling in every batch against rescaling when it is due",
         devices: XIAOMI_10,
         stacks: MANDHELING,
+        systems: &[],
         run: section3::rescaling,
     },
     Artefact {
@@ -92,6 +99,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "latency of a convolution on the DSP over batches and sizes of its map",
         devices: XIAOMI_10,
         stacks: MANDHELING,
+        systems: &[],
         run: table4::run,
     },
     Artefact {
@@ -100,6 +108,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "what engines spend on preparing a graph for every batch",
         devices: &["xiaomi-11-pro"],
         stacks: &["mnn", "tflite"],
+        systems: &[],
         run: section3::preparations,
     },
     Artefact {
@@ -108,6 +117,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "operations and convolutions of the six networks",
         devices: &[],
         stacks: &[],
+        systems: &[],
         run: table6::run,
     },
     Artefact {
@@ -116,6 +126,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "time of a batch: six networks, three phones, five methods",
         devices: PHONES,
         stacks: ALL_ENGINES,
+        systems: &[],
         run: figure5::run,
     },
     Artefact {
@@ -124,6 +135,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "energy of a batch: six networks, three phones, five methods",
         devices: PHONES,
         stacks: ALL_ENGINES,
+        systems: &[],
         run: figure5::energy,
     },
     Artefact {
@@ -132,6 +144,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "time and energy of a batch over batch sizes",
         devices: XIAOMI_11_PRO,
         stacks: ALL_ENGINES,
+        systems: &[],
         run: figure7::run,
     },
     Artefact {
@@ -140,6 +153,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "time and energy of a batch, by cores and frequency",
         devices: XIAOMI_11_PRO,
         stacks: ENGINES,
+        systems: &[],
         run: table7::run,
     },
     Artefact {
@@ -148,6 +162,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "time and energy of training to convergence",
         devices: XIAOMI_11_PRO,
         stacks: ENGINES,
+        systems: &[],
         run: table8::run,
     },
     Artefact {
@@ -156,6 +171,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "temperature and frequency while a phone trains",
         devices: XIAOMI_10,
         stacks: ENGINES,
+        systems: &[],
         run: figure9::run,
     },
     Artefact {
@@ -164,6 +180,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "time of a batch as the four techniques are added",
         devices: XIAOMI_10,
         stacks: MANDHELING,
+        systems: &[],
         run: figure10::run,
     },
     Artefact {
@@ -172,6 +189,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "time and energy of a batch under three algorithms of mixed precision",
         devices: XIAOMI_11_PRO,
         stacks: ENGINES,
+        systems: &[],
         run: figure11::run,
     },
 ];

@@ -30,6 +30,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "the memory that training BERT-small takes",
         devices: S10,
         stacks: STACKS,
+        systems: &[],
         run: introduction::run,
     },
     Artefact {
@@ -38,6 +39,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "memory of inference and of training at several batches, four networks",
         devices: S10,
         stacks: STACKS,
+        systems: &[],
         run: figure2::run,
     },
     Artefact {
@@ -46,6 +48,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "the time to compile ResNet-50's kernels",
         devices: &["galaxy-note20"],
         stacks: STACKS,
+        systems: &[],
         run: section3_2_3::run,
     },
     Artefact {
@@ -54,6 +57,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "the micro-batch below which a phone's GPU is under-used",
         devices: S10,
         stacks: STACKS,
+        systems: &[],
         run: section3_4_3::run,
     },
     Artefact {
@@ -62,6 +66,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "nodes, memory and latency under each graph and operator optimisation",
         devices: S10,
         stacks: STACKS,
+        systems: &[],
         run: table1::run,
     },
     Artefact {
@@ -70,6 +75,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "the least memory that each scheme needs, four networks",
         devices: S10,
         stacks: STACKS,
+        systems: &[],
         run: figure8::run,
     },
     Artefact {
@@ -78,6 +84,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "whether dynamic schemes reach lower than static ones on the two extremes",
         devices: &["single-core", "infinite-cores"],
         stacks: STACKS,
+        systems: &[],
         run: figure9::both,
     },
     Artefact {
@@ -86,6 +93,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "throughput against memory on a single core",
         devices: &["single-core"],
         stacks: STACKS,
+        systems: &[],
         run: figure9::single_core,
     },
     Artefact {
@@ -94,6 +102,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "throughput against memory on infinitely many cores",
         devices: &["infinite-cores"],
         stacks: STACKS,
+        systems: &[],
         run: figure9::infinite_cores,
     },
     Artefact {
@@ -102,6 +111,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "throughput against memory on three machines, four networks",
         devices: MACHINES,
         stacks: STACKS,
+        systems: &[],
         run: figure10::run,
     },
     Artefact {
@@ -110,6 +120,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "mean throughput of six ways to combine accumulation and checkpointing",
         devices: MACHINES,
         stacks: STACKS,
+        systems: &[],
         run: figure11::run,
     },
     Artefact {
@@ -118,6 +129,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "memory over one iteration while the budget falls",
         devices: S10,
         stacks: STACKS,
+        systems: &[],
         run: figure12::run,
     },
     Artefact {
@@ -126,6 +138,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "energy of an iteration against the memory budget, four networks on two phones",
         devices: PHONES,
         stacks: STACKS,
+        systems: &[],
         run: figure13::run,
     },
     Artefact {
@@ -134,6 +147,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "memory that half precision saves",
         devices: S10,
         stacks: STACKS,
+        systems: &[],
         run: section5::run,
     },
 ];

@@ -2,7 +2,7 @@
 //!
 //! What each artefact simulates is in [`crate::artefacts`]; how its answers become files is in [`super`].
 
-use haversack_devices::{CalibrationError, Device, Stack};
+use haversack_devices::{CalibrationError, Device, Stack, System};
 use haversack_reports::Figure;
 use haversack_reports::table::Table;
 
@@ -27,6 +27,8 @@ pub struct Artefact {
     pub devices: &'static [&'static str],
     /// The software stacks that it loads; likewise.
     pub stacks: &'static [&'static str],
+    /// The operating systems that it loads; likewise.
+    pub systems: &'static [&'static str],
     /// Simulates it.
     pub run: fn(&Context<'_>) -> Result<Outcome, ArtefactError>,
 }
@@ -128,6 +130,15 @@ impl Context<'_> {
         named("software stack", self.artefact.stacks, id)?;
         Ok(haversack_devices::load_stack(id)?)
     }
+
+    /// An operating system that the artefact names among its own.
+    ///
+    /// # Errors
+    /// A system that it does not name, or whose calibration does not load.
+    pub fn system(&self, id: &str) -> Result<System, ArtefactError> {
+        named("operating system", self.artefact.systems, id)?;
+        Ok(haversack_devices::load_system(id)?)
+    }
 }
 
 fn named(what: &str, names: &[&str], id: &str) -> Result<(), ArtefactError> {
@@ -218,11 +229,13 @@ impl Outcome {
     }
 }
 
-/// The devices and stacks of some artefacts, each once and in order.
+/// The devices, stacks and systems of some artefacts, each once and in order.
 ///
 /// # Errors
 /// A name that no calibration has, or one that does not load.
-pub(super) fn calibrations(artefacts: &[Artefact]) -> Result<(Vec<Device>, Vec<Stack>), CalibrationError> {
+pub(super) fn calibrations(
+    artefacts: &[Artefact],
+) -> Result<(Vec<Device>, Vec<Stack>, Vec<System>), CalibrationError> {
     let sorted = |names: Vec<&'static str>| {
         let mut names = names;
         names.sort_unstable();
@@ -231,8 +244,10 @@ pub(super) fn calibrations(artefacts: &[Artefact]) -> Result<(Vec<Device>, Vec<S
     };
     let devices = sorted(artefacts.iter().flat_map(|artefact| artefact.devices.to_vec()).collect());
     let stacks = sorted(artefacts.iter().flat_map(|artefact| artefact.stacks.to_vec()).collect());
+    let systems = sorted(artefacts.iter().flat_map(|artefact| artefact.systems.to_vec()).collect());
     Ok((
         devices.into_iter().map(haversack_devices::load).collect::<Result<_, _>>()?,
         stacks.into_iter().map(haversack_devices::load_stack).collect::<Result<_, _>>()?,
+        systems.into_iter().map(haversack_devices::load_system).collect::<Result<_, _>>()?,
     ))
 }

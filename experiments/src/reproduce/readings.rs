@@ -32,6 +32,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::reference::{Claim, Reference};
+use crate::artefacts::ARTEFACTS;
 
 const FILES: [(&str, &str, &str); 4] = [
     ("daf", "experiments/readings/daf.toml", include_str!("../../readings/daf.toml")),
@@ -231,7 +232,9 @@ fn contradiction(paper: &str, file: &File, reference: &Reference) -> Option<(Str
         if !seen.insert(id) {
             return wrong("declared twice".to_owned());
         }
-        if let Some(name) = artefacts.iter().find(|name| reference.of(paper, name).next().is_none()) {
+        let modelled = |name: &str| ARTEFACTS.iter().any(|artefact| artefact.paper == paper && artefact.id == name);
+        let known = |name: &&String| reference.of(paper, name).next().is_some() || modelled(name);
+        if let Some(name) = artefacts.iter().find(|name| !known(name)) {
             return wrong(format!("{paper} has no artefact `{name}`"));
         }
         if artefacts.is_empty() || [id, key, reason, source].iter().any(|text| text.trim().is_empty()) {

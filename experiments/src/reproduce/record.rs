@@ -37,13 +37,15 @@ pub(super) struct Calibrations {
 impl Calibrations {
     /// Of these artefacts.
     pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, CalibrationError> {
-        let (devices, stacks) = calibrations(artefacts)?;
+        let (devices, stacks, systems) = calibrations(artefacts)?;
         let mut entries: Vec<ConstantEntry> = devices.iter().flat_map(|device| device.entries()).collect();
         entries.extend(stacks.iter().flat_map(|stack| stack.entries()));
+        entries.extend(systems.iter().flat_map(|system| system.entries()));
         entries.retain(|entry| entry.kind == Kind::Fitted);
         let devices = devices.into_iter().map(|device| (device.file, device.digest));
         let stacks = stacks.into_iter().map(|stack| (stack.file, stack.digest));
-        Ok(Self { digests: devices.chain(stacks).collect(), fitted: entries })
+        let systems = systems.into_iter().map(|system| (system.file, system.digest));
+        Ok(Self { digests: devices.chain(stacks).chain(systems).collect(), fitted: entries })
     }
 }
 

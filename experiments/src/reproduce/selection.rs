@@ -1,8 +1,10 @@
 //! What a command line selects: `all`, a paper, `comparison`, or the beginning of an id.
 //!
+//! An artefact without rows in the reference is selected as if it had one called `paper/artefact/`.
 //! A selector with a `/` is the beginning of ids as text: `sage/figure9` selects `figure9`, `figure9a` and `figure9b`.
 //! It never ends inside a number: `sage/figure1` does not select `figure10`.
 
+use super::artefact::Artefact;
 use super::reference::{Reference, Row};
 use crate::names;
 
@@ -29,13 +31,13 @@ fn papers() -> String {
     Reference::papers().collect::<Vec<_>>().join(", ")
 }
 
-/// The selected rows, in the order of the reference, and whether the comparison is among them.
+/// The selected rows, in the order of the reference, and the selected artefacts that have none.
 #[derive(Clone, Debug)]
 pub struct Selection<'r> {
     /// The rows.
     pub rows: Vec<&'r Row>,
-    /// Whether `comparison` was asked for, by name or by `all`.
-    pub comparison: bool,
+    /// Artefacts without rows: pictures of a paper that prints no number of them, and the comparison.
+    pub without_rows: Vec<&'r Artefact>,
     /// The selectors, as they were given; `all` where none was.
     pub selectors: Vec<String>,
 }
@@ -45,40 +47,60 @@ impl<'r> Selection<'r> {
     ///
     /// # Errors
     /// [`UnknownSelector`] for the first that selects nothing.
-    pub fn new(reference: &'r Reference, selectors: &[String]) -> Result<Self, UnknownSelector> {
+    pub fn new(
+        reference: &'r Reference,
+        artefacts: &'r [Artefact],
+        selectors: &[String],
+    ) -> Result<Self, UnknownSelector> {
         let selectors = if selectors.is_empty() { vec![ALL.to_owned()] } else { selectors.to_vec() };
+        let bare = || artefacts.iter().filter(|artefact| reference.of(artefact.paper, artefact.id).next().is_none());
+        let by = |selector: &str, artefact: &Artefact| selects(selector, artefact.paper, &place(artefact));
         for selector in &selectors {
-            if selector != COMPARISON && !reference.rows().iter().any(|row| selects(selector, row)) {
-                let nearest = nearest(reference, selector);
+            let known = selector == COMPARISON
+                || reference.rows().iter().any(|row| selects(selector, &row.paper, &row.id))
+                || bare().any(|artefact| by(selector, artefact));
+            if !known {
+                let nearest = nearest(reference, bare(), selector);
                 return Err(UnknownSelector { selector: selector.clone(), nearest });
             }
         }
-        let selected = |row: &&Row| selectors.iter().any(|selector| selects(selector, row));
+        let row = |row: &&Row| selectors.iter().any(|selector| selects(selector, &row.paper, &row.id));
+        let artefact = |artefact: &&Artefact| selectors.iter().any(|selector| by(selector, artefact));
         Ok(Self {
-            rows: reference.rows().iter().filter(selected).collect(),
-            comparison: selectors.iter().any(|selector| selector == ALL || selector == COMPARISON),
+            rows: reference.rows().iter().filter(row).collect(),
+            without_rows: bare().filter(artefact).collect(),
             selectors,
         })
     }
 }
 
-fn selects(selector: &str, row: &Row) -> bool {
-    if selector == ALL || selector == row.paper {
+/// The id that a row of the artefact would begin with.
+fn place(artefact: &Artefact) -> String {
+    format!("{}/{}/", artefact.paper, artefact.id)
+}
+
+fn selects(selector: &str, paper: &str, id: &str) -> bool {
+    if selector == ALL || selector == paper {
         return true;
     }
     let ends_in_digit = selector.ends_with(|c: char| c.is_ascii_digit());
     selector.contains('/')
-        && row.id.strip_prefix(selector).is_some_and(|rest| {
+        && id.strip_prefix(selector).is_some_and(|rest| {
             let cuts_a_number = ends_in_digit && rest.starts_with(|c: char| c.is_ascii_digit());
             !cuts_a_number
         })
 }
 
 /// The valid selector that begins with `selector`, or is most like it, among those with as many parts.
-fn nearest(reference: &Reference, selector: &str) -> Option<String> {
+fn nearest<'a>(
+    reference: &Reference,
+    without_rows: impl Iterator<Item = &'a Artefact>,
+    selector: &str,
+) -> Option<String> {
     let parts = selector.split('/').count();
-    let beginning = |row: &Row| row.id.split('/').take(parts).collect::<Vec<_>>().join("/");
-    let beginnings: Vec<String> = reference.rows().iter().map(beginning).collect();
+    let beginning = |id: &str| id.split('/').take(parts).collect::<Vec<_>>().join("/");
+    let rows = reference.rows().iter().map(|row| beginning(&row.id));
+    let beginnings: Vec<String> = rows.chain(without_rows.map(|artefact| beginning(&place(artefact)))).collect();
     let valid = || [ALL, COMPARISON].into_iter().chain(beginnings.iter().map(String::as_str));
     let completion = valid().find(|name| !selector.is_empty() && name.starts_with(selector));
     completion.or_else(|| names::nearest(selector, valid())).map(str::to_owned)
@@ -91,15 +113,26 @@ mod tests {
     fn artefacts(selectors: &[&str]) -> Vec<String> {
         let reference = Reference::load().unwrap();
         let selectors: Vec<String> = selectors.iter().map(|s| (*s).to_owned()).collect();
-        let selection = Selection::new(&reference, &selectors).unwrap();
+        let selection = Selection::new(&reference, &[], &selectors).unwrap();
         let mut places: Vec<String> = selection.rows.iter().map(|row| row.place()).collect();
         places.dedup();
         places
     }
 
+    const ARTEFACTS: &[Artefact] =
+        &[artefact("comparison", "fronts"), artefact("sage", "figure3"), artefact("sage", "table1")];
+
+    const fn artefact(paper: &'static str, id: &'static str) -> Artefact {
+        Artefact { paper, id, about: "", devices: &[], stacks: &[], systems: &[], run: |_| Ok(crate::reproduce::Outcome::default()) }
+    }
+
+    fn bare(selection: &Selection<'_>) -> Vec<String> {
+        selection.without_rows.iter().map(|artefact| format!("{}/{}", artefact.paper, artefact.id)).collect()
+    }
+
     fn refused(selector: &str) -> UnknownSelector {
         let reference = Reference::load().unwrap();
-        Selection::new(&reference, &[selector.to_owned()]).unwrap_err()
+        Selection::new(&reference, &[], &[selector.to_owned()]).unwrap_err()
     }
 
     #[test]
@@ -123,14 +156,19 @@ mod tests {
     #[test]
     fn all_is_every_row_once_and_the_default() {
         let reference = Reference::load().unwrap();
-        let all = Selection::new(&reference, &[]).unwrap();
+        let all = Selection::new(&reference, ARTEFACTS, &[]).unwrap();
         assert_eq!(all.rows.len(), reference.rows().len());
-        assert!(all.comparison);
-        let twice = Selection::new(&reference, &["sage".into(), "sage/table1".into()]).unwrap();
+        assert_eq!(bare(&all), ["comparison/fronts", "sage/figure3"]);
+        let twice = Selection::new(&reference, ARTEFACTS, &["sage".into(), "sage/table1".into()]).unwrap();
         assert_eq!(twice.rows.len(), reference.rows().iter().filter(|row| row.paper == "sage").count());
-        assert!(!twice.comparison);
-        let comparison = Selection::new(&reference, &["comparison".into()]).unwrap();
-        assert!(comparison.rows.is_empty() && comparison.comparison);
+        assert_eq!(bare(&twice), ["sage/figure3"]);
+        let comparison = Selection::new(&reference, ARTEFACTS, &["comparison".into()]).unwrap();
+        assert!(comparison.rows.is_empty());
+        assert_eq!(bare(&comparison), ["comparison/fronts"]);
+        // sage/figure3 has no row in the reference, and is selected as if it had.
+        let picture = Selection::new(&reference, ARTEFACTS, &["sage/figure3".into()]).unwrap();
+        assert!(picture.rows.is_empty());
+        assert_eq!(bare(&picture), ["sage/figure3"]);
     }
 
     #[test]

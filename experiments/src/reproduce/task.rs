@@ -7,7 +7,7 @@ use super::cells::{self, Cell};
 use super::folder::Folder;
 use super::readings::Readings;
 use super::reference::{Reference, Row};
-use super::selection::{COMPARISON, Selection};
+use super::selection::Selection;
 use super::{Options, ReproduceError, assemble};
 use crate::cache::Cache;
 
@@ -24,10 +24,10 @@ pub(super) struct Task<'r> {
     selected: Vec<bool>,
 }
 
-/// The artefacts of the selection, in the order of the reference, the comparison last.
+/// The artefacts of the selection, in the order of the reference, those without rows last.
 pub(super) fn tasks<'r>(
     reference: &'r Reference,
-    selection: &Selection<'_>,
+    selection: &Selection<'r>,
     artefacts: &'r [Artefact],
 ) -> Vec<Task<'r>> {
     let chosen = |row: &Row| selection.rows.iter().any(|selected| selected.id == row.id);
@@ -43,16 +43,15 @@ pub(super) fn tasks<'r>(
         let wanted = selected.contains(&true);
         wanted.then_some(Task { paper, artefact, model, reason, rows, selected })
     });
-    let comparisons = artefacts.iter().filter(|model| selection.comparison && model.paper == COMPARISON);
-    let comparisons = comparisons.map(|model| Task {
-        paper: COMPARISON,
+    let without_rows = selection.without_rows.iter().map(|model| Task {
+        paper: model.paper,
         artefact: model.id,
         model: Some(model),
         reason: String::new(),
         rows: Vec::new(),
         selected: Vec::new(),
     });
-    of_paper.chain(comparisons).collect()
+    of_paper.chain(without_rows).collect()
 }
 
 /// What every task needs.

@@ -55,6 +55,7 @@ impl Scenario {
             Key::Graph => Cell::Text(self.graph.map(|variant| variant.id().to_owned())),
             Key::Gradients => Cell::text(name_of(self.gradients, &GRADIENTS)),
             Key::Allocator => Cell::Text(self.allocator.map(|kind| name_of(kind, &ALLOCATORS).to_owned())),
+            Key::System => Cell::Text(self.system.clone()),
             Key::Cores => Cell::Text(self.cores.map(|cores| cores.to_string())),
             Key::Frequency => Cell::text(self.frequency),
             Key::AmbientC => Cell::Real(self.ambient_c),

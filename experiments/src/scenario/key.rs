@@ -27,6 +27,8 @@ pub enum Key {
     Gradients,
     /// What stands between tensors and memory.
     Allocator,
+    /// The operating system whose memory the run shares.
+    System,
     /// CPU cores.
     Cores,
     /// Their frequency.
@@ -60,7 +62,7 @@ pub enum Takes {
 
 impl Key {
     /// All keys, in the order of a sweep's product.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Device,
         Self::Stack,
         Self::Model,
@@ -73,6 +75,7 @@ impl Key {
         Self::Graph,
         Self::Gradients,
         Self::Allocator,
+        Self::System,
         Self::Cores,
         Self::Frequency,
         Self::AmbientC,
@@ -100,6 +103,7 @@ impl Key {
             Self::Graph => "graph",
             Self::Gradients => "gradients",
             Self::Allocator => "allocator",
+            Self::System => "system",
             Self::Cores => "cores",
             Self::Frequency => "frequency",
             Self::AmbientC => "ambient_c",
@@ -156,6 +160,11 @@ impl Key {
                  [default: kept]",
             ),
             Self::Allocator => ("KIND", "exact or caching (PyTorch's) [default: the stack's own]"),
+            Self::System => (
+                "ID",
+                "the operating system, whose apps, page reclaim and low-memory killer share the memory: an id of \
+                 `list systems` [default: none; android where the trace is of apps]",
+            ),
             Self::Cores => ("CORES", "CPU cores, such as big:4, little:1 or all; trains on the CPU"),
             Self::Frequency => (
                 "POINT",
@@ -173,7 +182,8 @@ impl Key {
             Self::TimeBudget => ("TIME", "what an iteration may take, such as 1.5s or 200ms [default: none]"),
             Self::Trace => (
                 "FILE",
-                "memory budgets over the iteration: a CSV file with the header time_s,budget_bytes [default: none]",
+                "memory budgets over the iteration: a CSV file with the header time_s,budget_bytes; or what apps do on the \
+                 phone: a Parquet file of `trace import` or `trace generate`, with #USER for another than the first user [default: none]",
             ),
             Self::Iterations => {
                 ("N", "iterations to run; the last one is reported, as policies learn in the first [default: 2]")

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use haversack_devices::processor::{CoreSelection, ProcessorError, ProcessorKind, SelectionError};
 use haversack_devices::units::Celsius;
 use haversack_devices::work::Precision;
-use haversack_devices::{Device, Frequency, Stack, StackAllocator, StackGraph, load, load_stack};
+use haversack_devices::{Device, Frequency, Stack, StackAllocator, StackGraph, load, load_stack, load_system};
 use haversack_policies::engines::{ALGORITHMS, Engine, EngineProcessor};
 use haversack_policies::{PolicyError, registry};
-use haversack_training::{AllocatorKind, Machine, MachineError, Trains};
+use haversack_training::{AllocatorKind, Machine, MachineError, Phone, Trains};
 use haversack_workloads::lowering::{Gradients, Variant};
 use haversack_workloads::{Network, WorkloadError, mixed};
 
 use super::error::{Fault, Origin, ScenarioError};
 use super::key::Key;
-use super::{Scenario, Step, trace, workload};
+use super::{Scenario, Step, phone, trace, workload};
 use crate::cache::Cache;
 
 /// Which graph an iteration executes.
@@ -28,6 +28,8 @@ pub enum GraphKind {
     },
     /// Sage's, of computable operations.
     Computable(Variant),
+    /// MNN's expressions.
+    Expressions,
     /// The eager one, rewritten for integer training by an algorithm.
     Integer(&'static str),
 }
@@ -50,6 +52,8 @@ pub struct Resolved {
     pub network: Arc<Network>,
     /// Which graph is executed.
     pub graph: GraphKind,
+    /// The phone in use, where the run is on one.
+    pub phone: Option<Arc<Phone>>,
     /// The memory trace, where there is one.
     pub trace: Arc<Vec<Step>>,
     /// What the user may not expect, a sentence each.
@@ -94,7 +98,7 @@ impl Scenario {
         let graph = self.graph_kind(&stack, algorithm)?;
         scenario.graph = match graph {
             GraphKind::Computable(variant) => Some(variant),
-            GraphKind::Eager { .. } | GraphKind::Integer(_) => None,
+            GraphKind::Eager { .. } | GraphKind::Expressions | GraphKind::Integer(_) => None,
         };
         let own_allocator = match stack.constants.allocator {
             StackAllocator::Exact => AllocatorKind::Exact,
@@ -113,8 +117,18 @@ impl Scenario {
                 cache.traces.get(path.display().to_string(), || trace::read(path, &origin))?
             }
         };
+        let phone = self.phone(cache, &device, &machine)?;
         let notes = self.notes(&machine);
-        Ok(Resolved { scenario, device, stack, machine, network, graph, trace, notes })
+        Ok(Resolved { scenario, device, stack, machine, network, graph, phone, trace, notes })
+    }
+
+    /// The phone in use under the operating system, where one is named.
+    fn phone(&self, cache: &Cache, device: &Device, machine: &Machine) -> Result<Option<Arc<Phone>>, ScenarioError> {
+        let Some(id) = &self.system else { return Ok(None) };
+        let system = cache.systems.get(id.clone(), || load_system(id));
+        let system = system.map_err(|error| self.error(Key::System, Fault::Calibration(Box::new(error))))?;
+        let phone = phone::phone(device, &system, machine.cores(), Vec::new());
+        phone.map(|phone| Some(Arc::new(phone))).map_err(|why| self.error(Key::System, Fault::Refused(why)))
     }
 
     /// The policy's parameters by their own names, once the policy has accepted them.
@@ -196,7 +210,7 @@ impl Scenario {
             return Ok(GraphKind::Integer(algorithm));
         }
         match stack.constants.graph {
-            StackGraph::Eager => {}
+            StackGraph::Eager | StackGraph::Expressions => {}
             StackGraph::Decomposed => return Ok(GraphKind::Computable(self.graph.unwrap_or(Variant::Direct))),
             StackGraph::Optimised => {
                 let own = if self.policy == "original" { Variant::Original } else { Variant::Reduced };
@@ -205,7 +219,7 @@ impl Scenario {
         }
         let eager = |what: &str| {
             Fault::Refused(format!(
-                "the stack {} runs operators eagerly, so {what}; leave it out, or choose the stack sage-opencl",
+                "the stack {} runs operators as they are, so {what}; leave it out, or choose the stack sage-opencl",
                 stack.id
             ))
         };
@@ -215,7 +229,10 @@ impl Scenario {
         if self.gradients == Gradients::Streamed {
             return Err(self.error(Key::Gradients, eager("gradients are kept until the update")));
         }
-        Ok(GraphKind::Eager { dropout_mask_bytes: stack.constants.dropout_mask.value.0 })
+        Ok(match stack.constants.graph {
+            StackGraph::Expressions => GraphKind::Expressions,
+            _ => GraphKind::Eager { dropout_mask_bytes: stack.constants.dropout_mask.value.0 },
+        })
     }
 
     fn machine(

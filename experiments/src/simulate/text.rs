@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use haversack_devices::units::Nanos;
-use haversack_training::PeakReport;
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_memory::phone::PAGE;
+use haversack_training::{PeakReport, PhoneReport, TrainerKill};
 
 use super::Simulated;
 use crate::scenario::{Cell, Key, size_text};
@@ -18,6 +19,9 @@ impl Simulated<'_> {
         let mut text = self.heading();
         // Writing to a text cannot fail.
         let _ = write!(text, "\n{}\n{}\n{}", self.times(), self.memory(), self.breakdown());
+        if let Some(phone) = &self.record.phone {
+            let _ = write!(text, "\n{}", Self::phone(phone));
+        }
         if let Some(peak) = &self.record.peak {
             let _ = write!(text, "\n{}", explain(peak));
         }
@@ -110,6 +114,30 @@ impl Simulated<'_> {
         }
         for wall in &self.plan.budgets.walls {
             text += &row("  wall", &format!("{} from {} on", wall.memory, wall.at));
+        }
+        text
+    }
+
+    /// What the phone's kernel saw.
+    fn phone(phone: &PhoneReport) -> String {
+        let share = |bytes: Bytes| format!("{bytes}, {:.1}%", 100.0 * bytes.as_f64() / phone.managed.as_f64());
+        let pages = |pages: u64| Bytes(pages * PAGE).to_string();
+        let states = phone.states;
+        let mut text = row("phone memory in use", &format!("{} of {} in the mean", share(phone.used_mean), phone.managed));
+        text += &row("  at most", &share(phone.used_peak));
+        let counters = &phone.counters;
+        let evicted = pages(counters.pgsteal_anon + counters.pgsteal_file);
+        text += &row("  evicted", &format!("{evicted}, {} of it to swap", pages(counters.pswpout)));
+        let refaults = counters.workingset_refault_anon + counters.workingset_refault_file;
+        text += &row("  refaults", &format!("{refaults} pages, {}", pages(refaults)));
+        let thread = format!("{} running, {} asleep, {} runnable", states.running, states.sleeping, states.runnable);
+        text += &row("  thread", &thread);
+        if phone.apps_killed > 0 {
+            text += &row("  apps killed", &phone.apps_killed.to_string());
+        }
+        for TrainerKill { iteration, kill, lost, .. } in &phone.kills {
+            let why = format!("in iteration {}, at {}: {}; {lost} lost", iteration + 1, kill.at, kill.reason.name());
+            text += &row("  killed", &why);
         }
         text
     }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use haversack_kernels::KernelError;
 use haversack_kernels::measure::bars::{Against, Bar, bars};
-use haversack_kernels::measure::{self, Kernel, Measurement, SIZES};
+use haversack_kernels::measure::{self, FEATURE_MAPS, Kernel, Measurement, SIZES};
 
 fn main() -> ExitCode {
     // Cargo says `--bench`; whatever is no flag is a filter.
@@ -26,7 +26,7 @@ fn report(filter: &str) -> Result<(), KernelError> {
     let bars: Vec<Bar> = bars().into_iter().filter(|bar| bar.kernel.contains(filter)).collect();
     println!("{:<24} {:>9} {:>11} {:>9}   {:<44} {:>7}", "kernel", "size", "a pass", "ratio", "to", "bar");
     let (mut met, mut missed) = (0, 0);
-    for size in SIZES {
+    for size in SIZES.into_iter().chain([FEATURE_MAPS]) {
         let bars: Vec<&Bar> = bars.iter().filter(|bar| bar.size == size).collect();
         let needed = |kernel: &&Kernel| bars.iter().any(|bar| bar.kernels().any(|name| name == kernel.id()));
         let kernels: Vec<&Kernel> = catalogue.iter().filter(needed).collect();

@@ -4,7 +4,7 @@
 //! interleaved run: rounds in shuffled order on the same tensor, the thread's own processor time, medians. What two
 //! threads do is measured on the wall, and the best pass counts of those in which they ran at the same time. What is
 //! worth reading is the ratio. This module owns buffers, clocks, limits and peers; the kernels themselves are in
-//! [`crate::reduce`], [`crate::quantise`], [`crate::convert`] and [`crate::int8`].
+//! [`crate::reduce`], [`crate::quantise`], [`crate::convert`], [`crate::int8`] and [`crate::compress`].
 //!
 //! ```
 //! use haversack_kernels::measure::{self, Measurement};
@@ -42,6 +42,10 @@ use race::{Rules, race};
 /// a ResNet and of a BERT and which a second and a third cache hold, and 64 MiB, which no cache holds.
 pub const SIZES: [Bytes; 3] = [Bytes(204_800), Bytes(1_572_864), Bytes(67_108_864)];
 
+/// The feature maps that the bars of compression are about: \[1, 64, 112, 112\] of f32, what the first convolution of a
+/// ResNet leaves behind.
+pub const FEATURE_MAPS: Bytes = Bytes(64 * 112 * 112 * 4);
+
 /// Kernels that are drawn in one picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
@@ -61,13 +65,15 @@ pub enum Family {
     Conversion,
     /// Rescaling, and sums of gradients, of INT8 training.
     Rescaling,
+    /// Compression of feature maps within an error bound.
+    Compression,
     /// Products of i8 matrices.
     Product,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Reduction,
         Self::Strategy,
         Self::Pack,
@@ -76,6 +82,7 @@ impl Family {
         Self::GroupUnpack,
         Self::Conversion,
         Self::Rescaling,
+        Self::Compression,
         Self::Product,
     ];
 
@@ -91,6 +98,7 @@ impl Family {
             Self::GroupUnpack => "Unpack and dequantise, one scale for 256 elements",
             Self::Conversion => "Conversions, masks and copies",
             Self::Rescaling => "INT8 training: rescaling, and sums of gradients",
+            Self::Compression => "Compression of smooth feature maps, within 0.1 % of their range",
             Self::Product => "INT8 training: products of matrices",
         }
     }

@@ -1,1 +1,229 @@
 //! The phone memory that the kernel manages: page reclaim, ZRAM, swap and the low-memory killer.
+//!
+//! [`PhoneMemory`] is a pure resource model: time is passed in, storage is a [`Flash`] that the caller brings, and what
+//! comes back is a [`Stall`]. Memory moves in extents of 4 KiB to 1 MiB; results converge as extents shrink. What
+//! happens when:
+//!
+//! - **Touch.** The first touch of anonymous memory allocates and zeroes; a file's reads flash. An evicted extent
+//!   refaults: decompression from ZRAM (running), a synchronous read from flash (uninterruptible sleep) for each
+//!   read-ahead window.
+//! - **Reclaim.** Below `low` kswapd wakes and works beside the faulting thread until `high`, at the speed that its
+//!   [`Costs`] give. Below `min` the allocating thread reclaims too. Lists are scanned as Linux 5.10 does
+//!   (`mm/vmscan.c`, `mm/workingset.c`): two lists with second chance, swappiness weighed with the cost of refaults,
+//!   shadow entries; or generations (`lru_gen`, Linux 6.1).
+//! - **Swap.** ZRAM while it has room, its compressed bytes in DRAM; then the partition, whose pages are free when they
+//!   are written; a full write queue makes whoever reclaims wait.
+//! - **Pressure.** Stalls make PSI; PSI wakes [`lmkd`], which ends processes by their `oom_score_adj`. Where nothing can
+//!   be reclaimed the kernel ends one itself; where none may be, a touch is an error.
+//!
+//! Left out: memory zones, control groups, huge pages, pages shared by several mappings, the periodic flusher of dirty
+//! files, and the time that a killed process takes to die.
+
+mod extents;
+mod fault;
+mod generations;
+pub mod lmkd;
+mod pressure;
+mod processes;
+mod reclaim;
+mod report;
+mod settings;
+mod swap;
+mod time;
+mod workingset;
+
+use std::collections::VecDeque;
+
+use haversack_devices::units::{Bytes, Nanos};
+
+pub use report::{Counters, Kill, KillReason, PhoneError, ProcessUsage, Psi, PsiLine, Stall, Usage};
+pub use settings::{Access, Backing, Costs, Flash, Lists, PAGE, Settings, Watermarks};
+
+use extents::{Extents, LISTS};
+use generations::Generations;
+use lmkd::Daemon;
+use pressure::Pressure;
+use processes::{Process, Region};
+use swap::{Partition, Zram};
+use time::{Kswapd, Write};
+use workingset::Workingset;
+
+/// A process of a [`PhoneMemory`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessId {
+    index: u32,
+    life: u32,
+}
+
+/// A region of a process's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RegionId {
+    index: u32,
+    life: u32,
+}
+
+/// The memory of a phone, who holds it, and the kernel's state.
+///
+/// Calls carry their time and are made in its order. A call whose time lies before the end of an earlier call's stall
+/// happens at that end, as the kernel's locks would have it; the stall that it returns is its own alone.
+#[derive(Clone, Debug)]
+pub struct PhoneMemory {
+    settings: Settings,
+    faulting: Costs,
+    now: Nanos,
+    /// Bytes of free pages.
+    free: u64,
+    /// Pages in DRAM: anonymous, file, pinned.
+    resident: [u64; 3],
+    extents: Extents,
+    processes: Vec<Process>,
+    free_processes: Vec<u32>,
+    regions: Vec<Region>,
+    free_regions: Vec<u32>,
+    /// Counts touches of whole regions and changes of score: what orders them.
+    stamp: u64,
+    zram: Zram,
+    partition: Partition,
+    writes: VecDeque<Write>,
+    writing: u64,
+    workingset: Workingset,
+    picker: reclaim::Picker,
+    generations: Generations,
+    kswapd: Kswapd,
+    pressure: Pressure,
+    daemon: Option<Daemon>,
+    kills: VecDeque<Kill>,
+    counters: Counters,
+}
+
+impl PhoneMemory {
+    /// An idle phone, all memory free; `faulting` is what the core of the threads that touch takes, `kswapd` what the
+    /// core of kswapd takes.
+    ///
+    /// # Errors
+    /// A setting out of its range.
+    pub fn new(settings: Settings, faulting: Costs, kswapd: Costs) -> Result<Self, PhoneError> {
+        settings.check()?;
+        if let Some(lmkd) = &settings.lmkd {
+            lmkd.check()?;
+        }
+        Ok(Self {
+            faulting,
+            now: Nanos::ZERO,
+            free: settings.ram.0,
+            resident: [0; 3],
+            extents: Extents::new(),
+            processes: Vec::new(),
+            free_processes: Vec::new(),
+            regions: Vec::new(),
+            free_regions: Vec::new(),
+            stamp: 0,
+            zram: Zram { capacity: settings.zram.0 / PAGE, stored: 0, dram: 0 },
+            partition: Partition::new(settings.swap.0 / PAGE, settings.extent_pages()),
+            writes: VecDeque::new(),
+            writing: 0,
+            workingset: Workingset::default(),
+            picker: reclaim::Picker::default(),
+            generations: Generations::new(settings.lists),
+            kswapd: Kswapd::new(kswapd),
+            pressure: Pressure::new(settings.lmkd.as_ref()),
+            daemon: settings.lmkd.clone().map(Daemon::new),
+            kills: VecDeque::new(),
+            counters: Counters::default(),
+            settings,
+        })
+    }
+
+    /// How the phone was set up.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Changes what the kernel's work takes, as when a governor changes a frequency.
+    pub fn set_costs(&mut self, faulting: Costs, kswapd: Costs) {
+        self.faulting = faulting;
+        self.kswapd.costs = kswapd;
+    }
+
+    /// Moves time on to `until` while nobody allocates; kswapd works and writes end. The past changes nothing.
+    pub fn pass(&mut self, until: Nanos, flash: &mut dyn Flash) {
+        self.advance(until, false, flash);
+    }
+
+    /// The next process that lmkd or the kernel ended up to `now`, the earliest first. It is ended already, its
+    /// regions are gone; the caller learns.
+    pub fn poll_lmkd(&mut self, now: Nanos, flash: &mut dyn Flash) -> Option<Kill> {
+        self.advance(now, false, flash);
+        self.kills.pop_front()
+    }
+
+    /// The time up to which everything has happened.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Pressure-stall information at `now`.
+    pub fn psi(&mut self, now: Nanos) -> Psi {
+        self.pressure.psi(now.max(self.now))
+    }
+
+    /// Free memory (`MemFree`).
+    #[must_use]
+    pub fn free(&self) -> Bytes {
+        Bytes(self.free)
+    }
+
+    /// What could be used without swapping (`MemAvailable`): free less the reserve of the high watermark, and the file
+    /// pages less half of them or the low watermark (`si_mem_available`).
+    #[must_use]
+    pub fn available(&self) -> Bytes {
+        let Watermarks { low, high, .. } = self.settings.watermarks;
+        let file = self.extents.kind_pages(FILE) * PAGE;
+        let kept = (file / 2).min(low.0);
+        Bytes((self.free + file - kept).saturating_sub(high.0))
+    }
+
+    /// What is neither free nor of files: `used` of `free(1)`.
+    #[must_use]
+    pub fn used(&self) -> Bytes {
+        Bytes(self.settings.ram.0 - self.free - self.resident[FILE] * PAGE)
+    }
+
+    /// Where all memory is.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let pages = |pages: u64| Bytes(pages * PAGE);
+        Usage {
+            free: Bytes(self.free),
+            anonymous: pages(self.resident[ANON]),
+            file: pages(self.resident[FILE]),
+            inactive_file: pages(self.inactive(FILE)),
+            pinned: pages(self.resident[PINNED]),
+            zram: Bytes(self.zram.dram),
+            zram_stored: pages(self.zram.stored),
+            swap: pages(self.partition.used),
+            writeback: pages(self.writing),
+        }
+    }
+
+    /// Events so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Pages of a kind that are not active.
+    fn inactive(&self, kind: usize) -> u64 {
+        match self.settings.lists {
+            Lists::Two => self.extents.pages(kind * LISTS),
+            Lists::Generations { .. } => self.extents.kind_pages(kind) - self.generations.active(kind, &self.extents),
+        }
+    }
+}
+
+/// Kinds of pages: indices into lists, counters and costs.
+const ANON: usize = 0;
+const FILE: usize = 1;
+const PINNED: usize = 2;

@@ -5,16 +5,23 @@
 //! rematerialisation runtime that the `dtr` policy takes its scores from.
 
 pub mod actnn;
+pub mod budget;
+pub mod capuchin;
 pub mod daf;
 pub mod dtr;
 pub mod elastictrainer;
 pub mod engines;
+pub mod falling;
+pub mod fedhybrid;
 pub mod fixed8;
+pub mod gact;
 pub mod importance;
 pub mod mandheling;
+pub mod melon;
 pub mod original;
 pub mod policy;
 pub mod quantised;
+pub mod regain;
 pub mod registry;
 pub mod replay;
 pub mod sage;

@@ -9,6 +9,7 @@ use haversack_devices::work::Precision;
 use haversack_workloads::{Extent, NodeId, Phase, TensorId, TrainingGraph};
 use thiserror::Error;
 
+use crate::budget::BudgetRule;
 use crate::quantised::Quantisation;
 
 /// What a policy knows before the first iteration.
@@ -318,6 +319,12 @@ pub trait Policy: Send {
     /// Where the policy cannot work in this setting.
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         Ok(Schedule::plain(setting.batch))
+    }
+
+    /// Who decides the memory budget of a run on a phone in use, where this policy does; an iteration takes about so
+    /// long.
+    fn budget_rule(&mut self, _iteration: Nanos) -> Option<Box<dyn BudgetRule>> {
+        None
     }
 
     /// Before each iteration: its first micro-batch, where that is not the schedule's.

@@ -6,13 +6,17 @@ use std::str::FromStr;
 use haversack_devices::units::Bytes;
 
 use crate::actnn::ActNn;
+use crate::capuchin::Capuchin;
 use crate::daf::{self, Daf};
 use crate::dtr::Dtr;
 use crate::elastictrainer::ElasticTrainer;
 use crate::engines::{self, ALGORITHMS, Engine};
+use crate::fedhybrid::{self, FedHybrid};
 use crate::fixed8::Fixed8;
+use crate::gact::{self, Gact};
 use crate::importance::Metric;
 use crate::mandheling::{self, Mandheling, Rescaling};
+use crate::melon::{self, Melon};
 use crate::original::Original;
 use crate::policy::{Policy, PolicyError};
 use crate::quantised::{Control, Packing};
@@ -213,6 +217,79 @@ pub const POLICIES: &[Entry] = &[
         },
     },
     Entry {
+        id: "gact",
+        about: "whatever autograd saves is quantised group by group, to the same bits or by sensitivity",
+        citation: "Liu et al., ICML 2022",
+        parameters: &[
+            Parameter { name: "level", about: "L1 (default: the same bits) or L2 (2 to 8 by sensitivity)" },
+            Parameter { name: "bits", about: "bits a value, the mean of them under L2: 2, 4 (default) or 8" },
+            IMPORTANCE,
+        ],
+        engine: None,
+        build: |settings| {
+            Ok(Box::new(Gact::new(gact::Parameters {
+                level: settings.among("level", &gact::Level::NAMES)?,
+                bits: settings.bits("bits", &[2, 4, 8])?.unwrap_or(4),
+                metric: settings.among("importance", &Metric::NAMES)?,
+            })))
+        },
+    },
+    Entry {
+        id: "capuchin",
+        about: "swapping to flash where it hides behind computation, else what stalls less",
+        citation: "Peng et al., ASPLOS 2020",
+        parameters: &[],
+        engine: None,
+        build: |_| Ok(Box::new(Capuchin::default())),
+    },
+    Entry {
+        id: "melon",
+        about: "the largest size × remaining life / cost is computed again; then the micro-batch gives way",
+        citation: "Wang et al., MobiSys 2022",
+        parameters: &[
+            Parameter {
+                name: "micro_batching",
+                about: "on (default) or off: the micro-batch shrinks where nothing is left to drop",
+            },
+            Parameter {
+                name: "computing_budget",
+                about: "1 to 100 (default): percent of the budget down to which memory is freed once it is short",
+            },
+        ],
+        engine: None,
+        build: |settings| {
+            Ok(Box::new(Melon::new(melon::Parameters {
+                micro_batching: settings.on("micro_batching")?,
+                computing_budget: settings.whole("computing_budget", 100)?.unwrap_or(100),
+            })))
+        },
+    },
+    Entry {
+        id: "fedhybrid",
+        about: "the most memory saved per second gives way, by recomputation or by compression",
+        citation: "Tam et al., SenSys 2024",
+        parameters: &[
+            Parameter { name: "compression", about: "on (default) or off: tensors may be compressed" },
+            Parameter { name: "recomputation", about: "on (default) or off: tensors may be computed again" },
+            Parameter { name: "swapping", about: "on or off (default): tensors may go to flash" },
+            Parameter { name: "layout", about: "on (default) or off: recomputation costs its layout transformations" },
+            Parameter {
+                name: "crossing",
+                about: "on or off (default): layout transformations cross from CPU to GPU and count twice",
+            },
+        ],
+        engine: None,
+        build: |settings| {
+            Ok(Box::new(FedHybrid::new(fedhybrid::Parameters {
+                compression: settings.on("compression")?,
+                recomputation: settings.on("recomputation")?,
+                swapping: settings.switch("swapping", false)?,
+                layout: settings.on("layout")?,
+                crossing: settings.switch("crossing", false)?,
+            })))
+        },
+    },
+    Entry {
         id: "tflite-fp32",
         about: "TFLite in fp32 on the big cores: everything is kept",
         citation: MANDHELING,
@@ -324,8 +401,14 @@ impl Settings<'_> {
 
     /// Whether a technique is on, as it is where nothing is set.
     fn on(&self, name: &'static str) -> Result<bool, PolicyError> {
+        self.switch(name, true)
+    }
+
+    /// Whether a technique is on, with what holds where nothing is set.
+    fn switch(&self, name: &'static str, default: bool) -> Result<bool, PolicyError> {
         match self.get(name) {
-            None | Some("on") => Ok(true),
+            None => Ok(default),
+            Some("on") => Ok(true),
             Some("off") => Ok(false),
             Some(found) => Err(self.bad(name, found, "on or off")),
         }

@@ -6,12 +6,15 @@
 mod governing;
 mod offload;
 mod packer;
+mod pool;
 mod power;
 mod pressure;
 mod processor;
 mod quantise;
 mod recompute;
-mod regain;
+mod swap;
+mod system;
+mod tending;
 
 use std::sync::Arc;
 
@@ -19,8 +22,12 @@ use haversack_devices::processor::{Cost, CpuCores, Power, Usage};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
+use haversack_memory::phone::Kill;
+use haversack_policies::budget::BudgetRule;
+use haversack_policies::fedhybrid::{FedHybrid, Surveyed};
 use haversack_policies::policy::DspProfile;
 use haversack_policies::quantised::{ElementBytes, WHOLE, working_memory};
+use haversack_policies::regain::Layouts;
 use haversack_policies::{IterationSummary, Policy, Schedule, Setting};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
@@ -30,10 +37,14 @@ use self::packer::Packer;
 use self::processor::Flow;
 use self::quantise::Quantiser;
 use self::recompute::Frame;
+use self::swap::Transfers;
+use self::system::System;
 use crate::job::{Job, RunError};
 use crate::machine::Machine;
+use crate::phone::TrainerKill;
 use crate::record::{Breakdown, Held, PeakReport, Record};
-use crate::store::Store;
+use crate::regain;
+use crate::store::{Form, Store};
 use crate::timeline::{SpanKind, Timeline};
 
 /// Tensors listed at the peak.
@@ -50,24 +61,45 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
     let needed = policy.needs_times();
     let times = if needed { machine.times(job.graph, job.batch, job.precision) } else { Vec::new() };
     let profile = Profile { machine, graph: job.graph, precision: job.precision };
-    let schedule = policy.prepare(&setting(machine, job, &times, &profile))?;
+    let regain = regain::Profile::new(machine, job.graph);
+    let schedule = policy.prepare(&setting(machine, job, &times, &profile, &regain))?;
     let mut governing = Governing::start(machine, job)?;
-    let mut executor = Executor::new(machine, job, &schedule, policy)?;
+    let mut executor = Executor::new(machine, job, &schedule, policy, &regain)?;
     executor.store.set_budget(executor.budget);
+    executor.settle(machine.unbounded_time(job.graph, job.batch, job.precision))?;
     executor.admit_state()?;
     let mut record = Record::default();
+    let mut iterations = Vec::new();
     for _ in 0..job.iterations.max(1) {
         record = executor.iteration(schedule.micro_batch)?;
+        iterations.push(record.iteration);
         if let Some(cores) = governing.after(&record, &executor.usage)? {
             executor.run_on(cores);
         }
     }
     record.heat = governing.seen;
+    record.iterations = iterations;
+    record.planned = executor.planned;
     Ok(record)
 }
 
+/// What each tensor that forward saves would give for its time under each technique on `machine` (FedHybrid, figure 7).
+#[must_use]
+pub fn survey(machine: &Machine, job: &Job<'_>, layouts: Layouts) -> Vec<Surveyed> {
+    let times = machine.times(job.graph, job.batch, job.precision);
+    let profile = Profile { machine, graph: job.graph, precision: job.precision };
+    let regain = regain::Profile::new(machine, job.graph);
+    FedHybrid::survey(&setting(machine, job, &times, &profile, &regain), layouts)
+}
+
 /// What a policy is told before the first iteration.
-fn setting<'a>(machine: &Machine, job: &Job<'a>, times: &'a [Nanos], profile: &'a Profile<'a>) -> Setting<'a> {
+fn setting<'a>(
+    machine: &Machine,
+    job: &Job<'a>,
+    times: &'a [Nanos],
+    profile: &'a Profile<'a>,
+    regain: &'a regain::Profile<'a>,
+) -> Setting<'a> {
     Setting {
         graph: job.graph,
         batch: job.batch,
@@ -78,7 +110,7 @@ fn setting<'a>(machine: &Machine, job: &Job<'a>, times: &'a [Nanos], profile: &'
         activation_budget: activation_budget(machine, job),
         time_budget: job.budgets.time,
         dsp: machine.dsp.is_some().then_some(profile as &dyn DspProfile),
-        regain: None,
+        regain: Some(regain),
     }
 }
 
@@ -121,12 +153,20 @@ enum Event {
     Wall(Bytes),
     /// The budget of saved tensors changes.
     ActivationWall(Bytes),
+    /// Flash has written a tensor.
+    Written(TensorId),
+    /// Flash has read a tensor.
+    Read(TensorId),
+    /// A pause is over.
+    Pause,
 }
 
 /// Why the walk through a part ended early.
 enum Stop {
     /// The part has to start again with so many samples.
     Restart(u64),
+    /// The process was ended.
+    Killed(Box<Kill>),
     /// The run has failed.
     Failed(RunError),
 }
@@ -142,6 +182,7 @@ impl Stop {
     fn outside_a_part(self) -> RunError {
         match self {
             Self::Failed(error) => error,
+            Self::Killed(kill) => RunError::Killed { iteration: 0, times: 1, kill },
             Self::Restart(samples) => RunError::IllegalAction {
                 action: format!("shrink the micro-batch to {samples}"),
                 reason: "no micro-batch is under way",
@@ -166,6 +207,10 @@ struct Executor<'a> {
     packer: Option<Packer>,
     /// What the DSP runs; nothing where it has no part in it.
     offloading: Option<Offloading>,
+    /// What compressing and swapping takes.
+    regain: &'a regain::Profile<'a>,
+    /// What flash has in hand.
+    transfers: Transfers,
     power: Power,
     events: EventQueue<Event>,
     dram: SharedBandwidth<Flow>,
@@ -193,6 +238,18 @@ struct Executor<'a> {
     to_pack: Vec<TensorId>,
     /// Parameter gradients that are given up in this iteration, by tensor.
     given_up: Vec<bool>,
+    /// The phone in use, where the run is on one.
+    system: Option<System<'a>>,
+    /// Who decides the budget on it.
+    rule: Option<Box<dyn BudgetRule>>,
+    /// The budgets that it has decided.
+    planned: Vec<Bytes>,
+    /// When memory is measured next.
+    next_watch: Nanos,
+    /// How often the process was ended.
+    kills: Vec<TrainerKill>,
+    /// Iterations that have ended.
+    ended: u32,
 }
 
 impl<'a> Executor<'a> {
@@ -201,6 +258,7 @@ impl<'a> Executor<'a> {
         job: &'a Job<'a>,
         schedule: &'a Schedule,
         policy: &'a mut dyn Policy,
+        regain: &'a regain::Profile<'a>,
     ) -> Result<Self, RunError> {
         let graph = schedule.graph.as_ref().unwrap_or(job.graph);
         let mut store = Store::new(graph, job.allocator);
@@ -224,6 +282,8 @@ impl<'a> Executor<'a> {
             profiled: Vec::new(),
             packer,
             offloading: schedule.offload.clone().map(|plan| Offloading::new(plan, graph.tensors.len())),
+            regain,
+            transfers: Transfers::default(),
             power: Power::default(),
             events: EventQueue::new(),
             dram: SharedBandwidth::new(machine.device.dram().bandwidth)?,
@@ -244,6 +304,12 @@ impl<'a> Executor<'a> {
             baseline: Bytes::ZERO,
             to_pack: Vec::new(),
             given_up: vec![false; graph.tensors.len()],
+            system: job.phone.map(|phone| System::new(phone, graph.tensors.len())).transpose()?,
+            rule: None,
+            planned: Vec::new(),
+            next_watch: Nanos::ZERO,
+            kills: Vec::new(),
+            ended: 0,
         })
     }
 
@@ -285,12 +351,12 @@ impl<'a> Executor<'a> {
         self.record = Record { batch: self.job.batch, ..Record::default() };
         self.record.timeline = self.job.observe.timeline.then(Timeline::default);
         self.given_up.fill(false);
+        self.begin_on_phone()?;
         // Walls are of an iteration: those that the one before did not reach fall with it.
         for wall in self.walls.drain(..) {
             self.events.cancel(wall);
         }
-        self.budget = memory_budget(&self.machine, self.job);
-        self.store.set_budget(self.budget);
+        self.set_own_budget();
         for wall in &self.job.budgets.walls {
             self.walls.push(self.events.schedule_in(wall.at, Event::Wall(wall.memory)));
         }
@@ -307,13 +373,26 @@ impl<'a> Executor<'a> {
         for wall in &self.job.budgets.activation_walls {
             self.walls.push(self.events.schedule_in(wall.at, Event::ActivationWall(wall.memory)));
         }
-        let mut left = self.job.batch;
         if first == 0 || first > self.job.batch {
             return Err(RunError::IllegalAction {
                 action: format!("begin with a micro-batch of {first}"),
                 reason: "it has at least one sample and at most the mini-batch's",
             });
         }
+        while let Err(stop) = self.batch(first) {
+            let kill = match stop {
+                Stop::Killed(kill) => kill,
+                other => return Err(other.outside_a_part()),
+            };
+            self.start_again(kill)?;
+        }
+        self.finish()?;
+        Ok(self.record.clone())
+    }
+
+    /// The mini-batch, micro-batch by micro-batch, and the update.
+    fn batch(&mut self, first: u64) -> Result<(), Stop> {
+        let mut left = self.job.batch;
         let mut micro_batch = first;
         while left > 0 {
             let part = self.run_part(micro_batch.min(left))?;
@@ -322,12 +401,11 @@ impl<'a> Executor<'a> {
             micro_batch = micro_batch.min(part.max(1));
             left -= part.min(left);
         }
-        self.update()?;
-        self.finish();
-        Ok(self.record.clone())
+        self.update()
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Result<(), RunError> {
+        self.end_on_phone()?;
         let record = &mut self.record;
         record.iteration = self.now - self.started;
         record.peak_growth = record.peak_memory.saturating_sub(self.baseline);
@@ -344,18 +422,20 @@ impl<'a> Executor<'a> {
         };
         self.policy.end_iteration(&summary);
         self.end_offloading();
+        self.ended += 1;
+        Ok(())
     }
 
     /// Forward and backward of one micro-batch; returns how many samples it ended with.
-    fn run_part(&mut self, samples: u64) -> Result<u64, RunError> {
+    fn run_part(&mut self, samples: u64) -> Result<u64, Stop> {
         let mut samples = samples;
         loop {
             let before = self.now;
-            self.begin_part(samples)?;
+            let begun = self.begin_part(samples);
             self.charge_phase(before);
+            begun?;
             match self.walk() {
                 Ok(()) => break,
-                Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::Restart(fewer)) => {
                     self.await_packing()?;
                     // Gradients of the dropped samples are already summed in, so the part is lost.
@@ -364,6 +444,7 @@ impl<'a> Executor<'a> {
                     self.clear_part();
                     samples = fewer;
                 }
+                Err(stop) => return Err(stop),
             }
         }
         self.await_packing()?;
@@ -373,14 +454,15 @@ impl<'a> Executor<'a> {
     }
 
     /// The cores that pack finish what they have in hand, within the phase.
-    fn await_packing(&mut self) -> Result<(), RunError> {
+    fn await_packing(&mut self) -> Result<(), Stop> {
         let before = self.now;
-        self.clear_packer().map_err(Stop::outside_a_part)?;
+        self.clear_packer()?;
+        self.clear_transfers()?;
         self.charge_phase(before);
         Ok(())
     }
 
-    fn begin_part(&mut self, samples: u64) -> Result<(), RunError> {
+    fn begin_part(&mut self, samples: u64) -> Result<(), Stop> {
         if self.store.samples != samples {
             self.set_samples(samples);
         }
@@ -388,7 +470,7 @@ impl<'a> Executor<'a> {
         self.phase = Phase::Forward;
         for (id, tensor) in (0..).zip(&self.graph.tensors) {
             if matches!(tensor.role, Role::Input | Role::Target) && !self.store.is_resident(id) {
-                self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;
+                self.admit(id, NodeId::MAX)?;
             }
         }
         if self.baseline == Bytes::ZERO {
@@ -424,13 +506,14 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    fn update(&mut self) -> Result<(), RunError> {
+    fn update(&mut self) -> Result<(), Stop> {
         for id in 0..self.graph.nodes.len() as NodeId {
             if self.graph.nodes[id as usize].phase == Phase::Update && !self.is_given_up(id) {
                 self.phase = Phase::Update;
                 let before = self.now;
-                self.run_scheduled(id).map_err(Stop::outside_a_part)?;
+                let ended = self.run_scheduled(id);
                 self.charge_phase(before);
+                ended?;
             }
         }
         self.merge_part();
@@ -476,6 +559,7 @@ impl<'a> Executor<'a> {
         self.gather(id)?;
         self.make_room(id)?;
         self.prefetch(id)?;
+        self.read_ahead(id)?;
         let workspace =
             self.store.borrow(self.machine.workspace(graph, id as usize, self.store.samples, self.precision));
         if workspace.is_some() {
@@ -529,10 +613,12 @@ impl<'a> Executor<'a> {
                 hold(state.bytes, "whole".to_owned());
             }
             if let Some(bytes) = self.store.packed_size(id) {
-                let form = match state.bits {
-                    0 => "signs alone".to_owned(),
-                    WHOLE => "whole, in the arena".to_owned(),
-                    bits => format!("{bits} bits a value"),
+                let form = match (self.store.form(id), state.bits) {
+                    (Some(Form::Compressed), _) => "compressed".to_owned(),
+                    (Some(Form::Swapped), _) => "on flash".to_owned(),
+                    (_, 0) => "signs alone".to_owned(),
+                    (_, WHOLE) => "whole, in the arena".to_owned(),
+                    (_, bits) => format!("{bits} bits a value"),
                 };
                 hold(bytes, form);
             }

@@ -6,9 +6,13 @@ use haversack_devices::work::Precision;
 use haversack_engine::ResourceError;
 use haversack_kernels::KernelError;
 use haversack_memory::pages::PageError;
+use haversack_memory::phone::{Kill, PhoneError};
 use haversack_policies::PolicyError;
+use haversack_policies::budget::SampleError;
 use haversack_workloads::TrainingGraph;
 use thiserror::Error;
+
+use crate::phone::Phone;
 
 /// A budget that holds from a given time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,8 @@ pub struct Job<'a> {
     pub iterations: u32,
     /// The temperature of the device at the start and of what surrounds it; without it heat is left out.
     pub ambient: Option<Celsius>,
+    /// The phone that it runs on, where its memory is shared with a system and with apps.
+    pub phone: Option<&'a Phone>,
     /// What to record.
     pub observe: Observe,
 }
@@ -135,6 +141,22 @@ pub enum RunError {
     /// Surroundings were given for a device without a thermal model.
     #[error("{0} has no thermal model")]
     NoThermalModel(String),
+    /// The phone's memory refuses something.
+    #[error("the phone's memory: {0}")]
+    Phone(#[from] PhoneError),
+    /// The budget rule refuses a sample.
+    #[error("the rule for the budget: {0}")]
+    BudgetRule(#[from] SampleError),
+    /// The low-memory killer has ended the process; the run begins again where it can.
+    #[error("killed by the low-memory killer ({}) at {}, {} times in iteration {iteration}", kill.reason.name(), kill.at, times)]
+    Killed {
+        /// The iteration, from nought.
+        iteration: u32,
+        /// How often in it.
+        times: u32,
+        /// What the killer says.
+        kill: Box<Kill>,
+    },
     /// An empty mini-batch.
     #[error("a mini-batch has at least one sample")]
     EmptyBatch,

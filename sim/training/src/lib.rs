@@ -9,14 +9,17 @@ mod job;
 mod least;
 mod machine;
 mod packing;
+pub mod phone;
 mod record;
+mod regain;
 mod statistics;
 mod store;
 mod timeline;
 
-pub use executor::simulate;
+pub use executor::{simulate, survey};
 pub use job::{AllocatorKind, Budgets, Job, Observe, RunError, Wall};
 pub use least::least_memory;
 pub use machine::{Machine, MachineError, Offloader, Trains};
+pub use phone::{Phone, PhoneReport, ThreadStates, TrainerKill};
 pub use record::{Breakdown, HeatPoint, Held, PeakReport, Record};
 pub use timeline::{PackingSpan, Span, SpanKind, Timeline};

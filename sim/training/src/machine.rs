@@ -5,8 +5,9 @@ use haversack_devices::processor::{
     CoreSelection, Cost, CpuCores, Dsp, Frequency, Processor, ProcessorError, ProcessorKind,
 };
 use haversack_devices::stack::{Stack, StackOnDsp};
-use haversack_devices::units::{Bytes, Flops, Nanos};
+use haversack_devices::units::{Bytes, BytesPerSecond, Flops, Nanos};
 use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
+use haversack_policies::policy::Swapping;
 use haversack_workloads::training_graph::KernelCost;
 use haversack_workloads::{Phase, TrainingGraph};
 use thiserror::Error;
@@ -182,6 +183,14 @@ impl Machine {
     pub(crate) fn accumulation(&self, graph: &TrainingGraph, id: usize) -> Cost {
         let on_dsp = self.dsp.as_ref();
         on_dsp.map_or_else(Cost::default, |Offloader { dsp, stack }| dsp.cost(&accumulation(graph, id), stack))
+    }
+
+    /// What writing `bytes` to flash and reading them back takes with nothing else under way; nothing without flash.
+    #[must_use]
+    pub fn swapping(&self, bytes: Bytes) -> Option<Swapping> {
+        let storage = self.device.constants.storage.as_ref()?;
+        let at = |rate: BytesPerSecond| Nanos::from_seconds(bytes.as_f64() / rate.0);
+        Some(Swapping { out: at(storage.sequential_write.value), back: at(storage.sequential_read.value) })
     }
 
     /// What node `id` of `graph` costs with `samples` samples.

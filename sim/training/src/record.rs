@@ -4,28 +4,61 @@ use haversack_devices::units::{Bytes, Celsius, Hertz, Joules, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_memory::pages::Fragmentation;
 
+use crate::phone::PhoneReport;
 use crate::timeline::Timeline;
 
-/// Where an iteration's time went; the parts sum to the iteration exactly.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Breakdown {
-    kinds: [Nanos; OperatorKind::ALL.len()],
+/// Declares the parts beside the operators' own time once: for the struct, and for all that goes through them.
+macro_rules! breakdown {
+    ($($(#[$doc:meta])* $part:ident,)+) => {
+        /// Where an iteration's time went; the parts sum to the iteration exactly.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Breakdown {
+            kinds: [Nanos; OperatorKind::ALL.len()],
+            $($(#[$doc])* pub $part: Nanos,)+
+        }
+
+        impl Breakdown {
+            /// The parts beside the operators' own time, by name.
+            const NAMES: &[&str] = &[$(stringify!($part)),+];
+
+            fn times(&self) -> impl Iterator<Item = Nanos> {
+                self.kinds.into_iter().chain([$(self.$part),+])
+            }
+
+            fn times_mut(&mut self) -> impl Iterator<Item = &mut Nanos> {
+                self.kinds.iter_mut().chain([$(&mut self.$part),+])
+            }
+        }
+    };
+}
+
+breakdown! {
     /// Launching kernels and the framework's own work.
-    pub launch: Nanos,
+    launch,
     /// Computing dropped tensors again, launches included.
-    pub recompute: Nanos,
-    /// Work on samples that were then dropped from the micro-batch.
-    pub discarded: Nanos,
+    recompute,
+    /// Work on samples that were then dropped from the micro-batch, and on iterations that a kill has ended.
+    discarded,
     /// Statistics of tensors that are to be quantised.
-    pub control: Nanos,
+    control,
     /// Packing and unpacking, and waiting for whoever does it.
-    pub packing: Nanos,
+    packing,
     /// System calls for the arena's blocks, and copying within it.
-    pub paging: Nanos,
+    paging,
     /// Crossing between the CPU and the DSP: calls, and the copies of tensors.
-    pub crossing: Nanos,
+    crossing,
     /// Preparing subgraphs of the DSP.
-    pub preparation: Nanos,
+    preparation,
+    /// Compressing tensors and getting them back.
+    compression,
+    /// Waiting for tensors that are written to flash or read from it.
+    swapping,
+    /// Work of the kernel for this process: faults, and direct reclaim.
+    reclaim,
+    /// Uninterruptible sleep: waiting for pages that are read from flash.
+    refault,
+    /// Ready to run, but not running.
+    runnable,
 }
 
 impl Breakdown {
@@ -43,49 +76,32 @@ impl Breakdown {
     pub(crate) fn discard(&mut self, numerator: u64, denominator: u64) {
         let share =
             |time: Nanos| Nanos((u128::from(time.0) * u128::from(numerator) / u128::from(denominator.max(1))) as u64);
-        let Self { kinds, launch, recompute, control, packing, paging, crossing, preparation, discarded } = self;
-        for part in kinds.iter_mut().chain([launch, recompute, control, packing, paging, crossing, preparation]) {
-            let lost = share(*part);
-            *part -= lost;
-            *discarded += lost;
+        let mut lost = std::mem::take(&mut self.discarded);
+        for part in self.times_mut() {
+            let less = share(*part);
+            *part -= less;
+            lost += less;
         }
+        self.discarded = lost;
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        for (own, more) in self.kinds.iter_mut().zip(other.kinds) {
+        for (own, more) in self.times_mut().zip(other.times()) {
             *own += more;
         }
-        self.launch += other.launch;
-        self.recompute += other.recompute;
-        self.discarded += other.discarded;
-        self.control += other.control;
-        self.packing += other.packing;
-        self.paging += other.paging;
-        self.crossing += other.crossing;
-        self.preparation += other.preparation;
     }
 
     /// All parts by name, in a fixed order.
     #[must_use]
     pub fn parts(&self) -> Vec<(&'static str, Nanos)> {
-        let kinds = OperatorKind::ALL.iter().map(|&kind| (kind.name(), self.of(kind)));
-        let rest = [
-            ("launch", self.launch),
-            ("recompute", self.recompute),
-            ("discarded", self.discarded),
-            ("control", self.control),
-            ("packing", self.packing),
-            ("paging", self.paging),
-            ("crossing", self.crossing),
-            ("preparation", self.preparation),
-        ];
-        kinds.chain(rest).collect()
+        let kinds = OperatorKind::ALL.iter().map(|kind| kind.name());
+        kinds.chain(Self::NAMES.iter().copied()).zip(self.times()).collect()
     }
 
     /// The sum of all parts.
     #[must_use]
     pub fn total(&self) -> Nanos {
-        self.parts().into_iter().map(|(_, time)| time).sum()
+        self.times().sum()
     }
 }
 
@@ -156,6 +172,12 @@ pub struct Record {
     pub peak: Option<PeakReport>,
     /// The timeline, where it was asked for.
     pub timeline: Option<Timeline>,
+    /// How long each iteration of the run took.
+    pub iterations: Vec<Nanos>,
+    /// The budget that each began with, where a rule decides it.
+    pub planned: Vec<Bytes>,
+    /// What the phone's kernel saw, where the run was on a phone in use.
+    pub phone: Option<PhoneReport>,
     /// How hot the device was after each iteration of the run; empty where no surroundings were given.
     pub heat: Vec<HeatPoint>,
 }

@@ -98,14 +98,37 @@ pub(crate) struct Store<'g> {
     /// Bytes of everything resident whole, by how they depend on the micro-batch.
     pub(crate) resident: Extent,
     saved_resident: Extent,
+    /// What changed since it was last asked; nothing where nobody asks.
+    changes: Option<Vec<Change>>,
 }
 
-/// A quantised tensor.
+/// How a tensor is held that is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// With fewer bits a value.
+    Quantised,
+    /// By a codec, within an error bound.
+    Compressed,
+    /// On flash, with nothing in memory.
+    Swapped,
+}
+
+/// A tensor that is held otherwise than whole.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
+    form: Form,
     bytes: Bytes,
     /// Its block; nothing where it lies in the arena's pages.
     allocation: Option<Allocation>,
+}
+
+/// What became of the memory of a tensor, for whoever manages its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Its whole form has that many bytes now: nought where it left memory.
+    Whole(TensorId, Bytes),
+    /// The same of the form that is not whole.
+    Aside(TensorId, Bytes),
 }
 
 /// Why a quantised tensor finds no place.
@@ -144,6 +167,23 @@ impl<'g> Store<'g> {
             arena: None,
             resident: Extent::ZERO,
             saved_resident: Extent::ZERO,
+            changes: None,
+        }
+    }
+
+    /// Has every change of a tensor's memory noted from now on.
+    pub(crate) fn note_changes(&mut self) {
+        self.changes = Some(Vec::new());
+    }
+
+    /// What has changed since the last call, in order.
+    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+        self.changes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn note(&mut self, change: Change) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(change);
         }
     }
 
@@ -159,7 +199,8 @@ impl<'g> Store<'g> {
 
     /// Bytes of saved tensors in the form in which they are stored.
     pub(crate) fn held_bytes(&self) -> Bytes {
-        if self.quantises { self.packed_bytes + Bytes(self.kept_whole.at(self.samples)) } else { self.saved_bytes() }
+        let whole = if self.quantises { Bytes(self.kept_whole.at(self.samples)) } else { self.saved_bytes() };
+        self.packed_bytes + whole
     }
 
     /// Bytes held from the system.
@@ -258,11 +299,27 @@ impl<'g> Store<'g> {
         if std::mem::take(&mut self.kept[tensor as usize]) {
             subtract(&mut self.kept_whole, self.graph.tensors[tensor as usize].bytes);
         }
-        self.packed[tensor as usize] = Some(Packed { bytes, allocation });
+        self.packed[tensor as usize] = Some(Packed { form: Form::Quantised, bytes, allocation });
         self.packed_bytes += bytes;
         self.states[tensor as usize].bits = bits;
+        self.note(Change::Aside(tensor, bytes));
         self.withdraw(tensor);
         Ok(effects)
+    }
+
+    /// Makes room for another form of a tensor that takes `bytes` of memory, nought on flash.
+    pub(crate) fn set_aside(&mut self, tensor: TensorId, form: Form, bytes: Bytes) -> Result<(), AllocationError> {
+        let allocation = if bytes == Bytes::ZERO { None } else { Some(self.allocator.allocate(bytes)?) };
+        self.packed[tensor as usize] = Some(Packed { form, bytes, allocation });
+        self.packed_bytes += bytes;
+        self.note(Change::Aside(tensor, bytes));
+        self.withdraw(tensor);
+        Ok(())
+    }
+
+    /// How a tensor is held that is not held whole.
+    pub(crate) fn form(&self, tensor: TensorId) -> Option<Form> {
+        self.packed[tensor as usize].map(|packed| packed.form)
     }
 
     /// The quantised form of a tensor gets smaller in place.
@@ -276,6 +333,7 @@ impl<'g> Store<'g> {
         self.packed_bytes = self.packed_bytes + bytes - packed.bytes;
         packed.bytes = bytes;
         self.states[tensor as usize].bits = bits;
+        self.note(Change::Aside(tensor, bytes));
         Ok(())
     }
 
@@ -290,6 +348,8 @@ impl<'g> Store<'g> {
         }
         self.packed_bytes -= packed.bytes;
         self.states[tensor as usize].bits = 0;
+        self.note(Change::Aside(tensor, Bytes::ZERO));
+        self.offer(tensor);
     }
 
     pub(crate) fn is_resident(&self, tensor: TensorId) -> bool {
@@ -313,6 +373,7 @@ impl<'g> Store<'g> {
         if self.uses.saved[id] {
             self.saved_resident += self.graph.tensors[id].bytes;
         }
+        self.note(Change::Whole(tensor, size));
         self.offer(tensor);
         Ok(())
     }
@@ -337,6 +398,7 @@ impl<'g> Store<'g> {
             if self.uses.saved[id] {
                 subtract(&mut self.saved_resident, bytes);
             }
+            self.note(Change::Whole(tensor, Bytes::ZERO));
         }
         self.states[id].dropped = dropped;
         self.withdraw(tensor);
@@ -410,6 +472,7 @@ impl<'g> Store<'g> {
                 let size = self.size(id as TensorId);
                 self.allocator.shrink(allocation, size);
                 self.states[id].bytes = size;
+                self.note(Change::Whole(id as TensorId, size));
             }
         }
     }

@@ -22,6 +22,10 @@ pub enum SpanKind {
     Crossing,
     /// To prepare a subgraph of the DSP.
     Preparation,
+    /// To compress a tensor or to get it back.
+    Compression,
+    /// For the kernel: faults, direct reclaim, and waiting for pages.
+    Reclaim,
 }
 
 /// One run of one operator.

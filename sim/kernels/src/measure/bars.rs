@@ -5,7 +5,7 @@
 
 use haversack_devices::units::Bytes;
 
-use super::{Measurement, SIZES};
+use super::{FEATURE_MAPS, Measurement, SIZES};
 use crate::isa::Isa;
 
 /// What fits in a second cache, and in none.
@@ -92,6 +92,11 @@ pub fn bars() -> Vec<Bar> {
     bars.push(bar("int8-gemm".to_owned(), SECOND_CACHE, floats, 1.3));
     bars.push(bar("int8-gemm".to_owned(), SECOND_CACHE, Against::Peer, 30.0));
     bars.push(bar("int8-gemm".to_owned(), SECOND_CACHE, Against::Limit, 0.7));
+    // zstd, at its fastest level, decodes bytes that it has hardly made smaller.
+    for mode in ["bounded", "mixed"] {
+        bars.push(bar(format!("compress-{mode}"), FEATURE_MAPS, Against::Peer, 1.7));
+        bars.push(bar(format!("decompress-{mode}"), FEATURE_MAPS, Against::Peer, 0.6));
+    }
     // Where a cache holds the tensor, waking the second thread is a good part of the pass; in DRAM it is nothing.
     for size in SIZES {
         let per_element = Against::Kernel("min-atomic-unconditional".to_owned());

@@ -1,5 +1,6 @@
 //! The kernels that can be measured, each with its limit and its peer.
 
+mod compression;
 mod conversions;
 mod integers;
 mod packing;
@@ -27,6 +28,7 @@ pub fn catalogue() -> Result<Vec<Kernel>, KernelError> {
     packing::add(&mut list);
     conversions::add(&mut list);
     integers::add(&mut list);
+    compression::add(&mut list);
     // Last, so that the kernels of every size have the same places.
     products::add(&mut list);
     Ok(list.kernels)

@@ -57,7 +57,7 @@ impl Executor<'_> {
         match self.activations {
             // What is to be quantised is whole only for a while; its stored form counts.
             Some(budget) if self.store.uses.saved[tensor as usize] && !self.store.quantises => {
-                (self.store.saved_bytes() + self.store.size(tensor)).saturating_sub(budget)
+                (self.store.held_bytes() + self.store.size(tensor)).saturating_sub(budget)
             }
             _ => Bytes::ZERO,
         }
@@ -68,6 +68,9 @@ impl Executor<'_> {
         // What the CPU has in hand leaves memory without anybody's loss.
         if self.packer.as_ref().is_some_and(|packer| packer.in_flight() > 0) {
             return self.await_packer(|packer| packer.in_flight() == 0);
+        }
+        if self.is_writing() {
+            return self.await_write();
         }
         if self.shrink_arena(shortfall, node)? {
             return Ok(());
@@ -162,7 +165,7 @@ impl Executor<'_> {
             Relief::Requantise(tensor, bits) => self.requantise(tensor, bits),
             Relief::Skip(tensor) => self.give_up(tensor, node),
             Relief::Compress(tensor) => self.compress(tensor, node),
-            Relief::Swap(tensor) => self.swap_out(tensor, node),
+            Relief::Swap(tensor) => self.swap_out(tensor),
             Relief::Rematerialise(tensor) => {
                 if !self.store.candidates.contains(&tensor) {
                     let name = self.graph.tensors.get(tensor as usize).map_or("?", |t| t.name.as_str());

@@ -7,7 +7,7 @@ use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
 use haversack_workloads::NodeId;
 
 use super::offload::lane;
-use super::{Event, Executor};
+use super::{Event, Executor, Stop};
 use crate::job::RunError;
 use crate::timeline::{Span, SpanKind};
 
@@ -27,18 +27,21 @@ pub(super) enum Progress {
     Launched,
     /// It has ended.
     Done,
+    /// A pause is over.
+    Paused,
     /// Nothing.
     Other,
 }
 
 impl Executor<'_> {
     /// Lets the processor run the node and waits for it.
-    pub(super) fn occupy(&mut self, id: NodeId, kind: SpanKind) -> Result<(), RunError> {
+    pub(super) fn occupy(&mut self, id: NodeId, kind: SpanKind) -> Result<(), Stop> {
         let samples = self.store.samples;
         let (machine, graph, precision) = (Arc::clone(&self.machine), self.graph, self.precision);
         if graph.nodes[id as usize].rescales.is_some_and(|tensor| !self.policy.rescales(tensor)) {
             return Ok(());
         }
+        self.page_in(id)?;
         self.cross_to(id)?;
         let on_dsp = self.runs_on_dsp(id);
         let cost = match self.within(id) {
@@ -83,10 +86,17 @@ impl Executor<'_> {
             SpanKind::Paging => self.part.paging += spent,
             SpanKind::Crossing => self.part.crossing += spent,
             SpanKind::Preparation => self.part.preparation += spent,
+            SpanKind::Compression => self.part.compression += spent,
+            SpanKind::Reclaim => self.part.reclaim += spent,
             _ => self.part.packing += spent,
         }
         self.draw(self.at, start, kind, on);
         Ok(())
+    }
+
+    /// Puts what took from `start` until now beside the graph's nodes on the timeline, where there is one.
+    pub(super) fn draw_span(&mut self, start: Nanos, kind: SpanKind) {
+        self.draw(self.at, start, kind, self.machine.processor.kind());
     }
 
     /// Puts what ran from `start` until now on the timeline, where there is one.
@@ -106,7 +116,7 @@ impl Executor<'_> {
             match progress {
                 Progress::Launched => self.begin(cost)?,
                 Progress::Done => break,
-                Progress::Other => {}
+                Progress::Paused | Progress::Other => {}
             }
         }
         // On a CPU the framework's own work is the CPU's too.
@@ -132,6 +142,15 @@ impl Executor<'_> {
             Event::Moved => {
                 self.moved = None;
                 self.collect_moved()?
+            }
+            Event::Pause => Progress::Paused,
+            Event::Written(tensor) => {
+                self.written(tensor);
+                Progress::Other
+            }
+            Event::Read(tensor) => {
+                self.read(tensor);
+                Progress::Other
             }
             Event::Wall(memory) => {
                 self.set_budget(memory);

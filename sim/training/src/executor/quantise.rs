@@ -12,7 +12,7 @@ use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
 use super::{Executor, Stop};
 use crate::job::RunError;
 use crate::packing::{code_bytes, packing_traffic};
-use crate::store::NoPlace;
+use crate::store::{Form, NoPlace};
 use crate::timeline::SpanKind;
 
 /// Maps that wait for the CPU at a time: one that is packed and one behind it.
@@ -58,7 +58,7 @@ impl Executor<'_> {
                 }
                 Holding::Skip => return self.give_up(tensor, node),
                 Holding::Compress => return self.compress(tensor, node),
-                Holding::Swap => return self.swap_out(tensor, node),
+                Holding::Swap => return self.swap_out(tensor),
                 Holding::Quantise(bits) if !matches!(bits, 1..=8 | 16 | WHOLE) => {
                     let action = format!("store {} with {bits} bits a value", self.graph.tensor(tensor).name);
                     return Err(RunError::IllegalAction { action, reason: "it has 1 to 8, 16 or 32" }.into());
@@ -147,6 +147,9 @@ impl Executor<'_> {
 
     /// What `node` reads of a packed tensor: whether its values have to be brought into memory first.
     pub(super) fn reads_unpacked(&self, node: NodeId, tensor: TensorId) -> bool {
+        if self.store.form(tensor) != Some(Form::Quantised) {
+            return self.graph.nodes[node as usize].need_of(tensor) != Need::Shape;
+        }
         let Some(quantiser) = &self.quantiser else { return false };
         let node = &self.graph.nodes[node as usize];
         node.need_of(tensor) == Need::Values

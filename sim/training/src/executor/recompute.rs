@@ -46,7 +46,7 @@ impl Executor<'_> {
             }
             for input in packed.drain(..) {
                 if self.reads_unpacked(node, input) {
-                    self.unpack(input, node)?;
+                    self.bring_back(input, node)?;
                     self.store.lock(input);
                     if let Some(frame) = self.frames.last_mut() {
                         frame.locked.push(input);

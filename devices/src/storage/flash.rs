@@ -1,0 +1,141 @@
+//! The flash itself: what one command asks of it.
+
+use crate::device::StorageConstants;
+use crate::storage::{Direction, Driver, PAGE, ScalarSpeed};
+use crate::units::{Bytes, BytesPerSecond, Factor, Interval, Nanos};
+
+/// One direction of the flash.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    /// What all commands together reach.
+    sequential: BytesPerSecond,
+    /// The same by pages, all over the device.
+    random: BytesPerSecond,
+    /// How fast a command's bytes move once they do.
+    link: BytesPerSecond,
+    /// A page alone.
+    latency: Nanos,
+}
+
+/// A flash storage: rates, latencies and its write cache.
+///
+/// A command takes up the device for the longer of its share of the random rate, counted by commands, and of the
+/// sequential rate, counted by bytes: its *occupation*. Alone it takes the latency of a page and its other bytes at the
+/// data sheet's rate, which is longer: dies and channels work side by side, so that many commands at once reach the
+/// rates and one does not (UFS 3.1 reads 4 KiB in about 0.1 ms, yet 50,000 of them a second). How several commands get
+/// on beside each other is said in [`crate::storage`].
+#[derive(Clone, Debug)]
+pub struct Flash {
+    slots: usize,
+    read: Way,
+    write: Way,
+    sustained_write: BytesPerSecond,
+    write_cache: Bytes,
+    command_work: Factor,
+    page_work: Factor,
+}
+
+/// What a command asks of the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Demand {
+    /// All of the device for so long, in nanoseconds.
+    pub(crate) occupation: f64,
+    /// It ends after so long at the earliest, in nanoseconds; not less.
+    pub(crate) alone: f64,
+}
+
+impl Flash {
+    /// The storage that `constants` describe.
+    #[must_use]
+    pub fn new(constants: &StorageConstants) -> Self {
+        let way = |sequential: BytesPerSecond, datasheet: Option<BytesPerSecond>, random, latency| Way {
+            sequential,
+            random,
+            // Where files reach more than the class's data sheet says, this device is better than the sheet.
+            link: datasheet.filter(|sheet| sheet.0 > sequential.0).unwrap_or(sequential),
+            latency,
+        };
+        let read = way(
+            constants.sequential_read.value,
+            constants.datasheet_read.as_ref().map(|rate| rate.value),
+            constants.random_read.value,
+            constants.latency_read.value,
+        );
+        let write = way(
+            constants.sequential_write.value,
+            constants.datasheet_write.as_ref().map(|rate| rate.value),
+            constants.random_write.value,
+            constants.latency_write.value,
+        );
+        Self {
+            // A float cast saturates, and turns not-a-number into zero.
+            slots: ((constants.queue_depth.value.0.floor() - constants.reserved_slots.value.0.floor()) as usize).max(1),
+            read,
+            write,
+            sustained_write: constants.sustained_write.value,
+            write_cache: constants.write_cache.value,
+            command_work: constants.command_work.value,
+            page_work: constants.page_work.value,
+        }
+    }
+
+    /// Commands that the device works on at once.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// What all requests together reach in practice with large commands, the write cache having room.
+    #[must_use]
+    pub fn sequential(&self, direction: Direction) -> BytesPerSecond {
+        self.way(direction).sequential
+    }
+
+    /// What writes reach behind a full write cache.
+    #[must_use]
+    pub fn sustained_write(&self) -> BytesPerSecond {
+        self.sustained_write
+    }
+
+    /// What the write cache holds.
+    #[must_use]
+    pub fn write_cache(&self) -> Bytes {
+        self.write_cache
+    }
+
+    /// The driver's work on a core of this speed.
+    #[must_use]
+    pub fn driver(&self, speed: ScalarSpeed) -> Driver {
+        Driver { command: speed.time(self.command_work), page: speed.time(self.page_work) }
+    }
+
+    /// How long a command of `bytes` takes in the device when it is alone there, the write cache having room.
+    #[must_use]
+    pub fn alone(&self, direction: Direction, bytes: Bytes) -> Nanos {
+        Nanos::from_seconds(self.demand(direction, bytes, true).alone * 1e-9)
+    }
+
+    /// For how long a command of `bytes` takes up the device, however many share it.
+    #[must_use]
+    pub fn occupation(&self, direction: Direction, bytes: Bytes) -> Interval {
+        Interval(self.demand(direction, bytes, true).occupation * 1e-9)
+    }
+
+    /// What a command of `bytes` asks; a write that is not `cached` goes to the slower tier.
+    pub(crate) fn demand(&self, direction: Direction, bytes: Bytes, cached: bool) -> Demand {
+        let way = self.way(direction);
+        let rate = if cached || direction == Direction::Read { way.sequential } else { self.sustained_write };
+        let occupation = (PAGE.as_f64() / way.random.0).max(bytes.as_f64() / rate.0) * 1e9;
+        let rest = bytes.saturating_sub(PAGE).as_f64() / way.link.0 * 1e9;
+        // Never nought: the pace is divided by it.
+        let occupation = occupation.max(1.0);
+        Demand { occupation, alone: (way.latency.0 as f64 + rest).max(occupation) }
+    }
+
+    fn way(&self, direction: Direction) -> &Way {
+        match direction {
+            Direction::Read => &self.read,
+            Direction::Write => &self.write,
+        }
+    }
+}

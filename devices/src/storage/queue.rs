@@ -1,0 +1,349 @@
+//! The command queue: drivers put commands in, the device takes them out of its slots in whatever order they end.
+
+use std::collections::VecDeque;
+
+use crate::storage::cache::WriteCache;
+use crate::storage::sharing::Sharing;
+use crate::storage::{Direction, Driver, Flash, PAGE, Request, Stream};
+use crate::units::{Bytes, Nanos};
+
+/// Names a request of one queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(u64);
+
+/// A request that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// When its last command ended.
+    pub time: Nanos,
+    /// Which it was.
+    pub request: RequestId,
+}
+
+/// What [`FlashQueue::write_behind`] answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteBehind {
+    /// The writes that go on behind; [`FlashQueue::advance`] says when they have ended.
+    pub request: RequestId,
+    /// For how long the writer is held.
+    pub held: Nanos,
+}
+
+/// Whose a command is.
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    Request(RequestId),
+    /// The stream with this number among those set in this generation.
+    Stream(u64, usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    owner: Owner,
+    direction: Direction,
+    bytes: Bytes,
+}
+
+/// A request under way.
+#[derive(Clone, Debug)]
+struct Active {
+    id: RequestId,
+    request: Request,
+    driver: Driver,
+    /// Bytes of commands that the driver has not begun with.
+    unprepared: Bytes,
+    /// Commands under way, the one in the driver included.
+    under_way: u32,
+    /// The command in the driver, and when it is ready.
+    prepared: Option<(Nanos, Bytes)>,
+}
+
+impl Active {
+    /// The driver begins with the next command at `now`, where there is one, it may, and nothing else is in hand.
+    fn prepare(&mut self, now: Nanos) {
+        if self.prepared.is_none() && self.unprepared > Bytes::ZERO && self.under_way < self.request.depth {
+            let bytes = self.request.command.min(self.unprepared);
+            self.unprepared -= bytes;
+            self.under_way += 1;
+            self.prepared = Some((Nanos(now.0.saturating_add(self.driver.time(bytes).0)), bytes));
+        }
+    }
+}
+
+/// A stream under way.
+#[derive(Clone, Debug)]
+struct Flow {
+    stream: Stream,
+    period: Nanos,
+    next: Nanos,
+    in_queue: u32,
+}
+
+/// A flash storage with its one command queue.
+///
+/// The commands of a request pass one after another through its driver, on a core of its own, and then wait in order
+/// for one of the slots. In the slots the device works on all of them (see [`crate::storage`]); beyond, first come is
+/// first served. Depth 1 thus takes the driver and the device in turn; with more the two overlap, and a long
+/// transfer takes the longer of both. Streams take slots and time as requests do.
+///
+/// Time never goes back: a call for a time before the clock, which [`read`](Self::read), [`write`](Self::write) and
+/// [`write_behind`](Self::write_behind) carry ahead, counts as made at the clock.
+#[derive(Clone, Debug)]
+pub struct FlashQueue {
+    flash: Flash,
+    clock: Nanos,
+    device: Sharing<Command>,
+    waiting: VecDeque<Command>,
+    requests: Vec<Active>,
+    streams: Vec<Flow>,
+    generation: u64,
+    cache: WriteCache,
+    submitted: u64,
+    /// Ended and not yet told, by time.
+    completed: VecDeque<Completed>,
+}
+
+impl FlashQueue {
+    /// An idle device with an empty write cache, the clock at nought.
+    #[must_use]
+    pub fn new(flash: Flash) -> Self {
+        Self {
+            clock: Nanos::ZERO,
+            device: Sharing::new(flash.slots()),
+            waiting: VecDeque::new(),
+            requests: Vec::new(),
+            streams: Vec::new(),
+            generation: 0,
+            cache: WriteCache::new(&flash),
+            submitted: 0,
+            completed: VecDeque::new(),
+            flash,
+        }
+    }
+
+    /// The storage behind it.
+    #[must_use]
+    pub fn flash(&self) -> &Flash {
+        &self.flash
+    }
+
+    /// The time up to which it has run.
+    #[must_use]
+    pub fn clock(&self) -> Nanos {
+        self.clock
+    }
+
+    /// Commands in the device's slots and, behind them, in the queue.
+    #[must_use]
+    pub fn commands(&self) -> (usize, usize) {
+        (self.device.len(), self.waiting.len())
+    }
+
+    /// Bytes in the write cache.
+    #[must_use]
+    pub fn write_cache_level(&self) -> Bytes {
+        self.cache.level()
+    }
+
+    /// Replaces what others do in the background from `now` on; their commands already in the queue stay there.
+    ///
+    /// Streams are staggered over the period of the first command, so that equal ones do not come together.
+    pub fn set_streams(&mut self, now: Nanos, streams: &[Stream]) {
+        self.run_to(now);
+        self.generation += 1;
+        let (clock, count) = (self.clock, streams.len().max(1) as u64);
+        let moving = streams.iter().enumerate().filter(|(_, stream)| stream.rate.0 > 0.0);
+        self.streams = moving
+            .map(|(index, &stream)| {
+                let stream = Stream { command: stream.command.max(PAGE), depth: stream.depth.max(1), ..stream };
+                let period = Nanos::from_seconds(stream.command.as_f64() / stream.rate.0).max(Nanos(1));
+                let first = period.0 / count * (index as u64 + 1);
+                Flow { stream, period, next: Nanos(clock.0.saturating_add(first)), in_queue: 0 }
+            })
+            .collect();
+    }
+
+    /// Starts a request at `now`, with a driver on a core of its own.
+    pub fn submit(&mut self, now: Nanos, request: Request, driver: Driver) -> RequestId {
+        self.run_to(now);
+        let id = RequestId(self.submitted);
+        self.submitted += 1;
+        if request.bytes == Bytes::ZERO {
+            self.completed.push_back(Completed { time: self.clock, request: id });
+            return id;
+        }
+        let request = Request { command: request.command.max(PAGE), depth: request.depth.max(1), ..request };
+        let unprepared = request.bytes;
+        let mut active = Active { id, request, driver, unprepared, under_way: 0, prepared: None };
+        active.prepare(self.clock);
+        self.requests.push(active);
+        id
+    }
+
+    /// Moves the clock to the next end of a request or to `now`, whichever is first; called until it says nothing.
+    pub fn advance(&mut self, now: Nanos) -> Option<Completed> {
+        while self.completed.is_empty() {
+            if !self.step(now) {
+                self.pass(now);
+                return None;
+            }
+        }
+        let told = self.completed.front().is_some_and(|done| done.time <= now);
+        if told { self.completed.pop_front() } else { None }
+    }
+
+    /// When the next request ends if no other comes; nothing where none is under way.
+    ///
+    /// It runs a copy ahead: as much work as the simulation of that span.
+    #[must_use]
+    pub fn next_completion(&self) -> Option<Nanos> {
+        if let Some(done) = self.completed.front() {
+            return Some(done.time);
+        }
+        if self.requests.is_empty() {
+            return None;
+        }
+        let mut ahead = self.clone();
+        ahead.advance(Nanos::MAX).map(|done| done.time)
+    }
+
+    /// How long a thread takes that reads at `now`, `depth` commands at once, and waits for all of it.
+    pub fn read(&mut self, now: Nanos, bytes: Bytes, command: Bytes, depth: u32, driver: Driver) -> Nanos {
+        self.wait(now, Request { direction: Direction::Read, bytes, command, depth }, driver)
+    }
+
+    /// The same of a thread that writes.
+    pub fn write(&mut self, now: Nanos, bytes: Bytes, command: Bytes, depth: u32, driver: Driver) -> Nanos {
+        self.wait(now, Request { direction: Direction::Write, bytes, command, depth }, driver)
+    }
+
+    fn wait(&mut self, now: Nanos, request: Request, driver: Driver) -> Nanos {
+        let id = self.submit(now, request, driver);
+        loop {
+            if let Some(index) = self.completed.iter().rposition(|done| done.request == id) {
+                let time = self.completed.remove(index).map_or(self.clock, |done| done.time);
+                return time.saturating_sub(now);
+            }
+            if !self.step(Nanos::MAX) {
+                return self.clock.saturating_sub(now);
+            }
+        }
+    }
+
+    /// Writes at `now` without waiting for the device: the writer is held until the driver has prepared every command
+    /// and at most as many of all wait as there are slots, which is when the block layer has a tag for the last one.
+    pub fn write_behind(&mut self, now: Nanos, bytes: Bytes, command: Bytes, driver: Driver) -> WriteBehind {
+        let request = Request { direction: Direction::Write, bytes, command, depth: u32::MAX };
+        let id = self.submit(now, request, driver);
+        loop {
+            let active = self.requests.iter().find(|active| active.id == id);
+            let preparing = active.is_some_and(|active| active.prepared.is_some());
+            let accepted = !preparing && self.waiting.len() <= self.flash.slots();
+            if accepted || !self.step(Nanos::MAX) {
+                return WriteBehind { request: id, held: self.clock.saturating_sub(now) };
+            }
+        }
+    }
+
+    /// Runs to `now`; what ends on the way is told later.
+    fn run_to(&mut self, now: Nanos) {
+        while self.step(now) {}
+        self.pass(now);
+    }
+
+    /// What happens next at or before `until`: a command ends, or leaves a driver, or a stream issues one, in that
+    /// order where times are equal. Whether something did.
+    fn step(&mut self, until: Nanos) -> bool {
+        let device = self.device.due();
+        let ready = |active: &Active| active.prepared.map(|(ready, _)| ready);
+        let driver = self.requests.iter().filter_map(ready).min();
+        let stream = self.streams.iter().map(|flow| flow.next).min();
+        // What saturates at the end of time never happens.
+        let next = [device, driver, stream].into_iter().flatten().min();
+        let Some(at) = next.filter(|&at| at <= until && at < Nanos::MAX) else { return false };
+        self.pass(at);
+        if device == Some(at) {
+            self.end_command();
+        } else if driver == Some(at) {
+            self.hand_over();
+        } else {
+            self.issue_stream();
+        }
+        self.fill_slots();
+        true
+    }
+
+    /// Moves the clock on to `time`, in which nothing happens.
+    fn pass(&mut self, time: Nanos) {
+        let span = time.saturating_sub(self.clock);
+        if self.device.len() == 0 {
+            self.cache.drain(span);
+        } else {
+            self.device.progress(span);
+        }
+        self.clock += span;
+    }
+
+    fn end_command(&mut self) {
+        let Some(command) = self.device.take(self.clock) else { return };
+        match command.owner {
+            Owner::Request(id) => {
+                let Some(index) = self.requests.iter().position(|active| active.id == id) else { return };
+                let Some(active) = self.requests.get_mut(index) else { return };
+                active.under_way -= 1;
+                active.prepare(self.clock);
+                if active.under_way == 0 {
+                    self.requests.remove(index);
+                    self.completed.push_back(Completed { time: self.clock, request: id });
+                }
+            }
+            Owner::Stream(generation, index) => {
+                if generation == self.generation
+                    && let Some(flow) = self.streams.get_mut(index)
+                {
+                    flow.in_queue -= 1;
+                }
+            }
+        }
+    }
+
+    /// The driver of the oldest request that has a command ready puts it into the queue.
+    fn hand_over(&mut self) {
+        for active in &mut self.requests {
+            if let Some((ready, bytes)) = active.prepared
+                && ready <= self.clock
+            {
+                let (owner, direction) = (Owner::Request(active.id), active.request.direction);
+                self.waiting.push_back(Command { owner, direction, bytes });
+                active.prepared = None;
+                active.prepare(self.clock);
+                return;
+            }
+        }
+    }
+
+    fn issue_stream(&mut self) {
+        for (index, flow) in self.streams.iter_mut().enumerate() {
+            if flow.next <= self.clock {
+                flow.next = Nanos(flow.next.0.saturating_add(flow.period.0));
+                if flow.in_queue < flow.stream.depth {
+                    flow.in_queue += 1;
+                    let owner = Owner::Stream(self.generation, index);
+                    let Stream { direction, command: bytes, .. } = flow.stream;
+                    self.waiting.push_back(Command { owner, direction, bytes });
+                }
+                return;
+            }
+        }
+    }
+
+    fn fill_slots(&mut self) {
+        while self.device.len() < self.flash.slots()
+            && let Some(command) = self.waiting.pop_front()
+        {
+            let cached = command.direction == Direction::Read || self.cache.take(command.bytes);
+            let demand = self.flash.demand(command.direction, command.bytes, cached);
+            self.device.insert(self.clock, command, demand);
+        }
+    }
+}

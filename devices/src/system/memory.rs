@@ -1,0 +1,192 @@
+//! What a system's constants come to on a device: reserves, sizes, costs of a page on a core.
+
+use crate::device::Device;
+use crate::storage::ScalarSpeed;
+use crate::system::System;
+use crate::units::{Bytes, Factor, Fraction, Nanos};
+
+/// Free memory at which reclaim starts, hurries and stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watermarks {
+    /// Below it whoever allocates reclaims itself (direct reclaim).
+    pub min: Bytes,
+    /// Below it kswapd wakes.
+    pub low: Bytes,
+    /// Up to it kswapd reclaims.
+    pub high: Bytes,
+}
+
+/// The kernel's work on a page of 4 KiB, as time on one core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageCosts {
+    /// A fault that finds its page in memory or gets a new one, and maps it.
+    pub fault: Nanos,
+    /// Clearing a new page.
+    pub zero: Nanos,
+    /// Reading one entry in the walk of page tables that ages generations.
+    pub walk: Nanos,
+    /// Looking at a page of a list.
+    pub scan: Nanos,
+    /// Taking a page out of its process's tables, and freeing it.
+    pub unmap: Nanos,
+    /// Compressing a page into ZRAM.
+    pub compress: Nanos,
+    /// Bringing a page back from ZRAM.
+    pub decompress: Nanos,
+    /// Handing a page to the block layer.
+    pub submit: Nanos,
+    /// From the end of what a thread waits for until it runs; the same on every core.
+    pub wake_up: Nanos,
+}
+
+/// What the system itself holds on an idle phone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Resident {
+    /// Never reclaimed.
+    pub kernel: Bytes,
+    /// Anonymous memory.
+    pub anonymous: Bytes,
+    /// The share of it that is used all the time.
+    pub anonymous_hot: Fraction,
+    /// Mapped files.
+    pub file: Bytes,
+    /// The share of them that is used all the time.
+    pub file_hot: Fraction,
+}
+
+impl Resident {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> Bytes {
+        self.kernel + self.anonymous + self.file
+    }
+}
+
+/// What of the low-memory killer's properties depends on the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Killer {
+    /// Stall of some tasks in the window of pressure that wakes it.
+    pub psi_partial_stall: Nanos,
+    /// It thrashes where more than this many times the files' pages came back in an interval.
+    pub thrashing_limit: Factor,
+    /// The limit falls by this share with each kill for thrashing.
+    pub thrashing_limit_decay: Fraction,
+}
+
+/// So much of `bytes`, rounded down.
+fn share(bytes: Bytes, share: Fraction) -> Bytes {
+    // A float cast saturates.
+    Bytes((bytes.as_f64() * share.0) as u64)
+}
+
+impl System {
+    /// The memory of `device` that the kernel manages.
+    #[must_use]
+    pub fn managed(&self, device: &Device) -> Bytes {
+        share(device.ram(), self.constants.reclaim.managed_share.value)
+    }
+
+    /// The watermarks on `device`, as the kernel computes them in whole KiB (`mm/page_alloc.c`; one zone):
+    /// min = √(16 · managed), within its bounds; a step = max(min / 4, managed · scale factor / 10,000);
+    /// low = min + step + screens, high = min + 2 steps + screens, where the screens are Android's
+    /// `extra_free_kbytes`.
+    #[must_use]
+    pub fn watermarks(&self, device: &Device) -> Watermarks {
+        let reclaim = &self.constants.reclaim;
+        let kib = |bytes: Bytes| bytes.0 / 1024;
+        let managed = kib(self.managed(device));
+        let root = (managed as f64 * 16.0).sqrt() as u64;
+        let min = root.max(kib(reclaim.min_free_lowest.value)).min(kib(reclaim.min_free_highest.value));
+        let scaled = managed as f64 * reclaim.watermark_scale_factor.value.0 / 10_000.0;
+        let step = (min / 4).max(scaled as u64);
+        let screens = kib(self.screens(device));
+        let at = |steps: u64| Bytes(1024_u64.saturating_mul(min + steps * step + if steps > 0 { screens } else { 0 }));
+        Watermarks { min: at(0), low: at(1), high: at(2) }
+    }
+
+    /// Bytes of whole screens that are kept free (`ro.sys.extra_free_kbytes`).
+    fn screens(&self, device: &Device) -> Bytes {
+        let reclaim = &self.constants.reclaim;
+        let [width, height] = device.display().unwrap_or([reclaim.display_width.value, reclaim.display_height.value]);
+        let bytes = width.0 * height.0 * reclaim.pixel.value.as_f64() * reclaim.frame_buffers.value.0;
+        Bytes(bytes as u64)
+    }
+
+    /// What ZRAM takes on `device` before compression; nothing where there is none.
+    #[must_use]
+    pub fn zram(&self, device: &Device) -> Bytes {
+        let Some(zram) = &self.constants.zram else { return Bytes::ZERO };
+        if let Some(size) = &zram.size {
+            return size.value;
+        }
+        let part = zram.share.as_ref().map_or(Bytes::ZERO, |part| share(device.ram(), part.value));
+        zram.cap.as_ref().map_or(part, |cap| part.min(cap.value))
+    }
+
+    /// Bytes before compression for each byte in ZRAM; 1 where there is none.
+    #[must_use]
+    pub fn zram_ratio(&self) -> Factor {
+        self.constants.zram.as_ref().map_or(Factor(1.0), |zram| zram.ratio.value)
+    }
+
+    /// The swap partition on flash; nothing where there is none.
+    #[must_use]
+    pub fn swap_partition(&self) -> Bytes {
+        self.constants.swap.as_ref().map_or(Bytes::ZERO, |swap| swap.partition.value)
+    }
+
+    /// Pages that a fault brings in from swap.
+    #[must_use]
+    pub fn swap_read_ahead(&self) -> u64 {
+        1_u64 << (self.constants.reclaim.page_cluster.value.0 as u32).min(31)
+    }
+
+    /// The kernel's work on a page on a core of this speed.
+    #[must_use]
+    pub fn page_costs(&self, speed: ScalarSpeed) -> PageCosts {
+        let costs = &self.constants.costs;
+        PageCosts {
+            fault: speed.time(costs.fault.value),
+            zero: speed.time(costs.zero.value),
+            walk: speed.time(costs.walk.value),
+            scan: speed.time(costs.scan.value),
+            unmap: speed.time(costs.unmap.value),
+            compress: speed.time(costs.compress.value),
+            decompress: speed.time(costs.decompress.value),
+            submit: speed.time(costs.submit.value),
+            wake_up: costs.wake_up.value,
+        }
+    }
+
+    /// What the system itself holds on an idle phone, however much memory it has.
+    #[must_use]
+    pub fn resident(&self) -> Resident {
+        let resident = &self.constants.resident;
+        Resident {
+            kernel: resident.kernel.value,
+            anonymous: resident.anonymous.value,
+            anonymous_hot: resident.anonymous_hot.value,
+            file: resident.file.value,
+            file_hot: resident.file_hot.value,
+        }
+    }
+
+    /// The low-memory killer's properties that differ on a device of little memory.
+    #[must_use]
+    pub fn killer(&self, device: &Device) -> Killer {
+        let killer = &self.constants.killer;
+        if device.ram() <= killer.low_ram.value {
+            Killer {
+                psi_partial_stall: killer.psi_partial_stall_low_ram.value,
+                thrashing_limit: killer.thrashing_limit_low_ram.value,
+                thrashing_limit_decay: killer.thrashing_limit_decay_low_ram.value,
+            }
+        } else {
+            Killer {
+                psi_partial_stall: killer.psi_partial_stall.value,
+                thrashing_limit: killer.thrashing_limit.value,
+                thrashing_limit_decay: killer.thrashing_limit_decay.value,
+            }
+        }
+    }
+}

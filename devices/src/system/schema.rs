@@ -1,0 +1,303 @@
+//! What an operating system's calibration holds: each struct is a table, each field a key.
+
+use crate::calibration::{CalibrationError, Choice, Constant, Field, Place, choose, section};
+use crate::system::ScoreConstant;
+use crate::units::{Bytes, BytesPerSecond, Count, Factor, Fraction, Nanos};
+
+/// How the kernel orders pages for reclaim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageLists {
+    /// An active and an inactive list.
+    Two,
+    /// Generations (multi-generation LRU).
+    Generations,
+}
+
+impl Choice for PageLists {
+    const WORDS: &'static [(&'static str, Self)] = &[("two", Self::Two), ("generations", Self::Generations)];
+}
+
+impl Field for PageLists {
+    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
+        choose(&parent.required(key, "how pages are ordered for reclaim")?)
+    }
+}
+
+/// Which process of equal `oom_score_adj` dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victim {
+    /// The one that was used least recently.
+    LeastRecent,
+    /// The one with most memory (`kill_heaviest_task`).
+    Heaviest,
+}
+
+impl Choice for Victim {
+    const WORDS: &'static [(&'static str, Self)] = &[("least-recent", Self::LeastRecent), ("heaviest", Self::Heaviest)];
+}
+
+impl Field for Victim {
+    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
+        choose(&parent.required(key, "which process of equal score dies")?)
+    }
+}
+
+section! {
+    /// `[reclaim]`: the kernel's reserves, and what it takes back first.
+    pub struct ReclaimConstants {
+        /// The share of memory that the kernel manages; it reserved the rest at boot.
+        pub managed_share: Constant<Fraction>,
+        /// `min_free_kbytes` is not below it.
+        pub min_free_lowest: Constant<Bytes>,
+        /// `min_free_kbytes` is not above it.
+        pub min_free_highest: Constant<Bytes>,
+        /// Distance of the watermarks, in ten-thousandths of managed memory.
+        pub watermark_scale_factor: Constant<Count>,
+        /// Whole screens that are kept free on top.
+        pub frame_buffers: Constant<Count>,
+        /// Bytes of a pixel of them.
+        pub pixel: Constant<Bytes>,
+        /// Pixels across the display of a device that does not say.
+        pub display_width: Constant<Count>,
+        /// Pixels down it.
+        pub display_height: Constant<Count>,
+        /// How much anonymous pages are preferred over those of files: 0 to 200, 100 is even.
+        pub swappiness: Constant<Count>,
+        /// `two` or `generations`.
+        pub lists: PageLists,
+        /// How many generations there are at most.
+        pub generations: Option<Constant<Count>>,
+        /// Pages younger than this are not taken, with generations.
+        pub min_ttl: Option<Constant<Nanos>>,
+        /// A fault brings in 2 to this power pages from swap.
+        pub page_cluster: Constant<Count>,
+        /// Pages are simulated in pieces of this size: a choice of the simulation, from 4 KiB to 1 MiB.
+        pub extent: Constant<Bytes>,
+    }
+}
+
+section! {
+    /// `[zram]`: swap in compressed memory.
+    pub struct ZramConstants {
+        /// The compressor.
+        pub algorithm: String,
+        /// Size before compression, as a share of memory; `size` goes before.
+        pub share: Option<Constant<Fraction>>,
+        /// The most that a share may be.
+        pub cap: Option<Constant<Bytes>>,
+        /// Size before compression.
+        pub size: Option<Constant<Bytes>>,
+        /// Bytes of apps' anonymous memory for each byte that they compress to.
+        pub ratio: Constant<Factor>,
+    }
+}
+
+section! {
+    /// `[swap]`: swap on flash.
+    pub struct SwapConstants {
+        /// Size of the partition.
+        pub partition: Constant<Bytes>,
+    }
+}
+
+section! {
+    /// `[costs]`: the kernel's work on a page of 4 KiB, in millionths of a CoreMark iteration, and a wait.
+    pub struct CostConstants {
+        /// A fault that finds its page in memory or gets a new one, and maps it.
+        pub fault: Constant<Factor>,
+        /// Clearing a new page.
+        pub zero: Constant<Factor>,
+        /// Reading one entry in the walk of page tables that ages generations.
+        pub walk: Constant<Factor>,
+        /// Looking at a page of a list: taking it off, asking whether it was used, putting it back.
+        pub scan: Constant<Factor>,
+        /// Taking a page out of its process's tables, and freeing it.
+        pub unmap: Constant<Factor>,
+        /// Compressing a page into ZRAM.
+        pub compress: Constant<Factor>,
+        /// Bringing a page back from ZRAM.
+        pub decompress: Constant<Factor>,
+        /// Handing a page to be written to the block layer, beside its command's work.
+        pub submit: Constant<Factor>,
+        /// From the end of what a thread waits for until it runs.
+        pub wake_up: Constant<Nanos>,
+    }
+}
+
+section! {
+    /// `[files]`: how files are read and written through the page cache.
+    pub struct FileConstants {
+        /// A command of a sequential read.
+        pub read_ahead: Constant<Bytes>,
+        /// Such commands under way: the one that the reader waits for and those ahead of it.
+        pub read_ahead_windows: Constant<Count>,
+        /// A command of the write-back of dirty pages.
+        pub write_back: Constant<Bytes>,
+    }
+}
+
+section! {
+    /// `[background]`: what one app in the background writes to its cache.
+    pub struct BackgroundConstants {
+        /// How much in the mean.
+        pub rate: Constant<BytesPerSecond>,
+        /// Bytes of a command.
+        pub command: Constant<Bytes>,
+        /// Commands of an app that may wait at once.
+        pub depth: Constant<Count>,
+    }
+}
+
+section! {
+    /// `[killer]`: the low-memory killer (lmkd); its properties carry its own names.
+    pub struct KillerConstants {
+        /// Stall of some tasks in the window of pressure that wakes it.
+        pub psi_partial_stall: Constant<Nanos>,
+        /// The same on a device of little memory.
+        pub psi_partial_stall_low_ram: Constant<Nanos>,
+        /// Stall of all tasks in the window that wakes it.
+        pub psi_complete_stall: Constant<Nanos>,
+        /// The window of both.
+        pub psi_window: Constant<Nanos>,
+        /// It looks again after so long where pressure is high.
+        pub poll_short: Constant<Nanos>,
+        /// It looks again after so long where it is not.
+        pub poll_long: Constant<Nanos>,
+        /// Swap counts as low while less than this share of it is free.
+        pub swap_free_low: Constant<Fraction>,
+        /// It thrashes where more than this many times the files' pages came back in an interval.
+        pub thrashing_limit: Constant<Factor>,
+        /// The same on a device of little memory.
+        pub thrashing_limit_low_ram: Constant<Factor>,
+        /// The limit falls by this share with each kill for thrashing.
+        pub thrashing_limit_decay: Constant<Fraction>,
+        /// The same on a device of little memory.
+        pub thrashing_limit_decay_low_ram: Constant<Fraction>,
+        /// Times the limit: beyond it perceptible apps may die.
+        pub thrashing_limit_critical: Constant<Factor>,
+        /// The interval over which returns are counted; what is older counts half for each interval gone by.
+        pub thrashing_reset: Constant<Nanos>,
+        /// Kills where memory is low and more of what can be swapped is swapped; all of it: never.
+        pub swap_util_max: Constant<Fraction>,
+        /// Kills where files hold less after thrashing; nought: never.
+        pub filecache_min: Constant<Bytes>,
+        /// Share of time in which all tasks stall, beyond which anybody may die.
+        pub stall_limit_critical: Constant<Fraction>,
+        /// It waits so long for a victim to be gone.
+        pub kill_timeout: Constant<Nanos>,
+        /// Lowest score that may die at low pressure; above all scores: nobody.
+        pub low: ScoreConstant,
+        /// The same at medium pressure.
+        pub medium: ScoreConstant,
+        /// The same at critical pressure.
+        pub critical: ScoreConstant,
+        /// `least-recent` or `heaviest`.
+        pub victim: Victim,
+        /// Apps below this score die only where memory is all but gone or thrashing is critical.
+        pub perceptible: ScoreConstant,
+        /// A device of at most so much memory is one of little memory.
+        pub low_ram: Constant<Bytes>,
+    }
+}
+
+section! {
+    /// `[scores]`: `oom_score_adj` by what an app is to its user.
+    pub struct ScoreConstants {
+        /// A native process, which nobody may kill.
+        pub native: ScoreConstant,
+        /// The system server.
+        pub system: ScoreConstant,
+        /// A persistent process, such as telephony.
+        pub persistent: ScoreConstant,
+        /// What a persistent process depends on.
+        pub persistent_service: ScoreConstant,
+        /// The app in front.
+        pub foreground: ScoreConstant,
+        /// A foreground service whose app was in front just now.
+        pub recent_foreground: ScoreConstant,
+        /// An app that can be seen.
+        pub visible: ScoreConstant,
+        /// An app whose end would be noticed, such as a foreground service.
+        pub perceptible: ScoreConstant,
+        /// The same, less so.
+        pub perceptible_medium: ScoreConstant,
+        /// The same, least so.
+        pub perceptible_low: ScoreConstant,
+        /// An app that is being backed up.
+        pub backup: ScoreConstant,
+        /// A heavy-weight app in the background.
+        pub heavy_weight: ScoreConstant,
+        /// A service.
+        pub service: ScoreConstant,
+        /// The home screen.
+        pub home: ScoreConstant,
+        /// The app that was in front before.
+        pub previous: ScoreConstant,
+        /// An old service.
+        pub service_old: ScoreConstant,
+        /// A cached app, the most recent.
+        pub cached: ScoreConstant,
+        /// Cached apps from here on die first.
+        pub cached_first_to_die: ScoreConstant,
+        /// A cached app, the oldest.
+        pub cached_last: ScoreConstant,
+        /// Not known.
+        pub unknown: ScoreConstant,
+    }
+}
+
+section! {
+    /// `[resident]`: what the system itself holds on an idle phone.
+    pub struct ResidentConstants {
+        /// The kernel's own and its drivers': never reclaimed.
+        pub kernel: Constant<Bytes>,
+        /// Anonymous memory of the system's processes.
+        pub anonymous: Constant<Bytes>,
+        /// The share of it that is used all the time.
+        pub anonymous_hot: Constant<Fraction>,
+        /// Files that the system's processes have mapped.
+        pub file: Constant<Bytes>,
+        /// The share of them that is used all the time.
+        pub file_hot: Constant<Fraction>,
+    }
+}
+
+section! {
+    /// `[trainer]`: the process that trains, as the system sees it.
+    pub struct TrainerConstants {
+        /// From a kill until the first instruction of the process that takes its place.
+        pub start: Constant<Nanos>,
+        /// Bytes of its tensors before compression for each byte in ZRAM.
+        pub ratio: Constant<Factor>,
+    }
+}
+
+section! {
+    /// All that an operating system's calibration holds; the top of the file.
+    pub struct SystemConstants {
+        /// The system.
+        pub name: String,
+        /// Choices and doubts that a reader should know.
+        pub remark: Option<String>,
+        /// Reclaim.
+        pub reclaim: ReclaimConstants,
+        /// ZRAM; none where it is not given.
+        pub zram: Option<ZramConstants>,
+        /// Swap on flash; none where it is not given.
+        pub swap: Option<SwapConstants>,
+        /// Work on a page.
+        pub costs: CostConstants,
+        /// Files.
+        pub files: FileConstants,
+        /// Apps in the background.
+        pub background: BackgroundConstants,
+        /// The low-memory killer.
+        pub killer: KillerConstants,
+        /// Scores.
+        pub scores: ScoreConstants,
+        /// The system's own memory.
+        pub resident: ResidentConstants,
+        /// The process that trains.
+        pub trainer: TrainerConstants,
+    }
+}

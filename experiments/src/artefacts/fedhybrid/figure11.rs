@@ -1,0 +1,201 @@
+//! Figure 11: how long users look at their phones, and how many apps are behind the one in front.
+
+use haversack_devices::units::Nanos;
+use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series, Stroke};
+use haversack_reports::table::Table;
+use haversack_traces::usage::{Population, SessionStatistics, UsageModel, UserSessions, sessions as statistics};
+use rayon::prelude::*;
+
+use crate::reproduce::reference::Claim;
+use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
+
+const MEAN: &str = "fedhybrid/figure11a/carat/sessions/mean-duration";
+const SHARE: &str = "fedhybrid/figure11a/carat/sessions/share-between-126-and-412-s";
+const BEHIND: &str = "fedhybrid/figure11b/carat/sessions/background-apps";
+/// Points of the curve of all sessions.
+const POINTS: usize = 200;
+
+/// The whole numbers in some words, in their order: `share-between-126-and-412-s` has 126 and 412.
+pub(super) fn numbers(words: &str) -> Vec<u64> {
+    words.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+/// Exactly two of the numbers in `words`.
+fn two_numbers(words: &str) -> Result<[u64; 2], ArtefactError> {
+    numbers(words).try_into().map_err(|_| anyhow::anyhow!("`{words}` does not hold two numbers"))
+}
+
+/// The sessions of the users that the reading declares, and its words.
+fn generated(context: &Context<'_>) -> Result<SessionStatistics, ArtefactError> {
+    let [users, days] = two_numbers(context.reading_text("users")?)?;
+    let model = UsageModel::built_in()?;
+    let population = Population::new(&model, usize::try_from(users)?, days, context.seed);
+    let each = |name: &String| statistics(population.rows_of(name)).users;
+    let users: Vec<UserSessions> = population.names().par_iter().flat_map_iter(each).collect();
+    Ok(SessionStatistics { users, ..SessionStatistics::default() })
+}
+
+/// The mean of the `share` of `sorted` values that are nearest to each other, and which these are: the shortest
+/// stretch that holds so many.
+fn of_the_nearest(sorted: &[f64], share: f64) -> Option<(f64, std::ops::Range<usize>)> {
+    let count = ((sorted.len() as f64 * share).ceil() as usize).max(1);
+    let width = |from: &usize| sorted[from + count - 1] - sorted[*from];
+    let from = (0..=sorted.len().checked_sub(count)?).min_by(|a, b| width(a).total_cmp(&width(b)))?;
+    let nearest = from..from + count;
+    Some((sorted[nearest.clone()].iter().sum::<f64>() / count as f64, nearest))
+}
+
+pub(super) fn sessions(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let found = generated(context)?;
+    let mut users: Vec<&UserSessions> = found.users.iter().filter(|user| !user.sessions.is_empty()).collect();
+    users.sort_by_key(|user| user.mean());
+    let means: Vec<f64> = users.iter().map(|user| user.mean().seconds()).collect();
+    let (stated, within) = (context.row(MEAN)?, context.row(SHARE)?);
+    let of_users = numbers(&stated.conditions).first().copied();
+    let of_users = of_users.ok_or_else(|| anyhow::anyhow!("`{MEAN}` does not say of how many users"))?;
+    let nearest = of_the_nearest(&means, of_users as f64 / 100.0);
+    let (mean, nearest) = nearest.ok_or_else(|| anyhow::anyhow!("nobody looked at a phone"))?;
+    let ends = two_numbers(&within.metric)?;
+    let seconds = |s: u64| Nanos::from_seconds(s as f64);
+    let share = found.sessions_within((seconds(ends[0]), seconds(ends[1]))).0 * 100.0;
+
+    let mut outcome = Outcome::default();
+    outcome.number(MEAN, mean);
+    outcome.remark(
+        MEAN,
+        format!(
+            "{} of {} users, whose means lie between {:.0} and {:.0} s",
+            nearest.len(),
+            means.len(),
+            means[nearest.start],
+            means[nearest.end - 1]
+        ),
+    );
+    outcome.answer(SHARE, Answer::Input(share));
+    outcome.remark(SHARE, "the spread of the sessions of one user is fitted to it, so that it says nothing of the model");
+    let mut table = Table::new(["user", "sessions", "mean_s", "deviation_s", "sessions_per_day"]);
+    for user in &users {
+        let counts = [(user.sessions.len() as u64).into(), user.mean().seconds().into()];
+        let rest = [user.deviation().seconds().into(), user.per_day().0.into()];
+        table.push([user.user.as_str().into()].into_iter().chain(counts).chain(rest))?;
+    }
+    outcome.table = Some(table);
+    let note = format!("{}, seed {}.", context.reading_text("users")?, context.seed);
+    outcome.figure = Some(
+        Figure::new("FedHybrid, figure 11a: lengths of sessions")
+            .note(format!("{note} Of the paper: the mean of over {of_users} % of the users, and the share of sessions within two lengths."))
+            .columns(2)
+            .panel_size(430, 320)
+            .panel(user_by_user(&users, stated.number(), nearest))
+            .panel(all_together(&found, ends, within.number())),
+    );
+    let notes = &mut outcome.notes;
+    notes.calibrated.push("The usage model: the share of users alike and the spread of one user's sessions are fitted to the two numbers of this figure; the median of the alike users' means is the number itself.".into());
+    notes.predicted.push("Nothing but that draws of so many users come out as the model's own shares.".into());
+    notes.left_out.push("The real users: their data cannot be had here, and how far the others are from most is a guess from other studies. Weekends, and habits that change within a month.".into());
+    Ok(outcome)
+}
+
+/// Mean and standard deviation, users by their means.
+fn user_by_user(users: &[&UserSessions], stated: Option<f64>, nearest: std::ops::Range<usize>) -> Panel {
+    let curve = |of: fn(&UserSessions) -> Nanos| -> Vec<(f64, f64)> {
+        let points = users.iter().enumerate().map(|(index, user)| ((index + 1) as f64, of(user).seconds()));
+        // A user of one session has no deviation, and no place on a logarithmic axis.
+        points.filter(|(_, seconds)| *seconds > 0.0).collect()
+    };
+    let mut lines = Lines::new()
+        .series(Series::new("standard deviation", curve(UserSessions::deviation)).unmarked())
+        .series(Series::new("mean", curve(UserSessions::mean)).unmarked());
+    if let Some(stated) = stated {
+        let points = [(nearest.start + 1) as f64, nearest.end as f64].map(|user| (user, stated));
+        lines = lines.series(Series::new("mean", points).look(Look::Hatched).unmarked());
+    }
+    Panel::new(lines)
+        .title("each user")
+        .x(Axis::new("users, by their means"))
+        .y(Axis::new("length of a session").unit("s").log())
+}
+
+/// The share of all sessions that are no longer than a length.
+fn all_together(found: &SessionStatistics, ends: [u64; 2], stated: Option<f64>) -> Panel {
+    let sessions = found.users.iter().flat_map(|user| &user.sessions);
+    let mut lengths: Vec<f64> = sessions.map(|session| session.length.seconds()).collect();
+    lengths.sort_by(f64::total_cmp);
+    let share = |length: f64| lengths.partition_point(|&other| other <= length) as f64 / lengths.len().max(1) as f64;
+    let at = |step: usize| lengths.get(step * lengths.len().saturating_sub(1) / POINTS).copied();
+    let points: Vec<_> = (0..=POINTS).filter_map(at).map(|length| (length, share(length) * 100.0)).collect();
+    let mut lines = Lines::new().series(Series::new("sessions", points).unmarked());
+    if let Some(stated) = stated {
+        // The paper says how many lie between, not how many below: its step begins on the curve.
+        let [low, high] = ends.map(|end| end as f64);
+        let below = share(low) * 100.0;
+        let step = [(low, below), (high, below + stated)];
+        lines = lines.series(Series::new("sessions", step).look(Look::Hatched).stroke(Stroke::None));
+    }
+    Panel::new(lines)
+        .title("all sessions")
+        .x(Axis::new("length of a session").unit("s").log())
+        .y(Axis::new("sessions no longer").unit("%").range(0.0, 100.0))
+}
+
+pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let found = generated(context)?;
+    let sessions = found.users.iter().flat_map(|user| &user.sessions);
+    let mut behind: Vec<usize> = sessions.map(|session| session.background).collect();
+    behind.sort_unstable();
+    let most = *behind.last().ok_or_else(|| anyhow::anyhow!("nobody looked at a phone"))?;
+    // The least number that a tenth, or nine tenths, of all sessions do not exceed.
+    let tenth = |tenths: usize| behind[(behind.len() * tenths).div_ceil(10).saturating_sub(1)];
+    let (low, high) = (tenth(1), tenth(9));
+    let mut outcome = Outcome::default();
+    outcome.answer(BEHIND, Answer::Range(low as f64, high as f64));
+    let mut table = Table::new(["background_apps", "sessions", "share_percent"]);
+    let mut shares = Vec::new();
+    for count in 0..=most {
+        let sessions = behind.iter().filter(|&&other| other == count).count();
+        let percent = sessions as f64 / behind.len() as f64 * 100.0;
+        table.push([(count as u64).into(), (sessions as u64).into(), percent.into()])?;
+        shares.push(percent);
+    }
+    let stated = match context.row(BEHIND)?.claim {
+        Claim::Range { lo, hi } => format!(" The paper: typically {lo} to {hi}."),
+        _ => String::new(),
+    };
+    let bars = Bars::new((0..=most).map(|count| count.to_string())).series(BarSeries::new("sessions", shares)).show_values();
+    outcome.figure = Some(
+        Figure::new("FedHybrid, figure 11b: apps behind the one in front")
+            .note(format!("{}, seed {}.{stated}", context.reading_text("users")?, context.seed))
+            .panel_size(520, 320)
+            .panel(
+                Panel::new(bars)
+                    .x(Axis::new("apps in the background"))
+                    .y(Axis::new("share of sessions").unit("%").from_zero()),
+            ),
+    );
+    outcome.table = Some(table);
+    let notes = &mut outcome.notes;
+    notes.calibrated.push("A user's usual number of apps behind the one in front is drawn from the range of the figure; its weights, and how far sessions wander from it, are guesses.".into());
+    notes.predicted.push("Nothing: generated sessions keep to the range that they are drawn from.".into());
+    notes.left_out.push("Apps that memory pressure ends, services, and the launcher, which is not counted.".into());
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_in_words() {
+        assert_eq!(numbers("share-between-126-and-412-s"), [126, 412]);
+        assert_eq!(numbers("over 70% of users; 150 users, 30 days"), [70, 150, 30]);
+        assert!(two_numbers("150 users").is_err());
+    }
+
+    #[test]
+    fn the_nearest_are_the_shortest_stretch_that_holds_so_many() {
+        // Three of five: 1..10 spans 9, 9..11 spans 2, 10..90 spans 80. Their mean is (9 + 10 + 11) / 3.
+        let (mean, which) = of_the_nearest(&[1.0, 9.0, 10.0, 11.0, 90.0], 0.6).unwrap();
+        assert_eq!((mean, which), (10.0, 1..4));
+        assert!(of_the_nearest(&[], 0.7).is_none());
+    }
+}

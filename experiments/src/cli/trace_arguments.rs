@@ -1,0 +1,183 @@
+//! `haversack trace`: the flags of its three commands.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use haversack_devices::units::Nanos;
+use haversack_traces::import::{CaratSemantics, Kind, Options, UtcOffset};
+use haversack_traces::row::UtcTime;
+
+use crate::error::CommandError;
+use crate::output::Format;
+use crate::trace_command;
+
+#[derive(Debug, Args)]
+pub(super) struct TraceArguments {
+    #[command(subcommand)]
+    command: TraceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TraceCommand {
+    /// Reads recordings of apps and memory into a Parquet table, and reports what is odd about them
+    Import(ImportArguments),
+    /// Says what a table holds: coverage, gaps, sessions, apps behind the one in front
+    Stats(StatsArguments),
+    /// Makes synthetic users
+    Generate(GenerateArguments),
+}
+
+const IMPORT_HELP: &str = "Examples:
+  haversack trace import --kind carat carat-data/part-*.gz --out carat.parquet
+  haversack trace import --kind lsapp lsapp.tsv.gz --out lsapp.parquet --utc-offset +02:00
+  haversack trace import --kind meminfo phone.log --out memory.parquet --interval 0.5
+
+Tables: apps have the columns user, time_s, package, adj, source, confidence; counters have user, time_s, counter, value,
+with memory in bytes. Times are seconds since 1970, UTC. --out is the table of apps for carat, carat-full, lsapp,
+tsinghua and lmkd, and the table of counters for meminfo, vmstat and perfetto. Kinds that have both write the other one
+beside it: F-memory.parquet for carat-full and lmkd, F-apps.parquet for perfetto.
+
+Inputs may be gzip, in several members; of a folder, the files part-*, *.json, *.jsonl and *.gz are read in order of their
+names. carat-full undoes the memory fields that the client mixed up. lsapp takes the tar.gz or the table within it.
+meminfo and vmstat take the file again and again, each time after a line with the time (`date +%s`), or without. perfetto
+takes CSV with the columns ts (in ns), name, value, and if need be process and pid. lmkd takes logcat's lines of kills and
+the events killinfo; `logcat -v threadtime,year,UTC` states all of the time.
+
+A bad line is counted and reported by its number, and ends nothing unless --strict.";
+
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_HELP)]
+struct ImportArguments {
+    /// The format: carat, carat-full, lsapp, tsinghua, meminfo, vmstat, perfetto or lmkd
+    #[arg(long, value_name = "KIND")]
+    kind: Kind,
+    /// Files, or folders of them
+    #[arg(value_name = "IN", required = true)]
+    inputs: Vec<PathBuf>,
+    /// The table to write
+    #[arg(long, value_name = "F.parquet")]
+    out: PathBuf,
+    /// Ends at the first bad line, and writes nothing
+    #[arg(long)]
+    strict: bool,
+    /// What Carat's processes are: those that run, those in front since the sample before, or by the sample's date
+    #[arg(long, value_enum, default_value_t)]
+    carat_semantics: Semantics,
+    /// Whose phone it is, where the files do not tell [default: the file's name]
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// When a trace begins that knows no clock, in seconds since 1970
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    start: f64,
+    /// The seconds between the blocks of a meminfo or vmstat series without times
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    interval: f64,
+    /// The year in which a log begins that states none [default: 1970]
+    #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(i32).range(1970..2100))]
+    year: Option<i32>,
+    /// What local times without a zone are ahead of UTC [default: +08:00 for tsinghua, else +00:00]
+    #[arg(long, value_name = "+HH:MM", allow_hyphen_values = true)]
+    utc_offset: Option<UtcOffset>,
+    /// How to print the report
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The semantics of Carat's samples, as flags name them.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Semantics {
+    /// Processes that run at the time of the sample
+    ProcessList,
+    /// Apps in front at some time since the sample before
+    UsageInterval,
+    /// The first before 21 June 2017, the second from then on
+    #[default]
+    Auto,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  haversack trace stats lsapp.parquet --pause 30 --format json\n\n\
+    A session is the time a user has some app in front (adj 0), with pauses shorter than --pause. Samples an hour apart, \
+    as Carat's and Tsinghua's are, say nothing of sessions; of these the processes a sample are counted.")]
+struct StatsArguments {
+    /// A table of `trace import` or `trace generate`
+    #[arg(value_name = "F.parquet")]
+    file: PathBuf,
+    /// Shorter pauses, in seconds, do not end a session
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    pause: f64,
+    /// How to print the statistics
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  haversack trace generate --users 100 --days 7 --seed 1 --out users.parquet")]
+struct GenerateArguments {
+    /// The number of users
+    #[arg(long, value_name = "N")]
+    users: u32,
+    /// Days of each
+    #[arg(long, value_name = "D")]
+    days: u32,
+    /// The seed of all randomness
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// The table to write
+    #[arg(long, value_name = "F.parquet")]
+    out: PathBuf,
+    /// How to print what was written
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Runs a command of `trace`.
+pub(super) fn run(arguments: TraceArguments) -> Result<(), CommandError> {
+    match arguments.command {
+        TraceCommand::Import(given) => import(given),
+        TraceCommand::Stats(given) => {
+            trace_command::stats(&given.file, seconds("--pause", given.pause, 0.0..=86_400.0)?, given.format)
+        }
+        TraceCommand::Generate(given) => trace_command::generate(&trace_command::Generation {
+            users: given.users,
+            days: given.days,
+            seed: given.seed,
+            out: given.out,
+            format: given.format,
+        }),
+    }
+}
+
+fn import(given: ImportArguments) -> Result<(), CommandError> {
+    let start = seconds("--start", given.start, 0.0..=4_102_444_800.0)?;
+    let options = Options {
+        strict: given.strict,
+        semantics: match given.carat_semantics {
+            Semantics::ProcessList => CaratSemantics::ProcessList,
+            Semantics::UsageInterval => CaratSemantics::UsageInterval,
+            Semantics::Auto => CaratSemantics::Auto,
+        },
+        user: given.user,
+        start: UtcTime(i64::try_from(start.0).unwrap_or(i64::MAX)),
+        interval: seconds("--interval", given.interval, 1e-6..=86_400.0)?,
+        year: given.year,
+        offset: given.utc_offset,
+        ..Options::new(given.kind)
+    };
+    trace_command::import(&trace_command::Import {
+        inputs: given.inputs,
+        out: given.out,
+        options,
+        format: given.format,
+    })
+}
+
+/// A flag's seconds, where they are within `range`.
+fn seconds(flag: &str, given: f64, range: std::ops::RangeInclusive<f64>) -> Result<Nanos, CommandError> {
+    let (low, high) = (range.start(), range.end());
+    if range.contains(&given) {
+        Ok(Nanos::from_seconds(given))
+    } else {
+        Err(CommandError::input(format!("{flag}: expected seconds from {low} to {high}, found {given}")))
+    }
+}

@@ -1,0 +1,138 @@
+//! `haversack trace import`.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use haversack_traces::import::{self, ImportError, Kind, Options, Report};
+use haversack_traces::row::Row;
+use serde_json::{Value, json};
+
+use super::columns::{Apps, Counters};
+use super::inputs::Inputs;
+use super::table::Table;
+use super::{progress, report_text};
+use crate::error::CommandError;
+use crate::output::{Format, note, print, print_json, warn};
+
+/// What `trace import` is asked for.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// Files, or folders of them.
+    pub inputs: Vec<PathBuf>,
+    /// The table to write.
+    pub out: PathBuf,
+    /// How to read.
+    pub options: Options,
+    /// How to print the report.
+    pub format: Format,
+}
+
+/// Which table is where.
+struct Places {
+    apps: Option<PathBuf>,
+    counters: Option<PathBuf>,
+}
+
+impl Places {
+    /// The tables of `kind`; its own one is at `out`, the other beside it.
+    fn new(kind: Kind, out: &Path) -> Self {
+        let beside = |what: &str| {
+            let stem = out.file_stem().unwrap_or_default().to_string_lossy();
+            let ending = out.extension().map_or_else(String::new, |ending| format!(".{}", ending.to_string_lossy()));
+            out.with_file_name(format!("{stem}-{what}{ending}"))
+        };
+        let own = Some(out.to_path_buf());
+        match kind {
+            Kind::Perfetto => Self { apps: Some(beside("apps")), counters: own },
+            kind if !kind.has_apps() => Self { apps: None, counters: own },
+            kind => Self { apps: own, counters: kind.has_counters().then(|| beside("memory")) },
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.apps.iter().chain(&self.counters)
+    }
+}
+
+/// Imports, writes the tables and prints the report.
+///
+/// # Errors
+/// A file that cannot be read, or is an archive; a bad line where the import is strict; a table that cannot be written.
+pub fn import(asked: &Import) -> Result<(), CommandError> {
+    let inputs = Inputs::find(&asked.inputs)?;
+    let places = Places::new(asked.options.kind, &asked.out);
+    for path in places.all() {
+        if inputs.files.iter().any(|input| is_same(input, path)) {
+            return Err(CommandError::input(format!("--out: {} is also read", path.display())));
+        }
+    }
+    let (report, tables) = read(asked, &inputs, &places)?;
+    if !inputs.left.is_empty() {
+        note(&format!("{} files of the folders are no parts and were left alone", inputs.left.len()));
+    }
+    if tables.iter().all(|(_, rows)| *rows == 0) {
+        warn(&format!("no row came out; is it --kind {}?", asked.options.kind.word()));
+    }
+    match asked.format {
+        Format::Text => print(&report_text::text(asked.options.kind, &report, &tables)),
+        Format::Json => print_json(&to_json(asked.options.kind, &report, &tables)?),
+    }
+}
+
+/// Reads all files into the tables; the report, and the rows of each table.
+fn read(
+    asked: &Import,
+    inputs: &Inputs,
+    places: &Places,
+) -> Result<(Report, Vec<(PathBuf, u64)>), CommandError> {
+    let mut apps = places.apps.as_deref().map(Table::<Apps>::create).transpose()?;
+    let mut counters = places.counters.as_deref().map(Table::<Counters>::create).transpose()?;
+    let bar = progress(inputs.bytes, "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
+    let mut sink = |row: Row<'_>| {
+        match (row, &mut apps, &mut counters) {
+            (Row::App(row), Some(apps), _) => apps.push(&row)?,
+            (Row::Counter(row), _, Some(counters)) => counters.push(&row)?,
+            // A kind without a table has no such rows.
+            _ => {}
+        }
+        Ok(())
+    };
+    let mut import = import::Import::new(asked.options.clone(), &mut sink);
+    for path in &inputs.files {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|error| CommandError::input(format!("{name} cannot be read: {error}")))?;
+        import.read(&name, bar.wrap_read(file)).map_err(from_import)?;
+    }
+    let report = import.finish().map_err(from_import)?;
+    bar.finish_and_clear();
+    let mut tables = Vec::new();
+    if let (Some(table), Some(path)) = (apps, &places.apps) {
+        tables.push((path.clone(), table.finish()?));
+    }
+    if let (Some(table), Some(path)) = (counters, &places.counters) {
+        tables.push((path.clone(), table.finish()?));
+    }
+    Ok((report, tables))
+}
+
+fn from_import(error: ImportError) -> CommandError {
+    match error {
+        ImportError::Sink(_) => CommandError::failed(error),
+        error => CommandError::input(error),
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+fn to_json(kind: Kind, report: &Report, tables: &[(PathBuf, u64)]) -> Result<Value, CommandError> {
+    let tables: Vec<Value> =
+        tables.iter().map(|(path, rows)| json!({ "file": path.display().to_string(), "rows": rows })).collect();
+    let mut value = json!({ "kind": kind.word(), "tables": tables });
+    let report = serde_json::to_value(report).map_err(CommandError::failed)?;
+    if let (Value::Object(value), Value::Object(report)) = (&mut value, report) {
+        value.extend(report);
+    }
+    Ok(value)
+}

@@ -1,0 +1,142 @@
+//! A table of traces, read a row group at a time.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use haversack_reports::FileError;
+use haversack_reports::frame::FrameError;
+use haversack_traces::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
+use polars::prelude::{
+    Column, DataFrame, DataType, ParallelStrategy, ParquetReader, PolarsError, SerReader,
+};
+
+use super::{APP_COLUMNS, COUNTER_COLUMNS};
+use crate::error::CommandError;
+use crate::names::hint;
+
+/// Which table a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    Apps,
+    Counters,
+}
+
+/// A file of a table.
+pub(super) struct Reader {
+    path: PathBuf,
+    pub(super) holds: Holds,
+    /// The first row and the number of rows of every group.
+    groups: Vec<(usize, usize)>,
+}
+
+impl Reader {
+    /// Opens the file at `path`, which has to be a table of traces.
+    pub(super) fn open(path: &Path) -> Result<Self, CommandError> {
+        let mut reader = ParquetReader::new(open(path)?);
+        let wrong = |reason: PolarsError| CommandError::input(decode(path, reason));
+        let metadata = reader.get_metadata().map_err(wrong)?.clone();
+        let schema = reader.schema().map_err(wrong)?;
+        let names: Vec<&str> = schema.iter_names().map(|name| name.as_str()).collect();
+        let missing = |columns: &[&'static str]| columns.iter().find(|column| !names.contains(column)).copied();
+        let holds = match (missing(&APP_COLUMNS), missing(&COUNTER_COLUMNS)) {
+            (None, _) => Holds::Apps,
+            (_, None) => Holds::Counters,
+            (Some(column), _) => {
+                return Err(CommandError::input(format!(
+                    "{}: expected the columns {}, or {}; there is no {column}{}",
+                    path.display(),
+                    APP_COLUMNS.join(", "),
+                    COUNTER_COLUMNS.join(", "),
+                    hint(column, names.iter().copied())
+                )));
+            }
+        };
+        let mut first = 0;
+        let groups = metadata.row_groups.iter().map(|group| {
+            let rows = group.num_rows();
+            first += rows;
+            (first - rows, rows)
+        });
+        Ok(Self { path: path.to_path_buf(), holds, groups: groups.collect() })
+    }
+
+    /// The row groups, one after the other.
+    pub(super) fn groups(&self) -> impl Iterator<Item = Result<DataFrame, CommandError>> {
+        self.groups.iter().map(|&group| {
+            let columns: &[&str] = match self.holds {
+                Holds::Apps => &APP_COLUMNS,
+                Holds::Counters => &COUNTER_COLUMNS,
+            };
+            let frame = ParquetReader::new(open(&self.path)?)
+                .with_slice(Some(group))
+                .with_columns(Some(columns.iter().map(|&column| column.to_owned()).collect()))
+                .read_parallel(ParallelStrategy::None)
+                .set_rechunk(true)
+                .finish();
+            frame.map_err(|reason| CommandError::input(decode(&self.path, reason)))
+        })
+    }
+
+    /// Gives every row of a group of apps to `see`.
+    pub(super) fn apps(&self, frame: &DataFrame, mut see: impl FnMut(AppRow<'_>)) -> Result<(), CommandError> {
+        let wrong = |reason| CommandError::input(decode(&self.path, reason));
+        let [user, time, package, adj, source, confidence] = APP_COLUMNS.map(|name| frame.column(name).map_err(wrong));
+        let (time, adj) = (real(time?).map_err(wrong)?, adj?.cast(&DataType::Int32).map_err(wrong)?);
+        let (user, package) = (user?.str().map_err(wrong)?, package?.str().map_err(wrong)?);
+        let (source, confidence) = (source?.str().map_err(wrong)?, confidence?.str().map_err(wrong)?);
+        let rows = user.iter().zip(time.f64().map_err(wrong)?.iter()).zip(package.iter());
+        let rows = rows.zip(adj.i32().map_err(wrong)?.iter()).zip(source.iter()).zip(confidence.iter());
+        for (((((user, time), package), adj), source), confidence) in rows {
+            let source_of = source.and_then(Source::from_word);
+            let confidence_of = confidence.and_then(Confidence::from_word);
+            let adj_of = adj.and_then(|adj| OomAdj::new(i64::from(adj)));
+            let (Some(user), Some(time), Some(package), Some(adj), Some(source), Some(confidence)) =
+                (user, time.and_then(from_seconds), package, adj_of, source_of, confidence_of)
+            else {
+                return Err(self.strange(&format!("{user:?}, {time:?}, {package:?}, {adj:?}, {source:?}, {confidence:?}")));
+            };
+            see(AppRow { user, time, package, adj, source, confidence });
+        }
+        Ok(())
+    }
+
+    /// Gives every row of a group of counters to `see`.
+    pub(super) fn counters(&self, frame: &DataFrame, mut see: impl FnMut(CounterRow<'_>)) -> Result<(), CommandError> {
+        let wrong = |reason| CommandError::input(decode(&self.path, reason));
+        let [user, time, counter, value] = COUNTER_COLUMNS.map(|name| frame.column(name).map_err(wrong));
+        let (time, value) = (real(time?).map_err(wrong)?, real(value?).map_err(wrong)?);
+        let (user, counter) = (user?.str().map_err(wrong)?, counter?.str().map_err(wrong)?);
+        let rows = user.iter().zip(time.f64().map_err(wrong)?.iter()).zip(counter.iter());
+        for (((user, time), counter), value) in rows.zip(value.f64().map_err(wrong)?.iter()) {
+            let (Some(user), Some(time), Some(counter), Some(value)) =
+                (user, time.and_then(from_seconds), counter, value)
+            else {
+                return Err(self.strange(&format!("{user:?}, {time:?}, {counter:?}, {value:?}")));
+            };
+            see(CounterRow { user, time, counter, value });
+        }
+        Ok(())
+    }
+
+    fn strange(&self, row: &str) -> CommandError {
+        CommandError::input(format!("{}: this row is none of a trace: {row}", self.path.display()))
+    }
+}
+
+/// A column of numbers as floats.
+fn real(column: &Column) -> Result<Column, PolarsError> {
+    column.cast(&DataType::Float64)
+}
+
+fn from_seconds(seconds: f64) -> Option<UtcTime> {
+    // A float of seconds since 1970 is exact to a quarter of a microsecond.
+    (0.0..1e10).contains(&seconds).then(|| UtcTime((seconds * 1e6).round() as i64 * 1000))
+}
+
+fn open(path: &Path) -> Result<File, CommandError> {
+    File::open(path).map_err(|source| CommandError::input(FileError { action: "read", path: path.to_path_buf(), source }))
+}
+
+fn decode(path: &Path, reason: PolarsError) -> FrameError {
+    FrameError::Decode { path: path.to_path_buf(), reason }
+}

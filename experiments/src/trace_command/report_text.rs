@@ -1,0 +1,116 @@
+//! What an import has to say, for people.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use haversack_devices::units::Bytes;
+use haversack_traces::import::{Coverage, Gaps, Kind, Report, Tally};
+
+/// Users that are written out; of more, only how many.
+const WRITTEN_OUT: usize = 10;
+
+/// The report as a text.
+pub(super) fn text(kind: Kind, report: &Report, tables: &[(PathBuf, u64)]) -> String {
+    let mut text = String::new();
+    for (path, rows) in tables {
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{}: {rows} rows", path.display());
+    }
+    let read = format!("{} lines, {} unpacked, of {} files", report.lines, Bytes(report.bytes), report.files);
+    let rows = [
+        ("kind", kind.word().to_owned()),
+        ("read", read),
+        ("samples", report.samples.to_string()),
+        ("bad lines", report.bad_lines.to_string()),
+        ("other lines", format!("{} ({} blank)", report.other_lines + report.blank_lines, report.blank_lines)),
+        ("merged processes", report.merged_processes.to_string()),
+    ];
+    text.push('\n');
+    for (name, value) in rows {
+        let _ = writeln!(text, "{name:22}{value}");
+    }
+    for (name, tally) in [
+        ("unmapped priorities", &report.unmapped_priorities),
+        ("battery", &report.battery),
+        ("memory read by", &report.memory_clients),
+    ] {
+        text.push_str(&tallied(name, tally));
+    }
+    if report.untracked_samples > 0 {
+        let _ = writeln!(text, "{:22}{} samples of further users", "not tracked", report.untracked_samples);
+    }
+    text.push_str(&findings(report));
+    text.push_str(&gaps("samples of a user apart", &report.gaps));
+    text.push_str(&coverage(&report.users));
+    for note in &report.notes {
+        let _ = writeln!(text, "\nnote: {note}");
+    }
+    text
+}
+
+fn tallied(name: &str, tally: &Tally) -> String {
+    let mut text = String::new();
+    let others = (tally.others > 0).then_some(("others", tally.others));
+    let names = tally.names.iter().map(|(name, count)| (name.as_str(), *count));
+    for (place, (value, count)) in names.chain(others).enumerate() {
+        let name = if place == 0 { name } else { "" };
+        let value = if value.is_empty() { "(none)" } else { value };
+        let _ = writeln!(text, "{name:22}{count} {value}");
+    }
+    text
+}
+
+fn findings(report: &Report) -> String {
+    let mut text = String::new();
+    for (reason, findings) in &report.findings {
+        let bad = if reason.is_bad() { "bad: " } else { "" };
+        let _ = writeln!(text, "\n{bad}{} ({})", reason.words(), findings.count);
+        for finding in &findings.first {
+            let _ = writeln!(text, "  {finding}");
+        }
+        let more = findings.count.saturating_sub(findings.first.len() as u64);
+        if more > 0 {
+            let _ = writeln!(text, "  and {more} more");
+        }
+    }
+    text
+}
+
+/// The gaps, one bin a line; nothing where there are none.
+pub(super) fn gaps(title: &str, gaps: &Gaps) -> String {
+    let mut text = String::new();
+    let all: u64 = gaps.bins.iter().sum();
+    if all > 0 {
+        let _ = writeln!(text, "\n{title}");
+        for (name, count) in gaps.named() {
+            let _ = writeln!(text, "  {name:20}{count:>12}  {:5.1}%", 100.0 * count as f64 / all as f64);
+        }
+    }
+    text
+}
+
+/// The users, the first ones in full.
+pub(super) fn coverage(users: &[Coverage]) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "\nusers ({})", users.len());
+    if users.is_empty() {
+        return text;
+    }
+    let _ = writeln!(text, "  {:24}{:>10}{:>7}{:>16}{:>16}{:>12}", "", "samples", "days", "first_s", "last_s", "gap_h");
+    for user in users.iter().take(WRITTEN_OUT) {
+        let name: String = user.user.chars().take(22).collect();
+        let _ = writeln!(
+            text,
+            "  {name:24}{:>10}{:>7}{:>16}{:>16}{:>12.1}",
+            user.samples,
+            user.days,
+            user.first_s,
+            user.last_s,
+            user.longest_gap_s / 3600.0
+        );
+    }
+    if users.len() > WRITTEN_OUT {
+        let _ = writeln!(text, "  and {} more; --format json has them all", users.len() - WRITTEN_OUT);
+    }
+    text
+}

@@ -1,0 +1,260 @@
+//! Symbols in frames: each with its own code, and without the blocks that are all zero.
+
+use super::error::CodecError;
+use super::huffman;
+use super::streams::{Code, Emit, Read, STREAMS, most_bytes, quarter};
+use super::wire::Reader;
+use super::work::{Work, dispatch};
+use crate::isa::Isa;
+
+/// Symbols of a frame, but for the last: a second-level cache holds them beside what is made of them.
+pub(super) const FRAME: usize = 1 << 17;
+/// Symbols that one bit says are all zero.
+const BLOCK: usize = 16;
+
+/// What a frame is.
+const ALL_ZERO: u8 = 0;
+/// Outside the zero blocks all symbols are one.
+const ONE_SYMBOL: u8 = 1;
+const CODED: u8 = 2;
+
+/// Frames in the making.
+#[derive(Debug, Default)]
+pub(super) struct FrameWriter {
+    /// Symbols that fill no frame yet.
+    pub(super) pending: Vec<u8>,
+    bytes: Vec<u8>,
+    scratch: Scratch,
+}
+
+impl FrameWriter {
+    /// Writes the frames that the pending symbols fill.
+    pub(super) fn flush(&mut self, isa: Isa) {
+        let whole = self.pending.len() / FRAME * FRAME;
+        self.write(whole, isa);
+    }
+
+    /// Writes what is left, and gives the bytes.
+    pub(super) fn finish(mut self, isa: Isa) -> Vec<u8> {
+        self.write(self.pending.len(), isa);
+        self.bytes
+    }
+
+    /// Writes the first of the pending symbols.
+    fn write(&mut self, symbols: usize, isa: Isa) {
+        let Self { pending, scratch, bytes } = self;
+        pending[..symbols].chunks(FRAME).for_each(|frame| scratch.write(frame, isa, bytes));
+        pending.drain(..symbols);
+    }
+}
+
+/// What a frame is made in.
+#[derive(Debug, Default)]
+struct Scratch {
+    kept: Vec<u8>,
+    strings: Vec<u8>,
+}
+
+impl Scratch {
+    fn write(&mut self, symbols: &[u8], isa: Isa, bytes: &mut Vec<u8>) {
+        let start = bytes.len();
+        bytes.resize(start + 1 + symbols.len().div_ceil(BLOCK).div_ceil(8), 0);
+        self.kept.resize(symbols.len() + BLOCK, 0);
+        let kept = dispatch(isa, Compact { symbols, mask: &mut bytes[start + 1..], kept: &mut self.kept });
+        let Some(&first) = self.kept[..kept].first() else {
+            bytes.truncate(start);
+            bytes.push(ALL_ZERO);
+            return;
+        };
+        let lengths = huffman::lengths(&dispatch(isa, Histogram { symbols: &self.kept[..kept] }));
+        let Some(last) = lengths.iter().rposition(|&length| length > 0) else {
+            bytes[start] = ONE_SYMBOL;
+            bytes.push(first);
+            return;
+        };
+        bytes[start] = CODED;
+        bytes.push(last as u8);
+        bytes.extend(lengths[..=last].chunks(2).map(|pair| pair[0] | pair.get(1).unwrap_or(&0) << 4));
+        self.write_strings(kept, &lengths, isa, bytes);
+    }
+
+    /// Writes the lengths of the strings, and the strings.
+    fn write_strings(&mut self, kept: usize, lengths: &[u8; 256], isa: Isa, bytes: &mut Vec<u8>) {
+        let mut codes = [Code::default(); 256];
+        for ((code, &bits), &length) in codes.iter_mut().zip(&huffman::codes(lengths)).zip(lengths) {
+            *code = Code::new(bits, length);
+        }
+        let sizes = bytes.len();
+        bytes.resize(sizes + 4 * STREAMS, 0);
+        let most = most_bytes(quarter(kept));
+        self.strings.resize(2 * most, 0);
+        let (first, second) = self.strings.split_at_mut(most);
+        let mut quarters = self.kept[..kept].chunks(quarter(kept));
+        for pair in 0..STREAMS / 2 {
+            let symbols = [0; 2].map(|_| quarters.next().unwrap_or_default());
+            let lengths = dispatch(isa, Emit { symbols, codes: &codes, out: [first, second] });
+            for (place, (length, string)) in lengths.into_iter().zip([&*first, &*second]).enumerate() {
+                bytes[sizes + 4 * (2 * pair + place)..][..4].copy_from_slice(&(length as u32).to_le_bytes());
+                bytes.extend_from_slice(&string[..length]);
+            }
+        }
+    }
+}
+
+/// Moves the blocks that are not all zero together, and marks them.
+struct Compact<'a> {
+    symbols: &'a [u8],
+    mask: &'a mut [u8],
+    /// A block longer than the symbols.
+    kept: &'a mut [u8],
+}
+
+impl Work for Compact<'_> {
+    /// Symbols kept.
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) -> usize {
+        let Self { symbols, mask, kept } = self;
+        let mut at = 0;
+        let (eights, rest) = symbols.as_chunks::<{ 8 * BLOCK }>();
+        for (byte, eight) in mask.iter_mut().zip(eights) {
+            for (bit, block) in eight.as_chunks::<BLOCK>().0.iter().enumerate() {
+                // Always moved, and overwritten by the next one if it need not have been.
+                if let Some(kept) = kept[at..].first_chunk_mut() {
+                    *kept = *block;
+                }
+                let is_kept = u128::from_le_bytes(*block) != 0;
+                at += BLOCK * usize::from(is_kept);
+                *byte |= u8::from(is_kept) << bit;
+            }
+        }
+        for (bit, block) in rest.chunks(BLOCK).enumerate() {
+            if block.iter().any(|&symbol| symbol != 0) {
+                kept[at..at + block.len()].copy_from_slice(block);
+                at += block.len();
+                mask[eights.len()] |= 1 << bit;
+            }
+        }
+        at
+    }
+}
+
+/// Counts symbols. Four tables, so that a count does not wait for the same one that has just been stored.
+struct Histogram<'a> {
+    symbols: &'a [u8],
+}
+
+impl Work for Histogram<'_> {
+    type Output = [u32; 256];
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) -> [u32; 256] {
+        let mut tables = [[0_u32; 256]; 4];
+        let (eights, rest) = self.symbols.as_chunks::<8>();
+        for eight in eights {
+            let word = u64::from_le_bytes(*eight);
+            for i in 0..8 {
+                tables[i % 4][(word >> (8 * i)) as usize & 0xFF] += 1;
+            }
+        }
+        let [mut counts, tables @ ..] = tables;
+        rest.iter().for_each(|&symbol| counts[usize::from(symbol)] += 1);
+        for table in tables {
+            counts.iter_mut().zip(table).for_each(|(count, more)| *count += more);
+        }
+        counts
+    }
+}
+
+/// Reads symbols from frames.
+pub(super) struct FrameReader<'a> {
+    reader: Reader<'a>,
+    /// Symbols that no frame before has given.
+    left: usize,
+    symbols: Vec<u8>,
+    /// Symbols that were given away.
+    taken: usize,
+    kept: Vec<u8>,
+}
+
+impl<'a> FrameReader<'a> {
+    /// Reads `symbols` symbols in all.
+    pub(super) fn new(reader: Reader<'a>, symbols: usize) -> Self {
+        Self { reader, left: symbols, symbols: Vec::new(), taken: 0, kept: Vec::new() }
+    }
+
+    /// The next `count` symbols, of which there are so many.
+    pub(super) fn take(&mut self, count: usize, isa: Isa) -> Result<&[u8], CodecError> {
+        if self.symbols.len() - self.taken < count {
+            self.symbols.drain(..self.taken);
+            self.taken = 0;
+            while self.symbols.len() < count && self.left > 0 {
+                let frame = self.left.min(FRAME);
+                self.frame(frame, isa)?;
+                self.left -= frame;
+            }
+        }
+        let symbols = self.symbols.get(self.taken..self.taken + count);
+        self.taken += count;
+        symbols.ok_or_else(|| self.reader.damaged("it has fewer symbols than the records say"))
+    }
+
+    /// Fails unless everything has been read.
+    pub(super) const fn finish(&self) -> Result<(), CodecError> {
+        self.reader.finish()
+    }
+
+    fn frame(&mut self, symbols: usize, isa: Isa) -> Result<(), CodecError> {
+        let start = self.symbols.len();
+        let kind = self.reader.u8()?;
+        if kind == ALL_ZERO {
+            self.symbols.resize(start + symbols, 0);
+            return Ok(());
+        }
+        let mask = self.reader.take(symbols.div_ceil(BLOCK).div_ceil(8))?;
+        let blocks = symbols.div_ceil(BLOCK);
+        let is_kept = |block: usize| mask[block / 8] >> (block % 8) & 1 == 1;
+        // The last block may be shorter.
+        let short = if is_kept(blocks - 1) { blocks * BLOCK - symbols } else { 0 };
+        let kept = BLOCK * (0..blocks).filter(|&block| is_kept(block)).count() - short;
+        match kind {
+            ONE_SYMBOL => {
+                self.kept.clear();
+                self.kept.resize(kept, self.reader.u8()?);
+            }
+            CODED => self.coded(kept, isa)?,
+            _ => return Err(self.reader.damaged("a frame is of no known kind")),
+        }
+        self.symbols.resize(start + symbols, 0);
+        let mut rest = self.kept.as_slice();
+        for (block, symbols) in self.symbols[start..].chunks_mut(BLOCK).enumerate() {
+            if is_kept(block) {
+                let (block, after) = rest.split_at(symbols.len());
+                symbols.copy_from_slice(block);
+                rest = after;
+            }
+        }
+        Ok(())
+    }
+
+    fn coded(&mut self, kept: usize, isa: Isa) -> Result<(), CodecError> {
+        let last = usize::from(self.reader.u8()?);
+        let nibbles = self.reader.take((last + 1).div_ceil(2))?;
+        let mut lengths = [0; 256];
+        for (symbol, length) in lengths.iter_mut().take(last + 1).enumerate() {
+            *length = nibbles[symbol / 2] >> (symbol % 2 * 4) & 0xF;
+        }
+        let table = huffman::table(&lengths)?;
+        let mut sizes = [0; STREAMS];
+        for size in &mut sizes {
+            *size = self.reader.u32()? as usize;
+        }
+        let mut streams = [[].as_slice(); STREAMS];
+        for (stream, size) in streams.iter_mut().zip(sizes) {
+            *stream = self.reader.take(size)?;
+        }
+        self.kept.resize(kept, 0);
+        dispatch(isa, Read { streams, table: &table, symbols: &mut self.kept })
+    }
+}

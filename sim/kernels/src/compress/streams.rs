@@ -1,0 +1,210 @@
+//! Symbols as four strings of bits, and back.
+//!
+//! Decoding one string is a chain of look-ups in which each waits for the one before; four of them take hardly longer
+//! than one. String i holds the i-th quarter of the symbols.
+
+use super::error::CodecError;
+use super::huffman::{LONGEST, TABLE};
+use super::work::Work;
+
+/// Strings side by side.
+pub(super) const STREAMS: usize = 4;
+
+/// Symbols of the first three strings; the last has the rest.
+pub(super) const fn quarter(symbols: usize) -> usize {
+    symbols.div_ceil(STREAMS)
+}
+
+/// Bytes that a string of so many symbols may take, and a register's width for the last store.
+pub(super) const fn most_bytes(symbols: usize) -> usize {
+    (symbols * LONGEST).div_ceil(8) + 8
+}
+
+/// A code, in the highest bits, and its length, in the lowest six.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Code(u64);
+
+impl Code {
+    /// A code whose first bit is its lowest.
+    pub(super) fn new(bits: u16, length: u8) -> Self {
+        Self(u64::from(bits).checked_shl(64 - u32::from(length)).unwrap_or(0) | u64::from(length))
+    }
+}
+
+/// Writes two strings; answers the bytes of each, the last filled up with zeros.
+///
+/// Each code waits for the one before it in its string: two strings at once take hardly longer than one.
+pub(super) struct Emit<'a> {
+    pub(super) symbols: [&'a [u8]; 2],
+    pub(super) codes: &'a [Code; 256],
+    /// At least [`most_bytes`] each.
+    pub(super) out: [&'a mut [u8]; 2],
+}
+
+impl Work for Emit<'_> {
+    type Output = [usize; 2];
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) -> [usize; 2] {
+        let Self { symbols: [first, second], codes, out: [a, b] } = self;
+        let (mut a, mut b) = (Emitted::new(a), Emitted::new(b));
+        // Four codes are 48 bits, and at most 7 have stayed behind.
+        for (x, y) in first.as_chunks::<4>().0.iter().zip(second.as_chunks::<4>().0) {
+            for i in 0..4 {
+                a.push(codes[usize::from(x[i])]);
+                b.push(codes[usize::from(y[i])]);
+            }
+            a.store();
+            b.store();
+        }
+        let both = first.len().min(second.len()) / 4 * 4;
+        [a.finish(&first[both..], codes), b.finish(&second[both..], codes)]
+    }
+}
+
+/// A string in the making.
+struct Emitted<'a> {
+    out: &'a mut [u8],
+    /// Whole bytes that have been stored.
+    at: usize,
+    /// The newest bit is the highest. Below the 56 newest ones, it is not clean.
+    held: u64,
+    /// Bits that are held and not in whole bytes; not clean above the lowest six bits until all of them are stored.
+    count: u64,
+}
+
+impl<'a> Emitted<'a> {
+    #[inline(always)]
+    fn new(out: &'a mut [u8]) -> Self {
+        Self { out, at: 0, held: 0, count: 0 }
+    }
+
+    /// Adds what is left, and answers the bytes.
+    #[inline(always)]
+    fn finish(mut self, symbols: &[u8], codes: &[Code; 256]) -> usize {
+        for &symbol in symbols {
+            self.push(codes[usize::from(symbol)]);
+            self.store();
+        }
+        self.at + usize::from(self.count > 0)
+    }
+
+    /// Adds a code. Its length, which comes along, soils what is below the bits that count.
+    #[inline(always)]
+    fn push(&mut self, Code(code): Code) {
+        self.held = self.held >> (code & 63) | code;
+        self.count = self.count.wrapping_add(code);
+    }
+
+    /// Stores at least a bit and at most 56.
+    #[inline(always)]
+    fn store(&mut self) {
+        let count = self.count & 63;
+        if let Some(bytes) = self.out.get_mut(self.at..).and_then(|out| out.first_chunk_mut()) {
+            *bytes = (self.held >> (count.wrapping_neg() & 63)).to_le_bytes();
+        }
+        self.at += (count >> 3) as usize;
+        self.count = count & 7;
+    }
+}
+
+/// Reads four strings.
+pub(super) struct Read<'a> {
+    pub(super) streams: [&'a [u8]; STREAMS],
+    pub(super) table: &'a [u16; TABLE],
+    pub(super) symbols: &'a mut [u8],
+}
+
+impl Work for Read<'_> {
+    type Output = Result<(), CodecError>;
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) -> Self::Output {
+        let Self { streams, table, symbols } = self;
+        let [mut a, mut b, mut c, mut d] = streams.map(Stream::new);
+        let quarter = quarter(symbols.len());
+        let (first, rest) = symbols.split_at_mut(quarter);
+        let (second, rest) = rest.split_at_mut(quarter.min(rest.len()));
+        let (third, fourth) = rest.split_at_mut(quarter.min(rest.len()));
+        let mut done = 0;
+        for (((w, x), y), z) in fours(first).zip(fours(second)).zip(fours(third)).zip(fours(fourth)) {
+            if !(a.fill() && b.fill() && c.fill() && d.fill()) {
+                break;
+            }
+            for i in 0..4 {
+                (w[i], x[i], y[i], z[i]) = (a.next(table), b.next(table), c.next(table), d.next(table));
+            }
+            done += 4;
+        }
+        for (mut stream, symbols) in [(a, first), (b, second), (c, third), (d, fourth)] {
+            for symbol in &mut symbols[done..] {
+                stream.fill_at_end();
+                *symbol = stream.next(table);
+            }
+            stream.finish()?;
+        }
+        Ok(())
+    }
+}
+
+fn fours(symbols: &mut [u8]) -> impl Iterator<Item = &mut [u8; 4]> {
+    symbols.as_chunks_mut::<4>().0.iter_mut()
+}
+
+/// A string that is being read.
+struct Stream<'a> {
+    bytes: &'a [u8],
+    /// The byte after those that `count` counts; beyond the end, zeros are read.
+    at: usize,
+    held: u64,
+    count: u32,
+}
+
+impl<'a> Stream<'a> {
+    #[inline(always)]
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0, held: 0, count: 0 }
+    }
+
+    /// Holds at least 56 bits, unless the string is about to end.
+    #[inline(always)]
+    fn fill(&mut self) -> bool {
+        let Some(bytes) = self.bytes.get(self.at..self.at + 8).and_then(|bytes| bytes.first_chunk::<8>()) else {
+            return false;
+        };
+        // Bits above `count` may be there already: the same ones.
+        self.held |= u64::from_le_bytes(*bytes) << self.count;
+        self.at += ((63 - self.count) >> 3) as usize;
+        self.count |= 56;
+        true
+    }
+
+    /// Holds at least as many bits as the longest code has.
+    #[inline(always)]
+    fn fill_at_end(&mut self) {
+        while self.count < LONGEST as u32 {
+            self.held |= u64::from(self.bytes.get(self.at).copied().unwrap_or(0)) << self.count;
+            self.at += 1;
+            self.count += 8;
+        }
+    }
+
+    #[inline(always)]
+    fn next(&mut self, table: &[u16; TABLE]) -> u8 {
+        let entry = table[self.held as usize % TABLE];
+        let length = u32::from(entry >> 8);
+        self.held >>= length;
+        self.count -= length;
+        entry as u8
+    }
+
+    /// Fails unless the string ended within its last byte.
+    fn finish(&self) -> Result<(), CodecError> {
+        let used = 8 * self.at - self.count as usize;
+        if used.div_ceil(8) == self.bytes.len() {
+            Ok(())
+        } else {
+            Err(CodecError::damaged("a frame", "its codes do not end where it does"))
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! The low-memory killer daemon: when it wakes, what it sees, which process it ends.
+//!
+//! After `mp_event_psi` and `find_and_kill_process` of AOSP's `system/memory/lmkd/lmkd.cpp` (2023). PSI events wake it;
+//! for a second after one it polls. [`decide`] is its decision, in the order of the source.
+
+use haversack_devices::units::{Bytes, Nanos};
+
+use super::pressure::{Events, WINDOW};
+use super::settings::PAGE;
+use super::{ANON, FILE, KillReason, PhoneError, PhoneMemory};
+
+const POLL_SHORT: Nanos = Nanos(10_000_000);
+const POLL_LONG: Nanos = Nanos(100_000_000);
+/// `PERCEPTIBLE_APP_ADJ`.
+const PERCEPTIBLE: i32 = 200;
+
+/// The properties `ro.lmk.*`. Percentages are whole numbers, as the properties are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lmkd {
+    /// PSI `some` within a second that wakes it (`psi_partial_stall_ms`).
+    pub partial_stall: Nanos,
+    /// PSI `full` within a second that means the phone does not respond (`psi_complete_stall_ms`).
+    pub complete_stall: Nanos,
+    /// Swap is low below this percentage of it (`swap_free_low_percentage`).
+    pub swap_free_low: u64,
+    /// The percentage of the file cache that may refault in a second (`thrashing_limit`).
+    pub thrashing_limit: u64,
+    /// By which percentage of itself the limit falls after a kill for thrashing (`thrashing_limit_decay`).
+    pub thrashing_limit_decay: u64,
+    /// From here on perceptible processes may be ended (`thrashing_limit_critical`).
+    pub thrashing_limit_critical: u64,
+    /// The percentage of what may be swapped that may be; 100: any (`swap_util_max`).
+    pub swap_util_max: u64,
+    /// The least file cache after thrashing; nought: any (`filecache_min_kb`).
+    pub filecache_min: Bytes,
+    /// PSI `full` avg10 in percent above which perceptible processes may be ended (`stall_limit_critical`).
+    pub stall_limit_critical: u64,
+    /// The heaviest of a score dies, not the least recently used (`kill_heaviest_task`).
+    pub kill_heaviest: bool,
+}
+
+impl Lmkd {
+    /// The defaults of AOSP.
+    #[must_use]
+    pub const fn high_end() -> Self {
+        Self {
+            partial_stall: Nanos(70_000_000),
+            complete_stall: Nanos(700_000_000),
+            swap_free_low: 10,
+            thrashing_limit: 100,
+            thrashing_limit_decay: 10,
+            thrashing_limit_critical: 200,
+            swap_util_max: 100,
+            filecache_min: Bytes::ZERO,
+            stall_limit_critical: 100,
+            kill_heaviest: false,
+        }
+    }
+
+    /// The defaults of AOSP where `ro.config.low_ram` is set.
+    #[must_use]
+    pub const fn low_ram() -> Self {
+        Self {
+            partial_stall: Nanos(200_000_000),
+            thrashing_limit: 30,
+            thrashing_limit_decay: 50,
+            thrashing_limit_critical: 60,
+            ..Self::high_end()
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), PhoneError> {
+        let percentages =
+            [self.swap_free_low, self.thrashing_limit_decay, self.swap_util_max, self.stall_limit_critical];
+        if percentages.iter().any(|&percentage| percentage > 100) {
+            return Err(PhoneError::Setting { field: "lmkd", expected: "percentages of 0 to 100" });
+        }
+        if self.partial_stall > WINDOW || self.complete_stall > WINDOW {
+            return Err(PhoneError::Setting { field: "lmkd", expected: "stalls of at most the window of 1 s" });
+        }
+        Ok(())
+    }
+}
+
+/// The lowest watermark that free memory is below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Breached {
+    /// Below `min`.
+    Min,
+    /// Below `low`.
+    Low,
+    /// Below `high`.
+    High,
+    /// Above all.
+    None,
+}
+
+/// What lmkd sees when it wakes. Thrashing in percent of the file cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sight {
+    /// It has just ended a process.
+    pub after_kill: bool,
+    /// It was woken by the complete stall.
+    pub complete_stall: bool,
+    /// Free swap is below its threshold.
+    pub swap_low: bool,
+    /// The refaults of file pages.
+    pub thrashing: u64,
+    /// The limit as it has decayed.
+    pub thrashing_limit: u64,
+    /// The watermark breached.
+    pub breached: Breached,
+    /// The percentage of what may be swapped that is.
+    pub swap_utilisation: u64,
+    /// Someone reclaimed directly since it last looked.
+    pub direct_reclaim: bool,
+    /// It watches the file cache, having ended a process for thrashing.
+    pub watching_file_cache: bool,
+    /// The file cache.
+    pub file_cache: Bytes,
+    /// PSI `full` avg10 is above `stall_limit_critical`.
+    pub critical_stall: bool,
+}
+
+/// Whether lmkd ends a process, why, and the least score that may be ended.
+#[must_use]
+pub fn decide(lmkd: &Lmkd, sight: &Sight) -> Option<(KillReason, i32)> {
+    use KillReason as R;
+    let low = sight.breached < Breached::High;
+    let above_min = sight.breached > Breached::Min;
+    let bearable = sight.thrashing < lmkd.thrashing_limit_critical;
+    let thrashing = sight.thrashing > sight.thrashing_limit;
+    let spare = |spare: bool| if spare { PERCEPTIBLE + 1 } else { 0 };
+    let (reason, least) = if sight.after_kill && sight.breached == Breached::Min {
+        (R::PressureAfterKill, 0)
+    } else if sight.complete_stall {
+        (R::NotResponding, 0)
+    } else if sight.swap_low && sight.thrashing > lmkd.thrashing_limit {
+        (R::LowSwapAndThrashing, spare(above_min && bearable))
+    } else if sight.swap_low && low {
+        (R::LowMemoryAndSwap, spare(above_min && bearable))
+    } else if low && lmkd.swap_util_max < 100 && sight.swap_utilisation > lmkd.swap_util_max {
+        (R::LowMemoryAndSwapUtilisation, 0)
+    } else if low && thrashing {
+        (R::LowMemoryAndThrashing, spare(bearable))
+    } else if sight.direct_reclaim && thrashing {
+        (R::DirectReclaimAndThrashing, spare(bearable))
+    } else if sight.watching_file_cache && sight.file_cache < lmkd.filecache_min {
+        (R::LowFileCacheAfterThrashing, spare(true))
+    } else {
+        return None;
+    };
+    Some((reason, if sight.critical_stall { 0 } else { least }))
+}
+
+/// The daemon between two wake-ups.
+#[derive(Clone, Debug)]
+pub(super) struct Daemon {
+    lmkd: Lmkd,
+    polling: Option<Polling>,
+    /// It ended a process when it last looked.
+    killed: bool,
+    /// Refaults of file pages when the window of thrashing began, and when it last looked.
+    refaults: [u64; 2],
+    /// The file cache when the window began, in pages.
+    base_file: u64,
+    /// Pages scanned by kswapd and directly when it last looked.
+    scanned: [u64; 2],
+    thrashing_limit: u64,
+    /// When the window of thrashing began.
+    window: Option<Nanos>,
+    /// Thrashing of the windows before, halved with each.
+    before: u64,
+    watching_file_cache: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Polling {
+    since: Nanos,
+    next: Nanos,
+}
+
+impl Daemon {
+    pub(super) fn new(lmkd: Lmkd) -> Self {
+        Self {
+            polling: None,
+            killed: false,
+            refaults: [0; 2],
+            base_file: 0,
+            scanned: [0; 2],
+            thrashing_limit: lmkd.thrashing_limit,
+            window: None,
+            before: 0,
+            watching_file_cache: false,
+            lmkd,
+        }
+    }
+
+    pub(super) fn next_poll(&self) -> Option<Nanos> {
+        self.polling.map(|polling| polling.next)
+    }
+
+    /// Thrashing now: what refaulted in this window, and what is left of those before.
+    fn thrashing(&mut self, now: Nanos, refaults: u64, file: u64) -> u64 {
+        let Some(window) = self.window else {
+            self.restart(now, refaults, file);
+            return 0;
+        };
+        let grown = (refaults - self.refaults[0]) * 100 / (self.base_file + 1);
+        let since = now.saturating_sub(window);
+        if since <= WINDOW {
+            return grown + self.before;
+        }
+        let windows = since.0 / WINDOW.0;
+        self.before = grown;
+        // Kept where it was over the limit and nobody could be ended, so that someone is when there is someone.
+        if windows > 1 || grown < self.thrashing_limit {
+            self.before = grown.checked_shr(u32::try_from(windows).unwrap_or(u32::MAX)).unwrap_or(0);
+        }
+        self.restart(now, refaults, file);
+        self.thrashing_limit = self.lmkd.thrashing_limit;
+        self.before
+    }
+
+    fn restart(&mut self, now: Nanos, refaults: u64, file: u64) {
+        (self.window, self.refaults[0], self.base_file) = (Some(now), refaults, file);
+    }
+}
+
+impl PhoneMemory {
+    /// Looks at PSI, and wakes lmkd where an event or a poll is due.
+    pub(super) fn check_pressure(&mut self) {
+        let events = self.pressure.check(self.now);
+        let Some(mut daemon) = self.daemon.take() else { return };
+        let due = daemon.polling.is_some_and(|polling| polling.next <= self.now);
+        if events.partial || events.complete || due {
+            self.wake_lmkd(&mut daemon, events);
+        }
+        self.daemon = Some(daemon);
+    }
+
+    fn wake_lmkd(&mut self, daemon: &mut Daemon, events: Events) {
+        let event = events.partial || events.complete;
+        let file = self.extents.kind_pages(FILE);
+        let refaults = self.counters.workingset_refault_file;
+        let after_kill = std::mem::take(&mut daemon.killed);
+        if after_kill {
+            daemon.restart(self.now, refaults, file);
+            daemon.before = 0;
+        }
+        let scanned = [self.counters.pgscan_kswapd, self.counters.pgscan_direct];
+        let direct = scanned[1] > daemon.scanned[1];
+        let reclaims = direct || scanned[0] > daemon.scanned[0];
+        let swap_low = self.swap_is_low(&daemon.lmkd);
+        if reclaims || refaults != daemon.refaults[1] {
+            if reclaims {
+                daemon.scanned = scanned;
+            }
+            daemon.refaults[1] = refaults;
+            let sight = Sight {
+                after_kill,
+                complete_stall: events.complete,
+                swap_low,
+                thrashing: daemon.thrashing(self.now, refaults, file),
+                thrashing_limit: daemon.thrashing_limit,
+                breached: self.breached(),
+                swap_utilisation: self.swap_utilisation(),
+                direct_reclaim: direct,
+                watching_file_cache: daemon.watching_file_cache,
+                file_cache: Bytes(file * PAGE),
+                critical_stall: self.psi(self.now).full.average[0] > daemon.lmkd.stall_limit_critical as f64,
+            };
+            self.act(daemon, &sight);
+        }
+        daemon.poll(self.now, event || daemon.killed || direct, swap_low || daemon.killed);
+    }
+
+    fn act(&mut self, daemon: &mut Daemon, sight: &Sight) {
+        use KillReason as R;
+        let decision = decide(&daemon.lmkd, sight);
+        match decision {
+            Some((R::LowSwapAndThrashing | R::LowMemoryAndThrashing | R::DirectReclaimAndThrashing, _)) => {
+                daemon.watching_file_cache = true;
+            }
+            None => daemon.watching_file_cache = false,
+            Some(_) => {}
+        }
+        let Some((reason, least)) = decision else { return };
+        let Some(victim) = self.victim(least, daemon.lmkd.kill_heaviest) else { return };
+        self.kill(victim, reason, least, sight.thrashing, self.now);
+        daemon.killed = true;
+        if matches!(reason, R::LowMemoryAndThrashing | R::DirectReclaimAndThrashing) {
+            daemon.thrashing_limit = daemon.thrashing_limit * (100 - daemon.lmkd.thrashing_limit_decay) / 100;
+        }
+    }
+
+    /// Of the highest score that anyone who holds memory has: the least recently used, or the heaviest in DRAM where that
+    /// is asked for and among perceptible processes. (lmkd passes over processes without a page in DRAM; a real one always
+    /// has some, so here one that is swapped out whole counts.)
+    fn victim(&self, least: i32, heaviest: bool) -> Option<usize> {
+        let processes = &self.processes;
+        let may = |&index: &usize| {
+            let process = &processes[index];
+            process.adj >= least && process.resident + process.swapped > 0
+        };
+        let adj = self.running().filter(may).map(|index| processes[index].adj).max()?;
+        let of_adj = self.running().filter(may).filter(|&index| processes[index].adj == adj);
+        if heaviest || adj <= PERCEPTIBLE {
+            of_adj.max_by_key(|&index| (processes[index].resident, std::cmp::Reverse(processes[index].since)))
+        } else {
+            of_adj.min_by_key(|&index| processes[index].since)
+        }
+    }
+
+    fn breached(&self) -> Breached {
+        let marks = self.settings.watermarks;
+        match self.free {
+            free if free < marks.min.0 => Breached::Min,
+            free if free < marks.low.0 => Breached::Low,
+            free if free < marks.high.0 => Breached::High,
+            _ => Breached::None,
+        }
+    }
+
+    /// Swap is low; that of ZRAM is worth no more than the memory it could be filled from (since 2022).
+    fn swap_is_low(&self, lmkd: &Lmkd) -> bool {
+        let total = self.zram.capacity + self.partition.capacity;
+        let mut free = total - self.zram.stored - self.partition.used;
+        if self.zram.capacity > 0 {
+            free = free.min(self.free / PAGE + self.inactive(FILE));
+        }
+        free < total * lmkd.swap_free_low / 100
+    }
+
+    fn swap_utilisation(&self) -> u64 {
+        let used = self.zram.stored + self.partition.used;
+        let swappable = self.extents.kind_pages(ANON) + used;
+        (used * 100).checked_div(swappable).unwrap_or(0)
+    }
+}
+
+impl Daemon {
+    /// When it looks next. An event, a kill and direct reclaim each start another second of polling.
+    fn poll(&mut self, now: Nanos, start: bool, fast: bool) {
+        let since = if start { Some(now) } else { self.polling.map(|polling| polling.since) };
+        let next = now + if fast { POLL_SHORT } else { POLL_LONG };
+        self.polling = since.filter(|&since| now.saturating_sub(since) <= WINDOW).map(|since| Polling { since, next });
+    }
+}

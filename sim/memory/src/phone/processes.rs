@@ -1,0 +1,369 @@
+//! Processes and the regions that they map: who holds what.
+
+use std::ops::Range;
+
+use haversack_devices::units::{Bytes, Nanos};
+
+use super::extents::{DIRTY, NONE, State};
+use super::settings::PAGE;
+use super::swap::Zram;
+use super::{
+    ANON, Backing, FILE, Kill, KillReason, PINNED, PhoneError, PhoneMemory, ProcessId, ProcessUsage, RegionId,
+};
+
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    life: u32,
+    alive: bool,
+    name: String,
+    pub(super) adj: i32,
+    /// When it was last given its score: the smallest is lmkd's least recently used.
+    pub(super) since: u64,
+    regions: Vec<u32>,
+    /// Mapped pages in DRAM.
+    pub(super) resident: u64,
+    /// Anonymous pages not mapped.
+    pub(super) swapped: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Region {
+    life: u32,
+    pub(super) process: u32,
+    /// Where it is among its process's regions.
+    place: u32,
+    pub(super) backing: Backing,
+    /// In the order of addresses; all but the last are whole.
+    pub(super) extents: Vec<u32>,
+    /// Bytes asked for.
+    size: u64,
+    /// Extents that are mapped.
+    pub(super) mapped: u32,
+    /// Mapped extents that a write changes: clean ones of a file, and those with a copy in swap.
+    pub(super) clean: u32,
+    /// The stamp of the last touch of the whole region: its extents scanned before it are young.
+    pub(super) touched: u64,
+}
+
+impl Region {
+    pub(super) fn kind(&self) -> usize {
+        match self.backing {
+            Backing::Anonymous { .. } => ANON,
+            Backing::File => FILE,
+            Backing::Pinned => PINNED,
+        }
+    }
+
+    pub(super) fn compressed(&self, pages: u64) -> u64 {
+        match self.backing {
+            Backing::Anonymous { ratio } => Zram::compressed(pages, ratio.0),
+            Backing::File | Backing::Pinned => pages * PAGE,
+        }
+    }
+}
+
+impl PhoneMemory {
+    /// Starts a process with an `oom_score_adj`.
+    ///
+    /// # Errors
+    /// A score outside -1000 to 1000.
+    pub fn spawn(&mut self, name: impl Into<String>, adj: i32) -> Result<ProcessId, PhoneError> {
+        check_adj(adj)?;
+        self.stamp += 1;
+        let new = |life| Process {
+            life,
+            alive: true,
+            name: name.into(),
+            adj,
+            since: self.stamp,
+            regions: Vec::new(),
+            resident: 0,
+            swapped: 0,
+        };
+        if let Some(index) = self.free_processes.pop() {
+            let life = self.processes[index as usize].life + 1;
+            self.processes[index as usize] = new(life);
+            return Ok(ProcessId { index, life });
+        }
+        let index = u32::try_from(self.processes.len()).map_err(|_| PhoneError::TooMany { what: "processes" })?;
+        self.processes.push(new(0));
+        Ok(ProcessId { index, life: 0 })
+    }
+
+    /// Gives a process another `oom_score_adj`; it is then the most recently used of that score.
+    ///
+    /// # Errors
+    /// An unknown process, or a score outside -1000 to 1000.
+    pub fn set_adj(&mut self, process: ProcessId, adj: i32) -> Result<(), PhoneError> {
+        check_adj(adj)?;
+        let index = self.process(process)?;
+        self.stamp += 1;
+        (self.processes[index].adj, self.processes[index].since) = (adj, self.stamp);
+        Ok(())
+    }
+
+    /// Ends a process and frees all that it maps.
+    ///
+    /// # Errors
+    /// An unknown process.
+    pub fn exit(&mut self, process: ProcessId) -> Result<(), PhoneError> {
+        let index = self.process(process)?;
+        self.end(index);
+        Ok(())
+    }
+
+    /// Whether a process runs still.
+    #[must_use]
+    pub fn is_running(&self, process: ProcessId) -> bool {
+        self.process(process).is_ok()
+    }
+
+    /// What a process holds.
+    ///
+    /// # Errors
+    /// An unknown process.
+    pub fn process_usage(&self, process: ProcessId) -> Result<ProcessUsage, PhoneError> {
+        let process = &self.processes[self.process(process)?];
+        Ok(ProcessUsage { resident: Bytes(process.resident * PAGE), swapped: Bytes(process.swapped * PAGE) })
+    }
+
+    /// Reserves addresses for `bytes`, rounded up to pages; memory comes when they are touched.
+    ///
+    /// # Errors
+    /// An unknown process, a compression ratio that is not positive, or too many extents.
+    pub fn map(&mut self, process: ProcessId, bytes: Bytes, backing: Backing) -> Result<RegionId, PhoneError> {
+        let owner = self.process(process)?;
+        if let Backing::Anonymous { ratio } = backing
+            && !(ratio.0.is_finite() && ratio.0 > 0.0)
+        {
+            return Err(PhoneError::Ratio { ratio: ratio.0.to_string() });
+        }
+        let too_many = PhoneError::TooMany { what: "regions" };
+        let place = self.processes[owner].regions.len() as u32;
+        let new = |life| Region {
+            life,
+            process: process.index,
+            place,
+            backing,
+            extents: Vec::new(),
+            size: 0,
+            mapped: 0,
+            clean: 0,
+            touched: 0,
+        };
+        let id = if let Some(index) = self.free_regions.pop() {
+            let region = &mut self.regions[index as usize];
+            let mut extents = std::mem::take(&mut region.extents);
+            extents.clear();
+            let life = region.life;
+            *region = Region { extents, ..new(life) };
+            RegionId { index, life }
+        } else {
+            let index = u32::try_from(self.regions.len()).map_err(|_| too_many)?;
+            self.regions.push(new(0));
+            RegionId { index, life: 0 }
+        };
+        self.processes[owner].regions.push(id.index);
+        match self.resize(id, bytes) {
+            Ok(()) => Ok(id),
+            Err(error) => {
+                self.release(id)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Changes a region's size at its end; what is cut off is freed. An extent that is cut in two, or that was short
+    /// and grows, starts anew.
+    ///
+    /// # Errors
+    /// An unknown region, or too many extents.
+    pub fn resize(&mut self, region: RegionId, bytes: Bytes) -> Result<(), PhoneError> {
+        let index = self.region(region)?;
+        let (whole, pages) = (self.settings.extent_pages(), bytes.0.div_ceil(PAGE));
+        let count = usize::try_from(pages.div_ceil(whole)).unwrap_or(usize::MAX);
+        while self.regions[index].extents.len() > count {
+            self.drop_last(index);
+        }
+        // The last extent may be short, and what is short grows before others follow.
+        let size = |at: usize| whole.min(pages - at as u64 * whole) as u16;
+        if let Some(at) = self.regions[index].extents.len().checked_sub(1) {
+            let id = self.regions[index].extents[at];
+            if self.extents.get(id).pages != size(at) {
+                self.drop_last(index);
+            }
+        }
+        for at in self.regions[index].extents.len()..count {
+            let id = self.extents.create(region.index, size(at))?;
+            self.regions[index].extents.push(id);
+        }
+        self.regions[index].size = bytes.0;
+        Ok(())
+    }
+
+    /// Frees a region: its pages, its room in ZRAM and its slots, at no refault.
+    ///
+    /// # Errors
+    /// An unknown region.
+    pub fn release(&mut self, region: RegionId) -> Result<(), PhoneError> {
+        let index = self.region(region)?;
+        let owner = self.regions[index].process as usize;
+        let place = self.regions[index].place;
+        let siblings = &mut self.processes[owner].regions;
+        siblings.swap_remove(place as usize);
+        if let Some(&moved) = siblings.get(place as usize) {
+            self.regions[moved as usize].place = place;
+        }
+        self.drop_region(index);
+        Ok(())
+    }
+
+    pub(super) fn process(&self, process: ProcessId) -> Result<usize, PhoneError> {
+        let index = process.index as usize;
+        let known = self.processes.get(index).is_some_and(|known| known.alive && known.life == process.life);
+        if known { Ok(index) } else { Err(PhoneError::UnknownProcess { process }) }
+    }
+
+    pub(super) fn region(&self, region: RegionId) -> Result<usize, PhoneError> {
+        let index = region.index as usize;
+        let known = self.regions.get(index).is_some_and(|known| known.life == region.life);
+        if known { Ok(index) } else { Err(PhoneError::UnknownRegion { region }) }
+    }
+
+    /// The extents that a range of a region lies in.
+    pub(super) fn span(&self, region: RegionId, range: &Range<Bytes>) -> Result<Range<usize>, PhoneError> {
+        let size = self.regions[self.region(region)?].size;
+        if range.end.0 > size || range.start > range.end {
+            return Err(PhoneError::BeyondEnd { region, size: Bytes(size), end: range.end.max(range.start) });
+        }
+        if range.is_empty() {
+            return Ok(0..0);
+        }
+        let extent = self.settings.extent.0;
+        Ok((range.start.0 / extent) as usize..range.end.0.div_ceil(extent) as usize)
+    }
+
+    /// Ends the process that `reason` hits, and notes it.
+    pub(super) fn kill(&mut self, index: usize, reason: KillReason, min_adj: i32, thrashing: u64, at: Nanos) -> u64 {
+        let free_before = Bytes(self.free);
+        let Process { life, adj, .. } = self.processes[index];
+        let name = std::mem::take(&mut self.processes[index].name);
+        self.end(index);
+        let freed = Bytes(self.free - free_before.0);
+        let process = ProcessId { index: index as u32, life };
+        match reason {
+            KillReason::OutOfMemory => self.counters.oom_kill += 1,
+            _ => self.counters.lmkd_kill += 1,
+        }
+        self.kills.push_back(Kill { at, process, name, adj, reason, min_adj, freed, free_before, thrashing });
+        freed.0
+    }
+
+    /// The indices of running processes.
+    pub(super) fn running(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.processes.len()).filter(|&index| self.processes[index].alive)
+    }
+
+    fn end(&mut self, index: usize) {
+        for region in std::mem::take(&mut self.processes[index].regions) {
+            self.drop_region(region as usize);
+        }
+        self.processes[index].alive = false;
+        self.free_processes.push(index as u32);
+        // Something may be reclaimable again, or nothing needs to be.
+        self.kswapd.hopeless = false;
+    }
+
+    fn drop_region(&mut self, index: usize) {
+        while !self.regions[index].extents.is_empty() {
+            self.drop_last(index);
+        }
+        self.regions[index].life += 1;
+        self.free_regions.push(index as u32);
+    }
+
+    /// Frees the last extent of a region, wherever it is.
+    fn drop_last(&mut self, index: usize) {
+        let Some(id) = self.regions[index].extents.pop() else { return };
+        let extent = *self.extents.get(id);
+        let pages = u64::from(extent.pages);
+        self.extents.unlink(id);
+        match extent.state {
+            State::Mapped => {
+                self.unmap(id);
+                self.forget_resident(id);
+            }
+            State::Cached => self.forget_resident(id),
+            State::Writeback => {
+                self.writing -= pages;
+                self.forget_resident(id);
+            }
+            State::Zram => self.leave_zram(id),
+            State::Untouched | State::Flash | State::Dropped => {}
+        }
+        self.drop_copy(id);
+        let region = &self.regions[index];
+        let in_process = matches!(extent.state, State::Cached | State::Writeback | State::Zram | State::Flash);
+        if in_process && region.kind() == ANON {
+            self.processes[region.process as usize].swapped -= pages;
+        }
+        self.extents.remove(id);
+        self.kswapd.hopeless = false;
+    }
+
+    /// Puts an extent's pages into the process's page table, young.
+    pub(super) fn map_extent(&mut self, id: u32) {
+        self.stamp += 1;
+        let stamp = self.stamp;
+        let extent = self.extents.get_mut(id);
+        (extent.state, extent.clock) = (State::Mapped, stamp);
+        extent.flags |= super::extents::YOUNG;
+        let pages = u64::from(extent.pages);
+        let (slot, dirty) = (extent.slot != NONE, extent.flags & DIRTY != 0);
+        let region = &mut self.regions[extent.region as usize];
+        region.mapped += 1;
+        region.clean += u32::from(slot || (region.kind() == FILE && !dirty));
+        self.processes[region.process as usize].resident += pages;
+    }
+
+    /// Takes a mapped extent's pages out of the page table.
+    pub(super) fn unmap(&mut self, id: u32) {
+        let extent = self.extents.get(id);
+        let pages = u64::from(extent.pages);
+        let (slot, dirty) = (extent.slot != NONE, extent.flags & DIRTY != 0);
+        let region = &mut self.regions[extent.region as usize];
+        region.mapped -= 1;
+        region.clean -= u32::from(slot || (region.kind() == FILE && !dirty));
+        self.processes[region.process as usize].resident -= pages;
+    }
+
+    /// The DRAM of an extent becomes free.
+    pub(super) fn forget_resident(&mut self, id: u32) {
+        let extent = self.extents.get(id);
+        let pages = u64::from(extent.pages);
+        self.resident[self.regions[extent.region as usize].kind()] -= pages;
+        self.free += pages * PAGE;
+    }
+
+    /// Gives up the copy in the swap partition.
+    pub(super) fn drop_copy(&mut self, id: u32) {
+        let extent = self.extents.get_mut(id);
+        let slot = std::mem::replace(&mut extent.slot, NONE);
+        if slot != NONE {
+            self.partition.give_back(slot, u64::from(extent.pages));
+        }
+    }
+
+    pub(super) fn leave_zram(&mut self, id: u32) {
+        let extent = self.extents.get(id);
+        let pages = u64::from(extent.pages);
+        let bytes = self.regions[extent.region as usize].compressed(pages);
+        self.zram.stored -= pages;
+        self.zram.dram -= bytes;
+        self.free += bytes;
+    }
+}
+
+fn check_adj(adj: i32) -> Result<(), PhoneError> {
+    if (-1000..=1000).contains(&adj) { Ok(()) } else { Err(PhoneError::Adj { adj }) }
+}

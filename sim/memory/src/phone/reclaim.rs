@@ -1,0 +1,331 @@
+//! Reclaim: which list is scanned next, and what becomes of the extent at its tail.
+//!
+//! After `mm/vmscan.c` of Linux 5.10: `get_scan_count` (the balance of kinds), `shrink_active_list`,
+//! `shrink_inactive_list` and `page_check_references` (second chance). One call looks at one extent.
+
+use haversack_devices::units::Nanos;
+
+use super::extents::{DIRTY, LISTS, NONE, REFERENCED, State, WORKINGSET, YOUNG};
+use super::settings::PAGE;
+use super::time::Write;
+use super::{ANON, Costs, FILE, Flash, Lists, PhoneMemory};
+
+/// Pages that reclaim takes at a time (`SWAP_CLUSTER_MAX`).
+pub(super) const CLUSTER: u64 = 32;
+/// The first pass over a list looks at its 2¹²th part (`DEF_PRIORITY`): shorter lists do not count.
+const PRIORITY: u32 = 12;
+
+/// Who reclaims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reclaimer {
+    Kswapd,
+    Direct,
+}
+
+/// What looking at one extent came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Step {
+    /// On the reclaimer's core.
+    pub(super) running: Nanos,
+    /// Pages looked at; nought where there was nothing to look at.
+    pub(super) scanned: u64,
+    /// Pages freed, or on their way to flash.
+    pub(super) reclaimed: u64,
+    /// The write queue is full: nothing was done, wait until then.
+    pub(super) congested: Option<Nanos>,
+}
+
+/// Spreads scans over the lists in proportion to their weights, a cluster at a time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Picker {
+    /// Pages that each list is owed, in 2²⁰ths.
+    owed: [i64; 4],
+    list: usize,
+    left: u64,
+}
+
+impl PhoneMemory {
+    /// Looks at the next extent, at time `at` on a core that takes `costs`.
+    pub(super) fn reclaim_step(
+        &mut self,
+        who: Reclaimer,
+        costs: Costs,
+        at: Nanos,
+        flash: &mut dyn Flash,
+    ) -> Option<Step> {
+        match self.settings.lists {
+            Lists::Two => {
+                let list = self.pick()?;
+                let id = self.extents.tail(list)?;
+                Some(if list % LISTS == 1 {
+                    self.deactivate(id, list, costs)
+                } else {
+                    self.scan_inactive(id, list, who, costs, at, flash)
+                })
+            }
+            Lists::Generations { .. } => self.scan_oldest(who, costs, at, flash),
+        }
+    }
+
+    /// The list to scan. Once picked, a list is scanned for a cluster.
+    fn pick(&mut self) -> Option<usize> {
+        if self.picker.left > 0
+            && let Some(id) = self.extents.tail(self.picker.list)
+        {
+            let pages = u64::from(self.extents.get(id).pages);
+            self.picker.left = self.picker.left.saturating_sub(pages);
+            return Some(self.picker.list);
+        }
+        let weights = self.weights();
+        let sum: u128 = weights.iter().sum();
+        if sum == 0 {
+            return None;
+        }
+        let chunk = CLUSTER.max(self.settings.extent_pages()) << 20;
+        for (owed, weight) in self.picker.owed.iter_mut().zip(weights) {
+            // A list that is not to be scanned is owed nothing.
+            *owed = if weight == 0 { 0 } else { *owed + (u128::from(chunk) * weight / sum) as i64 };
+        }
+        let (at, _) = (0..4)
+            .filter(|&at| weights[at] > 0)
+            .map(|at| (at, self.picker.owed[at]))
+            .max_by_key(|&(at, owed)| (owed, std::cmp::Reverse(at)))?;
+        self.picker.owed[at] -= chunk as i64;
+        let list = at / 2 * LISTS + at % 2;
+        let pages = u64::from(self.extents.get(self.extents.tail(list)?).pages);
+        (self.picker.list, self.picker.left) = (list, (chunk >> 20).saturating_sub(pages));
+        Some(list)
+    }
+
+    /// How much of inactive and active anonymous, inactive and active file pages is to be scanned: the size of a list
+    /// times the share of its kind.
+    fn weights(&self) -> [u128; 4] {
+        let pages = |kind: usize, active: usize| u128::from(self.extents.pages(kind * LISTS + active));
+        let thrashes = self.activations();
+        let deactivate = |kind: usize| thrashes[kind] != self.workingset.seen[kind] || self.inactive_is_low(kind);
+        let long = |kind: usize| self.extents.pages(kind * LISTS) >> PRIORITY > 0;
+        let tiny = self.free + self.extents.kind_pages(FILE) * PAGE <= self.settings.watermarks.high.0;
+        let shares = if self.swap_is_full() {
+            [0, 1]
+        } else if tiny && !deactivate(ANON) && long(ANON) {
+            [1, 0]
+        } else if long(FILE) && !deactivate(FILE) {
+            // Plenty of file pages that nobody misses go first.
+            [0, 1]
+        } else {
+            self.balance()
+        };
+        let weigh = |shares: [u128; 2]| {
+            let list = |at: usize| {
+                let (kind, active) = (at / 2, at % 2);
+                if active == 1 && !deactivate(kind) { 0 } else { shares[kind] * pages(kind, active) }
+            };
+            [list(0), list(1), list(2), list(3)]
+        };
+        let weights = weigh(shares);
+        let some = |weights: &[u128; 4]| weights.iter().any(|&weight| weight > 0);
+        // The last resort of a scan (priority 0): all that may go, alike.
+        if some(&weights) || self.swap_is_full() || self.settings.swappiness == 0 { weights } else { weigh([1, 1]) }
+    }
+
+    /// The shares of the two kinds: swappiness against what the return of each kind cost of late.
+    fn balance(&self) -> [u128; 2] {
+        let [anon, file] = self.workingset.cost.map(u128::from);
+        let total = anon + file;
+        let (anon_cost, file_cost) = (total + anon, total + file);
+        let total = anon_cost + file_cost;
+        let swappiness = u128::from(self.settings.swappiness);
+        // In thousandths, as the quotient is of the order of the swappiness.
+        let share = |weight: u128, cost: u128| 1000 * weight * (total + 1) / (cost + 1);
+        [share(swappiness, anon_cost), share(200 - swappiness, file_cost)]
+    }
+
+    /// The larger memory is, the smaller a part of it the inactive list must be: √(10 GiB) to 1.
+    fn inactive_is_low(&self, kind: usize) -> bool {
+        let (inactive, active) = (self.extents.pages(kind * LISTS), self.extents.pages(kind * LISTS + 1));
+        let gigabytes = (inactive + active) * PAGE >> 30;
+        let ratio = if gigabytes > 0 { (10 * gigabytes).isqrt() } else { 1 };
+        inactive * ratio < active
+    }
+
+    /// Whether there is no room for another anonymous extent.
+    pub(super) fn swap_is_full(&self) -> bool {
+        let pages = self.settings.extent_pages();
+        !self.zram.has_room(pages) && !self.partition.has_room(pages)
+    }
+
+    /// Whether an extent was used since the last scan; from now on it is not.
+    pub(super) fn test_and_clear_young(&mut self, id: u32) -> bool {
+        let stamp = self.stamp;
+        let extent = self.extents.get_mut(id);
+        if extent.state != State::Mapped {
+            return false;
+        }
+        let touched = self.regions[extent.region as usize].touched;
+        let young = extent.flags & YOUNG != 0 || touched > extent.clock;
+        extent.flags &= !YOUNG;
+        extent.clock = stamp;
+        young
+    }
+
+    /// `shrink_active_list`: the tail goes to the inactive list, used or not.
+    fn deactivate(&mut self, id: u32, list: usize, costs: Costs) -> Step {
+        self.test_and_clear_young(id);
+        self.extents.unlink(id);
+        self.extents.push_head(id, list - 1);
+        let extent = self.extents.get_mut(id);
+        extent.flags |= WORKINGSET;
+        let pages = u64::from(extent.pages);
+        self.counters.pgrefill += pages;
+        self.counters.pgdeactivate += pages;
+        Step { running: costs.scan * pages, scanned: pages, ..Step::default() }
+    }
+
+    /// `shrink_inactive_list`: used once more, it stays; used twice, it is active; else it goes.
+    fn scan_inactive(
+        &mut self,
+        id: u32,
+        list: usize,
+        who: Reclaimer,
+        costs: Costs,
+        at: Nanos,
+        flash: &mut dyn Flash,
+    ) -> Step {
+        if !self.test_and_clear_young(id) {
+            return self.evict(id, who, costs, at, flash);
+        }
+        let extent = self.extents.get_mut(id);
+        let activate = extent.flags & REFERENCED != 0;
+        extent.flags |= REFERENCED;
+        let pages = u64::from(extent.pages);
+        self.count_scan(who, pages);
+        self.extents.unlink(id);
+        self.extents.push_head(id, list + usize::from(activate));
+        if activate {
+            self.counters.pgactivate += pages;
+            self.workingset.age += pages;
+        }
+        Step { running: costs.scan * pages, scanned: pages, ..Step::default() }
+    }
+
+    pub(super) fn count_scan(&mut self, who: Reclaimer, pages: u64) {
+        match who {
+            Reclaimer::Kswapd => self.counters.pgscan_kswapd += pages,
+            Reclaimer::Direct => self.counters.pgscan_direct += pages,
+        }
+    }
+
+    fn count_steal(&mut self, who: Reclaimer, kind: usize, pages: u64) {
+        match who {
+            Reclaimer::Kswapd => self.counters.pgsteal_kswapd += pages,
+            Reclaimer::Direct => self.counters.pgsteal_direct += pages,
+        }
+        match kind {
+            ANON => self.counters.pgsteal_anon += pages,
+            _ => self.counters.pgsteal_file += pages,
+        }
+    }
+
+    /// Evicts an extent that nobody used: dropped, compressed or sent to flash. Where there is no room it goes back to
+    /// the head, active.
+    pub(super) fn evict(&mut self, id: u32, who: Reclaimer, costs: Costs, at: Nanos, flash: &mut dyn Flash) -> Step {
+        let extent = *self.extents.get(id);
+        let pages = u64::from(extent.pages);
+        let kind = self.regions[extent.region as usize].kind();
+        let to_zram = kind == ANON && extent.slot == NONE && self.zram.has_room(pages);
+        let to_flash = !to_zram
+            && if kind == ANON {
+                extent.slot == NONE && self.partition.has_room(pages)
+            } else {
+                extent.flags & DIRTY != 0
+            };
+        if to_flash && let Some(until) = self.congested(pages) {
+            return Step { congested: Some(until), ..Step::default() };
+        }
+        self.count_scan(who, pages);
+        let mut step = Step { running: costs.scan * pages, scanned: pages, ..Step::default() };
+        let list = extent.list as usize;
+        if kind == ANON && extent.slot == NONE && !to_zram && !to_flash {
+            self.extents.unlink(id);
+            self.extents.push_head(id, self.keep_list(list));
+            return step;
+        }
+        step.reclaimed = pages;
+        step.running += costs.unmap * pages;
+        self.extents.unlink(id);
+        if extent.state == State::Mapped {
+            self.unmap(id);
+            if kind == ANON {
+                let owner = self.regions[extent.region as usize].process as usize;
+                self.processes[owner].swapped += pages;
+            }
+        }
+        self.extents.get_mut(id).flags &= !(YOUNG | REFERENCED);
+        self.count_steal(who, kind, pages);
+        self.generations.note_eviction(kind, pages);
+        if to_flash {
+            step.running += costs.submit * pages;
+            self.write_out(id, kind, at, flash);
+            return step;
+        }
+        self.forget_resident(id);
+        if to_zram {
+            step.running += costs.compress * pages;
+            self.enter_zram(id);
+        }
+        let state = match kind {
+            ANON if to_zram => State::Zram,
+            ANON => State::Flash,
+            _ => State::Dropped,
+        };
+        self.extents.get_mut(id).state = state;
+        self.leave_shadow(id);
+        step
+    }
+
+    /// Where an extent goes that cannot be evicted: the active list, the youngest generation.
+    fn keep_list(&self, list: usize) -> usize {
+        match self.settings.lists {
+            Lists::Two => list | 1,
+            Lists::Generations { .. } => self.generations.youngest(list / LISTS),
+        }
+    }
+
+    fn enter_zram(&mut self, id: u32) {
+        let extent = self.extents.get(id);
+        let pages = u64::from(extent.pages);
+        let bytes = self.regions[extent.region as usize].compressed(pages);
+        self.zram.stored += pages;
+        self.zram.dram += bytes;
+        self.free -= bytes;
+        self.counters.pswpout += pages;
+        self.counters.zram_out += pages;
+        self.note_cost(ANON, pages);
+    }
+
+    /// Until when the write queue is too full for `pages` more.
+    fn congested(&self, pages: u64) -> Option<Nanos> {
+        let full = (self.writing + pages) * PAGE > self.settings.write_queue.0;
+        self.writes.front().filter(|_| full).map(|write| write.done)
+    }
+
+    /// Sends an extent to flash; its pages are free when they are written.
+    fn write_out(&mut self, id: u32, kind: usize, at: Nanos, flash: &mut dyn Flash) {
+        let pages = u64::from(self.extents.get(id).pages);
+        let slot = if kind == ANON { self.partition.take(id, pages) } else { NONE };
+        let done = at + flash.write(at, haversack_devices::units::Bytes(pages * PAGE));
+        let done = self.writes.back().map_or(done, |last| last.done.max(done));
+        self.stamp += 1;
+        let number = self.stamp;
+        let extent = self.extents.get_mut(id);
+        (extent.state, extent.clock, extent.slot) = (State::Writeback, number, slot);
+        extent.flags &= !DIRTY;
+        self.writes.push_back(Write { done, id, number });
+        self.writing += pages;
+        match kind {
+            ANON => self.counters.pswpout += pages,
+            _ => self.counters.file_out += pages,
+        }
+        self.note_cost(if kind == ANON { ANON } else { FILE }, pages);
+    }
+}

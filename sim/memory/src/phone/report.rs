@@ -1,0 +1,298 @@
+//! What the phone's memory reports: stalls, counters, and why something could not be done.
+
+use std::ops::AddAssign;
+
+use haversack_devices::units::{Bytes, Nanos};
+use thiserror::Error;
+
+use super::{ProcessId, RegionId};
+
+/// What a touch took of the thread, beyond the touch itself, as FedHybrid's figure 2b divides it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stall {
+    /// On the core, in the kernel: faults, direct reclaim, (de)compression.
+    pub running: Nanos,
+    /// In uninterruptible sleep: synchronous reads from flash, congestion.
+    pub sleeping: Nanos,
+    /// Woken, waiting for the core.
+    pub runnable: Nanos,
+}
+
+impl Stall {
+    /// The thread's whole delay.
+    #[must_use]
+    pub fn total(self) -> Nanos {
+        self.running + self.sleeping + self.runnable
+    }
+}
+
+impl AddAssign for Stall {
+    fn add_assign(&mut self, other: Self) {
+        self.running += other.running;
+        self.sleeping += other.sleeping;
+        self.runnable += other.runnable;
+    }
+}
+
+/// Events since the beginning, in 4 KiB pages unless said otherwise, by their names in `/proc/vmstat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are the kernel's")]
+pub struct Counters {
+    pub pgfault: u64,
+    /// Faults that read flash or ZRAM; pages that read-ahead brought count once, with the fault that read them.
+    pub pgmajfault: u64,
+    /// From ZRAM and from the partition.
+    pub pswpin: u64,
+    /// To ZRAM and to the partition.
+    pub pswpout: u64,
+    /// Of `pswpin`, from ZRAM. Not a name of the kernel's.
+    pub zram_in: u64,
+    /// Of `pswpout`, to ZRAM. Not a name of the kernel's.
+    pub zram_out: u64,
+    pub pgscan_kswapd: u64,
+    pub pgscan_direct: u64,
+    pub pgsteal_kswapd: u64,
+    pub pgsteal_direct: u64,
+    pub pgsteal_anon: u64,
+    pub pgsteal_file: u64,
+    pub pgrefill: u64,
+    pub pgactivate: u64,
+    pub pgdeactivate: u64,
+    pub workingset_refault_anon: u64,
+    pub workingset_refault_file: u64,
+    pub workingset_activate_anon: u64,
+    pub workingset_activate_file: u64,
+    pub workingset_restore_anon: u64,
+    pub workingset_restore_file: u64,
+    /// Direct reclaims, each of up to 32 pages.
+    pub allocstall: u64,
+    /// Wake-ups of kswapd.
+    pub pageoutrun: u64,
+    /// File pages read from flash. Bytes over 4096, where the kernel's `pgpgin` counts KiB.
+    pub file_in: u64,
+    /// Dirty file pages written back by reclaim.
+    pub file_out: u64,
+    /// Processes that the kernel's own killer ended.
+    pub oom_kill: u64,
+    /// Processes that lmkd ended. Not a name of the kernel's.
+    pub lmkd_kill: u64,
+}
+
+impl Counters {
+    /// What has happened since they were `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            pgfault: self.pgfault - earlier.pgfault,
+            pgmajfault: self.pgmajfault - earlier.pgmajfault,
+            pswpin: self.pswpin - earlier.pswpin,
+            pswpout: self.pswpout - earlier.pswpout,
+            zram_in: self.zram_in - earlier.zram_in,
+            zram_out: self.zram_out - earlier.zram_out,
+            pgscan_kswapd: self.pgscan_kswapd - earlier.pgscan_kswapd,
+            pgscan_direct: self.pgscan_direct - earlier.pgscan_direct,
+            pgsteal_kswapd: self.pgsteal_kswapd - earlier.pgsteal_kswapd,
+            pgsteal_direct: self.pgsteal_direct - earlier.pgsteal_direct,
+            pgsteal_anon: self.pgsteal_anon - earlier.pgsteal_anon,
+            pgsteal_file: self.pgsteal_file - earlier.pgsteal_file,
+            pgrefill: self.pgrefill - earlier.pgrefill,
+            pgactivate: self.pgactivate - earlier.pgactivate,
+            pgdeactivate: self.pgdeactivate - earlier.pgdeactivate,
+            workingset_refault_anon: self.workingset_refault_anon - earlier.workingset_refault_anon,
+            workingset_refault_file: self.workingset_refault_file - earlier.workingset_refault_file,
+            workingset_activate_anon: self.workingset_activate_anon - earlier.workingset_activate_anon,
+            workingset_activate_file: self.workingset_activate_file - earlier.workingset_activate_file,
+            workingset_restore_anon: self.workingset_restore_anon - earlier.workingset_restore_anon,
+            workingset_restore_file: self.workingset_restore_file - earlier.workingset_restore_file,
+            allocstall: self.allocstall - earlier.allocstall,
+            pageoutrun: self.pageoutrun - earlier.pageoutrun,
+            file_in: self.file_in - earlier.file_in,
+            file_out: self.file_out - earlier.file_out,
+            oom_kill: self.oom_kill - earlier.oom_kill,
+            lmkd_kill: self.lmkd_kill - earlier.lmkd_kill,
+        }
+    }
+}
+
+/// Pressure-stall information: the share of time, in percent, that memory kept threads from working.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Psi {
+    /// At least one thread stalled.
+    pub some: PsiLine,
+    /// No thread worked.
+    pub full: PsiLine,
+}
+
+/// A line of `/proc/pressure/memory`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PsiLine {
+    /// Percent, averaged over 10, 60 and 300 s.
+    pub average: [f64; 3],
+    /// All stalls so far.
+    pub total: Nanos,
+}
+
+/// Where all memory is. `free + anonymous + file + zram + pinned` is what the kernel manages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Free pages (`MemFree`).
+    pub free: Bytes,
+    /// Anonymous pages in DRAM, those being written out included.
+    pub anonymous: Bytes,
+    /// File pages in DRAM, those being written back included.
+    pub file: Bytes,
+    /// Of `file`, on the inactive list; the older half of the generations.
+    pub inactive_file: Bytes,
+    /// Pinned pages touched so far.
+    pub pinned: Bytes,
+    /// What ZRAM itself takes of DRAM.
+    pub zram: Bytes,
+    /// What is in ZRAM, before compression.
+    pub zram_stored: Bytes,
+    /// What the swap partition holds.
+    pub swap: Bytes,
+    /// Of `anonymous` and `file`, on their way to flash.
+    pub writeback: Bytes,
+}
+
+/// One process's share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessUsage {
+    /// Mapped pages in DRAM (RSS).
+    pub resident: Bytes,
+    /// Anonymous pages that are not mapped: in ZRAM, on the partition or on their way (`VmSwap`).
+    pub swapped: Bytes,
+}
+
+/// A process that the low-memory killer, or the kernel, ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kill {
+    /// When.
+    pub at: Nanos,
+    /// Which; its regions are gone with it.
+    pub process: ProcessId,
+    /// Its name.
+    pub name: String,
+    /// Its `oom_score_adj`.
+    pub adj: i32,
+    /// Why.
+    pub reason: KillReason,
+    /// The least `oom_score_adj` that the reason allowed to be ended.
+    pub min_adj: i32,
+    /// What it gave back of DRAM, its share of ZRAM included.
+    pub freed: Bytes,
+    /// Free memory before.
+    pub free_before: Bytes,
+    /// The thrashing that lmkd saw, in percent of the file cache.
+    pub thrashing: u64,
+}
+
+/// Why a process was ended: lmkd's decision order, then the kernel's own killer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KillReason {
+    /// (1) Free memory below `min` right after a kill.
+    PressureAfterKill,
+    /// (2) A PSI `full` event.
+    NotResponding,
+    /// (3) Swap low and thrashing.
+    LowSwapAndThrashing,
+    /// (4) Free memory below `low` and swap low.
+    LowMemoryAndSwap,
+    /// (5) Free memory below `low` and too much of what may be swapped is.
+    LowMemoryAndSwapUtilisation,
+    /// (6) Free memory below `low` and thrashing.
+    LowMemoryAndThrashing,
+    /// (7) Direct reclaim and thrashing.
+    DirectReclaimAndThrashing,
+    /// (8) The file cache small after thrashing.
+    LowFileCacheAfterThrashing,
+    /// The kernel: nothing was left to reclaim, or the youngest working set did not fit (`min_ttl`).
+    OutOfMemory,
+}
+
+impl KillReason {
+    /// Its name, in words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PressureAfterKill => "pressure-after-kill",
+            Self::NotResponding => "not-responding",
+            Self::LowSwapAndThrashing => "low-swap-and-thrashing",
+            Self::LowMemoryAndSwap => "low-memory-and-swap",
+            Self::LowMemoryAndSwapUtilisation => "low-memory-and-swap-utilisation",
+            Self::LowMemoryAndThrashing => "low-memory-and-thrashing",
+            Self::DirectReclaimAndThrashing => "direct-reclaim-and-thrashing",
+            Self::LowFileCacheAfterThrashing => "low-file-cache-after-thrashing",
+            Self::OutOfMemory => "out-of-memory",
+        }
+    }
+}
+
+/// Why the phone's memory refuses something.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PhoneError {
+    /// A setting that no phone has.
+    #[error("{field}: expected {expected}")]
+    Setting {
+        /// The field of `Settings`.
+        field: &'static str,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// A compression ratio must be a positive number.
+    #[error("a compression ratio of {ratio}: expected a positive number")]
+    Ratio {
+        /// As given.
+        ratio: String,
+    },
+    /// A score outside the kernel's range.
+    #[error("an oom_score_adj of {adj}: expected -1000 to 1000")]
+    Adj {
+        /// As given.
+        adj: i32,
+    },
+    /// No such process, or it has ended.
+    #[error("{process:?} is not running")]
+    UnknownProcess {
+        /// Which.
+        process: ProcessId,
+    },
+    /// No such region, or it was released, or its process has ended.
+    #[error("{region:?} is not mapped")]
+    UnknownRegion {
+        /// Which.
+        region: RegionId,
+    },
+    /// A touch beyond the end.
+    #[error("{region:?} has {size}, touched up to {end}")]
+    BeyondEnd {
+        /// Which.
+        region: RegionId,
+        /// Its size.
+        size: Bytes,
+        /// Where the touch ends.
+        end: Bytes,
+    },
+    /// More regions, processes or extents than a simulated phone can hold.
+    #[error("too many {what}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+    },
+    /// The process that touched was ended meanwhile; [`super::PhoneMemory::poll_lmkd`] says why.
+    #[error("the process was ended during the touch, after {}", stall.total())]
+    Killed {
+        /// The stall until then.
+        stall: Stall,
+    },
+    /// Nothing can be reclaimed and no process may be ended.
+    #[error("out of memory: {wanted} wanted, {free} free, nothing to reclaim and no process to end")]
+    OutOfMemory {
+        /// The bytes of the extent wanted.
+        wanted: Bytes,
+        /// Free memory, reserves included.
+        free: Bytes,
+        /// The stall until then.
+        stall: Stall,
+    },
+}

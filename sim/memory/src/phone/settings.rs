@@ -1,0 +1,191 @@
+//! What a phone's memory is made of: sizes, watermarks, lists, swap and what reclaim costs a core.
+
+use haversack_devices::units::{Bytes, Count, Fraction, Nanos};
+
+use super::PhoneError;
+use super::lmkd::Lmkd;
+
+/// A page of the kernel, in bytes. Counters and [`Costs`] are in pages, whatever the extent.
+pub const PAGE: u64 = 4096;
+
+/// The marks of free memory between which the kernel reclaims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watermarks {
+    /// Below it the thread that allocates reclaims itself.
+    pub min: Bytes,
+    /// Below it kswapd wakes.
+    pub low: Bytes,
+    /// Here kswapd goes back to sleep.
+    pub high: Bytes,
+}
+
+impl Watermarks {
+    /// The marks of an Android kernel that manages `managed` bytes, draws on a display of `display` bytes (width ×
+    /// height × 4) and has `watermark_scale_factor` `scale` (ten-thousandths).
+    ///
+    /// `min = clamp(√(16·managed kB), 128, 65536)` kB (`init_per_zone_wmark_min`); `low = min + step + extra` and
+    /// `high = min + 2·step + extra` with `step = max(min/4, managed·scale/10000)` (`__setup_per_zone_wmarks`) and
+    /// `extra` three screens (`sys.sysctl.extra_free_kbytes`, Android's `ProcessList.java`).
+    #[must_use]
+    pub fn of(managed: Bytes, display: Bytes, scale: u32) -> Self {
+        let managed = managed.0 / 1024;
+        let min = (16 * managed).isqrt().clamp(128, 65_536);
+        let step = (min / 4).max(managed * u64::from(scale) / 10_000);
+        let extra = display.0 * 3 / 1024;
+        let kib = |kib: u64| Bytes(kib * 1024);
+        Self { min: kib(min), low: kib(min + step + extra), high: kib(min + 2 * step + extra) }
+    }
+}
+
+/// How the kernel orders what may be reclaimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lists {
+    /// An active and an inactive list, of anonymous and of file pages each (Linux 5.10).
+    Two,
+    /// The multi-generation LRU (Linux 6.1; android14-5.15).
+    Generations {
+        /// The most generations, 3 to 8; the kernel has 4.
+        count: u8,
+        /// The working set of so long must fit, or the out-of-memory killer ends a process (`min_ttl_ms`); nought: off.
+        min_ttl: Nanos,
+    },
+}
+
+/// The memory that the kernel manages, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What the kernel manages: DRAM less its own image and what firmware and the modem take.
+    pub ram: Bytes,
+    /// What is reclaimed and faulted at once: a power of two from 4 KiB to 1 MiB.
+    pub extent: Bytes,
+    /// When reclaim starts and ends.
+    pub watermarks: Watermarks,
+    /// `vm.swappiness`, 0 to 200: how much cheaper than a file page's an anonymous page's return is held to be.
+    pub swappiness: u32,
+    /// How pages are ordered.
+    pub lists: Lists,
+    /// The size of the ZRAM disk, in bytes before compression; nought: none.
+    pub zram: Bytes,
+    /// The swap partition on flash, used when ZRAM is full; nought: none.
+    pub swap: Bytes,
+    /// What a fault on the swap partition reads, in swap order: 4 KiB shifted by `vm.page-cluster`.
+    pub swap_read_ahead: Bytes,
+    /// What a fault on a file reads, in file order (`read_ahead_kb`).
+    pub file_read_ahead: Bytes,
+    /// What may be on its way to flash before reclaim waits: the requests of the block queue.
+    pub write_queue: Bytes,
+    /// The share of a stall of the faulting thread in which another thread gets work done: what PSI counts as `some`
+    /// and not as `full`.
+    pub productive: Fraction,
+    /// The low-memory killer daemon, where there is one.
+    pub lmkd: Option<Lmkd>,
+}
+
+impl Settings {
+    /// A phone of `ram` with `watermarks`: 256 KiB extents, two lists, swappiness 100, no swap, 4 KiB of swap
+    /// read-ahead (`page-cluster` 0 of Qualcomm's scripts), 128 KiB of file read-ahead, 8 MiB of queued writes (128
+    /// requests of 64 KiB), no lmkd. Fields are there to be set.
+    #[must_use]
+    pub const fn new(ram: Bytes, watermarks: Watermarks) -> Self {
+        Self {
+            ram,
+            extent: Bytes(256 << 10),
+            watermarks,
+            swappiness: 100,
+            lists: Lists::Two,
+            zram: Bytes::ZERO,
+            swap: Bytes::ZERO,
+            swap_read_ahead: Bytes(PAGE),
+            file_read_ahead: Bytes(128 << 10),
+            write_queue: Bytes(8 << 20),
+            productive: Fraction::ZERO,
+            lmkd: None,
+        }
+    }
+
+    /// The pages of an extent.
+    pub(super) const fn extent_pages(&self) -> u64 {
+        self.extent.0 / PAGE
+    }
+
+    pub(super) fn check(&self) -> Result<(), PhoneError> {
+        let power = |size: Bytes| size.0.is_power_of_two();
+        let wrong = |field, expected| Err(PhoneError::Setting { field, expected });
+        let Watermarks { min, low, high } = self.watermarks;
+        if !power(self.extent) || !(PAGE..=1 << 20).contains(&self.extent.0) {
+            return wrong("extent", "a power of two from 4 KiB to 1 MiB");
+        }
+        if min > low || low > high || high + self.extent >= self.ram {
+            return wrong("watermarks", "min <= low <= high, and high less than ram by more than an extent");
+        }
+        if self.swappiness > 200 {
+            return wrong("swappiness", "0 to 200");
+        }
+        for (field, size) in [("swap_read_ahead", self.swap_read_ahead), ("file_read_ahead", self.file_read_ahead)] {
+            if !power(size) || size.0 < PAGE {
+                return wrong(field, "a power of two from 4 KiB");
+            }
+        }
+        if matches!(self.lists, Lists::Generations { count, .. } if !(3..=8).contains(&count)) {
+            return wrong("lists", "3 to 8 generations");
+        }
+        if !(0.0..=1.0).contains(&self.productive.0) {
+            return wrong("productive", "0 to 1");
+        }
+        Ok(())
+    }
+}
+
+/// What the kernel's work on a 4 KiB page takes on a core at its present frequency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Costs {
+    /// Entering a page fault, finding and mapping a page.
+    pub fault: Nanos,
+    /// Zeroing a page of new anonymous memory.
+    pub zero: Nanos,
+    /// Looking at a page of a list: isolating it and walking to the entries that map it.
+    pub scan: Nanos,
+    /// Reading one entry in the linear walk of page tables that ages generations.
+    pub walk: Nanos,
+    /// Unmapping a page and flushing its translation.
+    pub unmap: Nanos,
+    /// Compressing a page into ZRAM.
+    pub compress: Nanos,
+    /// Decompressing a page from ZRAM.
+    pub decompress: Nanos,
+    /// The block layer's and the driver's work on a page read from or written to flash.
+    pub submit: Nanos,
+    /// Runnable after each sleep, until the scheduler gives the core back.
+    pub wake: Nanos,
+}
+
+/// The flash behind files and the swap partition. It may queue, be shared and depend on anything.
+pub trait Flash {
+    /// How long `requests` synchronous reads that amount to `bytes` take, issued one after the other from `now`.
+    fn read(&mut self, now: Nanos, bytes: Bytes, requests: u64) -> Nanos;
+    /// How long from `now` until `bytes` are written, queued behind what is being written already.
+    fn write(&mut self, now: Nanos, bytes: Bytes) -> Nanos;
+}
+
+/// What stands behind the memory of a region.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Backing {
+    /// The process's own: reclaimed into ZRAM and swap.
+    Anonymous {
+        /// Uncompressed over compressed size in ZRAM. Below 4/3 a page is kept whole, as zsmalloc does.
+        ratio: Count,
+    },
+    /// Pages of a file on flash: dropped, or written where dirty.
+    File,
+    /// The kernel's own, ION and DMA buffers: never reclaimed.
+    Pinned,
+}
+
+/// What a touch does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads; a copy on flash stays good.
+    Read,
+    /// Writes; a file page becomes dirty and a copy in swap is given up.
+    Write,
+}

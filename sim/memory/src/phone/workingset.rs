@@ -1,0 +1,86 @@
+//! Which evicted pages were worth keeping: shadow entries with the eviction clock (`mm/workingset.c` of Linux 5.10), and
+//! what the return of pages has cost of late (`lru_note_cost`), which tips the balance between kinds.
+
+use super::extents::{LISTS, State, WORKINGSET};
+use super::{ANON, FILE, Lists, PhoneMemory};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Workingset {
+    /// Pages evicted or activated so far (`nonresident_age`): the eviction clock.
+    pub(super) age: u64,
+    /// Recent cost of reclaiming each kind, in pages.
+    pub(super) cost: [u64; 2],
+    /// Activations by refault when reclaim last ended, for each kind.
+    pub(super) seen: [u64; 2],
+}
+
+impl PhoneMemory {
+    /// Leaves a shadow entry in place of an extent whose pages are free from now on.
+    pub(super) fn leave_shadow(&mut self, id: u32) {
+        let extent = self.extents.get_mut(id);
+        extent.clock = self.workingset.age;
+        self.workingset.age += u64::from(extent.pages);
+    }
+
+    /// Weighs the return of an evicted extent by its shadow: whether it goes to the active list at once.
+    ///
+    /// It does where less was evicted and activated since than what it competes with: had all that been its to
+    /// displace, it would have stayed.
+    pub(super) fn refault(&mut self, id: u32) -> bool {
+        let extent = *self.extents.get(id);
+        if !matches!(extent.state, State::Zram | State::Flash | State::Dropped) {
+            return false;
+        }
+        let kind = self.regions[extent.region as usize].kind();
+        let pages = u64::from(extent.pages);
+        let refaults = [&mut self.counters.workingset_refault_anon, &mut self.counters.workingset_refault_file];
+        *refaults[kind] += pages;
+        self.generations.note_refault(kind, pages);
+        let distance = self.workingset.age - extent.clock;
+        if distance > self.competing(kind) {
+            self.extents.get_mut(id).flags &= !WORKINGSET;
+            return false;
+        }
+        self.workingset.age += pages;
+        let activated = [&mut self.counters.workingset_activate_anon, &mut self.counters.workingset_activate_file];
+        *activated[kind] += pages;
+        if extent.flags & WORKINGSET != 0 {
+            let restored = [&mut self.counters.workingset_restore_anon, &mut self.counters.workingset_restore_file];
+            *restored[kind] += pages;
+            self.note_cost(kind, pages);
+        }
+        true
+    }
+
+    /// The pages that a returning page of `kind` could have displaced: active ones, and the other kind's inactive ones.
+    fn competing(&self, kind: usize) -> u64 {
+        let all = [self.extents.kind_pages(ANON), self.extents.kind_pages(FILE)];
+        let active = |kind: usize| match self.settings.lists {
+            Lists::Two => self.extents.pages(kind * LISTS + 1),
+            Lists::Generations { .. } => self.generations.active(kind, &self.extents),
+        };
+        let file = if kind == FILE { active(FILE) } else { all[FILE] };
+        let anon = if kind == FILE { all[ANON] } else { active(ANON) };
+        // Without swap anonymous pages are not to be had.
+        file + if self.swap_is_full() { 0 } else { anon }
+    }
+
+    /// Notes that reclaiming `kind` cost a write or a refault of `pages`; older costs fade with the size of the lists.
+    pub(super) fn note_cost(&mut self, kind: usize, pages: u64) {
+        self.workingset.cost[kind] += pages;
+        let all = self.extents.kind_pages(ANON) + self.extents.kind_pages(FILE);
+        if self.workingset.cost[ANON] + self.workingset.cost[FILE] > all / 4 {
+            self.workingset.cost[ANON] /= 2;
+            self.workingset.cost[FILE] /= 2;
+        }
+    }
+
+    /// Remembers how often refaults activated, so that the next reclaim sees whether the lists thrash.
+    pub(super) fn snapshot_refaults(&mut self) {
+        self.workingset.seen = self.activations();
+    }
+
+    pub(super) fn activations(&self) -> [u64; 2] {
+        [self.counters.workingset_activate_anon, self.counters.workingset_activate_file]
+    }
+}

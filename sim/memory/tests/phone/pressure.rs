@@ -1,0 +1,145 @@
+//! PSI and lmkd on a phone under pressure.
+
+use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_memory::phone::lmkd::Lmkd;
+use haversack_memory::phone::{Access, Backing, Kill, KillReason, PhoneMemory, ProcessId, Settings};
+
+use super::support::{ANON, MIB, Simple, assert_conserved, modest, phone, regions};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// 256 MiB with ZRAM of 64 and `cached` apps of 20 MiB each, all touched once.
+fn with_apps(lmkd: Option<Lmkd>, cached: i32) -> (PhoneMemory, Simple, Vec<ProcessId>) {
+    let settings = Settings { zram: Bytes(64 * MIB), lmkd, ..modest(256 * MIB, 64 << 10) };
+    let mut phone = phone(settings);
+    let mut flash = Simple::new();
+    let apps = (0..cached)
+        .map(|app| {
+            let process = phone.spawn(format!("app{app}"), 900 + app % 2).unwrap();
+            let region = phone.map(process, Bytes(20 * MIB), ANON).unwrap();
+            phone.touch(region, Access::Write, phone.now(), &mut flash).unwrap();
+            process
+        })
+        .collect();
+    (phone, flash, apps)
+}
+
+/// Grows a process by 1 MiB every 20 ms while it runs the 30 MiB of its code, and returns who was ended.
+fn grow(phone: &mut PhoneMemory, flash: &mut Simple, process: ProcessId, steps: usize) -> Vec<Kill> {
+    let mut kills = Vec::new();
+    let code = phone.map(process, Bytes(30 * MIB), Backing::File).unwrap();
+    for region in regions(phone, process, steps, MIB, ANON) {
+        let now = phone.now() + Nanos(SECOND / 50);
+        let run = phone.touch(code, Access::Read, now, flash);
+        if run.and_then(|_| phone.touch(region, Access::Write, phone.now(), flash)).is_err() {
+            break;
+        }
+        while let Some(kill) = phone.poll_lmkd(phone.now(), flash) {
+            kills.push(kill);
+        }
+    }
+    while let Some(kill) = phone.poll_lmkd(phone.now(), flash) {
+        kills.push(kill);
+    }
+    assert_conserved(phone);
+    kills
+}
+
+#[test]
+fn cached_apps_go_before_the_foreground_and_what_they_held_is_free() {
+    // 8 apps of 20 MiB and a foreground of up to 200 MiB do not fit into 256 MiB and 64 MiB of ZRAM at ratio 2.
+    let (mut phone, mut flash, apps) = with_apps(Some(Lmkd::high_end()), 8);
+    let system = phone.spawn("system_server", -900).unwrap();
+    let held = phone.map(system, Bytes(10 * MIB), ANON).unwrap();
+    phone.touch(held, Access::Write, phone.now(), &mut flash).unwrap();
+    let foreground = phone.spawn("foreground", 0).unwrap();
+    let kills = grow(&mut phone, &mut flash, foreground, 200);
+    assert!(!kills.is_empty());
+    for kill in &kills {
+        assert!(kill.adj >= 900 && kill.reason != KillReason::OutOfMemory, "{kill:?}");
+        assert!(kill.freed > Bytes::ZERO);
+        assert!(!phone.is_running(kill.process));
+    }
+    assert!(phone.is_running(foreground) && phone.is_running(system));
+    // The highest score first, and of it the one that was given it first.
+    assert_eq!(kills[0].name, "app1");
+    assert_eq!(apps.iter().filter(|&&app| phone.is_running(app)).count(), 8 - kills.len());
+    assert_eq!(phone.counters().lmkd_kill, kills.len() as u64);
+}
+
+#[test]
+fn without_cached_apps_the_foreground_dies_and_without_it_nobody() {
+    let (mut phone, mut flash, _) = with_apps(Some(Lmkd::high_end()), 0);
+    let foreground = phone.spawn("foreground", 0).unwrap();
+    let kills = grow(&mut phone, &mut flash, foreground, 400);
+    assert_eq!(kills.last().map(|kill| kill.name.as_str()), Some("foreground"));
+    // A score below nought never dies: the touch is an error.
+    let (mut phone, mut flash, _) = with_apps(Some(Lmkd::high_end()), 0);
+    let system = phone.spawn("system_server", -1).unwrap();
+    assert_eq!(grow(&mut phone, &mut flash, system, 400), []);
+    assert!(phone.is_running(system));
+    // 256 MiB and what ZRAM gained, 32 MiB, less the reserve of 1 MiB and what an extent rounds.
+    let held = phone.process_usage(system).unwrap();
+    let all = held.resident + held.swapped;
+    assert!(all > Bytes(285 * MIB) && all <= Bytes(287 * MIB), "{held:?}");
+}
+
+#[test]
+fn perceptible_processes_die_by_weight() {
+    // Scores of at most 200: the heaviest goes, although the other was used less recently.
+    for (adj, victim) in [(200, "heavy"), (300, "light")] {
+        let (mut phone, mut flash, _) = with_apps(Some(Lmkd::high_end()), 0);
+        for (name, size) in [("light", 10), ("heavy", 30)] {
+            let process = phone.spawn(name, adj).unwrap();
+            let region = phone.map(process, Bytes(size * MIB), Backing::Pinned).unwrap();
+            phone.touch(region, Access::Write, phone.now(), &mut flash).unwrap();
+        }
+        let foreground = phone.spawn("foreground", 0).unwrap();
+        let kills = grow(&mut phone, &mut flash, foreground, 260);
+        assert_eq!(kills.first().map(|kill| kill.name.as_str()), Some(victim), "{kills:?}");
+    }
+}
+
+#[test]
+fn stalls_are_pressure_and_idleness_is_not() {
+    // A thread that refaults from flash all the time: `some` near 100%, and `full` as the others are productive.
+    let settings = Settings { swap: Bytes(512 * MIB), productive: Fraction(0.25), ..modest(64 * MIB, 64 << 10) };
+    let mut phone = phone(settings);
+    let mut flash = Simple::new();
+    let process = phone.spawn("app", 0).unwrap();
+    let region = phone.map(process, Bytes(96 * MIB), ANON).unwrap();
+    while phone.now() < Nanos(30 * SECOND) {
+        phone.touch(region, Access::Write, phone.now(), &mut flash).unwrap();
+    }
+    let now = phone.now();
+    let psi = phone.psi(now);
+    assert!(psi.some.average[0] > 90.0, "{psi:?}");
+    // Only while the thread stalls, not for what kswapd does beside it: at most three quarters.
+    assert!(psi.full.average[0] > 65.0 && psi.full.average[0] < 75.0, "{psi:?}");
+    // 100 s of idleness are ten time constants: e^-10.
+    phone.pass(now + Nanos(100 * SECOND), &mut flash);
+    let later = phone.psi(phone.now());
+    assert!(later.some.average[0] < 0.01, "{later:?}");
+    assert!(later.some.total < psi.some.total + Nanos(SECOND));
+}
+
+#[test]
+fn a_working_set_that_min_ttl_protects_ends_a_process() {
+    use haversack_memory::phone::Lists;
+    // 80 MiB touched over and over in 64 MiB: generations younger than 1 s would have to go.
+    let run = |min_ttl: Nanos| {
+        let lists = Lists::Generations { count: 4, min_ttl };
+        let mut phone = phone(Settings { lists, zram: Bytes(64 * MIB), ..modest(64 * MIB, 64 << 10) });
+        let mut flash = Simple::new();
+        let hog = phone.spawn("hog", 900).unwrap();
+        let ballast = phone.map(hog, Bytes(30 * MIB), ANON).unwrap();
+        phone.touch(ballast, Access::Write, Nanos::ZERO, &mut flash).unwrap();
+        let app = phone.spawn("app", 0).unwrap();
+        for region in regions(&mut phone, app, 50, MIB, ANON) {
+            phone.touch(region, Access::Write, phone.now(), &mut flash).unwrap();
+        }
+        phone.counters().oom_kill
+    };
+    assert_eq!(run(Nanos::ZERO), 0);
+    assert_eq!(run(Nanos(SECOND)), 1);
+}

@@ -1,0 +1,108 @@
+//! Small phones, a simple flash, and costs of round numbers.
+
+use haversack_devices::units::{Bytes, Count, Nanos};
+use haversack_memory::phone::{Backing, Costs, Flash, PAGE, PhoneMemory, ProcessId, RegionId, Settings, Watermarks};
+
+pub(crate) const KIB: u64 = 1 << 10;
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// A queue of writes at a bandwidth, and reads of a latency each plus their bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Simple {
+    pub(crate) latency: Nanos,
+    /// Nanoseconds a page.
+    pub(crate) read: u64,
+    pub(crate) write: u64,
+    pub(crate) busy: Nanos,
+    pub(crate) requests: u64,
+    pub(crate) bytes_read: u64,
+    pub(crate) bytes_written: u64,
+}
+
+impl Simple {
+    /// 100 µs a read, 2 GiB/s in, 1 GiB/s out.
+    pub(crate) fn new() -> Self {
+        Self {
+            latency: Nanos(100_000),
+            read: 1907,
+            write: 3815,
+            busy: Nanos::ZERO,
+            requests: 0,
+            bytes_read: 0,
+            bytes_written: 0,
+        }
+    }
+
+    /// Takes no time.
+    pub(crate) fn instant() -> Self {
+        Self { latency: Nanos::ZERO, read: 0, write: 0, ..Self::new() }
+    }
+}
+
+impl Flash for Simple {
+    fn read(&mut self, _: Nanos, bytes: Bytes, requests: u64) -> Nanos {
+        self.requests += requests;
+        self.bytes_read += bytes.0;
+        self.latency * requests + Nanos(self.read * bytes.0 / PAGE)
+    }
+
+    fn write(&mut self, now: Nanos, bytes: Bytes) -> Nanos {
+        self.bytes_written += bytes.0;
+        self.busy = self.busy.max(now) + Nanos(self.write * bytes.0 / PAGE);
+        self.busy - now
+    }
+}
+
+/// A big core.
+pub(crate) const CORE: Costs = Costs {
+    fault: Nanos(500),
+    zero: Nanos(200),
+    scan: Nanos(100),
+    walk: Nanos(10),
+    unmap: Nanos(300),
+    compress: Nanos(8000),
+    decompress: Nanos(3000),
+    submit: Nanos(1000),
+    wake: Nanos(20_000),
+};
+
+pub(crate) const ANON: Backing = Backing::Anonymous { ratio: Count(2.0) };
+
+/// `ram` with no reserves but a page, extents of 4 KiB, `swap` on flash.
+pub(crate) fn bare(ram: u64, swap: u64) -> Settings {
+    let marks = Watermarks { min: Bytes::ZERO, low: Bytes::ZERO, high: Bytes::ZERO };
+    Settings { extent: Bytes(4 * KIB), swap: Bytes(swap), ..Settings::new(Bytes(ram), marks) }
+}
+
+/// `ram` with reserves of 1/256, 1/128 and 1/64 of it, extents of `extent`.
+pub(crate) fn modest(ram: u64, extent: u64) -> Settings {
+    let marks = Watermarks { min: Bytes(ram / 256), low: Bytes(ram / 128), high: Bytes(ram / 64) };
+    Settings { extent: Bytes(extent), ..Settings::new(Bytes(ram), marks) }
+}
+
+/// A phone on which nothing takes time.
+pub(crate) fn timeless(settings: Settings) -> PhoneMemory {
+    PhoneMemory::new(settings, Costs::default(), Costs::default()).unwrap()
+}
+
+pub(crate) fn phone(settings: Settings) -> PhoneMemory {
+    PhoneMemory::new(settings, CORE, CORE).unwrap()
+}
+
+/// `count` regions of `bytes` each.
+pub(crate) fn regions(
+    phone: &mut PhoneMemory,
+    process: ProcessId,
+    count: usize,
+    bytes: u64,
+    backing: Backing,
+) -> Vec<RegionId> {
+    (0..count).map(|_| phone.map(process, Bytes(bytes), backing).unwrap()).collect()
+}
+
+/// Everything is somewhere.
+pub(crate) fn assert_conserved(phone: &PhoneMemory) {
+    let usage = phone.usage();
+    let all = usage.free + usage.anonymous + usage.file + usage.zram + usage.pinned;
+    assert_eq!(all, phone.settings().ram, "{usage:?}");
+}

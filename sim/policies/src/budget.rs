@@ -1,0 +1,166 @@
+//! The memory budget of training beside a phone's apps: who decides it, from what was measured, and when it is decided
+//! anew.
+//!
+//! A rule is fed measurements as they come and told how each round of training went; before a round it says whether a
+//! new plan is wanted and for how much memory. FedHybrid's rule is the [`Predictor`]; the two baselines of its
+//! figure 19b, a budget from the first measurement and one from the latest before every round, live here.
+
+use haversack_devices::units::{Bytes, Nanos};
+use thiserror::Error;
+
+use crate::fedhybrid::predictor::{Parameters, Predictor};
+
+/// Where reclaimed pages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SwapKind {
+    /// To flash.
+    Flash,
+    /// Into compressed DRAM, which takes DRAM away in turn.
+    Zram,
+}
+
+impl SwapKind {
+    /// α: how many high watermarks are kept free (FedHybrid, section 4.4.2).
+    #[must_use]
+    pub const fn watermarks(self) -> u64 {
+        match self {
+            Self::Flash => 1,
+            Self::Zram => 2,
+        }
+    }
+}
+
+/// Memory as measured at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<'a> {
+    /// When.
+    pub time: Nanos,
+    /// `MemAvailable` of `/proc/meminfo`.
+    pub available: Bytes,
+    /// The watermark at which background reclaim stops.
+    pub watermark_high: Bytes,
+    /// Where reclaimed pages go.
+    pub swap: SwapKind,
+    /// `oom_score_adj` of every app's activity, −1000 to 1000.
+    pub adjustments: &'a [i16],
+}
+
+impl Sample<'_> {
+    /// M_safe: available memory less α high watermarks; nothing where they are more.
+    #[must_use]
+    pub fn safe(&self) -> Bytes {
+        self.available.saturating_sub(Bytes(self.watermark_high.0.saturating_mul(self.swap.watermarks())))
+    }
+}
+
+/// Why a sample is refused; the rule is as it was before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SampleError {
+    /// Time ran backwards.
+    #[error("a sample at {found} after one at {last}; expected times that do not fall")]
+    Reversed {
+        /// The sample's time.
+        found: Nanos,
+        /// The time of the one before it.
+        last: Nanos,
+    },
+    /// No such adjustment exists.
+    #[error("an oom_score_adj of {found}; expected -1000 to 1000")]
+    Adjustment {
+        /// What was found.
+        found: i16,
+    },
+}
+
+impl SampleError {
+    /// Checks a sample that follows one at `last`.
+    pub(crate) fn check(sample: &Sample<'_>, last: Option<Nanos>) -> Result<(), Self> {
+        if let Some(last) = last.filter(|&last| sample.time < last) {
+            return Err(Self::Reversed { found: sample.time, last });
+        }
+        match sample.adjustments.iter().find(|adjustment| !(-1000..=1000).contains(*adjustment)) {
+            Some(&found) => Err(Self::Adjustment { found }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How a round of training went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// Page faults of the trainer.
+    pub page_faults: u64,
+    /// How often the low-memory killer ended it.
+    pub kills: u64,
+}
+
+/// Decides the memory that a plan may count on.
+pub trait BudgetRule: Send {
+    /// Memory was measured. Amortised constant time.
+    ///
+    /// # Errors
+    /// A sample from before the last one, or with an adjustment that does not exist; it is left out.
+    fn observe(&mut self, sample: &Sample<'_>) -> Result<(), SampleError>;
+
+    /// A round is about to begin, or to begin anew after a kill: the budget that a new plan is to be made for; nothing
+    /// where the plan in force stays, or nothing was measured yet.
+    fn begin_round(&mut self) -> Option<Bytes>;
+
+    /// A round has ended.
+    fn end_round(&mut self, round: Round);
+}
+
+/// The rules that there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// FedHybrid's predictor.
+    #[default]
+    Predicted,
+    /// What was available at first, for good.
+    Initial,
+    /// What is available before each round.
+    EveryRound,
+}
+
+impl Rule {
+    /// All, by name.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("predicted", Self::Predicted), ("initial", Self::Initial), ("every-round", Self::EveryRound)];
+
+    /// The rule, before any measurement; the baselines have no parameters.
+    #[must_use]
+    pub fn start(self, parameters: Parameters) -> Box<dyn BudgetRule> {
+        match self {
+            Self::Predicted => Box::new(Predictor::new(parameters)),
+            Self::Initial => Box::new(Measured { again: false, ..Measured::default() }),
+            Self::EveryRound => Box::new(Measured { again: true, ..Measured::default() }),
+        }
+    }
+}
+
+/// A budget as measured: once, or before every round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    again: bool,
+    planned: bool,
+    latest: Option<(Nanos, Bytes)>,
+}
+
+impl BudgetRule for Measured {
+    fn observe(&mut self, sample: &Sample<'_>) -> Result<(), SampleError> {
+        SampleError::check(sample, self.latest.map(|(time, _)| time))?;
+        // The initial budget is the first that was measured, however late the first round begins.
+        let kept = self.latest.filter(|_| !self.again).map_or(sample.available, |(_, first)| first);
+        self.latest = Some((sample.time, kept));
+        Ok(())
+    }
+
+    fn begin_round(&mut self) -> Option<Bytes> {
+        let (_, available) = self.latest?;
+        let wanted = self.again || !self.planned;
+        self.planned = true;
+        wanted.then_some(available)
+    }
+
+    fn end_round(&mut self, _round: Round) {}
+}

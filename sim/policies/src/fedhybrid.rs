@@ -1,0 +1,224 @@
+//! `fedhybrid`: recomputation and compression by what each saves for its time (Tam et al., SenSys 2024, section 4.3).
+//!
+//! While memory is short (algorithm 1), the tensor with the largest MPS by any technique goes; by recomputation where
+//! that has the larger MPS of the two, else by compression. FLT runs from the node under way to the next that reads
+//! the tensor, at the times that were profiled. RC of a recomputation (equation 6) is the time of the tensor's
+//! operator and of all that has to be computed for it again because it is gone too, and ψ times that of layout
+//! transformations: those that lead back to the operator whose result they transformed, and those that lead on to the
+//! operator that takes the tensor. Algorithm 1 plans on a server with the same times; deciding as memory runs short
+//! comes to the same plan.
+//!
+//! A technique that the run cannot offer (no codec, no flash) is not used; where none is left, the policy refuses.
+
+pub mod mps;
+pub mod predictor;
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_workloads::{NodeId, Phase, TensorId};
+
+use crate::falling::Falling;
+use crate::policy::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
+use crate::regain::{Layouts, Moment, Presence, Regaining, Technique, position, presence};
+use mps::Terms;
+
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Whether tensors may be compressed.
+    pub compression: bool,
+    /// Whether tensors may be computed again.
+    pub recomputation: bool,
+    /// Whether tensors may be swapped: off in the paper, whose figure 7 shows why.
+    pub swapping: bool,
+    /// Whether layout transformations count (the sum of equation 6).
+    pub layout: bool,
+    /// Whether layout transformations cross from one processor to another (ψ = 2).
+    pub crossing: bool,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self { compression: true, recomputation: true, swapping: false, layout: true, crossing: false }
+    }
+}
+
+impl Parameters {
+    /// The techniques that may be used; of equals the earlier.
+    fn allowed(self) -> impl Iterator<Item = Technique> {
+        let all = [
+            (self.compression, Technique::Compress),
+            (self.recomputation, Technique::Recompute),
+            (self.swapping, Technique::Swap),
+        ];
+        all.into_iter().filter(|(allowed, _)| *allowed).map(|(_, technique)| technique)
+    }
+
+    const fn layouts(self) -> Layouts {
+        match (self.layout, self.crossing) {
+            (false, _) => Layouts::Overlooked,
+            (true, false) => Layouts::Counted { times: 1 },
+            (true, true) => Layouts::Counted { times: 2 },
+        }
+    }
+}
+
+/// Hybrid tensor management.
+#[derive(Clone, Debug)]
+pub struct FedHybrid {
+    parameters: Parameters,
+    regaining: Option<Regaining>,
+}
+
+impl FedHybrid {
+    /// With `parameters`.
+    #[must_use]
+    pub const fn new(parameters: Parameters) -> Self {
+        Self { parameters, regaining: None }
+    }
+
+    /// The MPS of every saved tensor by each technique, where nothing else is given up and each stays away from its
+    /// last use in forward to its first in backward (figure 7). What forward does not save is gone by then.
+    #[must_use]
+    pub fn survey(setting: &Setting<'_>, layouts: Layouts) -> Vec<Surveyed> {
+        let mut regaining = Regaining::new(setting, layouts);
+        let saved = setting.graph.saved();
+        let presence = saved_alone(setting, &saved);
+        saved
+            .iter()
+            .filter_map(|&tensor| {
+                let (from, at) = absence(setting, tensor)?;
+                let moment = Moment { graph: setting.graph, presence: &presence, at, samples: setting.batch };
+                let bytes = Bytes(setting.graph.tensor(tensor).bytes.at(setting.batch));
+                let mut terms = |technique| terms(&mut regaining, tensor, bytes, technique, &moment, (from, at));
+                Some(Surveyed {
+                    tensor,
+                    recompute: terms(Technique::Recompute)?,
+                    compress: terms(Technique::Compress),
+                    swap: terms(Technique::Swap),
+                })
+            })
+            .collect()
+    }
+}
+
+/// What giving one saved tensor up is worth.
+#[derive(Clone, Copy, Debug)]
+pub struct Surveyed {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// By computing it again.
+    pub recompute: Terms,
+    /// By compression; nothing where no codec reaches it.
+    pub compress: Option<Terms>,
+    /// By swapping; nothing where there is no flash.
+    pub swap: Option<Terms>,
+}
+
+/// Only what forward saves, and what no node makes, is there in backward.
+pub(crate) fn saved_alone(setting: &Setting<'_>, saved: &[TensorId]) -> impl Fn(TensorId) -> Presence + use<> {
+    let mut there = vec![true; setting.graph.tensors.len()];
+    for &output in setting.graph.nodes.iter().flat_map(|node| &node.outputs) {
+        there[output as usize] = false;
+    }
+    for &tensor in saved {
+        there[tensor as usize] = true;
+    }
+    move |tensor| if there[tensor as usize] { Presence::There } else { Presence::Gone }
+}
+
+/// From the node after the last that uses a saved tensor in forward to the first that reads it in backward.
+pub(crate) fn absence(setting: &Setting<'_>, tensor: TensorId) -> Option<(NodeId, NodeId)> {
+    let uses = || (0..).zip(&setting.graph.nodes).filter(|(_, node)| node.uses().any(|used| used == tensor));
+    let last = uses().filter(|(_, node)| node.phase == Phase::Forward).map(|(id, _): (NodeId, _)| id).last()?;
+    let first = uses().find(|(_, node)| node.phase == Phase::Backward)?.0;
+    Some((last + 1, first))
+}
+
+/// What giving up a tensor of `bytes` by `technique` saves and costs while it is away from one node to another.
+fn terms(
+    regaining: &mut Regaining,
+    tensor: TensorId,
+    bytes: Bytes,
+    technique: Technique,
+    moment: &Moment<'_>,
+    (from, to): (NodeId, NodeId),
+) -> Option<Terms> {
+    let samples = moment.samples;
+    let lifetime = regaining.between(from, to, samples);
+    Some(match technique {
+        Technique::Recompute => {
+            let regain = regaining.recomputation(tensor, moment) + regaining.way_from(to, samples);
+            Terms { saved: bytes, lifetime, purge: Nanos::ZERO, regain }
+        }
+        Technique::Compress => {
+            let found = regaining.compression(tensor, samples).filter(|found| found.bytes < bytes)?;
+            Terms { saved: bytes - found.bytes, lifetime, purge: found.compress, regain: found.decompress }
+        }
+        Technique::Swap => {
+            let found = regaining.swapping(tensor, samples)?;
+            Terms { saved: bytes, lifetime, purge: found.out, regain: found.back }
+        }
+    })
+}
+
+impl Parameters {
+    /// The technique with the largest MPS, and its terms. Compression where it is as good as recomputation
+    /// (algorithm 1, lines 13 to 16), and either where it is as good as swapping.
+    fn best(
+        self,
+        regaining: &mut Regaining,
+        tensor: TensorId,
+        memory: &MemoryView<'_>,
+        moment: &Moment<'_>,
+    ) -> Option<(Technique, Terms)> {
+        let state = &memory.tensors[tensor as usize];
+        let mut best: Option<(Technique, Terms)> = None;
+        for technique in self.allowed() {
+            let away = (moment.at, state.next_use);
+            let Some(terms) = terms(regaining, tensor, state.bytes, technique, moment, away) else { continue };
+            if best.is_none_or(|(_, before)| terms.mps().total_cmp(&before.mps()).is_gt()) {
+                best = Some((technique, terms));
+            }
+        }
+        best
+    }
+}
+
+impl Policy for FedHybrid {
+    fn needs_times(&self) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        let regaining = Regaining::new(setting, self.parameters.layouts());
+        if !self.parameters.allowed().any(|technique| regaining.offers(technique)) {
+            let expected = "on, since nothing else is on that the run offers: no codec, no flash".to_owned();
+            let (policy, found) = ("fedhybrid", "off".to_owned());
+            return Err(PolicyError::BadValue { policy, parameter: "recomputation", found, expected });
+        }
+        self.regaining = Some(regaining);
+        Ok(Schedule::plain(setting.batch))
+    }
+
+    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+        let Some(regaining) = &mut self.regaining else { return Vec::new() };
+        let (parameters, presence) = (self.parameters, presence(memory));
+        let moment =
+            Moment { graph: memory.graph, presence: &presence, at: position(memory), samples: memory.micro_batch };
+        regaining.begin_choice();
+        let best = |regaining: &mut Regaining, tensor| parameters.best(regaining, tensor, memory, &moment);
+        let entry = |&tensor: &TensorId| best(regaining, tensor).map(|(_, terms)| (terms.mps(), tensor));
+        let mut queue = Falling::new(memory.candidates.iter().filter_map(entry));
+        let mut reliefs = Vec::new();
+        let mut freed = Bytes::ZERO;
+        while freed < shortfall {
+            let score = |tensor| best(regaining, tensor).map_or(0.0, |(_, terms)| terms.mps());
+            let Some(victim) = queue.pop(score) else { break };
+            let Some((technique, terms)) = best(regaining, victim) else { break };
+            regaining.give_up(victim, technique);
+            freed += terms.saved;
+            reliefs.push(technique.relief(victim));
+        }
+        reliefs
+    }
+}

@@ -1,0 +1,154 @@
+//! `gact`: every saved activation is quantised group by group, whatever operator saves it (Liu et al., ICML 2022).
+//!
+//! Level L1 gives every tensor the same bits. Level L2 adapts them to how sensitive the gradient is to each tensor: the
+//! variance that a tensor adds is its sensitivity over (2^bits − 1)², and from the one whose variance grows least for
+//! each bit saved, bits are taken, from 8 to 4 to 2, until the mean over all values is met. The authors measure
+//! sensitivity every 1000 iterations on gradients; without data the prior of `importance` stands in, and what a run
+//! measures replaces it. The authors' code lets a few tensors stay whole or fall to one bit; here 2 and 8 bound them.
+//!
+//! Hooks see what autograd saves, so a tensor that two operators save is packed for each (the authors' search for
+//! duplicates is off by default); statistics are kernels of their own.
+
+use haversack_workloads::TensorId;
+
+use crate::falling::Falling;
+use crate::importance::{Metric, of_saved};
+use crate::policy::{Holding, IterationSummary, Policy, PolicyError, Schedule, Setting};
+use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
+
+/// GACT's rules of storage.
+pub const RULES: Quantisation = Quantisation {
+    reach: Reach::Everything,
+    copies: Copies::PerModule,
+    redraw_masks: false,
+    control: Control::OwnKernels,
+    packing: Packing::Gpu,
+    arena: None,
+};
+
+/// The bits that adaptation chooses from, from the most.
+pub const BITS: [u8; 3] = [8, 4, 2];
+
+/// How bits are given out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// L1: every tensor has the same.
+    #[default]
+    Fixed,
+    /// L2: by sensitivity, with the same mean.
+    Adaptive,
+}
+
+impl Level {
+    /// All, by the names of the policy's parameter.
+    pub const NAMES: [(&'static str, Self); 2] = [("L1", Self::Fixed), ("L2", Self::Adaptive)];
+}
+
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// The level.
+    pub level: Level,
+    /// Bits a value: of every tensor, or on average.
+    pub bits: u8,
+    /// The sensitivity of tensors before any was measured.
+    pub metric: Metric,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self { level: Level::Fixed, bits: 4, metric: Metric::default() }
+    }
+}
+
+/// GACT.
+#[derive(Clone, Debug)]
+pub struct Gact {
+    parameters: Parameters,
+    stored: Option<Quantised>,
+    /// Values of each saved tensor, all copies counted; none of those out of reach.
+    values: Vec<u64>,
+    sensitivity: Vec<f64>,
+    bits: Vec<u8>,
+}
+
+impl Gact {
+    /// With `parameters`.
+    #[must_use]
+    pub const fn new(parameters: Parameters) -> Self {
+        Self { parameters, stored: None, values: Vec::new(), sensitivity: Vec::new(), bits: Vec::new() }
+    }
+
+    fn adapt(&mut self) {
+        self.bits = match self.parameters.level {
+            Level::Fixed => vec![self.parameters.bits; self.values.len()],
+            Level::Adaptive => adapted(&self.sensitivity, &self.values, self.parameters.bits),
+        };
+    }
+}
+
+/// Bits for tensors of so many `values` each, no more than `mean` over all values, with the least sum of
+/// sensitivity / (2^bits − 1)² that taking from one after the other finds.
+#[must_use]
+pub fn adapted(sensitivity: &[f64], values: &[u64], mean: u8) -> Vec<u8> {
+    let mut bits = vec![BITS[0]; values.len()];
+    let target = values.iter().map(|&values| u128::from(values) * u128::from(mean)).sum::<u128>();
+    let mut sum = values.iter().map(|&values| u128::from(values) * u128::from(BITS[0])).sum::<u128>();
+    let ease = |tensor: TensorId, from: u8| {
+        let id = tensor as usize;
+        next(from).map_or(f64::NEG_INFINITY, |to| -harm(sensitivity[id], from, to) / values[id] as f64)
+    };
+    let held = (0..).zip(values).filter(|(_, values)| **values > 0).map(|(tensor, _)| tensor);
+    let mut queue = Falling::new(held.map(|tensor| (ease(tensor, BITS[0]), tensor)));
+    while sum > target {
+        let Some(tensor) = queue.pop(|tensor| ease(tensor, bits[tensor as usize])) else { break };
+        let id = tensor as usize;
+        let Some(fewer) = next(bits[id]) else { break };
+        sum -= u128::from(values[id]) * u128::from(bits[id] - fewer);
+        bits[id] = fewer;
+        queue.push(ease(tensor, fewer), tensor);
+    }
+    bits
+}
+
+/// The next fewer bits.
+fn next(bits: u8) -> Option<u8> {
+    BITS.into_iter().find(|&fewer| fewer < bits)
+}
+
+/// The variance that each bit less adds, from one number of bits to another.
+fn harm(sensitivity: f64, from: u8, to: u8) -> f64 {
+    let variance = |bits: u8| sensitivity / (2f64.powi(i32::from(bits)) - 1.0).powi(2);
+    (variance(to) - variance(from)) / f64::from(from - to)
+}
+
+impl Policy for Gact {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        let sizes = ElementBytes { value: setting.value_bytes, mask: setting.mask_bytes };
+        let stored = Quantised::new(setting.graph, &RULES, sizes);
+        let all = 0..setting.graph.tensors.len() as TensorId;
+        self.values = all.map(|id| stored.packed_values(id, setting.batch)).collect();
+        self.sensitivity = of_saved(setting.graph, self.parameters.metric);
+        self.stored = Some(stored);
+        self.adapt();
+        Ok(Schedule { quantisation: Some(RULES), ..Schedule::plain(setting.batch) })
+    }
+
+    fn hold(&mut self, tensor: TensorId) -> Holding {
+        match self.bits.get(tensor as usize) {
+            Some(&bits) if self.stored.as_ref().is_some_and(|stored| stored.reaches(tensor)) => Holding::Quantise(bits),
+            _ => Holding::Keep,
+        }
+    }
+
+    fn end_iteration(&mut self, seen: &IterationSummary) {
+        for &(tensor, measured) in &seen.importance {
+            if let Some(sensitivity) = self.sensitivity.get_mut(tensor as usize) {
+                *sensitivity = measured;
+            }
+        }
+        if !seen.importance.is_empty() {
+            self.adapt();
+        }
+    }
+}

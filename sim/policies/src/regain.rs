@@ -1,0 +1,317 @@
+//! What a tensor that leaves memory costs to get back: by computing it again, by a codec, from flash.
+//!
+//! Times are those of the whole mini-batch as profiled before the first iteration; a smaller part takes its share.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::OperatorKind;
+use haversack_workloads::{NodeId, Role, TensorId, TrainingGraph};
+
+use crate::policy::{Compression, MemoryView, Relief, Setting, Swapping};
+
+/// How a tensor leaves memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Technique {
+    /// It is computed again.
+    Recompute,
+    /// It is compressed.
+    Compress,
+    /// It is written to flash.
+    Swap,
+}
+
+impl Technique {
+    /// The relief that does so to `tensor`.
+    #[must_use]
+    pub const fn relief(self, tensor: TensorId) -> Relief {
+        match self {
+            Self::Recompute => Relief::Rematerialise(tensor),
+            Self::Compress => Relief::Compress(tensor),
+            Self::Swap => Relief::Swap(tensor),
+        }
+    }
+}
+
+/// How the cost of computing a tensor again sees layout transformations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layouts {
+    /// Not at all: a tensor costs what its own operator does (Melon, Capuchin; FedHybrid, section 4.3).
+    Overlooked,
+    /// By equation 6 of FedHybrid: those on the way count so many times (ψ: 2 where they cross from one processor to
+    /// another, else 1).
+    Counted {
+        /// ψ.
+        times: u64,
+    },
+}
+
+/// Where a tensor is when a computation wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// In memory.
+    There,
+    /// Compressed or on flash.
+    Aside,
+    /// Nowhere: it is computed again.
+    Gone,
+}
+
+/// The point of an iteration at which tensors are weighed.
+pub struct Moment<'a> {
+    /// The graph.
+    pub graph: &'a TrainingGraph,
+    /// Where each tensor is.
+    pub presence: &'a dyn Fn(TensorId) -> Presence,
+    /// The node under way; only what was written before it can be written again.
+    pub at: NodeId,
+    /// Samples of the part under way.
+    pub samples: u64,
+}
+
+/// Where each tensor of `memory` is: what is neither resident nor dropped but will still be read is held otherwise.
+pub fn presence<'a>(memory: &'a MemoryView<'a>) -> impl Fn(TensorId) -> Presence + 'a {
+    |tensor| {
+        let state = &memory.tensors[tensor as usize];
+        if state.resident || memory.producers[tensor as usize] == NodeId::MAX {
+            Presence::There
+        } else if state.dropped || state.next_use == NodeId::MAX {
+            Presence::Gone
+        } else {
+            Presence::Aside
+        }
+    }
+}
+
+/// The node under way: what it uses is next used by it, and nothing is used earlier.
+#[must_use]
+pub fn position(memory: &MemoryView<'_>) -> NodeId {
+    memory.tensors.iter().map(|state| state.next_use).min().unwrap_or(NodeId::MAX)
+}
+
+/// What all tensors of a graph cost to get back.
+#[derive(Clone, Debug)]
+pub struct Regaining {
+    batch: u64,
+    layouts: Layouts,
+    times: Vec<Nanos>,
+    /// When each node begins where nothing is given up; one more for the end.
+    starts: Vec<Nanos>,
+    is_layout: Vec<bool>,
+    /// From each node on, the layout transformations up to the first operator that is none.
+    ways: Vec<Nanos>,
+    /// Nodes that write each tensor, in order.
+    writers: Vec<Vec<NodeId>>,
+    compression: Vec<Option<Compression>>,
+    swapping: Vec<Option<Swapping>>,
+    /// How each tensor left memory last.
+    left: Vec<Option<Technique>>,
+    /// The choice in which it was given up.
+    given_in: Vec<u32>,
+    choice: u32,
+    seen: Seen,
+}
+
+impl Regaining {
+    /// For the graph, the times and the costs of a setting.
+    #[must_use]
+    pub fn new(setting: &Setting<'_>, layouts: Layouts) -> Self {
+        let graph = setting.graph;
+        let (nodes, tensors) = (graph.nodes.len(), graph.tensors.len());
+        let times: Vec<Nanos> = (0..nodes).map(|id| setting.times.get(id).copied().unwrap_or_default()).collect();
+        let mut starts = Vec::with_capacity(nodes + 1);
+        let mut clock = Nanos::ZERO;
+        for &time in &times {
+            starts.push(clock);
+            clock += time;
+        }
+        starts.push(clock);
+        let mut writers = vec![Vec::new(); tensors];
+        for (id, node) in (0..).zip(&graph.nodes) {
+            for &output in &node.outputs {
+                writers[output as usize].push(id);
+            }
+        }
+        let is_layout: Vec<bool> = graph.nodes.iter().map(|node| node.work.kind == OperatorKind::Layout).collect();
+        let activations = || graph.tensors.iter().map(|tensor| tensor.role == Role::Activation);
+        let bytes = |id: TensorId| Bytes(graph.tensor(id).bytes.at(setting.batch));
+        let compress = |id| setting.regain?.compression(id, setting.batch);
+        let swap = |id| setting.regain?.swapping(bytes(id));
+        Self {
+            batch: setting.batch.max(1),
+            layouts,
+            ways: ways(graph, &times, &is_layout),
+            times,
+            starts,
+            is_layout,
+            writers,
+            compression: (0..).zip(activations()).map(|(id, made)| if made { compress(id) } else { None }).collect(),
+            swapping: (0..).zip(activations()).map(|(id, made)| if made { swap(id) } else { None }).collect(),
+            left: vec![None; tensors],
+            given_in: vec![0; tensors],
+            choice: 0,
+            seen: Seen { nodes: vec![0; nodes], tensors: vec![0; tensors], search: 0 },
+        }
+    }
+
+    /// A choice begins: nothing is given up in it yet.
+    pub fn begin_choice(&mut self) {
+        self.choice += 1;
+    }
+
+    /// The tensor is given up in this choice; others that need it cost more from now on.
+    pub fn give_up(&mut self, tensor: TensorId, technique: Technique) {
+        self.left[tensor as usize] = Some(technique);
+        self.given_in[tensor as usize] = self.choice;
+    }
+
+    /// The time from the beginning of one node to that of another, or to the end of the iteration, where nothing is
+    /// given up.
+    #[must_use]
+    pub fn between(&self, from: NodeId, to: NodeId, samples: u64) -> Nanos {
+        let start = |node: NodeId| self.starts[(node as usize).min(self.times.len())];
+        self.share(start(to).saturating_sub(start(from)), samples)
+    }
+
+    /// Whether any tensor can be given up so.
+    #[must_use]
+    pub fn offers(&self, technique: Technique) -> bool {
+        match technique {
+            Technique::Recompute => true,
+            Technique::Compress => self.compression.iter().any(Option::is_some),
+            Technique::Swap => self.swapping.iter().any(Option::is_some),
+        }
+    }
+
+    /// The tensor compressed; nothing where no codec reaches it.
+    #[must_use]
+    pub fn compression(&self, tensor: TensorId, samples: u64) -> Option<Compression> {
+        self.compression[tensor as usize].map(|whole| Compression {
+            bytes: Bytes(share(whole.bytes.0, samples, self.batch)),
+            compress: self.share(whole.compress, samples),
+            decompress: self.share(whole.decompress, samples),
+        })
+    }
+
+    /// The tensor on flash; nothing where there is none.
+    #[must_use]
+    pub fn swapping(&self, tensor: TensorId, samples: u64) -> Option<Swapping> {
+        self.swapping[tensor as usize]
+            .map(|whole| Swapping { out: self.share(whole.out, samples), back: self.share(whole.back, samples) })
+    }
+
+    /// The layout transformations from `reader` on up to the operator that takes the tensor; none where they are
+    /// overlooked.
+    #[must_use]
+    pub fn way_from(&self, reader: NodeId, samples: u64) -> Nanos {
+        let Layouts::Counted { times } = self.layouts else { return Nanos::ZERO };
+        self.share(self.ways.get(reader as usize).copied().unwrap_or_default() * times, samples)
+    }
+
+    /// The time of computing `tensor` again: its operators, and all that has to be computed, decompressed or read
+    /// before because it is not in memory either, each once.
+    ///
+    /// A tensor that a layout transformation made leads back to the operator that made what was transformed.
+    pub fn recomputation(&mut self, tensor: TensorId, moment: &Moment<'_>) -> Nanos {
+        self.seen.search += 1;
+        self.seen.tensor(tensor);
+        let mut total = Nanos::ZERO;
+        let mut open = vec![tensor];
+        while let Some(made) = open.pop() {
+            for place in 0..self.writers[made as usize].len() {
+                let writer = self.writers[made as usize][place];
+                if writer >= moment.at || !self.seen.node(writer) {
+                    continue;
+                }
+                total += self.weight(writer, made == tensor);
+                for &input in &moment.graph.nodes[writer as usize].inputs {
+                    if self.seen.tensor(input) {
+                        match self.whereabouts(input, moment) {
+                            Presence::There => {}
+                            Presence::Aside => total += self.fetching(input),
+                            Presence::Gone => open.push(input),
+                        }
+                    }
+                }
+            }
+        }
+        self.share(total, moment.samples)
+    }
+
+    /// What an operator counts; the operator of the tensor `itself` always does.
+    fn weight(&self, node: NodeId, itself: bool) -> Nanos {
+        let time = self.times[node as usize];
+        match self.layouts {
+            _ if !self.is_layout[node as usize] => time,
+            Layouts::Counted { times } => time * times,
+            Layouts::Overlooked if itself => time,
+            Layouts::Overlooked => Nanos::ZERO,
+        }
+    }
+
+    fn whereabouts(&self, tensor: TensorId, moment: &Moment<'_>) -> Presence {
+        let id = tensor as usize;
+        let given = self.choice > 0 && self.given_in[id] == self.choice;
+        let found = if given { Presence::Aside } else { (moment.presence)(tensor) };
+        // What is held otherwise, and by nothing that is known here, is as good as gone.
+        let otherwise = matches!(self.left[id], Some(Technique::Compress | Technique::Swap));
+        if found == Presence::Aside && !otherwise { Presence::Gone } else { found }
+    }
+
+    /// The time of getting a tensor back from where it was put, for the whole mini-batch.
+    fn fetching(&self, tensor: TensorId) -> Nanos {
+        let id = tensor as usize;
+        match self.left[id] {
+            Some(Technique::Compress) => self.compression[id].map_or(Nanos::ZERO, |found| found.decompress),
+            Some(Technique::Swap) => self.swapping[id].map_or(Nanos::ZERO, |found| found.back),
+            _ => Nanos::ZERO,
+        }
+    }
+
+    fn share(&self, time: Nanos, samples: u64) -> Nanos {
+        Nanos(share(time.0, samples, self.batch))
+    }
+}
+
+/// What `samples` of a batch take of `whole`.
+fn share(whole: u64, samples: u64, batch: u64) -> u64 {
+    if samples == batch {
+        return whole;
+    }
+    u64::try_from(u128::from(whole) * u128::from(samples) / u128::from(batch)).unwrap_or(u64::MAX)
+}
+
+/// For each node, its time and that of the nodes after it as long as each is a layout transformation of what the one
+/// before it made; nothing for other operators.
+fn ways(graph: &TrainingGraph, times: &[Nanos], is_layout: &[bool]) -> Vec<Nanos> {
+    let mut ways = vec![Nanos::ZERO; times.len()];
+    // The first node after the one in hand that reads each tensor.
+    let mut reader: Vec<Option<NodeId>> = vec![None; graph.tensors.len()];
+    for (id, node) in graph.nodes.iter().enumerate().rev() {
+        if is_layout[id] {
+            let next = node.outputs.first().and_then(|&output| reader[output as usize]);
+            ways[id] = times[id] + next.map_or(Nanos::ZERO, |next| ways[next as usize]);
+        }
+        for &input in &node.inputs {
+            reader[input as usize] = Some(id as NodeId);
+        }
+    }
+    ways
+}
+
+/// What a search has come upon, without clearing anything between searches.
+#[derive(Clone, Debug)]
+struct Seen {
+    nodes: Vec<u32>,
+    tensors: Vec<u32>,
+    search: u32,
+}
+
+impl Seen {
+    /// Whether it is the first time.
+    fn node(&mut self, node: NodeId) -> bool {
+        std::mem::replace(&mut self.nodes[node as usize], self.search) != self.search
+    }
+
+    fn tensor(&mut self, tensor: TensorId) -> bool {
+        std::mem::replace(&mut self.tensors[tensor as usize], self.search) != self.search
+    }
+}

@@ -1,0 +1,123 @@
+//! `gact`: bits of every tensor, and their mean.
+
+use haversack_devices::units::Bytes;
+use haversack_policies::gact::{Gact, Level, Parameters, RULES, adapted};
+use haversack_policies::importance::Metric;
+use haversack_policies::quantised::{ElementBytes, Quantised};
+use haversack_policies::{Holding, IterationSummary, Policy, registry};
+use haversack_workloads::training_graph::Need;
+use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
+use proptest::prelude::*;
+
+use crate::drawn::{Drawn, setting};
+
+/// Saved tensors of so many values, each read by the gradient of a weight of so many values.
+fn weights(of: &[(u64, u64)]) -> (TrainingGraph, Vec<TensorId>) {
+    let mut graph = Drawn::default();
+    let saved: Vec<TensorId> = of.iter().map(|&(values, _)| graph.tensor(Role::Activation, 4 * values)).collect();
+    for &tensor in &saved {
+        graph.node(Phase::Forward, &[], &[tensor]);
+    }
+    for (&(_, weights), &tensor) in of.iter().zip(&saved) {
+        let gradient = graph.fixed(Role::ParameterGradient, 4 * weights);
+        graph.backward(&[(tensor, Need::Values, false)], &[gradient]);
+    }
+    (graph.0, saved)
+}
+
+fn prepared(parameters: Parameters, graph: &TrainingGraph) -> Gact {
+    let mut policy = Gact::new(parameters);
+    assert_eq!(policy.prepare(&setting(graph, 1, &[])).unwrap().quantisation, Some(RULES));
+    policy
+}
+
+fn bits(policy: &mut Gact, saved: &[TensorId]) -> Vec<Holding> {
+    saved.iter().map(|&tensor| policy.hold(tensor)).collect()
+}
+
+use Holding::Quantise;
+
+#[test]
+fn level_one_gives_four_bits_to_all_that_is_saved() {
+    // What functional code saves is reached too.
+    let (graph, saved) = weights(&[(1000, 1), (10, 9)]);
+    let mut policy = prepared(Parameters::default(), &graph);
+    assert_eq!(bits(&mut policy, &saved), [Quantise(4), Quantise(4)]);
+    // A gradient is not saved.
+    assert_eq!(policy.hold(saved[1] + 1), Holding::Keep);
+    let mut eight = prepared(Parameters { bits: 8, ..Parameters::default() }, &graph);
+    assert_eq!(bits(&mut eight, &saved), [Quantise(8), Quantise(8)]);
+    // 1000 values: 500 B of codes and 4 groups of a scale and a minimum.
+    let stored = Quantised::new(&graph, &RULES, ElementBytes { value: 4, mask: 1 });
+    assert!(stored.bytes(saved[0], 4, 1) > Bytes(500) && stored.bytes(saved[0], 4, 1) < Bytes(540));
+}
+
+#[test]
+fn level_two_moves_bits_to_where_they_matter() {
+    // 100 values each, mean 4: 1600 bits to 800 in all, and steps of 8 → 4 (400) or 4 → 2 (200) each. From 8 to 4 adds
+    // s (1 / 225 − 1 / 65025) / 4 = s 0.001107 a bit, from 4 to 2 s (1 / 9 − 1 / 225) / 2 = s 0.0533. With a
+    // sensitivity of 1000 and 1: the second to 4 (400 saved) and to 2 (200), 0.0533 against 1.107, and then the first
+    // has to give 4: (4, 2), a mean of 3.
+    assert_eq!(adapted(&[1000.0, 1.0], &[100, 100], 4), [4, 2]);
+    // Of 100 and 300 values, 3200 bits to 1600: the second to 4 (1200), to 2 (600): 1400, a mean of 3.5, first at 8.
+    assert_eq!(adapted(&[1000.0, 1.0], &[100, 300], 4), [8, 2]);
+    // Alike, both go to 4 before either goes further.
+    assert_eq!(adapted(&[1.0, 1.0], &[100, 100], 4), [4, 4]);
+    // What holds no values has no part in it, and 8 and 2 are the ends.
+    assert_eq!(adapted(&[0.0, 1.0], &[0, 100], 4), [8, 4]);
+    assert_eq!(adapted(&[3.0, 1.0], &[100, 100], 8), [8, 8]);
+    assert_eq!(adapted(&[3.0, 1.0], &[100, 100], 2), [2, 2]);
+}
+
+#[test]
+fn sensitivity_is_the_prior_until_it_is_measured() {
+    let parameters = Parameters { level: Level::Adaptive, metric: Metric::Values, ..Parameters::default() };
+    let (graph, saved) = weights(&[(100, 1000), (300, 1)]);
+    let mut policy = prepared(parameters, &graph);
+    assert_eq!(bits(&mut policy, &saved), [Quantise(8), Quantise(2)]);
+    // Without a measurement nothing changes; then the second has become the sensitive one: the first gives 600 bits
+    // down to 2, 1000 are left to give, and the second goes to 4.
+    policy.end_iteration(&IterationSummary::default());
+    assert_eq!(bits(&mut policy, &saved), [Quantise(8), Quantise(2)]);
+    let importance = vec![(saved[0], 1.0), (saved[1], 1e6)];
+    policy.end_iteration(&IterationSummary { importance, ..IterationSummary::default() });
+    assert_eq!(bits(&mut policy, &saved), [Quantise(2), Quantise(4)]);
+}
+
+#[test]
+fn the_registry_knows_its_levels() {
+    let set = |key: &str, value: &str| registry::build("gact", &[(key.to_owned(), value.to_owned())]).map(|_| ());
+    assert_eq!((set("level", "L1"), set("level", "L2"), set("bits", "2")), (Ok(()), Ok(()), Ok(())));
+    assert!(set("bits", "3").unwrap_err().to_string().contains("expected 2, 4, 8"));
+    assert!(set("level", "L3").unwrap_err().to_string().contains("L1, L2"));
+}
+
+proptest! {
+    #![proptest_config(crate::cases(256))]
+
+    #[test]
+    fn the_mean_is_met_and_one_step_before_it_was_not(
+        tensors in prop::collection::vec((0.001..1000.0_f64, 1..1000_u64), 1..12),
+        mean in prop::sample::select(vec![2_u8, 4, 8]),
+    ) {
+        let (sensitivity, values): (Vec<f64>, Vec<u64>) = tensors.into_iter().unzip();
+        let bits = adapted(&sensitivity, &values, mean);
+        let sum = |bits: &[u8]| bits.iter().zip(&values).map(|(&bits, &values)| u64::from(bits) * values).sum::<u64>();
+        let target = u64::from(mean) * values.iter().sum::<u64>();
+        prop_assert!(bits.iter().all(|bits| [2, 4, 8].contains(bits)));
+        prop_assert!(sum(&bits) <= target);
+        // The last step was needed: one of them, undone, exceeds the mean.
+        let undone = |place: usize| {
+            let mut before = bits.clone();
+            before[place] *= 2;
+            (before[place] <= 8).then(|| sum(&before))
+        };
+        let needed = (0..bits.len()).filter_map(undone).any(|before| before > target);
+        prop_assert!(needed || sum(&bits) == sum(&vec![8; bits.len()]));
+        // Of two of a size the more sensitive never has fewer bits.
+        for (a, b) in (0..bits.len()).flat_map(|a| (0..a).map(move |b| (a, b))).filter(|&(a, b)| values[a] == values[b]) {
+            let (less, more) = if sensitivity[a] < sensitivity[b] { (a, b) } else { (b, a) };
+            prop_assert!(bits[less] <= bits[more]);
+        }
+    }
+}

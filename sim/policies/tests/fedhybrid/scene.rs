@@ -1,0 +1,192 @@
+//! A graph with times, a codec and flash, and memory as it stands at one of its nodes, to give tensors up in.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::OperatorKind;
+use haversack_policies::policy::{Compression, RegainProfile, Swapping};
+use haversack_policies::{MemoryView, Setting, TensorState};
+use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
+use proptest::prelude::*;
+
+use crate::drawn::{self, Drawn};
+
+/// What a codec leaves of each tensor, and how fast flash is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prices {
+    pub(crate) codec: Vec<Option<Compression>>,
+    /// Nanoseconds for a byte, to flash and back.
+    pub(crate) flash: Option<(u64, u64)>,
+}
+
+impl RegainProfile for Prices {
+    fn compression(&self, tensor: TensorId, _samples: u64) -> Option<Compression> {
+        self.codec.get(tensor as usize).copied().flatten()
+    }
+
+    fn swapping(&self, bytes: Bytes) -> Option<Swapping> {
+        let (out, back) = self.flash?;
+        Some(Swapping { out: Nanos(bytes.0 * out), back: Nanos(bytes.0 * back) })
+    }
+}
+
+/// A graph at a node.
+#[derive(Clone)]
+pub(crate) struct Scene {
+    pub(crate) graph: TrainingGraph,
+    pub(crate) times: Vec<Nanos>,
+    pub(crate) prices: Prices,
+    pub(crate) states: Vec<TensorState>,
+    pub(crate) candidates: Vec<TensorId>,
+    pub(crate) producers: Vec<NodeId>,
+    pub(crate) at: NodeId,
+}
+
+impl std::fmt::Debug for Scene {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let nodes: Vec<_> = self.graph.nodes.iter().map(|node| (&node.inputs, &node.outputs, node.work.kind)).collect();
+        write!(f, "{nodes:?} {:?} {:?} {:?} at {}", self.times, self.prices, self.states, self.at)
+    }
+}
+
+impl Scene {
+    /// `forward` operators (what they read, nanoseconds, whether they transform a layout), of which number n makes
+    /// tensor n + 1 from tensor 0, the samples; then `backward` ones that read tensors, a nanosecond each. Tensor n has
+    /// `bytes[n]` bytes a sample. Memory stands at the first backward node with everything in it.
+    pub(crate) fn new(forward: &[(&[TensorId], u64, bool)], backward: &[&[TensorId]], bytes: &[u64]) -> Self {
+        let mut drawn = Drawn::default();
+        drawn.tensor(Role::Input, bytes[0]);
+        for (place, &(inputs, _, layout)) in forward.iter().enumerate() {
+            let made = drawn.tensor(Role::Activation, bytes[place + 1]);
+            drawn.node(Phase::Forward, inputs, &[made]);
+            if layout {
+                drawn.0.nodes[place].work.kind = OperatorKind::Layout;
+            }
+        }
+        for inputs in backward {
+            let gradient = drawn.tensor(Role::Gradient, 1);
+            drawn.node(Phase::Backward, inputs, &[gradient]);
+        }
+        let mut times: Vec<Nanos> = forward.iter().map(|&(_, time, _)| Nanos(time)).collect();
+        times.resize(drawn.0.nodes.len(), Nanos(1));
+        let (at, count) = (forward.len() as NodeId, drawn.0.tensors.len());
+        let mut producers = vec![NodeId::MAX; count];
+        for (id, node) in (0..).zip(&drawn.0.nodes) {
+            producers[node.outputs[0] as usize] = id;
+        }
+        let mut scene = Self {
+            graph: drawn.0,
+            times,
+            prices: Prices::default(),
+            states: vec![TensorState::default(); count],
+            candidates: Vec::new(),
+            producers,
+            at,
+        };
+        scene.stand_at(at);
+        scene
+    }
+
+    /// The schedule stands before `at`; everything made so far is in memory, and what will be read may be given up.
+    pub(crate) fn stand_at(&mut self, at: NodeId) {
+        self.at = at;
+        self.candidates.clear();
+        for id in 0..self.states.len() {
+            let tensor = id as TensorId;
+            let uses = (0..).zip(&self.graph.nodes).filter(|(_, node)| node.uses().any(|used| used == tensor));
+            let next = uses.map(|(node, _)| node).find(|&node: &NodeId| node >= at).unwrap_or(NodeId::MAX);
+            let made = self.producers[id] == NodeId::MAX || self.producers[id] < at;
+            let bytes = Bytes(self.graph.tensors[id].bytes.at(1));
+            self.states[id] = TensorState { bytes, next_use: next, resident: made, ..TensorState::default() };
+            if made && self.graph.tensors[id].role == Role::Activation && next != NodeId::MAX && next > at {
+                self.candidates.push(tensor);
+            }
+        }
+    }
+
+    /// The tensor is not in memory: dropped where it is still read, else just gone.
+    pub(crate) fn lose(&mut self, tensor: TensorId) {
+        let state = &mut self.states[tensor as usize];
+        state.resident = false;
+        state.dropped = state.next_use != NodeId::MAX;
+        self.candidates.retain(|&candidate| candidate != tensor);
+    }
+
+    pub(crate) fn setting(&self) -> Setting<'_> {
+        Setting { regain: Some(&self.prices), ..drawn::setting(&self.graph, 1, &self.times) }
+    }
+
+    pub(crate) fn view(&self) -> MemoryView<'_> {
+        MemoryView {
+            graph: &self.graph,
+            tensors: &self.states,
+            candidates: &self.candidates,
+            producers: &self.producers,
+            micro_batch: 1,
+            needed: Extent::ZERO,
+            budget: Bytes(1_000),
+            now: Nanos::ZERO,
+            phase: Phase::Backward,
+        }
+    }
+
+    pub(crate) fn bytes(&self, tensor: TensorId) -> u64 {
+        self.states[tensor as usize].bytes.0
+    }
+
+    /// Nanoseconds from one node to another, or to the end.
+    pub(crate) fn between(&self, from: NodeId, to: NodeId) -> u64 {
+        let to = (to as usize).min(self.times.len());
+        self.times.get(from as usize..to).map_or(0, |times| times.iter().map(|time| time.0).sum())
+    }
+}
+
+prop_compose! {
+    /// One operator: which of the tensors before it it reads, its time, its kind, the bytes that it makes, what a codec
+    /// leaves of them and takes.
+    fn operator()(
+        reads in prop::collection::vec(any::<prop::sample::Index>(), 1..=2),
+        time in 1..30_u64,
+        layout in prop::bool::weighted(0.3),
+        bytes in 1..40_u64,
+        codec in prop::option::of((0..50_u64, 0..30_u64, 0..30_u64)),
+    ) -> (Vec<prop::sample::Index>, u64, bool, u64, Option<(u64, u64, u64)>) {
+        (reads, time, layout, bytes, codec)
+    }
+}
+
+prop_compose! {
+    /// A drawn graph at some node, with some tensors gone.
+    pub(crate) fn scenes()(
+        operators in prop::collection::vec(operator(), 2..10),
+        backward in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 1..=2), 1..8),
+        lost in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+        flash in prop::option::of((0..4_u64, 0..4_u64)),
+        at in any::<prop::sample::Index>(),
+    ) -> Scene {
+        let pick = |from: &[prop::sample::Index], among: usize| -> Vec<TensorId> {
+            let mut read: Vec<TensorId> = from.iter().map(|index| index.index(among) as TensorId).collect();
+            read.sort_unstable();
+            read.dedup();
+            read
+        };
+        let reads: Vec<Vec<TensorId>> = (1..).zip(&operators).map(|(made, of)| pick(&of.0, made)).collect();
+        let forward: Vec<_> = reads.iter().zip(&operators).map(|(reads, of)| (&reads[..], of.1, of.2)).collect();
+        let grads: Vec<Vec<TensorId>> = backward.iter().map(|reads| pick(reads, operators.len() + 1)).collect();
+        let grads: Vec<&[TensorId]> = grads.iter().map(|reads| &reads[..]).collect();
+        let bytes: Vec<u64> = std::iter::once(1).chain(operators.iter().map(|of| of.3)).collect();
+        let mut scene = Scene::new(&forward, &grads, &bytes);
+        let codec = |&(bytes, compress, decompress): &(u64, u64, u64)| Compression {
+            bytes: Bytes(bytes),
+            compress: Nanos(compress),
+            decompress: Nanos(decompress),
+        };
+        scene.prices.codec = std::iter::once(None).chain(operators.iter().map(|of| of.4.as_ref().map(codec))).collect();
+        scene.prices.flash = flash;
+        scene.stand_at(at.index(scene.graph.nodes.len()) as NodeId);
+        for index in lost {
+            if let Some(&tensor) = scene.candidates.get(index.index(scene.candidates.len().max(1))) {
+                scene.lose(tensor);
+            }
+        }
+        scene
+    }
+}

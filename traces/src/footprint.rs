@@ -1,0 +1,321 @@
+//! What apps take of a phone's memory: an explicit table, because no public trace holds it.
+
+use std::collections::BTreeMap;
+
+use haversack_devices::calibration::Kind;
+use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Deserializer, de};
+
+use crate::usage::DataError;
+use crate::usage::data::{self, kind, nearest};
+use crate::usage::stream::stream;
+
+/// The table that the crate brings along, and the name that stands for it.
+const BUILT_IN: (&str, &str) = ("android", include_str!("../footprints/android.toml"));
+
+/// What one app takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Footprint {
+    /// Heaps and graphics while it is in front; reclaimed only to swap.
+    pub anonymous: Bytes,
+    /// Code, resources and maps while it is in front; reclaimed by dropping.
+    pub file: Bytes,
+    /// The share of both that stays when it is cached.
+    pub kept: Fraction,
+    /// The share of what stayed that a return to the front touches at once.
+    pub touched: Fraction,
+    /// Anonymous bytes beyond, for the first seconds of a launch.
+    pub launch_extra: Bytes,
+    /// What it writes to flash while it is cached.
+    pub writes: BytesPerSecond,
+}
+
+impl Footprint {
+    /// Anonymous and file bytes of the whole app, or of what stays when it is cached.
+    #[must_use]
+    pub fn held(&self, whole: bool) -> (Bytes, Bytes) {
+        let share = if whole { 1.0 } else { self.kept.0 };
+        (scaled(self.anonymous, share), scaled(self.file, share))
+    }
+}
+
+/// How a footprint was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Found {
+    /// By its package.
+    Package,
+    /// By its Play category, or the part of it before the first `-`.
+    Category,
+    /// The default, because neither is in the table.
+    Default,
+}
+
+/// The launch of an app, and its return from the cache.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Launch {
+    /// Extra bytes of a launch whose `launch` is 1.
+    pub extra: Bytes,
+    /// For how long, at least and at most; uniform between.
+    pub span: (Nanos, Nanos),
+    /// The share of the extra bytes that a return to the front takes.
+    pub return_share: Fraction,
+    /// For how long.
+    pub return_span: Nanos,
+}
+
+/// Footprints by package, by category, and for everything else.
+#[derive(Clone, Debug)]
+pub struct FootprintTable {
+    file: String,
+    launch: Launch,
+    spread: Factor,
+    origins: Vec<(String, Kind, String)>,
+    default: Entry,
+    categories: BTreeMap<String, Entry>,
+    packages: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    launch: WrittenLaunch,
+    spread: WrittenSpread,
+    default: Entry,
+    #[serde(default)]
+    category: BTreeMap<String, Entry>,
+    #[serde(default)]
+    package: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenLaunch {
+    #[serde(deserialize_with = "megabytes")]
+    extra_mb: Bytes,
+    #[serde(deserialize_with = "seconds")]
+    least_s: Nanos,
+    #[serde(deserialize_with = "seconds")]
+    most_s: Nanos,
+    #[serde(deserialize_with = "share")]
+    return_share: Fraction,
+    #[serde(deserialize_with = "seconds")]
+    return_s: Nanos,
+    #[serde(deserialize_with = "kind")]
+    kind: Kind,
+    source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSpread {
+    #[serde(deserialize_with = "factor")]
+    of_ln: Factor,
+    #[serde(deserialize_with = "kind")]
+    kind: Kind,
+    source: String,
+}
+
+/// A table of the file; `launch` is against the launch of the whole table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    #[serde(deserialize_with = "megabytes")]
+    anonymous_mb: Bytes,
+    #[serde(deserialize_with = "megabytes")]
+    file_mb: Bytes,
+    #[serde(deserialize_with = "share")]
+    kept: Fraction,
+    #[serde(deserialize_with = "share")]
+    touched: Fraction,
+    #[serde(deserialize_with = "factor")]
+    launch: Factor,
+    #[serde(deserialize_with = "rate")]
+    writes_mb_s: BytesPerSecond,
+    #[serde(deserialize_with = "kind")]
+    kind: Kind,
+    source: String,
+}
+
+/// A decimal number from nought to `most`.
+fn number<'de, D: Deserializer<'de>>(from: D, most: f64, unit: &str) -> Result<f64, D::Error> {
+    let value = f64::deserialize(from)?;
+    let expected = || de::Error::custom(format!("{value}: expected a number from 0 to {most}{unit}"));
+    if (0.0..=most).contains(&value) { Ok(value) } else { Err(expected()) }
+}
+
+fn megabytes<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+    number(from, 65_536.0, " MB").map(|value| Bytes((value * 1e6).round() as u64))
+}
+
+fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Nanos, D::Error> {
+    number(from, 600.0, " s").map(Nanos::from_seconds)
+}
+
+fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Fraction, D::Error> {
+    number(from, 1.0, "").map(Fraction)
+}
+
+fn factor<'de, D: Deserializer<'de>>(from: D) -> Result<Factor, D::Error> {
+    number(from, 10.0, "").map(Factor)
+}
+
+fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<BytesPerSecond, D::Error> {
+    number(from, 1000.0, " MB/s").map(|value| BytesPerSecond(value * 1e6))
+}
+
+impl FootprintTable {
+    /// The table that the crate brings along.
+    ///
+    /// # Errors
+    /// None unless the file was edited: a test reads it.
+    pub fn built_in() -> Result<Self, DataError> {
+        Self::parse("footprints/android.toml", BUILT_IN.1)
+    }
+
+    /// The built-in table `android`, or the one in the file that ends in `.toml`.
+    ///
+    /// # Errors
+    /// Another name; a file that cannot be read; as [`FootprintTable::parse`].
+    pub fn load(name: &str) -> Result<Self, DataError> {
+        if name == BUILT_IN.0 {
+            return Self::built_in();
+        }
+        if !name.ends_with(".toml") {
+            return Err(DataError::Unknown {
+                what: "footprint table",
+                name: name.to_owned(),
+                nearest: nearest(name, std::iter::once(BUILT_IN.0)).map(str::to_owned),
+                valid: BUILT_IN.0,
+            });
+        }
+        Self::parse(name, &data::read(name)?)
+    }
+
+    /// The table in `text`, which stands in `file`.
+    ///
+    /// # Errors
+    /// Text that is no TOML, an unknown or missing key, a number that is negative or absurd (above 65,536 MB, 600 s,
+    /// 1,000 MB/s, a factor above 10, a share above 1), a longest launch below the shortest: with file, line and field,
+    /// what was expected and the nearest valid name.
+    pub fn parse(file: &str, text: &str) -> Result<Self, DataError> {
+        let Written { launch, spread, default, category, package } = data::parse(file, text)?;
+        if launch.least_s > launch.most_s {
+            let (least, most) = (launch.least_s.seconds(), launch.most_s.seconds());
+            let message = format!("expected `least_s` not above `most_s`, found {least} and {most}");
+            return Err(data::wrong(file, text, "launch", message));
+        }
+        let origins = [("launch", launch.kind, launch.source), ("spread", spread.kind, spread.source)];
+        Ok(Self {
+            file: file.to_owned(),
+            launch: Launch {
+                extra: launch.extra_mb,
+                span: (launch.least_s, launch.most_s),
+                return_share: launch.return_share,
+                return_span: launch.return_s,
+            },
+            spread: spread.of_ln,
+            origins: origins.into_iter().map(|(name, kind, source)| (name.to_owned(), kind, source)).collect(),
+            default,
+            categories: category.into_iter().map(|(name, entry)| (plain(&name), entry)).collect(),
+            packages: package,
+        })
+    }
+
+    /// The file of the table, as shown to people.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The launch of an app.
+    #[must_use]
+    pub fn launch(&self) -> Launch {
+        self.launch
+    }
+
+    /// The standard deviation of the logarithm of a footprint over users.
+    #[must_use]
+    pub fn spread(&self) -> Factor {
+        self.spread
+    }
+
+    /// The same table with another extra of a launch: a quantity that a trace can be fitted to.
+    #[must_use]
+    pub fn with_launch_extra(mut self, extra: Bytes) -> Self {
+        self.launch.extra = extra;
+        self
+    }
+
+    /// The same table with another spread: a quantity that a trace can be fitted to.
+    #[must_use]
+    pub fn with_spread(mut self, spread: Factor) -> Self {
+        self.spread = spread;
+        self
+    }
+
+    /// The name, kind and source of every part of the table, for listings.
+    pub fn origins(&self) -> impl Iterator<Item = (String, Kind, &str)> {
+        let whole = self.origins.iter().map(|(name, kind, source)| (name.clone(), *kind, source.as_str()));
+        let of = |name: String, entry| -> (String, Kind, &str) {
+            let entry: &Entry = entry;
+            (name, entry.kind, &entry.source)
+        };
+        let categories = self.categories.iter().map(move |(name, entry)| of(format!("category.{name}"), entry));
+        let packages = self.packages.iter().map(move |(name, entry)| of(format!("package.\"{name}\""), entry));
+        whole.chain([of("default".to_owned(), &self.default)]).chain(categories).chain(packages)
+    }
+
+    /// The footprint of `package`, whose Play category may be known; falls back to the category, then to the default.
+    ///
+    /// Categories are compared without case, and `&`, `_` and spaces are `-`: `GAME_PUZZLE` finds `game-puzzle`, else
+    /// `game`.
+    #[must_use]
+    pub fn find(&self, package: &str, category: Option<&str>) -> (Footprint, Found) {
+        if let Some(entry) = self.packages.get(package) {
+            return (self.footprint(entry), Found::Package);
+        }
+        let category = category.map(plain);
+        let mut name = category.as_deref();
+        while let Some(part) = name {
+            if let Some(entry) = self.categories.get(part) {
+                return (self.footprint(entry), Found::Category);
+            }
+            name = part.rsplit_once('-').map(|(head, _)| head);
+        }
+        (self.footprint(&self.default), Found::Default)
+    }
+
+    /// The footprint of `package` on the phone of `user`: as [`FootprintTable::find`], its bytes scaled by a lognormal
+    /// number of median one that depends on the seed, the user and the package alone.
+    #[must_use]
+    pub fn find_for(&self, package: &str, category: Option<&str>, user: &str, seed: u64) -> (Footprint, Found) {
+        let (footprint, found) = self.find(package, category);
+        let normal: f64 = StandardNormal.sample(&mut stream(seed, user, &format!("footprint {package}")));
+        let factor = (self.spread.0 * normal).exp();
+        let (anonymous, file) = (scaled(footprint.anonymous, factor), scaled(footprint.file, factor));
+        (Footprint { anonymous, file, ..footprint }, found)
+    }
+
+    fn footprint(&self, entry: &Entry) -> Footprint {
+        Footprint {
+            anonymous: entry.anonymous_mb,
+            file: entry.file_mb,
+            kept: entry.kept,
+            touched: entry.touched,
+            launch_extra: scaled(self.launch.extra, entry.launch.0),
+            writes: entry.writes_mb_s,
+        }
+    }
+}
+
+/// So much of a size, to the nearest byte.
+pub(crate) fn scaled(size: Bytes, factor: f64) -> Bytes {
+    Bytes((size.as_f64() * factor).round() as u64)
+}
+
+/// A category as the table spells it.
+fn plain(category: &str) -> String {
+    let words = category.to_lowercase().replace('&', " and ");
+    words.split([' ', '_', '-']).filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+}

@@ -1,0 +1,153 @@
+//! Carat's JSON lines: the public data of the top thousand users, and the full records by request.
+//!
+//! Fields: the public release's record, and `JsonSampleAppExtras` of carat-dataset-tools. The two call the time
+//! `timestamp` and `time`, the battery's state `batteryStatus` and `batteryState`. Times are seconds since 1970, UTC.
+//!
+//! Until June 2017 a sample lists the processes that ran; from then on, what UsageStats saw in front since the sample
+//! before, all of it called a foreground app.
+
+mod diagnosis;
+mod fields;
+
+use std::borrow::Cow;
+
+use super::carat_memory::Memories;
+use super::clock;
+use super::desk::Desk;
+use super::priority::{Priority, priority, words};
+use super::report::{Reason, hint};
+use super::{CaratSemantics, Format, ImportError};
+use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
+pub(super) use fields::Memory;
+use fields::{App, Sample};
+
+/// When the client began to send usage intervals: the day after its commits of 20 and 21 June 2017, UTC.
+const USAGE_INTERVALS: UtcTime = UtcTime::from_seconds(1_498_003_200);
+
+/// The reader of both kinds.
+pub(super) struct Carat {
+    semantics: CaratSemantics,
+    memories: Option<Memories>,
+}
+
+/// A process of a sample, by package.
+type Process<'l> = (&'l str, OomAdj, Confidence);
+
+impl Carat {
+    /// A reader; `full` says whether the records hold memory.
+    pub(super) fn new(semantics: CaratSemantics, full: bool) -> Self {
+        Self { semantics, memories: full.then(Memories::default) }
+    }
+
+    /// What the processes of a sample at `time` mean.
+    fn source(&self, time: UtcTime) -> Source {
+        match self.semantics {
+            CaratSemantics::ProcessList => Source::CaratProcessList,
+            CaratSemantics::UsageInterval => Source::CaratUsageInterval,
+            CaratSemantics::Auto if time < USAGE_INTERVALS => Source::CaratProcessList,
+            CaratSemantics::Auto => Source::CaratUsageInterval,
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+        let user = sample.uuid.as_ref();
+        if !desk.is_name("uuid", user)? {
+            return Ok(());
+        }
+        let Some(time) = clock::from_seconds(sample.time.0) else {
+            return desk.find(Reason::Field, "timestamp", || diagnosis::time(sample.time.0));
+        };
+        if self.memories.is_some() && is_apple(user) {
+            return desk
+                .find(Reason::AppleDevice, "uuid", || "an iPhone's priorities and memory mean other things".into());
+        }
+        if !desk.sample(user, time, line, true)? {
+            return Ok(());
+        }
+        if let Some(state) = &sample.battery {
+            desk.report.battery.add(&state.to_ascii_lowercase());
+        }
+        let apps = sample.apps.as_deref().unwrap_or_default();
+        let source = self.source(time);
+        for (package, adj, confidence) in processes(apps, source, desk)? {
+            desk.app(AppRow { user, time, package, adj, source, confidence })?;
+        }
+        match (&mut self.memories, &sample.memory) {
+            (Some(memories), Some(memory)) => memories.take(user, time, memory, desk),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The processes of a sample in the order of their packages, each package once, with its least `oom_score_adj`.
+fn processes<'l>(
+    apps: &'l [App<'_>],
+    source: Source,
+    desk: &mut Desk<'_, '_>,
+) -> Result<Vec<Process<'l>>, ImportError> {
+    let mut processes: Vec<Process<'l>> = Vec::with_capacity(apps.len());
+    let mut has_others = false;
+    for app in apps {
+        // What follows a colon names one of several processes of a package.
+        let package = app.name.split(':').next().unwrap_or_default();
+        if !desk.is_name("apps.processName", package)? {
+            continue;
+        }
+        let word = app.priority.as_deref().unwrap_or_default();
+        let (adj, confidence) = match priority(word) {
+            Priority::Process(adj, confidence) => (adj, confidence),
+            Priority::PackageEvent => {
+                desk.find(Reason::PackageEvent, "apps.priority", || format!("'{package}' was '{word}'"))?;
+                continue;
+            }
+            Priority::Unknown => {
+                unknown(word, desk)?;
+                (OomAdj::CACHED_APP_MIN, Confidence::Assumed)
+            }
+        };
+        has_others |= !adj.is_foreground();
+        // In an interval an app was in front at some time, which says little of its end.
+        let confidence = if source == Source::CaratUsageInterval { Confidence::Assumed } else { confidence };
+        processes.push((package, adj, confidence));
+    }
+    if has_others && source == Source::CaratUsageInterval {
+        desk.find(Reason::MixedInterval, "apps", || {
+            "expected foreground apps alone, as UsageStats gives them; --carat-semantics process-list reads it otherwise".into()
+        })?;
+    }
+    processes.sort_unstable();
+    let all = processes.len();
+    processes.dedup_by_key(|process| process.0);
+    desk.report.merged_processes += (all - processes.len()) as u64;
+    Ok(processes)
+}
+
+fn unknown(word: &str, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    desk.report.unmapped_priorities.add(word);
+    desk.find(Reason::UnknownPriority, "apps.priority", || {
+        let word = super::report::excerpt(word);
+        let meant = if word.eq_ignore_ascii_case("unknown") { String::new() } else { hint(word, words()) };
+        format!("expected an importance, found '{word}'{meant}")
+    })
+}
+
+/// Whether the id is an iPhone's: more than 16 digits, capitals and hyphens alone (carat-dataset-tools).
+fn is_apple(id: &str) -> bool {
+    id.len() > 16 && id.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase() || byte == b'-')
+}
+
+impl Format for Carat {
+    fn line(&mut self, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+        match serde_json::from_slice::<Sample<'_>>(line) {
+            Ok(sample) => self.sample(&sample, line, desk),
+            Err(error) => diagnosis::report(line, &error, desk),
+        }
+    }
+
+    fn finish(&mut self, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+        self.memories.as_mut().map_or(Ok(()), |memories| memories.finish(desk))
+    }
+}
+
+/// A text that is borrowed from the line where no escape stands in its way.
+type Text<'l> = Cow<'l, str>;

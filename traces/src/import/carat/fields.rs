@@ -1,0 +1,72 @@
+//! The fields of a sample that are read; all others are skipped without a copy.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Visitor};
+
+use super::Text;
+
+/// A line.
+#[derive(Deserialize)]
+pub(super) struct Sample<'l> {
+    #[serde(borrow)]
+    pub(super) uuid: Text<'l>,
+    #[serde(alias = "timestamp")]
+    pub(super) time: Number,
+    #[serde(borrow, default, alias = "batteryStatus", rename = "batteryState")]
+    pub(super) battery: Option<Text<'l>>,
+    #[serde(borrow, default)]
+    pub(super) apps: Option<Vec<App<'l>>>,
+    #[serde(default)]
+    pub(super) memory: Option<Memory>,
+}
+
+/// A process.
+#[derive(Deserialize)]
+pub(super) struct App<'l> {
+    #[serde(borrow, rename = "processName")]
+    pub(super) name: Text<'l>,
+    #[serde(borrow, default)]
+    pub(super) priority: Option<Text<'l>>,
+}
+
+/// The memory of a phone as the client wrote it down: kB, and not what the names say.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(in super::super) struct Memory {
+    #[serde(rename = "memoryActive")]
+    pub(in super::super) active: Number,
+    #[serde(rename = "memoryInactive")]
+    pub(in super::super) inactive: Number,
+    #[serde(rename = "memoryFree")]
+    pub(in super::super) free: Number,
+    #[serde(rename = "memoryUser")]
+    pub(in super::super) user: Number,
+}
+
+/// A number, with or without a fraction: Thrift's doubles reach JSON as either.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in super::super) struct Number(pub(in super::super) f64);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Numbers;
+        impl Visitor<'_> for Numbers {
+            type Value = Number;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number")
+            }
+            fn visit_u64<E>(self, number: u64) -> Result<Number, E> {
+                Ok(Number(number as f64))
+            }
+            fn visit_i64<E>(self, number: i64) -> Result<Number, E> {
+                Ok(Number(number as f64))
+            }
+            fn visit_f64<E>(self, number: f64) -> Result<Number, E> {
+                Ok(Number(number))
+            }
+        }
+        deserializer.deserialize_any(Numbers)
+    }
+}

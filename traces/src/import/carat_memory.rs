@@ -1,0 +1,198 @@
+//! The memory fields of Carat's Android client, undone.
+//!
+//! The client read `/proc/meminfo` by line number (`readMeminfo()` of carat-android): lines 1, 2, 6 and 7, as though
+//! there were no line `MemAvailable`, which Linux has since 3.14. And it mixed up the order of what it had read:
+//!
+//! | client | kernel | memoryUser | memoryFree | memoryActive | memoryInactive |
+//! |---|---|---|---|---|---|
+//! | before 2015-10-02 | without MemAvailable | MemTotal − MemFree | MemFree | Inactive | Active |
+//! | before 2015-10-02 | with MemAvailable | MemTotal − MemFree | MemFree | Active | SwapCached |
+//! | since (commit 2287bcc) | without MemAvailable | MemFree | MemTotal | Active | Inactive |
+//! | since | with MemAvailable | MemFree | MemTotal | SwapCached | Active |
+//!
+//! Which client it was shows in the samples next to each other: of the later client `memoryFree` stays what it is
+//! while the rest moves; of the earlier one the sum of `memoryFree` and `memoryUser` does. A single sample is told by
+//! its date and by which of the two is larger. Whether lines are shifted shows in the field that would hold
+//! `SwapCached`: it is far below a twentieth of the memory, which neither list is. One sample a device is held back.
+
+use super::ImportError;
+use super::carat::Memory;
+use super::desk::{Desk, Place};
+use super::report::Reason;
+use crate::row::{CounterRow, UtcTime};
+
+/// When the client changed (carat-android, commit 2287bcc): 2015-10-02 00:00:00 UTC.
+const LATER_CLIENT: UtcTime = UtcTime::from_seconds(1_443_744_000);
+/// The share of all memory that `SwapCached` stays below, and both lists above: a twentieth.
+const SWAP_CACHED_PARTS: u64 = 20;
+/// Samples that have to speak against a device's kernel before it counts as another one.
+const CONVICTION: i32 = 4;
+
+/// The generation of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Client {
+    Earlier,
+    Later,
+}
+
+/// The fields of a sample, in kB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fields {
+    active: u64,
+    inactive: u64,
+    free: u64,
+    user: u64,
+}
+
+/// A sample that is held back until the next of its device has come.
+#[derive(Clone, Debug)]
+struct Held {
+    place: Place,
+    time: UtcTime,
+    fields: Fields,
+    client: Option<Client>,
+}
+
+#[derive(Clone, Debug)]
+struct Device {
+    user: Box<str>,
+    held: Held,
+    /// Above zero where lines are shifted, below where not; no further than [`CONVICTION`].
+    shift: i32,
+}
+
+/// The devices of an import, by the users' places.
+#[derive(Debug, Default)]
+pub(super) struct Memories {
+    devices: Vec<Option<Device>>,
+}
+
+impl Memories {
+    /// Takes a sample's memory, and gives out the sample of the device before it.
+    pub(super) fn take(
+        &mut self,
+        user: &str,
+        time: UtcTime,
+        memory: &Memory,
+        desk: &mut Desk<'_, '_>,
+    ) -> Result<(), ImportError> {
+        let Some(fields) = fields(memory, desk)? else { return Ok(()) };
+        let mut next = Held { place: desk.place(), time, fields, client: None };
+        let Some(place) = desk.users.place(user) else {
+            // Of a device that is not looked after, every sample is a single one.
+            return undo(user, &next, 0, desk);
+        };
+        if self.devices.len() <= place {
+            self.devices.resize(place + 1, None);
+        }
+        let Some(slot) = self.devices.get_mut(place) else { return Ok(()) };
+        let Some(device) = slot else {
+            *slot = Some(Device { user: user.into(), held: next, shift: 0 });
+            return Ok(());
+        };
+        next.client = evidence(&device.held.fields, &fields);
+        let mut held = std::mem::replace(&mut device.held, next);
+        held.client = held.client.or(device.held.client);
+        device.shift = (device.shift + held.vote()).clamp(-CONVICTION, CONVICTION);
+        let shift = device.shift + device.held.vote();
+        undo(user, &held, shift, desk)
+    }
+
+    /// Gives out the last sample of every device.
+    pub(super) fn finish(&mut self, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+        for device in self.devices.drain(..).flatten() {
+            undo(&device.user, &device.held, device.shift, desk)?;
+        }
+        Ok(())
+    }
+}
+
+impl Held {
+    /// The client, by the neighbours where they tell, by the sample alone where not.
+    fn client(&self) -> Client {
+        let is_earlier = self.time < LATER_CLIENT || self.fields.user > self.fields.free;
+        self.client.unwrap_or(if is_earlier { Client::Earlier } else { Client::Later })
+    }
+
+    /// One where the sample speaks for shifted lines, minus one where it speaks against them.
+    fn vote(&self) -> i32 {
+        let Fields { active, inactive, free, user } = self.fields;
+        let (suspect, total) = match self.client() {
+            Client::Earlier => (inactive, user.saturating_add(free)),
+            Client::Later => (active, free),
+        };
+        if suspect.saturating_mul(SWAP_CACHED_PARTS) < total { 1 } else { -1 }
+    }
+}
+
+/// What two samples of a device that follow each other tell of the client.
+fn evidence(one: &Fields, other: &Fields) -> Option<Client> {
+    let sum = |fields: &Fields| fields.free.saturating_add(fields.user);
+    if one.free == other.free {
+        Some(Client::Later)
+    } else if sum(one) == sum(other) {
+        Some(Client::Earlier)
+    } else {
+        None
+    }
+}
+
+/// The fields, where they are memory.
+fn fields(memory: &Memory, desk: &mut Desk<'_, '_>) -> Result<Option<Fields>, ImportError> {
+    let named = [
+        ("memory.memoryActive", memory.active.0),
+        ("memory.memoryInactive", memory.inactive.0),
+        ("memory.memoryFree", memory.free.0),
+        ("memory.memoryUser", memory.user.0),
+    ];
+    if let Some((name, value)) = named.iter().find(|(_, value)| *value < 0.0) {
+        desk.find(Reason::NegativeMemory, name, || format!("expected kB, found {value}"))?;
+        return Ok(None);
+    }
+    let [active, inactive, free, user] = named.map(|(_, value)| value as u64);
+    if active | inactive | free | user == 0 {
+        desk.find(Reason::NoMemory, "memory", || "expected kB, found nothing but noughts".into())?;
+        return Ok(None);
+    }
+    // A phone of a petabyte is none.
+    if let Some((name, value)) = named.iter().find(|(_, value)| *value >= 1e12) {
+        desk.find(Reason::ImplausibleMemory, name, || format!("expected kB, found {value}"))?;
+        return Ok(None);
+    }
+    Ok(Some(Fields { active, inactive, free, user }))
+}
+
+/// Gives out what `/proc/meminfo` said, in bytes.
+fn undo(user: &str, held: &Held, shift: i32, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    let client = held.client();
+    let is_shifted = if shift == 0 { held.vote() > 0 } else { shift > 0 };
+    let Fields { active, inactive, free, user: used } = held.fields;
+    let (total, mem_free) = match client {
+        Client::Earlier => (used + free, free),
+        Client::Later => (free, used),
+    };
+    let lists = match (client, is_shifted) {
+        (Client::Earlier, false) => [("Active", inactive), ("Inactive", active)],
+        (Client::Earlier, true) => [("Active", active), ("SwapCached", inactive)],
+        (Client::Later, false) => [("Active", active), ("Inactive", inactive)],
+        (Client::Later, true) => [("Active", inactive), ("SwapCached", active)],
+    };
+    if mem_free > total || lists.iter().any(|(_, size)| *size > total) {
+        return desk.find_at(&held.place, Reason::ImplausibleMemory, "memory", || {
+            format!(
+                "expected parts of {total} kB in all, found memoryUser {used}, memoryFree {free}, memoryActive {active}, \
+                 memoryInactive {inactive}"
+            )
+        });
+    }
+    desk.report.memory_clients.add(match (client, is_shifted) {
+        (Client::Earlier, false) => "before 2015-10-02, kernel without MemAvailable",
+        (Client::Earlier, true) => "before 2015-10-02, kernel with MemAvailable",
+        (Client::Later, false) => "since 2015-10-02, kernel without MemAvailable",
+        (Client::Later, true) => "since 2015-10-02, kernel with MemAvailable",
+    });
+    for (counter, kilobytes) in [("MemTotal", total), ("MemFree", mem_free)].into_iter().chain(lists) {
+        desk.counter(CounterRow { user, time: held.time, counter, value: kilobytes as f64 * 1024.0 })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! Times as files write them: seconds, calendars with and without a zone, and what they are ahead of UTC.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{NaiveDate, NaiveDateTime};
+
+use crate::row::UtcTime;
+
+/// The end of the times that a trace may have: 2100-01-01 00:00:00 UTC, in seconds.
+const LATEST: i64 = 4_102_444_800;
+
+/// What a local clock is ahead of UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UtcOffset {
+    seconds: i32,
+}
+
+impl UtcOffset {
+    /// So many hours ahead.
+    #[must_use]
+    pub const fn hours(hours: i32) -> Self {
+        Self { seconds: hours * 3600 }
+    }
+
+    /// The point at which a clock with this offset shows `local`.
+    pub(super) fn utc(self, local: NaiveDateTime) -> Option<UtcTime> {
+        let seconds = local.and_utc().timestamp() - i64::from(self.seconds);
+        let time = UtcTime(UtcTime::from_seconds(seconds).0 + i64::from(local.and_utc().timestamp_subsec_nanos()));
+        (0..LATEST).contains(&seconds).then_some(time)
+    }
+}
+
+impl FromStr for UtcOffset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let (sign, rest) = match text.split_at_checked(1)? {
+                ("+", rest) => (1, rest),
+                ("-", rest) => (-1, rest),
+                _ => return None,
+            };
+            let (hours, minutes) = rest.split_once(':').or_else(|| rest.split_at_checked(2)).unwrap_or((rest, "00"));
+            let number = |text: &str| text.parse::<u8>().ok().filter(|_| text.len() == 2).map(i32::from);
+            let (hours, minutes) = (number(hours)?, number(minutes)?);
+            (hours <= 14 && minutes < 60).then_some(Self { seconds: sign * (hours * 3600 + minutes * 60) })
+        };
+        parse().ok_or_else(|| format!("expected what local time is ahead of UTC, such as +03:30, found '{text}'"))
+    }
+}
+
+impl fmt::Display for UtcOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.seconds < 0 { '-' } else { '+' };
+        let minutes = self.seconds.abs() / 60;
+        write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}
+
+/// Seconds since 1970, where they can be a trace's.
+pub(super) fn from_seconds(seconds: f64) -> Option<UtcTime> {
+    // Whole seconds stay exact: a float has 53 bits, nanoseconds since 1970 need 61.
+    let whole = seconds.floor();
+    let part = ((seconds - whole) * 1e9).round();
+    (0.0..LATEST as f64).contains(&seconds).then(|| UtcTime(UtcTime::from_seconds(whole as i64).0 + part as i64))
+}
+
+/// Seconds since 1970 in digits, with or without a fraction.
+pub(super) fn parse_seconds(text: &str) -> Option<UtcTime> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|_| is_plain).and_then(from_seconds)
+}
+
+/// The digits at the beginning of `text`, which have to be so many.
+fn digits(text: &[u8], from: usize, count: usize) -> Option<u32> {
+    let digits = text.get(from..from + count)?;
+    digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
+}
+
+/// `YYYY-MM-DD HH:MM:SS`, with a `T` for the blank and a fraction if need be, and what follows it.
+pub(super) fn calendar(text: &str) -> Option<(NaiveDateTime, &str)> {
+    let bytes = text.as_bytes();
+    if bytes.get(4) != Some(&b'-') || bytes.get(7) != Some(&b'-') {
+        return None;
+    }
+    let year = i32::try_from(digits(bytes, 0, 4)?).ok()?;
+    let date = NaiveDate::from_ymd_opt(year, digits(bytes, 5, 2)?, digits(bytes, 8, 2)?)?;
+    if !matches!(bytes.get(10), Some(b' ' | b'T')) {
+        return None;
+    }
+    time_of_day(date, text.get(11..)?)
+}
+
+/// `HH:MM:SS` on `date`, with a fraction if need be, and what follows it.
+pub(super) fn time_of_day(date: NaiveDate, text: &str) -> Option<(NaiveDateTime, &str)> {
+    let bytes = text.as_bytes();
+    if bytes.get(2) != Some(&b':') || bytes.get(5) != Some(&b':') {
+        return None;
+    }
+    let mut end = 8;
+    let mut nanos = 0;
+    if matches!(bytes.get(8), Some(b'.' | b',')) {
+        let fraction = bytes.get(9..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        // More digits than nanoseconds have are rounded down.
+        let shown = fraction.min(9);
+        nanos = digits(bytes, 9, shown)? * 10_u32.pow(9 - shown as u32);
+        end = 9 + fraction;
+    }
+    let time = date.and_hms_nano_opt(digits(bytes, 0, 2)?, digits(bytes, 3, 2)?, digits(bytes, 6, 2)?, nanos)?;
+    Some((time, text.get(end..)?))
+}
+
+/// A calendar time as text has it: with its own zone (`Z`, `+0330`) where it states one, else at `offset`.
+pub(super) fn parse_calendar(text: &str, offset: UtcOffset) -> Option<UtcTime> {
+    let (local, zone) = calendar(text)?;
+    match zone.trim() {
+        "" => offset.utc(local),
+        "Z" | "UTC" => UtcOffset::default().utc(local),
+        zone => zone.parse::<UtcOffset>().ok()?.utc(local),
+    }
+}
+
+/// `YYYYMMDDHHMMSS` at `offset`.
+pub(super) fn parse_compact(text: &str, offset: UtcOffset) -> Option<UtcTime> {
+    let bytes = text.as_bytes();
+    let part = |from, count| digits(bytes, from, count);
+    let year = i32::try_from(part(0, 4)?).ok()?;
+    let date = NaiveDate::from_ymd_opt(year, part(4, 2)?, part(6, 2)?).filter(|_| bytes.len() == 14)?;
+    offset.utc(date.and_hms_opt(part(8, 2)?, part(10, 2)?, part(12, 2)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calendars_become_seconds() {
+        let utc = UtcOffset::default();
+        // 2018-01-16 is 17547 days after 1970; 17547 * 86400 + 6 * 3600 + 65 = 1516082465.
+        let time = UtcTime::from_seconds(1_516_082_465);
+        assert_eq!(parse_calendar("2018-01-16 06:01:05", utc), Some(time));
+        assert_eq!(parse_calendar("2018-01-16T06:01:05Z", UtcOffset::hours(8)), Some(time));
+        assert_eq!(parse_calendar("2018-01-16 09:31:05.5 +0330", utc), Some(UtcTime(time.0 + 500_000_000)));
+        assert_eq!(parse_compact("20180116140105", UtcOffset::hours(8)), Some(time));
+        for wrong in
+            ["2018-02-30 06:01:05", "2018-01-16 24:01:05", "2018-01-16", "1969-12-31 23:59:59", "é018-01-16 06"]
+        {
+            assert_eq!(parse_calendar(wrong, utc), None, "{wrong}");
+        }
+        assert_eq!(parse_compact("2018011614010", utc), None);
+        assert_eq!(time.to_string(), "2018-01-16 06:01:05 UTC");
+    }
+
+    #[test]
+    fn seconds_keep_their_fraction_and_have_bounds() {
+        assert_eq!(parse_seconds("1443336825.25"), Some(UtcTime(1_443_336_825_250_000_000)));
+        for wrong in ["-1", "1443336825000", "1e9", "inf", "NaN", "", "1.2.3"] {
+            assert_eq!(parse_seconds(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn offsets_are_signed_hours_and_minutes() {
+        assert_eq!("+03:30".parse(), Ok(UtcOffset { seconds: 12_600 }));
+        assert_eq!("-0700".parse(), Ok(UtcOffset { seconds: -25_200 }));
+        assert_eq!(UtcOffset { seconds: -12_600 }.to_string(), "-03:30");
+        assert!("3".parse::<UtcOffset>().unwrap_err().contains("+03:30"));
+    }
+}

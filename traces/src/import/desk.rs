@@ -1,0 +1,233 @@
+//! What every format needs at hand: the options, the report, the place in the input, and the way out for rows.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+
+use super::report::{Finding, Reason, Report};
+use super::tracker::{Order, Tracker};
+use super::{ImportError, LONGEST_NAME, Options, Sink};
+use crate::row::{AppRow, CounterRow, Row, UtcTime};
+
+/// A day, in nanoseconds: gaps from here on are told of line by line.
+const DAY: u64 = 86_400_000_000_000;
+
+/// The desk of an import.
+pub(super) struct Desk<'i, 's> {
+    pub(super) options: Options,
+    pub(super) report: Report,
+    pub(super) users: Tracker,
+    sink: &'i mut Sink<'s>,
+    place: Place,
+    line_is_bad: bool,
+}
+
+/// A line of the input.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    file: Arc<str>,
+    line: u64,
+}
+
+impl<'i, 's> Desk<'i, 's> {
+    pub(super) fn new(options: Options, sink: &'i mut Sink<'s>) -> Self {
+        Self {
+            options,
+            report: Report::default(),
+            users: Tracker::default(),
+            sink,
+            place: Place { file: "".into(), line: 0 },
+            line_is_bad: false,
+        }
+    }
+
+    /// A file begins.
+    pub(super) fn open(&mut self, file: &str) {
+        self.place = Place { file: file.into(), line: 0 };
+        self.report.files += 1;
+    }
+
+    /// A line of so many bytes begins.
+    pub(super) fn next_line(&mut self, length: usize) {
+        self.place.line += 1;
+        self.line_is_bad = false;
+        self.report.lines += 1;
+        self.report.bytes += length as u64 + 1;
+    }
+
+    /// Gives out a row of an app.
+    pub(super) fn app(&mut self, row: AppRow<'_>) -> Result<(), ImportError> {
+        self.report.app_rows += 1;
+        (self.sink)(Row::App(row)).map_err(ImportError::Sink)
+    }
+
+    /// Gives out a row of a counter.
+    pub(super) fn counter(&mut self, row: CounterRow<'_>) -> Result<(), ImportError> {
+        self.report.counter_rows += 1;
+        (self.sink)(Row::Counter(row)).map_err(ImportError::Sink)
+    }
+
+    /// Whether a further finding of this reason would be read by anybody.
+    pub(super) fn is_told(&self, reason: Reason) -> bool {
+        let told = self.report.findings.get(&reason).map_or(0, |findings| findings.first.len());
+        told < self.options.listed || (self.options.strict && reason.is_bad())
+    }
+
+    /// The present line.
+    pub(super) fn place(&self) -> Place {
+        self.place.clone()
+    }
+
+    /// Tells of something in the present line; the message is made only where somebody will read it.
+    pub(super) fn find(
+        &mut self,
+        reason: Reason,
+        field: &str,
+        message: impl FnOnce() -> String,
+    ) -> Result<(), ImportError> {
+        let counts = reason.is_bad() && !std::mem::replace(&mut self.line_is_bad, true);
+        self.report.bad_lines += u64::from(counts);
+        self.tell(&self.place(), reason, field, message)
+    }
+
+    /// Tells of something in a line that was held back.
+    pub(super) fn find_at(
+        &mut self,
+        place: &Place,
+        reason: Reason,
+        field: &str,
+        message: impl FnOnce() -> String,
+    ) -> Result<(), ImportError> {
+        self.report.bad_lines += u64::from(reason.is_bad());
+        self.tell(place, reason, field, message)
+    }
+
+    fn tell(
+        &mut self,
+        place: &Place,
+        reason: Reason,
+        field: &str,
+        message: impl FnOnce() -> String,
+    ) -> Result<(), ImportError> {
+        let ends = self.options.strict && reason.is_bad();
+        let is_told = self.is_told(reason);
+        let findings = self.report.findings.entry(reason).or_default();
+        findings.count += 1;
+        if !is_told {
+            return Ok(());
+        }
+        let Place { file, line } = place.clone();
+        let finding = Finding { reason, file: file.to_string(), line, field: field.to_owned(), message: message() };
+        if ends {
+            return Err(ImportError::Strict(finding));
+        }
+        findings.first.push(finding);
+        Ok(())
+    }
+
+    /// The file breaks off, with `rest` read of its last line.
+    pub(super) fn damaged(&mut self, rest: &[u8], why: &std::io::Error) -> Result<(), ImportError> {
+        self.next_line(rest.len());
+        if !rest.is_empty() {
+            self.find(Reason::CutLine, "", || {
+                format!("the file ends within this line, after {} bytes of it", rest.len())
+            })?;
+        }
+        self.find(Reason::DamagedFile, "", || {
+            format!("the packed file breaks off or is damaged here ({why}); what came before is imported")
+        })
+    }
+
+    /// The line as text.
+    pub(super) fn text<'l>(&mut self, line: &'l [u8]) -> Result<Option<&'l str>, ImportError> {
+        match std::str::from_utf8(line) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) => {
+                let at = error.valid_up_to() + 1;
+                self.find(Reason::NotText, "", || format!("expected UTF-8, found another byte at place {at}"))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether `name` can be one; tells of it where not.
+    pub(super) fn is_name(&mut self, field: &str, name: &str) -> Result<bool, ImportError> {
+        let fits = (1..=LONGEST_NAME).contains(&name.len());
+        if !fits {
+            let length = name.len();
+            self.find(Reason::Field, field, || {
+                format!("expected a name of 1 to {LONGEST_NAME} bytes, found {length}")
+            })?;
+        }
+        Ok(fits)
+    }
+
+    /// Takes note of a sample of `user`, and tells of its order; says whether it is to be imported, which a duplicate
+    /// is not. `one_a_time` says whether two samples of a user at one time are odd, as two events are not.
+    pub(super) fn sample(
+        &mut self,
+        user: &str,
+        time: UtcTime,
+        content: &[u8],
+        one_a_time: bool,
+    ) -> Result<bool, ImportError> {
+        let order = self.users.see(user, time, digest(content));
+        if order == Order::Same {
+            self.find(Reason::Duplicate, "", || format!("the same as the user's line before, at {time}"))?;
+            return Ok(false);
+        }
+        self.report.samples += 1;
+        self.in_order(time, order, one_a_time)?;
+        Ok(true)
+    }
+
+    /// Tells of the order of a sample, and counts the gap before it.
+    pub(super) fn in_order(&mut self, time: UtcTime, order: Order, one_a_time: bool) -> Result<(), ImportError> {
+        match order {
+            Order::Later { gap } => {
+                self.report.gaps.add(gap);
+                if gap >= DAY {
+                    let days = gap as f64 / DAY as f64;
+                    self.find(Reason::Gap, "", || format!("{days:.1} days after the sample before"))?;
+                }
+            }
+            Order::SameTime if one_a_time => {
+                self.find(Reason::RepeatedTime, "", || format!("a second sample of the user at {time}"))?;
+            }
+            Order::Earlier { than } => {
+                self.find(Reason::TimeReversal, "", || format!("{time} comes after {than}"))?;
+            }
+            Order::Untracked => self.report.untracked_samples += 1,
+            Order::First | Order::Same | Order::SameTime => {}
+        }
+        Ok(())
+    }
+
+    /// Whose phone a file without users is of: who the options say, or else the file's name without its endings.
+    pub(super) fn owner(&self, file: &str) -> String {
+        let stem = || {
+            let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+            let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("unknown");
+            stem.to_owned()
+        };
+        self.options.user.clone().unwrap_or_else(stem)
+    }
+
+    /// Says what rows rest on, once.
+    pub(super) fn note(&mut self, note: &str) {
+        if self.report.notes.iter().all(|found| found != note) {
+            self.report.notes.push(note.to_owned());
+        }
+    }
+
+    /// The report, all lines being read.
+    pub(super) fn finish(self) -> Report {
+        Report { users: self.users.coverage(), ..self.report }
+    }
+}
+
+/// A hash of a sample, to know it again. Standard and keyed by nothing, so that reports repeat.
+fn digest(content: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(content);
+    hasher.finish()
+}

@@ -1,0 +1,130 @@
+//! Series of `/proc/meminfo` and `/proc/vmstat`: the file again and again, as a loop on a phone writes it down.
+//!
+//! A block may have its time on a line before it: seconds since 1970 (`date +%s`) or a calendar time. Where no line
+//! tells a time, a block begins where its first name comes again, and blocks are [`super::Options::interval`] apart.
+//! Values go by their names, never by their lines, which move from kernel to kernel.
+
+use super::desk::Desk;
+use super::report::{Reason, excerpt};
+use super::{Format, ImportError, clock};
+use crate::row::{CounterRow, UtcTime};
+
+/// Which file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum File {
+    /// Lines `Name: value kB`; a few are numbers of pages, and have no unit.
+    Meminfo,
+    /// Lines `name value`.
+    Vmstat,
+}
+
+/// The reader of a series.
+#[derive(Debug)]
+pub(super) struct Series {
+    file: File,
+    owner: String,
+    /// The time of the present block.
+    time: UtcTime,
+    /// Whether lines tell the time.
+    is_timed: bool,
+    /// The name that began the present block, once there is one.
+    first: Option<Box<str>>,
+    /// Whether the present block has been taken note of.
+    is_seen: bool,
+}
+
+impl Series {
+    pub(super) fn new(file: File) -> Self {
+        Self { file, owner: String::new(), time: UtcTime(0), is_timed: false, first: None, is_seen: false }
+    }
+
+    /// Takes note of the block that `name` belongs to.
+    fn enter(&mut self, name: &str, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+        if !self.is_timed && self.first.as_deref() == Some(name) {
+            let interval = i64::try_from(desk.options.interval.0).unwrap_or(i64::MAX);
+            self.time = UtcTime(self.time.0.saturating_add(interval));
+            self.is_seen = false;
+        }
+        if self.first.is_none() {
+            self.first = Some(name.into());
+            if !self.is_timed {
+                let start = desk.options.start.seconds();
+                let interval = desk.options.interval;
+                desk.note(&format!("no line tells the time: blocks are taken as {interval} apart, from {start} s on"));
+            }
+        }
+        if !std::mem::replace(&mut self.is_seen, true) {
+            desk.report.samples += 1;
+            let order = desk.users.see(&self.owner, self.time, 0);
+            // Blocks have nothing but their time to be told apart by.
+            let order = if order == super::tracker::Order::Same { super::tracker::Order::SameTime } else { order };
+            desk.in_order(self.time, order, true)?;
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, name: &str, value: &str, unit: f64, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+        if !desk.is_name("name", name)? {
+            return Ok(());
+        }
+        let Some(number) = value.parse::<i64>().ok().filter(|_| !value.starts_with('+')) else {
+            return desk.find(Reason::Field, name, || format!("expected a whole number, found '{}'", excerpt(value)));
+        };
+        if number < 0 {
+            return desk.find(Reason::NegativeMemory, name, || format!("expected nought or more, found {number}"));
+        }
+        self.enter(name, desk)?;
+        desk.counter(CounterRow { user: &self.owner, time: self.time, counter: name, value: number as f64 * unit })
+    }
+}
+
+/// `Name: value` and the bytes of its unit, or a value's own unit.
+fn meminfo(text: &str) -> Option<(&str, &str, f64)> {
+    let (name, rest) = text.split_once(':')?;
+    let mut parts = rest.split_ascii_whitespace();
+    let (value, unit) = (parts.next()?, parts.next());
+    let unit = match unit {
+        None => 1.0,
+        Some("kB" | "KB") => 1024.0,
+        Some(_) => return None,
+    };
+    (parts.next().is_none() && !name.contains(' ')).then_some((name, value, unit))
+}
+
+/// `name value`.
+fn vmstat(text: &str) -> Option<(&str, &str, f64)> {
+    let mut parts = text.split_ascii_whitespace();
+    let (name, value) = (parts.next()?, parts.next()?);
+    (parts.next().is_none() && !name.ends_with(':')).then_some((name, value, 1.0))
+}
+
+impl Format for Series {
+    fn begin(&mut self, file: &str, desk: &mut Desk<'_, '_>) {
+        *self = Self { owner: desk.owner(file), time: desk.options.start, ..Self::new(self.file) };
+    }
+
+    fn line(&mut self, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+        let Some(text) = desk.text(line)? else { return Ok(()) };
+        let time = clock::parse_seconds(text);
+        if let Some(time) = time.or_else(|| clock::parse_calendar(text, desk.options.offset.unwrap_or_default())) {
+            (self.time, self.is_timed, self.is_seen) = (time, true, false);
+            desk.report.other_lines += 1;
+            return Ok(());
+        }
+        let (own, other) = match self.file {
+            File::Meminfo => (meminfo(text), vmstat(text)),
+            File::Vmstat => (vmstat(text), meminfo(text)),
+        };
+        match own {
+            Some((name, value, unit)) => self.value(name, value, unit, desk),
+            None => desk.find(Reason::Columns, "", || {
+                let (expected, kind) = match self.file {
+                    File::Meminfo => ("'Name: value kB'", "vmstat"),
+                    File::Vmstat => ("'name value'", "meminfo"),
+                };
+                let meant = if other.is_some() { format!("; did you mean --kind {kind}?") } else { String::new() };
+                format!("expected {expected} or a time, found '{}'{meant}", excerpt(text))
+            }),
+        }
+    }
+}

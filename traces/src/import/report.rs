@@ -1,0 +1,281 @@
+//! What an import has to say beside its rows: what was read, what was not, and what is odd about it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// Different names a [`Tally`] tells apart; more are counted together.
+const TALLIED: usize = 64;
+
+/// Why a line is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// Bad: the packing breaks off or is damaged; what came before is kept.
+    DamagedFile,
+    /// Bad: the last line of a damaged file.
+    CutLine,
+    /// Bad: longer than [`super::LONGEST_LINE`].
+    LongLine,
+    /// Bad: no UTF-8.
+    NotText,
+    /// Bad: no JSON.
+    NotJson,
+    /// Bad: not the columns of the kind.
+    Columns,
+    /// Bad: a field is missing, or is not what it has to be.
+    Field,
+    /// Bad: memory below zero; its counters are left out, the line's apps are not.
+    NegativeMemory,
+    /// Bad: memory that no client's reading explains; left out likewise.
+    ImplausibleMemory,
+    /// A priority that stands for no importance; the process counts as cached.
+    UnknownPriority,
+    /// A package was installed, removed or disabled: no process.
+    PackageEvent,
+    /// An event that tells nothing of where an app stands; left out.
+    IdleEvent,
+    /// The sample before, once more; left out.
+    Duplicate,
+    /// The time of the sample before with other content; kept.
+    RepeatedTime,
+    /// Earlier than what came before; kept.
+    TimeReversal,
+    /// A day or more since the sample before; kept.
+    Gap,
+    /// A sample of the years of usage intervals that looks like a process list; kept.
+    MixedInterval,
+    /// Memory that the client could not read: nothing but noughts; left out.
+    NoMemory,
+    /// An iPhone, whose fields have other meanings; left out.
+    AppleDevice,
+}
+
+impl Reason {
+    /// Whether something of the line could not be imported.
+    #[must_use]
+    pub const fn is_bad(self) -> bool {
+        matches!(
+            self,
+            Self::DamagedFile
+                | Self::CutLine
+                | Self::LongLine
+                | Self::NotText
+                | Self::NotJson
+                | Self::Columns
+                | Self::Field
+                | Self::NegativeMemory
+                | Self::ImplausibleMemory
+        )
+    }
+
+    /// The reason in a few words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::DamagedFile => "file breaks off or is damaged",
+            Self::CutLine => "line cut off",
+            Self::LongLine => "line too long",
+            Self::NotText => "not UTF-8",
+            Self::NotJson => "not JSON",
+            Self::Columns => "wrong columns",
+            Self::Field => "wrong field",
+            Self::NegativeMemory => "negative memory, left out",
+            Self::ImplausibleMemory => "implausible memory, left out",
+            Self::UnknownPriority => "priority without an importance, taken as cached",
+            Self::PackageEvent => "package event, no process",
+            Self::IdleEvent => "event that says nothing of the app, left out",
+            Self::Duplicate => "duplicate, left out",
+            Self::RepeatedTime => "same time, other content, kept",
+            Self::TimeReversal => "time runs backwards, kept",
+            Self::Gap => "gap of a day or more, kept",
+            Self::MixedInterval => "process list in the years of usage intervals, kept",
+            Self::NoMemory => "memory all zero, left out",
+            Self::AppleDevice => "iPhone, left out",
+        }
+    }
+}
+
+/// A line that is told of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Why.
+    pub reason: Reason,
+    /// The file.
+    pub file: String,
+    /// The line, from one.
+    pub line: u64,
+    /// The field; empty where it is the line as a whole.
+    pub field: String,
+    /// What was expected, what was found, and what may be meant.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.file, self.line)?;
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// The lines told of for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Findings {
+    /// How many.
+    pub count: u64,
+    /// The first of them.
+    pub first: Vec<Finding>,
+}
+
+/// How often names came; of too many different ones, the later are counted together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Each name.
+    pub names: BTreeMap<String, u64>,
+    /// Names beyond those.
+    pub others: u64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, name: &str) {
+        if let Some(count) = self.names.get_mut(name) {
+            *count += 1;
+        } else if self.names.len() < TALLIED {
+            self.names.insert(excerpt(name).to_owned(), 1);
+        } else {
+            self.others += 1;
+        }
+    }
+}
+
+/// Upper bounds of the bins of [`Gaps`], in seconds; the last bin has none.
+pub const GAP_BOUNDS: [(&str, u64); 7] = [
+    ("under 1 s", 1),
+    ("under 1 min", 60),
+    ("under 5 min", 300),
+    ("under 1 h", 3600),
+    ("under 6 h", 21_600),
+    ("under 1 day", 86_400),
+    ("under 7 days", 604_800),
+];
+
+/// The times between a user's samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// How many, by [`GAP_BOUNDS`], and last those that are longer.
+    pub bins: [u64; GAP_BOUNDS.len() + 1],
+}
+
+impl Gaps {
+    /// Counts a gap of so many nanoseconds.
+    pub fn add(&mut self, nanos: u64) {
+        let place = GAP_BOUNDS.iter().position(|(_, bound)| nanos < bound * 1_000_000_000);
+        if let Some(bin) = self.bins.get_mut(place.unwrap_or(GAP_BOUNDS.len())) {
+            *bin += 1;
+        }
+    }
+
+    /// The bins with their names.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        GAP_BOUNDS.iter().map(|(name, _)| *name).chain(["7 days and more"]).zip(self.bins)
+    }
+}
+
+impl Serialize for Gaps {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.named())
+    }
+}
+
+/// How much of a user there is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Coverage {
+    /// The user.
+    pub user: String,
+    /// Samples, or events.
+    pub samples: u64,
+    /// Days of UTC with a sample; a day that the trace comes back to counts again.
+    pub days: u64,
+    /// The first time, in seconds since 1970.
+    pub first_s: f64,
+    /// The last time.
+    pub last_s: f64,
+    /// The longest time without a sample, in seconds.
+    pub longest_gap_s: f64,
+}
+
+/// What an import has read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// Files.
+    pub files: u64,
+    /// Bytes of their lines, unpacked.
+    pub bytes: u64,
+    /// Lines, good and bad.
+    pub lines: u64,
+    /// Lines without anything in them.
+    pub blank_lines: u64,
+    /// Lines that are about something else, such as a log's lines that tell of no kill, and headers.
+    pub other_lines: u64,
+    /// Lines of which something could not be imported.
+    pub bad_lines: u64,
+    /// Samples of a phone's state; events, where the kind has events.
+    pub samples: u64,
+    /// Rows of apps.
+    pub app_rows: u64,
+    /// Rows of counters.
+    pub counter_rows: u64,
+    /// Processes of a sample that were another of the same package: their least `oom_score_adj` was kept.
+    pub merged_processes: u64,
+    /// Whatever is told of, by reason.
+    pub findings: BTreeMap<Reason, Findings>,
+    /// Priorities without an importance.
+    pub unmapped_priorities: Tally,
+    /// What the battery was doing, whatever the case of the word.
+    pub battery: Tally,
+    /// Carat's memory by the client that misread it.
+    pub memory_clients: Tally,
+    /// The times between a user's samples.
+    pub gaps: Gaps,
+    /// How much of every user there is, in the order that they came.
+    pub users: Vec<Coverage>,
+    /// Samples of users beyond those: imported, but not looked at for order and gaps.
+    pub untracked_samples: u64,
+    /// What the rows rest on.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// How often a reason was found.
+    #[must_use]
+    pub fn count(&self, reason: Reason) -> u64 {
+        self.findings.get(&reason).map_or(0, |findings| findings.count)
+    }
+}
+
+/// The name most like `found`, where one is close enough to be meant.
+pub(super) fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // The comparison is quadratic, and nobody means a name by a page of text.
+    let found = excerpt(found).to_lowercase();
+    names
+        .into_iter()
+        .map(|name| (strsim::osa_distance(&found, &name.to_lowercase()), name))
+        .min_by_key(|&(distance, name)| (distance, name.len()))
+        .filter(|&(distance, name)| distance <= 2.max(found.chars().count().max(name.chars().count()) / 2))
+        .map(|(_, name)| name)
+}
+
+/// The name most like `found`, as a question behind an error.
+pub(super) fn hint<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(found, names).map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
+}
+
+/// The beginning of a text, short enough for a message.
+pub(super) fn excerpt(text: &str) -> &str {
+    text.char_indices().nth(80).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
+}

@@ -1,0 +1,142 @@
+//! Users, or counters, in the order of time: what repeats, what runs backwards, what is missing between.
+//!
+//! The state of a user is small and their number is bounded, so that memory does not grow with the input.
+
+use std::collections::HashMap;
+
+use super::report::Coverage;
+use crate::row::UtcTime;
+
+/// Users that are looked after; 100 thousand of them take some 20 MB.
+pub(super) const MOST_USERS: usize = 100_000;
+
+/// What a sample is to those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The first of the user.
+    First,
+    /// Later.
+    Later {
+        /// Nanoseconds since the sample before.
+        gap: u64,
+    },
+    /// At the same time, with other content.
+    SameTime,
+    /// At the same time, with the same content.
+    Same,
+    /// Earlier.
+    Earlier {
+        /// The time of the sample before.
+        than: UtcTime,
+    },
+    /// Nobody knows: there are too many users.
+    Untracked,
+}
+
+#[derive(Debug)]
+struct State {
+    first: UtcTime,
+    last: UtcTime,
+    /// The time of the sample before this one, which `last` need not be.
+    before: UtcTime,
+    content: u64,
+    samples: u64,
+    days: u64,
+    longest_gap: u64,
+}
+
+/// All users met.
+#[derive(Debug, Default)]
+pub struct Tracker {
+    places: HashMap<Box<str>, usize>,
+    states: Vec<State>,
+}
+
+impl Tracker {
+    /// The place of a user who was seen.
+    pub(super) fn place(&self, user: &str) -> Option<usize> {
+        self.places.get(user).copied()
+    }
+
+    /// Takes note of a sample whose content hashes to `content`.
+    pub fn see(&mut self, user: &str, time: UtcTime, content: u64) -> Order {
+        let place = self.place(user);
+        let Some(state) = place.and_then(|place| self.states.get_mut(place)) else {
+            return self.first(user, time, content);
+        };
+        if state.before == time && state.content == content {
+            return Order::Same;
+        }
+        state.samples += 1;
+        state.days += u64::from(day(time) != day(state.before));
+        let before = state.before;
+        (state.before, state.content) = (time, content);
+        state.first = state.first.min(time);
+        if time > state.last {
+            state.longest_gap = state.longest_gap.max(time.0.abs_diff(state.last.0));
+            state.last = time;
+        }
+        match time.cmp(&before) {
+            std::cmp::Ordering::Greater => Order::Later { gap: time.0.abs_diff(before.0) },
+            std::cmp::Ordering::Equal => Order::SameTime,
+            std::cmp::Ordering::Less => Order::Earlier { than: before },
+        }
+    }
+
+    fn first(&mut self, user: &str, time: UtcTime, content: u64) -> Order {
+        if self.states.len() >= MOST_USERS {
+            return Order::Untracked;
+        }
+        self.places.insert(user.into(), self.states.len());
+        let (samples, days, longest_gap) = (1, 1, 0);
+        self.states.push(State { first: time, last: time, before: time, content, samples, days, longest_gap });
+        Order::First
+    }
+
+    /// How much of every user there is.
+    #[must_use]
+    pub fn coverage(self) -> Vec<Coverage> {
+        let mut names: Vec<(Box<str>, usize)> = self.places.into_iter().collect();
+        names.sort_unstable_by_key(|(_, place)| *place);
+        let users = names.into_iter().zip(self.states);
+        users
+            .map(|((user, _), state)| Coverage {
+                user: user.into(),
+                samples: state.samples,
+                days: state.days,
+                first_s: state.first.seconds(),
+                last_s: state.last.seconds(),
+                longest_gap_s: state.longest_gap as f64 * 1e-9,
+            })
+            .collect()
+    }
+}
+
+fn day(time: UtcTime) -> i64 {
+    time.whole_seconds().div_euclid(86_400)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_told_user_by_user() {
+        let mut users = Tracker::default();
+        let at = UtcTime::from_seconds;
+        assert_eq!(users.see("a", at(100), 1), Order::First);
+        assert_eq!(users.see("b", at(50), 1), Order::First);
+        assert_eq!(users.see("a", at(160), 2), Order::Later { gap: 60_000_000_000 });
+        assert_eq!(users.see("a", at(160), 2), Order::Same);
+        assert_eq!(users.see("a", at(160), 3), Order::SameTime);
+        assert_eq!(users.see("a", at(90), 3), Order::Earlier { than: at(160) });
+        assert_eq!(users.see("a", at(100_000), 3), Order::Later { gap: 99_910_000_000_000 });
+        let users = users.coverage();
+        // Of a: 100, 160, 160, 90, 100000; the duplicate does not count. The longest gap is from 160 to 100000, and
+        // 100000 s are on the second day.
+        let a = &users[0];
+        assert_eq!((a.user.as_str(), a.samples, a.days), ("a", 5, 2));
+        assert_eq!((a.first_s, a.last_s, a.longest_gap_s), (90.0, 100_000.0, 99_840.0));
+        assert_eq!((users[1].user.as_str(), users[1].samples), ("b", 1));
+    }
+}

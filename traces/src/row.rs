@@ -1,0 +1,225 @@
+//! The rows that every importer and the generator yield: two tables, and nothing of files.
+//!
+//! - apps: `user, time_s, package, adj, source, confidence`, one row for a process that was seen, or that changed;
+//! - counters: `user, time_s, counter, value`, memory in bytes, everything else in the unit of its name.
+//!
+//! Rows borrow their names, so that a row costs no allocation.
+
+use std::fmt;
+
+/// A point of time: nanoseconds since 1970-01-01 00:00:00 UTC.
+///
+/// Traces that know no clock (a boot-relative Perfetto trace, a synthetic user) count from their own beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UtcTime(pub i64);
+
+impl UtcTime {
+    /// The point `seconds` after 1970; saturates far beyond any trace.
+    #[must_use]
+    pub const fn from_seconds(seconds: i64) -> Self {
+        Self(seconds.saturating_mul(1_000_000_000))
+    }
+
+    /// Seconds since 1970, as the column `time_s` holds them.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        // Divided, not multiplied: whole seconds stay whole.
+        self.0 as f64 / 1e9
+    }
+
+    /// The whole seconds since 1970, rounded down.
+    #[must_use]
+    pub const fn whole_seconds(self) -> i64 {
+        self.0.div_euclid(1_000_000_000)
+    }
+}
+
+impl fmt::Display for UtcTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        chrono::DateTime::from_timestamp_nanos(self.0).format("%Y-%m-%d %H:%M:%S UTC").fmt(f)
+    }
+}
+
+/// How readily the low-memory killer takes a process: Android's `oom_score_adj`, −1000 (never) to 1000 (first).
+///
+/// The constants are those of `ProcessList.java` (AOSP).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OomAdj(pub i16);
+
+impl OomAdj {
+    /// What the user looks at.
+    pub const FOREGROUND_APP: Self = Self(0);
+    /// A foreground service whose app was in front a moment ago.
+    pub const PERCEPTIBLE_RECENT_FOREGROUND_APP: Self = Self(50);
+    /// Visible, but not in front.
+    pub const VISIBLE_APP: Self = Self(100);
+    /// Not visible, but the user would notice: music, navigation.
+    pub const PERCEPTIBLE_APP: Self = Self(200);
+    /// A started service.
+    pub const SERVICE: Self = Self(500);
+    /// The launcher.
+    pub const HOME_APP: Self = Self(600);
+    /// The app that was in front before this one.
+    pub const PREVIOUS_APP: Self = Self(700);
+    /// A service that has been running for long.
+    pub const SERVICE_B: Self = Self(800);
+    /// The least of the cached processes, which are kept only to start faster.
+    pub const CACHED_APP_MIN: Self = Self(900);
+    /// The most of the cached processes.
+    pub const CACHED_APP_MAX: Self = Self(999);
+    /// The least value there is.
+    pub const LEAST: Self = Self(-1000);
+    /// The greatest value there is.
+    pub const GREATEST: Self = Self(1000);
+
+    /// The value, where Android knows such a one.
+    #[must_use]
+    pub fn new(value: i64) -> Option<Self> {
+        let adj = Self(i16::try_from(value).ok()?);
+        (Self::LEAST..=Self::GREATEST).contains(&adj).then_some(adj)
+    }
+
+    /// Whether the user looks at the process.
+    #[must_use]
+    pub fn is_foreground(self) -> bool {
+        self == Self::FOREGROUND_APP
+    }
+
+    /// Whether the process runs for nobody who would notice: a service, or cached.
+    #[must_use]
+    pub fn is_background(self) -> bool {
+        self > Self::PERCEPTIBLE_APP
+    }
+}
+
+impl fmt::Display for OomAdj {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where a row of apps comes from, which says how its time and `adj` are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Source {
+    /// Carat before June 2017: what ran when the sample was taken.
+    CaratProcessList,
+    /// Carat since June 2017: what came to the front since the user's sample before; `adj` is the least of that
+    /// interval, not the state at its end.
+    CaratUsageInterval,
+    /// LSApp: an app came to the front, or left it, at that second.
+    Lsapp,
+    /// Tsinghua: the app moved bytes over the network; not necessarily in front.
+    Tsinghua,
+    /// Perfetto: the kernel's `oom_score_adj` changed.
+    Perfetto,
+    /// lmkd: the process was killed then, at that `oom_score_adj`.
+    LmkdKill,
+    /// Nobody's: the generator's.
+    Generated,
+}
+
+impl Source {
+    /// All sources.
+    pub const ALL: [Self; 7] = [
+        Self::CaratProcessList,
+        Self::CaratUsageInterval,
+        Self::Lsapp,
+        Self::Tsinghua,
+        Self::Perfetto,
+        Self::LmkdKill,
+        Self::Generated,
+    ];
+
+    /// The word in the column `source`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::CaratProcessList => "carat-process-list",
+            Self::CaratUsageInterval => "carat-usage-interval",
+            Self::Lsapp => "lsapp",
+            Self::Tsinghua => "tsinghua",
+            Self::Perfetto => "perfetto",
+            Self::LmkdKill => "lmkd-kill",
+            Self::Generated => "generated",
+        }
+    }
+
+    /// The source of the word, where it is one.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|source| source.word() == word)
+    }
+}
+
+/// How far the `adj` of a row is to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Confidence {
+    /// The file holds the value itself.
+    Recorded,
+    /// The value follows from a word that stands for a narrow range.
+    Inferred,
+    /// The file does not tell; the value is a convention.
+    Assumed,
+}
+
+impl Confidence {
+    /// All confidences, the best first.
+    pub const ALL: [Self; 3] = [Self::Recorded, Self::Inferred, Self::Assumed];
+
+    /// The word in the column `confidence`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Inferred => "inferred",
+            Self::Assumed => "assumed",
+        }
+    }
+
+    /// The confidence of the word, where it is one.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|confidence| confidence.word() == word)
+    }
+}
+
+/// A process of a user at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppRow<'a> {
+    /// Whose phone.
+    pub user: &'a str,
+    /// When.
+    pub time: UtcTime,
+    /// The package, or the app's name where the trace knows no packages.
+    pub package: &'a str,
+    /// How readily it is killed.
+    pub adj: OomAdj,
+    /// Where the row comes from.
+    pub source: Source,
+    /// How far `adj` is to be trusted.
+    pub confidence: Confidence,
+}
+
+/// The value of a counter of a user's phone at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CounterRow<'a> {
+    /// Whose phone.
+    pub user: &'a str,
+    /// When.
+    pub time: UtcTime,
+    /// The counter, by the name of `/proc/meminfo` or `/proc/vmstat` where it is one of theirs; a counter of one
+    /// process is `package/counter`.
+    pub counter: &'a str,
+    /// Bytes for sizes of memory; else in the unit of the counter (pages, events, microseconds).
+    pub value: f64,
+}
+
+/// A row of either table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Row<'a> {
+    /// Of the table of apps.
+    App(AppRow<'a>),
+    /// Of the table of counters.
+    Counter(CounterRow<'a>),
+}

@@ -1,0 +1,290 @@
+//! The numbers of the usage model, as `usage.toml` holds them.
+
+use haversack_devices::calibration::{AnyConstant, Constant, ConstantEntry};
+use haversack_devices::units::{Count, Factor, Fraction, Nanos};
+use serde::Deserialize;
+
+use super::data::{self, DataError, Weights, constant};
+
+/// The file that the crate brings along.
+const BUILT_IN: (&str, &str) = ("usage.toml", include_str!("../../usage.toml"));
+
+/// How people use their phones.
+///
+/// A user is *regular* or not, which says where the user's mean session comes from; sessions of one user are lognormal.
+/// The two numbers that no observation gives alone, the share of regular users and the spread within a user, are
+/// fitted to two published statistics of sessions by [`super::fit()`].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UsageModel {
+    /// Lengths and numbers of sessions.
+    pub sessions: Sessions,
+    /// When sessions happen.
+    pub day: Day,
+    /// Which apps they show, and which stay behind them.
+    pub apps: Apps,
+    /// What is taken to happen between sparse samples.
+    pub interpolation: Interpolation,
+    /// What a Carat sample holds.
+    pub carat: Carat,
+    /// The app that is always there.
+    pub launcher: Launcher,
+    /// The apps that users may have.
+    #[serde(rename = "app")]
+    pub catalogue: Vec<CatalogueApp>,
+    #[serde(skip)]
+    file: String,
+}
+
+/// Lengths and numbers of sessions: from the first app in front to the screen going dark.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sessions {
+    /// The probability that a user is regular.
+    #[serde(deserialize_with = "constant")]
+    pub regular_share: Constant<Fraction>,
+    /// Median of the mean sessions of regular users.
+    #[serde(deserialize_with = "constant")]
+    pub regular_mean: Constant<Nanos>,
+    /// Standard deviation of the logarithm of their means.
+    #[serde(deserialize_with = "constant")]
+    pub regular_spread: Constant<Factor>,
+    /// Median of the mean sessions of the others.
+    #[serde(deserialize_with = "constant")]
+    pub other_mean: Constant<Nanos>,
+    /// Standard deviation of the logarithm of their means.
+    #[serde(deserialize_with = "constant")]
+    pub other_spread: Constant<Factor>,
+    /// Standard deviation of the logarithm of the sessions of one user.
+    #[serde(deserialize_with = "constant")]
+    pub spread: Constant<Factor>,
+    /// No session is shorter.
+    #[serde(deserialize_with = "constant")]
+    pub shortest: Constant<Nanos>,
+    /// The least time between two sessions.
+    #[serde(deserialize_with = "constant")]
+    pub pause: Constant<Nanos>,
+    /// Median over users of the mean number of sessions a day.
+    #[serde(deserialize_with = "constant")]
+    pub per_day: Constant<Count>,
+    /// Standard deviation of its logarithm.
+    #[serde(deserialize_with = "constant")]
+    pub per_day_spread: Constant<Factor>,
+    /// The most that the sessions of a user's mean day may last together.
+    #[serde(deserialize_with = "constant")]
+    pub daily_use: Constant<Nanos>,
+}
+
+/// When sessions happen.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Day {
+    /// The weight of each hour, 24 of them.
+    pub profile: Weights,
+    /// Standard deviation of a user's day against the profile.
+    #[serde(deserialize_with = "constant")]
+    pub shift: Constant<Nanos>,
+}
+
+/// Which apps sessions show, and which stay behind them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Apps {
+    /// Weights of 3, 4, 5 … as a user's usual number of apps behind the one in front.
+    pub background: Weights,
+    /// The share of sessions with one fewer than usual, and as many with one more.
+    #[serde(deserialize_with = "constant")]
+    pub wander: Constant<Fraction>,
+    /// The fewest apps that a user has.
+    #[serde(deserialize_with = "constant")]
+    pub installed_least: Constant<Count>,
+    /// The most.
+    #[serde(deserialize_with = "constant")]
+    pub installed_most: Constant<Count>,
+    /// Standard deviation of the logarithm of a user's liking for an app, on top of its weight.
+    #[serde(deserialize_with = "constant")]
+    pub taste: Constant<Factor>,
+    /// The mean time of an app in front.
+    #[serde(deserialize_with = "constant")]
+    pub visit: Constant<Nanos>,
+    /// The share of switches that are drawn from the apps still there alone; the others are drawn from all.
+    #[serde(deserialize_with = "constant")]
+    pub revisit: Constant<Fraction>,
+    /// The share of switches by way of the launcher.
+    #[serde(deserialize_with = "constant")]
+    pub home: Constant<Fraction>,
+    /// How long the launcher is then in front.
+    #[serde(deserialize_with = "constant")]
+    pub home_time: Constant<Nanos>,
+}
+
+/// What is taken to happen between sparse samples.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interpolation {
+    /// For how long after a sample its apps are taken to be in use.
+    #[serde(deserialize_with = "constant")]
+    pub horizon: Constant<Nanos>,
+    /// The weight of an app that the sample saw in front, against one in the background.
+    #[serde(deserialize_with = "constant")]
+    pub foreground_weight: Constant<Factor>,
+}
+
+/// What a Carat sample holds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Carat {
+    /// Mean and median of the number of processes.
+    #[serde(deserialize_with = "constant")]
+    pub processes: Constant<Count>,
+    /// Its standard deviation.
+    #[serde(deserialize_with = "constant")]
+    pub processes_spread: Constant<Count>,
+    /// The most processes.
+    #[serde(deserialize_with = "constant")]
+    pub processes_most: Constant<Count>,
+    /// Weights of [`super::carat::PRIORITIES`].
+    pub priorities: Weights,
+    /// The fewest samples that a user gives a day.
+    #[serde(deserialize_with = "constant")]
+    pub samples_least: Constant<Count>,
+    /// The most.
+    #[serde(deserialize_with = "constant")]
+    pub samples_most: Constant<Count>,
+}
+
+/// The app that is always there.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Launcher {
+    /// Its package.
+    pub package: String,
+    /// Its Play category.
+    pub category: String,
+}
+
+/// An app that users may have.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CatalogueApp {
+    /// Its package.
+    pub package: String,
+    /// Its Play category.
+    pub category: String,
+    /// How likely it is had and opened, against the others.
+    #[serde(deserialize_with = "positive")]
+    pub weight: f64,
+    /// The share of visits after which it stays perceptible: music, navigation.
+    #[serde(default, deserialize_with = "share")]
+    pub perceptible: f64,
+}
+
+fn positive<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let value = f64::deserialize(from)?;
+    let expected = || serde::de::Error::custom(format!("{value}: expected a finite number above nought"));
+    if value.is_finite() && value > 0.0 { Ok(value) } else { Err(expected()) }
+}
+
+fn share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let value = f64::deserialize(from)?;
+    let expected = || serde::de::Error::custom(format!("{value}: expected a number from 0 to 1"));
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(expected()) }
+}
+
+impl UsageModel {
+    /// The model that the crate brings along.
+    ///
+    /// # Errors
+    /// None unless the file was edited: a test reads it.
+    pub fn built_in() -> Result<Self, DataError> {
+        Self::parse(BUILT_IN.0, BUILT_IN.1)
+    }
+
+    /// The model in the file at `path`.
+    ///
+    /// # Errors
+    /// As [`UsageModel::parse`], and a file that cannot be read.
+    pub fn load(path: &str) -> Result<Self, DataError> {
+        Self::parse(path, &data::read(path)?)
+    }
+
+    /// The model in `text`, which stands in `file`.
+    ///
+    /// # Errors
+    /// Text that is no TOML, an unknown or missing key, another unit, a number that the field cannot have, a day
+    /// without 24 hours, priorities that are not five, an app named twice, fewer apps than a user must have: with file,
+    /// line and field, what was expected and the nearest valid name.
+    pub fn parse(file: &str, text: &str) -> Result<Self, DataError> {
+        let model = Self { file: file.to_owned(), ..data::parse(file, text)? };
+        let wrong = |header: &str, message: String| Err(data::wrong(file, text, header, message));
+        let (hours, priorities) = (model.day.profile.values.len(), model.carat.priorities.values.len());
+        if hours != 24 {
+            return wrong("day", format!("`profile`: expected 24 weights, found {hours}"));
+        }
+        if priorities != super::carat::PRIORITIES.len() {
+            let names = super::carat::PRIORITIES.join("`, `");
+            return wrong("carat", format!("`priorities`: expected 5 weights (`{names}`), found {priorities}"));
+        }
+        let (least, most) = (model.apps.installed_least.value.0, model.apps.installed_most.value.0);
+        if !(1.0..=most).contains(&least) || most > model.catalogue.len() as f64 {
+            let message = "expected 1 <= `installed_least` <= `installed_most` <= the number of apps";
+            return wrong("apps", format!("{message}, found {least}, {most} and {}", model.catalogue.len()));
+        }
+        if model.carat.samples_least.value.0 > model.carat.samples_most.value.0 {
+            return wrong("carat", "expected `samples_least` not above `samples_most`".to_owned());
+        }
+        for (index, app) in model.catalogue.iter().enumerate() {
+            if model.catalogue.iter().skip(index + 1).any(|other| other.package == app.package) {
+                return wrong("app", format!("`{}` is there twice", app.package));
+            }
+        }
+        for (name, constant) in model.constants() {
+            let nought = constant.value_in_unit() <= 0.0;
+            if nought && matches!(name.as_str(), "sessions.regular_mean" | "sessions.other_mean" | "apps.visit") {
+                return wrong(name.split('.').next().unwrap_or(""), format!("`{name}`: expected more than nought"));
+            }
+        }
+        Ok(model)
+    }
+
+    /// The Play category of a package of the catalogue.
+    #[must_use]
+    pub fn category(&self, package: &str) -> Option<&str> {
+        let app = self.catalogue.iter().find(|app| app.package == package).map(|app| app.category.as_str());
+        app.or_else(|| (self.launcher.package == package).then_some(self.launcher.category.as_str()))
+    }
+
+    /// Every constant with its dotted name, for listings and records of runs.
+    #[must_use]
+    pub fn entries(&self) -> Vec<ConstantEntry> {
+        let entry = |(name, constant): (String, &dyn AnyConstant)| ConstantEntry {
+            name,
+            value: constant.value_in_unit(),
+            unit: constant.unit().symbol,
+            kind: constant.kind(),
+            source: constant.source().to_owned(),
+            file: self.file.clone(),
+        };
+        self.constants().into_iter().map(entry).collect()
+    }
+
+    fn constants(&self) -> Vec<(String, &dyn AnyConstant)> {
+        let Self { sessions, day, apps, interpolation, carat, .. } = self;
+        macro_rules! named {
+            ($($section:ident: $($field:ident),+;)+) => {
+                vec![$($((
+                    concat!(stringify!($section), ".", stringify!($field)).to_owned(),
+                    &$section.$field as &dyn AnyConstant,
+                )),+),+]
+            };
+        }
+        named! {
+            sessions: regular_share, regular_mean, regular_spread, other_mean, other_spread, spread, shortest, pause,
+                per_day, per_day_spread, daily_use;
+            day: shift;
+            apps: wander, installed_least, installed_most, taste, visit, revisit, home, home_time;
+            interpolation: horizon, foreground_weight;
+            carat: processes, processes_spread, processes_most, samples_least, samples_most;
+        }
+    }
+}
