@@ -20,6 +20,15 @@ impl UtcTime {
         Self(seconds.saturating_mul(1_000_000_000))
     }
 
+    /// The point nearest to `seconds` after 1970; saturates, and not-a-number is 1970.
+    #[must_use]
+    pub fn nearest(seconds: f64) -> Self {
+        // Whole seconds stay exact: a float has 53 bits, nanoseconds since 1970 need 61.
+        let whole = seconds.floor();
+        let part = ((seconds - whole) * 1e9).round();
+        Self(Self::from_seconds(whole as i64).0.saturating_add(part as i64))
+    }
+
     /// Seconds since 1970, as the column `time_s` holds them.
     #[must_use]
     pub fn seconds(self) -> f64 {

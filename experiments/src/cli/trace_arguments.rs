@@ -67,10 +67,10 @@ struct ImportArguments {
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// When a trace begins that knows no clock, in seconds since 1970
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, allow_hyphen_values = true)]
     start: f64,
     /// The seconds between the blocks of a meminfo or vmstat series without times
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_hyphen_values = true)]
     interval: f64,
     /// The year in which a log begins that states none [default: 1970]
     #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(i32).range(1970..2100))]
@@ -104,7 +104,7 @@ struct StatsArguments {
     #[arg(value_name = "F.parquet")]
     file: PathBuf,
     /// Shorter pauses, in seconds, do not end a session
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, allow_hyphen_values = true)]
     pause: f64,
     /// How to print the statistics
     #[arg(long, value_enum, default_value_t)]

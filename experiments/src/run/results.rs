@@ -1,6 +1,7 @@
 //! The figures of a run as its JSON and a sweep's table name them.
 
 use haversack_devices::units::Nanos;
+use haversack_memory::phone::PAGE;
 use haversack_training::{Breakdown, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -30,6 +31,22 @@ pub struct Results {
     pub staging_bytes: u64,
     /// Bytes of the arena that hold nothing, when it is fullest.
     pub fragmentation_bytes: u64,
+    /// The mean of all iterations of the run.
+    pub mean_iteration_s: f64,
+    /// Of all iterations, what the thread that trains slept for pages from flash; nought without a phone in use.
+    pub uninterruptible_s: f64,
+    /// Of all iterations, what it was ready and not on a core.
+    pub runnable_s: f64,
+    /// The mean of all memory in use on the phone.
+    pub system_used_bytes: u64,
+    /// What its kernel has evicted.
+    pub evicted_bytes: u64,
+    /// What faults have read from flash.
+    pub flash_read_bytes: u64,
+    /// How often the low-memory killer has ended the process that trains.
+    pub kills: u64,
+    /// How often it has ended apps.
+    pub apps_killed: u64,
     /// Energy of the iteration.
     pub energy_j: f64,
     /// The share of the time spent computing again.
@@ -44,6 +61,9 @@ impl Results {
     /// The figures of `record`.
     #[must_use]
     pub fn new(record: &Record) -> Self {
+        let phone = record.phone.clone().unwrap_or_default();
+        let pages = |pages: u64| pages * PAGE;
+        let iterations = record.iterations.len().max(1) as f64;
         Self {
             iteration_time_s: seconds(record.iteration),
             forward_s: seconds(record.forward),
@@ -56,6 +76,14 @@ impl Results {
             saved_peak_bytes: record.peak_saved.0,
             staging_bytes: record.peak_staging.0,
             fragmentation_bytes: record.arena.map_or(0, |arena| arena.reserved.0.saturating_sub(arena.stored.0)),
+            mean_iteration_s: seconds(record.iterations.iter().copied().sum()) / iterations,
+            uninterruptible_s: seconds(phone.run.states.sleeping),
+            runnable_s: seconds(phone.run.states.runnable),
+            system_used_bytes: phone.run.used_mean.0,
+            evicted_bytes: pages(phone.run.evicted()),
+            flash_read_bytes: pages(phone.run.read_from_flash()),
+            kills: phone.kills.len() as u64,
+            apps_killed: phone.apps_killed,
             energy_j: record.energy.0,
             recompute_share: record.recompute_share(),
             micro_batches: record.micro_batches.clone(),

@@ -120,16 +120,15 @@ impl Simulated<'_> {
 
     /// What the phone's kernel saw.
     fn phone(phone: &PhoneReport) -> String {
+        let last = &phone.iteration;
         let share = |bytes: Bytes| format!("{bytes}, {:.1}%", 100.0 * bytes.as_f64() / phone.managed.as_f64());
-        let pages = |pages: u64| Bytes(pages * PAGE).to_string();
-        let states = phone.states;
-        let mut text = row("phone memory in use", &format!("{} of {} in the mean", share(phone.used_mean), phone.managed));
-        text += &row("  at most", &share(phone.used_peak));
-        let counters = &phone.counters;
-        let evicted = pages(counters.pgsteal_anon + counters.pgsteal_file);
-        text += &row("  evicted", &format!("{evicted}, {} of it to swap", pages(counters.pswpout)));
-        let refaults = counters.workingset_refault_anon + counters.workingset_refault_file;
-        text += &row("  refaults", &format!("{refaults} pages, {}", pages(refaults)));
+        let pages = |pages: u64| format!("{pages} pages, {}", Bytes(pages * PAGE));
+        let states = last.states;
+        let mut text = row("phone memory in use", &format!("{} of {}, the mean", share(last.used_mean), phone.managed));
+        text += &row("  at most", &share(last.used_peak));
+        text += &row("  evicted", &pages(last.evicted()));
+        text += &row("  wanted again", &pages(last.refaults()));
+        text += &row("  read from flash", &pages(last.read_from_flash()));
         let thread = format!("{} running, {} asleep, {} runnable", states.running, states.sleeping, states.runnable);
         text += &row("  thread", &thread);
         if phone.apps_killed > 0 {

@@ -54,6 +54,14 @@ impl Table {
         table.push("saved_peak_bytes", whole(|r| r.saved_peak_bytes));
         table.push("staging_bytes", whole(|r| r.staging_bytes));
         table.push("fragmentation_bytes", whole(|r| r.fragmentation_bytes));
+        table.push("mean_iteration_s", real(|r| r.mean_iteration_s));
+        table.push("uninterruptible_s", real(|r| r.uninterruptible_s));
+        table.push("runnable_s", real(|r| r.runnable_s));
+        table.push("system_used_bytes", whole(|r| r.system_used_bytes));
+        table.push("evicted_bytes", whole(|r| r.evicted_bytes));
+        table.push("flash_read_bytes", whole(|r| r.flash_read_bytes));
+        table.push("kills", whole(|r| r.kills));
+        table.push("apps_killed", whole(|r| r.apps_killed));
         table.push("energy_j", real(|r| r.energy_j));
         table.push("recompute_share", real(|r| r.recompute_share));
         let parts = rows.iter().map(|row| row.results.as_ref().map(|results| results.micro_batches.clone()));

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use haversack_traces::row::{AppRow, Confidence, CounterRow, Source};
 use polars::prelude::{
-    ChunkTake, Column, DataFrame, DataType, IdxCa, IdxSize, IntoColumn, NamedFrom, NewChunkedArray, PolarsResult, Schema, Series,
-    StringChunked,
+    ChunkTake, Column, DataFrame, DataType, IdxCa, IdxSize, IntoColumn, NamedFrom, NewChunkedArray, PolarsResult,
+    Schema, Series, StringChunked,
 };
 
 use super::{APP_COLUMNS, COUNTER_COLUMNS};
@@ -73,11 +73,7 @@ impl Names {
 }
 
 /// A column of texts that are few: row by row the place of its own.
-fn column_of<'n>(
-    column: &str,
-    names: impl Iterator<Item = &'n str>,
-    rows: Vec<IdxSize>,
-) -> PolarsResult<Column> {
+fn column_of<'n>(column: &str, names: impl Iterator<Item = &'n str>, rows: Vec<IdxSize>) -> PolarsResult<Column> {
     let names = StringChunked::from_iter_values(column.into(), names);
     Ok(names.take(&IdxCa::from_vec("".into(), rows))?.into_column())
 }
@@ -97,8 +93,14 @@ impl Batch for Apps {
     type Row<'r> = AppRow<'r>;
 
     fn schema() -> Schema {
-        let types =
-            [DataType::String, DataType::Float64, DataType::String, DataType::Int32, DataType::String, DataType::String];
+        let types = [
+            DataType::String,
+            DataType::Float64,
+            DataType::String,
+            DataType::Int32,
+            DataType::String,
+            DataType::String,
+        ];
         APP_COLUMNS.into_iter().map(Into::into).zip(types).collect()
     }
 

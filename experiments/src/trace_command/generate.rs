@@ -53,8 +53,8 @@ pub fn generate(asked: &Generation) -> Result<(), CommandError> {
         Format::Text => {
             print(&format!("{}: {rows} rows of {users} users over {days} days, seed {seed}\n", out.display()))
         }
-        Format::Json => {
-            print_json(&json!({ "file": out.display().to_string(), "rows": rows, "users": users, "days": days, "seed": seed }))
-        }
+        Format::Json => print_json(
+            &json!({ "file": out.display().to_string(), "rows": rows, "users": users, "days": days, "seed": seed }),
+        ),
     }
 }

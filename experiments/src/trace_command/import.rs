@@ -80,11 +80,7 @@ pub fn import(asked: &Import) -> Result<(), CommandError> {
 }
 
 /// Reads all files into the tables; the report, and the rows of each table.
-fn read(
-    asked: &Import,
-    inputs: &Inputs,
-    places: &Places,
-) -> Result<(Report, Vec<(PathBuf, u64)>), CommandError> {
+fn read(asked: &Import, inputs: &Inputs, places: &Places) -> Result<(Report, Vec<(PathBuf, u64)>), CommandError> {
     let mut apps = places.apps.as_deref().map(Table::<Apps>::create).transpose()?;
     let mut counters = places.counters.as_deref().map(Table::<Counters>::create).transpose()?;
     let bar = progress(inputs.bytes, "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");

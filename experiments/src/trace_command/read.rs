@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use haversack_reports::FileError;
 use haversack_reports::frame::FrameError;
 use haversack_traces::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
-use polars::prelude::{
-    Column, DataFrame, DataType, ParallelStrategy, ParquetReader, PolarsError, SerReader,
-};
+use polars::prelude::{Column, DataFrame, DataType, ParallelStrategy, ParquetReader, PolarsError, SerReader};
 
 use super::{APP_COLUMNS, COUNTER_COLUMNS};
 use crate::error::CommandError;
 use crate::names::hint;
+
+/// The end of the times of a trace: early in 2242, before nanoseconds run out.
+const LATEST: f64 = 8.6e9;
 
 /// Which table a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +94,9 @@ impl Reader {
             let (Some(user), Some(time), Some(package), Some(adj), Some(source), Some(confidence)) =
                 (user, time.and_then(from_seconds), package, adj_of, source_of, confidence_of)
             else {
-                return Err(self.strange(&format!("{user:?}, {time:?}, {package:?}, {adj:?}, {source:?}, {confidence:?}")));
+                return Err(
+                    self.strange(&format!("{user:?}, {time:?}, {package:?}, {adj:?}, {source:?}, {confidence:?}"))
+                );
             };
             see(AppRow { user, time, package, adj, source, confidence });
         }
@@ -128,13 +131,14 @@ fn real(column: &Column) -> Result<Column, PolarsError> {
     column.cast(&DataType::Float64)
 }
 
+/// The time, where a trace may have it.
 fn from_seconds(seconds: f64) -> Option<UtcTime> {
-    // A float of seconds since 1970 is exact to a quarter of a microsecond.
-    (0.0..1e10).contains(&seconds).then(|| UtcTime((seconds * 1e6).round() as i64 * 1000))
+    (0.0..LATEST).contains(&seconds).then(|| UtcTime::nearest(seconds))
 }
 
 fn open(path: &Path) -> Result<File, CommandError> {
-    File::open(path).map_err(|source| CommandError::input(FileError { action: "read", path: path.to_path_buf(), source }))
+    File::open(path)
+        .map_err(|source| CommandError::input(FileError { action: "read", path: path.to_path_buf(), source }))
 }
 
 fn decode(path: &Path, reason: PolarsError) -> FrameError {

@@ -96,7 +96,14 @@ impl Sessions {
         });
         let rows = groups.flatten().filter_map(|row| {
             let Row { time, adj, source, confidence, .. } = row;
-            Some(AppRow { user: names.name(row.user)?, time, package: names.name(row.package)?, adj, source, confidence })
+            Some(AppRow {
+                user: names.name(row.user)?,
+                time,
+                package: names.name(row.package)?,
+                adj,
+                source,
+                confidence,
+            })
         });
         let statistics = sessions(rows);
         match failure {
@@ -207,7 +214,8 @@ mod tests {
 
     #[test]
     fn short_pauses_do_not_end_a_session() {
-        let session = |start, length, background| Session { start: seconds(start), length: seconds(length), background };
+        let session =
+            |start, length, background| Session { start: seconds(start), length: seconds(length), background };
         let sessions = [session(0, 10, 3), session(15, 5, 4), session(30, 7, 1)];
         // From 10 to 15 are 5 s, from 20 to 30 are 10 s: under a pause of 10 s the first two are one of 20 s.
         assert_eq!(joined(&sessions, seconds(10)), [session(0, 20, 4), session(30, 7, 1)]);

@@ -47,7 +47,11 @@ fn of_apps(apps: &AppStats) -> String {
     list("rows by confidence", &mut apps.confidences.iter().map(named));
     list("rows by oom_score_adj", &mut apps.adjs.iter().map(|(adj, count)| (adj.to_string(), *count)));
     if apps.processes.count() > 0 {
-        let _ = writeln!(text, "\na sample has{:>22}{:>8}{:>8}{:>8}{:>8}{:>8}", "mean", "p25", "median", "p75", "p90", "most");
+        let _ = writeln!(
+            text,
+            "\na sample has{:>22}{:>8}{:>8}{:>8}{:>8}{:>8}",
+            "mean", "p25", "median", "p75", "p90", "most"
+        );
         for (name, distribution) in
             [("processes", &apps.processes), ("in front", &apps.in_front), ("in the background", &apps.background)]
         {
@@ -70,7 +74,8 @@ fn of_sessions(sessions: &Sessions) -> String {
     let (count, pause) = (sessions.statistics.count(), sessions.pause.seconds());
     let mut text = format!("\nsessions ({count}): some app in front, with pauses under {pause} s\n");
     if sessions.statistics.cut > 0 {
-        let _ = writeln!(text, "  {} of them end with their last row, because no row ends them", sessions.statistics.cut);
+        let _ =
+            writeln!(text, "  {} of them end with their last row, because no row ends them", sessions.statistics.cut);
     }
     let _ = writeln!(text, "  {:24}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}", "", "mean", "p25", "median", "p75", "p90", "most");
     let _ = writeln!(text, "  {:24}{}", "length, s", quantiles(&sessions.lengths, sessions.mean_s()));

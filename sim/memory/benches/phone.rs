@@ -5,7 +5,6 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use haversack_devices::units::{Bytes, Count, Nanos};
-use haversack_memory::phone::lmkd::Lmkd;
 use haversack_memory::phone::{
     Access, Backing, Costs, Flash, Lists, PhoneMemory, ProcessId, RegionId, Settings, Watermarks,
 };
@@ -34,8 +33,8 @@ impl Flash for Ufs {
     }
 }
 
-/// 8 GB, of which the kernel manages 7.3, with 1 GiB of ZRAM, 3 GiB of swap, and 3.3 GB of others.
-fn phone(extent: u64, lists: Lists) -> (PhoneMemory, Ufs, ProcessId) {
+/// 8 GB, of which the kernel manages 7.3, with 1 GiB of ZRAM, 3 GiB of swap, and 4.5 GB of others.
+fn phone(extent: u64, lists: Lists) -> (PhoneMemory, Ufs, ProcessId, Vec<RegionId>) {
     let core = Costs {
         fault: Nanos(500),
         zero: Nanos(300),
@@ -53,18 +52,19 @@ fn phone(extent: u64, lists: Lists) -> (PhoneMemory, Ufs, ProcessId) {
         lists,
         zram: Bytes(GIB),
         swap: Bytes(3 * GIB),
-        lmkd: Some(Lmkd::high_end()),
         ..Settings::new(ram, Watermarks::of(ram, Bytes(1080 * 2340 * 4), 10))
     };
     let mut phone = PhoneMemory::new(settings, core, core).unwrap();
     let mut flash = Ufs { busy: Nanos::ZERO };
     let system = phone.spawn("system", -900).unwrap();
-    for (size, backing) in [(800, Backing::Pinned), (1300, ANON), (1200, Backing::File)] {
+    let mut others = Vec::new();
+    for (size, backing) in [(800, Backing::Pinned), (2300, ANON), (1200, Backing::File)] {
         let region = phone.map(system, Bytes(size * MIB), backing).unwrap();
         phone.touch(region, Access::Read, phone.now(), &mut flash).unwrap();
+        others.push(region);
     }
     let trainer = phone.spawn("trainer", 0).unwrap();
-    (phone, flash, trainer)
+    (phone, flash, trainer, others)
 }
 
 fn regions(phone: &mut PhoneMemory, trainer: ProcessId, count: u64, size: u64) -> Vec<RegionId> {
@@ -74,7 +74,7 @@ fn regions(phone: &mut PhoneMemory, trainer: ProcessId, count: u64, size: u64) -
 /// 2 GiB in memory, in regions of so many extents of 256 KiB; counted by extents.
 #[divan::bench(args = [1, 16, 256])]
 fn touch_resident(bencher: Bencher<'_, '_>, extents: u64) {
-    let (mut phone, mut flash, trainer) = phone(256 << 10, Lists::Two);
+    let (mut phone, mut flash, trainer, _) = phone(256 << 10, Lists::Two);
     let all = regions(&mut phone, trainer, 8192 / extents, extents * (256 << 10));
     for &region in &all {
         phone.touch(region, Access::Write, phone.now(), &mut flash).unwrap();
@@ -91,7 +91,7 @@ fn touch_resident(bencher: Bencher<'_, '_>, extents: u64) {
 /// The same extents one by one through parts of one region.
 #[divan::bench]
 fn touch_resident_parts(bencher: Bencher<'_, '_>) {
-    let (mut phone, mut flash, trainer) = phone(256 << 10, Lists::Two);
+    let (mut phone, mut flash, trainer, _) = phone(256 << 10, Lists::Two);
     let region = phone.map(trainer, Bytes(2 * GIB), ANON).unwrap();
     phone.touch(region, Access::Write, phone.now(), &mut flash).unwrap();
     let mut now = phone.now();
@@ -104,9 +104,13 @@ fn touch_resident_parts(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// An iteration of 5 GB saved forward, read backward and released, in tensors of 8 MiB, each 10 ms after the other.
-fn iteration(phone: &mut PhoneMemory, flash: &mut Ufs, trainer: ProcessId) -> Nanos {
+/// An iteration of 5 GB saved forward, read backward and released, in tensors of 8 MiB, each 10 ms after the other. The
+/// others want their memory back first, so that every iteration reclaims.
+fn iteration(phone: &mut PhoneMemory, flash: &mut Ufs, trainer: ProcessId, others: &[RegionId]) -> Nanos {
     let start = phone.now();
+    for &region in others {
+        phone.touch(region, Access::Read, start, flash).unwrap();
+    }
     let step = Nanos(10_000_000);
     let mut saved = regions(phone, trainer, 5_000_000_000 / (8 * MIB), 8 * MIB);
     for &tensor in &saved {
@@ -120,12 +124,18 @@ fn iteration(phone: &mut PhoneMemory, flash: &mut Ufs, trainer: ProcessId) -> Na
 }
 
 fn sweep(bencher: Bencher<'_, '_>, extent: u64, lists: Lists) {
-    let (mut phone, mut flash, trainer) = phone(extent, lists);
-    let first = iteration(&mut phone, &mut flash, trainer);
+    let (mut phone, mut flash, trainer, others) = phone(extent, lists);
+    let first = iteration(&mut phone, &mut flash, trainer, &others);
     println!("{} extents, {lists:?}: simulated {first}, {:?}", Bytes(extent), phone.counters());
     bencher
         .counter(ItemsCount::new(2 * 5_000_000_000 / extent))
-        .bench_local(|| iteration(&mut phone, &mut flash, trainer));
+        .bench_local(|| iteration(&mut phone, &mut flash, trainer, &others));
+    println!(
+        "{}, then: simulated {}, {:?}",
+        Bytes(extent),
+        iteration(&mut phone, &mut flash, trainer, &others),
+        phone.counters()
+    );
 }
 
 /// Extents of 16 and 256 KiB, two lists; counted by touches of extents.

@@ -48,7 +48,7 @@ impl Away {
 
     /// What stalls less, and how long.
     fn cheaper(self, regaining: &mut Regaining, moment: &Moment<'_>) -> (Technique, Nanos) {
-        let recompute = regaining.recomputation(self.tensor, moment);
+        let recompute = regaining.recomputation(self.tensor, self.to, moment);
         let free = self.free_time(regaining, moment.samples);
         let stall = free.map(|free| Nanos(u64::try_from(-free).unwrap_or(0)));
         match stall {

@@ -3,7 +3,7 @@
 //! While memory is short (algorithm 1), the tensor with the largest MPS by any technique goes; by recomputation where
 //! that has the larger MPS of the two, else by compression. FLT runs from the node under way to the next that reads
 //! the tensor, at the times that were profiled. RC of a recomputation (equation 6) is the time of the tensor's
-//! operator and of all that has to be computed for it again because it is gone too, and ψ times that of layout
+//! operator and of all that has to be computed for it again because it is gone too or will be by then, and ψ times that of layout
 //! transformations: those that lead back to the operator whose result they transformed, and those that lead on to the
 //! operator that takes the tensor. Algorithm 1 plans on a server with the same times; deciding as memory runs short
 //! comes to the same plan.
@@ -147,7 +147,7 @@ fn terms(
     let lifetime = regaining.between(from, to, samples);
     Some(match technique {
         Technique::Recompute => {
-            let regain = regaining.recomputation(tensor, moment) + regaining.way_from(to, samples);
+            let regain = regaining.recomputation(tensor, to, moment) + regaining.way_from(to, samples);
             Terms { saved: bytes, lifetime, purge: Nanos::ZERO, regain }
         }
         Technique::Compress => {

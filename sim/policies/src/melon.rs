@@ -11,7 +11,6 @@
 //! model. So it is a parameter, and by default plan and device agree.
 
 use haversack_devices::units::Bytes;
-use haversack_workloads::NodeId;
 
 use crate::falling::{Falling, worth};
 use crate::policy::{IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
@@ -39,8 +38,6 @@ pub struct Melon {
     parameters: Parameters,
     accumulation: Dynamic,
     regaining: Option<Regaining>,
-    /// The last node that uses each tensor.
-    released: Vec<NodeId>,
 }
 
 impl Melon {
@@ -48,7 +45,7 @@ impl Melon {
     #[must_use]
     pub const fn new(parameters: Parameters) -> Self {
         let accumulation = Dynamic::new(Order::AccumulationOnly, None);
-        Self { parameters, accumulation, regaining: None, released: Vec::new() }
+        Self { parameters, accumulation, regaining: None }
     }
 
     fn drop_dearest(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
@@ -58,9 +55,9 @@ impl Melon {
         let moment = Moment { graph: memory.graph, presence: &presence, at, samples: memory.micro_batch };
         regaining.begin_choice();
         let score = |regaining: &mut Regaining, tensor: u32| {
-            let life = self.released[tensor as usize].saturating_sub(at);
+            let life = regaining.released(tensor).saturating_sub(at);
             let won = memory.tensors[tensor as usize].bytes.as_f64() * f64::from(life);
-            worth(won, regaining.recomputation(tensor, &moment))
+            worth(won, regaining.recomputation(tensor, at, &moment))
         };
         let mut queue = Falling::new(memory.candidates.iter().map(|&tensor| (score(regaining, tensor), tensor)));
         let mut reliefs = Vec::new();
@@ -82,12 +79,6 @@ impl Policy for Melon {
 
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         self.regaining = Some(Regaining::new(setting, Layouts::Overlooked));
-        self.released = vec![0; setting.graph.tensors.len()];
-        for (id, node) in (0..).zip(&setting.graph.nodes) {
-            for tensor in node.uses() {
-                self.released[tensor as usize] = id;
-            }
-        }
         self.accumulation.prepare(setting)
     }
 

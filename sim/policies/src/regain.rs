@@ -100,6 +100,8 @@ pub struct Regaining {
     ways: Vec<Nanos>,
     /// Nodes that write each tensor, in order.
     writers: Vec<Vec<NodeId>>,
+    /// The last node that uses each tensor that a node makes; what no node makes is never released.
+    released: Vec<NodeId>,
     compression: Vec<Option<Compression>>,
     swapping: Vec<Option<Swapping>>,
     /// How each tensor left memory last.
@@ -124,10 +126,13 @@ impl Regaining {
             clock += time;
         }
         starts.push(clock);
-        let mut writers = vec![Vec::new(); tensors];
+        let (mut writers, mut released) = (vec![Vec::new(); tensors], vec![NodeId::MAX; tensors]);
         for (id, node) in (0..).zip(&graph.nodes) {
             for &output in &node.outputs {
                 writers[output as usize].push(id);
+            }
+            for tensor in node.uses().filter(|&tensor| graph.tensor(tensor).role == Role::Activation) {
+                released[tensor as usize] = id;
             }
         }
         let is_layout: Vec<bool> = graph.nodes.iter().map(|node| node.work.kind == OperatorKind::Layout).collect();
@@ -143,6 +148,7 @@ impl Regaining {
             starts,
             is_layout,
             writers,
+            released,
             compression: (0..).zip(activations()).map(|(id, made)| if made { compress(id) } else { None }).collect(),
             swapping: (0..).zip(activations()).map(|(id, made)| if made { swap(id) } else { None }).collect(),
             left: vec![None; tensors],
@@ -206,11 +212,17 @@ impl Regaining {
         self.share(self.ways.get(reader as usize).copied().unwrap_or_default() * times, samples)
     }
 
-    /// The time of computing `tensor` again: its operators, and all that has to be computed, decompressed or read
-    /// before because it is not in memory either, each once.
+    /// The last node that uses a tensor that a node makes; `NodeId::MAX` for all others.
+    #[must_use]
+    pub fn released(&self, tensor: TensorId) -> NodeId {
+        self.released[tensor as usize]
+    }
+
+    /// The time of computing `tensor` again for node `wanted`: its operators, and all that has to be computed,
+    /// decompressed or read before because it is not in memory either, or will be released by then, each once.
     ///
     /// A tensor that a layout transformation made leads back to the operator that made what was transformed.
-    pub fn recomputation(&mut self, tensor: TensorId, moment: &Moment<'_>) -> Nanos {
+    pub fn recomputation(&mut self, tensor: TensorId, wanted: NodeId, moment: &Moment<'_>) -> Nanos {
         self.seen.search += 1;
         self.seen.tensor(tensor);
         let mut total = Nanos::ZERO;
@@ -224,7 +236,7 @@ impl Regaining {
                 total += self.weight(writer, made == tensor);
                 for &input in &moment.graph.nodes[writer as usize].inputs {
                     if self.seen.tensor(input) {
-                        match self.whereabouts(input, moment) {
+                        match self.whereabouts(input, wanted, moment) {
                             Presence::There => {}
                             Presence::Aside => total += self.fetching(input),
                             Presence::Gone => open.push(input),
@@ -247,8 +259,11 @@ impl Regaining {
         }
     }
 
-    fn whereabouts(&self, tensor: TensorId, moment: &Moment<'_>) -> Presence {
+    fn whereabouts(&self, tensor: TensorId, wanted: NodeId, moment: &Moment<'_>) -> Presence {
         let id = tensor as usize;
+        if self.released[id] < wanted {
+            return Presence::Gone;
+        }
         let given = self.choice > 0 && self.given_in[id] == self.choice;
         let found = if given { Presence::Aside } else { (moment.presence)(tensor) };
         // What is held otherwise, and by nothing that is known here, is as good as gone.

@@ -20,6 +20,6 @@ pub use executor::{simulate, survey};
 pub use job::{AllocatorKind, Budgets, Job, Observe, RunError, Wall};
 pub use least::least_memory;
 pub use machine::{Machine, MachineError, Offloader, Trains};
-pub use phone::{Phone, PhoneReport, ThreadStates, TrainerKill};
+pub use phone::{Phone, PhoneReport, PhoneSpan, ThreadStates, TrainerKill};
 pub use record::{Breakdown, HeatPoint, Held, PeakReport, Record};
 pub use timeline::{PackingSpan, Span, SpanKind, Timeline};

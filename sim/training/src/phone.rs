@@ -80,18 +80,49 @@ pub struct AppState {
 pub struct PhoneReport {
     /// All memory that the kernel manages.
     pub managed: Bytes,
-    /// The mean of what was in use over the last iteration.
-    pub used_mean: Bytes,
-    /// The most that was in use in the last iteration.
-    pub used_peak: Bytes,
-    /// The kernel's counters over the last iteration.
-    pub counters: Counters,
-    /// What the thread that trains did in the last iteration.
-    pub states: ThreadStates,
+    /// The last iteration.
+    pub iteration: PhoneSpan,
+    /// All iterations together.
+    pub run: PhoneSpan,
     /// Apps that the low-memory killer ended in the whole run.
     pub apps_killed: u64,
     /// How often the trainer was ended in the whole run, and when.
     pub kills: Vec<TrainerKill>,
+}
+
+/// A span of time on a phone.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PhoneSpan {
+    /// Its length.
+    pub time: Nanos,
+    /// The mean of what was in use.
+    pub used_mean: Bytes,
+    /// The most that was in use.
+    pub used_peak: Bytes,
+    /// What the kernel counted.
+    pub counters: Counters,
+    /// What the thread that trains did.
+    pub states: ThreadStates,
+}
+
+impl PhoneSpan {
+    /// Pages that were evicted: what reclaim has freed.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.counters.pgsteal_anon + self.counters.pgsteal_file
+    }
+
+    /// Evicted pages that were wanted again.
+    #[must_use]
+    pub const fn refaults(&self) -> u64 {
+        self.counters.workingset_refault_anon + self.counters.workingset_refault_file
+    }
+
+    /// Pages that were read from flash, for faults.
+    #[must_use]
+    pub const fn read_from_flash(&self) -> u64 {
+        self.counters.pswpin - self.counters.zram_in + self.counters.file_in
+    }
 }
 
 /// The time of the thread that trains, by its state (FedHybrid, figure 2b).

@@ -166,6 +166,8 @@ pub struct Record {
     pub micro_batches: Vec<u64>,
     /// Operators computed again.
     pub recomputed: u64,
+    /// Of the time of computing again, layout transformations'.
+    pub recomputed_layout: Nanos,
     /// Where the time went.
     pub breakdown: Breakdown,
     /// What is resident at the peak, where it was asked for.

@@ -60,10 +60,7 @@ impl fmt::Display for UtcOffset {
 
 /// Seconds since 1970, where they can be a trace's.
 pub(super) fn from_seconds(seconds: f64) -> Option<UtcTime> {
-    // Whole seconds stay exact: a float has 53 bits, nanoseconds since 1970 need 61.
-    let whole = seconds.floor();
-    let part = ((seconds - whole) * 1e9).round();
-    (0.0..LATEST as f64).contains(&seconds).then(|| UtcTime(UtcTime::from_seconds(whole as i64).0 + part as i64))
+    (0.0..LATEST as f64).contains(&seconds).then(|| UtcTime::nearest(seconds))
 }
 
 /// Seconds since 1970 in digits, with or without a fraction.

@@ -30,8 +30,7 @@ pub(super) fn split<'l>(line: &'l str, separator: char, fields: &mut Vec<Cow<'l,
 /// The text up to the closing quote, and what is behind it.
 fn unquote(text: &str) -> (Cow<'_, str>, &str) {
     let mut end = 0;
-    loop {
-        let Some(quote) = text.get(end..).and_then(|rest| rest.find('"')) else { break };
+    while let Some(quote) = text.get(end..).and_then(|rest| rest.find('"')) {
         end += quote;
         if text.get(end + 1..).is_some_and(|rest| rest.starts_with('"')) {
             end += 2;

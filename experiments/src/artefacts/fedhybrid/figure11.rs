@@ -1,7 +1,7 @@
 //! Figure 11: how long users look at their phones, and how many apps are behind the one in front.
 
 use haversack_devices::units::Nanos;
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series, Stroke};
+use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series};
 use haversack_reports::table::Table;
 use haversack_traces::usage::{Population, SessionStatistics, UsageModel, UserSessions, sessions as statistics};
 use rayon::prelude::*;
@@ -72,7 +72,8 @@ pub(super) fn sessions(context: &Context<'_>) -> Result<Outcome, ArtefactError> 
         ),
     );
     outcome.answer(SHARE, Answer::Input(share));
-    outcome.remark(SHARE, "the spread of the sessions of one user is fitted to it, so that it says nothing of the model");
+    outcome
+        .remark(SHARE, "the spread of the sessions of one user is fitted to it, so that it says nothing of the model");
     let mut table = Table::new(["user", "sessions", "mean_s", "deviation_s", "sessions_per_day"]);
     for user in &users {
         let counts = [(user.sessions.len() as u64).into(), user.mean().seconds().into()];
@@ -113,7 +114,7 @@ fn user_by_user(users: &[&UserSessions], stated: Option<f64>, nearest: std::ops:
     Panel::new(lines)
         .title("each user")
         .x(Axis::new("users, by their means"))
-        .y(Axis::new("length of a session").unit("s").log())
+        .y(Axis::new("length of a session").unit("s").log().ticks_at([30.0, 50.0, 100.0, 200.0, 300.0, 500.0]))
 }
 
 /// The share of all sessions that are no longer than a length.
@@ -129,13 +130,14 @@ fn all_together(found: &SessionStatistics, ends: [u64; 2], stated: Option<f64>) 
         // The paper says how many lie between, not how many below: its step begins on the curve.
         let [low, high] = ends.map(|end| end as f64);
         let below = share(low) * 100.0;
-        let step = [(low, below), (high, below + stated)];
-        lines = lines.series(Series::new("sessions", step).look(Look::Hatched).stroke(Stroke::None));
+        let step = [(low, below), (high, below), (high, below + stated)];
+        lines = lines.series(Series::new("sessions", step).look(Look::Hatched).unmarked());
     }
-    Panel::new(lines)
-        .title("all sessions")
-        .x(Axis::new("length of a session").unit("s").log())
-        .y(Axis::new("sessions no longer").unit("%").range(0.0, 100.0))
+    Panel::new(lines).title("all sessions").x(Axis::new("length of a session").unit("s").log()).y(Axis::new(
+        "sessions no longer",
+    )
+    .unit("%")
+    .range(0.0, 100.0))
 }
 
 pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
@@ -143,7 +145,9 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let sessions = found.users.iter().flat_map(|user| &user.sessions);
     let mut behind: Vec<usize> = sessions.map(|session| session.background).collect();
     behind.sort_unstable();
-    let most = *behind.last().ok_or_else(|| anyhow::anyhow!("nobody looked at a phone"))?;
+    let (Some(&least), Some(&most)) = (behind.first(), behind.last()) else {
+        anyhow::bail!("nobody looked at a phone");
+    };
     // The least number that a tenth, or nine tenths, of all sessions do not exceed.
     let tenth = |tenths: usize| behind[(behind.len() * tenths).div_ceil(10).saturating_sub(1)];
     let (low, high) = (tenth(1), tenth(9));
@@ -151,7 +155,7 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     outcome.answer(BEHIND, Answer::Range(low as f64, high as f64));
     let mut table = Table::new(["background_apps", "sessions", "share_percent"]);
     let mut shares = Vec::new();
-    for count in 0..=most {
+    for count in least..=most {
         let sessions = behind.iter().filter(|&&other| other == count).count();
         let percent = sessions as f64 / behind.len() as f64 * 100.0;
         table.push([(count as u64).into(), (sessions as u64).into(), percent.into()])?;
@@ -161,7 +165,9 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         Claim::Range { lo, hi } => format!(" The paper: typically {lo} to {hi}."),
         _ => String::new(),
     };
-    let bars = Bars::new((0..=most).map(|count| count.to_string())).series(BarSeries::new("sessions", shares)).show_values();
+    let bars = Bars::new((least..=most).map(|count| count.to_string()))
+        .series(BarSeries::new("sessions", shares))
+        .show_values();
     outcome.figure = Some(
         Figure::new("FedHybrid, figure 11b: apps behind the one in front")
             .note(format!("{}, seed {}.{stated}", context.reading_text("users")?, context.seed))

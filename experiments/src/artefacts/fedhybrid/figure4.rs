@@ -13,7 +13,7 @@ use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 const PHONE: &str = "galaxy-s22";
 /// Whose page cache the file passes through.
 const SYSTEM: &str = "android-testbed";
-/// The file of figure 4, in bytes for the rates of section 4.3, which have no reading of their own.
+/// The file of figure 4, for section 4.3.
 const FILE: Bytes = Bytes(128_000_000);
 /// Apps in the background.
 const APPS: RangeInclusive<usize> = 0..=5;
@@ -82,7 +82,7 @@ impl Point {
     }
 
     fn name(&self) -> String {
-        format!("{} {} GHz", self.core, self.gigahertz)
+        format!("{} {}\u{a0}GHz", self.core, self.gigahertz)
     }
 }
 

@@ -75,21 +75,21 @@ impl Mask {
         (sparse, self.sparse.len() - sparse)
     }
 
-    /// The columns of those blocks, of the row of blocks that `row` lies in, that `which` marks.
-    fn segments<'a>(&'a self, which: &'a [bool], row: usize) -> impl Iterator<Item = Range<usize>> + use<'a> {
-        let blocks = which.iter().skip(row / self.edge * self.across()).take(self.across()).enumerate();
+    /// The columns of those blocks in a row of blocks that `which` marks.
+    fn segments(&self, which: &[bool], band: usize) -> impl Iterator<Item = Range<usize>> {
+        let blocks = which.iter().skip(band * self.across()).take(self.across()).enumerate();
         blocks.filter(|(_, marked)| **marked).map(|(block, _)| {
             let first = block * self.edge;
             first..(first + self.edge).min(self.width)
         })
     }
 
-    /// Sets the elements, or the steps, of sparse blocks to 0, so that prediction passes over them.
-    pub(super) fn clear<T: Copy + Default>(&self, channel: &mut [T]) {
-        for (band, rows) in channel.chunks_mut(self.width * self.edge).enumerate() {
-            for segment in self.segments(&self.sparse, band * self.edge) {
+    /// Sets the steps of sparse blocks to 0, which most are, so that prediction passes over them.
+    pub(super) fn clear(&self, steps: &mut [i32]) {
+        for (band, rows) in steps.chunks_mut(self.width * self.edge).enumerate() {
+            for segment in self.segments(&self.occupied, band) {
                 for row in rows.chunks_mut(self.width) {
-                    row[segment.clone()].fill(T::default());
+                    row[segment.clone()].fill(0);
                 }
             }
         }
@@ -102,18 +102,29 @@ impl Mask {
             out.push(bits.iter().rev().fold(0, |byte, &sparse| byte << 1 | u8::from(sparse)));
         }
         let index = Index::of(self.width);
-        let mut elements = Vec::new();
-        for (row, values) in channel.chunks(self.width).enumerate() {
-            elements.clear();
-            let columns = self.segments(&self.occupied, row).flatten();
-            elements.extend(columns.map(|column| (column, values[column])).filter(|(_, x)| *x != 0.0));
-            index.write(elements.len(), out);
-            elements.iter().for_each(|(column, _)| index.write(*column, out));
-            elements.iter().for_each(|(_, x)| out.extend(x.to_le_bytes()));
+        let (mut segments, mut elements) = (Vec::new(), Vec::new());
+        for (band, rows) in channel.chunks(self.width * self.edge).enumerate() {
+            segments.clear();
+            segments.extend(self.segments(&self.occupied, band));
+            if segments.is_empty() {
+                out.resize(out.len() + rows.len() / self.width * index.bytes(), 0);
+                continue;
+            }
+            for row in rows.chunks(self.width) {
+                elements.clear();
+                for segment in &segments {
+                    let values = segment.clone().zip(&row[segment.clone()]);
+                    elements.extend(values.filter(|(_, x)| **x != 0.0));
+                }
+                index.write(elements.len(), out);
+                elements.iter().for_each(|(column, _)| index.write(*column, out));
+                elements.iter().for_each(|(_, x)| out.extend(x.to_le_bytes()));
+            }
         }
     }
 
-    /// Reads what [`write`](Self::write) wrote, and sets the elements of sparse blocks.
+    /// Reads what [`write`](Self::write) wrote, and sets the elements of sparse blocks that are not zero. The others are
+    /// predicted to be.
     pub(super) fn read(
         shape: Shape,
         edge: u8,
@@ -128,7 +139,6 @@ impl Mask {
         let bytes = reader.take(blocks.div_ceil(8))?;
         mask.sparse.extend((0..blocks).map(|block| bytes[block / 8] >> (block % 8) & 1 == 1));
         let index = Index::of(shape.width);
-        mask.clear(channel);
         for (row, values) in channel.chunks_mut(shape.width).enumerate() {
             let count = index.read(reader)?;
             let columns = reader.take(count.saturating_mul(index.bytes()))?;

@@ -6,7 +6,7 @@ use super::error::CodecError;
 use super::extras::BitWriter;
 use super::frame::FrameWriter;
 use super::lorenzo::Steps;
-use super::wire::{Record, Sections};
+use super::wire::{self, Record, Sections};
 use super::{Bound, Codec, FeatureMap, Mode, Shape, Summary};
 use crate::isa::Isa;
 use crate::quantise::{Bits, Format, GROUP, Grouping, Layout, Rounding, Scale, quantise_into};
@@ -27,7 +27,8 @@ pub(super) fn compress(codec: &Codec, map: FeatureMap<'_>, out: &mut Vec<u8>) ->
     if shape.elements() != Some(values.len()) || shape.plane().is_none_or(|plane| u32::try_from(plane).is_err()) {
         return Err(CodecError::Shape { found: values.len(), shape });
     }
-    let mut encoder = Encoder::new(codec.isa, shape);
+    wire::begin(out);
+    let mut encoder = Encoder::new(codec.isa, shape, std::mem::take(out));
     if !values.is_empty() {
         encoder.add(codec.mode, values)?;
     }
@@ -59,13 +60,13 @@ struct Encoder {
 }
 
 impl Encoder {
-    fn new(isa: Isa, shape: Shape) -> Self {
+    fn new(isa: Isa, shape: Shape, bytes: Vec<u8>) -> Self {
         Self {
             isa,
             shape,
             sections: Sections::default(),
             extras: BitWriter::default(),
-            frames: FrameWriter::default(),
+            frames: FrameWriter::new(bytes, shape.plane().unwrap_or(0)),
             steps: Steps::default(),
             words: Vec::new(),
             params: Vec::new(),
@@ -174,8 +175,8 @@ impl Encoder {
 
     fn finish(mut self, out: &mut Vec<u8>) -> Result<Summary, CodecError> {
         self.sections.extras = self.extras.finish();
-        self.sections.frames = self.frames.finish(self.isa);
-        self.sections.write(self.shape, out)?;
+        *out = self.frames.finish(self.isa);
+        self.sections.finish(self.shape, out)?;
         Ok(Summary { bytes: out.len() as u64, ..self.summary })
     }
 }

@@ -10,7 +10,7 @@ use crate::isa::Isa;
 /// Symbols of a frame, but for the last: a second-level cache holds them beside what is made of them.
 pub(super) const FRAME: usize = 1 << 17;
 /// Symbols that one bit says are all zero.
-const BLOCK: usize = 16;
+const BLOCK: usize = 8;
 
 /// What a frame is.
 const ALL_ZERO: u8 = 0;
@@ -19,7 +19,7 @@ const ONE_SYMBOL: u8 = 1;
 const CODED: u8 = 2;
 
 /// Frames in the making.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct FrameWriter {
     /// Symbols that fill no frame yet.
     pub(super) pending: Vec<u8>,
@@ -28,13 +28,18 @@ pub(super) struct FrameWriter {
 }
 
 impl FrameWriter {
+    /// Frames after `bytes`, for channels of so many elements.
+    pub(super) fn new(bytes: Vec<u8>, plane: usize) -> Self {
+        Self { pending: Vec::with_capacity(FRAME.saturating_add(plane)), bytes, scratch: Scratch::default() }
+    }
+
     /// Writes the frames that the pending symbols fill.
     pub(super) fn flush(&mut self, isa: Isa) {
         let whole = self.pending.len() / FRAME * FRAME;
         self.write(whole, isa);
     }
 
-    /// Writes what is left, and gives the bytes.
+    /// Writes what is left, and gives all bytes.
     pub(super) fn finish(mut self, isa: Isa) -> Vec<u8> {
         self.write(self.pending.len(), isa);
         self.bytes
@@ -52,7 +57,7 @@ impl FrameWriter {
 #[derive(Debug, Default)]
 struct Scratch {
     kept: Vec<u8>,
-    strings: Vec<u8>,
+    string: Vec<u8>,
 }
 
 impl Scratch {
@@ -75,28 +80,24 @@ impl Scratch {
         bytes[start] = CODED;
         bytes.push(last as u8);
         bytes.extend(lengths[..=last].chunks(2).map(|pair| pair[0] | pair.get(1).unwrap_or(&0) << 4));
-        self.write_strings(kept, &lengths, isa, bytes);
+        self.strings(kept, &lengths, isa, bytes);
     }
 
     /// Writes the lengths of the strings, and the strings.
-    fn write_strings(&mut self, kept: usize, lengths: &[u8; 256], isa: Isa, bytes: &mut Vec<u8>) {
+    fn strings(&mut self, kept: usize, lengths: &[u8; 256], isa: Isa, bytes: &mut Vec<u8>) {
         let mut codes = [Code::default(); 256];
         for ((code, &bits), &length) in codes.iter_mut().zip(&huffman::codes(lengths)).zip(lengths) {
             *code = Code::new(bits, length);
         }
         let sizes = bytes.len();
         bytes.resize(sizes + 4 * STREAMS, 0);
-        let most = most_bytes(quarter(kept));
-        self.strings.resize(2 * most, 0);
-        let (first, second) = self.strings.split_at_mut(most);
+        self.string.resize(most_bytes(quarter(kept)), 0);
         let mut quarters = self.kept[..kept].chunks(quarter(kept));
-        for pair in 0..STREAMS / 2 {
-            let symbols = [0; 2].map(|_| quarters.next().unwrap_or_default());
-            let lengths = dispatch(isa, Emit { symbols, codes: &codes, out: [first, second] });
-            for (place, (length, string)) in lengths.into_iter().zip([&*first, &*second]).enumerate() {
-                bytes[sizes + 4 * (2 * pair + place)..][..4].copy_from_slice(&(length as u32).to_le_bytes());
-                bytes.extend_from_slice(&string[..length]);
-            }
+        for stream in 0..STREAMS {
+            let symbols = quarters.next().unwrap_or_default();
+            let length = dispatch(isa, Emit { symbols, codes: &codes, out: &mut self.string });
+            bytes[sizes + 4 * stream..][..4].copy_from_slice(&(length as u32).to_le_bytes());
+            bytes.extend_from_slice(&self.string[..length]);
         }
     }
 }
@@ -124,7 +125,7 @@ impl Work for Compact<'_> {
                 if let Some(kept) = kept[at..].first_chunk_mut() {
                     *kept = *block;
                 }
-                let is_kept = u128::from_le_bytes(*block) != 0;
+                let is_kept = u64::from_le_bytes(*block) != 0;
                 at += BLOCK * usize::from(is_kept);
                 *byte |= u8::from(is_kept) << bit;
             }
@@ -137,6 +138,40 @@ impl Work for Compact<'_> {
             }
         }
         at
+    }
+}
+
+/// Undoes [`Compact`].
+struct Expand<'a> {
+    mask: &'a [u8],
+    /// A block longer than what is kept.
+    kept: &'a [u8],
+    symbols: &'a mut [u8],
+}
+
+impl Work for Expand<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        let Self { mask, kept, symbols } = self;
+        let mut at = 0;
+        let (eights, rest) = symbols.as_chunks_mut::<{ 8 * BLOCK }>();
+        let last = mask.get(eights.len()).copied().unwrap_or(0);
+        for (byte, eight) in mask.iter().zip(eights) {
+            for (bit, block) in eight.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+                let is_kept = byte >> bit & 1 == 1;
+                let next = kept.get(at..).and_then(|kept| kept.first_chunk::<BLOCK>());
+                *block = if is_kept { next.copied().unwrap_or_default() } else { [0; BLOCK] };
+                at += BLOCK * usize::from(is_kept);
+            }
+        }
+        for (bit, block) in rest.chunks_mut(BLOCK).enumerate() {
+            if last >> bit & 1 == 1 {
+                block.copy_from_slice(&kept[at..at + block.len()]);
+                at += block.len();
+            }
+        }
     }
 }
 
@@ -213,11 +248,14 @@ impl<'a> FrameReader<'a> {
             return Ok(());
         }
         let mask = self.reader.take(symbols.div_ceil(BLOCK).div_ceil(8))?;
-        let blocks = symbols.div_ceil(BLOCK);
-        let is_kept = |block: usize| mask[block / 8] >> (block % 8) & 1 == 1;
-        // The last block may be shorter.
-        let short = if is_kept(blocks - 1) { blocks * BLOCK - symbols } else { 0 };
-        let kept = BLOCK * (0..blocks).filter(|&block| is_kept(block)).count() - short;
+        let blocks: usize = mask.iter().map(|byte| byte.count_ones() as usize).sum();
+        // The last block may be shorter, and there are no blocks after it.
+        let last = symbols.div_ceil(BLOCK) - 1;
+        if mask[last / 8] >> (last % 8) > 1 {
+            return Err(self.reader.damaged("a frame marks a block that it does not have"));
+        }
+        let short = if mask[last / 8] >> (last % 8) == 1 { (last + 1) * BLOCK - symbols } else { 0 };
+        let kept = blocks * BLOCK - short;
         match kind {
             ONE_SYMBOL => {
                 self.kept.clear();
@@ -226,15 +264,9 @@ impl<'a> FrameReader<'a> {
             CODED => self.coded(kept, isa)?,
             _ => return Err(self.reader.damaged("a frame is of no known kind")),
         }
+        self.kept.resize(kept + BLOCK, 0);
         self.symbols.resize(start + symbols, 0);
-        let mut rest = self.kept.as_slice();
-        for (block, symbols) in self.symbols[start..].chunks_mut(BLOCK).enumerate() {
-            if is_kept(block) {
-                let (block, after) = rest.split_at(symbols.len());
-                symbols.copy_from_slice(block);
-                rest = after;
-            }
-        }
+        dispatch(isa, Expand { mask, kept: &self.kept, symbols: &mut self.symbols[start..] });
         Ok(())
     }
 

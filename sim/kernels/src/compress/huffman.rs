@@ -9,12 +9,12 @@ pub(super) const LONGEST: usize = 12;
 /// Entries of a decoding table.
 pub(super) const TABLE: usize = 1 << LONGEST;
 
-/// The lengths of a code that makes the sum of `counts` times lengths the least that codes of at most [`LONGEST`] bits
-/// can have; 0 for what does not occur. Where fewer than two symbols occur, all are 0: there is nothing to tell apart.
+/// The lengths of a code for symbols that occur so often, which hardly any code of at most [`LONGEST`] bits makes
+/// shorter together; 0 for what does not occur. Where fewer than two symbols occur, all are 0: there is nothing to tell
+/// apart.
 ///
-/// Package-merge (Larmore and Hirschberg, JACM 1990). A coin of 2^-l is a symbol, or a package of two coins of 2^-(l+1);
-/// the 2n - 2 cheapest of 1/2 hold a symbol as often as its code is long.
-
+/// Huffman's tree from two queues, in which nodes come in order; leaves below the limit are then moved up to it, and
+/// others down until there is room for all.
 pub(super) fn lengths(counts: &[u32; 256]) -> [u8; 256] {
     let mut lengths = [0; 256];
     let mut used: Vec<(u32, u8)> =
@@ -23,42 +23,51 @@ pub(super) fn lengths(counts: &[u32; 256]) -> [u8; 256] {
         return lengths;
     }
     used.sort_unstable();
-    let symbols: Vec<u32> = used.iter().map(|&(count, _)| count).chain([END]).collect();
-    let (mut coins, mut levels) = (symbols.clone(), vec![vec![true; used.len()]]);
-    for _ in 1..LONGEST {
-        let pairs = coins[..coins.len() - 1].as_chunks::<2>().0;
-        let packages: Vec<u32> = pairs.iter().map(|[a, b]| a + b).chain([END]).collect();
-        levels.push(merge(&symbols, &packages, &mut coins));
-    }
-    let mut taken = 2 * used.len() - 2;
-    for level in levels.iter().rev() {
-        let symbols = level.iter().take(taken).filter(|is_symbol| **is_symbol).count();
-        for &(_, symbol) in used.iter().take(symbols) {
-            lengths[usize::from(symbol)] += 1;
+    let mut left = leaves_at(&used);
+    // The rarest symbol has the longest code.
+    let mut length = LONGEST;
+    for (_, symbol) in used {
+        while left[length] == 0 {
+            length -= 1;
         }
-        taken = 2 * (taken - symbols);
+        left[length] -= 1;
+        lengths[usize::from(symbol)] = length as u8;
     }
     lengths
 }
 
-/// Stands after the last coin, and weighs more than any: a frame's symbols, as often as there are levels, weigh less.
-const END: u32 = u32::MAX;
-
-/// The coins of a level in order, and whether each is a symbol. A symbol comes first where a package weighs the same.
-fn merge(symbols: &[u32], packages: &[u32], coins: &mut Vec<u32>) -> Vec<bool> {
-    let count = symbols.len() + packages.len() - 2;
-    coins.clear();
-    coins.resize(count + 1, END);
-    let mut are_symbols = vec![false; count];
-    let (mut symbol, mut package) = (0, 0);
-    for (coin, is_symbol) in coins.iter_mut().zip(&mut are_symbols) {
-        let (ours, theirs) = (symbols[symbol], packages[package]);
-        *coin = ours.min(theirs);
-        *is_symbol = ours <= theirs;
-        symbol += usize::from(*is_symbol);
-        package += usize::from(!*is_symbol);
+/// How many leaves of the tree of two symbols or more lie at each depth, none deeper than [`LONGEST`].
+fn leaves_at(used: &[(u32, u8)]) -> [usize; LONGEST + 1] {
+    let leaves = used.len();
+    let mut weights: Vec<u32> = used.iter().map(|&(count, _)| count).collect();
+    let mut parents = vec![0; 2 * leaves - 1];
+    let (mut leaf, mut node) = (0, leaves);
+    for parent in leaves..2 * leaves - 1 {
+        let mut lightest = || {
+            let place = if leaf < leaves && (node == parent || weights[leaf] <= weights[node]) { &mut leaf } else { &mut node };
+            *place += 1;
+            *place - 1
+        };
+        let (first, second) = (lightest(), lightest());
+        (parents[first], parents[second]) = (parent, parent);
+        weights.push(weights[first] + weights[second]);
     }
-    are_symbols
+    let (mut depths, mut at) = (vec![0; 2 * leaves - 1], [0; LONGEST + 1]);
+    for node in (0..2 * leaves - 2).rev() {
+        depths[node] = depths[parents[node]] + 1;
+    }
+    depths[..leaves].iter().for_each(|&depth: &usize| at[depth.min(LONGEST)] += 1);
+    // What the codes take of the 2^LONGEST that there are.
+    let mut taken: usize = at.iter().enumerate().map(|(depth, leaves)| leaves << (LONGEST - depth)).sum();
+    while taken > TABLE {
+        // One leaf gives way for itself and one from the limit, a level below it.
+        let Some(above) = at[..LONGEST].iter().rposition(|&leaves| leaves > 0) else { break };
+        at[above] -= 1;
+        at[above + 1] += 2;
+        at[LONGEST] -= 1;
+        taken -= 1;
+    }
+    at
 }
 
 /// The canonical codes of some lengths: those of a length count up in the order of their symbols, and a longer code
@@ -93,4 +102,88 @@ pub(super) fn table(lengths: &[u8; 256]) -> Result<Box<[u16; TABLE]>, CodecError
         }
     }
     Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The least sum of counts times lengths that codes of at most `LONGEST` bits can have: package-merge (Larmore and
+    /// Hirschberg, JACM 1990). A coin of 2^-l is a symbol, or a package of two coins of 2^-(l + 1); the 2n - 2 cheapest
+    /// of 1/2 weigh what the code costs.
+    fn least(counts: &[u32; 256]) -> u64 {
+        let symbols: Vec<u64> = counts.iter().filter(|count| **count > 0).map(|&count| u64::from(count)).collect();
+        let mut coins = Vec::new();
+        for _ in 0..LONGEST {
+            coins = coins.chunks_exact(2).map(|pair: &[u64]| pair[0] + pair[1]).chain(symbols.iter().copied()).collect();
+            coins.sort_unstable();
+        }
+        coins.iter().take(2 * symbols.len() - 2).sum()
+    }
+
+    fn cost(counts: &[u32; 256], lengths: &[u8; 256]) -> u64 {
+        counts.iter().zip(lengths).map(|(&count, &length)| u64::from(count) * u64::from(length)).sum()
+    }
+
+    fn counts(of: impl Fn(u32) -> u32) -> [u32; 256] {
+        std::array::from_fn(|symbol| of(symbol as u32))
+    }
+
+    #[test]
+    fn lengths_by_hand() {
+        // 1 + 1 = 2, 2 + 2 = 4, 4 + 5 = 9: lengths 3, 3, 2 and 1.
+        let mut few = [0; 256];
+        [few[7], few[9], few[200], few[0]] = [1, 1, 2, 5];
+        let lengths = lengths(&few);
+        assert_eq!([lengths[7], lengths[9], lengths[200], lengths[0]], [3, 3, 2, 1]);
+        assert_eq!(lengths.iter().map(|&length| u32::from(length)).sum::<u32>(), 9);
+        // 0; then 10; then 110 and 111 in the order of symbols; first bit lowest.
+        let codes = codes(&lengths);
+        assert_eq!([codes[0], codes[200], codes[7], codes[9]], [0, 0b01, 0b011, 0b111]);
+    }
+
+    #[test]
+    fn lengths_fill_the_code_and_cost_no_more_than_the_least() {
+        let even = counts(|_| 3);
+        let falling = counts(|symbol| 100_000 >> (symbol / 16));
+        // Without a limit the rarest codes would have 25 bits.
+        let steep = counts(|symbol| if symbol < 26 { 1 << symbol } else { 0 });
+        let fibonacci = counts(|symbol| (1.618_f64.powi(symbol as i32 % 30)) as u32);
+        for (counts, is_limited) in [(even, false), (falling, false), (steep, true), (fibonacci, true)] {
+            let lengths = lengths(&counts);
+            assert!(counts.iter().zip(&lengths).all(|(&count, &length)| (count > 0) == (length > 0)));
+            assert!(lengths.iter().all(|&length| usize::from(length) <= LONGEST));
+            // The table exists only where the code is complete.
+            assert!(table(&lengths).is_ok());
+            let (cost, least) = (cost(&counts, &lengths), least(&counts));
+            // Where the limit holds nobody back, that is Huffman's own code; elsewhere within a hundredth of the best.
+            assert!(if is_limited { cost <= least + least / 100 } else { cost == least }, "{cost} {least}");
+        }
+    }
+
+    #[test]
+    fn a_table_reads_what_a_walk_bit_by_bit_reads() {
+        let lengths = lengths(&counts(|symbol| 100_000 >> (symbol / 12)));
+        let (codes, table) = (codes(&lengths), table(&lengths).unwrap());
+        for bits in 0..TABLE {
+            // No code begins with another, so that the one that fits is the only one.
+            let fits = |symbol: &usize| {
+                let length = lengths[*symbol];
+                length > 0 && bits & ((1 << length) - 1) == usize::from(codes[*symbol])
+            };
+            let found: Vec<usize> = (0..256).filter(fits).collect();
+            assert_eq!(found, [usize::from(table[bits] & 0xFF)]);
+            assert_eq!(table[bits] >> 8, u16::from(lengths[found[0]]));
+        }
+    }
+
+    #[test]
+    fn nothing_to_tell_apart_has_no_lengths_and_what_is_no_code_no_table() {
+        assert_eq!(lengths(&counts(|symbol| u32::from(symbol == 5))), [0; 256]);
+        assert_eq!(lengths(&[0; 256]), [0; 256]);
+        for wrong in [[0; 256], [7; 256], [13; 256]] {
+            assert!(table(&wrong).is_err());
+        }
+        assert!(table(&[8; 256]).is_ok());
+    }
 }

@@ -71,14 +71,15 @@ impl Steps {
     }
 }
 
-/// The step of an element, and whether the value of the step is within the bound.
+/// The step of an element, and the bits of how far the value of the step lies from it: those of magnitudes are in the
+/// order of magnitudes, with infinity and NaN above them.
 ///
-/// Where the distance, rounded to f32, is below the bound, the distance itself is not above it: rounding is monotone.
+/// Where the distance, rounded to f32, is below a bound, the distance itself is not above it: rounding is monotone.
 #[inline(always)]
-fn quantised(x: f32, inverse: f32, step: f32, bound: f32) -> (i32, bool) {
-    // Outside ±2^22 this is some integer, which the comparison then judges.
+fn quantised(x: f32, inverse: f32, step: f32) -> (i32, u32) {
+    // Outside ±2^22 this is some integer, which the distance then judges.
     let n = ((x * inverse + MAGIC).to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
-    (n, (x - n as f32 * step).abs() < bound)
+    (n, (x - n as f32 * step).abs().to_bits())
 }
 
 struct Quantise<'a> {
@@ -96,15 +97,15 @@ impl Work for Quantise<'_> {
         let Self { values, steps, step, bound } = self;
         let (inverse, mut missed) = (1.0 / step, Vec::new());
         for (strip, (values, steps)) in values.chunks(STRIP).zip(steps.chunks_mut(STRIP)).enumerate() {
-            let mut all = u32::MAX;
+            let mut farthest = 0;
             for (&x, n) in values.iter().zip(&mut *steps) {
-                let (found, within) = quantised(x, inverse, step, bound);
+                let (found, distance) = quantised(x, inverse, step);
                 *n = found;
-                all &= u32::from(within).wrapping_neg();
+                farthest = distance.max(farthest);
             }
-            if all == 0 {
+            if farthest >= bound.to_bits() {
                 for (place, (&x, n)) in values.iter().zip(steps).enumerate() {
-                    if !quantised(x, inverse, step, bound).1 {
+                    if quantised(x, inverse, step).1 >= bound.to_bits() {
                         *n = 0;
                         missed.push((strip * STRIP + place) as u32);
                     }
@@ -152,13 +153,13 @@ impl Work for Predict<'_> {
                 let rise = here[i].wrapping_sub(above[i]);
                 fold(rise.wrapping_sub(left[i].wrapping_sub(corner[i])))
             };
-            let mut any = 0;
+            let mut largest = 0;
             for i in 0..symbols.len() {
                 let folded = folded(i);
-                any |= u32::from(folded >= DIRECT);
+                largest = folded.max(largest);
                 symbols[i] = folded.min(255) as u8;
             }
-            if any != 0 {
+            if largest >= DIRECT {
                 for i in 0..symbols.len() {
                     let folded = folded(i);
                     if folded >= DIRECT {
@@ -211,12 +212,12 @@ impl Work for Restore<'_, '_> {
 /// What the prediction missed, from symbols and extra bits.
 #[inline(always)]
 fn misses(symbols: &[u8], extras: &mut BitReader<'_>, misses: &mut [i32]) -> Result<(), CodecError> {
-    let mut any = 0;
+    let mut largest = 0;
     for (&symbol, miss) in symbols.iter().zip(&mut *misses) {
-        any |= u8::from(u32::from(symbol) >= DIRECT);
+        largest = symbol.max(largest);
         *miss = unfold(u32::from(symbol));
     }
-    if any != 0 {
+    if u32::from(largest) >= DIRECT {
         for (&symbol, miss) in symbols.iter().zip(misses).filter(|(symbol, _)| u32::from(**symbol) >= DIRECT) {
             if symbol > LAST {
                 return Err(CodecError::damaged("a frame", "it holds a symbol that stands for nothing"));

@@ -31,34 +31,34 @@ impl Code {
     }
 }
 
-/// Writes two strings; answers the bytes of each, the last filled up with zeros.
-///
-/// Each code waits for the one before it in its string: two strings at once take hardly longer than one.
+/// Writes one string; answers its bytes, the last filled up with zeros.
 pub(super) struct Emit<'a> {
-    pub(super) symbols: [&'a [u8]; 2],
+    pub(super) symbols: &'a [u8],
     pub(super) codes: &'a [Code; 256],
-    /// At least [`most_bytes`] each.
-    pub(super) out: [&'a mut [u8]; 2],
+    /// At least [`most_bytes`].
+    pub(super) out: &'a mut [u8],
 }
 
 impl Work for Emit<'_> {
-    type Output = [usize; 2];
+    type Output = usize;
 
     #[inline(always)]
-    fn run<const WIDE: bool>(self) -> [usize; 2] {
-        let Self { symbols: [first, second], codes, out: [a, b] } = self;
-        let (mut a, mut b) = (Emitted::new(a), Emitted::new(b));
+    fn run<const WIDE: bool>(self) -> usize {
+        let Self { symbols, codes, out } = self;
+        let mut string = Emitted { out, at: 0, held: 0, count: 0 };
         // Four codes are 48 bits, and at most 7 have stayed behind.
-        for (x, y) in first.as_chunks::<4>().0.iter().zip(second.as_chunks::<4>().0) {
+        let (fours, rest) = symbols.as_chunks::<4>();
+        for four in fours {
             for i in 0..4 {
-                a.push(codes[usize::from(x[i])]);
-                b.push(codes[usize::from(y[i])]);
+                string.push(codes[usize::from(four[i])]);
             }
-            a.store();
-            b.store();
+            string.store();
         }
-        let both = first.len().min(second.len()) / 4 * 4;
-        [a.finish(&first[both..], codes), b.finish(&second[both..], codes)]
+        for &symbol in rest {
+            string.push(codes[usize::from(symbol)]);
+            string.store();
+        }
+        string.at + usize::from(string.count > 0)
     }
 }
 
@@ -73,22 +73,7 @@ struct Emitted<'a> {
     count: u64,
 }
 
-impl<'a> Emitted<'a> {
-    #[inline(always)]
-    fn new(out: &'a mut [u8]) -> Self {
-        Self { out, at: 0, held: 0, count: 0 }
-    }
-
-    /// Adds what is left, and answers the bytes.
-    #[inline(always)]
-    fn finish(mut self, symbols: &[u8], codes: &[Code; 256]) -> usize {
-        for &symbol in symbols {
-            self.push(codes[usize::from(symbol)]);
-            self.store();
-        }
-        self.at + usize::from(self.count > 0)
-    }
-
+impl Emitted<'_> {
     /// Adds a code. Its length, which comes along, soils what is below the bits that count.
     #[inline(always)]
     fn push(&mut self, Code(code): Code) {

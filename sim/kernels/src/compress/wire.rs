@@ -6,12 +6,12 @@
 //! | 1 | version |
 //! | 3 · 4 | channels, height, width |
 //! | 6 · 8 | lengths of the sections that follow |
+//! | | frames of symbols |
 //! | | a record for each channel: how it is held |
 //! | | words and ranges of quantised channels |
 //! | | blocks of salient channels: which are sparse, and these in compressed sparse rows |
 //! | | elements that are kept exactly: of a channel stored whole all, otherwise places and then elements |
 //! | | extra bits of large misses |
-//! | | frames of symbols |
 //!
 //! Numbers are little-endian. A tensor without elements has empty sections.
 
@@ -28,28 +28,41 @@ const SECTIONS: usize = 6;
 /// The sections of a compressed tensor.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Sections<T> {
+    /// Of symbols; of a tensor that is being written, they are in its bytes already.
+    pub(super) frames: T,
     pub(super) records: T,
     pub(super) quantised: T,
     pub(super) blocks: T,
     pub(super) exact: T,
     pub(super) extras: T,
-    pub(super) frames: T,
+}
+
+/// Bytes of the head.
+const HEAD: usize = MAGIC.len() + 1 + 3 * 4 + 8 * SECTIONS;
+
+/// Makes room for the head of a tensor, after which its frames follow.
+pub(super) fn begin(out: &mut Vec<u8>) {
+    out.clear();
+    out.resize(HEAD, 0);
 }
 
 impl Sections<Vec<u8>> {
-    /// Writes the tensor.
-    pub(super) fn write(&self, shape: Shape, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        let wrong = CodecError::Shape { found: shape.elements().unwrap_or(usize::MAX), shape };
-        let Self { records, quantised, blocks, exact, extras, frames } = self;
-        let sections = [records, quantised, blocks, exact, extras, frames];
-        out.clear();
-        out.reserve(5 + 12 + 8 * SECTIONS + sections.iter().map(|section| section.len()).sum::<usize>());
-        out.extend(MAGIC);
-        out.push(VERSION);
+    /// Completes a tensor of which `out` holds the frames.
+    pub(super) fn finish(&self, shape: Shape, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        let Self { frames: _, records, quantised, blocks, exact, extras } = self;
+        let sections = [records, quantised, blocks, exact, extras];
+        let mut head = Vec::with_capacity(HEAD);
+        head.extend(MAGIC);
+        head.push(VERSION);
         for dimension in [shape.channels, shape.height, shape.width] {
-            out.extend(u32::try_from(dimension).map_err(|_| wrong.clone())?.to_le_bytes());
+            let dimension = u32::try_from(dimension);
+            let found = shape.elements().unwrap_or(usize::MAX);
+            head.extend(dimension.map_err(|_| CodecError::Shape { found, shape })?.to_le_bytes());
         }
-        sections.iter().for_each(|section| out.extend((section.len() as u64).to_le_bytes()));
+        let frames = out.len() - HEAD;
+        let lengths = std::iter::once(frames).chain(sections.iter().map(|section| section.len()));
+        head.extend(lengths.flat_map(|length| (length as u64).to_le_bytes()));
+        out[..HEAD].copy_from_slice(&head);
         sections.iter().for_each(|section| out.extend_from_slice(section));
         Ok(())
     }
@@ -73,12 +86,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Shape, Sections<Reader<'_>>), CodecE
         Ok::<_, CodecError>(Reader { what, bytes: reader.take(length)? })
     };
     let sections = Sections {
-        records: section(0, "the section of records")?,
-        quantised: section(1, "the section of quantised channels")?,
-        blocks: section(2, "the section of blocks")?,
-        exact: section(3, "the section of exact elements")?,
-        extras: section(4, "the section of extra bits")?,
-        frames: section(5, "the section of frames")?,
+        frames: section(0, "the section of frames")?,
+        records: section(1, "the section of records")?,
+        quantised: section(2, "the section of quantised channels")?,
+        blocks: section(3, "the section of blocks")?,
+        exact: section(4, "the section of exact elements")?,
+        extras: section(5, "the section of extra bits")?,
     };
     reader.what = "the tensor";
     reader.finish()?;

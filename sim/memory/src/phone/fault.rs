@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use haversack_devices::units::{Bytes, Nanos};
 
-use super::extents::{DIRTY, LISTS, NONE, State, YOUNG};
+use super::extents::{DIRTY, LISTS, NONE, State, WORKINGSET, YOUNG};
 use super::reclaim::{CLUSTER, Reclaimer};
 use super::settings::PAGE;
 use super::time::PATIENCE;
@@ -172,14 +172,13 @@ impl PhoneMemory {
             }
         }
         self.counters.pswpin += read;
-        self.read(u64::from(extent.pages), read, self.settings.swap_read_ahead, true, thread);
+        self.read(id, read, self.settings.swap_read_ahead, thread);
     }
 
     /// Reads an extent of a file, and its neighbours in the file.
     fn read_file(&mut self, index: usize, place: usize, thread: &mut Thread<'_>) {
         let id = self.regions[index].extents[place];
         let pages = u64::from(self.extents.get(id).pages);
-        // A thread that waits for a page of its working set stalls for want of memory; one that reads anew does not.
         let active = self.refault(id);
         self.enter(id, FILE, active);
         let width = (self.settings.file_read_ahead.0 / self.settings.extent.0).max(1) as usize;
@@ -193,7 +192,7 @@ impl PhoneMemory {
             }
         }
         self.counters.file_in += read;
-        self.read(pages, read, self.settings.file_read_ahead, active, thread);
+        self.read(id, read, self.settings.file_read_ahead, thread);
     }
 
     /// Takes memory for an extent that read-ahead brings, unless that needs reclaim.
@@ -212,8 +211,13 @@ impl PhoneMemory {
         true
     }
 
-    /// A synchronous read of `read` pages for a fault of `pages`, a window at a time.
-    fn read(&mut self, pages: u64, read: u64, window: Bytes, stalled: bool, thread: &mut Thread<'_>) {
+    /// A synchronous read of `read` pages for a fault on `id`, a window at a time.
+    ///
+    /// For PSI only waiting for what was active when it was evicted is want of memory (`PageWorkingset` in
+    /// `wait_on_page_bit_common`); other reads would wait in any case.
+    fn read(&mut self, id: u32, read: u64, window: Bytes, thread: &mut Thread<'_>) {
+        let extent = self.extents.get(id);
+        let (pages, stalled) = (u64::from(extent.pages), extent.flags & WORKINGSET != 0);
         let requests = (pages * PAGE).div_ceil(window.0);
         self.counters.pgmajfault += requests;
         let costs = self.faulting;
@@ -240,11 +244,12 @@ impl PhoneMemory {
         self.extents.push_head(id, list);
     }
 
-    /// Takes free memory; below `low` kswapd is woken, below `min` the thread reclaims.
+    /// Takes free memory; below `low` kswapd is woken, below `min` the thread waits for writes that suffice, or reclaims.
     fn claim(&mut self, pages: u64, thread: &mut Thread<'_>) -> Result<(), PhoneError> {
         let need = pages * PAGE;
         let (low, min) = (self.settings.watermarks.low.0, self.settings.watermarks.min.0);
         loop {
+            self.finish_writes(self.now);
             if self.free < need + low {
                 self.wake_kswapd();
                 self.alive(thread)?;
@@ -253,40 +258,40 @@ impl PhoneMemory {
                 self.free -= need;
                 return Ok(());
             }
-            self.reclaim_directly(pages, thread)?;
+            if self.free + self.writing * PAGE >= need + min {
+                self.wait_or_kill(pages, thread)?;
+            } else {
+                self.reclaim_directly(pages, thread)?;
+            }
+            self.alive(thread)?;
         }
     }
 
-    /// One direct reclaim: until there is enough for `pages`, or a cluster is reclaimed.
+    /// One direct reclaim: a cluster, or what is wanted where that is more. It ends early where nothing is left to
+    /// reclaim and others have freed enough.
     fn reclaim_directly(&mut self, pages: u64, thread: &mut Thread<'_>) -> Result<(), PhoneError> {
         let enough = pages * PAGE + self.settings.watermarks.min.0;
         let (mut reclaimed, mut fruitless) = (0, 0);
-        loop {
+        while reclaimed < pages.max(CLUSTER) {
             self.finish_writes(self.now);
-            if self.free >= enough || reclaimed >= pages.max(CLUSTER) {
-                break;
-            }
             let patience = PATIENCE * (self.extents.kind_pages(ANON) + self.extents.kind_pages(FILE));
-            let coming = self.free + self.writing * PAGE >= enough;
             let (costs, now) = (self.faulting, self.now);
-            let step = if coming || fruitless > patience {
+            let step = if fruitless > patience {
                 None
             } else {
                 self.reclaim_step(Reclaimer::Direct, costs, now, thread.flash)
             };
-            match step {
-                Some(step) => {
-                    reclaimed += step.reclaimed;
-                    fruitless = if step.reclaimed > 0 { 0 } else { fruitless + step.scanned };
-                    self.run(step.running, true, thread);
-                    if let Some(until) = step.congested {
-                        self.sleep(until.saturating_sub(self.now), 1, true, thread);
-                    }
-                }
-                None => {
-                    fruitless = 0;
+            let Some(step) = step else {
+                if self.free < enough {
                     self.wait_or_kill(pages, thread)?;
                 }
+                break;
+            };
+            reclaimed += step.reclaimed;
+            fruitless = if step.reclaimed > 0 { 0 } else { fruitless + step.scanned };
+            self.run(step.running, true, thread);
+            if let Some(until) = step.congested {
+                self.sleep(until.saturating_sub(self.now), 1, true, thread);
             }
             self.alive(thread)?;
         }
@@ -296,7 +301,7 @@ impl PhoneMemory {
         Ok(())
     }
 
-    /// Nothing to reclaim: waits for a write to end, or else ends a process.
+    /// Waits for a write to end, or else, as there is nothing to reclaim, ends a process.
     fn wait_or_kill(&mut self, pages: u64, thread: &mut Thread<'_>) -> Result<(), PhoneError> {
         if let Some(write) = self.writes.front() {
             let span = write.done.saturating_sub(self.now);

@@ -143,7 +143,7 @@ impl PhoneMemory {
     /// The larger memory is, the smaller a part of it the inactive list must be: √(10 GiB) to 1.
     fn inactive_is_low(&self, kind: usize) -> bool {
         let (inactive, active) = (self.extents.pages(kind * LISTS), self.extents.pages(kind * LISTS + 1));
-        let gigabytes = (inactive + active) * PAGE >> 30;
+        let gigabytes = ((inactive + active) * PAGE) >> 30;
         let ratio = if gigabytes > 0 { (10 * gigabytes).isqrt() } else { 1 };
         inactive * ratio < active
     }

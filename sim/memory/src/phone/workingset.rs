@@ -44,7 +44,12 @@ impl PhoneMemory {
         self.workingset.age += pages;
         let activated = [&mut self.counters.workingset_activate_anon, &mut self.counters.workingset_activate_file];
         *activated[kind] += pages;
-        if extent.flags & WORKINGSET != 0 {
+        // With generations whatever a fault brings back so soon was of the working set (`lru_gen_refault`).
+        let generations = matches!(self.settings.lists, Lists::Generations { .. });
+        if generations {
+            self.extents.get_mut(id).flags |= WORKINGSET;
+        }
+        if generations || extent.flags & WORKINGSET != 0 {
             let restored = [&mut self.counters.workingset_restore_anon, &mut self.counters.workingset_restore_file];
             *restored[kind] += pages;
             self.note_cost(kind, pages);

@@ -2,10 +2,10 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::phone::{
-    Access, Backing, Costs, Flash, Lists, PAGE, PhoneError, PhoneMemory, Settings, Stall, Watermarks,
+    Access, Backing, Costs, Flash, Lists, PhoneError, PhoneMemory, Settings, Stall, Watermarks,
 };
 
-use super::support::{ANON, CORE, KIB, MIB, Simple, assert_conserved, bare, modest, phone, regions, timeless};
+use super::support::{ANON, CLUSTER, CORE, KIB, MIB, Simple, assert_conserved, bare, modest, phone, regions, timeless};
 
 #[test]
 fn watermarks_are_those_of_android() {
@@ -52,34 +52,34 @@ fn a_working_set_that_fits_never_refaults() {
 
 #[test]
 fn a_cyclic_sweep_over_more_than_fits_refaults_everything() {
-    // 100 pages of DRAM, 120 swept round and round. Under LRU the page wanted next is the one evicted last, so each
+    // 100 clusters of 32 pages of DRAM, 120 swept round and round. Under LRU the cluster wanted next is the one evicted last, so each
     // of the 120 refaults once a sweep; the first sweep evicts 20.
-    let mut phone = timeless(bare(100 * PAGE, 200 * PAGE));
+    let mut phone = timeless(bare(100 * CLUSTER, 200 * CLUSTER));
     let mut flash = Simple::instant();
     let process = phone.spawn("sweeper", 0).unwrap();
-    let region = phone.map(process, Bytes(120 * PAGE), ANON).unwrap();
+    let region = phone.map(process, Bytes(120 * CLUSTER), ANON).unwrap();
     for sweep in 0..5 {
         phone.touch(region, Access::Write, Nanos::ZERO, &mut flash).unwrap();
         let counters = phone.counters();
-        assert_eq!(counters.workingset_refault_anon, 120 * sweep, "sweep {sweep}");
-        assert_eq!(counters.pswpin, 120 * sweep);
-        assert_eq!(counters.pswpout, 20 + 120 * sweep);
+        assert_eq!(counters.workingset_refault_anon, 32 * 120 * sweep, "sweep {sweep}");
+        assert_eq!(counters.pswpin, 32 * 120 * sweep);
+        assert_eq!(counters.pswpout, 32 * (20 + 120 * sweep));
         assert_conserved(&phone);
     }
 }
 
 #[test]
 fn forward_and_backward_with_release_refault_only_the_deficit() {
-    // 120 tensors of a page, 100 fit: forward evicts the oldest 20; backward frees each after its use, so that those
+    // 120 tensors of 32 pages, 100 fit: forward evicts the oldest 20; backward frees each after its use, so that those
     // 20 return into free memory, and nothing else is evicted. The next iteration is the same.
     for lists in [Lists::Two, Lists::Generations { count: 4, min_ttl: Nanos::ZERO }] {
-        let mut phone = timeless(Settings { lists, ..bare(100 * PAGE, 200 * PAGE) });
+        let mut phone = timeless(Settings { lists, ..bare(100 * CLUSTER, 200 * CLUSTER) });
         let mut flash = Simple::instant();
         let process = phone.spawn("trainer", 0).unwrap();
         for iteration in 1..=3 {
             let mut saved = Vec::new();
             for _ in 0..120 {
-                let tensor = phone.map(process, Bytes(PAGE), ANON).unwrap();
+                let tensor = phone.map(process, Bytes(CLUSTER), ANON).unwrap();
                 phone.touch(tensor, Access::Write, Nanos::ZERO, &mut flash).unwrap();
                 saved.push(tensor);
             }
@@ -87,8 +87,8 @@ fn forward_and_backward_with_release_refault_only_the_deficit() {
                 phone.touch(tensor, Access::Read, Nanos::ZERO, &mut flash).unwrap();
                 phone.release(tensor).unwrap();
             }
-            assert_eq!(phone.counters().workingset_refault_anon, 20 * iteration, "{lists:?}");
-            assert_eq!(phone.usage().free, Bytes(100 * PAGE));
+            assert_eq!(phone.counters().workingset_refault_anon, 32 * 20 * iteration, "{lists:?}");
+            assert_eq!(phone.usage().free, Bytes(100 * CLUSTER));
             assert_eq!(phone.usage().swap, Bytes::ZERO);
         }
     }
@@ -96,19 +96,22 @@ fn forward_and_backward_with_release_refault_only_the_deficit() {
 
 #[test]
 fn what_is_released_while_evicted_costs_no_refault() {
-    // 40 pages go to ZRAM and flash when 140 are touched in 100; all are released unread.
-    let mut phone = timeless(Settings { zram: Bytes(10 * PAGE), ..bare(100 * PAGE, 100 * PAGE) });
+    // 40 clusters and more go to ZRAM and flash when 140 are touched in 100; all are released unread.
+    let mut phone = timeless(Settings { zram: Bytes(10 * CLUSTER), ..bare(100 * CLUSTER, 100 * CLUSTER) });
     let mut flash = Simple::instant();
     let process = phone.spawn("trainer", 0).unwrap();
-    for region in regions(&mut phone, process, 140, PAGE, ANON) {
+    for region in regions(&mut phone, process, 140, CLUSTER, ANON) {
         phone.touch(region, Access::Write, Nanos::ZERO, &mut flash).unwrap();
     }
-    // 10 pages at ratio 2 take 5 of the 100, so that 140 - 95 = 45 are out: 10 in ZRAM, 35 on flash.
+    // 10 at ratio 2 take 5 of the 100, so that 140 - 95 = 45 are out: 10 in ZRAM, 35 on flash.
     let usage = phone.usage();
-    assert_eq!((usage.zram_stored, usage.zram, usage.swap), (Bytes(10 * PAGE), Bytes(5 * PAGE), Bytes(35 * PAGE)));
-    assert_eq!(flash.bytes_written, 35 * PAGE);
+    assert_eq!(
+        (usage.zram_stored, usage.zram, usage.swap),
+        (Bytes(10 * CLUSTER), Bytes(5 * CLUSTER), Bytes(35 * CLUSTER))
+    );
+    assert_eq!(flash.bytes_written, 35 * CLUSTER);
     phone.exit(process).unwrap();
-    assert_eq!((phone.counters().pswpin, phone.free()), (0, Bytes(100 * PAGE)));
+    assert_eq!((phone.counters().pswpin, phone.free()), (0, Bytes(100 * CLUSTER)));
     assert_eq!((phone.usage().zram, phone.usage().swap), (Bytes::ZERO, Bytes::ZERO));
 }
 
@@ -156,17 +159,17 @@ fn a_refault_from_zram_runs_and_one_from_flash_sleeps() {
 
 #[test]
 fn files_are_dropped_clean_and_written_dirty() {
-    // 64 pages of file in 40 of DRAM, read: dropped and read again. 24 and 40 written: all of it dirty.
-    let settings = Settings { file_read_ahead: Bytes(4 * KIB), ..bare(40 * PAGE, 0) };
+    // 64 clusters of file in 40 of DRAM, read: dropped and read again. 24 and 40 written: all of it dirty.
+    let settings = Settings { file_read_ahead: Bytes(CLUSTER), ..bare(40 * CLUSTER, 0) };
     let mut phone = timeless(settings);
     let mut flash = Simple::instant();
     let process = phone.spawn("reader", 0).unwrap();
-    let file = phone.map(process, Bytes(64 * PAGE), Backing::File).unwrap();
+    let file = phone.map(process, Bytes(64 * CLUSTER), Backing::File).unwrap();
     phone.touch(file, Access::Read, Nanos::ZERO, &mut flash).unwrap();
-    assert_eq!((phone.counters().file_in, phone.counters().pgsteal_file, flash.bytes_written), (64, 24, 0));
+    assert_eq!((phone.counters().file_in, phone.counters().pgsteal_file, flash.bytes_written), (32 * 64, 32 * 24, 0));
     phone.touch(file, Access::Write, Nanos::ZERO, &mut flash).unwrap();
     // Each of the 64 refaults, as in every cyclic sweep; the 40 clean ones go first, then 24 of the dirty.
-    assert_eq!((phone.counters().workingset_refault_file, phone.counters().file_out), (64, 24));
+    assert_eq!((phone.counters().workingset_refault_file, phone.counters().file_out), (32 * 64, 32 * 24));
     assert_conserved(&phone);
 }
 
@@ -246,8 +249,9 @@ fn out_of_memory_is_an_error_and_not_an_end() {
 #[test]
 fn results_converge_as_extents_shrink() {
     // A trainer of 300 MiB beside an idle app of 40 and files of 40, in 256 MiB with 48 of ZRAM and flash behind it.
-    let run = |extent: u64| {
-        let mut phone = phone(Settings { zram: Bytes(48 * MIB), swap: Bytes(512 * MIB), ..modest(256 * MIB, extent) });
+    let run = |lists: Lists, extent: u64| {
+        let mut phone =
+            phone(Settings { lists, zram: Bytes(48 * MIB), swap: Bytes(512 * MIB), ..modest(256 * MIB, extent) });
         let mut flash = Simple::new();
         let app = phone.spawn("app", 900).unwrap();
         let trainer = phone.spawn("trainer", 0).unwrap();
@@ -276,12 +280,14 @@ fn results_converge_as_extents_shrink() {
         let evicted = counters.pgsteal_anon + counters.pgsteal_file;
         [stall.total().seconds() * 1e3, refaults as f64, evicted as f64]
     };
-    let fine = run(16 * KIB);
-    for (extent, within) in [(MIB, 0.15), (256 * KIB, 0.08), (64 * KIB, 0.04)] {
-        let coarse = run(extent);
-        let error = coarse.iter().zip(fine).map(|(coarse, fine)| (coarse / fine - 1.0).abs()).fold(0.0, f64::max);
-        println!("{extent}: {coarse:?} of {fine:?}: {error:.3}");
-        assert!(error <= within, "{extent}: {coarse:?}, at 16 KiB {fine:?}");
+    for lists in [Lists::Two, Lists::Generations { count: 4, min_ttl: Nanos::ZERO }] {
+        let fine = run(lists, 16 * KIB);
+        for (extent, within) in [(MIB, 0.08), (256 * KIB, 0.04), (64 * KIB, 0.02)] {
+            let coarse = run(lists, extent);
+            let error = coarse.iter().zip(fine).map(|(coarse, fine)| (coarse / fine - 1.0).abs()).fold(0.0, f64::max);
+            println!("{lists:?} {extent}: {coarse:?} of {fine:?}: {error:.4}");
+            assert!(error <= within, "{lists:?}, {extent}: {coarse:?}, at 16 KiB {fine:?}");
+        }
     }
 }
 
@@ -310,15 +316,17 @@ fn a_page_used_twice_is_active_and_stays_when_a_stream_passes() {
 
 #[test]
 fn a_refault_within_the_active_list_is_activated_at_once() {
-    // Files alone: 20 pages used twice become active when scanned; others pass. A page that returns after fewer
+    // Files alone, in clusters of 32 pages: 20 used twice become active when scanned; others pass. One that returns after fewer
     // evictions than there are active pages goes to the active list; after more it does not.
-    let settings = Settings { file_read_ahead: Bytes(4 * KIB), ..bare(40 * PAGE, 0) };
+    let settings = Settings { file_read_ahead: Bytes(CLUSTER), ..bare(40 * CLUSTER, 0) };
     let mut phone = timeless(settings);
     let mut flash = Simple::instant();
     let process = phone.spawn("reader", 0).unwrap();
-    let file = phone.map(process, Bytes(400 * PAGE), Backing::File).unwrap();
+    let file = phone.map(process, Bytes(400 * CLUSTER), Backing::File).unwrap();
     let mut read = |phone: &mut PhoneMemory, from: u64, to: u64| {
-        phone.touch_part(file, Bytes(from * PAGE)..Bytes(to * PAGE), Access::Read, Nanos::ZERO, &mut flash).unwrap();
+        phone
+            .touch_part(file, Bytes(from * CLUSTER)..Bytes(to * CLUSTER), Access::Read, Nanos::ZERO, &mut flash)
+            .unwrap();
     };
     for page in 20..120 {
         read(&mut phone, 0, 20);
@@ -327,12 +335,15 @@ fn a_refault_within_the_active_list_is_activated_at_once() {
     // The first scan finds all 40 young and evicts the first 20 for want of better ones; they return once, after 20
     // evictions and none active. Then they are active.
     let before = phone.counters();
-    assert_eq!((before.workingset_refault_file, before.workingset_activate_file, before.pgactivate), (20, 0, 20));
-    // The inactive list holds 20: page 95 went about 5 evictions ago (< 20 active pages), page 30 about 70 ago.
+    assert_eq!(
+        (before.workingset_refault_file, before.workingset_activate_file, before.pgactivate),
+        (32 * 20, 0, 32 * 20)
+    );
+    // The inactive list holds 20: cluster 95 went about 5 evictions ago (of 20 active), cluster 30 about 70 ago.
     read(&mut phone, 95, 96);
-    assert_eq!(phone.counters().workingset_activate_file, 1);
+    assert_eq!(phone.counters().workingset_activate_file, 32);
     read(&mut phone, 30, 31);
-    assert_eq!((phone.counters().workingset_activate_file, phone.counters().workingset_refault_file), (1, 22));
+    assert_eq!((phone.counters().workingset_activate_file, phone.counters().workingset_refault_file), (32, 32 * 22));
 }
 
 #[test]

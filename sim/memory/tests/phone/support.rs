@@ -68,10 +68,13 @@ pub(crate) const CORE: Costs = Costs {
 
 pub(crate) const ANON: Backing = Backing::Anonymous { ratio: Count(2.0) };
 
-/// `ram` with no reserves but a page, extents of 4 KiB, `swap` on flash.
+/// The 32 pages that reclaim takes at a time.
+pub(crate) const CLUSTER: u64 = 32 * PAGE;
+
+/// `ram` without reserves, in extents of a cluster, `swap` on flash.
 pub(crate) fn bare(ram: u64, swap: u64) -> Settings {
     let marks = Watermarks { min: Bytes::ZERO, low: Bytes::ZERO, high: Bytes::ZERO };
-    Settings { extent: Bytes(4 * KIB), swap: Bytes(swap), ..Settings::new(Bytes(ram), marks) }
+    Settings { extent: Bytes(CLUSTER), swap: Bytes(swap), ..Settings::new(Bytes(ram), marks) }
 }
 
 /// `ram` with reserves of 1/256, 1/128 and 1/64 of it, extents of `extent`.

@@ -29,8 +29,9 @@ fn recomputation(scene: &Scene, layouts: Layouts, tensor: TensorId) -> u64 {
     let view = scene.view();
     let presence = presence(&view);
     let moment = Moment { graph: &scene.graph, presence: &presence, at: position(&view), samples: 1 };
-    let way = regaining.way_from(scene.states[tensor as usize].next_use, 1);
-    (regaining.recomputation(tensor, &moment) + way).0
+    let wanted = scene.states[tensor as usize].next_use;
+    let way = regaining.way_from(wanted, 1);
+    (regaining.recomputation(tensor, wanted, &moment) + way).0
 }
 
 const COUNTED: Layouts = Layouts::Counted { times: 1 };
@@ -46,11 +47,11 @@ fn memory_reduced_per_second() {
 }
 
 /// A convolution (10 ns) makes 1; layout transformations make 2 (3 ns) and 3 (4 ns) of it; a product (20 ns) reads 3.
-/// Backward works on something else, then reads 3.
+/// Backward works on something else, then reads 3, then 1.
 fn transformed() -> Scene {
     let forward: [(&[TensorId], u64, bool); 4] =
         [(&[0], 10, false), (&[1], 3, true), (&[2], 4, true), (&[3], 20, false)];
-    Scene::new(&forward, &[&[4], &[3]], &[1, 8, 8, 8, 8])
+    Scene::new(&forward, &[&[4], &[3], &[1]], &[1, 8, 8, 8, 8])
 }
 
 #[test]
@@ -64,8 +65,17 @@ fn a_recomputation_counts_the_layout_transformations_on_the_way() {
     // Overlooked: the tensor's own operator, 4, and the convolution, 10; the 3 on the way between them does not count.
     assert_eq!(recomputation(&scene, Layouts::Overlooked, 3), 14);
     // With the convolution's result in memory only the transformations are left: 3 + 4.
-    scene.states[1].resident = true;
+    scene.stand_at(4);
     assert_eq!(recomputation(&scene, COUNTED, 3), 7);
+    // While the product runs 2 is in memory as well. Nothing reads it later, so it will be gone when 3 is wanted.
+    scene.stand_at(3);
+    scene.states[2].resident = true;
+    assert_eq!(recomputation(&scene, COUNTED, 3), 7);
+    // Nor will the convolution's result be there where backward reads it before 3.
+    scene.graph.nodes[4].inputs = vec![1];
+    scene.graph.nodes[6].inputs = vec![4];
+    scene.stand_at(4);
+    assert_eq!(recomputation(&scene, COUNTED, 3), 17);
 }
 
 #[test]
@@ -240,16 +250,19 @@ impl Search<'_> {
     }
 
     /// Nodes and fetched tensors that `tensor` needs, straight from the definition.
-    fn needs(&self, tensor: TensorId, nodes: &mut HashSet<NodeId>, fetched: &mut HashSet<TensorId>) {
+    fn needs(&self, tensor: TensorId, wanted: NodeId, nodes: &mut HashSet<NodeId>, fetched: &mut HashSet<TensorId>) {
         let writer = self.scene.producers[tensor as usize];
         if !nodes.insert(writer) {
             return;
         }
         for &input in &self.scene.graph.nodes[writer as usize].inputs {
+            let later = || self.scene.graph.nodes[wanted as usize..].iter().any(|node| node.uses().any(|u| u == input));
             match self.given.get(&input) {
-                Some(Technique::Recompute) => self.needs(input, nodes, fetched),
+                _ if input == 0 => {}
+                _ if !later() => self.needs(input, wanted, nodes, fetched),
+                Some(Technique::Recompute) => self.needs(input, wanted, nodes, fetched),
                 Some(_) => drop(fetched.insert(input)),
-                None if !self.scene.states[input as usize].resident => self.needs(input, nodes, fetched),
+                None if !self.scene.states[input as usize].resident => self.needs(input, wanted, nodes, fetched),
                 None => {}
             }
         }
@@ -257,7 +270,7 @@ impl Search<'_> {
 
     fn recompute(&self, tensor: TensorId) -> u64 {
         let (mut nodes, mut fetched) = (HashSet::new(), HashSet::new());
-        self.needs(tensor, &mut nodes, &mut fetched);
+        self.needs(tensor, self.scene.states[tensor as usize].next_use, &mut nodes, &mut fetched);
         let own = self.scene.producers[tensor as usize];
         let weight = |&node: &NodeId| match self.psi {
             Some(psi) if self.layout(node) => psi,

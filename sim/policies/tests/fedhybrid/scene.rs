@@ -85,7 +85,7 @@ impl Scene {
         scene
     }
 
-    /// The schedule stands before `at`; everything made so far is in memory, and what will be read may be given up.
+    /// The schedule stands before `at`; all that was made and is still read is in memory, and may be given up.
     pub(crate) fn stand_at(&mut self, at: NodeId) {
         self.at = at;
         self.candidates.clear();
@@ -95,7 +95,9 @@ impl Scene {
             let next = uses.map(|(node, _)| node).find(|&node: &NodeId| node >= at).unwrap_or(NodeId::MAX);
             let made = self.producers[id] == NodeId::MAX || self.producers[id] < at;
             let bytes = Bytes(self.graph.tensors[id].bytes.at(1));
-            self.states[id] = TensorState { bytes, next_use: next, resident: made, ..TensorState::default() };
+            // Samples stay; what nobody reads any more is released.
+            let resident = made && (next != NodeId::MAX || self.producers[id] == NodeId::MAX);
+            self.states[id] = TensorState { bytes, next_use: next, resident, ..TensorState::default() };
             if made && self.graph.tensors[id].role == Role::Activation && next != NodeId::MAX && next > at {
                 self.candidates.push(tensor);
             }

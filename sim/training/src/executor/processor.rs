@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use haversack_devices::processor::{Cost, ProcessorKind};
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
+use haversack_devices::work::OperatorKind;
 use haversack_workloads::NodeId;
 
 use super::offload::lane;
@@ -67,6 +68,9 @@ impl Executor<'_> {
         }
         if kind == SpanKind::Recomputed {
             self.part.recompute += spent;
+            if node.work.kind == OperatorKind::Layout {
+                self.record.recomputed_layout += spent;
+            }
         } else {
             self.part.launch += cost.launch;
             self.part.add(node.work.kind, spent.saturating_sub(cost.launch));

@@ -11,7 +11,7 @@ use haversack_policies::budget::SwapKind;
 use haversack_workloads::TensorId;
 
 use super::pool::{Place, Pool};
-use crate::phone::{AppState, Holding, Phone, PhoneReport, ThreadStates};
+use crate::phone::{AppState, Holding, Phone, PhoneReport, PhoneSpan, ThreadStates};
 use crate::store::Change;
 
 /// What is in use all the time is touched so often.
@@ -47,12 +47,8 @@ pub(super) struct System<'a> {
     start: Nanos,
     /// When memory was last looked at.
     seen: Nanos,
-    /// In use over the iteration: byte-nanoseconds, and the most.
-    used: u128,
-    used_peak: Bytes,
-    since: Nanos,
-    before: Counters,
-    states: ThreadStates,
+    /// The iteration so far, and the iterations.
+    watches: [Watch; 2],
     apps_killed: u64,
 }
 
@@ -126,11 +122,7 @@ impl<'a> System<'a> {
             next_pulse: Nanos::ZERO,
             start,
             seen: Nanos::ZERO,
-            used: 0,
-            used_peak: Bytes::ZERO,
-            since: Nanos::ZERO,
-            before: Counters::default(),
-            states: ThreadStates::default(),
+            watches: [Watch::default(); 2],
             apps_killed: 0,
         };
         system.tend(Nanos::ZERO)?;
@@ -167,11 +159,14 @@ impl<'a> System<'a> {
 
     /// Lets the kernel work up to `now`, and notes what was in use.
     fn look(&mut self, now: Nanos) {
-        let used = self.in_use();
-        self.used += u128::from(used.0) * u128::from(now.saturating_sub(self.seen).0);
+        let (before, span) = (self.in_use(), now.saturating_sub(self.seen));
         self.seen = self.seen.max(now);
         self.memory.pass(self.at(now), &mut self.flash);
-        self.used_peak = self.used_peak.max(self.in_use());
+        let after = self.in_use();
+        for watch in &mut self.watches {
+            watch.used += u128::from(before.0) * u128::from(span.0);
+            watch.peak = watch.peak.max(after);
+        }
     }
 
     /// All that is not free.
@@ -311,8 +306,10 @@ impl<'a> System<'a> {
 
     /// Notes what the thread did.
     pub(super) fn note_stall(&mut self, stall: Stall) {
-        self.states.sleeping += stall.sleeping;
-        self.states.runnable += stall.runnable;
+        for watch in &mut self.watches {
+            watch.states.sleeping += stall.sleeping;
+            watch.states.runnable += stall.runnable;
+        }
     }
 
     /// What could be had beside what the trainer holds, and all that it holds.
@@ -335,26 +332,48 @@ impl<'a> System<'a> {
         self.apps.values().filter_map(|app| i16::try_from(app.state.adj).ok()).collect()
     }
 
-    /// An iteration begins.
-    pub(super) fn begin(&mut self, now: Nanos) {
-        (self.since, self.seen, self.used, self.used_peak) = (now, now, 0, Bytes::ZERO);
-        (self.before, self.states) = (self.memory.counters(), ThreadStates::default());
+    /// An iteration begins; with the first, the run.
+    pub(super) fn begin(&mut self, now: Nanos, first: bool) {
+        self.look(now);
+        let begun = Watch { since: now, before: self.memory.counters(), ..Watch::default() };
+        self.watches[0] = begun;
+        if first {
+            self.watches[1] = begun;
+        }
     }
 
-    /// What the iteration that ends at `now` was like.
+    /// What it was like up to `now`.
     pub(super) fn report(&mut self, now: Nanos) -> PhoneReport {
         self.look(now);
-        let span = now.saturating_sub(self.since);
-        let mean = self.used.checked_div(u128::from(span.0)).unwrap_or(0);
+        let counters = self.memory.counters();
+        let [iteration, run] = self.watches.map(|watch| watch.span(now, &counters));
+        let managed = self.memory.settings().ram;
+        PhoneReport { managed, iteration, run, apps_killed: self.apps_killed, kills: Vec::new() }
+    }
+}
+
+/// What is noted of a span of time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Watch {
+    since: Nanos,
+    /// In use: byte-nanoseconds, and the most.
+    used: u128,
+    peak: Bytes,
+    before: Counters,
+    states: ThreadStates,
+}
+
+impl Watch {
+    fn span(&self, now: Nanos, counters: &Counters) -> PhoneSpan {
+        let time = now.saturating_sub(self.since);
+        let mean = self.used.checked_div(u128::from(time.0)).unwrap_or(0);
         let waited = self.states.sleeping + self.states.runnable;
-        PhoneReport {
-            managed: self.memory.settings().ram,
+        PhoneSpan {
+            time,
             used_mean: Bytes(u64::try_from(mean).unwrap_or(u64::MAX)),
-            used_peak: self.used_peak,
-            counters: self.memory.counters().since(&self.before),
-            states: ThreadStates { running: span.saturating_sub(waited), ..self.states },
-            apps_killed: self.apps_killed,
-            kills: Vec::new(),
+            used_peak: self.peak,
+            counters: counters.since(&self.before),
+            states: ThreadStates { running: time.saturating_sub(waited), ..self.states },
         }
     }
 }

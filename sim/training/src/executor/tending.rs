@@ -74,7 +74,7 @@ impl Executor<'_> {
         self.watch()?;
         self.plan();
         if let Some(system) = &mut self.system {
-            system.begin(self.now);
+            system.begin(self.now, self.ended == 0);
         }
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Executor<'_> {
         let mut report = system.report(self.now);
         let kills = self.kills.iter().filter(|kill| kill.iteration == self.ended).count() as u64;
         if let Some(rule) = &mut self.rule {
-            rule.end_round(Round { page_faults: report.counters.pgmajfault, kills });
+            rule.end_round(Round { page_faults: report.iteration.counters.pgmajfault, kills });
         }
         report.kills.clone_from(&self.kills);
         self.record.phone = Some(report);

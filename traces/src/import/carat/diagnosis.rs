@@ -15,10 +15,10 @@ type Fault = (String, String);
 const LONGEST_LOOK: usize = LONGEST_LINE / 16;
 
 /// Tells of a line that is no sample.
-pub(super) fn report(line: &[u8], error: &serde_json::Error, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+pub(super) fn report(line: &str, error: &serde_json::Error, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
     if !error.is_data() {
         return desk.find(Reason::NotJson, "", || {
-            let shape = if line.starts_with(b"[") { "; `jq -c '.[]'` takes an array apart" } else { "" };
+            let shape = if line.starts_with('[') { "; `jq -c '.[]'` takes an array apart" } else { "" };
             format!("expected a JSON object, one a line: {}{shape}", words(error))
         });
     }
@@ -44,11 +44,11 @@ pub(super) fn time(seconds: f64) -> String {
 }
 
 /// The first fault of a line of JSON.
-fn look(line: &[u8]) -> Option<Fault> {
+fn look(line: &str) -> Option<Fault> {
     if line.len() > LONGEST_LOOK {
         return None;
     }
-    let value = serde_json::from_slice(line).ok()?;
+    let value = serde_json::from_str(line).ok()?;
     let Value::Object(sample) = &value else { return Some((String::new(), expected("a JSON object", &value))) };
     let faults = [
         text(sample, "", "uuid"),

@@ -29,10 +29,9 @@ impl Calendar {
         if let Some((local, behind)) = clock::calendar(line) {
             return zone(behind, offset).utc(local);
         }
-        if let Some(time) = line.split_ascii_whitespace().next().filter(|word| word.contains('.')) {
-            if let Some(time) = clock::parse_seconds(time) {
-                return Some(time);
-            }
+        let word = line.split_ascii_whitespace().next().filter(|word| word.contains('.'));
+        if let Some(time) = word.and_then(clock::parse_seconds) {
+            return Some(time);
         }
         let (local, behind) = self.without_year(line, year)?;
         zone(behind, offset).utc(local)
