@@ -3,6 +3,7 @@
 //! [`Scenario`] holds what was asked for; [`Scenario::resolve`] fills in what was left open and loads
 //! device and stack. Graphs and runs are made in [`crate::run`].
 
+mod apps;
 mod describe;
 mod document;
 mod error;
@@ -23,6 +24,7 @@ use haversack_training::AllocatorKind;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::lowering::{Gradients, Variant};
 
+pub use apps::{app_changes, generated_apps};
 pub use describe::Cell;
 pub use document::{Document, Field, Item, Kind, Literal};
 pub use error::{Fault, Origin, ScenarioError};

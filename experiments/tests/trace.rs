@@ -224,6 +224,16 @@ fn sessions_go_on_over_short_pauses() {
 }
 
 #[test]
+fn users_in_pieces_are_warned_of() {
+    let folder = tempdir().unwrap();
+    let line = |user: u32, second: u32| format!("{user}\t1\t2018-01-16 00:00:{second:02}\tA\tOpened\n");
+    fs::write(folder.path().join("l.tsv"), [line(1, 1), line(2, 2), line(1, 3)].concat()).unwrap();
+    import(folder.path(), "--kind lsapp l.tsv --out l.parquet");
+    let output = call_in(folder.path(), &["trace", "stats", "l.parquet"]);
+    assert!(stderr(&output).contains("not in one piece"), "{}", stderr(&output));
+}
+
+#[test]
 fn samples_have_processes_and_no_sessions() {
     let folder = tempdir().unwrap();
     import(folder.path(), &format!("--kind carat {} --out c.parquet", fixture("carat_top1k.SYNTHETIC.jsonl")));

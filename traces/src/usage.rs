@@ -4,7 +4,8 @@
 //! - [`Population`]: synthetic users as rows; [`carat::CaratSamples`]: as the public Carat data would show them.
 //! - [`AppTimeline`]: one user's events within a window, generated or from imported rows; sparse samples are
 //!   interpolated.
-//! - [`demand()`]: what a timeline asks of memory, by the table of [`crate::footprint`].
+//! - [`holdings()`]: what each app of a timeline holds of memory, by the table of [`crate::footprint`]; [`demand()`]: all
+//!   of them together, second by second.
 //! - [`sessions`]: statistics of sessions, of generated and imported rows alike.
 //!
 //! # Between samples
@@ -26,6 +27,7 @@ pub(crate) mod data;
 mod demand;
 mod fit;
 mod generate;
+mod holdings;
 mod interpolate;
 mod model;
 mod play;
@@ -40,6 +42,7 @@ pub use data::{DataError, Weights};
 pub use demand::{Demand, DemandSeries, demand, footprints};
 pub use fit::{Fit, Targets, fit};
 pub use generate::Population;
+pub use holdings::{Held, Holding, holdings};
 pub use model::{Apps, Carat, CatalogueApp, Day, Interpolation, Launcher, Sessions, UsageModel};
 pub use session::{Session, SessionStream};
 pub use statistics::{SessionReader, SessionStatistics, UserSessions, sessions};

@@ -233,9 +233,7 @@ impl Outcome {
 ///
 /// # Errors
 /// A name that no calibration has, or one that does not load.
-pub(super) fn calibrations(
-    artefacts: &[Artefact],
-) -> Result<(Vec<Device>, Vec<Stack>, Vec<System>), CalibrationError> {
+pub(super) fn calibrations(artefacts: &[Artefact]) -> Result<(Vec<Device>, Vec<Stack>, Vec<System>), CalibrationError> {
     let sorted = |names: Vec<&'static str>| {
         let mut names = names;
         names.sort_unstable();

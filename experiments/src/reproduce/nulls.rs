@@ -141,6 +141,32 @@ pub fn mandheling_table4_null(reference: &Reference, id: &str) -> Option<f64> {
     Some(work(row)? / median(rates)?)
 }
 
+impl Reference {
+    /// FedHybrid, table 1 and figure 5: one number a method whatever the network, the batch and the phone, the median of
+    /// the method's `fit` rows of the same metric; figure 5's two parts are one.
+    ///
+    /// `None` where the row itself is the only such row, and for all other artefacts: each row of figures 1c and 2 is
+    /// the only one of its method and metric that may be looked at. What is in use of the two phones' memory in figure
+    /// 2b has no `fit` row, and its states of a thread, figure 2a's two ratios and figure 2c's counts are one each, or
+    /// all that there is of them is fitted.
+    #[must_use]
+    pub fn fedhybrid_null(&self, id: &str) -> Option<f64> {
+        let row = self.row(id).filter(|row| row.paper == "fedhybrid")?;
+        let together: &[&str] = match row.artefact.as_str() {
+            "table1" => &["table1"],
+            "figure5a" | "figure5b" => &["figure5a", "figure5b"],
+            _ => return None,
+        };
+        let alike = |other: &&Row| other.method == row.method && other.metric == row.metric && other.role == Role::Fit;
+        let known = together.iter().flat_map(|artefact| self.of(row.paper, artefact)).filter(alike);
+        let known: Vec<&Row> = known.collect();
+        if known.iter().all(|other| other.id == row.id) {
+            return None;
+        }
+        median(known.into_iter().filter_map(Row::number).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use haversack_devices::Frequency;
@@ -222,5 +248,21 @@ mod tests {
         let none = "mandheling/table8/vgg11-cifar10/mnn-fp32/rounds";
         assert_eq!(mandheling_table8_null(&reference, none, (0.5, 100.0), &cores), None);
         assert_eq!(null("mandheling/table4/conv-64x64-8x8/batch-4/latency"), None);
+    }
+
+    #[test]
+    fn a_method_of_fedhybrids_has_one_number() {
+        let reference = Reference::load().unwrap();
+        // The fit rows of table 1 are 19.7, 14.2 and 57.8 %: the middle one stands for all, a withheld row too.
+        for subject in ["resnet34", "bert", "swin-finetune"] {
+            let id = format!("fedhybrid/table1/{subject}/recomputation/layout-transformation-share");
+            assert_eq!(reference.fedhybrid_null(&id), Some(19.7), "{id}");
+        }
+        // Figure 5 has one fit row, which is no baseline of itself and that of the other three.
+        let overhead = |place: &str| reference.fedhybrid_null(&format!("fedhybrid/{place}/melon/latency-overhead"));
+        assert_eq!(overhead("figure5a/s22-mobilenetv2-batch-32"), None);
+        assert_eq!(overhead("figure5a/s22-bert-batch-8"), Some(2.3));
+        assert_eq!(overhead("figure5b/redmi-note10-mobilenetv2-batch-32"), Some(2.3));
+        assert_eq!(reference.fedhybrid_null("fedhybrid/figure2b/s22-batch-32/system/memory-used"), None);
     }
 }

@@ -123,7 +123,15 @@ mod tests {
         &[artefact("comparison", "fronts"), artefact("sage", "figure3"), artefact("sage", "table1")];
 
     const fn artefact(paper: &'static str, id: &'static str) -> Artefact {
-        Artefact { paper, id, about: "", devices: &[], stacks: &[], systems: &[], run: |_| Ok(crate::reproduce::Outcome::default()) }
+        Artefact {
+            paper,
+            id,
+            about: "",
+            devices: &[],
+            stacks: &[],
+            systems: &[],
+            run: |_| Ok(crate::reproduce::Outcome::default()),
+        }
     }
 
     fn bare(selection: &Selection<'_>) -> Vec<String> {

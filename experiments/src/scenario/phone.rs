@@ -17,7 +17,12 @@ const KSWAPD: &str = "little:1";
 ///
 /// # Errors
 /// Words for people: what the device lacks.
-pub(crate) fn phone(device: &Device, system: &System, cores: Option<&CpuCores>, apps: Vec<AppChange>) -> Result<Phone, String> {
+pub(crate) fn phone(
+    device: &Device,
+    system: &System,
+    cores: Option<&CpuCores>,
+    apps: Vec<AppChange>,
+) -> Result<Phone, String> {
     let id = &device.id;
     let flash = device.flash().ok_or_else(|| format!("{id} has no [storage]; the system {} swaps to it", system.id))?;
     let cpu = device.cpu().ok_or_else(|| format!("{id} has no [[cpu]], which the system {} runs on", system.id))?;

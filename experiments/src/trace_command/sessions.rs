@@ -3,7 +3,7 @@
 //! What a session is, [`haversack_traces::usage::sessions`] says; here, sessions with a pause between them that is shorter
 //! than the user of the command says are one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use haversack_devices::units::{Fraction, Nanos};
 use haversack_traces::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
@@ -122,6 +122,12 @@ impl Sessions {
             }
         }
         Self { pause, statistics, lengths, background }
+    }
+
+    /// Whether a user's rows come in several pieces, with others between.
+    pub(super) fn is_interrupted(&self) -> bool {
+        let mut names = HashSet::new();
+        self.statistics.users.iter().any(|user| !names.insert(&user.user))
     }
 
     /// The lengths in bins: the name of the bin, and the number of sessions.

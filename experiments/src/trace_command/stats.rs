@@ -13,7 +13,7 @@ use super::read::{Holds, Reader};
 use super::sessions::Sessions;
 use super::stats_text;
 use crate::error::CommandError;
-use crate::output::{Format, print, print_json};
+use crate::output::{Format, print, print_json, warn};
 
 /// Prints the statistics of the table at `path`; pauses shorter than `pause` do not end a session.
 ///
@@ -195,7 +195,11 @@ fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats, CommandError> {
     }
     present.close(&mut stats);
     if has_events {
-        stats.sessions = Some(Sessions::of(reader, pause)?);
+        let sessions = Sessions::of(reader, pause)?;
+        if sessions.is_interrupted() {
+            warn(&"the rows of some users are not in one piece, which cuts their sessions");
+        }
+        stats.sessions = Some(sessions);
     }
     Ok(samples.finish(Of::Apps(stats)))
 }

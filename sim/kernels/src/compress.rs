@@ -5,14 +5,15 @@
 //!
 //! 1. The 3σ rule sorts channels into normal ones and salient ones, which hold more outliers than a normal
 //!    distribution would.
-//! 2. A normal channel is quantised in groups of 256 by [`crate::quantise`], with the fewest bits that keep the bound.
+//! 2. A normal channel is quantised in groups of 256 by [`crate::quantise`], with as many bits as are asked for or the
+//!    fewest that keep the bound.
 //! 3. A salient channel is cut into blocks of n × n. Those whose share of non-zero elements is below τ are kept exactly,
 //!    in compressed sparse rows. The rest is predicted by Lorenzo's predictor from decompressed values; what the
 //!    prediction misses, in steps of twice the bound, is Huffman-coded.
 //!
 //! The bound holds on every element: a channel that 8 bits cannot hold within it is predicted, and one that cannot be
-//! predicted within it is stored as it is. Exact zeros stay exact zeros, NaN and infinities keep their bits.
-//! Every instruction set writes the same bytes and reads the same values.
+//! predicted within it is stored as it is. (Where bits are asked for, the bound is half a step of the group.) Exact zeros of predicted channels stay exact zeros, and so do
+//! those of quantised ones that have nothing below zero; NaN and infinities keep their bits. Every instruction set writes the same bytes and reads the same values.
 //!
 //! The bytes describe themselves; [`decompress`] takes any bytes and answers an error to those that [`Codec::compress`]
 //! cannot have written, without allocating more than a small multiple of its output.
@@ -119,7 +120,10 @@ pub enum Bound {
 pub enum Mode {
     /// `FedHybrid`'s: normal channels are quantised, salient ones cut into sparse and dense blocks.
     Mixed {
-        /// Of every element.
+        /// Of an element of a normal channel; half a step of its group is then its bound. Without it, the fewest bits
+        /// that keep `bound`, and a channel that 8 do not keep within it is predicted.
+        bits: Option<Bits>,
+        /// Of every element of a salient channel and, without `bits`, of every element.
         bound: Bound,
         /// Of salient channels.
         blocks: Blocks,
@@ -138,13 +142,13 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The mixed mode with the default [`Blocks`].
+    /// The mixed mode that keeps a bound on every element, with the default [`Blocks`].
     #[must_use]
     pub const fn mixed(bound: Bound) -> Self {
-        Self::Mixed { bound, blocks: Blocks::DEFAULT }
+        Self::Mixed { bits: None, bound, blocks: Blocks::DEFAULT }
     }
 
-    /// The bound, where it is not the bits that bound the error.
+    /// The bound, where it is not the bits alone that bound the error.
     #[must_use]
     pub const fn bound(&self) -> Option<Bound> {
         match self {
@@ -168,7 +172,7 @@ pub struct Summary {
     pub normal: usize,
     /// Channels that the 3σ rule calls salient; outside the mixed mode, all that are not quantised.
     pub salient: usize,
-    /// Channels that are held as quantised codes: normal ones whose bound 8 bits can keep.
+    /// Channels that are held as quantised codes: normal ones, unless 8 bits do not keep their bound.
     pub quantised: usize,
     /// Blocks of salient channels that are kept exactly.
     pub sparse_blocks: usize,

@@ -16,9 +16,8 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
 
 use crate::falling::{Falling, worth};
-use crate::fedhybrid::{absence, saved_alone};
 use crate::policy::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
-use crate::regain::{Layouts, Moment, Regaining, Technique, position, presence};
+use crate::regain::{Layouts, Moment, Regaining, Technique, absence, position, presence, saved_alone};
 
 /// Capuchin.
 #[derive(Clone, Debug, Default)]

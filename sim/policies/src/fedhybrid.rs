@@ -14,11 +14,12 @@ pub mod mps;
 pub mod predictor;
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_workloads::{NodeId, Phase, TensorId};
+use haversack_workloads::{NodeId, TensorId};
 
+use crate::budget::{BudgetRule, Rule};
 use crate::falling::Falling;
 use crate::policy::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
-use crate::regain::{Layouts, Moment, Presence, Regaining, Technique, position, presence};
+use crate::regain::{Layouts, Moment, Regaining, Technique, absence, position, presence, saved_alone};
 use mps::Terms;
 
 /// What can be set.
@@ -34,11 +35,28 @@ pub struct Parameters {
     pub layout: bool,
     /// Whether layout transformations cross from one processor to another (ψ = 2).
     pub crossing: bool,
+    /// Who decides the memory budget on a phone in use; nobody where nothing is set.
+    pub budget: Option<BudgetParameters>,
+}
+
+/// How the memory budget is decided on a phone in use (section 4.4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BudgetParameters {
+    /// The rule.
+    pub rule: Rule,
+    /// Iterations of an epoch, for so long as which the predictor looks back at first.
+    pub epoch: u64,
+    /// TP_1 in percent.
+    pub fault_percent: u64,
+    /// TP_2.
+    pub kills: u64,
+    /// WS_adj in percent.
+    pub shrink_percent: u64,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { compression: true, recomputation: true, swapping: false, layout: true, crossing: false }
+        Self { compression: true, recomputation: true, swapping: false, layout: true, crossing: false, budget: None }
     }
 }
 
@@ -114,26 +132,6 @@ pub struct Surveyed {
     pub swap: Option<Terms>,
 }
 
-/// Only what forward saves, and what no node makes, is there in backward.
-pub(crate) fn saved_alone(setting: &Setting<'_>, saved: &[TensorId]) -> impl Fn(TensorId) -> Presence + use<> {
-    let mut there = vec![true; setting.graph.tensors.len()];
-    for &output in setting.graph.nodes.iter().flat_map(|node| &node.outputs) {
-        there[output as usize] = false;
-    }
-    for &tensor in saved {
-        there[tensor as usize] = true;
-    }
-    move |tensor| if there[tensor as usize] { Presence::There } else { Presence::Gone }
-}
-
-/// From the node after the last that uses a saved tensor in forward to the first that reads it in backward.
-pub(crate) fn absence(setting: &Setting<'_>, tensor: TensorId) -> Option<(NodeId, NodeId)> {
-    let uses = || (0..).zip(&setting.graph.nodes).filter(|(_, node)| node.uses().any(|used| used == tensor));
-    let last = uses().filter(|(_, node)| node.phase == Phase::Forward).map(|(id, _): (NodeId, _)| id).last()?;
-    let first = uses().find(|(_, node)| node.phase == Phase::Backward)?.0;
-    Some((last + 1, first))
-}
-
 /// What giving up a tensor of `bytes` by `technique` saves and costs while it is away from one node to another.
 fn terms(
     regaining: &mut Regaining,
@@ -198,6 +196,12 @@ impl Policy for FedHybrid {
         }
         self.regaining = Some(regaining);
         Ok(Schedule::plain(setting.batch))
+    }
+
+    fn budget_rule(&mut self, iteration: Nanos) -> Option<Box<dyn BudgetRule>> {
+        let BudgetParameters { rule, epoch, fault_percent, kills, shrink_percent } = self.parameters.budget?;
+        let own = predictor::Parameters::for_epoch(Nanos(iteration.0.saturating_mul(epoch)));
+        Some(rule.start(predictor::Parameters { fault_percent, kills, shrink_percent, ..own }))
     }
 
     fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {

@@ -4,7 +4,7 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
-use haversack_workloads::{NodeId, Role, TensorId, TrainingGraph};
+use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use crate::policy::{Compression, MemoryView, Relief, Setting, Swapping};
 
@@ -85,6 +85,26 @@ pub fn presence<'a>(memory: &'a MemoryView<'a>) -> impl Fn(TensorId) -> Presence
 #[must_use]
 pub fn position(memory: &MemoryView<'_>) -> NodeId {
     memory.tensors.iter().map(|state| state.next_use).min().unwrap_or(NodeId::MAX)
+}
+
+/// Only what forward saves, and what no node makes, is there in backward.
+pub(crate) fn saved_alone(setting: &Setting<'_>, saved: &[TensorId]) -> impl Fn(TensorId) -> Presence + use<> {
+    let mut there = vec![true; setting.graph.tensors.len()];
+    for &output in setting.graph.nodes.iter().flat_map(|node| &node.outputs) {
+        there[output as usize] = false;
+    }
+    for &tensor in saved {
+        there[tensor as usize] = true;
+    }
+    move |tensor| if there[tensor as usize] { Presence::There } else { Presence::Gone }
+}
+
+/// From the node after the last that uses a saved tensor in forward to the first that reads it in backward.
+pub(crate) fn absence(setting: &Setting<'_>, tensor: TensorId) -> Option<(NodeId, NodeId)> {
+    let uses = || (0..).zip(&setting.graph.nodes).filter(|(_, node)| node.uses().any(|used| used == tensor));
+    let last = uses().filter(|(_, node)| node.phase == Phase::Forward).map(|(id, _): (NodeId, _)| id).last()?;
+    let first = uses().find(|(_, node)| node.phase == Phase::Backward)?.0;
+    Some((last + 1, first))
 }
 
 /// What all tensors of a graph cost to get back.

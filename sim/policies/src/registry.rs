@@ -6,6 +6,7 @@ use std::str::FromStr;
 use haversack_devices::units::Bytes;
 
 use crate::actnn::ActNn;
+use crate::budget::Rule;
 use crate::capuchin::Capuchin;
 use crate::daf::{self, Daf};
 use crate::dtr::Dtr;
@@ -277,6 +278,17 @@ pub const POLICIES: &[Entry] = &[
                 name: "crossing",
                 about: "on or off (default): layout transformations cross from CPU to GPU and count twice",
             },
+            Parameter {
+                name: "budget",
+                about: "predicted, initial or every-round: who decides the memory budget on a phone in use (default: nobody)",
+            },
+            Parameter { name: "epoch", about: "iterations over whose time the predictor looks back (default 10)" },
+            Parameter {
+                name: "tp1",
+                about: "percent of the mean page faults beyond which it plans anew (default 200)",
+            },
+            Parameter { name: "tp2", about: "kills beyond which it plans anew (default 3)" },
+            Parameter { name: "ws_adj", about: "percent of its window that a new plan leaves (default 90)" },
         ],
         engine: None,
         build: |settings| {
@@ -286,6 +298,7 @@ pub const POLICIES: &[Entry] = &[
                 swapping: settings.switch("swapping", false)?,
                 layout: settings.on("layout")?,
                 crossing: settings.switch("crossing", false)?,
+                budget: settings.budget()?,
             })))
         },
     },
@@ -412,6 +425,19 @@ impl Settings<'_> {
             Some("off") => Ok(false),
             Some(found) => Err(self.bad(name, found, "on or off")),
         }
+    }
+
+    /// Who decides the memory budget of a phone in use; nobody where it is not set.
+    fn budget(&self) -> Result<Option<fedhybrid::BudgetParameters>, PolicyError> {
+        let rule = self.get("budget").map(|_| self.among("budget", &Rule::NAMES)).transpose()?;
+        let parameters = fedhybrid::BudgetParameters {
+            rule: rule.unwrap_or_default(),
+            epoch: self.whole("epoch", 1_000_000)?.unwrap_or(10),
+            fault_percent: self.whole("tp1", 1_000_000)?.unwrap_or(200),
+            kills: self.within("tp2", 0..=1_000_000)?.unwrap_or(3),
+            shrink_percent: self.whole("ws_adj", 100)?.unwrap_or(90),
+        };
+        Ok(rule.map(|_| parameters))
     }
 
     /// The algorithm of mixed precision, which only has to be known here: the graph is rewritten for it beforehand.

@@ -16,6 +16,8 @@ mod swap;
 mod system;
 mod tending;
 
+pub use tending::watch;
+
 use std::sync::Arc;
 
 use haversack_devices::processor::{Cost, CpuCores, Power, Usage};

@@ -16,10 +16,10 @@ mod statistics;
 mod store;
 mod timeline;
 
-pub use executor::{simulate, survey};
+pub use executor::{simulate, survey, watch};
 pub use job::{AllocatorKind, Budgets, Job, Observe, RunError, Wall};
 pub use least::least_memory;
 pub use machine::{Machine, MachineError, Offloader, Trains};
-pub use phone::{Phone, PhoneReport, PhoneSpan, ThreadStates, TrainerKill};
+pub use phone::{Phone, PhoneReport, PhoneSpan, ThreadStates, TrainerKill, WatchedSample};
 pub use record::{Breakdown, HeatPoint, Held, PeakReport, Record};
 pub use timeline::{PackingSpan, Span, SpanKind, Timeline};

@@ -148,3 +148,18 @@ pub struct TrainerKill {
     /// When the new process was there, from the start of the run.
     pub until: Nanos,
 }
+
+/// Memory on a phone in use, as a service in the background sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchedSample {
+    /// When, from the beginning.
+    pub time: Nanos,
+    /// What could be had (`MemAvailable`).
+    pub available: Bytes,
+    /// All that is not free.
+    pub used: Bytes,
+    /// The watermark at which kswapd stops.
+    pub watermark_high: Bytes,
+    /// `oom_score_adj` of every app.
+    pub adjustments: Vec<i16>,
+}

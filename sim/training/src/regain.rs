@@ -5,23 +5,27 @@ use std::sync::{Mutex, PoisonError};
 
 use haversack_devices::processor::{CoreSelection, CpuCores, Frequency};
 use haversack_devices::units::{Bytes, BytesPerCycle, BytesPerSecond, Nanos};
-use haversack_devices::work::ProductRole;
+use haversack_devices::work::OperatorKind;
+use haversack_kernels::Isa;
+use haversack_kernels::compress::{Bound, Codec, Kind, Mode, Shape, ratio_on_synthetic};
 use haversack_policies::policy::{Compression, RegainProfile, Swapping};
 use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
 use crate::machine::Machine;
+
+/// The share of a tensor's range that a decompressed value may be off by; the paper prints none.
+const BOUND: f32 = 0.01;
+/// Values are of four bytes.
+const VALUE: u64 = 4;
 
 /// The map of one sample, as far as the codec's ratio depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Map {
     channels: u64,
     positions: u64,
-    /// Whether a weight's gradient reads it: what a rectifier has made, with zeros.
-    rectified: bool,
+    /// Whether its positions are those of a picture; tokens otherwise.
+    spatial: bool,
 }
-
-/// Values are of four bytes.
-const VALUE: u64 = 4;
 
 /// Ratios are found by really compressing a map, each once in a process.
 static RATIOS: Mutex<BTreeMap<Map, f64>> = Mutex::new(BTreeMap::new());
@@ -30,12 +34,23 @@ impl Map {
     /// How many times smaller the codec makes it.
     fn ratio(self) -> f64 {
         let mut known = RATIOS.lock().unwrap_or_else(PoisonError::into_inner);
-        *known.entry(self).or_insert_with(|| measured(self))
+        *known.entry(self).or_insert_with(|| self.measured())
     }
-}
 
-fn measured(_map: Map) -> f64 {
-    4.0
+    /// The same, by the mixed codec on a synthetic map of this shape; never larger than it was.
+    fn measured(self) -> f64 {
+        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let edge = self.positions.isqrt();
+        let (height, width, kind) = if self.spatial && edge * edge == self.positions {
+            (size(edge), size(edge), Kind::Rectified)
+        } else {
+            (1, size(self.positions), Kind::Tokens)
+        };
+        let shape = Shape { channels: size(self.channels), height, width };
+        // Every instruction set makes the same bytes.
+        let codec = Codec::new(Mode::mixed(Bound::OfTensor(BOUND)), Isa::Scalar);
+        codec.and_then(|codec| ratio_on_synthetic(&codec, shape, kind)).map_or(1.0, |ratio| ratio.max(1.0))
+    }
 }
 
 /// The maps of a graph's tensors, and how fast a machine compresses and swaps them.
@@ -87,24 +102,18 @@ fn cycles(cores: &CpuCores) -> f64 {
 /// The channels of every activation: those of the product that made it, or of what was made into it.
 fn maps(graph: &TrainingGraph) -> Vec<Map> {
     let mut maps = vec![Map::default(); graph.tensors.len()];
-    for node in &graph.nodes {
-        match node.phase {
-            Phase::Forward => {
-                let inherited = node.inputs.iter().map(|&input| maps[input as usize].channels).find(|&c| c > 0);
-                let channels = if node.work.columns > 0 { node.work.columns } else { inherited.unwrap_or(1) };
-                for &output in &node.outputs {
-                    let values = graph.tensor(output).bytes.per_sample / VALUE;
-                    let channels = if values % channels == 0 { channels } else { 1 };
-                    maps[output as usize] = Map { channels, positions: values / channels, rectified: false };
-                }
-            }
-            Phase::Backward => {
-                let of_weight = node.work.product.is_some_and(|product| product.role == ProductRole::WeightGradient);
-                for &input in node.inputs.iter().filter(|_| of_weight) {
-                    maps[input as usize].rectified = true;
-                }
-            }
-            Phase::Update => {}
+    for node in graph.nodes.iter().filter(|node| node.phase == Phase::Forward) {
+        let inherited = node.inputs.iter().map(|&input| maps[input as usize]).find(|map| map.channels > 0);
+        let own = Map {
+            channels: node.work.columns,
+            positions: 0,
+            spatial: matches!(node.work.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution),
+        };
+        let from = if own.channels > 0 { own } else { inherited.unwrap_or_default() };
+        for &output in &node.outputs {
+            let values = graph.tensor(output).bytes.per_sample / VALUE;
+            let channels = if from.channels > 0 && values % from.channels == 0 { from.channels } else { 1 };
+            maps[output as usize] = Map { channels, positions: values / channels, ..from };
         }
     }
     maps

@@ -9,8 +9,6 @@
 mod diagnosis;
 mod fields;
 
-use std::borrow::Cow;
-
 use super::carat_memory::Memories;
 use super::clock;
 use super::desk::Desk;
@@ -50,7 +48,7 @@ impl Carat {
     }
 
     fn sample(&mut self, sample: &Sample<'_>, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
-        let user = sample.uuid.as_ref();
+        let user = sample.uuid.0.as_ref();
         if !desk.is_name("uuid", user)? {
             return Ok(());
         }
@@ -65,7 +63,7 @@ impl Carat {
             return Ok(());
         }
         if let Some(state) = &sample.battery {
-            desk.report.battery.add(&state.to_ascii_lowercase());
+            desk.report.battery.add(&state.0.to_ascii_lowercase());
         }
         let apps = sample.apps.as_deref().unwrap_or_default();
         let source = self.source(time);
@@ -89,11 +87,11 @@ fn processes<'l>(
     let mut has_others = false;
     for app in apps {
         // What follows a colon names one of several processes of a package.
-        let package = app.name.split(':').next().unwrap_or_default();
+        let package = app.name.0.split(':').next().unwrap_or_default();
         if !desk.is_name("apps.processName", package)? {
             continue;
         }
-        let word = app.priority.as_deref().unwrap_or_default();
+        let word = app.priority.as_ref().map_or("", |word| word.0.as_ref());
         let (adj, confidence) = match priority(word) {
             Priority::Process(adj, confidence) => (adj, confidence),
             Priority::PackageEvent => {
@@ -150,6 +148,3 @@ impl Format for Carat {
         self.memories.as_mut().map_or(Ok(()), |memories| memories.finish(desk))
     }
 }
-
-/// A text that is borrowed from the line where no escape stands in its way.
-type Text<'l> = Cow<'l, str>;

@@ -8,7 +8,9 @@ use super::report::Coverage;
 use crate::row::UtcTime;
 
 /// Users that are looked after; 100 thousand of them take some 20 MB.
-pub(super) const MOST_USERS: usize = 100_000;
+const MOST_USERS: usize = 100_000;
+/// Bytes of all their names.
+const MOST_NAME_BYTES: usize = 16 << 20;
 
 /// What a sample is to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,7 @@ struct State {
 pub struct Tracker {
     places: HashMap<Box<str>, usize>,
     states: Vec<State>,
+    name_bytes: usize,
 }
 
 impl Tracker {
@@ -84,9 +87,10 @@ impl Tracker {
     }
 
     fn first(&mut self, user: &str, time: UtcTime, content: u64) -> Order {
-        if self.states.len() >= MOST_USERS {
+        if self.states.len() >= MOST_USERS || self.name_bytes + user.len() > MOST_NAME_BYTES {
             return Order::Untracked;
         }
+        self.name_bytes += user.len();
         self.places.insert(user.into(), self.states.len());
         let (samples, days, longest_gap) = (1, 1, 0);
         self.states.push(State { first: time, last: time, before: time, content, samples, days, longest_gap });
@@ -138,5 +142,17 @@ mod tests {
         assert_eq!((a.user.as_str(), a.samples, a.days), ("a", 5, 2));
         assert_eq!((a.first_s, a.last_s, a.longest_gap_s), (90.0, 100_000.0, 99_840.0));
         assert_eq!((users[1].user.as_str(), users[1].samples), ("b", 1));
+    }
+
+    #[test]
+    fn users_beyond_the_bounds_are_not_tracked() {
+        let mut users = Tracker::default();
+        let at = UtcTime::from_seconds(1);
+        // Names of 512 bytes: 16 MiB hold 32768 of them.
+        let orders: Vec<Order> = (0..32_769).map(|user| users.see(&format!("{user:0>512}"), at, 0)).collect();
+        assert!(orders[..32_768].iter().all(|order| *order == Order::First));
+        assert_eq!(orders[32_768], Order::Untracked);
+        assert_eq!(users.see(&format!("{:0>512}", 7), at, 0), Order::Same);
+        assert_eq!(users.coverage().len(), 32_768);
     }
 }

@@ -1,14 +1,12 @@
 //! What the apps of a timeline ask of memory, second by second, as long as nobody reclaims anything.
 
 use haversack_devices::units::{Bytes, Nanos};
-use rand::RngExt;
 
-use super::alive::{AliveApp, AppEvent, AppEventKind, AppId, apply};
+use super::alive::AppId;
+use super::holdings::{Held, holdings};
 use super::session::seconds;
-use super::stream::stream;
 use super::timeline::AppTimeline;
-use crate::footprint::{Footprint, FootprintTable, Found, scaled};
-use crate::row::OomAdj;
+use crate::footprint::{Footprint, FootprintTable, Found};
 
 /// What apps ask for at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +54,7 @@ pub fn footprints<'c>(
     timeline.packages.iter().map(|package| find(package)).collect()
 }
 
-/// The demand of a timeline at steps of a second.
-///
-/// An app in front takes its whole footprint, one behind it the share that stays when cached; what is perceptible
-/// (an adj up to 200) keeps all. A launch in front takes `launch_extra` more for a span between the table's two, drawn
-/// for that launch; a return to the front takes the table's share of it, for the table's span. Extra bytes go when the
-/// app leaves the front.
+/// The demand of a timeline at steps of a second: the sum of what its apps hold ([`holdings`]).
 #[must_use]
 pub fn demand<'c>(
     timeline: &AppTimeline,
@@ -69,72 +62,31 @@ pub fn demand<'c>(
     category: impl Fn(&str) -> Option<&'c str>,
     seed: u64,
 ) -> DemandSeries {
-    let footprints = footprints(timeline, table, category, seed);
-    let unknown = footprints.iter().enumerate().filter(|(_, (_, found))| *found == Found::Default);
+    let found = footprints(timeline, table, &category, seed);
+    let unknown = found.iter().enumerate().filter(|(_, (_, found))| *found == Found::Default);
     let unknown = unknown.map(|(index, _)| AppId(index as u32)).collect();
-    let mut alive = timeline.initial.clone();
-    let mut spikes: Vec<Spike> = Vec::new();
-    let mut events = timeline.events.iter().peekable();
+    let mut held: Vec<(AppId, Held)> = Vec::new();
+    let mut changes = holdings(timeline, table, category, seed).into_iter().peekable();
     let steps = timeline.length.0.div_ceil(1_000_000_000);
     let series = (0..steps)
         .map(|step| {
             let time = seconds(step);
-            while let Some(event) = events.next_if(|event| event.time <= time) {
-                apply(&mut alive, event);
-                spikes.retain(|spike| spike.app != event.app);
-                spikes.extend(spike(timeline, table, &footprints, event, seed));
+            while let Some(change) = changes.next_if(|change| change.time <= time) {
+                held.retain(|(app, _)| *app != change.app);
+                held.extend(change.held.map(|state| (change.app, state)));
             }
-            spikes.retain(|spike| spike.until > time);
-            at(time, &alive, &spikes, &footprints)
+            at(time, &held)
         })
         .collect();
     DemandSeries { demand: series, unknown }
 }
 
-/// Bytes beyond the footprint, for a while.
-struct Spike {
-    app: AppId,
-    until: Nanos,
-    extra: Bytes,
-}
-
-/// The extra bytes that an event brings, if it brings an app in front.
-fn spike(
-    timeline: &AppTimeline,
-    table: &FootprintTable,
-    footprints: &[(Footprint, Found)],
-    event: &AppEvent,
-    seed: u64,
-) -> Option<Spike> {
-    let launch = table.launch();
-    let extra = footprints.get(event.app.0 as usize)?.0.launch_extra;
-    let (span, extra) = match event.kind {
-        AppEventKind::Launch(OomAdj::FOREGROUND_APP) => {
-            // Named by its time of day, so that another window over the same launch draws the same.
-            let begun = timeline.start.0.saturating_add(i64::try_from(event.time.0).unwrap_or(i64::MAX));
-            let draw: f64 = stream(seed, &timeline.user, &format!("launch {begun}")).random();
-            let (least, most) = (launch.span.0.seconds(), launch.span.1.seconds());
-            (Nanos::from_seconds(least + draw * (most - least)), extra)
-        }
-        AppEventKind::ToForeground => (launch.return_span, scaled(extra, launch.return_share.0)),
-        _ => return None,
-    };
-    Some(Spike { app: event.app, until: event.time + span, extra })
-}
-
-fn at(time: Nanos, alive: &[AliveApp], spikes: &[Spike], footprints: &[(Footprint, Found)]) -> Demand {
-    let mut demand = Demand { time, anonymous: Bytes::ZERO, file: Bytes::ZERO, apps: alive.len(), front: None };
-    for app in alive {
-        let in_front = app.adj.is_foreground();
-        if let Some((footprint, _)) = footprints.get(app.app.0 as usize) {
-            let (anonymous, file) = footprint.held(!app.adj.is_background());
-            demand.anonymous += anonymous;
-            demand.file += file;
-        }
-        if in_front {
-            demand.front = Some(app.app);
-        }
+fn at(time: Nanos, held: &[(AppId, Held)]) -> Demand {
+    Demand {
+        time,
+        anonymous: held.iter().map(|(_, held)| held.anonymous).sum(),
+        file: held.iter().map(|(_, held)| held.file).sum(),
+        apps: held.len(),
+        front: held.iter().find(|(_, held)| held.adj.is_foreground()).map(|(app, _)| *app),
     }
-    demand.anonymous += spikes.iter().map(|spike| spike.extra).sum();
-    demand
 }

@@ -27,9 +27,9 @@ fn two_numbers(words: &str) -> Result<[u64; 2], ArtefactError> {
 
 /// The sessions of the users that the reading declares, and its words.
 fn generated(context: &Context<'_>) -> Result<SessionStatistics, ArtefactError> {
-    let [users, days] = two_numbers(context.reading_text("users")?)?;
+    let &[users, days] = context.reading_numbers("users")? else { anyhow::bail!("`users` is users and days") };
     let model = UsageModel::built_in()?;
-    let population = Population::new(&model, usize::try_from(users)?, days, context.seed);
+    let population = Population::new(&model, users as usize, days as u64, context.seed);
     let each = |name: &String| statistics(population.rows_of(name)).users;
     let users: Vec<UserSessions> = population.names().par_iter().flat_map_iter(each).collect();
     Ok(SessionStatistics { users, ..SessionStatistics::default() })

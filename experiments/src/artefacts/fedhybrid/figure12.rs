@@ -1,6 +1,5 @@
 //! Figure 12: memory in use on a phone whose user launches apps and switches between them.
 
-use haversack_devices::load_system;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series, Stroke, Trace};
 use haversack_reports::table::Table;
@@ -70,7 +69,7 @@ fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let (device, system) = (context.device(PHONE)?, load_system(context.reading_text("system")?)?);
+    let (device, system) = (context.device(PHONE)?, context.system(context.reading_text("system")?)?);
     let (model, footprints) = (UsageModel::built_in()?, FootprintTable::built_in()?);
     let timeline = window(&model, context.seed)?;
     let series = demand(&timeline, &footprints, |package| model.category(package), context.seed);
@@ -99,11 +98,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let steps = |name, points: Vec<(f64, f64)>| Series::new(name, points).stroke(Stroke::Step).unmarked();
     let apps = Lines::new().series(steps("apps, anonymous", anonymous)).series(steps("apps, files", files));
     let minutes = || Axis::new("time").unit("min").range(0.0, LENGTH.seconds() / 60.0);
-    let mut outcome = Outcome::default();
-    outcome.figure = Some(
+    let figure =
         Figure::new("FedHybrid, figure 12: memory as apps are launched and switched, Galaxy S22")
             .note(format!(
-                "User {}, seed {}: {} launches, {} returns from behind. Above, the app in front by the last word of its package; nothing where it is the home screen, or dark.",
+                "User {}, seed {}: {} launches, {} returns from behind. Above, the app in front; none where it is the home screen, or dark.",
                 timeline.user,
                 context.seed,
                 changes(&timeline, true),
@@ -112,9 +110,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .columns(1)
             .panel_size(900, 230)
             .panel(Panel::new(trace).x(minutes()).y(Axis::new("whole phone").unit("GB")))
-            .panel(Panel::new(apps).x(minutes()).y(Axis::new("apps alone").unit("MB").from_zero())),
-    );
-    outcome.table = Some(table);
+            .panel(Panel::new(apps).x(minutes()).y(Axis::new("apps alone").unit("MB").from_zero()));
+    let mut outcome = Outcome { figure: Some(figure), table: Some(table), ..Outcome::default() };
     let notes = &mut outcome.notes;
     notes.calibrated.push("Nothing: what an app takes, what stays when it is cached and what a launch takes beyond are estimates of the table of footprints, and what the system itself takes is one of the system's file.".into());
     notes.predicted.push("The shape: a launch takes more for some seconds, a return from behind less and for a shorter time, and between them demand stands still.".into());

@@ -4,15 +4,13 @@ use std::ops::RangeInclusive;
 
 use haversack_devices::storage::Direction;
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{CoreSelection, CpuCores, Device, Flash, Frequency, ScalarSpeed, System, load_system};
+use haversack_devices::{CoreSelection, CpuCores, Device, Flash, Frequency, ScalarSpeed, System};
 use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series};
 use haversack_reports::table::Table;
 
 use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 
 const PHONE: &str = "galaxy-s22";
-/// Whose page cache the file passes through.
-const SYSTEM: &str = "android-testbed";
 /// The file of figure 4, for section 4.3.
 const FILE: Bytes = Bytes(128_000_000);
 /// Apps in the background.
@@ -41,7 +39,7 @@ impl Storage {
     fn new(context: &Context<'_>) -> Result<Self, ArtefactError> {
         let device = context.device(PHONE)?;
         let flash = device.flash().ok_or_else(|| anyhow::anyhow!("{PHONE} has no storage"))?;
-        Ok(Self { device, flash, system: load_system(SYSTEM)? })
+        Ok(Self { device, flash, system: context.system(context.reading_text("system")?)? })
     }
 
     fn time(&self, direction: Direction, file: Bytes, speed: ScalarSpeed, apps: usize) -> Nanos {

@@ -21,10 +21,6 @@ const SWAPPING: &str = "fedhybrid/figure7/mobilenetv2-tensors/swapping-lowest-mp
 const COMPRESSION: &str = "fedhybrid/figure7/convolution-and-matmul-tensors/compression-above-recomputation/mps";
 /// So many tensors, by the reading `reward`.
 const TENSORS: usize = 12;
-/// Pictures of a mini-batch, as in figure 2.
-const BATCH: u64 = 32;
-/// Four threads on the fastest cores, as MNN has them.
-const CORES: &str = "big:4";
 /// Values are of four bytes.
 const VALUE: u64 = 4;
 
@@ -81,8 +77,8 @@ fn maker(graph: &TrainingGraph, tensor: TensorId) -> Option<&Node> {
 /// The shape of a sample of a tensor of so many values that `module` makes: its output's, where that has as many.
 fn shape(plan: &Plan, module: &str, values: u64) -> String {
     let network = &plan.resolved.network;
-    let made = network.nodes.iter().filter(|node| node.module == module).map(|node| network.shape(node.output));
-    let fitting = made.filter(|shape| shape.elements().per_sample == values).last();
+    let mut made = network.nodes.iter().filter(|node| node.module == module).map(|node| network.shape(node.output));
+    let fitting = made.rfind(|shape| shape.elements().per_sample == values);
     fitting.map_or_else(
         || format!("{values} values"),
         |shape| shape.to_string().trim_start_matches("Bx").replace('x', "×"),
@@ -104,8 +100,9 @@ fn selected(plan: &Plan) -> Vec<Candidate> {
 fn plan(context: &Context<'_>) -> Result<Plan, ArtefactError> {
     let mut scenario = Scenario::new("galaxy-s22", "mobilenetv2");
     scenario.stack = Some("mnn-2".to_owned());
-    scenario.batch = BATCH;
-    scenario.cores = Some(CORES.parse()?);
+    scenario.batch = context.reading_number("figure7-batch")? as u64;
+    scenario.cores = Some(context.reading_text("cores")?.parse()?);
+    scenario.frequency = context.reading_text("frequency")?.parse()?;
     Ok(Plan::new(&scenario, context.cache)?)
 }
 

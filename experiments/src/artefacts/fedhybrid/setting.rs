@@ -1,1 +1,113 @@
-//! What FedHybrid's artefacts share: phones, networks, and what an iteration of one takes.
+//! What FedHybrid's artefacts share: phones, networks, and runs of MNN with and without the phone's own memory.
+
+use std::sync::Arc;
+
+use haversack_devices::processor::SelectionError;
+use haversack_devices::{CoreSelection, System};
+use haversack_training::Record;
+use haversack_training::phone::AppChange;
+
+use crate::reproduce::{ArtefactError, Context};
+use crate::run::Plan;
+use crate::scenario::Scenario;
+
+/// The phone of most figures.
+pub(crate) const S22: &str = "galaxy-s22";
+/// The phone of the same chip with more memory.
+pub(crate) const OP10P: &str = "oneplus-10-pro";
+/// The phone of a lower class.
+pub(crate) const NOTE10: &str = "redmi-note10";
+
+/// The phones as the device calibrations name them, and for people.
+pub(crate) const PHONES: [(&str, &str); 3] =
+    [(S22, "Galaxy S22"), (OP10P, "OnePlus 10 Pro"), (NOTE10, "Redmi Note 10")];
+
+/// The name of a phone for people.
+pub(crate) fn phone_name(phone: &'static str) -> &'static str {
+    PHONES.iter().find(|(id, _)| *id == phone).map_or(phone, |(_, name)| name)
+}
+
+/// The stack that FedHybrid builds on.
+pub(crate) const STACK: &str = "mnn-2";
+
+/// The network for pictures of sections 2 and 3, and for people.
+pub(crate) const MOBILENET: (&str, &str) = ("mobilenetv2", "MobileNetV2");
+/// The network for texts, of 128 tokens, and for people.
+pub(crate) const BERT: (&str, &str) = ("bert-base", "BERT");
+/// Pictures of a batch in figures 1, 2 and 5, and the smaller batch of figures 2 and 21.
+pub(crate) const PICTURES: u64 = 32;
+pub(crate) const FEW_PICTURES: u64 = 16;
+/// Texts of a batch in figures 1 and 5.
+pub(crate) const TEXTS: u64 = 8;
+
+/// A scenario of MNN: `model` at `batch` samples on `phone` under `policy`, on the cores and at the frequency that the
+/// readings declare for the artefact; on all cores but the little ones where there are fewer than that.
+pub(crate) fn scenario(
+    context: &Context<'_>,
+    phone: &str,
+    model: &str,
+    batch: u64,
+    policy: &str,
+) -> Result<Scenario, ArtefactError> {
+    let mut scenario = Scenario::new(phone, model);
+    scenario.stack = Some(STACK.to_owned());
+    policy.clone_into(&mut scenario.policy);
+    scenario.batch = batch;
+    scenario.seed = context.seed;
+    scenario.frequency = context.reading_text("frequency")?.parse()?;
+    let cpu = context.device(phone)?.cpu().ok_or_else(|| anyhow::anyhow!("{phone} has no CPU"))?;
+    let cores = context.reading_text("cores")?.parse()?;
+    scenario.cores = Some(match (cores, cpu.choose(cores, scenario.frequency)) {
+        (CoreSelection::Some { class, .. }, Err(SelectionError::TooMany { available, .. })) => {
+            CoreSelection::Some { class, count: available }
+        }
+        _ => cores,
+    });
+    Ok(scenario)
+}
+
+/// Runs `scenario`.
+pub(crate) fn run(context: &Context<'_>, scenario: &Scenario) -> Result<Record, ArtefactError> {
+    Ok(Plan::new(scenario, context.cache)?.run()?)
+}
+
+/// Runs `plan`; where no memory budget as small as its own is enough, the words that say so.
+pub(crate) fn run_if_it_fits(context: &Context<'_>, plan: &Plan) -> Result<Result<Record, String>, ArtefactError> {
+    match plan.run() {
+        Err(error) if error.is_infeasible() => Ok(Err(plan.explain_failure(error, context.cache).to_string())),
+        other => Ok(Ok(other?)),
+    }
+}
+
+/// The plan of `scenario` on a phone in use under the system that the reading declares: the process that trains has
+/// the score `adj`, and apps do what `apps` says.
+pub(crate) fn plan_on_phone(
+    context: &Context<'_>,
+    scenario: &Scenario,
+    adj: i32,
+    apps: Vec<AppChange>,
+) -> Result<Plan, ArtefactError> {
+    let mut scenario = scenario.clone();
+    scenario.system = Some(context.reading_text("system")?.to_owned());
+    let mut plan = Plan::new(&scenario, context.cache)?;
+    let phone = plan.resolved.phone.as_mut().ok_or_else(|| anyhow::anyhow!("the run is not on a phone in use"))?;
+    let phone = Arc::make_mut(phone);
+    phone.trainer.adj = adj;
+    phone.apps = apps;
+    Ok(plan)
+}
+
+/// Runs `scenario` as [`plan_on_phone`] has it.
+pub(crate) fn on_phone(
+    context: &Context<'_>,
+    scenario: &Scenario,
+    adj: i32,
+    apps: Vec<AppChange>,
+) -> Result<Record, ArtefactError> {
+    Ok(plan_on_phone(context, scenario, adj, apps)?.run()?)
+}
+
+/// The system that the reading declares.
+pub(crate) fn system(context: &Context<'_>) -> Result<System, ArtefactError> {
+    context.system(context.reading_text("system")?)
+}

@@ -1,7 +1,104 @@
-//! table1.
+//! Table 1: what layout transformations take of the time that recomputation costs.
 
+use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Look, Panel, Stack};
+use haversack_reports::table::Table;
+use haversack_training::Record;
+
+use super::setting::{S22, run_if_it_fits, scenario};
+use crate::artefacts::mandheling::setting::compare_with_null;
 use crate::reproduce::{ArtefactError, Context, Outcome};
+use crate::run::Plan;
+use crate::scenario::Budget;
 
-pub(super) fn run(_context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    Ok(Outcome::default())
+/// The budget of the reading `table1-share`: half of what training needs.
+const BUDGET: Budget = Budget::Percent(50.0);
+
+/// What a sample is, which decides the batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sample {
+    Picture,
+    Text,
+}
+
+/// The networks of the table as the reference names them, for people, and as models.
+const NETWORKS: [(&str, &str, &str, Sample); 5] = [
+    ("resnet34", "ResNet-34", "resnet34", Sample::Picture),
+    ("mobilenetv2", "MobileNetV2", "mobilenetv2", Sample::Picture),
+    ("resnet50", "ResNet-50", "resnet50", Sample::Picture),
+    ("bert", "BERT", "bert-base", Sample::Text),
+    ("swin-finetune", "Swin-T", "swin-t", Sample::Picture),
+];
+
+fn row_of(subject: &str) -> String {
+    format!("fedhybrid/table1/{subject}/recomputation/layout-transformation-share")
+}
+
+/// Milliseconds of layout transformations and of all else that is computed again.
+fn parts(record: &Record) -> (f64, f64) {
+    let layout = record.recomputed_layout;
+    (layout.seconds() * 1e3, record.breakdown.recompute.saturating_sub(layout).seconds() * 1e3)
+}
+
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let batches = context.reading_numbers("table1-batch")?;
+    let [pictures, texts] = batches else { anyhow::bail!("the reading `table1-batch` is not two numbers") };
+    let mut outcome = Outcome::default();
+    let mut table =
+        Table::new(["network", "batch", "budget_mb", "layout_ms", "other_ms", "layout_percent", "paper_percent"]);
+    let (mut names, mut layouts, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut shares, mut paper) = (Vec::new(), Vec::new());
+    for (subject, name, model, sample) in NETWORKS {
+        let id = row_of(subject);
+        let given = context.row(&id)?.number();
+        if let Some(null) = context.reference.fedhybrid_null(&id) {
+            outcome.null(id.clone(), null);
+        }
+        let batch = if sample == Sample::Picture { *pictures } else { *texts } as u64;
+        let mut scenario = scenario(context, S22, model, batch, "melon")?;
+        scenario.memory_budget = Some(BUDGET);
+        let plan = Plan::new(&scenario, context.cache)?;
+        let ran = run_if_it_fits(context, &plan)?;
+        names.push(name);
+        paper.push(given);
+        let (layout, other) = ran.as_ref().map_or((0.0, 0.0), parts);
+        layouts.push(layout);
+        others.push(other);
+        let share = (layout + other > 0.0).then(|| layout / (layout + other) * 100.0);
+        shares.push(share);
+        let budget = plan.budgets.memory.map(haversack_devices::units::Bytes::megabytes);
+        let numbers = [budget, Some(layout), Some(other), share, given].map(Into::into);
+        table.push([subject.into(), batch.into()].into_iter().chain(numbers))?;
+        match (share, ran) {
+            (Some(share), _) => outcome.number(id, share),
+            (None, Err(words)) => outcome.not_modelled(id, words),
+            (None, Ok(_)) => outcome.not_modelled(id, "nothing is computed again"),
+        }
+    }
+    outcome.remark(row_of("swin-finetune"), "all weights are trained, where the paper fine-tunes");
+    compare_with_null(context, &mut outcome, &[("layout", "table 1")]);
+    let times = Stack::new(names.clone()).part("layout", layouts).part("other", others).show_shares().show_totals();
+    let bars = Bars::new(names)
+        .series(BarSeries::new("layout", shares))
+        .series(BarSeries::new("layout", paper).look(Look::Hatched))
+        .show_values();
+    outcome.figure = Some(
+        Figure::new("FedHybrid, table 1: layout transformations in what Melon computes again, Galaxy S22")
+            .note("An iteration at half of the memory that training needs. A network without a bar has no plan there.")
+            .columns(2)
+            .panel_size(460, 320)
+            .panel(Panel::new(times).title("computed again").y(Axis::new("time").unit("ms").from_zero()))
+            .panel(Panel::new(bars).title("share of layouts").y(Axis::new("share").unit("%").range(0.0, 100.0))),
+    );
+    outcome.table = Some(table);
+    notes(&mut outcome);
+    Ok(outcome)
+}
+
+fn notes(outcome: &mut Outcome) {
+    let notes = &mut outcome.notes;
+    notes.calibrated.push("The rate at which MNN lays tensors out anew is one number of the stack. Nothing is a network's.".into());
+    notes.predicted.push("The share of every network.".into());
+    notes.left_out.push("Fine-tuning: the Swin-T here trains all its weights.".into());
+    notes.left_out.push("Conversions that MNN inserts on loading and its published converter does not show: those here are the ones between a convolution and its neighbours, and the reshapes and transposes of the network itself.".into());
+    notes.misses.push("Melon drops what is cheap to compute again beside its size, and it does not count layouts in that cost. So the set that is dropped decides the share: it changes with the budget, which the paper does not state.".into());
 }

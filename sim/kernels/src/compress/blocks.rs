@@ -125,12 +125,7 @@ impl Mask {
 
     /// Reads what [`write`](Self::write) wrote, and sets the elements of sparse blocks that are not zero. The others are
     /// predicted to be.
-    pub(super) fn read(
-        shape: Shape,
-        edge: u8,
-        reader: &mut Reader<'_>,
-        channel: &mut [f32],
-    ) -> Result<(), CodecError> {
+    pub(super) fn read(shape: Shape, edge: u8, reader: &mut Reader<'_>, channel: &mut [f32]) -> Result<(), CodecError> {
         if edge == 0 {
             return Err(reader.damaged("a block has no edge"));
         }

@@ -39,11 +39,19 @@ pub(super) fn compress(codec: &Codec, map: FeatureMap<'_>, out: &mut Vec<u8>) ->
 enum Plan {
     /// As codes of so many bits.
     Quantise(Bits),
-    /// As codes if 8 bits keep the bound, otherwise predicted.
-    Normal { bound: f32 },
+    /// As codes of so many bits, or of as many as keep the bound; otherwise predicted.
+    Normal {
+        bits: Option<Bits>,
+        bound: f32,
+    },
     /// In blocks.
-    Salient { bound: f32, blocks: Blocks },
-    Predict { bound: f32 },
+    Salient {
+        bound: f32,
+        blocks: Blocks,
+    },
+    Predict {
+        bound: f32,
+    },
 }
 
 /// What has been written.
@@ -86,10 +94,10 @@ impl Encoder {
             let plan = match mode {
                 Mode::Quantise { bits } => Plan::Quantise(bits),
                 Mode::ErrorBounded { bound } => Plan::Predict { bound: absolute(bound) },
-                Mode::Mixed { bound, blocks } if rule.is_salient(channel, known, isa) => {
+                Mode::Mixed { bound, blocks, .. } if rule.is_salient(channel, known, isa) => {
                     Plan::Salient { bound: absolute(bound), blocks }
                 }
-                Mode::Mixed { bound, .. } => Plan::Normal { bound: absolute(bound) },
+                Mode::Mixed { bits, bound, .. } => Plan::Normal { bits, bound: absolute(bound) },
             };
             let is_normal = matches!(plan, Plan::Quantise(_) | Plan::Normal { .. });
             let counted = if is_normal { &mut self.summary.normal } else { &mut self.summary.salient };
@@ -107,10 +115,11 @@ impl Encoder {
         }
         let held = match plan {
             Plan::Quantise(bits) => self.quantise(values, bits)?,
-            Plan::Normal { bound } => match bits_within(values, bound, self.isa) {
-                Some(bits) => self.quantise(values, bits)?,
-                None => self.predict(values, known, bound, None),
-            },
+            Plan::Normal { bits, bound } => {
+                let bits = bits.or_else(|| bits_within(values, bound, self.isa));
+                let held = if let Some(bits) = bits { self.quantise(values, bits)? } else { false };
+                held || self.predict(values, known, bound, None)
+            }
             Plan::Salient { bound, blocks } => self.predict(values, known, bound, Some(blocks)),
             Plan::Predict { bound } => self.predict(values, known, bound, None),
         };

@@ -160,9 +160,10 @@ impl Work for Expand<'_> {
         let last = mask.get(eights.len()).copied().unwrap_or(0);
         for (byte, eight) in mask.iter().zip(eights) {
             for (bit, block) in eight.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
-                let is_kept = byte >> bit & 1 == 1;
-                let next = kept.get(at..).and_then(|kept| kept.first_chunk::<BLOCK>());
-                *block = if is_kept { next.copied().unwrap_or_default() } else { [0; BLOCK] };
+                let is_kept = byte >> bit & 1;
+                let next = kept.get(at..).and_then(|kept| kept.first_chunk()).copied().unwrap_or_default();
+                // A product, not a choice, which no processor can foresee.
+                *block = (u64::from_le_bytes(next) * u64::from(is_kept)).to_le_bytes();
                 at += BLOCK * usize::from(is_kept);
             }
         }

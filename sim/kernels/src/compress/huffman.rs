@@ -17,8 +17,12 @@ pub(super) const TABLE: usize = 1 << LONGEST;
 /// others down until there is room for all.
 pub(super) fn lengths(counts: &[u32; 256]) -> [u8; 256] {
     let mut lengths = [0; 256];
-    let mut used: Vec<(u32, u8)> =
-        counts.iter().zip(0..=u8::MAX).filter(|(count, _)| **count > 0).map(|(&count, symbol)| (count, symbol)).collect();
+    let mut used: Vec<(u32, u8)> = counts
+        .iter()
+        .zip(0..=u8::MAX)
+        .filter(|(count, _)| **count > 0)
+        .map(|(&count, symbol)| (count, symbol))
+        .collect();
     if used.len() < 2 {
         return lengths;
     }
@@ -44,7 +48,8 @@ fn leaves_at(used: &[(u32, u8)]) -> [usize; LONGEST + 1] {
     let (mut leaf, mut node) = (0, leaves);
     for parent in leaves..2 * leaves - 1 {
         let mut lightest = || {
-            let place = if leaf < leaves && (node == parent || weights[leaf] <= weights[node]) { &mut leaf } else { &mut node };
+            let place =
+                if leaf < leaves && (node == parent || weights[leaf] <= weights[node]) { &mut leaf } else { &mut node };
             *place += 1;
             *place - 1
         };
@@ -72,7 +77,6 @@ fn leaves_at(used: &[(u32, u8)]) -> [usize; LONGEST + 1] {
 
 /// The canonical codes of some lengths: those of a length count up in the order of their symbols, and a longer code
 /// begins above the shorter ones. Each is given with its first bit lowest, as it is written.
-
 pub(super) fn codes(lengths: &[u8; 256]) -> [u16; 256] {
     let mut codes = [0; 256];
     let mut next = 0_u16;
@@ -115,7 +119,8 @@ mod tests {
         let symbols: Vec<u64> = counts.iter().filter(|count| **count > 0).map(|&count| u64::from(count)).collect();
         let mut coins = Vec::new();
         for _ in 0..LONGEST {
-            coins = coins.chunks_exact(2).map(|pair: &[u64]| pair[0] + pair[1]).chain(symbols.iter().copied()).collect();
+            coins =
+                coins.chunks_exact(2).map(|pair: &[u64]| pair[0] + pair[1]).chain(symbols.iter().copied()).collect();
             coins.sort_unstable();
         }
         coins.iter().take(2 * symbols.len() - 2).sum()
@@ -145,11 +150,12 @@ mod tests {
     #[test]
     fn lengths_fill_the_code_and_cost_no_more_than_the_least() {
         let even = counts(|_| 3);
-        let falling = counts(|symbol| 100_000 >> (symbol / 16));
-        // Without a limit the rarest codes would have 25 bits.
-        let steep = counts(|symbol| if symbol < 26 { 1 << symbol } else { 0 });
-        let fibonacci = counts(|symbol| (1.618_f64.powi(symbol as i32 % 30)) as u32);
-        for (counts, is_limited) in [(even, false), (falling, false), (steep, true), (fibonacci, true)] {
+        let falling = counts(|symbol| 100_000 >> (symbol / 48));
+        let deep = counts(|symbol| 100_000 >> (symbol / 16));
+        // Without a limit the rarest codes would have 16 bits.
+        let steep = counts(|symbol| if symbol < 17 { 1 << symbol } else { 0 });
+        let fibonacci = counts(|symbol| (1.618_f64.powi(symbol as i32 % 20)) as u32);
+        for (counts, is_limited) in [(even, false), (falling, false), (deep, true), (steep, true), (fibonacci, true)] {
             let lengths = lengths(&counts);
             assert!(counts.iter().zip(&lengths).all(|(&count, &length)| (count > 0) == (length > 0)));
             assert!(lengths.iter().all(|&length| usize::from(length) <= LONGEST));

@@ -154,17 +154,17 @@ impl Work for Predict<'_> {
                 fold(rise.wrapping_sub(left[i].wrapping_sub(corner[i])))
             };
             let mut largest = 0;
-            for i in 0..symbols.len() {
+            for (i, symbol) in symbols.iter_mut().enumerate() {
                 let folded = folded(i);
                 largest = folded.max(largest);
-                symbols[i] = folded.min(255) as u8;
+                *symbol = folded.min(255) as u8;
             }
             if largest >= DIRECT {
-                for i in 0..symbols.len() {
+                for (i, symbol) in symbols.iter_mut().enumerate() {
                     let folded = folded(i);
                     if folded >= DIRECT {
                         let bits = 32 - folded.leading_zeros();
-                        symbols[i] = (DIRECT + bits - DIRECT_BITS) as u8;
+                        *symbol = (DIRECT + bits - DIRECT_BITS) as u8;
                         self.extras.push(folded ^ 1 << (bits - 1), bits - 1);
                     }
                 }

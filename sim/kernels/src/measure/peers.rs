@@ -115,8 +115,11 @@ pub(super) fn lz4(values: &[f32], packed: &mut [u8]) -> Result<usize, KernelErro
 /// A `packed` that is too short.
 pub(super) fn zstd(values: &[f32], level: i32, packed: &mut [u8]) -> Result<usize, KernelError> {
     let (found, expected) = (packed.len(), zstd::zstd_safe::compress_bound(size_of_val(values)));
-    zstd::bulk::compress_to_buffer(bytes(values), packed, level)
-        .map_err(|_| KernelError::Length { what: "the compressed tensor", found, expected })
+    zstd::bulk::compress_to_buffer(bytes(values), packed, level).map_err(|_| KernelError::Length {
+        what: "the compressed tensor",
+        found,
+        expected,
+    })
 }
 
 /// Back from [`zstd`].

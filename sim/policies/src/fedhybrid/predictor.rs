@@ -213,9 +213,9 @@ impl BudgetRule for Predictor {
 
     fn end_round(&mut self, round: Round) {
         self.kills += round.kills;
-        // faults > TP_1 × (sum / rounds), without a division.
+        // faults > TP_1 × (sum / rounds) without a division; never in the first round, which has none before it.
         let own = u128::from(round.page_faults) * u128::from(self.rounds) * 100;
-        let exceeds = self.rounds > 0 && own > self.faults * u128::from(self.parameters.fault_percent);
+        let exceeds = own > self.faults * u128::from(self.parameters.fault_percent);
         self.due |= exceeds || self.kills > self.parameters.kills;
         self.rounds += 1;
         self.faults += u128::from(round.page_faults);

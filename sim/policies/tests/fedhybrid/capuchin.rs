@@ -40,6 +40,17 @@ fn the_most_free_time_is_swapped_first() {
 }
 
 #[test]
+fn free_time_decides_and_not_the_order_of_production() {
+    // Read in the order of production: 1 is away 10 + 9 + 1 + 10 = 30 ns, 2 9 + 1 + 20 = 30, 3 1 + 30 = 31.
+    let mut scene = chain();
+    for (node, tensor) in [(6, 1), (7, 2), (8, 3)] {
+        scene.graph.nodes[node].inputs = vec![tensor];
+    }
+    assert_eq!(holdings(&scene, Some(39)), [Keep, Keep, Swap, Keep]);
+    assert_eq!(holdings(&scene, Some(29)), [Swap, Keep, Swap, Keep]);
+}
+
+#[test]
 fn what_would_stall_longer_than_computing_again_is_computed_again() {
     let scene = chain();
     // 3 stalls 9 ns, or is computed again in 10 plus 10 to read 2 from flash: swapped. 4 stalls 20 ns, or is computed

@@ -63,6 +63,10 @@ fn level_two_moves_bits_to_where_they_matter() {
     assert_eq!(adapted(&[1000.0, 1.0], &[100, 300], 4), [8, 2]);
     // Alike, both go to 4 before either goes further.
     assert_eq!(adapted(&[1.0, 1.0], &[100, 100], 4), [4, 4]);
+    // After both are at 4 the budget is met. Before that the first's 4 → 2, 0.0533, goes with the second's 8 → 4: of a
+    // sensitivity of 30, 0.0332, which goes first, or of 60, 0.0664, which goes after it.
+    assert_eq!(adapted(&[1.0, 30.0], &[100, 100], 4), [4, 4]);
+    assert_eq!(adapted(&[1.0, 60.0], &[100, 100], 4), [2, 4]);
     // What holds no values has no part in it, and 8 and 2 are the ends.
     assert_eq!(adapted(&[0.0, 1.0], &[0, 100], 4), [8, 4]);
     assert_eq!(adapted(&[3.0, 1.0], &[100, 100], 8), [8, 8]);

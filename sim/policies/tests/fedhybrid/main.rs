@@ -5,6 +5,7 @@
 mod drawn;
 mod scene;
 
+mod algorithm1;
 mod budget;
 mod capuchin;
 mod gact;

@@ -159,7 +159,7 @@ prop_compose! {
     /// A drawn graph at some node, with some tensors gone.
     pub(crate) fn scenes()(
         operators in prop::collection::vec(operator(), 2..10),
-        backward in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 1..=2), 1..8),
+        backward in prop::collection::vec(operator(), 1..8),
         lost in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         flash in prop::option::of((0..4_u64, 0..4_u64)),
         at in any::<prop::sample::Index>(),
@@ -172,7 +172,7 @@ prop_compose! {
         };
         let reads: Vec<Vec<TensorId>> = (1..).zip(&operators).map(|(made, of)| pick(&of.0, made)).collect();
         let forward: Vec<_> = reads.iter().zip(&operators).map(|(reads, of)| (&reads[..], of.1, of.2)).collect();
-        let grads: Vec<Vec<TensorId>> = backward.iter().map(|reads| pick(reads, operators.len() + 1)).collect();
+        let grads: Vec<Vec<TensorId>> = backward.iter().map(|of| pick(&of.0, operators.len() + 1)).collect();
         let grads: Vec<&[TensorId]> = grads.iter().map(|reads| &reads[..]).collect();
         let bytes: Vec<u64> = std::iter::once(1).chain(operators.iter().map(|of| of.3)).collect();
         let mut scene = Scene::new(&forward, &grads, &bytes);
@@ -183,6 +183,12 @@ prop_compose! {
         };
         scene.prices.codec = std::iter::once(None).chain(operators.iter().map(|of| of.4.as_ref().map(codec))).collect();
         scene.prices.flash = flash;
+        for (node, of) in (operators.len()..).zip(&backward) {
+            scene.times[node] = Nanos(of.1);
+            if of.2 {
+                scene.graph.nodes[node].work.kind = OperatorKind::Layout;
+            }
+        }
         scene.stand_at(at.index(scene.graph.nodes.len()) as NodeId);
         for index in lost {
             if let Some(&tensor) = scene.candidates.get(index.index(scene.candidates.len().max(1))) {

@@ -11,7 +11,7 @@ use haversack_policies::budget::SwapKind;
 use haversack_workloads::TensorId;
 
 use super::pool::{Place, Pool};
-use crate::phone::{AppState, Holding, Phone, PhoneReport, PhoneSpan, ThreadStates};
+use crate::phone::{AppState, Holding, Phone, PhoneReport, PhoneSpan, ThreadStates, WatchedSample};
 use crate::store::Change;
 
 /// What is in use all the time is touched so often.
@@ -312,24 +312,25 @@ impl<'a> System<'a> {
         }
     }
 
-    /// What could be had beside what the trainer holds, and all that it holds.
-    pub(super) fn obtainable(&self) -> Result<Bytes, PhoneError> {
-        Ok(self.memory.available() + self.memory.process_usage(self.trainer)?.resident)
-    }
-
-    /// Free memory at which kswapd stops.
-    pub(super) fn watermark_high(&self) -> Bytes {
-        self.memory.settings().watermarks.high
+    /// Memory as a service in the background sees it; what the trainer holds could be had, too.
+    pub(super) fn sample(&self, time: Nanos) -> Result<WatchedSample, PhoneError> {
+        let held = if self.memory.is_running(self.trainer) {
+            self.memory.process_usage(self.trainer)?.resident
+        } else {
+            Bytes::ZERO
+        };
+        Ok(WatchedSample {
+            time,
+            available: self.memory.available() + held,
+            used: self.in_use(),
+            watermark_high: self.memory.settings().watermarks.high,
+            adjustments: self.apps.values().filter_map(|app| i16::try_from(app.state.adj).ok()).collect(),
+        })
     }
 
     /// Where reclaimed pages go first.
     pub(super) fn swap_kind(&self) -> SwapKind {
         if self.memory.settings().zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash }
-    }
-
-    /// `oom_score_adj` of every app.
-    pub(super) fn adjustments(&self) -> Vec<i16> {
-        self.apps.values().filter_map(|app| i16::try_from(app.state.adj).ok()).collect()
     }
 
     /// An iteration begins; with the first, the run.

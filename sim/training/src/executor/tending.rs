@@ -9,9 +9,10 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 
 use super::processor::Progress;
+use super::system::System;
 use super::{Event, Executor, Stop, memory_budget};
 use crate::job::RunError;
-use crate::phone::TrainerKill;
+use crate::phone::{Phone, TrainerKill, WatchedSample};
 use crate::timeline::SpanKind;
 
 /// A process that is ended so often in one iteration does not start again.
@@ -20,6 +21,22 @@ const LIVES: u32 = 5;
 const WATCHED: u32 = 120;
 /// Memory is measured once a second.
 const SECOND: Nanos = Nanos(1_000_000_000);
+
+/// What a service in the background sees of `phone`'s memory for so long, once a second; nobody trains.
+///
+/// # Errors
+/// Memory that even the kernel's own killer does not free.
+pub fn watch(phone: &Phone, length: Nanos) -> Result<Vec<WatchedSample>, RunError> {
+    let mut system = System::new(phone, 0)?;
+    let mut samples = Vec::new();
+    let mut time = Nanos::ZERO;
+    while time < length {
+        system.tend(time)?;
+        samples.push(system.sample(time)?);
+        time += SECOND;
+    }
+    Ok(samples)
+}
 
 impl Executor<'_> {
     /// Before training: the rule for the budget watches the phone in use.
@@ -51,14 +68,9 @@ impl Executor<'_> {
         system.tend(self.now)?;
         let Some(rule) = self.rule.as_mut().filter(|_| self.now >= self.next_watch) else { return Ok(()) };
         self.next_watch = self.now + SECOND;
-        let adjustments = system.adjustments();
-        rule.observe(&Sample {
-            time: self.now,
-            available: system.obtainable()?,
-            watermark_high: system.watermark_high(),
-            swap: system.swap_kind(),
-            adjustments: &adjustments,
-        })?;
+        let WatchedSample { time, available, watermark_high, adjustments, .. } = system.sample(self.now)?;
+        let swap = system.swap_kind();
+        rule.observe(&Sample { time, available, watermark_high, swap, adjustments: &adjustments })?;
         Ok(())
     }
 

@@ -41,6 +41,7 @@ pub(crate) fn job(graph: &TrainingGraph, batch: u64) -> Job<'_> {
         allocator: AllocatorKind::Exact,
         iterations: 1,
         ambient: None,
+        phone: None,
         observe: Observe { timeline: true, peak: true },
     }
 }

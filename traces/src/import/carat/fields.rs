@@ -1,11 +1,15 @@
 //! The fields of a sample that are read; all others are skipped without a copy.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
 
-use super::Text;
+/// A text, borrowed from the line where no escape stands in its way. (A bare `Option<Cow>` would always be a copy.)
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct Text<'l>(#[serde(borrow)] pub(super) Cow<'l, str>);
 
 /// A line.
 #[derive(Deserialize)]

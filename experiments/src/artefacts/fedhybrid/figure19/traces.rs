@@ -1,0 +1,52 @@
+//! Phones in use: what the apps of synthetic users do while the phone trains.
+
+use haversack_devices::units::Nanos;
+use haversack_traces::footprint::FootprintTable;
+use haversack_traces::usage::{Population, Session, UsageModel};
+use haversack_training::phone::AppChange;
+use rayon::prelude::*;
+
+use crate::reproduce::ArtefactError;
+use crate::scenario::generated_apps;
+
+const SECOND: u64 = 1_000_000_000;
+const HOUR: u64 = 3600 * SECOND;
+/// A run: the two minutes in which a rule for the budget watches the phone, and five iterations of which each may take
+/// several times as long as it does undisturbed.
+pub(crate) const LENGTH: Nanos = Nanos(300 * SECOND);
+/// When training is looked at: in the evening phones are in use.
+const EVENING: std::ops::Range<u64> = 18 * HOUR..23 * HOUR;
+/// Users and days among which such sessions are looked for.
+const USERS: usize = 1000;
+const DAYS: u64 = 7;
+
+/// A stretch of a user's evening.
+#[derive(Clone, Debug)]
+pub(crate) struct Trace {
+    /// Whose.
+    pub(crate) user: String,
+    /// What the apps do, from its beginning.
+    pub(crate) apps: Vec<AppChange>,
+}
+
+/// Whether a session of an evening lasts for a run.
+fn lasts(session: &Session) -> bool {
+    EVENING.contains(&(session.start.0 % (24 * HOUR))) && session.length >= LENGTH
+}
+
+/// The first session of each of the first `count` users that have one: it begins in the evening and lasts for a run.
+///
+/// # Errors
+/// Fewer such users.
+pub(crate) fn traces(seed: u64, count: usize) -> Result<Vec<Trace>, ArtefactError> {
+    let (model, footprints) = (UsageModel::built_in()?, FootprintTable::built_in()?);
+    let users = Population::new(&model, USERS, DAYS, seed);
+    let session = |name: &String| users.sessions(name).find(lasts).map(|session| (name.clone(), session.start));
+    let found: Vec<_> = users.names().iter().filter_map(session).take(count).collect();
+    anyhow::ensure!(found.len() == count, "{} of {USERS} users have such a session, of {count} asked for", found.len());
+    let apps = |(user, from): (String, Nanos)| {
+        let apps = generated_apps(&model, &footprints, (&user, seed), (from, LENGTH));
+        Trace { user, apps }
+    };
+    Ok(found.into_par_iter().map(apps).collect())
+}

@@ -1,0 +1,60 @@
+//! Training on a phone in use, and what the rule for its budget makes of it.
+
+use haversack_devices::units::Nanos;
+use haversack_training::RunError;
+
+use super::super::setting::{MOBILENET, PICTURES, S22, plan_on_phone, scenario, system};
+use super::traces::Trace;
+use crate::reproduce::{ArtefactError, Context};
+
+/// The rules as the policy names them, and for people; the predictor first.
+pub(crate) const RULES: [(&str, &str); 3] =
+    [("predicted", "predictor"), ("initial", "initial memory"), ("every-round", "memory before every round")];
+
+/// Five rounds on one phone.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Trained {
+    /// All of them together.
+    pub(crate) time: Nanos,
+    /// Their number.
+    pub(crate) rounds: usize,
+    /// Page faults for which flash was read.
+    pub(crate) faults: u64,
+    /// How often a budget was decided.
+    pub(crate) plans: usize,
+    /// How often the trainer was killed.
+    pub(crate) kills: usize,
+}
+
+impl Trained {
+    /// The mean of a round.
+    pub(crate) fn mean(&self) -> f64 {
+        self.time.seconds() / self.rounds.max(1) as f64
+    }
+}
+
+/// The rounds that the reading declares, of MobileNetV2 on the S22 beside the apps of `trace`, under FedHybrid with
+/// the parameters `set`. Nothing where they never end: killed again and again, or without a plan for the budget.
+pub(crate) fn train(
+    context: &Context<'_>,
+    trace: &Trace,
+    set: &[(&str, &str)],
+) -> Result<Option<Trained>, ArtefactError> {
+    let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
+    scenario.iterations = context.reading_number("round")? as u32;
+    scenario.set.extend(set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    let adj = system(context)?.constants.scores.perceptible.value.0;
+    let record = match plan_on_phone(context, &scenario, adj, trace.apps.clone())?.run() {
+        Ok(record) => record,
+        Err(error) if error.is_infeasible() || matches!(error, RunError::Killed { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let phone = record.phone.ok_or_else(|| anyhow::anyhow!("the run was not on a phone in use"))?;
+    Ok(Some(Trained {
+        time: record.iterations.iter().copied().sum(),
+        rounds: record.iterations.len(),
+        faults: phone.run.counters.pgmajfault,
+        plans: record.planned.len(),
+        kills: phone.kills.len(),
+    }))
+}

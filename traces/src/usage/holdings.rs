@@ -1,0 +1,120 @@
+//! What each app of a timeline holds of memory, change by change.
+
+use haversack_devices::units::{Bytes, Fraction, Nanos};
+use rand::RngExt;
+
+use super::alive::{AppEvent, AppEventKind, AppId};
+use super::demand::footprints;
+use super::stream::stream;
+use super::timeline::AppTimeline;
+use crate::footprint::{Footprint, FootprintTable, Found, scaled};
+use crate::row::OomAdj;
+
+/// An app from a time on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Holding {
+    /// From when, since the beginning of the timeline.
+    pub time: Nanos,
+    /// Which app.
+    pub app: AppId,
+    /// What it is and holds; nothing where it has ended.
+    pub held: Option<Held>,
+}
+
+/// What an app that is alive holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Held {
+    /// How readily it is killed.
+    pub adj: OomAdj,
+    /// Bytes of heaps and graphics, the extra ones of a launch or a return included.
+    pub anonymous: Bytes,
+    /// Bytes of files.
+    pub file: Bytes,
+    /// The share of both that it touches at this change.
+    pub touched: Fraction,
+}
+
+/// Every change of what the apps of a timeline hold, in order of time; first what is alive at the beginning.
+///
+/// An app in front takes its whole footprint, one behind it the share that stays when cached; what is perceptible
+/// (an adj up to 200) keeps all. A launch in front takes `launch_extra` more for a span between the table's two, drawn for
+/// that launch; a return to the front takes the table's share of it, for the table's span. Extra bytes go when the app
+/// leaves the front. A launch touches everything, a return the table's share, and an app that leaves the front nothing.
+#[must_use]
+pub fn holdings<'c>(
+    timeline: &AppTimeline,
+    table: &FootprintTable,
+    category: impl Fn(&str) -> Option<&'c str>,
+    seed: u64,
+) -> Vec<Holding> {
+    let apps = Apps { timeline, table, footprints: footprints(timeline, table, category, seed), seed };
+    let mut changes = Vec::new();
+    for alive in &timeline.initial {
+        changes.push(apps.at(Nanos::ZERO, alive.app, alive.adj, Bytes::ZERO, Fraction(1.0)));
+    }
+    for (place, event) in timeline.events.iter().enumerate() {
+        let Some(adj) = event.kind.adj() else {
+            changes.push(Holding { time: event.time, app: event.app, held: None });
+            continue;
+        };
+        let touched = apps.touched(event);
+        let Some((until, extra)) = apps.spike(event) else {
+            changes.push(apps.at(event.time, event.app, adj, Bytes::ZERO, touched));
+            continue;
+        };
+        changes.push(apps.at(event.time, event.app, adj, extra, touched));
+        // It ends by itself where nothing happens to the app before.
+        let next = timeline.events[place + 1..].iter().find(|later| later.app == event.app);
+        if next.is_none_or(|next| next.time > until) {
+            changes.push(apps.at(until, event.app, adj, Bytes::ZERO, Fraction(0.0)));
+        }
+    }
+    // Stable: changes at one time stay in the order of their causes.
+    changes.sort_by_key(|change| change.time);
+    changes
+}
+
+struct Apps<'a> {
+    timeline: &'a AppTimeline,
+    table: &'a FootprintTable,
+    footprints: Vec<(Footprint, Found)>,
+    seed: u64,
+}
+
+impl Apps<'_> {
+    fn footprint(&self, app: AppId) -> Option<&Footprint> {
+        self.footprints.get(app.0 as usize).map(|(footprint, _)| footprint)
+    }
+
+    fn at(&self, time: Nanos, app: AppId, adj: OomAdj, extra: Bytes, touched: Fraction) -> Holding {
+        let whole = !adj.is_background();
+        let (anonymous, file) = self.footprint(app).map_or((Bytes::ZERO, Bytes::ZERO), |found| found.held(whole));
+        Holding { time, app, held: Some(Held { adj, anonymous: anonymous + extra, file, touched }) }
+    }
+
+    /// The share that an event touches.
+    fn touched(&self, event: &AppEvent) -> Fraction {
+        match event.kind {
+            AppEventKind::Launch(_) => Fraction(1.0),
+            AppEventKind::ToForeground => self.footprint(event.app).map_or(Fraction(1.0), |found| found.touched),
+            AppEventKind::ToBackground(_) | AppEventKind::Exit => Fraction(0.0),
+        }
+    }
+
+    /// Until when an event that brings an app in front takes extra bytes, and how many.
+    fn spike(&self, event: &AppEvent) -> Option<(Nanos, Bytes)> {
+        let launch = self.table.launch();
+        let extra = self.footprint(event.app)?.launch_extra;
+        match event.kind {
+            AppEventKind::Launch(OomAdj::FOREGROUND_APP) => {
+                // Named by its time of day, so that another window over the same launch draws the same.
+                let begun = self.timeline.start.0.saturating_add(i64::try_from(event.time.0).unwrap_or(i64::MAX));
+                let draw: f64 = stream(self.seed, &self.timeline.user, &format!("launch {begun}")).random();
+                let (least, most) = (launch.span.0.seconds(), launch.span.1.seconds());
+                Some((event.time + Nanos::from_seconds(least + draw * (most - least)), extra))
+            }
+            AppEventKind::ToForeground => Some((event.time + launch.return_span, scaled(extra, launch.return_share.0))),
+            _ => None,
+        }
+    }
+}
