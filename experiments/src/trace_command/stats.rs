@@ -43,7 +43,7 @@ pub(super) struct Stats {
 
 /// What either table holds beside.
 pub(super) enum Of {
-    Apps(AppStats),
+    Apps(Box<AppStats>),
     Counters(BTreeMap<String, Spread>),
 }
 
@@ -201,7 +201,7 @@ fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats, CommandError> {
         }
         stats.sessions = Some(sessions);
     }
-    Ok(samples.finish(Of::Apps(stats)))
+    Ok(samples.finish(Of::Apps(Box::new(stats))))
 }
 
 fn of_counters(reader: &Reader) -> Result<Stats, CommandError> {

@@ -34,7 +34,8 @@ impl Technique {
 /// How the cost of computing a tensor again sees layout transformations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layouts {
-    /// Not at all: a tensor costs what its own operator does (Melon, Capuchin; FedHybrid, section 4.3).
+    /// Not at all: they are the framework's, and a tensor costs what the operators themselves do (Melon, Capuchin;
+    /// FedHybrid, section 4.3).
     Overlooked,
     /// By equation 6 of FedHybrid: those on the way count so many times (ψ: 2 where they cross from one processor to
     /// another, else 1).
@@ -253,7 +254,7 @@ impl Regaining {
                 if writer >= moment.at || !self.seen.node(writer) {
                     continue;
                 }
-                total += self.weight(writer, made == tensor);
+                total += self.weight(writer);
                 for &input in &moment.graph.nodes[writer as usize].inputs {
                     if self.seen.tensor(input) {
                         match self.whereabouts(input, wanted, moment) {
@@ -268,13 +269,12 @@ impl Regaining {
         self.share(total, moment.samples)
     }
 
-    /// What an operator counts; the operator of the tensor `itself` always does.
-    fn weight(&self, node: NodeId, itself: bool) -> Nanos {
+    /// What an operator counts.
+    fn weight(&self, node: NodeId) -> Nanos {
         let time = self.times[node as usize];
         match self.layouts {
             _ if !self.is_layout[node as usize] => time,
             Layouts::Counted { times } => time * times,
-            Layouts::Overlooked if itself => time,
             Layouts::Overlooked => Nanos::ZERO,
         }
     }

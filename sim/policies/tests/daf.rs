@@ -49,7 +49,7 @@ fn bits_of(holding: Holding) -> u8 {
         Holding::Keep => 32,
         Holding::Skip => 0,
         Holding::Quantise(bits) => bits,
-        Holding::Rematerialise => panic!("daf computes nothing again"),
+        Holding::Rematerialise | Holding::Compress | Holding::Swap => panic!("daf quantises or gives up"),
     }
 }
 

@@ -326,7 +326,8 @@ fn the_registry_names_what_it_knows() {
     let quantising = ["fixed8", "elastictrainer", "actnn", "daf"];
     assert_eq!(ids[..7], ["original", "sgc", "sga", "dgc", "dga", "sage", "dtr"]);
     assert_eq!(ids[7..11], quantising);
-    assert_eq!(ids[11..], ["tflite-fp32", "mnn-fp32", "mnn-int8", "mnn-fp32-gpu", "mandheling"]);
+    assert_eq!(ids[11..15], ["gact", "capuchin", "melon", "fedhybrid"]);
+    assert_eq!(ids[15..], ["tflite-fp32", "mnn-fp32", "mnn-int8", "mnn-fp32-gpu", "mandheling"]);
     for entry in POLICIES {
         assert!(registry::build(entry.id, &[]).is_ok() && !entry.about.is_empty() && !entry.citation.is_empty());
     }

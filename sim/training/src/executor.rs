@@ -585,7 +585,7 @@ impl<'a> Executor<'a> {
                 self.store.evict(tensor, false);
             } else if node.phase == Phase::Forward {
                 self.hold(tensor, id)?;
-            } else if self.store.is_packed(tensor) {
+            } else if self.store.is_packed(tensor) && !self.store.is_locked(tensor) {
                 self.store.evict_whole(tensor, false);
             }
         }

@@ -1,11 +1,236 @@
-//! figure19.
+//! Figure 19: the memory budget predictor on phones in use.
 
+pub(crate) mod traces;
+pub(crate) mod training;
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_policies::budget::{BudgetRule, Sample, SwapKind};
+use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
+use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series, Stroke};
+use haversack_reports::table::Table;
+use haversack_training::watch;
+use rayon::prelude::*;
+
+use super::setting::{MOBILENET, PICTURES, S22, plan_on_phone, scenario, system};
 use crate::reproduce::{ArtefactError, Context, Outcome};
+use traces::{LENGTH, Trace, traces};
+use training::{RULES, Trained, train};
 
-pub(super) fn budgets(_context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    Ok(Outcome::default())
+/// Training begins after so long, in which the predictor watches the phone; budgets before it are for nobody.
+const WATCHED: Nanos = Nanos(120 * 1_000_000_000);
+/// Iterations of an epoch, for so long as which the predictor looks back: its parameter's default.
+const EPOCH: u64 = 10;
+/// Traces of figure 19b.
+const TRACES: usize = 30;
+
+/// Available memory, and what the predictor makes of it.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    time: Nanos,
+    available: Bytes,
+    predicted: Bytes,
 }
 
-pub(super) fn rules(_context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    Ok(Outcome::default())
+/// What the predictor says each second of `trace`, while nobody trains.
+fn follow(context: &Context<'_>, trace: &Trace) -> Result<Vec<Point>, ArtefactError> {
+    let scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
+    let adj = system(context)?.constants.scores.perceptible.value.0;
+    let plan = plan_on_phone(context, &scenario, adj, trace.apps.clone())?;
+    let phone = plan.resolved.phone.as_deref().ok_or_else(|| anyhow::anyhow!("the run is not on a phone in use"))?;
+    let swap = if phone.memory.zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash };
+    let mut predictor = Predictor::new(Parameters::for_epoch(plan.unbounded_time() * EPOCH));
+    let mut points = Vec::new();
+    for sample in watch(phone, LENGTH)? {
+        let (time, available) = (sample.time, sample.available);
+        let (watermark_high, adjustments) = (sample.watermark_high, sample.adjustments.as_slice());
+        predictor.observe(&Sample { time, available, watermark_high, swap, adjustments })?;
+        let predicted = predictor.prediction().unwrap_or(available);
+        points.push(Point { time, available, predicted });
+    }
+    Ok(points)
+}
+
+/// The largest less the smallest, in MB.
+fn spread(values: impl Iterator<Item = Bytes> + Clone) -> Option<f64> {
+    Some((values.clone().max()? - values.min()?).megabytes())
+}
+
+pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let found = traces(context.seed, 1)?;
+    let trace = found.first().ok_or_else(|| anyhow::anyhow!("there is no trace"))?;
+    let points = follow(context, trace)?;
+    let training = || points.iter().filter(|point| point.time >= WATCHED);
+    let mut outcome = Outcome::default();
+    let mut table = Table::new(["time_s", "available_mb", "predicted_mb"]);
+    for point in &points {
+        table.push([
+            point.time.seconds().into(),
+            point.available.megabytes().into(),
+            point.predicted.megabytes().into(),
+        ])?;
+    }
+    let id = |method: &str| format!("fedhybrid/figure19a/s22-example-trace/{method}/available-memory-spread");
+    let spreads =
+        [("actual", spread(training().map(|point| point.available))), ("predicted", spread(training().map(|p| p.predicted)))];
+    let mut words = Vec::new();
+    for (method, spread) in spreads {
+        let Some(spread) = spread else { continue };
+        let paper = context.row(&id(method))?.number().map_or_else(String::new, |mb| format!(" ({mb} in the paper)"));
+        words.push(format!("{method} {spread:.0} MB{paper}"));
+        outcome.number(id(method), spread);
+    }
+    outcome.remark(
+        id("predicted"),
+        format!("over the {} s after the predictor has watched for {}", (LENGTH - WATCHED).seconds(), WATCHED.seconds()),
+    );
+    outcome.table = Some(table);
+    outcome.figure = Some(example(trace, &points, &words));
+    let notes = &mut outcome.notes;
+    notes.calibrated.push("The extra bytes of an app's launch are fitted to the spread of available memory, the one number of the trace model that is.".into());
+    notes.predicted.push("The spread of the predicted budget: a weighted average over an epoch passes launches of some seconds over in part, and follows apps that stay.".into());
+    notes.left_out.push("The paper's trace: Carat's public data holds no memory, and the user is not named. The importance of apps hardly tells: one app is always in front, at the same weight.".into());
+    notes.left_out.push("Training itself: what a process that trains holds counts as obtainable, and here nobody trains.".into());
+    Ok(outcome)
+}
+
+fn example(trace: &Trace, points: &[Point], spreads: &[String]) -> Figure {
+    let curve = |of: fn(&Point) -> Bytes| -> Vec<(f64, f64)> {
+        points.iter().map(|point| (point.time.seconds(), of(point).as_f64() / 1e9)).collect()
+    };
+    let (available, predicted) = (curve(|point| point.available), curve(|point| point.predicted));
+    let all = || available.iter().chain(&predicted).map(|point| point.1);
+    let begins = [all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max)].map(|y| (WATCHED.seconds(), y));
+    let steps = |name, points: Vec<(f64, f64)>| Series::new(name, points).stroke(Stroke::Step).unmarked();
+    let lines = Lines::new()
+        .series(steps("available memory", available.clone()))
+        .series(steps("predicted budget", predicted.clone()))
+        .series(Series::new("training could begin", begins).look(Look::Outlined).unmarked());
+    Figure::new("FedHybrid, figure 19a: available memory and the predicted budget, Galaxy S22")
+        .note(format!(
+            "User {}, five minutes of an evening. From the largest to the smallest once training could begin: {}.",
+            trace.user,
+            spreads.join(", ")
+        ))
+        .panel_size(820, 320)
+        .panel(
+            Panel::new(lines)
+                .x(Axis::new("time").unit("s").range(0.0, LENGTH.seconds()))
+                .y(Axis::new("memory").unit("GB")),
+        )
+}
+
+/// What the rounds of one trace came to under each rule.
+type OfTrace = [Option<Trained>; RULES.len()];
+
+fn under_all_rules(context: &Context<'_>, trace: &Trace) -> Result<OfTrace, ArtefactError> {
+    let mut found = OfTrace::default();
+    for ((rule, _), found) in RULES.iter().zip(&mut found) {
+        *found = train(context, trace, &[("budget", rule)])?;
+    }
+    Ok(found)
+}
+
+pub(super) fn rules(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let traces = traces(context.seed, TRACES)?;
+    let found: Vec<OfTrace> =
+        traces.par_iter().map(|trace| under_all_rules(context, trace)).collect::<Result<_, _>>()?;
+    let mut outcome = Outcome::default();
+    let mut table =
+        Table::new(["user", "rule", "mean_round_s", "ratio", "page_faults", "budgets_decided", "trainer_killed"]);
+    for (trace, of_trace) in traces.iter().zip(&found) {
+        for (rule, (name, _)) in RULES.iter().enumerate() {
+            let trained = of_trace[rule].as_ref();
+            let counts = trained.map(|t| [t.faults, t.plans as u64, t.kills as u64]);
+            let numbers = [trained.map(Trained::mean).into(), ratio(of_trace, rule).into()];
+            let counts = (0..3).map(|index| counts.map(|counts| counts[index] as f64).into());
+            table.push([trace.user.as_str().into(), (*name).into()].into_iter().chain(numbers).chain(counts))?;
+        }
+    }
+    let rows = [(1, "initial-memory-as-budget"), (2, "new-budget-every-round")];
+    let mut papers = [None; RULES.len()];
+    for (rule, method) in rows {
+        let id = format!("fedhybrid/figure19b/s22-30-traces/{method}/latency-ratio");
+        papers[rule] = context.row(&id)?.number();
+        let ratios: Vec<f64> = found.iter().filter_map(|of_trace| ratio(of_trace, rule)).collect();
+        match ratios.iter().copied().max_by(f64::total_cmp) {
+            Some(largest) => outcome.number(&id, largest),
+            None => outcome.not_modelled(&id, "training ended on none of the traces"),
+        }
+        let above = ratios.iter().filter(|ratio| **ratio > 1.0).count();
+        outcome.remark(&id, format!("above one on {above} of {} traces", ratios.len()));
+    }
+    outcome.table = Some(table);
+    outcome.figure = Some(bars(&found, papers));
+    notes_of_rules(&mut outcome, &found);
+    Ok(outcome)
+}
+
+/// How many times as long as under the predictor a round takes.
+fn ratio(of_trace: &OfTrace, rule: usize) -> Option<f64> {
+    let predicted = of_trace[0].as_ref()?;
+    Some(of_trace[rule].as_ref()?.mean() / predicted.mean())
+}
+
+fn bars(found: &[OfTrace], papers: [Option<f64>; RULES.len()]) -> Figure {
+    let of = |rule: usize| found.iter().filter_map(move |of_trace| of_trace[rule].as_ref());
+    let average = |rule: usize, value: fn(&Trained) -> f64| {
+        let count = of(rule).count();
+        (count > 0).then(|| of(rule).map(value).sum::<f64>() / count as f64)
+    };
+    let largest = |rule: usize, value: fn(&Trained) -> f64| of(rule).map(value).max_by(f64::total_cmp);
+    let two = |value: fn(&Trained) -> f64| {
+        let mut bars = Bars::new(["mean of the traces", "largest"]).show_values();
+        for (rule, (_, name)) in RULES.iter().enumerate() {
+            bars = bars.series(BarSeries::new(*name, [average(rule, value), largest(rule, value)]));
+        }
+        bars
+    };
+    let mut ratios = Lines::new();
+    for (rule, (_, name)) in RULES.iter().enumerate().skip(1) {
+        let mut sorted: Vec<f64> = found.iter().filter_map(|of_trace| ratio(of_trace, rule)).collect();
+        sorted.sort_by(f64::total_cmp);
+        let points: Vec<_> = sorted.iter().enumerate().map(|(index, ratio)| ((index + 1) as f64, *ratio)).collect();
+        ratios = ratios.series(Series::new(*name, points));
+        if let Some(paper) = papers[rule] {
+            let ends = [(1.0, paper), (found.len() as f64, paper)];
+            ratios = ratios.series(Series::new(*name, ends).look(Look::Hatched).unmarked());
+        }
+    }
+    Figure::new("FedHybrid, figure 19b: three rules for the budget on thirty phones in use, Galaxy S22")
+        .note("Five rounds of MobileNetV2 at batch 32, one iteration each. Of the paper: the largest ratio, which is all that it prints.")
+        .columns(3)
+        .panel_size(340, 300)
+        .order(RULES.map(|(_, name)| name))
+        .panel(Panel::new(two(Trained::mean)).title("time").y(Axis::new("time of a round").unit("s").from_zero()))
+        .panel(
+            Panel::new(two(|trained| trained.faults as f64))
+                .title("page faults")
+                .y(Axis::new("page faults in five rounds").from_zero()),
+        )
+        .panel(
+            Panel::new(ratios)
+                .title("against the predictor")
+                .x(Axis::new("traces, by their ratio").range(1.0, found.len() as f64))
+                .y(Axis::new("time of a round").unit("x")),
+        )
+}
+
+fn notes_of_rules(outcome: &mut Outcome, found: &[OfTrace]) {
+    let never: Vec<String> = RULES
+        .iter()
+        .enumerate()
+        .map(|(rule, (_, name))| (name, found.iter().filter(|of_trace| of_trace[rule].is_none()).count()))
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{count} under `{name}`"))
+        .collect();
+    let killed: usize = found.iter().flatten().flatten().map(|trained| trained.kills).sum();
+    let notes = &mut outcome.notes;
+    notes.calibrated.push("Nothing on this figure: the extra bytes of a launch are figure 19a's.".into());
+    notes.predicted.push("Times, page faults and ratios of all thirty.".into());
+    notes.left_out.push("The paper's traces. Here a session lasts for the whole run, so that apps change about once in fifty seconds; a phone that is put away in between would be easier.".into());
+    notes.left_out.push(if never.is_empty() {
+        format!("Nothing of the thirty traces: all rounds came to an end, with {killed} kills of the trainer among them.")
+    } else {
+        format!("Rounds that never end, because the trainer is killed again and again or no plan fits the budget, have no time: {}. Their ratios are missing, not infinite. In the others the trainer is killed {killed} times.", never.join(", "))
+    });
 }

@@ -98,10 +98,10 @@ fn of_channel(channel: usize, purpose: u64) -> f32 {
     draw(purpose, channel)
 }
 
-/// Three waves of one to four periods a side, rectified, with noise whose standard deviation is so much of the largest value.
+/// Three waves of one to three periods a side, rectified, with noise whose standard deviation is so much of the largest value.
 fn waves(shape: Shape, window: Shape, channel: usize, noise: f32, values: &mut Vec<f32>) {
     let angle = |length: usize, of: f32, purpose: u64| {
-        let periods = (1.0 + 3.0 * of) / length.max(1) as f32;
+        let periods = (1.0 + 2.0 * of) / length.max(1) as f32;
         let phase = of_channel(channel, purpose);
         move |at: usize| TAU * (periods * at as f32 + phase)
     };

@@ -121,7 +121,7 @@ proptest! {
         layout: bool,
         crossing: bool,
     ) {
-        let parameters = Parameters { compression, recomputation: true, swapping, layout, crossing };
+        let parameters = Parameters { compression, swapping, layout, crossing, ..Parameters::default() };
         let psi = layout.then_some(if crossing { 2 } else { 1 });
         let expected = Search { scene: &scene, psi, given: HashMap::new() }.run(parameters, shortfall);
         prop_assert_eq!(relieve(parameters, &scene, shortfall), expected);

@@ -125,9 +125,9 @@ impl Executor<'_> {
             return Ok(());
         }
         let graph = self.graph;
-        for node in graph.nodes.iter().skip(id as usize + 1).take(AHEAD) {
+        for (reader, node) in (0..).zip(&graph.nodes).skip(id as usize + 1).take(AHEAD) {
             for &tensor in &node.inputs {
-                if self.store.form(tensor) == Some(Form::Swapped) {
+                if self.store.form(tensor) == Some(Form::Swapped) && self.reads_unpacked(reader, tensor) {
                     if self.store.admit(tensor).is_ok() {
                         self.note_memory(id);
                         self.read_back(tensor)?;
@@ -143,8 +143,8 @@ impl Executor<'_> {
     pub(super) fn written(&mut self, tensor: TensorId) {
         self.transfers.writing.retain(|(other, _)| *other != tensor);
         self.store.unlock(tensor);
-        if !self.store.is_resident(tensor) {
-            // Its last reader was faster.
+        if !self.store.is_resident(tensor) || self.store.is_locked(tensor) {
+            // Its last reader was faster, or an operator works on it: then it stays.
             return;
         }
         self.store.evict_whole(tensor, false);

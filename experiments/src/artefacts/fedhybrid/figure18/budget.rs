@@ -1,0 +1,37 @@
+//! Figures 18c and 18d: the memory budget predictor in training, against direct measurement and by its thresholds.
+
+use rayon::prelude::*;
+
+use super::super::figure19::traces::{Trace, traces};
+use super::super::figure19::training::{Trained, train};
+use crate::reproduce::{ArtefactError, Context};
+
+/// Phones in use: the first of figure 19b's.
+const TRACES: usize = 5;
+/// TP_1 in percent and TP_2 of the caption's C1 to C5.
+pub(super) const THRESHOLDS: [(&str, &str); 5] = [("200", "3"), ("150", "3"), ("300", "3"), ("200", "4"), ("200", "5")];
+
+/// What one phone in use made of training; nothing where it never ends.
+#[derive(Clone, Debug)]
+pub(super) struct Phone {
+    pub(super) user: String,
+    /// Memory is measured before every round, and taken for the budget.
+    pub(super) measured: Option<Trained>,
+    /// With the predictor, by its thresholds.
+    pub(super) predicted: Vec<Option<Trained>>,
+}
+
+pub(super) fn phones(context: &Context<'_>) -> Result<Vec<Phone>, ArtefactError> {
+    traces(context.seed, TRACES)?.par_iter().map(|trace| phone(context, trace)).collect()
+}
+
+fn phone(context: &Context<'_>, trace: &Trace) -> Result<Phone, ArtefactError> {
+    let under = |(tp1, tp2): (&str, &str)| {
+        train(context, trace, &[("budget", "predicted"), ("tp1", tp1), ("tp2", tp2)])
+    };
+    Ok(Phone {
+        user: trace.user.clone(),
+        measured: train(context, trace, &[("budget", "every-round")])?,
+        predicted: THRESHOLDS.into_iter().map(under).collect::<Result<_, _>>()?,
+    })
+}

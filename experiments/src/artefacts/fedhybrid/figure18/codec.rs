@@ -1,0 +1,148 @@
+//! Figures 18a and 18b: the codec on five maps, its time and what it adds to them.
+
+use haversack_devices::OperatorKind;
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_kernels::Isa;
+use haversack_kernels::compress::{Blocks, Bound, Codec, FeatureMap, Kind, Mode, Shape};
+use haversack_kernels::quantise::Bits;
+use haversack_policies::regain::Layouts;
+use haversack_training::{Job, Machine, survey};
+use haversack_workloads::autograd::Optimiser;
+use haversack_workloads::express::express;
+use haversack_workloads::operator::Window;
+use haversack_workloads::{Network, Phase, TrainingGraph, WorkloadError};
+use rayon::prelude::*;
+
+use super::super::setting::{MOBILENET, S22, scenario};
+use crate::reproduce::{ArtefactError, Context};
+use crate::run::Plan;
+
+/// The maps of the caption: channels, rows and columns.
+const MAPS: [[usize; 3]; 5] = [[64, 112, 112], [64, 56, 56], [128, 28, 28], [256, 14, 14], [512, 7, 7]];
+/// Bits of a quantised value: GACT's.
+const BITS: u8 = 4;
+const VALUE: u64 = 4;
+/// Halvings of the bound's logarithm until the sizes are alike.
+const STEPS: u32 = 14;
+/// Bounds of salient channels, as shares of a channel's range, between which the sizes are alike.
+const BOUNDS: (f32, f32) = (1e-6, 0.5);
+
+/// One of the maps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Map {
+    pub(super) shape: [usize; 3],
+    /// Quantising it, as the executor does: its bytes and those of its codes through DRAM.
+    pub(super) quantise: Nanos,
+    /// Compressing it, and getting it back.
+    pub(super) compress: Nanos,
+    pub(super) restore: Nanos,
+    /// Convolving it: 3 × 3, as many channels out as in.
+    pub(super) convolution: Nanos,
+    pub(super) quantised: Error,
+    pub(super) mixed: Error,
+}
+
+/// What a codec makes of a synthetic map.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Error {
+    pub(super) bytes: u64,
+    /// Of what is restored less the original, over the variance of the map.
+    pub(super) variance: f64,
+}
+
+impl Map {
+    /// Its shape for people.
+    pub(super) fn name(&self) -> String {
+        let [channels, height, width] = self.shape;
+        format!("{channels}×{height}×{width}")
+    }
+}
+
+/// All maps of one sample on the cores that the readings declare.
+pub(super) fn maps(context: &Context<'_>) -> Result<Vec<Map>, ArtefactError> {
+    let plan = Plan::new(&scenario(context, S22, MOBILENET.0, 1, "original")?, context.cache)?;
+    MAPS.into_par_iter().map(|shape| map(&plan, shape)).collect()
+}
+
+fn map(plan: &Plan, shape: [usize; 3]) -> Result<Map, ArtefactError> {
+    let machine = plan.machine();
+    let graph = express(&network(shape)?, Optimiser::default())?;
+    let job = Job { graph: &graph, batch: 1, ..plan.job() };
+    let values = shape.iter().map(|&size| size as u64).product::<u64>();
+    let surveyed = survey(machine, &job, Layouts::Overlooked);
+    let compressed = surveyed.iter().filter(|found| graph.tensor(found.tensor).bytes.at(1) == values * VALUE);
+    let terms = compressed.filter_map(|found| found.compress).next();
+    let terms = terms.ok_or_else(|| anyhow::anyhow!("the stack has no codec for a map of {values} values"))?;
+    let (quantised, mixed) = errors(shape)?;
+    Ok(Map {
+        shape,
+        quantise: quantising(machine, values),
+        compress: terms.purge,
+        restore: terms.regain,
+        convolution: convolving(machine, &graph),
+        quantised,
+        mixed,
+    })
+}
+
+/// A convolution whose input is the output of another, so that it is saved.
+fn network([channels, height, width]: [usize; 3]) -> Result<Network, WorkloadError> {
+    let [channels, height, width] = [channels, height, width].map(|size| size as u64);
+    let mut network = Network::new("map");
+    let input = network.input(&[1, height, width]);
+    let map = network.convolution("before", input, channels, Window::square(1, 1, 0), 1, false)?;
+    let after = network.convolution("convolution", map, channels, Window::square(3, 1, 1), 1, false)?;
+    let pooled = network.adaptive_average_pool("pool", after, 1)?;
+    let scores = network.flatten("flatten", pooled)?;
+    let target = network.target(1);
+    network.cross_entropy("loss", scores, target)?;
+    Ok(network)
+}
+
+/// The larger of the two convolutions, forward.
+fn convolving(machine: &Machine, graph: &TrainingGraph) -> Nanos {
+    let times = machine.times(graph, 1, haversack_devices::work::Precision::Fp32);
+    let forward = graph.nodes.iter().zip(times).filter(|(node, _)| {
+        node.phase == Phase::Forward && node.work.kind == OperatorKind::Convolution
+    });
+    forward.map(|(_, time)| time).max().unwrap_or_default()
+}
+
+/// As the executor has it: cores stream the values and their codes.
+fn quantising(machine: &Machine, values: u64) -> Nanos {
+    let moved = Bytes(values * VALUE + (values * u64::from(BITS)).div_ceil(8));
+    Nanos::from_seconds(moved.as_f64() / machine.device.dram().bandwidth.0)
+}
+
+/// What plain quantisation adds to a synthetic map, and the mixed codec within as many bytes: normal channels have as
+/// many bits, and salient ones the smallest bound that leaves the whole no larger.
+fn errors([channels, height, width]: [usize; 3]) -> Result<(Error, Error), ArtefactError> {
+    let values = Kind::Rectified.generate(Shape { channels, height, width });
+    let map = FeatureMap { values: &values, channels, height, width };
+    let (isa, bits) = (Isa::chosen()?, Bits::new(BITS)?);
+    let own = variance(&values);
+    let error = |mode: Mode| -> Result<Error, ArtefactError> {
+        let codec = Codec::new(mode, isa)?;
+        let bytes = codec.compress(map, &mut Vec::new())?.bytes;
+        Ok(Error { bytes, variance: codec.error_variance(map)? / own })
+    };
+    let mixed = |bound: f32| Mode::Mixed { bits: Some(bits), bound: Bound::OfChannel(bound), blocks: Blocks::DEFAULT };
+    let quantised = error(Mode::Quantise { bits })?;
+    let (mut low, mut high) = BOUNDS;
+    for _ in 0..STEPS {
+        let middle = (low * high).sqrt();
+        let bytes = Codec::new(mixed(middle), isa)?.compress(map, &mut Vec::new())?.bytes;
+        if bytes > quantised.bytes {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok((quantised, error(mixed(high))?))
+}
+
+fn variance(values: &[f32]) -> f64 {
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().map(|&value| f64::from(value)).sum::<f64>() / count;
+    values.iter().map(|&value| (f64::from(value) - mean).powi(2)).sum::<f64>() / count
+}
