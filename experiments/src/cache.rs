@@ -16,6 +16,7 @@ use haversack_workloads::{Network, TrainingGraph};
 
 use crate::run::LeastBudget;
 use crate::scenario::{GraphKind, InputShape, Step};
+use crate::trace_command::UserTrace;
 
 /// The place of one value, which one thread at a time makes.
 type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
@@ -76,6 +77,7 @@ pub struct Cache {
     pub(crate) graphs: Memo<GraphKey, TrainingGraph>,
     pub(crate) machines: Memo<String, Machine>,
     pub(crate) traces: Memo<String, Vec<Step>>,
+    pub(crate) user_traces: Memo<(String, u64), UserTrace>,
     /// What `original` needs of memory, by the configuration.
     pub(crate) needs: Memo<String, Bytes>,
     /// The least budgets, or why there are none, by the configuration.

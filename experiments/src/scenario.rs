@@ -32,6 +32,7 @@ pub use key::{Key, Takes};
 pub use quantity::{Budget, InputShape, QuantityError, parse_size, parse_time, size_text, time_text};
 pub use resolve::{GraphKind, Resolved};
 pub use trace::Step;
+pub(crate) use trace::split as trace_file;
 
 use crate::names::{alternatives, hint};
 

@@ -4,6 +4,7 @@ mod columns;
 mod generate;
 mod import;
 mod inputs;
+mod of_user;
 mod read;
 mod report_text;
 mod sessions;
@@ -13,6 +14,7 @@ mod table;
 
 pub use generate::{Generation, generate};
 pub use import::{Import, import};
+pub(crate) use of_user::{OfUser, UserTrace};
 pub use stats::stats;
 
 use indicatif::{ProgressBar, ProgressStyle};

@@ -9,14 +9,16 @@ use haversack_devices::work::Precision;
 use haversack_devices::{Device, Frequency, Stack, StackAllocator, StackGraph, load, load_stack, load_system};
 use haversack_policies::engines::{ALGORITHMS, Engine, EngineProcessor};
 use haversack_policies::{PolicyError, registry};
+use haversack_training::phone::AppChange;
 use haversack_training::{AllocatorKind, Machine, MachineError, Phone, Trains};
 use haversack_workloads::lowering::{Gradients, Variant};
 use haversack_workloads::{Network, WorkloadError, mixed};
 
 use super::error::{Fault, Origin, ScenarioError};
 use super::key::Key;
-use super::{Scenario, Step, phone, trace, workload};
+use super::{Budget, Scenario, Step, phone, trace, workload};
 use crate::cache::Cache;
+use crate::trace_command::{OfUser, UserTrace};
 
 /// Which graph an iteration executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +35,12 @@ pub enum GraphKind {
     /// The eager one, rewritten for integer training by an algorithm.
     Integer(&'static str),
 }
+
+/// The system of a phone whose apps a trace gives, where none is named.
+const SYSTEM_OF_APPS: &str = "android";
+
+/// Memory budgets over time, and what apps do.
+type Traced = (Arc<Vec<Step>>, Option<Vec<AppChange>>);
 
 /// Policies that make fp32 tensors smaller themselves, so that there is nothing to store of integers.
 const STORES_FLOATS: [&str; 4] = ["fixed8", "elastictrainer", "actnn", "daf"];
@@ -110,24 +118,49 @@ impl Scenario {
         }
         let machine = self.machine(cache, &device, &stack, engine, scenario.cores)?;
         self.check_ambient(&device)?;
-        let trace = match &self.trace {
-            None => Arc::default(),
-            Some(path) => {
-                let origin = self.origins.get(&Key::Trace).cloned().unwrap_or_default();
-                cache.traces.get(path.display().to_string(), || trace::read(path, &origin))?
-            }
-        };
-        let phone = self.phone(cache, &device, &machine)?;
-        let notes = self.notes(&machine);
+        let mut notes = self.notes(&machine);
+        let (trace, apps) = self.read_trace(cache, &mut notes)?;
+        if apps.is_some() && scenario.system.is_none() {
+            scenario.system = Some(SYSTEM_OF_APPS.to_owned());
+        }
+        let apps = apps.unwrap_or_default();
+        let phone = scenario.phone(cache, &device, &machine, apps)?;
         Ok(Resolved { scenario, device, stack, machine, network, graph, phone, trace, notes })
     }
 
+    /// The trace: memory budgets over time, or what the apps of the phone do.
+    fn read_trace(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Traced, ScenarioError> {
+        let Some(named) = &self.trace else { return Ok((Arc::default(), None)) };
+        let (path, user) = trace::split(named);
+        if path.extension().is_none_or(|extension| extension != trace::TABLE) {
+            let origin = self.origins.get(&Key::Trace).cloned().unwrap_or_default();
+            return Ok((cache.traces.get(named.display().to_string(), || trace::read(named, &origin))?, None));
+        }
+        let key = (named.display().to_string(), self.seed);
+        let read = cache.user_traces.get(key, || UserTrace::read(&path, user.as_deref(), self.seed));
+        let read = read.map_err(|error| self.error(Key::Trace, Fault::Refused(error.to_string())))?;
+        notes.push(format!("the trace is of {} and covers {}; after that all stays as it is", read.user, read.length));
+        Ok(match &read.holds {
+            OfUser::Apps(apps) => (Arc::default(), Some(apps.clone())),
+            OfUser::Available(steps) => {
+                let steps = steps.iter().map(|&(at, bytes)| Step { at, budget: Budget::Bytes(bytes) });
+                (Arc::new(steps.collect()), None)
+            }
+        })
+    }
+
     /// The phone in use under the operating system, where one is named.
-    fn phone(&self, cache: &Cache, device: &Device, machine: &Machine) -> Result<Option<Arc<Phone>>, ScenarioError> {
+    fn phone(
+        &self,
+        cache: &Cache,
+        device: &Device,
+        machine: &Machine,
+        apps: Vec<AppChange>,
+    ) -> Result<Option<Arc<Phone>>, ScenarioError> {
         let Some(id) = &self.system else { return Ok(None) };
         let system = cache.systems.get(id.clone(), || load_system(id));
         let system = system.map_err(|error| self.error(Key::System, Fault::Calibration(Box::new(error))))?;
-        let phone = phone::phone(device, &system, machine.cores(), Vec::new());
+        let phone = phone::phone(device, &system, machine.cores(), apps);
         phone.map(|phone| Some(Arc::new(phone))).map_err(|why| self.error(Key::System, Fault::Refused(why)))
     }
 

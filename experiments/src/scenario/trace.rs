@@ -1,6 +1,6 @@
 //! Memory budgets over an iteration, from a CSV file with the header `time_s,budget_bytes`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haversack_devices::units::Nanos;
@@ -11,6 +11,18 @@ use super::quantity::Budget;
 
 /// The header of a memory trace.
 const HEADER: &str = "time_s,budget_bytes";
+
+/// The ending of a table of traces.
+pub(super) const TABLE: &str = "parquet";
+
+/// A path as a scenario names it, `FILE` or `FILE#USER`, in its parts. A file whose own name has the sign keeps it.
+pub(crate) fn split(named: &Path) -> (PathBuf, Option<String>) {
+    let text = named.to_string_lossy();
+    match text.rsplit_once('#') {
+        Some((file, user)) if !named.exists() && !user.is_empty() => (PathBuf::from(file), Some(user.to_owned())),
+        _ => (named.to_path_buf(), None),
+    }
+}
 
 /// A budget that holds from a time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +43,7 @@ pub(super) fn read(path: &Path, origin: &Origin) -> Result<Vec<Step>, ScenarioEr
     let supported = || {
         let path = path.display();
         refuse(format!(
-            "{path} is not a memory trace; expected a CSV file with the header {HEADER} (other traces are not supported yet)"
+            "{path} is not a memory trace; expected a CSV file with the header {HEADER}, or a .parquet file of `trace import`"
         ))
     };
     let text = String::from_utf8(bytes).map_err(|_| supported())?;

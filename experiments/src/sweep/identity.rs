@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Shard, Specification};
 use crate::error::CommandError;
-use crate::scenario::{Resolved, workload};
+use crate::scenario::{Resolved, workload, trace_file};
 
 /// What the results are of. Two sweeps whose identities are equal have the same results.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,8 @@ impl Identity {
             calibrations.insert(stack.id.clone(), stack.digest.clone());
             let scenario = &resolved.scenario;
             let model = Path::new(&scenario.model);
-            let read = [workload::is_file(&scenario.model).then_some(model), scenario.trace.as_deref()];
+            let trace = scenario.trace.as_deref().map(|named| trace_file(named).0);
+            let read = [workload::is_file(&scenario.model).then_some(model), trace.as_deref()];
             for path in read.into_iter().flatten() {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 if let std::collections::btree_map::Entry::Vacant(entry) = files.entry(name) {

@@ -5,14 +5,17 @@
 mod common;
 mod support;
 
-use common::job;
+use common::{job, share};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{Frequency, load, load_stack};
 use haversack_policies::{Holding, Relief};
-use haversack_training::{Budgets, Job, Machine, Record, RunError, Trains, Wall, simulate};
-use haversack_workloads::training_graph::Node;
+use haversack_training::{Budgets, Job, Machine, Record, RunError, SpanKind, Trains, Wall, simulate};
+use haversack_workloads::training_graph::{Need, Node};
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
-use support::{BATCH, MB, Script, check_sums, for_its_shape, graph, near, node, phone_cpu, start_of, tensor};
+use support::drawn::{self, Drawn};
+use support::{
+    BATCH, Draws, MB, Script, check_sums, for_its_shape, graph, near, node, phone_cpu, start_of, tensor, with_storage,
+};
 
 use Phase::{Backward, Forward};
 
@@ -333,4 +336,80 @@ fn what_cannot_be_compressed_or_swapped_is_named() {
     ] {
         assert_eq!(relieving(first, relief), (action.to_owned(), not_whole), "{first:?}");
     }
+}
+
+/// What every node of the schedule needs is whole in memory when it ends, and no more than the budget is.
+fn check_memory(record: &Record, graph: &TrainingGraph, place: &str) {
+    for span in &record.timeline.as_ref().unwrap().spans {
+        let node = &graph.nodes[span.node as usize];
+        if span.kind != SpanKind::Scheduled {
+            continue;
+        }
+        let read = node.inputs.iter().copied().filter(|&input| node.need_of(input) != Need::Shape);
+        let mut used: Vec<TensorId> = read.chain(node.outputs.iter().copied()).collect();
+        used.sort_unstable();
+        used.dedup();
+        let own: u64 = used.iter().map(|&tensor| graph.tensor(tensor).bytes.at(span.micro_batch)).sum();
+        let state = graph.bytes_of(|role| role.is_state()).at(1);
+        let input = graph.bytes_of(|role| role == Role::Input).at(span.micro_batch);
+        let samples = if node.phase == Phase::Update { 0 } else { input };
+        let elsewhere: u64 = used
+            .iter()
+            .filter(|&&tensor| graph.tensor(tensor).role.is_state() || graph.tensor(tensor).role == Role::Input)
+            .map(|&tensor| graph.tensor(tensor).bytes.at(span.micro_batch))
+            .sum();
+        let least = own - elsewhere + state + samples;
+        assert!(span.memory.0 >= least, "{place}: {} has {} of {least}", node.name, span.memory);
+        assert!(span.memory <= record.peak_memory, "{place}: {}", node.name);
+    }
+}
+
+#[test]
+fn whatever_a_policy_compresses_and_swaps_the_books_are_kept() {
+    let (mut worked, mut asked, mut parts) = (0, [0; 4], 0);
+    for seed in 0..150 {
+        let graph = drawn::network(&mut Draws(seed));
+        let machine = if seed % 3 == 0 { with_storage(&[("storage.sequential_write", 100.0), ("storage.sequential_read", 100.0)]) } else { phone_cpu() };
+        let run = |job: &Job<'_>| {
+            let mut policy = Drawn::new(seed);
+            (simulate(&machine, job, &mut policy), policy.asked)
+        };
+        let free = run(&job(&graph, BATCH)).0.unwrap();
+        for percent in [0, 90, 70, 50] {
+            let budgets =
+                Budgets { memory: (percent > 0).then(|| share(free.peak_memory, percent)), ..Budgets::default() };
+            let once = Job { budgets, ..job(&graph, BATCH) };
+            let place = format!("{seed} {percent} %");
+            let (first, techniques) = match run(&once) {
+                (Ok(record), asked) => (record, asked),
+                (Err(error), _) => {
+                    assert!(percent > 0 && error.is_infeasible(), "{place}: {error}");
+                    continue;
+                }
+            };
+            worked += 1;
+            parts += first.micro_batches.len();
+            for (sum, more) in asked.iter_mut().zip(techniques) {
+                *sum += more;
+            }
+            let second = run(&Job { iterations: 2, ..once.clone() }).0.unwrap();
+            for record in [&first, &second] {
+                check_sums(record, &place);
+                check_memory(record, &graph, &place);
+                assert_eq!(record.micro_batches.iter().sum::<u64>(), BATCH, "{place}");
+                let budget = once.budgets.memory.unwrap_or(Bytes::MAX);
+                assert!(record.peak_memory <= budget && record.reserved <= budget, "{place}");
+            }
+            // Nothing is left in memory or on its way.
+            assert_eq!(second.iterations[0], first.iteration, "{place}");
+            assert_eq!((second.peak_memory, second.peak_growth), (first.peak_memory, first.peak_growth), "{place}");
+            assert_eq!((second.peak_saved, second.recomputed), (first.peak_saved, first.recomputed), "{place}");
+            assert!(second.iteration.0.abs_diff(first.iteration.0) <= 2 * graph.nodes.len() as u64, "{place}");
+            // The same again, to the last digit.
+            assert_eq!(format!("{first:?}"), format!("{:?}", run(&once).0.unwrap()), "{place}");
+        }
+    }
+    // The budgets are not too small, nor too large, and every technique was used.
+    assert!(worked > 350 && parts > worked + 30, "{worked} {parts}");
+    assert!(asked.iter().all(|&times| times > 300), "{asked:?}");
 }

@@ -81,7 +81,7 @@ pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     outcome.remark(
         id("predicted"),
-        format!("over the {} s after the predictor has watched for {}", (LENGTH - WATCHED).seconds(), WATCHED.seconds()),
+        format!("over the {:.0} s after the predictor has watched for {:.0}", (LENGTH - WATCHED).seconds(), WATCHED.seconds()),
     );
     outcome.table = Some(table);
     outcome.figure = Some(example(trace, &points, &words));

@@ -1,6 +1,8 @@
 //! Graphs of a few nodes, a phone's CPU with round constants, and policies that do as they were told.
 #![allow(dead_code, reason = "every test file uses some of it")]
 
+pub(crate) mod drawn;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use haversack_devices::processor::{CoreSelection, Frequency};

@@ -1,7 +1,7 @@
 //! Training on a phone in use, and what the rule for its budget makes of it.
 
 use haversack_devices::units::Nanos;
-use haversack_training::RunError;
+use haversack_training::{Record, RunError};
 
 use super::super::setting::{MOBILENET, PICTURES, S22, plan_on_phone, scenario, system};
 use super::traces::Trace;
@@ -33,8 +33,17 @@ impl Trained {
     }
 }
 
+/// What a run came to; nothing where it never ends, because no plan fits the budget or the trainer is killed again and
+/// again.
+pub(crate) fn if_it_ends(run: Result<Record, RunError>) -> Result<Option<Record>, ArtefactError> {
+    match run {
+        Err(error) if error.is_infeasible() || matches!(error, RunError::Killed { .. }) => Ok(None),
+        other => Ok(Some(other?)),
+    }
+}
+
 /// The rounds that the reading declares, of MobileNetV2 on the S22 beside the apps of `trace`, under FedHybrid with
-/// the parameters `set`. Nothing where they never end: killed again and again, or without a plan for the budget.
+/// the parameters `set`; nothing where they never end.
 pub(crate) fn train(
     context: &Context<'_>,
     trace: &Trace,
@@ -44,11 +53,8 @@ pub(crate) fn train(
     scenario.iterations = context.reading_number("round")? as u32;
     scenario.set.extend(set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     let adj = system(context)?.constants.scores.perceptible.value.0;
-    let record = match plan_on_phone(context, &scenario, adj, trace.apps.clone())?.run() {
-        Ok(record) => record,
-        Err(error) if error.is_infeasible() || matches!(error, RunError::Killed { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
+    let plan = plan_on_phone(context, &scenario, adj, trace.apps.clone())?;
+    let Some(record) = if_it_ends(plan.run())? else { return Ok(None) };
     let phone = record.phone.ok_or_else(|| anyhow::anyhow!("the run was not on a phone in use"))?;
     Ok(Some(Trained {
         time: record.iterations.iter().copied().sum(),

@@ -1,0 +1,137 @@
+//! Figure 20c: what new plans cost in communication and in time to make.
+
+use haversack_devices::processor::Frequency;
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{CoreSelection, Device, ScalarSpeed};
+use haversack_reports::figure::{Axis, Figure, Lines, Look, Panel, Series};
+use haversack_reports::table::Table;
+use haversack_workloads::Role;
+
+use super::super::setting::{MOBILENET, PICTURES, S22, scenario};
+use crate::reproduce::{ArtefactError, Context, Outcome};
+use crate::run::Plan;
+
+const SHARE: &str = "fedhybrid/figure20c/s22/five-regenerations-in-ten-rounds/communication-share";
+const RATIO: &str = "fedhybrid/figure20c/s22-vs-server/plan-generation/time-ratio";
+/// Wi-Fi, in bytes a second: 100 Mbit/s.
+const RATE: f64 = 100e6 / 8.0;
+/// Local rounds, and the new plans among them that the row asks for.
+const ROUNDS: u64 = 10;
+const PLANS: u64 = 5;
+/// An entry of a plan: a tensor and the operator before which it goes, four bytes each, and how, one.
+const ENTRY: u64 = 9;
+/// Iterations of a round: the reading's, and those of an epoch over the 228 pictures of a client.
+const ITERATIONS: [(u64, &str); 2] = [(1, "rounds of one iteration"), (7, "rounds of an epoch, seven iterations")];
+/// The server, and the cores on which a plan is made.
+const SERVER: &str = "server-core";
+const LITTLE: &str = "little:1";
+
+/// What is sent for plans, beside training.
+struct Traffic {
+    /// The weights.
+    weights: Bytes,
+    /// A plan at its largest: every saved tensor is given up.
+    plan: Bytes,
+    /// An iteration that wants for nothing.
+    iteration: Nanos,
+}
+
+impl Traffic {
+    /// Seconds for `plans` new plans, each with the weights there and back.
+    fn seconds(&self, plans: u64) -> f64 {
+        plans as f64 * (2.0 * self.weights.as_f64() + self.plan.as_f64()) / RATE
+    }
+
+    /// Its share of all time, in percent.
+    fn share(&self, plans: u64, iterations: u64) -> f64 {
+        let training = self.iteration.seconds() * (ROUNDS * iterations) as f64;
+        self.seconds(plans) / (self.seconds(plans) + training) * 100.0
+    }
+}
+
+fn traffic(context: &Context<'_>) -> Result<Traffic, ArtefactError> {
+    let plan = Plan::new(&scenario(context, S22, MOBILENET.0, PICTURES, "original")?, context.cache)?;
+    let weights = plan.graph.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(PICTURES);
+    let saved = plan.graph.saved().len() as u64;
+    Ok(Traffic { weights: Bytes(weights), plan: Bytes(saved * ENTRY), iteration: plan.unbounded_time() })
+}
+
+/// The speed of one of `device`'s `cores`; nothing where its CoreMark is not known.
+fn speed(device: &Device, cores: CoreSelection) -> Result<Option<ScalarSpeed>, ArtefactError> {
+    let cpu = device.cpu().ok_or_else(|| anyhow::anyhow!("{} has no CPU", device.id))?;
+    Ok(ScalarSpeed::of(&cpu.choose(cores, Frequency::Highest)?))
+}
+
+pub(in super::super) fn regeneration(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let traffic = traffic(context)?;
+    let mut outcome = Outcome::default();
+    outcome.number(SHARE, traffic.share(PLANS, ITERATIONS[0].0));
+    outcome.remark(
+        SHARE,
+        format!(
+            "{:.1} s of sending beside {:.0} s of training; were a round an epoch of {} iterations, {:.1} %",
+            traffic.seconds(PLANS),
+            traffic.iteration.seconds() * ROUNDS as f64,
+            ITERATIONS[1].0,
+            traffic.share(PLANS, ITERATIONS[1].0)
+        ),
+    );
+    answer_ratio(context, &mut outcome)?;
+    let mut table = Table::new(["new_plans", "iterations_of_a_round", "communication_s", "training_s", "share_percent"]);
+    let mut lines = Lines::new();
+    for (iterations, name) in ITERATIONS {
+        let mut curve = Vec::new();
+        for plans in 0..=ROUNDS {
+            let (sending, share) = (traffic.seconds(plans), traffic.share(plans, iterations));
+            let training = traffic.iteration.seconds() * (ROUNDS * iterations) as f64;
+            table.push([plans.into(), iterations.into(), sending.into(), training.into(), share.into()])?;
+            curve.push((plans as f64, share));
+        }
+        lines = lines.series(Series::new(name, curve));
+    }
+    if let Some(paper) = context.row(SHARE)?.number() {
+        let bound = Series::new("at most, five new plans", [(0.0, paper), (PLANS as f64, paper)]);
+        lines = lines.series(bound.look(Look::Hatched).unmarked());
+    }
+    outcome.table = Some(table);
+    outcome.figure = Some(
+        Figure::new("FedHybrid, figure 20c: what new plans cost in communication, Galaxy S22")
+            .note(format!(
+                "Ten local rounds of MobileNetV2 at batch 32; for each new plan {:.1} MB of weights both ways at 100 Mbit/s, and a plan of {:.1} kB.",
+                traffic.weights.megabytes(),
+                traffic.plan.as_f64() / 1e3
+            ))
+            .panel_size(560, 320)
+            .panel(
+                Panel::new(lines)
+                    .x(Axis::new("new plans in ten rounds"))
+                    .y(Axis::new("share of communication").unit("%").from_zero()),
+            ),
+    );
+    notes(&mut outcome, &traffic);
+    Ok(outcome)
+}
+
+/// A plan is one thread's scalar work: the same number of operations on either core.
+fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome) -> Result<(), ArtefactError> {
+    let phone = speed(&context.device(S22)?, LITTLE.parse()?)?;
+    let server = speed(&haversack_devices::load(SERVER)?, CoreSelection::All)?;
+    let (Some(phone), Some(server)) = (phone, server) else {
+        outcome.not_modelled(RATIO, "the CoreMark of the server's core is not known, and nothing else measures scalar work");
+        return Ok(());
+    };
+    // Times of the same work, long enough that whole nanoseconds do not round.
+    let work = haversack_devices::units::Factor(1e12);
+    outcome.number(RATIO, phone.time(work).seconds() / server.time(work).seconds());
+    outcome.remark(RATIO, "one little core of the phone against one core of the server; the work itself cancels out");
+    Ok(())
+}
+
+fn notes(outcome: &mut Outcome, traffic: &Traffic) {
+    let notes = &mut outcome.notes;
+    notes.calibrated.push("Nothing on this figure: the rate of the network is the paper's.".into());
+    notes.predicted.push("The share: bytes of the weights over the rate, and the time of training from its operators.".into());
+    notes.left_out.push("Latency and contention of the network, the time of making the plan on the server, and page faults, which make rounds longer and the share smaller.".into());
+    let least = (traffic.seconds(PLANS) * (100.0 / 6.0 - 1.0) / (ROUNDS as f64 * traffic.iteration.seconds())).ceil();
+    notes.misses.push(format!("By the declared reading, rounds of one iteration, the share does not stay below the paper's bound: it would from {least:.0} iterations a round on. Either its rounds are longer, or a new plan travels without the weights: the plan alone is {:.3} % of the time.", 100.0 * PLANS as f64 * traffic.plan.as_f64() / RATE / (ROUNDS as f64 * traffic.iteration.seconds())));
+}

@@ -1,0 +1,159 @@
+//! One user's part of a table of traces, for a run: the apps of the phone, or the memory that it leaves.
+
+use std::path::Path;
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_traces::footprint::FootprintTable;
+use haversack_traces::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
+use haversack_traces::usage::{AppTimeline, UsageModel, seems_opened};
+use haversack_training::phone::AppChange;
+
+use super::read::{Holds, Reader};
+use crate::error::CommandError;
+use crate::names::hint;
+use crate::scenario::app_changes;
+
+/// What of a trace a run can use: a day of it.
+const LENGTH: Nanos = Nanos(86_400_000_000_000);
+/// The counter whose values are what a phone leaves.
+const AVAILABLE: &str = "MemAvailable";
+
+/// What a table says of one user.
+#[derive(Clone, Debug)]
+pub(crate) enum OfUser {
+    /// What the apps of the phone do.
+    Apps(Vec<AppChange>),
+    /// What could be had of memory, from a time on.
+    Available(Vec<(Nanos, Bytes)>),
+}
+
+/// A user's part of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct UserTrace {
+    /// The user.
+    pub(crate) user: String,
+    /// What it says.
+    pub(crate) holds: OfUser,
+    /// From its first row to its last.
+    pub(crate) length: Nanos,
+}
+
+/// A row of apps that owns its names.
+struct Owned {
+    time: UtcTime,
+    package: String,
+    adj: OomAdj,
+    source: Source,
+    confidence: Confidence,
+}
+
+impl UserTrace {
+    /// Of the user `wanted` in the table at `path`, or of its first; times count from the user's first row.
+    ///
+    /// # Errors
+    /// A file that is no table of traces, a user that it does not have, counters without `MemAvailable`.
+    pub(crate) fn read(path: &Path, wanted: Option<&str>, seed: u64) -> Result<Self, CommandError> {
+        let reader = Reader::open(path)?;
+        match reader.holds {
+            Holds::Apps => Self::apps(&reader, path, wanted, seed),
+            Holds::Counters => Self::available(&reader, path, wanted),
+        }
+    }
+
+    fn apps(reader: &Reader, path: &Path, wanted: Option<&str>, seed: u64) -> Result<Self, CommandError> {
+        let mut chosen = Chosen::new(wanted);
+        let mut rows: Vec<Owned> = Vec::new();
+        for group in reader.groups() {
+            reader.apps(&group?, |row| {
+                if chosen.is(row.user) {
+                    let AppRow { time, adj, source, confidence, .. } = row;
+                    rows.push(Owned { time, package: row.package.to_owned(), adj, source, confidence });
+                }
+            })?;
+        }
+        let user = chosen.found(path)?;
+        let (start, length) = span(rows.iter().map(|row| row.time));
+        let model = UsageModel::built_in().map_err(CommandError::input)?;
+        let table = FootprintTable::built_in().map_err(CommandError::input)?;
+        let borrowed = rows.iter().map(|row| AppRow {
+            user: &user,
+            time: row.time,
+            package: &row.package,
+            adj: row.adj,
+            source: row.source,
+            confidence: row.confidence,
+        });
+        let timeline = AppTimeline::from_rows(&model, seed, borrowed, &user, (start, LENGTH), seems_opened);
+        let holds = OfUser::Apps(app_changes(&timeline, &table, &model, seed));
+        Ok(Self { user, holds, length })
+    }
+
+    fn available(reader: &Reader, path: &Path, wanted: Option<&str>) -> Result<Self, CommandError> {
+        let mut chosen = Chosen::new(wanted);
+        let mut rows: Vec<(UtcTime, f64)> = Vec::new();
+        for group in reader.groups() {
+            reader.counters(&group?, |row| {
+                if row.counter == AVAILABLE && chosen.is(row.user) {
+                    rows.push((row.time, row.value));
+                }
+            })?;
+        }
+        let user = chosen.found(path).map_err(|error| match wanted {
+            Some(_) => error,
+            None => CommandError::input(format!("{}: there is no counter {AVAILABLE}", path.display())),
+        })?;
+        rows.sort_by_key(|(time, _)| *time);
+        let (start, length) = span(rows.iter().map(|(time, _)| *time));
+        let steps = rows.iter().map(|&(time, value)| (since(start, time), Bytes(value.max(0.0) as u64)));
+        let holds = OfUser::Available(steps.take_while(|(at, _)| *at < LENGTH).collect());
+        Ok(Self { user, holds, length })
+    }
+}
+
+/// The user that rows are taken of.
+struct Chosen<'a> {
+    wanted: Option<&'a str>,
+    user: Option<String>,
+    others: Vec<String>,
+}
+
+impl<'a> Chosen<'a> {
+    const fn new(wanted: Option<&'a str>) -> Self {
+        Self { wanted, user: None, others: Vec::new() }
+    }
+
+    fn is(&mut self, user: &str) -> bool {
+        let wanted = self.wanted.is_none_or(|wanted| wanted == user);
+        match &self.user {
+            Some(found) => found == user,
+            None if wanted => {
+                self.user = Some(user.to_owned());
+                true
+            }
+            None => {
+                if self.others.last().is_none_or(|last| last != user) {
+                    self.others.push(user.to_owned());
+                }
+                false
+            }
+        }
+    }
+
+    fn found(self, path: &Path) -> Result<String, CommandError> {
+        self.user.ok_or_else(|| {
+            let wanted = self.wanted.unwrap_or_default();
+            let near = hint(wanted, self.others.iter().map(String::as_str));
+            CommandError::input(format!("{}: expected rows of the user '{wanted}', found none{near}", path.display()))
+        })
+    }
+}
+
+/// The first of some times, and how long after it the last is.
+fn span(times: impl Iterator<Item = UtcTime> + Clone) -> (UtcTime, Nanos) {
+    let start = times.clone().min().unwrap_or_default();
+    (start, since(start, times.max().unwrap_or(start)))
+}
+
+fn since(start: UtcTime, time: UtcTime) -> Nanos {
+    Nanos(u64::try_from(time.0.saturating_sub(start.0)).unwrap_or(0))
+}
