@@ -1,5 +1,6 @@
 //! The artefacts of the papers that are modelled, one file each.
 
+mod comparison;
 pub(crate) mod daf;
 mod fedhybrid;
 pub(crate) mod mandheling;
@@ -11,4 +12,6 @@ use crate::reproduce::Artefact;
 
 /// Every modelled artefact, in the order of the papers.
 pub static ARTEFACTS: LazyLock<Vec<Artefact>> =
-    LazyLock::new(|| [sage::ARTEFACTS, daf::ARTEFACTS, mandheling::ARTEFACTS, fedhybrid::ARTEFACTS].concat());
+    LazyLock::new(|| {
+        [sage::ARTEFACTS, daf::ARTEFACTS, mandheling::ARTEFACTS, fedhybrid::ARTEFACTS, comparison::ARTEFACTS].concat()
+    });

@@ -1,0 +1,105 @@
+//! Memory against time and against energy, with the fronts of each policy and of all.
+
+use haversack_reports::figure::{Axis, Figure, Front, Panel};
+use haversack_reports::pareto::{BOTH_MINIMISED, front};
+use haversack_reports::table::Table;
+
+use super::runs::{BATCH, Engines, Found, MODEL, POLICIES, Point, points};
+use crate::reproduce::{ArtefactError, Context, Outcome};
+
+/// What memory is set against: for people, the unit, and its value.
+type Cost = (&'static str, &'static str, fn(&Found) -> f64);
+const COSTS: [Cost; 2] = [
+    ("time of an iteration", "s", |found| found.time.seconds()),
+    ("energy of an iteration", "J", |found| found.energy.0),
+];
+
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let phone = context.device(context.artefact.id)?.name().to_owned();
+    let points = points(context)?;
+    let mut outcome = Outcome { table: Some(table(&points)?), ..Outcome::default() };
+    outcome.figure = Some(figure(&phone, &points));
+    notes(&mut outcome, &points);
+    Ok(outcome)
+}
+
+fn table(points: &[Point]) -> Result<Table, ArtefactError> {
+    let mut table =
+        Table::new(["engines", "policy", "stack", "budget_percent", "memory_gb", "time_s", "energy_j", "on_fronts"]);
+    for point in points {
+        let engines = if point.engines == Engines::One { "one" } else { "own" };
+        let names = [engines.into(), point.policy.0.into(), point.stack.as_str().into(), point.percent.into()];
+        let found = point.found.as_ref();
+        let numbers = [
+            found.map(|found| found.memory).into(),
+            found.map(|found| found.time.seconds()).into(),
+            found.map(|found| found.energy.0).into(),
+        ];
+        let fronts: Vec<&str> = COSTS
+            .into_iter()
+            .zip(["time", "energy"])
+            .filter(|(cost, _)| best(points, point.engines, *cost).iter().any(|other| std::ptr::eq(*other, point)))
+            .map(|(_, name)| name)
+            .collect();
+        table.push(names.into_iter().chain(numbers).chain([fronts.join(" and ").into()]))?;
+    }
+    Ok(table)
+}
+
+/// The points of the front over all policies, from the least memory on.
+fn best(points: &[Point], engines: Engines, (.., cost): Cost) -> Vec<&Point> {
+    let own: Vec<(&Point, Found)> =
+        points.iter().filter(|point| point.engines == engines).filter_map(|point| Some((point, point.found?))).collect();
+    let coordinates: Vec<(f64, f64)> = own.iter().map(|(_, found)| (found.memory, cost(found))).collect();
+    front(&coordinates, BOTH_MINIMISED).into_iter().map(|index| own[index].0).collect()
+}
+
+fn figure(phone: &str, points: &[Point]) -> Figure {
+    let mut figure = Figure::new(format!("Four papers side by side: {} at batch {BATCH} on the {phone}", MODEL.1))
+        .note("Budgets from all that training needs on the engine down to a tenth. Mandheling has no budget, trains in eight bits and is on its own engine in every panel.")
+        .columns(2)
+        .order(POLICIES.map(|(_, name)| name))
+        .panel_size(470, 320);
+    for (name, unit, cost) in COSTS {
+        for (engines, title) in Engines::BOTH {
+            let mut clouds = Front::new().overall();
+            for (policy, label) in POLICIES {
+                let own = points.iter().filter(|point| point.engines == engines && point.policy.0 == policy);
+                let cloud: Vec<_> = own.filter_map(|point| point.found).map(|found| (found.memory, cost(&found))).collect();
+                clouds = clouds.cloud(label, cloud);
+            }
+            let memory = Axis::new("memory that the framework holds").unit("GB").log();
+            figure = figure.panel(Panel::new(clouds).title(title).x(memory).y(Axis::new(name).unit(unit).log()));
+        }
+    }
+    figure
+}
+
+/// The policies of a front, each once where it is there several times in a row.
+fn names(front: &[&Point]) -> String {
+    let mut names: Vec<&str> = front.iter().map(|point| point.policy.1).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+fn notes(outcome: &mut Outcome, points: &[Point]) {
+    for (engines, title) in Engines::BOTH {
+        let [time, energy] = COSTS.map(|cost| names(&best(points, engines, cost)));
+        outcome.summary.push(format!("{title}: from the least memory on, the front of time is {time}; of energy {energy}"));
+    }
+    let absent: Vec<String> = points
+        .iter()
+        .filter(|point| point.found.is_none())
+        .map(|point| format!("{} at {} % under {}", point.policy.1, point.percent.unwrap_or_default(), point.stack))
+        .collect();
+    let notes = &mut outcome.notes;
+    notes.calibrated.push("Nothing here. Stacks and devices are what they are in the four papers' artefacts.".into());
+    notes.predicted.push("All points: no paper has them.".into());
+    notes.predicted.push("Left, DAF, Sage and FedHybrid run MNN's graph in fp32 on the same four cores, and only the policy differs: these are comparable. Right, each has the engine and the processor that its paper chose: DAF and Sage the GPU under Sage's engine, FedHybrid MNN on cores; between them lies the engine more than the policy. Mandheling's one point is an engine with a number format, not a policy for memory.".into());
+    notes.left_out.push("Accuracy: Mandheling trains in eight bits and DAF keeps fewer bits the less memory there is, while FedHybrid's codec is lossy within a bound; Sage computes the same gradients but for normalisation over smaller batches. Two points at one place are not equally good.".into());
+    notes.left_out.push("Apps beside training, and heat. FedHybrid's figure 20a has its S22 under apps.".into());
+    notes.left_out.push("Energy is above the idle phone's, as Mandheling and DAF count it; FedHybrid's figure 21 counts the idle phone in.".into());
+    if !absent.is_empty() {
+        notes.left_out.push(format!("Where no plan fits there is no point: {}.", absent.join(", ")));
+    }
+}
