@@ -296,6 +296,25 @@ fn reliefs_compress_and_swap() {
     near(within(Relief::Swap(X)).iteration, 17_080_000 + 8_000_000, "swapped");
 }
 
+#[test]
+#[ignore = "the executor asks about what it is writing"]
+fn what_is_on_its_way_to_flash_is_not_asked_about() {
+    // z is dropped and makes room for y; x, which is sent to flash at the same time, is used once more while it is being
+    // written. How it is held was decided.
+    let mut graph = two_tensors();
+    graph.nodes[2] = node("rest", Forward, &[0], &[3], 1_000);
+    graph.nodes.insert(3, node("again", Forward, &[1], &[3], 1_000));
+    let budgets = Budgets { memory: Some(Bytes(8 + 20 * MB)), ..Budgets::default() };
+    for holding in [Holding::Compress, Holding::Swap, Holding::Keep] {
+        let mut policy = Script::holding(&[(1, holding)]);
+        policy.reliefs.push_back(vec![Relief::Swap(1), Relief::Rematerialise(2)]);
+        let job = Job { budgets: budgets.clone(), ..job(&graph, BATCH) };
+        let record = simulate(&phone_cpu(), &job, &mut policy).unwrap();
+        assert_eq!(record.breakdown.compression, Nanos::ZERO, "{holding:?}");
+        check_sums(&record, "asked once");
+    }
+}
+
 fn illegal(machine: &Machine, job: &Job<'_>, mut policy: Script) -> (String, &'static str) {
     match simulate(machine, job, &mut policy).unwrap_err() {
         RunError::IllegalAction { action, reason } => (action, reason),

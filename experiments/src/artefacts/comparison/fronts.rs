@@ -15,7 +15,7 @@ const COSTS: [Cost; 2] = [
 ];
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let phone = context.device(context.artefact.id)?.name().to_owned();
+    let phone = context.device(context.artefact.id)?.constants.name;
     let points = points(context)?;
     let mut outcome = Outcome { table: Some(table(&points)?), ..Outcome::default() };
     outcome.figure = Some(figure(&phone, &points));

@@ -116,11 +116,11 @@ pub(super) fn times(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .columns(2)
             .panel_size(420, 320)
             .panel(Panel::new(bars).title("time of a round").y(Axis::new("time").unit("s").from_zero()))
-            .panel(Panel::new(ratios).title("ratio").y(Axis::new("time").unit("times").from_zero())),
+            .panel(Panel::new(ratios).title("ratio of the two").y(Axis::new("ratio").unit("x").from_zero())),
     );
     outcome.table = Some(table);
     notes(&mut outcome);
-    outcome.notes.predicted.push("That the phones agree at batch 16, and what makes them differ at 32: no constant tells them apart but their memory and their screens, which a reserve of the kernel counts in.".into());
+    outcome.notes.predicted.push("That the phones agree at batch 16, and that they do not at 32, with the same constants but for their memory and the screens that the kernel keeps free. How many times as long the smaller one takes is fitted.".into());
     Ok(outcome)
 }
 
@@ -162,14 +162,15 @@ pub(super) fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         Figure::new("FedHybrid, figure 2b: the thread that trains, and the phone's memory, at batch 32")
             .note(format!("{} The bar of the paper is the Galaxy S22's.", window(context)?))
             .columns(2)
-            .panel_size(440, 320)
+            .panel_size(440, 400)
             .panel(Panel::new(stack).title("states of the thread").y(Axis::new("share of time").unit("%").range(0.0, 100.0)))
             .panel(Panel::new(memory).title("memory in use").y(Axis::new("share").unit("%").range(0.0, 100.0))),
     );
     outcome.table = Some(table);
     notes(&mut outcome);
     outcome.notes.predicted.push("The share that runs, and both phones' memory in use.".into());
-    outcome.notes.misses.push("Memory in use on the S22 is near all of it: here nothing leaves a phone without apps while the killer finds nobody that it may end, and reclaim stops at its high watermark, a hundredth or two below. The paper's tenth that is free would be pages of files that a monitor does not count as used, or memory that reclaim frees ahead of need.".into());
+    outcome.notes.misses.push("Nearly all memory of the S22 is in use: reclaim stops at the high watermark, a hundredth below all of it. What the paper's phone has free beyond that is either pages of files, which many monitors do not count as used, or memory that is let go of ahead of need.".into());
+    outcome.notes.misses.push("Less of the OnePlus's memory is in use than in the paper: both phones are given the same system, where one with more memory keeps more of its services and files there.".into());
     Ok(outcome)
 }
 
@@ -208,7 +209,10 @@ pub(super) fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         .show_values();
     outcome.figure = Some(
         Figure::new("FedHybrid, figure 2c: pages that the Galaxy S22 evicts and reads again, at batch 32")
-            .note(format!("{} Counts are those of an iteration.", window(context)?))
+            .note(format!(
+                "{} Counts are those of an iteration. Evictions of the paper follow from its count and its share.",
+                window(context)?
+            ))
             .columns(2)
             .panel_size(380, 320)
             .panel(Panel::new(counts).title("pages of an iteration").y(Axis::new("pages").unit("thousands").from_zero()))
@@ -218,7 +222,9 @@ pub(super) fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     );
     outcome.table = Some(table);
     notes(&mut outcome);
-    outcome.notes.predicted.push("Both counts: what reclaim takes, and what of it is read again.".into());
+    outcome.notes.predicted.push("Both: what reclaim takes, and what of it is read again.".into());
+    outcome.notes.misses.push("More pages are read than in the paper. Asleep a thread waits for one page at a time, so that an iteration has as many reads as its sleep has latencies of the flash: an iteration of the paper's is shorter than the one here, and the same ratio of times then takes fewer of them.".into());
+    outcome.notes.misses.push("More pages are evicted by far. Each iteration goes through all saved tensors in one order and back, so that two lists by age evict what is wanted next, and ZRAM takes in and gives back the same pages again and again; those are evicted without being read from flash, which lowers the share. The paper's kernel finds colder pages.".into());
     Ok(outcome)
 }
 
@@ -230,7 +236,9 @@ fn window(context: &Context<'_>) -> Result<String, ArtefactError> {
 
 fn notes(outcome: &mut Outcome) {
     let notes = &mut outcome.notes;
-    notes.calibrated.push("What the system holds on an idle phone and uses all the time, on the fit rows of figures 1c and 2. The kernel's work on a page and the flash's latency are those of their class.".into());
-    notes.left_out.push("Read-ahead from swap is off, as on phones, and one thread waits at a time: others of the engine wait for it.".into());
-    notes.left_out.push("Pages outside the system and the process: the paper's phones ran no apps either.".into());
+    notes.calibrated.push("The share of the system's own memory that is in use all the time: one number, on the fit rows of this figure. The kernel's work on a page and the flash's latency are those of their class.".into());
+    notes.left_out.push(
+        "Other threads of the engine: one thread waits for a page at a time, and all work waits for it.".into(),
+    );
+    notes.left_out.push("Whatever else runs on a phone without apps: its system touches the same share of its memory all the time, and takes no core from the trainer.".into());
 }

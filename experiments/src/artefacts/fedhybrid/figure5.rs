@@ -115,11 +115,11 @@ fn on(context: &Context<'_>, phone: &'static str, artefact: &str) -> Result<Outc
             .note("MobileNetV2 at batch 32, BERT at batch 8. A budget without a point has no plan.")
             .columns(2)
             .panel_size(430, 320)
-            .panel(Panel::new(lines).title("by budget").x(x).y(Axis::new("overhead").unit("times")))
+            .panel(Panel::new(lines).title("by budget").x(x).y(Axis::new("overhead").unit("x")))
             .panel(
                 Panel::new(bars)
                     .title(format!("at {} MB", least.megabytes()))
-                    .y(Axis::new("overhead").unit("times").from_zero()),
+                    .y(Axis::new("overhead").unit("x").from_zero()),
             ),
     );
     outcome.table = Some(table);

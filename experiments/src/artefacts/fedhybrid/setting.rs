@@ -66,12 +66,7 @@ pub(crate) fn scenario(
     Ok(scenario)
 }
 
-/// Runs `scenario`.
-pub(crate) fn run(context: &Context<'_>, scenario: &Scenario) -> Result<Record, ArtefactError> {
-    Ok(Plan::new(scenario, context.cache)?.run()?)
-}
-
-/// Runs `plan`; where no memory budget as small as its own is enough, the words that say so.
+/// Runs `plan`; where nothing fits its budget, the words that say so and what would.
 pub(crate) fn run_if_it_fits(context: &Context<'_>, plan: &Plan) -> Result<Result<Record, String>, ArtefactError> {
     match plan.run() {
         Err(error) if error.is_infeasible() => Ok(Err(plan.explain_failure(error, context.cache).to_string())),

@@ -46,10 +46,9 @@ impl Search<'_> {
     fn recompute(&self, tensor: TensorId) -> u64 {
         let (mut nodes, mut fetched) = (HashSet::new(), HashSet::new());
         self.needs(tensor, self.scene.states[tensor as usize].next_use, &mut nodes, &mut fetched);
-        let own = self.scene.producers[tensor as usize];
         let weight = |&node: &NodeId| match self.psi {
             Some(psi) if self.layout(node) => psi,
-            None if self.layout(node) && node != own => 0,
+            None if self.layout(node) => 0,
             _ => 1,
         };
         let computed: u64 = nodes.iter().map(|node| weight(node) * self.scene.times[*node as usize].0).sum();

@@ -98,9 +98,7 @@ fn search(scene: &Scene, shortfall: u64) -> Vec<Relief> {
             let last: NodeId = uses.map(|(id, _)| id).last().unwrap();
             let mut nodes = HashSet::new();
             needs(scene, &given, tensor, &mut nodes);
-            let own = scene.producers[tensor as usize];
-            let counts =
-                |node: &NodeId| *node == own || scene.graph.nodes[*node as usize].work.kind != OperatorKind::Layout;
+            let counts = |node: &NodeId| scene.graph.nodes[*node as usize].work.kind != OperatorKind::Layout;
             let cost: u64 = nodes.iter().filter(|node| counts(node)).map(|node| scene.times[*node as usize].0).sum();
             (scene.bytes(tensor) * u64::from(last - scene.at), cost)
         };

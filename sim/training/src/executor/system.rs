@@ -150,7 +150,7 @@ impl<'a> System<'a> {
                 self.change_app(next, &change.app, change.state)?;
             } else {
                 self.pulse(next)?;
-                self.next_pulse = self.next_pulse + PULSE;
+                self.next_pulse += PULSE;
             }
         }
         self.look(now);

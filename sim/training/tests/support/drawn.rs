@@ -58,13 +58,15 @@ pub(crate) fn network(draws: &mut Draws) -> TrainingGraph {
 pub(crate) struct Drawn {
     seed: u64,
     draws: Draws,
+    /// What it has sent to flash; it stays with that.
+    sent: Vec<TensorId>,
     /// Which techniques it uses, and how often each was asked for.
     pub(crate) asked: [u64; 4],
 }
 
 impl Drawn {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { seed, draws: Draws(seed), asked: [0; 4] }
+        Self { seed, draws: Draws(seed), sent: Vec::new(), asked: [0; 4] }
     }
 
     fn technique(&mut self) -> usize {
@@ -77,10 +79,14 @@ impl Drawn {
 impl Policy for Drawn {
     fn begin_iteration(&mut self) -> Option<u64> {
         self.draws = Draws(self.seed);
+        self.sent.clear();
         None
     }
 
-    fn hold(&mut self, _: TensorId) -> Holding {
+    fn hold(&mut self, tensor: TensorId) -> Holding {
+        if self.sent.contains(&tensor) {
+            return Holding::Keep;
+        }
         [Holding::Keep, Holding::Rematerialise, Holding::Compress, Holding::Swap][self.technique()]
     }
 
@@ -99,7 +105,10 @@ impl Policy for Drawn {
                 match self.technique() {
                     0 | 1 => Relief::Rematerialise(tensor),
                     2 => Relief::Compress(tensor),
-                    _ => Relief::Swap(tensor),
+                    _ => {
+                        self.sent.push(tensor);
+                        Relief::Swap(tensor)
+                    }
                 }
             })
             .collect()

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test file uses some of it")]
 
 pub(crate) mod drawn;
+pub(crate) mod phones;
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -108,7 +108,7 @@ pub(in super::super) fn regeneration(context: &Context<'_>) -> Result<Outcome, A
                     .y(Axis::new("share of communication").unit("%").from_zero()),
             ),
     );
-    notes(&mut outcome, &traffic);
+    notes(&mut outcome, &traffic, context.row(SHARE)?.number());
     Ok(outcome)
 }
 
@@ -127,11 +127,14 @@ fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome) -> Result<(), Arte
     Ok(())
 }
 
-fn notes(outcome: &mut Outcome, traffic: &Traffic) {
+fn notes(outcome: &mut Outcome, traffic: &Traffic, bound: Option<f64>) {
     let notes = &mut outcome.notes;
     notes.calibrated.push("Nothing on this figure: the rate of the network is the paper's.".into());
     notes.predicted.push("The share: bytes of the weights over the rate, and the time of training from its operators.".into());
     notes.left_out.push("Latency and contention of the network, the time of making the plan on the server, and page faults, which make rounds longer and the share smaller.".into());
-    let least = (traffic.seconds(PLANS) * (100.0 / 6.0 - 1.0) / (ROUNDS as f64 * traffic.iteration.seconds())).ceil();
-    notes.misses.push(format!("By the declared reading, rounds of one iteration, the share does not stay below the paper's bound: it would from {least:.0} iterations a round on. Either its rounds are longer, or a new plan travels without the weights: the plan alone is {:.3} % of the time.", 100.0 * PLANS as f64 * traffic.plan.as_f64() / RATE / (ROUNDS as f64 * traffic.iteration.seconds())));
+    let Some(bound) = bound.filter(|bound| traffic.share(PLANS, ITERATIONS[0].0) > *bound) else { return };
+    let training = traffic.iteration.seconds() * ROUNDS as f64;
+    let least = (traffic.seconds(PLANS) * (100.0 / bound - 1.0) / training).ceil();
+    let alone = PLANS as f64 * traffic.plan.as_f64() / RATE / training * 100.0;
+    notes.misses.push(format!("By the declared reading, rounds of one iteration, the share is above the paper's bound: it would be below from {least:.0} iterations a round on. Either its rounds are longer, or a new plan travels without the weights: the plan alone takes {alone:.2} % of the time of training."));
 }
