@@ -81,7 +81,7 @@ pub(super) fn sessions(context: &Context<'_>) -> Result<Outcome, ArtefactError> 
         table.push([user.user.as_str().into()].into_iter().chain(counts).chain(rest))?;
     }
     outcome.table = Some(table);
-    let note = format!("{}, seed {}.", context.reading_text("users")?, context.seed);
+    let note = format!("{}, seed {}.", context.reading("users")?.shown(), context.seed);
     outcome.figure = Some(
         Figure::new("FedHybrid, figure 11a: lengths of sessions")
             .note(format!("{note} Of the paper: the mean of over {of_users} % of the users, and the share of sessions within two lengths."))
@@ -170,7 +170,7 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         .show_values();
     outcome.figure = Some(
         Figure::new("FedHybrid, figure 11b: apps behind the one in front")
-            .note(format!("{}, seed {}.{stated}", context.reading_text("users")?, context.seed))
+            .note(format!("{}, seed {}.{stated}", context.reading("users")?.shown(), context.seed))
             .panel_size(520, 320)
             .panel(
                 Panel::new(bars)

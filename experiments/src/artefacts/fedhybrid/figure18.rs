@@ -62,7 +62,7 @@ fn table(maps: &[Map], phones: &[Phone]) -> Result<Table, ArtefactError> {
         for (name, trained) in thresholds().zip(&phone.predicted) {
             let seconds = trained.as_ref().map(|trained| trained.time.seconds());
             row("d", &phone.user, &name, "time of all rounds", "s", seconds)?;
-            row("d", &phone.user, &name, "budgets decided", "", trained.as_ref().map(|trained| trained.plans as f64))?;
+            row("d", &phone.user, &name, "budgets decided", "", trained.as_ref().map(|trained| trained.budgets.len() as f64))?;
         }
     }
     Ok(table)
@@ -132,7 +132,7 @@ fn notes(outcome: &mut Outcome, maps: &[Map], phones: &[Phone]) {
     let better = maps.iter().filter(|map| map.mixed.variance < map.quantised.variance).count();
     notes.predicted.push(format!("The mixed codec's error is the smaller one on {better} of {} maps. The gradient of a weight is a sum of products with saved values, so that its variance grows in proportion.", maps.len()));
     notes.left_out.push("Trained activations: the maps of panel b have the outliers that the paper states, in one channel of sixteen, and their zeros.".into());
-    let plans = |which: usize| phones.iter().filter_map(|phone| Some(phone.predicted[which].as_ref()?.plans)).sum::<usize>();
+    let plans = |which: usize| phones.iter().filter_map(|phone| Some(phone.predicted[which].as_ref()?.budgets.len())).sum::<usize>();
     let counts: Vec<String> = (0..THRESHOLDS.len()).map(|which| plans(which).to_string()).collect();
     notes.predicted.push(format!("Budgets decided on the five phones under C1 to C5: {}.", counts.join(", ")));
     let times: Vec<u64> = (0..THRESHOLDS.len()).filter_map(|which| Some(total(phones, which)?.to_bits())).collect();

@@ -104,7 +104,7 @@ fn example(trace: &Trace, points: &[Point], spreads: &[String]) -> Figure {
     let lines = Lines::new()
         .series(steps("available memory", available.clone()))
         .series(steps("predicted budget", predicted.clone()))
-        .series(Series::new("training could begin", begins).look(Look::Outlined).unmarked());
+        .series(Series::new("training could begin", begins).unmarked());
     Figure::new("FedHybrid, figure 19a: available memory and the predicted budget, Galaxy S22")
         .note(format!(
             "User {}, five minutes of an evening. From the largest to the smallest once training could begin: {}.",
@@ -135,15 +135,31 @@ pub(super) fn rules(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let found: Vec<OfTrace> =
         traces.par_iter().map(|trace| under_all_rules(context, trace)).collect::<Result<_, _>>()?;
     let mut outcome = Outcome::default();
-    let mut table =
-        Table::new(["user", "rule", "mean_round_s", "ratio", "page_faults", "budgets_decided", "trainer_killed"]);
+    let mut table = Table::new([
+        "user",
+        "rule",
+        "mean_round_s",
+        "ratio",
+        "first_budget_mb",
+        "budgets_decided",
+        "page_faults",
+        "trainer_killed",
+    ]);
     for (trace, of_trace) in traces.iter().zip(&found) {
         for (rule, (name, _)) in RULES.iter().enumerate() {
             let trained = of_trace[rule].as_ref();
-            let counts = trained.map(|t| [t.faults, t.plans as u64, t.kills as u64]);
-            let numbers = [trained.map(Trained::mean).into(), ratio(of_trace, rule).into()];
-            let counts = (0..3).map(|index| counts.map(|counts| counts[index] as f64).into());
-            table.push([trace.user.as_str().into(), (*name).into()].into_iter().chain(numbers).chain(counts))?;
+            let of = |value: fn(&Trained) -> f64| trained.map(value).into();
+            let budget = trained.and_then(|trained| trained.budgets.first()).map(|budget| budget.megabytes());
+            table.push([
+                trace.user.as_str().into(),
+                (*name).into(),
+                of(Trained::mean),
+                ratio(of_trace, rule).into(),
+                budget.into(),
+                of(|trained| trained.budgets.len() as f64),
+                of(|trained| trained.faults as f64),
+                of(|trained| trained.kills as f64),
+            ])?;
         }
     }
     let rows = [(1, "initial-memory-as-budget"), (2, "new-budget-every-round")];
@@ -192,8 +208,8 @@ fn bars(found: &[OfTrace], papers: [Option<f64>; RULES.len()]) -> Figure {
         let points: Vec<_> = sorted.iter().enumerate().map(|(index, ratio)| ((index + 1) as f64, *ratio)).collect();
         ratios = ratios.series(Series::new(*name, points));
         if let Some(paper) = papers[rule] {
-            let ends = [(1.0, paper), (found.len() as f64, paper)];
-            ratios = ratios.series(Series::new(*name, ends).look(Look::Hatched).unmarked());
+            let largest = Series::new(*name, [(found.len() as f64, paper)]);
+            ratios = ratios.series(largest.look(Look::Hatched));
         }
     }
     Figure::new("FedHybrid, figure 19b: three rules for the budget on thirty phones in use, Galaxy S22")

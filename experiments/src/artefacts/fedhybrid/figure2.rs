@@ -55,14 +55,24 @@ impl Round {
         self.span().used_mean.as_f64() / self.report.managed.as_f64() * 100.0
     }
 
+    /// So many pages of a round by iteration.
+    fn by_iteration(&self, pages: u64) -> f64 {
+        pages as f64 / f64::from(self.iterations)
+    }
+
     /// Pages read from flash, by iteration.
     fn read(&self) -> f64 {
-        self.span().read_from_flash() as f64 / f64::from(self.iterations)
+        self.by_iteration(self.span().read_from_flash())
     }
 
     /// Pages evicted, by iteration.
     fn evicted(&self) -> f64 {
-        self.span().evicted() as f64 / f64::from(self.iterations)
+        self.by_iteration(self.span().evicted())
+    }
+
+    /// Pages that came back from ZRAM, by iteration.
+    fn from_zram(&self) -> f64 {
+        self.by_iteration(self.span().counters.zram_in)
     }
 
     /// Of the evicted pages those that are read again, in per cent; nothing where none is evicted.
@@ -178,15 +188,25 @@ pub(super) fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let refaults = "fedhybrid/figure2c/s22-batch-32/kernel/page-refaults";
     let again = "fedhybrid/figure2c/s22-batch-32/kernel/evicted-re-accessed";
     let mut outcome = Outcome::default();
-    let mut table = Table::new(["phone", "batch", "iterations", "evicted_pages", "read_pages", "read_again_percent"]);
+    let columns = ["evicted_pages", "read_pages", "zram_pages", "read_again_percent"];
+    let mut table = Table::new(["phone", "batch", "iterations"].into_iter().chain(columns));
     let both = rounds(context, PICTURES)?;
     for round in &both {
-        let numbers = [Some(round.evicted()), Some(round.read()), round.read_again()].map(Into::into);
+        let [evicted, read, zram] = [round.evicted(), round.read(), round.from_zram()].map(Some);
+        let numbers = [evicted, read, zram, round.read_again()].map(Into::into);
         table.push(round.head().into_iter().chain(numbers))?;
     }
     let Some(s22) = both.first() else { anyhow::bail!("no round was simulated") };
     outcome.number(refaults, s22.read());
-    outcome.remark(refaults, format!("by iteration, of {} in a round; {:.0} are evicted", s22.iterations, s22.evicted()));
+    outcome.remark(
+        refaults,
+        format!(
+            "by iteration, of {} in a round; {:.0} pages are evicted, and {:.0} come back from ZRAM",
+            s22.iterations,
+            s22.evicted(),
+            s22.from_zram()
+        ),
+    );
     match s22.read_again() {
         Some(share) => outcome.number(again, share),
         None => outcome.not_modelled(again, "nothing is evicted"),
@@ -241,4 +261,49 @@ fn notes(outcome: &mut Outcome) {
         "Other threads of the engine: one thread waits for a page at a time, and all work waits for it.".into(),
     );
     notes.left_out.push("Whatever else runs on a phone without apps: its system touches the same share of its memory all the time, and takes no core from the trainer.".into());
+}
+
+#[cfg(test)]
+mod tests {
+    use haversack_devices::units::Bytes;
+    use haversack_memory::phone::Counters;
+    use haversack_training::ThreadStates;
+
+    use super::*;
+
+    fn round() -> Round {
+        let seconds = |s: f64| Nanos::from_seconds(s);
+        let states = ThreadStates { running: seconds(30.0), sleeping: seconds(60.0), runnable: seconds(10.0) };
+        let counters = Counters {
+            pgsteal_anon: 900,
+            pgsteal_file: 100,
+            pswpin: 500,
+            zram_in: 350,
+            file_in: 50,
+            ..Counters::default()
+        };
+        let span = PhoneSpan { used_mean: Bytes(600), counters, states, ..PhoneSpan::default() };
+        // The last iteration alone is not what the figure is of.
+        let report = PhoneReport { managed: Bytes(800), run: span, ..PhoneReport::default() };
+        Round { phone: S22, batch: 32, iterations: 4, report }
+    }
+
+    #[test]
+    fn shares_are_of_the_three_states_and_of_managed_memory() {
+        // 60, 30 and 10 of 100 s; 600 of 800 bytes.
+        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-9;
+        let [asleep, running, runnable] = round().shares();
+        assert!(near(asleep, 60.0) && near(running, 30.0) && near(runnable, 10.0));
+        assert!(near(round().used(), 75.0));
+    }
+
+    #[test]
+    fn pages_are_by_iteration_and_read_again_from_flash_alone() {
+        // 500 pages swapped in, of which 350 from ZRAM, and 50 of files are 200 from flash, of 900 + 100 evicted.
+        let round = round();
+        assert_eq!((round.read(), round.evicted(), round.from_zram()), (50.0, 250.0, 87.5));
+        assert_eq!(round.read_again(), Some(20.0));
+        let idle = Round { report: PhoneReport::default(), ..round };
+        assert_eq!(idle.read_again(), None);
+    }
 }

@@ -44,13 +44,18 @@ struct Point {
 }
 
 impl Point {
-    /// Memory held in GB, and seconds of an iteration: the mean of all.
+    /// Memory held in GB, and seconds of an iteration.
     fn place(record: &Record) -> (f64, f64) {
-        (record.reserved.as_f64() / 1e9, mean(record))
+        (record.reserved.as_f64() / 1e9, seconds(record))
     }
 }
 
-fn mean(record: &Record) -> f64 {
+/// An iteration: on a phone in use the mean of all, since apps change between them; else the last, since a policy may
+/// spend the first on finding its micro-batch.
+fn seconds(record: &Record) -> f64 {
+    if record.phone.is_none() {
+        return record.iteration.seconds();
+    }
     record.iterations.iter().copied().sum::<Nanos>().seconds() / record.iterations.len().max(1) as f64
 }
 
@@ -102,7 +107,7 @@ fn table(points: &[Point]) -> Result<Table, ArtefactError> {
             let seen = record.as_ref().and_then(|record| record.phone.as_ref());
             let faults = seen.map(|phone| phone.run.counters.pgmajfault as f64);
             let kills = seen.map(|phone| phone.kills.len() as f64);
-            let numbers = [memory.into(), record.as_ref().map(mean).into(), faults.into(), kills.into()];
+            let numbers = [memory.into(), record.as_ref().map(seconds).into(), faults.into(), kills.into()];
             table.push([phone.into(), point.policy.0.into(), percent()].into_iter().chain(numbers))?;
         }
     }
@@ -117,14 +122,16 @@ fn figure(trace: &Trace, points: &[Point]) -> Figure {
     percents.truncate(of(POLICIES[0].0).count());
     for (policy, name) in POLICIES {
         let curve: Vec<_> =
-            of(policy).filter_map(|point| Some((point.percent?, mean(point.alone.as_ref()?)))).collect();
+            of(policy).filter_map(|point| Some((point.percent?, seconds(point.alone.as_ref()?)))).collect();
         let ends = curve.len() < percents.len();
         let series = Series::new(name, curve);
         lines = lines.series(if ends { series.ends_low() } else { series });
     }
     for (policy, name) in POLICIES.into_iter().chain([ORIGINAL]) {
         let cloud: Vec<_> = of(policy).filter_map(|point| point.in_use.as_ref()).map(Point::place).collect();
-        clouds = clouds.cloud(name, cloud);
+        if !cloud.is_empty() {
+            clouds = clouds.cloud(name, cloud);
+        }
     }
     Figure::new("FedHybrid, figure 20a: time within a memory budget, MobileNetV2 at batch 32 on the Galaxy S22")
         .note(format!(

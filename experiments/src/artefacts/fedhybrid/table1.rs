@@ -10,7 +10,7 @@ use crate::reproduce::{ArtefactError, Context, Outcome};
 use crate::run::Plan;
 use crate::scenario::Budget;
 
-/// The budget of the reading `table1-share`: half of what training needs.
+/// The budget of the reading `table1-share`: half of what saved tensors take.
 const BUDGET: Budget = Budget::Percent(50.0);
 
 /// What a sample is, which decides the batch.
@@ -55,7 +55,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         }
         let batch = if sample == Sample::Picture { *pictures } else { *texts } as u64;
         let mut scenario = scenario(context, S22, model, batch, "melon")?;
-        scenario.memory_budget = Some(BUDGET);
+        scenario.activation_budget = Some(BUDGET);
         let plan = Plan::new(&scenario, context.cache)?;
         let ran = run_if_it_fits(context, &plan)?;
         names.push(name);
@@ -65,7 +65,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         others.push(other);
         let share = (layout + other > 0.0).then(|| layout / (layout + other) * 100.0);
         shares.push(share);
-        let budget = plan.budgets.memory.map(haversack_devices::units::Bytes::megabytes);
+        let budget = plan.budgets.activations.map(haversack_devices::units::Bytes::megabytes);
         let numbers = [budget, Some(layout), Some(other), share, given].map(Into::into);
         table.push([subject.into(), batch.into()].into_iter().chain(numbers))?;
         match (share, ran) {

@@ -181,11 +181,29 @@ impl<'a> System<'a> {
             let hot = share(region.bytes, region.hot);
             self.memory.touch_part(region.id, Bytes::ZERO..hot, Access::Read, at, &mut self.flash)?;
         }
-        let in_front: Vec<(RegionId, Bytes)> = self.apps.values().flat_map(App::in_use).collect();
-        for (region, hot) in in_front {
-            self.memory.touch_part(region, Bytes::ZERO..hot, Access::Write, at, &mut self.flash)?;
+        let in_front: Vec<(ProcessId, RegionId, Bytes)> = self.apps.values().flat_map(App::in_use).collect();
+        for (process, region, hot) in in_front {
+            self.app_touches(process, region, hot, Access::Write, at)?;
         }
         Ok(())
+    }
+
+    /// An app touches the beginning of a region. One that has been ended, now or before, touches nothing.
+    fn app_touches(
+        &mut self,
+        process: ProcessId,
+        region: RegionId,
+        bytes: Bytes,
+        access: Access,
+        at: Nanos,
+    ) -> Result<(), PhoneError> {
+        if !self.memory.is_running(process) {
+            return Ok(());
+        }
+        match self.memory.touch_part(region, Bytes::ZERO..bytes, access, at, &mut self.flash) {
+            Ok(_) | Err(PhoneError::Killed { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn change_app(&mut self, now: Nanos, name: &str, state: Option<AppState>) -> Result<(), PhoneError> {
@@ -222,11 +240,7 @@ impl<'a> System<'a> {
         for (region, bytes, access) in
             [(app.anonymous, state.anonymous, Access::Write), (app.file, state.file, Access::Read)]
         {
-            let touched = Bytes::ZERO..share(bytes, state.touched);
-            // It may be killed as it grows.
-            if self.memory.is_running(app.process) {
-                self.memory.touch_part(region, touched, access, at, &mut self.flash)?;
-            }
+            self.app_touches(app.process, region, share(bytes, state.touched), access, at)?;
         }
         self.apps.insert(name.to_owned(), app);
         self.share_flash(now);
@@ -381,10 +395,11 @@ impl Watch {
 
 impl App {
     /// What it uses all the time while it is in front.
-    fn in_use(&self) -> impl Iterator<Item = (RegionId, Bytes)> + use<> {
+    fn in_use(&self) -> impl Iterator<Item = (ProcessId, RegionId, Bytes)> + use<> {
         let parts = [(self.anonymous, self.state.anonymous), (self.file, self.state.file)];
-        let (touched, in_front) = (self.state.touched, self.state.adj <= IN_FRONT);
-        parts.into_iter().filter(move |_| in_front).map(move |(region, bytes)| (region, share(bytes, touched)))
+        let (process, touched, in_front) = (self.process, self.state.touched, self.state.adj <= IN_FRONT);
+        let parts = parts.into_iter().filter(move |_| in_front);
+        parts.map(move |(region, bytes)| (process, region, share(bytes, touched)))
     }
 }
 

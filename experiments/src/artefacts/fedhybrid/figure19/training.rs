@@ -1,6 +1,6 @@
 //! Training on a phone in use, and what the rule for its budget makes of it.
 
-use haversack_devices::units::Nanos;
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_training::{Record, RunError};
 
 use super::super::setting::{MOBILENET, PICTURES, S22, plan_on_phone, scenario, system};
@@ -20,8 +20,8 @@ pub(crate) struct Trained {
     pub(crate) rounds: usize,
     /// Page faults for which flash was read.
     pub(crate) faults: u64,
-    /// How often a budget was decided.
-    pub(crate) plans: usize,
+    /// The budgets that were decided, in their order.
+    pub(crate) budgets: Vec<Bytes>,
     /// How often the trainer was killed.
     pub(crate) kills: usize,
 }
@@ -60,7 +60,7 @@ pub(crate) fn train(
         time: record.iterations.iter().copied().sum(),
         rounds: record.iterations.len(),
         faults: phone.run.counters.pgmajfault,
-        plans: record.planned.len(),
+        budgets: record.planned,
         kills: phone.kills.len(),
     }))
 }

@@ -101,7 +101,7 @@ pub(in super::super) fn regeneration(context: &Context<'_>) -> Result<Outcome, A
                 traffic.weights.megabytes(),
                 traffic.plan.as_f64() / 1e3
             ))
-            .panel_size(560, 320)
+            .panel_size(700, 320)
             .panel(
                 Panel::new(lines)
                     .x(Axis::new("new plans in ten rounds"))

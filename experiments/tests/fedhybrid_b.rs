@@ -1,0 +1,209 @@
+//! FedHybrid's tables and figures of one phone that trains: table 1 and figures 1c, 2 and 5.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+
+use haversack::artefacts::ARTEFACTS;
+use haversack::reproduce::{Options, reproduce};
+use haversack_devices::{load, load_system};
+
+type Row = BTreeMap<String, String>;
+
+/// What some artefacts made: their tables by name, and all cells by their ids.
+struct Made {
+    tables: BTreeMap<String, Vec<Row>>,
+    cells: BTreeMap<String, Row>,
+}
+
+fn read(path: &std::path::Path) -> Vec<Row> {
+    csv::Reader::from_path(path).unwrap().deserialize().map(Result::unwrap).collect()
+}
+
+fn make(artefacts: &[&str]) -> Made {
+    let out = tempfile::tempdir().unwrap();
+    let selectors = artefacts.iter().map(|artefact| format!("fedhybrid/{artefact}")).collect();
+    let options = Options { selectors, out: out.path().to_path_buf(), seed: 0, jobs: NonZeroUsize::new(2), full: false };
+    let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
+    assert!(failures.is_empty(), "{failures:?}");
+    let cells = read(&out.path().join("cells.csv"));
+    let cells: BTreeMap<_, _> =
+        cells.into_iter().map(|row| (row["id"].trim_start_matches("fedhybrid/").to_owned(), row)).collect();
+    let of = |id: &String| id.split('/').next().unwrap().to_owned();
+    let names: BTreeSet<String> = cells.keys().map(of).collect();
+    let table = |name: String| {
+        let path = out.path().join(format!("fedhybrid/{name}.csv"));
+        path.exists().then(|| (name, read(&path)))
+    };
+    Made { tables: names.into_iter().filter_map(table).collect(), cells }
+}
+
+fn number(row: &Row, column: &str) -> f64 {
+    row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
+}
+
+/// Whether they agree to what a cell's six digits can show.
+fn near(found: f64, expected: f64) -> bool {
+    (found - expected).abs() <= 1e-5 * expected.abs()
+}
+
+impl Made {
+    fn simulated(&self, id: &str) -> f64 {
+        number(&self.cells[id], "simulated")
+    }
+
+    /// The one row of a table whose columns have these values.
+    fn row(&self, table: &str, wanted: &[(&str, &str)]) -> &Row {
+        let mut found =
+            self.tables[table].iter().filter(|row| wanted.iter().all(|(column, value)| row[*column] == *value));
+        let row = found.next().unwrap();
+        assert!(found.next().is_none(), "{wanted:?}");
+        row
+    }
+}
+
+#[test]
+fn the_two_phones_of_figure_2_differ_in_memory_and_not_in_speed() {
+    let [s22, op10p] = ["galaxy-s22", "oneplus-10-pro"].map(|phone| load(phone).unwrap());
+    assert_eq!([s22.ram().0, op10p.ram().0], [8 << 30, 12 << 30]);
+    for section in ["cpu", "cache", "dram", "storage"] {
+        let of = |device: &haversack_devices::Device| -> Vec<(String, f64)> {
+            let entries = device.entries().into_iter().map(|entry| (entry.name, entry.value));
+            entries.filter(|(name, _)| name.split('.').next() == Some(section)).collect()
+        };
+        assert!(!of(&s22).is_empty(), "{section}");
+        assert_eq!(of(&s22), of(&op10p), "{section}");
+    }
+}
+
+#[test]
+fn figure_2_is_the_smaller_phone_waiting_for_pages() {
+    let made = make(&["figure2"]);
+    let round = |phone: &str, batch: &str| made.row("figure2a", &[("phone", phone), ("batch", batch)]);
+    let time = |phone: &str, batch: &str| number(round(phone, batch), "time_s");
+    // As many pictures at either batch: 7 iterations of 32 are 14 of 16.
+    for phone in ["galaxy-s22", "oneplus-10-pro"] {
+        assert_eq!((&*round(phone, "32")["iterations"], &*round(phone, "16")["iterations"]), ("7", "14"));
+    }
+    for row in &made.tables["figure2a"] {
+        // The thread is in one of three states at any time.
+        let states: f64 = ["asleep_s", "running_s", "runnable_s"].iter().map(|state| number(row, state)).sum();
+        assert!(near(states, number(row, "time_s")), "{row:?}");
+    }
+    // At batch 16 both hold everything: 3.3 GB of the system and half of 5.1 GB are below the 7.5 GiB of the S22.
+    let ratio = made.simulated("figure2a/batch-16/s22/op10p/time-ratio");
+    assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
+    // At batch 32 3.3 and 5.1 GB are more than the S22 has and less than the OnePlus has.
+    let s22 = round("galaxy-s22", "32");
+    let extra = time("galaxy-s22", "32") - time("oneplus-10-pro", "32");
+    assert!(made.simulated("figure2a/batch-32/s22/op10p/time-ratio") > 3.0);
+    assert!(number(s22, "asleep_s") > extra / 2.0, "{s22:?}, {extra} s more");
+    assert_eq!(number(round("oneplus-10-pro", "32"), "asleep_s"), 0.0);
+
+    // Figure 2b's shares are of those times.
+    for (state, column) in [("uninterruptible-sleep", "asleep_s"), ("running", "running_s"), ("runnable", "runnable_s")]
+    {
+        let share = made.simulated(&format!("figure2b/s22-batch-32/{state}/share-of-time"));
+        assert!(near(share, number(s22, column) / number(s22, "time_s") * 100.0), "{state}: {share} %");
+    }
+    // The OnePlus evicts nothing, so that what is in use on the mean is above the system's own and at most that and the
+    // 5.15 GB of the process.
+    let system = load_system("android-testbed").unwrap();
+    let managed = system.managed(&load("oneplus-10-pro").unwrap()).as_f64();
+    let own = system.resident().total().as_f64();
+    let used = made.simulated("figure2b/op10p-batch-32/system/memory-used") / 100.0 * managed;
+    assert!(used > own && used < own + 5.15e9, "{used}");
+    assert!(made.simulated("figure2b/s22-batch-32/system/memory-used") <= 100.0);
+
+    let pages = |phone: &str| made.row("figure2c", &[("phone", phone)]);
+    assert_eq!(number(pages("oneplus-10-pro"), "evicted_pages"), 0.0);
+    let [read, evicted] = ["read_pages", "evicted_pages"].map(|column| number(pages("galaxy-s22"), column));
+    assert!(near(made.simulated("figure2c/s22-batch-32/kernel/page-refaults"), read));
+    assert!(near(made.simulated("figure2c/s22-batch-32/kernel/evicted-re-accessed"), read / evicted * 100.0));
+    // The thread sleeps for pages that it reads one by one, each for the flash's latency and little more: not twice.
+    let latency = load("galaxy-s22").unwrap().constants.storage.clone().unwrap().latency_read.value.seconds();
+    assert!(number(s22, "asleep_s") < 2.0 * 7.0 * read * latency);
+}
+
+#[test]
+fn figure_1c_stacks_the_phone_and_the_process() {
+    let made = make(&["figure1c"]);
+    let own = load_system("android-testbed").unwrap().resident().total().as_f64() / 1e9;
+    for (model, id) in [("mobilenetv2", "mobilenetv2-batch-32"), ("bert-base", "bert-batch-8")] {
+        let row = made.row("figure1c", &[("network", model)]);
+        let parts = ["system_gb", "state_gb", "saved_gb", "rest_gb"].map(|part| number(row, part));
+        assert!(near(parts[0], own));
+        assert!(near(parts.iter().sum(), made.simulated(&format!("figure1c/{id}/mnn/memory"))), "{row:?}");
+    }
+    // MobileNetV2: 3,504,872 weights with a momentum each, mean and variance of 17,056 channels, 4 B a value.
+    let state = number(made.row("figure1c", &[("network", "mobilenetv2")]), "state_gb");
+    assert!(near(state, f64::from(4 * (2 * 3_504_872 + 2 * 17_056)) / 1e9), "{state}");
+}
+
+#[test]
+fn figure_5_is_longer_by_what_is_computed_again() {
+    let made = make(&["figure5"]);
+    // Values of the optimiser's state, one a weight.
+    let networks = [("mobilenetv2", "mobilenetv2-batch-32", 3_504_872_u32), ("bert-base", "bert-batch-8", 109_483_778)];
+    let mut enough = Vec::new();
+    for (table, phone) in [("figure5a", "s22"), ("figure5b", "redmi-note10")] {
+        for (model, id, weights) in networks {
+            let rows: Vec<&Row> = made.tables[table].iter().filter(|row| row["network"] == model).collect();
+            let (first, last) = (rows[0], rows[rows.len() - 1]);
+            assert_eq!((number(first, "recomputed_s"), number(first, "overhead")), (0.0, 1.0));
+            assert_eq!(number(last, "budget_mb"), 1000.0);
+            for row in &rows {
+                let state = number(row, "budget_with_state_mb") - number(row, "budget_mb");
+                assert!(near(state, 4.0 * f64::from(weights) / 1e6), "{row:?}");
+                // Recomputation alone reaches every budget here: without it an iteration takes what it always does.
+                assert_eq!(row["micro_batches"], "1");
+                let [time, again] = ["time_s", "recomputed_s"].map(|column| number(row, column));
+                assert!(near(time - again, number(first, "time_s")), "{row:?}");
+                assert!(near(number(row, "overhead"), time / number(first, "time_s")));
+            }
+            assert!(number(last, "overhead") > 1.0);
+            let cell = format!("figure5{}/{phone}-{id}/melon/latency-overhead", &table[7..]);
+            assert!(near(made.simulated(&cell), number(last, "overhead")));
+            enough.push((model, number(first, "budget_with_state_mb"), number(first, "time_s")));
+        }
+    }
+    // The slower phone needs the same memory and takes longer.
+    let [a, b, c, d] = enough.try_into().unwrap();
+    assert!(a.1 == c.1 && b.1 == d.1 && a.2 < c.2 && b.2 < d.2);
+    // The fit row is its own baseline's only source, and so has none.
+    assert_eq!(made.cells["figure5a/s22-mobilenetv2-batch-32/melon/latency-overhead"]["null"], "");
+    assert_eq!(made.cells["figure5a/s22-bert-batch-8/melon/latency-overhead"]["null"], "2.3");
+}
+
+#[test]
+fn table_1_is_layouts_of_all_that_is_computed_again() {
+    let made = make(&["table1", "figure5a"]);
+    assert_eq!(made.tables["table1"].len(), 5);
+    for row in &made.tables["table1"] {
+        let cell = &made.cells[&format!("table1/{}/recomputation/layout-transformation-share", row["network"])];
+        assert_eq!(cell["null"], "19.7");
+        let [layout, other] = ["layout_ms", "other_ms"].map(|column| number(row, column));
+        if cell["verdict"] == "not-modelled" {
+            // No plan: then the words say what would be enough.
+            assert!(layout == 0.0 && other == 0.0 && cell["reason"].contains("least memory budget"), "{cell:?}");
+        } else {
+            assert!(layout >= 0.0 && other > 0.0);
+            assert!(near(number(cell, "simulated"), layout / (layout + other) * 100.0), "{row:?}");
+        }
+    }
+    // The budget is half of what training needs, which is the first budget of figure 5.
+    let half = number(made.row("table1", &[("network", "mobilenetv2")]), "budget_mb");
+    let enough = made.tables["figure5a"].iter().find(|row| row["network"] == "mobilenetv2").unwrap();
+    assert!(near(2.0 * half, number(enough, "budget_with_state_mb")));
+}
+
+#[test]
+fn a_federation_answers_nothing_here() {
+    let made = make(&["table3", "table4", "figure1/", "figure3", "figure17", "figure20b", "section2.1"]);
+    let artefacts: BTreeSet<&str> = made.cells.keys().map(|id| id.split('/').next().unwrap()).collect();
+    assert_eq!(artefacts.len(), 7, "{artefacts:?}");
+    for cell in made.cells.values() {
+        assert_eq!((&*cell["verdict"], &*cell["reason"]), ("not-modelled", "federation"), "{cell:?}");
+    }
+    assert!(made.tables.is_empty());
+}

@@ -1,0 +1,213 @@
+//! FedHybrid's figures 18, 19a, 20 and 21, and the four papers side by side: what their tables hold follows from the
+//! mechanisms.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+
+use haversack::artefacts::ARTEFACTS;
+use haversack::reproduce::{Options, reproduce};
+use haversack_devices::{CpuCores, Frequency, load, load_stack};
+
+type Row = BTreeMap<String, String>;
+
+/// The table of an artefact, and its cells by the ends of their ids.
+fn run(place: &str) -> (Vec<Row>, BTreeMap<String, Row>) {
+    let out = tempfile::tempdir().unwrap();
+    let selectors = vec![format!("{place}/")];
+    let options = Options { selectors, out: out.path().to_path_buf(), seed: 0, jobs: NonZeroUsize::new(2), full: false };
+    let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
+    assert!(failures.is_empty(), "{failures:?}");
+    let read = |path: String| -> Vec<Row> {
+        csv::Reader::from_path(out.path().join(path)).unwrap().deserialize().map(Result::unwrap).collect()
+    };
+    let place = format!("{place}/");
+    let own = read("cells.csv".to_owned()).into_iter();
+    let own = own.filter_map(|row| Some((row["id"].strip_prefix(&place)?.to_owned(), row)));
+    (read(format!("{}.csv", place.trim_end_matches('/'))), own.collect())
+}
+
+fn number(row: &Row, column: &str) -> f64 {
+    row[column].parse().unwrap()
+}
+
+fn numbers(rows: &[Row], wanted: &[(&str, &str)], of: &str) -> Vec<f64> {
+    let fits = |row: &&Row| wanted.iter().all(|(column, value)| row[*column] == *value);
+    rows.iter().filter(fits).map(|row| number(row, of)).collect()
+}
+
+fn big_four(device: &str) -> CpuCores {
+    load(device).unwrap().cpu().unwrap().choose("big:4".parse().unwrap(), Frequency::Highest).unwrap()
+}
+
+fn close(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() < 1e-4, "{found}, not {expected}");
+}
+
+#[test]
+fn figure_18_times_are_bytes_over_rates_and_errors_are_of_equal_bytes() {
+    let (rows, _) = run("fedhybrid/figure18");
+    let of = |method: &str| numbers(&rows, &[("panel", "a"), ("method", method)], "value");
+    // The first map has 64 × 112 × 112 values of four bytes.
+    let bytes = 4.0 * 64.0 * 112.0 * 112.0;
+    let cycles: f64 = big_four("galaxy-s22").cores().iter().map(|core| core.frequency.0).sum();
+    let stack = load_stack("mnn-2").unwrap();
+    let codec = stack.constants.codec.as_ref().unwrap();
+    let compress = of("mixed compression");
+    close(compress[0], bytes / (codec.compress_rate.value.0 * cycles) * 1e3);
+    close(of("mixed decompression")[0], bytes / (codec.decompress_rate.value.0 * cycles) * 1e3);
+    // Codes of four bits: an eighth of the values moves on top of them.
+    let bandwidth = load("galaxy-s22").unwrap().dram().bandwidth.0;
+    close(of("quantisation")[0], bytes * 1.125 / bandwidth * 1e3);
+    // The second map has a quarter of the first's positions; each further has half of the values of the one before.
+    close(compress[0], 4.0 * compress[1]);
+    compress[1..].windows(2).for_each(|pair| close(pair[0], 2.0 * pair[1]));
+    // From the second map on twice the channels at a quarter of the positions: C² H W is the same, and so is 18 C² H W.
+    let convolution = of("convolution");
+    assert!(convolution[0] > 3.5 * convolution[1], "{convolution:?}");
+    convolution[1..].windows(2).for_each(|pair| assert!((pair[0] / pair[1] - 1.0).abs() < 0.2, "{convolution:?}"));
+
+    let of = |method: &str, quantity: &str| {
+        numbers(&rows, &[("panel", "b"), ("method", method), ("quantity", quantity)], "value")
+    };
+    let sizes = of("quantisation", "size").into_iter().zip(of("mixed compression", "size"));
+    // Four bits of 32, and for each channel of so many values at least one group with its own scale.
+    assert!(sizes.clone().all(|(plain, mixed)| mixed <= plain && plain * 8.0 > bytes / 64.0));
+    let variance = "error variance over the map's";
+    let errors = of("quantisation", variance).into_iter().zip(of("mixed compression", variance));
+    // Where salient channels are large, the bytes that their zeros do not take buy a far smaller bound.
+    assert!(errors.take(2).all(|(plain, mixed)| mixed < plain / 2.0));
+}
+
+#[test]
+fn figure_19a_a_weighted_average_stays_within_what_it_is_of() {
+    let (rows, cells) = run("fedhybrid/figure19a");
+    // Five minutes, a sample a second.
+    assert_eq!(rows.len(), 300);
+    let available: Vec<f64> = rows.iter().map(|row| number(row, "available_mb")).collect();
+    let predicted: Vec<f64> = rows.iter().map(|row| number(row, "predicted_mb")).collect();
+    let range = |of: &[f64]| {
+        (of.iter().copied().fold(f64::INFINITY, f64::min), of.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+    };
+    let (low, high) = range(&available);
+    // M_safe is available memory less two high watermarks, with ZRAM; an average of it cannot leave its range.
+    let watermark = high - low;
+    assert!(watermark > 0.0);
+    let margin = available[0] - predicted[0];
+    assert!(margin > 0.0, "{margin} MB");
+    assert!(predicted.iter().all(|budget| (low - margin - 1e-3..=high - margin + 1e-3).contains(budget)));
+    // The answers: largest less smallest once the predictor has watched for two minutes.
+    for (method, series) in [("actual", &available), ("predicted", &predicted)] {
+        let (low, high) = range(&series[120..]);
+        let answer = number(&cells[&format!("s22-example-trace/{method}/available-memory-spread")], "simulated");
+        close(answer, high - low);
+    }
+}
+
+#[test]
+fn figure_20a_a_phone_in_use_is_never_faster() {
+    let (rows, _) = run("fedhybrid/figure20a");
+    let of = |phone: &str| rows.iter().filter(|row| row["phone"] == phone).collect::<Vec<_>>();
+    let (alone, in_use) = (of("to itself"), of("in use"));
+    // Six policies at six budgets, and none without.
+    assert_eq!((alone.len(), in_use.len()), (37, 37));
+    let mut beside = 0;
+    for (alone, in_use) in alone.iter().zip(&in_use) {
+        assert_eq!((&alone["policy"], &alone["budget_percent"]), (&in_use["policy"], &in_use["budget_percent"]));
+        // Whoever trains beside apps trains alone.
+        assert!(in_use["time_s"].is_empty() || !alone["time_s"].is_empty());
+        // Micro-batches are found in the first iteration, which only the mean has.
+        if !in_use["time_s"].is_empty() {
+            beside += 1;
+            assert!(number(in_use, "time_s") >= number(alone, "time_s") * 0.999, "{in_use:?}");
+        }
+        // Nobody holds more than the budget.
+        let need = number(rows.last().unwrap_or(alone), "memory_mb");
+        if let Ok(percent) = alone["budget_percent"].parse::<f64>() {
+            assert!(alone["memory_mb"].is_empty() || number(alone, "memory_mb") <= need * percent / 100.0 + 1.0);
+        }
+    }
+    assert!(beside >= 18, "{beside} of 37 points beside apps");
+}
+
+#[test]
+fn figure_20c_is_bytes_over_a_rate() {
+    let (rows, cells) = run("fedhybrid/figure20c");
+    // 3,504,872 weights of MobileNetV2 there and back at 12.5 MB/s: 2.243 s; a plan is some kilobytes.
+    let once = 2.0 * 4.0 * 3_504_872.0 / 12.5e6;
+    let first = &rows[1];
+    assert_eq!((first["new_plans"].as_str(), first["iterations_of_a_round"].as_str()), ("1", "1"));
+    let found = number(first, "communication_s");
+    assert!(found > once && found < once * 1.001, "{found}, {once}");
+    let share = number(&cells["s22/five-regenerations-in-ten-rounds/communication-share"], "simulated");
+    close(share, 500.0 * found / (5.0 * found + number(first, "training_s")));
+    let ratio = &cells["s22-vs-server/plan-generation/time-ratio"];
+    assert!(!ratio["simulated"].is_empty() || ratio["reason"].contains("CoreMark"), "{ratio:?}");
+}
+
+#[test]
+fn figure_21_energy_rises_as_memory_shrinks() {
+    let (rows, cells) = run("fedhybrid/figure21");
+    assert_eq!(rows.len(), 2 * 4 * 6);
+    let own: Vec<&Row> = rows.iter().filter(|row| row["policy"] == "fedhybrid").collect();
+    for network in ["mobilenetv2", "squeezenet1-1"] {
+        // Budgets are listed from the largest to the smallest; what is given up at one is at the next, too.
+        let fits = |row: &&&Row| row["network"] == network && !row["energy_j"].is_empty();
+        let energies: Vec<f64> = own.iter().filter(fits).map(|row| number(row, "energy_over_ideal")).collect();
+        assert!(energies.len() >= 4 && energies[0] >= 1.0 && energies.is_sorted(), "{energies:?}");
+        // GACT has no budget, so that it takes the same at each.
+        let gact = numbers(
+            &rows.iter().filter(|row| !row["energy_j"].is_empty()).cloned().collect::<Vec<_>>(),
+            &[("network", network), ("policy", "gact")],
+            "energy_j",
+        );
+        assert!(gact.windows(2).all(|pair| pair[0] == pair[1]), "{gact:?}");
+    }
+    // The row: the mean over budgets and networks, in percent above the ideal.
+    let all: Vec<f64> =
+        own.iter().filter(|row| !row["energy_j"].is_empty()).map(|row| number(row, "energy_over_ideal")).collect();
+    let mean = all.iter().sum::<f64>() / all.len() as f64;
+    let cell = &cells["op10p-mobilenetv2,squeezenet-batch-16/fedhybrid/ideal/energy-increase"];
+    close(number(cell, "simulated"), (mean - 1.0) * 100.0);
+    // Power of the whole phone: below what all cores and memory can draw, above the idle phone's.
+    let idle = load("oneplus-10-pro").unwrap().constants.power.idle.value.0;
+    let powers = rows.iter().filter(|row| !row["energy_j"].is_empty());
+    assert!(powers.map(|row| number(row, "energy_j") / number(row, "time_s")).all(|watts| watts > idle && watts < 20.0));
+}
+
+#[test]
+fn the_comparison_has_every_policy_on_one_engine_and_on_its_own() {
+    let (rows, cells) = run("comparison/galaxy-s22");
+    assert!(cells.is_empty(), "no paper has it");
+    let stack = |engines: &str, policy: &str| {
+        let mut stacks: Vec<String> = rows
+            .iter()
+            .filter(|row| row["engines"] == engines && row["policy"] == policy)
+            .map(|row| row["stack"].clone())
+            .collect();
+        stacks.dedup();
+        stacks.join(" ")
+    };
+    for policy in ["daf", "sage", "fedhybrid", "original"] {
+        assert_eq!(stack("one", policy), "mnn-2");
+    }
+    for (policy, engine) in [("daf", "sage-opencl"), ("sage", "sage-opencl"), ("fedhybrid", "mnn-2"), ("mandheling", "mandheling")] {
+        assert_eq!(stack("own", policy), engine);
+    }
+    // A front falls: from point to point more memory and less time.
+    for engines in ["one", "own"] {
+        let mut front: Vec<(f64, f64)> = rows
+            .iter()
+            .filter(|row| row["engines"] == engines && row["on_fronts"].contains("time"))
+            .map(|row| (number(row, "memory_gb"), number(row, "time_s")))
+            .collect();
+        front.sort_by(|a, b| a.0.total_cmp(&b.0));
+        assert!(!front.is_empty() && front.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 > pair[1].1));
+        // And nothing lies below it.
+        let found = rows.iter().filter(|row| row["engines"] == engines && !row["time_s"].is_empty());
+        for row in found {
+            let (memory, time) = (number(row, "memory_gb"), number(row, "time_s"));
+            assert!(front.iter().any(|(m, t)| *m <= memory && *t <= time), "{row:?}");
+        }
+    }
+}
