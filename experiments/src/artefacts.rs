@@ -11,7 +11,6 @@ use std::sync::LazyLock;
 use crate::reproduce::Artefact;
 
 /// Every modelled artefact, in the order of the papers.
-pub static ARTEFACTS: LazyLock<Vec<Artefact>> =
-    LazyLock::new(|| {
-        [sage::ARTEFACTS, daf::ARTEFACTS, mandheling::ARTEFACTS, fedhybrid::ARTEFACTS, comparison::ARTEFACTS].concat()
-    });
+pub static ARTEFACTS: LazyLock<Vec<Artefact>> = LazyLock::new(|| {
+    [sage::ARTEFACTS, daf::ARTEFACTS, mandheling::ARTEFACTS, fedhybrid::ARTEFACTS, comparison::ARTEFACTS].concat()
+});

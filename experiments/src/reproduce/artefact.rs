@@ -229,23 +229,31 @@ impl Outcome {
     }
 }
 
-/// The devices, stacks and systems of some artefacts, each once and in order.
-///
-/// # Errors
-/// A name that no calibration has, or one that does not load.
-pub(super) fn calibrations(artefacts: &[Artefact]) -> Result<(Vec<Device>, Vec<Stack>, Vec<System>), CalibrationError> {
-    let sorted = |names: Vec<&'static str>| {
-        let mut names = names;
-        names.sort_unstable();
-        names.dedup();
-        names
-    };
-    let devices = sorted(artefacts.iter().flat_map(|artefact| artefact.devices.to_vec()).collect());
-    let stacks = sorted(artefacts.iter().flat_map(|artefact| artefact.stacks.to_vec()).collect());
-    let systems = sorted(artefacts.iter().flat_map(|artefact| artefact.systems.to_vec()).collect());
-    Ok((
-        devices.into_iter().map(haversack_devices::load).collect::<Result<_, _>>()?,
-        stacks.into_iter().map(haversack_devices::load_stack).collect::<Result<_, _>>()?,
-        systems.into_iter().map(haversack_devices::load_system).collect::<Result<_, _>>()?,
-    ))
+/// What artefacts load, each once and in order.
+pub(super) struct Loaded {
+    pub(super) devices: Vec<Device>,
+    pub(super) stacks: Vec<Stack>,
+    pub(super) systems: Vec<System>,
+}
+
+impl Loaded {
+    /// Of these artefacts.
+    ///
+    /// # Errors
+    /// A name that no calibration has, or one that does not load.
+    pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, CalibrationError> {
+        let named = |names: fn(&Artefact) -> &'static [&'static str]| {
+            let mut names: Vec<&str> = artefacts.iter().flat_map(|artefact| names(artefact).to_vec()).collect();
+            names.sort_unstable();
+            names.dedup();
+            names.into_iter()
+        };
+        Ok(Self {
+            devices: named(|artefact| artefact.devices).map(haversack_devices::load).collect::<Result<_, _>>()?,
+            stacks: named(|artefact| artefact.stacks).map(haversack_devices::load_stack).collect::<Result<_, _>>()?,
+            systems: named(|artefact| artefact.systems)
+                .map(haversack_devices::load_system)
+                .collect::<Result<_, _>>()?,
+        })
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use haversack_devices::{CalibrationError, ConstantEntry, Kind};
 use serde::Serialize;
 
-use super::artefact::{Artefact, calibrations};
+use super::artefact::{Artefact, Loaded};
 use super::readings::Reading;
 use super::summary::Tally;
 
@@ -37,7 +37,7 @@ pub(super) struct Calibrations {
 impl Calibrations {
     /// Of these artefacts.
     pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, CalibrationError> {
-        let (devices, stacks, systems) = calibrations(artefacts)?;
+        let Loaded { devices, stacks, systems } = Loaded::of(artefacts)?;
         let mut entries: Vec<ConstantEntry> = devices.iter().flat_map(|device| device.entries()).collect();
         entries.extend(stacks.iter().flat_map(|stack| stack.entries()));
         entries.extend(systems.iter().flat_map(|system| system.entries()));

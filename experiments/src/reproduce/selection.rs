@@ -57,14 +57,14 @@ impl<'r> Selection<'r> {
         let by = |selector: &str, artefact: &Artefact| selects(selector, artefact.paper, &place(artefact));
         for selector in &selectors {
             let known = selector == COMPARISON
-                || reference.rows().iter().any(|row| selects(selector, &row.paper, &row.id))
+                || reference.rows().iter().any(|row| selects(selector, row.paper, &row.id))
                 || bare().any(|artefact| by(selector, artefact));
             if !known {
                 let nearest = nearest(reference, bare(), selector);
                 return Err(UnknownSelector { selector: selector.clone(), nearest });
             }
         }
-        let row = |row: &&Row| selectors.iter().any(|selector| selects(selector, &row.paper, &row.id));
+        let row = |row: &&Row| selectors.iter().any(|selector| selects(selector, row.paper, &row.id));
         let artefact = |artefact: &&Artefact| selectors.iter().any(|selector| by(selector, artefact));
         Ok(Self {
             rows: reference.rows().iter().filter(row).collect(),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Shard, Specification};
 use crate::error::CommandError;
-use crate::scenario::{Resolved, workload, trace_file};
+use crate::scenario::{Resolved, trace_file, workload};
 
 /// What the results are of. Two sweeps whose identities are equal have the same results.
 #[derive(Clone, Debug, PartialEq)]

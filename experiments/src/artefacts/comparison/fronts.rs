@@ -48,8 +48,11 @@ fn table(points: &[Point]) -> Result<Table, ArtefactError> {
 
 /// The points of the front over all policies, from the least memory on.
 fn best(points: &[Point], engines: Engines, (.., cost): Cost) -> Vec<&Point> {
-    let own: Vec<(&Point, Found)> =
-        points.iter().filter(|point| point.engines == engines).filter_map(|point| Some((point, point.found?))).collect();
+    let own: Vec<(&Point, Found)> = points
+        .iter()
+        .filter(|point| point.engines == engines)
+        .filter_map(|point| Some((point, point.found?)))
+        .collect();
     let coordinates: Vec<(f64, f64)> = own.iter().map(|(_, found)| (found.memory, cost(found))).collect();
     front(&coordinates, BOTH_MINIMISED).into_iter().map(|index| own[index].0).collect()
 }
@@ -65,7 +68,8 @@ fn figure(phone: &str, points: &[Point]) -> Figure {
             let mut clouds = Front::new().overall();
             for (policy, label) in POLICIES {
                 let own = points.iter().filter(|point| point.engines == engines && point.policy.0 == policy);
-                let cloud: Vec<_> = own.filter_map(|point| point.found).map(|found| (found.memory, cost(&found))).collect();
+                let cloud: Vec<_> =
+                    own.filter_map(|point| point.found).map(|found| (found.memory, cost(&found))).collect();
                 clouds = clouds.cloud(label, cloud);
             }
             let memory = Axis::new("memory that the framework holds").unit("GB").log();
@@ -85,7 +89,9 @@ fn names(front: &[&Point]) -> String {
 fn notes(outcome: &mut Outcome, points: &[Point]) {
     for (engines, title) in Engines::BOTH {
         let [time, energy] = COSTS.map(|cost| names(&best(points, engines, cost)));
-        outcome.summary.push(format!("{title}: from the least memory on, the front of time is {time}; of energy {energy}"));
+        outcome
+            .summary
+            .push(format!("{title}: from the least memory on, the front of time is {time}; of energy {energy}"));
     }
     let absent: Vec<String> = points
         .iter()

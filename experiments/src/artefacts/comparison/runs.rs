@@ -89,7 +89,13 @@ pub(super) fn points(context: &Context<'_>) -> Result<Vec<Point>, ArtefactError>
             }
         }
     }
-    let point = |(engines, policy, stack, cores, percent): (_, (&'static str, &'static str), Option<&str>, Option<&str>, Option<f64>)| {
+    let point = |(engines, policy, stack, cores, percent): (
+        _,
+        (&'static str, &'static str),
+        Option<&str>,
+        Option<&str>,
+        Option<f64>,
+    )| {
         let mut scenario = Scenario::new(context.artefact.id, MODEL.0);
         policy.0.clone_into(&mut scenario.policy);
         scenario.batch = BATCH;

@@ -29,7 +29,8 @@ fn thresholds() -> impl Iterator<Item = String> {
 
 /// The time of all rounds of all phones on which none fails to end.
 fn total(phones: &[Phone], which: usize) -> Option<f64> {
-    let times: Vec<f64> = phones.iter().filter_map(|phone| Some(phone.predicted[which].as_ref()?.time.seconds())).collect();
+    let times: Vec<f64> =
+        phones.iter().filter_map(|phone| Some(phone.predicted[which].as_ref()?.time.seconds())).collect();
     (!times.is_empty()).then(|| times.iter().sum())
 }
 
@@ -62,7 +63,14 @@ fn table(maps: &[Map], phones: &[Phone]) -> Result<Table, ArtefactError> {
         for (name, trained) in thresholds().zip(&phone.predicted) {
             let seconds = trained.as_ref().map(|trained| trained.time.seconds());
             row("d", &phone.user, &name, "time of all rounds", "s", seconds)?;
-            row("d", &phone.user, &name, "budgets decided", "", trained.as_ref().map(|trained| trained.budgets.len() as f64))?;
+            row(
+                "d",
+                &phone.user,
+                &name,
+                "budgets decided",
+                "",
+                trained.as_ref().map(|trained| trained.budgets.len() as f64),
+            )?;
         }
     }
     Ok(table)
@@ -124,23 +132,36 @@ fn notes(outcome: &mut Outcome, maps: &[Map], phones: &[Phone]) {
     let notes = &mut outcome.notes;
     let slower = maps.iter().map(|map| map.compress.seconds() / map.quantise.seconds()).fold(0.0, f64::max);
     let worst = maps.iter().map(|map| map.compress.seconds() / map.convolution.seconds()).fold(0.0, f64::max);
-    notes.calibrated.push("Nothing here: the codec's rates are its own, measured elsewhere and scaled to the cores.".into());
-    notes.predicted.push(format!("Compression takes up to {slower:.1} times as long as quantisation and up to {:.0} % of a convolution.", worst * 100.0));
+    notes
+        .calibrated
+        .push("Nothing here: the codec's rates are its own, measured elsewhere and scaled to the cores.".into());
+    notes.predicted.push(format!(
+        "Compression takes up to {slower:.1} times as long as quantisation and up to {:.0} % of a convolution.",
+        worst * 100.0
+    ));
     if slower > 2.0 {
         notes.misses.push("The paper calls quantisation and its compression comparable. Quantising streams through memory here, and no kernel of the codec comes near that rate; what an unoptimised quantiser takes is not in the model.".into());
     }
     let better = maps.iter().filter(|map| map.mixed.variance < map.quantised.variance).count();
     notes.predicted.push(format!("The mixed codec's error is the smaller one on {better} of {} maps. The gradient of a weight is a sum of products with saved values, so that its variance grows in proportion.", maps.len()));
     notes.left_out.push("Trained activations: the maps of panel b have the outliers that the paper states, in one channel of sixteen, and their zeros.".into());
-    let plans = |which: usize| phones.iter().filter_map(|phone| Some(phone.predicted[which].as_ref()?.budgets.len())).sum::<usize>();
+    let plans = |which: usize| {
+        phones.iter().filter_map(|phone| Some(phone.predicted[which].as_ref()?.budgets.len())).sum::<usize>()
+    };
     let counts: Vec<String> = (0..THRESHOLDS.len()).map(|which| plans(which).to_string()).collect();
     notes.predicted.push(format!("Budgets decided on the five phones under C1 to C5: {}.", counts.join(", ")));
     let times: Vec<u64> = (0..THRESHOLDS.len()).filter_map(|which| Some(total(phones, which)?.to_bits())).collect();
     if times.windows(2).all(|pair| pair[0] == pair[1]) {
         notes.misses.push("The thresholds decide nothing in five rounds: TP_1 compares with the rounds before, of which there are few, and no trainer is killed as often as TP_2 asks. The paper's bars differ.".into());
     }
-    let never = phones.iter().flat_map(|phone| phone.predicted.iter().chain([&phone.measured])).filter(|run| run.is_none()).count();
+    let never = phones
+        .iter()
+        .flat_map(|phone| phone.predicted.iter().chain([&phone.measured]))
+        .filter(|run| run.is_none())
+        .count();
     if never > 0 {
-        notes.left_out.push(format!("{never} runs that never end, because the trainer is killed again and again or no plan fits the budget."));
+        notes.left_out.push(format!(
+            "{never} runs that never end, because the trainer is killed again and again or no plan fits the budget."
+        ));
     }
 }

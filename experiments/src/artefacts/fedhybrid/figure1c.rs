@@ -67,7 +67,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
 
 fn notes(outcome: &mut Outcome) {
     let notes = &mut outcome.notes;
-    notes.calibrated.push("Nothing: what the system itself holds on an idle phone is an estimate, the same for this figure and figure 2.".into());
+    notes.calibrated.push(
+        "Nothing: what the system itself holds on an idle phone is an estimate, the same for this figure and figure 2."
+            .into(),
+    );
     notes.predicted.push("What the process takes: every tensor of MNN's own expressions, with nothing fitted.".into());
     notes.left_out.push("Apps in the background, and what the engine holds beside tensors: its code, its pictures before they are one batch.".into());
     notes.misses.push("BERT stays far below its bound: at the longest sequence that section 5.2 states no way of keeping its tensors comes near. Attention grows with the square of the length, and sequences twice as long and more would reach it: the two statements do not go together.".into());

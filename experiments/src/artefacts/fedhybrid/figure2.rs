@@ -71,7 +71,7 @@ impl Round {
     }
 
     /// Pages that came back from ZRAM, by iteration.
-    fn from_zram(&self) -> f64 {
+    fn zram_faults(&self) -> f64 {
         self.by_iteration(self.span().counters.zram_in)
     }
 
@@ -173,7 +173,11 @@ pub(super) fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .note(format!("{} The bar of the paper is the Galaxy S22's.", window(context)?))
             .columns(2)
             .panel_size(440, 400)
-            .panel(Panel::new(stack).title("states of the thread").y(Axis::new("share of time").unit("%").range(0.0, 100.0)))
+            .panel(
+                Panel::new(stack)
+                    .title("states of the thread")
+                    .y(Axis::new("share of time").unit("%").range(0.0, 100.0)),
+            )
             .panel(Panel::new(memory).title("memory in use").y(Axis::new("share").unit("%").range(0.0, 100.0))),
     );
     outcome.table = Some(table);
@@ -192,7 +196,7 @@ pub(super) fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut table = Table::new(["phone", "batch", "iterations"].into_iter().chain(columns));
     let both = rounds(context, PICTURES)?;
     for round in &both {
-        let [evicted, read, zram] = [round.evicted(), round.read(), round.from_zram()].map(Some);
+        let [evicted, read, zram] = [round.evicted(), round.read(), round.zram_faults()].map(Some);
         let numbers = [evicted, read, zram, round.read_again()].map(Into::into);
         table.push(round.head().into_iter().chain(numbers))?;
     }
@@ -204,7 +208,7 @@ pub(super) fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             "by iteration, of {} in a round; {:.0} pages are evicted, and {:.0} come back from ZRAM",
             s22.iterations,
             s22.evicted(),
-            s22.from_zram()
+            s22.zram_faults()
         ),
     );
     match s22.read_again() {
@@ -235,10 +239,14 @@ pub(super) fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             ))
             .columns(2)
             .panel_size(380, 320)
-            .panel(Panel::new(counts).title("pages of an iteration").y(Axis::new("pages").unit("thousands").from_zero()))
-            .panel(Panel::new(shares).title("evicted pages that are read again").y(
-                Axis::new("share").unit("%").range(0.0, 100.0),
-            )),
+            .panel(
+                Panel::new(counts).title("pages of an iteration").y(Axis::new("pages").unit("thousands").from_zero()),
+            )
+            .panel(
+                Panel::new(shares)
+                    .title("evicted pages that are read again")
+                    .y(Axis::new("share").unit("%").range(0.0, 100.0)),
+            ),
     );
     outcome.table = Some(table);
     notes(&mut outcome);
@@ -257,9 +265,9 @@ fn window(context: &Context<'_>) -> Result<String, ArtefactError> {
 fn notes(outcome: &mut Outcome) {
     let notes = &mut outcome.notes;
     notes.calibrated.push("The share of the system's own memory that is in use all the time: one number, on the fit rows of this figure. The kernel's work on a page and the flash's latency are those of their class.".into());
-    notes.left_out.push(
-        "Other threads of the engine: one thread waits for a page at a time, and all work waits for it.".into(),
-    );
+    notes
+        .left_out
+        .push("Other threads of the engine: one thread waits for a page at a time, and all work waits for it.".into());
     notes.left_out.push("Whatever else runs on a phone without apps: its system touches the same share of its memory all the time, and takes no core from the trainer.".into());
 }
 
@@ -301,7 +309,7 @@ mod tests {
     fn pages_are_by_iteration_and_read_again_from_flash_alone() {
         // 500 pages swapped in, of which 350 from ZRAM, and 50 of files are 200 from flash, of 900 + 100 evicted.
         let round = round();
-        assert_eq!((round.read(), round.evicted(), round.from_zram()), (50.0, 250.0, 87.5));
+        assert_eq!((round.read(), round.evicted(), round.zram_faults()), (50.0, 250.0, 87.5));
         assert_eq!(round.read_again(), Some(20.0));
         let idle = Round { report: PhoneReport::default(), ..round };
         assert_eq!(idle.read_again(), None);

@@ -156,10 +156,8 @@ fn figure(trace: &Trace, points: &[Point]) -> Figure {
 }
 
 fn notes(outcome: &mut Outcome, points: &[Point]) {
-    let places: Vec<(&str, (f64, f64))> = points
-        .iter()
-        .filter_map(|point| Some((point.policy.1, Point::place(point.in_use.as_ref()?))))
-        .collect();
+    let places: Vec<(&str, (f64, f64))> =
+        points.iter().filter_map(|point| Some((point.policy.1, Point::place(point.in_use.as_ref()?)))).collect();
     let coordinates: Vec<(f64, f64)> = places.iter().map(|(_, place)| *place).collect();
     let mut best: Vec<&str> = front(&coordinates, BOTH_MINIMISED).into_iter().map(|index| places[index].0).collect();
     best.dedup();
@@ -172,7 +170,10 @@ fn notes(outcome: &mut Outcome, points: &[Point]) {
     };
     let notes = &mut outcome.notes;
     notes.calibrated.push("Nothing on this figure.".into());
-    notes.predicted.push(format!("All points. On the phone in use the front from the least memory to the least time belongs to: {}.", best.join(", ")));
+    notes.predicted.push(format!(
+        "All points. On the phone in use the front from the least memory to the least time belongs to: {}.",
+        best.join(", ")
+    ));
     notes.left_out.push(format!("Points that do not exist, because no plan fits the budget or the trainer is killed again and again. With the phone to itself: {}. In use: {}.", never(|point| &point.alone), never(|point| &point.in_use)));
     notes.left_out.push("What a policy costs in accuracy: GACT and DAF keep fewer bits, Sage's micro-batches change normalisation, and recomputation changes nothing. Sage and DAF plan for a GPU and run on MNN's graph and cores here, so that they are compared with the others and not with their papers.".into());
     notes.left_out.push("GACT has no budget: it keeps the same bits at each.".into());

@@ -13,8 +13,7 @@ use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 use crate::run::Plan;
 use crate::scenario::{Budget, Scenario};
 
-const INCREASE: &str =
-    "fedhybrid/figure21/op10p-mobilenetv2,squeezenet-batch-16/fedhybrid/ideal/energy-increase";
+const INCREASE: &str = "fedhybrid/figure21/op10p-mobilenetv2,squeezenet-batch-16/fedhybrid/ideal/energy-increase";
 const RATIO: &str = "fedhybrid/figure21/op10p/baselines/fedhybrid/energy-ratio";
 /// The networks, and for people.
 const NETWORKS: [(&str, &str); 2] = [MOBILENET, ("squeezenet1-1", "SqueezeNet 1.1")];
@@ -81,13 +80,21 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
 
 /// A baseline's energy over FedHybrid's at the same budget.
 fn against_own(points: &[Point], baseline: &Point) -> Option<f64> {
-    let same = |point: &&Point| point.policy == 0 && point.network == baseline.network && point.percent == baseline.percent;
+    let same =
+        |point: &&Point| point.policy == 0 && point.network == baseline.network && point.percent == baseline.percent;
     Some(baseline.increase? / points.iter().find(same)?.increase?)
 }
 
 fn table(points: &[Point]) -> Result<Table, ArtefactError> {
-    let mut table =
-        Table::new(["network", "policy", "budget_percent", "time_s", "energy_j", "energy_over_ideal", "over_fedhybrid"]);
+    let mut table = Table::new([
+        "network",
+        "policy",
+        "budget_percent",
+        "time_s",
+        "energy_j",
+        "energy_over_ideal",
+        "over_fedhybrid",
+    ]);
     for point in points {
         let names = [NETWORKS[point.network].0.into(), POLICIES[point.policy].0.into(), point.percent.into()];
         let found = [point.found.map(|(time, _)| time).into(), point.found.map(|(_, energy)| energy.0).into()];
@@ -110,7 +117,11 @@ fn figure(points: &[Point]) -> Figure {
             let own = points.iter().filter(|point| point.network == network && point.policy == policy);
             let curve: Vec<_> = own.clone().filter_map(|point| Some((point.percent, point.increase?))).collect();
             let series = Series::new(*name, curve);
-            lines = lines.series(if own.clone().any(|point| point.increase.is_none()) { series.ends_low() } else { series });
+            lines = lines.series(if own.clone().any(|point| point.increase.is_none()) {
+                series.ends_low()
+            } else {
+                series
+            });
         }
         let budget = Axis::new("memory budget, of what training needs").unit("%");
         figure = figure.panel(Panel::new(lines).title(*title).x(budget).y(Axis::new("energy, over ideal").unit("x")));

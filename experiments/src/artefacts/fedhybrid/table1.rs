@@ -83,7 +83,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         .show_values();
     outcome.figure = Some(
         Figure::new("FedHybrid, table 1: layout transformations in what Melon computes again, Galaxy S22")
-            .note("An iteration at half of the memory that training needs. A network without a bar has no plan there.")
+            .note("An iteration in which saved tensors get half of what they would take. A network without a bar computes nothing again, or has no plan there.")
             .columns(2)
             .panel_size(460, 320)
             .panel(Panel::new(times).title("computed again").y(Axis::new("time").unit("ms").from_zero()))
@@ -96,7 +96,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
 
 fn notes(outcome: &mut Outcome) {
     let notes = &mut outcome.notes;
-    notes.calibrated.push("The rate at which MNN lays tensors out anew is one number of the stack. Nothing is a network's.".into());
+    notes
+        .calibrated
+        .push("The rate at which MNN lays tensors out anew is one number of the stack. Nothing is a network's.".into());
     notes.predicted.push("The share of every network.".into());
     notes.left_out.push("Fine-tuning: the Swin-T here trains all its weights.".into());
     notes.left_out.push("Conversions that MNN inserts on loading and its published converter does not show: those here are the ones between a convolution and its neighbours, and the reshapes and transposes of the network itself.".into());

@@ -283,7 +283,14 @@ impl<'a> System<'a> {
                     for run in runs {
                         let part = Bytes(run.start * piece)..Bytes(run.end * piece);
                         let at = self.start + now + stall.total();
-                        stall += self.memory.touch_part(self.pieces, part, access, at, &mut self.flash)?;
+                        match self.memory.touch_part(self.pieces, part, access, at, &mut self.flash) {
+                            Ok(more) => stall += more,
+                            Err(PhoneError::Killed { stall: more }) => {
+                                stall += more;
+                                return Err(PhoneError::Killed { stall });
+                            }
+                            Err(error) => return Err(error),
+                        }
                     }
                 }
             }

@@ -3,7 +3,7 @@
 
 use haversack_devices::processor::Cost;
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::phone::{Access, Kill, Stall};
+use haversack_memory::phone::{Access, Kill, PhoneError, Stall};
 use haversack_policies::budget::{Round, Sample};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
@@ -137,19 +137,21 @@ impl Executor<'_> {
             return Err(Stop::Killed(Box::new(kill)));
         }
         system.follow(changes)?;
-        let mut stall = Stall::default();
+        let (mut stall, mut killed) = (Stall::default(), None);
         for (tensor, access) in tensors {
-            let now = self.now + stall.total();
-            match system.touch(tensor, access, now) {
+            match system.touch(tensor, access, self.now + stall.total()) {
                 Ok(more) => stall += more,
-                Err(error) => {
-                    return Err(system.killed(now).map_or_else(|| error.into(), |kill| Stop::Killed(Box::new(kill))));
+                Err(PhoneError::Killed { stall: more }) => {
+                    stall += more;
+                    killed = system.killed(self.now + stall.total());
+                    break;
                 }
+                Err(error) => return Err(error.into()),
             }
         }
         system.note_stall(stall);
         self.sit_out(stall)?;
-        let killed = self.system.as_mut().and_then(|system| system.killed(self.now));
+        let killed = killed.or_else(|| self.system.as_mut().and_then(|system| system.killed(self.now)));
         killed.map_or(Ok(()), |kill| Err(Stop::Killed(Box::new(kill))))
     }
 

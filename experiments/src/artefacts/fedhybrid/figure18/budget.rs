@@ -26,9 +26,8 @@ pub(super) fn phones(context: &Context<'_>) -> Result<Vec<Phone>, ArtefactError>
 }
 
 fn phone(context: &Context<'_>, trace: &Trace) -> Result<Phone, ArtefactError> {
-    let under = |(tp1, tp2): (&str, &str)| {
-        train(context, trace, &[("budget", "predicted"), ("tp1", tp1), ("tp2", tp2)])
-    };
+    let under =
+        |(tp1, tp2): (&str, &str)| train(context, trace, &[("budget", "predicted"), ("tp1", tp1), ("tp2", tp2)]);
     Ok(Phone {
         user: trace.user.clone(),
         measured: train(context, trace, &[("budget", "every-round")])?,

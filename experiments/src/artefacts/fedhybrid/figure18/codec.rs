@@ -102,9 +102,11 @@ fn network([channels, height, width]: [usize; 3]) -> Result<Network, WorkloadErr
 /// The larger of the two convolutions, forward.
 fn convolving(machine: &Machine, graph: &TrainingGraph) -> Nanos {
     let times = machine.times(graph, 1, haversack_devices::work::Precision::Fp32);
-    let forward = graph.nodes.iter().zip(times).filter(|(node, _)| {
-        node.phase == Phase::Forward && node.work.kind == OperatorKind::Convolution
-    });
+    let forward = graph
+        .nodes
+        .iter()
+        .zip(times)
+        .filter(|(node, _)| node.phase == Phase::Forward && node.work.kind == OperatorKind::Convolution);
     forward.map(|(_, time)| time).max().unwrap_or_default()
 }
 

@@ -77,7 +77,8 @@ pub(in super::super) fn regeneration(context: &Context<'_>) -> Result<Outcome, A
         ),
     );
     answer_ratio(context, &mut outcome)?;
-    let mut table = Table::new(["new_plans", "iterations_of_a_round", "communication_s", "training_s", "share_percent"]);
+    let mut table =
+        Table::new(["new_plans", "iterations_of_a_round", "communication_s", "training_s", "share_percent"]);
     let mut lines = Lines::new();
     for (iterations, name) in ITERATIONS {
         let mut curve = Vec::new();
@@ -117,7 +118,10 @@ fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome) -> Result<(), Arte
     let phone = speed(&context.device(S22)?, LITTLE.parse()?)?;
     let server = speed(&haversack_devices::load(SERVER)?, CoreSelection::All)?;
     let (Some(phone), Some(server)) = (phone, server) else {
-        outcome.not_modelled(RATIO, "the CoreMark of the server's core is not known, and nothing else measures scalar work");
+        outcome.not_modelled(
+            RATIO,
+            "the CoreMark of the server's core is not known, and nothing else measures scalar work",
+        );
         return Ok(());
     };
     // Times of the same work, long enough that whole nanoseconds do not round.
@@ -130,7 +134,9 @@ fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome) -> Result<(), Arte
 fn notes(outcome: &mut Outcome, traffic: &Traffic, bound: Option<f64>) {
     let notes = &mut outcome.notes;
     notes.calibrated.push("Nothing on this figure: the rate of the network is the paper's.".into());
-    notes.predicted.push("The share: bytes of the weights over the rate, and the time of training from its operators.".into());
+    notes
+        .predicted
+        .push("The share: bytes of the weights over the rate, and the time of training from its operators.".into());
     notes.left_out.push("Latency and contention of the network, the time of making the plan on the server, and page faults, which make rounds longer and the share smaller.".into());
     let Some(bound) = bound.filter(|bound| traffic.share(PLANS, ITERATIONS[0].0) > *bound) else { return };
     let training = traffic.iteration.seconds() * ROUNDS as f64;
