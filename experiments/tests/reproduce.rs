@@ -260,6 +260,9 @@ fn the_comparison_can_be_asked_for() {
     assert!(out.path().join("comparison/policies.csv").exists());
 }
 
+/// Figures of which a paper prints no number.
+const PICTURES: [(&str, &str); 3] = [("fedhybrid", "figure12"), ("fedhybrid", "figure18"), ("fedhybrid", "figure20a")];
+
 #[test]
 fn the_built_in_artefacts_are_what_the_reference_asks_for() {
     let reference = Reference::load().unwrap();
@@ -268,15 +271,16 @@ fn the_built_in_artefacts_are_what_the_reference_asks_for() {
         let place = (artefact.paper, artefact.id);
         assert!(seen.insert(place), "{place:?} is registered twice");
         assert!(!artefact.about.is_empty(), "{place:?}");
-        assert!(
-            artefact.paper == "comparison" || reference.of(artefact.paper, artefact.id).next().is_some(),
-            "{place:?}"
-        );
+        let has_rows = reference.of(artefact.paper, artefact.id).next().is_some();
+        assert!(artefact.paper == "comparison" || has_rows != PICTURES.contains(&place), "{place:?}");
         for device in artefact.devices {
             haversack_devices::load(device).unwrap();
         }
         for stack in artefact.stacks {
             haversack_devices::load_stack(stack).unwrap();
+        }
+        for system in artefact.systems {
+            haversack_devices::load_system(system).unwrap();
         }
     }
 }

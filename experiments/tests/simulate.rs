@@ -31,6 +31,14 @@ fn json_has_the_keys_that_scripts_rely_on() {
         "saved_peak_bytes",
         "staging_bytes",
         "fragmentation_bytes",
+        "mean_iteration_s",
+        "uninterruptible_s",
+        "runnable_s",
+        "system_used_bytes",
+        "evicted_bytes",
+        "flash_read_bytes",
+        "kills",
+        "apps_killed",
         "energy_j",
         "recompute_share",
         "micro_batches",
@@ -165,7 +173,14 @@ fn a_trace_of_budgets_moves_walls() {
     assert!(found["micro_batches"].as_array().unwrap().len() > free["micro_batches"].as_array().unwrap().len());
 
     fs::write(folder.path().join("app.parquet"), [0_u8, 159, 146, 150]).unwrap();
-    for (file, says) in [("app.parquet", "time_s,budget_bytes"), ("none.parquet", "cannot be read")] {
+    fs::write(folder.path().join("app.csv"), "user,time_s\n").unwrap();
+    let wrong = [
+        ("app.csv", "time_s,budget_bytes"),
+        ("app.parquet", "not a readable Parquet file"),
+        ("none.csv", "cannot be read"),
+        ("none.parquet", "cannot read"),
+    ];
+    for (file, says) in wrong {
         let line = format!("{PHONE} sage --trace {file}");
         let message = refusal(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()), 2);
         assert!(

@@ -145,10 +145,9 @@ impl Reference {
     /// FedHybrid, table 1 and figure 5: one number a method whatever the network, the batch and the phone, the median of
     /// the method's `fit` rows of the same metric; figure 5's two parts are one.
     ///
-    /// `None` where the row itself is the only such row, and for all other artefacts: each row of figures 1c and 2 is
-    /// the only one of its method and metric that may be looked at. What is in use of the two phones' memory in figure
-    /// 2b has no `fit` row, and its states of a thread, figure 2a's two ratios and figure 2c's counts are one each, or
-    /// all that there is of them is fitted.
+    /// `None` where the row itself is the only such row, and for all other artefacts: figures 1c and 2 have no two rows
+    /// of one method and metric of which one is `fit` and another is not. Figure 1c's and 2a's rows are all `fit`, and
+    /// the memory in use of figure 2b and the counts of figure 2c are all `check`.
     #[must_use]
     pub fn fedhybrid_null(&self, id: &str) -> Option<f64> {
         let row = self.row(id).filter(|row| row.paper == "fedhybrid")?;

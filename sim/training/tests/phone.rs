@@ -5,14 +5,20 @@ mod common;
 mod support;
 
 use common::job;
-use haversack_devices::units::{Bytes, Count, Nanos};
+use haversack_devices::storage::{Direction, Stream};
+use haversack_devices::units::{Bytes, BytesPerSecond, Count, Nanos};
+use haversack_devices::work::OperatorKind;
 use haversack_memory::phone::KillReason;
+use haversack_memory::phone::lmkd::Lmkd;
 use haversack_policies::Holding;
-use haversack_training::phone::Phone;
+use haversack_policies::budget::{Round, SwapKind};
+use haversack_training::phone::{AppChange, Phone};
 use haversack_training::{Job, Record, RunError, ThreadStates, TrainerKill, simulate};
 use haversack_workloads::{Phase, Role, TrainingGraph};
-use support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, START, app, ends, layer, ms, phone};
-use support::{BATCH, Script, check_sums, for_its_shape, near, node, phone_cpu, tensor, with_storage};
+use support::drawn::{self, Drawn};
+use support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, START, app, ends, layer, ms, phone, pinned};
+use support::rule::{Ruled, Seen};
+use support::{BATCH, Draws, Script, check_sums, for_its_shape, near, node, phone_cpu, tensor, with_storage};
 
 fn on<'a>(phone: &'a Phone, graph: &'a TrainingGraph, iterations: u32) -> Job<'a> {
     Job { phone: Some(phone), iterations, ..job(graph, BATCH) }
@@ -310,4 +316,271 @@ fn transfers_in_flight_die_with_the_process() {
         assert_eq!(record.iterations, expected, "{into}");
         assert_eq!(record.peak_memory, usual.peak_memory);
     }
+}
+
+/// Seconds that a rule for the budget watches the phone before training.
+const WATCHED: u64 = 120;
+
+fn ruled(phone: &Phone, iterations: u32, budgets: &[Option<u64>]) -> (Result<Record, RunError>, Seen) {
+    let graph = layer();
+    let mut policy = Ruled::new(Script::default(), budgets);
+    let record = simulate(&phone_cpu(), &on(phone, &graph, iterations), &mut policy);
+    (record, policy.seen())
+}
+
+#[test]
+fn a_rule_is_fed_once_a_second_and_decides_before_every_round() {
+    let mut phone = phone(64, 0);
+    phone.own = vec![pinned(10)];
+    phone.apps = vec![app(Nanos::ZERO, "game", 0, 4), app(ms(60_000), "mail", 900, 5), ends(ms(130_000), "game")];
+    let (record, seen) = ruled(&phone, 1_000, &[Some(30 * MIB), None, Some(40 * MIB)]);
+    let record = record.unwrap();
+    check(&record, "ruled");
+    // An iteration is said to take what its operators take.
+    near(seen.iteration, ITERATION.0, "an iteration");
+    assert_eq!(record.planned, [Bytes(30 * MIB), Bytes(40 * MIB)]);
+    // Two minutes before training begins, then as training goes: once a second, at the next operator's beginning.
+    let times: Vec<Nanos> = seen.samples.iter().map(|sample| sample.0).collect();
+    let watched: Vec<Nanos> = (0..WATCHED).map(|second| ms(second * 1_000)).collect();
+    assert_eq!(times[..WATCHED as usize], watched);
+    for pair in times.windows(2) {
+        let apart = pair[1] - pair[0];
+        assert!(apart >= ms(1_000) && apart < ms(1_000) + Nanos(10_020_000) + FIRST * (13 * MIB / PAGE), "{apart}");
+    }
+    let end = ms(WATCHED * 1_000) + record.iterations.iter().copied().sum();
+    assert!(*times.last().unwrap() + ms(1_020) > end);
+    // The first round begins after the sample at its begin. None was killed; new pages are no faults from anywhere.
+    assert_eq!((seen.begun.len(), seen.begun[0]), (1_000, WATCHED as usize + 1));
+    assert_eq!(seen.ended, [Round::default(); 1_000]);
+    // 64 MiB less 10 pinned, 3 of the high watermark and the apps' 4 and 5; what the trainer holds counts as available.
+    for (time, available, high, swap, adjustments) in seen.samples {
+        let apps: &[i16] = match time.0 / 1_000_000_000 {
+            0..60 => &[0],
+            60..130 => &[0, 900],
+            _ => &[900],
+        };
+        let taken: u64 = apps.iter().map(|&adj| if adj == 0 { 4 } else { 5 }).sum();
+        assert_eq!((available, high), (Bytes((64 - 10 - 3 - taken) * MIB), Bytes(3 * MIB)), "{time}");
+        assert_eq!((adjustments.as_slice(), swap), (apps, SwapKind::Flash), "{time}");
+    }
+}
+
+#[test]
+fn a_rules_budget_bounds_what_is_held() {
+    let phone = phone(64, 0);
+    // 25 MiB are enough, a byte less is not; the job's own budget counts where it is smaller.
+    assert_eq!(ruled(&phone, 1, &[Some(PEAK)]).0.unwrap().peak_memory, Bytes(PEAK));
+    assert_eq!(ruled(&phone, 2, &[Some(PEAK)]).0.unwrap().planned, [Bytes(PEAK)]);
+    for (iterations, budgets) in [(1, vec![Some(PEAK - 1)]), (2, vec![Some(PEAK), Some(PEAK - 1)])] {
+        let (result, seen) = ruled(&phone, iterations, &budgets);
+        let error = result.unwrap_err();
+        assert!(matches!(error, RunError::OutOfMemory { budget, .. } if budget == Bytes(PEAK - 1)), "{error}");
+        assert_eq!(seen.begun.len(), iterations as usize);
+    }
+    let graph = layer();
+    let mut smaller = on(&phone, &graph, 1);
+    smaller.budgets.memory = Some(Bytes(PEAK - 2));
+    let error = simulate(&phone_cpu(), &smaller, &mut Ruled::new(Script::default(), &[Some(PEAK)])).unwrap_err();
+    assert!(matches!(error, RunError::OutOfMemory { budget, .. } if budget == Bytes(PEAK - 2)), "{error}");
+}
+
+#[test]
+fn a_rule_is_asked_anew_after_a_kill() {
+    let start = ms(WATCHED * 1_000);
+    let phone = with_games(&[start + ms(30)]);
+    let (record, seen) = ruled(&phone, 3, &[Some(30 * MIB), None, Some(28 * MIB), Some(26 * MIB)]);
+    let record = record.unwrap();
+    check(&record, "killed");
+    assert_eq!(record.planned, [30, 28, 26].map(|mib| Bytes(mib * MIB)));
+    assert_eq!(seen.begun.len(), 4);
+    let rounds = [0, 1, 0].map(|kills| Round { kills, ..Round::default() });
+    assert_eq!(seen.ended, rounds);
+    // The same times as without a rule, two minutes later.
+    assert_eq!(record.phone.as_ref().unwrap().kills[0].lost, Nanos(11_040_000) + AGAIN);
+    let (result, _) = ruled(&phone, 3, &[Some(30 * MIB), None, Some(PEAK - 1)]);
+    let error = result.unwrap_err();
+    assert!(matches!(error, RunError::OutOfMemory { budget, .. } if budget == Bytes(PEAK - 1)), "{error}");
+}
+
+#[test]
+fn a_kill_may_come_when_memory_is_measured() {
+    // Samples fall on the beginnings of the first iteration and of `make`, `rest` and so on; the game comes when one is
+    // due, in whichever operator that is.
+    let start = ms(WATCHED * 1_000);
+    for after in (0..60).map(|step| ms(970 + step * 2)) {
+        let phone = with_games(&[start + after]);
+        let (record, seen) = ruled(&phone, 80, &[]);
+        let record = record.unwrap_or_else(|error| panic!("{after}: {error}"));
+        check(&record, "measured");
+        assert_eq!(record.phone.unwrap().kills.len(), 1);
+        assert_eq!(seen.ended.iter().map(|round| round.kills).sum::<u64>(), 1);
+    }
+}
+
+#[test]
+fn a_rule_sees_no_app_that_is_dead() {
+    let start = ms(WATCHED * 1_000);
+    let mut phone = phone(48, 0);
+    phone.apps = vec![app(Nanos::ZERO, "mail", 900, 12), app(start + ms(30), "game", 0, 16)];
+    let (record, seen) = ruled(&phone, 100, &[]);
+    assert_eq!(record.unwrap().phone.unwrap().apps_killed, 1);
+    let last = seen.samples.last().unwrap();
+    assert!(last.0 > start + ms(1_000));
+    assert_eq!(last.4, [0]);
+}
+
+#[test]
+fn apps_in_the_background_keep_flash_busy_while_they_live() {
+    // A page alone takes the flash 50 of its 100 µs, and writes next to nothing.
+    let machine = with_storage(&[
+        ("storage.random_read", 4.096 / 50e-3),
+        ("storage.sequential_write", 1e6),
+        ("storage.datasheet_write", 1e6),
+        ("storage.random_write", 1e6),
+        ("storage.datasheet_read", 1e6),
+        ("storage.latency_read", 100.0),
+    ]);
+    let flash = machine.device.flash().unwrap();
+    let reading = Stream { direction: Direction::Read, rate: BytesPerSecond(40e6), command: Bytes(PAGE), depth: 8 };
+    // Of every page read in the last iteration.
+    let asleep = |apps: Vec<AppChange>, iterations| {
+        let phone = Phone { flash: flash.clone(), background: vec![reading], apps, ..phone(24, 64) };
+        let record = run(&phone, &layer(), iterations).unwrap();
+        check(&record, "background");
+        let seen = record.phone.unwrap();
+        assert!(seen.iteration.read_from_flash() > 1_000);
+        (seen.iteration.states.sleeping.0 / seen.iteration.read_from_flash(), seen.apps_killed)
+    };
+    let mail = |adj| app(Nanos::ZERO, "mail", adj, 1);
+    // 101 µs alone. Beside commands that keep the device half busy one that wants half of it is slowed down by 1 ÷ 0.75, but
+    // for those that find it free.
+    assert!(asleep(Vec::new(), 3).0.abs_diff(101_000) < 100, "{:?}", asleep(Vec::new(), 3));
+    let beside = asleep(vec![mail(900)], 3).0;
+    assert!((120_000..200_000).contains(&beside), "{beside}");
+    // In front it does not, nor when it has ended.
+    println!("{:?} {:?}", asleep(vec![mail(0)], 3), asleep(vec![mail(0)], 2));
+    assert!(asleep(vec![mail(900), ends(ms(100), "mail")], 3).0.abs_diff(101_000) < 100);
+}
+
+#[test]
+fn results_converge_as_extents_shrink() {
+    let graph = layer();
+    let time = |kib: u64| {
+        let mut phone = phone(20, 64);
+        phone.memory.extent = Bytes(kib << 10);
+        phone.apps = vec![app(ms(700), "game", 0, 2)];
+        let record = run(&phone, &graph, 12).unwrap();
+        check(&record, "extent");
+        record.iterations.iter().copied().sum::<Nanos>().seconds()
+    };
+    let times = [1024, 512, 256, 128, 64].map(time);
+    let least = times[4];
+    assert!(times.iter().all(|time| (time / least - 1.0).abs() < 0.1), "{times:?}");
+}
+
+#[test]
+fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
+    let graph = layer();
+    // A game comes for 0.9 s. Swap gets full and free memory low, for which processes that are not perceptible are ended; or
+    // the thread sleeps 0.7 s of one, for which any is.
+    for (ram, swap, game, adj, reason) in
+        [(24, 9, 6, 300, KillReason::LowMemoryAndSwap), (26, 10, 8, 200, KillReason::NotResponding)]
+    {
+        let apps = vec![app(ms(100), "game", 0, game), ends(ms(1_000), "game")];
+        let mut phone = Phone { apps, ..with_even_flash(ram) };
+        phone.memory.lmkd = Some(Lmkd::high_end());
+        phone.memory.swap = Bytes(swap * MIB);
+        phone.trainer.adj = adj;
+        let record = run(&phone, &graph, 10).unwrap();
+        check(&record, reason.name());
+        let seen = record.phone.unwrap();
+        let first = &seen.kills[0];
+        assert_eq!((first.kill.reason, first.kill.name.as_str(), seen.apps_killed), (reason, "trainer", 0));
+        assert_eq!((record.iterations.len(), seen.run.counters.lmkd_kill > 0), (10, true));
+        // The iteration in which it was ended takes what was lost and a new process's time; those before are as they were.
+        let killed = first.iteration as usize;
+        let record = run(&phone, &graph, first.iteration + 1).unwrap();
+        check(&record, reason.name());
+        let lost: Nanos = record.phone.as_ref().unwrap().kills.iter().map(|kill| kill.lost).sum();
+        assert_eq!(record.breakdown.discarded, lost, "{reason:?}");
+        assert!(lost >= AGAIN && record.iteration >= lost + ITERATION + FIRST * (PEAK / PAGE), "{reason:?}");
+        let before = run(&phone, &graph, first.iteration).unwrap();
+        assert_eq!((&record.iterations[..killed], before.phone.unwrap().kills.len()), (&before.iterations[..], 0));
+    }
+}
+
+/// Apps that come, change and go; some are in front.
+fn drawn_apps(draws: &mut Draws) -> Vec<AppChange> {
+    let mut changes: Vec<AppChange> = (0..draws.below(8))
+        .map(|_| {
+            let (at, name) = (Nanos(draws.next() % 30_000_000), ["chat", "game", "mail"][draws.below(3)]);
+            if draws.below(3) == 0 {
+                return ends(at, name);
+            }
+            app(at, name, [0, 100, 900][draws.below(3)], 1 + draws.below(10) as u64)
+        })
+        .collect();
+    changes.sort_by_key(|change| change.at);
+    changes
+}
+
+#[test]
+fn whatever_happens_on_the_phone_the_books_are_kept() {
+    let (mut killed, mut evicted, mut worked) = (0, 0, 0);
+    for seed in 0..120 {
+        let mut draws = Draws(seed);
+        let graph = drawn::network(&mut draws);
+        let mut phone = phone(8 + draws.below(12) as u64, [0, 8, 64][draws.below(3)]);
+        phone.memory.extent = Bytes([1 << 14, 1 << 16][draws.below(2)]);
+        phone.memory.zram = Bytes([0, 8][draws.below(2)] * MIB);
+        phone.memory.lmkd = [None, Some(Lmkd::high_end())][draws.below(2)].clone();
+        phone.trainer.start = ms(3);
+        phone.own = vec![pinned(3)];
+        phone.apps = drawn_apps(&mut draws);
+        let run = || simulate(&phone_cpu(), &on(&phone, &graph, 4), &mut Drawn::new(seed));
+        let record = match run() {
+            Ok(record) => record,
+            // More than there is beside what is never ended, or what comes again and again.
+            Err(RunError::Killed { times: 6, .. }) => continue,
+            Err(error) => panic!("{seed}: {error}"),
+        };
+        worked += 1;
+        let place = format!("{seed}");
+        check(&record, &place);
+        assert_eq!(record.iterations.len(), 4, "{place}");
+        let seen = record.phone.as_ref().unwrap();
+        killed += seen.kills.len();
+        evicted += usize::from(seen.run.evicted() > 0);
+        // Kills are told in order, each within its iteration, with what was lost since it began or since the one before.
+        let mut last = Nanos::ZERO;
+        for kill in &seen.kills {
+            let begun: Nanos = record.iterations[..kill.iteration as usize].iter().copied().sum();
+            assert_eq!(kill.lost, kill.until - begun.max(last), "{place}");
+            assert!(kill.until <= begun + record.iterations[kill.iteration as usize], "{place}");
+            last = kill.until;
+        }
+        let of_last: Nanos = seen.kills.iter().filter(|kill| kill.iteration == 3).map(|kill| kill.lost).sum();
+        assert!(record.breakdown.discarded >= of_last, "{place}");
+        assert_eq!(format!("{record:?}"), format!("{:?}", run().unwrap()), "{place}: twice");
+    }
+    println!("{worked} {killed} {evicted}");
+}
+
+#[test]
+#[ignore = "the executor leaks what a killed process had borrowed"]
+fn a_killed_process_leaves_no_workspace() {
+    // A GPU's libraries hold memory of their own; a product of Winograd's borrows more while it runs.
+    let gpu = common::on("jetson-agx-xavier", "pytorch-cuda");
+    let mut graph = layer();
+    graph.nodes[1].work.winograd = true;
+    graph.nodes[1].work.kind = OperatorKind::Convolution;
+    let peak = |phone: &Phone, iterations| {
+        let record = simulate(&gpu, &on(phone, &graph, iterations), &mut Script::default()).unwrap();
+        (record.peak_memory, record.phone.unwrap().kills.len())
+    };
+    assert!(gpu.library_workspace() > Bytes::ZERO);
+    let usual = peak(&phone(48, 0), 2).0;
+    // It comes in `make`, and is seen when `rest` wants to run.
+    let phone = with_games(&[FIRST * (13 * MIB / PAGE)]);
+    assert_eq!((peak(&phone, 1), peak(&phone, 3)), ((usual, 1), (usual, 1)));
 }

@@ -98,9 +98,10 @@ fn notes(outcome: &mut Outcome) {
     let notes = &mut outcome.notes;
     notes
         .calibrated
-        .push("The rate at which MNN lays tensors out anew is one number of the stack. Nothing is a network's.".into());
-    notes.predicted.push("The share of every network.".into());
+        .push("The rate at which MNN lays tensors out anew: one number of the stack, on the fit rows of this table. Nothing is a network's.".into());
+    notes.predicted.push("ResNet-50 and Swin-T; how the shares of the others stand to each other.".into());
     notes.left_out.push("Fine-tuning: the Swin-T here trains all its weights.".into());
     notes.left_out.push("Conversions that MNN inserts on loading and its published converter does not show: those here are the ones between a convolution and its neighbours, and the reshapes and transposes of the network itself.".into());
-    notes.misses.push("Melon drops what is cheap to compute again beside its size, and it does not count layouts in that cost. So the set that is dropped decides the share: it changes with the budget, which the paper does not state.".into());
+    notes.misses.push("Melon drops what is cheap to compute again beside its size, and it does not count layouts in that cost. So the set that is dropped decides the share: it rises steeply with smaller budgets, and the paper does not state its own.".into());
+    notes.misses.push("BERT: most of what it saves are the pieces of GELU, softmax and normalisation, each of which one pass brings back in the layout that it was in; they are half of all saved tensors, so that nothing else is dropped. What attention lays out anew is made by products and stays. In the paper the operands of products are laid out too, by gathers and reshapes that MNN adds between operators (its figure 8) and that are part of the product here.".into());
 }

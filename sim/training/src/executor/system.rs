@@ -247,9 +247,14 @@ impl<'a> System<'a> {
         Ok(())
     }
 
+    /// Apps that were not killed.
+    fn living(&self) -> impl Iterator<Item = &App> {
+        self.apps.values().filter(|app| self.memory.is_running(app.process))
+    }
+
     /// Apps in the background write their caches.
     fn share_flash(&mut self, now: Nanos) {
-        let behind = self.apps.values().filter(|app| app.state.adj > IN_FRONT).count();
+        let behind = self.living().filter(|app| app.state.adj > IN_FRONT).count();
         let streams: Vec<Stream> = (0..behind).flat_map(|_| self.phone.background.iter().copied()).collect();
         self.flash.queue.set_streams(self.at(now), &streams);
     }
@@ -277,20 +282,13 @@ impl<'a> System<'a> {
                 Place::None => {}
                 Place::Slab(_) => {
                     let at = self.start + now + stall.total();
-                    stall += self.memory.touch(self.slab, access, at, &mut self.flash)?;
+                    tally(&mut stall, self.memory.touch(self.slab, access, at, &mut self.flash))?;
                 }
                 Place::Runs(runs) => {
                     for run in runs {
                         let part = Bytes(run.start * piece)..Bytes(run.end * piece);
                         let at = self.start + now + stall.total();
-                        match self.memory.touch_part(self.pieces, part, access, at, &mut self.flash) {
-                            Ok(more) => stall += more,
-                            Err(PhoneError::Killed { stall: more }) => {
-                                stall += more;
-                                return Err(PhoneError::Killed { stall });
-                            }
-                            Err(error) => return Err(error),
-                        }
+                        tally(&mut stall, self.memory.touch_part(self.pieces, part, access, at, &mut self.flash))?;
                     }
                 }
             }
@@ -306,6 +304,7 @@ impl<'a> System<'a> {
                 of_trainer = Some(Kill { at: kill.at.saturating_sub(self.start), ..kill });
             } else {
                 self.apps_killed += 1;
+                self.share_flash(now);
             }
         }
         of_trainer
@@ -345,7 +344,7 @@ impl<'a> System<'a> {
             available: self.memory.available() + held,
             used: self.in_use(),
             watermark_high: self.memory.settings().watermarks.high,
-            adjustments: self.apps.values().filter_map(|app| i16::try_from(app.state.adj).ok()).collect(),
+            adjustments: self.living().filter_map(|app| i16::try_from(app.state.adj).ok()).collect(),
         })
     }
 
@@ -415,6 +414,19 @@ fn trainer_process(memory: &mut PhoneMemory, phone: &Phone) -> Result<(ProcessId
     let process = memory.spawn("trainer", phone.trainer.adj)?;
     let mut region = || memory.map(process, Bytes::ZERO, Backing::Anonymous { ratio: phone.trainer.ratio });
     Ok((process, [region()?, region()?]))
+}
+
+/// Adds what a touch took, also that of one in which the process was ended.
+fn tally(stall: &mut Stall, touched: Result<Stall, PhoneError>) -> Result<(), PhoneError> {
+    match touched {
+        Ok(more) => *stall += more,
+        Err(PhoneError::Killed { stall: more }) => {
+            *stall += more;
+            return Err(PhoneError::Killed { stall: *stall });
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 fn share(bytes: Bytes, share: Fraction) -> Bytes {

@@ -3,6 +3,7 @@
 
 pub(crate) mod drawn;
 pub(crate) mod phones;
+pub(crate) mod rule;
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -50,3 +50,33 @@ pub(crate) fn traces(seed: u64, count: usize) -> Result<Vec<Trace>, ArtefactErro
     };
     Ok(found.into_par_iter().map(apps).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn one_app_is_in_front_from_the_beginning_to_the_end() {
+        for trace in traces(0, 3).unwrap() {
+            assert!(
+                trace.apps.is_sorted_by_key(|change| change.at) && trace.apps.iter().all(|change| change.at < LENGTH)
+            );
+            let mut scores = HashMap::new();
+            // Changes of one moment belong together: an app leaves the front when another comes.
+            for moment in trace.apps.chunk_by(|a, b| a.at == b.at) {
+                for change in moment {
+                    match change.state {
+                        Some(state) => drop(scores.insert(change.app.clone(), state.adj)),
+                        None => drop(scores.remove(&change.app)),
+                    }
+                }
+                let in_front = scores.values().filter(|adj| **adj <= 0).count();
+                assert_eq!(in_front, 1, "{} at {}", trace.user, moment[0].at);
+            }
+            // Three to five behind the one in front, one fewer or more in a session, and the launcher.
+            assert!((3..=8).contains(&scores.len()), "{}: {scores:?}", trace.user);
+        }
+    }
+}

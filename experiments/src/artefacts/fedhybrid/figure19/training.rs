@@ -24,6 +24,8 @@ pub(crate) struct Trained {
     pub(crate) budgets: Vec<Bytes>,
     /// How often the trainer was killed.
     pub(crate) kills: usize,
+    /// Apps that were killed since the phone was watched.
+    pub(crate) apps_killed: u64,
 }
 
 impl Trained {
@@ -62,5 +64,6 @@ pub(crate) fn train(
         faults: phone.run.counters.pgmajfault,
         budgets: record.planned,
         kills: phone.kills.len(),
+        apps_killed: phone.apps_killed,
     }))
 }

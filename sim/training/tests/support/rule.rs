@@ -1,0 +1,85 @@
+//! A rule for the budget that decides as it was told and notes what it is told.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_policies::budget::{BudgetRule, Round, Sample, SampleError, SwapKind};
+use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
+use haversack_workloads::TensorId;
+
+use super::Script;
+
+/// What a rule has seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) samples: Vec<(Nanos, Bytes, Bytes, SwapKind, Vec<i16>)>,
+    /// When, by samples, each round began.
+    pub(crate) begun: Vec<usize>,
+    pub(crate) ended: Vec<Round>,
+    /// What an iteration was said to take.
+    pub(crate) iteration: Nanos,
+}
+
+struct Told {
+    budgets: VecDeque<Option<Bytes>>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl BudgetRule for Told {
+    fn observe(&mut self, sample: &Sample<'_>) -> Result<(), SampleError> {
+        let adjustments = sample.adjustments.to_vec();
+        let seen = (sample.time, sample.available, sample.watermark_high, sample.swap, adjustments);
+        self.seen.lock().unwrap().samples.push(seen);
+        Ok(())
+    }
+
+    fn begin_round(&mut self) -> Option<Bytes> {
+        let mut seen = self.seen.lock().unwrap();
+        let samples = seen.samples.len();
+        seen.begun.push(samples);
+        self.budgets.pop_front().flatten()
+    }
+
+    fn end_round(&mut self, round: Round) {
+        self.seen.lock().unwrap().ended.push(round);
+    }
+}
+
+/// A script with a rule.
+pub(crate) struct Ruled {
+    pub(crate) script: Script,
+    budgets: Vec<Option<Bytes>>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Ruled {
+    /// With these budgets, one a round.
+    pub(crate) fn new(script: Script, budgets: &[Option<u64>]) -> Self {
+        let budgets = budgets.iter().map(|budget| budget.map(Bytes)).collect();
+        Self { script, budgets, seen: Arc::default() }
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+impl Policy for Ruled {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        self.script.prepare(setting)
+    }
+
+    fn budget_rule(&mut self, iteration: Nanos) -> Option<Box<dyn BudgetRule>> {
+        self.seen.lock().unwrap().iteration = iteration;
+        Some(Box::new(Told { budgets: self.budgets.iter().copied().collect(), seen: Arc::clone(&self.seen) }))
+    }
+
+    fn hold(&mut self, tensor: TensorId) -> Holding {
+        self.script.hold(tensor)
+    }
+
+    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+        self.script.relieve(shortfall, memory)
+    }
+}
