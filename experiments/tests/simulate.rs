@@ -256,3 +256,28 @@ fn what_mandheling_cannot_run_on_is_refused_by_the_right_key() {
     let message = refusal(&call("simulate --device xiaomi-10 --model bert-small --policy mandheling"), 2);
     assert!(message.starts_with("error: --model: NITI has no translation of embedding"), "{message}");
 }
+
+#[test]
+fn a_trace_of_apps_puts_the_run_on_a_phone_in_use() {
+    let folder = tempdir().unwrap();
+    let run = |line: &str| call_in(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    run("trace generate --users 2 --days 1 --seed 1 --out users.parquet");
+    let line = "simulate --device galaxy-s22 --stack mnn-2 --model lenet5 --cores big:4 --format json";
+    let alone = json(&run(line));
+    let on_phone = json(&run(&format!("{line} --trace users.parquet#synthetic-0000001")));
+    assert_eq!((&alone["scenario"]["system"], &on_phone["scenario"]["system"]), (&Value::Null, &"android".into()));
+    // Without a phone nobody looks at its memory; with one, the system and the apps hold some of it.
+    assert_eq!(alone["system_used_bytes"], 0);
+    assert!(on_phone["system_used_bytes"].as_u64().unwrap() > 3_000_000_000);
+    let nobody = refusal(&run(&format!("{line} --trace users.parquet#synthetic-0000003")), 2);
+    assert!(nobody.contains("expected rows of the user 'synthetic-0000003'"), "{nobody}");
+    // What the phone leaves bounds the run: 1 MB is less than LeNet-5 needs.
+    fs::write(folder.path().join("meminfo"), "MemTotal: 8000000 kB\nMemAvailable: 1000 kB\n").unwrap();
+    run("trace import --kind meminfo meminfo --out available.parquet");
+    let short = run(&format!("{line} --trace available.parquet"));
+    assert_eq!(short.status.code(), Some(2));
+    let short = stderr(&short);
+    assert!(short.contains("out of memory") && short.contains("1024.0 kB"), "{short}");
+    let unknown = refusal(&run(&format!("{line} --system androit")), 2);
+    assert!(unknown.contains("did you mean `android`?"), "{unknown}");
+}

@@ -275,6 +275,14 @@ impl<'a> System<'a> {
 
     /// The trainer's thread touches a tensor.
     pub(super) fn touch(&mut self, tensor: TensorId, access: Access, now: Nanos) -> Result<Stall, PhoneError> {
+        let before = self.memory.counters().pgmajfault;
+        let touched = self.touch_places(tensor, access, now);
+        // Nobody else faults meanwhile.
+        self.watches[0].faults += self.memory.counters().pgmajfault - before;
+        touched
+    }
+
+    fn touch_places(&mut self, tensor: TensorId, access: Access, now: Nanos) -> Result<Stall, PhoneError> {
         let mut stall = Stall::default();
         let piece = self.phone.memory.extent.0;
         for place in [&self.whole[tensor as usize], &self.aside[tensor as usize]] {
@@ -322,6 +330,11 @@ impl<'a> System<'a> {
     /// Until the first instruction of a new process.
     pub(super) fn starting(&self) -> Nanos {
         self.phone.trainer.start
+    }
+
+    /// The trainer's faults in this iteration that read flash or ZRAM.
+    pub(super) fn faults(&self) -> u64 {
+        self.watches[0].faults
     }
 
     /// Notes what the thread did.
@@ -382,6 +395,8 @@ struct Watch {
     peak: Bytes,
     before: Counters,
     states: ThreadStates,
+    /// Faults of the trainer alone.
+    faults: u64,
 }
 
 impl Watch {

@@ -107,7 +107,7 @@ impl Executor<'_> {
         let mut report = system.report(self.now);
         let kills = self.kills.iter().filter(|kill| kill.iteration == self.ended).count() as u64;
         if let Some(rule) = &mut self.rule {
-            rule.end_round(Round { page_faults: report.iteration.counters.pgmajfault, kills });
+            rule.end_round(Round { page_faults: system.faults(), kills });
         }
         report.kills.clone_from(&self.kills);
         self.record.phone = Some(report);
