@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haversack_devices::units::Bytes;
 use haversack_devices::work::Precision;
 use haversack_devices::{Device, Stack, System};
-use haversack_training::{Machine, RunError};
+use haversack_training::{Machine, Record, RunError};
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::lowering::Gradients;
 use haversack_workloads::{Network, TrainingGraph};
@@ -80,6 +80,8 @@ pub struct Cache {
     pub(crate) user_traces: Memo<(String, u64), UserTrace>,
     /// What `original` needs of memory, by the configuration.
     pub(crate) needs: Memo<String, Bytes>,
+    /// Runs that several artefacts share.
+    pub(crate) records: Memo<String, Record>,
     /// The least budgets, or why there are none, by the configuration.
     pub(crate) least: Memo<String, Result<LeastBudget, RunError>>,
 }

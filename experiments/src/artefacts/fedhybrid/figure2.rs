@@ -6,7 +6,7 @@ use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Look, Panel, Stac
 use haversack_reports::table::{Cell, Table};
 use haversack_training::{PhoneReport, PhoneSpan};
 
-use super::setting::{FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, on_phone, phone_name, scenario, system};
+use super::setting::{FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, without_apps, phone_name, scenario, system};
 use crate::reproduce::{ArtefactError, Context, Outcome};
 
 /// The phones, and as the reference names them.
@@ -29,8 +29,8 @@ impl Round {
         let pictures = context.reading_number("figure2-window")? * PICTURES as f64;
         scenario.iterations = (pictures / batch as f64).round() as u32;
         let native = system(context)?.constants.scores.native.value.0;
-        let record = on_phone(context, &scenario, native, Vec::new())?;
-        let report = record.phone.ok_or_else(|| anyhow::anyhow!("the run has no report of a phone"))?;
+        let record = without_apps(context, &scenario, native)?;
+        let report = record.phone.clone().ok_or_else(|| anyhow::anyhow!("the run has no report of a phone"))?;
         Ok(Self { phone, batch, iterations: scenario.iterations, report })
     }
 

@@ -9,7 +9,7 @@ use haversack_training::phone::AppChange;
 
 use crate::reproduce::{ArtefactError, Context};
 use crate::run::Plan;
-use crate::scenario::Scenario;
+use crate::scenario::{Key, Scenario};
 
 /// The phone of most figures.
 pub(crate) const S22: &str = "galaxy-s22";
@@ -92,14 +92,10 @@ pub(crate) fn plan_on_phone(
     Ok(plan)
 }
 
-/// Runs `scenario` as [`plan_on_phone`] has it.
-pub(crate) fn on_phone(
-    context: &Context<'_>,
-    scenario: &Scenario,
-    adj: i32,
-    apps: Vec<AppChange>,
-) -> Result<Record, ArtefactError> {
-    Ok(plan_on_phone(context, scenario, adj, apps)?.run()?)
+/// Runs `scenario` as [`plan_on_phone`] has it, without apps; once for all artefacts.
+pub(crate) fn without_apps(context: &Context<'_>, scenario: &Scenario, adj: i32) -> Result<Arc<Record>, ArtefactError> {
+    let key = format!("{adj} {}", scenario.fingerprint(Key::ALL));
+    context.cache.records.get(key, || Ok(plan_on_phone(context, scenario, adj, Vec::new())?.run()?))
 }
 
 /// The system that the reading declares.

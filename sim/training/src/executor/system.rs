@@ -77,6 +77,8 @@ struct PhoneFlash {
 
 impl Flash for PhoneFlash {
     fn read(&mut self, now: Nanos, bytes: Bytes, requests: u64) -> Nanos {
+        // Nobody asks for the writes that have ended.
+        while self.queue.advance(now).is_some() {}
         let command = Bytes(bytes.0 / requests.max(1));
         self.queue.read(now, bytes, command, ONE_AT_A_TIME, self.driver)
     }
