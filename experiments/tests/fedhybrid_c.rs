@@ -135,9 +135,13 @@ fn figure_20c_is_bytes_over_a_rate() {
     // 3,504,872 weights of MobileNetV2 there and back at 12.5 MB/s: 2.243 s; a plan is some kilobytes.
     let once = 2.0 * 4.0 * 3_504_872.0 / 12.5e6;
     let first = &rows[1];
-    assert_eq!((first["new_plans"].as_str(), first["iterations_of_a_round"].as_str()), ("1", "1"));
+    assert_eq!(first["new_plans"], "1");
     let found = number(first, "communication_s");
     assert!(found > once && found < once * 1.001, "{found}, {once}");
+    // Ten rounds of the declared iterations, and below them rounds of one.
+    let alone = rows.iter().find(|row| row["iterations_of_a_round"] == "1").unwrap();
+    let iterations = number(first, "iterations_of_a_round");
+    close(number(first, "training_s"), iterations * number(alone, "training_s"));
     let share = number(&cells["s22/five-regenerations-in-ten-rounds/communication-share"], "simulated");
     close(share, 500.0 * found / (5.0 * found + number(first, "training_s")));
     let ratio = &cells["s22-vs-server/plan-generation/time-ratio"];

@@ -22,6 +22,8 @@ const S22: &[&str] = &["galaxy-s22"];
 const OP10: &[&str] = &["oneplus-10-pro"];
 const NOTE10: &[&str] = &["redmi-note10"];
 const TWO: &[&str] = &["galaxy-s22", "oneplus-10-pro"];
+/// A phone, and a server that makes its plans.
+const PLANNERS: &[&str] = &["galaxy-s22", "server-core"];
 /// The system of the testbed: ZRAM and a swap partition.
 const SYSTEM: &str = "android-testbed";
 const TESTBED: &[&str] = &[SYSTEM];
@@ -188,14 +190,14 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         about: "time over the memory budget, six policies",
         devices: S22,
         stacks: MNN_2,
-        systems: &[],
+        systems: TESTBED,
         run: figure20::budgets,
     },
     Artefact {
         paper: "fedhybrid",
         id: "figure20c",
         about: "what new plans cost",
-        devices: S22,
+        devices: PLANNERS,
         stacks: MNN_2,
         systems: &[],
         run: figure20::regeneration,

@@ -80,6 +80,7 @@ fn settings(device: &Device, system: &System) -> Settings {
         swap: system.swap_partition(),
         swap_read_ahead: Bytes(PAGE * system.swap_read_ahead()),
         file_read_ahead: system.constants.files.read_ahead.value,
+        productive: reclaim.productive.value,
         lmkd: Some(killer(device, system)),
         ..Settings::new(system.managed(device), marks)
     }

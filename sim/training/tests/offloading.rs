@@ -4,12 +4,14 @@
 mod common;
 
 use haversack_devices::units::{Bytes, Celsius, Nanos};
-use haversack_devices::work::Precision;
+use haversack_devices::work::{OperatorKind, Precision};
 use haversack_devices::{CoreSelection, Frequency, load, load_stack};
-use haversack_policies::registry;
-use haversack_training::{Job, Machine, Observe, Record, RunError, Trains, simulate};
+use haversack_policies::policy::Offload;
+use haversack_policies::{Policy, PolicyError, Schedule, Setting, registry};
+use haversack_training::{Job, Machine, Observe, Record, RunError, SpanKind, Trains, simulate};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
-use haversack_workloads::{TrainingGraph, mixed, models};
+use haversack_workloads::training_graph::{Element, Node, NodeWork, Tensor};
+use haversack_workloads::{Extent, Phase, Role, TrainingGraph, mixed, models};
 
 use common::job;
 
@@ -133,5 +135,152 @@ fn mandheling_runs_mnns_operators_on_the_cpu() {
     };
     for name in ["cpu.efficiency.convolution", "cpu.sweep_work", "cpu.product_traffic", "cpu.irregular_rate"] {
         assert_eq!(value(&own, name), value(&mnn, name), "{name}");
+    }
+}
+
+/// Runs its nodes where it was told, and prepares again what it was told.
+struct Placed(Offload);
+
+impl Policy for Placed {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        Ok(Schedule { offload: Some(self.0.clone()), ..Schedule::plain(setting.batch) })
+    }
+}
+
+/// Nodes that read `inputs` and write one tensor of `bytes` each: tensor 0 is the samples, node n writes tensor n + 1.
+fn chain(inputs: &[&[u32]], bytes: u64) -> TrainingGraph {
+    let tensor = |name: &str, role| Tensor {
+        name: name.to_owned(),
+        bytes: Extent::per_sample(bytes),
+        role,
+        element: Element::Whole,
+    };
+    let mut tensors = vec![tensor("samples", Role::Input)];
+    tensors.extend(inputs.iter().map(|_| tensor("made", Role::Activation)));
+    let node = |(id, inputs): (usize, &&[u32])| Node {
+        name: format!("node {id}"),
+        phase: Phase::Forward,
+        inputs: inputs.to_vec(),
+        outputs: vec![id as u32 + 1],
+        releases: Vec::new(),
+        saved: Vec::new(),
+        origin: None,
+        rescales: None,
+        work: NodeWork {
+            kind: OperatorKind::ElementWise,
+            flops: Extent::per_sample(bytes),
+            index_translations: Extent::ZERO,
+            dram: Extent::per_sample(2 * bytes),
+            parallelism: Extent::per_sample(bytes),
+            launches: 1,
+            single_kernel: false,
+            winograd: false,
+            columns: 0,
+            precision: Some(Precision::Int8),
+            product: None,
+        },
+    };
+    let nodes = inputs.iter().enumerate().map(node).collect();
+    TrainingGraph { name: "chain".to_owned(), tensors, nodes }
+}
+
+fn place(graph: &TrainingGraph, on_dsp: &[u8], begins: &[usize], again: &[bool], iterations: u32) -> Record {
+    let machine = machine("xiaomi-10", "mandheling", Trains::CpuAndDsp, Frequency::Highest);
+    let mut policy = Placed(Offload {
+        on_dsp: on_dsp.iter().map(|&on| on == 1).collect(),
+        split: vec![0; on_dsp.len()],
+        begins: (0..on_dsp.len()).map(|id| begins.contains(&id)).collect(),
+        prepared_again: Some(again.to_vec()),
+    });
+    let record = simulate(&machine, &Job { iterations, ..job(graph, 8) }, &mut policy).unwrap();
+    assert_eq!(record.breakdown.total(), record.iteration);
+    record
+}
+
+#[test]
+fn only_the_subgraphs_that_do_not_fit_are_prepared_again() {
+    let machine = machine("xiaomi-10", "mandheling", Trains::CpuAndDsp, Frequency::Highest);
+    let each = machine.dsp.as_ref().unwrap().stack.preparation.value;
+    let graph = chain(&[&[0], &[1], &[2], &[3], &[4], &[5], &[6]], 1000);
+    // Three subgraphs: nodes 1, 3 and 5 with 6.
+    let prepared = |again: [bool; 3], iterations| {
+        let record = place(&graph, &[0, 1, 0, 1, 0, 1, 1], &[1, 3, 5], &again, iterations);
+        record.breakdown.preparation
+    };
+    for again in 0..8 {
+        let again = [again & 1 > 0, again & 2 > 0, again & 4 > 0];
+        let count = again.iter().filter(|&&again| again).count() as u64;
+        // All in the first iteration; then those that are named, each in its place.
+        assert_eq!(prepared(again, 1), each * 3, "{again:?}");
+        assert_eq!(prepared(again, 2), each * count, "{again:?}");
+        assert_eq!(prepared(again, 3), each * count, "{again:?}");
+    }
+    // Which one it is shows where the time is: the second of two that differ in nothing else is after node 2.
+    let record = place(&graph, &[0, 1, 0, 1, 0, 1, 1], &[1, 3, 5], &[false, true, false], 2);
+    let spans = &record.timeline.as_ref().unwrap().spans;
+    let prepares: Vec<u32> =
+        spans.iter().filter(|span| span.kind == SpanKind::Preparation).map(|span| span.node).collect();
+    assert_eq!(prepares, [3]);
+}
+
+#[test]
+fn what_was_copied_is_on_both_sides() {
+    let machine = machine("xiaomi-10", "mandheling", Trains::CpuAndDsp, Frequency::Highest);
+    let bytes = 125_000;
+    // The DSP reads what node 0 made on the CPU twice, in nodes 1 and 2; the CPU reads what node 2 made twice, in 3 and 4;
+    // node 5 reads both on the DSP, and node 6 what node 0 made on the CPU.
+    let graph = chain(&[&[0], &[1], &[1, 2], &[3], &[3, 4], &[1, 3], &[1]], bytes);
+    let record = place(&graph, &[0, 1, 1, 0, 0, 1, 0], &[1, 5], &[true, true], 2);
+    // Four changes of processors, two of them with a copy of a megabyte; the others find both sides up to date.
+    let expected = machine.crossing(Bytes(8 * bytes)) * 2 + machine.crossing(Bytes::ZERO) * 2;
+    assert_eq!(record.breakdown.crossing, expected);
+    assert!(machine.crossing(Bytes(8 * bytes)) > machine.crossing(Bytes::ZERO));
+}
+
+#[test]
+fn heat_limits_the_frequency_that_load_asks_for() {
+    let graph = integers("vgg11-cifar");
+    let busy = |trip: f64| {
+        let mut device = load("xiaomi-10").unwrap();
+        device.set("thermal.trip", trip).unwrap();
+        let stack = load_stack("mnn").unwrap();
+        let cores = Some("big:2".parse().unwrap());
+        let machine = Machine::new(device, stack, Trains::Cpu, cores, Frequency::Governor).unwrap();
+        let job = Job { iterations: 8, ambient: Some(Celsius(25.0)), ..job(&graph, 64) };
+        run(&machine, &job, "mnn-int8", &[]).unwrap()
+    };
+    let (free, limited) = (busy(80.0), busy(28.0));
+    let highest = free.heat[0].frequency;
+    assert!(free.heat.iter().all(|point| point.frequency == highest));
+    // An operating point a second less from when the die is above 28 °C and gets hotter.
+    let after = limited.heat.iter().position(|point| point.die.0 > 28.0).unwrap();
+    let frequencies: Vec<f64> = limited.heat.iter().map(|point| point.frequency.0).collect();
+    assert!(frequencies[..=after].iter().all(|&frequency| frequency == highest.0), "{frequencies:?}");
+    assert!(frequencies[after + 1..].iter().all(|&frequency| frequency < highest.0), "{frequencies:?}");
+    assert!(frequencies[7] < frequencies[after + 1] && limited.iteration > free.iteration, "{frequencies:?}");
+    assert!(limited.heat[7].die.0 < free.heat[7].die.0);
+}
+
+#[test]
+fn a_cpu_works_while_it_launches_and_a_gpu_does_not() {
+    // Seven operators, each a millisecond later: what draws more in that time beside the chip's rest and idle DRAM is the CPU
+    // at work, or a GPU that waits.
+    let graph = chain(&[&[0], &[1], &[2], &[3], &[4], &[5], &[6]], 1000);
+    for trains in [Trains::Cpu, Trains::Gpu] {
+        let energy = |overhead: f64| {
+            let mut stack = load_stack("mnn").unwrap();
+            let base = machine("xiaomi-11-pro", "mnn", trains, Frequency::Highest);
+            let name = if trains == Trains::Cpu { "cpu.operator_overhead" } else { "gpu.operator_overhead" };
+            stack.set(name, overhead).unwrap();
+            let machine = base.under(base.device.clone(), stack).unwrap();
+            let record = simulate(&machine, &job(&graph, 8), &mut Placed(Offload::default())).unwrap();
+            (record.energy.0, record.iteration.seconds(), machine)
+        };
+        let ((less, short, machine), (more, long, _)) = (energy(1_000.0), energy(2_000.0));
+        assert!((long - short - 7e-3).abs() < 1e-9, "{short} {long}");
+        let power = machine.device.power(machine.cores(), &machine.stack);
+        let at_work = if trains == Trains::Cpu { power.cpu + power.gpu_idle } else { power.gpu_idle };
+        let drawn = (at_work + power.rest + power.dram.power_idle).0 * 7e-3;
+        assert!(((more - less) / drawn - 1.0).abs() < 1e-6, "{trains:?}: {} of {drawn} J", more - less);
     }
 }

@@ -95,7 +95,8 @@ fn figure(maps: &[Map], phones: &[Phone]) -> Figure {
     let users = phones.iter().map(|phone| phone.user.trim_start_matches("synthetic-0000").to_owned());
     let faults = Bars::new(users)
         .series(BarSeries::new("direct measurement", faults(|phone| phone.measured.as_ref())))
-        .series(BarSeries::new("predictor", faults(|phone| phone.predicted[0].as_ref())));
+        .series(BarSeries::new("predictor", faults(|phone| phone.predicted[0].as_ref())))
+        .show_values();
     let totals: Vec<Option<f64>> = (0..THRESHOLDS.len()).map(|which| total(phones, which)).collect();
     let totals = Bars::new(thresholds()).series(BarSeries::new("predictor", totals)).show_values();
     Figure::new("FedHybrid, figure 18: the local training engine, Galaxy S22")
@@ -118,7 +119,7 @@ fn figure(maps: &[Map], phones: &[Phone]) -> Figure {
             Panel::new(faults)
                 .title("c: page faults in five rounds")
                 .x(Axis::new("synthetic user"))
-                .y(Axis::new("page faults").log()),
+                .y(Axis::new("page faults").from_zero()),
         )
         .panel(
             Panel::new(totals)

@@ -6,7 +6,7 @@ use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Look, Panel, Stac
 use haversack_reports::table::{Cell, Table};
 use haversack_training::{PhoneReport, PhoneSpan};
 
-use super::setting::{FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, without_apps, phone_name, scenario, system};
+use super::setting::{FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, phone_name, scenario, system, without_apps};
 use crate::reproduce::{ArtefactError, Context, Outcome};
 
 /// The phones, and as the reference names them.

@@ -11,7 +11,6 @@ use haversack_reports::table::Table;
 use haversack_training::Record;
 use rayon::prelude::*;
 
-use super::SYSTEM;
 use super::figure19::traces::{Trace, traces};
 use super::figure19::training::if_it_ends;
 use super::setting::{MOBILENET, PICTURES, S22, scenario};
@@ -32,8 +31,6 @@ pub(super) const POLICIES: [(&str, &str); 6] = [
 ];
 /// Training with all the memory that it wants.
 const ORIGINAL: (&str, &str) = ("original", "no policy");
-/// Iterations on the phone in use: figure 19's.
-const ITERATIONS: u32 = 5;
 
 /// A policy at a budget, with the phone to itself and beside apps; nothing where training never ends.
 struct Point {
@@ -61,7 +58,8 @@ fn seconds(record: &Record) -> f64 {
 
 /// The plan of `scenario` on a phone whose user's apps do what `trace` says.
 fn in_use(context: &Context<'_>, scenario: &Scenario, trace: &Trace) -> Result<Plan, ArtefactError> {
-    let (system, iterations) = (Some(SYSTEM.to_owned()), ITERATIONS);
+    let system = Some(context.reading_text("system")?.to_owned());
+    let iterations = context.reading_number("round")? as u32;
     let mut plan = Plan::new(&Scenario { system, iterations, ..scenario.clone() }, context.cache)?;
     let phone = plan.resolved.phone.as_mut().ok_or_else(|| anyhow::anyhow!("the run is not on a phone in use"))?;
     Arc::make_mut(phone).apps.clone_from(&trace.apps);
@@ -135,7 +133,7 @@ fn figure(trace: &Trace, points: &[Point]) -> Figure {
     }
     Figure::new("FedHybrid, figure 20a: time within a memory budget, MobileNetV2 at batch 32 on the Galaxy S22")
         .note(format!(
-            "All policies under MNN on the same four cores. Right: the same runs beside the apps of user {}, mean of {ITERATIONS} iterations; no paper has this comparison.",
+            "All policies under MNN on the same four cores. Right: the same runs beside the apps of user {}, the mean of the iterations of figure 19; no paper has this comparison.",
             trace.user
         ))
         .columns(2)

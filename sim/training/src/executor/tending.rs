@@ -199,7 +199,8 @@ impl Executor<'_> {
         self.merge_part();
         self.record.breakdown.discard(1, 1);
         self.record.micro_batches.clear();
-        self.record.recomputed = 0;
+        (self.record.recomputed, self.record.recomputed_layout) = (0, Nanos::ZERO);
+        self.record.given_up = 0;
         self.given_up.fill(false);
         self.phase = Phase::Forward;
         self.charge_phase(before);

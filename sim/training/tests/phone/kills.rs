@@ -139,6 +139,23 @@ fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
     }
 }
 
+#[test]
+fn what_a_killed_process_gave_up_is_forgotten() {
+    let graph = layer();
+    // x is given up with the weight's gradient once `make` has ended; a service for which 17 MiB more are too many comes in
+    // the second iteration, in `rest`.
+    let mut phone = phone(48, 0);
+    let run = |phone: &Phone| {
+        let mut policy = Script::holding(&[(2, Holding::Skip)]);
+        let record = simulate(&phone_cpu(), &on(phone, &graph, 2), &mut policy).unwrap();
+        check(&record, "given up");
+        (record.given_up, record.phone.unwrap().kills.len())
+    };
+    assert_eq!(run(&phone), (1, 0));
+    phone.apps = vec![app(ms(30), "service", -100, 40), ends(ms(130), "service")];
+    assert_eq!(run(&phone), (1, 1));
+}
+
 /// Apps that come, change and go; some are in front.
 fn drawn_apps(draws: &mut Draws) -> Vec<AppChange> {
     let mut changes: Vec<AppChange> = (0..draws.below(8))

@@ -2,14 +2,15 @@
 
 use haversack_devices::storage::{Direction, Stream};
 use haversack_devices::units::{Bytes, BytesPerSecond, Count, Nanos};
+use haversack_policies::Holding;
 use haversack_training::phone::{AppChange, Phone};
 use haversack_training::simulate;
-use haversack_workloads::{Phase, Role};
+use haversack_workloads::{Extent, Phase, Role};
 
 use crate::common::job;
 use crate::support::phones::{FIRST, ITERATION, PAGE, PEAK, app, ends, layer, ms, phone};
 use crate::support::{BATCH, Script, for_its_shape, near, node, phone_cpu, tensor, with_storage};
-use crate::{FROM_FLASH, check, run, with_even_flash};
+use crate::{FROM_FLASH, check, on, run, with_even_flash};
 
 #[test]
 fn with_memory_to_spare_only_the_first_touches_cost() {
@@ -33,6 +34,33 @@ fn with_memory_to_spare_only_the_first_touches_cost() {
         assert_eq!((seen.iteration.used_mean, seen.iteration.used_peak), (Bytes(PEAK), Bytes(PEAK)));
         assert_eq!((seen.iteration.counters.pgfault, seen.run.counters.pgfault), (0, PEAK / PAGE));
         assert_eq!((seen.managed, seen.apps_killed, seen.kills.len()), (phone.memory.ram, 0, 0));
+    }
+}
+
+#[test]
+fn small_tensors_and_other_forms_lie_in_the_pool_too() {
+    // A thousandth of all: no tensor fills an extent of 256 KiB, and all share a slab; or x compressed, beside the rest.
+    let mut small = layer();
+    for tensor in &mut small.tensors {
+        tensor.bytes = Extent { fixed: tensor.bytes.fixed / 1000, per_sample: tensor.bytes.per_sample / 1000 };
+    }
+    for (graph, holds) in [(small, vec![]), (layer(), vec![(2, Holding::Compress)])] {
+        let without = simulate(&phone_cpu(), &job(&graph, BATCH), &mut Script::holding(&holds)).unwrap();
+        let phone = phone(64, 0);
+        let [first, later] = [1, 2].map(|iterations| {
+            let record = simulate(&phone_cpu(), &on(&phone, &graph, iterations), &mut Script::holding(&holds)).unwrap();
+            check(&record, "small");
+            record
+        });
+        assert_eq!((later.iteration, later.breakdown.clone()), (without.iteration, without.breakdown.clone()));
+        let (new, held) = (first.phone.unwrap().iteration.counters.pgfault, later.phone.unwrap().iteration.used_mean);
+        assert_eq!(first.iteration, without.iteration + FIRST * new);
+        // As much as is held at a time, to a page or to the pieces of each tensor. As a slab grows, its last and only
+        // extent starts anew.
+        let peak = without.peak_memory.0;
+        assert!((peak..peak + 2 * (256 << 10)).contains(&held.0), "{held} of {peak}");
+        let most = if holds.is_empty() { 6 * held.0 } else { held.0 };
+        assert!((held.0..=most).contains(&(new * PAGE)), "{new} pages for {held}");
     }
 }
 
