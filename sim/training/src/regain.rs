@@ -112,7 +112,8 @@ fn maps(graph: &TrainingGraph) -> Vec<Map> {
         let from = if own.channels > 0 { own } else { inherited.unwrap_or_default() };
         for &output in &node.outputs {
             let values = graph.tensor(output).bytes.per_sample / VALUE;
-            let channels = if values.is_multiple_of(from.channels.max(1)) && from.channels > 0 { from.channels } else { 1 };
+            let channels =
+                if values.is_multiple_of(from.channels.max(1)) && from.channels > 0 { from.channels } else { 1 };
             maps[output as usize] = Map { channels, positions: values / channels, ..from };
         }
     }

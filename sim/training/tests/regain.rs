@@ -243,11 +243,9 @@ fn a_shape_alone_brings_nothing_back() {
 fn a_shape_alone_leaves_what_is_on_its_way_back() {
     // `shaped` needs x's shape while it is being read for `gradient`: 4 ms beside `first` and `shaped` of 1.02 ms each, or
     // beside a `first` of 3.5 ms, so that it has been read when `gradient` begins.
-    for (holding, first, compression, swapping) in [
-        (Holding::Swap, 1_000, 0, 1_960_000),
-        (Holding::Swap, 3_500, 0, 0),
-        (Holding::Compress, 1_000, 12_000_000, 0),
-    ] {
+    for (holding, first, compression, swapping) in
+        [(Holding::Swap, 1_000, 0, 1_960_000), (Holding::Swap, 3_500, 0, 0), (Holding::Compress, 1_000, 12_000_000, 0)]
+    {
         let mut graph = one_tensor(10_000, first);
         let shaped = Node { name: "shaped".to_owned(), ..for_its_shape(graph.nodes[3].clone(), X) };
         graph.nodes.insert(3, shaped);
@@ -388,7 +386,11 @@ fn whatever_a_policy_compresses_and_swaps_the_books_are_kept() {
     let (mut worked, mut asked, mut parts) = (0, [0; 4], 0);
     for seed in 0..150 {
         let graph = drawn::network(&mut Draws(seed));
-        let machine = if seed % 3 == 0 { with_storage(&[("storage.sequential_write", 100.0), ("storage.sequential_read", 100.0)]) } else { phone_cpu() };
+        let machine = if seed % 3 == 0 {
+            with_storage(&[("storage.sequential_write", 100.0), ("storage.sequential_read", 100.0)])
+        } else {
+            phone_cpu()
+        };
         let run = |job: &Job<'_>| {
             let mut policy = Drawn::new(seed);
             (simulate(&machine, job, &mut policy), policy.asked)

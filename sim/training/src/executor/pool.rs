@@ -98,7 +98,8 @@ mod tests {
         // 250 bytes are 3 pieces: 0..3. Then 2 pieces: 3..5.
         let first = pool.take(250);
         let second = pool.take(200);
-        assert_eq!((first.clone(), second.clone()), (Place::Runs(vec![0..3]), Place::Runs(vec![3..5])));
+        let one = |run: Run| Place::Runs([run].to_vec());
+        assert_eq!((first.clone(), second.clone()), (one(0..3), one(3..5)));
         pool.give(first);
         pool.give(second);
         // Four pieces: the two given back last, then two of the other three. One is left; two more make it grow.
