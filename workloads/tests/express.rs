@@ -260,9 +260,9 @@ fn backward_says_what_it_needs_of_what_is_kept() {
         let node = graph.nodes.iter().find(|node| node.phase == Phase::Backward && node.name == name).unwrap();
         node.need_of(node.inputs[place])
     };
-    // Which elements lie between the bounds; the map's zeros refer to all of it; the deviation is one value a channel.
+    // Which elements lie between the bounds; the map's zeros have its shape; the deviation is one value a channel.
     assert_eq!([need("relu.greater", 0), need("relu.less", 0)], [Need::Signs; 2]);
-    assert_eq!(need("bn.zeros_like", 0), Need::Values);
+    assert_eq!(need("bn.zeros_like", 0), Need::Shape);
     assert_eq!(need("bn.pow", 0), Need::Statistics);
 }
 

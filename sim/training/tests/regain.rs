@@ -7,11 +7,14 @@ mod support;
 
 use common::{job, share};
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::OperatorKind;
 use haversack_devices::{Frequency, load, load_stack};
+use haversack_kernels::Isa;
+use haversack_kernels::compress::{Bound, Codec, Kind, Mode, Shape, ratio_on_synthetic};
 use haversack_policies::{Holding, Relief};
 use haversack_training::{Budgets, Job, Machine, Record, RunError, SpanKind, Trains, Wall, simulate};
-use haversack_workloads::training_graph::{Need, Node};
-use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
+use haversack_workloads::training_graph::{Need, Node, Tensor};
+use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
 use support::drawn::{self, Drawn};
 use support::{
     BATCH, Draws, MB, Script, check_sums, for_its_shape, graph, near, node, phone_cpu, start_of, tensor, with_storage,
@@ -75,6 +78,76 @@ fn a_compressed_tensor_takes_what_its_profile_says() {
     // After each span: x whole until it is compressed; y while `rest` runs; both forms until x is whole again.
     let expected = [8 * MB, 8 * MB, 12 * MB + aside, 800 + aside, 8 * MB + 800 + aside, 8 * MB + 1200];
     assert_eq!(memory, expected.map(|bytes| bytes + 8));
+}
+
+#[test]
+fn compressing_moves_both_forms_through_dram() {
+    let graph = one_tensor(10_000, 5_000);
+    let mut policy = Script::holding(&[(X, Holding::Compress)]);
+    let mut energy = |per_byte: f64| {
+        let machine = with_storage(&[("dram.energy", per_byte)]);
+        simulate(&machine, &job(&graph, BATCH), &mut policy).unwrap().energy.0
+    };
+    let more = energy(1_065.0) - energy(65.0);
+    // The operators move 10 kB in each of 17,000 µs; each way 8 MB and what they become: all of it takes 1 nJ a byte more.
+    let moved = 170 * MB + 2 * (8 * MB + policy.compressed[&X].bytes.0);
+    assert!((more / (1e-9 * moved as f64) - 1.0).abs() < 1e-6, "{more} J for {moved} B");
+}
+
+#[test]
+fn a_profile_is_of_the_maps_shape_and_of_all_cores() {
+    // A convolution makes 32 channels of 16 × 16, which a rectifier keeps; a product 64 values for each of 50 tokens; what is
+    // made of the samples alone is one channel. A sample each has 32 KiB, 12.8 kB and 4 kB.
+    let map = |name: &str, values: u64| Tensor {
+        bytes: Extent::per_sample(4 * values),
+        ..tensor(name, 0, Role::Activation)
+    };
+    let tensors = vec![
+        tensor("input", 8, Role::Input),
+        map("alone", 1_000),
+        map("convolved", 32 * 256),
+        map("rectified", 32 * 256),
+        map("tokens", 64 * 50),
+    ];
+    let made = |kind, columns, input, output| {
+        let mut node = node("makes", Forward, &[input], &[output], 10);
+        (node.work.kind, node.work.columns) = (kind, columns);
+        node
+    };
+    let nodes = vec![
+        made(OperatorKind::ElementWise, 0, 0, 1),
+        made(OperatorKind::Convolution, 32, 1, 2),
+        made(OperatorKind::ElementWise, 0, 2, 3),
+        made(OperatorKind::Gemm, 64, 3, 4),
+    ];
+    let graph = graph(tensors, nodes);
+    let codec = Codec::new(Mode::mixed(Bound::OfTensor(0.01)), Isa::Scalar).unwrap();
+    let of = |channels, height, width, kind| {
+        ratio_on_synthetic(&codec, Shape { channels, height, width }, kind).unwrap().max(1.0)
+    };
+    let ratios = [
+        of(1, 1, 1_000, Kind::Tokens),
+        of(32, 16, 16, Kind::Rectified),
+        of(32, 16, 16, Kind::Rectified),
+        of(64, 1, 50, Kind::Tokens),
+    ];
+    assert!(ratios[1] > 1.5 && ratios[1] != ratios[3] && ratios[3] != ratios[0], "{ratios:?}");
+    // One core of 2 GHz; with a GPU all cores: this one, 3 of 2.5 and 4 of 1.8 GHz. A byte a cycle, and half a byte.
+    let base = phone_cpu();
+    let mut stack = load_stack("mnn").unwrap();
+    stack.constants.codec = base.stack.constants.codec.clone();
+    let gpu = Machine::new(base.device.clone(), stack, Trains::Gpu, None, Frequency::Highest).unwrap();
+    for (machine, rate) in [(base, 2e9), (gpu, 2e9 + 3.0 * 2.5e9 + 4.0 * 1.8e9)] {
+        let mut policy = Script::default();
+        simulate(&machine, &job(&graph, BATCH), &mut policy).unwrap();
+        for (tensor, ratio) in (1..).zip(ratios) {
+            let (bytes, found) = (graph.tensor(tensor).bytes.at(BATCH) as f64, policy.compressed[&tensor]);
+            assert_eq!(found.bytes, Bytes((bytes / ratio).ceil() as u64), "{tensor}");
+            assert!(found.bytes.as_f64() <= bytes);
+            near(found.compress, (bytes / rate * 1e9) as u64, "compressing");
+            near(found.decompress, (bytes / (rate / 2.0) * 1e9) as u64, "decompressing");
+        }
+    }
 }
 
 #[test]

@@ -89,7 +89,8 @@ fn a_rule_is_asked_anew_after_a_kill() {
     assert_eq!(seen.ended, rounds);
     // The same times as without a rule, two minutes later.
     assert_eq!(record.phone.as_ref().unwrap().kills[0].lost, Nanos(11_040_000) + AGAIN);
-    let (result, _) = ruled(&phone, 3, &[Some(30 * MIB), None, Some(PEAK - 1)]);
+    // At once: the iteration begins anew within it.
+    let (result, _) = ruled(&phone, 2, &[Some(30 * MIB), None, Some(PEAK - 1)]);
     let error = result.unwrap_err();
     assert!(matches!(error, RunError::OutOfMemory { budget, .. } if budget == Bytes(PEAK - 1)), "{error}");
 }

@@ -6,11 +6,12 @@ use haversack_memory::phone::KillReason;
 use haversack_memory::phone::lmkd::Lmkd;
 use haversack_policies::Holding;
 use haversack_training::phone::{AppChange, Phone};
-use haversack_training::{RunError, TrainerKill, simulate};
+use haversack_training::{RunError, SpanKind, TrainerKill, simulate};
+use haversack_workloads::{Extent, Phase};
 
 use crate::support::drawn::{self, Drawn};
 use crate::support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, app, ends, layer, ms, phone, pinned};
-use crate::support::{BATCH, Draws, Script, phone_cpu};
+use crate::support::{BATCH, Draws, Script, node, phone_cpu};
 use crate::{AGAIN, check, common, on, run, with_even_flash, with_games};
 
 #[test]
@@ -33,6 +34,11 @@ fn a_killed_trainer_starts_its_iteration_again_and_keeps_those_before() {
         assert!(kill.at > ms(30) && kill.freed == Bytes(PEAK), "{kill:?}");
         assert_eq!((seen.apps_killed, seen.run.counters.oom_kill), (0, 1));
     }
+    // It is seen in the update, too: after 17.08 ms. The part that had ended is done again.
+    let record = run(&with_games(&[first.iteration + Nanos(16_500_000)]), &graph, 2).unwrap();
+    check(&record, "in the update");
+    assert_eq!(record.iterations[1], Nanos(17_080_000) + AGAIN + first.iteration);
+    assert_eq!(record.micro_batches, [BATCH]);
     // What was lost is discarded, the rest is as in the first iteration of a process.
     let record = run(&phone, &graph, 2).unwrap();
     let lost = record.phone.as_ref().unwrap().kills[0].lost;
@@ -58,6 +64,12 @@ fn time_until_a_kill_in_a_fault_is_lost_too() {
     let touched = FIRST * (21 * MIB / PAGE);
     assert_eq!(kill.lost, touched + Nanos(1_020_000) + AGAIN);
     assert_eq!(record.iterations, [kill.lost + ITERATION + FIRST * (PEAK / PAGE), ITERATION]);
+    // Where those 10 are the system's for good, it is killed again and again, at times counted from the run's start.
+    phone.apps.clear();
+    phone.own = vec![pinned(10)];
+    let error = run(&phone, &graph, 2).unwrap_err();
+    let RunError::Killed { iteration: 0, times: 6, kill: sixth } = error else { panic!("{error}") };
+    assert_eq!(sixth.at, kill.lost * 6 - AGAIN);
 }
 
 #[test]
@@ -137,6 +149,40 @@ fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
         let before = run(&phone, &graph, first.iteration).unwrap();
         assert_eq!((&record.iterations[..killed], before.phone.unwrap().kills.len()), (&before.iterations[..], 0));
     }
+}
+
+#[test]
+fn a_transfer_that_died_does_not_touch_the_new_processs_tensor() {
+    // `rest` takes 2 ms. A process starts in no time but for w's 2.1 ms: x, made anew, is being written from 8.13 ms after
+    // `rest` was to begin on. What was being written then would have been by 9.41 ms.
+    let mut graph = layer();
+    graph.nodes[1] = node("rest", Phase::Forward, &[0], &[3], 2_000);
+    let mut phone = phone(48, 0);
+    phone.trainer.start = Nanos::ZERO;
+    phone.apps = vec![app(FIRST * (13 * MIB / PAGE), "game", 0, 26), ends(ms(6), "game")];
+    let mut policy = Script::holding(&[(2, Holding::Swap)]);
+    let record = simulate(&phone_cpu(), &on(&phone, &graph, 1), &mut policy).unwrap();
+    check(&record, "written twice");
+    assert_eq!(record.phone.as_ref().unwrap().kills.len(), 1);
+    let spans = &record.timeline.as_ref().unwrap().spans;
+    let rest = spans.iter().rfind(|span| span.node == 1 && span.kind == SpanKind::Scheduled).unwrap();
+    assert_eq!(rest.memory, Bytes(PEAK), "x is in memory still");
+}
+
+#[test]
+fn a_new_process_has_a_pool_of_its_own() {
+    // All in one slab. A service of all but the last megabytes comes when `rest` runs, and leaves.
+    let mut graph = layer();
+    for tensor in &mut graph.tensors {
+        tensor.bytes = Extent { fixed: tensor.bytes.fixed / 1000, per_sample: tensor.bytes.per_sample / 1000 };
+    }
+    let mut phone = phone(48, 0);
+    let first = run(&phone, &graph, 1).unwrap();
+    phone.apps = vec![app(ms(5), "service", -100, 47), ends(ms(105), "service")];
+    let record = run(&phone, &graph, 2).unwrap();
+    check(&record, "slab");
+    let kill = &record.phone.as_ref().unwrap().kills[0];
+    assert_eq!(record.iterations, [kill.lost + first.iteration, ITERATION]);
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use haversack_devices::storage::{Direction, Stream};
 use haversack_devices::units::{Bytes, BytesPerSecond, Count, Nanos};
-use haversack_policies::Holding;
+use haversack_policies::{Holding, Relief};
 use haversack_training::phone::{AppChange, Phone};
 use haversack_training::simulate;
 use haversack_workloads::{Extent, Phase, Role};
 
 use crate::common::job;
 use crate::support::phones::{FIRST, ITERATION, PAGE, PEAK, app, ends, layer, ms, phone};
-use crate::support::{BATCH, Script, for_its_shape, near, node, phone_cpu, tensor, with_storage};
+use crate::support::{BATCH, Script, for_its_shape, near, node, phone_cpu, spans, tensor, with_storage};
 use crate::{FROM_FLASH, check, on, run, with_even_flash};
 
 #[test]
@@ -111,6 +111,50 @@ fn what_is_in_zram_is_decompressed_by_the_thread() {
 }
 
 #[test]
+fn what_is_compressed_is_read_before_and_written_after() {
+    // When z of 16 MiB wants room in 26 MiB, x is compressed; a part of it was evicted, and in backward a part of what it has
+    // become.
+    let mut graph = layer();
+    graph.tensors.push(tensor("z", 16 << 20, Role::Activation));
+    graph.nodes.insert(2, node("more", Phase::Forward, &[0], &[6], 1_000));
+    let phone = with_even_flash(16);
+    let mut job = on(&phone, &graph, 1);
+    job.budgets.memory = Some(Bytes(26 << 20));
+    let record = simulate(&phone_cpu(), &job, &mut Script::relieving(&[Relief::Compress(2)])).unwrap();
+    check(&record, "compressed");
+    let order: Vec<_> = spans(&record, &graph).into_iter().map(|(name, ..)| name).collect();
+    let at: Vec<usize> = (0..order.len()).filter(|&at| order[at] == "Compression").collect();
+    let [out, back] = at[..] else { panic!("{order:?}") };
+    // Sleeping for x's pages after `rest`; for those of both forms after `first`.
+    assert_eq!((order[out - 1].as_str(), order[back - 1].as_str()), ("Reclaim", "Reclaim"), "{order:?}");
+    let last = |name: &str| order.iter().rposition(|other| other == name).unwrap();
+    assert!(last("rest") < out - 1 && out < last("more") && last("first") < back - 1, "{order:?}");
+}
+
+#[test]
+fn a_compressed_form_is_new_when_it_is_written() {
+    // Less than an extent of 256 KiB lies in a slab, of which there was nothing before.
+    let (phone, mut graph) = (phone(64, 0), layer());
+    graph.tensors[2] = tensor("x", 512 << 10, Role::Activation);
+    let mut policy = Script::holding(&[(2, Holding::Compress)]);
+    let record = simulate(&phone_cpu(), &on(&phone, &graph, 1), &mut policy).unwrap();
+    assert!(policy.compressed[&2].bytes < Bytes(256 << 10));
+    let order: Vec<_> = spans(&record, &graph).into_iter().map(|(name, ..)| name).collect();
+    let at = order.iter().position(|name| name == "Compression").unwrap();
+    assert_eq!(order[at - 1..at + 4], ["make", "Compression", "Reclaim", "Reclaim", "rest"]);
+}
+
+#[test]
+fn memory_is_free_when_flash_has_written_it() {
+    // Of 25 MiB no more than 15 are in memory at a time. 10 MB a second are written one after the other.
+    let machine = with_storage(&[("storage.sequential_write", 10.0), ("storage.datasheet_write", 10.0)]);
+    let phone = Phone { flash: machine.device.flash().unwrap(), ..phone(16, 64) };
+    let record = run(&phone, &layer(), 1).unwrap();
+    check(&record, "slow flash");
+    assert!(record.iteration.seconds() > (10 << 20) as f64 / 10e6, "{}", record.iteration);
+}
+
+#[test]
 fn a_shape_alone_reads_no_page() {
     // x of 8 MiB is made, then 12 MiB of y, then three times 8 MiB come and go in backward, and x is needed at the end. With
     // 24 MiB x is on flash by then, all of it but for what is in the way of the last to go.
@@ -203,7 +247,7 @@ fn apps_in_the_background_keep_flash_busy_while_they_live() {
     let reading = Stream { direction: Direction::Read, rate: BytesPerSecond(40e6), command: Bytes(PAGE), depth: 8 };
     // Of every page read in the last iteration.
     let asleep = |apps: Vec<AppChange>, iterations| {
-        let phone = Phone { flash: flash.clone(), background: vec![reading], apps, ..phone(24, 64) };
+        let phone = Phone { flash: flash.clone(), background: vec![reading], apps, ..phone(24, 12) };
         let record = run(&phone, &layer(), iterations).unwrap();
         check(&record, "background");
         let seen = record.phone.unwrap();
@@ -218,7 +262,12 @@ fn apps_in_the_background_keep_flash_busy_while_they_live() {
     assert!((120_000..200_000).contains(&beside), "{beside}");
     // In front it does not, although its own pages count among those that are read; nor when it has ended.
     assert!(asleep(vec![mail(0)], 3).0 < 101_100);
-    assert!(asleep(vec![mail(900), ends(ms(100), "mail")], 3).0.abs_diff(101_000) < 100);
+    let ended = asleep(vec![mail(900), ends(ms(100), "mail")], 3);
+    assert!(ended.0.abs_diff(101_000) < 100 && ended.1 == 0, "{ended:?}");
+    // It was killed: a game took the last of 24 MiB and 12 on flash, and has ended.
+    let large = app(Nanos::ZERO, "mail", 900, 8);
+    let killed = asleep(vec![large, app(ms(60), "game", 0, 8), ends(ms(200), "game")], 6);
+    assert!(killed.0.abs_diff(101_000) < 100 && killed.1 == 1, "{killed:?}");
 }
 
 #[test]
