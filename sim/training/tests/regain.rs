@@ -98,10 +98,8 @@ fn compressing_moves_both_forms_through_dram() {
 fn a_profile_is_of_the_maps_shape_and_of_all_cores() {
     // A convolution makes 32 channels of 16 × 16, which a rectifier keeps; a product 64 values for each of 50 tokens; what is
     // made of the samples alone is one channel. A sample each has 32 KiB, 12.8 kB and 4 kB.
-    let map = |name: &str, values: u64| Tensor {
-        bytes: Extent::per_sample(4 * values),
-        ..tensor(name, 0, Role::Activation)
-    };
+    let map =
+        |name: &str, values: u64| Tensor { bytes: Extent::per_sample(4 * values), ..tensor(name, 0, Role::Activation) };
     let tensors = vec![
         tensor("input", 8, Role::Input),
         map("alone", 1_000),
