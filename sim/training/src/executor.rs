@@ -69,6 +69,7 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
     let mut executor = Executor::new(machine, job, &schedule, policy, &regain)?;
     executor.store.set_budget(executor.budget);
     executor.settle(machine.unbounded_time(job.graph, job.batch, job.precision))?;
+    executor.borrow_libraries()?;
     executor.admit_state()?;
     let mut record = Record::default();
     let mut iterations = Vec::new();
@@ -327,14 +328,19 @@ impl<'a> Executor<'a> {
         self.store.set_budget(self.budget);
     }
 
-    /// Weights, buffers and the optimiser's state are in memory before the first iteration.
-    fn admit_state(&mut self) -> Result<(), RunError> {
+    /// What libraries hold from the start.
+    fn borrow_libraries(&mut self) -> Result<(), RunError> {
         let libraries = self.machine.library_workspace();
         if libraries > Bytes::ZERO && self.store.borrow(libraries).is_none() {
             let budget = self.budget.unwrap_or(Bytes::MAX);
             let shortfall = libraries.saturating_sub(budget);
             return Err(RunError::OutOfMemory { node: "the libraries' workspace".to_owned(), shortfall, budget });
         }
+        Ok(())
+    }
+
+    /// Weights, buffers and the optimiser's state are in memory before the first iteration.
+    fn admit_state(&mut self) -> Result<(), RunError> {
         for (id, tensor) in (0..).zip(&self.graph.tensors) {
             if tensor.role.is_state() {
                 self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;
@@ -567,10 +573,11 @@ impl<'a> Executor<'a> {
         if workspace.is_some() {
             self.note_memory(id);
         }
-        self.occupy(id, SpanKind::Scheduled)?;
+        let ran = self.occupy(id, SpanKind::Scheduled);
         if let Some(workspace) = workspace {
             self.store.give_back(workspace);
         }
+        ran?;
         for input in self.frames.pop().map(|frame| frame.locked).unwrap_or_default() {
             self.store.unlock(input);
         }

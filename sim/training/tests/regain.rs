@@ -366,7 +366,6 @@ fn reliefs_compress_and_swap() {
 }
 
 #[test]
-#[ignore = "the executor asks about what it is writing"]
 fn what_is_on_its_way_to_flash_is_not_asked_about() {
     // z is dropped and makes room for y; x, which is sent to flash at the same time, is used once more while it is being
     // written. How it is held was decided.

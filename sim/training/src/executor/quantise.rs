@@ -39,7 +39,9 @@ impl Executor<'_> {
         let due = uses.saved[tensor as usize]
             && uses.last_forward[tensor as usize] == Some(node)
             && self.store.is_resident(tensor)
-            && !self.store.is_packed(tensor);
+            && !self.store.is_packed(tensor)
+            // What is on its way to flash is held already.
+            && !self.store.is_locked(tensor);
         if due { self.hold_as_asked(tensor, node) } else { Ok(()) }
     }
 

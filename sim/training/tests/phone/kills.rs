@@ -260,7 +260,6 @@ fn whatever_happens_on_the_phone_the_books_are_kept() {
 }
 
 #[test]
-#[ignore = "the executor leaks what a killed process had borrowed"]
 fn a_killed_process_leaves_no_workspace() {
     // A GPU's libraries hold memory of their own; a product of Winograd's borrows more while it runs.
     let gpu = common::on("jetson-agx-xavier", "pytorch-cuda");
