@@ -29,7 +29,8 @@ struct Line {
 
 impl Line {
     fn new(context: &Context<'_>, phone: &str, model: &str, batch: u64) -> Result<Self, ArtefactError> {
-        let scenario = scenario(context, phone, model, batch, "melon")?;
+        let mut scenario = scenario(context, phone, model, batch, "melon")?;
+        scenario.set.insert("computing_budget".to_owned(), context.reading_number("computing-budget")?.to_string());
         let plan = Plan::new(&scenario, context.cache)?;
         let state = Bytes(plan.graph.bytes_of(|role| role == Role::OptimiserState).at(batch));
         Ok(Self { enough: plan.run()?, scenario, state })
