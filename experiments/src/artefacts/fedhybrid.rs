@@ -29,6 +29,11 @@ const SYSTEM: &str = "android-testbed";
 const TESTBED: &[&str] = &[SYSTEM];
 const MNN_2: &[&str] = &["mnn-2"];
 
+/// An artefact that only a federation can answer.
+const fn of_a_federation(id: &'static str, about: &'static str) -> Artefact {
+    Artefact { paper: "fedhybrid", id, about, devices: &[], stacks: &[], systems: &[], run: federation::run }
+}
+
 /// All artefacts of the paper, in its order.
 pub(super) static ARTEFACTS: &[Artefact] = &[
     Artefact {
@@ -220,67 +225,11 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         systems: &[],
         run: section5_5::run,
     },
-    Artefact {
-        paper: "fedhybrid",
-        id: "figure1",
-        about: "accuracy lost where phones without enough memory are left out",
-        devices: &[],
-        stacks: &[],
-        systems: &[],
-        run: federation::run,
-    },
-    Artefact {
-        paper: "fedhybrid",
-        id: "section2.1",
-        about: "clients left out, and the length of a round",
-        devices: &[],
-        stacks: &[],
-        systems: &[],
-        run: federation::run,
-    },
-    Artefact {
-        paper: "fedhybrid",
-        id: "figure3",
-        about: "accuracy and time with memory saving in a federation",
-        devices: &[],
-        stacks: &[],
-        systems: &[],
-        run: federation::run,
-    },
-    Artefact {
-        paper: "fedhybrid",
-        id: "table3",
-        about: "time to accuracy against other federations",
-        devices: &[],
-        stacks: &[],
-        systems: &[],
-        run: federation::run,
-    },
-    Artefact {
-        paper: "fedhybrid",
-        id: "table4",
-        about: "time to accuracy against other memory saving",
-        devices: &[],
-        stacks: &[],
-        systems: &[],
-        run: federation::run,
-    },
-    Artefact {
-        paper: "fedhybrid",
-        id: "figure17",
-        about: "a federation without one of the designs",
-        devices: &[],
-        stacks: &[],
-        systems: &[],
-        run: federation::run,
-    },
-    Artefact {
-        paper: "fedhybrid",
-        id: "figure20b",
-        about: "plans for many clients at once",
-        devices: &[],
-        stacks: &[],
-        systems: &[],
-        run: federation::run,
-    },
+    of_a_federation("figure1", "accuracy lost where phones without enough memory are left out"),
+    of_a_federation("section2.1", "clients left out, and the length of a round"),
+    of_a_federation("figure3", "accuracy and time with memory saving in a federation"),
+    of_a_federation("table3", "time to accuracy against other federations"),
+    of_a_federation("table4", "time to accuracy against other memory saving"),
+    of_a_federation("figure17", "a federation without one of the designs"),
+    of_a_federation("figure20b", "plans for many clients at once"),
 ];

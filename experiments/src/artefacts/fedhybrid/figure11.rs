@@ -25,11 +25,23 @@ fn two_numbers(words: &str) -> Result<[u64; 2], ArtefactError> {
     numbers(words).try_into().map_err(|_| anyhow::anyhow!("`{words}` does not hold two numbers"))
 }
 
-/// The sessions of the users that the reading declares, and its words.
-fn generated(context: &Context<'_>) -> Result<SessionStatistics, ArtefactError> {
+/// So many users, and the days of each, as the reading declares.
+fn users_and_days(context: &Context<'_>) -> Result<[u64; 2], ArtefactError> {
     let &[users, days] = context.reading_numbers("users")? else { anyhow::bail!("`users` is users and days") };
+    Ok([users as u64, days as u64])
+}
+
+/// The words of both figures that say whose sessions they show.
+fn whose(context: &Context<'_>) -> Result<String, ArtefactError> {
+    let [users, days] = users_and_days(context)?;
+    Ok(format!("{users} synthetic users, {days} days of each, seed {}.", context.seed))
+}
+
+/// The sessions of the users that the reading declares.
+fn generated(context: &Context<'_>) -> Result<SessionStatistics, ArtefactError> {
+    let [users, days] = users_and_days(context)?;
     let model = UsageModel::built_in()?;
-    let population = Population::new(&model, users as usize, days as u64, context.seed);
+    let population = Population::new(&model, users as usize, days, context.seed);
     let each = |name: &String| statistics(population.rows_of(name)).users;
     let users: Vec<UserSessions> = population.names().par_iter().flat_map_iter(each).collect();
     Ok(SessionStatistics { users, ..SessionStatistics::default() })
@@ -81,7 +93,7 @@ pub(super) fn sessions(context: &Context<'_>) -> Result<Outcome, ArtefactError> 
         table.push([user.user.as_str().into()].into_iter().chain(counts).chain(rest))?;
     }
     outcome.table = Some(table);
-    let note = format!("{}, seed {}.", context.reading("users")?.shown(), context.seed);
+    let note = whose(context)?;
     outcome.figure = Some(
         Figure::new("FedHybrid, figure 11a: lengths of sessions")
             .note(format!("{note} Of the paper: the mean of over {of_users} % of the users, and the share of sessions within two lengths."))
@@ -170,7 +182,7 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         .show_values();
     outcome.figure = Some(
         Figure::new("FedHybrid, figure 11b: apps behind the one in front")
-            .note(format!("{}, seed {}.{stated}", context.reading("users")?.shown(), context.seed))
+            .note(format!("{}{stated}", whose(context)?))
             .panel_size(520, 320)
             .panel(
                 Panel::new(bars)

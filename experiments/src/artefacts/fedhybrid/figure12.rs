@@ -6,9 +6,9 @@ use haversack_reports::table::Table;
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{AppEventKind, AppId, AppTimeline, Demand, Population, Session, UsageModel, demand};
 
+use super::setting::S22;
 use crate::reproduce::{ArtefactError, Context, Outcome};
 
-const PHONE: &str = "galaxy-s22";
 /// The window that is shown.
 const LENGTH: Nanos = Nanos(600 * 1_000_000_000);
 /// Sessions that are to lie in it, and the quiet time before the first.
@@ -69,7 +69,7 @@ fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let (device, system) = (context.device(PHONE)?, context.system(context.reading_text("system")?)?);
+    let (device, system) = (context.device(S22)?, context.system(context.reading_text("system")?)?);
     let (model, footprints) = (UsageModel::built_in()?, FootprintTable::built_in()?);
     let timeline = window(&model, context.seed)?;
     let series = demand(&timeline, &footprints, |package| model.category(package), context.seed);

@@ -8,9 +8,9 @@ use haversack_devices::{CoreSelection, CpuCores, Device, Flash, Frequency, Scala
 use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series};
 use haversack_reports::table::Table;
 
+use super::setting::S22;
 use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 
-const PHONE: &str = "galaxy-s22";
 /// The file of figure 4, for section 4.3.
 const FILE: Bytes = Bytes(128_000_000);
 /// Apps in the background.
@@ -37,8 +37,8 @@ struct Point {
 
 impl Storage {
     fn new(context: &Context<'_>) -> Result<Self, ArtefactError> {
-        let device = context.device(PHONE)?;
-        let flash = device.flash().ok_or_else(|| anyhow::anyhow!("{PHONE} has no storage"))?;
+        let device = context.device(S22)?;
+        let flash = device.flash().ok_or_else(|| anyhow::anyhow!("{S22} has no storage"))?;
         Ok(Self { device, flash, system: context.system(context.reading_text("system")?)? })
     }
 
@@ -51,7 +51,7 @@ impl Storage {
 
     /// One core of every class at each of its operating points, from the slowest to the fastest.
     fn points(&self) -> Result<Vec<Point>, ArtefactError> {
-        let cpu = self.device.cpu().ok_or_else(|| anyhow::anyhow!("{PHONE} has no CPU"))?;
+        let cpu = self.device.cpu().ok_or_else(|| anyhow::anyhow!("{S22} has no CPU"))?;
         let mut points = Vec::new();
         for cluster in &self.device.constants.cpu {
             let one = CoreSelection::Some { class: cluster.class, count: 1 };
@@ -65,7 +65,7 @@ impl Storage {
     }
 
     fn fastest(&self) -> Result<Point, ArtefactError> {
-        self.points()?.pop().ok_or_else(|| anyhow::anyhow!("{PHONE} has no cores"))
+        self.points()?.pop().ok_or_else(|| anyhow::anyhow!("{S22} has no cores"))
     }
 }
 
@@ -196,13 +196,13 @@ pub(super) fn rates(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let storage = Storage::new(context)?;
     let fastest = storage.fastest()?;
     let constants = storage.device.constants.storage.as_ref();
-    let constants = constants.ok_or_else(|| anyhow::anyhow!("{PHONE} has no storage"))?;
+    let constants = constants.ok_or_else(|| anyhow::anyhow!("{S22} has no storage"))?;
     let sheet = [&constants.datasheet_read, &constants.datasheet_write];
     let mut outcome = Outcome::default();
     let mut table = Table::new(["direction", "rate", "mb_s"]);
     let (mut stated, mut paper, mut reached, mut of_files) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for ((direction, name), sheet) in DIRECTIONS.into_iter().zip(sheet) {
-        let sheet = sheet.as_ref().ok_or_else(|| anyhow::anyhow!("{PHONE} has no rate of a data sheet"))?;
+        let sheet = sheet.as_ref().ok_or_else(|| anyhow::anyhow!("{S22} has no rate of a data sheet"))?;
         let sheet = sheet.value.0 / 1e6;
         let many = storage.flash.sequential(direction).0 / 1e6;
         let one = FILE.megabytes() / storage.time(direction, FILE, fastest.speed, 0).seconds();

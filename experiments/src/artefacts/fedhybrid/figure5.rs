@@ -135,6 +135,8 @@ fn notes(outcome: &mut Outcome, phone: &str) {
     if phone == NOTE10 {
         notes.left_out.push("Two more threads: the phone has two big cores, which train alone.".into());
     }
-    notes.left_out.push("Melon's own planning, and that its authors tell the planner less memory than there is, by hand and case by case: here plan and device agree.".into());
-    notes.misses.push("The overhead is far below the paper's. A plan that knows every size and life drops what normalisation and activations make, which costs a pass over memory each, and products hardly ever: recomputation then repeats a fraction of forward. To double an iteration it must repeat all of forward and more. What the paper's engine does beside it is not stated: a pool with gaps, plans for less memory than the budget, operators that are computed again many times over.".into());
+    notes
+        .left_out
+        .push("Melon's planning before a task, on the phone: plans are made again for each budget, at no cost.".into());
+    notes.misses.push("The overhead is far below the paper's. A plan that knows every size and life drops what normalisation and activations make, which costs a pass over memory each, and products hardly ever: recomputation then repeats a fraction of forward. To double an iteration it must repeat all of forward and more. The planner is told less memory than there is, as its authors tell theirs, and that makes up part of it. What the paper's engine does beside is not stated: a pool with gaps, operators that are computed again many times over.".into());
 }

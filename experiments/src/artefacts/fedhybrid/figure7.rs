@@ -13,9 +13,9 @@ use haversack_training::survey;
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{TensorId, TrainingGraph};
 
+use super::setting::{MOBILENET, S22, scenario};
 use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
 use crate::run::Plan;
-use crate::scenario::Scenario;
 
 const SWAPPING: &str = "fedhybrid/figure7/mobilenetv2-tensors/swapping-lowest-mps-on-every-tensor/mps";
 const COMPRESSION: &str = "fedhybrid/figure7/convolution-and-matmul-tensors/compression-above-recomputation/mps";
@@ -98,11 +98,8 @@ fn selected(plan: &Plan) -> Vec<Candidate> {
 
 /// MobileNetV2 on the S22, as MNN trains it: four threads on the fastest cores.
 fn plan(context: &Context<'_>) -> Result<Plan, ArtefactError> {
-    let mut scenario = Scenario::new("galaxy-s22", "mobilenetv2");
-    scenario.stack = Some("mnn-2".to_owned());
-    scenario.batch = context.reading_number("figure7-batch")? as u64;
-    scenario.cores = Some(context.reading_text("cores")?.parse()?);
-    scenario.frequency = context.reading_text("frequency")?.parse()?;
+    let batch = context.reading_number("figure7-batch")? as u64;
+    let scenario = scenario(context, S22, MOBILENET.0, batch, "original")?;
     Ok(Plan::new(&scenario, context.cache)?)
 }
 
