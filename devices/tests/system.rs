@@ -141,7 +141,7 @@ fn an_idle_phone_and_its_apps_are_what_the_file_says() {
     let resident = system.resident();
     // 0.9 + 1.8 + 0.6 GB.
     assert_eq!(resident.total(), Bytes(3_300_000_000));
-    assert_eq!((resident.anonymous_hot, resident.file_hot), (Fraction(0.81), Fraction(0.81)));
+    assert_eq!(resident.hot, Fraction(0.81));
     let stream = Stream { direction: Direction::Write, rate: BytesPerSecond(4e6), command: Bytes(4096), depth: 8 };
     assert_eq!(system.background(2), [stream; 2]);
     // A cluster of 2 to the power of nought pages; of three, 8.

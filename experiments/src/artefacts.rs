@@ -2,7 +2,7 @@
 
 mod comparison;
 pub(crate) mod daf;
-mod fedhybrid;
+pub(crate) mod fedhybrid;
 pub(crate) mod mandheling;
 mod sage;
 

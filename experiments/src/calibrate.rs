@@ -3,6 +3,8 @@
 //! Calibration files are never written: whoever calibrates copies the constants that they believe, with their source.
 
 pub mod declared;
+mod fedhybrid;
+pub mod files;
 pub mod fit;
 mod mandheling;
 pub mod observation;
@@ -100,7 +102,7 @@ pub fn calibrate(calibration: &Calibration, seed: u64, after_start: impl FnMut()
     let simulated = problem.simulated(&before)?.into_iter().zip(problem.simulated(&after)?);
     let rows = problem.observations.iter().zip(simulated).map(|(row, (before, after))| Residual {
         id: row.id.clone(),
-        unit: row.unit(),
+        unit: row.unit,
         observed: row.observed,
         before,
         after,

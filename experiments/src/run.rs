@@ -106,7 +106,15 @@ impl Plan {
     /// # Errors
     /// [`RunError`], as the executor has it.
     pub fn run(&self) -> Result<Record, RunError> {
-        simulate(self.machine(), &self.job(), self.policy()?.as_mut())
+        self.run_on(self.machine())
+    }
+
+    /// The same run on another machine.
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    pub fn run_on(&self, machine: &Machine) -> Result<Record, RunError> {
+        simulate(machine, &self.job(), self.policy()?.as_mut())
     }
 
     /// The time of an iteration in which nothing is short.

@@ -335,12 +335,13 @@ fn gelu_keeps_its_input_and_two_steps() {
         "gelu.multiply", "gelu.scale", "gelu.accumulate",
     ];
     assert_eq!(names(&graph, Phase::Backward, &["gelu"]), backward);
-    // x, x/√2 and 1 + erf; the last is also what the second layer's weight reads, scaled. The loss keeps its softmax,
-    // its labels as numbers and the product that is summed, and the sums that are averaged.
+    // x, x/√2 and 1 + erf; for the weights, what either layer reads, in blocks: the first one's input as it was converted
+    // and the activation. The loss keeps its softmax, its labels as numbers and the product that is summed, and the sums
+    // that are averaged.
     #[rustfmt::skip]
     let kept = [
-        "up.matmul", "gelu.scale", "gelu.add_constant", "gelu.scale", "loss.softmax", "loss.one_hot", "loss.multiply",
-        "loss.reduce_sum",
+        "up.convert", "up.convert", "gelu.scale", "gelu.add_constant", "down.convert", "loss.softmax", "loss.one_hot",
+        "loss.multiply", "loss.reduce_sum",
     ];
     assert_eq!(names_of(&graph, &graph.saved()), kept);
 }
@@ -377,16 +378,36 @@ fn an_update_sweeps_a_weight_six_or_fourteen_times() {
 #[test]
 fn attention_permutes_four_times_a_layer_each_way() {
     // BERT-small has 4 layers: queries, keys (transposed in the same copy), values and the context are copied into heads
-    // or out of them; the classifier's token is cut out once.
+    // or out of them.
     let graph = of_model("bert-small-s64");
-    let layouts = |phase| graph.nodes.iter().filter(move |node| node.phase == phase && node.work.kind == Layout);
     for phase in [Phase::Forward, Phase::Backward] {
-        assert_eq!(layouts(phase).count(), 4 * 4 + 1);
-        let permuted: u64 =
-            layouts(phase).filter(|node| node.name.ends_with("permute")).map(|node| node.work.dram.per_sample).sum();
+        let permuted: Vec<u64> = laid_out(&graph, phase, "permute").map(|node| node.work.dram.per_sample).collect();
         // 64 tokens × 512 features × 4 bytes, read and written.
-        assert_eq!(permuted, 4 * 4 * 2 * 64 * 512 * 4);
+        assert_eq!(permuted, [2 * 64 * 512 * 4; 4 * 4]);
+        // The classifier's token is cut out once.
+        let cut = laid_out(&graph, phase, "slice").chain(laid_out(&graph, phase, "slice_write")).count();
+        assert_eq!(cut, 1);
     }
+}
+
+#[test]
+fn linear_layers_are_convolutions_between_conversions() {
+    // BERT-small: in each of 4 layers queries, keys and values share what their input is converted to; the context's and
+    // the two inner layers have one each, and all six convert what they give. Two more layers make the head.
+    let graph = of_model("bert-small-s64");
+    assert_eq!(laid_out(&graph, Phase::Forward, "convert").count(), 4 * (4 + 6) + 2 * 2);
+    // Each is undone, and each of the 26 biases is summed in rows.
+    assert_eq!(laid_out(&graph, Phase::Backward, "convert").count(), 4 * (4 + 6) + 2 * 2 + 26);
+    // 64 tokens are 64 pictures of one pixel, whose 2,048 features are the channels of the widest.
+    let widest = laid_out(&graph, Phase::Forward, "convert").map(|node| node.work.dram.per_sample).max();
+    assert_eq!(widest, Some(2 * 64 * 2048 * 4));
+}
+
+/// The nodes that lay tensors out anew under `label`.
+fn laid_out<'g>(graph: &'g TrainingGraph, phase: Phase, label: &str) -> impl Iterator<Item = &'g Node> {
+    let suffix = format!(".{label}");
+    let of_kind = graph.nodes.iter().filter(move |node| node.phase == phase && node.work.kind == Layout);
+    of_kind.filter(move |node| node.name.ends_with(&suffix))
 }
 
 #[test]

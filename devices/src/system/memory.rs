@@ -46,12 +46,10 @@ pub struct Resident {
     pub kernel: Bytes,
     /// Anonymous memory.
     pub anonymous: Bytes,
-    /// The share of it that is used all the time.
-    pub anonymous_hot: Fraction,
     /// Mapped files.
     pub file: Bytes,
-    /// The share of them that is used all the time.
-    pub file_hot: Fraction,
+    /// The share of both that is used all the time.
+    pub hot: Fraction,
 }
 
 impl Resident {
@@ -165,9 +163,8 @@ impl System {
         Resident {
             kernel: resident.kernel.value,
             anonymous: resident.anonymous.value,
-            anonymous_hot: resident.anonymous_hot.value,
             file: resident.file.value,
-            file_hot: resident.file_hot.value,
+            hot: resident.hot.value,
         }
     }
 

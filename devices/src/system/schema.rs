@@ -167,6 +167,8 @@ section! {
         pub poll_long: Constant<Nanos>,
         /// Swap counts as low while less than this share of it is free.
         pub swap_free_low: Constant<Fraction>,
+        /// Free swap counts as no more than this many times the memory that is easily had; nought: as it is.
+        pub swap_compression_ratio: Constant<Factor>,
         /// It thrashes where more than this many times the files' pages came back in an interval.
         pub thrashing_limit: Constant<Factor>,
         /// The same on a device of little memory.
@@ -255,12 +257,10 @@ section! {
         pub kernel: Constant<Bytes>,
         /// Anonymous memory of the system's processes.
         pub anonymous: Constant<Bytes>,
-        /// The share of it that is used all the time.
-        pub anonymous_hot: Constant<Fraction>,
         /// Files that the system's processes have mapped.
         pub file: Constant<Bytes>,
-        /// The share of them that is used all the time.
-        pub file_hot: Constant<Fraction>,
+        /// The share of both that is used all the time.
+        pub hot: Constant<Fraction>,
     }
 }
 

@@ -6,7 +6,7 @@ mod figure12;
 mod figure18;
 mod figure19;
 mod figure1c;
-mod figure2;
+pub(crate) mod figure2;
 mod figure20;
 mod figure21;
 mod figure4;
@@ -14,7 +14,7 @@ mod figure5;
 mod figure7;
 mod section5_5;
 pub(crate) mod setting;
-mod table1;
+pub(crate) mod table1;
 
 use crate::reproduce::Artefact;
 

@@ -7,9 +7,10 @@
 //! observations = "pytorch-timings"   # also the `source` of the constants in their files
 //! about = "what the observations are"
 //! simulated = true                   # optional: rows take long, and the search is short
+//! system = "android-testbed"         # optional: the operating system, where constants are of it
 //!
 //! [[calibration.constant]]
-//! of = "stack"                       # or "device": whose file holds it
+//! of = "stack"                       # or "device" or "system": whose file holds it
 //! name = "cpu.efficiency.gemm"       # its dotted name there
 //! lower = 0.1                        # in the unit of the file, above nought
 //! upper = 1.0
@@ -30,6 +31,8 @@ pub enum Of {
     Device,
     /// The software stack's.
     Stack,
+    /// The operating system's.
+    System,
 }
 
 impl Of {
@@ -39,6 +42,7 @@ impl Of {
         match self {
             Self::Device => "device",
             Self::Stack => "stack",
+            Self::System => "system",
         }
     }
 }
@@ -73,6 +77,12 @@ pub enum Observations {
     /// Its energies, likewise.
     #[serde(rename = "mandheling-dsp-energy")]
     MandhelingDspEnergy,
+    /// The shares of layout transformations of FedHybrid's table 1, likewise.
+    #[serde(rename = "fedhybrid-table1")]
+    FedhybridTable1,
+    /// The two phones of its figure 2, likewise.
+    #[serde(rename = "fedhybrid-figure2")]
+    FedhybridFigure2,
 }
 
 impl Observations {
@@ -89,6 +99,8 @@ impl Observations {
             Self::MandhelingCpuEnergy => &["mandheling-table7-cpu-energy"],
             Self::MandhelingDsp => &["mandheling-table7-dsp"],
             Self::MandhelingDspEnergy => &["mandheling-table7-dsp-energy"],
+            Self::FedhybridTable1 => &["fedhybrid-table1"],
+            Self::FedhybridFigure2 => &["fedhybrid-figure2"],
         }
     }
 }
@@ -115,6 +127,8 @@ pub struct Calibration {
     pub device: String,
     /// The stack.
     pub stack: String,
+    /// The operating system, where constants are of it.
+    pub system: Option<String>,
     /// What its constants are fitted to.
     pub observations: Observations,
     /// What these are, for people.

@@ -7,11 +7,11 @@
 
 use argmin::core::{CostFunction, Error, Executor};
 use argmin::solver::neldermead::NelderMead;
-use haversack_devices::{Device, Stack};
 use haversack_engine::Stream;
 use rand::RngExt;
 
-use super::declared::{Calibration, Constant, Of};
+use super::declared::{Calibration, Constant};
+use super::files::Files;
 use super::observation::{self, Observation};
 use crate::error::CommandError;
 
@@ -36,14 +36,13 @@ const IMPROVEMENT: f64 = 1e-4;
 /// A constant is moved by this factor, both ways, to see whether the rows would notice.
 const PROBE: f64 = 1.25;
 
-/// A device under a stack, its observations, and the constants that may move.
+/// Calibration files, what was observed, and the constants that may move.
 pub struct Problem {
     /// What was declared.
     pub calibration: Calibration,
     /// What was observed.
     pub observations: Vec<Observation>,
-    device: Device,
-    stack: Stack,
+    files: Files,
 }
 
 impl Problem {
@@ -52,10 +51,8 @@ impl Problem {
     /// # Errors
     /// A constant that neither file has, bounds that it cannot take, observations that cannot be simulated.
     pub fn new(calibration: &Calibration) -> Result<Self, CommandError> {
-        let device = haversack_devices::load(&calibration.device)?;
-        let stack = haversack_devices::load_stack(&calibration.stack)?;
-        let problem =
-            Self { calibration: calibration.clone(), observations: observation::of(calibration)?, device, stack };
+        let files = Files::load(calibration)?;
+        let problem = Self { calibration: calibration.clone(), observations: observation::of(calibration)?, files };
         let bounds = |bound: fn(&Constant) -> f64| problem.calibration.constants.iter().map(bound).collect::<Vec<_>>();
         problem.with(&bounds(|constant| constant.lower))?;
         problem.with(&bounds(|constant| constant.upper))?;
@@ -67,13 +64,8 @@ impl Problem {
     /// # Errors
     /// A constant that its file lacks.
     pub fn present(&self) -> Result<Vec<(f64, &'static str)>, CommandError> {
-        let (of_device, of_stack) = (self.device.entries(), self.stack.entries());
         let find = |constant: &Constant| {
-            let entries = match constant.of {
-                Of::Device => &of_device,
-                Of::Stack => &of_stack,
-            };
-            let found = entries.iter().find(|entry| entry.name == constant.name);
+            let found = self.files.entries(constant.of).into_iter().find(|entry| entry.name == constant.name);
             let found = found.ok_or_else(|| {
                 let of = constant.of.name();
                 CommandError::failed(format!("the {of} has no constant '{}'", constant.name))
@@ -83,16 +75,13 @@ impl Problem {
         self.calibration.constants.iter().map(find).collect()
     }
 
-    /// Device and stack with `values` for the constants.
-    fn with(&self, values: &[f64]) -> Result<(Device, Stack), CommandError> {
-        let (mut device, mut stack) = (self.device.clone(), self.stack.clone());
+    /// The files with `values` for the constants.
+    fn with(&self, values: &[f64]) -> Result<Files, CommandError> {
+        let mut files = self.files.clone();
         for (constant, &value) in self.calibration.constants.iter().zip(values) {
-            match constant.of {
-                Of::Device => device.set(&constant.name, value)?,
-                Of::Stack => stack.set(&constant.name, value)?,
-            }
+            files.set(constant, value)?;
         }
-        Ok((device, stack))
+        Ok(files)
     }
 
     /// What is simulated for every row with `values` for the constants.
@@ -100,8 +89,8 @@ impl Problem {
     /// # Errors
     /// A value that its constant cannot take.
     pub fn simulated(&self, values: &[f64]) -> Result<Vec<f64>, CommandError> {
-        let (device, stack) = self.with(values)?;
-        Ok(self.observations.iter().map(|row| row.simulated(&device, &stack)).collect())
+        let files = self.with(values)?;
+        Ok(self.observations.iter().map(|row| row.simulated(&files)).collect())
     }
 
     /// What is minimised.

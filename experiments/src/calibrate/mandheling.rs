@@ -3,6 +3,7 @@
 use haversack_devices::units::Bytes;
 use haversack_devices::{Device, Stack};
 
+use super::files::Files;
 use super::observation::{Measure, Observation, Part};
 use crate::artefacts::mandheling::setting::timed;
 use crate::artefacts::mandheling::{figure10, section3, table3, table4, table7, table8};
@@ -54,7 +55,8 @@ impl Paper {
 }
 
 fn other(row: &Row, seconds: f64, simulated: impl Fn(&Device, &Stack) -> f64 + Send + Sync + 'static) -> Observation {
-    Observation { id: row.id.clone(), observed: seconds, measure: Measure::Other(Box::new(simulated)) }
+    let simulated = move |files: &Files| simulated(&files.device, &files.stack);
+    Observation { id: row.id.clone(), observed: seconds, unit: "s", measure: Measure::Other(Box::new(simulated)) }
 }
 
 /// Table 3, table 4 and the crossing of section 3.3 on the Xiaomi 10.
@@ -90,7 +92,7 @@ pub(super) fn steps() -> Result<Vec<Observation>, CommandError> {
     for (row, seconds) in paper.rows("figure10") {
         let Some(scenario) = figure10::of_step(&row.method, "resnet34", batch) else { continue };
         let plans = paper.timed("figure10", &scenario)?;
-        observations.push(Observation { id: row.id.clone(), observed: seconds, measure: Measure::Run(plans) });
+        observations.push(Observation { id: row.id.clone(), observed: seconds, unit: "s", measure: Measure::Run(plans) });
     }
     Ok(observations)
 }
@@ -151,5 +153,5 @@ fn of_batch(row: &Row, observed: f64, is_time: bool, mut plans: Vec<Plan>) -> Ob
         (None, true) => Measure::Run(plans),
         (None, false) => Measure::Energy(plans),
     };
-    Observation { id: row.id.clone(), observed, measure }
+    Observation { id: row.id.clone(), observed, unit: if is_time { "s" } else { "J" }, measure }
 }

@@ -4,13 +4,13 @@ use serde::Deserialize;
 
 use haversack_devices::processor::Usage;
 use haversack_devices::units::Nanos;
-use haversack_devices::{Device, Stack};
-use haversack_training::{Record, simulate};
+use haversack_training::Record;
 use haversack_workloads::Phase;
 use haversack_workloads::lowering::{Gradients, Variant};
 
 use super::declared::{Calibration, Observations};
-use super::mandheling;
+use super::files::Files;
+use super::{fedhybrid, mandheling};
 use crate::artefacts::daf::table2;
 use crate::cache::Cache;
 use crate::error::CommandError;
@@ -51,10 +51,10 @@ impl Part {
     }
 }
 
-/// A value under a device and a stack.
-pub type Simulated = dyn Fn(&Device, &Stack) -> f64 + Send + Sync;
+/// A value under the constants of some files.
+pub type Simulated = dyn Fn(&Files) -> f64 + Send + Sync;
 
-/// What simulates an observation under a device and a stack.
+/// What simulates an observation under the constants of some files.
 pub enum Measure {
     /// The seconds of a part of an iteration: the sum of its operators', which is the executor's where nothing is short.
     Time(Part, Box<Plan>),
@@ -72,8 +72,10 @@ pub enum Measure {
 pub struct Observation {
     /// What people call it.
     pub id: String,
-    /// The value: seconds, or joules.
+    /// The value.
     pub observed: f64,
+    /// The unit of the value.
+    pub unit: &'static str,
     /// What simulates it.
     pub measure: Measure,
 }
@@ -81,25 +83,14 @@ pub struct Observation {
 impl Observation {
     /// A time.
     fn time(id: impl Into<String>, seconds: f64, part: Part, plan: Plan) -> Self {
-        Self { id: id.into(), observed: seconds, measure: Measure::Time(part, Box::new(plan)) }
+        Self { id: id.into(), observed: seconds, unit: "s", measure: Measure::Time(part, Box::new(plan)) }
     }
 
-    /// The unit of its value.
+    /// The same under `files`; infinite where that cannot run.
     #[must_use]
-    pub const fn unit(&self) -> &'static str {
-        match self.measure {
-            Measure::Energy(_) | Measure::EnergyOfSum(_) => "J",
-            _ => "s",
-        }
-    }
-
-    /// The same under `device` and `stack`; infinite where that cannot run.
-    #[must_use]
-    pub fn simulated(&self, device: &Device, stack: &Stack) -> f64 {
-        let machine = |plan: &Plan| plan.machine().under(device.clone(), stack.clone());
-        let run = |plan: &Plan| -> Option<Record> {
-            simulate(&machine(plan).ok()?, &plan.job(), plan.policy().ok()?.as_mut()).ok()
-        };
+    pub fn simulated(&self, files: &Files) -> f64 {
+        let machine = |plan: &Plan| plan.machine().under(files.device.clone(), files.stack.clone());
+        let run = |plan: &Plan| -> Option<Record> { plan.run_on(&machine(plan).ok()?).ok() };
         let simulated = match &self.measure {
             Measure::Time(part @ (Part::BesidePacking | Part::Packing), plan) => run(plan).map(|record| {
                 let (beside, packing) = table2::parts(&record);
@@ -124,7 +115,7 @@ impl Observation {
             }),
             Measure::Run(plans) => mean(plans.iter().map(|plan| Some(run(plan)?.iteration.seconds()))),
             Measure::Energy(plans) => mean(plans.iter().map(|plan| Some(run(plan)?.energy.0))),
-            Measure::Other(simulated) => Some(simulated(device, stack)),
+            Measure::Other(simulated) => Some(simulated(files)),
         };
         simulated.unwrap_or(f64::INFINITY)
     }
@@ -151,6 +142,8 @@ pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
         Observations::MandhelingCpuEnergy => mandheling::energy(false),
         Observations::MandhelingDsp => mandheling::dsp(),
         Observations::MandhelingDspEnergy => mandheling::energy(true),
+        Observations::FedhybridTable1 => fedhybrid::layouts(),
+        Observations::FedhybridFigure2 => fedhybrid::reclaim(),
     }
 }
 

@@ -49,7 +49,7 @@ impl Fitted {
 pub struct Residual {
     /// The row.
     pub id: String,
-    /// The unit of the values: seconds or joules.
+    /// The unit of the values.
     pub unit: &'static str,
     /// What was observed.
     pub observed: f64,

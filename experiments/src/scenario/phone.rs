@@ -48,8 +48,8 @@ pub(crate) fn phone(
         background: system.background(1),
         own: vec![
             part(resident.kernel, Backing::Pinned, Fraction(0.0)),
-            part(resident.file, Backing::File, resident.file_hot),
-            part(resident.anonymous, Backing::Anonymous { ratio: app_ratio }, resident.anonymous_hot),
+            part(resident.file, Backing::File, resident.hot),
+            part(resident.anonymous, Backing::Anonymous { ratio: app_ratio }, resident.hot),
         ],
         trainer: Trainer {
             adj: constants.scores.perceptible.value.0,
@@ -94,6 +94,7 @@ fn killer(device: &Device, system: &System) -> Lmkd {
         partial_stall: own.psi_partial_stall,
         complete_stall: killer.psi_complete_stall.value,
         swap_free_low: percent(killer.swap_free_low.value.0),
+        swap_compression_ratio: killer.swap_compression_ratio.value,
         thrashing_limit: percent(own.thrashing_limit.0),
         thrashing_limit_decay: percent(own.thrashing_limit_decay.0),
         thrashing_limit_critical: percent(own.thrashing_limit.0 * killer.thrashing_limit_critical.value.0),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use haversack_devices::processor::{CoreSelection, ProcessorError, ProcessorKind, SelectionError};
 use haversack_devices::units::Celsius;
 use haversack_devices::work::Precision;
-use haversack_devices::{Device, Frequency, Stack, StackAllocator, StackGraph, load, load_stack, load_system};
+use haversack_devices::{Device, Frequency, Stack, StackAllocator, StackGraph, System, load, load_stack, load_system};
 use haversack_policies::engines::{ALGORITHMS, Engine, EngineProcessor};
 use haversack_policies::{PolicyError, registry};
-use haversack_training::phone::AppChange;
+use haversack_training::phone::{AppChange, Trainer};
 use haversack_training::{AllocatorKind, Machine, MachineError, Phone, Trains};
 use haversack_workloads::lowering::{Gradients, Variant};
 use haversack_workloads::{Network, WorkloadError, mixed};
@@ -66,6 +66,17 @@ pub struct Resolved {
     pub trace: Arc<Vec<Step>>,
     /// What the user may not expect, a sentence each.
     pub notes: Vec<String>,
+}
+
+impl Resolved {
+    /// The same run on a phone in use under other constants of its system; nothing where it is on none, or where the
+    /// system does not run on the device.
+    pub(crate) fn under_system(&self, system: &System) -> Option<Self> {
+        let now = self.phone.as_deref()?;
+        let then = phone::phone(&self.device, system, self.machine.cores(), now.apps.clone()).ok()?;
+        let trainer = Trainer { adj: now.trainer.adj, ..then.trainer };
+        Some(Self { phone: Some(Arc::new(Phone { trainer, ..then })), ..self.clone() })
+    }
 }
 
 impl Scenario {

@@ -100,14 +100,13 @@ impl Scribe<'_> {
         self.record(y, Expression::Convolution { x, weight, bias, y })
     }
 
+    /// A convolution of one position: rows are seen as pictures of one pixel, whose channels are the features.
     fn linear(&mut self, node: &Node, x: VariableId, shape: Shape) -> VariableId {
-        let x = self.in_order(x, Order::Rows);
-        let weight = self.weights[node.parameters[0] as usize];
-        let y = self.matmul(x, weight, shape);
-        match node.parameters.get(1) {
-            Some(&bias) => self.add(y, self.weights[bias as usize]),
-            None => y,
-        }
+        let rows = self.in_order(x, Order::Rows);
+        let pixels = as_pixels(&self.shape(rows));
+        let x = self.reshape(rows, pixels);
+        let y = self.convolution(node, x, as_pixels(&shape));
+        self.reshape(y, shape)
     }
 
     fn matmul(&mut self, a: VariableId, b: VariableId, shape: Shape) -> VariableId {
@@ -229,4 +228,13 @@ impl Scribe<'_> {
         let variable = self.record(y, Expression::Rearrange { label: "copy", x, y });
         Place { variable, permuted: false }
     }
+}
+
+/// All axes but the last as the number of pictures, the last as channels, of one position.
+fn as_pixels(shape: &Shape) -> Shape {
+    let pictures = shape.0.iter().rev().skip(1);
+    let (batched, size) = pictures.fold((false, 1), |(batched, size), dim| (batched || dim.batched, size * dim.size));
+    let mut pixels = Shape::fixed(&[size, shape.last(), 1, 1]);
+    pixels.0[0].batched = batched;
+    pixels
 }

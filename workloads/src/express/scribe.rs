@@ -1,5 +1,7 @@
 //! The graph being written: variables, nodes and what they cost, and the expressions to be differentiated.
 
+use std::collections::HashMap;
+
 use haversack_devices::work::{OperatorKind, Product, ProductRole};
 
 use super::expression::{Expression, Function, Order, Variable, VariableId};
@@ -36,6 +38,8 @@ pub(super) struct Scribe<'a> {
     pub(super) phase: Phase,
     /// The operator of the network that is being written.
     pub(super) origin: Option<u32>,
+    /// What each tensor was converted to.
+    conversions: HashMap<(TensorId, Order), VariableId>,
     /// The tensor of each storage that forward does not make.
     leaves: Vec<Option<TensorId>>,
     /// What the eager graph says of each operator's product in forward: it is the same layer.
@@ -61,6 +65,7 @@ impl<'a> Scribe<'a> {
             weights: Vec::new(),
             phase: Phase::Forward,
             origin: None,
+            conversions: HashMap::new(),
             leaves: vec![None; network.storages.len()],
             layers,
         };
@@ -325,9 +330,20 @@ impl Scribe<'_> {
         self.record(y, Expression::Rearrange { label, x, y })
     }
 
-    /// `x` in `order`: itself, or a conversion.
+    /// `x` in `order`: itself, or its conversion, which in forward all readers share.
     pub(super) fn in_order(&mut self, x: VariableId, order: Order) -> VariableId {
-        if self.variable(x).order == order { x } else { self.rearrange("convert", x, self.shape(x), order) }
+        let Variable { tensor, order: found, .. } = *self.variable(x);
+        if found == order {
+            return x;
+        }
+        let shape = self.shape(x);
+        let known = self.conversions.get(&(tensor, order)).filter(|&&known| self.variable(known).shape == shape);
+        if let Some(&known) = known.filter(|_| self.phase == Phase::Forward) {
+            return known;
+        }
+        let converted = self.rearrange("convert", x, shape, order);
+        self.conversions.insert((tensor, order), converted);
+        converted
     }
 
     /// `x` as `shape`, without a copy within rows; blocks are converted first.

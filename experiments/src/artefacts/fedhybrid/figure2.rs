@@ -1,17 +1,29 @@
 //! Figure 2: one round of training on two phones of one chip and different memory, and what the kernel does on the
 //! smaller one.
 
+use haversack_devices::System;
 use haversack_devices::units::Nanos;
 use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Look, Panel, Stack};
 use haversack_reports::table::{Cell, Table};
 use haversack_training::{PhoneReport, PhoneSpan};
 
-use super::setting::{FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, phone_name, scenario, system, without_apps};
+use super::setting::{
+    FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, phone_name, plan_on_phone, scenario, system, without_apps,
+};
+use crate::reproduce::reference::Row;
 use crate::reproduce::{ArtefactError, Context, Outcome};
+use crate::run::Plan;
+use crate::scenario::Scenario;
 
 /// The phones, and as the reference names them.
 const TWO: [(&str, &str); 2] = [(S22, "s22"), (OP10P, "op10p")];
 const PAPER: &str = "paper";
+/// The states of a thread as the reference names them, for people, and as columns.
+const STATES: [(&str, &str, &str); 3] = [
+    ("uninterruptible-sleep", "uninterruptible sleep", "asleep_percent"),
+    ("running", "running", "running_percent"),
+    ("runnable", "runnable", "runnable_percent"),
+];
 
 /// A round on one phone.
 struct Round {
@@ -24,12 +36,8 @@ struct Round {
 impl Round {
     /// One epoch over a client's pictures by MNN, started over adb as a native process, on a phone without apps.
     fn simulate(context: &Context<'_>, phone: &'static str, batch: u64) -> Result<Self, ArtefactError> {
-        let mut scenario = scenario(context, phone, MOBILENET.0, batch, "original")?;
-        // The reading's iterations are of the larger batch: as many pictures at the smaller one take more.
-        let pictures = context.reading_number("figure2-window")? * PICTURES as f64;
-        scenario.iterations = (pictures / batch as f64).round() as u32;
-        let native = system(context)?.constants.scores.native.value.0;
-        let record = without_apps(context, &scenario, native)?;
+        let scenario = of_round(context, phone, batch)?;
+        let record = without_apps(context, &scenario, native(context)?)?;
         let report = record.phone.clone().ok_or_else(|| anyhow::anyhow!("the run has no report of a phone"))?;
         Ok(Self { phone, batch, iterations: scenario.iterations, report })
     }
@@ -42,12 +50,8 @@ impl Round {
         self.span().time.seconds()
     }
 
-    /// Uninterruptible sleep, running and runnable, in per cent of the three.
     fn shares(&self) -> [f64; 3] {
-        let states = &self.span().states;
-        let parts = [states.sleeping, states.running, states.runnable];
-        let total: Nanos = parts.into_iter().sum();
-        parts.map(|part| part.seconds() / total.seconds() * 100.0)
+        shares(self.span())
     }
 
     /// The mean of what is in use, in per cent of what the kernel manages.
@@ -84,6 +88,67 @@ impl Round {
     fn head(&self) -> [Cell; 3] {
         [self.phone.into(), self.batch.into(), u64::from(self.iterations).into()]
     }
+}
+
+/// The run of a round.
+fn of_round(context: &Context<'_>, phone: &str, batch: u64) -> Result<Scenario, ArtefactError> {
+    let mut scenario = scenario(context, phone, MOBILENET.0, batch, "original")?;
+    // The reading's iterations are of the larger batch: as many pictures at the smaller one take more.
+    let pictures = context.reading_number("figure2-window")? * PICTURES as f64;
+    scenario.iterations = (pictures / batch as f64).round() as u32;
+    Ok(scenario)
+}
+
+/// The score of a process that was started over adb.
+fn native(context: &Context<'_>) -> Result<i32, ArtefactError> {
+    Ok(system(context)?.constants.scores.native.value.0)
+}
+
+/// Uninterruptible sleep, running and runnable, in per cent of the three.
+fn shares(span: &PhoneSpan) -> [f64; 3] {
+    let parts = [span.states.sleeping, span.states.running, span.states.runnable];
+    let total: Nanos = parts.into_iter().sum();
+    parts.map(|part| part.seconds() / total.seconds() * 100.0)
+}
+
+/// What answers a row at batch 32, to be run under other constants of the system.
+pub(crate) struct AnswerOfRounds {
+    /// On the phone with little memory and, for a ratio of times, on the other one.
+    plans: Vec<Plan>,
+    /// The state whose share it is; of a ratio nothing.
+    state: Option<usize>,
+}
+
+impl AnswerOfRounds {
+    /// The answer; nothing where a round does not end.
+    pub(crate) fn under(&self, system: &System) -> Option<f64> {
+        let span = |plan: &Plan| -> Option<PhoneSpan> {
+            let resolved = plan.resolved.under_system(system)?;
+            Some(Plan { resolved, ..plan.clone() }.run().ok()?.phone?.run)
+        };
+        let spans = self.plans.iter().map(span).collect::<Option<Vec<_>>>()?;
+        match (self.state, spans.as_slice()) {
+            (Some(state), [little, ..]) => Some(shares(little)[state]),
+            (None, [little, enough]) => Some(little.time.seconds() / enough.time.seconds()),
+            _ => None,
+        }
+    }
+}
+
+/// What answers `row`, where it is of batch 32 and a time or a state.
+pub(crate) fn answer_of_row(context: &Context<'_>, row: &Row) -> Result<Option<AnswerOfRounds>, ArtefactError> {
+    if !row.subject.ends_with(&format!("batch {PICTURES}")) {
+        return Ok(None);
+    }
+    let state = STATES.iter().position(|(state, ..)| *state == row.method);
+    let phones: &[&str] = match (state, row.metric.as_str()) {
+        (Some(_), _) => &[S22],
+        (None, "time-ratio") => &[S22, OP10P],
+        _ => return Ok(None),
+    };
+    let native = native(context)?;
+    let plan = |phone: &&str| plan_on_phone(context, &of_round(context, phone, PICTURES)?, native, Vec::new());
+    Ok(Some(AnswerOfRounds { plans: phones.iter().map(plan).collect::<Result<_, _>>()?, state }))
 }
 
 /// The round of either phone at `batch`.
@@ -135,11 +200,6 @@ pub(super) fn times(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
 }
 
 pub(super) fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    const STATES: [(&str, &str, &str); 3] = [
-        ("uninterruptible-sleep", "uninterruptible sleep", "asleep_percent"),
-        ("running", "running", "running_percent"),
-        ("runnable", "runnable", "runnable_percent"),
-    ];
     let mut outcome = Outcome::default();
     let head = ["phone", "batch", "iterations"];
     let mut table = Table::new(head.into_iter().chain(STATES.map(|(.., column)| column)).chain(["used_percent"]));

@@ -39,9 +39,32 @@ fn parts(record: &Record) -> (f64, f64) {
     (layout.seconds() * 1e3, record.breakdown.recompute.saturating_sub(layout).seconds() * 1e3)
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+/// What layout transformations take of all that is computed again, in per cent; nothing where nothing is.
+pub(crate) fn share(record: &Record) -> Option<f64> {
+    let (layout, other) = parts(record);
+    (layout + other > 0.0).then(|| layout / (layout + other) * 100.0)
+}
+
+/// The batch of the reading.
+fn batch(context: &Context<'_>, sample: Sample) -> Result<u64, ArtefactError> {
     let batches = context.reading_numbers("table1-batch")?;
     let [pictures, texts] = batches else { anyhow::bail!("the reading `table1-batch` is not two numbers") };
+    Ok(if sample == Sample::Picture { *pictures } else { *texts } as u64)
+}
+
+fn plan(context: &Context<'_>, model: &str, batch: u64) -> Result<Plan, ArtefactError> {
+    let mut scenario = scenario(context, S22, model, batch, "melon")?;
+    scenario.activation_budget = Some(BUDGET);
+    Ok(Plan::new(&scenario, context.cache)?)
+}
+
+/// The run that answers a row; nothing where no network is the row's.
+pub(crate) fn plan_of_row(context: &Context<'_>, id: &str) -> Result<Option<Plan>, ArtefactError> {
+    let network = NETWORKS.iter().find(|(subject, ..)| row_of(subject) == id);
+    network.map(|&(_, _, model, sample)| plan(context, model, batch(context, sample)?)).transpose()
+}
+
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let mut table =
         Table::new(["network", "batch", "budget_mb", "layout_ms", "other_ms", "layout_percent", "paper_percent"]);
@@ -53,17 +76,15 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         if let Some(null) = context.reference.fedhybrid_null(&id) {
             outcome.null(id.clone(), null);
         }
-        let batch = if sample == Sample::Picture { *pictures } else { *texts } as u64;
-        let mut scenario = scenario(context, S22, model, batch, "melon")?;
-        scenario.activation_budget = Some(BUDGET);
-        let plan = Plan::new(&scenario, context.cache)?;
+        let batch = batch(context, sample)?;
+        let plan = plan(context, model, batch)?;
         let ran = run_if_it_fits(context, &plan)?;
         names.push(name);
         paper.push(given);
         let (layout, other) = ran.as_ref().map_or((0.0, 0.0), parts);
         layouts.push(layout);
         others.push(other);
-        let share = (layout + other > 0.0).then(|| layout / (layout + other) * 100.0);
+        let share = ran.as_ref().ok().and_then(share);
         shares.push(share);
         let budget = plan.budgets.activations.map(haversack_devices::units::Bytes::megabytes);
         let numbers = [budget, Some(layout), Some(other), share, given].map(Into::into);

@@ -3,7 +3,7 @@
 //! After `mp_event_psi` and `find_and_kill_process` of AOSP's `system/memory/lmkd/lmkd.cpp` (2023). PSI events wake it;
 //! for a second after one it polls. [`decide`] is its decision, in the order of the source.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::units::{Bytes, Factor, Nanos};
 
 use super::pressure::{Events, WINDOW};
 use super::settings::PAGE;
@@ -15,7 +15,7 @@ const POLL_LONG: Nanos = Nanos(100_000_000);
 const PERCEPTIBLE: i32 = 200;
 
 /// The properties `ro.lmk.*`. Percentages are whole numbers, as the properties are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Lmkd {
     /// PSI `some` within a second that wakes it (`psi_partial_stall_ms`).
     pub partial_stall: Nanos,
@@ -23,6 +23,9 @@ pub struct Lmkd {
     pub complete_stall: Nanos,
     /// Swap is low below this percentage of it (`swap_free_low_percentage`).
     pub swap_free_low: u64,
+    /// Free swap beside ZRAM counts as no more than this many times free memory and inactive files, from which ZRAM is
+    /// filled; nought: as it is, as before 2022 (`swap_compression_ratio`).
+    pub swap_compression_ratio: Factor,
     /// The percentage of the file cache that may refault in a second (`thrashing_limit`).
     pub thrashing_limit: u64,
     /// By which percentage of itself the limit falls after a kill for thrashing (`thrashing_limit_decay`).
@@ -47,6 +50,7 @@ impl Lmkd {
             partial_stall: Nanos(70_000_000),
             complete_stall: Nanos(700_000_000),
             swap_free_low: 10,
+            swap_compression_ratio: Factor(1.0),
             thrashing_limit: 100,
             thrashing_limit_decay: 10,
             thrashing_limit_critical: 200,
@@ -72,6 +76,9 @@ impl Lmkd {
     pub(super) fn check(&self) -> Result<(), PhoneError> {
         let percentages =
             [self.swap_free_low, self.thrashing_limit_decay, self.swap_util_max, self.stall_limit_critical];
+        if !(self.swap_compression_ratio.0 >= 0.0) {
+            return Err(PhoneError::Setting { field: "lmkd", expected: "a ratio of compression of nought or more" });
+        }
         if percentages.iter().any(|&percentage| percentage > 100) {
             return Err(PhoneError::Setting { field: "lmkd", expected: "percentages of 0 to 100" });
         }
@@ -322,12 +329,14 @@ impl PhoneMemory {
         }
     }
 
-    /// Swap is low; that of ZRAM is worth no more than the memory it could be filled from (since 2022).
+    /// Less than a share of swap is free, as lmkd counts it (`get_free_swap`).
     fn swap_is_low(&self, lmkd: &Lmkd) -> bool {
         let total = self.zram.capacity + self.partition.capacity;
         let mut free = total - self.zram.stored - self.partition.used;
-        if self.zram.capacity > 0 {
-            free = free.min(self.free / PAGE + self.inactive(FILE));
+        if self.zram.capacity > 0 && lmkd.swap_compression_ratio.0 > 0.0 {
+            let easily_had = self.free / PAGE + self.inactive(FILE);
+            // A float cast saturates.
+            free = free.min((easily_had as f64 * lmkd.swap_compression_ratio.0) as u64);
         }
         free < total * lmkd.swap_free_low / 100
     }

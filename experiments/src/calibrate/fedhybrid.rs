@@ -1,0 +1,69 @@
+//! What FedHybrid's paper observed and may be fitted: shares of layout transformations, and a phone short of memory.
+
+use super::files::Files;
+use super::observation::{Measure, Observation};
+use crate::artefacts::ARTEFACTS;
+use crate::artefacts::fedhybrid::{figure2, table1};
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::reproduce::readings::Readings;
+use crate::reproduce::reference::{Reference, Role, Row};
+use crate::reproduce::{Artefact, ArtefactError, Context};
+
+const PAPER: &str = "fedhybrid";
+
+/// Table 1: shares of layout transformations.
+pub(super) fn layouts() -> Result<Vec<Observation>, CommandError> {
+    of_artefacts(&["table1"], |context, row| {
+        let Some(plan) = table1::plan_of_row(context, &row.id)? else { return Ok(None) };
+        Ok(Some(Box::new(move |files: &Files| {
+            let machine = plan.machine().under(files.device.clone(), files.stack.clone());
+            let record = machine.ok().and_then(|machine| plan.run_on(&machine).ok());
+            record.as_ref().and_then(table1::share).unwrap_or(f64::INFINITY)
+        })))
+    })
+}
+
+/// Figure 2: how a phone that is short of memory does beside one that is not.
+pub(super) fn reclaim() -> Result<Vec<Observation>, CommandError> {
+    of_artefacts(&["figure2a", "figure2b"], |context, row| {
+        let Some(rounds) = figure2::answer_of_row(context, row)? else { return Ok(None) };
+        Ok(Some(Box::new(move |files: &Files| {
+            files.system.as_ref().and_then(|system| rounds.under(system)).unwrap_or(f64::INFINITY)
+        })))
+    })
+}
+
+/// What simulates a row, where the row is of use.
+type Simulates = Box<dyn Fn(&Files) -> f64 + Send + Sync>;
+
+/// The numbers of `artefacts` that may be fitted, above nought.
+fn of_artefacts(
+    artefacts: &[&str],
+    simulates: impl Fn(&Context<'_>, &Row) -> Result<Option<Simulates>, ArtefactError>,
+) -> Result<Vec<Observation>, CommandError> {
+    let reference = Reference::load().map_err(CommandError::failed)?;
+    let readings = Readings::load(&reference).map_err(CommandError::failed)?;
+    let cache = Cache::new();
+    let mut observations = Vec::new();
+    for &artefact in artefacts {
+        let artefact: &Artefact = ARTEFACTS
+            .iter()
+            .find(|known| known.paper == PAPER && known.id == artefact)
+            .ok_or_else(|| CommandError::failed(format!("{PAPER}/{artefact} is not modelled")))?;
+        let rows: Vec<&Row> = reference.of(PAPER, artefact.id).collect();
+        let context =
+            Context { seed: 0, full: false, artefact, rows, reference: &reference, readings: &readings, cache: &cache };
+        for row in context.rows.iter().filter(|row| row.role == Role::Fit) {
+            let Some(observed) = row.number().filter(|number| *number > 0.0) else { continue };
+            let Some(simulates) = simulates(&context, row).map_err(CommandError::failed)? else { continue };
+            observations.push(Observation {
+                id: row.id.clone(),
+                observed,
+                unit: if row.unit == "percent" { "%" } else { "x" },
+                measure: Measure::Other(simulates),
+            });
+        }
+    }
+    Ok(observations)
+}
