@@ -6,12 +6,15 @@
 //! has to be computed to get it back now, without layout transformations. Where nothing is left to drop, the
 //! micro-batch shrinks to what fits.
 //!
-//! The authors' planner is told less memory than the device has, since its pool wastes some: 38% to 97% of the device
-//! budget in their 42 hand-tuned entries, the larger the batch the less (median 66%), without a rule that would give
-//! the share for another model. So it is a parameter, and by default plan and device agree. Below 100% memory is freed
-//! down to the share each time it runs short; in between it may fill up.
+//! The authors' planner does not wait until memory is short: after every operator, also of one that is computed again,
+//! it gives up what exceeds its *computing budget*, but for what the next operator reads. What it plans is what
+//! operators make; weights and the optimiser's state are beside it, gradients are not and cannot be given up, so that
+//! they crowd everything else out as they gather. The budget is told to it by hand, 36% to 97% of the device's in the 42
+//! published entries, without a rule that would give it for another network. So it is a parameter, and by default plan
+//! and device agree.
 
 use haversack_devices::units::Bytes;
+use haversack_workloads::{NodeId, TensorId};
 
 use crate::falling::{Falling, worth};
 use crate::policy::{IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
@@ -23,7 +26,7 @@ use crate::sage::{Dynamic, Order};
 pub struct Parameters {
     /// Whether the micro-batch shrinks where nothing is left to drop.
     pub micro_batching: bool,
-    /// Percent of the budget down to which memory is freed once it is short.
+    /// Percent of the memory beside weights and state that the planner is told of.
     pub computing_budget: u64,
 }
 
@@ -49,7 +52,13 @@ impl Melon {
         Self { parameters, accumulation, regaining: None }
     }
 
-    fn drop_dearest(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+    /// Gives up tensors of at least `shortfall` bytes, where there are so many; `spares` says which it may not.
+    fn drop_dearest(
+        &mut self,
+        shortfall: Bytes,
+        memory: &MemoryView<'_>,
+        spares: impl Fn(TensorId, NodeId) -> bool,
+    ) -> Vec<Relief> {
         let Some(regaining) = &mut self.regaining else { return Vec::new() };
         let presence = presence(memory);
         let at = position(memory);
@@ -60,7 +69,8 @@ impl Melon {
             let won = memory.tensors[tensor as usize].bytes.as_f64() * f64::from(life);
             worth(won, regaining.recomputation(tensor, at, &moment))
         };
-        let mut queue = Falling::new(memory.candidates.iter().map(|&tensor| (score(regaining, tensor), tensor)));
+        let candidates = memory.candidates.iter().copied().filter(|&tensor| !spares(tensor, at));
+        let mut queue = Falling::new(candidates.map(|tensor| (score(regaining, tensor), tensor)));
         let mut reliefs = Vec::new();
         let mut freed = Bytes::ZERO;
         while freed < shortfall {
@@ -80,7 +90,8 @@ impl Policy for Melon {
 
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         self.regaining = Some(Regaining::new(setting, Layouts::Overlooked));
-        self.accumulation.prepare(setting)
+        let computing_budget = Some(self.parameters.computing_budget).filter(|&percent| percent < 100);
+        Ok(Schedule { computing_budget, ..self.accumulation.prepare(setting)? })
     }
 
     fn begin_iteration(&mut self) -> Option<u64> {
@@ -88,13 +99,17 @@ impl Policy for Melon {
     }
 
     fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
-        let kept_free = memory.budget.0 / 100 * (100 - self.parameters.computing_budget.min(100));
-        let dropped = self.drop_dearest(shortfall + Bytes(kept_free), memory);
+        let dropped = self.drop_dearest(shortfall, memory, |_, _| false);
         if dropped.is_empty() && self.parameters.micro_batching {
             self.accumulation.relieve(shortfall, memory)
         } else {
             dropped
         }
+    }
+
+    fn trim(&mut self, excess: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+        // What the next operator reads stays.
+        self.drop_dearest(excess, memory, |tensor, at| memory.tensors[tensor as usize].next_use == at)
     }
 
     fn end_iteration(&mut self, seen: &IterationSummary) {

@@ -91,6 +91,9 @@ pub struct Schedule {
     pub quantisation: Option<Quantisation>,
     /// Which nodes run on the DSP; nothing where none does.
     pub offload: Option<Offload>,
+    /// Percent of the memory budget beside weights and the optimiser's state that are left in use after an operator,
+    /// where something can give way (see [`Policy::trim`]); nothing where all of it may be.
+    pub computing_budget: Option<u64>,
 }
 
 /// What a policy runs on the DSP, and how.
@@ -112,7 +115,7 @@ impl Schedule {
     /// The graph as it is, from a micro-batch of `micro_batch` samples.
     #[must_use]
     pub const fn plain(micro_batch: u64) -> Self {
-        Self { micro_batch, graph: None, precision: None, quantisation: None, offload: None }
+        Self { micro_batch, graph: None, precision: None, quantisation: None, offload: None, computing_budget: None }
     }
 }
 
@@ -345,6 +348,12 @@ pub trait Policy: Send {
     /// `shortfall` more bytes are wanted than the budget leaves: what gives way? Asked again while it
     /// is not enough; nothing means that the policy is at its end.
     fn relieve(&mut self, _shortfall: Bytes, _memory: &MemoryView<'_>) -> Vec<Relief> {
+        Vec::new()
+    }
+
+    /// An operator has left `excess` bytes more in use than the schedule's computing budget: what gives way? Nothing
+    /// means that the run goes on as it is.
+    fn trim(&mut self, _excess: Bytes, _memory: &MemoryView<'_>) -> Vec<Relief> {
         Vec::new()
     }
 

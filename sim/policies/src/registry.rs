@@ -254,7 +254,7 @@ pub const POLICIES: &[Entry] = &[
             },
             Parameter {
                 name: "computing_budget",
-                about: "1 to 100 (default): percent of the budget down to which memory is freed once it is short",
+                about: "1 to 100 (default): percent of the memory beside weights and state that is left in use after an operator",
             },
         ],
         engine: None,

@@ -222,6 +222,10 @@ struct Executor<'a> {
     walls: Vec<EventHandle>,
     now: Nanos,
     budget: Option<Bytes>,
+    /// The schedule's computing budget, in percent of what the state leaves.
+    computing_budget: Option<u64>,
+    /// Weights, buffers and the optimiser's state.
+    state: Bytes,
     /// What saved tensors may take.
     activations: Option<Bytes>,
     /// Whether that was cut since the last node.
@@ -294,6 +298,8 @@ impl<'a> Executor<'a> {
             walls: Vec::new(),
             now: Nanos::ZERO,
             budget: memory_budget(machine, job),
+            computing_budget: schedule.computing_budget,
+            state: Bytes(graph.bytes_of(Role::is_state).at(job.batch)),
             activations: job.budgets.activations,
             cut: false,
             costs: vec![None; graph.nodes.len()],
@@ -596,7 +602,8 @@ impl<'a> Executor<'a> {
                 self.store.evict_whole(tensor, false);
             }
         }
-        self.respect_wall(id)
+        self.respect_wall(id)?;
+        self.trim(id)
     }
 
     /// A node that is not run uses its tensors no more.

@@ -39,14 +39,15 @@ fn size_times_remaining_life_over_cost() {
 }
 
 #[test]
-fn a_computing_budget_below_the_budget_frees_more() {
+fn what_exceeds_the_computing_budget_goes_but_for_what_is_read_next() {
     let scene = chain();
-    let melon =
-        |computing_budget| relieve(Parameters { computing_budget, ..Parameters::default() }, &scene, &scene.view(), 1);
-    // Of a budget of 1000 bytes: 98% leaves 20 free beside the 1 that is short, 97% 30.
-    assert_eq!(melon(100), [Rematerialise(2)]);
-    assert_eq!(melon(98), [Rematerialise(2), Rematerialise(1)]);
-    assert_eq!(melon(97), [Rematerialise(2), Rematerialise(1), Rematerialise(3)]);
+    let mut policy = Melon::new(Parameters { computing_budget: 63, ..Parameters::default() });
+    assert_eq!(policy.prepare(&scene.setting()).unwrap().computing_budget, Some(63));
+    // Node 3 is next and reads tensor 3: of the others 2 is worth most, then 1; then there is nothing more.
+    assert_eq!(policy.trim(Bytes(1), &scene.view()), [Rematerialise(2)]);
+    assert_eq!(policy.trim(Bytes(1_000), &scene.view()), [Rematerialise(2), Rematerialise(1)]);
+    // By default plan and device agree, and nothing is asked after an operator.
+    assert_eq!(Melon::new(Parameters::default()).prepare(&scene.setting()).unwrap().computing_budget, None);
     let refused = |value: &str| registry::build("melon", &[("computing_budget".to_owned(), value.to_owned())]).is_err();
     assert!(refused("0") && refused("101") && !refused("63"));
 }

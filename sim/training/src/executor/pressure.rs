@@ -1,12 +1,28 @@
 //! Memory pressure: bringing tensors in, and letting the policy give something back.
 
-use haversack_devices::units::Bytes;
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::AllocationError;
 use haversack_policies::{MemoryView, Relief};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
 use super::{Executor, Stop};
+use crate::store::Store;
 use crate::job::RunError;
+
+/// Memory as a policy sees it, while `wanted` more is to fit into `budget`.
+fn view<'a>(store: &'a Store<'_>, wanted: Extent, budget: Bytes, (now, phase): (Nanos, Phase)) -> MemoryView<'a> {
+    MemoryView {
+        graph: store.graph,
+        tensors: &store.states,
+        candidates: &store.candidates,
+        producers: &store.uses.producers,
+        micro_batch: store.samples,
+        needed: store.resident + wanted,
+        budget,
+        now,
+        phase,
+    }
+}
 
 impl Executor<'_> {
     /// Brings the outputs of a node into memory, locked.
@@ -81,17 +97,7 @@ impl Executor<'_> {
     /// Asks the policy what gives way, and carries it out.
     pub(super) fn ask_policy(&mut self, shortfall: Bytes, wanted: Extent, node: NodeId) -> Result<(), Stop> {
         let budget = Bytes(self.store.allocated().0 + wanted.at(self.store.samples)).saturating_sub(shortfall);
-        let view = MemoryView {
-            graph: self.graph,
-            tensors: &self.store.states,
-            candidates: &self.store.candidates,
-            producers: &self.store.uses.producers,
-            micro_batch: self.store.samples,
-            needed: self.store.resident + wanted,
-            budget,
-            now: self.now,
-            phase: self.phase,
-        };
+        let view = view(&self.store, wanted, budget, (self.now, self.phase));
         let reliefs = self.policy.relieve(shortfall, &view);
         if reliefs.is_empty() && self.release_waiting() {
             return Ok(());
@@ -101,6 +107,22 @@ impl Executor<'_> {
             return Err(RunError::OutOfMemory { node: self.name_of(node), shortfall, budget }.into());
         }
         for relief in reliefs {
+            self.apply(relief, node)?;
+        }
+        Ok(())
+    }
+
+    /// After an operator: what exceeds the computing budget gives way, where the policy finds something.
+    pub(super) fn trim(&mut self, node: NodeId) -> Result<(), Stop> {
+        let Some((percent, budget)) = self.computing_budget.zip(self.budget) else { return Ok(()) };
+        let covered = budget.saturating_sub(self.state);
+        let limit = self.state + Bytes(covered.0 / 100 * percent);
+        let excess = self.store.allocated().saturating_sub(limit);
+        if excess == Bytes::ZERO {
+            return Ok(());
+        }
+        let view = view(&self.store, Extent::ZERO, limit, (self.now, self.phase));
+        for relief in self.policy.trim(excess, &view) {
             self.apply(relief, node)?;
         }
         Ok(())

@@ -116,7 +116,10 @@ impl Executor<'_> {
                 }
             }
         }
-        Ok(())
+        self.store.lock(target);
+        let trimmed = self.trim(wanted_by);
+        self.store.unlock(target);
+        trimmed
     }
 
     pub(super) fn unwritten(&self, node: NodeId, tensor: TensorId) -> RunError {
