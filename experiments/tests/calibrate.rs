@@ -7,7 +7,8 @@ use haversack::calibrate::declared::{Calibration, all};
 use haversack::calibrate::fit::Problem;
 use haversack::calibrate::observation::{Measure, Part};
 use haversack::calibrate::{calibrate, find};
-use haversack_devices::{fitted_constants, load, load_stack};
+use haversack_devices::calibration::Kind;
+use haversack_devices::{fitted_constants, load, load_stack, load_system};
 
 use support::{call, json, refusal, stdout};
 
@@ -92,7 +93,11 @@ fn a_sum_of_costs_is_what_the_executor_takes() {
 fn exactly_the_constants_that_the_files_call_fitted_are_fitted() {
     for calibration in all().unwrap() {
         let (device, stack) = (load(&calibration.device).unwrap(), load_stack(&calibration.stack).unwrap());
-        let fitted = fitted_constants(&device, &stack);
+        let mut fitted = fitted_constants(&device, &stack);
+        if let Some(system) = &calibration.system {
+            let of_system = load_system(system).unwrap().entries();
+            fitted.extend(of_system.into_iter().filter(|entry| entry.kind == Kind::Fitted));
+        }
         let sources = calibration.observations.sources();
         let of_these = |source: &str| sources.contains(&source);
         let mut marked: Vec<&str> =
@@ -131,6 +136,21 @@ fn only_rows_that_may_be_fitted_are() {
 }
 
 #[test]
+fn fedhybrids_constants_are_near_their_best() {
+    // Three rows of two phones; a tenth to either side is worse.
+    let of_system = find("galaxy-s22", Some("mnn-2")).unwrap().remove(1);
+    assert_eq!((of_system.system.as_deref(), of_system.simulated), (Some("android-testbed"), true));
+    let (problem, values) = shipped(&of_system);
+    assert_eq!(problem.observations.len(), 3);
+    let here = problem.objective(&values).unwrap();
+    assert!(here < 0.25, "{here}");
+    for factor in [0.9, 1.1] {
+        let there = problem.objective(&[values[0] * factor]).unwrap();
+        assert!(there > 1.5 * here, "{factor}: {there}, and {here} as shipped");
+    }
+}
+
+#[test]
 fn the_program_prints_the_same_bytes_twice() {
     for line in ["calibrate server-core", "calibrate server-core --format json"] {
         let (first, second) = (call(line), call(line));
@@ -148,7 +168,8 @@ fn the_program_prints_the_same_bytes_twice() {
 #[test]
 fn what_cannot_be_calibrated_is_refused_with_what_can() {
     let can = "only server-core under pytorch-cpu, galaxy-s10 under sage-opencl, jetson-agx-xavier under pytorch-cuda, \
-               xiaomi-10 under mandheling, xiaomi-11-pro under mnn or xiaomi-11-pro under mandheling can be calibrated";
+               xiaomi-10 under mandheling, xiaomi-11-pro under mnn, xiaomi-11-pro under mandheling or galaxy-s22 under \
+               mnn-2 can be calibrated";
     for (line, also) in [
         ("calibrate pixel-6", "nothing was observed of pixel-6"),
         ("calibrate server-cor", "did you mean `server-core`?"),

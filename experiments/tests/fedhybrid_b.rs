@@ -151,7 +151,8 @@ fn figure_5_is_longer_by_what_is_computed_again() {
         for (model, id, weights) in networks {
             let rows: Vec<&Row> = made.tables[table].iter().filter(|row| row["network"] == model).collect();
             let (first, last) = (rows[0], rows[rows.len() - 1]);
-            assert_eq!((number(first, "recomputed_s"), number(first, "overhead")), (0.0, 1.0));
+            // The planner is told of less than there is, and so gives something up where nothing is short.
+            let undisturbed = number(first, "time_s") - number(first, "recomputed_s");
             assert_eq!(number(last, "budget_mb"), 1000.0);
             for row in &rows {
                 let state = number(row, "budget_with_state_mb") - number(row, "budget_mb");
@@ -159,13 +160,13 @@ fn figure_5_is_longer_by_what_is_computed_again() {
                 // Recomputation alone reaches every budget here: without it an iteration takes what it always does.
                 assert_eq!(row["micro_batches"], "1");
                 let [time, again] = ["time_s", "recomputed_s"].map(|column| number(row, column));
-                assert!(near(time - again, number(first, "time_s")), "{row:?}");
-                assert!(near(number(row, "overhead"), time / number(first, "time_s")));
+                assert!(near(time - again, undisturbed), "{row:?}");
+                assert!(near(number(row, "overhead"), time / undisturbed));
             }
-            assert!(number(last, "overhead") > 1.0);
+            assert!(number(last, "overhead") > number(first, "overhead"));
             let cell = format!("figure5{}/{phone}-{id}/melon/latency-overhead", &table[7..]);
             assert!(near(made.simulated(&cell), number(last, "overhead")));
-            enough.push((model, number(first, "budget_with_state_mb"), number(first, "time_s")));
+            enough.push((model, number(first, "budget_with_state_mb"), undisturbed));
         }
     }
     // The slower phone needs the same memory and takes longer.

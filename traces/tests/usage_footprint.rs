@@ -168,7 +168,7 @@ fn demand_rises_with_every_part_of_the_table() {
     let timeline = AppTimeline::generated(&model, 3, "synthetic-0000001", seconds(18 * 3600), seconds(3600));
     let category = |package: &str| model.category(package);
     let of = |table: &FootprintTable| demand(&timeline, table, category, 3).demand;
-    let (plain, spiked) = (of(&table), of(&table.clone().with_launch_extra(mb(600))));
+    let (plain, spiked) = (of(&table), of(&table.clone().with_launch_extra(mb(1600))));
     let (still, spread) =
         (of(&table.clone().with_launch_extra(Bytes::ZERO)), of(&table.clone().with_spread(Factor(0.0))));
     assert!(plain.iter().zip(&spiked).all(|(less, more)| less.anonymous <= more.anonymous && less.file == more.file));

@@ -4,9 +4,11 @@
 //! expression is an operator with an output of its own, whose gradient is written in expressions again. So more stays
 //! alive until backward than in an eager framework, and a map is swept more often. Convolutions and poolings work on
 //! blocks of four channels (NC4HW4), everything else on rows (NCHW): the conversions are operators of
-//! [`OperatorKind::Layout`].
+//! [`OperatorKind::Layout`]. A product with a weight is a convolution too, of one position, as MNN's converter writes it
+//! (`ConvertMatMulToConv2D.cpp`), so that a transformer converts on both sides of every linear layer; what several layers
+//! read is converted once (`AddTensorFormatConverter.cpp`).
 //!
-//! Source: alibaba/MNN, `tools/train/source/nn/NN.cpp` for the modules, `tools/train/source/grad` for the gradients,
+//! Source: alibaba/MNN 2.3, `tools/train/source/nn/NN.cpp` for the modules, `tools/train/source/grad` for the gradients,
 //! `tools/train/source/optimizer` for losses and updates. What only the geometry of one kernel needs (windows gathered
 //! for a weight's gradient) is a part of that kernel here.
 //!

@@ -92,7 +92,12 @@ pub(super) fn steps() -> Result<Vec<Observation>, CommandError> {
     for (row, seconds) in paper.rows("figure10") {
         let Some(scenario) = figure10::of_step(&row.method, "resnet34", batch) else { continue };
         let plans = paper.timed("figure10", &scenario)?;
-        observations.push(Observation { id: row.id.clone(), observed: seconds, unit: "s", measure: Measure::Run(plans) });
+        observations.push(Observation {
+            id: row.id.clone(),
+            observed: seconds,
+            unit: "s",
+            measure: Measure::Run(plans),
+        });
     }
     Ok(observations)
 }

@@ -399,3 +399,25 @@ fn a_second_iteration_does_not_pay_for_finding_the_micro_batch() {
     let found = first.micro_batches[..first.micro_batches.len() - 1].iter().min();
     assert_eq!(second.micro_batches.first(), found);
 }
+
+#[test]
+fn a_computing_budget_is_kept_after_every_operator() {
+    let graph = lowered("resnet50", Variant::Reduced);
+    let free = unbounded(&graph, 8);
+    let state = Bytes(graph.bytes_of(Role::is_state).at(8));
+    let job = within(&graph, 8, free.peak_memory);
+    let melon = |percent: &str| {
+        let mut policy = registry::build("melon", &[("computing_budget".to_owned(), percent.to_owned())]).unwrap();
+        simulate(&machine(), &job, policy.as_mut()).unwrap()
+    };
+    // All that training needs is there, so that without a computing budget nothing is computed again.
+    assert_eq!(melon("100").recomputed, 0);
+    let [half, third] = ["50", "33"].map(melon);
+    assert!(0 < half.recomputed && half.recomputed < third.recomputed, "{} {}", half.recomputed, third.recomputed);
+    // Half of what the state leaves is in use after an operator, and while one runs what it makes beside it: here never
+    // more than an eighth.
+    let beside = free.peak_memory - state;
+    assert!(half.peak_memory > state + share(beside, 50), "{}", half.peak_memory);
+    assert!(half.peak_memory < state + share(beside, 63), "{}", half.peak_memory);
+    assert_eq!(half.micro_batches, [8]);
+}

@@ -300,9 +300,9 @@ fn notes_of_rules(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>
     }
     let largest = |rule: usize| found.iter().filter_map(|of_trace| ratio(of_trace, rule)).max_by(f64::total_cmp);
     if largest(1).zip(papers[1]).is_some_and(|(own, paper)| own < paper / 2.0) {
-        notes.misses.push(format!("Initial memory as the budget costs far less than the paper's most. Where it is some hundred MB too much, the low-memory killer ends cached apps before the trainer's pages have to give way ({:.0} of them on each phone even under the predictor): the user pays, not training. On the paper's phones apps seem to have stayed, and the trainer to have gone through flash.", apps as f64 / ended(0).count().max(1) as f64));
+        notes.misses.push(format!("Initial memory as the budget costs far less than the paper's most: where it is some hundred MB too much, apps that are not in use give way before the trainer does ({:.1} of them are killed on each phone even under the predictor).", apps as f64 / ended(0).count().max(1) as f64));
     }
-    if ended(2).count() < found.len() {
-        notes.misses.push("A budget that is measured anew before every round counts the memory of apps that the round before has pushed out, and grows until the trainer is the one that is killed. In the paper such rounds end, only later; how often its trainer was killed it does not say.".into());
+    if largest(2).zip(papers[2]).is_some_and(|(own, paper)| own > paper) {
+        notes.misses.push("A budget that is measured anew before every round counts the memory of apps that the round before has pushed out, and grows from round to round until the trainer waits for its own pages. In the paper it costs a third of that: apps seem to come back in between, as users return to them more often or the trainer gives its memory back between rounds.".into());
     }
 }

@@ -324,10 +324,11 @@ fn window(context: &Context<'_>) -> Result<String, ArtefactError> {
 
 fn notes(outcome: &mut Outcome) {
     let notes = &mut outcome.notes;
-    notes.calibrated.push("The share of the system's own memory that is in use all the time: one number, on the fit rows of this figure. The kernel's work on a page and the flash's latency are those of their class.".into());
+    notes.calibrated.push("The share of the system's own memory that is in use all the time: one number, on the fit rows of this figure (`haversack calibrate galaxy-s22 --stack mnn-2`). The kernel's work on a page and the flash's latency are those of their class.".into());
     notes
         .left_out
         .push("Other threads of the engine: one thread waits for a page at a time, and all work waits for it.".into());
+    notes.left_out.push("MNN's own allocator. What is given back last is taken first here; MNN takes the smallest piece that is large enough, the oldest of equals, which sends the kernel after more pages that nobody wants: with it, and the share fitted anew at a half, the thread would sleep for 70 % of the time.".into());
     notes.left_out.push("Whatever else runs on a phone without apps: its system touches the same share of its memory all the time, and takes no core from the trainer.".into());
 }
 

@@ -175,5 +175,8 @@ fn notes(outcome: &mut Outcome, points: &[Point]) {
     notes.left_out.push(format!("Points that do not exist, because no plan fits the budget or the trainer is killed again and again. With the phone to itself: {}. In use: {}.", never(|point| &point.alone), never(|point| &point.in_use)));
     notes.left_out.push("What a policy costs in accuracy: GACT and DAF keep fewer bits, Sage's micro-batches change normalisation, and recomputation changes nothing. Sage and DAF plan for a GPU and run on MNN's graph and cores here, so that they are compared with the others and not with their papers.".into());
     notes.left_out.push("GACT has no budget: it keeps the same bits at each.".into());
-    notes.misses.push("The paper prints no number, and its curves of Melon and Capuchin rise more steeply as far as its text goes: what recomputation costs beyond its operators (figure 5) is not in the model.".into());
+    notes.misses.push(
+        "The paper prints no number; as far as its text goes, its curves of Melon and Capuchin rise more steeply."
+            .into(),
+    );
 }

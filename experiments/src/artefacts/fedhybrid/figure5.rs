@@ -6,7 +6,7 @@ use haversack_reports::table::{Cell, Table};
 use haversack_training::Record;
 use haversack_workloads::Role;
 
-use super::setting::{BERT, MOBILENET, NOTE10, PICTURES, S22, TEXTS, phone_name, run_if_it_fits, scenario};
+use super::setting::{BERT, MELON, MOBILENET, NOTE10, PICTURES, S22, TEXTS, phone_name, run_if_it_fits, scenario};
 use crate::artefacts::mandheling::setting::compare_with_null;
 use crate::reproduce::{ArtefactError, Context, Outcome};
 use crate::run::Plan;
@@ -29,8 +29,7 @@ struct Line {
 
 impl Line {
     fn new(context: &Context<'_>, phone: &str, model: &str, batch: u64) -> Result<Self, ArtefactError> {
-        let mut scenario = scenario(context, phone, model, batch, "melon")?;
-        scenario.set.insert("computing_budget".to_owned(), context.reading_number("computing-budget")?.to_string());
+        let scenario = scenario(context, phone, model, batch, MELON)?;
         let plan = Plan::new(&scenario, context.cache)?;
         let state = Bytes(plan.graph.bytes_of(|role| role == Role::OptimiserState).at(batch));
         Ok(Self { enough: plan.run()?, scenario, state })
@@ -130,7 +129,9 @@ fn on(context: &Context<'_>, phone: &'static str, artefact: &str) -> Result<Outc
 
 fn notes(outcome: &mut Outcome, phone: &str) {
     let notes = &mut outcome.notes;
-    notes.calibrated.push("Nothing: Melon's rule is its authors', and what operators take is the stack's.".into());
+    notes.calibrated.push(
+        "Nothing: Melon's rule and what it is told are its authors', and what operators take is the stack's.".into(),
+    );
     notes.predicted.push("Every point.".into());
     if phone == NOTE10 {
         notes.left_out.push("Two more threads: the phone has two big cores, which train alone.".into());
@@ -138,5 +139,5 @@ fn notes(outcome: &mut Outcome, phone: &str) {
     notes
         .left_out
         .push("Melon's planning before a task, on the phone: plans are made again for each budget, at no cost.".into());
-    notes.misses.push("The overhead is far below the paper's. A plan that knows every size and life drops what normalisation and activations make, which costs a pass over memory each, and products hardly ever: recomputation then repeats a fraction of forward. To double an iteration it must repeat all of forward and more. The planner is told less memory than there is, as its authors tell theirs, and that makes up part of it. What the paper's engine does beside is not stated: a pool with gaps, operators that are computed again many times over.".into());
+    notes.misses.push("How much the planner is told decides everything where memory is as short as here: from 58 % to 54 % BERT goes from two to eight times as long, and at half of it the gradients alone fill it, so that nothing else stays; MobileNetV2 rises to 2.3 at half and no further. The share is another batch's of another phone. Temporaries of operators and gaps between tensors, for which the authors leave the rest, are not in the model.".into());
 }

@@ -27,6 +27,11 @@ pub(crate) fn phone_name(phone: &'static str) -> &'static str {
     PHONES.iter().find(|(id, _)| *id == phone).map_or(phone, |(_, name)| name)
 }
 
+/// The policy whose planner is told of less memory than there is, where an artefact declares how much in one of the
+/// readings.
+pub(crate) const MELON: &str = "melon";
+const COMPUTING_BUDGETS: [&str; 2] = ["computing-budget", "computing-budgets"];
+
 /// The stack that FedHybrid builds on.
 pub(crate) const STACK: &str = "mnn-2";
 
@@ -54,6 +59,10 @@ pub(crate) fn scenario(
     policy.clone_into(&mut scenario.policy);
     scenario.batch = batch;
     scenario.seed = context.seed;
+    let told = COMPUTING_BUDGETS.iter().find_map(|reading| context.reading_number(reading).ok());
+    if let (MELON, Some(percent)) = (policy, told) {
+        scenario.set.insert("computing_budget".to_owned(), percent.to_string());
+    }
     scenario.frequency = context.reading_text("frequency")?.parse()?;
     let cpu = context.device(phone)?.cpu().ok_or_else(|| anyhow::anyhow!("{phone} has no CPU"))?;
     let cores = context.reading_text("cores")?.parse()?;

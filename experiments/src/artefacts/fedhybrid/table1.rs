@@ -4,7 +4,7 @@ use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Look, Panel, Stac
 use haversack_reports::table::Table;
 use haversack_training::Record;
 
-use super::setting::{S22, run_if_it_fits, scenario};
+use super::setting::{MELON, S22, run_if_it_fits, scenario};
 use crate::artefacts::mandheling::setting::compare_with_null;
 use crate::reproduce::{ArtefactError, Context, Outcome};
 use crate::run::Plan;
@@ -53,7 +53,7 @@ fn batch(context: &Context<'_>, sample: Sample) -> Result<u64, ArtefactError> {
 }
 
 fn plan(context: &Context<'_>, model: &str, batch: u64) -> Result<Plan, ArtefactError> {
-    let mut scenario = scenario(context, S22, model, batch, "melon")?;
+    let mut scenario = scenario(context, S22, model, batch, MELON)?;
     scenario.activation_budget = Some(BUDGET);
     Ok(Plan::new(&scenario, context.cache)?)
 }
@@ -119,10 +119,10 @@ fn notes(outcome: &mut Outcome) {
     let notes = &mut outcome.notes;
     notes
         .calibrated
-        .push("The rate at which MNN lays tensors out anew: one number of the stack, on the fit rows of this table. Nothing is a network's.".into());
+        .push("The rate at which MNN lays tensors out anew: one number of the stack, on the fit rows of this table (`haversack calibrate galaxy-s22 --stack mnn-2`). Nothing is a network's.".into());
     notes.predicted.push("ResNet-50 and Swin-T; how the shares of the others stand to each other.".into());
     notes.left_out.push("Fine-tuning: the Swin-T here trains all its weights.".into());
-    notes.left_out.push("Conversions that MNN inserts on loading and its published converter does not show: those here are the ones between a convolution and its neighbours, and the reshapes and transposes of the network itself.".into());
+    notes.left_out.push("What a kernel lays out anew for itself: the windows that the gradient of a weight gathers, and the panels of a product's tiles.".into());
     notes.misses.push("Melon drops what is cheap to compute again beside its size, and it does not count layouts in that cost. So the set that is dropped decides the share: it rises steeply with smaller budgets, and the paper does not state its own.".into());
-    notes.misses.push("BERT: most of what it saves are the pieces of GELU, softmax and normalisation, each of which one pass brings back in the layout that it was in; they are half of all saved tensors, so that nothing else is dropped. What attention lays out anew is made by products and stays. In the paper the operands of products are laid out too, by gathers and reshapes that MNN adds between operators (its figure 8) and that are part of the product here.".into());
+    notes.misses.push("BERT: MNN's converter makes a convolution of every product with a weight, between a conversion of what it reads and one of what it gives, and Melon, which does not count conversions, drops what they make first. That brings most of the share. The rest of what BERT saves are the pieces of GELU, softmax and normalisation, which one pass each brings back; MNN copies for reshapes and gathers between some of them, too, which is not in the graph.".into());
 }

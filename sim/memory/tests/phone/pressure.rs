@@ -1,6 +1,6 @@
 //! PSI and lmkd on a phone under pressure.
 
-use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_devices::units::{Bytes, Factor, Fraction, Nanos};
 use haversack_memory::phone::lmkd::Lmkd;
 use haversack_memory::phone::{Access, Backing, Kill, KillReason, PhoneMemory, ProcessId, Settings};
 
@@ -10,7 +10,10 @@ const SECOND: u64 = 1_000_000_000;
 
 /// 256 MiB with ZRAM of 64 and `cached` apps of 20 MiB each, all touched once.
 fn with_apps(lmkd: Option<Lmkd>, cached: i32) -> (PhoneMemory, Simple, Vec<ProcessId>) {
-    let settings = Settings { zram: Bytes(64 * MIB), lmkd, ..modest(256 * MIB, 64 << 10) };
+    with_cached(Settings { zram: Bytes(64 * MIB), lmkd, ..modest(256 * MIB, 64 << 10) }, cached)
+}
+
+fn with_cached(settings: Settings, cached: i32) -> (PhoneMemory, Simple, Vec<ProcessId>) {
     let mut phone = phone(settings);
     let mut flash = Simple::new();
     let apps = (0..cached)
@@ -65,6 +68,28 @@ fn cached_apps_go_before_the_foreground_and_what_they_held_is_free() {
     assert_eq!(kills[0].name, "app1");
     assert_eq!(apps.iter().filter(|&&app| phone.is_running(app)).count(), 8 - kills.len());
     assert_eq!(phone.counters().lmkd_kill, kills.len() as u64);
+}
+
+#[test]
+fn free_swap_is_worth_the_memory_that_zram_is_filled_from_or_itself() {
+    // Beside ZRAM of 64 MiB a partition of 1 GiB, which never fills. A tenth of both is 109 MiB: more than what is free
+    // or inactive, less than what is free of swap.
+    let kills = |ratio: f64| {
+        let lmkd = Lmkd { swap_compression_ratio: Factor(ratio), ..Lmkd::high_end() };
+        let settings = Settings {
+            zram: Bytes(64 * MIB),
+            swap: Bytes(1024 * MIB),
+            lmkd: Some(lmkd),
+            ..modest(256 * MIB, 64 << 10)
+        };
+        let (mut phone, mut flash, _) = with_cached(settings, 8);
+        let foreground = phone.spawn("foreground", 0).unwrap();
+        grow(&mut phone, &mut flash, foreground, 100)
+    };
+    let [bounded, as_it_is] = [1.0, 0.0].map(kills);
+    assert!(bounded.iter().any(|kill| kill.reason == KillReason::LowMemoryAndSwap), "{bounded:?}");
+    let for_swap = |kill: &&Kill| matches!(kill.reason, KillReason::LowMemoryAndSwap | KillReason::LowSwapAndThrashing);
+    assert_eq!(as_it_is.iter().find(for_swap), None);
 }
 
 #[test]

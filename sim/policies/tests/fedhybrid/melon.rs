@@ -40,7 +40,8 @@ fn size_times_remaining_life_over_cost() {
 
 #[test]
 fn what_exceeds_the_computing_budget_goes_but_for_what_is_read_next() {
-    let scene = chain();
+    let forward: [(&[TensorId], u64, bool); 3] = [(&[0], 5, false), (&[1], 8, false), (&[2], 10, false)];
+    let scene = Scene::new(&forward, &[&[3], &[2], &[1], &[2]], &[1, 10, 20, 30]);
     let mut policy = Melon::new(Parameters { computing_budget: 63, ..Parameters::default() });
     assert_eq!(policy.prepare(&scene.setting()).unwrap().computing_budget, Some(63));
     // Node 3 is next and reads tensor 3: of the others 2 is worth most, then 1; then there is nothing more.

@@ -6,8 +6,8 @@ use haversack_policies::{MemoryView, Relief};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
 use super::{Executor, Stop};
-use crate::store::Store;
 use crate::job::RunError;
+use crate::store::Store;
 
 /// Memory as a policy sees it, while `wanted` more is to fit into `budget`.
 fn view<'a>(store: &'a Store<'_>, wanted: Extent, budget: Bytes, (now, phase): (Nanos, Phase)) -> MemoryView<'a> {
