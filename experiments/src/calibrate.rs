@@ -110,6 +110,7 @@ pub fn calibrate(calibration: &Calibration, seed: u64, after_start: impl FnMut()
     Ok(Report {
         device: calibration.device.clone(),
         stack: calibration.stack.clone(),
+        system: calibration.system.clone(),
         about: calibration.about.clone(),
         objective: [problem.objective(&before)?, problem.objective(&after)?],
         constants,

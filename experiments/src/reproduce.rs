@@ -35,6 +35,7 @@ pub use artefact::{Artefact, ArtefactError, Context, Notes, Outcome};
 pub use nulls::{
     Cores, daf_table1_null, mandheling_table4_null, mandheling_table7_null, mandheling_table8_null, sage_table1_null,
 };
+pub(crate) use report::counted;
 pub use selection::{Selection, UnknownSelector};
 pub use summary::median;
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::declared::Of;
+use crate::reproduce::counted;
 
 /// Below this rise of the objective the rows hardly tell a constant from one that is a quarter larger or smaller.
 const WEAK: f64 = 0.01;
@@ -94,6 +95,8 @@ pub struct Report {
     pub device: String,
     /// The stack.
     pub stack: String,
+    /// The operating system, where constants are of it.
+    pub system: Option<String>,
     /// What the rows are.
     pub about: String,
     /// What was minimised, at the constants of the files and at the fitted ones.
@@ -150,6 +153,7 @@ impl Report {
         json!({
             "device": self.device,
             "stack": self.stack,
+            "system": self.system,
             "observations": self.about,
             "objective": { "before": self.objective[0], "after": self.objective[1] },
             "median_error": { "before": median_before, "after": median },
@@ -163,7 +167,9 @@ impl Report {
     #[must_use]
     pub fn text(&self) -> String {
         let (rows, constants) = (self.rows.len(), self.constants.len());
-        let mut text = format!("{} under {}: {constants} constants, {rows} rows\n", self.device, self.stack);
+        let system = self.system.as_ref().map_or_else(String::new, |system| format!(" and {system}"));
+        let constants = counted(constants, "constant", "constants");
+        let mut text = format!("{} under {}{system}: {constants}, {rows} rows\n", self.device, self.stack);
         // Writing to a text cannot fail.
         let _ = writeln!(text, "{}\n", self.about);
         let width = self.constants.iter().map(|constant| constant.name.len()).max().unwrap_or(0).max(8);

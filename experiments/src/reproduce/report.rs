@@ -110,7 +110,7 @@ fn more(text: &mut String, all: usize, shown: usize) {
     }
 }
 
-fn counted(count: usize, one: &str, many: &str) -> String {
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 

@@ -158,7 +158,7 @@ fn draw(example: &Followed<'_>, all: &[Followed<'_>], means: &[String]) -> Figur
         .panel(
             Panel::new(spreads)
                 .title("all thirty")
-                .x(Axis::new("traces, by available memory's").range(1.0, TRACES as f64))
+                .x(Axis::new("traces, by how far available memory moves").range(0.0, TRACES as f64))
                 .y(Axis::new("largest less smallest").unit("MB").from_zero()),
         )
 }

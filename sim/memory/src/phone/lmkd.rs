@@ -76,7 +76,7 @@ impl Lmkd {
     pub(super) fn check(&self) -> Result<(), PhoneError> {
         let percentages =
             [self.swap_free_low, self.thrashing_limit_decay, self.swap_util_max, self.stall_limit_critical];
-        if !(self.swap_compression_ratio.0 >= 0.0) {
+        if self.swap_compression_ratio.0.is_nan() || self.swap_compression_ratio.0 < 0.0 {
             return Err(PhoneError::Setting { field: "lmkd", expected: "a ratio of compression of nought or more" });
         }
         if percentages.iter().any(|&percentage| percentage > 100) {
