@@ -7,7 +7,7 @@ use crate::training_graph::{Need, TensorId};
 pub(super) type VariableId = u32;
 
 /// How a tensor lies in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Row-major, channels before positions (NCHW).
     Rows,

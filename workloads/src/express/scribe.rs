@@ -38,8 +38,8 @@ pub(super) struct Scribe<'a> {
     pub(super) phase: Phase,
     /// The operator of the network that is being written.
     pub(super) origin: Option<u32>,
-    /// What each tensor was converted to.
-    conversions: HashMap<(TensorId, Order), VariableId>,
+    /// What each tensor was converted to, as it was seen.
+    conversions: HashMap<(TensorId, Shape), VariableId>,
     /// The tensor of each storage that forward does not make.
     leaves: Vec<Option<TensorId>>,
     /// What the eager graph says of each operator's product in forward: it is the same layer.
@@ -330,19 +330,18 @@ impl Scribe<'_> {
         self.record(y, Expression::Rearrange { label, x, y })
     }
 
-    /// `x` in `order`: itself, or its conversion, which in forward all readers share.
+    /// `x` in `order`: itself, or its conversion, which all readers share.
     pub(super) fn in_order(&mut self, x: VariableId, order: Order) -> VariableId {
-        let Variable { tensor, order: found, .. } = *self.variable(x);
-        if found == order {
+        let found = self.variable(x);
+        if found.order == order {
             return x;
         }
-        let shape = self.shape(x);
-        let known = self.conversions.get(&(tensor, order)).filter(|&&known| self.variable(known).shape == shape);
-        if let Some(&known) = known.filter(|_| self.phase == Phase::Forward) {
+        let looked_at = (found.tensor, found.shape.clone());
+        if let Some(&known) = self.conversions.get(&looked_at) {
             return known;
         }
-        let converted = self.rearrange("convert", x, shape, order);
-        self.conversions.insert((tensor, order), converted);
+        let converted = self.rearrange("convert", x, looked_at.1.clone(), order);
+        self.conversions.insert(looked_at, converted);
         converted
     }
 

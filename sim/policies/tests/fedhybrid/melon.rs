@@ -41,10 +41,13 @@ fn size_times_remaining_life_over_cost() {
 #[test]
 fn what_exceeds_the_computing_budget_goes_but_for_what_is_read_next() {
     let forward: [(&[TensorId], u64, bool); 3] = [(&[0], 5, false), (&[1], 8, false), (&[2], 10, false)];
-    let scene = Scene::new(&forward, &[&[3], &[2], &[1], &[2]], &[1, 10, 20, 30]);
+    let mut scene = Scene::new(&forward, &[&[3], &[2], &[1], &[2, 3]], &[1, 10, 20, 30]);
+    // After an operator nothing is in use, also not what the next one reads.
+    scene.candidates.push(3);
     let mut policy = Melon::new(Parameters { computing_budget: 63, ..Parameters::default() });
     assert_eq!(policy.prepare(&scene.setting()).unwrap().computing_budget, Some(63));
-    // Node 3 is next and reads tensor 3: of the others 2 is worth most, then 1; then there is nothing more.
+    // Node 3 is next and reads tensor 3, as the last one does: of the others 2 is worth most, then 1; then there is
+    // nothing more.
     assert_eq!(policy.trim(Bytes(1), &scene.view()), [Rematerialise(2)]);
     assert_eq!(policy.trim(Bytes(1_000), &scene.view()), [Rematerialise(2), Rematerialise(1)]);
     // By default plan and device agree, and nothing is asked after an operator.
