@@ -47,12 +47,14 @@ fn phone(extent: u64, lists: Lists) -> (PhoneMemory, Ufs, ProcessId, Vec<RegionI
         wake: Nanos(10_000),
     };
     let ram = Bytes(7_300_000_000 / MIB * MIB);
+    // An 8 GB phone under Android with a display of 1080 by 2400.
+    let [min, low, high] = [11, 49, 57].map(|mib| Bytes(mib * MIB));
     let settings = Settings {
         extent: Bytes(extent),
         lists,
         zram: Bytes(GIB),
         swap: Bytes(3 * GIB),
-        ..Settings::new(ram, Watermarks::of(ram, Bytes(1080 * 2340 * 4), 10))
+        ..Settings::new(ram, Watermarks { min, low, high })
     };
     let mut phone = PhoneMemory::new(settings, core, core).unwrap();
     let mut flash = Ufs { busy: Nanos::ZERO };

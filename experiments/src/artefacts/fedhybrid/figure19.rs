@@ -303,6 +303,6 @@ fn notes_of_rules(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>
         notes.misses.push(format!("Initial memory as the budget costs far less than the paper's most: where it is some hundred MB too much, apps that are not in use give way before the trainer does ({:.1} of them are killed on each phone even under the predictor).", apps as f64 / ended(0).count().max(1) as f64));
     }
     if largest(2).zip(papers[2]).is_some_and(|(own, paper)| own > paper) {
-        notes.misses.push("A budget that is measured anew before every round counts the memory of apps that the round before has pushed out, and grows from round to round until the trainer waits for its own pages. In the paper it costs a third of that: apps seem to come back in between, as users return to them more often or the trainer gives its memory back between rounds.".into());
+        notes.misses.push("A budget that is measured anew before every round counts the memory of apps that the round before has pushed out, and grows from round to round until the trainer waits for its own pages. In the paper it costs a quarter of that: apps may come back in between, where users return to them more often than here.".into());
     }
 }

@@ -19,24 +19,6 @@ pub struct Watermarks {
     pub high: Bytes,
 }
 
-impl Watermarks {
-    /// The marks of an Android kernel that manages `managed` bytes, draws on a display of `display` bytes (width ×
-    /// height × 4) and has `watermark_scale_factor` `scale` (ten-thousandths).
-    ///
-    /// `min = clamp(√(16·managed kB), 128, 65536)` kB (`init_per_zone_wmark_min`); `low = min + step + extra` and
-    /// `high = min + 2·step + extra` with `step = max(min/4, managed·scale/10000)` (`__setup_per_zone_wmarks`) and
-    /// `extra` three screens (`sys.sysctl.extra_free_kbytes`, Android's `ProcessList.java`).
-    #[must_use]
-    pub fn of(managed: Bytes, display: Bytes, scale: u32) -> Self {
-        let managed = managed.0 / 1024;
-        let min = (16 * managed).isqrt().clamp(128, 65_536);
-        let step = (min / 4).max(managed * u64::from(scale) / 10_000);
-        let extra = display.0 * 3 / 1024;
-        let kib = |kib: u64| Bytes(kib * 1024);
-        Self { min: kib(min), low: kib(min + step + extra), high: kib(min + 2 * step + extra) }
-    }
-}
-
 /// How the kernel orders what may be reclaimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lists {

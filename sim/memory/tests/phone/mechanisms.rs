@@ -1,34 +1,9 @@
 //! Faults, reclaim and swap against hand arithmetic.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::phone::{
-    Access, Backing, Costs, Flash, Lists, PhoneError, PhoneMemory, Settings, Stall, Watermarks,
-};
+use haversack_memory::phone::{Access, Backing, Costs, Flash, Lists, PhoneError, PhoneMemory, Settings, Stall};
 
 use super::support::{ANON, CLUSTER, CORE, KIB, MIB, Simple, assert_conserved, bare, modest, phone, regions, timeless};
-
-#[test]
-fn watermarks_are_those_of_android() {
-    // Rows (ram GiB, width × height, managed kB, scale, min, low, high kB) of a table made from the kernel's formulas
-    // and Android's three screens. 4 GiB by hand: √(16 · 3942645) = 7942; step = max(7942/4, 3942645/1000) = 3942;
-    // extra = 1080 · 2400 · 4 · 3 / 1024 = 30375; low = 7942 + 3942 + 30375 = 42259.
-    let rows = [
-        (720 * 1600, 1_971_322, 1, 5616, 20_520, 21_924),
-        (720 * 1600, 2_956_984, 100, 6878, 49_947, 79_516),
-        (1080 * 2400, 3_942_645, 10, 7942, 42_259, 46_201),
-        (1080 * 2400, 7_885_291, 1, 11_232, 44_415, 47_223),
-        (1080 * 2400, 7_885_291, 10, 11_232, 49_492, 57_377),
-        (1440 * 3200, 11_827_937, 10, 13_756, 79_583, 91_410),
-        (1440 * 3200, 15_770_583, 100, 15_884, 227_589, 385_294),
-    ];
-    for (pixels, managed, scale, min, low, high) in rows {
-        let marks = Watermarks::of(Bytes(managed * KIB), Bytes(pixels * 4), scale);
-        for (mark, kib) in [(marks.min, min), (marks.low, low), (marks.high, high)] {
-            // The table rounds where the kernel truncates.
-            assert!(mark.0.abs_diff(kib * KIB) <= 2 * KIB, "{pixels} {managed} {scale}: {mark:?}, {kib} kB");
-        }
-    }
-}
 
 #[test]
 fn a_working_set_that_fits_never_refaults() {
