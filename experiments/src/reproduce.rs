@@ -27,6 +27,7 @@ use haversack_devices::CalibrationError;
 use haversack_reports::FileError;
 use haversack_reports::page::PageError;
 use haversack_reports::table::WidthError;
+use haversack_traces::usage::DataError;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 
@@ -85,6 +86,9 @@ pub enum ReproduceError {
     /// A calibration that an artefact names is wrong.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
+    /// The built-in model of users or table of footprints is wrong.
+    #[error(transparent)]
+    Users(#[from] DataError),
     /// The page could not be rendered.
     #[error(transparent)]
     Page(#[from] PageError),

@@ -23,6 +23,7 @@ const TABLE: Artefact = Artefact {
     devices: &["galaxy-s10"],
     stacks: &["sage-opencl"],
     systems: &[],
+    users: false,
     run: half_of_the_paper,
 };
 const DRAWN: Artefact = Artefact { id: "figure8", devices: &[], stacks: &[], systems: &[], run: drawn, ..TABLE };
@@ -201,6 +202,15 @@ fn the_record_names_calibrations_and_counts_choices_but_no_place() {
     let fitted = haversack_devices::fitted_constants(&device, &stack);
     assert_eq!(record["fitted_constants"].as_array().unwrap().len(), fitted.len());
     assert_eq!(record["fitted_constants"][0]["name"], fitted[0].name.as_str());
+
+    // An artefact that draws users rests on what is fitted of them, too.
+    let users = tempfile::tempdir().unwrap();
+    reproduce(&options(users.path(), &["sage/table1"], 2), &[Artefact { users: true, ..TABLE }]).unwrap();
+    let text = fs::read_to_string(users.path().join("run.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let names: Vec<&str> =
+        record["fitted_constants"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names[fitted.len()..], ["sessions.regular_share", "sessions.spread", "launch.extra.mb"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use haversack_devices::calibration::Kind;
+use haversack_devices::calibration::{ConstantEntry, Kind};
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Deserializer, de};
@@ -91,8 +91,7 @@ struct Written {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenLaunch {
-    #[serde(deserialize_with = "megabytes")]
-    extra_mb: Bytes,
+    extra: WrittenExtra,
     #[serde(deserialize_with = "seconds")]
     least_s: Nanos,
     #[serde(deserialize_with = "seconds")]
@@ -101,6 +100,16 @@ struct WrittenLaunch {
     return_share: Fraction,
     #[serde(deserialize_with = "seconds")]
     return_s: Nanos,
+    #[serde(deserialize_with = "kind")]
+    kind: Kind,
+    source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenExtra {
+    #[serde(deserialize_with = "megabytes")]
+    mb: Bytes,
     #[serde(deserialize_with = "kind")]
     kind: Kind,
     source: String,
@@ -205,11 +214,15 @@ impl FootprintTable {
             let message = format!("expected `least_s` not above `most_s`, found {least} and {most}");
             return Err(data::wrong(file, text, "launch", message));
         }
-        let origins = [("launch", launch.kind, launch.source), ("spread", spread.kind, spread.source)];
+        let origins = [
+            ("launch", launch.kind, launch.source),
+            ("launch.extra", launch.extra.kind, launch.extra.source),
+            ("spread", spread.kind, spread.source),
+        ];
         Ok(Self {
             file: file.to_owned(),
             launch: Launch {
-                extra: launch.extra_mb,
+                extra: launch.extra.mb,
                 span: (launch.least_s, launch.most_s),
                 return_share: launch.return_share,
                 return_span: launch.return_s,
@@ -264,6 +277,26 @@ impl FootprintTable {
         let categories = self.categories.iter().map(move |(name, entry)| of(format!("category.{name}"), entry));
         let packages = self.packages.iter().map(move |(name, entry)| of(format!("package.\"{name}\""), entry));
         whole.chain([of("default".to_owned(), &self.default)]).chain(categories).chain(packages)
+    }
+
+    /// The numbers of the launch and the spread, for records of runs.
+    #[must_use]
+    pub fn entries(&self) -> Vec<ConstantEntry> {
+        let Launch { extra, span: (least, most), return_share, return_span } = self.launch;
+        let numbers = [
+            ("launch", "least_s", least.seconds(), "s"),
+            ("launch", "most_s", most.seconds(), "s"),
+            ("launch", "return_share", return_share.0, "fraction"),
+            ("launch", "return_s", return_span.seconds(), "s"),
+            ("launch.extra", "mb", extra.megabytes(), "MB"),
+            ("spread", "of_ln", self.spread.0, "factor"),
+        ];
+        let entry = |(section, field, value, unit): (&str, &str, f64, &'static str)| {
+            let (_, kind, source) = self.origins.iter().find(|(of, ..)| of == section)?;
+            let (source, file) = (source.clone(), self.file.clone());
+            Some(ConstantEntry { name: format!("{section}.{field}"), value, unit, kind: *kind, source, file })
+        };
+        numbers.into_iter().filter_map(entry).collect()
     }
 
     /// The footprint of `package`, whose Play category may be known; falls back to the category, then to the default.

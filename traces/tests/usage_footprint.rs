@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use haversack_devices::calibration::Kind;
 use haversack_devices::units::{Bytes, Factor, Nanos};
 use haversack_traces::footprint::{FootprintTable, Found};
 use haversack_traces::row::{Confidence, OomAdj, UtcTime};
@@ -9,12 +10,15 @@ use haversack_traces::usage::{AliveApp, AppEvent, AppEventKind, AppId, AppTimeli
 
 const TABLE: &str = r#"
 [launch]
-extra_mb = 100
 least_s = 3
 most_s = 3
 return_share = 0.5
 return_s = 1.5
 kind = "estimated"
+source = "a test"
+[launch.extra]
+mb = 100
+kind = "fitted"
 source = "a test"
 [spread]
 of_ln = 0
@@ -192,15 +196,15 @@ fn the_table_refuses_what_it_cannot_mean() {
         let text = TABLE.replacen(from, to, 1);
         FootprintTable::parse("mine.toml", &text).unwrap_err().to_string()
     };
-    // The first line is empty, three tables of 8, 4 and 9 lines follow: `[category.game]` is line 23, its fields from
-    // 24 on.
+    // The first line is empty, tables of 7, 4, 4 and 9 lines follow: `[category.game]` is line 26, its fields from
+    // 27 on.
     let error = refused("anonymous_mb = 400", "anonymous_mb = -400");
-    assert_eq!(error, "mine.toml:24: `category.game.anonymous_mb`: -400: expected a number from 0 to 65536 MB");
+    assert_eq!(error, "mine.toml:27: `category.game.anonymous_mb`: -400: expected a number from 0 to 65536 MB");
     let error = refused("anonymous_mb = 400", "anonimous_mb = 400");
-    assert!(error.starts_with("mine.toml:24: `category.game.anonimous_mb`: unknown field"), "{error}");
+    assert!(error.starts_with("mine.toml:27: `category.game.anonimous_mb`: unknown field"), "{error}");
     assert!(error.ends_with("(did you mean `anonymous_mb`?)"), "{error}");
     let error = refused("file_mb = 50\n", "file_mb = 5e9\n");
-    assert_eq!(error, "mine.toml:34: `package.\"a.mail\".file_mb`: 5000000000: expected a number from 0 to 65536 MB");
+    assert_eq!(error, "mine.toml:37: `package.\"a.mail\".file_mb`: 5000000000: expected a number from 0 to 65536 MB");
     let error = refused("kept = 0.8", "kept = 80");
     assert!(error.contains("`package.\"a.mail\".kept`: 80: expected a number from 0 to 1"), "{error}");
     let error = refused("kept = 0.8", "kept = nan");
@@ -219,4 +223,15 @@ fn the_table_refuses_what_it_cannot_mean() {
         "unknown footprint table `androit` (did you mean `android`?); expected the path of a .toml file or `android`"
     );
     assert!(FootprintTable::load("nowhere.toml").unwrap_err().to_string().starts_with("cannot read nowhere.toml"));
+}
+
+#[test]
+fn the_numbers_of_a_launch_are_listed_with_what_is_known_of_them() {
+    let entries = table().entries();
+    let fitted: Vec<_> = entries.iter().filter(|entry| entry.kind == Kind::Fitted).collect();
+    assert_eq!(fitted.len(), 1);
+    assert_eq!((fitted[0].name.as_str(), fitted[0].value, fitted[0].unit), ("launch.extra.mb", 100.0, "MB"));
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let rest = ["launch.least_s", "launch.most_s", "launch.return_share", "launch.return_s"];
+    assert_eq!(names, [&rest[..], &["launch.extra.mb", "spread.of_ln"]].concat());
 }

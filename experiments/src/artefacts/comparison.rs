@@ -18,6 +18,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &["galaxy-s22"],
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: fronts::run,
     },
     Artefact {
@@ -27,6 +28,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &["xiaomi-10"],
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: fronts::run,
     },
 ];

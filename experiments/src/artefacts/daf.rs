@@ -32,6 +32,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: PLATFORMS,
         stacks: BOTH,
         systems: &[],
+        users: false,
         run: figure8::headlines,
     },
     Artefact {
@@ -41,6 +42,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XAVIER,
         stacks: CUDA,
         systems: &[],
+        users: false,
         run: figure1a::run,
     },
     Artefact {
@@ -50,6 +52,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XAVIER,
         stacks: CUDA,
         systems: &[],
+        users: false,
         run: figure2a::run,
     },
     Artefact {
@@ -59,6 +62,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &["iqoo-neo3", "redmagic-7", "jetson-agx-xavier", "rtx-3090"],
         stacks: BOTH,
         systems: &[],
+        users: false,
         run: section3_2::run,
     },
     Artefact {
@@ -68,6 +72,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XAVIER,
         stacks: CUDA,
         systems: &[],
+        users: false,
         run: table1::run,
     },
     Artefact {
@@ -77,6 +82,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XAVIER,
         stacks: CUDA,
         systems: &[],
+        users: false,
         run: table2::run,
     },
     Artefact {
@@ -86,6 +92,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &["jetson-agx-orin", "jetson-agx-xavier", "iqoo-neo3"],
         stacks: BOTH,
         systems: &[],
+        users: false,
         run: table3::run,
     },
     Artefact {
@@ -95,6 +102,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XAVIER,
         stacks: CUDA,
         systems: &[],
+        users: false,
         run: figure8::run,
     },
     Artefact {
@@ -104,6 +112,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XAVIER,
         stacks: CUDA,
         systems: &[],
+        users: false,
         run: figure9::run,
     },
     Artefact {
@@ -113,6 +122,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: PLATFORMS,
         stacks: BOTH,
         systems: &[],
+        users: false,
         run: figure10::run,
     },
     Artefact {
@@ -122,6 +132,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XAVIER,
         stacks: CUDA,
         systems: &[],
+        users: false,
         run: figure11::run,
     },
     Artefact {
@@ -131,6 +142,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &["jetson-agx-orin", "jetson-agx-xavier", "iqoo-neo3", "redmagic-7", "rtx-3090"],
         stacks: BOTH,
         systems: &[],
+        users: false,
         run: figure12::run,
     },
     Artefact {
@@ -140,6 +152,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XAVIER,
         stacks: CUDA,
         systems: &[],
+        users: false,
         run: figure13::run,
     },
     Artefact {
@@ -149,6 +162,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XAVIER,
         stacks: CUDA,
         systems: &[],
+        users: false,
         run: figure11::energy,
     },
 ];

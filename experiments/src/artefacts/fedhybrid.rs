@@ -31,7 +31,16 @@ const MNN_2: &[&str] = &["mnn-2"];
 
 /// An artefact that only a federation can answer.
 const fn of_a_federation(id: &'static str, about: &'static str) -> Artefact {
-    Artefact { paper: "fedhybrid", id, about, devices: &[], stacks: &[], systems: &[], run: federation::run }
+    Artefact {
+        paper: "fedhybrid",
+        id,
+        about,
+        devices: &[],
+        stacks: &[],
+        systems: &[],
+        users: false,
+        run: federation::run,
+    }
 }
 
 /// All artefacts of the paper, in its order.
@@ -43,6 +52,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S22,
         stacks: MNN_2,
         systems: &[],
+        users: false,
         run: table1::run,
     },
     Artefact {
@@ -52,6 +62,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: TWO,
         stacks: MNN_2,
         systems: TESTBED,
+        users: false,
         run: figure1c::run,
     },
     Artefact {
@@ -61,6 +72,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: TWO,
         stacks: MNN_2,
         systems: TESTBED,
+        users: false,
         run: figure2::times,
     },
     Artefact {
@@ -70,6 +82,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: TWO,
         stacks: MNN_2,
         systems: TESTBED,
+        users: false,
         run: figure2::states,
     },
     Artefact {
@@ -79,6 +92,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: TWO,
         stacks: MNN_2,
         systems: TESTBED,
+        users: false,
         run: figure2::pages,
     },
     Artefact {
@@ -88,6 +102,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S22,
         stacks: &[],
         systems: TESTBED,
+        users: false,
         run: figure4::cores,
     },
     Artefact {
@@ -97,6 +112,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S22,
         stacks: &[],
         systems: TESTBED,
+        users: false,
         run: figure4::apps,
     },
     Artefact {
@@ -106,6 +122,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S22,
         stacks: &[],
         systems: TESTBED,
+        users: false,
         run: figure4::rates,
     },
     Artefact {
@@ -115,6 +132,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S22,
         stacks: MNN_2,
         systems: &[],
+        users: false,
         run: figure5::s22,
     },
     Artefact {
@@ -124,6 +142,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: NOTE10,
         stacks: MNN_2,
         systems: &[],
+        users: false,
         run: figure5::note10,
     },
     Artefact {
@@ -133,6 +152,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S22,
         stacks: MNN_2,
         systems: &[],
+        users: false,
         run: figure7::run,
     },
     Artefact {
@@ -142,6 +162,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &[],
         stacks: &[],
         systems: &[],
+        users: true,
         run: figure11::sessions,
     },
     Artefact {
@@ -151,6 +172,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &[],
         stacks: &[],
         systems: &[],
+        users: true,
         run: figure11::apps,
     },
     Artefact {
@@ -160,6 +182,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S22,
         stacks: &[],
         systems: TESTBED,
+        users: true,
         run: figure12::run,
     },
     Artefact {
@@ -169,6 +192,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S22,
         stacks: MNN_2,
         systems: TESTBED,
+        users: true,
         run: figure18::run,
     },
     Artefact {
@@ -178,6 +202,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S22,
         stacks: MNN_2,
         systems: TESTBED,
+        users: true,
         run: figure19::budgets,
     },
     Artefact {
@@ -187,6 +212,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S22,
         stacks: MNN_2,
         systems: TESTBED,
+        users: true,
         run: figure19::rules,
     },
     Artefact {
@@ -196,6 +222,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S22,
         stacks: MNN_2,
         systems: TESTBED,
+        users: true,
         run: figure20::budgets,
     },
     Artefact {
@@ -205,6 +232,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: PLANNERS,
         stacks: MNN_2,
         systems: &[],
+        users: false,
         run: figure20::regeneration,
     },
     Artefact {
@@ -214,6 +242,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: OP10,
         stacks: MNN_2,
         systems: &[],
+        users: false,
         run: figure21::run,
     },
     Artefact {
@@ -223,6 +252,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &[],
         stacks: &[],
         systems: &[],
+        users: false,
         run: section5_5::run,
     },
     of_a_federation("figure1", "accuracy lost where phones without enough memory are left out"),

@@ -37,6 +37,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_10,
         stacks: MNN,
         systems: &[],
+        users: false,
         run: section1::run,
     },
     Artefact {
@@ -46,6 +47,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_10,
         stacks: MNN,
         systems: &[],
+        users: false,
         run: figure1a::run,
     },
     Artefact {
@@ -55,6 +57,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_10,
         stacks: &[],
         systems: &[],
+        users: false,
         run: section2_3::run,
     },
     Artefact {
@@ -64,6 +67,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_10,
         stacks: MANDHELING,
         systems: &[],
+        users: false,
         run: table3::run,
     },
     Artefact {
@@ -73,6 +77,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_10,
         stacks: &["mandheling"],
         systems: &[],
+        users: false,
         run: section3::switching,
     },
     Artefact {
@@ -82,6 +87,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &[],
         stacks: &[],
         systems: &[],
+        users: false,
         run: figure4b::run,
     },
     Artefact {
@@ -91,6 +97,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_10,
         stacks: MANDHELING,
         systems: &[],
+        users: false,
         run: section3::rescaling,
     },
     Artefact {
@@ -100,6 +107,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_10,
         stacks: MANDHELING,
         systems: &[],
+        users: false,
         run: table4::run,
     },
     Artefact {
@@ -109,6 +117,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &["xiaomi-11-pro"],
         stacks: &["mnn", "tflite"],
         systems: &[],
+        users: false,
         run: section3::preparations,
     },
     Artefact {
@@ -118,6 +127,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &[],
         stacks: &[],
         systems: &[],
+        users: false,
         run: table6::run,
     },
     Artefact {
@@ -127,6 +137,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: PHONES,
         stacks: ALL_ENGINES,
         systems: &[],
+        users: false,
         run: figure5::run,
     },
     Artefact {
@@ -136,6 +147,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: PHONES,
         stacks: ALL_ENGINES,
         systems: &[],
+        users: false,
         run: figure5::energy,
     },
     Artefact {
@@ -145,6 +157,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_11_PRO,
         stacks: ALL_ENGINES,
         systems: &[],
+        users: false,
         run: figure7::run,
     },
     Artefact {
@@ -154,6 +167,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_11_PRO,
         stacks: ENGINES,
         systems: &[],
+        users: false,
         run: table7::run,
     },
     Artefact {
@@ -163,6 +177,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_11_PRO,
         stacks: ENGINES,
         systems: &[],
+        users: false,
         run: table8::run,
     },
     Artefact {
@@ -172,6 +187,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_10,
         stacks: ENGINES,
         systems: &[],
+        users: false,
         run: figure9::run,
     },
     Artefact {
@@ -181,6 +197,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_10,
         stacks: MANDHELING,
         systems: &[],
+        users: false,
         run: figure10::run,
     },
     Artefact {
@@ -190,6 +207,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: XIAOMI_11_PRO,
         stacks: ENGINES,
         systems: &[],
+        users: false,
         run: figure11::run,
     },
 ];

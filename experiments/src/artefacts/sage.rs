@@ -31,6 +31,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S10,
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: introduction::run,
     },
     Artefact {
@@ -40,6 +41,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S10,
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: figure2::run,
     },
     Artefact {
@@ -49,6 +51,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &["galaxy-note20"],
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: section3_2_3::run,
     },
     Artefact {
@@ -58,6 +61,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S10,
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: section3_4_3::run,
     },
     Artefact {
@@ -67,6 +71,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S10,
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: table1::run,
     },
     Artefact {
@@ -76,6 +81,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S10,
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: figure8::run,
     },
     Artefact {
@@ -85,6 +91,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &["single-core", "infinite-cores"],
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: figure9::both,
     },
     Artefact {
@@ -94,6 +101,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &["single-core"],
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: figure9::single_core,
     },
     Artefact {
@@ -103,6 +111,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: &["infinite-cores"],
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: figure9::infinite_cores,
     },
     Artefact {
@@ -112,6 +121,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: MACHINES,
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: figure10::run,
     },
     Artefact {
@@ -121,6 +131,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: MACHINES,
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: figure11::run,
     },
     Artefact {
@@ -130,6 +141,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S10,
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: figure12::run,
     },
     Artefact {
@@ -139,6 +151,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: PHONES,
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: figure13::run,
     },
     Artefact {
@@ -148,6 +161,7 @@ pub(super) static ARTEFACTS: &[Artefact] = &[
         devices: S10,
         stacks: STACKS,
         systems: &[],
+        users: false,
         run: section5::run,
     },
 ];

@@ -29,6 +29,8 @@ pub struct Artefact {
     pub stacks: &'static [&'static str],
     /// The operating systems that it loads; likewise.
     pub systems: &'static [&'static str],
+    /// Whether it draws synthetic users and what their apps take, of which numbers are fitted, too.
+    pub users: bool,
     /// Simulates it.
     pub run: fn(&Context<'_>) -> Result<Outcome, ArtefactError>,
 }

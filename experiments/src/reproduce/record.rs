@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use haversack_devices::{CalibrationError, ConstantEntry, Kind};
+use haversack_devices::{ConstantEntry, Kind};
+use haversack_traces::footprint::FootprintTable;
+use haversack_traces::usage::UsageModel;
 use serde::Serialize;
 
+use super::ReproduceError;
 use super::artefact::{Artefact, Loaded};
 use super::readings::Reading;
 use super::summary::Tally;
@@ -36,11 +39,15 @@ pub(super) struct Calibrations {
 
 impl Calibrations {
     /// Of these artefacts.
-    pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, CalibrationError> {
+    pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, ReproduceError> {
         let Loaded { devices, stacks, systems } = Loaded::of(artefacts)?;
         let mut entries: Vec<ConstantEntry> = devices.iter().flat_map(|device| device.entries()).collect();
         entries.extend(stacks.iter().flat_map(|stack| stack.entries()));
         entries.extend(systems.iter().flat_map(|system| system.entries()));
+        if artefacts.iter().any(|artefact| artefact.users) {
+            entries.extend(UsageModel::built_in()?.entries());
+            entries.extend(FootprintTable::built_in()?.entries());
+        }
         entries.retain(|entry| entry.kind == Kind::Fitted);
         let devices = devices.into_iter().map(|device| (device.file, device.digest));
         let stacks = stacks.into_iter().map(|stack| (stack.file, stack.digest));

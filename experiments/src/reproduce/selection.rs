@@ -130,6 +130,7 @@ mod tests {
             devices: &[],
             stacks: &[],
             systems: &[],
+            users: false,
             run: |_| Ok(crate::reproduce::Outcome::default()),
         }
     }

@@ -254,7 +254,7 @@ pub const POLICIES: &[Entry] = &[
             },
             Parameter {
                 name: "computing_budget",
-                about: "1 to 100 (default): percent of the memory beside weights and state that is left in use after an operator",
+                about: "1 to 100 (default): percent of what weights and state leave of the memory budget, kept to after every operator",
             },
         ],
         engine: None,
