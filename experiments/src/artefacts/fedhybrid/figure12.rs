@@ -113,7 +113,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel(Panel::new(apps).x(minutes()).y(Axis::new("apps alone").unit("MB").from_zero()));
     let mut outcome = Outcome { figure: Some(figure), table: Some(table), ..Outcome::default() };
     let notes = &mut outcome.notes;
-    notes.calibrated.push("Nothing: what an app takes, what stays when it is cached and what a launch takes beyond are estimates of the table of footprints, and what the system itself takes is one of the system's file.".into());
+    notes.calibrated.push("Nothing on this figure: what a launch takes beyond is figure 19a's, what an app takes and what stays when it is cached are estimates of the table of footprints, and what the system itself takes is one of the system's file.".into());
     notes.predicted.push("The shape: a launch takes more for some seconds, a return from behind less and for a shorter time, and between them demand stands still.".into());
     notes.left_out.push("Reclaim: the curve is what the apps ask for, and the killer ends none of them. Growth of an app while it is in front, and its page cache.".into());
     notes.left_out.push("The paper's own trace and apps: Carat's public data says nothing of memory, and the paper does not print which user it took.".into());
