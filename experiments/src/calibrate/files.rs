@@ -49,6 +49,7 @@ impl Files {
             (Of::Device, _) => self.device.set(&constant.name, value),
             (Of::Stack, _) => self.stack.set(&constant.name, value),
             (Of::System, Some(system)) => system.set(&constant.name, value),
+            // [`Self::entries`] has no such constant, which is what is reported.
             (Of::System, None) => Ok(()),
         }
     }

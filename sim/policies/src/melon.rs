@@ -9,12 +9,12 @@
 //! The authors' planner does not wait until memory is short: after every operator, also of one that is computed again,
 //! it gives up what exceeds its *computing budget*, but for what the next operator reads. What it plans is what
 //! operators make; weights and the optimiser's state are beside it, gradients are not and cannot be given up, so that
-//! they crowd everything else out as they gather. The budget is told to it by hand, 36% to 97% of the device's in the 42
+//! they crowd everything else out as they gather. The budget is told to it by hand, 36% to 92% of the device's in the 42
 //! published entries, without a rule that would give it for another network. So it is a parameter, and by default plan
 //! and device agree.
 
 use haversack_devices::units::Bytes;
-use haversack_workloads::{NodeId, TensorId};
+use haversack_workloads::TensorId;
 
 use crate::falling::{Falling, worth};
 use crate::policy::{IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
@@ -52,12 +52,12 @@ impl Melon {
         Self { parameters, accumulation, regaining: None }
     }
 
-    /// Gives up tensors of at least `shortfall` bytes, where there are so many; `spares` says which it may not.
+    /// Gives up tensors among `candidates` of at least `shortfall` bytes, where there are so many.
     fn drop_dearest(
         &mut self,
         shortfall: Bytes,
         memory: &MemoryView<'_>,
-        spares: impl Fn(TensorId, NodeId) -> bool,
+        candidates: impl Iterator<Item = TensorId>,
     ) -> Vec<Relief> {
         let Some(regaining) = &mut self.regaining else { return Vec::new() };
         let presence = presence(memory);
@@ -69,7 +69,6 @@ impl Melon {
             let won = memory.tensors[tensor as usize].bytes.as_f64() * f64::from(life);
             worth(won, regaining.recomputation(tensor, at, &moment))
         };
-        let candidates = memory.candidates.iter().copied().filter(|&tensor| !spares(tensor, at));
         let mut queue = Falling::new(candidates.map(|tensor| (score(regaining, tensor), tensor)));
         let mut reliefs = Vec::new();
         let mut freed = Bytes::ZERO;
@@ -99,7 +98,7 @@ impl Policy for Melon {
     }
 
     fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
-        let dropped = self.drop_dearest(shortfall, memory, |_, _| false);
+        let dropped = self.drop_dearest(shortfall, memory, memory.candidates.iter().copied());
         if dropped.is_empty() && self.parameters.micro_batching {
             self.accumulation.relieve(shortfall, memory)
         } else {
@@ -109,7 +108,9 @@ impl Policy for Melon {
 
     fn trim(&mut self, excess: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
         // What the next operator reads stays.
-        self.drop_dearest(excess, memory, |tensor, at| memory.tensors[tensor as usize].next_use == at)
+        let at = position(memory);
+        let unread = |tensor: &TensorId| memory.tensors[*tensor as usize].next_use != at;
+        self.drop_dearest(excess, memory, memory.candidates.iter().copied().filter(unread))
     }
 
     fn end_iteration(&mut self, seen: &IterationSummary) {

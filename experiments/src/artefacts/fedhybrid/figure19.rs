@@ -143,7 +143,7 @@ fn draw(example: &Followed<'_>, all: &[Followed<'_>], means: &[String]) -> Figur
     }
     Figure::new("FedHybrid, figure 19a: available memory and the predicted budget, Galaxy S22")
         .note(format!(
-            "Five minutes of the evenings of thirty users. From the largest to the smallest once training could begin, the mean of all: {}. On the left user {}, in the middle of them.",
+            "Five minutes of the evenings of thirty users. From the largest to the smallest once training could begin, the mean of all: {}. On the left user {}, whose available memory moves most nearly so.",
             means.join(", "),
             example.trace.user
         ))

@@ -139,5 +139,5 @@ fn notes(outcome: &mut Outcome, phone: &str) {
     notes
         .left_out
         .push("Melon's planning before a task, on the phone: plans are made again for each budget, at no cost.".into());
-    notes.misses.push("How much the planner is told decides everything where memory is as short as here: from 58 % to 54 % BERT goes from two to eight times as long, and at half of it the gradients alone fill it, so that nothing else stays; MobileNetV2 rises to 2.3 at half and no further. The share is another batch's of another phone. Temporaries of operators and gaps between tensors, for which the authors leave the rest, are not in the model.".into());
+    notes.misses.push("How much the planner is told decides everything where memory is as short as here: on the Galaxy S22, from 58 % to 54 % BERT goes from two to eight times as long, and at half of it the gradients alone fill it, so that nothing else stays; MobileNetV2 rises to 2.3 at half and no further. The share is another batch's of another phone. Temporaries of operators and gaps between tensors, for which the authors leave the rest, are not in the model.".into());
 }

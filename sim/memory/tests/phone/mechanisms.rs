@@ -1,6 +1,7 @@
 //! Faults, reclaim and swap against hand arithmetic.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::units::{Bytes, Factor, Nanos};
+use haversack_memory::phone::lmkd::Lmkd;
 use haversack_memory::phone::{Access, Backing, Costs, Flash, Lists, PhoneError, PhoneMemory, Settings, Stall};
 
 use super::support::{ANON, CLUSTER, CORE, KIB, MIB, Simple, assert_conserved, bare, modest, phone, regions, timeless};
@@ -355,6 +356,10 @@ fn bad_input_is_refused_by_name() {
     assert_eq!(field(Settings { swap_read_ahead: Bytes::ZERO, ..good.clone() }), "swap_read_ahead");
     let two = Lists::Generations { count: 2, min_ttl: Nanos::ZERO };
     assert_eq!(field(Settings { lists: two, ..good.clone() }), "lists");
+    for ratio in [-1.0, f64::NAN] {
+        let lmkd = Lmkd { swap_compression_ratio: Factor(ratio), ..Lmkd::high_end() };
+        assert_eq!(field(Settings { lmkd: Some(lmkd), ..good.clone() }), "lmkd");
+    }
     let mut phone = phone(good);
     assert_eq!(phone.spawn("x", 1001), Err(PhoneError::Adj { adj: 1001 }));
     let process = phone.spawn("x", 0).unwrap();
