@@ -5,7 +5,7 @@ use std::io;
 
 use haversack_devices::CalibrationError;
 use haversack_policies::PolicyError;
-use haversack_policies::replay::{LogError, ReplayError};
+use haversack_replay::{LogError, ReplayError};
 use haversack_reports::frame::FrameError;
 use haversack_reports::{FigureError, FileError};
 use haversack_workloads::WorkloadError;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use haversack_policies::replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, Outcome, replay};
 use haversack_policies::{PolicyError, registry};
+use haversack_replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, Outcome, replay};
 use serde_json::json;
 
 use crate::error::CommandError;

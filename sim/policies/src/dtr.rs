@@ -2,10 +2,10 @@
 //! score is dropped, and computed again when it is read. The scores are those of the replay.
 
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_replay::{Candidate, Heuristic};
 use haversack_workloads::{NodeId, TensorId};
 
 use crate::policy::{MemoryView, Policy, Relief, TensorState};
-use crate::replay::{Candidate, Heuristic};
 
 /// Dynamic tensor rematerialisation.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Memory policies: what to hold, and what gives way.
 //!
 //! A policy is a small struct, one a file, that answers the [`Policy`] trait's questions with typed
-//! actions; [`registry`] lists them by name. [`replay`] runs recorded operator logs through the
-//! rematerialisation runtime that the `dtr` policy takes its scores from.
+//! actions; [`registry`] lists them by name. The scores of the `dtr` policy
+//! are those of `haversack-replay`.
 
 pub mod actnn;
 pub mod budget;
@@ -23,7 +23,6 @@ pub mod policy;
 pub mod quantised;
 pub mod regain;
 pub mod registry;
-pub mod replay;
 pub mod sage;
 pub mod sga;
 pub mod sgc;

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use haversack_devices::units::Bytes;
+use haversack_replay::Heuristic;
 
 use crate::actnn::ActNn;
 use crate::budget::Rule;
@@ -21,7 +22,6 @@ use crate::melon::{self, Melon};
 use crate::original::Original;
 use crate::policy::{Policy, PolicyError};
 use crate::quantised::{Control, Packing};
-use crate::replay::Heuristic;
 use crate::sage::{Dynamic, Order};
 use crate::sga::StaticAccumulation;
 use crate::sgc::StaticCheckpointing;

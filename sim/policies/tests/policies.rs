@@ -5,11 +5,11 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_policies::dtr::Dtr;
 use haversack_policies::registry::{self, POLICIES};
-use haversack_policies::replay::Heuristic;
 use haversack_policies::sage::{Dynamic, Order};
 use haversack_policies::sga::StaticAccumulation;
 use haversack_policies::sgc::StaticCheckpointing;
 use haversack_policies::{Holding, IterationSummary, MemoryView, Policy, PolicyError, Relief, Setting, TensorState};
+use haversack_replay::Heuristic;
 use haversack_workloads::training_graph::{Element, Node, NodeWork, Tensor};
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
 

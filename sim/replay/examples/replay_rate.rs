@@ -1,16 +1,16 @@
 //! Prints how many operators a second the replay executes, by heuristic.
 //!
-//! `cargo run --release -p haversack-policies --example replay_rate [-- LOG [RATIO]]`; without a
+//! `cargo run --release -p haversack-replay --example replay_rate [-- LOG [RATIO]]`; without a
 //! log, a residual network's of about 500 operators.
 #![allow(missing_docs)]
 
-#[path = "../tests/support/residual.rs"]
+#[path = "../tests/it/residual.rs"]
 mod residual;
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use haversack_policies::replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, replay};
+use haversack_replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, replay};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);

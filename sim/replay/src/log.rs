@@ -9,8 +9,8 @@ use std::path::Path;
 use haversack_devices::units::{Bytes, Nanos};
 use serde_json::{Map, Value};
 
-use super::error::{LineFault, LogError, nearest};
-use super::program::{Builder, Output, Program};
+use crate::error::{LineFault, LogError, nearest};
+use crate::program::{Builder, Output, Program};
 
 const INSTRUCTIONS: [&str; 9] =
     ["ALIAS", "ANNOTATE", "CALL", "CONSTANT", "COPY", "COPY_FROM", "MEMORY", "MUTATE", "RELEASE"];
@@ -97,7 +97,7 @@ impl Log {
         Bytes(self.program.baseline_memory)
     }
 
-    pub(super) fn program(&self) -> &Program {
+    pub(crate) fn program(&self) -> &Program {
         &self.program
     }
 }

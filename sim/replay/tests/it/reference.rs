@@ -2,12 +2,11 @@
 //!
 //! The logs are seeded random programs with every kind of instruction; the answers are those of
 //! the reference's runtime version 2 with eager eviction.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use haversack_policies::replay::{Heuristic, Log, replay};
+use haversack_replay::{Heuristic, Log, replay};
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")

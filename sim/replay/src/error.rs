@@ -169,7 +169,7 @@ fn hint(nearest: Option<&str>) -> String {
 }
 
 /// The name nearest to `found`, and how near it is (1 is equal).
-pub(super) fn nearest<'a>(found: &str, names: impl Iterator<Item = &'a str>) -> Option<(f64, &'a str)> {
+pub(crate) fn nearest<'a>(found: &str, names: impl Iterator<Item = &'a str>) -> Option<(f64, &'a str)> {
     let scored = names.map(|name| (strsim::jaro_winkler(found, name), name));
     // Equally near names are told apart by spelling, so that a map's order cannot show.
     scored.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)))

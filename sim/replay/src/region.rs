@@ -4,10 +4,10 @@
 //! (the interior), the resident ones at which that stops (the frontier), and the interior's cost.
 //! The cost is cached when a storage joins: it does not follow later changes, and that is the rule.
 
-use super::heuristic::{per_byte, per_byte_and_staleness};
-use super::program::{Op, Program};
-use super::runtime::{Bookkeeping, State};
-use super::spanset::SpanSet;
+use crate::heuristic::{per_byte, per_byte_and_staleness};
+use crate::program::{Op, Program};
+use crate::runtime::{Bookkeeping, State};
+use crate::spanset::SpanSet;
 
 #[derive(Clone, Default)]
 struct Region {
@@ -149,7 +149,7 @@ impl Regions {
 macro_rules! bookkeeping {
     ($(#[$doc:meta])* $name:ident, $neighbourhood:ident, |$cost:ident, $size:ident, $staleness:ident| $score:expr) => {
         $(#[$doc])*
-        pub(super) struct $name(Regions);
+        pub(crate) struct $name(Regions);
 
         impl $name {
             fn update(regions: &Regions, compute: &[u64], cost: &mut [f64], s: usize) {

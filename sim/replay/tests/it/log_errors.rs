@@ -1,7 +1,6 @@
 //! What a faulty log is told: the file, the line, the field, and what was expected.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use haversack_policies::replay::{Heuristic, Log, LogError, replay};
+use haversack_replay::{Heuristic, Log, LogError, replay};
 use proptest::prelude::*;
 
 const START: &str = r#"{"INSTRUCTION":"ANNOTATE","ANNOTATION":"START"}"#;
@@ -141,7 +140,7 @@ proptest! {
         bytes in prop::collection::vec((0usize..20_000, any::<u8>()), 0..2),
         ratio in 0.1f64..1.2,
     ) {
-        let sound = include_str!("data/synthetic_logs/syn1.log");
+        let sound = include_str!("../data/synthetic_logs/syn1.log");
         let mut lines: Vec<&str> = sound.lines().collect();
         for (place, count) in cuts {
             let at = 1 + place % (lines.len() - 4);

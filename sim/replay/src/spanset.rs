@@ -4,7 +4,7 @@
 
 /// A set of storages.
 #[derive(Clone, Default)]
-pub(super) struct SpanSet {
+pub(crate) struct SpanSet {
     /// Words skipped before the first one.
     start: usize,
     words: Vec<u64>,
@@ -27,7 +27,7 @@ impl SpanSet {
 
     /// Whether `item` is new.
     #[inline]
-    pub(super) fn insert(&mut self, item: u32) -> bool {
+    pub(crate) fn insert(&mut self, item: u32) -> bool {
         let (word, bit) = (item as usize / 64, 1 << (item % 64));
         if word < self.start || word >= self.start + self.words.len() {
             self.cover(word, word + 1);
@@ -38,7 +38,7 @@ impl SpanSet {
         new
     }
 
-    pub(super) fn remove(&mut self, item: u32) {
+    pub(crate) fn remove(&mut self, item: u32) {
         let (word, bit) = (item as usize / 64, 1u64 << (item % 64));
         if let Some(word) = word.checked_sub(self.start).and_then(|place| self.words.get_mut(place)) {
             *word &= !bit;
@@ -46,7 +46,7 @@ impl SpanSet {
     }
 
     /// Adds all of `other`, and hands each new item to `added`.
-    pub(super) fn union(&mut self, other: &Self, mut added: impl FnMut(u32)) {
+    pub(crate) fn union(&mut self, other: &Self, mut added: impl FnMut(u32)) {
         if other.words.is_empty() {
             return;
         }
@@ -59,11 +59,11 @@ impl SpanSet {
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.words.iter().enumerate().flat_map(|(place, &word)| bits(self.start + place, word))
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.words.clear();
     }
 }

@@ -4,7 +4,7 @@
 //! small integers: closing a gap is a short `memmove`, and the scan for a victim stays contiguous.
 
 /// An ordered set of storages.
-pub(super) struct Pool {
+pub(crate) struct Pool {
     members: Vec<u32>,
     /// When each storage was last pushed; 0 while it is outside. Increases along `members`, which
     /// makes a member's place a binary search.
@@ -13,20 +13,20 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn new(storages: usize) -> Self {
+    pub(crate) fn new(storages: usize) -> Self {
         Self { members: Vec::with_capacity(storages), pushed: vec![0; storages], pushes: 0 }
     }
 
-    pub(super) fn members(&self) -> &[u32] {
+    pub(crate) fn members(&self) -> &[u32] {
         &self.members
     }
 
-    pub(super) fn contains(&self, storage: u32) -> bool {
+    pub(crate) fn contains(&self, storage: u32) -> bool {
         self.pushed[storage as usize] != 0
     }
 
     /// Appends a storage that is outside.
-    pub(super) fn push(&mut self, storage: u32) {
+    pub(crate) fn push(&mut self, storage: u32) {
         debug_assert!(!self.contains(storage));
         self.pushes += 1;
         self.pushed[storage as usize] = self.pushes;
@@ -34,7 +34,7 @@ impl Pool {
     }
 
     /// Takes a storage out, wherever it stands; nothing happens where it is outside.
-    pub(super) fn remove(&mut self, storage: u32) {
+    pub(crate) fn remove(&mut self, storage: u32) {
         let stamp = self.pushed[storage as usize];
         if stamp == 0 {
             return;

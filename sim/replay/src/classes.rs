@@ -8,9 +8,9 @@
 //! look-up, and a class without members is used again. A candidate's sum over the classes around it
 //! is kept until one of them changes; each class knows which candidates to tell.
 
-use super::heuristic::per_byte_and_staleness;
-use super::program::{Op, Program};
-use super::runtime::{Bookkeeping, State};
+use crate::heuristic::per_byte_and_staleness;
+use crate::program::{Op, Program};
+use crate::runtime::{Bookkeeping, State};
 
 const NONE: u32 = u32::MAX;
 
@@ -48,7 +48,7 @@ impl Stale {
 }
 
 /// The classes, and who belongs to which.
-pub(super) struct Classes {
+pub(crate) struct Classes {
     classes: Vec<Class>,
     free: Vec<u32>,
     /// By storage: its class, and its place among the members.
@@ -234,8 +234,8 @@ impl Bookkeeping for Classes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::Log;
-    use crate::replay::runtime::{Limits, run};
+    use crate::Log;
+    use crate::runtime::{Limits, run};
 
     /// The obvious version: every sum anew before every scan.
     struct Unkept(Classes);

@@ -5,15 +5,15 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 
-use super::pool::Pool;
-use super::program::{Event, Op, Program};
-use super::{Outcome, Status};
+use crate::outcome::{Outcome, Status};
+use crate::pool::Pool;
+use crate::program::{Event, Op, Program};
 
 /// What the clock may reach: scores hold it in a float, exactly.
 const MOST_CLOCK: u64 = 1 << 53;
 
 /// What a heuristic keeps up to date, and the score that it gives.
-pub(super) trait Bookkeeping {
+pub(crate) trait Bookkeeping {
     /// Empty books for a program.
     fn new(program: &Program) -> Self;
     /// The outputs of `op` exist, but have not been computed.
@@ -32,13 +32,13 @@ pub(super) trait Bookkeeping {
 
 /// What a run may use.
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     budget: u64,
     rematerialised: u64,
 }
 
 impl Limits {
-    pub(super) fn new(program: &Program, memory_ratio: f64, overhead_limit: f64) -> Self {
+    pub(crate) fn new(program: &Program, memory_ratio: f64, overhead_limit: f64) -> Self {
         // Float casts round down and saturate. A whole number passes a float limit exactly when
         // it passes the limit rounded down.
         let overhead = program.baseline_compute as f64 * (overhead_limit - 1.0);
@@ -52,19 +52,19 @@ impl Limits {
 }
 
 /// What the rules and the heuristics look at.
-pub(super) struct State<'p> {
-    pub(super) program: &'p Program,
+pub(crate) struct State<'p> {
+    pub(crate) program: &'p Program,
     /// Operators created so far: neighbours appear with them.
-    pub(super) created: u32,
-    pub(super) pool: Pool,
+    pub(crate) created: u32,
+    pub(crate) pool: Pool,
     /// By storage.
-    pub(super) material: Vec<bool>,
-    pub(super) pinned: Vec<bool>,
+    pub(crate) material: Vec<bool>,
+    pub(crate) pinned: Vec<bool>,
     /// Costs of the distinct operators of a storage's tensors; a view adds to its base.
-    pub(super) compute: Vec<u64>,
+    pub(crate) compute: Vec<u64>,
     /// What the score divides, kept by the heuristic.
-    pub(super) cost: Vec<f64>,
-    pub(super) last_access: Vec<f64>,
+    pub(crate) cost: Vec<f64>,
+    pub(crate) last_access: Vec<f64>,
     /// How often each storage is locked.
     locks: Vec<u32>,
     references: Vec<i64>,
@@ -95,7 +95,7 @@ struct Runtime<'p, B> {
 }
 
 /// Replays `program`, with the scan compiled for one heuristic.
-pub(super) fn run<B: Bookkeeping>(program: &Program, limits: Limits) -> Outcome {
+pub(crate) fn run<B: Bookkeeping>(program: &Program, limits: Limits) -> Outcome {
     let mut runtime = Runtime::<B>::new(program, limits);
     let stopped = program.events.iter().try_for_each(|&event| runtime.event(event));
     runtime.finish(stopped.err().unwrap_or(Status::Ok))

@@ -9,9 +9,9 @@ use std::str::FromStr;
 
 use haversack_devices::units::{Bytes, Nanos};
 
-use super::error::{ReplayError, nearest};
-use super::program::{Op, Program};
-use super::runtime::{Bookkeeping, State};
+use crate::error::{ReplayError, nearest};
+use crate::program::{Op, Program};
+use crate::runtime::{Bookkeeping, State};
 
 /// A rule that ranks tensors for eviction (DTR, ICLR 2021, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,7 +131,7 @@ pub fn largest(size: f64) -> f64 {
 }
 
 /// Bookkeeping of h_DTR_local: a storage's cost is its own.
-pub(super) struct Local;
+pub(crate) struct Local;
 
 impl Bookkeeping for Local {
     fn new(_: &Program) -> Self {
@@ -151,7 +151,7 @@ impl Bookkeeping for Local {
 }
 
 /// h_LRU keeps no books.
-pub(super) struct LeastRecent;
+pub(crate) struct LeastRecent;
 
 impl Bookkeeping for LeastRecent {
     fn new(_: &Program) -> Self {
@@ -165,7 +165,7 @@ impl Bookkeeping for LeastRecent {
 }
 
 /// h_size keeps no books.
-pub(super) struct Largest;
+pub(crate) struct Largest;
 
 impl Bookkeeping for Largest {
     fn new(_: &Program) -> Self {

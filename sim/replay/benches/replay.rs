@@ -1,12 +1,12 @@
 //! Replays per second by heuristic, on a residual network's log at half its memory.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-#[path = "../tests/support/residual.rs"]
+#[path = "../tests/it/residual.rs"]
 mod residual;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use haversack_policies::replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, replay};
+use haversack_replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, replay};
 
 fn main() {
     divan::main();

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::error::{LineFault, nearest};
+use crate::error::{LineFault, nearest};
 
 /// Sizes are added up below 2^53, where a float holds every whole number.
 const MOST_BYTES: u64 = 1 << 53;
@@ -17,7 +17,7 @@ const ALIKE: f64 = 0.6;
 
 /// One thing that the log does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(crate) enum Event {
     /// Create the outputs of an operator and execute it.
     Compute(u32),
     /// One reference to a storage goes.
@@ -32,12 +32,12 @@ pub(super) enum Event {
 type Span = (u32, u32);
 
 /// An operator.
-pub(super) struct Op {
-    pub(super) cost: u64,
+pub(crate) struct Op {
+    pub(crate) cost: u64,
     /// Bytes of all outputs.
-    pub(super) need: u64,
+    pub(crate) need: u64,
     args: Span,
-    pub(super) outputs: Span,
+    pub(crate) outputs: Span,
     stores: Span,
 }
 
@@ -85,19 +85,19 @@ impl Links {
 
 /// A compiled log.
 #[derive(Default)]
-pub(super) struct Program {
-    pub(super) events: Vec<Event>,
-    pub(super) ops: Vec<Op>,
+pub(crate) struct Program {
+    pub(crate) events: Vec<Event>,
+    pub(crate) ops: Vec<Op>,
     /// By tensor: its operator, its storage and its own bytes (0 for an alias).
-    pub(super) tensor_op: Vec<u32>,
-    pub(super) tensor_storage: Vec<u32>,
-    pub(super) tensor_bytes: Vec<u64>,
+    pub(crate) tensor_op: Vec<u32>,
+    pub(crate) tensor_storage: Vec<u32>,
+    pub(crate) tensor_bytes: Vec<u64>,
     /// By storage: its first tensor, and its bytes as an integer and as the scores take them.
-    pub(super) roots: Vec<u32>,
-    pub(super) bytes: Vec<u64>,
-    pub(super) sizes: Vec<f64>,
-    pub(super) baseline_compute: u64,
-    pub(super) baseline_memory: u64,
+    pub(crate) roots: Vec<u32>,
+    pub(crate) bytes: Vec<u64>,
+    pub(crate) sizes: Vec<f64>,
+    pub(crate) baseline_compute: u64,
+    pub(crate) baseline_memory: u64,
     args: Vec<u32>,
     stores: Vec<u32>,
     members: Vec<Vec<u32>>,
@@ -112,46 +112,46 @@ fn slice(list: &[u32], span: Span) -> &[u32] {
 impl Program {
     /// The tensors an operator reads, as often as it names them.
     #[inline]
-    pub(super) fn args(&self, op: &Op) -> &[u32] {
+    pub(crate) fn args(&self, op: &Op) -> &[u32] {
         slice(&self.args, op.args)
     }
 
     /// The distinct storages of an operator's outputs.
     #[inline]
-    pub(super) fn output_storages(&self, op: &Op) -> &[u32] {
+    pub(crate) fn output_storages(&self, op: &Op) -> &[u32] {
         slice(&self.stores, op.stores)
     }
 
     /// The tensors that share a storage, the root first.
     #[inline]
-    pub(super) fn members(&self, storage: u32) -> &[u32] {
+    pub(crate) fn members(&self, storage: u32) -> &[u32] {
         &self.members[storage as usize]
     }
 
     /// Storages computed from `storage` by the first `created` operators.
     #[inline]
-    pub(super) fn children(&self, storage: u32, created: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn children(&self, storage: u32, created: u32) -> impl Iterator<Item = u32> {
         self.children.of(storage, created)
     }
 
     /// Storages from which the first `created` operators computed `storage`.
     #[inline]
-    pub(super) fn parents(&self, storage: u32, created: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn parents(&self, storage: u32, created: u32) -> impl Iterator<Item = u32> {
         self.parents.of(storage, created)
     }
 }
 
 /// An output as the log describes it.
-pub(super) struct Output {
-    pub(super) name: String,
-    pub(super) bytes: u64,
+pub(crate) struct Output {
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
     /// The argument whose storage it shares.
-    pub(super) alias: Option<usize>,
+    pub(crate) alias: Option<usize>,
 }
 
 /// Compiles instructions one by one.
 #[derive(Default)]
-pub(super) struct Builder {
+pub(crate) struct Builder {
     program: Program,
     /// Each name's place among `bound`, which keeps the order of first appearance.
     names: HashMap<String, usize>,
@@ -168,7 +168,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    pub(super) fn constant(&mut self, name: &str, bytes: u64) -> Result<(), LineFault> {
+    pub(crate) fn constant(&mut self, name: &str, bytes: u64) -> Result<(), LineFault> {
         let tensor = self.operator(&[], &[(bytes, None)], 0)?;
         self.program.events.push(Event::Pin(tensor));
         self.bind(name, tensor);
@@ -176,7 +176,7 @@ impl Builder {
         Ok(())
     }
 
-    pub(super) fn call(&mut self, args: &[String], outputs: &[Output], time: u64) -> Result<(), LineFault> {
+    pub(crate) fn call(&mut self, args: &[String], outputs: &[Output], time: u64) -> Result<(), LineFault> {
         let args = self.lookup_all("ARGS", args)?;
         let shapes: Vec<_> = outputs.iter().map(|o| (o.bytes, o.alias.and_then(|i| args.get(i).copied()))).collect();
         let first = self.operator(&args, &shapes, time)?;
@@ -188,7 +188,7 @@ impl Builder {
     }
 
     /// An in-place operator: a new one whose outputs take the names of the arguments it changes.
-    pub(super) fn mutate(&mut self, names: &[String], changed: &[usize], time: u64) -> Result<(), LineFault> {
+    pub(crate) fn mutate(&mut self, names: &[String], changed: &[usize], time: u64) -> Result<(), LineFault> {
         let args = self.lookup_all("ARGS", names)?;
         // An alias is as large as the storage that it shares.
         let changed: Vec<_> = changed.iter().filter_map(|&i| Some((names.get(i)?, *args.get(i)?))).collect();
@@ -205,14 +205,14 @@ impl Builder {
         Ok(())
     }
 
-    pub(super) fn copy(&mut self, to: &str, from: &str) -> Result<(), LineFault> {
+    pub(crate) fn copy(&mut self, to: &str, from: &str) -> Result<(), LineFault> {
         let tensor = self.lookup("SRC", from)?;
         self.bind(to, tensor);
         self.add_reference(tensor);
         Ok(())
     }
 
-    pub(super) fn copy_from(&mut self, to: &str, from: &str) -> Result<(), LineFault> {
+    pub(crate) fn copy_from(&mut self, to: &str, from: &str) -> Result<(), LineFault> {
         let old = self.lookup("DST", to)?;
         let tensor = self.lookup("SRC", from)?;
         self.bind(to, tensor);
@@ -222,14 +222,14 @@ impl Builder {
     }
 
     /// Names that nothing has bound are ignored: a log starts in the middle of a program's life.
-    pub(super) fn release(&mut self, name: &str) {
+    pub(crate) fn release(&mut self, name: &str) {
         if let Some(&place) = self.names.get(name) {
             self.drop_reference(self.bound[place]);
         }
     }
 
     /// Ends the log: whatever a name still holds must be resident.
-    pub(super) fn finish(mut self) -> Program {
+    pub(crate) fn finish(mut self) -> Program {
         for &tensor in &self.bound {
             if self.holders[tensor as usize] > 0 {
                 self.program.events.push(Event::Pin(tensor));

@@ -10,7 +10,7 @@
 //! What is not modelled: alignment, fragmentation, and the time the policy itself takes.
 //!
 //! ```
-//! use haversack_policies::replay::{replay, Heuristic, Log, Status};
+//! use haversack_replay::{replay, Heuristic, Log, Status};
 //!
 //! let log = Log::parse("tiny.log", r#"{"INSTRUCTION":"ANNOTATE","ANNOTATION":"START"}
 //! {"INSTRUCTION":"CONSTANT","NAME":"w"}
@@ -29,86 +29,20 @@ mod classes;
 mod error;
 mod heuristic;
 mod log;
+mod outcome;
 mod pool;
 mod program;
 mod region;
 mod runtime;
 mod spanset;
 
-use std::fmt;
-
-use haversack_devices::units::{Bytes, Nanos};
-
 pub use error::{LineFault, LogError, ReplayError};
 pub use heuristic::{Candidate, Heuristic, largest, least_recent, per_byte, per_byte_and_staleness};
 pub use log::Log;
+pub use outcome::{Outcome, Status};
 
 /// The overhead limit where the user states none: a run may take four times the baseline.
 pub const DEFAULT_OVERHEAD_LIMIT: f64 = 4.0;
-
-/// How a replay ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// The whole log ran.
-    Ok,
-    /// An operator did not fit although nothing was left to evict.
-    Oom,
-    /// Recomputing took more than the overhead limit allows.
-    Thrash,
-}
-
-impl Status {
-    /// The word that the reference prints: `ok`, `OOM` or `thrash`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Oom => "OOM",
-            Self::Thrash => "thrash",
-        }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// What a replay did, up to its end or to the operator at which it stopped.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// How it ended.
-    pub status: Status,
-    /// `clock_final` over the baseline's compute time; a partial figure unless the status is ok.
-    pub slowdown: f64,
-    /// The clock at the end, in nanoseconds; it starts at 1.
-    pub clock_final: u64,
-    /// Storages evicted, the eager ones included.
-    pub evictions: u64,
-    /// Storages evicted by the heuristic, because an operator did not fit.
-    pub heuristic_evictions: u64,
-    /// Scores computed while looking for victims.
-    pub heuristic_evaluations: u64,
-    /// FNV-1a-like digest over (root tensor, clock) of every eviction, in order.
-    pub evict_hash: u64,
-    /// Operators executed, constants and rematerialisations included.
-    pub operators: u64,
-    /// Operators executed again.
-    pub rematerialised_operators: u64,
-    /// Time in operators executed for the first time.
-    pub model_compute: Nanos,
-    /// Time in operators executed again.
-    pub rematerialised_compute: Nanos,
-    /// The most memory held at once.
-    pub peak_memory: Bytes,
-    /// The memory that the run was given.
-    pub budget: Bytes,
-    /// Time of every operator once.
-    pub baseline_compute: Nanos,
-    /// Peak memory of plain reference counting without a budget.
-    pub baseline_memory: Bytes,
-}
 
 /// Replays `log` within `memory_ratio` of its baseline peak.
 ///

@@ -2,15 +2,11 @@
 //!
 //! Tensors are numbered in the order of creation, constants first, and a storage goes by its first
 //! tensor's number.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/residual.rs"]
-mod residual;
-#[path = "support/script.rs"]
-mod script;
+use haversack_replay::{Heuristic, Log, Outcome, ReplayError, Status, replay};
 
-use haversack_policies::replay::{Heuristic, Log, Outcome, ReplayError, Status, replay};
-use script::Script;
+use crate::residual;
+use crate::script::Script;
 
 /// Replays a script with a budget of so many bytes.
 fn within(script: &Script, heuristic: Heuristic, budget: u64) -> Outcome {
