@@ -2,7 +2,7 @@
 //!
 //! [`load`] gives a [`Device`], [`load_stack`] a software [`Stack`] and [`load_system`] an operating [`System`];
 //! `device.gpu()` and `device.cpu()` give models whose `cost` turns [`Work`] into time and bytes, and
-//! `device.flash()` the storage. Constants live in `calibrations/*.toml`, mechanisms here. Nothing here knows networks, policies or events.
+//! `device.flash()` the storage. [`text`] guesses mistyped names and reads TOML strictly, for every crate of the house. Constants live in `calibrations/*.toml`, mechanisms here. Nothing here knows networks, policies or events.
 
 pub mod calibration;
 pub mod device;
@@ -11,6 +11,7 @@ pub mod registry;
 pub mod stack;
 pub mod storage;
 pub mod system;
+pub mod text;
 pub mod thermal;
 pub mod units;
 pub mod work;

@@ -1,0 +1,140 @@
+//! What the whole house says when somebody mistypes a name, and how it reads its data files.
+//!
+//! [`nearest`] guesses which name was meant; [`question`] and [`aside`] put the guess into an error. [`read_toml`] and
+//! [`TomlDocument`] read a TOML file strictly through serde: every complaint names the file, the line and the field, says
+//! what was expected and, for a mistyped word, the nearest valid one.
+
+mod strict_toml;
+
+use std::cmp::Ordering;
+
+pub use strict_toml::{Location, TomlDocument, TomlError, TomlProblem, line_of, read_toml};
+
+/// Nobody means a name by a page of text, and the comparison is quadratic.
+const LONGEST_NAME: usize = 80;
+
+/// The valid name most like `found`, or `None` if none is close enough to be meant.
+///
+/// Names are compared without regard to case by the number of letters that were inserted, left out, replaced or
+/// swapped (optimal string alignment). Up to two such errors are forgiven, or as many as half the longer name has
+/// letters. Equally many errors are told apart by Jaro-Winkler similarity, which favours a common beginning, then by
+/// the alphabet.
+///
+/// ```
+/// use haversack_devices::text::nearest;
+/// assert_eq!(nearest("memory_bugdet", ["memory_budget", "time_budget"]), Some("memory_budget"));
+/// assert_eq!(nearest("zzzzzz", ["batch", "seed"]), None);
+/// ```
+#[must_use]
+pub fn nearest<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let found = beginning(found);
+    let scored = valid.into_iter().map(|name| (Likeness::new(&found, name), name));
+    let (Likeness { errors, .. }, name) = scored.min_by(compare)?;
+    let longest = name.chars().count().max(found.chars().count());
+    (errors <= 2.max(longest / 2) && errors < longest).then_some(name)
+}
+
+/// The `number` valid names most like `found`, best first, however far they are.
+#[must_use]
+pub fn nearest_few<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>, number: usize) -> Vec<&'a str> {
+    let found = beginning(found);
+    let mut names: Vec<_> = valid.into_iter().map(|name| (Likeness::new(&found, name), name)).collect();
+    names.sort_by(compare);
+    names.into_iter().take(number).map(|(_, name)| name).collect()
+}
+
+/// `; did you mean 'name'?`, or nothing if there is no such name.
+#[must_use]
+pub fn question(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
+}
+
+/// `` (did you mean `name`?)``, with a space before it, or nothing if there is no such name.
+#[must_use]
+pub fn aside(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
+}
+
+/// The [`question`] whether the valid name nearest to `found` was meant.
+#[must_use]
+pub fn hint<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>) -> String {
+    question(nearest(found, valid))
+}
+
+/// Names in a sentence: `a, b or c`.
+#[must_use]
+pub fn alternatives<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+/// How far a name is from what was found.
+struct Likeness {
+    errors: usize,
+    similarity: f64,
+}
+
+impl Likeness {
+    fn new(found: &str, name: &str) -> Self {
+        let name = name.to_lowercase();
+        let similarity = strsim::jaro_winkler(found, &name);
+        Self { errors: strsim::osa_distance(found, &name), similarity }
+    }
+}
+
+/// What was found, as it is compared.
+fn beginning(found: &str) -> String {
+    found.chars().take(LONGEST_NAME).collect::<String>().to_lowercase()
+}
+
+fn compare((a, left): &(Likeness, &str), (b, right): &(Likeness, &str)) -> Ordering {
+    let errors = a.errors.cmp(&b.errors);
+    errors.then(b.similarity.total_cmp(&a.similarity)).then_with(|| left.cmp(right))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typing_error_finds_its_name_and_nonsense_finds_none() {
+        assert_eq!(nearest("optimiser", ["optimizer", "iterations"]), Some("optimizer"));
+        assert_eq!(nearest("Gib", ["B", "KiB", "GiB"]), Some("GiB"));
+        assert_eq!(nearest("MUTATED", ["RELEASE", "MUTATE"]), Some("MUTATE"));
+        assert_eq!(nearest("zzzzzz", ["batch", "seed"]), None);
+        // Two letters of two differ: nothing is left of the name.
+        assert_eq!(nearest("zz", ["of", "sr"]), None);
+        assert_eq!(nearest("", ["of"]), None);
+        assert_eq!(nearest("any", []), None);
+    }
+
+    #[test]
+    fn equally_many_errors_are_told_apart_by_the_beginning() {
+        // One letter is missing of "sage"; two are swapped of "sga", which begins alike for one letter only.
+        assert_eq!(nearest("sag", ["sga", "sage"]), Some("sage"));
+        // One error and the same similarity: the alphabet decides, not the order in which they are given.
+        assert_eq!(nearest("ax", ["ac", "ab"]), Some("ab"));
+        assert_eq!(nearest_few("ConvTranspose", ["Relu", "Conv", "Transpose"], 2), ["Transpose", "Conv"]);
+    }
+
+    #[test]
+    fn a_page_of_text_is_compared_by_its_beginning() {
+        let page = "x".repeat(1_000_000);
+        assert_eq!(nearest(&page, ["x"]), None);
+    }
+
+    #[test]
+    fn guesses_and_alternatives_become_parts_of_sentences() {
+        assert_eq!(question(Some("of")), "; did you mean 'of'?");
+        assert_eq!(aside(Some("of")), " (did you mean `of`?)");
+        assert_eq!(question(None) + &aside(None), "");
+        assert_eq!(hint("hlaf", ["half", "whole"]), "; did you mean 'half'?");
+        assert_eq!(alternatives([]), "");
+        assert_eq!(alternatives(["a"]), "a");
+        assert_eq!(alternatives(["a", "b", "c"]), "a, b or c");
+    }
+}

@@ -1,0 +1,648 @@
+//! TOML read strictly through serde.
+//!
+//! A struct that derives `Deserialize` is the whole schema. Unlike the reader of the `toml` crate this one keeps where it
+//! is, so that a fault has its line and dotted field, and it hands over what serde knows (valid keys, valid words, the
+//! expected type) as data instead of as a sentence. A struct refuses keys that it does not have with or without
+//! `deny_unknown_fields`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::value::{MapAccessDeserializer, StringDeserializer};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, Expected, IntoDeserializer, Unexpected, Visitor};
+use serde::{Deserializer, de, forward_to_deserialize_any};
+use thiserror::Error;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{aside, nearest};
+
+/// Where in a file something was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The file, as shown to people.
+    pub file: String,
+    /// The line, from one; zero for a value that a program gave.
+    pub line: usize,
+    /// The dotted name of the field (`gpu.launch`, `cpu.1.core`); empty at the top of the file.
+    pub field: String,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        if !self.field.is_empty() {
+            write!(f, ": `{}`", self.field)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a TOML file was refused.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{at}: {problem}")]
+pub struct TomlError {
+    /// Where.
+    pub at: Box<Location>,
+    /// What is wrong there.
+    pub problem: TomlProblem,
+}
+
+/// What can be wrong at a place of a TOML file.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum TomlProblem {
+    /// Not TOML, in the parser's words.
+    #[error("not valid TOML: {0}")]
+    Syntax(String),
+    /// A key that no field has.
+    #[error("unknown key{}; valid keys: {}", aside(nearest.as_deref()), valid.join(", "))]
+    UnknownKey {
+        /// The valid key most like it.
+        nearest: Option<String>,
+        /// All valid keys.
+        valid: &'static [&'static str],
+    },
+    /// A required key that is not there; the line is that of its table.
+    #[error("missing key; expected {expected}")]
+    MissingKey {
+        /// What the field holds.
+        expected: String,
+    },
+    /// A value of another type.
+    #[error("expected {expected}, found {found}")]
+    WrongType {
+        /// What the field holds.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+    /// A word that is not among the choices.
+    #[error("unknown value `{found}`{}; expected one of {}", aside(nearest.as_deref()), expected.join(", "))]
+    UnknownChoice {
+        /// The word that stands there.
+        found: String,
+        /// The valid word most like it.
+        nearest: Option<String>,
+        /// The valid words.
+        expected: &'static [&'static str],
+    },
+    /// Whatever the type that reads the value finds wrong with it, in its own words.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Reads `text` as a `T`; `file` is how errors name it.
+///
+/// # Errors
+/// Text that is not TOML, or not exactly a `T`.
+///
+/// ```
+/// use haversack_devices::text::read_toml;
+///
+/// #[derive(Debug, serde::Deserialize)]
+/// struct Screen {
+///     width: u32,
+///     colours: Vec<String>,
+/// }
+///
+/// let screen: Screen = read_toml("screen.toml", "width = 1080\ncolours = ['red']").unwrap();
+/// assert_eq!((screen.width, screen.colours.len()), (1080, 1));
+/// let error = read_toml::<Screen>("screen.toml", "width = 1080\ncolour = []").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "screen.toml:2: `colour`: unknown key (did you mean `colours`?); valid keys: width, colours"
+/// );
+/// ```
+pub fn read_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlError> {
+    TomlDocument::parse(file, text)?.read()
+}
+
+/// The line of the byte at `offset` in `text`, from one.
+#[must_use]
+pub fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+}
+
+/// A TOML text, kept beside what was read from it, so that what serde cannot check can be refused at its line.
+#[derive(Debug)]
+pub struct TomlDocument<'a> {
+    file: &'a str,
+    text: &'a str,
+    top: Spanned<DeTable<'a>>,
+}
+
+impl<'a> TomlDocument<'a> {
+    /// Parses `text`; `file` is how errors name it.
+    ///
+    /// # Errors
+    /// Text that is not TOML.
+    pub fn parse(file: &'a str, text: &'a str) -> Result<Self, TomlError> {
+        match DeTable::parse(text) {
+            Ok(top) => Ok(Self { file, text, top }),
+            Err(error) => Err(TomlError {
+                at: Box::new(Location {
+                    file: file.to_owned(),
+                    line: line_of(text, error.span().map_or(0, |span| span.start)),
+                    field: String::new(),
+                }),
+                problem: TomlProblem::Syntax(error.message().to_owned()),
+            }),
+        }
+    }
+
+    /// The document as a `T`.
+    ///
+    /// An error that a `Deserialize` of the caller makes with [`de::Error::custom`] is located at the value it was
+    /// reading; a message that begins with `.key: ` is located at that key of the value.
+    ///
+    /// # Errors
+    /// Anything that is not exactly a `T`.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, TomlError> {
+        let read = |absent| T::deserialize(self.place(absent)).map_err(|fault| fault.at(&self.place(absent)));
+        let fault = match read("") {
+            // serde only says that a key is missing: ask again with a value there that tells what it is asked for.
+            Err(Fault { at: Some((_, field)), problem: TomlProblem::MissingKey { .. } }) => read(&field),
+            other => other,
+        };
+        fault.map_err(|Fault { at, problem }| {
+            let (offset, field) = at.unwrap_or_default();
+            let (file, line) = (self.file.to_owned(), line_of(self.text, offset));
+            TomlError { at: Box::new(Location { file, line, field }), problem }
+        })
+    }
+
+    /// Where the field with this dotted name stands; if it does not, the innermost table around it that does.
+    #[must_use]
+    pub fn locate(&self, field: &str) -> Location {
+        let found = self.place("").find(field);
+        Location { file: self.file.to_owned(), line: line_of(self.text, found.offset), field: found.field }
+    }
+
+    /// An error about the field with this dotted name, in the caller's words.
+    #[must_use]
+    pub fn refuse(&self, field: &str, message: impl Into<String>) -> TomlError {
+        TomlError { at: Box::new(self.locate(field)), problem: TomlProblem::Refused(message.into()) }
+    }
+
+    fn place<'p>(&'p self, absent: &'p str) -> Place<'p> {
+        Place { node: Node::Table(self.top.get_ref()), offset: 0, field: String::new(), absent }
+    }
+}
+
+/// What is wrong, and at which byte and field, as soon as that is known.
+#[derive(Debug)]
+struct Fault {
+    at: Option<(usize, String)>,
+    problem: TomlProblem,
+}
+
+impl Fault {
+    /// The fault, located at `place` if it has no location yet.
+    fn at(mut self, place: &Place<'_>) -> Self {
+        if self.at.is_some() {
+            return self;
+        }
+        let mut inner = String::new();
+        match &mut self.problem {
+            TomlProblem::MissingKey { expected } => inner = std::mem::take(expected),
+            TomlProblem::Refused(message) => {
+                if let Some((key, rest)) = message.strip_prefix('.').and_then(|rest| rest.split_once(": ")) {
+                    (inner, *message) = (key.to_owned(), rest.to_owned());
+                }
+            }
+            _ => {}
+        }
+        let field = if inner.is_empty() { place.field.clone() } else { join(&place.field, &inner) };
+        self.at = Some((place.find(&field).offset, field));
+        self
+    }
+}
+
+impl From<TomlProblem> for Fault {
+    fn from(problem: TomlProblem) -> Self {
+        Self { at: None, problem }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem.fmt(f)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        TomlProblem::Refused(message.to_string()).into()
+    }
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        TomlProblem::WrongType { expected: expected.to_string(), found: found.to_string() }.into()
+    }
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
+    }
+    fn unknown_variant(found: &str, expected: &'static [&'static str]) -> Self {
+        let near = nearest(found, expected.iter().copied()).map(str::to_owned);
+        TomlProblem::UnknownChoice { found: found.to_owned(), nearest: near, expected }.into()
+    }
+    fn unknown_field(found: &str, valid: &'static [&'static str]) -> Self {
+        let nearest = nearest(found, valid.iter().copied()).map(str::to_owned);
+        TomlProblem::UnknownKey { nearest, valid }.into()
+    }
+    fn missing_field(name: &'static str) -> Self {
+        // The name is moved into the location as soon as that is known.
+        TomlProblem::MissingKey { expected: name.to_owned() }.into()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Node<'a> {
+    Table(&'a DeTable<'a>),
+    Value(&'a DeValue<'a>),
+    /// Stands for a missing key, to learn what it should hold.
+    Absent,
+}
+
+/// One value of a document, with its byte and its dotted name.
+#[derive(Clone)]
+struct Place<'a> {
+    node: Node<'a>,
+    offset: usize,
+    field: String,
+    /// The dotted name of the key that is missing, if one is known to be.
+    absent: &'a str,
+}
+
+/// `name` below `parent`, which is empty at the top of the file.
+fn join(parent: &str, name: &str) -> String {
+    if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
+}
+
+/// A key as it stands in a file: in quotation marks unless it is a bare word.
+fn written(key: &str) -> Cow<'_, str> {
+    let bare = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if bare { key.into() } else { format!("\"{key}\"").into() }
+}
+
+impl<'a> Place<'a> {
+    fn table(&self) -> Option<&'a DeTable<'a>> {
+        match self.node {
+            Node::Table(table) => Some(table),
+            Node::Value(value) => value.as_table(),
+            Node::Absent => None,
+        }
+    }
+
+    fn value(&self) -> Option<&'a DeValue<'a>> {
+        if let Node::Value(value) = self.node { Some(value) } else { None }
+    }
+
+    /// The keys of the table or the items of the array that stands here, in the order of the file.
+    fn children(&self) -> Children<'a> {
+        let child = |node, offset, key: &str| {
+            let field = join(&self.field, &written(key));
+            (key.to_owned(), Place { node, offset, field, absent: self.absent })
+        };
+        let mut children = Vec::new();
+        if let Some(table) = self.table() {
+            let keys = table.iter();
+            children
+                .extend(keys.map(|(key, value)| child(Node::Value(value.get_ref()), key.span().start, key.get_ref())));
+            children.sort_by_key(|(_, place)| place.offset);
+            let (parent, name) = self.absent.rsplit_once('.').unwrap_or(("", self.absent));
+            if parent == self.field && !name.is_empty() {
+                children.push(child(Node::Absent, self.offset, name));
+            }
+        } else if let Some(DeValue::Array(items)) = self.value() {
+            let items = items.iter().enumerate();
+            children
+                .extend(items.map(|(at, item)| child(Node::Value(item.get_ref()), item.span().start, &at.to_string())));
+        }
+        Children { rest: children.into_iter(), value: None }
+    }
+
+    /// The field below with this dotted name, or the innermost place around it that there is.
+    fn find(&self, field: &str) -> Place<'a> {
+        let around = |place: &Place<'_>| {
+            field.strip_prefix(&place.field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let child = self.children().rest.map(|(_, place)| place).find(around);
+        child.map_or_else(|| self.clone(), |child| child.find(field))
+    }
+
+    /// What stands here is not `expected`.
+    fn wrong(&self, expected: &str) -> Fault {
+        let expected = expected.to_owned();
+        let found = match self.node {
+            Node::Absent => {
+                let at = Some((self.offset, self.field.clone()));
+                return Fault { at, problem: TomlProblem::MissingKey { expected } };
+            }
+            Node::Table(_) => "a table".to_owned(),
+            Node::Value(value) => format!("a value of type {}", value.type_str()),
+        };
+        TomlProblem::WrongType { expected, found }.into()
+    }
+
+    fn integer<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, Fault> {
+        let expected = "a whole number";
+        let Some(DeValue::Integer(integer)) = self.value() else { return Err(self.wrong(expected)) };
+        let number = i64::from_str_radix(integer.as_str(), integer.radix()).map_err(|_| self.wrong(expected))?;
+        visitor.visit_i64(number)
+    }
+
+    fn table_of<'de, V: Visitor<'de>>(&self, expected: &str, visitor: V) -> Result<V::Value, Fault> {
+        self.table().ok_or_else(|| self.wrong(expected))?;
+        visitor.visit_map(self.children())
+    }
+}
+
+/// Methods that read a whole number alike.
+macro_rules! integers {
+    ($($method:ident)+) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+            self.integer(visitor)
+        }
+    )+};
+}
+
+impl<'de> Deserializer<'de> for Place<'_> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.node {
+            Node::Value(DeValue::String(text)) => visitor.visit_str(text),
+            Node::Value(DeValue::Integer(_)) => self.integer(visitor),
+            Node::Value(DeValue::Float(_)) => self.deserialize_f64(visitor),
+            Node::Value(&DeValue::Boolean(truth)) => visitor.visit_bool(truth),
+            Node::Value(DeValue::Datetime(_)) | Node::Absent => Err(self.wrong("text, a number, a table or an array")),
+            Node::Value(DeValue::Array(_)) => visitor.visit_seq(self.children()),
+            Node::Table(_) | Node::Value(DeValue::Table(_)) => visitor.visit_map(self.children()),
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let text = self.value().and_then(DeValue::as_str);
+        visitor.visit_str(text.ok_or_else(|| self.wrong("text"))?)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let written = match self.value() {
+            Some(DeValue::Integer(integer)) if integer.radix() == 10 => integer.as_str(),
+            Some(DeValue::Float(float)) => float.as_str(),
+            _ => return Err(self.wrong("a decimal number")),
+        };
+        visitor.visit_f64(written.parse().map_err(|_| self.wrong("a decimal number"))?)
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_f64(visitor)
+    }
+
+    integers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let truth = self.value().and_then(DeValue::as_bool);
+        visitor.visit_bool(truth.ok_or_else(|| self.wrong("a boolean"))?)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let Some(DeValue::Array(_)) = self.value() else { return Err(self.wrong("an array")) };
+        visitor.visit_seq(self.children())
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.table_of("a table", visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let unknown = |(key, _): &(String, Place<'_>)| !fields.contains(&key.as_str());
+        if let (Some(_), Some((key, place))) = (self.table(), self.children().rest.find(unknown)) {
+            return Err(Fault::unknown_field(&key, fields).at(&place));
+        }
+        // A struct that is written in one line is called by its form: `{ value, unit }`.
+        self.table_of(if name.starts_with('{') { name } else { "a table" }, visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        if self.table().is_some() {
+            return visitor.visit_enum(MapAccessDeserializer::new(self.children()));
+        }
+        let word = self.value().and_then(DeValue::as_str);
+        let word = word.ok_or_else(|| self.wrong(&format!("one of {}", variants.join(", "))))?;
+        let word: StringDeserializer<Fault> = word.to_owned().into_deserializer();
+        visitor.visit_enum(word)
+    }
+
+    forward_to_deserialize_any! {
+        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
+    }
+}
+
+/// What is inside a table or an array, while serde goes through it.
+struct Children<'a> {
+    rest: std::vec::IntoIter<(String, Place<'a>)>,
+    value: Option<Place<'a>>,
+}
+
+impl<'de> de::MapAccess<'de> for Children<'_> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        let Some((key, place)) = self.rest.next() else { return Ok(None) };
+        let key: StringDeserializer<Fault> = key.into_deserializer();
+        let key = seed.deserialize(key).map_err(|fault| fault.at(&place))?;
+        self.value = Some(place);
+        Ok(Some(key))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let place = self.value.take().ok_or_else(|| Fault::custom("a value without a key"))?;
+        seed.deserialize(place.clone()).map_err(|fault| fault.at(&place))
+    }
+}
+
+impl<'de> de::SeqAccess<'de> for Children<'_> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+        let Some((_, place)) = self.rest.next() else { return Ok(None) };
+        seed.deserialize(place.clone()).map(Some).map_err(|fault| fault.at(&place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename = "{ value, unit }")]
+    struct Written {
+        value: f64,
+        unit: String,
+    }
+
+    /// A number from 0 to 1, with its unit.
+    #[derive(Debug, Deserialize)]
+    #[serde(try_from = "Written")]
+    struct Share(f64);
+
+    impl TryFrom<Written> for Share {
+        type Error = String;
+
+        fn try_from(Written { value, unit }: Written) -> Result<Self, String> {
+            if unit != "%" {
+                return Err(format!("wrong unit `{unit}`"));
+            }
+            if value <= 100.0 { Ok(Self(value / 100.0)) } else { Err(format!(".value: {value} is out of range")) }
+        }
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Order {
+        FirstCome,
+        LastCome,
+        Every(u32),
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(untagged)]
+    enum NumberOrText {
+        Number(f64),
+        Text(String),
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Top {
+        name: String,
+        order: Order,
+        share: Option<Share>,
+        #[serde(default)]
+        core: Vec<Core>,
+        package: BTreeMap<String, BTreeMap<String, NumberOrText>>,
+        truth: bool,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Core {
+        cores: u8,
+        share: Share,
+    }
+
+    const TEXT: &str = r#"name = "top"
+order = "last-come"
+truth = true
+share = { value = 50, unit = "%" }
+[[core]]
+cores = 0x10
+share = { value = 2.5e1, unit = "%" }
+[[core]]
+cores = 1_0
+share = { value = 1, unit = "%" }
+[package."a.mail"]
+kept = 0.5
+is = "mail"
+"#;
+
+    fn refusal(from: &str, to: &str) -> String {
+        assert!(TEXT.contains(from), "{from}");
+        read_toml::<Top>("t.toml", &TEXT.replacen(from, to, 1)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_right_is_read() {
+        let top: Top = read_toml("t.toml", TEXT).unwrap();
+        assert_eq!((top.name.as_str(), top.truth, top.order), ("top", true, Order::LastCome));
+        assert_eq!(top.share.unwrap().0, 0.5);
+        let cores: Vec<_> = top.core.iter().map(|core| (core.cores, core.share.0)).collect();
+        assert_eq!(cores, [(16, 0.25), (10, 0.01)]);
+        assert_eq!(top.package["a.mail"]["kept"], NumberOrText::Number(0.5));
+        assert_eq!(top.package["a.mail"]["is"], NumberOrText::Text("mail".to_owned()));
+        // What has a default, or is optional, may be left out; a variant that holds something is a table of one key.
+        let top: Top = read_toml("t.toml", "name = ''\ntruth = false\norder = { every = 3 }\npackage = {}").unwrap();
+        assert_eq!((top.order, top.core.len(), top.share.is_none()), (Order::Every(3), 0, true));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_line_and_field() {
+        let keys = "valid keys: name, order, share, core, package, truth";
+        for (from, to, message) in [
+            ("order =", "ordre =", format!("t.toml:2: `ordre`: unknown key (did you mean `order`?); {keys}")),
+            ("cores = 1_0", "kores = 1", "t.toml:9: `core.1.kores`: unknown key (did you mean `cores`?); valid keys: cores, share".to_owned()),
+            ("\"last-come\"", "\"last-came\"", "t.toml:2: `order`: unknown value `last-came` (did you mean `last-come`?); expected one of first-come, last-come, every".to_owned()),
+            ("\"last-come\"", "7", "t.toml:2: `order`: expected one of first-come, last-come, every, found a value of type integer".to_owned()),
+            ("name = \"top\"", "name = 3", "t.toml:1: `name`: expected text, found a value of type integer".to_owned()),
+            ("truth = true", "truth = 1", "t.toml:3: `truth`: expected a boolean, found a value of type integer".to_owned()),
+            ("cores = 1_0", "cores = 300", "t.toml:9: `core.1.cores`: expected u8, found integer `300`".to_owned()),
+            ("cores = 1_0", "cores = 1.5", "t.toml:9: `core.1.cores`: expected a whole number, found a value of type float".to_owned()),
+            ("value = 1,", "value = 0x1,", "t.toml:10: `core.1.share.value`: expected a decimal number, found a value of type integer".to_owned()),
+            ("kept = 0.5", "kept = [1]", "t.toml:12: `package.\"a.mail\".kept`: data did not match any variant of untagged enum NumberOrText".to_owned()),
+            ("{ value = 50, unit = \"%\" }", "50", "t.toml:4: `share`: expected { value, unit }, found a value of type integer".to_owned()),
+            // What serde does not check says where it is itself.
+            ("value = 1,", "value = 101,", "t.toml:10: `core.1.share.value`: 101 is out of range".to_owned()),
+            ("value = 50, unit = \"%\"", "value = 50, unit = \"m\"", "t.toml:4: `share`: wrong unit `m`".to_owned()),
+            ("[package.", "[[package.", "t.toml:11: not valid TOML: ".to_owned()),
+        ] {
+            let found = refusal(from, to);
+            assert!(found == message || message.ends_with("TOML: ") && found.starts_with(&message), "{found}\n{message}");
+        }
+    }
+
+    #[test]
+    fn a_missing_key_says_what_was_expected() {
+        assert_eq!(refusal("name = \"top\"\n", ""), "t.toml:1: `name`: missing key; expected text");
+        assert_eq!(refusal("truth = true\n", ""), "t.toml:1: `truth`: missing key; expected a boolean");
+        let order = "t.toml:1: `order`: missing key; expected one of first-come, last-come, every";
+        assert_eq!(refusal("order = \"last-come\"\n", ""), order);
+        // Of an inline table and of a section the line is that of the table.
+        assert_eq!(refusal("value = 50, ", ""), "t.toml:4: `share.value`: missing key; expected a decimal number");
+        let share = "t.toml:8: `core.1.share`: missing key; expected { value, unit }";
+        assert_eq!(refusal("share = { value = 1, unit = \"%\" }\n", ""), share);
+    }
+
+    #[test]
+    fn what_was_read_can_be_refused_at_its_line() {
+        let document = TomlDocument::parse("t.toml", TEXT).unwrap();
+        let refused = |field| document.refuse(field, "no").to_string();
+        assert_eq!(refused("core.1.share"), "t.toml:10: `core.1.share`: no");
+        assert_eq!(refused("package.\"a.mail\".is"), "t.toml:13: `package.\"a.mail\".is`: no");
+        // What is not there is located at what is around it.
+        assert_eq!(refused("core.1.clock"), "t.toml:8: `core.1`: no");
+        assert_eq!(refused(""), "t.toml:1: no");
+    }
+}
