@@ -2,14 +2,14 @@
 //! code does.
 //!
 //! The one command whose every output is a measurement. What is measured and how is in
-//! [`haversack_kernels::measure`]; here it is selected, printed, written and drawn.
+//! [`haversack_bench`]; here it is selected, printed, written and drawn.
 
 mod picture;
 mod table;
 
 use std::path::PathBuf;
 
-use haversack_kernels::measure::{self, Kernel, Measurement, SIZES};
+use haversack_bench::{Kernel, Measurement, SIZES};
 use haversack_reports::files::create_folder;
 use haversack_reports::write_atomically;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -40,7 +40,7 @@ pub struct Options {
 /// # Errors
 /// A filter that matches nothing, a `HAVERSACK_SIMD` that this machine lacks, a folder that cannot be written.
 pub fn run(options: &Options) -> Result<(), CommandError> {
-    let catalogue = measure::catalogue().map_err(CommandError::input)?;
+    let catalogue = haversack_bench::catalogue().map_err(CommandError::input)?;
     let kernels = select(&catalogue, options.filter.as_deref().unwrap_or_default())?;
     // A folder that cannot be had was named wrongly; better to hear it now than in a minute.
     create_folder(&options.out).map_err(CommandError::input)?;
@@ -70,10 +70,10 @@ fn select<'a>(catalogue: &'a [Kernel], filter: &str) -> Result<Vec<&'a Kernel>, 
 
 /// One run a size; the answers kernel by kernel, each from small to large.
 fn measure_all(kernels: &[&Kernel], compare: bool) -> Result<Vec<Measurement>, CommandError> {
-    let bar = progress(SIZES.iter().map(|&size| measure::turns(kernels, size, compare)).sum());
+    let bar = progress(SIZES.iter().map(|&size| haversack_bench::turns(kernels, size, compare)).sum());
     let mut sizes = Vec::new();
     for size in SIZES {
-        sizes.push(measure::run(kernels, size, compare, || bar.inc(1)).map_err(CommandError::failed)?);
+        sizes.push(haversack_bench::run(kernels, size, compare, || bar.inc(1)).map_err(CommandError::failed)?);
     }
     bar.finish_and_clear();
     let of_kernel = |place: usize| sizes.iter().filter_map(move |measured| measured.get(place).cloned());

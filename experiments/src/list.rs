@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haversack_kernels::measure::Kernel;
+use haversack_bench::Kernel;
 use haversack_policies::registry::{Entry, POLICIES};
 use haversack_workloads::models::MODELS;
 
@@ -38,7 +38,7 @@ fn calibrations(listed: Vec<haversack_devices::Listing>) -> Vec<(String, String)
 /// Every kernel that can be measured here.
 fn kernels() -> Result<Vec<(String, String)>, CommandError> {
     let row = |kernel: &Kernel| (kernel.id().to_owned(), kernel.about().to_owned());
-    Ok(haversack_kernels::measure::catalogue().map_err(CommandError::input)?.iter().map(row).collect())
+    Ok(haversack_bench::catalogue().map_err(CommandError::input)?.iter().map(row).collect())
 }
 
 /// A policy with where it is from and what can be set.

@@ -1,7 +1,7 @@
 //! The measurements as a picture: a panel a family, a group of bars a kernel, a bar a size.
 
+use haversack_bench::{Family, Measurement, SIZES};
 use haversack_kernels::Isa;
-use haversack_kernels::measure::{Family, Measurement, SIZES};
 use haversack_reports::figure::{Axis, BarSeries, Bars, Look, Meanings};
 use haversack_reports::{Figure, Panel};
 
@@ -50,8 +50,8 @@ fn panel(family: Family, measured: &[&Measurement]) -> Panel {
 
 #[cfg(test)]
 mod tests {
+    use haversack_bench::{Limit, Peer};
     use haversack_devices::units::BytesPerSecond;
-    use haversack_kernels::measure::{Limit, Peer};
 
     use super::*;
 

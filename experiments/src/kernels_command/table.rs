@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haversack_kernels::measure::{Family, Measurement, SIZES};
+use haversack_bench::{Family, Measurement, SIZES};
 use haversack_reports::table::Table;
 
 use crate::error::CommandError;

@@ -10,10 +10,8 @@ pub mod convert;
 pub mod error;
 pub mod int8;
 pub mod isa;
-pub mod measure;
 pub mod quantise;
 pub mod reduce;
-pub mod simt;
 
 pub use error::KernelError;
 pub use isa::Isa;

@@ -2,10 +2,10 @@
 
 use haversack_devices::processor::{Cost, Gpu};
 use haversack_devices::stack::StackOnGpu;
+use haversack_gpu::Machine;
+use haversack_gpu::baseline::framework;
+use haversack_gpu::profile::{CONTROL, Profiler, Search};
 use haversack_kernels::KernelError;
-use haversack_kernels::simt::Machine;
-use haversack_kernels::simt::baseline::framework;
-use haversack_kernels::simt::profile::{CONTROL, Profiler, Search};
 use haversack_policies::quantised::Control;
 
 /// The cost of the statistics of `values` values: as the epilogue of the kernel that makes them, by the plan that a

@@ -2,9 +2,9 @@
 //! atomics fare against a second launch as a GPU gets more units, which is the reason that section 3.2.2 gives.
 
 use haversack_devices::processor::KernelTime;
+use haversack_gpu::Plan;
+use haversack_gpu::profile::{block_against_passes, over_units};
 use haversack_kernels::reduce::Statistic;
-use haversack_kernels::simt::Plan;
-use haversack_kernels::simt::profile::{block_against_passes, over_units};
 use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Panel, Series};
 use haversack_reports::table::{Cell, Table};
 

@@ -2,8 +2,8 @@
 
 use haversack_devices::Precision;
 use haversack_devices::processor::{Frequency, ProgramCounts};
-use haversack_kernels::simt::baseline::{framework, map_counts};
-use haversack_kernels::simt::profile::CONTROL;
+use haversack_gpu::baseline::{framework, map_counts};
+use haversack_gpu::profile::CONTROL;
 use haversack_reports::figure::{Axis, Figure, Panel, Stack as Stacked};
 use haversack_reports::table::Table;
 use haversack_training::{Machine, Trains};

@@ -3,8 +3,8 @@
 
 use haversack_devices::processor::KernelTime;
 use haversack_devices::{Device, Stack};
-use haversack_kernels::simt::baseline::{cub, framework};
-use haversack_kernels::simt::profile::{CONTROL, Profiler, Timed};
+use haversack_gpu::baseline::{cub, framework};
+use haversack_gpu::profile::{CONTROL, Profiler, Timed};
 
 use crate::reproduce::{ArtefactError, Context};
 

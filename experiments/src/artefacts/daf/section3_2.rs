@@ -8,9 +8,9 @@
 
 use std::collections::BTreeSet;
 
+use haversack_gpu::Strategy;
+use haversack_gpu::profile::{CONTROL, Profiler, Setting, block_against_passes};
 use haversack_kernels::reduce::Statistic;
-use haversack_kernels::simt::Strategy;
-use haversack_kernels::simt::profile::{CONTROL, Profiler, Setting, block_against_passes};
 use haversack_reports::table::{Cell, Table};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, TrainingGraph};

@@ -1,0 +1,117 @@
+//! The kernels that can be measured, each with its limit and its peer.
+
+mod compression;
+mod conversions;
+mod integers;
+mod packing;
+mod products;
+mod reductions;
+
+use std::hint::black_box;
+
+use haversack_devices::units::Bytes;
+
+use super::buffer::Buffer;
+use super::contender::{Contender, Tensors};
+use super::limit::Limit;
+use super::{Family, Kernel, peers};
+use haversack_kernels::Isa;
+use haversack_kernels::KernelError;
+
+/// Every kernel as it runs here, and its variants: one for each instruction set that may be used.
+///
+/// # Errors
+/// `HAVERSACK_SIMD` names an instruction set that this processor lacks.
+pub fn catalogue() -> Result<Vec<Kernel>, KernelError> {
+    let mut list = List { chosen: Isa::chosen()?, largest: None, kernels: Vec::new() };
+    reductions::add(&mut list);
+    packing::add(&mut list);
+    conversions::add(&mut list);
+    integers::add(&mut list);
+    compression::add(&mut list);
+    // Last, so that the kernels of every size have the same places.
+    products::add(&mut list);
+    Ok(list.kernels)
+}
+
+/// The catalogue in the making.
+struct List {
+    chosen: Isa,
+    /// What is added now is measured on tensors up to this size.
+    largest: Option<Bytes>,
+    kernels: Vec<Kernel>,
+}
+
+/// What a kernel and its variants have in common.
+struct Entry<'a> {
+    id: &'a str,
+    about: &'a str,
+    family: Family,
+    limit: Limit,
+    peer: Option<Contender>,
+}
+
+impl List {
+    /// Adds a kernel that has one form only.
+    fn one(&mut self, entry: &Entry<'_>, contender: Contender) {
+        self.kernels.push(Kernel {
+            contender,
+            about: entry.about.to_owned(),
+            family: entry.family,
+            limit: entry.limit,
+            peer: entry.peer.clone(),
+            largest: self.largest,
+        });
+    }
+
+    /// Adds a kernel in the instruction set that policies use, and a variant for each that they may be told to use.
+    fn each(&mut self, entry: &Entry<'_>, contender: impl Fn(String, Isa) -> Contender) {
+        self.one(entry, contender(entry.id.to_owned(), self.chosen));
+        // `HAVERSACK_SIMD` says what is not to be used, too.
+        let chosen = self.chosen;
+        for isa in Isa::available().into_iter().filter(|&isa| isa <= chosen) {
+            let about = format!("{}, by {isa}", entry.about);
+            self.one(
+                &Entry { about: &about, peer: entry.peer.clone(), ..*entry },
+                contender(format!("{}-{isa}", entry.id), isa),
+            );
+        }
+    }
+}
+
+/// The peer of what no crate does: another way to make the tensor smaller, without loss. The tensor is noise, which
+/// hardly shrinks; a tensor with many zeros takes longer.
+fn lossless() -> Contender {
+    Contender::owning("lz4_flex, without loss", |tensors| {
+        let mut packed = Buffer::zeroed(peers::lz4_bound(tensors.values.len()));
+        Ok(Box::new(move |Tensors { values, .. }| {
+            black_box(peers::lz4(black_box(values), black_box(&mut packed))?);
+            Ok(())
+        }))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_name_stands_twice_and_every_kernel_has_its_scalar_twin_or_none() {
+        let kernels = catalogue().unwrap();
+        let names: HashSet<&str> = kernels.iter().map(Kernel::id).collect();
+        assert_eq!(names.len(), kernels.len());
+        assert!(names.contains("min") && names.contains("min-scalar"));
+        for kernel in &kernels {
+            assert!(!kernel.id().contains(' ') && !kernel.about().is_empty(), "{kernel:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_measured_on_every_size_stands_last() {
+        let kernels = catalogue().unwrap();
+        assert!(kernels.iter().map(Kernel::largest).is_sorted_by_key(|largest| largest.is_some()));
+        assert!(kernels.last().is_some_and(|last| last.largest().is_some()));
+    }
+}

@@ -1,0 +1,158 @@
+//! Atomic updates of one cell by threads that contend for it, in lock step.
+//!
+//! Contenders have all loaded the cell. In a round each that is not done attempts its update, first come first served;
+//! a compare-and-swap that finds the cell changed since its load fails, takes what it found there, and attempts again
+//! in the next round. So a round has at most one change: those before it kept the value, and it fails all behind it.
+//! That makes a round cost what it completes, however many fail in it.
+
+use haversack_devices::AtomicCounts;
+
+use crate::memory::Word;
+
+/// What an update does to a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// The smaller of cell and value; a NaN value leaves the cell.
+    Minimum,
+    /// The larger of cell and value; a NaN value leaves the cell.
+    Maximum,
+    /// The sum of cell and value.
+    Add,
+}
+
+impl Operation {
+    /// The cell after the update; a value that does not beat the cell leaves its bits alone.
+    #[must_use]
+    pub fn apply<T: Word>(self, cell: T, value: T) -> T {
+        match self {
+            Self::Minimum if value < cell => value,
+            Self::Maximum if value > cell => value,
+            Self::Minimum | Self::Maximum => cell,
+            Self::Add => cell.plus(value),
+        }
+    }
+}
+
+/// How the update is made atomic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Update {
+    /// DAF's Algorithm 1: load, then compare-and-swap on the bits until none interferes, even where it changes nothing.
+    #[default]
+    Unconditional,
+    /// The same, but only while a test says that the value would change the cell; a sum, which always would, is
+    /// unconditional.
+    Tested,
+    /// One instruction of the memory system: on an extremum, the integer one on an order-preserving code of the float.
+    Native,
+}
+
+impl Update {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Unconditional, Self::Tested, Self::Native];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unconditional => "unconditional",
+            Self::Tested => "tested",
+            Self::Native => "native",
+        }
+    }
+
+    /// Trips to memory that a thread waits for when none interferes: the load, and the swap unless the test made it
+    /// needless; a native update whose answer is unused is not waited for.
+    #[must_use]
+    pub const fn round_trips(self) -> u64 {
+        match self {
+            Self::Unconditional => 2,
+            Self::Tested => 1,
+            Self::Native => 0,
+        }
+    }
+}
+
+/// Updates `cell` by each of `values`, whose threads all contend; `seen` gets what each found in the cell when done.
+pub fn contend<T: Word>(
+    cell: &mut T,
+    operation: Operation,
+    update: Update,
+    values: &[T],
+    seen: &mut Vec<T>,
+) -> AtomicCounts {
+    seen.clear();
+    match (update, operation) {
+        (Update::Native, _) => native(cell, operation, values, seen),
+        (Update::Tested, Operation::Minimum | Operation::Maximum) => tested(cell, operation, values, seen),
+        _ => unconditional(cell, operation, values, seen),
+    }
+}
+
+fn native<T: Word>(cell: &mut T, operation: Operation, values: &[T], seen: &mut Vec<T>) -> AtomicCounts {
+    let mut changes = 0_u64;
+    for &value in values {
+        seen.push(*cell);
+        let next = operation.apply(*cell, value);
+        changes += u64::from(next.bits() != cell.bits());
+        *cell = next;
+    }
+    let issued = values.len() as f64;
+    AtomicCounts { issued, attempts: issued, changes: changes as f64, ..AtomicCounts::default() }
+}
+
+fn unconditional<T: Word>(cell: &mut T, operation: Operation, values: &[T], seen: &mut Vec<T>) -> AtomicCounts {
+    let (mut changes, mut retries, mut refetches) = (0_u64, 0_u64, 0_u64);
+    for (index, &value) in values.iter().enumerate() {
+        seen.push(*cell);
+        let next = operation.apply(*cell, value);
+        if next.bits() != cell.bits() {
+            // All behind it in this round fail.
+            let failed = (values.len() - index - 1) as u64;
+            changes += 1;
+            retries += failed;
+            refetches += u64::from(failed > 0);
+            *cell = next;
+        }
+    }
+    let issued = values.len() as f64;
+    AtomicCounts {
+        issued,
+        attempts: issued + retries as f64,
+        retries: retries as f64,
+        changes: changes as f64,
+        refetches: refetches as f64,
+    }
+}
+
+fn tested<T: Word>(cell: &mut T, operation: Operation, values: &[T], seen: &mut Vec<T>) -> AtomicCounts {
+    let would_change = |cell: T, value: T| operation.apply(cell, value).bits() != cell.bits();
+    seen.resize(values.len(), *cell);
+    // Those whose test passes, worst first: each change ends a prefix of them.
+    let mut by_rank: Vec<usize> = (0..values.len()).filter(|&index| would_change(*cell, values[index])).collect();
+    let in_order = by_rank.clone();
+    by_rank.sort_by(|&a, &b| {
+        let order = values[a].partial_cmp(&values[b]).unwrap_or(std::cmp::Ordering::Equal);
+        if operation == Operation::Minimum { order.reverse() } else { order }
+    });
+    let mut counts = AtomicCounts { issued: values.len() as f64, ..AtomicCounts::default() };
+    let mut ended = 0;
+    for winner in in_order {
+        if !would_change(*cell, values[winner]) {
+            continue;
+        }
+        let attempting = by_rank.len() - ended;
+        counts.attempts += attempting as f64;
+        counts.retries += (attempting - 1) as f64;
+        counts.changes += 1.0;
+        counts.refetches += 1.0;
+        seen[winner] = *cell;
+        *cell = values[winner];
+        while let Some(&index) = by_rank.get(ended).filter(|&&index| !would_change(*cell, values[index])) {
+            if index != winner {
+                seen[index] = *cell;
+            }
+            ended += 1;
+        }
+    }
+    counts
+}

@@ -1,0 +1,326 @@
+//! How a reduction is spread over a GPU: the strategies of DAF's section 3.2 and of CUB, and the passes that they take.
+
+use haversack_devices::units::Bytes;
+
+use crate::atomic::{Operation, Update};
+use crate::machine::Machine;
+use haversack_kernels::KernelError;
+use haversack_kernels::reduce::Statistic;
+
+/// CUB's `CUB_SUBSCRIPTION_FACTOR`: its grid is at most so many times what is resident.
+pub const SUBSCRIPTION: u32 = 5;
+
+/// More elements than any memory holds, and few enough that no count of them overflows.
+pub(crate) const MOST_ELEMENTS: u64 = 1 << 48;
+
+/// How partial results meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Strategy {
+    /// A tree in shared memory within the block, its results to DRAM, and another launch over those until one is left
+    /// (section 3.2.1). One element a thread.
+    Tree,
+    /// Every thread updates the one global cell atomically (section 3.2.2, Algorithm 1). One element a thread.
+    Atomic,
+    /// A tree within the block, then one atomic of the block on the global cell (figure 4).
+    Hybrid,
+    /// Threads update a cell of their block in shared memory, then one atomic of the block (section 3.2.2).
+    ThreadThenBlock,
+    /// CUB's `DeviceReduce`: tiles, shuffles within the block, and a second launch of one block over the results; one
+    /// launch where one tile holds all.
+    TwoPass,
+}
+
+impl Strategy {
+    /// Every strategy.
+    pub const ALL: [Self; 5] = [Self::Tree, Self::Atomic, Self::Hybrid, Self::ThreadThenBlock, Self::TwoPass];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Atomic => "atomic",
+            Self::Hybrid => "hybrid",
+            Self::ThreadThenBlock => "thread-then-block",
+            Self::TwoPass => "two-pass",
+        }
+    }
+
+    /// Whether it ends with atomics on a global cell, which must be cleared before, and so can be an epilogue.
+    #[must_use]
+    pub const fn ends_atomically(self) -> bool {
+        matches!(self, Self::Atomic | Self::Hybrid | Self::ThreadThenBlock)
+    }
+}
+
+/// How many blocks a kernel has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Grid {
+    /// Enough that each block has one tile.
+    Whole,
+    /// At most so many times the blocks that are resident at once; each strides over the tensor.
+    Resident(u32),
+    /// At most so many blocks a unit; each strides over the tensor.
+    PerUnit(u32),
+}
+
+/// Where a reduction runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Placement {
+    /// In kernels of its own.
+    #[default]
+    Own,
+    /// At the end of the kernel that computes the tensor (section 3.2.3): no launch, nothing is read again. The grid is
+    /// that kernel's, one tile a block. Its cells are cleared with those of all tensors of the iteration, at no launch
+    /// of its own.
+    Epilogue,
+}
+
+/// A reduction, ready to run on any machine and size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Plan {
+    /// How partial results meet.
+    pub strategy: Strategy,
+    /// How extrema are updated atomically, in global and in shared memory; sums too, but for the global cell of a
+    /// machine that adds natively.
+    pub update: Update,
+    /// Threads of a block: a power of two.
+    pub threads: u32,
+    /// Elements of a thread in a tile, loaded in one trip.
+    pub items: u32,
+    /// Blocks.
+    pub grid: Grid,
+    /// Whether warps combine by shuffles rather than by a tree in shared memory.
+    pub shuffles: bool,
+    /// Where it runs.
+    pub placement: Placement,
+}
+
+impl Plan {
+    /// The strategy as the paper or CUB runs it, with blocks of `threads` threads.
+    #[must_use]
+    pub fn new(strategy: Strategy, threads: u32) -> Self {
+        let (items, grid) = match strategy {
+            Strategy::Tree | Strategy::Atomic => (1, Grid::Whole),
+            Strategy::Hybrid | Strategy::ThreadThenBlock => (4, Grid::Resident(1)),
+            Strategy::TwoPass => (16, Grid::Resident(SUBSCRIPTION)),
+        };
+        let shuffles = strategy == Strategy::TwoPass;
+        Self { strategy, update: Update::Unconditional, threads, items, grid, shuffles, placement: Placement::Own }
+    }
+
+    /// The strategy as the epilogue of a kernel whose threads compute `outputs` elements each.
+    #[must_use]
+    pub fn epilogue(strategy: Strategy, threads: u32, outputs: u32) -> Self {
+        let placement = Placement::Epilogue;
+        Self { items: outputs, grid: Grid::Whole, placement, ..Self::new(strategy, threads) }
+    }
+
+    /// Operators of a framework that it takes: none where it ends another kernel.
+    #[must_use]
+    pub fn operators(&self) -> u32 {
+        u32::from(!matches!(self.placement, Placement::Epilogue))
+    }
+
+    /// The same plan with another update.
+    #[must_use]
+    pub fn with_update(self, update: Update) -> Self {
+        Self { update, ..self }
+    }
+
+    /// How the plan updates the global cell of `statistic` on `machine`.
+    #[must_use]
+    pub fn update_of(&self, statistic: Statistic, machine: &Machine) -> Update {
+        match self.update {
+            _ if statistic.is_order_free() => self.update,
+            _ if machine.adds_natively => Update::Native,
+            Update::Native => Update::Unconditional,
+            update => update,
+        }
+    }
+
+    /// The passes over `elements` elements.
+    ///
+    /// # Errors
+    /// No statistics; more than 2^48 elements; a block that is no power of two or does not fit; no elements a thread; a tree of one thread; an
+    /// epilogue of a strategy that needs a launch of its own; more warps than a warp has lanes to combine by shuffles.
+    pub fn passes(&self, statistics: &[Statistic], elements: u64, machine: &Machine) -> Result<Vec<Pass>, KernelError> {
+        self.check(statistics, elements, machine)?;
+        let tile = u64::from(self.threads) * u64::from(self.items);
+        let (combine, from) = (self.combine(), self.from());
+        let shared = combine.shared(statistics, self.threads, machine.lanes);
+        let blocks_per_unit = machine.blocks_per_unit(NAME, self.threads, shared)?;
+        let units = u64::from(machine.limits.units);
+        let tiles = elements.div_ceil(tile).max(1);
+        let most = match self.grid {
+            Grid::Whole => u64::MAX,
+            Grid::Resident(times) => (units * u64::from(blocks_per_unit)).saturating_mul(u64::from(times.max(1))),
+            Grid::PerUnit(blocks) => units * u64::from(blocks.max(1)),
+        };
+        let pass = |elements, blocks, from, to| Pass {
+            elements,
+            blocks,
+            threads: self.threads,
+            items: self.items,
+            blocks_per_unit,
+            from,
+            combine,
+            to,
+        };
+        let blocks = tiles.min(most);
+        if self.strategy.ends_atomically() {
+            return Ok(vec![pass(elements, blocks, from, To::Cell)]);
+        }
+        let mut passes = vec![pass(elements, blocks, from, To::Partials)];
+        let mut left = blocks;
+        while left > 1 {
+            let blocks = if self.strategy == Strategy::Tree { left.div_ceil(tile) } else { 1 };
+            passes.push(pass(left, blocks, From::Partials, To::Partials));
+            left = blocks;
+        }
+        Ok(passes)
+    }
+
+    fn check(&self, statistics: &[Statistic], elements: u64, machine: &Machine) -> Result<(), KernelError> {
+        let refuse = |reason: String| Err(KernelError::Launch { kernel: NAME, reason });
+        if elements > MOST_ELEMENTS {
+            return refuse(format!("{elements} elements are more than any memory holds"));
+        }
+        if statistics.is_empty() {
+            return refuse("no statistics are asked for".to_owned());
+        }
+        machine.blocks_per_unit(NAME, self.threads, Bytes::ZERO)?;
+        if !self.threads.is_power_of_two() {
+            return refuse(format!("a block of {} threads; expected a power of two", self.threads));
+        }
+        if self.items == 0 {
+            return refuse("no elements a thread".to_owned());
+        }
+        if self.strategy == Strategy::Tree && self.threads == 1 && self.items == 1 {
+            return refuse("a tree over blocks of one element never ends".to_owned());
+        }
+        if self.placement == Placement::Epilogue && !self.strategy.ends_atomically() {
+            return refuse(format!("{} needs a launch of its own and cannot be an epilogue", self.strategy.name()));
+        }
+        if self.placement == Placement::Epilogue && self.grid != Grid::Whole {
+            return refuse("the grid of an epilogue is its kernel's, a tile a block".to_owned());
+        }
+        let warps = self.threads.div_ceil(machine.lanes);
+        if self.combine() == Combine::Shuffles && warps > machine.lanes {
+            return refuse(format!("{warps} warps; one warp of {} lanes must combine them", machine.lanes));
+        }
+        Ok(())
+    }
+
+    fn combine(&self) -> Combine {
+        match self.strategy {
+            Strategy::Atomic => Combine::Nothing,
+            Strategy::ThreadThenBlock => Combine::SharedCell(self.update),
+            _ if self.shuffles => Combine::Shuffles,
+            _ => Combine::Tree,
+        }
+    }
+
+    fn from(&self) -> From {
+        match self.placement {
+            Placement::Own => From::Elements,
+            Placement::Epilogue => From::Registers,
+        }
+    }
+}
+
+/// The name of reductions in errors.
+pub(crate) const NAME: &str = "a reduction";
+
+/// Where a pass gets its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// The tensor, in global memory.
+    Elements,
+    /// The tensor, in registers.
+    Registers,
+    /// The results of the pass before, one a block and statistic.
+    Partials,
+}
+
+/// Where a pass leaves its results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// A word a block and statistic.
+    Partials,
+    /// One cell a statistic, updated atomically.
+    Cell,
+}
+
+/// How the threads of a block combine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combine {
+    /// They do not: each goes on to the global cell.
+    Nothing,
+    /// A tree in shared memory.
+    Tree,
+    /// Shuffles within warps, shared memory between them.
+    Shuffles,
+    /// Atomics on a cell in shared memory.
+    SharedCell(Update),
+}
+
+impl Combine {
+    /// Shared memory of a block.
+    #[must_use]
+    pub fn shared(self, statistics: &[Statistic], threads: u32, lanes: u32) -> Bytes {
+        let words = match self {
+            Self::Nothing => 0,
+            Self::Tree => u64::from(threads),
+            Self::Shuffles if threads <= lanes => 0,
+            Self::Shuffles => u64::from(threads.div_ceil(lanes)),
+            Self::SharedCell(_) => 1,
+        };
+        Bytes(statistics.iter().map(|&statistic| word_bytes(statistic)).sum::<u64>() * words)
+    }
+}
+
+/// One launch of a reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// Operands.
+    pub elements: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Operands of a thread in a tile.
+    pub items: u32,
+    /// Blocks resident on a unit.
+    pub blocks_per_unit: u32,
+    /// Where operands are.
+    pub from: From,
+    /// How a block combines.
+    pub combine: Combine,
+    /// Where results go.
+    pub to: To,
+}
+
+/// Bytes of a partial result: an extremum is an f32; a sum an f64, or two f32 where a GPU has none.
+pub(crate) fn word_bytes(statistic: Statistic) -> u64 {
+    if statistic.is_order_free() { 4 } else { 8 }
+}
+
+/// What two partial results make.
+pub(crate) fn operation(statistic: Statistic) -> Operation {
+    match statistic {
+        Statistic::Minimum => Operation::Minimum,
+        Statistic::Maximum | Statistic::AbsoluteMaximum => Operation::Maximum,
+        Statistic::Sum | Statistic::SumOfSquares => Operation::Add,
+    }
+}
+
+/// Instructions that add an operand to a partial result: an extremum takes one; a sum four, those of a compensated
+/// addition of f32, which is what a GPU with few or no f64 units would run; a square one more.
+pub(crate) fn instructions(statistic: Statistic, from: From) -> u64 {
+    match (statistic, from) {
+        (Statistic::Minimum | Statistic::Maximum | Statistic::AbsoluteMaximum, _) => 1,
+        (Statistic::SumOfSquares, From::Elements | From::Registers) => 5,
+        (Statistic::Sum | Statistic::SumOfSquares, _) => 4,
+    }
+}

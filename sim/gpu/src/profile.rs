@@ -1,0 +1,278 @@
+//! The offline profile of DAF's section 3.2.2: every strategy, block size and grid for a reduction of a given size on a
+//! given device, and the fastest of them.
+
+use haversack_devices::units::Fraction;
+use haversack_devices::{Device, Gpu, KernelTime, ProgramCounts, StackOnGpu};
+
+use crate::atomic::Update;
+use crate::counts::counts_of;
+use crate::machine::Machine;
+use crate::plan::{Grid, NAME, Plan, Strategy};
+use crate::reduction::run;
+use haversack_kernels::KernelError;
+use haversack_kernels::reduce::Statistic;
+
+/// What dynamic quantisation wants of a tensor: a scale from its extrema, and a magnitude to judge its importance by.
+pub const CONTROL: [Statistic; 3] = [Statistic::Minimum, Statistic::Maximum, Statistic::SumOfSquares];
+
+/// What is tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// Strategies.
+    pub strategies: Vec<Strategy>,
+    /// Ways of updating atomically.
+    pub updates: Vec<Update>,
+    /// Threads of a block; those that the GPU does not hold are left out, and where it holds none of them, the most
+    /// that it does is tried.
+    pub threads: Vec<u32>,
+    /// Elements of a thread in a tile, for the strategies that stride over the tensor.
+    pub items: Vec<u32>,
+    /// Grids, for the strategies that end atomically.
+    pub grids: Vec<Grid>,
+}
+
+impl Default for Search {
+    /// All that the paper describes: floats have no native atomic extremum, so there is none.
+    fn default() -> Self {
+        Self {
+            strategies: Strategy::ALL.to_vec(),
+            updates: vec![Update::Unconditional, Update::Tested],
+            threads: vec![64, 128, 256, 512, 1024],
+            items: vec![1, 4, 16],
+            grids: vec![Grid::Whole, Grid::Resident(1), Grid::PerUnit(1)],
+        }
+    }
+}
+
+/// Where the reduction is to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Setting {
+    /// In kernels of its own.
+    Own,
+    /// As the epilogue of the kernel that computes the tensor, so many elements a thread.
+    Epilogue {
+        /// Elements a thread.
+        outputs: u32,
+    },
+}
+
+/// A plan and what it takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timed {
+    /// The plan.
+    pub plan: Plan,
+    /// What it does.
+    pub counts: ProgramCounts,
+    /// What that takes.
+    pub time: KernelTime,
+}
+
+/// Profiles a GPU.
+#[derive(Clone, Debug)]
+pub struct Profiler {
+    /// The GPU, which turns counts into time.
+    pub gpu: Gpu,
+    /// The same GPU, which says what is counted.
+    pub machine: Machine,
+    /// The software stack: its overhead an operator, its factor a launch.
+    pub stack: Option<StackOnGpu>,
+    /// What is tried.
+    pub search: Search,
+}
+
+impl Profiler {
+    /// A profiler of the device's GPU, where it has one, that tries everything.
+    #[must_use]
+    pub fn of(device: &Device) -> Option<Self> {
+        let (gpu, machine) = (device.gpu()?, Machine::of_device(device)?);
+        Some(Self { gpu, machine, stack: None, search: Search::default() })
+    }
+
+    /// The epilogue of the kernels of the stack: as many elements a thread as its kernels have outputs.
+    #[must_use]
+    pub fn epilogue(&self) -> Setting {
+        let outputs = self.stack.as_ref().map_or(1.0, |stack| stack.outputs_per_thread.value.0);
+        Setting::Epilogue { outputs: outputs.max(1.0) as u32 }
+    }
+
+    /// The plans that the search names and the machine can run.
+    #[must_use]
+    pub fn plans(&self, setting: Setting) -> Vec<Plan> {
+        let most = self.machine.limits.threads.max(1);
+        let mut threads: Vec<u32> = self.search.threads.iter().copied().filter(|&threads| threads <= most).collect();
+        if threads.is_empty() {
+            threads.push(1 << most.ilog2());
+        }
+        let mut plans = Vec::new();
+        for &strategy in &self.search.strategies {
+            for &threads in &threads {
+                for &update in &self.search.updates {
+                    let plan = Plan::new(strategy, threads).with_update(update);
+                    match setting {
+                        Setting::Epilogue { outputs } if strategy.ends_atomically() => {
+                            plans.push(Plan::epilogue(strategy, threads, outputs).with_update(update));
+                        }
+                        Setting::Epilogue { .. } => {}
+                        Setting::Own => plans.extend(self.variants(plan)),
+                    }
+                }
+            }
+        }
+        plans.sort_unstable();
+        plans.dedup();
+        plans
+    }
+
+    /// The plan with every grid and tile that suit its strategy.
+    fn variants(&self, plan: Plan) -> Vec<Plan> {
+        match plan.strategy {
+            // Without atomics all updates are one.
+            Strategy::Tree | Strategy::TwoPass => vec![plan.with_update(Update::default())],
+            Strategy::Atomic => vec![plan],
+            Strategy::Hybrid | Strategy::ThreadThenBlock => {
+                let of_items = |&items| self.search.grids.iter().map(move |&grid| Plan { items, grid, ..plan });
+                self.search.items.iter().flat_map(of_items).collect()
+            }
+        }
+    }
+
+    /// Every plan with its time, the fastest first; equal ones in the order of [`Plan`].
+    #[must_use]
+    pub fn table(&self, statistics: &[Statistic], elements: u64, setting: Setting) -> Vec<Timed> {
+        let time = |plan| self.time(plan, statistics, elements).ok();
+        let mut table: Vec<Timed> = self.plans(setting).into_iter().filter_map(time).collect();
+        table.sort_by_key(|timed| timed.time.total());
+        table
+    }
+
+    /// One plan with its time.
+    ///
+    /// # Errors
+    /// A plan that does not fit the machine: see [`Plan::passes`].
+    pub fn time(&self, plan: Plan, statistics: &[Statistic], elements: u64) -> Result<Timed, KernelError> {
+        let counts = counts_of(&plan, statistics, elements, &self.machine)?;
+        let time = self.time_of(&counts);
+        Ok(Timed { plan, counts, time })
+    }
+
+    /// The fastest plan for `elements` elements.
+    ///
+    /// # Errors
+    /// No plan of the search runs on this machine.
+    pub fn fastest(&self, statistics: &[Statistic], elements: u64, setting: Setting) -> Result<Timed, KernelError> {
+        let none =
+            || KernelError::Launch { kernel: NAME, reason: "no strategy of the search fits this GPU".to_owned() };
+        self.table(statistics, elements, setting).into_iter().next().ok_or_else(none)
+    }
+
+    /// The fastest plan of one strategy.
+    ///
+    /// # Errors
+    /// As [`fastest`](Self::fastest).
+    pub fn fastest_of(
+        &self,
+        strategy: Strategy,
+        statistics: &[Statistic],
+        elements: u64,
+        setting: Setting,
+    ) -> Result<Timed, KernelError> {
+        let search = Search { strategies: vec![strategy], ..self.search.clone() };
+        Self { search, ..self.clone() }.fastest(statistics, elements, setting)
+    }
+
+    /// One plan run on given data, whose order decides how atomics contend: random order is what
+    /// [`time`](Self::time) expects, falling order the worst for a minimum.
+    ///
+    /// # Errors
+    /// As [`time`](Self::time).
+    pub fn time_on(&self, plan: Plan, statistics: &[Statistic], data: &[f32]) -> Result<Timed, KernelError> {
+        let counts = run(&plan, statistics, data, &self.machine)?.counts;
+        let time = self.time_of(&counts);
+        Ok(Timed { plan, counts, time })
+    }
+
+    /// What counted kernels take on this GPU under the stack.
+    #[must_use]
+    pub fn time_of(&self, counts: &ProgramCounts) -> KernelTime {
+        self.gpu.time_of(counts, self.stack.as_ref())
+    }
+}
+
+impl Profiler {
+    /// The share of operations whose reduction `strategy` makes faster than `other` does, each with its better update.
+    ///
+    /// An operation is a kernel that computes `elements` elements, `outputs` a thread, in blocks of as many threads as
+    /// the search names; the reduction is its epilogue. Section 3.2.2 has thread-level atomics win about 15% of them
+    /// on mobile GPUs.
+    ///
+    /// # Errors
+    /// A plan that does not fit the machine.
+    pub fn share_won(
+        &self,
+        strategy: Strategy,
+        other: Strategy,
+        statistics: &[Statistic],
+        elements: &[u64],
+        outputs: &[u32],
+    ) -> Result<Fraction, KernelError> {
+        let (mut won, mut operations) = (0_u32, 0_u32);
+        let searching = |strategy, threads| {
+            let search = Search { strategies: vec![strategy], threads: vec![threads], ..self.search.clone() };
+            Self { search, ..self.clone() }
+        };
+        for &threads in self.search.threads.iter().filter(|&&threads| threads <= self.machine.limits.threads) {
+            let profilers = [searching(strategy, threads), searching(other, threads)];
+            for &elements in elements {
+                for &outputs in outputs {
+                    let setting = Setting::Epilogue { outputs };
+                    let [first, second] = &profilers;
+                    let first = first.fastest(statistics, elements, setting)?.time.busy;
+                    won += u32::from(first < second.fastest(statistics, elements, setting)?.time.busy);
+                    operations += 1;
+                }
+            }
+        }
+        Ok(Fraction(f64::from(won) / f64::from(operations.max(1))))
+    }
+}
+
+/// A GPU of a hypothetical number of units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scaled {
+    /// Units.
+    pub units: u32,
+    /// What each plan takes, in the order given.
+    pub timed: Vec<Timed>,
+}
+
+/// What the same plans take as `device` is given more and more units and nothing else. Section 3.2.2 has block-level
+/// atomics pay on the 8 units of a Jetson AGX Xavier and not on the 82 of an RTX 3090, where more blocks are resident
+/// and contend: [`block_against_passes`] gives the plans to compare.
+///
+/// # Errors
+/// A device without a GPU, a number of units that is not possible, or a plan that does not fit.
+pub fn over_units(
+    device: &Device,
+    units: &[u32],
+    plans: &[Plan],
+    statistics: &[Statistic],
+    elements: u64,
+) -> Result<Vec<Scaled>, KernelError> {
+    let refuse = |reason: String| KernelError::Launch { kernel: NAME, reason };
+    let scaled = |&units: &u32| {
+        let mut device = device.clone();
+        device.set("gpu.units", f64::from(units)).map_err(|error| refuse(error.to_string()))?;
+        let profiler = Profiler::of(&device).ok_or_else(|| refuse(format!("{} has no modelled GPU", device.id)))?;
+        let timed = plans.iter().map(|plan| profiler.time(*plan, statistics, elements));
+        Ok(Scaled { units, timed: timed.collect::<Result<_, _>>()? })
+    };
+    units.iter().map(scaled).collect()
+}
+
+/// Two reductions that differ only in how blocks meet: by an unconditional compare-and-swap of each (DAF's hybrid),
+/// or in a second launch. The grid is as many blocks of `threads` threads as are resident.
+#[must_use]
+pub fn block_against_passes(threads: u32) -> [Plan; 2] {
+    let block = Plan::new(Strategy::Hybrid, threads);
+    [block, Plan { strategy: Strategy::TwoPass, ..block }]
+}

@@ -1,0 +1,9 @@
+//! The SIMT machine: its numbers against plain loops, its counts against hand arithmetic and closed forms.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+mod contention;
+mod machine;
+mod packing;
+mod profile;
+mod reductions;

@@ -1,0 +1,305 @@
+//! Layouts: where codes lie, reading parts, changing layout and width, and the packings beside them.
+
+use haversack_kernels::quantise::actnn::{self, SampleMajor};
+use haversack_kernels::quantise::mask::{gate, mask_bytes, mask_words, pack_bools, pack_positive, unpack_bools};
+use haversack_kernels::quantise::{
+    Bits, Format, Grouping, LANES, Layout, Packed, Rounding, Scale, draw, packed_bytes, requantise,
+};
+use haversack_kernels::{Isa, KernelError};
+use proptest::prelude::*;
+
+const GROUPINGS: [Grouping; 2] = [Grouping::Tensor, Grouping::Group256];
+
+fn noise(len: usize, seed: u64) -> Vec<f32> {
+    (0..len).map(|i| 6.0 * draw(seed, i) - 2.0).collect()
+}
+
+fn bits(b: u8) -> Bits {
+    Bits::new(b).unwrap()
+}
+
+fn layouts(len: usize, columns: usize, tile: (usize, usize)) -> Vec<Layout> {
+    let mut layouts = vec![Layout::Interleaved, Layout::Sequential];
+    if len.is_multiple_of(columns) {
+        layouts.push(Layout::unified(columns, tile.0, tile.1).unwrap());
+    }
+    layouts
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    let rng_seed = proptest::test_runner::RngSeed::Fixed(11);
+    ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// Codes 0 to 15 and 4 bits: k = 8. Sequential: eight to a word. Interleaved: 16 elements are less than a block, so there
+/// are ceil(16 / 8) = 2 lanes, and lane 0 takes the even elements. Unified, a 4 x 4 matrix in 2 x 2 tiles: a tile of 4 has
+/// one word of its own; the first holds elements 0, 1, 4, 5.
+#[test]
+fn words_of_a_small_tensor() {
+    let values: Vec<f32> = (0..16_u8).map(f32::from).collect();
+    let words = |layout| {
+        let format = Format::new(bits(4), Grouping::Tensor, layout);
+        Packed::quantise(&values, format, Rounding::NearestEven, Isa::chosen().unwrap()).unwrap().words().to_vec()
+    };
+    assert_eq!(words(Layout::Sequential), [0x7654_3210, 0xFEDC_BA98]);
+    assert_eq!(words(Layout::Interleaved), [0xECA8_6420, 0xFDB9_7531]);
+    assert_eq!(words(Layout::unified(4, 2, 2).unwrap()), [0x5410, 0x7632, 0xDC98, 0xFEBA]);
+}
+
+/// A whole block of 4-bit codes is 128 elements: word `lane` holds elements lane, 16 + lane, ..., 112 + lane. Element e
+/// is 15 / 7 of e / 16, over steps of 1: rounded, 0, 2, 4, 6, 9, 11, 13, 15, and every word is 0xFDB96420.
+#[test]
+fn a_whole_block_has_sixteen_lanes() {
+    let values: Vec<f32> = (0..128).map(|i| (i / LANES) as f32 * 15.0 / 7.0).collect();
+    let format = Format::new(bits(4), Grouping::Tensor, Layout::Interleaved);
+    for isa in Isa::available() {
+        let packed = Packed::quantise(&values, format, Rounding::NearestEven, isa).unwrap();
+        assert_eq!(packed.words(), [0xFDB9_6420; LANES], "{isa}");
+    }
+}
+
+/// 1000 elements of 2 bits: ceil(1000 / 16) = 63 words. One range: 8 bytes more; 4 groups: 16 more. 3 bits: 10 to a word,
+/// 100 words. A 10 x 100 matrix in tiles of 4 x 64, 2 bits: bands of 4, 4 and 2 rows; 256 / 16 + 144 / 16 = 25 words, twice,
+/// and 128 / 16 + ceil(72 / 16) = 13. A mask of 33 elements has a bit in its second word.
+#[test]
+fn stored_bytes() {
+    assert_eq!(packed_bytes(1000, bits(2), Grouping::Tensor, Layout::Interleaved), 4 * 63 + 8);
+    assert_eq!(packed_bytes(1000, bits(2), Grouping::Group256, Layout::Sequential), 4 * 63 + 16);
+    assert_eq!(packed_bytes(1000, bits(3), Grouping::Tensor, Layout::Interleaved), 4 * 100 + 8);
+    let unified = Layout::unified(100, 4, 64).unwrap();
+    assert_eq!(packed_bytes(1000, bits(2), Grouping::Tensor, unified), 4 * (25 + 25 + 13) + 8);
+    assert_eq!(packed_bytes(0, bits(2), Grouping::Tensor, Layout::Interleaved), 0);
+    assert_eq!(mask_bytes(33), 8);
+}
+
+proptest! {
+    #![proptest_config(config(64))]
+
+    /// Every element has bits of its own within the words, and the words hold nothing else than the codes.
+    #[test]
+    fn slots_do_not_overlap(rows in 1_usize..30, columns in 1_usize..60, tile in (1_usize..20, 1_usize..40), b in 1_u8..=8) {
+        let len = rows * columns;
+        for layout in layouts(len, columns, tile) {
+            let format = Format::new(bits(b), Grouping::Tensor, layout);
+            let mut taken = vec![0_u32; format.words(len)];
+            for i in 0..len {
+                let slot = format.slot(i, len).unwrap();
+                let mine = bits(b).top() << slot.shift;
+                prop_assert_eq!(taken[slot.word] & mine, 0, "{:?} element {}", layout, i);
+                taken[slot.word] |= mine;
+            }
+            prop_assert!(taken.iter().all(|&word| word != 0), "{:?} has an empty word", layout);
+            prop_assert_eq!(format.slot(len, len), None);
+        }
+    }
+
+    /// Packing codes and unpacking them is the identity, from every layout to every other.
+    #[test]
+    fn repacking_changes_no_code(
+        rows in 1_usize..30, columns in 1_usize..90, tile in (1_usize..20, 1_usize..70), b in 1_u8..=8, seed: u64, grouped: bool,
+    ) {
+        let values = noise(rows * columns, seed);
+        let layouts = layouts(values.len(), columns, tile);
+        for isa in Isa::available() {
+            for &from in &layouts {
+                let format = Format::new(bits(b), GROUPINGS[usize::from(grouped)], from);
+                let packed = Packed::quantise(&values, format, Rounding::NearestEven, isa).unwrap();
+                for &to in &layouts {
+                    let other = packed.repack(to, isa).unwrap();
+                    let direct = Packed::quantise(&values, Format { layout: to, ..format }, Rounding::NearestEven, isa);
+                    prop_assert_eq!(&other, &direct.unwrap());
+                    prop_assert_eq!(other.codes(isa), packed.codes(isa));
+                    prop_assert_eq!(other.dequantise(isa), packed.dequantise(isa));
+                    prop_assert_eq!(other.repack(from, isa).unwrap(), packed.clone());
+                }
+            }
+        }
+    }
+
+    /// A range of elements, and a tile, are what the whole tensor has there.
+    #[test]
+    fn parts_are_parts_of_the_whole(
+        rows in 1_usize..40, columns in 1_usize..90, tile in (1_usize..20, 1_usize..70), b in 1_u8..=8, seed: u64, grouped: bool,
+        cut in (0.0_f64..1.0, 0.0_f64..1.0),
+    ) {
+        let values = noise(rows * columns, seed);
+        let len = values.len();
+        let (a, c) = ((cut.0 * len as f64) as usize, (cut.1 * len as f64) as usize);
+        for isa in Isa::available() {
+            for layout in layouts(len, columns, tile) {
+                let format = Format::new(bits(b), GROUPINGS[usize::from(grouped)], layout);
+                let packed = Packed::quantise(&values, format, Rounding::NearestEven, isa).unwrap();
+                let whole = packed.dequantise(isa);
+                let mut part = vec![0.0; a.max(c) - a.min(c)];
+                packed.dequantise_range(a.min(c)..a.max(c), isa, &mut part).unwrap();
+                prop_assert_eq!(&part, &whole[a.min(c)..a.max(c)]);
+            }
+            let format = Format::new(bits(b), GROUPINGS[usize::from(grouped)], Layout::unified(columns, tile.0, tile.1).unwrap());
+            let packed = Packed::quantise(&values, format, Rounding::NearestEven, isa).unwrap();
+            let whole = packed.dequantise(isa);
+            let mut index = 0;
+            for row in (0..rows).step_by(tile.0) {
+                for column in (0..columns).step_by(tile.1) {
+                    let (height, width) = (tile.0.min(rows - row), tile.1.min(columns - column));
+                    let mut part = vec![0.0; height * width];
+                    packed.dequantise_tile(index, isa, &mut part).unwrap();
+                    for (r, line) in part.chunks(width).enumerate() {
+                        let start = (row + r) * columns + column;
+                        prop_assert_eq!(line, &whole[start..start + width]);
+                    }
+                    index += 1;
+                }
+            }
+            prop_assert!(packed.dequantise_tile(index, isa, &mut []).is_err());
+        }
+    }
+
+    /// Half an old step and half a new one, 2^-12 of the new one for arithmetic, and two ulps.
+    #[test]
+    fn requantising_adds_half_a_step(
+        rows in 1_usize..30, columns in 1_usize..90, tile in (1_usize..20, 1_usize..70), b in (1_u8..=8, 1_u8..=8), seed: u64,
+        grouped: bool,
+    ) {
+        let (from, to) = (bits(b.0.max(b.1)), bits(b.0.min(b.1)));
+        let values = noise(rows * columns, seed);
+        for layout in layouts(values.len(), columns, tile) {
+            let format = Format::new(from, GROUPINGS[usize::from(grouped)], layout);
+            let mut results = vec![];
+            for isa in Isa::available() {
+                let old = Packed::quantise(&values, format, Rounding::NearestEven, isa).unwrap();
+                let mut new = old.clone();
+                new.requantise(to, isa).unwrap();
+                prop_assert_eq!(new.bytes(), packed_bytes(values.len(), to, format.grouping, layout));
+                for (i, (x, y)) in values.iter().zip(new.dequantise(isa)).enumerate() {
+                    let (old, new) = (old.scale(i).unwrap().step, new.scale(i).unwrap().step);
+                    let added = if from == to { 0.0 } else { new * (0.5 + 1.0 / 4096.0) };
+                    let bound = old * (0.5 + 1.0 / 4096.0) + added + 4.0 * f32::EPSILON * 4.0;
+                    prop_assert!((x - y).abs() <= bound, "{} became {}: {} to {}", x, y, old, new);
+                }
+                results.push(new);
+            }
+            prop_assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+        }
+    }
+
+    /// Marks are the comparison's, gating keeps what is marked, and the bits of a mask come back.
+    #[test]
+    fn masks_come_back(len in 0_usize..300, seed: u64) {
+        let mut values = noise(len, seed);
+        if let Some(x) = values.first_mut() {
+            *x = f32::NAN;
+        }
+        let flags: Vec<bool> = values.iter().map(|&x| x > 0.0).collect();
+        let mut expected = vec![u32::MAX; mask_words(len)];
+        pack_bools(&flags, &mut expected).unwrap();
+        let mut back = vec![false; len];
+        unpack_bools(&expected, &mut back).unwrap();
+        prop_assert_eq!(&back, &flags);
+        for isa in Isa::available() {
+            let mut words = vec![u32::MAX; mask_words(len)];
+            pack_positive(&values, isa, &mut words).unwrap();
+            prop_assert_eq!(&words, &expected);
+            let mut gated = values.clone();
+            gate(&words, isa, &mut gated).unwrap();
+            let rectified: Vec<f32> = values.iter().map(|&x| if x > 0.0 { x } else { 0.0 }).collect();
+            prop_assert_eq!(gated, rectified);
+        }
+    }
+
+    /// The codes' error is half a step (a whole one by chance); storing the minimum and the inverse step s as bf16 adds 2^-8
+    /// of the minimum and of the distance from it at most (8 bits, rounded to nearest: half of 2^-7), and 2^-20 is for f32.
+    #[test]
+    fn actnn_comes_back(samples in 1_usize..9, features in 1_usize..700, b in 0_u32..4, seed: u64, stochastic: bool) {
+        let bits = Bits::new(1 << b).unwrap();
+        let shape = SampleMajor::new(samples, features, bits).unwrap();
+        let values = noise(samples * features, seed);
+        let (mut codes, mut params) = (vec![0xAA; shape.code_bytes()], vec![0; shape.params()]);
+        let rounding = if stochastic { Rounding::Stochastic { seed } } else { Rounding::NearestEven };
+        actnn::pack_into(&values, shape, rounding, &mut codes, &mut params).unwrap();
+        let mut back = vec![0.0; values.len()];
+        actnn::unpack_into(&codes, &params, shape, &mut back).unwrap();
+        let steps = if stochastic { 1.0 } else { 0.5 };
+        for (row, back) in values.chunks(features).zip(back.chunks(features)) {
+            for (group, back) in row.chunks(256).zip(back.chunks(256)) {
+                let padding = if group.len() < 256 { 0.0 } else { group[0] };
+                let low = group.iter().copied().fold(padding, f32::min);
+                let range = group.iter().copied().fold(padding, f32::max) - low + 2e-6;
+                let step = range / bits.top() as f32;
+                for (x, y) in group.iter().zip(back) {
+                    let bound = steps * step + (low.abs() + range + step) / 250.0 + 1e-5;
+                    prop_assert!((x - y).abs() <= bound, "{} became {}", x, y);
+                }
+            }
+        }
+    }
+}
+
+/// 8 bits to 4 over 0..255: the step goes from 1 to 17, and 8, 9, 25 and 26 to 8/17, 9/17, 25/17 and 26/17: codes 0, 1, 1, 2.
+#[test]
+fn requantising_by_hand() {
+    let mut values = vec![0.0, 8.0, 9.0, 25.0, 26.0, 255.0];
+    values.resize(40, 255.0);
+    for isa in Isa::available() {
+        let format = Format::new(bits(8), Grouping::Tensor, Layout::Interleaved);
+        let mut packed = Packed::quantise(&values, format, Rounding::NearestEven, isa).unwrap();
+        packed.requantise(bits(4), isa).unwrap();
+        assert_eq!(packed.scale(0), Some(Scale { minimum: 0.0, step: 17.0 }));
+        assert_eq!(packed.codes(isa)[..6], [0, 0, 1, 1, 2, 15]);
+        let unchanged = packed.clone();
+        assert_eq!(packed.requantise(bits(5), isa), Err(KernelError::Widen { from: 4, to: 5 }));
+        assert_eq!(packed, unchanged);
+    }
+}
+
+/// 9 samples of 300 features in 2 bits: 2 groups of 256 a sample, 4 samples a byte, so 12 samples' worth of 512 codes:
+/// floor((2 * 12 * 512 + 8) / 8) = 1537 bytes; and 18 ranges of 4 bytes.
+#[test]
+fn actnn_bytes() {
+    let shape = SampleMajor::new(9, 300, bits(2)).unwrap();
+    assert_eq!((shape.code_bytes(), shape.params(), shape.bytes()), (1537, 18, 1537 + 72));
+    assert_eq!(SampleMajor::new(9, 300, bits(3)), Err(KernelError::SampleMajorBits { found: 3 }));
+}
+
+/// Four samples 0..3 at each of 256 positions, turned by the position: sample n has the code (n + p) mod 4 at position p.
+/// At p = 0 the byte is 3 2 1 0 from the top: 0b11100100; at p = 1, 0 3 2 1: 0b00111001.
+#[test]
+fn actnn_packs_across_samples() {
+    let values: Vec<f32> = (0..4).flat_map(|n| (0..256).map(move |p| ((n + p) % 4) as f32)).collect();
+    let shape = SampleMajor::new(4, 256, bits(2)).unwrap();
+    let (mut codes, mut params) = (vec![0; shape.code_bytes()], vec![0; shape.params()]);
+    actnn::pack_into(&values, shape, Rounding::NearestEven, &mut codes, &mut params).unwrap();
+    assert_eq!(codes[..2], [0b1110_0100, 0b0011_1001]);
+    // The range is 3 + 2e-6, 3 codes over it are 0.9999993 a unit; the nearest bf16 is 1 (0x3F80). The minimum is 0.
+    assert_eq!(params, [0x3F80_0000; 4]);
+}
+
+#[test]
+fn actnn_refuses_what_is_not_finite() {
+    let shape = SampleMajor::new(1, 3, bits(2)).unwrap();
+    let (mut codes, mut params) = (vec![0; shape.code_bytes()], vec![0; shape.params()]);
+    for values in [[1.0, f32::INFINITY, 0.0], [f32::MIN, f32::MAX, 0.0], [f32::NEG_INFINITY; 3]] {
+        let result = actnn::pack_into(&values, shape, Rounding::NearestEven, &mut codes, &mut params);
+        assert!(matches!(result, Err(KernelError::Range { .. })), "{values:?}");
+    }
+    // The padding's zeros are a range, even of nothing but NaN.
+    actnn::pack_into(&[f32::NAN; 3], shape, Rounding::NearestEven, &mut codes, &mut params).unwrap();
+    assert_eq!(codes[..3], [0; 3]);
+}
+
+#[test]
+fn shapes_are_checked() {
+    assert!(matches!(Layout::unified(0, 1, 1), Err(KernelError::Length { .. })));
+    let format = Format::new(bits(2), Grouping::Tensor, Layout::unified(7, 2, 2).unwrap());
+    // 20 elements are two rows of 7 and a part.
+    let ragged = Packed::quantise(&[1.0; 20], format, Rounding::NearestEven, Isa::Scalar);
+    assert!(matches!(ragged, Err(KernelError::Length { found: 6, expected: 7, .. })));
+    let short = requantise(
+        &mut [0; 3],
+        &mut [0; 2],
+        Format::new(bits(8), Grouping::Tensor, Layout::Interleaved),
+        16,
+        bits(4),
+        Isa::Scalar,
+    );
+    assert!(matches!(short, Err(KernelError::Length { found: 3, expected: 4, .. })));
+}
