@@ -17,7 +17,7 @@ pub struct Watermarks {
 }
 
 /// The kernel's work on a page of 4 KiB, as time on one core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCosts {
     /// A fault that finds its page in memory or gets a new one, and maps it.
     pub fault: Nanos,

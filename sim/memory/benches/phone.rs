@@ -44,7 +44,7 @@ fn phone(extent: u64, lists: Lists) -> (PhoneMemory, Ufs, ProcessId, Vec<RegionI
         compress: Nanos(10_000),
         decompress: Nanos(3500),
         submit: Nanos(2000),
-        wake: Nanos(10_000),
+        wake_up: Nanos(10_000),
     };
     let ram = Bytes(7_300_000_000 / MIB * MIB);
     // An 8 GB phone under Android with a display of 1080 by 2400.

@@ -327,7 +327,7 @@ impl PhoneMemory {
     }
 
     fn sleep(&mut self, span: Nanos, times: u64, stalled: bool, thread: &mut Thread<'_>) {
-        let wake = self.faulting.wake * times;
+        let wake = self.faulting.wake_up * times;
         thread.stall.sleeping += span;
         thread.stall.runnable += wake;
         self.advance(self.now + span + wake, stalled, thread.flash);

@@ -1,32 +1,37 @@
 //! The low-memory killer daemon: when it wakes, what it sees, which process it ends.
 //!
 //! After `mp_event_psi` and `find_and_kill_process` of AOSP's `system/memory/lmkd/lmkd.cpp` (2023). PSI events wake it;
-//! for a second after one it polls. [`decide`] is its decision, in the order of the source.
+//! for a window after one it polls. [`decide`] is its decision, in the order of the source.
 
+use haversack_devices::system::Victim;
 use haversack_devices::units::{Bytes, Factor, Nanos};
+use haversack_devices::{Device, System};
 
-use super::pressure::{Events, WINDOW};
+use super::pressure::Events;
 use super::settings::PAGE;
 use super::{ANON, FILE, KillReason, PhoneError, PhoneMemory};
 
-const POLL_SHORT: Nanos = Nanos(10_000_000);
-const POLL_LONG: Nanos = Nanos(100_000_000);
-/// `PERCEPTIBLE_APP_ADJ`.
-const PERCEPTIBLE: i32 = 200;
-
-/// The properties `ro.lmk.*`. Percentages are whole numbers, as the properties are.
+/// The properties `ro.lmk.*` and the constants of its source. Percentages are whole numbers, as the properties are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lmkd {
-    /// PSI `some` within a second that wakes it (`psi_partial_stall_ms`).
+    /// Over which stalls are summed, and for how long it polls after an event (`PSI_WINDOW_SIZE_MS`).
+    pub psi_window: Nanos,
+    /// PSI `some` within the window that wakes it (`psi_partial_stall_ms`).
     pub partial_stall: Nanos,
-    /// PSI `full` within a second that means the phone does not respond (`psi_complete_stall_ms`).
+    /// PSI `full` within the window that means the phone does not respond (`psi_complete_stall_ms`).
     pub complete_stall: Nanos,
+    /// Between two polls while swap is low or after a kill (`PSI_POLL_PERIOD_SHORT_MS`).
+    pub poll_short: Nanos,
+    /// Between two polls otherwise (`PSI_POLL_PERIOD_LONG_MS`).
+    pub poll_long: Nanos,
     /// Swap is low below this percentage of it (`swap_free_low_percentage`).
     pub swap_free_low: u64,
     /// Free swap beside ZRAM counts as no more than this many times free memory and inactive files, from which ZRAM is
-    /// filled; nought: as it is, as before 2022 (`swap_compression_ratio`).
+    /// filled; zero: as it is, as before 2022 (`swap_compression_ratio`).
     pub swap_compression_ratio: Factor,
-    /// The percentage of the file cache that may refault in a second (`thrashing_limit`).
+    /// The window over which refaults are counted (`THRASHING_RESET_INTERVAL_MS`).
+    pub thrashing_reset: Nanos,
+    /// The percentage of the file cache that may refault in that window (`thrashing_limit`).
     pub thrashing_limit: u64,
     /// By which percentage of itself the limit falls after a kill for thrashing (`thrashing_limit_decay`).
     pub thrashing_limit_decay: u64,
@@ -34,42 +39,42 @@ pub struct Lmkd {
     pub thrashing_limit_critical: u64,
     /// The percentage of what may be swapped that may be; 100: any (`swap_util_max`).
     pub swap_util_max: u64,
-    /// The least file cache after thrashing; nought: any (`filecache_min_kb`).
+    /// The least file cache after thrashing; zero: any (`filecache_min_kb`).
     pub filecache_min: Bytes,
     /// PSI `full` avg10 in percent above which perceptible processes may be ended (`stall_limit_critical`).
     pub stall_limit_critical: u64,
+    /// The least score that may be ended at critical pressure (`critical`).
+    pub critical: i32,
+    /// The least score that is not perceptible: processes below it are ended at critical pressure alone.
+    pub perceptible: i32,
     /// The heaviest of a score dies, not the least recently used (`kill_heaviest_task`).
     pub kill_heaviest: bool,
 }
 
 impl Lmkd {
-    /// The defaults of AOSP.
+    /// The daemon of `system` on `device`; what depends on the device is what a device of little memory has otherwise.
     #[must_use]
-    pub const fn high_end() -> Self {
+    pub fn new(system: &System, device: &Device) -> Self {
+        let (killer, own) = (&system.constants.killer, system.killer(device));
+        let percent = |share: f64| (share * 100.0).round() as u64;
         Self {
-            partial_stall: Nanos(70_000_000),
-            complete_stall: Nanos(700_000_000),
-            swap_free_low: 10,
-            swap_compression_ratio: Factor(1.0),
-            thrashing_limit: 100,
-            thrashing_limit_decay: 10,
-            thrashing_limit_critical: 200,
-            swap_util_max: 100,
-            filecache_min: Bytes::ZERO,
-            stall_limit_critical: 100,
-            kill_heaviest: false,
-        }
-    }
-
-    /// The defaults of AOSP where `ro.config.low_ram` is set.
-    #[must_use]
-    pub const fn low_ram() -> Self {
-        Self {
-            partial_stall: Nanos(200_000_000),
-            thrashing_limit: 30,
-            thrashing_limit_decay: 50,
-            thrashing_limit_critical: 60,
-            ..Self::high_end()
+            psi_window: killer.psi_window.value,
+            partial_stall: own.psi_partial_stall,
+            complete_stall: killer.psi_complete_stall.value,
+            poll_short: killer.poll_short.value,
+            poll_long: killer.poll_long.value,
+            swap_free_low: percent(killer.swap_free_low.value.0),
+            swap_compression_ratio: killer.swap_compression_ratio.value,
+            thrashing_reset: killer.thrashing_reset.value,
+            thrashing_limit: percent(own.thrashing_limit.0),
+            thrashing_limit_decay: percent(own.thrashing_limit_decay.0),
+            thrashing_limit_critical: percent(own.thrashing_limit.0 * killer.thrashing_limit_critical.value.0),
+            swap_util_max: percent(killer.swap_util_max.value.0),
+            filecache_min: killer.filecache_min.value,
+            stall_limit_critical: percent(killer.stall_limit_critical.value.0),
+            critical: killer.critical.value.0,
+            perceptible: killer.perceptible.value.0,
+            kill_heaviest: killer.victim == Victim::Heaviest,
         }
     }
 
@@ -77,13 +82,16 @@ impl Lmkd {
         let percentages =
             [self.swap_free_low, self.thrashing_limit_decay, self.swap_util_max, self.stall_limit_critical];
         if self.swap_compression_ratio.0.is_nan() || self.swap_compression_ratio.0 < 0.0 {
-            return Err(PhoneError::Setting { field: "lmkd", expected: "a ratio of compression of nought or more" });
+            return Err(PhoneError::Setting { field: "lmkd", expected: "a ratio of compression of zero or more" });
         }
         if percentages.iter().any(|&percentage| percentage > 100) {
             return Err(PhoneError::Setting { field: "lmkd", expected: "percentages of 0 to 100" });
         }
-        if self.partial_stall > WINDOW || self.complete_stall > WINDOW {
-            return Err(PhoneError::Setting { field: "lmkd", expected: "stalls of at most the window of 1 s" });
+        if self.partial_stall > self.psi_window || self.complete_stall > self.psi_window {
+            return Err(PhoneError::Setting { field: "lmkd", expected: "stalls of at most the window of PSI" });
+        }
+        if [self.psi_window, self.thrashing_reset, self.poll_short, self.poll_long].contains(&Nanos::ZERO) {
+            return Err(PhoneError::Setting { field: "lmkd", expected: "windows and polls that take time" });
         }
         Ok(())
     }
@@ -137,17 +145,17 @@ pub fn decide(lmkd: &Lmkd, sight: &Sight) -> Option<(KillReason, i32)> {
     let above_min = sight.breached > Breached::Min;
     let bearable = sight.thrashing < lmkd.thrashing_limit_critical;
     let thrashing = sight.thrashing > sight.thrashing_limit;
-    let spare = |spare: bool| if spare { PERCEPTIBLE + 1 } else { 0 };
+    let spare = |spare: bool| if spare { lmkd.perceptible } else { lmkd.critical };
     let (reason, least) = if sight.after_kill && sight.breached == Breached::Min {
-        (R::PressureAfterKill, 0)
+        (R::PressureAfterKill, lmkd.critical)
     } else if sight.complete_stall {
-        (R::NotResponding, 0)
+        (R::NotResponding, lmkd.critical)
     } else if sight.swap_low && sight.thrashing > lmkd.thrashing_limit {
         (R::LowSwapAndThrashing, spare(above_min && bearable))
     } else if sight.swap_low && low {
         (R::LowMemoryAndSwap, spare(above_min && bearable))
     } else if low && lmkd.swap_util_max < 100 && sight.swap_utilisation > lmkd.swap_util_max {
-        (R::LowMemoryAndSwapUtilisation, 0)
+        (R::LowMemoryAndSwapUtilisation, lmkd.critical)
     } else if low && thrashing {
         (R::LowMemoryAndThrashing, spare(bearable))
     } else if sight.direct_reclaim && thrashing {
@@ -157,7 +165,7 @@ pub fn decide(lmkd: &Lmkd, sight: &Sight) -> Option<(KillReason, i32)> {
     } else {
         return None;
     };
-    Some((reason, if sight.critical_stall { 0 } else { least }))
+    Some((reason, if sight.critical_stall { lmkd.critical } else { least }))
 }
 
 /// The daemon between two wake-ups.
@@ -215,10 +223,10 @@ impl Daemon {
         };
         let grown = (refaults - self.refaults[0]) * 100 / (self.base_file + 1);
         let since = now.saturating_sub(window);
-        if since <= WINDOW {
+        if since <= self.lmkd.thrashing_reset {
             return grown + self.before;
         }
-        let windows = since.0 / WINDOW.0;
+        let windows = since.0 / self.lmkd.thrashing_reset.0;
         self.before = grown;
         // Kept where it was over the limit and nobody could be ended, so that someone is when there is someone.
         if windows > 1 || grown < self.thrashing_limit {
@@ -293,7 +301,7 @@ impl PhoneMemory {
             Some(_) => {}
         }
         let Some((reason, least)) = decision else { return };
-        let Some(victim) = self.victim(least, daemon.lmkd.kill_heaviest) else { return };
+        let Some(victim) = self.victim(least, &daemon.lmkd) else { return };
         self.kill(victim, reason, least, sight.thrashing, self.now);
         daemon.killed = true;
         if matches!(reason, R::LowMemoryAndThrashing | R::DirectReclaimAndThrashing) {
@@ -304,7 +312,7 @@ impl PhoneMemory {
     /// Of the highest score that anyone who holds memory has: the least recently used, or the heaviest in DRAM where that
     /// is asked for and among perceptible processes. (lmkd passes over processes without a page in DRAM; a real one always
     /// has some, so here one that is swapped out whole counts.)
-    fn victim(&self, least: i32, heaviest: bool) -> Option<usize> {
+    fn victim(&self, least: i32, lmkd: &Lmkd) -> Option<usize> {
         let processes = &self.processes;
         let may = |&index: &usize| {
             let process = &processes[index];
@@ -312,7 +320,7 @@ impl PhoneMemory {
         };
         let adj = self.running().filter(may).map(|index| processes[index].adj).max()?;
         let of_adj = self.running().filter(may).filter(|&index| processes[index].adj == adj);
-        if heaviest || adj <= PERCEPTIBLE {
+        if lmkd.kill_heaviest || adj < lmkd.perceptible {
             of_adj.max_by_key(|&index| (processes[index].resident, std::cmp::Reverse(processes[index].since)))
         } else {
             of_adj.min_by_key(|&index| processes[index].since)
@@ -349,10 +357,11 @@ impl PhoneMemory {
 }
 
 impl Daemon {
-    /// When it looks next. An event, a kill and direct reclaim each start another second of polling.
+    /// When it looks next. An event, a kill and direct reclaim each start another window of polling.
     fn poll(&mut self, now: Nanos, start: bool, fast: bool) {
         let since = if start { Some(now) } else { self.polling.map(|polling| polling.since) };
-        let next = now + if fast { POLL_SHORT } else { POLL_LONG };
-        self.polling = since.filter(|&since| now.saturating_sub(since) <= WINDOW).map(|since| Polling { since, next });
+        let next = now + if fast { self.lmkd.poll_short } else { self.lmkd.poll_long };
+        let within = since.filter(|&since| now.saturating_sub(since) <= self.lmkd.psi_window);
+        self.polling = within.map(|since| Polling { since, next });
     }
 }

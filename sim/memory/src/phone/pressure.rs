@@ -1,21 +1,22 @@
-//! Pressure-stall information (`kernel/sched/psi.c`): averages every two seconds, and the events of a one-second window
-//! that wake lmkd.
+//! Pressure-stall information (`kernel/sched/psi.c`): averages every two seconds, and the events of a window that wake
+//! lmkd.
 
 use haversack_devices::units::Nanos;
 
 use super::lmkd::Lmkd;
 use super::{Psi, PsiLine};
 
-/// lmkd's window.
-pub(super) const WINDOW: Nanos = Nanos(1_000_000_000);
-/// Windows are looked at so often while there are stalls.
-const UPDATE: Nanos = Nanos(WINDOW.0 / 10);
-/// Averages are folded so often.
+/// The window where no lmkd gives one: the kernel's own of a second.
+const OWN_WINDOW: Nanos = Nanos(1_000_000_000);
+/// How often a window is looked at while there are stalls (`UPDATES_PER_WINDOW`).
+const UPDATES: u64 = 10;
+/// How often averages are folded.
 const PERIOD: Nanos = Nanos(2_000_000_000);
 
 /// A share of a window that makes an event.
 #[derive(Clone, Copy, Debug)]
 struct Trigger {
+    window: Nanos,
     threshold: Nanos,
     start: Nanos,
     at_start: Nanos,
@@ -31,15 +32,15 @@ impl Trigger {
     /// Whether the stalls of the window that ends now reach the threshold; at most once a window.
     fn fires(&mut self, now: Nanos, total: Nanos) -> bool {
         let (elapsed, growth) = (now.saturating_sub(self.start), total.saturating_sub(self.at_start));
-        let mut window = growth;
-        if elapsed > WINDOW {
+        let mut stalled = growth;
+        if elapsed > self.window {
             self.reset(now, total, growth);
         } else {
             // What is left of the window before counts in proportion.
-            let left = u128::from((WINDOW - elapsed).0);
-            window += Nanos((u128::from(self.before.0) * left / u128::from(WINDOW.0)) as u64);
+            let left = u128::from((self.window - elapsed).0);
+            stalled += Nanos((u128::from(self.before.0) * left / u128::from(self.window.0)) as u64);
         }
-        let fires = window >= self.threshold && self.last.is_none_or(|last| now >= last + WINDOW);
+        let fires = stalled >= self.threshold && self.last.is_none_or(|last| now >= last + self.window);
         if fires {
             self.last = Some(now);
         }
@@ -61,6 +62,7 @@ pub(super) struct Pressure {
     folded: [Nanos; 2],
     average: [[f64; 3]; 2],
     next_fold: Nanos,
+    window: Nanos,
     triggers: Option<[Trigger; 2]>,
     /// Stalls may come until then; before it windows are looked at.
     until: Option<Nanos>,
@@ -69,7 +71,9 @@ pub(super) struct Pressure {
 
 impl Pressure {
     pub(super) fn new(lmkd: Option<&Lmkd>) -> Self {
+        let window = lmkd.map_or(OWN_WINDOW, |lmkd| lmkd.psi_window);
         let trigger = |threshold| Trigger {
+            window,
             threshold,
             start: Nanos::ZERO,
             at_start: Nanos::ZERO,
@@ -81,6 +85,7 @@ impl Pressure {
             folded: [Nanos::ZERO; 2],
             average: [[0.0; 3]; 2],
             next_fold: PERIOD,
+            window,
             triggers: lmkd.map(|lmkd| [trigger(lmkd.partial_stall), trigger(lmkd.complete_stall)]),
             until: None,
             next_update: Nanos::MAX,
@@ -96,8 +101,8 @@ impl Pressure {
         for (trigger, &total) in self.triggers.iter_mut().flatten().zip(&self.total) {
             trigger.reset(now, total, Nanos::ZERO);
         }
-        self.next_update = now + UPDATE;
-        self.until = Some(now + WINDOW);
+        self.next_update = now + self.update();
+        self.until = Some(now + self.window);
     }
 
     /// Adds the stalls between two moments between which there is no check.
@@ -105,8 +110,13 @@ impl Pressure {
         if some > Nanos::ZERO {
             self.total[0] += some;
             self.total[1] += full;
-            self.until = Some(to + WINDOW);
+            self.until = Some(to + self.window);
         }
+    }
+
+    /// Between two looks at the windows; at least a nanosecond, so that time moves on.
+    fn update(&self) -> Nanos {
+        Nanos((self.window.0 / UPDATES).max(1))
     }
 
     /// When to look next.
@@ -119,7 +129,7 @@ impl Pressure {
         self.fold(now);
         let mut events = Events::default();
         let Some(until) = self.until.filter(|_| now >= self.next_update) else { return events };
-        self.next_update = now + UPDATE;
+        self.next_update = now + self.update();
         if let Some([some, full]) = &mut self.triggers {
             events.partial = some.fires(now, self.total[0]);
             events.complete = full.fires(now, self.total[1]);
@@ -158,6 +168,8 @@ impl Pressure {
 
 #[cfg(test)]
 mod tests {
+    use haversack_devices::{load, load_system};
+
     use super::*;
 
     #[test]
@@ -182,7 +194,9 @@ mod tests {
     #[test]
     fn a_window_fires_at_its_threshold_and_once() {
         let ms = |ms: u64| Nanos(ms * 1_000_000);
-        let mut pressure = Pressure::new(Some(&Lmkd::high_end()));
+        let (system, device) = (load_system("android").unwrap(), load("galaxy-s22").unwrap());
+        let aosp = Lmkd::new(&system, &device);
+        let mut pressure = Pressure::new(Some(&aosp));
         pressure.begin(Nanos::ZERO);
         // 70 ms of 100 reach the partial threshold; the complete one of 700 ms is not reached, and neither fires again
         // within a second.

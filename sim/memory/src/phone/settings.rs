@@ -1,23 +1,15 @@
 //! What a phone's memory is made of: sizes, watermarks, lists, swap and what reclaim costs a core.
 
+use haversack_devices::system::PageLists;
+pub use haversack_devices::system::{PageCosts as Costs, Watermarks};
 use haversack_devices::units::{Bytes, Count, Fraction, Nanos};
+use haversack_devices::{Device, System};
 
 use super::PhoneError;
 use super::lmkd::Lmkd;
 
 /// A page of the kernel, in bytes. Counters and [`Costs`] are in pages, whatever the extent.
 pub const PAGE: u64 = 4096;
-
-/// The marks of free memory between which the kernel reclaims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watermarks {
-    /// Below it the thread that allocates reclaims itself.
-    pub min: Bytes,
-    /// Below it kswapd wakes.
-    pub low: Bytes,
-    /// Here kswapd goes back to sleep.
-    pub high: Bytes,
-}
 
 /// How the kernel orders what may be reclaimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +20,7 @@ pub enum Lists {
     Generations {
         /// The most generations, 3 to 8; the kernel has 4.
         count: u8,
-        /// The working set of so long must fit, or the out-of-memory killer ends a process (`min_ttl_ms`); nought: off.
+        /// The working set of that span must fit, or the out-of-memory killer ends a process (`min_ttl_ms`); zero: off.
         min_ttl: Nanos,
     },
 }
@@ -46,9 +38,9 @@ pub struct Settings {
     pub swappiness: u32,
     /// How pages are ordered.
     pub lists: Lists,
-    /// The size of the ZRAM disk, in bytes before compression; nought: none.
+    /// The size of the ZRAM disk, in bytes before compression; zero: none.
     pub zram: Bytes,
-    /// The swap partition on flash, used when ZRAM is full; nought: none.
+    /// The swap partition on flash, used when ZRAM is full; zero: none.
     pub swap: Bytes,
     /// What a fault on the swap partition reads, in swap order: 4 KiB shifted by `vm.page-cluster`.
     pub swap_read_ahead: Bytes,
@@ -85,6 +77,32 @@ impl Settings {
         }
     }
 
+    /// The memory of `device` as `system` manages it, with its low-memory killer.
+    #[must_use]
+    pub fn of(system: &System, device: &Device) -> Self {
+        let reclaim = &system.constants.reclaim;
+        let lists = match reclaim.lists {
+            PageLists::Two => Lists::Two,
+            // A float cast saturates.
+            PageLists::Generations => Lists::Generations {
+                count: reclaim.generations.as_ref().map_or(0, |most| most.value.0 as u8),
+                min_ttl: reclaim.min_ttl.as_ref().map_or(Nanos::ZERO, |ttl| ttl.value),
+            },
+        };
+        Self {
+            extent: reclaim.extent.value,
+            swappiness: reclaim.swappiness.value.0 as u32,
+            lists,
+            zram: system.zram(device),
+            swap: system.swap_partition(),
+            swap_read_ahead: Bytes(PAGE * system.swap_read_ahead()),
+            file_read_ahead: system.constants.files.read_ahead.value,
+            productive: reclaim.productive.value,
+            lmkd: Some(Lmkd::new(system, device)),
+            ..Self::new(system.managed(device), system.watermarks(device))
+        }
+    }
+
     /// The pages of an extent.
     pub(super) const fn extent_pages(&self) -> u64 {
         self.extent.0 / PAGE
@@ -116,29 +134,6 @@ impl Settings {
         }
         Ok(())
     }
-}
-
-/// What the kernel's work on a 4 KiB page takes on a core at its present frequency.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Costs {
-    /// Entering a page fault, finding and mapping a page.
-    pub fault: Nanos,
-    /// Zeroing a page of new anonymous memory.
-    pub zero: Nanos,
-    /// Looking at a page of a list: isolating it and walking to the entries that map it.
-    pub scan: Nanos,
-    /// Reading one entry in the linear walk of page tables that ages generations.
-    pub walk: Nanos,
-    /// Unmapping a page and flushing its translation.
-    pub unmap: Nanos,
-    /// Compressing a page into ZRAM.
-    pub compress: Nanos,
-    /// Decompressing a page from ZRAM.
-    pub decompress: Nanos,
-    /// The block layer's and the driver's work on a page read from or written to flash.
-    pub submit: Nanos,
-    /// Runnable after each sleep, until the scheduler gives the core back.
-    pub wake: Nanos,
 }
 
 /// The flash behind files and the swap partition. It may queue, be shared and depend on anything.

@@ -3,14 +3,13 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_memory::phone::KillReason;
-use haversack_memory::phone::lmkd::Lmkd;
 use haversack_policies::Holding;
 use haversack_training::phone::{AppChange, Phone};
 use haversack_training::{RunError, SpanKind, TrainerKill, simulate};
 use haversack_workloads::{Extent, Phase};
 
 use crate::support::drawn::{self, Drawn};
-use crate::support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, app, ends, layer, ms, phone, pinned};
+use crate::support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, aosp, app, ends, layer, ms, phone, pinned};
 use crate::support::{BATCH, Draws, Script, node, phone_cpu};
 use crate::{AGAIN, check, common, on, run, with_even_flash, with_games};
 
@@ -130,7 +129,7 @@ fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
     {
         let apps = vec![app(ms(100), "game", 0, game), ends(ms(1_000), "game")];
         let mut phone = Phone { apps, ..with_even_flash(ram) };
-        phone.memory.lmkd = Some(Lmkd::high_end());
+        phone.memory.lmkd = Some(aosp());
         phone.memory.swap = Bytes(swap * MIB);
         phone.trainer.adj = adj;
         let record = run(&phone, &graph, 10).unwrap();
@@ -226,7 +225,7 @@ fn whatever_happens_on_the_phone_the_books_are_kept() {
         let mut phone = phone(8 + draws.below(12) as u64, [0, 8, 64][draws.below(3)]);
         phone.memory.extent = Bytes([1 << 14, 1 << 16][draws.below(2)]);
         phone.memory.zram = Bytes([0, 8][draws.below(2)] * MIB);
-        phone.memory.lmkd = [None, Some(Lmkd::high_end())][draws.below(2)].clone();
+        phone.memory.lmkd = [None, Some(aosp())][draws.below(2)].clone();
         phone.trainer.start = ms(3);
         phone.own = vec![pinned(3)];
         phone.apps = drawn_apps(&mut draws);

@@ -2,6 +2,7 @@
 
 use haversack_devices::storage::Driver;
 use haversack_devices::units::{Bytes, Count, Fraction, Nanos};
+use haversack_memory::phone::lmkd::Lmkd;
 use haversack_memory::phone::{Backing, Costs, Settings, Watermarks};
 use haversack_training::phone::{AppChange, AppState, Holding, Phone, Trainer};
 use haversack_workloads::{Phase, Role, TrainingGraph};
@@ -33,7 +34,7 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
         compress: Nanos(10_000),
         decompress: Nanos(3_500),
         submit: Nanos(1_500),
-        wake: Nanos(10_000),
+        wake_up: Nanos(10_000),
     };
     Phone {
         memory: Settings { swap: Bytes(swap * MIB), ..Settings::new(Bytes(ram * MIB), marks) },
@@ -47,6 +48,11 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
         app_ratio: Count(2.5),
         apps: Vec::new(),
     }
+}
+
+/// lmkd as AOSP sets it on a phone of 8 GB.
+pub(crate) fn aosp() -> Lmkd {
+    Lmkd::new(&haversack_devices::load_system("android").unwrap(), &haversack_devices::load("galaxy-s22").unwrap())
 }
 
 /// So many MiB of the system that stay where they are.

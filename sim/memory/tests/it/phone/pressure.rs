@@ -4,7 +4,7 @@ use haversack_devices::units::{Bytes, Factor, Fraction, Nanos};
 use haversack_memory::phone::lmkd::Lmkd;
 use haversack_memory::phone::{Access, Backing, Kill, KillReason, PhoneMemory, ProcessId, Settings};
 
-use super::support::{ANON, MIB, Simple, assert_conserved, modest, phone, regions};
+use super::support::{ANON, MIB, Simple, aosp, assert_conserved, modest, phone, regions};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -51,7 +51,7 @@ fn grow(phone: &mut PhoneMemory, flash: &mut Simple, process: ProcessId, steps: 
 #[test]
 fn cached_apps_go_before_the_foreground_and_what_they_held_is_free() {
     // 8 apps of 20 MiB and a foreground of up to 200 MiB do not fit into 256 MiB and 64 MiB of ZRAM at ratio 2.
-    let (mut phone, mut flash, apps) = with_apps(Some(Lmkd::high_end()), 8);
+    let (mut phone, mut flash, apps) = with_apps(Some(aosp()), 8);
     let system = phone.spawn("system_server", -900).unwrap();
     let held = phone.map(system, Bytes(10 * MIB), ANON).unwrap();
     phone.touch(held, Access::Write, phone.now(), &mut flash).unwrap();
@@ -75,7 +75,7 @@ fn free_swap_is_worth_the_memory_that_zram_is_filled_from_or_itself() {
     // Beside ZRAM of 64 MiB a partition of 1 GiB, which never fills. A tenth of both is 109 MiB: more than what is free
     // or inactive, less than what is free of swap.
     let kills = |ratio: f64| {
-        let lmkd = Lmkd { swap_compression_ratio: Factor(ratio), ..Lmkd::high_end() };
+        let lmkd = Lmkd { swap_compression_ratio: Factor(ratio), ..aosp() };
         let settings = Settings {
             zram: Bytes(64 * MIB),
             swap: Bytes(1024 * MIB),
@@ -94,12 +94,12 @@ fn free_swap_is_worth_the_memory_that_zram_is_filled_from_or_itself() {
 
 #[test]
 fn without_cached_apps_the_foreground_dies_and_without_it_nobody() {
-    let (mut phone, mut flash, _) = with_apps(Some(Lmkd::high_end()), 0);
+    let (mut phone, mut flash, _) = with_apps(Some(aosp()), 0);
     let foreground = phone.spawn("foreground", 0).unwrap();
     let kills = grow(&mut phone, &mut flash, foreground, 400);
     assert_eq!(kills.last().map(|kill| kill.name.as_str()), Some("foreground"));
     // A score below nought never dies: the touch is an error.
-    let (mut phone, mut flash, _) = with_apps(Some(Lmkd::high_end()), 0);
+    let (mut phone, mut flash, _) = with_apps(Some(aosp()), 0);
     let system = phone.spawn("system_server", -1).unwrap();
     assert_eq!(grow(&mut phone, &mut flash, system, 400), []);
     assert!(phone.is_running(system));
@@ -113,7 +113,7 @@ fn without_cached_apps_the_foreground_dies_and_without_it_nobody() {
 fn perceptible_processes_die_by_weight() {
     // Scores of at most 200: the heaviest goes, although the other was used less recently.
     for (adj, victim) in [(200, "heavy"), (300, "light")] {
-        let (mut phone, mut flash, _) = with_apps(Some(Lmkd::high_end()), 0);
+        let (mut phone, mut flash, _) = with_apps(Some(aosp()), 0);
         for (name, size) in [("light", 10), ("heavy", 30)] {
             let process = phone.spawn(name, adj).unwrap();
             let region = phone.map(process, Bytes(size * MIB), Backing::Pinned).unwrap();

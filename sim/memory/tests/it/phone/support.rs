@@ -1,6 +1,10 @@
 //! Small phones, a simple flash, and costs of round numbers.
 
+use std::sync::LazyLock;
+
 use haversack_devices::units::{Bytes, Count, Nanos};
+use haversack_devices::{load, load_system};
+use haversack_memory::phone::lmkd::Lmkd;
 use haversack_memory::phone::{Backing, Costs, Flash, PAGE, PhoneMemory, ProcessId, RegionId, Settings, Watermarks};
 
 pub(crate) const KIB: u64 = 1 << 10;
@@ -53,6 +57,24 @@ impl Flash for Simple {
     }
 }
 
+/// lmkd as AOSP sets it on a phone of 8 GB.
+pub(crate) fn aosp() -> Lmkd {
+    static LMKD: LazyLock<Lmkd> = LazyLock::new(|| lmkd_on(Bytes(8 << 30)));
+    LMKD.clone()
+}
+
+/// The same where memory is little: 2 GiB.
+pub(crate) fn aosp_low_ram() -> Lmkd {
+    static LMKD: LazyLock<Lmkd> = LazyLock::new(|| lmkd_on(Bytes(2 << 30)));
+    LMKD.clone()
+}
+
+fn lmkd_on(ram: Bytes) -> Lmkd {
+    let mut device = load("galaxy-s22").unwrap();
+    device.constants.ram.value = ram;
+    Lmkd::new(&load_system("android").unwrap(), &device)
+}
+
 /// A big core.
 pub(crate) const CORE: Costs = Costs {
     fault: Nanos(500),
@@ -63,7 +85,7 @@ pub(crate) const CORE: Costs = Costs {
     compress: Nanos(8000),
     decompress: Nanos(3000),
     submit: Nanos(1000),
-    wake: Nanos(20_000),
+    wake_up: Nanos(20_000),
 };
 
 pub(crate) const ANON: Backing = Backing::Anonymous { ratio: Count(2.0) };

@@ -4,6 +4,8 @@ use haversack_devices::units::Bytes;
 use haversack_memory::phone::KillReason as R;
 use haversack_memory::phone::lmkd::{Breached, Lmkd, Sight, decide};
 
+use super::support::aosp;
+
 const CALM: Sight = Sight {
     after_kill: false,
     complete_stall: false,
@@ -19,7 +21,7 @@ const CALM: Sight = Sight {
 };
 
 fn high_end(sight: Sight) -> Option<(R, i32)> {
-    decide(&Lmkd::high_end(), &sight)
+    decide(&aosp(), &sight)
 }
 
 #[test]
@@ -45,7 +47,7 @@ fn each_reason_and_whom_it_spares() {
     assert_eq!(high_end(Sight { breached: Breached::High, ..scarce }), None);
     // (5) Too much swapped, where a maximum is set.
     let swapped = Sight { swap_utilisation: 81, breached: Breached::Low, ..CALM };
-    let strict = Lmkd { swap_util_max: 80, ..Lmkd::high_end() };
+    let strict = Lmkd { swap_util_max: 80, ..aosp() };
     assert_eq!(decide(&strict, &swapped), Some((R::LowMemoryAndSwapUtilisation, 0)));
     assert_eq!(decide(&strict, &Sight { swap_utilisation: 80, ..swapped }), None);
     assert_eq!(high_end(swapped), None);
@@ -62,7 +64,7 @@ fn each_reason_and_whom_it_spares() {
     // (8) The file cache small after thrashing: never a perceptible app.
     let watching =
         Sight { watching_file_cache: true, file_cache: Bytes(99), thrashing: 200, thrashing_limit: 300, ..CALM };
-    let cache = Lmkd { filecache_min: Bytes(100), ..Lmkd::high_end() };
+    let cache = Lmkd { filecache_min: Bytes(100), ..aosp() };
     assert_eq!(decide(&cache, &watching), Some((R::LowFileCacheAfterThrashing, 201)));
     assert_eq!(decide(&cache, &Sight { file_cache: Bytes(100), ..watching }), None);
 }
@@ -70,7 +72,7 @@ fn each_reason_and_whom_it_spares() {
 #[test]
 fn the_first_reason_wins_and_a_critical_stall_spares_nobody() {
     // Everything at once; taking away the first reason uncovers the next.
-    let lmkd = Lmkd { swap_util_max: 50, filecache_min: Bytes(100), ..Lmkd::high_end() };
+    let lmkd = Lmkd { swap_util_max: 50, filecache_min: Bytes(100), ..aosp() };
     let mut sight = Sight {
         after_kill: true,
         complete_stall: true,

@@ -1,6 +1,5 @@
 //! The page store in lock step with a slow obvious twin, a row of page owners and a list of activations that is
 //! searched for its least valuable, over random scripts.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,5 @@
 //! The caching allocator beside a slow obvious twin, which draws every segment as a row of pieces and searches
 //! all of them for every request, in lock step over random scripts.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use haversack_devices::units::Bytes;
 use haversack_memory::{Allocation, AllocationError, Allocator, CachingAllocator, ExactAllocator};

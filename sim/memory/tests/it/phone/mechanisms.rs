@@ -4,7 +4,9 @@ use haversack_devices::units::{Bytes, Factor, Nanos};
 use haversack_memory::phone::lmkd::Lmkd;
 use haversack_memory::phone::{Access, Backing, Costs, Flash, Lists, PhoneError, PhoneMemory, Settings, Stall};
 
-use super::support::{ANON, CLUSTER, CORE, KIB, MIB, Simple, assert_conserved, bare, modest, phone, regions, timeless};
+use super::support::{
+    ANON, CLUSTER, CORE, KIB, MIB, Simple, aosp, assert_conserved, bare, modest, phone, regions, timeless,
+};
 
 #[test]
 fn a_working_set_that_fits_never_refaults() {
@@ -357,7 +359,7 @@ fn bad_input_is_refused_by_name() {
     let two = Lists::Generations { count: 2, min_ttl: Nanos::ZERO };
     assert_eq!(field(Settings { lists: two, ..good.clone() }), "lists");
     for ratio in [-1.0, f64::NAN] {
-        let lmkd = Lmkd { swap_compression_ratio: Factor(ratio), ..Lmkd::high_end() };
+        let lmkd = Lmkd { swap_compression_ratio: Factor(ratio), ..aosp() };
         assert_eq!(field(Settings { lmkd: Some(lmkd), ..good.clone() }), "lmkd");
     }
     let mut phone = phone(good);

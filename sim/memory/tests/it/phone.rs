@@ -1,5 +1,4 @@
 //! The phone's memory: mechanisms against hand arithmetic, lmkd's decisions, and a slow twin in lock step.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod lmkd;
 mod mechanisms;

@@ -9,7 +9,7 @@ use haversack_memory::phone::{
 };
 use proptest::prelude::*;
 
-use super::support::{ANON, CORE, MIB, Simple, assert_conserved, bare, modest, timeless};
+use super::support::{ANON, CORE, MIB, Simple, aosp_low_ram, assert_conserved, bare, modest, timeless};
 
 /// Anonymous pages in rows: each list is a queue whose front is scanned next.
 #[derive(Default)]
@@ -234,7 +234,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             swap_read_ahead: Bytes(1 << ahead),
             swappiness,
             write_queue: Bytes(MIB),
-            lmkd: lmkd.then(|| Lmkd { swap_util_max: 50, filecache_min: Bytes(MIB), ..Lmkd::low_ram() }),
+            lmkd: lmkd.then(|| Lmkd { swap_util_max: 50, filecache_min: Bytes(MIB), ..aosp_low_ram() }),
             ..modest(16 * MIB, 1 << extent)
         },
     )

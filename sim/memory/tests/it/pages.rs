@@ -1,5 +1,4 @@
 //! The page store by hand arithmetic on small arenas, and its two orders beside a sorted list.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
