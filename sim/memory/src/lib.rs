@@ -1,66 +1,33 @@
-//! Framework memory: how allocators turn the bytes of tensors into the bytes of a process.
+//! Memory: what frameworks hold, where DAF keeps packed activations, and what a phone's kernel makes of it all.
 //!
-//! *Allocated* bytes are those that live tensors were given; *reserved* bytes are those that the
-//! allocator holds from the system. They differ by rounding, by fragments that nothing fits into
-//! and by what is cached for later. Every allocator here answers both.
+//! ```text
+//! tensor ── allocators ──▶ allocated, reserved            within a memory budget
+//! packed tensor ── pages::PageArena ──▶ blocks of pages   pages::PageTable says which goes first
+//! touched memory ── phone::PhoneMemory ──▶ stalls, kills  reclaim, ZRAM, swap, lmkd
+//! ```
+//!
+//! - [`allocators`]: PyTorch's caching allocator, and an exact one.
+//! - [`pages`]: DAF's arena of pages and its table of what goes first.
+//! - [`phone`]: page reclaim, ZRAM, swap and the low-memory killer of a phone in use.
+//!
+//! All of it is bookkeeping in bytes and nanoseconds that are passed in: nothing here knows operators, policies or the
+//! event queue.
+//!
+//! ```
+//! use haversack_devices::units::Bytes;
+//! use haversack_memory::{Allocator, CachingAllocator};
+//!
+//! let mut allocator = CachingAllocator::new(Bytes(40 << 20));
+//! let tensor = allocator.allocate(Bytes(6 << 20))?;
+//! // Requests below 10 MiB share segments of 20 MiB.
+//! assert_eq!((allocator.allocated(), allocator.reserved()), (Bytes(6 << 20), Bytes(20 << 20)));
+//! allocator.free(tensor);
+//! assert_eq!(allocator.cached(), Bytes(20 << 20));
+//! # Ok::<(), haversack_memory::AllocationError>(())
+//! ```
 
-mod caching;
-mod exact;
+pub mod allocators;
 pub mod pages;
 pub mod phone;
 
-use haversack_devices::units::Bytes;
-use thiserror::Error;
-
-pub use caching::CachingAllocator;
-pub use exact::ExactAllocator;
-pub use pages::PageStore;
-
-/// A piece of memory given out; give it back with [`Allocator::free`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Allocation(u32);
-
-/// Why memory could not be given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum AllocationError {
-    /// The budget does not hold it, even with every cached block given back.
-    #[error("{wanted} wanted, {available} left of a budget of {budget}")]
-    OutOfMemory {
-        /// The bytes wanted, rounded as the allocator rounds.
-        wanted: Bytes,
-        /// The bytes that the budget still leaves.
-        available: Bytes,
-        /// The budget.
-        budget: Bytes,
-    },
-}
-
-/// Something that gives out memory within a budget.
-pub trait Allocator {
-    /// Gives `size` bytes.
-    ///
-    /// # Errors
-    /// Where the budget does not hold them.
-    fn allocate(&mut self, size: Bytes) -> Result<Allocation, AllocationError>;
-
-    /// Takes back what [`Allocator::allocate`] gave. Taking back twice does nothing.
-    fn free(&mut self, allocation: Allocation);
-
-    /// Gives back all but the first `size` bytes of a piece; nothing where it is not larger.
-    fn shrink(&mut self, allocation: Allocation, size: Bytes);
-
-    /// Changes the budget; what is already held beyond a smaller one stays until it is freed.
-    fn set_budget(&mut self, budget: Bytes);
-
-    /// Bytes given out, rounded as the allocator rounds.
-    fn allocated(&self) -> Bytes;
-
-    /// Bytes held from the system.
-    fn reserved(&self) -> Bytes;
-
-    /// The largest [`Allocator::allocated`] so far.
-    fn peak_allocated(&self) -> Bytes;
-
-    /// The largest [`Allocator::reserved`] so far.
-    fn peak_reserved(&self) -> Bytes;
-}
+pub use allocators::{Allocation, AllocationError, Allocator, CachingAllocator, ExactAllocator};

@@ -8,7 +8,7 @@
 //! tensor that two modules keep is stored for each of them; whole, both share it.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::pages::{Config, Keys, PageStore, Tighter};
+use haversack_memory::pages::{ArenaConfig, Keys, PageTable, Tighter};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
@@ -52,7 +52,7 @@ impl Default for Parameters {
             metric: Metric::default(),
             packing: Packing::default(),
             control: Control::Fused,
-            arena: ArenaPlan { page: Config::PAGE, step: Config::STEP },
+            arena: ArenaPlan { page: ArenaConfig::PAGE, step: ArenaConfig::STEP },
         }
     }
 }
@@ -84,7 +84,7 @@ struct Plan {
     /// Whether a tensor can be given up altogether.
     skippable: Vec<bool>,
     /// The page table: every tensor that can still give something, by what it is worth.
-    table: PageStore,
+    table: PageTable,
     page: Bytes,
     /// What tensors take that can give nothing any more.
     settled: Bytes,
@@ -183,8 +183,8 @@ impl Daf {
     }
 }
 
-fn page_table(page: Bytes) -> Result<PageStore, PolicyError> {
-    PageStore::new(Config { page, step: page, budget: Bytes::MAX }).map_err(|error| no_table(&error))
+fn page_table(page: Bytes) -> Result<PageTable, PolicyError> {
+    PageTable::new(page).map_err(|error| no_table(&error))
 }
 
 impl Plan {
@@ -198,7 +198,7 @@ impl Plan {
             self.bits[tensor as usize] = self.start;
             // Time is spent by the schedule that was chosen before; keys of one unit leave it out.
             let keys = Keys { importance: importance[tensor as usize], time: Nanos(1) };
-            self.table.plan(tensor, self.size(tensor), keys).map_err(|error| no_table(&error))?;
+            self.table.insert(tensor, self.size(tensor), keys).map_err(|error| no_table(&error))?;
         }
         let Some(budget) = self.budget else { return Ok(()) };
         while self.demand() > budget {
@@ -224,7 +224,7 @@ impl Plan {
 
     /// The next step of algorithm 3: the victim and its new bits; nothing where nobody can give any more.
     fn take(&mut self) -> Option<(TensorId, u8)> {
-        while let Some(tensor) = self.table.select_max(Tighter::Memory) {
+        while let Some(tensor) = self.table.first(Tighter::Memory) {
             let before = self.size(tensor);
             let held = self.bits[tensor as usize];
             let least = if self.skippable[tensor as usize] { self.least } else { self.least.max(1) };

@@ -1,7 +1,7 @@
 //! The tensors of a run: which are in memory, in which form and at what size, and who still reads them.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::pages::{Config, Effects, Fragmentation, Keys, PageError, PageStore};
+use haversack_memory::pages::{ArenaConfig, Effects, Fragmentation, PageArena, PageError};
 use haversack_memory::{Allocation, AllocationError, Allocator, CachingAllocator, ExactAllocator};
 use haversack_policies::TensorState;
 use haversack_policies::quantised::ArenaPlan;
@@ -94,7 +94,7 @@ pub(crate) struct Store<'g> {
     kept: Vec<bool>,
     kept_whole: Extent,
     /// Where quantised tensors lie; nothing where the allocator holds them.
-    arena: Option<PageStore>,
+    arena: Option<PageArena>,
     /// Bytes of everything resident whole, by how they depend on the micro-batch.
     pub(crate) resident: Extent,
     saved_resident: Extent,
@@ -189,7 +189,7 @@ impl<'g> Store<'g> {
 
     /// Bytes given out to tensors, the arena's pages included.
     pub(crate) fn allocated(&self) -> Bytes {
-        self.allocator.allocated() + self.arena.as_ref().map_or(Bytes::ZERO, PageStore::used)
+        self.allocator.allocated() + self.arena.as_ref().map_or(Bytes::ZERO, PageArena::used)
     }
 
     /// Bytes that count against a budget: those given out, and all of the arena.
@@ -216,8 +216,8 @@ impl<'g> Store<'g> {
 
     /// Opens an arena for quantised tensors.
     pub(crate) fn open_arena(&mut self, plan: ArenaPlan, budget: Option<Bytes>) -> Result<(), PageError> {
-        let config = Config { page: plan.page, step: plan.step, budget: budget.unwrap_or(Bytes::MAX) };
-        self.arena = Some(PageStore::new(config)?);
+        let config = ArenaConfig { page: plan.page, step: plan.step, budget: budget.unwrap_or(Bytes::MAX) };
+        self.arena = Some(PageArena::new(config)?);
         Ok(())
     }
 
@@ -229,17 +229,17 @@ impl<'g> Store<'g> {
 
     /// Bytes of the tensors in the arena.
     pub(crate) fn stored_in_arena(&self) -> Bytes {
-        self.arena.as_ref().map_or(Bytes::ZERO, PageStore::stored)
+        self.arena.as_ref().map_or(Bytes::ZERO, PageArena::stored)
     }
 
     /// Bytes that the arena holds from the system.
     pub(crate) fn reserved_by_arena(&self) -> Bytes {
-        self.arena.as_ref().map_or(Bytes::ZERO, PageStore::reserved)
+        self.arena.as_ref().map_or(Bytes::ZERO, PageArena::reserved)
     }
 
     /// How well the arena is filled.
     pub(crate) fn fragmentation(&self) -> Option<Fragmentation> {
-        self.arena.as_ref().map(PageStore::fragmentation)
+        self.arena.as_ref().map(PageArena::fragmentation)
     }
 
     /// A temporary of a library, where the budget has room for it.
@@ -280,8 +280,7 @@ impl<'g> Store<'g> {
     pub(crate) fn pack(&mut self, tensor: TensorId, bits: u8, bytes: Bytes) -> Result<Effects, NoPlace> {
         let (allocation, effects) = match &mut self.arena {
             Some(arena) => {
-                let keys = Keys { importance: 0.0, time: Nanos(1) };
-                let effects = arena.insert(tensor, bytes, keys).map_err(|error| match error {
+                let effects = arena.insert(tensor, bytes).map_err(|error| match error {
                     PageError::Full { missing, .. } => NoPlace::Short(missing),
                     other => NoPlace::Refused(other),
                 })?;
@@ -327,7 +326,7 @@ impl<'g> Store<'g> {
         let Some(packed) = &mut self.packed[tensor as usize] else { return Ok(()) };
         match (packed.allocation, &mut self.arena) {
             (Some(allocation), _) => self.allocator.shrink(allocation, bytes),
-            (None, Some(arena)) => arena.update_size(tensor, bytes)?,
+            (None, Some(arena)) => arena.shrink(tensor, bytes)?,
             (None, None) => {}
         }
         self.packed_bytes = self.packed_bytes + bytes - packed.bytes;

@@ -1,7 +1,7 @@
 //! Table 3: the upkeep of the page table, by sorting and by two red-black trees.
 
 use haversack_devices::{Device, Stack};
-use haversack_memory::pages::upkeep::{self, Work, Workload};
+use haversack_memory::pages::order_cost::{self, OrderCost, OrderWork, OrderWorkload};
 use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series};
 use haversack_reports::table::Table;
 
@@ -32,8 +32,8 @@ struct Counts {
 }
 
 impl Counts {
-    fn mean(works: &[Work]) -> Self {
-        let mean = |of: fn(&Work) -> u64| works.iter().map(of).sum::<u64>() as f64 / works.len().max(1) as f64;
+    fn mean(works: &[OrderWork]) -> Self {
+        let mean = |of: fn(&OrderWork) -> u64| works.iter().map(of).sum::<u64>() as f64 / works.len().max(1) as f64;
         Self { comparisons: mean(|work| work.comparisons), moves: mean(|work| work.moves) }
     }
 
@@ -48,12 +48,12 @@ impl Counts {
 /// What an iteration of `activations` tensors counts in the order of [`METHODS`].
 fn counts(activations: u32, freed_percent: u32) -> [Counts; 2] {
     let of_draw = |seed| {
-        let workload = Workload { freed: f64::from(freed_percent) / 100.0, seed, ..Workload::default() };
-        upkeep::iteration(activations, &workload)
+        let workload = OrderWorkload { freed: f64::from(freed_percent) / 100.0, seed, ..OrderWorkload::default() };
+        order_cost::iteration(activations, &workload)
     };
     let draws: Vec<_> = (1..=DRAWS).map(of_draw).collect();
-    let of = |way: fn(&upkeep::Upkeep) -> Work| Counts::mean(&draws.iter().map(way).collect::<Vec<_>>());
-    [of(|upkeep| upkeep.sort), of(|upkeep| upkeep.tree)]
+    let of = |way: fn(&OrderCost) -> OrderWork| Counts::mean(&draws.iter().map(way).collect::<Vec<_>>());
+    [of(|cost| cost.sort), of(|cost| cost.tree)]
 }
 
 /// How many tensors forward saves in ResNet-18.
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn means_are_of_all_draws() {
-        let works = [Work { comparisons: 1, moves: 4 }, Work { comparisons: 2, moves: 8 }];
+        let works = [OrderWork { comparisons: 1, moves: 4 }, OrderWork { comparisons: 2, moves: 8 }];
         let Counts { comparisons, moves } = Counts::mean(&works);
         assert_eq!((comparisons, moves), (1.5, 6.0));
     }

@@ -21,7 +21,7 @@ pub(crate) fn any() {
     println!("\nPer event: one importance changes (in both orders), one maximum is picked; ns (x of two BTreeMaps)");
     println!(
         "{:>7} {:>9} | {:>16} {:>16} {:>11} {:>12} {:>12} | sort / store",
-        "n", "new key", "page store", "2 red-black", "2 BTreeMaps", "linear scan", "full re-sort"
+        "n", "new key", "page table", "2 red-black", "2 BTreeMaps", "linear scan", "full re-sort"
     );
     for n in [1_000, 10_000, 100_000] {
         any_row(n, "random", |random, _| random.unit());
@@ -78,7 +78,7 @@ fn any_row(n: usize, kind: &str, next: impl Fn(&mut Random, f64) -> f64) {
 /// The worst event for a tournament: it is always the maximum whose importance changes.
 pub(crate) fn maximum() {
     println!("\nPer event: the maximum itself gets a new importance, the next is picked; ns (x of two BTreeMaps)");
-    println!("{:>7} | {:>16} {:>16} {:>11}", "n", "page store", "2 red-black", "2 BTreeMaps");
+    println!("{:>7} | {:>16} {:>16} {:>11}", "n", "page table", "2 red-black", "2 BTreeMaps");
     for n in [1_000, 10_000, 100_000] {
         let all = activations(n);
         let mut random = Random(5);

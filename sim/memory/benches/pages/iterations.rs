@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use haversack_memory::pages::upkeep::{self, Upkeep, Workload};
+use haversack_memory::pages::order_cost::{self, OrderCost, OrderWorkload};
 
 use crate::events::follow;
 use crate::measure::{Method, Random, race};
@@ -28,11 +28,11 @@ pub(crate) fn shares() {
     println!("us of one full sort, and how many times as fast the others are (r.b.: red-black trees)");
     println!(
         "{:>7} {:>6} | {:>8} | {:>12} {:>12} {:>12} | {:>12} {:>12} | {:>11}",
-        "n", "share", "sort, us", "evicted: 2rb", "1 r.b.", "page store", "walked: 2rb", "1 r.b.", "quickselect"
+        "n", "share", "sort, us", "evicted: 2rb", "1 r.b.", "page table", "walked: 2rb", "1 r.b.", "quickselect"
     );
     for n in [60, 80, 100, 1_000, 10_000] {
         let rows = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0].map(|share| (share, shares_row(n, share)));
-        let methods = ["2 r.b., evicted", "1 r.b., evicted", "page store", "2 r.b., walked", "1 r.b., walked"];
+        let methods = ["2 r.b., evicted", "1 r.b., evicted", "page table", "2 r.b., walked", "1 r.b., walked"];
         let found: Vec<String> = (0..methods.len())
             .filter_map(|method| {
                 let share = crossing(&rows.map(|(share, ratios)| (share, ratios[method])))?;
@@ -43,7 +43,7 @@ pub(crate) fn shares() {
     }
 }
 
-/// The sort's time over that of two red-black trees, one and the page store, victims evicted, of two trees and one,
+/// The sort's time over that of two red-black trees, one and the page table, victims evicted, of two trees and one,
 /// victims walked, and of a quickselect.
 fn shares_row(n: usize, share: f64) -> [f64; 6] {
     let all = activations(n);
@@ -159,7 +159,7 @@ pub(crate) fn arrivals() {
     );
     println!(
         "{:>5} | {:>8} | {:>11} {:>11} {:>11} | {:>9}",
-        "n", "sort, us", "2 red-black", "2 BTreeMaps", "page store", "kept list"
+        "n", "sort, us", "2 red-black", "2 BTreeMaps", "page table", "kept list"
     );
     let rows = [10, 20, 30, 40, 50, 60, 70, 80, 100, 150, 223, 300].map(|n| (n as f64, arrivals_row(n)));
     for (name, method) in [("re-sorted from the order of ids", 0), ("the list as it was sorted again", 1)] {
@@ -213,14 +213,15 @@ fn arrivals_row(n: usize) -> [f64; 2] {
 
 /// The same as operations.
 pub(crate) fn counts() {
-    println!("\nOperations of one iteration (pages::upkeep): a sort at each arrival over two red-black trees");
+    println!("\nOperations of one iteration (pages::order_cost): a sort at each arrival over two red-black trees");
     println!(
         "{:>5} {:>6} | {:>11} {:>9} | {:>11} {:>9} | {:>11} {:>7}",
         "n", "freed", "sort: cmp", "moves", "trees: cmp", "moves", "cmp, ratio", "moves"
     );
     for n in [20, 40, 60, 80, 100, 223] {
         for freed in [0.0, 0.1, 0.5] {
-            let Upkeep { sort, tree, .. } = upkeep::iteration(n, &Workload { freed, ..Workload::default() });
+            let OrderCost { sort, tree, .. } =
+                order_cost::iteration(n, &OrderWorkload { freed, ..OrderWorkload::default() });
             println!(
                 "{n:>5} {freed:>6} | {:>11} {:>9} | {:>11} {:>9} | {:>10.2}x {:>6.2}x",
                 sort.comparisons,

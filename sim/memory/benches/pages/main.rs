@@ -1,4 +1,4 @@
-//! How fast the page store's two orders are kept, beside what could keep them instead:
+//! How fast the page table's two orders are kept, beside what could keep them instead:
 //! `cargo bench -p haversack-memory [-- TABLE]`.
 //!
 //! A table is one process in which the methods take turns in shuffled order; its figures are medians of the thread's

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::pages::red_black::RedBlackTree;
-use haversack_memory::pages::{Config, Keys, PageStore, Rank, Tighter};
+use haversack_memory::pages::{ArenaConfig, Keys, PageTable, Rank, Tighter};
 
 use crate::measure::Random;
 
@@ -56,19 +56,19 @@ pub(crate) trait Order: Default {
     }
 }
 
-/// The page store as a policy uses it, ids and errors checked.
-pub(crate) struct Ours(PageStore);
+/// The page table as a policy uses it, ids and errors checked.
+pub(crate) struct Ours(PageTable);
 
 impl Default for Ours {
     fn default() -> Self {
-        Self(PageStore::new(Config::new(Bytes(1 << 40))).unwrap())
+        Self(PageTable::new(ArenaConfig::PAGE).unwrap())
     }
 }
 
 impl Order for Ours {
     fn set(&mut self, id: u32, activation: Activation) {
         if self.0.update_key(id, activation.importance).is_err() {
-            self.0.plan(id, Bytes(activation.size), activation.keys()).unwrap();
+            self.0.insert(id, Bytes(activation.size), activation.keys()).unwrap();
         }
     }
 
@@ -77,7 +77,7 @@ impl Order for Ours {
     }
 
     fn max(&mut self) -> u32 {
-        self.0.select_max(Tighter::Memory).unwrap()
+        self.0.first(Tighter::Memory).unwrap()
     }
 }
 

@@ -1,315 +1,323 @@
-//! The arena: blocks of pages in one numbering, a bitmap of the free ones, and the links that chain the pages of an
-//! activation. It knows lists of pages, not activations.
+//! The arena: the pages of every activation by its id.
 
-use super::Effects;
+use std::ops::AddAssign;
+
 use haversack_devices::units::Bytes;
+use thiserror::Error;
 
-/// End of a list.
-const NONE: u32 = u32::MAX;
+use super::blocks::{Blocks, List};
+use super::{IDS, PageError};
 
-/// Whatever the budget, an arena has no more pages than this: their tables would outgrow the host.
-const MOST_PAGES: u64 = 1 << 26;
-
-/// Pages in list order, and the bytes that they hold.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct List {
-    head: u32,
-    size: u64,
+/// How a [`PageArena`] is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArenaConfig {
+    /// Bytes of a page. Small pages lose less (half a page for each activation), large ones have fewer links and give
+    /// a kernel longer stretches between two look-ups.
+    pub page: Bytes,
+    /// Bytes by which the arena grows and shrinks, rounded down to whole pages.
+    pub step: Bytes,
+    /// What the arena may reserve, rounded down to whole pages.
+    pub budget: Bytes,
 }
 
-impl List {
-    pub(super) const fn size(self) -> u64 {
-        self.size
+impl ArenaConfig {
+    /// 16 KiB: a multiple of every system page in use (4 and 16 KiB), and 65,536 values of two bits for one look-up.
+    /// Over the 60 activations of ResNet-18 half a page each is 0.5 MB, under 1% of the 52 MB that the paper stores.
+    pub const PAGE: Bytes = Bytes(16 * 1024);
+    /// The step that section 4.3.3 finds right.
+    pub const STEP: Bytes = Bytes(100_000_000);
+
+    /// Default pages and steps under `budget`.
+    #[must_use]
+    pub const fn new(budget: Bytes) -> Self {
+        Self { page: Self::PAGE, step: Self::STEP, budget }
     }
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Arena {
-    page: u64,
-    /// Pages of a whole block.
-    step: u64,
-    budget: u64,
-    /// Where each block ends, in pages.
-    ends: Vec<u32>,
-    /// The page after each page in its list.
-    next: Vec<u32>,
-    free: FreePages,
-    used: u32,
-    data: Option<Vec<u8>>,
+/// What an operation did to the system's memory, for whoever charges time for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// Calls that asked the system for a block.
+    pub allocations: u32,
+    /// The bytes that they got.
+    pub allocated: Bytes,
+    /// Calls that gave a block back.
+    pub releases: u32,
+    /// The bytes that they gave back.
+    pub released: Bytes,
+    /// Bytes of activations copied from one page to another: each is read once and written once.
+    pub copied: Bytes,
 }
 
-impl Arena {
-    /// Nothing reserved yet. `page` and `step` are positive, `step` no smaller than `page`.
-    pub(super) fn new(page: u64, step: u64, budget: u64, with_data: bool) -> Self {
-        Self {
-            page,
-            step: step / page,
-            budget,
-            ends: Vec::new(),
-            next: Vec::new(),
-            free: FreePages::default(),
-            used: 0,
-            data: with_data.then(Vec::new),
+impl AddAssign for Effects {
+    fn add_assign(&mut self, other: Self) {
+        self.allocations += other.allocations;
+        self.allocated += other.allocated;
+        self.releases += other.releases;
+        self.released += other.released;
+        self.copied += other.copied;
+    }
+}
+
+/// How well the arena is filled. `reserved = stored + internal + free`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fragmentation {
+    /// Bytes held from the system.
+    pub reserved: Bytes,
+    /// Bytes of the activations themselves.
+    pub stored: Bytes,
+    /// Bytes lost in the last page of each activation.
+    pub internal: Bytes,
+    /// Bytes of free pages. Any activation may use them, so they are idle rather than lost.
+    pub free: Bytes,
+    /// Bytes of the longest stretch of free pages, what an arena without pages could still serve.
+    pub longest_free: Bytes,
+    /// Activations that have at least one page.
+    pub placed: u32,
+    /// Stretches of neighbouring pages in list order, over all activations.
+    pub runs: u32,
+    /// Stretches of the activation that has most.
+    pub most_runs: u32,
+}
+
+/// A smaller budget does not hold what is placed; the store is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{bytes} of pages must be given back before the arena fits into {budget}")]
+pub struct Over {
+    /// Bytes of pages to give back, by evicting or requantising.
+    pub bytes: Bytes,
+    /// The budget wanted.
+    pub budget: Bytes,
+}
+
+/// Activations in pages, by id, with or without their bytes.
+#[derive(Clone, Debug)]
+pub struct PageArena {
+    blocks: Blocks,
+    /// The pages of each id.
+    lists: Vec<Option<List>>,
+    stored: u64,
+    peak_used: u64,
+    peak_reserved: u64,
+}
+
+impl PageArena {
+    /// An empty arena of sizes; nothing is reserved until an activation comes.
+    ///
+    /// A step larger than the budget is allowed: the only block is then cut to the budget.
+    ///
+    /// # Errors
+    /// An empty page, or a budget or a step smaller than a page.
+    pub fn new(config: ArenaConfig) -> Result<Self, PageError> {
+        Self::build(config, false)
+    }
+
+    /// An empty arena that keeps the bytes of its activations too.
+    ///
+    /// # Errors
+    /// As [`PageArena::new`].
+    pub fn with_data(config: ArenaConfig) -> Result<Self, PageError> {
+        Self::build(config, true)
+    }
+
+    fn build(config: ArenaConfig, with_data: bool) -> Result<Self, PageError> {
+        let ArenaConfig { page, step, budget } = config;
+        if page == Bytes::ZERO {
+            return Err(PageError::EmptyPage);
+        }
+        if budget < page {
+            return Err(PageError::BudgetBelowPage { budget, page });
+        }
+        if step < page {
+            return Err(PageError::StepBelowPage { step, page });
+        }
+        let blocks = Blocks::new(page.0, step.0, budget.0, with_data);
+        Ok(Self { blocks, lists: Vec::new(), stored: 0, peak_used: 0, peak_reserved: 0 })
+    }
+
+    /// Gives an activation the lowest free pages: Algorithm 3's `FirstFit` and `InsertPage`.
+    ///
+    /// # Errors
+    /// An id that is too large or taken, or a budget that is full.
+    pub fn insert(&mut self, id: u32, size: Bytes) -> Result<Effects, PageError> {
+        if id >= IDS {
+            return Err(PageError::IdTooLarge { id });
+        }
+        if self.list(id).is_ok() {
+            return Err(PageError::KnownId { id });
+        }
+        let (list, effects) = self.blocks.take(size.0).map_err(|missing| PageError::Full {
+            id,
+            missing: Bytes(missing),
+            budget: self.budget(),
+        })?;
+        if id as usize >= self.lists.len() {
+            self.lists.resize(id as usize + 1, None);
+        }
+        self.lists[id as usize] = Some(list);
+        self.stored += size.0;
+        self.peak_used = self.peak_used.max(self.blocks.used());
+        self.peak_reserved = self.peak_reserved.max(self.blocks.reserved());
+        Ok(effects)
+    }
+
+    /// Requantises an activation where it lies: the pages at the tail of its list are free again, its first bytes stay.
+    ///
+    /// # Errors
+    /// An unknown id, or a size that is larger.
+    pub fn shrink(&mut self, id: u32, size: Bytes) -> Result<(), PageError> {
+        let mut list = self.list(id)?;
+        let held = list.size();
+        if size.0 > held {
+            return Err(PageError::Grows { id, held: Bytes(held), wanted: size });
+        }
+        self.blocks.cut(&mut list, size.0);
+        self.lists[id as usize] = Some(list);
+        self.stored -= held - size.0;
+        Ok(())
+    }
+
+    /// Frees the pages of an activation: `Evict`, and what follows its last use.
+    ///
+    /// # Errors
+    /// An unknown id.
+    pub fn evict(&mut self, id: u32) -> Result<(), PageError> {
+        let list = self.list(id)?;
+        self.lists[id as usize] = None;
+        self.blocks.give_back(list);
+        self.stored -= list.size();
+        Ok(())
+    }
+
+    /// Changes the budget. A smaller one gives whole blocks back from the end of the arena, after copying the pages
+    /// in use there; one that is smaller than a page or than the first block gives everything back. A larger one is
+    /// used when it is needed.
+    ///
+    /// # Errors
+    /// The bytes of pages that do not fit: evict or requantise as much and call again.
+    pub fn set_budget(&mut self, budget: Bytes) -> Result<Effects, Over> {
+        match self.shortfall(budget) {
+            Bytes::ZERO => Ok(self.blocks.set_budget(budget.0, self.lists.iter_mut().flatten())),
+            bytes => Err(Over { bytes, budget }),
         }
     }
 
-    pub(super) const fn budget(&self) -> u64 {
-        self.budget
+    /// Bytes of pages to give back before [`PageArena::set_budget`] can follow.
+    #[must_use]
+    pub fn shortfall(&self, budget: Bytes) -> Bytes {
+        Bytes(self.blocks.shortfall(budget.0))
     }
 
-    pub(super) const fn page(&self) -> u64 {
-        self.page
+    /// Writes an activation, whole.
+    ///
+    /// # Errors
+    /// An arena without data, an unknown id, another length than the activation's.
+    pub fn write(&mut self, id: u32, bytes: &[u8]) -> Result<(), PageError> {
+        let list = self.readable(id, bytes.len())?;
+        self.blocks.write(list, bytes);
+        Ok(())
+    }
+
+    /// Reads an activation, whole. What was never written is of no use.
+    ///
+    /// # Errors
+    /// As [`PageArena::write`].
+    pub fn read(&self, id: u32, bytes: &mut [u8]) -> Result<(), PageError> {
+        let list = self.readable(id, bytes.len())?;
+        self.blocks.read(list, bytes);
+        Ok(())
+    }
+
+    fn readable(&self, id: u32, length: usize) -> Result<List, PageError> {
+        if !self.blocks.has_data() {
+            return Err(PageError::NoData);
+        }
+        let list = self.list(id)?;
+        if length as u64 != list.size() {
+            return Err(PageError::WrongLength { id, size: Bytes(list.size()), given: Bytes(length as u64) });
+        }
+        Ok(list)
+    }
+
+    fn list(&self, id: u32) -> Result<List, PageError> {
+        self.lists.get(id as usize).copied().flatten().ok_or(PageError::UnknownId { id })
+    }
+
+    /// The size of an activation; `None` if it is not there.
+    #[must_use]
+    pub fn size(&self, id: u32) -> Option<Bytes> {
+        self.list(id).ok().map(|list| Bytes(list.size()))
+    }
+
+    /// The page numbers of an activation in list order.
+    pub fn pages(&self, id: u32) -> impl Iterator<Item = u32> {
+        self.list(id).ok().into_iter().flat_map(|list| self.blocks.pages(list))
+    }
+
+    /// What the arena may reserve.
+    #[must_use]
+    pub const fn budget(&self) -> Bytes {
+        Bytes(self.blocks.budget())
+    }
+
+    /// The bytes of pages that the budget allows: whole pages, and 2²⁶ of them at most, whatever the budget.
+    #[must_use]
+    pub fn capacity(&self) -> Bytes {
+        Bytes(self.blocks.capacity())
+    }
+
+    /// Bytes of the activations.
+    #[must_use]
+    pub const fn stored(&self) -> Bytes {
+        Bytes(self.stored)
     }
 
     /// Bytes of pages in use.
-    pub(super) fn used(&self) -> u64 {
-        u64::from(self.used) * self.page
+    #[must_use]
+    pub fn used(&self) -> Bytes {
+        Bytes(self.blocks.used())
     }
 
-    /// Bytes of all blocks.
-    pub(super) fn reserved(&self) -> u64 {
-        self.next.len() as u64 * self.page
+    /// Bytes held from the system.
+    #[must_use]
+    pub fn reserved(&self) -> Bytes {
+        Bytes(self.blocks.reserved())
     }
 
-    /// Bytes of pages that the arena has once it is fully grown.
-    pub(super) fn capacity(&self) -> u64 {
-        (self.budget / self.page).min(MOST_PAGES) * self.page
+    /// The largest [`PageArena::used`] so far.
+    #[must_use]
+    pub const fn peak_used(&self) -> Bytes {
+        Bytes(self.peak_used)
     }
 
-    /// A list for `size` bytes out of the lowest free pages, with as many new blocks as that takes.
-    ///
-    /// # Errors
-    /// The bytes of pages that are missing; nothing changes then.
-    pub(super) fn take(&mut self, size: u64) -> Result<(List, Effects), u64> {
-        let wanted = size.div_ceil(self.page);
-        let most = self.capacity() / self.page;
-        let missing = u64::from(self.used).saturating_add(wanted).saturating_sub(most);
-        if missing > 0 {
-            return Err(missing.saturating_mul(self.page));
-        }
-        let mut effects = Effects::default();
-        while (self.next.len() as u64 - u64::from(self.used)) < wanted {
-            let block = self.step.min(most - self.next.len() as u64);
-            self.add_block(block as usize);
-            effects.allocations += 1;
-            effects.allocated += Bytes(block * self.page);
-        }
-        let mut list = List { head: NONE, size };
-        let mut last = NONE;
-        for _ in 0..wanted {
-            let Some(page) = self.free.take_lowest() else { break };
-            self.next[page as usize] = NONE;
-            match last {
-                NONE => list.head = page,
-                _ => self.next[last as usize] = page,
+    /// The largest [`PageArena::reserved`] so far.
+    #[must_use]
+    pub const fn peak_reserved(&self) -> Bytes {
+        Bytes(self.peak_reserved)
+    }
+
+    /// How well the arena is filled; walks all pages.
+    #[must_use]
+    pub fn fragmentation(&self) -> Fragmentation {
+        let mut report = Fragmentation {
+            reserved: self.reserved(),
+            stored: self.stored(),
+            internal: self.used() - self.stored(),
+            free: self.reserved() - self.used(),
+            longest_free: Bytes(self.blocks.longest_free()),
+            ..Fragmentation::default()
+        };
+        for &list in self.lists.iter().flatten() {
+            let mut runs = 0;
+            let mut expected = None;
+            for page in self.blocks.pages(list) {
+                runs += u32::from(expected != Some(page));
+                expected = Some(page + 1);
             }
-            last = page;
+            report.placed += u32::from(runs > 0);
+            report.runs += runs;
+            report.most_runs = report.most_runs.max(runs);
         }
-        self.used += wanted as u32;
-        Ok((list, effects))
-    }
-
-    fn add_block(&mut self, pages: usize) {
-        let end = self.next.len() + pages;
-        self.next.resize(end, NONE);
-        self.free.grow(end);
-        self.ends.push(end as u32);
-        if let Some(data) = &mut self.data {
-            data.resize(end * self.page as usize, 0);
-        }
-    }
-
-    /// Gives all pages of a list back.
-    pub(super) fn give_back(&mut self, list: List) {
-        self.free_from(list.head);
-    }
-
-    fn free_from(&mut self, mut page: u32) {
-        while page != NONE {
-            self.free.put(page);
-            self.used -= 1;
-            page = self.next[page as usize];
-        }
-    }
-
-    /// Gives the pages beyond the first `size` bytes back.
-    pub(super) fn cut(&mut self, list: &mut List, size: u64) {
-        list.size = size;
-        let kept = size.div_ceil(self.page);
-        if kept == 0 {
-            self.free_from(list.head);
-            list.head = NONE;
-            return;
-        }
-        let mut last = list.head;
-        for _ in 1..kept {
-            last = self.next[last as usize];
-        }
-        let rest = std::mem::replace(&mut self.next[last as usize], NONE);
-        self.free_from(rest);
-    }
-
-    /// Blocks that a budget leaves, and the pages in them.
-    fn kept(&self, budget: u64) -> (usize, u32) {
-        let most = budget / self.page;
-        let blocks = self.ends.partition_point(|&end| u64::from(end) <= most);
-        (blocks, blocks.checked_sub(1).map_or(0, |last| self.ends[last]))
-    }
-
-    /// Bytes of pages that must be given back before `budget` can hold the arena.
-    pub(super) fn shortfall(&self, budget: u64) -> u64 {
-        u64::from(self.used.saturating_sub(self.kept(budget).1)) * self.page
-    }
-
-    /// Changes the budget, which must have no [`shortfall`](Self::shortfall): gives whole blocks back from the end,
-    /// after copying the pages in use there into the lowest free ones that stay. `lists` are all lists.
-    pub(super) fn set_budget<'a>(&mut self, budget: u64, lists: impl Iterator<Item = &'a mut List>) -> Effects {
-        self.budget = budget;
-        let (blocks, end) = self.kept(budget);
-        let mut effects = Effects::default();
-        if blocks == self.ends.len() {
-            return effects;
-        }
-        effects.releases = (self.ends.len() - blocks) as u32;
-        effects.released = Bytes((self.next.len() as u64 - u64::from(end)) * self.page);
-        for list in lists {
-            effects.copied += Bytes(self.move_below(list, end));
-        }
-        self.ends.truncate(blocks);
-        self.next.truncate(end as usize);
-        self.free.truncate(end as usize);
-        if let Some(data) = &mut self.data {
-            data.truncate(end as usize * self.page as usize);
-        }
-        effects
-    }
-
-    /// Moves the pages of a list from `end` on to free ones before it; the bytes copied.
-    fn move_below(&mut self, list: &mut List, end: u32) -> u64 {
-        let mut copied = 0;
-        let mut left = list.size;
-        let mut before = NONE;
-        let mut page = list.head;
-        while page != NONE {
-            let following = self.next[page as usize];
-            let held = left.min(self.page);
-            if page >= end
-                && let Some(target) = self.free.take_lowest()
-            {
-                self.copy(page, target, held);
-                self.next[target as usize] = following;
-                match before {
-                    NONE => list.head = target,
-                    _ => self.next[before as usize] = target,
-                }
-                copied += held;
-                page = target;
-            }
-            before = page;
-            page = following;
-            left -= held;
-        }
-        copied
-    }
-
-    fn copy(&mut self, from: u32, to: u32, bytes: u64) {
-        if let Some(data) = &mut self.data {
-            let (from, to) = (from as usize * self.page as usize, to as usize * self.page as usize);
-            data.copy_within(from..from + bytes as usize, to);
-        }
-    }
-
-    /// The page numbers of a list, in list order.
-    pub(super) fn pages(&self, list: List) -> impl Iterator<Item = u32> {
-        let first = (list.head != NONE).then_some(list.head);
-        std::iter::successors(first, |&page| Some(self.next[page as usize]).filter(|&next| next != NONE))
-    }
-
-    /// Bytes of the longest stretch of free pages.
-    pub(super) fn longest_free(&self) -> u64 {
-        self.free.longest_run(self.next.len()) as u64 * self.page
-    }
-
-    /// Whether the arena keeps bytes.
-    pub(super) const fn has_data(&self) -> bool {
-        self.data.is_some()
-    }
-
-    /// Writes `bytes`, as many as the list has, into its pages.
-    pub(super) fn write(&mut self, list: List, bytes: &[u8]) {
-        let mut page = list.head;
-        for chunk in bytes.chunks(self.page as usize) {
-            let start = page as usize * self.page as usize;
-            if let Some(data) = &mut self.data {
-                data[start..start + chunk.len()].copy_from_slice(chunk);
-            }
-            page = self.next[page as usize];
-        }
-    }
-
-    /// Reads the list's pages into `bytes`, as many as the list has.
-    pub(super) fn read(&self, list: List, bytes: &mut [u8]) {
-        let mut page = list.head;
-        for chunk in bytes.chunks_mut(self.page as usize) {
-            let start = page as usize * self.page as usize;
-            if let Some(data) = &self.data {
-                chunk.copy_from_slice(&data[start..start + chunk.len()]);
-            }
-            page = self.next[page as usize];
-        }
-    }
-}
-
-/// A bit for each page, set where it is free.
-#[derive(Clone, Debug, Default)]
-struct FreePages {
-    words: Vec<u64>,
-    pages: usize,
-    /// No word before this one has a bit set; it may lie beyond the last.
-    lowest: usize,
-}
-
-impl FreePages {
-    fn put(&mut self, page: u32) {
-        let word = page as usize / 64;
-        self.words[word] |= 1 << (page % 64);
-        self.lowest = self.lowest.min(word);
-    }
-
-    /// The first fit: the free page with the smallest number.
-    fn take_lowest(&mut self) -> Option<u32> {
-        let word = self.lowest + self.words.get(self.lowest..)?.iter().position(|&word| word != 0)?;
-        self.lowest = word;
-        let bit = self.words[word].trailing_zeros();
-        self.words[word] &= self.words[word] - 1;
-        Some(word as u32 * 64 + bit)
-    }
-
-    /// Grows to `pages`; the new ones are free.
-    fn grow(&mut self, pages: usize) {
-        self.words.resize(pages.div_ceil(64), 0);
-        for page in self.pages..pages {
-            self.put(page as u32);
-        }
-        self.pages = pages;
-    }
-
-    fn truncate(&mut self, pages: usize) {
-        self.words.truncate(pages.div_ceil(64));
-        if let Some(last) = self.words.last_mut()
-            && !pages.is_multiple_of(64)
-        {
-            *last &= (1 << (pages % 64)) - 1;
-        }
-        self.pages = pages;
-    }
-
-    fn longest_run(&self, pages: usize) -> usize {
-        let (mut run, mut longest) = (0, 0);
-        for page in 0..pages {
-            run = if self.words[page / 64] >> (page % 64) & 1 == 1 { run + 1 } else { 0 };
-            longest = longest.max(run);
-        }
-        longest
+        report
     }
 }

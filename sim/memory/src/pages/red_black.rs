@@ -1,10 +1,10 @@
 //! The red-black tree of the paper's section 3.4.3, one order a tree: what [`Tournament`](super::Tournament) is
-//! tested and timed against, and what [`upkeep`](super::upkeep) counts.
+//! tested and timed against, and what [`order_cost`](super::order_cost) counts.
 //!
 //! The nodes lie in one array by id, so that an activation is found without a search; the algorithms are those of
 //! Cormen, Leiserson, Rivest and Stein, *Introduction to Algorithms*, chapter 13, with a sentinel.
 
-use super::upkeep::Work;
+use super::order_cost::OrderWork;
 
 /// Stands for every missing child and for the parent of the root.
 const NIL: u32 = 0;
@@ -17,7 +17,7 @@ pub struct RedBlackTree {
     nodes: Vec<Node>,
     root: u32,
     len: usize,
-    work: Work,
+    work: OrderWork,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +34,7 @@ const RIGHT: usize = 1;
 
 impl Default for RedBlackTree {
     fn default() -> Self {
-        Self { nodes: vec![Node::default()], root: NIL, len: 0, work: Work::default() }
+        Self { nodes: vec![Node::default()], root: NIL, len: 0, work: OrderWork::default() }
     }
 }
 
@@ -53,7 +53,7 @@ impl RedBlackTree {
 
     /// What it has done so far.
     #[must_use]
-    pub const fn work(&self) -> Work {
+    pub const fn work(&self) -> OrderWork {
         self.work
     }
 

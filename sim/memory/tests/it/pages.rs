@@ -1,17 +1,17 @@
-//! The page store by hand arithmetic on small arenas, and its two orders beside a sorted list.
+//! The page arena by hand arithmetic, and the page table's two orders beside a sorted list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::PageStore;
+use haversack_memory::pages::order_cost::{self, OrderCost, OrderWork, OrderWorkload};
 use haversack_memory::pages::red_black::RedBlackTree;
 use haversack_memory::pages::{
-    Config, Effects, Fragmentation, Keys, Over, PageError, Rank, Tighter, Tournament, upkeep,
+    ArenaConfig, Effects, Fragmentation, IDS, Keys, Over, PageArena, PageError, PageTable, Rank, Tighter, Tournament,
 };
 use proptest::prelude::*;
 
-const fn config(page: u64, step: u64, budget: u64) -> Config {
-    Config { page: Bytes(page), step: Bytes(step), budget: Bytes(budget) }
+const fn config(page: u64, step: u64, budget: u64) -> ArenaConfig {
+    ArenaConfig { page: Bytes(page), step: Bytes(step), budget: Bytes(budget) }
 }
 
 const fn keys(importance: f64, time: u64) -> Keys {
@@ -19,11 +19,16 @@ const fn keys(importance: f64, time: u64) -> Keys {
 }
 
 /// Pages of 10 bytes in blocks of 40 under a budget of 100.
-fn small() -> PageStore {
-    PageStore::with_data(config(10, 40, 100)).unwrap()
+fn small() -> PageArena {
+    PageArena::with_data(config(10, 40, 100)).unwrap()
 }
 
-fn pages(store: &PageStore, id: u32) -> Vec<u32> {
+/// A table of the same pages.
+fn table() -> PageTable {
+    PageTable::new(Bytes(10)).unwrap()
+}
+
+fn pages(store: &PageArena, id: u32) -> Vec<u32> {
     store.pages(id).collect()
 }
 
@@ -34,29 +39,28 @@ fn blocks_are_allocated_as_they_are_needed_and_the_last_is_cut_to_the_budget() {
     let mut store = small();
     assert_eq!(store.reserved(), Bytes::ZERO);
     // 25 B are 3 pages: one block of 4.
-    let effects = store.insert(0, Bytes(25), keys(1.0, 1)).unwrap();
+    let effects = store.insert(0, Bytes(25)).unwrap();
     assert_eq!(effects, Effects { allocations: 1, allocated: Bytes(40), ..Effects::default() });
     // 61 B are 7 pages; 1 is free, so 6 are missing: a block of 4, and 2 pages are left of the budget of 10.
-    let effects = store.insert(1, Bytes(61), keys(1.0, 1)).unwrap();
+    let effects = store.insert(1, Bytes(61)).unwrap();
     assert_eq!(effects, Effects { allocations: 2, allocated: Bytes(60), ..Effects::default() });
     assert_eq!((store.reserved(), store.used(), store.stored()), (Bytes(100), Bytes(100), Bytes(86)));
     // 10 of 10 pages are in use; 11 B want 2 more.
     let full = PageError::Full { id: 2, missing: Bytes(20), budget: Bytes(100) };
-    assert_eq!(store.insert(2, Bytes(11), keys(1.0, 1)), Err(full));
-    assert!(!store.contains(2));
-    assert_eq!(store.len(), 2);
+    assert_eq!(store.insert(2, Bytes(11)), Err(full));
+    assert_eq!([0, 1, 2].map(|id| store.size(id)), [Some(Bytes(25)), Some(Bytes(61)), None]);
 }
 
 #[test]
 fn the_first_fit_takes_the_lowest_free_pages_and_links_them() {
     let mut store = small();
     for id in 0..4 {
-        store.insert(id, Bytes(20), keys(1.0, 1)).unwrap();
+        store.insert(id, Bytes(20)).unwrap();
     }
     store.evict(0).unwrap();
     store.evict(2).unwrap();
     // Free are 0, 1, 4 and 5 of 8 pages; 35 B take the lowest four, in two runs.
-    let effects = store.insert(4, Bytes(35), keys(1.0, 1)).unwrap();
+    let effects = store.insert(4, Bytes(35)).unwrap();
     assert_eq!(effects, Effects::default());
     assert_eq!(pages(&store, 4), [0, 1, 4, 5]);
     store.evict(1).unwrap();
@@ -78,22 +82,22 @@ fn the_first_fit_takes_the_lowest_free_pages_and_links_them() {
 #[test]
 fn requantising_in_place_gives_the_tail_back_and_keeps_the_head() {
     let mut store = small();
-    store.insert(0, Bytes(38), keys(1.0, 1)).unwrap();
+    store.insert(0, Bytes(38)).unwrap();
     let bytes: Vec<u8> = (0..38).collect();
     store.write(0, &bytes).unwrap();
     // Half of 38 B is 19 B: 2 of 4 pages.
-    store.update_size(0, Bytes(19)).unwrap();
-    assert_eq!((store.used(), store.stored(), store.demand()), (Bytes(20), Bytes(19), Bytes(20)));
+    store.shrink(0, Bytes(19)).unwrap();
+    assert_eq!((store.used(), store.stored()), (Bytes(20), Bytes(19)));
     let mut read = [0; 19];
     store.read(0, &mut read).unwrap();
     assert_eq!(read[..], bytes[..19]);
     let grows = PageError::Grows { id: 0, held: Bytes(19), wanted: Bytes(20) };
-    assert_eq!(store.update_size(0, Bytes(20)), Err(grows));
+    assert_eq!(store.shrink(0, Bytes(20)), Err(grows));
     // Nothing stored: no pages, but it is still known and can go to nothing again.
-    store.update_size(0, Bytes::ZERO).unwrap();
-    store.update_size(0, Bytes::ZERO).unwrap();
-    assert_eq!((store.used(), store.is_placed(0)), (Bytes::ZERO, true));
-    store.insert(1, Bytes(40), keys(1.0, 1)).unwrap();
+    store.shrink(0, Bytes::ZERO).unwrap();
+    store.shrink(0, Bytes::ZERO).unwrap();
+    assert_eq!((store.used(), store.size(0)), (Bytes::ZERO, Some(Bytes::ZERO)));
+    store.insert(1, Bytes(40)).unwrap();
     assert_eq!(pages(&store, 1), [0, 1, 2, 3]);
 }
 
@@ -101,7 +105,7 @@ fn requantising_in_place_gives_the_tail_back_and_keeps_the_head() {
 fn a_smaller_budget_copies_what_lies_beyond_the_end() {
     let mut store = small();
     for (id, size) in [(0, 20), (1, 30), (2, 25)] {
-        store.insert(id, Bytes(size), keys(1.0, 1)).unwrap();
+        store.insert(id, Bytes(size)).unwrap();
     }
     let bytes: Vec<u8> = (100..125).collect();
     store.write(2, &bytes).unwrap();
@@ -113,7 +117,7 @@ fn a_smaller_budget_copies_what_lies_beyond_the_end() {
     store.evict(1).unwrap();
     // 20 + 30 B of pages stay, the first block has 40: one page too many still.
     assert_eq!(store.shortfall(Bytes(79)), Bytes(10));
-    store.update_size(2, Bytes(12)).unwrap();
+    store.shrink(2, Bytes(12)).unwrap();
     // Activation 2 has pages 5 and 6, with 10 B and 2 B; they move to 2 and 3: 12 B copied.
     let effects = store.set_budget(Bytes(79)).unwrap();
     assert_eq!(effects, Effects { releases: 1, released: Bytes(40), copied: Bytes(12), ..Effects::default() });
@@ -122,7 +126,7 @@ fn a_smaller_budget_copies_what_lies_beyond_the_end() {
     store.read(2, &mut read).unwrap();
     assert_eq!(read[..], bytes[..12]);
     // 79 B hold 7 pages: the next block has 3 only.
-    store.insert(3, Bytes(1), keys(1.0, 1)).unwrap();
+    store.insert(3, Bytes(1)).unwrap();
     assert_eq!((store.reserved(), store.capacity(), store.peak_reserved()), (Bytes(70), Bytes(70), Bytes(80)));
 }
 
@@ -133,10 +137,10 @@ fn large_steps_force_more_out_than_small_ones() {
     // 11 x 30, 3 x 100 and nothing: 470, 500 and 800 MB. A whole step is lost at worst.
     const MB: u64 = 1_000_000;
     for (step, calls, at_450, at_350) in [(30, 27, 350, 470), (100, 8, 400, 500), (400, 2, 400, 800)] {
-        let mut store = PageStore::new(config(MB, step * MB, 800 * MB)).unwrap();
+        let mut store = PageArena::new(config(MB, step * MB, 800 * MB)).unwrap();
         let mut total = Effects::default();
         for id in 0..80 {
-            total += store.insert(id, Bytes(10 * MB), keys(1.0, 1)).unwrap();
+            total += store.insert(id, Bytes(10 * MB)).unwrap();
         }
         // ceil(800 / step) calls.
         assert_eq!((total.allocations, total.allocated), (calls, Bytes(800 * MB)));
@@ -147,95 +151,98 @@ fn large_steps_force_more_out_than_small_ones() {
 
 #[test]
 fn a_step_beyond_the_budget_is_cut_and_a_vanishing_budget_takes_everything() {
-    let mut store = PageStore::new(config(10, 1000, 35)).unwrap();
-    let effects = store.insert(0, Bytes(5), keys(1.0, 1)).unwrap();
+    let mut store = PageArena::new(config(10, 1000, 35)).unwrap();
+    let effects = store.insert(0, Bytes(5)).unwrap();
     // 35 B are 3 whole pages.
     assert_eq!((effects.allocated, store.capacity()), (Bytes(30), Bytes(30)));
     store.evict(0).unwrap();
     let effects = store.set_budget(Bytes(9)).unwrap();
     assert_eq!((effects.released, store.reserved(), store.capacity()), (Bytes(30), Bytes::ZERO, Bytes::ZERO));
     let full = PageError::Full { id: 0, missing: Bytes(10), budget: Bytes(9) };
-    assert_eq!(store.insert(0, Bytes(1), keys(1.0, 1)), Err(full));
+    assert_eq!(store.insert(0, Bytes(1)), Err(full));
     // Raised again, it grows again.
     store.set_budget(Bytes(20)).unwrap();
-    assert_eq!(store.insert(0, Bytes(1), keys(1.0, 1)).unwrap().allocated, Bytes(20));
+    assert_eq!(store.insert(0, Bytes(1)).unwrap().allocated, Bytes(20));
 }
 
 #[test]
 fn bad_input_is_a_typed_error() {
-    assert_eq!(PageStore::new(config(0, 10, 10)).unwrap_err(), PageError::EmptyPage);
+    assert_eq!(PageArena::new(config(0, 10, 10)).unwrap_err(), PageError::EmptyPage);
     let small_budget = PageError::BudgetBelowPage { budget: Bytes(9), page: Bytes(10) };
-    assert_eq!(PageStore::new(config(10, 10, 9)).unwrap_err(), small_budget);
+    assert_eq!(PageArena::new(config(10, 10, 9)).unwrap_err(), small_budget);
     let small_step = PageError::StepBelowPage { step: Bytes(9), page: Bytes(10) };
-    assert_eq!(PageStore::new(config(10, 9, 10)).unwrap_err(), small_step);
+    assert_eq!(PageArena::new(config(10, 9, 10)).unwrap_err(), small_step);
 
     let mut store = small();
     let unknown = PageError::UnknownId { id: 7 };
-    assert_eq!(store.update_key(7, 1.0), Err(unknown));
-    assert_eq!(store.update_size(7, Bytes(1)), Err(unknown));
-    assert_eq!((store.place(7), store.evict(7)), (Err(unknown), Err(unknown)));
-    assert_eq!(store.write(7, &[]), Err(unknown));
-    let nan = PageError::NotANumber { id: 1 };
-    assert_eq!(store.insert(1, Bytes(1), keys(f64::NAN, 1)), Err(nan));
-    assert!(store.is_empty());
-    store.plan(1, Bytes(1), keys(1.0, 1)).unwrap();
-    assert_eq!(store.plan(1, Bytes(1), keys(1.0, 1)), Err(PageError::KnownId { id: 1 }));
-    assert_eq!(store.update_key(1, f64::NAN), Err(nan));
-    assert_eq!(store.keys(1), Some(keys(1.0, 1)));
-    assert_eq!(store.write(1, &[0]), Err(PageError::NotPlaced { id: 1 }));
-    store.place(1).unwrap();
-    assert_eq!(store.place(1), Err(PageError::Placed { id: 1 }));
+    assert_eq!((store.shrink(7, Bytes(1)), store.evict(7)), (Err(unknown), Err(unknown)));
+    assert_eq!((store.write(7, &[]), store.read(7, &mut [])), (Err(unknown), Err(unknown)));
+    store.insert(1, Bytes(1)).unwrap();
+    assert_eq!(store.insert(1, Bytes(1)), Err(PageError::KnownId { id: 1 }));
     let length = PageError::WrongLength { id: 1, size: Bytes(1), given: Bytes(2) };
     assert_eq!(store.read(1, &mut [0, 0]), Err(length));
-    let id = PageStore::IDS;
-    assert_eq!(store.plan(id, Bytes(1), keys(1.0, 1)), Err(PageError::IdTooLarge { id }));
-    let mut sizes = PageStore::new(config(10, 40, 100)).unwrap();
-    sizes.insert(0, Bytes(1), keys(1.0, 1)).unwrap();
+    assert_eq!(store.insert(IDS, Bytes(1)), Err(PageError::IdTooLarge { id: IDS }));
+    let mut sizes = PageArena::new(config(10, 40, 100)).unwrap();
+    sizes.insert(0, Bytes(1)).unwrap();
     assert_eq!(sizes.write(0, &[0]), Err(PageError::NoData));
 
     // No budget is too large, but an arena ends at 2^26 pages.
-    let unlimited = PageStore::new(config(10, 40, u64::MAX)).unwrap();
+    let unlimited = PageArena::new(config(10, 40, u64::MAX)).unwrap();
     assert_eq!(unlimited.capacity(), Bytes(10 << 26));
+    // A size that no budget holds is refused.
+    assert!(matches!(sizes.insert(2, Bytes::MAX), Err(PageError::Full { .. })));
 
-    // Sizes that no budget holds, twice: the demand ends at the largest number and comes back.
+    let mut table = table();
+    assert_eq!(PageTable::new(Bytes::ZERO).unwrap_err(), PageError::EmptyPage);
+    assert_eq!((table.update_key(7, 1.0), table.update_size(7, Bytes(1))), (Err(unknown), Err(unknown)));
+    assert_eq!(table.evict(7), Err(unknown));
+    let nan = PageError::NotANumber { id: 1 };
+    assert_eq!(table.insert(1, Bytes(1), keys(f64::NAN, 1)), Err(nan));
+    assert!(table.order().is_empty());
+    table.insert(1, Bytes(1), keys(1.0, 1)).unwrap();
+    assert_eq!(table.insert(1, Bytes(1), keys(1.0, 1)), Err(PageError::KnownId { id: 1 }));
+    assert_eq!(table.update_key(1, f64::NAN), Err(nan));
+    assert_eq!(table.keys(1), Some(keys(1.0, 1)));
+    assert_eq!(table.insert(IDS, Bytes(1), keys(1.0, 1)), Err(PageError::IdTooLarge { id: IDS }));
+
+    // Sizes beyond any budget, twice: the demand ends at the largest number and comes back.
     for id in [10, 11] {
-        sizes.plan(id, Bytes::MAX, keys(1.0, 1)).unwrap();
-        assert!(matches!(sizes.place(id), Err(PageError::Full { .. })));
+        table.insert(id, Bytes::MAX, keys(1.0, 1)).unwrap();
     }
-    assert_eq!(sizes.demand(), Bytes::MAX);
-    sizes.evict(10).unwrap();
-    sizes.update_size(11, Bytes(11)).unwrap();
-    // One page of activation 0, two planned for activation 11.
-    assert_eq!(sizes.demand(), Bytes(30));
+    assert_eq!(table.demand(), Bytes::MAX);
+    table.evict(10).unwrap();
+    table.update_size(11, Bytes(11)).unwrap();
+    // One page of activation 1, two of activation 11.
+    assert_eq!(table.demand(), Bytes(30));
 }
 
 // -------------------------------------------------------------------------------------------- the two orders
 
 #[test]
 fn the_least_valuable_for_its_cost_goes_first() {
-    let mut store = small();
+    let mut table = table();
     // Importance / size: 0.2, 0.4, 0.4; importance / time: 2, 1, 0.5.
-    store.insert(0, Bytes(10), keys(2.0, 1)).unwrap();
-    store.insert(1, Bytes(10), keys(4.0, 4)).unwrap();
-    store.plan(2, Bytes(20), keys(8.0, 16)).unwrap();
-    assert_eq!(store.select_max(Tighter::Memory), Some(0));
-    assert_eq!(store.select_max(Tighter::Time), Some(2));
+    table.insert(0, Bytes(10), keys(2.0, 1)).unwrap();
+    table.insert(1, Bytes(10), keys(4.0, 4)).unwrap();
+    table.insert(2, Bytes(20), keys(8.0, 16)).unwrap();
+    assert_eq!(table.first(Tighter::Memory), Some(0));
+    assert_eq!(table.first(Tighter::Time), Some(2));
     // Without 0 the memory order is a tie at 0.4; by time, 2 is worth less.
-    store.evict(0).unwrap();
-    assert_eq!(store.select_max(Tighter::Memory), Some(2));
+    table.evict(0).unwrap();
+    assert_eq!(table.first(Tighter::Memory), Some(2));
     // Half its size, twice its worth a byte.
-    store.update_size(2, Bytes(10)).unwrap();
-    assert_eq!(store.select_max(Tighter::Memory), Some(1));
+    table.update_size(2, Bytes(10)).unwrap();
+    assert_eq!(table.first(Tighter::Memory), Some(1));
     // Equal in everything: the smaller id.
-    store.update_size(2, Bytes(10)).unwrap();
-    store.insert(3, Bytes(10), keys(4.0, 4)).unwrap();
-    assert_eq!(store.select_max(Tighter::Memory), Some(1));
+    table.update_size(2, Bytes(10)).unwrap();
+    table.insert(3, Bytes(10), keys(4.0, 4)).unwrap();
+    assert_eq!(table.first(Tighter::Memory), Some(1));
     // Worth less than nothing goes before worth nothing; what has no bytes goes last.
-    store.update_key(3, -1.0).unwrap();
-    assert_eq!(store.select_max(Tighter::Memory), Some(3));
-    store.update_size(3, Bytes::ZERO).unwrap();
-    store.update_key(1, f64::INFINITY).unwrap();
-    assert_eq!(store.select_max(Tighter::Memory), Some(2));
+    table.update_key(3, -1.0).unwrap();
+    assert_eq!(table.first(Tighter::Memory), Some(3));
+    table.update_size(3, Bytes::ZERO).unwrap();
+    table.update_key(1, f64::INFINITY).unwrap();
+    assert_eq!(table.first(Tighter::Memory), Some(2));
 }
 
 #[test]
@@ -247,16 +254,16 @@ fn the_tighter_constraint_has_the_smaller_share_left() {
     // Beyond the budget is less than nothing left; the largest numbers do not overflow.
     assert_eq!(Tighter::of((Bytes(300), Bytes(100)), (Nanos(29), Nanos(10))), Tighter::Memory);
     assert_eq!(Tighter::of((Bytes::MAX, Bytes::MAX), (Nanos::MAX, Nanos(1))), Tighter::Time);
-    // Planned activations count: 2 pages placed and 5 planned of 100 B, against 69% and 71% of the time.
-    let mut store = small();
-    store.insert(0, Bytes(20), keys(1.0, 1)).unwrap();
-    store.plan(1, Bytes(45), keys(1.0, 1)).unwrap();
-    assert_eq!(store.demand(), Bytes(70));
-    assert_eq!(store.tighter(Nanos(69), Nanos(100)), Tighter::Memory);
-    assert_eq!(store.tighter(Nanos(71), Nanos(100)), Tighter::Time);
+    // Of 7 pages of 10 B out of 100 B, 30% are left, against 31% and 29% of the time.
+    let mut table = table();
+    table.insert(0, Bytes(20), keys(1.0, 1)).unwrap();
+    table.insert(1, Bytes(45), keys(1.0, 1)).unwrap();
+    assert_eq!(table.demand(), Bytes(70));
+    let tighter = |spent| Tighter::of((table.demand(), Bytes(100)), (Nanos(spent), Nanos(100)));
+    assert_eq!((tighter(69), tighter(71)), (Tighter::Memory, Tighter::Time));
 }
 
-/// A quotient as the store ranks it; few values, so that ties are common.
+/// A quotient as the table ranks it; few values, so that ties are common.
 fn quotient() -> impl Strategy<Value = f64> {
     prop_oneof![4 => (-3_i32..4).prop_map(f64::from), 1 => any::<f64>().prop_filter("a number", |x| !x.is_nan())]
 }
@@ -279,7 +286,7 @@ fn a_red_black_tree_counts_its_work() {
     }
     // The second key is compared with the first, the third with both: 3 comparisons. Each is hung once; the third
     // below a red parent, so that the second comes up over the first: two are painted and two hung again.
-    assert_eq!(tree.work(), upkeep::Work { comparisons: 3, moves: 7 });
+    assert_eq!(tree.work(), OrderWork { comparisons: 3, moves: 7 });
     assert_eq!([0, 1, 2, 3].map(|id| tree.depth(id)), [Some(1), Some(0), Some(1), None]);
     assert_eq!(tree.max(), Some(2));
 }
@@ -330,24 +337,24 @@ proptest! {
     }
 }
 
-// ------------------------------------------------------------------------------------------------ the upkeep
+// ------------------------------------------------------------------------------------------------ the cost of an order
 
 #[test]
 fn with_one_activation_there_is_nothing_to_order() {
     for n in [0, 1] {
-        let upkeep = upkeep::iteration(n, &upkeep::Workload { freed: 0.0, ..upkeep::Workload::default() });
+        let cost = order_cost::iteration(n, &OrderWorkload { freed: 0.0, ..OrderWorkload::default() });
         let n = u64::from(n);
-        assert_eq!(upkeep.sort, upkeep::Work::default());
+        assert_eq!(cost.sort, OrderWork::default());
         // The search for the one key compares it with itself. Its removal hangs the sentinel in its place and paints
         // it; the insertion hangs the node. Twice, for two trees.
-        assert_eq!(upkeep.tree, upkeep::Work { comparisons: 2 * n, moves: 6 * n });
+        assert_eq!(cost.tree, OrderWork { comparisons: 2 * n, moves: 6 * n });
     }
 }
 
 #[test]
 fn sorting_at_every_arrival_costs_more_than_two_trees_from_a_few_activations_on() {
     for n in [20, 60, 200] {
-        let upkeep::Upkeep { sort, tree, victims } = upkeep::iteration(n, &upkeep::Workload::default());
+        let OrderCost { sort, tree, victims } = order_cost::iteration(n, &OrderWorkload::default());
         let n = u64::from(n);
         // A sort cannot know that n keys are in order with less than n - 1 comparisons, and there are n sorts.
         assert!(sort.comparisons >= n * (n - 1), "{sort:?}");
@@ -364,11 +371,11 @@ fn sorting_at_every_arrival_costs_more_than_two_trees_from_a_few_activations_on(
 
 #[test]
 fn a_falling_budget_takes_victims() {
-    let workload = upkeep::Workload { freed: 0.5, ..upkeep::Workload::default() };
-    let upkeep = upkeep::iteration(60, &workload);
-    assert_eq!(upkeep, upkeep::iteration(60, &workload));
-    assert!(!upkeep.victims.is_empty());
+    let workload = OrderWorkload { freed: 0.5, ..OrderWorkload::default() };
+    let cost = order_cost::iteration(60, &workload);
+    assert_eq!(cost, order_cost::iteration(60, &workload));
+    assert!(!cost.victims.is_empty());
     // Freeing everything means evicting every activation once, whatever was requantised before.
-    let all = upkeep::iteration(60, &upkeep::Workload { freed: 1.0, ..workload });
+    let all = order_cost::iteration(60, &OrderWorkload { freed: 1.0, ..workload });
     assert_eq!(BTreeSet::from_iter(all.victims).len(), 60);
 }

@@ -1,11 +1,10 @@
-//! The page store in lock step with a slow obvious twin, a row of page owners and a list of activations that is
-//! searched for its least valuable, over random scripts.
+//! The page arena and the page table in lock step with slow obvious twins, a row of page owners and a list of activations
+//! that is searched for its least valuable, over random scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::PageStore;
-use haversack_memory::pages::{Config, Effects, Fragmentation, Keys, PageError, Tighter};
+use haversack_memory::pages::{ArenaConfig, Effects, Fragmentation, Keys, PageArena, PageError, PageTable, Tighter};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -166,59 +165,67 @@ impl Twin {
     }
 
     /// Does the step on both and compares what they answer.
-    fn follow(&mut self, store: &mut PageStore, step: &Step) {
+    fn follow(&mut self, arena: &mut PageArena, table: &mut PageTable, step: &Step) {
         match *step {
             Step::Plan { id, size, importance, time } | Step::Insert { id, size, importance, time } => {
                 let keys = Keys { importance: f64::from(importance), time: Nanos(time) };
                 if self.held.contains_key(&id) {
-                    assert_eq!(store.plan(id, Bytes(size), keys), Err(PageError::KnownId { id }));
+                    assert_eq!(table.insert(id, Bytes(size), keys), Err(PageError::KnownId { id }));
                     return;
                 }
                 self.held.insert(id, Held { size, importance, time, pages: None, bytes: None });
-                if matches!(step, Step::Plan { .. }) {
-                    store.plan(id, Bytes(size), keys).unwrap();
-                    return;
-                }
-                let placed = self.place(id);
-                assert_eq!(store.insert(id, Bytes(size), keys).ok(), placed);
-                if placed.is_none() {
-                    self.held.remove(&id);
+                table.insert(id, Bytes(size), keys).unwrap();
+                if matches!(step, Step::Insert { .. }) {
+                    let placed = self.place(id);
+                    assert_eq!(arena.insert(id, Bytes(size)).ok(), placed);
                 }
             }
-            Step::Place { id } => {
-                let expected = match self.held.get(&id) {
-                    Some(held) if held.pages.is_none() => self.place(id),
-                    _ => None,
-                };
-                assert_eq!(store.place(id).ok(), expected);
-            }
+            Step::Place { id } => match self.held.get(&id) {
+                Some(held) if held.pages.is_none() => {
+                    let size = Bytes(held.size);
+                    let placed = self.place(id);
+                    assert_eq!(arena.insert(id, size).ok(), placed);
+                }
+                Some(held) => {
+                    assert_eq!(arena.insert(id, Bytes(held.size)), Err(PageError::KnownId { id }));
+                }
+                None => assert_eq!(arena.size(id), None),
+            },
             Step::Key { id, importance } => {
-                assert_eq!(store.update_key(id, f64::from(importance)).is_ok(), self.held.contains_key(&id));
+                assert_eq!(table.update_key(id, f64::from(importance)).is_ok(), self.held.contains_key(&id));
                 self.held.entry(id).and_modify(|held| held.importance = importance);
             }
             Step::Size { id, size } => {
+                let placed = self.held.get(&id).is_some_and(|held| held.pages.is_some());
                 let done = self.held.contains_key(&id) && self.resize(id, size);
-                assert_eq!(store.update_size(id, Bytes(size)).is_ok(), done);
+                assert_eq!(arena.shrink(id, Bytes(size)).is_ok(), placed && done);
+                if done {
+                    table.update_size(id, Bytes(size)).unwrap();
+                }
             }
             Step::Evict { id } => {
-                assert_eq!(store.evict(id).is_ok(), self.held.remove(&id).is_some());
+                let held = self.held.remove(&id);
+                assert_eq!(table.evict(id).is_ok(), held.is_some());
+                assert_eq!(arena.evict(id).is_ok(), held.is_some_and(|held| held.pages.is_some()));
                 self.owners.iter_mut().filter(|owner| **owner == Some(id)).for_each(|owner| *owner = None);
             }
-            Step::Budget { budget } => assert_eq!(store.set_budget(Bytes(budget)).ok(), self.set_budget(budget)),
+            Step::Budget { budget } => assert_eq!(arena.set_budget(Bytes(budget)).ok(), self.set_budget(budget)),
             Step::Write { id, seed } => {
                 let Some(held) = self.held.get_mut(&id).filter(|held| held.pages.is_some()) else { return };
                 let bytes: Vec<u8> = (0..held.size).map(|i| seed.wrapping_mul(31).wrapping_add(i as u8)).collect();
-                store.write(id, &bytes).unwrap();
+                arena.write(id, &bytes).unwrap();
                 held.bytes = Some(bytes);
             }
         }
     }
 
-    fn compare(&self, store: &PageStore) {
+    fn compare(&self, store: &PageArena, table: &PageTable) {
         let mut seen = vec![false; self.owners.len()];
         for id in 0..12 {
             let held = self.held.get(&id);
-            assert_eq!(store.size(id), held.map(|held| Bytes(held.size)));
+            let placed = held.filter(|held| held.pages.is_some());
+            assert_eq!(store.size(id), placed.map(|held| Bytes(held.size)));
+            assert_eq!(table.keys(id).is_some(), held.is_some());
             let expected = held.and_then(|held| held.pages.clone()).unwrap_or_default();
             let pages: Vec<usize> = store.pages(id).map(|page| page as usize).collect();
             assert_eq!(pages, expected);
@@ -234,15 +241,16 @@ impl Twin {
         let footprint = |held: &Held| held.size.div_ceil(self.page) * self.page;
         let demand = self.held.values().map(footprint).sum();
         let used: u64 = self.held.values().filter(|held| held.pages.is_some()).map(footprint).sum();
-        assert_eq!((store.demand(), store.used(), store.len()), (Bytes(demand), Bytes(used), self.held.len()));
+        let orders = table.order();
+        assert_eq!((table.demand(), store.used(), orders.len()), (Bytes(demand), Bytes(used), self.held.len()));
         let peaks = self.peaks.map(|pages| Bytes(pages as u64 * self.page));
         assert_eq!([store.peak_used(), store.peak_reserved()], peaks);
         let report = store.fragmentation();
         assert_eq!(report, self.fragmentation());
         assert_eq!(report.stored + report.internal + report.free, store.reserved());
         for tighter in [Tighter::Memory, Tighter::Time] {
-            assert_eq!(store.select_max(tighter), self.first(tighter));
-            let mut order = store.order().clone();
+            assert_eq!(table.first(tighter), self.first(tighter));
+            let mut order = orders.clone();
             let drained: BTreeSet<u32> =
                 std::iter::from_fn(|| order.max(tighter).inspect(|&id| order.remove(id))).collect();
             assert_eq!(drained, self.held.keys().copied().collect());
@@ -252,16 +260,17 @@ impl Twin {
 
 proptest! {
     #[test]
-    fn the_store_follows_its_twin(
+    fn arena_and_table_follow_their_twin(
         page in 1_u64..17, pages_a_step in 1_u64..9, budget in 17_u64..400,
         script in prop::collection::vec(step(), 1..80),
     ) {
         let step = page * pages_a_step + page / 2;
-        let mut store = PageStore::with_data(Config { page: Bytes(page), step: Bytes(step), budget: Bytes(budget) }).unwrap();
+        let config = ArenaConfig { page: Bytes(page), step: Bytes(step), budget: Bytes(budget) };
+        let (mut arena, mut table) = (PageArena::with_data(config).unwrap(), PageTable::new(Bytes(page)).unwrap());
         let mut twin = Twin { page, step, budget, blocks: Vec::new(), owners: Vec::new(), held: BTreeMap::new(), peaks: [0; 2] };
         for step in &script {
-            twin.follow(&mut store, step);
-            twin.compare(&store);
+            twin.follow(&mut arena, &mut table, step);
+            twin.compare(&arena, &table);
         }
     }
 }

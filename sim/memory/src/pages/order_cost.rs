@@ -2,21 +2,21 @@
 //! microseconds, red-black trees and a list that is sorted again, is here compared in operations. Whoever simulates
 //! a device gives a comparison and a move their time.
 
-use super::Rank;
-use super::Tighter;
-use super::red_black::RedBlackTree;
 use std::ops::AddAssign;
+
+use super::red_black::RedBlackTree;
+use super::{Rank, Tighter};
 
 /// Operations on keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct OrderWork {
     /// Keys compared.
     pub comparisons: u64,
     /// Writes that restore an order: of a sort, elements written; of a tree, nodes hung elsewhere or painted.
     pub moves: u64,
 }
 
-impl AddAssign for Work {
+impl AddAssign for OrderWork {
     fn add_assign(&mut self, other: Self) {
         self.comparisons += other.comparisons;
         self.moves += other.moves;
@@ -29,7 +29,7 @@ impl AddAssign for Work {
 /// its importance moves, and the budget falls evenly to its last value. Victims are taken as in Algorithm 3: one that
 /// has not arrived is requantised to half its size, one that has is evicted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Workload {
+pub struct OrderWorkload {
     /// An importance is multiplied by up to e to this power, or divided by it.
     pub drift: f64,
     /// The share of all bytes that must go in the course of the iteration.
@@ -38,7 +38,7 @@ pub struct Workload {
     pub seed: u64,
 }
 
-impl Default for Workload {
+impl Default for OrderWorkload {
     /// Importances that move by up to a tenth, as moving averages do, under a budget that does not.
     fn default() -> Self {
         Self { drift: 0.1, freed: 0.0, seed: 1 }
@@ -47,12 +47,12 @@ impl Default for Workload {
 
 /// One iteration, managed in two ways.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Upkeep {
+pub struct OrderCost {
     /// One list, sorted at every arrival, and again before a pick that follows a requantisation.
-    pub sort: Work,
+    pub sort: OrderWork,
     /// Two red-black trees, in which a new key is a search for the old one, a removal and an insertion: the key of
     /// the paper's tree is the activation itself, so that it is found by comparing.
-    pub tree: Work,
+    pub tree: OrderWork,
     /// Victims in the order of their picking: the same for both.
     pub victims: Vec<u32>,
 }
@@ -62,12 +62,12 @@ pub struct Upkeep {
 /// The sort is the introsort of libstdc++ (`std::sort`): quicksort by the median of three down to 16 elements, then
 /// one insertion sort.
 #[must_use]
-pub fn iteration(n: u32, workload: &Workload) -> Upkeep {
+pub fn iteration(n: u32, workload: &OrderWorkload) -> OrderCost {
     let mut list = SortedList::default();
     let victims = run(n, workload, &mut list);
     let mut trees = Trees::default();
     run(n, workload, &mut trees);
-    Upkeep { sort: list.work, tree: trees.work(), victims }
+    OrderCost { sort: list.work, tree: trees.work(), victims }
 }
 
 /// A way to keep activations in order that counts its work.
@@ -99,7 +99,7 @@ impl Activation {
     }
 }
 
-fn run(n: u32, workload: &Workload, order: &mut impl Order) -> Vec<u32> {
+fn run(n: u32, workload: &OrderWorkload, order: &mut impl Order) -> Vec<u32> {
     let mut random = Random(workload.seed);
     let mut activations: Vec<_> = (0..n).map(|_| Activation::draw(&mut random)).collect();
     for (id, activation) in activations.iter().enumerate() {
@@ -151,7 +151,7 @@ type Entry = ((u64, u64), std::cmp::Reverse<u32>);
 struct SortedList {
     entries: Vec<Entry>,
     sorted: bool,
-    work: Work,
+    work: OrderWork,
 }
 
 impl Order for SortedList {
@@ -181,7 +181,7 @@ impl Order for SortedList {
     }
 
     fn forget_work(&mut self) {
-        self.work = Work::default();
+        self.work = OrderWork::default();
     }
 }
 
@@ -190,13 +190,13 @@ struct Trees {
     memory: RedBlackTree,
     time: RedBlackTree,
     searches: u64,
-    before: Work,
+    before: OrderWork,
 }
 
 impl Trees {
-    fn work(&self) -> Work {
+    fn work(&self) -> OrderWork {
         let (memory, time) = (self.memory.work(), self.time.work());
-        Work {
+        OrderWork {
             comparisons: memory.comparisons + time.comparisons + self.searches - self.before.comparisons,
             moves: memory.moves + time.moves - self.before.moves,
         }
@@ -228,7 +228,7 @@ impl Order for Trees {
     }
 
     fn forget_work(&mut self) {
-        self.before = Work::default();
+        self.before = OrderWork::default();
         self.before = self.work();
     }
 }
@@ -237,7 +237,7 @@ impl Order for Trees {
 const SHORT: usize = 16;
 
 /// Sorts ascending and counts.
-fn sort<T: Ord + Copy>(list: &mut [T], work: &mut Work) {
+fn sort<T: Ord + Copy>(list: &mut [T], work: &mut OrderWork) {
     // Past this depth libstdc++ turns to heapsort; here the insertion sort gets what is left.
     let depth = 2 * (list.len().max(1)).ilog2();
     quicksort(list, depth, work);
@@ -258,7 +258,7 @@ fn sort<T: Ord + Copy>(list: &mut [T], work: &mut Work) {
     }
 }
 
-fn quicksort<T: Ord + Copy>(list: &mut [T], depth: u32, work: &mut Work) {
+fn quicksort<T: Ord + Copy>(list: &mut [T], depth: u32, work: &mut OrderWork) {
     if list.len() <= SHORT || depth == 0 {
         return;
     }
@@ -285,12 +285,12 @@ fn quicksort<T: Ord + Copy>(list: &mut [T], depth: u32, work: &mut Work) {
     quicksort(right, depth - 1, work);
 }
 
-fn less<T: Ord>(a: &T, b: &T, work: &mut Work) -> bool {
+fn less<T: Ord>(a: &T, b: &T, work: &mut OrderWork) -> bool {
     work.comparisons += 1;
     a < b
 }
 
-fn median<T: Ord + Copy>([a, b, c]: [T; 3], work: &mut Work) -> T {
+fn median<T: Ord + Copy>([a, b, c]: [T; 3], work: &mut OrderWork) -> T {
     let (low, high) = if less(&b, &a, work) { (b, a) } else { (a, b) };
     if less(&c, &low, work) {
         low
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn both_ways_pick_the_same_victims() {
         for (n, freed) in [(1, 1.0), (17, 0.3), (60, 0.1), (60, 1.0), (150, 0.5)] {
-            let workload = Workload { freed, drift: 0.5, seed: u64::from(n) };
+            let workload = OrderWorkload { freed, drift: 0.5, seed: u64::from(n) };
             let list = run(n, &workload, &mut SortedList::default());
             let trees = run(n, &workload, &mut Trees::default());
             assert!(!list.is_empty());
@@ -338,7 +338,7 @@ mod tests {
                 let mut list: Vec<u64> = (0..n).map(|_| (random.next() * f64::from(values)) as u64).collect();
                 let mut expected = list.clone();
                 expected.sort_unstable();
-                let mut work = Work::default();
+                let mut work = OrderWork::default();
                 sort(&mut list, &mut work);
                 assert_eq!(list, expected);
                 // No sort takes fewer than log2(n!) comparisons for most orders of n distinct keys; quicksort by the
@@ -351,9 +351,9 @@ mod tests {
         }
         // In order already, two elements: one comparison, no move. The other way round: one and two.
         for (mut list, moves) in [([1, 2], 0), ([2, 1], 2)] {
-            let mut work = Work::default();
+            let mut work = OrderWork::default();
             sort(&mut list, &mut work);
-            assert_eq!((list, work), ([1, 2], Work { comparisons: 1, moves }));
+            assert_eq!((list, work), ([1, 2], OrderWork { comparisons: 1, moves }));
         }
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use haversack_devices::units::Bytes;
 
-use crate::{Allocation, AllocationError, Allocator};
+use super::{Allocation, AllocationError, Allocator};
 
 const MIB: u64 = 1 << 20;
 /// Every size is a multiple of this.

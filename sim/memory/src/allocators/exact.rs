@@ -2,7 +2,7 @@
 
 use haversack_devices::units::Bytes;
 
-use crate::{Allocation, AllocationError, Allocator};
+use super::{Allocation, AllocationError, Allocator};
 
 /// An allocator without rounding, caching or fragments: reserved equals allocated.
 #[derive(Clone, Debug)]
