@@ -6,8 +6,11 @@
 
 use haversack_workloads::TensorId;
 
-use crate::policy::{Holding, Policy, PolicyError, Schedule, Setting};
+use crate::error::PolicyError;
+use crate::policy::{Holding, Policy, Schedule};
 use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
+use crate::setting::Setting;
+use crate::view::MemoryView;
 
 /// ActNN's rules of storage.
 pub const RULES: Quantisation = Quantisation {
@@ -41,7 +44,7 @@ impl Policy for ActNn {
         Ok(Schedule { quantisation: Some(RULES), ..Schedule::plain(setting.batch) })
     }
 
-    fn hold(&mut self, tensor: TensorId) -> Holding {
+    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
         let within_reach = self.stored.as_ref().is_some_and(|stored| stored.reaches(tensor));
         if within_reach { Holding::Quantise(self.bits) } else { Holding::Keep }
     }

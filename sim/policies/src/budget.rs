@@ -95,7 +95,7 @@ pub struct Round {
 }
 
 /// Decides the memory that a plan may count on.
-pub trait BudgetRule: Send {
+pub trait BudgetRule: Send + std::fmt::Debug {
     /// Memory was measured. Amortised constant time.
     ///
     /// # Errors

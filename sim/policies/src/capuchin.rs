@@ -15,9 +15,12 @@ use std::cmp::Reverse;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
 
+use crate::error::PolicyError;
 use crate::falling::{Falling, worth};
-use crate::policy::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
-use crate::regain::{Layouts, Moment, Regaining, Technique, absence, position, presence, saved_alone};
+use crate::policy::{Holding, Policy, Relief, Schedule, Want};
+use crate::regain::{Layouts, Moment, Regaining, Technique, absence, presence, saved_alone};
+use crate::setting::Setting;
+use crate::view::MemoryView;
 
 /// Capuchin.
 #[derive(Clone, Debug, Default)]
@@ -99,10 +102,6 @@ fn choose(
 }
 
 impl Policy for Capuchin {
-    fn needs_times(&self) -> bool {
-        true
-    }
-
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let mut regaining = Regaining::new(setting, Layouts::Overlooked);
         self.planned = vec![None; setting.graph.tensors.len()];
@@ -124,7 +123,7 @@ impl Policy for Capuchin {
         Ok(Schedule::plain(setting.batch))
     }
 
-    fn hold(&mut self, tensor: TensorId) -> Holding {
+    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
         match self.planned.get(tensor as usize).copied().flatten() {
             Some(Technique::Recompute) => Holding::Rematerialise,
             Some(Technique::Swap) => Holding::Swap,
@@ -132,16 +131,16 @@ impl Policy for Capuchin {
         }
     }
 
-    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
         let Some(regaining) = &mut self.regaining else { return Vec::new() };
-        let (presence, at) = (presence(memory), position(memory));
+        let (presence, at) = (presence(memory), memory.at);
         let moment = Moment { graph: memory.graph, presence: &presence, at, samples: memory.micro_batch };
-        let away = |&tensor: &TensorId| {
+        let away = |tensor: TensorId| {
             let state = &memory.tensors[tensor as usize];
             Away { tensor, bytes: state.bytes, from: at, to: state.next_use }
         };
         let tensors: Vec<Away> = memory.candidates.iter().map(away).collect();
-        let chosen = choose(regaining, shortfall, &tensors, &moment);
+        let chosen = choose(regaining, want.bytes(), &tensors, &moment);
         chosen.into_iter().map(|(tensor, technique)| technique.relief(tensor)).collect()
     }
 }

@@ -13,9 +13,12 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
 use crate::elastictrainer::over_budget;
+use crate::error::PolicyError;
 use crate::importance::{Metric, of_gradients, of_saved, skippable, writes_parameter_gradients_only};
-use crate::policy::{Holding, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
+use crate::policy::{Holding, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
 use crate::quantised::{ArenaPlan, Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
+use crate::setting::Setting;
+use crate::view::MemoryView;
 
 /// The bits that a value can have, from whole to not stored (section 3.4.1).
 pub const BITS: [u8; 7] = [32, 16, 8, 4, 2, 1, 0];
@@ -112,7 +115,7 @@ impl Daf {
     /// The iteration without the weight gradients that the time budget does not leave room for: one tensor after the
     /// other is evicted, by importance for its time. Without a budget, down to the share that is to be trained.
     fn within_time(&self, setting: &Setting<'_>) -> Result<Option<TrainingGraph>, PolicyError> {
-        let whole: Nanos = setting.times.iter().copied().sum();
+        let whole: Nanos = setting.times().iter().copied().sum();
         let budget = match (setting.time_budget, self.parameters.trained_share) {
             (Some(budget), _) if whole > budget => budget,
             (None, Some(_)) => Nanos::ZERO,
@@ -270,7 +273,8 @@ impl ByGradient {
         for &tensor in &saved {
             is_saved[tensor as usize] = true;
         }
-        for (node, &taken) in graph.nodes.iter().zip(setting.times).filter(|(node, _)| node.phase == Phase::Backward) {
+        for (node, &taken) in graph.nodes.iter().zip(setting.times()).filter(|(node, _)| node.phase == Phase::Backward)
+        {
             let gradients = node
                 .outputs
                 .iter()
@@ -312,14 +316,10 @@ impl ByGradient {
 /// The time of the iteration without the gradients given up.
 fn time_without(setting: &Setting<'_>, given_up: &[bool]) -> Nanos {
     let kept = setting.graph.kept_without(|id| given_up[id as usize]);
-    kept.iter().zip(setting.times).filter(|(kept, _)| **kept).map(|(_, &time)| time).sum()
+    kept.iter().zip(setting.times()).filter(|(kept, _)| **kept).map(|(_, &time)| time).sum()
 }
 
 impl Policy for Daf {
-    fn needs_times(&self) -> bool {
-        true
-    }
-
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let graph = self.within_time(setting)?;
         let plan = self.plan(graph.as_ref().unwrap_or(setting.graph), setting)?;
@@ -327,15 +327,14 @@ impl Policy for Daf {
         Ok(Schedule { graph, quantisation: Some(self.rules()), ..Schedule::plain(setting.batch) })
     }
 
-    fn begin_iteration(&mut self) -> Option<u64> {
-        // The budget held these bits before, and importance only moves them around.
+    fn begin_iteration(&mut self, _plan: &mut IterationPlan) {
         if let Some(plan) = &mut self.plan {
-            plan.estimate(&self.averages).ok()?;
+            // The budget held these bits before, and importance only moves them around: there is no error.
+            let _none = plan.estimate(&self.averages);
         }
-        None
     }
 
-    fn hold(&mut self, tensor: TensorId) -> Holding {
+    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
         let Some(plan) = self.plan.as_ref().filter(|plan| plan.stored.reaches(tensor)) else { return Holding::Keep };
         match plan.bits[tensor as usize] {
             0 => Holding::Skip,
@@ -343,9 +342,9 @@ impl Policy for Daf {
         }
     }
 
-    fn relieve(&mut self, shortfall: Bytes, _memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, want: Want, _memory: &MemoryView<'_>) -> Vec<Relief> {
         let Some(plan) = &mut self.plan else { return Vec::new() };
-        let target = plan.demand().saturating_sub(shortfall);
+        let target = plan.demand().saturating_sub(want.bytes());
         let mut reliefs = Vec::new();
         while plan.demand() > target {
             match plan.take() {

@@ -1,11 +1,14 @@
 //! `dtr`: dynamic tensor rematerialisation (Kirisame et al., ICLR 2021): under pressure the tensor with the lowest
 //! score is dropped, and computed again when it is read. The scores are those of the replay.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::units::Nanos;
 use haversack_replay::{Candidate, Heuristic};
 use haversack_workloads::{NodeId, TensorId};
 
-use crate::policy::{MemoryView, Policy, Relief, TensorState};
+use crate::error::PolicyError;
+use crate::policy::{Policy, Relief, Schedule, Want};
+use crate::setting::Setting;
+use crate::view::{Form, MemoryView, TensorState};
 
 /// Dynamic tensor rematerialisation.
 #[derive(Clone, Debug)]
@@ -24,20 +27,17 @@ impl Dtr {
 }
 
 impl Policy for Dtr {
-    fn prepare(
-        &mut self,
-        setting: &crate::policy::Setting<'_>,
-    ) -> Result<crate::policy::Schedule, crate::policy::PolicyError> {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         self.readers = match self.heuristic {
             Heuristic::Dtr | Heuristic::DtrEq => Some(readers(setting.graph)),
             _ => None,
         };
-        Ok(crate::policy::Schedule::plain(setting.batch))
+        Ok(Schedule::plain(setting.batch))
     }
 
-    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
         let readers = &self.readers;
-        memory.evict_lowest(shortfall, |id, tensor| {
+        memory.evict_lowest(want.bytes(), |id, tensor| {
             let neighbourhood = match self.heuristic {
                 Heuristic::Dtr | Heuristic::DtrEq | Heuristic::Msps => {
                     dropped_neighbours(memory, id, readers.as_deref())
@@ -71,7 +71,9 @@ fn readers(graph: &haversack_workloads::TrainingGraph) -> Vec<Vec<TensorId>> {
 fn dropped_neighbours(memory: &MemoryView<'_>, tensor: TensorId, readers: Option<&[Vec<TensorId>]>) -> Nanos {
     let mut total = Nanos::ZERO;
     let mut seen = vec![tensor];
-    let dropped = |id: TensorId| -> Option<&TensorState> { Some(&memory.tensors[id as usize]).filter(|t| t.dropped) };
+    let dropped = |id: TensorId| -> Option<&TensorState> {
+        Some(&memory.tensors[id as usize]).filter(|tensor| tensor.form == Form::Dropped)
+    };
     let parents = |id: TensorId| -> &[TensorId] {
         match memory.producers[id as usize] {
             NodeId::MAX => &[],

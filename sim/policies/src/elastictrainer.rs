@@ -7,8 +7,10 @@
 use haversack_devices::units::Nanos;
 use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
 
+use crate::error::PolicyError;
 use crate::importance::{Metric, gradients_in_order, of_gradients, writes_parameter_gradients_only};
-use crate::policy::{Policy, PolicyError, Schedule, Setting};
+use crate::policy::{Policy, Schedule};
+use crate::setting::Setting;
 
 /// ElasticTrainer.
 #[derive(Clone, Copy, Debug)]
@@ -25,14 +27,10 @@ impl ElasticTrainer {
 }
 
 impl Policy for ElasticTrainer {
-    fn needs_times(&self) -> bool {
-        true
-    }
-
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let plain = Schedule::plain(setting.batch);
         let Some(budget) = setting.time_budget else { return Ok(plain) };
-        let trained = choose(setting.graph, setting.times, budget, self.metric)
+        let trained = choose(setting.graph, setting.times(), budget, self.metric)
             .map_err(|least| over_budget("elastictrainer", least, budget))?;
         let mut graph = setting.graph.without_gradients(|id| !trained[id as usize]);
         hold_to_the_end(&mut graph, &setting.graph.saved());

@@ -17,9 +17,12 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
 
 use crate::budget::{BudgetRule, Rule};
+use crate::error::PolicyError;
 use crate::falling::Falling;
-use crate::policy::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
-use crate::regain::{Layouts, Moment, Regaining, Technique, absence, position, presence, saved_alone};
+use crate::policy::{Policy, Relief, Schedule, Want};
+use crate::regain::{Layouts, Moment, Regaining, Technique, absence, presence, saved_alone};
+use crate::setting::Setting;
+use crate::view::MemoryView;
 use mps::Terms;
 
 /// What can be set.
@@ -52,6 +55,15 @@ pub struct BudgetParameters {
     pub kills: u64,
     /// WS_adj in percent.
     pub shrink_percent: u64,
+}
+
+impl BudgetParameters {
+    /// The rule, of a run whose iterations take `iteration` each.
+    fn start(self, iteration: Nanos) -> Box<dyn BudgetRule> {
+        let Self { rule, epoch, fault_percent, kills, shrink_percent } = self;
+        let own = predictor::Parameters::for_epoch(Nanos(iteration.0.saturating_mul(epoch)));
+        rule.start(predictor::Parameters { fault_percent, kills, shrink_percent, ..own })
+    }
 }
 
 impl Default for Parameters {
@@ -183,10 +195,6 @@ impl Parameters {
 }
 
 impl Policy for FedHybrid {
-    fn needs_times(&self) -> bool {
-        true
-    }
-
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let regaining = Regaining::new(setting, self.parameters.layouts());
         if !self.parameters.allowed().any(|technique| regaining.offers(technique)) {
@@ -195,27 +203,22 @@ impl Policy for FedHybrid {
             return Err(PolicyError::BadValue { policy, parameter: "recomputation", found, expected });
         }
         self.regaining = Some(regaining);
-        Ok(Schedule::plain(setting.batch))
+        let iteration = || setting.times().iter().copied().sum();
+        let budget_rule = self.parameters.budget.map(|parameters| parameters.start(iteration()));
+        Ok(Schedule { budget_rule, ..Schedule::plain(setting.batch) })
     }
 
-    fn budget_rule(&mut self, iteration: Nanos) -> Option<Box<dyn BudgetRule>> {
-        let BudgetParameters { rule, epoch, fault_percent, kills, shrink_percent } = self.parameters.budget?;
-        let own = predictor::Parameters::for_epoch(Nanos(iteration.0.saturating_mul(epoch)));
-        Some(rule.start(predictor::Parameters { fault_percent, kills, shrink_percent, ..own }))
-    }
-
-    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
         let Some(regaining) = &mut self.regaining else { return Vec::new() };
         let (parameters, presence) = (self.parameters, presence(memory));
-        let moment =
-            Moment { graph: memory.graph, presence: &presence, at: position(memory), samples: memory.micro_batch };
+        let moment = Moment { graph: memory.graph, presence: &presence, at: memory.at, samples: memory.micro_batch };
         regaining.begin_choice();
         let best = |regaining: &mut Regaining, tensor| parameters.best(regaining, tensor, memory, &moment);
-        let entry = |&tensor: &TensorId| best(regaining, tensor).map(|(_, terms)| (terms.mps(), tensor));
+        let entry = |tensor: TensorId| best(regaining, tensor).map(|(_, terms)| (terms.mps(), tensor));
         let mut queue = Falling::new(memory.candidates.iter().filter_map(entry));
         let mut reliefs = Vec::new();
         let mut freed = Bytes::ZERO;
-        while freed < shortfall {
+        while freed < want.bytes() {
             let score = |tensor| best(regaining, tensor).map_or(0.0, |(_, terms)| terms.mps());
             let Some(victim) = queue.pop(score) else { break };
             let Some((technique, terms)) = best(regaining, victim) else { break };

@@ -8,7 +8,9 @@ use haversack_devices::work::Precision;
 use haversack_workloads::training_graph::{Element, Need};
 use haversack_workloads::{Phase, Role, TrainingGraph};
 
-use crate::policy::{Policy, PolicyError, Schedule, Setting};
+use crate::error::PolicyError;
+use crate::policy::{Policy, Schedule};
+use crate::setting::Setting;
 
 /// Eight-bit training.
 #[derive(Clone, Copy, Debug, Default)]

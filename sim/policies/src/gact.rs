@@ -11,10 +11,13 @@
 
 use haversack_workloads::TensorId;
 
+use crate::error::PolicyError;
 use crate::falling::Falling;
 use crate::importance::{Metric, of_saved};
-use crate::policy::{Holding, IterationSummary, Policy, PolicyError, Schedule, Setting};
+use crate::policy::{Holding, IterationSummary, Policy, Schedule};
 use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
+use crate::setting::Setting;
+use crate::view::MemoryView;
 
 /// GACT's rules of storage.
 pub const RULES: Quantisation = Quantisation {
@@ -134,7 +137,7 @@ impl Policy for Gact {
         Ok(Schedule { quantisation: Some(RULES), ..Schedule::plain(setting.batch) })
     }
 
-    fn hold(&mut self, tensor: TensorId) -> Holding {
+    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
         match self.bits.get(tensor as usize) {
             Some(&bits) if self.stored.as_ref().is_some_and(|stored| stored.reaches(tensor)) => Holding::Quantise(bits),
             _ => Holding::Keep,

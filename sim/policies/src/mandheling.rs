@@ -20,7 +20,9 @@ use haversack_workloads::{TensorId, TrainingGraph};
 
 use self::factors::Factors;
 use self::placement::{Row, Wanted};
-use crate::policy::{DspProfile, Offload, Policy, PolicyError, Schedule, Setting};
+use crate::error::PolicyError;
+use crate::policy::{IterationPlan, Offload, Policy, Schedule};
+use crate::setting::{DspProfile, Setting};
 
 const NAME: &str = "mandheling";
 
@@ -155,10 +157,6 @@ fn buffers(graph: &TrainingGraph, node: usize, held: &[TensorId], samples: u64) 
 }
 
 impl Policy for Mandheling {
-    fn needs_times(&self) -> bool {
-        true
-    }
-
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let dsp = setting.dsp.ok_or(PolicyError::NoDsp { policy: NAME })?;
         if self.parameters.rescaling == Rescaling::Adaptive {
@@ -172,14 +170,12 @@ impl Policy for Mandheling {
         Ok(Schedule { offload: Some(offload), ..Schedule::plain(setting.batch) })
     }
 
-    fn begin_iteration(&mut self) -> Option<u64> {
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
         if let Some(factors) = &mut self.factors {
             factors.advance();
+            for tensor in factors.kept() {
+                plan.keep_scale(tensor);
+            }
         }
-        None
-    }
-
-    fn rescales(&mut self, tensor: TensorId) -> bool {
-        self.factors.as_ref().is_none_or(|factors| factors.due(tensor))
     }
 }

@@ -16,10 +16,13 @@
 use haversack_devices::units::Bytes;
 use haversack_workloads::TensorId;
 
+use crate::error::PolicyError;
 use crate::falling::{Falling, worth};
-use crate::policy::{IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
-use crate::regain::{Layouts, Moment, Regaining, Technique, position, presence};
+use crate::policy::{IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
+use crate::regain::{Layouts, Moment, Regaining, Technique, presence};
 use crate::sage::{Dynamic, Order};
+use crate::setting::Setting;
+use crate::view::MemoryView;
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +64,7 @@ impl Melon {
     ) -> Vec<Relief> {
         let Some(regaining) = &mut self.regaining else { return Vec::new() };
         let presence = presence(memory);
-        let at = position(memory);
+        let at = memory.at;
         let moment = Moment { graph: memory.graph, presence: &presence, at, samples: memory.micro_batch };
         regaining.begin_choice();
         let score = |regaining: &mut Regaining, tensor: u32| {
@@ -83,34 +86,32 @@ impl Melon {
 }
 
 impl Policy for Melon {
-    fn needs_times(&self) -> bool {
-        true
-    }
-
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         self.regaining = Some(Regaining::new(setting, Layouts::Overlooked));
         let computing_budget = Some(self.parameters.computing_budget).filter(|&percent| percent < 100);
         Ok(Schedule { computing_budget, ..self.accumulation.prepare(setting)? })
     }
 
-    fn begin_iteration(&mut self) -> Option<u64> {
-        self.accumulation.begin_iteration()
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
+        self.accumulation.begin_iteration(plan);
     }
 
-    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
-        let dropped = self.drop_dearest(shortfall, memory, memory.candidates.iter().copied());
-        if dropped.is_empty() && self.parameters.micro_batching {
-            self.accumulation.relieve(shortfall, memory)
-        } else {
-            dropped
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+        match want {
+            Want::OverPlan(excess) => {
+                // What the next operator reads stays.
+                let unread = |tensor: &TensorId| memory.tensors[*tensor as usize].next_use != memory.at;
+                self.drop_dearest(excess, memory, memory.candidates.iter().filter(unread))
+            }
+            Want::Shortfall(shortfall) => {
+                let dropped = self.drop_dearest(shortfall, memory, memory.candidates.iter());
+                if dropped.is_empty() && self.parameters.micro_batching {
+                    self.accumulation.relieve(want, memory)
+                } else {
+                    dropped
+                }
+            }
         }
-    }
-
-    fn trim(&mut self, excess: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
-        // What the next operator reads stays.
-        let at = position(memory);
-        let unread = |tensor: &TensorId| memory.tensors[*tensor as usize].next_use != at;
-        self.drop_dearest(excess, memory, memory.candidates.iter().copied().filter(unread))
     }
 
     fn end_iteration(&mut self, seen: &IterationSummary) {

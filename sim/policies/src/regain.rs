@@ -6,7 +6,9 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
-use crate::policy::{Compression, MemoryView, Relief, Setting, Swapping};
+use crate::policy::Relief;
+use crate::setting::{Compression, Setting, Swapping};
+use crate::view::{Form, MemoryView};
 
 /// How a tensor leaves memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,24 +70,14 @@ pub struct Moment<'a> {
     pub samples: u64,
 }
 
-/// Where each tensor of `memory` is: what is neither resident nor dropped but will still be read is held otherwise.
+/// Where each tensor of `memory` is.
 pub fn presence<'a>(memory: &'a MemoryView<'a>) -> impl Fn(TensorId) -> Presence + 'a {
-    |tensor| {
-        let state = &memory.tensors[tensor as usize];
-        if state.resident || memory.producers[tensor as usize] == NodeId::MAX {
-            Presence::There
-        } else if state.dropped || state.next_use == NodeId::MAX {
-            Presence::Gone
-        } else {
-            Presence::Aside
-        }
+    |tensor| match memory.form(tensor) {
+        _ if memory.producers[tensor as usize] == NodeId::MAX => Presence::There,
+        Form::Whole | Form::InFlight(_) => Presence::There,
+        Form::Stored(_) => Presence::Aside,
+        Form::Absent | Form::Dropped => Presence::Gone,
     }
-}
-
-/// The node under way: what it uses is next used by it, and nothing is used earlier.
-#[must_use]
-pub fn position(memory: &MemoryView<'_>) -> NodeId {
-    memory.tensors.iter().map(|state| state.next_use).min().unwrap_or(NodeId::MAX)
 }
 
 /// Only what forward saves, and what no node makes, is there in backward.
@@ -139,7 +131,7 @@ impl Regaining {
     pub fn new(setting: &Setting<'_>, layouts: Layouts) -> Self {
         let graph = setting.graph;
         let (nodes, tensors) = (graph.nodes.len(), graph.tensors.len());
-        let times: Vec<Nanos> = (0..nodes).map(|id| setting.times.get(id).copied().unwrap_or_default()).collect();
+        let times: Vec<Nanos> = (0..nodes).map(|id| setting.times().get(id).copied().unwrap_or_default()).collect();
         let mut starts = Vec::with_capacity(nodes + 1);
         let mut clock = Nanos::ZERO;
         for &time in &times {
@@ -159,8 +151,8 @@ impl Regaining {
         let is_layout: Vec<bool> = graph.nodes.iter().map(|node| node.work.kind == OperatorKind::Layout).collect();
         let activations = || graph.tensors.iter().map(|tensor| tensor.role == Role::Activation);
         let bytes = |id: TensorId| Bytes(graph.tensor(id).bytes.at(setting.batch));
-        let compress = |id| setting.regain?.compression(id, setting.batch);
-        let swap = |id| setting.regain?.swapping(bytes(id));
+        let compress = |id| setting.restore?.compression(id, setting.batch);
+        let swap = |id| setting.restore?.swapping(bytes(id));
         Self {
             batch: setting.batch.max(1),
             layouts,

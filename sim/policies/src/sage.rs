@@ -12,7 +12,10 @@
 use haversack_devices::units::Bytes;
 use haversack_workloads::Phase;
 
-use crate::policy::{IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
+use crate::error::PolicyError;
+use crate::policy::{IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
+use crate::setting::Setting;
+use crate::view::MemoryView;
 
 /// Which of the two dynamic schemes gives way, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,12 +79,13 @@ impl Policy for Dynamic {
         Ok(Schedule::plain(setting.batch))
     }
 
-    fn begin_iteration(&mut self) -> Option<u64> {
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
         self.checkpoint_next = false;
-        self.learned
+        plan.micro_batch = self.learned.unwrap_or(plan.micro_batch);
     }
 
-    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+        let shortfall = want.bytes();
         match self.order {
             Order::CheckpointingOnly => Self::checkpoint(shortfall, memory),
             Order::AccumulationOnly => Self::accumulate(memory, 1),

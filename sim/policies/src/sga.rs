@@ -1,6 +1,8 @@
 //! `sga`: static gradient accumulation (Sage, section 4.3.1): every micro-batch is half of the mini-batch.
 
-use crate::policy::{Policy, PolicyError, Schedule, Setting};
+use crate::error::PolicyError;
+use crate::policy::{Policy, Schedule};
+use crate::setting::Setting;
 
 /// Static gradient accumulation.
 #[derive(Clone, Copy, Debug, Default)]

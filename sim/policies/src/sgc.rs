@@ -6,7 +6,10 @@
 
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 
-use crate::policy::{Holding, Policy, PolicyError, Schedule, Setting};
+use crate::error::PolicyError;
+use crate::policy::{Holding, Policy, Schedule};
+use crate::setting::Setting;
+use crate::view::MemoryView;
 
 /// Static gradient checkpointing.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +29,7 @@ impl Policy for StaticCheckpointing {
         Ok(Schedule::plain(setting.batch))
     }
 
-    fn hold(&mut self, tensor: TensorId) -> Holding {
+    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
         if self.kept[tensor as usize] { Holding::Keep } else { Holding::Rematerialise }
     }
 }

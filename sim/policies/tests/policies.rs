@@ -8,7 +8,10 @@ use haversack_policies::registry::{self, POLICIES};
 use haversack_policies::sage::{Dynamic, Order};
 use haversack_policies::sga::StaticAccumulation;
 use haversack_policies::sgc::StaticCheckpointing;
-use haversack_policies::{Holding, IterationSummary, MemoryView, Policy, PolicyError, Relief, Setting, TensorState};
+use haversack_policies::{
+    Form, Holding, IterationPlan, IterationSummary, MemoryView, NodeTimes, Policy, PolicyError, Relief, Setting,
+    TensorSet, TensorState, Want,
+};
 use haversack_replay::Heuristic;
 use haversack_workloads::training_graph::{Element, Node, NodeWork, Tensor};
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
@@ -53,25 +56,14 @@ fn forward(inputs: &[&[TensorId]]) -> TrainingGraph {
 }
 
 fn setting(graph: &TrainingGraph, batch: u64, filling_micro_batch: u64) -> Setting<'_> {
-    Setting {
-        graph,
-        batch,
-        filling_micro_batch,
-        times: &[],
-        value_bytes: 4,
-        mask_bytes: 1,
-        activation_budget: None,
-        time_budget: None,
-        dsp: None,
-        regain: None,
-    }
+    Setting { filling_micro_batch, ..Setting::plain(graph, batch, NodeTimes::known(&[])) }
 }
 
 /// A memory with so many bytes in each tensor and a cost for each; all but the first may be dropped.
 struct Memory {
     graph: TrainingGraph,
     tensors: Vec<TensorState>,
-    candidates: Vec<TensorId>,
+    candidates: TensorSet,
     producers: Vec<NodeId>,
 }
 
@@ -85,11 +77,9 @@ impl Memory {
             cost: Nanos(cost),
             last_use: Nanos(last),
             next_use: 100,
-            resident: true,
-            dropped: false,
-            bits: 0,
+            form: Form::Whole,
         };
-        let mut tensors = vec![TensorState { resident: true, ..TensorState::default() }];
+        let mut tensors = vec![TensorState { form: Form::Whole, ..TensorState::default() }];
         tensors.extend(of.iter().map(state));
         let producers = std::iter::once(NodeId::MAX).chain(0..of.len() as u32).collect();
         Self { graph, tensors, candidates: (1..=of.len() as u32).collect(), producers }
@@ -98,7 +88,6 @@ impl Memory {
     /// Samples now, bytes a sample of all that is needed, and the budget; 100 bytes do not depend on the samples.
     fn view(&self, micro_batch: u64, per_sample: u64, budget: u64) -> MemoryView<'_> {
         MemoryView {
-            graph: &self.graph,
             tensors: &self.tensors,
             candidates: &self.candidates,
             producers: &self.producers,
@@ -106,7 +95,7 @@ impl Memory {
             needed: Extent { fixed: 100, per_sample },
             budget: Bytes(budget),
             now: Nanos(1000),
-            phase: Phase::Forward,
+            ..MemoryView::empty(&self.graph)
         }
     }
 }
@@ -117,7 +106,7 @@ use Relief::{Rematerialise, ShrinkMicroBatch};
 fn the_lowest_score_goes_first_and_the_lowest_id_of_equals() {
     let mut memory = Memory::new(&[(10, 0, 0), (10, 0, 0), (10, 0, 0), (10, 0, 0)]);
     // The order of the candidates must not matter.
-    memory.candidates = vec![4, 2, 1, 3];
+    memory.candidates = [4, 2, 1, 3].into_iter().collect();
     let view = memory.view(1, 0, 0);
     let scores = [0.0, 2.0, 1.0, 1.0, 1.0];
     let evict = |shortfall| view.evict_lowest(Bytes(shortfall), |id, _| scores[id as usize]);
@@ -165,24 +154,27 @@ fn checkpointing_drops_the_lowest_latency_per_byte() {
     let mut dgc = dynamic(Order::CheckpointingOnly, 6);
     let memory = three();
     // 20 bytes of tensor 2, then 30 of tensor 3.
-    assert_eq!(dgc.relieve(Bytes(20), &memory.view(32, 50, 450)), [Rematerialise(2)]);
-    assert_eq!(dgc.relieve(Bytes(21), &memory.view(32, 50, 450)), [Rematerialise(2), Rematerialise(3)]);
+    assert_eq!(dgc.relieve(Want::Shortfall(Bytes(20)), &memory.view(32, 50, 450)), [Rematerialise(2)]);
+    assert_eq!(
+        dgc.relieve(Want::Shortfall(Bytes(21)), &memory.view(32, 50, 450)),
+        [Rematerialise(2), Rematerialise(3)]
+    );
     // It never shrinks.
-    assert_eq!(dgc.relieve(Bytes(1), &Memory::new(&[]).view(32, 50, 450)), []);
+    assert_eq!(dgc.relieve(Want::Shortfall(Bytes(1)), &Memory::new(&[]).view(32, 50, 450)), []);
 }
 
 #[test]
 fn accumulation_shrinks_to_what_fits_and_by_one_at_least() {
     let mut dga = dynamic(Order::AccumulationOnly, 6);
     let memory = three();
-    assert_eq!(dga.relieve(Bytes(20), &memory.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
+    assert_eq!(dga.relieve(Want::Shortfall(Bytes(20)), &memory.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
     // Seven samples fit by the sum, but memory is short all the same: one sample goes.
-    assert_eq!(dga.relieve(Bytes(20), &memory.view(7, 50, 450)), [ShrinkMicroBatch(6)]);
-    assert_eq!(dga.relieve(Bytes(20), &memory.view(32, 50, 10)), [ShrinkMicroBatch(1)]);
-    assert_eq!(dga.relieve(Bytes(20), &memory.view(1, 50, 10)), []);
+    assert_eq!(dga.relieve(Want::Shortfall(Bytes(20)), &memory.view(7, 50, 450)), [ShrinkMicroBatch(6)]);
+    assert_eq!(dga.relieve(Want::Shortfall(Bytes(20)), &memory.view(32, 50, 10)), [ShrinkMicroBatch(1)]);
+    assert_eq!(dga.relieve(Want::Shortfall(Bytes(20)), &memory.view(1, 50, 10)), []);
     // In the update no micro-batch is under way.
     let update = MemoryView { phase: Phase::Update, ..memory.view(32, 50, 450) };
-    assert_eq!(dga.relieve(Bytes(20), &update), []);
+    assert_eq!(dga.relieve(Want::Shortfall(Bytes(20)), &update), []);
 }
 
 #[test]
@@ -190,60 +182,65 @@ fn sage_accumulates_while_the_current_part_fills_the_processor() {
     let mut sage = dynamic(Order::AccumulationFirst, 6);
     let memory = three();
     // 32 ≥ 6: to the 7 that fit. With 3 that fit it stops at MTP − 1 = 5, the first part below MTP.
-    assert_eq!(sage.relieve(Bytes(20), &memory.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
-    assert_eq!(sage.relieve(Bytes(20), &memory.view(32, 50, 250)), [ShrinkMicroBatch(5)]);
-    assert_eq!(sage.relieve(Bytes(20), &memory.view(6, 50, 450)), [ShrinkMicroBatch(5)]);
+    assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &memory.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
+    assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &memory.view(32, 50, 250)), [ShrinkMicroBatch(5)]);
+    assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &memory.view(6, 50, 450)), [ShrinkMicroBatch(5)]);
     // Algorithm 1 compares MTP with the current part: a last part of 4 is checkpointed, whatever the first was.
-    assert_eq!(sage.relieve(Bytes(20), &memory.view(5, 50, 250)), [Rematerialise(2)]);
-    assert_eq!(sage.relieve(Bytes(20), &memory.view(4, 50, 250)), [Rematerialise(2)]);
+    assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &memory.view(5, 50, 250)), [Rematerialise(2)]);
+    assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &memory.view(4, 50, 250)), [Rematerialise(2)]);
     // Where nothing is left to drop it goes on below MTP, to single samples; then it is at its end.
     let bare = Memory::new(&[]);
-    assert_eq!(sage.relieve(Bytes(20), &bare.view(4, 50, 250)), [ShrinkMicroBatch(3)]);
-    assert_eq!(sage.relieve(Bytes(20), &bare.view(1, 50, 250)), []);
+    assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &bare.view(4, 50, 250)), [ShrinkMicroBatch(3)]);
+    assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &bare.view(1, 50, 250)), []);
     // A point that is set replaces the device's.
     let mut set = Dynamic::new(Order::AccumulationFirst, Some(20));
     set.prepare(&setting(&memory.graph, 32, 6)).unwrap();
-    assert_eq!(set.relieve(Bytes(20), &memory.view(32, 50, 450)), [ShrinkMicroBatch(19)]);
-    assert_eq!(set.relieve(Bytes(20), &memory.view(19, 50, 450)), [Rematerialise(2)]);
+    assert_eq!(set.relieve(Want::Shortfall(Bytes(20)), &memory.view(32, 50, 450)), [ShrinkMicroBatch(19)]);
+    assert_eq!(set.relieve(Want::Shortfall(Bytes(20)), &memory.view(19, 50, 450)), [Rematerialise(2)]);
 }
 
 #[test]
 fn the_other_hybrids_differ_in_who_gives_way() {
     let (memory, bare) = (three(), Memory::new(&[]));
     let mut first = dynamic(Order::CheckpointingFirst, 6);
-    assert_eq!(first.relieve(Bytes(20), &memory.view(32, 50, 450)), [Rematerialise(2)]);
-    assert_eq!(first.relieve(Bytes(20), &bare.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
+    assert_eq!(first.relieve(Want::Shortfall(Bytes(20)), &memory.view(32, 50, 450)), [Rematerialise(2)]);
+    assert_eq!(first.relieve(Want::Shortfall(Bytes(20)), &bare.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
     let mut half = dynamic(Order::Half, 6);
     // Of 240 bytes, dropping is to free 120, which takes all three tensors; 120 / 50 → 3 of 32 samples free the rest.
     let all = [Rematerialise(2), Rematerialise(3), Rematerialise(1), ShrinkMicroBatch(29)];
-    assert_eq!(half.relieve(Bytes(240), &memory.view(32, 50, 450)), all);
+    assert_eq!(half.relieve(Want::Shortfall(Bytes(240)), &memory.view(32, 50, 450)), all);
     // A single sample cannot shrink: what is left drops.
-    assert_eq!(half.relieve(Bytes(30), &memory.view(1, 50, 450)), [Rematerialise(2)]);
-    assert_eq!(half.relieve(Bytes(1), &memory.view(1, 50, 450)), [Rematerialise(2)]);
+    assert_eq!(half.relieve(Want::Shortfall(Bytes(30)), &memory.view(1, 50, 450)), [Rematerialise(2)]);
+    assert_eq!(half.relieve(Want::Shortfall(Bytes(1)), &memory.view(1, 50, 450)), [Rematerialise(2)]);
     let mut alternate = dynamic(Order::Alternate, 6);
-    let mut turn = || alternate.relieve(Bytes(20), &memory.view(32, 50, 450))[0];
+    let mut turn = || alternate.relieve(Want::Shortfall(Bytes(20)), &memory.view(32, 50, 450))[0];
     let turns = [turn(), turn(), turn()];
     assert!(matches!(turns[0], ShrinkMicroBatch(7)) == matches!(turns[2], ShrinkMicroBatch(7)));
     assert!(matches!(turns[0], ShrinkMicroBatch(7)) != matches!(turns[1], ShrinkMicroBatch(7)));
     // Each steps in where the other cannot.
-    assert_eq!(alternate.relieve(Bytes(20), &bare.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
-    assert_eq!(alternate.relieve(Bytes(20), &bare.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
-    assert_eq!(alternate.relieve(Bytes(20), &memory.view(1, 50, 450)), [Rematerialise(2)]);
-    assert_eq!(alternate.relieve(Bytes(20), &memory.view(1, 50, 450)), [Rematerialise(2)]);
+    assert_eq!(alternate.relieve(Want::Shortfall(Bytes(20)), &bare.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
+    assert_eq!(alternate.relieve(Want::Shortfall(Bytes(20)), &bare.view(32, 50, 450)), [ShrinkMicroBatch(7)]);
+    assert_eq!(alternate.relieve(Want::Shortfall(Bytes(20)), &memory.view(1, 50, 450)), [Rematerialise(2)]);
+    assert_eq!(alternate.relieve(Want::Shortfall(Bytes(20)), &memory.view(1, 50, 450)), [Rematerialise(2)]);
 }
 
 #[test]
 fn an_iteration_begins_where_the_one_before_it_ended() {
     for (parts, begins) in [(vec![32], 32), (vec![20, 12], 20), (vec![14, 14, 4], 14), (vec![17, 14, 1], 14)] {
         let mut sage = dynamic(Order::AccumulationFirst, 6);
-        assert_eq!(sage.begin_iteration(), None);
+        let begins_with = |sage: &mut Dynamic| {
+            let mut plan = IterationPlan::new(32);
+            sage.begin_iteration(&mut plan);
+            plan.micro_batch
+        };
+        assert_eq!(begins_with(&mut sage), 32);
         sage.end_iteration(&IterationSummary {
             time: Nanos(1),
             micro_batches: parts.clone(),
             ..IterationSummary::default()
         });
         // The last part may be small only because few samples were left.
-        assert_eq!(sage.begin_iteration(), Some(begins), "{parts:?}");
+        assert_eq!(begins_with(&mut sage), begins, "{parts:?}");
     }
 }
 
@@ -256,7 +253,7 @@ fn static_accumulation_halves_and_original_keeps() {
     for id in ["original", "sga", "sgc"] {
         let mut policy = registry::build(id, &[]).unwrap();
         policy.prepare(&setting(&graph, 32, 6)).unwrap();
-        assert_eq!(policy.relieve(Bytes(1), &three().view(32, 50, 450)), [], "{id}");
+        assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &three().view(32, 50, 450)), [], "{id}");
     }
 }
 
@@ -268,20 +265,23 @@ fn articulation_points_are_what_all_later_work_depends_on() {
     let mut sgc = StaticCheckpointing::default();
     sgc.prepare(&setting(&graph, 8, 1)).unwrap();
     // √5 = 2.2 rounds to 2: the first, third and fifth are kept.
-    let kept: Vec<TensorId> = (0..11).filter(|&id| sgc.hold(id) == Holding::Keep).collect();
+    let kept: Vec<TensorId> = (0..11).filter(|&id| sgc.hold(id, &MemoryView::empty(&graph)) == Holding::Keep).collect();
     assert_eq!(kept, [1, 7, 9]);
     // A plain chain of nine, the last unread: eight points, √8 = 2.8 rounds to 3: 1, 4, 7.
     let chain: Vec<[TensorId; 1]> = (0..9).map(|id| [id]).collect();
     let graph = forward(&chain.iter().map(|input| &input[..]).collect::<Vec<_>>());
     sgc.prepare(&setting(&graph, 8, 1)).unwrap();
-    assert_eq!((0..10).filter(|&id| sgc.hold(id) == Holding::Keep).collect::<Vec<_>>(), [1, 4, 7]);
+    assert_eq!(
+        (0..10).filter(|&id| sgc.hold(id, &MemoryView::empty(&graph)) == Holding::Keep).collect::<Vec<_>>(),
+        [1, 4, 7]
+    );
 }
 
 /// All candidates in the order in which `dtr` drops them.
 fn ranked(memory: &Memory, heuristic: Heuristic) -> Vec<Relief> {
     let mut dtr = Dtr::new(heuristic);
     dtr.prepare(&setting(&memory.graph, 8, 1)).unwrap();
-    dtr.relieve(Bytes(1000), &memory.view(8, 50, 450))
+    dtr.relieve(Want::Shortfall(Bytes(1000)), &memory.view(8, 50, 450))
 }
 
 #[test]
@@ -304,10 +304,9 @@ fn dtr_counts_the_dropped_around_a_tensor() {
     // A chain 1 → 2 → 3 → 4 → 5 of equals; 2 was dropped at a cost of 1,000 and 4 of 10.
     let mut memory = Memory::new(&[(10, 100, 0), (10, 1000, 0), (10, 100, 0), (10, 10, 0), (10, 100, 0)]);
     for dropped in [2, 4] {
-        memory.tensors[dropped].resident = false;
-        memory.tensors[dropped].dropped = true;
+        memory.tensors[dropped].form = Form::Dropped;
     }
-    memory.candidates = vec![1, 3, 5];
+    memory.candidates = [1, 3, 5].into_iter().collect();
     // dtr, both ways: 1 → 100 + 1,000; 3 → 100 + 1,000 + 10; 5 → 100 + 10.
     let order = |heuristic| ranked(&memory, heuristic);
     assert_eq!(order(Heuristic::Dtr), [5, 1, 3].map(Rematerialise));
@@ -359,7 +358,7 @@ fn parameters_reach_the_policy_and_the_last_one_counts() {
         let set: Vec<_> = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let mut policy = registry::build(id, &set).unwrap();
         policy.prepare(&setting(&memory.graph, 32, 6)).unwrap();
-        policy.relieve(Bytes(20), &memory.view(32, 50, 450))
+        policy.relieve(Want::Shortfall(Bytes(20)), &memory.view(32, 50, 450))
     };
     assert_eq!(answer("sage", &[]), [ShrinkMicroBatch(7)]);
     assert_eq!(answer("sage", &[("order", "dga-first")]), [ShrinkMicroBatch(7)]);

@@ -13,7 +13,7 @@ use haversack_policies::importance::{Metric, gradients_in_order, of_gradients, o
 use haversack_policies::quantised::{
     Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, working_memory,
 };
-use haversack_policies::{Holding, Policy, registry};
+use haversack_policies::{Holding, MemoryView, Policy, registry};
 use haversack_workloads::training_graph::{Element, Need};
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph};
 
@@ -284,7 +284,7 @@ fn actnn_quantises_what_modules_keep() {
         (ROWS, Holding::Keep),
         (SCORES, Holding::Keep),
     ] {
-        assert_eq!(actnn.hold(tensor), holding, "{tensor}");
+        assert_eq!(actnn.hold(tensor, &MemoryView::empty(&graph)), holding, "{tensor}");
     }
     let bits = |value: &str| registry::build("actnn", &[("bits".to_owned(), value.to_owned())]);
     assert!(["1", "2", "4", "8"].iter().all(|value| bits(value).is_ok()));

@@ -26,11 +26,9 @@ use haversack_devices::work::Precision;
 use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
 use haversack_memory::phone::Kill;
 use haversack_policies::budget::BudgetRule;
-use haversack_policies::fedhybrid::{FedHybrid, Surveyed};
-use haversack_policies::policy::DspProfile;
 use haversack_policies::quantised::{ElementBytes, WHOLE, working_memory};
-use haversack_policies::regain::Layouts;
-use haversack_policies::{IterationSummary, Policy, Schedule, Setting};
+use haversack_policies::setting::DspProfile;
+use haversack_policies::{IterationPlan, IterationSummary, NodeTimes, Policy, Schedule, Setting, Storage};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use self::governing::Governing;
@@ -45,8 +43,8 @@ use crate::job::{Job, RunError};
 use crate::machine::Machine;
 use crate::phone::TrainerKill;
 use crate::record::{Breakdown, Held, PeakReport, Record};
-use crate::regain;
-use crate::store::{Form, Store};
+use crate::restore;
+use crate::store::Store;
 use crate::timeline::{SpanKind, Timeline};
 
 /// Tensors listed at the peak.
@@ -60,15 +58,13 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
     if job.batch == 0 {
         return Err(RunError::EmptyBatch);
     }
-    let needed = policy.needs_times();
-    let times = if needed { machine.times(job.graph, job.batch, job.precision) } else { Vec::new() };
-    let profile = Profile { machine, graph: job.graph, precision: job.precision };
-    let regain = regain::Profile::new(machine, job.graph);
-    let schedule = policy.prepare(&setting(machine, job, &times, &profile, &regain))?;
+    let restore = restore::Profile::new(machine, job.graph);
+    let mut schedule = policy.prepare(&setting(machine, job, &dsp_profile(machine, job), &restore))?;
+    let rule = schedule.budget_rule.take();
     let mut governing = Governing::start(machine, job)?;
-    let mut executor = Executor::new(machine, job, &schedule, policy, &regain)?;
+    let mut executor = Executor::new(machine, job, &schedule, policy, &restore)?;
     executor.store.set_budget(executor.budget);
-    executor.settle(machine.unbounded_time(job.graph, job.batch, job.precision))?;
+    executor.settle(rule)?;
     executor.borrow_libraries()?;
     executor.admit_state()?;
     let mut record = Record::default();
@@ -86,34 +82,33 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
     Ok(record)
 }
 
-/// What each tensor that forward saves would give for its time under each technique on `machine` (FedHybrid, figure 7).
-#[must_use]
-pub fn survey(machine: &Machine, job: &Job<'_>, layouts: Layouts) -> Vec<Surveyed> {
-    let times = machine.times(job.graph, job.batch, job.precision);
-    let profile = Profile { machine, graph: job.graph, precision: job.precision };
-    let regain = regain::Profile::new(machine, job.graph);
-    FedHybrid::survey(&setting(machine, job, &times, &profile, &regain), layouts)
+/// Hands `ask` what a policy is told of `job` on `machine` before the first iteration, and returns what it answers.
+pub fn with_setting<T>(machine: &Machine, job: &Job<'_>, ask: impl FnOnce(&Setting<'_>) -> T) -> T {
+    ask(&setting(machine, job, &dsp_profile(machine, job), &restore::Profile::new(machine, job.graph)))
+}
+
+const fn dsp_profile<'a>(machine: &'a Machine, job: &Job<'a>) -> Profile<'a> {
+    Profile { machine, graph: job.graph, precision: job.precision }
 }
 
 /// What a policy is told before the first iteration.
 fn setting<'a>(
-    machine: &Machine,
-    job: &Job<'a>,
-    times: &'a [Nanos],
-    profile: &'a Profile<'a>,
-    regain: &'a regain::Profile<'a>,
+    machine: &'a Machine,
+    job: &'a Job<'_>,
+    dsp: &'a Profile<'a>,
+    restore: &'a restore::Profile<'a>,
 ) -> Setting<'a> {
     Setting {
         graph: job.graph,
         batch: job.batch,
         filling_micro_batch: machine.filling_micro_batch(job.graph, job.batch),
-        times,
+        node_times: NodeTimes::on_demand(|| machine.times(job.graph, job.batch, job.precision)),
         value_bytes: value_bytes(job.precision),
         mask_bytes: machine.stack.constants.dropout_mask.value.0,
         activation_budget: activation_budget(machine, job),
         time_budget: job.budgets.time,
-        dsp: machine.dsp.is_some().then_some(profile as &dyn DspProfile),
-        regain: Some(regain),
+        dsp: machine.dsp.is_some().then_some(dsp as &dyn DspProfile),
+        restore: Some(restore),
     }
 }
 
@@ -201,6 +196,8 @@ struct Executor<'a> {
     graph: &'a TrainingGraph,
     precision: Precision,
     policy: &'a mut dyn Policy,
+    /// What holds for the iteration under way.
+    plan: IterationPlan,
     store: Store<'a>,
     /// How the policy stores quantised tensors; nothing where it does not.
     quantiser: Option<Quantiser>,
@@ -211,7 +208,7 @@ struct Executor<'a> {
     /// What the DSP runs; nothing where it has no part in it.
     offloading: Option<Offloading>,
     /// What compressing and swapping takes.
-    regain: &'a regain::Profile<'a>,
+    restore: &'a restore::Profile<'a>,
     /// What flash has in hand.
     transfers: Transfers,
     power: Power,
@@ -265,7 +262,7 @@ impl<'a> Executor<'a> {
         job: &'a Job<'a>,
         schedule: &'a Schedule,
         policy: &'a mut dyn Policy,
-        regain: &'a regain::Profile<'a>,
+        restore: &'a restore::Profile<'a>,
     ) -> Result<Self, RunError> {
         let graph = schedule.graph.as_ref().unwrap_or(job.graph);
         let mut store = Store::new(graph, job.allocator);
@@ -289,7 +286,8 @@ impl<'a> Executor<'a> {
             profiled: Vec::new(),
             packer,
             offloading: schedule.offload.clone().map(|plan| Offloading::new(plan, graph.tensors.len())),
-            regain,
+            restore,
+            plan: IterationPlan::new(schedule.micro_batch),
             transfers: Transfers::default(),
             power: Power::default(),
             events: EventQueue::new(),
@@ -356,7 +354,9 @@ impl<'a> Executor<'a> {
     }
 
     fn iteration(&mut self, first: u64) -> Result<Record, RunError> {
-        let first = self.policy.begin_iteration().unwrap_or(first);
+        self.plan = IterationPlan::new(first);
+        self.policy.begin_iteration(&mut self.plan);
+        let first = self.plan.micro_batch;
         self.started = self.now;
         self.usage = Usage::default();
         let cores = self.machine.cores().or(self.packer.as_ref().map(|packer| &packer.cores));
@@ -568,6 +568,7 @@ impl<'a> Executor<'a> {
     /// Runs the schedule's next node.
     fn run_scheduled(&mut self, id: NodeId) -> Result<(), Stop> {
         self.at = id;
+        self.store.come_to(id);
         let graph = self.graph;
         let node = &graph.nodes[id as usize];
         self.gather(id)?;
@@ -593,6 +594,7 @@ impl<'a> Executor<'a> {
         for tensor in node.uses() {
             self.store.advance(tensor, id, self.now);
         }
+        self.store.come_to(id + 1);
         for tensor in node.uses() {
             if self.store.is_dead(tensor) {
                 self.store.evict(tensor, false);
@@ -614,6 +616,7 @@ impl<'a> Executor<'a> {
                 self.store.evict(tensor, false);
             }
         }
+        self.store.come_to(id + 1);
     }
 
     fn name_of(&self, node: NodeId) -> String {
@@ -625,16 +628,16 @@ impl<'a> Executor<'a> {
         let mut held: Vec<Held> = Vec::new();
         for (id, (tensor, state)) in states {
             let mut hold = |bytes, hold: String| held.push(Held { name: tensor.name.clone(), bytes, hold });
-            if state.resident {
+            if state.form.is_whole() {
                 hold(state.bytes, "whole".to_owned());
             }
             if let Some(bytes) = self.store.packed_size(id) {
-                let form = match (self.store.form(id), state.bits) {
-                    (Some(Form::Compressed), _) => "compressed".to_owned(),
-                    (Some(Form::Swapped), _) => "on flash".to_owned(),
-                    (_, 0) => "signs alone".to_owned(),
-                    (_, WHOLE) => "whole, in the arena".to_owned(),
-                    (_, bits) => format!("{bits} bits a value"),
+                let form = match state.form.storage() {
+                    Some(Storage::Compressed) => "compressed".to_owned(),
+                    Some(Storage::Flash) => "on flash".to_owned(),
+                    Some(Storage::Quantised(WHOLE)) => "whole, in the arena".to_owned(),
+                    Some(Storage::Quantised(bits @ 1..)) => format!("{bits} bits a value"),
+                    Some(Storage::Quantised(0)) | None => "signs alone".to_owned(),
                 };
                 hold(bytes, form);
             }

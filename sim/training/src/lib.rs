@@ -11,12 +11,12 @@ mod machine;
 mod packing;
 pub mod phone;
 mod record;
-mod regain;
+mod restore;
 mod statistics;
 mod store;
 mod timeline;
 
-pub use executor::{simulate, survey, watch};
+pub use executor::{simulate, watch, with_setting};
 pub use job::{AllocatorKind, Budgets, Job, Observe, RunError, Wall};
 pub use least::least_memory;
 pub use machine::{Machine, MachineError, Offloader, Trains};

@@ -7,7 +7,7 @@ use haversack_devices::processor::{
 use haversack_devices::stack::{Stack, StackOnDsp};
 use haversack_devices::units::{Bytes, BytesPerSecond, Flops, Nanos};
 use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
-use haversack_policies::policy::Swapping;
+use haversack_policies::setting::Swapping;
 use haversack_workloads::training_graph::KernelCost;
 use haversack_workloads::{Phase, TrainingGraph};
 use thiserror::Error;

@@ -3,8 +3,8 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::pages::{ArenaConfig, Effects, Fragmentation, PageArena, PageError};
 use haversack_memory::{Allocation, AllocationError, Allocator, CachingAllocator, ExactAllocator};
-use haversack_policies::TensorState;
 use haversack_policies::quantised::ArenaPlan;
+use haversack_policies::{Form, Storage, TensorSet, TensorState};
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use crate::job::AllocatorKind;
@@ -77,9 +77,12 @@ pub(crate) struct Store<'g> {
     pub(crate) uses: Uses,
     pub(crate) states: Vec<TensorState>,
     /// Resident tensors that may be dropped.
-    pub(crate) candidates: Vec<TensorId>,
+    pub(crate) candidates: TensorSet,
+    /// Tensors whose state or candidature has changed since the policy was last asked for memory.
+    pub(crate) changed: TensorSet,
+    /// The schedule's node that is under way, or the next where one has ended.
+    pub(crate) at: NodeId,
     pub(crate) samples: u64,
-    places: Vec<u32>,
     allocations: Vec<Option<Allocation>>,
     locks: Vec<u32>,
     /// Position of the next use of each tensor in its list.
@@ -102,21 +105,10 @@ pub(crate) struct Store<'g> {
     changes: Option<Vec<Change>>,
 }
 
-/// How a tensor is held that is not whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// With fewer bits a value.
-    Quantised,
-    /// By a codec, within an error bound.
-    Compressed,
-    /// On flash, with nothing in memory.
-    Swapped,
-}
-
 /// A tensor that is held otherwise than whole.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
-    form: Form,
+    storage: Storage,
     bytes: Bytes,
     /// Its block; nothing where it lies in the arena's pages.
     allocation: Option<Allocation>,
@@ -139,8 +131,6 @@ pub(crate) enum NoPlace {
     Refused(PageError),
 }
 
-const NOWHERE: u32 = u32::MAX;
-
 impl<'g> Store<'g> {
     pub(crate) fn new(graph: &'g TrainingGraph, kind: AllocatorKind) -> Self {
         let count = graph.tensors.len();
@@ -152,9 +142,10 @@ impl<'g> Store<'g> {
             graph,
             uses: Uses::new(graph),
             states: vec![TensorState { next_use: NodeId::MAX, ..TensorState::default() }; count],
-            candidates: Vec::new(),
+            candidates: TensorSet::new(),
+            changed: TensorSet::new(),
+            at: 0,
             samples: 1,
-            places: vec![NOWHERE; count],
             allocations: vec![None; count],
             locks: vec![0; count],
             cursors: vec![0; count],
@@ -298,27 +289,61 @@ impl<'g> Store<'g> {
         if std::mem::take(&mut self.kept[tensor as usize]) {
             subtract(&mut self.kept_whole, self.graph.tensors[tensor as usize].bytes);
         }
-        self.packed[tensor as usize] = Some(Packed { form: Form::Quantised, bytes, allocation });
+        self.packed[tensor as usize] = Some(Packed { storage: Storage::Quantised(bits), bytes, allocation });
         self.packed_bytes += bytes;
-        self.states[tensor as usize].bits = bits;
+        self.reform(tensor);
         self.note(Change::Aside(tensor, bytes));
         self.withdraw(tensor);
         Ok(effects)
     }
 
     /// Makes room for another form of a tensor that takes `bytes` of memory, nought on flash.
-    pub(crate) fn set_aside(&mut self, tensor: TensorId, form: Form, bytes: Bytes) -> Result<(), AllocationError> {
+    pub(crate) fn set_aside(
+        &mut self,
+        tensor: TensorId,
+        storage: Storage,
+        bytes: Bytes,
+    ) -> Result<(), AllocationError> {
         let allocation = if bytes == Bytes::ZERO { None } else { Some(self.allocator.allocate(bytes)?) };
-        self.packed[tensor as usize] = Some(Packed { form, bytes, allocation });
+        self.packed[tensor as usize] = Some(Packed { storage, bytes, allocation });
         self.packed_bytes += bytes;
+        self.reform(tensor);
         self.note(Change::Aside(tensor, bytes));
         self.withdraw(tensor);
         Ok(())
     }
 
-    /// How a tensor is held that is not held whole.
-    pub(crate) fn form(&self, tensor: TensorId) -> Option<Form> {
-        self.packed[tensor as usize].map(|packed| packed.form)
+    /// How a tensor is stored otherwise than whole; `None` if it is not.
+    pub(crate) fn storage(&self, tensor: TensorId) -> Option<Storage> {
+        self.states[tensor as usize].form.storage()
+    }
+
+    /// The number of bits a value with which a tensor is stored; 0 if it is not quantised.
+    pub(crate) fn bits(&self, tensor: TensorId) -> u8 {
+        match self.storage(tensor) {
+            Some(Storage::Quantised(bits)) => bits,
+            _ => 0,
+        }
+    }
+
+    /// The tensor's form after what it takes of memory has changed.
+    fn reform(&mut self, tensor: TensorId) {
+        let id = tensor as usize;
+        let storage = self.packed[id].map(|packed| packed.storage);
+        self.states[id].form = Form::of(self.allocations[id].is_some(), storage);
+        self.changed.insert(tensor);
+    }
+
+    /// What it took to make the tensor, or to make it again.
+    pub(crate) fn set_cost(&mut self, tensor: TensorId, cost: Nanos) {
+        self.states[tensor as usize].cost = cost;
+        self.changed.insert(tensor);
+    }
+
+    /// The tensor was used beside the schedule.
+    pub(crate) fn note_use(&mut self, tensor: TensorId, now: Nanos) {
+        self.states[tensor as usize].last_use = now;
+        self.changed.insert(tensor);
     }
 
     /// The quantised form of a tensor gets smaller in place.
@@ -330,8 +355,8 @@ impl<'g> Store<'g> {
             (None, None) => {}
         }
         self.packed_bytes = self.packed_bytes + bytes - packed.bytes;
-        packed.bytes = bytes;
-        self.states[tensor as usize].bits = bits;
+        (packed.bytes, packed.storage) = (bytes, Storage::Quantised(bits));
+        self.reform(tensor);
         self.note(Change::Aside(tensor, bytes));
         Ok(())
     }
@@ -346,13 +371,15 @@ impl<'g> Store<'g> {
             (None, None) => {}
         }
         self.packed_bytes -= packed.bytes;
-        self.states[tensor as usize].bits = 0;
+        if self.states[tensor as usize].form != Form::Dropped {
+            self.reform(tensor);
+        }
         self.note(Change::Aside(tensor, Bytes::ZERO));
         self.offer(tensor);
     }
 
     pub(crate) fn is_resident(&self, tensor: TensorId) -> bool {
-        self.states[tensor as usize].resident
+        self.states[tensor as usize].form.is_whole()
     }
 
     pub(crate) fn size(&self, tensor: TensorId) -> Bytes {
@@ -365,9 +392,8 @@ impl<'g> Store<'g> {
         let allocation = self.allocator.allocate(size)?;
         let id = tensor as usize;
         self.allocations[id] = Some(allocation);
-        self.states[id].resident = true;
-        self.states[id].dropped = false;
         self.states[id].bytes = size;
+        self.reform(tensor);
         self.resident += self.graph.tensors[id].bytes;
         if self.uses.saved[id] {
             self.saved_resident += self.graph.tensors[id].bytes;
@@ -388,7 +414,6 @@ impl<'g> Store<'g> {
         let id = tensor as usize;
         if let Some(allocation) = self.allocations[id].take() {
             self.allocator.free(allocation);
-            self.states[id].resident = false;
             let bytes = self.graph.tensors[id].bytes;
             subtract(&mut self.resident, bytes);
             if std::mem::take(&mut self.kept[id]) {
@@ -399,7 +424,10 @@ impl<'g> Store<'g> {
             }
             self.note(Change::Whole(tensor, Bytes::ZERO));
         }
-        self.states[id].dropped = dropped;
+        self.reform(tensor);
+        if dropped {
+            self.states[id].form = Form::Dropped;
+        }
         self.withdraw(tensor);
     }
 
@@ -430,6 +458,11 @@ impl<'g> Store<'g> {
         self.uses.rematerialisable[tensor as usize]
     }
 
+    /// The schedule has come to `node`.
+    pub(crate) fn come_to(&mut self, node: NodeId) {
+        self.at = node;
+    }
+
     /// Notes that the schedule's node `node` has used `tensor`.
     pub(crate) fn advance(&mut self, tensor: TensorId, node: NodeId, now: Nanos) {
         let id = tensor as usize;
@@ -439,6 +472,7 @@ impl<'g> Store<'g> {
             at += 1;
         }
         self.cursors[id] = at - start;
+        self.changed.insert(tensor);
         self.states[id].last_use = now;
         self.states[id].next_use = if at < end { self.uses.nodes[at as usize] } else { NodeId::MAX };
     }
@@ -452,11 +486,15 @@ impl<'g> Store<'g> {
 
     /// Sets every tensor's next use to its first: a micro-batch begins.
     pub(crate) fn rewind(&mut self) {
+        self.at = 0;
         for id in 0..self.states.len() {
             let (start, end) = self.uses.ranges[id];
+            self.changed.insert(id as TensorId);
             self.cursors[id] = 0;
             self.states[id].next_use = if start < end { self.uses.nodes[start as usize] } else { NodeId::MAX };
-            self.states[id].dropped = false;
+            if self.states[id].form == Form::Dropped {
+                self.states[id].form = Form::Absent;
+            }
         }
     }
 
@@ -471,6 +509,7 @@ impl<'g> Store<'g> {
                 let size = self.size(id as TensorId);
                 self.allocator.shrink(allocation, size);
                 self.states[id].bytes = size;
+                self.changed.insert(id as TensorId);
                 self.note(Change::Whole(id as TensorId, size));
             }
         }
@@ -478,24 +517,15 @@ impl<'g> Store<'g> {
 
     fn offer(&mut self, tensor: TensorId) {
         let id = tensor as usize;
-        if self.places[id] == NOWHERE
-            && self.locks[id] == 0
-            && self.states[id].resident
-            && self.packed[id].is_none()
-            && self.uses.rematerialisable[id]
-        {
-            self.places[id] = self.candidates.len() as u32;
-            self.candidates.push(tensor);
+        let offered = self.locks[id] == 0 && self.states[id].form == Form::Whole && self.uses.rematerialisable[id];
+        if offered && self.candidates.insert(tensor) {
+            self.changed.insert(tensor);
         }
     }
 
     fn withdraw(&mut self, tensor: TensorId) {
-        let place = std::mem::replace(&mut self.places[tensor as usize], NOWHERE);
-        if place != NOWHERE {
-            self.candidates.swap_remove(place as usize);
-            if let Some(&moved) = self.candidates.get(place as usize) {
-                self.places[moved as usize] = place;
-            }
+        if self.candidates.remove(tensor) {
+            self.changed.insert(tensor);
         }
     }
 }

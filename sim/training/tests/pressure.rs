@@ -6,7 +6,7 @@ mod common;
 use common::{eager, job, lowered, machine, policy, run, share, within};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::registry;
-use haversack_policies::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
+use haversack_policies::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
 use haversack_training::{AllocatorKind, Budgets, Job, Record, RunError, SpanKind, Wall, least_memory, simulate};
 use haversack_workloads::lowering::Variant;
 use haversack_workloads::{Phase, Role, TrainingGraph};
@@ -189,7 +189,7 @@ fn a_batch_of_nothing_is_refused() {
 struct Answers(Vec<Relief>);
 
 impl Policy for Answers {
-    fn relieve(&mut self, _: Bytes, _: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, _: Want, _: &MemoryView<'_>) -> Vec<Relief> {
         std::mem::take(&mut self.0)
     }
 }
@@ -198,9 +198,9 @@ impl Policy for Answers {
 struct DropsLocked;
 
 impl Policy for DropsLocked {
-    fn relieve(&mut self, _: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, _: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
         let locked = (0u32..).zip(memory.tensors).find(|(id, t)| {
-            t.resident && memory.graph.tensor(*id).role == Role::Activation && !memory.candidates.contains(id)
+            t.form.is_whole() && memory.graph.tensor(*id).role == Role::Activation && !memory.candidates.contains(*id)
         });
         locked.map(|(id, _)| Relief::Rematerialise(id)).into_iter().collect()
     }
@@ -232,8 +232,8 @@ fn illegal_answers_are_errors_of_the_run() {
     // The same tensor twice: the second time it is gone.
     struct Twice;
     impl Policy for Twice {
-        fn relieve(&mut self, _: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
-            memory.candidates.iter().take(1).flat_map(|&id| [Relief::Rematerialise(id); 2]).collect()
+        fn relieve(&mut self, _: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+            memory.candidates.iter().take(1).flat_map(|id| [Relief::Rematerialise(id); 2]).collect()
         }
     }
     let error = simulate(&machine(), &within(&graph, 8, budget), &mut Twice).unwrap_err();

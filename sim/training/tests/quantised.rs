@@ -9,7 +9,9 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_devices::{load, load_stack};
 use haversack_policies::quantised::{ArenaPlan, Control, Copies, Packing, Quantisation, Reach};
-use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, registry};
+use haversack_policies::{
+    Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want, registry,
+};
 use haversack_training::{
     AllocatorKind, Job, Machine, Observe, Record, RunError, Span, SpanKind, Trains, Wall, simulate,
 };
@@ -330,11 +332,11 @@ impl Policy for Holds {
         Ok(Schedule { quantisation: self.rules, ..Schedule::plain(setting.batch) })
     }
 
-    fn hold(&mut self, tensor: TensorId) -> Holding {
+    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Holding {
         if tensor == self.tensor { self.how } else { Holding::Keep }
     }
 
-    fn relieve(&mut self, _: Bytes, _: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, _: Want, _: &MemoryView<'_>) -> Vec<Relief> {
         std::mem::take(&mut self.reliefs)
     }
 }
@@ -570,12 +572,11 @@ impl Policy for SkipsOnce {
         Ok(Schedule { quantisation: Some(RULES), ..Schedule::plain(setting.batch) })
     }
 
-    fn begin_iteration(&mut self) -> Option<u64> {
+    fn begin_iteration(&mut self, _: &mut IterationPlan) {
         self.iteration += 1;
-        None
     }
 
-    fn hold(&mut self, tensor: TensorId) -> Holding {
+    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Holding {
         if tensor == self.tensor && self.iteration == 1 { Holding::Skip } else { Holding::Keep }
     }
 }

@@ -64,6 +64,11 @@ impl Factors {
         self.factor(tensor).is_none_or(|factor| factor.due)
     }
 
+    /// The tensors whose factors stay as they are in this batch.
+    pub fn kept(&self) -> impl Iterator<Item = TensorId> + '_ {
+        (0..self.of.len() as TensorId).filter(|&tensor| !self.due(tensor))
+    }
+
     /// Batches from one turn of the factor of `tensor` to the next.
     #[must_use]
     pub fn period(&self, tensor: TensorId) -> u64 {

@@ -8,7 +8,7 @@ use haversack_workloads::{NodeId, Role, TensorId, TrainingGraph};
 use super::coschedule::{apart, assign};
 use super::factors::Factors;
 use super::splitting::{self, THRESHOLD};
-use crate::policy::{DspProfile, Setting};
+use crate::setting::{DspProfile, Setting};
 
 /// The operators in a row, in the order of execution.
 ///
@@ -58,7 +58,7 @@ impl Row {
             }
             let parts = wanted.splitting.then(|| parts(node, place as NodeId, setting.batch, dsp)).flatten();
             let whole = || dsp.time(place as NodeId, setting.batch);
-            row.cpu.push(setting.times.get(place).copied().unwrap_or_default());
+            row.cpu.push(setting.times().get(place).copied().unwrap_or_default());
             row.dsp.push(parts.map(|parts| parts.time).or_else(whole));
             row.switch.push(dsp.crossing(carried(graph, row.nodes.last().copied(), place, setting.batch)));
             row.unfriendly.push(node.work.kind == OperatorKind::Layout);

@@ -37,7 +37,7 @@ impl Search<'_> {
                 _ if !later() => self.needs(input, wanted, nodes, fetched),
                 Some(Technique::Recompute) => self.needs(input, wanted, nodes, fetched),
                 Some(_) => drop(fetched.insert(input)),
-                None if !self.scene.states[input as usize].resident => self.needs(input, wanted, nodes, fetched),
+                None if !self.scene.states[input as usize].form.is_whole() => self.needs(input, wanted, nodes, fetched),
                 None => {}
             }
         }
@@ -84,7 +84,7 @@ impl Search<'_> {
     }
 
     fn run(&mut self, parameters: Parameters, shortfall: u64) -> Vec<Relief> {
-        let mut left = self.scene.candidates.clone();
+        let mut left: Vec<TensorId> = self.scene.candidates.iter().collect();
         left.sort_unstable();
         let (mut reliefs, mut freed) = (Vec::new(), 0);
         while freed < shortfall {

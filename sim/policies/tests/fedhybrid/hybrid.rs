@@ -5,9 +5,9 @@ use haversack_devices::work::OperatorKind;
 use haversack_policies::falling::Falling;
 use haversack_policies::fedhybrid::mps::Terms;
 use haversack_policies::fedhybrid::{FedHybrid, Parameters};
-use haversack_policies::policy::Compression;
-use haversack_policies::regain::{Layouts, Moment, Regaining, position, presence};
-use haversack_policies::{Policy, PolicyError, Relief, Setting, registry};
+use haversack_policies::regain::{Layouts, Moment, Regaining, presence};
+use haversack_policies::setting::Compression;
+use haversack_policies::{Form, Policy, PolicyError, Relief, Setting, Storage, Want, registry};
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{NodeId, TensorId};
 
@@ -19,7 +19,7 @@ use Relief::{Compress, Rematerialise, Swap};
 pub(crate) fn relieve(parameters: Parameters, scene: &Scene, shortfall: u64) -> Vec<Relief> {
     let mut policy = FedHybrid::new(parameters);
     policy.prepare(&scene.setting()).unwrap();
-    policy.relieve(Bytes(shortfall), &scene.view())
+    policy.relieve(Want::Shortfall(Bytes(shortfall)), &scene.view())
 }
 
 /// RC_compute of a tensor where memory stands.
@@ -27,7 +27,7 @@ fn recomputation(scene: &Scene, layouts: Layouts, tensor: TensorId) -> u64 {
     let mut regaining = Regaining::new(&scene.setting(), layouts);
     let view = scene.view();
     let presence = presence(&view);
-    let moment = Moment { graph: &scene.graph, presence: &presence, at: position(&view), samples: 1 };
+    let moment = Moment { graph: &scene.graph, presence: &presence, at: view.at, samples: 1 };
     let wanted = scene.states[tensor as usize].next_use;
     let way = regaining.way_from(wanted, 1);
     (regaining.recomputation(tensor, wanted, &moment) + way).0
@@ -68,7 +68,7 @@ fn a_recomputation_counts_the_layout_transformations_on_the_way() {
     assert_eq!(recomputation(&scene, COUNTED, 3), 7);
     // While the product runs 2 is in memory as well. Nothing reads it later, so it will be gone when 3 is wanted.
     scene.stand_at(3);
-    scene.states[2].resident = true;
+    scene.states[2].form = Form::Whole;
     assert_eq!(recomputation(&scene, COUNTED, 3), 7);
     // Nor will the convolution's result be there where backward reads it before 3.
     scene.graph.nodes[4].inputs = vec![1];
@@ -179,21 +179,21 @@ fn what_stayed_compressed_since_an_earlier_relief_is_decompressed() {
     scene.prices.codec = vec![None, codec(1, 0, 3), None, None];
     let mut policy = FedHybrid::new(Parameters::default());
     policy.prepare(&scene.setting()).unwrap();
-    assert_eq!(policy.relieve(Bytes(1), &scene.view()), [Compress(1)]);
-    scene.states[1].resident = false;
-    scene.candidates.retain(|&tensor| tensor != 1);
+    assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &scene.view()), [Compress(1)]);
+    scene.states[1].form = Form::Stored(Storage::Compressed);
+    scene.candidates.remove(1);
     // 2 costs 7 + 3 and 3 costs 9: 20 × 2 / 10 = 4 against 30 × 1 / 9 = 3.3.
-    assert_eq!(policy.relieve(Bytes(1), &scene.view()), [Rematerialise(2)]);
+    assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &scene.view()), [Rematerialise(2)]);
     // With 18 bytes 36 / 10 = 3.6 still; computing 1 again, 5 ns instead of 3, would make it 36 / 12 = 3.
     scene.states[2].bytes = Bytes(18);
-    assert_eq!(policy.relieve(Bytes(1), &scene.view()), [Rematerialise(2)]);
+    assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &scene.view()), [Rematerialise(2)]);
     // With 16 bytes 32 / 10 = 3.2; without the 3 ns it would be 32 / 7 = 4.6.
     scene.states[2].bytes = Bytes(16);
-    assert_eq!(policy.relieve(Bytes(1), &scene.view()), [Rematerialise(3)]);
+    assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &scene.view()), [Rematerialise(3)]);
     // Once it is dropped it is computed again, however it left before: 5 + 7 for 18 bytes, 3, against 3.33.
     scene.states[2].bytes = Bytes(18);
     scene.lose(1);
-    assert_eq!(policy.relieve(Bytes(1), &scene.view()), [Rematerialise(3)]);
+    assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &scene.view()), [Rematerialise(3)]);
 }
 
 #[test]

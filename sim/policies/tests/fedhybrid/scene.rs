@@ -2,9 +2,9 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
-use haversack_policies::policy::{Compression, RegainProfile, Swapping};
-use haversack_policies::{MemoryView, Setting, TensorState};
-use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
+use haversack_policies::setting::{Compression, RestoreProfile, Swapping};
+use haversack_policies::{Form, MemoryView, Setting, TensorSet, TensorState};
+use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 use proptest::prelude::*;
 
 use crate::drawn::{self, Drawn};
@@ -17,7 +17,7 @@ pub(crate) struct Prices {
     pub(crate) flash: Option<(u64, u64)>,
 }
 
-impl RegainProfile for Prices {
+impl RestoreProfile for Prices {
     fn compression(&self, tensor: TensorId, _samples: u64) -> Option<Compression> {
         self.codec.get(tensor as usize).copied().flatten()
     }
@@ -35,7 +35,7 @@ pub(crate) struct Scene {
     pub(crate) times: Vec<Nanos>,
     pub(crate) prices: Prices,
     pub(crate) states: Vec<TensorState>,
-    pub(crate) candidates: Vec<TensorId>,
+    pub(crate) candidates: TensorSet,
     pub(crate) producers: Vec<NodeId>,
     pub(crate) at: NodeId,
 }
@@ -77,7 +77,7 @@ impl Scene {
             times,
             prices: Prices::default(),
             states: vec![TensorState::default(); count],
-            candidates: Vec::new(),
+            candidates: TensorSet::new(),
             producers,
             at,
         };
@@ -97,9 +97,10 @@ impl Scene {
             let bytes = Bytes(self.graph.tensors[id].bytes.at(1));
             // Samples stay; what nobody reads any more is released.
             let resident = made && (next != NodeId::MAX || self.producers[id] == NodeId::MAX);
-            self.states[id] = TensorState { bytes, next_use: next, resident, ..TensorState::default() };
+            let form = if resident { Form::Whole } else { Form::Absent };
+            self.states[id] = TensorState { form, bytes, next_use: next, ..TensorState::default() };
             if made && self.graph.tensors[id].role == Role::Activation && next != NodeId::MAX && next > at {
-                self.candidates.push(tensor);
+                self.candidates.insert(tensor);
             }
         }
     }
@@ -107,26 +108,23 @@ impl Scene {
     /// The tensor is not in memory: dropped where it is still read, else just gone.
     pub(crate) fn lose(&mut self, tensor: TensorId) {
         let state = &mut self.states[tensor as usize];
-        state.resident = false;
-        state.dropped = state.next_use != NodeId::MAX;
-        self.candidates.retain(|&candidate| candidate != tensor);
+        state.form = if state.next_use == NodeId::MAX { Form::Absent } else { Form::Dropped };
+        self.candidates.remove(tensor);
     }
 
     pub(crate) fn setting(&self) -> Setting<'_> {
-        Setting { regain: Some(&self.prices), ..drawn::setting(&self.graph, 1, &self.times) }
+        Setting { restore: Some(&self.prices), ..drawn::setting(&self.graph, 1, &self.times) }
     }
 
     pub(crate) fn view(&self) -> MemoryView<'_> {
         MemoryView {
-            graph: &self.graph,
             tensors: &self.states,
             candidates: &self.candidates,
             producers: &self.producers,
-            micro_batch: 1,
-            needed: Extent::ZERO,
+            at: self.at,
             budget: Bytes(1_000),
-            now: Nanos::ZERO,
             phase: Phase::Backward,
+            ..MemoryView::empty(&self.graph)
         }
     }
 
@@ -191,7 +189,8 @@ prop_compose! {
         }
         scene.stand_at(at.index(scene.graph.nodes.len()) as NodeId);
         for index in lost {
-            if let Some(&tensor) = scene.candidates.get(index.index(scene.candidates.len().max(1))) {
+            let chosen = scene.candidates.iter().nth(index.index(scene.candidates.len().max(1)));
+            if let Some(tensor) = chosen {
                 scene.lose(tensor);
             }
         }

@@ -4,8 +4,9 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::{OperatorKind, Precision, Product, ProductRole};
 use haversack_policies::engines::{ALGORITHMS, EngineProcessor};
 use haversack_policies::mandheling::{Mandheling, Parameters, Rescaling};
-use haversack_policies::policy::{DspProfile, Offload};
-use haversack_policies::{Policy, PolicyError, Setting, registry};
+use haversack_policies::policy::Offload;
+use haversack_policies::setting::DspProfile;
+use haversack_policies::{IterationPlan, Policy, PolicyError, Setting, registry};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use super::drawn::{Drawn, setting};
@@ -211,11 +212,11 @@ fn shares(parameters: Parameters, iterations: u64) -> (f64, Vec<u64>) {
     policy.prepare(&Setting { dsp: Some(&dsp), ..setting(&graph, 4, &times) }).unwrap();
     let counts: Vec<u64> = (0..iterations)
         .map(|_| {
-            assert_eq!(policy.begin_iteration(), None);
-            let due = |policy: &mut Mandheling| (1..=60).filter(|&tensor| policy.rescales(tensor)).count() as u64;
-            // Every micro-batch of an iteration gets the same answer.
-            assert_eq!(due(&mut policy), due(&mut policy));
-            due(&mut policy)
+            let mut plan = IterationPlan::new(4);
+            policy.begin_iteration(&mut plan);
+            // The plan holds for every micro-batch of the iteration.
+            assert_eq!(plan.micro_batch, 4);
+            (1..=60).filter(|&tensor| plan.rescales(tensor)).count() as u64
         })
         .collect();
     (counts.iter().sum::<u64>() as f64 / (60 * iterations) as f64, counts)

@@ -2,7 +2,7 @@
 
 use haversack_devices::units::Nanos;
 use haversack_devices::work::OperatorKind;
-use haversack_policies::Setting;
+use haversack_policies::{NodeTimes, Setting};
 use haversack_workloads::training_graph::{Element, Need, Node, NodeWork, Saved, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
 
@@ -66,16 +66,5 @@ impl Drawn {
 
 /// A setting of fp32 and masks of a byte, without budgets.
 pub(crate) fn setting<'a>(graph: &'a TrainingGraph, batch: u64, times: &'a [Nanos]) -> Setting<'a> {
-    Setting {
-        graph,
-        batch,
-        filling_micro_batch: 1,
-        times,
-        value_bytes: 4,
-        mask_bytes: 1,
-        activation_budget: None,
-        time_budget: None,
-        dsp: None,
-        regain: None,
-    }
+    Setting::plain(graph, batch, NodeTimes::known(times))
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use haversack_devices::processor::{Cost, ProcessorKind};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
-use haversack_policies::policy::{DspProfile, Offload};
+use haversack_policies::policy::Offload;
+use haversack_policies::setting::DspProfile;
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
 use super::Executor;

@@ -2,7 +2,7 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::AllocationError;
-use haversack_policies::{MemoryView, Relief};
+use haversack_policies::{Holding, MemoryView, Relief, Want};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
 use super::{Executor, Stop};
@@ -15,6 +15,8 @@ fn view<'a>(store: &'a Store<'_>, wanted: Extent, budget: Bytes, (now, phase): (
         graph: store.graph,
         tensors: &store.states,
         candidates: &store.candidates,
+        changed: &store.changed,
+        at: store.at,
         producers: &store.uses.producers,
         micro_batch: store.samples,
         needed: store.resident + wanted,
@@ -94,11 +96,18 @@ impl Executor<'_> {
         self.ask_policy(shortfall, wanted, node)
     }
 
+    /// Asks the policy how a saved tensor is to be held.
+    pub(super) fn ask_hold(&mut self, tensor: TensorId) -> Holding {
+        let budget = self.budget.unwrap_or(Bytes::MAX);
+        self.policy.hold(tensor, &view(&self.store, Extent::ZERO, budget, (self.now, self.phase)))
+    }
+
     /// Asks the policy what gives way, and carries it out.
     pub(super) fn ask_policy(&mut self, shortfall: Bytes, wanted: Extent, node: NodeId) -> Result<(), Stop> {
         let budget = Bytes(self.store.allocated().0 + wanted.at(self.store.samples)).saturating_sub(shortfall);
         let view = view(&self.store, wanted, budget, (self.now, self.phase));
-        let reliefs = self.policy.relieve(shortfall, &view);
+        let reliefs = self.policy.relieve(Want::Shortfall(shortfall), &view);
+        self.store.changed.clear();
         if reliefs.is_empty() && self.release_waiting() {
             return Ok(());
         }
@@ -122,7 +131,9 @@ impl Executor<'_> {
             return Ok(());
         }
         let view = view(&self.store, Extent::ZERO, limit, (self.now, self.phase));
-        for relief in self.policy.trim(excess, &view) {
+        let reliefs = self.policy.relieve(Want::OverPlan(excess), &view);
+        self.store.changed.clear();
+        for relief in reliefs {
             self.apply(relief, node)?;
         }
         Ok(())
@@ -189,7 +200,7 @@ impl Executor<'_> {
             Relief::Compress(tensor) => self.compress(tensor, node),
             Relief::Swap(tensor) => self.swap_out(tensor),
             Relief::Rematerialise(tensor) => {
-                if !self.store.candidates.contains(&tensor) {
+                if !self.store.candidates.contains(tensor) {
                     let name = self.graph.tensors.get(tensor as usize).map_or("?", |t| t.name.as_str());
                     return Err(RunError::IllegalAction {
                         action: format!("drop {name}"),

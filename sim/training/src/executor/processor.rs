@@ -39,7 +39,7 @@ impl Executor<'_> {
     pub(super) fn occupy(&mut self, id: NodeId, kind: SpanKind) -> Result<(), Stop> {
         let samples = self.store.samples;
         let (machine, graph, precision) = (Arc::clone(&self.machine), self.graph, self.precision);
-        if graph.nodes[id as usize].rescales.is_some_and(|tensor| !self.policy.rescales(tensor)) {
+        if graph.nodes[id as usize].rescales.is_some_and(|tensor| !self.plan.rescales(tensor)) {
             return Ok(());
         }
         self.page_in(id)?;
@@ -62,9 +62,9 @@ impl Executor<'_> {
         let node = &graph.nodes[id as usize];
         for &output in &node.outputs {
             // In-place operators add to the cost of what they overwrite.
-            let state = &mut self.store.states[output as usize];
             let first = self.store.uses.producers[output as usize] == id;
-            state.cost = if first { spent } else { state.cost.max(spent) };
+            let before = self.store.states[output as usize].cost;
+            self.store.set_cost(output, if first { spent } else { before.max(spent) });
         }
         if kind == SpanKind::Recomputed {
             self.part.recompute += spent;

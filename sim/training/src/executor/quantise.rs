@@ -3,16 +3,16 @@
 use haversack_devices::processor::Cost;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::pages::Effects;
-use haversack_policies::Holding;
 use haversack_policies::importance::writes_parameter_gradients_only;
 use haversack_policies::quantised::{Control, ElementBytes, Packing, Quantisation, Quantised, WHOLE};
+use haversack_policies::{Holding, Storage};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use super::{Executor, Stop};
 use crate::job::RunError;
 use crate::packing::{code_bytes, packing_traffic};
-use crate::store::{Form, NoPlace};
+use crate::store::NoPlace;
 use crate::timeline::SpanKind;
 
 /// Maps that wait for the CPU at a time: one that is packed and one behind it.
@@ -48,7 +48,7 @@ impl Executor<'_> {
     /// Holds a saved tensor that is whole in memory as the policy wants it.
     fn hold_as_asked(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         loop {
-            match self.policy.hold(tensor) {
+            match self.ask_hold(tensor) {
                 Holding::Keep => {
                     self.store.keep(tensor);
                     self.note_memory(node);
@@ -149,13 +149,13 @@ impl Executor<'_> {
 
     /// What `node` reads of a packed tensor: whether its values have to be brought into memory first.
     pub(super) fn reads_unpacked(&self, node: NodeId, tensor: TensorId) -> bool {
-        if self.store.form(tensor) != Some(Form::Quantised) {
+        if !matches!(self.store.storage(tensor), Some(Storage::Quantised(_))) {
             return self.graph.nodes[node as usize].need_of(tensor) != Need::Shape;
         }
         let Some(quantiser) = &self.quantiser else { return false };
         let node = &self.graph.nodes[node as usize];
         node.need_of(tensor) == Need::Values
-            && self.store.states[tensor as usize].bits != WHOLE
+            && self.store.bits(tensor) != WHOLE
             && !(node.phase == Phase::Backward && self.machine.unpacks_within(quantiser.rules.packing))
     }
 
@@ -168,7 +168,7 @@ impl Executor<'_> {
         self.admit(tensor, node)?;
         let Some(quantiser) = &self.quantiser else { return Err(no_rules()) };
         let values = quantiser.stored.values(tensor, self.store.samples);
-        let bits = self.store.states[tensor as usize].bits;
+        let bits = self.store.bits(tensor);
         if quantiser.rules.packing == Packing::Cpu && self.packer.is_some() {
             self.send_to_packer(tensor, packing_traffic(values, bits), self.store.size(tensor), true)?;
             self.await_packer(|packer| !packer.works_on(tensor))
@@ -197,7 +197,7 @@ impl Executor<'_> {
                 if wanted {
                     let Some(quantiser) = &self.quantiser else { return Ok(()) };
                     let values = quantiser.stored.values(tensor, self.store.samples);
-                    let bits = self.store.states[tensor as usize].bits;
+                    let bits = self.store.bits(tensor);
                     // Only where there is room: nothing gives way for what is not needed yet.
                     if self.store.admit(tensor).is_err() {
                         return Ok(());
@@ -220,12 +220,12 @@ impl Executor<'_> {
         let packed = node.inputs.iter().copied().filter(|&tensor| {
             self.store.is_packed(tensor)
                 && !self.store.is_resident(tensor)
-                && self.store.states[tensor as usize].bits != WHOLE
+                && self.store.bits(tensor) != WHOLE
                 && node.need_of(tensor) == Need::Values
         });
         let mut sum: Option<(Cost, Bytes)> = None;
         for tensor in packed {
-            let bits = self.store.states[tensor as usize].bits;
+            let bits = self.store.bits(tensor);
             let values = quantiser.stored.values(tensor, self.store.samples);
             let cost = self.machine.unpacking_within(values, bits, node.work.columns);
             let (total, less) = sum.get_or_insert_default();
@@ -294,7 +294,7 @@ impl Executor<'_> {
         let Some(quantiser) = &self.quantiser else { return Err(no_rules()) };
         let bytes = quantiser.stored.bytes(tensor, bits, self.store.samples);
         let values = quantiser.stored.values(tensor, self.store.samples);
-        let held = self.store.states[tensor as usize].bits;
+        let held = self.store.bits(tensor);
         if bits > held {
             let action = format!("store {} with {bits} bits a value", self.graph.tensor(tensor).name);
             return Err(RunError::IllegalAction { action, reason: "it has fewer already" }.into());

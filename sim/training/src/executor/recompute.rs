@@ -58,7 +58,7 @@ impl Executor<'_> {
             self.recompute(writer, target, id)?;
             let Some(done) = self.frames.pop() else { break };
             // Measured as an engine that evaluates on demand measures it: with all that had to be computed again for it.
-            self.store.states[target as usize].cost = self.now - done.since;
+            self.store.set_cost(target, self.now - done.since);
             if let Some(next) = done.next_writer(&self.store.uses.writers[target as usize], id) {
                 self.frames.push(next);
             }
@@ -106,7 +106,7 @@ impl Executor<'_> {
             self.store.unlock(output);
         }
         for &used in node.inputs.iter().chain(&node.outputs) {
-            self.store.states[used as usize].last_use = self.now;
+            self.store.note_use(used, self.now);
             // What only this computation needed is not kept; what it was for is.
             if used != target && !self.store.is_locked(used) {
                 if self.store.is_dead(used) {

@@ -8,12 +8,12 @@ use haversack_devices::processor::Cost;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_engine::EventHandle;
 use haversack_memory::phone::Access;
-use haversack_policies::policy::RegainProfile;
+use haversack_policies::Storage;
+use haversack_policies::setting::RestoreProfile;
 use haversack_workloads::{NodeId, Phase, TensorId};
 
 use super::{Event, Executor, Stop};
 use crate::job::RunError;
-use crate::store::Form;
 use crate::timeline::SpanKind;
 
 /// Nodes of backward that are looked ahead for a tensor on flash.
@@ -44,14 +44,14 @@ impl Executor<'_> {
     /// Compresses a tensor that is whole in memory.
     pub(super) fn compress(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         self.check_whole(tensor, "compress")?;
-        let Some(compression) = self.regain.compression(tensor, self.store.samples) else {
+        let Some(compression) = self.restore.compression(tensor, self.store.samples) else {
             return Err(self.refused("compress", tensor, "the stack has no codec"));
         };
         let moved = self.store.size(tensor) + compression.bytes;
         self.touch([(tensor, Access::Read)].into_iter())?;
         self.spend(&Cost { busy: compression.compress, dram: moved, ..Cost::default() }, SpanKind::Compression)?;
         self.store.evict_whole(tensor, false);
-        if self.store.set_aside(tensor, Form::Compressed, compression.bytes).is_err() {
+        if self.store.set_aside(tensor, Storage::Compressed, compression.bytes).is_err() {
             return Err(self.refused("compress", tensor, "its compressed form has no room"));
         }
         self.note_memory(node);
@@ -82,23 +82,23 @@ impl Executor<'_> {
 
     /// Brings a tensor that is not whole into memory.
     pub(super) fn bring_back(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
-        match self.store.form(tensor) {
-            Some(Form::Compressed) => self.decompress(tensor, node),
-            Some(Form::Swapped) => {
+        match self.store.storage(tensor) {
+            Some(Storage::Compressed) => self.decompress(tensor, node),
+            Some(Storage::Flash) => {
                 if !self.transfers.reads(tensor) {
                     self.admit(tensor, node)?;
                     self.read_back(tensor)?;
                 }
                 self.await_transfers(|transfers| !transfers.reads(tensor))
             }
-            Some(Form::Quantised) => self.unpack(tensor, node),
+            Some(Storage::Quantised(_)) => self.unpack(tensor, node),
             None => Ok(()),
         }
     }
 
     fn decompress(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         self.admit(tensor, node)?;
-        let compression = self.regain.compression(tensor, self.store.samples).unwrap_or_default();
+        let compression = self.restore.compression(tensor, self.store.samples).unwrap_or_default();
         let moved = self.store.size(tensor) + compression.bytes;
         self.store.lock(tensor);
         self.touch([(tensor, Access::Write)].into_iter())?;
@@ -127,7 +127,7 @@ impl Executor<'_> {
         let graph = self.graph;
         for (reader, node) in (0..).zip(&graph.nodes).skip(id as usize + 1).take(AHEAD) {
             for &tensor in &node.inputs {
-                if self.store.form(tensor) == Some(Form::Swapped) && self.reads_unpacked(reader, tensor) {
+                if self.store.storage(tensor) == Some(Storage::Flash) && self.reads_unpacked(reader, tensor) {
                     if self.store.admit(tensor).is_ok() {
                         self.note_memory(id);
                         self.read_back(tensor)?;
@@ -149,7 +149,7 @@ impl Executor<'_> {
         }
         self.store.evict_whole(tensor, false);
         // It takes nothing, so that nothing can be short.
-        let _none = self.store.set_aside(tensor, Form::Swapped, Bytes::ZERO);
+        let _none = self.store.set_aside(tensor, Storage::Flash, Bytes::ZERO);
     }
 
     /// Flash has read a tensor.
@@ -195,7 +195,7 @@ impl Executor<'_> {
     }
 
     fn check_whole(&self, tensor: TensorId, action: &str) -> Result<(), Stop> {
-        if self.store.candidates.contains(&tensor) {
+        if self.store.candidates.contains(tensor) {
             return Ok(());
         }
         Err(self.refused(action, tensor, "it is not whole in memory, or in use"))

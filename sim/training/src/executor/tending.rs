@@ -4,7 +4,7 @@
 use haversack_devices::processor::Cost;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::phone::{Access, Kill, PhoneError, Stall};
-use haversack_policies::budget::{Round, Sample};
+use haversack_policies::budget::{BudgetRule, Round, Sample};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 
@@ -40,12 +40,12 @@ pub fn watch(phone: &Phone, length: Nanos) -> Result<Vec<WatchedSample>, RunErro
 
 impl Executor<'_> {
     /// Before training: the rule for the budget watches the phone in use.
-    pub(super) fn settle(&mut self, iteration: Nanos) -> Result<(), RunError> {
+    pub(super) fn settle(&mut self, rule: Option<Box<dyn BudgetRule>>) -> Result<(), RunError> {
         if self.system.is_none() {
             return Ok(());
         }
         self.store.note_changes();
-        self.rule = self.policy.budget_rule(iteration);
+        self.rule = rule;
         if self.rule.is_some() {
             for _ in 0..WATCHED {
                 self.watch()?;

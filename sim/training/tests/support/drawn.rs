@@ -1,7 +1,6 @@
 //! Drawn graphs, and a policy that draws what it does.
 
-use haversack_devices::units::Bytes;
-use haversack_policies::{Holding, MemoryView, Policy, Relief};
+use haversack_policies::{Holding, IterationPlan, MemoryView, Policy, Relief, Want};
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 
@@ -77,22 +76,21 @@ impl Drawn {
 }
 
 impl Policy for Drawn {
-    fn begin_iteration(&mut self) -> Option<u64> {
+    fn begin_iteration(&mut self, _: &mut IterationPlan) {
         self.draws = Draws(self.seed);
         self.sent.clear();
-        None
     }
 
-    fn hold(&mut self, tensor: TensorId) -> Holding {
+    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Holding {
         if self.sent.contains(&tensor) {
             return Holding::Keep;
         }
         [Holding::Keep, Holding::Rematerialise, Holding::Compress, Holding::Swap][self.technique()]
     }
 
-    fn relieve(&mut self, _: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, _: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
         // The order of candidates is the executor's own.
-        let mut candidates = memory.candidates.to_vec();
+        let mut candidates: Vec<TensorId> = memory.candidates.iter().collect();
         candidates.sort_unstable();
         if candidates.is_empty() {
             let fewer = memory.micro_batch / 2;

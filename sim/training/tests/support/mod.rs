@@ -11,8 +11,8 @@ use haversack_devices::processor::{CoreSelection, Frequency};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_devices::{load, load_stack};
-use haversack_policies::policy::{Compression, Swapping};
-use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
+use haversack_policies::setting::{Compression, Swapping};
+use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
 use haversack_training::{Machine, Record, Span, SpanKind, Trains};
 use haversack_workloads::training_graph::{Element, Need, Node, NodeWork, Saved, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
@@ -126,7 +126,7 @@ impl Script {
 
 impl Policy for Script {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        let profile = setting.regain.unwrap();
+        let profile = setting.restore.unwrap();
         for (id, tensor) in (0..).zip(&setting.graph.tensors) {
             let found = profile.compression(id, setting.batch);
             self.compressed.extend(found.map(|found| (id, found)));
@@ -136,11 +136,11 @@ impl Policy for Script {
         Ok(Schedule::plain(setting.batch))
     }
 
-    fn hold(&mut self, tensor: TensorId) -> Holding {
+    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Holding {
         self.holds.get(&tensor).copied().unwrap_or(Holding::Keep)
     }
 
-    fn relieve(&mut self, _: Bytes, _: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, _: Want, _: &MemoryView<'_>) -> Vec<Relief> {
         self.reliefs.pop_front().unwrap_or_default()
     }
 }

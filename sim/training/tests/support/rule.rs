@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::budget::{BudgetRule, Round, Sample, SampleError, SwapKind};
-use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting};
+use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
 use haversack_workloads::TensorId;
 
 use super::Script;
@@ -21,6 +21,7 @@ pub(crate) struct Seen {
     pub(crate) iteration: Nanos,
 }
 
+#[derive(Debug)]
 struct Told {
     budgets: VecDeque<Option<Bytes>>,
     seen: Arc<Mutex<Seen>>,
@@ -67,19 +68,16 @@ impl Ruled {
 
 impl Policy for Ruled {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        self.script.prepare(setting)
+        self.seen.lock().unwrap().iteration = setting.times().iter().copied().sum();
+        let told = Told { budgets: self.budgets.iter().copied().collect(), seen: Arc::clone(&self.seen) };
+        Ok(Schedule { budget_rule: Some(Box::new(told)), ..self.script.prepare(setting)? })
     }
 
-    fn budget_rule(&mut self, iteration: Nanos) -> Option<Box<dyn BudgetRule>> {
-        self.seen.lock().unwrap().iteration = iteration;
-        Some(Box::new(Told { budgets: self.budgets.iter().copied().collect(), seen: Arc::clone(&self.seen) }))
+    fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Holding {
+        self.script.hold(tensor, memory)
     }
 
-    fn hold(&mut self, tensor: TensorId) -> Holding {
-        self.script.hold(tensor)
-    }
-
-    fn relieve(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
-        self.script.relieve(shortfall, memory)
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+        self.script.relieve(want, memory)
     }
 }

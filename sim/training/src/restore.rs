@@ -8,7 +8,7 @@ use haversack_devices::units::{Bytes, BytesPerCycle, BytesPerSecond, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_kernels::Isa;
 use haversack_kernels::compress::{Bound, Codec, Kind, Mode, Shape, ratio_on_synthetic};
-use haversack_policies::policy::{Compression, RegainProfile, Swapping};
+use haversack_policies::setting::{Compression, RestoreProfile, Swapping};
 use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
 use crate::machine::Machine;
@@ -68,7 +68,7 @@ impl<'a> Profile<'a> {
     }
 }
 
-impl RegainProfile for Profile<'_> {
+impl RestoreProfile for Profile<'_> {
     fn compression(&self, tensor: TensorId, samples: u64) -> Option<Compression> {
         let (compress, decompress) = self.codec?;
         let bytes = self.graph.tensor(tensor).bytes.at(samples) as f64;

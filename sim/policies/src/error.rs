@@ -1,0 +1,79 @@
+//! Why a policy cannot work.
+
+use haversack_devices::units::Bytes;
+use thiserror::Error;
+
+/// Why a policy cannot work here.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PolicyError {
+    /// No policy has this name.
+    #[error("unknown policy '{found}'{}", suggestion(nearest.as_deref()))]
+    Unknown {
+        /// What was asked for.
+        found: String,
+        /// The nearest name.
+        nearest: Option<String>,
+    },
+    /// The policy has no such parameter.
+    #[error("policy '{policy}' has no parameter '{found}'{}", suggestion(nearest.as_deref()))]
+    UnknownParameter {
+        /// The policy.
+        policy: &'static str,
+        /// What was set.
+        found: String,
+        /// The nearest name.
+        nearest: Option<String>,
+    },
+    /// The policy's page table refuses an entry.
+    #[error("{policy}: {reason}")]
+    Table {
+        /// The policy.
+        policy: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// The budget is below what the policy can reach.
+    #[error("{policy}: no plan takes less than {least}; the budget is {budget}")]
+    Budget {
+        /// The policy.
+        policy: &'static str,
+        /// The least that it can reach, with its unit.
+        least: String,
+        /// The budget, with its unit.
+        budget: String,
+    },
+    /// The policy offloads to a DSP, and the run has none.
+    #[error("{policy} needs a DSP; expected a device and a stack that have one")]
+    NoDsp {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// An operator's buffers are larger than the DSP's memory.
+    #[error("{policy}: the buffers of {node} take {bytes} on the DSP; expected at most {memory}")]
+    DspMemory {
+        /// The policy.
+        policy: &'static str,
+        /// The operator.
+        node: String,
+        /// Its buffers.
+        bytes: Bytes,
+        /// What the DSP has.
+        memory: Bytes,
+    },
+    /// The parameter cannot have this value.
+    #[error("{policy}.{parameter} cannot be '{found}'; expected {expected}")]
+    BadValue {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// What was set.
+        found: String,
+        /// What it may be.
+        expected: String,
+    },
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default()
+}

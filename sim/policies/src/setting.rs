@@ -1,0 +1,115 @@
+//! What a policy knows before the first iteration.
+
+use std::cell::LazyCell;
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_workloads::{NodeId, TensorId, TrainingGraph};
+
+/// What a policy knows before the first iteration.
+pub struct Setting<'a> {
+    /// The graph that will be executed.
+    pub graph: &'a TrainingGraph,
+    /// Samples of a mini-batch.
+    pub batch: u64,
+    /// The smallest micro-batch that fills the processor (Sage's under-utilisation point).
+    pub filling_micro_batch: u64,
+    /// What each node takes alone; see [`Setting::times`].
+    pub node_times: NodeTimes<'a>,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Bytes of an element of a dropout mask.
+    pub mask_bytes: u64,
+    /// Bytes that saved tensors may take.
+    pub activation_budget: Option<Bytes>,
+    /// Time that an iteration may take.
+    pub time_budget: Option<Nanos>,
+    /// The DSP beside the CPU; `None` if the run may not use one.
+    pub dsp: Option<&'a dyn DspProfile>,
+    /// What compressing and swapping tensors costs; `None` if that is not known.
+    pub restore: Option<&'a dyn RestoreProfile>,
+}
+
+impl<'a> Setting<'a> {
+    /// `batch` samples of `graph` in fp32, with masks of a byte an element, without budgets, a DSP, a codec or flash;
+    /// one sample fills the processor.
+    #[must_use]
+    pub fn plain(graph: &'a TrainingGraph, batch: u64, node_times: NodeTimes<'a>) -> Self {
+        Self {
+            graph,
+            batch,
+            filling_micro_batch: 1,
+            node_times,
+            value_bytes: 4,
+            mask_bytes: 1,
+            activation_budget: None,
+            time_budget: None,
+            dsp: None,
+            restore: None,
+        }
+    }
+
+    /// What each node takes with the whole mini-batch, alone. Worked out when it is first asked for.
+    #[must_use]
+    pub fn times(&self) -> &[Nanos] {
+        &self.node_times.0
+    }
+}
+
+/// The times of a graph's nodes, worked out when they are first asked for.
+pub struct NodeTimes<'a>(LazyCell<Vec<Nanos>, Box<dyn FnOnce() -> Vec<Nanos> + 'a>>);
+
+impl<'a> NodeTimes<'a> {
+    /// Those that `measure` yields, one a node.
+    #[must_use]
+    pub fn on_demand(measure: impl FnOnce() -> Vec<Nanos> + 'a) -> Self {
+        Self(LazyCell::new(Box::new(measure)))
+    }
+
+    /// Those that are known already, one a node.
+    #[must_use]
+    pub fn known(times: &'a [Nanos]) -> Self {
+        Self::on_demand(|| times.to_vec())
+    }
+}
+
+/// What compressing and swapping tensors costs, as profiled before the first iteration.
+pub trait RestoreProfile {
+    /// `tensor` compressed, at `samples` samples; `None` if no codec reaches it.
+    fn compression(&self, tensor: TensorId, samples: u64) -> Option<Compression>;
+    /// `bytes` swapped to flash; `None` if the device has none.
+    fn swapping(&self, bytes: Bytes) -> Option<Swapping>;
+}
+
+/// A tensor compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compression {
+    /// What is left of it.
+    pub bytes: Bytes,
+    /// The time of compressing it.
+    pub compress: Nanos,
+    /// The time of getting it back.
+    pub decompress: Nanos,
+}
+
+/// A tensor on flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swapping {
+    /// The time of writing it.
+    pub out: Nanos,
+    /// The time of reading it.
+    pub back: Nanos,
+}
+
+/// What the DSP would take, as profiled before the first iteration.
+pub trait DspProfile {
+    /// The time of `node` with `samples` samples; `None` if the DSP has no operator for it.
+    fn time(&self, node: NodeId, samples: u64) -> Option<Nanos>;
+    /// The time of crossing between the processors with `bytes` to copy.
+    fn crossing(&self, bytes: Bytes) -> Nanos;
+    /// Memory that subgraphs may take there together.
+    fn memory(&self) -> Bytes;
+    /// The time of adding what one more part of a split batch gives to the results of `node`.
+    fn accumulation(&self, _node: NodeId) -> Nanos {
+        Nanos::ZERO
+    }
+}
