@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use haversack_devices::calibration::{ConstantEntry, Kind};
+use haversack_devices::text::{TomlDocument, nearest};
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::usage::DataError;
-use crate::usage::data::{self, kind, nearest};
+use crate::usage::data::{self, kind};
 use crate::usage::stream::stream;
 
 /// The table that the crate brings along, and the name that stands for it.
@@ -146,7 +147,7 @@ struct Entry {
     source: String,
 }
 
-/// A decimal number from nought to `most`.
+/// A decimal number from zero to `most`.
 fn number<'de, D: Deserializer<'de>>(from: D, most: f64, unit: &str) -> Result<f64, D::Error> {
     let value = f64::deserialize(from)?;
     let expected = || de::Error::custom(format!("{value}: expected a number from 0 to {most}{unit}"));
@@ -208,11 +209,12 @@ impl FootprintTable {
     /// 1,000 MB/s, a factor above 10, a share above 1), a longest launch below the shortest: with file, line and field,
     /// what was expected and the nearest valid name.
     pub fn parse(file: &str, text: &str) -> Result<Self, DataError> {
-        let Written { launch, spread, default, category, package } = data::parse(file, text)?;
+        let document = TomlDocument::parse(file, text)?;
+        let Written { launch, spread, default, category, package } = document.read()?;
         if launch.least_s > launch.most_s {
             let (least, most) = (launch.least_s.seconds(), launch.most_s.seconds());
             let message = format!("expected `least_s` not above `most_s`, found {least} and {most}");
-            return Err(data::wrong(file, text, "launch", message));
+            return Err(document.refuse("launch", message).into());
         }
         let origins = [
             ("launch", launch.kind, launch.source),

@@ -24,25 +24,22 @@
 //! ```
 
 mod carat;
-mod carat_memory;
 mod clock;
-mod desk;
+mod context;
 mod lines;
 mod lmkd;
 mod lsapp;
 mod packing;
 mod perfetto;
-mod priority;
 mod proc_files;
 mod report;
-mod separated;
-mod tape;
 mod tracker;
 mod tsinghua;
 
 use std::io::{self, Read};
 use std::str::FromStr;
 
+use haversack_devices::text::hint;
 use haversack_devices::units::Nanos;
 use thiserror::Error;
 
@@ -51,9 +48,9 @@ pub use report::{Coverage, Finding, Findings, GAP_BOUNDS, Gaps, Reason, Report, 
 pub use tracker::{Order, Tracker};
 
 use crate::row::{Row, UtcTime};
-use desk::Desk;
+use context::ImportContext;
 use lines::{Lines, Next};
-use packing::Unpacked;
+use packing::{Unpacked, Whole};
 
 /// The longest line that is read; a longer one is bad, and costs no memory.
 pub const LONGEST_LINE: usize = 16 << 20;
@@ -213,25 +210,25 @@ pub enum ImportError {
 /// What reads the lines of a kind.
 trait Format {
     /// Reads a line, which is neither blank nor more than [`LONGEST_LINE`] long.
-    fn line(&mut self, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError>;
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError>;
 
     /// A file begins.
-    fn begin(&mut self, _file: &str, _desk: &mut Desk<'_, '_>) {}
+    fn begin(&mut self, _file: &str, _desk: &mut ImportContext<'_, '_>) {}
 
     /// A file is over.
-    fn end(&mut self, _desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    fn end(&mut self, _desk: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
         Ok(())
     }
 
     /// All files are over: what was held back goes out.
-    fn finish(&mut self, _desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    fn finish(&mut self, _desk: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
         Ok(())
     }
 }
 
 /// An import under way.
 pub struct Import<'i, 's> {
-    desk: Desk<'i, 's>,
+    context: ImportContext<'i, 's>,
     format: Box<dyn Format>,
 }
 
@@ -249,7 +246,7 @@ impl<'i, 's> Import<'i, 's> {
             Kind::Perfetto => Box::new(perfetto::Perfetto::default()),
             Kind::Lmkd => Box::new(lmkd::Lmkd::default()),
         };
-        Self { desk: Desk::new(options, sink), format }
+        Self { context: ImportContext::new(options, sink), format }
     }
 
     /// Reads a file, plain or gzip, to its end; `name` is what the report calls it.
@@ -258,43 +255,74 @@ impl<'i, 's> Import<'i, 's> {
     /// An archive, a file that cannot be read, a sink that fails; in a strict import the first bad line.
     pub fn read(&mut self, name: &str, reader: impl Read) -> Result<(), ImportError> {
         let failed = |source| ImportError::Read { file: name.to_owned(), source };
-        let unpacked = packing::unpack(reader, self.desk.options.kind).map_err(failed)?;
-        let Unpacked { reader, packed } = match unpacked {
+        let unpacked = packing::unpack(reader, self.context.options.kind).map_err(failed)?;
+        let unpacked = match unpacked {
             Ok(unpacked) => unpacked,
             Err((what, advice)) => return Err(ImportError::Archive { file: name.to_owned(), what, advice }),
         };
-        self.desk.open(name);
-        self.format.begin(name, &mut self.desk);
+        self.context.open(name);
+        self.format.begin(name, &mut self.context);
+        let failure = match unpacked {
+            Unpacked::Text { reader, packed } => self.text(reader)?.map(|(error, rest)| (error, rest, packed)),
+            Unpacked::Tar(mut archive) => self.texts(&mut archive)?.map(|(error, rest)| (error, rest, true)),
+        };
+        match failure {
+            // A packed file that breaks off says so itself; anything else is the file system's.
+            Some((error, rest, true)) if is_damage(&error) => self.context.damaged(&rest, &error)?,
+            Some((error, ..)) => return Err(failed(error)),
+            None => {}
+        }
+        self.format.end(&mut self.context)
+    }
+
+    /// The text files of a tar, one behind the other, until one cannot be read.
+    fn texts<R: Read>(&mut self, archive: &mut tar::Archive<R>) -> Result<Option<Unread>, ImportError> {
+        let entries = match archive.entries() {
+            Ok(entries) => entries,
+            Err(error) => return Ok(Some((error, Vec::new()))),
+        };
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return Ok(Some((error, Vec::new()))),
+            };
+            if packing::is_text(&entry) {
+                let left = entry.size();
+                let failure = self.text(Whole { reader: entry, left })?;
+                if failure.is_some() {
+                    return Ok(failure);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The lines of a text, until one cannot be read.
+    fn text(&mut self, reader: impl Read) -> Result<Option<Unread>, ImportError> {
         let mut lines = Lines::new(reader);
         loop {
             match lines.next() {
-                Ok(Next::End) => break,
+                Ok(Next::End) => return Ok(None),
                 Ok(next) => self.line(&next)?,
-                // A packed file that breaks off says so itself; anything else is the file system's.
-                Err(error) if packed && is_damage(&error) => {
-                    self.desk.damaged(lines.rest(), &error)?;
-                    break;
-                }
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Ok(Some((error, lines.rest().to_vec()))),
             }
         }
-        self.format.end(&mut self.desk)
     }
 
     fn line(&mut self, next: &Next<'_>) -> Result<(), ImportError> {
         match *next {
             Next::Line(line) => {
-                self.desk.next_line(line.len());
+                self.context.next_line(line.len());
                 let line = line.trim_ascii();
                 if line.is_empty() {
-                    self.desk.report.blank_lines += 1;
+                    self.context.report.blank_lines += 1;
                     return Ok(());
                 }
-                self.format.line(line, &mut self.desk)
+                self.format.line(line, &mut self.context)
             }
             Next::TooLong(length) => {
-                self.desk.next_line(length);
-                self.desk.find(Reason::LongLine, "", || {
+                self.context.next_line(length);
+                self.context.find(Reason::LongLine, "", || {
                     format!("expected a line of at most {LONGEST_LINE} bytes, found {length}")
                 })
             }
@@ -307,14 +335,18 @@ impl<'i, 's> Import<'i, 's> {
     /// # Errors
     /// A sink that fails.
     pub fn finish(mut self) -> Result<Report, ImportError> {
-        self.format.finish(&mut self.desk)?;
-        Ok(self.desk.finish())
+        self.format.finish(&mut self.context)?;
+        Ok(self.context.finish())
     }
 }
 
-/// Whether a decoder complains, not the file system.
+/// Why a text could not be read on, and what had been read of its last line.
+type Unread = (io::Error, Vec<u8>);
+
+/// Whether a decoder complains, not the file system. What is wrong with a tar is of no other kind.
 fn is_damage(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)
+    use io::ErrorKind as Kind;
+    matches!(error.kind(), Kind::UnexpectedEof | Kind::InvalidData | Kind::InvalidInput | Kind::Other)
 }
 
 impl FromStr for Kind {
@@ -323,7 +355,7 @@ impl FromStr for Kind {
     fn from_str(word: &str) -> Result<Self, Self::Err> {
         Self::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| {
             let words = Self::ALL.map(Self::word);
-            format!("expected one of {}, found '{word}'{}", words.join(", "), report::hint(word, words))
+            format!("expected one of {}, found '{word}'{}", words.join(", "), hint(word, words))
         })
     }
 }

@@ -1,4 +1,25 @@
-//! App-usage and memory traces: importers, the usage model, and synthetic users.
+//! Traces of how people use their phones: importers of those that exist, a model of usage, and synthetic users.
+//!
+//! ```text
+//! Carat, LSApp, /proc, lmkd, … ── import ──▶ rows ─┐
+//! usage.toml ── usage::UsageModel ── Population ───┴─▶ usage::AppTimeline ── footprint ──▶ what apps hold of memory
+//! ```
+//!
+//! - [`import`]: from files, line by line, to [rows](row); a line that cannot be read is counted and told of.
+//! - [`usage`]: sessions, apps in front and behind, of synthetic users and of imported rows alike.
+//! - [`footprint`]: what apps take of memory, a table.
+//! - [`row`]: the two tables, of apps and of counters. Nothing here knows Parquet: whoever has rows writes them.
+//!
+//! ```
+//! use haversack_traces::usage::{Population, UsageModel, sessions};
+//!
+//! let model = UsageModel::built_in()?;
+//! // Two users for a day; the seed and a user's name decide everything about that user.
+//! let population = Population::new(&model, 2, 1, 7);
+//! let found = sessions(population.rows());
+//! assert_eq!(found.users.len(), 2);
+//! # Ok::<(), haversack_traces::usage::DataError>(())
+//! ```
 
 pub mod footprint;
 pub mod import;

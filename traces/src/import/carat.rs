@@ -8,16 +8,19 @@
 
 mod diagnosis;
 mod fields;
+mod memory;
+mod priority;
 
-use super::carat_memory::Memories;
+use haversack_devices::text::hint;
+
 use super::clock;
-use super::desk::Desk;
-use super::priority::{Priority, priority, words};
-use super::report::{Reason, hint};
+use super::context::ImportContext;
+use super::report::Reason;
 use super::{CaratSemantics, Format, ImportError};
 use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
-pub(super) use fields::Memory;
 use fields::{App, Sample};
+use memory::Memories;
+use priority::{Priority, priority, words};
 
 /// When the client began to send usage intervals: the day after its commits of 20 and 21 June 2017, UTC.
 const USAGE_INTERVALS: UtcTime = UtcTime::from_seconds(1_498_003_200);
@@ -47,31 +50,36 @@ impl Carat {
         }
     }
 
-    fn sample(&mut self, sample: &Sample<'_>, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    fn sample(
+        &mut self,
+        sample: &Sample<'_>,
+        line: &[u8],
+        context: &mut ImportContext<'_, '_>,
+    ) -> Result<(), ImportError> {
         let user = sample.uuid.0.as_ref();
-        if !desk.is_name("uuid", user)? {
+        if !context.is_name("uuid", user)? {
             return Ok(());
         }
         let Some(time) = clock::from_seconds(sample.time.0) else {
-            return desk.find(Reason::Field, "timestamp", || diagnosis::time(sample.time.0));
+            return context.find(Reason::Field, "timestamp", || diagnosis::time(sample.time.0));
         };
         if self.memories.is_some() && is_apple(user) {
-            return desk
+            return context
                 .find(Reason::AppleDevice, "uuid", || "an iPhone's priorities and memory mean other things".into());
         }
-        if !desk.sample(user, time, line, true)? {
+        if !context.sample(user, time, line, true)? {
             return Ok(());
         }
         if let Some(state) = &sample.battery {
-            desk.report.battery.add(&state.0.to_ascii_lowercase());
+            context.report.battery.add(&state.0.to_ascii_lowercase());
         }
         let apps = sample.apps.as_deref().unwrap_or_default();
         let source = self.source(time);
-        for (package, adj, confidence) in processes(apps, source, desk)? {
-            desk.app(AppRow { user, time, package, adj, source, confidence })?;
+        for (package, adj, confidence) in processes(apps, source, context)? {
+            context.app(AppRow { user, time, package, adj, source, confidence })?;
         }
         match (&mut self.memories, &sample.memory) {
-            (Some(memories), Some(memory)) => memories.take(user, time, memory, desk),
+            (Some(memories), Some(memory)) => memories.take(user, time, memory, context),
             _ => Ok(()),
         }
     }
@@ -81,25 +89,25 @@ impl Carat {
 fn processes<'l>(
     apps: &'l [App<'_>],
     source: Source,
-    desk: &mut Desk<'_, '_>,
+    context: &mut ImportContext<'_, '_>,
 ) -> Result<Vec<Process<'l>>, ImportError> {
     let mut processes: Vec<Process<'l>> = Vec::with_capacity(apps.len());
     let mut has_others = false;
     for app in apps {
         // What follows a colon names one of several processes of a package.
         let package = app.name.0.split(':').next().unwrap_or_default();
-        if !desk.is_name("apps.processName", package)? {
+        if !context.is_name("apps.processName", package)? {
             continue;
         }
         let word = app.priority.as_ref().map_or("", |word| word.0.as_ref());
         let (adj, confidence) = match priority(word) {
             Priority::Process(adj, confidence) => (adj, confidence),
             Priority::PackageEvent => {
-                desk.find(Reason::PackageEvent, "apps.priority", || format!("'{package}' was '{word}'"))?;
+                context.find(Reason::PackageEvent, "apps.priority", || format!("'{package}' was '{word}'"))?;
                 continue;
             }
             Priority::Unknown => {
-                unknown(word, desk)?;
+                unknown(word, context)?;
                 (OomAdj::CACHED_APP_MIN, Confidence::Assumed)
             }
         };
@@ -109,20 +117,20 @@ fn processes<'l>(
         processes.push((package, adj, confidence));
     }
     if has_others && source == Source::CaratUsageInterval {
-        desk.find(Reason::MixedInterval, "apps", || {
+        context.find(Reason::MixedInterval, "apps", || {
             "expected foreground apps alone, as UsageStats gives them; --carat-semantics process-list reads it otherwise".into()
         })?;
     }
     processes.sort_unstable();
     let all = processes.len();
     processes.dedup_by_key(|process| process.0);
-    desk.report.merged_processes += (all - processes.len()) as u64;
+    context.report.merged_processes += (all - processes.len()) as u64;
     Ok(processes)
 }
 
-fn unknown(word: &str, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
-    desk.report.unmapped_priorities.add(word);
-    desk.find(Reason::UnknownPriority, "apps.priority", || {
+fn unknown(word: &str, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    context.report.unmapped_priorities.add(word);
+    context.find(Reason::UnknownPriority, "apps.priority", || {
         let word = super::report::excerpt(word);
         let meant = if word.eq_ignore_ascii_case("unknown") { String::new() } else { hint(word, words()) };
         format!("expected an importance, found '{word}'{meant}")
@@ -135,16 +143,16 @@ fn is_apple(id: &str) -> bool {
 }
 
 impl Format for Carat {
-    fn line(&mut self, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
         // One look at the whole line is faster than one at every text in it.
-        let Some(text) = desk.text(line)? else { return Ok(()) };
+        let Some(text) = context.text(line)? else { return Ok(()) };
         match serde_json::from_str::<Sample<'_>>(text) {
-            Ok(sample) => self.sample(&sample, line, desk),
-            Err(error) => diagnosis::report(text, &error, desk),
+            Ok(sample) => self.sample(&sample, line, context),
+            Err(error) => diagnosis::report(text, &error, context),
         }
     }
 
-    fn finish(&mut self, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
-        self.memories.as_mut().map_or(Ok(()), |memories| memories.finish(desk))
+    fn finish(&mut self, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+        self.memories.as_mut().map_or(Ok(()), |memories| memories.finish(context))
     }
 }

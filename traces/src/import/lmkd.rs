@@ -6,14 +6,12 @@
 //!
 //! Fields of `killinfo`: `event.logtags` of lmkd (AOSP).
 
-mod event;
 mod prefix;
 
-use super::desk::Desk;
+use super::context::ImportContext;
 use super::report::{Reason, excerpt};
 use super::{Format, ImportError};
 use crate::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
-use event::{FIELDS, Unit};
 use prefix::Calendar;
 
 /// Both lines of a kill are written within moments; a pid is not given anew so soon.
@@ -45,74 +43,73 @@ impl Kill {
 }
 
 impl Lmkd {
-    fn row(&self, package: &str, kill: &Kill, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    fn row(&self, package: &str, kill: &Kill, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
         let (user, source, confidence) = (self.owner.as_str(), Source::LmkdKill, Confidence::Recorded);
-        desk.app(AppRow { user, time: kill.time, package, adj: kill.adj, source, confidence })
+        context.app(AppRow { user, time: kill.time, package, adj: kill.adj, source, confidence })
     }
 
     /// Gives out a kill whose name never came.
-    fn give_up(&mut self, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    fn give_up(&mut self, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
         match self.nameless.take() {
-            Some(kill) => self.row(&format!("pid:{}", kill.pid), &kill, desk),
+            Some(kill) => self.row(&format!("pid:{}", kill.pid), &kill, context),
             None => Ok(()),
         }
     }
 
     /// A line of lmkd itself.
-    fn text(&mut self, line: &str, message: &str, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    fn text(&mut self, line: &str, message: &str, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
         let (package, pid, adj) = match kill(message) {
             Ok(kill) => kill,
             Err((field, expected)) => {
-                return desk
+                return context
                     .find(Reason::Field, field, || format!("expected {expected}, found '{}'", excerpt(message)));
             }
         };
-        let Some(time) = self.time(line, desk)? else { return Ok(()) };
-        if !desk.is_name("package", package)? {
+        let Some(time) = self.time(line, context)? else { return Ok(()) };
+        if !context.is_name("package", package)? {
             return Ok(());
         }
         let kill = Kill { pid, time, adj };
-        if self.nameless.take_if(|nameless| nameless.is(&kill)).is_none() && !self.see(line, time, desk)? {
+        if self.nameless.take_if(|nameless| nameless.is(&kill)).is_none() && !self.see(line, time, context)? {
             return Ok(());
         }
-        self.give_up(desk)?;
-        self.row(package, &kill, desk)?;
+        self.give_up(context)?;
+        self.row(package, &kill, context)?;
         self.named = Some(kill);
         Ok(())
     }
 
     /// An event.
-    fn event(&mut self, line: &str, values: &str, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    fn event(&mut self, line: &str, values: &str, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
         let values: Vec<&str> = values.split(',').map(str::trim).collect();
-        let head = event::head(&values);
+        let head = head(&values);
         let (pid, adj) = match head {
             Ok(head) => head,
             Err((field, expected)) => {
-                return desk.find(Reason::Field, field, || {
+                return context.find(Reason::Field, field, || {
                     format!("expected {expected}, found '{}'", excerpt(&values.join(",")))
                 });
             }
         };
-        let Some(time) = self.time(line, desk)? else { return Ok(()) };
+        let Some(time) = self.time(line, context)? else { return Ok(()) };
         let kill = Kill { pid, time, adj };
         let is_named = self.named.as_ref().is_some_and(|named| named.is(&kill));
-        if !is_named && !self.see(line, time, desk)? {
+        if !is_named && !self.see(line, time, context)? {
             return Ok(());
         }
-        self.give_up(desk)?;
+        self.give_up(context)?;
         for (field, value) in FIELDS.iter().zip(&values) {
             let Some(factor) = field.unit.factor() else { continue };
             match value.parse::<f64>().ok().filter(|value| value.is_finite()) {
                 Some(value) if value < 0.0 && field.unit == Unit::Kilobytes => {
-                    desk.find(Reason::NegativeMemory, field.name, || format!("expected kB, found {value}"))?;
+                    context.find(Reason::NegativeMemory, field.name, || format!("expected kB, found {value}"))?;
                 }
                 Some(value) => {
                     let (user, counter) = (self.owner.as_str(), field.counter);
-                    desk.counter(CounterRow { user, time, counter, value: value * factor })?;
+                    context.counter(CounterRow { user, time, counter, value: value * factor })?;
                 }
-                None => {
-                    desk.find(Reason::Field, field.name, || format!("expected a number, found '{}'", excerpt(value)))?
-                }
+                None => context
+                    .find(Reason::Field, field.name, || format!("expected a number, found '{}'", excerpt(value)))?,
             }
         }
         if !is_named {
@@ -122,23 +119,23 @@ impl Lmkd {
     }
 
     /// Takes note of a kill; says whether it is a new one.
-    fn see(&self, line: &str, time: UtcTime, desk: &mut Desk<'_, '_>) -> Result<bool, ImportError> {
-        desk.sample(&self.owner, time, line.as_bytes(), false)
+    fn see(&self, line: &str, time: UtcTime, context: &mut ImportContext<'_, '_>) -> Result<bool, ImportError> {
+        context.sample(&self.owner, time, line.as_bytes(), false)
     }
 
-    fn time(&mut self, line: &str, desk: &mut Desk<'_, '_>) -> Result<Option<UtcTime>, ImportError> {
-        let offset = desk.options.offset.unwrap_or_default();
-        let time = self.calendar.time(line, offset, desk.options.year);
+    fn time(&mut self, line: &str, context: &mut ImportContext<'_, '_>) -> Result<Option<UtcTime>, ImportError> {
+        let offset = context.options.offset.unwrap_or_default();
+        let time = self.calendar.time(line, offset, context.options.year);
         if time.is_none() {
-            desk.find(Reason::Field, "time", || {
+            context.find(Reason::Field, "time", || {
                 format!(
                     "expected a line that begins with its time, as `logcat -v threadtime,year,UTC` prints it, found '{}'",
                     excerpt(line)
                 )
             })?;
         }
-        if self.calendar.has_guessed() && desk.options.year.is_none() {
-            desk.note("the log states no year: it is taken as 1970; --year tells it");
+        if self.calendar.has_guessed() && context.options.year.is_none() {
+            context.note("the log states no year: it is taken as 1970; --year tells it");
         }
         Ok(time)
     }
@@ -163,26 +160,117 @@ fn killinfo(line: &str) -> Option<&str> {
     Some(rest.split(']').next().unwrap_or(rest))
 }
 
+/// What a field counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// Memory: kB in the event, bytes in the row.
+    Kilobytes,
+    /// Anything else, which stays as it is.
+    Plain,
+    /// Part of the row of apps, no counter.
+    None,
+}
+
+impl Unit {
+    /// What a value is multiplied by, where it is a counter.
+    fn factor(self) -> Option<f64> {
+        match self {
+            Self::Kilobytes => Some(1024.0),
+            Self::Plain => Some(1.0),
+            Self::None => None,
+        }
+    }
+}
+
+/// A field.
+struct Field {
+    /// Its name in the event.
+    name: &'static str,
+    /// The counter that it becomes: `/proc/meminfo`'s name where it is one of its, else lmkd's.
+    counter: &'static str,
+    unit: Unit,
+}
+
+const fn field(name: &'static str, counter: &'static str, unit: Unit) -> Field {
+    Field { name, counter, unit }
+}
+
+/// The fields.
+const FIELDS: [Field; 38] = [
+    field("Pid", "", Unit::None),
+    field("Uid", "", Unit::None),
+    field("OomAdj", "", Unit::None),
+    field("MinOomAdj", "lmkd/min_oom_adj", Unit::Plain),
+    field("TaskSize", "lmkd/task_size", Unit::Kilobytes),
+    field("reason", "lmkd/reason", Unit::Plain),
+    field("MemFree", "MemFree", Unit::Kilobytes),
+    field("Cached", "Cached", Unit::Kilobytes),
+    field("SwapCached", "SwapCached", Unit::Kilobytes),
+    field("Buffers", "Buffers", Unit::Kilobytes),
+    field("Shmem", "Shmem", Unit::Kilobytes),
+    field("Unevictable", "Unevictable", Unit::Kilobytes),
+    field("SwapTotal", "SwapTotal", Unit::Kilobytes),
+    field("SwapFree", "SwapFree", Unit::Kilobytes),
+    field("ActiveAnon", "Active(anon)", Unit::Kilobytes),
+    field("InactiveAnon", "Inactive(anon)", Unit::Kilobytes),
+    field("ActiveFile", "Active(file)", Unit::Kilobytes),
+    field("InactiveFile", "Inactive(file)", Unit::Kilobytes),
+    field("SReclaimable", "SReclaimable", Unit::Kilobytes),
+    field("SUnreclaim", "SUnreclaim", Unit::Kilobytes),
+    field("KernelStack", "KernelStack", Unit::Kilobytes),
+    field("PageTables", "PageTables", Unit::Kilobytes),
+    field("IonHeap", "ION_heap", Unit::Kilobytes),
+    field("IonHeapPool", "ION_heap_pool", Unit::Kilobytes),
+    field("CmaFree", "CmaFree", Unit::Kilobytes),
+    field("MsSinceEvent", "lmkd/ms_since_event", Unit::Plain),
+    field("MsSincePrevWakeup", "lmkd/ms_since_prev_wakeup", Unit::Plain),
+    field("WakeupsSinceEvent", "lmkd/wakeups_since_event", Unit::Plain),
+    field("SkippedWakeups", "lmkd/skipped_wakeups", Unit::Plain),
+    field("TaskSwapSize", "lmkd/task_swap_size", Unit::Kilobytes),
+    field("GPU", "lmkd/gpu", Unit::Kilobytes),
+    field("Thrashing", "lmkd/thrashing", Unit::Plain),
+    field("MaxThrashing", "lmkd/max_thrashing", Unit::Plain),
+    field("PsiMemSome", "lmkd/psi_mem_some", Unit::Plain),
+    field("PsiMemFull", "lmkd/psi_mem_full", Unit::Plain),
+    field("PsiIoSome", "lmkd/psi_io_some", Unit::Plain),
+    field("PsiIoFull", "lmkd/psi_io_full", Unit::Plain),
+    field("PsiCpuSome", "lmkd/psi_cpu_some", Unit::Plain),
+];
+
+/// The least number of fields that an event needs to be one: up to `MemFree`.
+const LEAST: usize = 7;
+
+/// The process and its value.
+fn head(values: &[&str]) -> Result<(u32, OomAdj), (&'static str, &'static str)> {
+    if values.len() < LEAST {
+        return Err(("killinfo", "at least Pid, Uid, OomAdj, MinOomAdj, TaskSize, reason, MemFree"));
+    }
+    let number = |place: usize| values.get(place).and_then(|value| value.parse::<i64>().ok());
+    let pid = number(0).and_then(|pid| u32::try_from(pid).ok()).ok_or(("Pid", "the number of a process"))?;
+    let adj = number(2).and_then(OomAdj::new).ok_or(("OomAdj", "a whole number from -1000 to 1000"))?;
+    Ok((pid, adj))
+}
+
 impl Format for Lmkd {
-    fn begin(&mut self, file: &str, desk: &mut Desk<'_, '_>) {
-        *self = Self { owner: desk.owner(file), ..Self::default() };
+    fn begin(&mut self, file: &str, context: &mut ImportContext<'_, '_>) {
+        *self = Self { owner: context.owner(file), ..Self::default() };
     }
 
-    fn line(&mut self, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
-        let Some(text) = desk.text(line)? else { return Ok(()) };
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+        let Some(text) = context.text(line)? else { return Ok(()) };
         if let Some((_, message)) = text.split_once("Kill '") {
-            return self.text(text, message, desk);
+            return self.text(text, message, context);
         }
         match killinfo(text) {
-            Some(values) => self.event(text, values, desk),
+            Some(values) => self.event(text, values, context),
             None => {
-                desk.report.other_lines += 1;
+                context.report.other_lines += 1;
                 Ok(())
             }
         }
     }
 
-    fn end(&mut self, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
-        self.give_up(desk)
+    fn end(&mut self, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+        self.give_up(context)
     }
 }

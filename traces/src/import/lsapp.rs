@@ -4,11 +4,12 @@
 //! have no zone and are taken as UTC unless the options say otherwise. An app that was closed counts as the one before
 //! the present one; who is in front after it, the next row says.
 
-use std::borrow::Cow;
+use haversack_devices::text::hint;
 
-use super::desk::Desk;
-use super::report::{Reason, excerpt, hint};
-use super::{Format, ImportError, clock, separated};
+use super::context::ImportContext;
+use super::lines::Fields;
+use super::report::{Reason, excerpt};
+use super::{Format, ImportError, clock};
 use crate::row::{AppRow, Confidence, OomAdj, Source};
 
 const COLUMNS: [&str; 5] = ["user_id", "session_id", "timestamp", "app_name", "event_type"];
@@ -19,47 +20,50 @@ const EVENTS: [&str; 4] = ["Opened", "Closed", "User Interaction", "Broken"];
 pub(super) struct Lsapp {
     /// The place of each of [`COLUMNS`].
     places: [usize; 5],
+    fields: Fields,
 }
 
 impl Default for Lsapp {
     fn default() -> Self {
-        Self { places: [0, 1, 2, 3, 4] }
+        Self { places: [0, 1, 2, 3, 4], fields: Fields::separated_by(b'\t') }
     }
 }
 
 impl Lsapp {
     /// Takes over the order of a header; says whether the line is one.
-    fn header(&mut self, fields: &[Cow<'_, str>], desk: &mut Desk<'_, '_>) -> Result<bool, ImportError> {
+    fn header(&mut self, context: &mut ImportContext<'_, '_>) -> Result<bool, ImportError> {
+        let fields = &self.fields;
         if !fields.iter().any(|field| COLUMNS.contains(&field.trim())) {
             return Ok(false);
         }
         for (place, column) in self.places.iter_mut().zip(COLUMNS) {
             let Some(found) = fields.iter().position(|field| field.trim() == column) else {
-                desk.find(Reason::Columns, column, || {
-                    format!("the column is missing{}", hint(column, fields.iter().map(AsRef::as_ref)))
+                context.find(Reason::Columns, column, || {
+                    format!("the column is missing{}", hint(column, fields.iter()))
                 })?;
                 return Ok(true);
             };
             *place = found;
         }
-        desk.report.other_lines += 1;
+        context.report.other_lines += 1;
         Ok(true)
     }
 
-    fn event(&self, line: &[u8], fields: &[Cow<'_, str>], desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
-        let picked = self.places.map(|place| fields.get(place).map(|field| field.trim()));
+    fn event(&self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+        let fields = &self.fields;
+        let picked = self.places.map(|place| fields.get(place).map(str::trim));
         let [Some(user), Some(_), Some(time), Some(app), Some(event)] = picked else {
             let found = fields.len();
-            return desk.find(Reason::Columns, "", || {
+            return context.find(Reason::Columns, "", || {
                 format!("expected the columns {} between tabs, found {found} columns", COLUMNS.join(", "))
             });
         };
-        if !desk.is_name("user_id", user)? || !desk.is_name("app_name", app)? {
+        if !context.is_name("user_id", user)? || !context.is_name("app_name", app)? {
             return Ok(());
         }
-        let offset = desk.options.offset.unwrap_or_default();
+        let offset = context.options.offset.unwrap_or_default();
         let Some(at) = clock::parse_calendar(time, offset) else {
-            return desk.find(Reason::Field, "timestamp", || {
+            return context.find(Reason::Field, "timestamp", || {
                 format!("expected YYYY-MM-DD HH:MM:SS from 1970 to 2099, found '{}'", excerpt(time))
             });
         };
@@ -68,37 +72,36 @@ impl Lsapp {
             Some(1) => Some(OomAdj::PREVIOUS_APP),
             Some(_) => None,
             None => {
-                return desk.find(Reason::Field, "event_type", || {
+                return context.find(Reason::Field, "event_type", || {
                     let found = excerpt(event);
                     format!("expected {}, found '{found}'{}", EVENTS.join(", "), hint(found, EVENTS))
                 });
             }
         };
         let Some(adj) = adj else {
-            return desk.find(Reason::IdleEvent, "event_type", || format!("{event}: {}", excerpt(app)));
+            return context.find(Reason::IdleEvent, "event_type", || format!("{event}: {}", excerpt(app)));
         };
-        if !desk.sample(user, at, line, false)? {
+        if !context.sample(user, at, line, false)? {
             return Ok(());
         }
         let (source, confidence) = (Source::Lsapp, Confidence::Inferred);
-        desk.app(AppRow { user, time: at, package: app, adj, source, confidence })
+        context.app(AppRow { user, time: at, package: app, adj, source, confidence })
     }
 }
 
 impl Format for Lsapp {
-    fn begin(&mut self, _file: &str, desk: &mut Desk<'_, '_>) {
-        let offset = desk.options.offset.unwrap_or_default();
-        desk.note(&format!("LSApp states no time zone; its times are taken as local at {offset}"));
-        *self = Self::default();
+    fn begin(&mut self, _file: &str, context: &mut ImportContext<'_, '_>) {
+        let offset = context.options.offset.unwrap_or_default();
+        context.note(&format!("LSApp states no time zone; its times are taken as local at {offset}"));
+        self.places = [0, 1, 2, 3, 4];
     }
 
-    fn line(&mut self, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
-        let Some(text) = desk.text(line)? else { return Ok(()) };
-        let mut fields = Vec::with_capacity(COLUMNS.len());
-        separated::split(text, '\t', &mut fields);
-        if self.header(&fields, desk)? {
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+        let Some(text) = context.text(line)? else { return Ok(()) };
+        self.fields.split(text);
+        if self.header(context)? {
             return Ok(());
         }
-        self.event(line, &fields, desk)
+        self.event(line, context)
     }
 }

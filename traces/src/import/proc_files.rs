@@ -4,7 +4,7 @@
 //! tells a time, a block begins where its first name comes again, and blocks are [`super::Options::interval`] apart.
 //! Values go by their names, never by their lines, which move from kernel to kernel.
 
-use super::desk::Desk;
+use super::context::ImportContext;
 use super::report::{Reason, excerpt};
 use super::{Format, ImportError, clock};
 use crate::row::{CounterRow, UtcTime};
@@ -39,42 +39,50 @@ impl Series {
     }
 
     /// Takes note of the block that `name` belongs to.
-    fn enter(&mut self, name: &str, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    fn enter(&mut self, name: &str, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
         if !self.is_timed && self.first.as_deref() == Some(name) {
-            let interval = i64::try_from(desk.options.interval.0).unwrap_or(i64::MAX);
+            let interval = i64::try_from(context.options.interval.0).unwrap_or(i64::MAX);
             self.time = UtcTime(self.time.0.saturating_add(interval));
             self.is_seen = false;
         }
         if self.first.is_none() {
             self.first = Some(name.into());
             if !self.is_timed {
-                let start = desk.options.start.seconds();
-                let interval = desk.options.interval;
-                desk.note(&format!("no line tells the time: blocks are taken as {interval} apart, from {start} s on"));
+                let start = context.options.start.seconds();
+                let interval = context.options.interval;
+                context
+                    .note(&format!("no line tells the time: blocks are taken as {interval} apart, from {start} s on"));
             }
         }
         if !std::mem::replace(&mut self.is_seen, true) {
-            desk.report.samples += 1;
-            let order = desk.users.see(&self.owner, self.time, 0);
+            context.report.samples += 1;
+            let order = context.users.see(&self.owner, self.time, 0);
             // Blocks have nothing but their time to be told apart by.
             let order = if order == super::tracker::Order::Same { super::tracker::Order::SameTime } else { order };
-            desk.in_order(self.time, order, true)?;
+            context.in_order(self.time, order, true)?;
         }
         Ok(())
     }
 
-    fn value(&mut self, name: &str, value: &str, unit: f64, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
-        if !desk.is_name("name", name)? {
+    fn value(
+        &mut self,
+        name: &str,
+        value: &str,
+        unit: f64,
+        context: &mut ImportContext<'_, '_>,
+    ) -> Result<(), ImportError> {
+        if !context.is_name("name", name)? {
             return Ok(());
         }
         let Some(number) = value.parse::<i64>().ok().filter(|_| !value.starts_with('+')) else {
-            return desk.find(Reason::Field, name, || format!("expected a whole number, found '{}'", excerpt(value)));
+            return context
+                .find(Reason::Field, name, || format!("expected a whole number, found '{}'", excerpt(value)));
         };
         if number < 0 {
-            return desk.find(Reason::NegativeMemory, name, || format!("expected nought or more, found {number}"));
+            return context.find(Reason::NegativeMemory, name, || format!("expected nought or more, found {number}"));
         }
-        self.enter(name, desk)?;
-        desk.counter(CounterRow { user: &self.owner, time: self.time, counter: name, value: number as f64 * unit })
+        self.enter(name, context)?;
+        context.counter(CounterRow { user: &self.owner, time: self.time, counter: name, value: number as f64 * unit })
     }
 }
 
@@ -99,16 +107,16 @@ fn vmstat(text: &str) -> Option<(&str, &str, f64)> {
 }
 
 impl Format for Series {
-    fn begin(&mut self, file: &str, desk: &mut Desk<'_, '_>) {
-        *self = Self { owner: desk.owner(file), time: desk.options.start, ..Self::new(self.file) };
+    fn begin(&mut self, file: &str, context: &mut ImportContext<'_, '_>) {
+        *self = Self { owner: context.owner(file), time: context.options.start, ..Self::new(self.file) };
     }
 
-    fn line(&mut self, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
-        let Some(text) = desk.text(line)? else { return Ok(()) };
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+        let Some(text) = context.text(line)? else { return Ok(()) };
         let time = clock::parse_seconds(text);
-        if let Some(time) = time.or_else(|| clock::parse_calendar(text, desk.options.offset.unwrap_or_default())) {
+        if let Some(time) = time.or_else(|| clock::parse_calendar(text, context.options.offset.unwrap_or_default())) {
             (self.time, self.is_timed, self.is_seen) = (time, true, false);
-            desk.report.other_lines += 1;
+            context.report.other_lines += 1;
             return Ok(());
         }
         let (own, other) = match self.file {
@@ -116,8 +124,8 @@ impl Format for Series {
             File::Vmstat => (vmstat(text), meminfo(text)),
         };
         match own {
-            Some((name, value, unit)) => self.value(name, value, unit, desk),
-            None => desk.find(Reason::Columns, "", || {
+            Some((name, value, unit)) => self.value(name, value, unit, context),
+            None => context.find(Reason::Columns, "", || {
                 let (expected, kind) = match self.file {
                     File::Meminfo => ("'Name: value kB'", "vmstat"),
                     File::Vmstat => ("'name value'", "meminfo"),

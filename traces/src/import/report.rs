@@ -258,23 +258,6 @@ impl Report {
     }
 }
 
-/// The name most like `found`, where one is close enough to be meant.
-pub(super) fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The comparison is quadratic, and nobody means a name by a page of text.
-    let found = excerpt(found).to_lowercase();
-    names
-        .into_iter()
-        .map(|name| (strsim::osa_distance(&found, &name.to_lowercase()), name))
-        .min_by_key(|&(distance, name)| (distance, name.len()))
-        .filter(|&(distance, name)| distance <= 2.max(found.chars().count().max(name.chars().count()) / 2))
-        .map(|(_, name)| name)
-}
-
-/// The name most like `found`, as a question behind an error.
-pub(super) fn hint<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(found, names).map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
-}
-
 /// The beginning of a text, short enough for a message.
 pub(super) fn excerpt(text: &str) -> &str {
     text.char_indices().nth(80).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))

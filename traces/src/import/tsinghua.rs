@@ -7,7 +7,7 @@
 use haversack_devices::units::Bytes;
 
 use super::clock::{self, UtcOffset};
-use super::desk::Desk;
+use super::context::ImportContext;
 use super::report::{Reason, excerpt};
 use super::{Format, ImportError};
 use crate::row::{AppRow, Confidence, OomAdj, Source};
@@ -46,25 +46,25 @@ fn parse(text: &str, offset: UtcOffset) -> Result<(&str, crate::row::UtcTime, &s
 }
 
 impl Format for Tsinghua {
-    fn begin(&mut self, _file: &str, desk: &mut Desk<'_, '_>) {
-        let offset = desk.options.offset.unwrap_or(CHINA);
-        desk.note(&format!("Tsinghua states no time zone; its times are taken as local at {offset}"));
-        desk.note("Tsinghua sees network traffic, not the screen; every app is taken as a service");
+    fn begin(&mut self, _file: &str, context: &mut ImportContext<'_, '_>) {
+        let offset = context.options.offset.unwrap_or(CHINA);
+        context.note(&format!("Tsinghua states no time zone; its times are taken as local at {offset}"));
+        context.note("Tsinghua sees network traffic, not the screen; every app is taken as a service");
     }
 
-    fn line(&mut self, line: &[u8], desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
-        let Some(text) = desk.text(line)? else { return Ok(()) };
-        match parse(text, desk.options.offset.unwrap_or(CHINA)) {
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+        let Some(text) = context.text(line)? else { return Ok(()) };
+        match parse(text, context.options.offset.unwrap_or(CHINA)) {
             Ok((user, time, package)) => {
-                if !desk.sample(user, time, line, false)? {
+                if !context.sample(user, time, line, false)? {
                     return Ok(());
                 }
                 let (adj, source, confidence) = (OomAdj::SERVICE, Source::Tsinghua, Confidence::Assumed);
-                desk.app(AppRow { user, time, package, adj, source, confidence })
+                context.app(AppRow { user, time, package, adj, source, confidence })
             }
             Err((field, expected, found)) => {
                 let reason = if field.is_empty() || found == "nothing" { Reason::Columns } else { Reason::Field };
-                desk.find(reason, field, || format!("expected {expected}, found {found}"))
+                context.find(reason, field, || format!("expected {expected}, found {found}"))
             }
         }
     }

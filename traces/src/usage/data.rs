@@ -1,9 +1,8 @@
-//! Reading the crate's data files: strict TOML whose complaints name the file, the line, the field, what was expected
-//! and the nearest valid name.
+//! Reading the crate's data files, strictly: what their fields hold, and why one is refused.
 
 use haversack_devices::calibration::{AnyConstant, Constant, Kind, Quantity, Unit};
-use serde::de::{self, DeserializeOwned};
-use serde::{Deserialize, Deserializer};
+use haversack_devices::text::{TomlError, aside, nearest};
+use serde::{Deserialize, Deserializer, de};
 use thiserror::Error;
 
 /// Why a data file of the usage model or of the footprints could not be used.
@@ -18,7 +17,7 @@ pub enum DataError {
         source: std::io::Error,
     },
     /// Nothing that the crate brings along has this name.
-    #[error("unknown {what} `{name}`{}; expected the path of a .toml file or `{valid}`", meant(nearest.as_deref()))]
+    #[error("unknown {what} `{name}`{}; expected the path of a .toml file or `{valid}`", aside(nearest.as_deref()))]
     Unknown {
         /// What was looked for.
         what: &'static str,
@@ -30,75 +29,13 @@ pub enum DataError {
         valid: &'static str,
     },
     /// Something in the file is wrong.
-    #[error("{file}:{line}: `{field}`: {message}")]
-    Wrong {
-        /// The file, as shown to people.
-        file: String,
-        /// The line, from one.
-        line: usize,
-        /// The dotted name of the field, or of the table that lacks one.
-        field: String,
-        /// What was expected, what was found, and the nearest valid name.
-        message: String,
-    },
-}
-
-/// Reads `text`, which stands in `file`.
-pub(crate) fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, DataError> {
-    toml::from_str(text).map_err(|error| {
-        let (line, field) = place(text, error.span().map_or(0, |span| span.start));
-        let message = format!("{}{}", error.message(), hint(error.message()));
-        DataError::Wrong { file: file.to_owned(), line, field, message }
-    })
+    #[error(transparent)]
+    Wrong(#[from] TomlError),
 }
 
 /// Reads the file at `path`.
 pub(crate) fn read(path: &str) -> Result<String, DataError> {
     std::fs::read_to_string(path).map_err(|source| DataError::Read { path: path.to_owned(), source })
-}
-
-/// A complaint about the table `header` of `file`, such as `package."com.whatsapp"`.
-pub(crate) fn wrong(file: &str, text: &str, header: &str, message: String) -> DataError {
-    let line =
-        text.lines().position(|line| line.trim().trim_matches(['[', ']']) == header).map_or(1, |index| 1 + index);
-    DataError::Wrong { file: file.to_owned(), line, field: header.to_owned(), message }
-}
-
-/// The line of a byte, from one, and the dotted name of what stands there.
-fn place(text: &str, offset: usize) -> (usize, String) {
-    let (mut header, mut field, mut line, mut end) = ("", "", 1, 0);
-    for (index, written) in text.split_inclusive('\n').enumerate() {
-        line = 1 + index;
-        let trimmed = written.trim();
-        if trimmed.starts_with('[') {
-            (header, field) = (trimmed.trim_matches(['[', ']']), "");
-        } else if let Some((key, _)) = trimmed.split_once('=').filter(|(key, _)| !key.starts_with('#')) {
-            field = key.trim();
-        }
-        end += written.len();
-        if offset < end {
-            break;
-        }
-    }
-    let dot = if header.is_empty() || field.is_empty() { "" } else { "." };
-    (line, format!("{header}{dot}{field}"))
-}
-
-/// The likeliest of the words that a complaint expects, instead of the first that it quotes.
-fn hint(message: &str) -> String {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let Some(found) = quoted.next().filter(|_| message.starts_with("unknown")) else { return String::new() };
-    meant(nearest(found, quoted))
-}
-
-fn meant(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
-}
-
-/// The name most like `name`, where one is close enough to be meant.
-pub(crate) fn nearest<'a>(name: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = valid.map(|other| (strsim::jaro_winkler(name, other), other));
-    scored.filter(|(score, _)| *score > 0.7).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, other)| other)
 }
 
 /// `{ value, unit, kind, source, note? }`, as in the calibrations of devices.
@@ -126,7 +63,8 @@ pub(crate) fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<Kind, D::Error>
 fn unit<Q: Quantity, E: de::Error>(symbol: &str) -> Result<&'static Unit, E> {
     Q::DIMENSION.unit(symbol).ok_or_else(|| {
         let valid: Vec<_> = Q::DIMENSION.symbols().collect();
-        E::custom(format!("unknown unit `{symbol}`, expected one of `{}`", valid.join("`, `")))
+        let near = aside(nearest(symbol, valid.iter().copied()));
+        E::custom(format!(".unit: unknown unit `{symbol}`{near}, expected one of `{}`", valid.join("`, `")))
     })
 }
 
@@ -134,11 +72,11 @@ fn unit<Q: Quantity, E: de::Error>(symbol: &str) -> Result<&'static Unit, E> {
 pub(crate) fn constant<'de, D: Deserializer<'de>, Q: Quantity>(from: D) -> Result<Constant<Q>, D::Error> {
     let Written { value, unit: symbol, kind, source, note } = Written::<f64>::deserialize(from)?;
     let mut constant = Constant { value: Q::from_base(0.0), unit: unit::<Q, _>(&symbol)?, kind, source, note };
-    constant.replace(value).map_err(|expected| de::Error::custom(format!("{value}: expected {expected}")))?;
+    constant.replace(value).map_err(|expected| de::Error::custom(format!(".value: {value}: expected {expected}")))?;
     Ok(constant)
 }
 
-/// A row of numbers that are weights of one another: finite, not negative, and not all nought.
+/// A row of numbers that are weights of one another: finite, not negative, and not all zero.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "WrittenWeights")]
 pub struct Weights {
@@ -168,7 +106,7 @@ impl TryFrom<WrittenWeights> for Weights {
             return Err(format!("{value}: expected finite weights that are not negative"));
         }
         if values.iter().sum::<f64>() <= 0.0 {
-            return Err("expected a weight above nought".to_owned());
+            return Err("expected a weight above zero".to_owned());
         }
         Ok(Self { values, kind, source })
     }

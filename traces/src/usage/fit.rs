@@ -1,6 +1,7 @@
 //! The fit of the two numbers of sessions that no observation gives alone.
 
 use haversack_devices::units::{Factor, Fraction, Nanos};
+use statrs::distribution::{ContinuousCDF, LogNormal};
 
 use super::model::UsageModel;
 
@@ -94,18 +95,10 @@ impl Class {
     }
 }
 
+/// The share of a lognormal distribution within, by the logarithm of its median and the deviation of its logarithms.
 fn lognormal_within((low, high): (Nanos, Nanos), median: f64, deviation: f64) -> f64 {
-    let below = |end: Nanos| normal_below((end.seconds().ln() - median) / deviation.max(1e-12));
-    below(high) - below(low)
-}
-
-/// The standard normal distribution function, within 1e-7 (Abramowitz and Stegun, 7.1.26).
-fn normal_below(x: f64) -> f64 {
-    let z = x.abs() / std::f64::consts::SQRT_2;
-    let t = 1.0 / (1.0 + 0.327_591_1 * z);
-    let polynomial = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
-    let tail = 0.5 * polynomial.iter().fold(0.0, |sum, factor| sum * t + factor) * t * (-z * z).exp();
-    if x < 0.0 { tail } else { 1.0 - tail }
+    let Ok(distribution) = LogNormal::new(median, deviation.max(1e-12)) else { return 0.0 };
+    distribution.cdf(high.seconds()) - distribution.cdf(low.seconds())
 }
 
 #[cfg(test)]
@@ -113,10 +106,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_normal_distribution_has_its_tabled_values() {
-        // Φ(0) = 0.5, Φ(1) = 0.8413447, Φ(1.96) = 0.9750021, Φ(−1.2816) = 0.1000.
-        for (x, expected) in [(0.0, 0.5), (1.0, 0.841_344_7), (1.96, 0.975_002_1), (-1.281_551_6, 0.1)] {
-            assert!((normal_below(x) - expected).abs() < 2e-7, "{x}");
+    fn shares_of_a_lognormal_distribution_have_their_tabled_values() {
+        // Within one and 1.96 standard deviations of the median: 2 Φ(1) − 1 = 0.6826895 and 2 Φ(1.96) − 1 = 0.9500042.
+        let seconds = |logarithm: f64| Nanos::from_seconds((5.0 + 0.5 * logarithm).exp());
+        for (x, expected) in [(1.0, 0.682_689_5), (1.96, 0.950_004_2)] {
+            let share = lognormal_within((seconds(-x), seconds(x)), 5.0, 0.5);
+            assert!((share - expected).abs() < 2e-7, "{x}: {share}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The numbers of the usage model, as `usage.toml` holds them.
 
 use haversack_devices::calibration::{AnyConstant, Constant, ConstantEntry};
+use haversack_devices::text::TomlDocument;
 use haversack_devices::units::{Count, Factor, Fraction, Nanos};
 use serde::Deserialize;
 
@@ -181,7 +182,7 @@ pub struct CatalogueApp {
 
 fn positive<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     let value = f64::deserialize(from)?;
-    let expected = || serde::de::Error::custom(format!("{value}: expected a finite number above nought"));
+    let expected = || serde::de::Error::custom(format!("{value}: expected a finite number above zero"));
     if value.is_finite() && value > 0.0 { Ok(value) } else { Err(expected()) }
 }
 
@@ -215,15 +216,16 @@ impl UsageModel {
     /// without 24 hours, priorities that are not five, an app named twice, fewer apps than a user must have: with file,
     /// line and field, what was expected and the nearest valid name.
     pub fn parse(file: &str, text: &str) -> Result<Self, DataError> {
-        let model = Self { file: file.to_owned(), ..data::parse(file, text)? };
-        let wrong = |header: &str, message: String| Err(data::wrong(file, text, header, message));
+        let document = TomlDocument::parse(file, text)?;
+        let model = Self { file: file.to_owned(), ..document.read()? };
+        let wrong = |field: &str, message: String| Err(document.refuse(field, message).into());
         let (hours, priorities) = (model.day.profile.values.len(), model.carat.priorities.values.len());
         if hours != 24 {
-            return wrong("day", format!("`profile`: expected 24 weights, found {hours}"));
+            return wrong("day.profile", format!("expected 24 weights, found {hours}"));
         }
         if priorities != super::carat::PRIORITIES.len() {
             let names = super::carat::PRIORITIES.join("`, `");
-            return wrong("carat", format!("`priorities`: expected 5 weights (`{names}`), found {priorities}"));
+            return wrong("carat.priorities", format!("expected 5 weights (`{names}`), found {priorities}"));
         }
         let (least, most) = (model.apps.installed_least.value.0, model.apps.installed_most.value.0);
         if !(1.0..=most).contains(&least) || most > model.catalogue.len() as f64 {
@@ -235,13 +237,13 @@ impl UsageModel {
         }
         for (index, app) in model.catalogue.iter().enumerate() {
             if model.catalogue.iter().skip(index + 1).any(|other| other.package == app.package) {
-                return wrong("app", format!("`{}` is there twice", app.package));
+                return wrong(&format!("app.{index}"), format!("`{}` is there twice", app.package));
             }
         }
         for (name, constant) in model.constants() {
-            let nought = constant.value_in_unit() <= 0.0;
-            if nought && matches!(name.as_str(), "sessions.regular_mean" | "sessions.other_mean" | "apps.visit") {
-                return wrong(name.split('.').next().unwrap_or(""), format!("`{name}`: expected more than nought"));
+            let is_divisor = matches!(name.as_str(), "sessions.regular_mean" | "sessions.other_mean" | "apps.visit");
+            if is_divisor && constant.value_in_unit() <= 0.0 {
+                return wrong(&name, "expected more than zero".to_owned());
             }
         }
         Ok(model)

@@ -2,10 +2,11 @@
 //!
 //! This reads the line a second time, slowly, and only for lines that somebody will be told of.
 
+use haversack_devices::text::nearest;
 use serde_json::{Map, Value};
 
-use super::super::desk::Desk;
-use super::super::report::{Reason, excerpt, nearest};
+use super::super::context::ImportContext;
+use super::super::report::{Reason, excerpt};
 use super::super::{ImportError, LONGEST_LINE};
 
 /// A fault: the field, and what is wrong with it.
@@ -15,19 +16,23 @@ type Fault = (String, String);
 const LONGEST_LOOK: usize = LONGEST_LINE / 16;
 
 /// Tells of a line that is no sample.
-pub(super) fn report(line: &str, error: &serde_json::Error, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+pub(super) fn report(
+    line: &str,
+    error: &serde_json::Error,
+    context: &mut ImportContext<'_, '_>,
+) -> Result<(), ImportError> {
     if !error.is_data() {
-        return desk.find(Reason::NotJson, "", || {
+        return context.find(Reason::NotJson, "", || {
             let shape = if line.starts_with('[') { "; `jq -c '.[]'` takes an array apart" } else { "" };
             format!("expected a JSON object, one a line: {}{shape}", words(error))
         });
     }
-    let (field, message) = if desk.is_told(Reason::Field) {
+    let (field, message) = if context.is_told(Reason::Field) {
         look(line).unwrap_or_else(|| (String::new(), words(error)))
     } else {
         Fault::default()
     };
-    desk.find(Reason::Field, &field, || message)
+    context.find(Reason::Field, &field, || message)
 }
 
 /// The parser's words, without its line, which is always the first.

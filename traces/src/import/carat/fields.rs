@@ -37,20 +37,20 @@ pub(super) struct App<'l> {
 
 /// The memory of a phone as the client wrote it down: kB, and not what the names say.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub(in super::super) struct Memory {
+pub(super) struct Memory {
     #[serde(rename = "memoryActive")]
-    pub(in super::super) active: Number,
+    pub(super) active: Number,
     #[serde(rename = "memoryInactive")]
-    pub(in super::super) inactive: Number,
+    pub(super) inactive: Number,
     #[serde(rename = "memoryFree")]
-    pub(in super::super) free: Number,
+    pub(super) free: Number,
     #[serde(rename = "memoryUser")]
-    pub(in super::super) user: Number,
+    pub(super) user: Number,
 }
 
 /// A number, with or without a fraction: Thrift's doubles reach JSON as either.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct Number(pub(in super::super) f64);
+pub(super) struct Number(pub(super) f64);
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,7 +1,5 @@
 //! Timelines: their invariants, their windows, and what becomes of imported rows.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 
 use haversack_devices::units::Nanos;

@@ -11,8 +11,8 @@ use crate::row::{AppRow, CounterRow, Row, UtcTime};
 /// A day, in nanoseconds: gaps from here on are told of line by line.
 const DAY: u64 = 86_400_000_000_000;
 
-/// The desk of an import.
-pub(super) struct Desk<'i, 's> {
+/// What an import under way has at hand.
+pub(super) struct ImportContext<'i, 's> {
     pub(super) options: Options,
     pub(super) report: Report,
     pub(super) users: Tracker,
@@ -28,7 +28,7 @@ pub(super) struct Place {
     line: u64,
 }
 
-impl<'i, 's> Desk<'i, 's> {
+impl<'i, 's> ImportContext<'i, 's> {
     pub(super) fn new(options: Options, sink: &'i mut Sink<'s>) -> Self {
         Self {
             options,

@@ -1,10 +1,7 @@
 //! The traps of Carat's data, one by one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod import_support;
-
+use super::import_support::{Imported, finding, import, import_all, strict};
 use haversack_traces::import::{CaratSemantics, Kind, Options, Reason};
-use import_support::{Imported, finding, import, import_all, strict};
 
 /// A sample of the user `u` at `time` with processes.
 fn sample(time: u64, apps: &[(&str, &str)]) -> String {

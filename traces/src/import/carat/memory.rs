@@ -15,10 +15,10 @@
 //! its date and by which of the two is larger. Whether lines are shifted shows in the field that would hold
 //! `SwapCached`: it is far below a twentieth of the memory, which neither list is. One sample a device is held back.
 
-use super::ImportError;
-use super::carat::Memory;
-use super::desk::{Desk, Place};
-use super::report::Reason;
+use super::super::ImportError;
+use super::super::context::{ImportContext, Place};
+use super::super::report::Reason;
+use super::fields::Memory;
 use crate::row::{CounterRow, UtcTime};
 
 /// When the client changed (carat-android, commit 2287bcc): 2015-10-02 00:00:00 UTC.
@@ -74,13 +74,13 @@ impl Memories {
         user: &str,
         time: UtcTime,
         memory: &Memory,
-        desk: &mut Desk<'_, '_>,
+        context: &mut ImportContext<'_, '_>,
     ) -> Result<(), ImportError> {
-        let Some(fields) = fields(memory, desk)? else { return Ok(()) };
-        let mut next = Held { place: desk.place(), time, fields, client: None };
-        let Some(place) = desk.users.place(user) else {
+        let Some(fields) = fields(memory, context)? else { return Ok(()) };
+        let mut next = Held { place: context.place(), time, fields, client: None };
+        let Some(place) = context.users.place(user) else {
             // Of a device that is not looked after, every sample is a single one.
-            return undo(user, &next, 0, desk);
+            return undo(user, &next, 0, context);
         };
         if self.devices.len() <= place {
             self.devices.resize(place + 1, None);
@@ -95,13 +95,13 @@ impl Memories {
         held.client = held.client.or(device.held.client);
         device.shift = (device.shift + held.vote()).clamp(-CONVICTION, CONVICTION);
         let shift = device.shift + device.held.vote();
-        undo(user, &held, shift, desk)
+        undo(user, &held, shift, context)
     }
 
     /// Gives out the last sample of every device.
-    pub(super) fn finish(&mut self, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+    pub(super) fn finish(&mut self, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
         for device in self.devices.drain(..).flatten() {
-            undo(&device.user, &device.held, device.shift, desk)?;
+            undo(&device.user, &device.held, device.shift, context)?;
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ fn evidence(one: &Fields, other: &Fields) -> Option<Client> {
 }
 
 /// The fields, where they are memory.
-fn fields(memory: &Memory, desk: &mut Desk<'_, '_>) -> Result<Option<Fields>, ImportError> {
+fn fields(memory: &Memory, context: &mut ImportContext<'_, '_>) -> Result<Option<Fields>, ImportError> {
     let named = [
         ("memory.memoryActive", memory.active.0),
         ("memory.memoryInactive", memory.inactive.0),
@@ -146,24 +146,24 @@ fn fields(memory: &Memory, desk: &mut Desk<'_, '_>) -> Result<Option<Fields>, Im
         ("memory.memoryUser", memory.user.0),
     ];
     if let Some((name, value)) = named.iter().find(|(_, value)| *value < 0.0) {
-        desk.find(Reason::NegativeMemory, name, || format!("expected kB, found {value}"))?;
+        context.find(Reason::NegativeMemory, name, || format!("expected kB, found {value}"))?;
         return Ok(None);
     }
     let [active, inactive, free, user] = named.map(|(_, value)| value as u64);
     if active | inactive | free | user == 0 {
-        desk.find(Reason::NoMemory, "memory", || "expected kB, found nothing but noughts".into())?;
+        context.find(Reason::NoMemory, "memory", || "expected kB, found nothing but noughts".into())?;
         return Ok(None);
     }
     // A phone of a petabyte is none.
     if let Some((name, value)) = named.iter().find(|(_, value)| *value >= 1e12) {
-        desk.find(Reason::ImplausibleMemory, name, || format!("expected kB, found {value}"))?;
+        context.find(Reason::ImplausibleMemory, name, || format!("expected kB, found {value}"))?;
         return Ok(None);
     }
     Ok(Some(Fields { active, inactive, free, user }))
 }
 
 /// Gives out what `/proc/meminfo` said, in bytes.
-fn undo(user: &str, held: &Held, shift: i32, desk: &mut Desk<'_, '_>) -> Result<(), ImportError> {
+fn undo(user: &str, held: &Held, shift: i32, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
     let client = held.client();
     let is_shifted = if shift == 0 { held.vote() > 0 } else { shift > 0 };
     let Fields { active, inactive, free, user: used } = held.fields;
@@ -178,21 +178,21 @@ fn undo(user: &str, held: &Held, shift: i32, desk: &mut Desk<'_, '_>) -> Result<
         (Client::Later, true) => [("Active", inactive), ("SwapCached", active)],
     };
     if mem_free > total || lists.iter().any(|(_, size)| *size > total) {
-        return desk.find_at(&held.place, Reason::ImplausibleMemory, "memory", || {
+        return context.find_at(&held.place, Reason::ImplausibleMemory, "memory", || {
             format!(
                 "expected parts of {total} kB in all, found memoryUser {used}, memoryFree {free}, memoryActive {active}, \
                  memoryInactive {inactive}"
             )
         });
     }
-    desk.report.memory_clients.add(match (client, is_shifted) {
+    context.report.memory_clients.add(match (client, is_shifted) {
         (Client::Earlier, false) => "before 2015-10-02, kernel without MemAvailable",
         (Client::Earlier, true) => "before 2015-10-02, kernel with MemAvailable",
         (Client::Later, false) => "since 2015-10-02, kernel without MemAvailable",
         (Client::Later, true) => "since 2015-10-02, kernel with MemAvailable",
     });
     for (counter, kilobytes) in [("MemTotal", total), ("MemFree", mem_free)].into_iter().chain(lists) {
-        desk.counter(CounterRow { user, time: held.time, counter, value: kilobytes as f64 * 1024.0 })?;
+        context.counter(CounterRow { user, time: held.time, counter, value: kilobytes as f64 * 1024.0 })?;
     }
     Ok(())
 }

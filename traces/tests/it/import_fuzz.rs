@@ -1,10 +1,7 @@
 //! No input makes an importer panic, and no line is lost: every one is a sample, a row, or counted.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod import_support;
-
+use super::import_support::{gzip, import_all};
 use haversack_traces::import::{Kind, Options, Reason, Report};
-use import_support::{gzip, import_all};
 use proptest::prelude::*;
 
 /// Good lines of each kind, to be mutated.

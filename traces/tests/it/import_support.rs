@@ -1,5 +1,4 @@
 //! Imports of texts, with their rows as texts.
-#![allow(dead_code)]
 
 use std::io::Write;
 

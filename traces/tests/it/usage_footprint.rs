@@ -1,7 +1,5 @@
 //! Footprints and what a timeline asks of memory by them.
 
-#![allow(clippy::unwrap_used)]
-
 use haversack_devices::calibration::Kind;
 use haversack_devices::units::{Bytes, Factor, Nanos};
 use haversack_traces::footprint::{FootprintTable, Found};
@@ -201,8 +199,8 @@ fn the_table_refuses_what_it_cannot_mean() {
     let error = refused("anonymous_mb = 400", "anonymous_mb = -400");
     assert_eq!(error, "mine.toml:27: `category.game.anonymous_mb`: -400: expected a number from 0 to 65536 MB");
     let error = refused("anonymous_mb = 400", "anonimous_mb = 400");
-    assert!(error.starts_with("mine.toml:27: `category.game.anonimous_mb`: unknown field"), "{error}");
-    assert!(error.ends_with("(did you mean `anonymous_mb`?)"), "{error}");
+    assert!(error.starts_with("mine.toml:27: `category.game.anonimous_mb`: unknown key (did you"), "{error}");
+    assert!(error.contains("(did you mean `anonymous_mb`?); valid keys: anonymous_mb, "), "{error}");
     let error = refused("file_mb = 50\n", "file_mb = 5e9\n");
     assert_eq!(error, "mine.toml:37: `package.\"a.mail\".file_mb`: 5000000000: expected a number from 0 to 65536 MB");
     let error = refused("kept = 0.8", "kept = 80");
@@ -212,11 +210,14 @@ fn the_table_refuses_what_it_cannot_mean() {
     let error = refused("least_s = 3", "least_s = 4");
     assert_eq!(error, "mine.toml:2: `launch`: expected `least_s` not above `most_s`, found 4 and 3");
     let error = refused("kept = 0.8\n", "");
-    assert!(error.contains("package.\"a.mail\"") && error.contains("missing field `kept`"), "{error}");
+    assert!(error.ends_with("kept`: missing key; expected a decimal number"), "{error}");
     let error = refused("[category.game]", "[categry.game]");
     assert!(error.contains("did you mean `category`?"), "{error}");
     let error = refused("writes_mb_s = 1.5", "writes_mb_s = \"much\"");
-    assert!(error.contains("`category.game.writes_mb_s`: invalid type: string"), "{error}");
+    assert!(
+        error.contains("`category.game.writes_mb_s`: expected a decimal number, found a value of type string"),
+        "{error}"
+    );
     let error = FootprintTable::load("androit").unwrap_err().to_string();
     assert_eq!(
         error,

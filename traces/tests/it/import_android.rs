@@ -1,10 +1,7 @@
 //! LSApp, Tsinghua, `/proc`, Perfetto and lmkd: what is read, and what is told of.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod import_support;
-
+use super::import_support::{finding, import, import_all};
 use haversack_traces::import::{Kind, Options, Reason};
-use import_support::{finding, import, import_all};
 
 #[test]
 fn lsapp_columns_go_by_their_names() {

@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn values_are_androids() {
-        let table = include_str!("../../fixtures/android_oom_adj.csv");
+        let table = include_str!("../../../fixtures/android_oom_adj.csv");
         let mut seen = 0;
         for row in table.lines().skip(1) {
             let fields: Vec<&str> = row.split(',').collect();

@@ -1,10 +1,7 @@
 //! Every fixture imports to just the rows that it holds; packings, archives and broken files are told apart.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod import_support;
-
+use super::import_support::{Imported, finding, fixture, gzip, import, import_all, strict};
 use haversack_traces::import::{ImportError, Kind, Options, Reason};
-use import_support::{Imported, finding, fixture, gzip, import, import_all, strict};
 
 fn import_fixture(kind: Kind, name: &str) -> Imported {
     import_all(Options::new(kind), &[(name, &fixture(name))]).unwrap()
