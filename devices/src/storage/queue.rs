@@ -59,7 +59,12 @@ struct Active {
 }
 
 impl Active {
-    /// The driver begins with the next command at `now`, where there is one, it may, and nothing else is in hand.
+    /// When the command in the driver is ready.
+    fn ready(&self) -> Option<Nanos> {
+        self.prepared.map(|(ready, _)| ready)
+    }
+
+    /// The driver begins with the next command at `now`, if there is one, it may, and nothing else is in hand.
     fn prepare(&mut self, now: Nanos) {
         if self.prepared.is_none() && self.unprepared > Bytes::ZERO && self.under_way < self.request.depth {
             let bytes = self.request.command.min(self.unprepared);
@@ -68,6 +73,11 @@ impl Active {
             self.prepared = Some((Nanos(now.0.saturating_add(self.driver.time(bytes).0)), bytes));
         }
     }
+}
+
+/// The earlier of two times that may not come.
+fn earliest(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
+    one.into_iter().chain(other).min()
 }
 
 /// A stream under way.
@@ -94,7 +104,10 @@ pub struct FlashQueue {
     clock: Nanos,
     device: Sharing<Command>,
     waiting: VecDeque<Command>,
+    /// By id.
     requests: Vec<Active>,
+    /// When the first of their drivers has a command ready.
+    ready: Option<Nanos>,
     streams: Vec<Flow>,
     generation: u64,
     cache: WriteCache,
@@ -104,7 +117,7 @@ pub struct FlashQueue {
 }
 
 impl FlashQueue {
-    /// An idle device with an empty write cache, the clock at nought.
+    /// An idle device with an empty write cache, the clock at zero.
     #[must_use]
     pub fn new(flash: Flash) -> Self {
         Self {
@@ -112,6 +125,7 @@ impl FlashQueue {
             device: Sharing::new(flash.slots()),
             waiting: VecDeque::new(),
             requests: Vec::new(),
+            ready: None,
             streams: Vec::new(),
             generation: 0,
             cache: WriteCache::new(&flash),
@@ -176,11 +190,12 @@ impl FlashQueue {
         let unprepared = request.bytes;
         let mut active = Active { id, request, driver, unprepared, under_way: 0, prepared: None };
         active.prepare(self.clock);
+        self.ready = earliest(self.ready, active.ready());
         self.requests.push(active);
         id
     }
 
-    /// Moves the clock to the next end of a request or to `now`, whichever is first; called until it says nothing.
+    /// Moves the clock to the next end of a request or to `now`, whichever is first; called until it answers `None`.
     pub fn advance(&mut self, now: Nanos) -> Option<Completed> {
         while self.completed.is_empty() {
             if !self.step(now) {
@@ -192,7 +207,7 @@ impl FlashQueue {
         if told { self.completed.pop_front() } else { None }
     }
 
-    /// When the next request ends if no other comes; nothing where none is under way.
+    /// When the next request ends if no other comes; `None` if none is under way.
     ///
     /// It runs a copy ahead: as much work as the simulation of that span.
     #[must_use]
@@ -218,9 +233,12 @@ impl FlashQueue {
     }
 
     fn wait(&mut self, now: Nanos, request: Request, driver: Driver) -> Nanos {
+        let before = self.completed.len();
         let id = self.submit(now, request, driver);
         loop {
-            if let Some(index) = self.completed.iter().rposition(|done| done.request == id) {
+            // What had ended before is not it.
+            let ended = self.completed.iter().skip(before).position(|done| done.request == id);
+            if let Some(index) = ended.map(|index| before + index) {
                 let time = self.completed.remove(index).map_or(self.clock, |done| done.time);
                 return time.saturating_sub(now);
             }
@@ -255,8 +273,7 @@ impl FlashQueue {
     /// order where times are equal. Whether something did.
     fn step(&mut self, until: Nanos) -> bool {
         let device = self.device.due();
-        let ready = |active: &Active| active.prepared.map(|(ready, _)| ready);
-        let driver = self.requests.iter().filter_map(ready).min();
+        let driver = self.ready;
         let stream = self.streams.iter().map(|flow| flow.next).min();
         // What saturates at the end of time never happens.
         let next = [device, driver, stream].into_iter().flatten().min();
@@ -288,10 +305,11 @@ impl FlashQueue {
         let Some(command) = self.device.take(self.clock) else { return };
         match command.owner {
             Owner::Request(id) => {
-                let Some(index) = self.requests.iter().position(|active| active.id == id) else { return };
+                let Ok(index) = self.requests.binary_search_by_key(&id, |active| active.id) else { return };
                 let Some(active) = self.requests.get_mut(index) else { return };
                 active.under_way -= 1;
                 active.prepare(self.clock);
+                self.ready = earliest(self.ready, active.ready());
                 if active.under_way == 0 {
                     self.requests.remove(index);
                     self.completed.push_back(Completed { time: self.clock, request: id });
@@ -317,9 +335,10 @@ impl FlashQueue {
                 self.waiting.push_back(Command { owner, direction, bytes });
                 active.prepared = None;
                 active.prepare(self.clock);
-                return;
+                break;
             }
         }
+        self.ready = self.requests.iter().filter_map(Active::ready).min();
     }
 
     fn issue_stream(&mut self) {
