@@ -29,12 +29,12 @@ fn embed(code: &mut String, name: &str, root: &Path, folder: &str) -> Result<(),
         }
     }
     files.sort();
-    writeln!(code, "static {name}: &[Embedded] = &[")?;
+    writeln!(code, "pub(crate) static {name}: &[BuiltIn] = &[")?;
     for path in files {
         let id = path.file_stem().ok_or("a calibration without a name")?.to_string_lossy();
         writeln!(
             code,
-            "    Embedded {{ id: {id:?}, file: {:?}, text: include_str!({:?}) }},",
+            "    BuiltIn {{ id: {id:?}, file: {:?}, text: include_str!({:?}) }},",
             format!("devices/{folder}/{id}.toml"),
             path.to_string_lossy(),
         )?;

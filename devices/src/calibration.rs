@@ -1,23 +1,24 @@
 //! Calibrations: constants with unit, source and kind, read strictly from TOML.
 //!
-//! What a device or a software stack holds is declared in [`crate::device`] and [`crate::stack`];
-//! how any such file is read, listed and overridden is here.
+//! A schema is a set of structs made by [`section!`]: each struct is a table, each field a key. [`Calibrated`] is any
+//! schema's file once it is read: its constants can be listed and overridden by name.
 
+mod calibrated;
 mod dimension;
 mod error;
-mod reader;
-mod table;
 
 use std::fmt;
 
+pub use calibrated::{BuiltIn, Calibrated, Listing, Schema, digest};
+pub(crate) use calibrated::{DEVICES, STACKS, SYSTEMS, zero_rate};
 pub use dimension::{Dimension, Quantity, Unit};
-pub(crate) use error::nearest;
-pub use error::{CalibrationError, Location};
-pub(crate) use reader::{Place, parse};
-pub(crate) use table::{consistent, entries, replace};
+pub use error::CalibrationError;
+use serde::{Deserialize, Deserializer, de};
+
+use crate::text::{aside, nearest};
 
 /// How a constant is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Published by the vendor, a driver or a specification page.
@@ -30,40 +31,15 @@ pub enum Kind {
     Estimated,
 }
 
-/// A fixed set of words that a calibration may use for a field.
-pub(crate) trait Choice: Copy + 'static {
-    /// Every value with its word.
-    const WORDS: &'static [(&'static str, Self)];
-}
-
-impl Choice for Kind {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("datasheet", Self::Datasheet),
-        ("measured", Self::Measured),
-        ("fitted", Self::Fitted),
-        ("estimated", Self::Estimated),
-    ];
-}
-
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = Self::WORDS.iter().find(|(_, kind)| kind == self);
-        f.write_str(word.map_or("", |(word, _)| word))
+        f.write_str(match self {
+            Self::Datasheet => "datasheet",
+            Self::Measured => "measured",
+            Self::Fitted => "fitted",
+            Self::Estimated => "estimated",
+        })
     }
-}
-
-/// Reads the word at `place`.
-pub(crate) fn choose<C: Choice>(place: &Place<'_>) -> Result<C, CalibrationError> {
-    let found = place.text()?;
-    let words = || C::WORDS.iter().map(|(word, _)| *word);
-    C::WORDS.iter().find(|(word, _)| *word == found).map(|&(_, choice)| choice).ok_or_else(|| {
-        CalibrationError::UnknownChoice {
-            at: place.location(),
-            found: found.to_owned(),
-            nearest: nearest(found, words()),
-            expected: words().map(str::to_owned).collect(),
-        }
-    })
 }
 
 /// A quantity, and how it is known.
@@ -123,21 +99,11 @@ pub trait AnyConstant {
     fn kind(&self) -> Kind;
     /// Where it comes from.
     fn source(&self) -> &str;
-    /// Takes `value`, in the unit of the file; gives the valid range where it is not in it.
+    /// Takes `value`, in the unit of the file.
+    ///
+    /// # Errors
+    /// The valid range, if `value` lies outside.
     fn replace(&mut self, value: f64) -> Result<(), String>;
-}
-
-/// `value` in base units; the valid range, in `unit`, where it is not in it.
-fn to_base(value: f64, unit: &Unit) -> Result<f64, String> {
-    let base = value * unit.scale;
-    let ceiling = unit.dimension.ceiling();
-    if base.is_finite() && (0.0..=ceiling).contains(&base) {
-        Ok(base)
-    } else if ceiling < f64::MAX {
-        Err(format!("a number from 0 to {}", ceiling / unit.scale))
-    } else {
-        Err("a finite number that is not negative".to_owned())
-    }
 }
 
 impl<Q: Quantity> AnyConstant for Constant<Q> {
@@ -154,127 +120,87 @@ impl<Q: Quantity> AnyConstant for Constant<Q> {
         &self.source
     }
     fn replace(&mut self, value: f64) -> Result<(), String> {
-        self.value = Q::from_base(to_base(value, self.unit)?);
+        self.value = Q::convert(value, self.unit)?;
         Ok(())
     }
 }
 
-/// Something that a key of a calibration can hold.
-pub(crate) trait Field: Sized {
-    /// Reads the value of `key` in the table `parent`.
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError>;
-    /// Shows every constant below, with its dotted name.
-    fn visit(&self, _name: &str, _see: &mut dyn FnMut(&str, &dyn AnyConstant)) {}
-    /// As `visit`, to change them.
-    fn visit_mut(&mut self, _name: &str, _change: &mut dyn FnMut(&str, &mut dyn AnyConstant)) {}
-}
-
-/// A table of a calibration; made by [`section!`].
-pub(crate) trait Section: Sized {
-    /// Reads the table at `place`, refusing keys that it does not have.
-    fn from_place(place: &Place<'_>) -> Result<Self, CalibrationError>;
-}
-
-/// The parts that constants and curves share: unit, kind, source, note.
-struct Provenance {
-    unit: &'static Unit,
+/// A constant or a curve as it is written.
+#[derive(Deserialize)]
+#[serde(rename = "{ value, unit, kind, source, note? }", deny_unknown_fields)]
+struct Written<V> {
+    value: V,
+    unit: String,
     kind: Kind,
     source: String,
     note: Option<String>,
 }
 
-const CONSTANT: &str = "{ value, unit, kind, source, note? }";
-
-fn provenance(place: &Place<'_>, dimension: Dimension) -> Result<Provenance, CalibrationError> {
-    place.check_keys(CONSTANT, &["value", "unit", "kind", "source", "note"])?;
-    let unit = place.required("unit", "the unit of the value")?;
-    let symbol = unit.text()?;
-    let unit = dimension.unit(symbol).ok_or_else(|| CalibrationError::WrongUnit {
-        at: place.location(),
-        found: symbol.to_owned(),
-        nearest: nearest(symbol, dimension.symbols()),
-        expected: dimension.symbols().map(str::to_owned).collect(),
-    })?;
-    Ok(Provenance {
-        unit,
-        kind: choose(&place.required("kind", "how the constant is known")?)?,
-        source: place.required("source", "where the constant comes from")?.text()?.to_owned(),
-        note: Option::<String>::read(place, "note")?,
-    })
-}
-
-fn quantity<Q: Quantity>(place: &Place<'_>, unit: &Unit) -> Result<Q, CalibrationError> {
-    let found = place.number()?;
-    let base = to_base(found, unit).map_err(|expected| {
-        let at = place.location();
-        CalibrationError::OutOfRange { at, found, expected }
-    })?;
-    Ok(Q::from_base(base))
-}
-
-impl<Q: Quantity> Field for Constant<Q> {
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
-        let place = parent.required(key, CONSTANT)?;
-        let Provenance { unit, kind, source, note } = provenance(&place, Q::DIMENSION)?;
-        let value = quantity(&place.required("value", "a number")?, unit)?;
-        Ok(Self { value, unit, kind, source, note })
+impl<V> Written<V> {
+    /// The unit, which must measure a `Q`.
+    fn unit<Q: Quantity, E: de::Error>(&self) -> Result<&'static Unit, E> {
+        let symbols = || Q::DIMENSION.symbols();
+        Q::DIMENSION.unit(&self.unit).ok_or_else(|| {
+            let (near, valid) = (aside(nearest(&self.unit, symbols())), symbols().collect::<Vec<_>>().join(", "));
+            E::custom(format!("wrong unit `{}`{near}; expected one of {valid}", self.unit))
+        })
     }
-    fn visit(&self, name: &str, see: &mut dyn FnMut(&str, &dyn AnyConstant)) {
+}
+
+/// `value` as a `Q`; `key` is where it stands.
+fn quantity<Q: Quantity, E: de::Error>(key: &str, value: f64, unit: &Unit) -> Result<Q, E> {
+    let out_of_range = |expected| E::custom(format!(".{key}: {value} is out of range; expected {expected}"));
+    Q::convert(value, unit).map_err(out_of_range)
+}
+
+impl<'de, Q: Quantity> Deserialize<'de> for Constant<Q> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let written = Written::<f64>::deserialize(from)?;
+        let unit = written.unit::<Q, D::Error>()?;
+        let value = quantity("value", written.value, unit)?;
+        Ok(Self { value, unit, kind: written.kind, source: written.source, note: written.note })
+    }
+}
+
+impl<'de, Q: Quantity> Deserialize<'de> for Curve<Q> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let written = Written::<Vec<f64>>::deserialize(from)?;
+        let unit = written.unit::<Q, D::Error>()?;
+        let values = written.value.iter().enumerate();
+        let values = values.map(|(index, &value)| quantity(&format!("value.{index}"), value, unit));
+        let values = values.collect::<Result<_, _>>()?;
+        Ok(Self { values, unit, kind: written.kind, source: written.source, note: written.note })
+    }
+}
+
+/// Something that a key of a calibration can hold: a constant, or what has constants below it.
+pub trait Visit {
+    /// Shows every constant below, with its dotted name; `name` is that of the key itself.
+    fn visit(&mut self, _name: &str, _see: &mut dyn FnMut(&str, &mut dyn AnyConstant)) {}
+}
+
+impl Visit for String {}
+
+impl<Q> Visit for Curve<Q> {}
+
+impl<Q: Quantity> Visit for Constant<Q> {
+    fn visit(&mut self, name: &str, see: &mut dyn FnMut(&str, &mut dyn AnyConstant)) {
         see(name, self);
     }
-    fn visit_mut(&mut self, name: &str, change: &mut dyn FnMut(&str, &mut dyn AnyConstant)) {
-        change(name, self);
-    }
 }
 
-impl<Q: Quantity> Field for Curve<Q> {
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
-        let place = parent.required(key, CONSTANT)?;
-        let Provenance { unit, kind, source, note } = provenance(&place, Q::DIMENSION)?;
-        let items = place.required("value", "an array of numbers")?.items()?;
-        let values = items.iter().map(|item| quantity(item, unit)).collect::<Result<_, _>>()?;
-        Ok(Self { values, unit, kind, source, note })
-    }
-}
-
-impl Field for String {
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
-        Ok(parent.required(key, "text")?.text()?.to_owned())
-    }
-}
-
-impl<F: Field> Field for Option<F> {
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
-        match parent.child(key) {
-            Some(_) => F::read(parent, key).map(Some),
-            None => Ok(None),
-        }
-    }
-    fn visit(&self, name: &str, see: &mut dyn FnMut(&str, &dyn AnyConstant)) {
-        if let Some(field) = self {
-            field.visit(name, see);
-        }
-    }
-    fn visit_mut(&mut self, name: &str, change: &mut dyn FnMut(&str, &mut dyn AnyConstant)) {
-        if let Some(field) = self {
-            field.visit_mut(name, change);
+impl<V: Visit> Visit for Option<V> {
+    fn visit(&mut self, name: &str, see: &mut dyn FnMut(&str, &mut dyn AnyConstant)) {
+        if let Some(value) = self {
+            value.visit(name, see);
         }
     }
 }
 
-impl<S: Section + Field> Field for Vec<S> {
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
-        let items = parent.child(key).map_or_else(|| Ok(Vec::new()), |place| place.items())?;
-        items.iter().map(S::from_place).collect()
-    }
-    fn visit(&self, name: &str, see: &mut dyn FnMut(&str, &dyn AnyConstant)) {
-        for (index, section) in self.iter().enumerate() {
-            section.visit(&format!("{name}.{index}"), see);
-        }
-    }
-    fn visit_mut(&mut self, name: &str, change: &mut dyn FnMut(&str, &mut dyn AnyConstant)) {
+impl<V: Visit> Visit for Vec<V> {
+    fn visit(&mut self, name: &str, see: &mut dyn FnMut(&str, &mut dyn AnyConstant)) {
         for (index, section) in self.iter_mut().enumerate() {
-            section.visit_mut(&format!("{name}.{index}"), change);
+            section.visit(&format!("{name}.{index}"), see);
         }
     }
 }
@@ -285,57 +211,17 @@ macro_rules! section {
         $($(#[$field_doc:meta])* pub $field:ident: $type:ty,)+
     }) => {
         $(#[$doc])*
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, serde::Deserialize)]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)+
         }
 
-        impl $crate::calibration::Section for $name {
-            fn from_place(
-                place: &$crate::calibration::Place<'_>,
-            ) -> Result<Self, $crate::calibration::CalibrationError> {
-                place.check_keys("a table", &[$(stringify!($field)),+])?;
-                Ok(Self {
-                    $($field: $crate::calibration::Field::read(place, stringify!($field))?,)+
-                })
-            }
-        }
-
-        impl $crate::calibration::Field for $name {
-            fn read(
-                parent: &$crate::calibration::Place<'_>,
-                key: &str,
-            ) -> Result<Self, $crate::calibration::CalibrationError> {
-                $crate::calibration::Section::from_place(&parent.required(key, "a table")?)
-            }
-            fn visit(
-                &self,
-                name: &str,
-                see: &mut dyn FnMut(&str, &dyn $crate::calibration::AnyConstant),
-            ) {
-                $($crate::calibration::Field::visit(
-                    &self.$field,
-                    &$crate::calibration::join(name, stringify!($field)),
-                    see,
-                );)+
-            }
-            fn visit_mut(
-                &mut self,
-                name: &str,
-                change: &mut dyn FnMut(&str, &mut dyn $crate::calibration::AnyConstant),
-            ) {
-                $($crate::calibration::Field::visit_mut(
-                    &mut self.$field,
-                    &$crate::calibration::join(name, stringify!($field)),
-                    change,
-                );)+
+        impl $crate::calibration::Visit for $name {
+            fn visit(&mut self, name: &str, see: &mut dyn FnMut(&str, &mut dyn $crate::calibration::AnyConstant)) {
+                let dot = if name.is_empty() { "" } else { "." };
+                $(self.$field.visit(&format!("{name}{dot}{}", stringify!($field)), see);)+
             }
         }
     };
 }
 pub(crate) use section;
-
-/// `name` below `parent`, which may be the top of the file.
-pub(crate) fn join(parent: &str, name: &str) -> String {
-    if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
-}

@@ -3,7 +3,7 @@
 //! A stack is a property of the run, not of the device.
 
 use crate::calibration::{
-    self, CalibrationError, Choice, Constant, ConstantEntry, Field, Kind, Location, Place, choose, consistent, section,
+    BuiltIn, Calibrated, Constant, ConstantEntry, Kind, STACKS, Schema, Visit, section, zero_rate,
 };
 use crate::device::{ClusterClass, Device};
 use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Count, Factor, Fraction, Hertz, Nanos};
@@ -62,14 +62,14 @@ section! {
         pub index_ops_per_access: Constant<Count>,
         /// Framework cost of an operator, beside its launches.
         pub operator_overhead: Constant<Nanos>,
-        /// Launches cost so many times the device's figure.
+        /// The cost of a launch in multiples of the device's figure.
         pub launch_factor: Constant<Factor>,
-        /// A single-kernel convolution or product takes so many times the im2col or transposed form. Applied by
+        /// A single-kernel convolution or product takes this multiple of the im2col or transposed form. Applied by
         /// whoever lowers the graph.
         pub direct_penalty: Constant<Factor>,
         /// Compilation of a distinct kernel, once a run.
         pub compile: Constant<Nanos>,
-        /// Winograd's algorithm divides the products of a dense 3×3 convolution of stride 1 by so much; 1 where the
+        /// Winograd's algorithm divides the products of a dense 3×3 convolution of stride 1 by this; 1 if the
         /// stack does not use it.
         pub winograd_saving: Constant<Factor>,
         /// Bytes of workspace for each byte that such a convolution reads and writes: its transformed tiles.
@@ -84,7 +84,8 @@ section! {
 }
 
 /// How a stack multiplies eight-bit integers on a CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Int8Kernels {
     /// By dot-product instructions (SDOT), four products a lane.
     #[default]
@@ -93,15 +94,7 @@ pub enum Int8Kernels {
     Widening,
 }
 
-impl Choice for Int8Kernels {
-    const WORDS: &'static [(&'static str, Self)] = &[("dot-product", Self::DotProduct), ("widening", Self::Widening)];
-}
-
-impl Field for Int8Kernels {
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
-        choose(&parent.required(key, "how eight-bit integers are multiplied")?)
-    }
-}
+impl Visit for Int8Kernels {}
 
 section! {
     /// `[cpu]`: the stack on a CPU.
@@ -136,7 +129,7 @@ section! {
         pub operator_overhead: Constant<Nanos>,
         /// Preparing a subgraph: its memory and its references.
         pub preparation: Constant<Nanos>,
-        /// Products of at most so many samples deep run unpadded.
+        /// Products of at most this depth in samples run unpadded.
         pub short_depth: Constant<Count>,
         /// Deeper ones are padded to a multiple of it.
         pub depth_padding: Constant<Count>,
@@ -173,7 +166,8 @@ section! {
 }
 
 /// The graph that a stack executes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum StackGraph {
     /// Whole operators, as an eager framework records them.
     Eager,
@@ -185,23 +179,11 @@ pub enum StackGraph {
     Expressions,
 }
 
-impl Choice for StackGraph {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("eager", Self::Eager),
-        ("decomposed", Self::Decomposed),
-        ("optimised", Self::Optimised),
-        ("expressions", Self::Expressions),
-    ];
-}
-
-impl Field for StackGraph {
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
-        choose(&parent.required(key, "the graph that the stack executes")?)
-    }
-}
+impl Visit for StackGraph {}
 
 /// Where a stack's tensors come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum StackAllocator {
     /// A plan made before the run: every tensor its own exact piece.
     Exact,
@@ -209,15 +191,7 @@ pub enum StackAllocator {
     Caching,
 }
 
-impl Choice for StackAllocator {
-    const WORDS: &'static [(&'static str, Self)] = &[("exact", Self::Exact), ("caching", Self::Caching)];
-}
-
-impl Field for StackAllocator {
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
-        choose(&parent.required(key, "where the stack's tensors come from")?)
-    }
-}
+impl Visit for StackAllocator {}
 
 section! {
     /// All that a stack's calibration holds; the top of the file.
@@ -247,46 +221,23 @@ section! {
     }
 }
 
-/// A software stack.
-#[derive(Clone, Debug)]
-pub struct Stack {
-    /// The id, e.g. `sage-opencl`; of a file, its stem.
-    pub id: String,
-    /// The file, as shown to people.
-    pub file: String,
-    /// FNV-1a of the calibration's text, 16 lower-case hex digits.
-    pub digest: String,
-    /// What the calibration holds.
-    pub constants: StackConstants,
-}
+/// A software stack: what its calibration holds, and the file that this is from.
+pub type Stack = Calibrated<StackConstants>;
 
 impl Stack {
-    /// Reads a calibration's text; `file` is how errors name it.
-    ///
-    /// # Errors
-    /// Anything that is not exactly the schema, with its line and field.
-    pub fn parse(id: &str, file: &str, text: &str) -> Result<Self, CalibrationError> {
-        let constants = calibration::parse(file, text, |top| {
-            let constants = <StackConstants as calibration::Section>::from_place(top)?;
-            consistent(contradiction(&constants), |field| top.locate(field))?;
-            Ok(constants)
-        })?;
-        Ok(Self { id: id.to_owned(), file: file.to_owned(), digest: crate::registry::digest(text), constants })
-    }
-
-    /// The stack on a GPU, where it has kernels for one.
+    /// The stack on a GPU, if it has kernels for one.
     #[must_use]
     pub fn gpu(&self) -> Option<&StackOnGpu> {
         self.constants.gpu.as_ref()
     }
 
-    /// The stack on a CPU, where it has kernels for one.
+    /// The stack on a CPU, if it has kernels for one.
     #[must_use]
     pub fn cpu(&self) -> Option<&StackOnCpu> {
         self.constants.cpu.as_ref()
     }
 
-    /// The stack on a DSP, where it has kernels for one.
+    /// The stack on a DSP, if it has kernels for one.
     #[must_use]
     pub fn dsp(&self) -> Option<&StackOnDsp> {
         self.constants.dsp.as_ref()
@@ -299,8 +250,8 @@ impl Stack {
         Bytes(size.0.div_ceil(step).saturating_mul(step))
     }
 
-    /// The time that the stack's housekeeping core on `device` takes for so many comparisons and moves of table
-    /// entries; nothing where the stack or the device does not say.
+    /// The time that the stack's housekeeping core on `device` takes for a number of comparisons and moves of table
+    /// entries; `None` if the stack or the device does not say.
     #[must_use]
     pub fn table_time(&self, device: &Device, comparisons: u64, moves: u64) -> Option<Nanos> {
         let housekeeping = self.constants.housekeeping.as_ref()?;
@@ -312,59 +263,39 @@ impl Stack {
         let iterations = (comparing + moving) * 1e-3;
         Some(Nanos::from_seconds(iterations / iterations_per_second))
     }
-
-    /// Every constant, in the order of the schema.
-    #[must_use]
-    pub fn entries(&self) -> Vec<ConstantEntry> {
-        calibration::entries(&self.constants, &self.file)
-    }
-
-    /// Overrides a constant by its dotted name (`gpu.efficiency.convolution`) or an ending of it that only one has
-    /// (`efficiency.convolution`); `value` is in the unit of the file.
-    ///
-    /// # Errors
-    /// An unknown or ambiguous name; a value that is out of range or nought where work is divided by it. The stack is
-    /// then left as it was.
-    pub fn set(&mut self, name: &str, value: f64) -> Result<(), CalibrationError> {
-        let mut constants = self.constants.clone();
-        calibration::replace(&mut constants, &self.file, name, value)?;
-        consistent(contradiction(&constants), |field| Location::of_override(&self.file, field))?;
-        self.constants = constants;
-        Ok(())
-    }
 }
 
-/// What the schema cannot say: the section that is wrong, and why.
-fn contradiction(constants: &StackConstants) -> Option<(&'static str, String)> {
-    let gpu = constants.gpu.iter().map(|gpu| ("gpu", &gpu.efficiency));
-    let cpu = constants.cpu.iter().map(|cpu| ("cpu", &cpu.efficiency));
-    for (section, efficiency) in gpu.chain(cpu) {
-        if let Some(kind) = OperatorKind::ALL.iter().find(|&&kind| efficiency.of(kind).0 <= 0.0) {
-            return Some((section, format!("the efficiency of {kind} is nought: no work would ever end")));
+/// Everything but efficiencies that work is divided by.
+const RATES: &[&str] = &[
+    "gpu.packing_efficiency",
+    "gpu.winograd_saving",
+    "gpu.tensor_factor",
+    "cpu.irregular_rate",
+    "codec.compress_rate",
+    "codec.decompress_rate",
+];
+
+impl Schema for StackConstants {
+    const WHAT: &'static str = "software stack";
+    const BUILT_IN: &'static [BuiltIn] = STACKS;
+
+    fn line(&self) -> String {
+        self.name.clone()
+    }
+
+    fn contradiction(&self) -> Option<(&'static str, String)> {
+        let gpu = self.gpu.iter().map(|gpu| ("gpu", &gpu.efficiency));
+        let cpu = self.cpu.iter().map(|cpu| ("cpu", &cpu.efficiency));
+        for (section, efficiency) in gpu.chain(cpu) {
+            if let Some(kind) = OperatorKind::ALL.iter().find(|&&kind| efficiency.of(kind).0 <= 0.0) {
+                return Some((section, format!("the efficiency of {kind} is zero: no work would ever end")));
+            }
         }
+        if self.dsp.as_ref().is_some_and(|dsp| dsp.depth_padding.value.0 < 1.0) {
+            return Some(("dsp", "depth_padding is below one: work is divided by it".to_owned()));
+        }
+        zero_rate(self, RATES)
     }
-    let unpacked = constants.gpu.as_ref().is_some_and(|gpu| gpu.packing_efficiency.value.0 <= 0.0);
-    if unpacked {
-        return Some(("gpu", "packing_efficiency is nought: no work would ever end".to_owned()));
-    }
-    let unsaved = constants.gpu.as_ref().is_some_and(|gpu| gpu.winograd_saving.value.0 <= 0.0);
-    if unsaved {
-        return Some(("gpu", "winograd_saving is nought: work is divided by it".to_owned()));
-    }
-    let stuck = constants.cpu.as_ref().and_then(|cpu| cpu.irregular_rate.as_ref());
-    if stuck.is_some_and(|rate| rate.value.0 <= 0.0) {
-        return Some(("cpu", "irregular_rate is nought: no work would ever end".to_owned()));
-    }
-    let codec = constants.codec.as_ref();
-    if codec.is_some_and(|codec| codec.compress_rate.value.0 <= 0.0 || codec.decompress_rate.value.0 <= 0.0) {
-        return Some(("codec", "a rate is nought: no work would ever end".to_owned()));
-    }
-    let depth = constants.dsp.as_ref().is_some_and(|dsp| dsp.depth_padding.value.0 < 1.0);
-    if depth {
-        return Some(("dsp", "depth_padding is below one: work is divided by it".to_owned()));
-    }
-    let starved = constants.gpu.as_ref().is_some_and(|gpu| gpu.tensor_factor.value.0 <= 0.0);
-    starved.then(|| ("gpu", "tensor_factor is nought: no work would ever end".to_owned()))
 }
 
 /// The constants of a device and a stack that were fitted to reference numbers, for `run.json`.

@@ -53,6 +53,6 @@ pub struct Stream {
     pub rate: BytesPerSecond,
     /// Bytes of each command; at least a page.
     pub command: Bytes,
-    /// Commands of it that may be in the queue; while so many are, it issues none and makes up for none.
+    /// Commands of it that may be in the queue; while that many are, it issues none and makes up for none.
     pub depth: u32,
 }

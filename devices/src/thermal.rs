@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-use crate::device::ThermalConstants;
+use crate::device::{Device, ThermalConstants};
 use crate::units::{Celsius, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts};
 
 /// Temperatures of a device's parts, and of what surrounds it.
@@ -66,8 +66,16 @@ struct Modes {
     directions: [[f64; 3]; 3],
 }
 
+impl Device {
+    /// How the device heats up, if that is known.
+    #[must_use]
+    pub fn thermal(&self) -> Option<Thermal> {
+        self.constants.thermal.as_ref().map(Thermal::new)
+    }
+}
+
 impl Thermal {
-    pub(crate) fn new(constants: &ThermalConstants) -> Self {
+    fn new(constants: &ThermalConstants) -> Self {
         let capacities = [&constants.die_capacity, &constants.chassis_capacity, &constants.battery_capacity];
         let resistances = [&constants.die_resistance, &constants.chassis_resistance, &constants.battery_resistance];
         let capacities = capacities.map(|constant| constant.value);
@@ -159,7 +167,7 @@ fn transposed(matrix: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
 }
 
 impl Modes {
-    /// Those of a symmetric matrix, by Jacobi's rotations: each makes one pair of entries beside the diagonal nought.
+    /// Those of a symmetric matrix, by Jacobi's rotations: each makes one pair of entries beside the diagonal zero.
     fn of(mut matrix: [[f64; 3]; 3]) -> Self {
         // More than enough: what is beside the diagonal shrinks quadratically from sweep to sweep.
         const SWEEPS: usize = 30;

@@ -211,7 +211,7 @@ real_quantity!(
     "count"
 );
 real_quantity!(
-    /// A share between nought and one.
+    /// A share between zero and one.
     Fraction,
     "fraction"
 );

@@ -40,7 +40,7 @@ pub enum Dimension {
     HeatCapacity,
     /// A number of things.
     Count,
-    /// A share between nought and one.
+    /// A share between zero and one.
     Fraction,
     /// A dimensionless multiplier or exponent.
     Factor,
@@ -90,7 +90,7 @@ impl Dimension {
         UNITS.iter().filter(move |unit| unit.dimension == self).map(|unit| unit.symbol)
     }
 
-    /// The unit with this symbol, where it measures this dimension.
+    /// The unit with this symbol; `None` if it measures something else.
     #[must_use]
     pub fn unit(self, symbol: &str) -> Option<&'static Unit> {
         UNITS.iter().find(|unit| unit.dimension == self && unit.symbol == symbol)
@@ -111,6 +111,21 @@ pub trait Quantity: Copy + Debug + 'static {
     fn from_base(value: f64) -> Self;
     /// In base units.
     fn base(self) -> f64;
+    /// `value` in `unit` as this quantity.
+    ///
+    /// # Errors
+    /// The valid range in `unit`, if `value` lies outside.
+    fn convert(value: f64, unit: &Unit) -> Result<Self, String> {
+        let base = value * unit.scale;
+        let ceiling = unit.dimension.ceiling();
+        if base.is_finite() && (0.0..=ceiling).contains(&base) {
+            Ok(Self::from_base(base))
+        } else if ceiling < f64::MAX {
+            Err(format!("a number from 0 to {}", ceiling / unit.scale))
+        } else {
+            Err("a finite number that is not negative".to_owned())
+        }
+    }
 }
 
 macro_rules! real_quantities {

@@ -1,13 +1,16 @@
 //! What a device's calibration holds: each struct is a table, each field a key.
 
-use crate::calibration::{CalibrationError, Choice, Constant, Curve, Field, Place, choose, section};
+use std::fmt;
+
+use crate::calibration::{Constant, Curve, Visit, section};
 use crate::units::{
     Bytes, BytesPerCycle, BytesPerSecond, Celsius, Count, Factor, FlopsPerCycle, FlopsPerSecond, Fraction, Hertz,
     Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts,
 };
 
 /// The classes of CPU clusters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ClusterClass {
     /// The fastest cores, a prime core included.
     Big,
@@ -17,14 +20,26 @@ pub enum ClusterClass {
     Little,
 }
 
-impl Choice for ClusterClass {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("big", Self::Big), ("middle", Self::Middle), ("little", Self::Little)];
+impl ClusterClass {
+    /// All classes, the fastest first.
+    pub const ALL: [Self; 3] = [Self::Big, Self::Middle, Self::Little];
+
+    /// The word for it in calibrations and selections of cores.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Big => "big",
+            Self::Middle => "middle",
+            Self::Little => "little",
+        }
+    }
 }
 
-impl Field for ClusterClass {
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
-        choose(&parent.required(key, "the class of the cluster")?)
+impl Visit for ClusterClass {}
+
+impl fmt::Display for ClusterClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }
 
@@ -268,7 +283,7 @@ section! {
         pub idle: Constant<Watts>,
         /// Power of all else while training: host cores that feed a GPU, memory controller, rails.
         pub rest_of_soc: Constant<Watts>,
-        /// Vector kernels draw so many times the power of the scalar benchmark behind a core's figure.
+        /// Vector kernels draw this multiple of the power of the scalar benchmark behind a core's figure.
         pub vector_factor: Constant<Factor>,
         /// Core power falls with frequency to this exponent where no curve is known.
         pub frequency_exponent: Constant<Factor>,
@@ -308,7 +323,8 @@ section! {
         pub storage: Option<StorageConstants>,
         /// What sets the reserves of its memory.
         pub memory: Option<MemoryConstants>,
-        /// CPU clusters; empty where the host is not modelled.
+        /// CPU clusters; empty if the host is not modelled.
+        #[serde(default)]
         pub cpu: Vec<ClusterConstants>,
         /// Shared caches.
         pub cache: Option<CacheConstants>,
@@ -323,6 +339,7 @@ section! {
         /// Power.
         pub power: PowerConstants,
         /// DVFS curves.
+        #[serde(default)]
         pub dvfs: Vec<DvfsCurve>,
     }
 }

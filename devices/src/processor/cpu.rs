@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 pub(crate) use cluster::Cluster;
 
-use crate::device::ClusterClass;
+use crate::device::{ClusterClass, Device};
 use crate::processor::selection::{CoreSelection, Frequency, SelectionError};
 use crate::processor::{Cost, Dram};
 use crate::stack::{Int8Kernels, StackOnCpu};
@@ -102,8 +102,25 @@ pub struct Cpu {
     dram: Dram,
 }
 
+impl Device {
+    /// The CPU model, if the device's host is modelled.
+    #[must_use]
+    pub fn cpu(&self) -> Option<Cpu> {
+        let constants = &self.constants;
+        if constants.cpu.is_empty() {
+            return None;
+        }
+        let clusters = constants.cpu.iter().map(|cluster| {
+            let curve = constants.dvfs.iter().find(|curve| curve.core == cluster.core);
+            Cluster::new(cluster, curve, &constants.power)
+        });
+        let l3 = constants.cache.as_ref().and_then(|cache| cache.l3.as_ref());
+        Some(Cpu::new(clusters, l3.map_or(Bytes::ZERO, |l3| l3.value), self.dram()))
+    }
+}
+
 impl Cpu {
-    pub(crate) fn new(clusters: impl Iterator<Item = Cluster>, l3: Bytes, dram: Dram) -> Self {
+    fn new(clusters: impl Iterator<Item = Cluster>, l3: Bytes, dram: Dram) -> Self {
         Self { clusters: clusters.map(Arc::new).collect(), l3, dram }
     }
 
@@ -247,7 +264,7 @@ impl CpuCores {
         BytesPerSecond(together.min(self.dram.bandwidth.0))
     }
 
-    /// The time that the fastest core takes for so many CoreMark iterations; nothing where its CoreMark is not known.
+    /// The time that the fastest core takes for this number of CoreMark iterations; `None` if its CoreMark is not known.
     #[must_use]
     pub fn scalar_time(&self, iterations: f64) -> Option<Nanos> {
         let core = self.cores.first()?;

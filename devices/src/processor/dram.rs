@@ -1,6 +1,6 @@
 //! DRAM: one bandwidth for all processors of a device.
 
-use crate::device::DramConstants;
+use crate::device::{Device, DramConstants};
 use crate::units::{Bytes, BytesPerSecond, Joules, JoulesPerByte, Nanos, Watts};
 
 /// The DRAM of a device.
@@ -14,8 +14,16 @@ pub struct Dram {
     pub power_idle: Watts,
 }
 
+impl Device {
+    /// The DRAM that all processors share.
+    #[must_use]
+    pub fn dram(&self) -> Dram {
+        Dram::new(&self.constants.dram)
+    }
+}
+
 impl Dram {
-    pub(crate) fn new(constants: &DramConstants) -> Self {
+    fn new(constants: &DramConstants) -> Self {
         Self {
             bandwidth: constants.peak.value * constants.achievable.value.0,
             energy_per_byte: constants.energy.value,

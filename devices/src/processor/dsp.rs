@@ -7,7 +7,7 @@
 //! reading counts; from L2 the stream hides behind the arithmetic as far as that is longer; what misses L2 is waited
 //! for (table 4).
 
-use crate::device::DspConstants;
+use crate::device::{Device, DspConstants};
 use crate::processor::Cost;
 use crate::stack::StackOnDsp;
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Nanos, Watts};
@@ -39,8 +39,16 @@ struct Streams {
     passes: f64,
 }
 
+impl Device {
+    /// The DSP model, if the device has a DSP.
+    #[must_use]
+    pub fn dsp(&self) -> Option<Dsp> {
+        self.constants.dsp.as_ref().map(Dsp::new)
+    }
+}
+
 impl Dsp {
-    pub(crate) fn new(constants: &DspConstants) -> Self {
+    fn new(constants: &DspConstants) -> Self {
         let contexts = constants.contexts.value.0;
         Self {
             product_rate: constants.product_rate.value * constants.clock.value * contexts,
@@ -166,7 +174,7 @@ fn miss_share(excess: f64) -> f64 {
     if excess <= 1.0 {
         return 0.0;
     }
-    // 1 − exp(−excess m) − m is positive from nought to the solution and negative beyond it.
+    // 1 − exp(−excess m) − m is positive from zero to the solution and negative beyond it.
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..f64::MANTISSA_DIGITS {
         let middle = (low + high) / 2.0;

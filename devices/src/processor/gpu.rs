@@ -12,7 +12,7 @@ mod time;
 pub use counts::{AtomicCounts, GpuLimits, KernelCounts, ProgramCounts};
 pub use time::KernelTime;
 
-use crate::device::GpuConstants;
+use crate::device::{Device, GpuConstants};
 use crate::processor::{Cost, Dram};
 use crate::stack::StackOnGpu;
 use crate::units::{Bytes, BytesPerSecond, Count, FlopsPerSecond, Hertz, Interval, Nanos};
@@ -51,8 +51,16 @@ pub struct Gpu {
     dram: Dram,
 }
 
+impl Device {
+    /// The GPU model, if the device has a GPU.
+    #[must_use]
+    pub fn gpu(&self) -> Option<Gpu> {
+        Some(Gpu::new(self.constants.gpu.as_ref()?, self.dram()))
+    }
+}
+
 impl Gpu {
-    pub(crate) fn new(constants: &GpuConstants, dram: Dram) -> Self {
+    fn new(constants: &GpuConstants, dram: Dram) -> Self {
         let units = constants.units.value.0;
         let l2 = constants.l2.as_ref().zip(constants.l2_bandwidth.as_ref());
         Self {

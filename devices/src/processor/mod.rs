@@ -13,7 +13,6 @@ mod selection;
 
 use std::fmt;
 
-pub(crate) use cpu::Cluster;
 pub use cpu::{Core, Cpu, CpuCores};
 pub use dram::Dram;
 pub use dsp::Dsp;

@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::calibration::{Choice, Dimension, nearest};
+use crate::calibration::Dimension;
 use crate::device::ClusterClass;
+use crate::text::{aside, nearest};
 use crate::units::Hertz;
 
 /// The cores of a run: `all`, or `big:4`, `middle:2`, `little:1`.
@@ -114,17 +115,6 @@ fn names(classes: &[ClusterClass]) -> String {
     names.join(", ")
 }
 
-fn hint<'a>(found: &str, words: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(found, words).map_or_else(String::new, |word| format!(" (did you mean `{word}`?)"))
-}
-
-impl fmt::Display for ClusterClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = Self::WORDS.iter().find(|(_, class)| class == self);
-        f.write_str(word.map_or("", |(word, _)| word))
-    }
-}
-
 impl fmt::Display for CoreSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -141,18 +131,17 @@ impl FromStr for CoreSelection {
         if found == "all" {
             return Ok(Self::All);
         }
+        let classes = || ClusterClass::ALL.into_iter().map(ClusterClass::word);
         let syntax = |hint: String| SelectionError::Syntax { found: found.to_owned(), hint };
         let Some((word, count)) = found.split_once(':') else {
-            let classes = ClusterClass::WORDS.iter().map(|(word, _)| *word);
-            let near = nearest(found, classes.chain(["all"]));
+            let near = nearest(found, classes().chain(["all"]));
             return Err(syntax(near.map_or_else(String::new, |word| {
                 let count = if word == "all" { "" } else { ":1" };
                 format!(" (did you mean `{word}{count}`?)")
             })));
         };
-        let class = ClusterClass::WORDS.iter().find(|(name, _)| *name == word);
-        let Some(&(_, class)) = class else {
-            return Err(syntax(hint(word, ClusterClass::WORDS.iter().map(|(word, _)| *word))));
+        let Some(class) = ClusterClass::ALL.into_iter().find(|class| class.word() == word) else {
+            return Err(syntax(aside(nearest(word, classes()))));
         };
         match count.parse() {
             Ok(count) if count > 0 => Ok(Self::Some { class, count }),
@@ -202,11 +191,11 @@ impl FromStr for Frequency {
         let error = |hint| SelectionError::Frequency { found: found.to_owned(), hint };
         let (number, unit) = found.split_at(found.find(|c: char| c.is_alphabetic()).unwrap_or(found.len()));
         let Ok(number) = number.trim().parse::<f64>() else {
-            return Err(error(hint(found, Self::WORDS.iter().map(|(word, _)| *word))));
+            return Err(error(aside(nearest(found, Self::WORDS.map(|(word, _)| word)))));
         };
         let Some(unit) = Dimension::Frequency.unit(unit) else {
             let near = nearest(unit, Dimension::Frequency.symbols()).filter(|_| !unit.is_empty());
-            let meant = near.unwrap_or_else(|| "MHz".to_owned());
+            let meant = near.unwrap_or("MHz");
             return Err(error(format!(" (did you mean `{number}{meant}`?)")));
         };
         let hertz = number * unit.scale;

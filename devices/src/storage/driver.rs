@@ -9,13 +9,13 @@ use crate::units::{Bytes, Factor, Nanos};
 pub struct ScalarSpeed(f64);
 
 impl ScalarSpeed {
-    /// So many CoreMark iterations a second; nothing where that is no speed.
+    /// This number of CoreMark iterations a second; `None` if that is no speed.
     #[must_use]
     pub fn per_second(iterations: f64) -> Option<Self> {
         (iterations.is_finite() && iterations > 0.0).then_some(Self(iterations))
     }
 
-    /// Of the fastest of the cores at its present frequency; nothing where its CoreMark is not known.
+    /// Of the fastest of the cores at its present frequency; `None` if its CoreMark is not known.
     #[must_use]
     pub fn of(cores: &CpuCores) -> Option<Self> {
         // A million iterations take long enough that whole nanoseconds do not round.

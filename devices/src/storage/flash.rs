@@ -1,6 +1,6 @@
 //! The flash itself: what one command asks of it.
 
-use crate::device::StorageConstants;
+use crate::device::{Device, StorageConstants};
 use crate::storage::{Direction, Driver, PAGE, ScalarSpeed};
 use crate::units::{Bytes, BytesPerSecond, Factor, Interval, Nanos};
 
@@ -42,6 +42,14 @@ pub(crate) struct Demand {
     pub(crate) occupation: f64,
     /// It ends after so long at the earliest, in nanoseconds; not less.
     pub(crate) alone: f64,
+}
+
+impl Device {
+    /// The flash storage, if the device has one that is modelled.
+    #[must_use]
+    pub fn flash(&self) -> Option<Flash> {
+        self.constants.storage.as_ref().map(Flash::new)
+    }
 }
 
 impl Flash {
@@ -127,7 +135,7 @@ impl Flash {
         let rate = if cached || direction == Direction::Read { way.sequential } else { self.sustained_write };
         let occupation = (PAGE.as_f64() / way.random.0).max(bytes.as_f64() / rate.0) * 1e9;
         let rest = bytes.saturating_sub(PAGE).as_f64() / way.link.0 * 1e9;
-        // Never nought: the pace is divided by it.
+        // Never zero: the pace is divided by it.
         let occupation = occupation.max(1.0);
         Demand { occupation, alone: (way.latency.0 as f64 + rest).max(occupation) }
     }

@@ -110,7 +110,7 @@ impl System {
         Bytes(bytes as u64)
     }
 
-    /// What ZRAM takes on `device` before compression; nothing where there is none.
+    /// What ZRAM takes on `device` before compression; zero if there is none.
     #[must_use]
     pub fn zram(&self, device: &Device) -> Bytes {
         let Some(zram) = &self.constants.zram else { return Bytes::ZERO };
@@ -121,13 +121,13 @@ impl System {
         zram.cap.as_ref().map_or(part, |cap| part.min(cap.value))
     }
 
-    /// Bytes before compression for each byte in ZRAM; 1 where there is none.
+    /// Bytes before compression for each byte in ZRAM; 1 if there is none.
     #[must_use]
     pub fn zram_ratio(&self) -> Factor {
         self.constants.zram.as_ref().map_or(Factor(1.0), |zram| zram.ratio.value)
     }
 
-    /// The swap partition on flash; nothing where there is none.
+    /// The swap partition on flash; zero if there is none.
     #[must_use]
     pub fn swap_partition(&self) -> Bytes {
         self.constants.swap.as_ref().map_or(Bytes::ZERO, |swap| swap.partition.value)

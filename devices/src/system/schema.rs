@@ -1,11 +1,12 @@
 //! What an operating system's calibration holds: each struct is a table, each field a key.
 
-use crate::calibration::{CalibrationError, Choice, Constant, Field, Place, choose, section};
-use crate::system::ScoreConstant;
+use super::OomScore;
+use crate::calibration::{Constant, Visit, section};
 use crate::units::{Bytes, BytesPerSecond, Count, Factor, Fraction, Nanos};
 
 /// How the kernel orders pages for reclaim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PageLists {
     /// An active and an inactive list.
     Two,
@@ -13,18 +14,11 @@ pub enum PageLists {
     Generations,
 }
 
-impl Choice for PageLists {
-    const WORDS: &'static [(&'static str, Self)] = &[("two", Self::Two), ("generations", Self::Generations)];
-}
-
-impl Field for PageLists {
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
-        choose(&parent.required(key, "how pages are ordered for reclaim")?)
-    }
-}
+impl Visit for PageLists {}
 
 /// Which process of equal `oom_score_adj` dies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Victim {
     /// The one that was used least recently.
     LeastRecent,
@@ -32,15 +26,7 @@ pub enum Victim {
     Heaviest,
 }
 
-impl Choice for Victim {
-    const WORDS: &'static [(&'static str, Self)] = &[("least-recent", Self::LeastRecent), ("heaviest", Self::Heaviest)];
-}
-
-impl Field for Victim {
-    fn read(parent: &Place<'_>, key: &str) -> Result<Self, CalibrationError> {
-        choose(&parent.required(key, "which process of equal score dies")?)
-    }
-}
+impl Visit for Victim {}
 
 section! {
     /// `[reclaim]`: the kernel's reserves, and what it takes back first.
@@ -167,7 +153,7 @@ section! {
         pub poll_long: Constant<Nanos>,
         /// Swap counts as low while less than this share of it is free.
         pub swap_free_low: Constant<Fraction>,
-        /// Free swap counts as no more than this many times the memory that is easily had; nought: as it is.
+        /// Free swap counts as no more than this many times the memory that is easily had; zero: as it is.
         pub swap_compression_ratio: Constant<Factor>,
         /// It thrashes where more than this many times the files' pages came back in an interval.
         pub thrashing_limit: Constant<Factor>,
@@ -183,23 +169,23 @@ section! {
         pub thrashing_reset: Constant<Nanos>,
         /// Kills where memory is low and more of what can be swapped is swapped; all of it: never.
         pub swap_util_max: Constant<Fraction>,
-        /// Kills where files hold less after thrashing; nought: never.
+        /// Kills where files hold less after thrashing; zero: never.
         pub filecache_min: Constant<Bytes>,
         /// Share of time in which all tasks stall, beyond which anybody may die.
         pub stall_limit_critical: Constant<Fraction>,
         /// It waits so long for a victim to be gone.
         pub kill_timeout: Constant<Nanos>,
         /// Lowest score that may die at low pressure; above all scores: nobody.
-        pub low: ScoreConstant,
+        pub low: Constant<OomScore>,
         /// The same at medium pressure.
-        pub medium: ScoreConstant,
+        pub medium: Constant<OomScore>,
         /// The same at critical pressure.
-        pub critical: ScoreConstant,
+        pub critical: Constant<OomScore>,
         /// `least-recent` or `heaviest`.
         pub victim: Victim,
         /// Apps below this score die only where memory is all but gone or thrashing is critical.
-        pub perceptible: ScoreConstant,
-        /// A device of at most so much memory is one of little memory.
+        pub perceptible: Constant<OomScore>,
+        /// A device of at most this much memory is one of little memory.
         pub low_ram: Constant<Bytes>,
     }
 }
@@ -208,45 +194,45 @@ section! {
     /// `[scores]`: `oom_score_adj` by what an app is to its user.
     pub struct ScoreConstants {
         /// A native process, which nobody may kill.
-        pub native: ScoreConstant,
+        pub native: Constant<OomScore>,
         /// The system server.
-        pub system: ScoreConstant,
+        pub system: Constant<OomScore>,
         /// A persistent process, such as telephony.
-        pub persistent: ScoreConstant,
+        pub persistent: Constant<OomScore>,
         /// What a persistent process depends on.
-        pub persistent_service: ScoreConstant,
+        pub persistent_service: Constant<OomScore>,
         /// The app in front.
-        pub foreground: ScoreConstant,
+        pub foreground: Constant<OomScore>,
         /// A foreground service whose app was in front just now.
-        pub recent_foreground: ScoreConstant,
+        pub recent_foreground: Constant<OomScore>,
         /// An app that can be seen.
-        pub visible: ScoreConstant,
+        pub visible: Constant<OomScore>,
         /// An app whose end would be noticed, such as a foreground service.
-        pub perceptible: ScoreConstant,
+        pub perceptible: Constant<OomScore>,
         /// The same, less so.
-        pub perceptible_medium: ScoreConstant,
+        pub perceptible_medium: Constant<OomScore>,
         /// The same, least so.
-        pub perceptible_low: ScoreConstant,
+        pub perceptible_low: Constant<OomScore>,
         /// An app that is being backed up.
-        pub backup: ScoreConstant,
+        pub backup: Constant<OomScore>,
         /// A heavy-weight app in the background.
-        pub heavy_weight: ScoreConstant,
+        pub heavy_weight: Constant<OomScore>,
         /// A service.
-        pub service: ScoreConstant,
+        pub service: Constant<OomScore>,
         /// The home screen.
-        pub home: ScoreConstant,
+        pub home: Constant<OomScore>,
         /// The app that was in front before.
-        pub previous: ScoreConstant,
+        pub previous: Constant<OomScore>,
         /// An old service.
-        pub service_old: ScoreConstant,
+        pub service_old: Constant<OomScore>,
         /// A cached app, the most recent.
-        pub cached: ScoreConstant,
+        pub cached: Constant<OomScore>,
         /// Cached apps from here on die first.
-        pub cached_first_to_die: ScoreConstant,
+        pub cached_first_to_die: Constant<OomScore>,
         /// A cached app, the oldest.
-        pub cached_last: ScoreConstant,
+        pub cached_last: Constant<OomScore>,
         /// Not known.
-        pub unknown: ScoreConstant,
+        pub unknown: Constant<OomScore>,
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Cluster {
     fp16_rate: FlopsPerCycle,
     int8_rate: FlopsPerCycle,
     int8_widening_rate: FlopsPerCycle,
-    /// CoreMark iterations a cycle, where that is known.
+    /// CoreMark iterations a cycle, if that is known.
     pub(super) coremark: Option<Factor>,
     /// Where the governor falls to.
     pub(super) floor: Hertz,
@@ -33,7 +33,7 @@ pub(crate) struct Cluster {
     below: Vec<Hertz>,
     /// The highest.
     pub(super) highest: Hertz,
-    /// The measured curve, rising; empty where there is none.
+    /// The measured curve, rising; empty if there is none.
     curve: Vec<(Hertz, Watts)>,
     power: Watts,
     exponent: Factor,
@@ -97,19 +97,19 @@ impl Cluster {
         self.below.first().copied().unwrap_or(self.highest)
     }
 
-    /// The highest operating point at or below `frequency`; the lowest of all where there is none.
+    /// The highest operating point at or below `frequency`; the lowest of all if there is none.
     pub(super) fn at_or_below(&self, frequency: Hertz) -> Hertz {
         let bound = frequency.0 * (1.0 + TOLERANCE);
         self.points().rev().find(|point| point.0 <= bound).unwrap_or_else(|| self.lowest())
     }
 
-    /// The lowest operating point at or above `frequency`; the highest of all where there is none.
+    /// The lowest operating point at or above `frequency`; the highest of all if there is none.
     pub(super) fn at_or_above(&self, frequency: Hertz) -> Hertz {
         let bound = frequency.0 * (1.0 - TOLERANCE);
         self.points().find(|point| point.0 >= bound).unwrap_or(self.highest)
     }
 
-    /// The operating point at `frequency`, where there is one; otherwise its neighbours below and above.
+    /// The operating point at `frequency`, if there is one; otherwise its neighbours below and above.
     pub(super) fn point(&self, frequency: Hertz) -> Result<Hertz, [Option<Hertz>; 2]> {
         let near = |point: &Hertz| (point.0 - frequency.0).abs() <= TOLERANCE * point.0;
         self.points().find(near).ok_or_else(|| {

@@ -76,7 +76,7 @@ impl AtomicCounts {
 /// One kernel, in counts. What is counted per thread or per block is the most that any of them did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelCounts {
-    /// Launches: one, or none where the kernel is the epilogue of another that is launched anyway.
+    /// Launches: one, or none if the kernel is the epilogue of another that is launched anyway.
     pub launches: u32,
     /// Blocks (work-groups) of the grid.
     pub blocks: u64,

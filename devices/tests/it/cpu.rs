@@ -1,8 +1,6 @@
 //! CPU clusters: the split that waits for the slowest core, cache steps, small operators, selections.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
+use crate::common;
 use haversack_devices::units::{Bytes, Flops, FlopsPerSecond, Nanos};
 use haversack_devices::{
     CoreSelection, Cost, Device, Frequency, OperatorKind, Precision, ProcessorKind, Stack, Traffic, Work, load,

@@ -1,8 +1,6 @@
 //! Operating points: fixed frequencies, limits, and what governors make of them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
+use crate::common;
 use haversack_devices::processor::Core;
 use haversack_devices::units::{Fraction, Hertz};
 use haversack_devices::{CpuCores, Device, Frequency, SelectionError, load};

@@ -1,8 +1,6 @@
 //! Storage as shipped: classes agree, and a file takes longer on slower cores and beside apps (FedHybrid, figure 4).
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
+use crate::common;
 use haversack_devices::storage::{Direction, PAGE, ScalarSpeed};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{ClusterClass, CoreSelection, Cpu, Device, Frequency, list, load, load_system};

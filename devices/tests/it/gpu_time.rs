@@ -1,8 +1,6 @@
 //! The time of counted kernels, worked by hand on a device with round numbers.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
+use crate::common;
 use haversack_devices::units::{Bytes, Interval, Nanos};
 use haversack_devices::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};
 

@@ -1,9 +1,7 @@
 //! The command queue against hand arithmetic and against processor-sharing theory.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::assert_close;
+use crate::common;
+use crate::common::assert_close;
 use haversack_devices::storage::{Direction, Driver, Flash, FlashQueue, PAGE, Request, ScalarSpeed, Stream};
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Nanos};
 

@@ -1,8 +1,6 @@
 //! What is said of a calibration that is wrong: file, line, field, what was expected, the nearest name.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
+use crate::common;
 use haversack_devices::{Device, Stack, load, load_stack, load_system};
 
 /// The message about the round device with `old` replaced by `new`, and the line of the replacement.
@@ -47,8 +45,8 @@ fn a_missing_key_is_named_at_its_table() {
     // For a key of a section it is the section's header.
     let text = common::device_text();
     let header = 1 + text.lines().position(|line| line == "[dram]").unwrap();
-    let text = text.replacen("technology = \"test\"\n", "", 1);
-    let message = Device::parse("round", "round.toml", &text).unwrap_err().to_string();
+    let without = text.replacen("technology = \"test\"\n", "", 1);
+    let message = Device::parse("round", "round.toml", &without).unwrap_err().to_string();
     assert!(message.starts_with(&format!("round.toml:{header}: `dram.technology`: missing key")), "{message}");
     let text = text.replacen("soc = \"test\"\n", "", 1);
     let message = Device::parse("round", "round.toml", &text).unwrap_err().to_string();
@@ -85,31 +83,31 @@ fn a_number_that_makes_no_sense_is_out_of_range() {
 }
 
 #[test]
-fn contradictions_and_noughts_are_refused() {
+fn contradictions_and_zeroes_are_refused() {
     let message = |old: &str, new: &str| broken(old, new).0;
     assert!(message("[500, 1500, 2000]", "[500, 1500]").contains("2 frequencies and 3 powers"));
     assert!(message("[500, 1500, 2000]", "[500, 500, 2000]").contains("do not rise"));
     assert!(message("core = \"B\"\nrun", "core = \"A\"\nrun").contains("no [[cpu]] cluster has the core `A`"));
-    assert!(message("[500, 1500, 2000]", "[0, 1500, 2000]").contains("B has an operating point at nought"));
-    assert!(message("value = 200, unit = \"GFLOP/s\"", "value = 0, unit = \"GFLOP/s\"").contains("nought"));
+    assert!(message("[500, 1500, 2000]", "[0, 1500, 2000]").contains("B has an operating point at zero"));
+    assert!(message("value = 200, unit = \"GFLOP/s\"", "value = 0, unit = \"GFLOP/s\"").contains("zero"));
     let upside_down = message("value = 1, unit = \"GHz\"", "value = 3, unit = \"GHz\"");
     assert!(upside_down.contains("frequency_lowest of B, 3000 MHz, is above its 2000 MHz"), "{upside_down}");
     let late = message("value = 65, unit = \"C\"", "value = 85, unit = \"C\"");
     assert!(late.contains("`thermal`: the governor's trip, 85 °C, is not below the limit, 85 °C"), "{late}");
     let cold = message("value = 40, unit = \"J/K\"", "value = 0, unit = \"J/K\"");
-    assert!(cold.contains("chassis_capacity is nought"), "{cold}");
+    assert!(cold.contains("chassis_capacity is zero"), "{cold}");
     let mut stored = common::device_with_storage(&[]);
     let message = stored.set("reserved_slots", 9.0).unwrap_err().to_string();
     assert!(message.contains("reserved_slots, 9, leaves none of the queue's 9 slots"), "{message}");
     for rate in ["sequential_read", "sustained_write", "random_write", "datasheet_read"] {
         let message = stored.set(rate, 0.0).unwrap_err().to_string();
-        assert!(message.contains("`storage`") && message.contains(&format!("{rate} is nought")), "{message}");
+        assert!(message.contains("`storage`") && message.contains(&format!("{rate} is zero")), "{message}");
     }
     let text = common::stack_text().replacen("value = 50, unit = \"%\"", "value = 0, unit = \"%\"", 1);
     let message = Stack::parse("round", "stack.toml", &text).unwrap_err().to_string();
-    assert!(message.contains("stack.toml:") && message.contains("efficiency of convolution is nought"), "{message}");
+    assert!(message.contains("stack.toml:") && message.contains("efficiency of convolution is zero"), "{message}");
     let mut stack = common::stack_with("int8", "irregular_rate = 1 B/cycle");
-    assert!(stack.set("irregular_rate", 0.0).unwrap_err().to_string().contains("irregular_rate is nought"));
+    assert!(stack.set("irregular_rate", 0.0).unwrap_err().to_string().contains("irregular_rate is zero"));
     assert!(stack.set("depth_padding", 0.5).unwrap_err().to_string().contains("depth_padding is below one"));
 }
 

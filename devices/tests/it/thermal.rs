@@ -1,9 +1,7 @@
 //! Heat against what is known in closed form, against conservation, and against small steps.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::assert_close;
+use crate::common;
+use crate::common::assert_close;
 use haversack_devices::units::{Celsius, Nanos, Watts};
 use haversack_devices::{Device, Heat, Thermal, load};
 

@@ -1,11 +1,9 @@
 //! The command queue against a slow model that looks at every nanosecond.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
+use crate::common;
 use std::collections::VecDeque;
 
-use common::Lcg;
+use crate::common::Lcg;
 use haversack_devices::storage::{Direction, Driver, Flash, FlashQueue, PAGE, Request, Stream};
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
 

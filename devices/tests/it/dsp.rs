@@ -1,9 +1,7 @@
 //! The DSP by hand: products, the three regimes of a weight's gradient, padding, what it refuses, crossings.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::assert_close;
+use crate::common;
+use crate::common::assert_close;
 use haversack_devices::units::{Bytes, Flops, Nanos};
 use haversack_devices::{
     CoreSelection, Cost, Dsp, Frequency, OperatorKind, Precision, ProcessorKind, Product, ProductRole, Traffic, Work,

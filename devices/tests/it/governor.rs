@@ -1,9 +1,7 @@
 //! Governors by hand: load averaged and followed, heat stepped down from.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::assert_close;
+use crate::common;
+use crate::common::assert_close;
 use haversack_devices::units::{Celsius, Fraction, Nanos, Watts};
 use haversack_devices::{CpuCores, Frequency, Schedutil, StepWise, Thermal};
 

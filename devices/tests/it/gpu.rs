@@ -1,8 +1,6 @@
 //! The GPU roofline, worked by hand on a device with round numbers, and Sage's occupancy.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
+use crate::common;
 use haversack_devices::units::{Bytes, Flops, Nanos};
 use haversack_devices::{Cost, OperatorKind, Precision, Traffic, Work, load, load_stack};
 

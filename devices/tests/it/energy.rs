@@ -1,8 +1,6 @@
 //! Energy by hand.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
+use crate::common;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{Device, Frequency, Usage};
 

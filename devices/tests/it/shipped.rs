@@ -1,8 +1,6 @@
 //! The calibrations that ship: all load, peaks are what their parts say, constants can be listed and overridden.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
+use crate::common;
 use haversack_devices::units::{Bytes, FlopsPerSecond, Hertz, Joules, Nanos, Watts};
 use haversack_devices::{
     CoreSelection, Frequency, Kind, OperatorKind, Precision, fitted_constants, list, list_stacks, list_systems, load,
@@ -58,7 +56,7 @@ fn every_shipped_calibration_loads_and_names_a_stack_that_fits_it() {
 
 #[test]
 fn every_source_is_explained() {
-    let readme = include_str!("../calibrations/README.md");
+    let readme = include_str!("../../calibrations/README.md");
     let devices = list().unwrap().into_iter().map(|listing| load(listing.id).unwrap().entries());
     let stacks = list_stacks().unwrap().into_iter().map(|listing| load_stack(listing.id).unwrap().entries());
     let mut checked = 0;
@@ -190,7 +188,7 @@ fn constants_are_overridden_in_the_unit_of_the_file() {
 
     // Nought would make time infinite; the old value stays.
     let message = stack.set("gpu.efficiency.gemm", 0.0).unwrap_err().to_string();
-    assert!(message.starts_with("stack.toml: `gpu`: the efficiency of gemm is nought"), "{message}");
+    assert!(message.starts_with("stack.toml: `gpu`: the efficiency of gemm is zero"), "{message}");
     assert_eq!(stack.gpu().unwrap().efficiency.gemm.value.0, 0.5);
     assert!(device.set("dram.peak", 0.0).is_err());
     assert!(device.set("cpu.0.cores", 1e18).is_err());

@@ -1,5 +1,4 @@
 //! A device and a stack with round numbers, so that tests can be worked by hand.
-#![allow(dead_code, unreachable_pub)]
 
 use haversack_devices::{Device, Stack};
 
@@ -21,7 +20,7 @@ fn expand(short: &str) -> String {
 /// CPU: 2 big cores of 16 GFLOP/s and 2 little ones of 4 GFLOP/s.
 /// DSP: 2 contexts × 50 OP/cycle × 1 GHz = 100 GOP/s of products, 2 × 128 B × 1 GHz = 256 G elements/s.
 /// Heat: 10, 40 and 50 J/K behind 2, 3 and 5 K/W.
-pub fn device_text() -> String {
+pub(crate) fn device_text() -> String {
     expand(
         r#"name = "Round"
 soc = "test"
@@ -147,7 +146,7 @@ power = { value = [200, 600, 1000], unit = "mW", kind = "measured", source = "te
 /// 8 slots. A page that is read takes up the device for 10 us, 64 KiB for 65.536 us at 1 GB/s; alone they take 100 us
 /// and 100 + 61,440 / 2,000 = 130.72 us; writes take 20 us and 500 MB/s, 250 behind 1 MiB. At 1,000 CoreMark
 /// iterations a second a command takes the core 5 us and 1 us a page.
-pub const STORAGE: &str = r#"
+pub(crate) const STORAGE: &str = r#"
 [storage]
 class = "test"
 sequential_read = 1 GB/s
@@ -170,7 +169,7 @@ display_height = 3200 count
 "#;
 
 /// The device with storage and a display, and some constants overridden.
-pub fn device_with_storage(constants: &[(&str, f64)]) -> Device {
+pub(crate) fn device_with_storage(constants: &[(&str, f64)]) -> Device {
     let mut device = device_with("[[cpu]]", STORAGE);
     for &(name, value) in constants {
         device.set(name, value).unwrap();
@@ -179,7 +178,7 @@ pub fn device_with_storage(constants: &[(&str, f64)]) -> Device {
 }
 
 /// Every efficiency is a half, every thread computes 4 outputs.
-pub fn stack_text() -> String {
+pub(crate) fn stack_text() -> String {
     let efficiency = "convolution = 50 %
 depthwise_convolution = 0.5 fraction
 gemm = 0.5 fraction
@@ -231,21 +230,21 @@ waiting_share = 0.5 fraction
     ))
 }
 
-pub fn device() -> Device {
+pub(crate) fn device() -> Device {
     Device::parse("round", "round.toml", &device_text()).unwrap()
 }
 
 /// The device with the line `addition` before the first one that starts with `key`.
-pub fn device_with(key: &str, addition: &str) -> Device {
+pub(crate) fn device_with(key: &str, addition: &str) -> Device {
     Device::parse("round", "round.toml", &with(&device_text(), key, addition)).unwrap()
 }
 
-pub fn stack() -> Stack {
+pub(crate) fn stack() -> Stack {
     Stack::parse("round", "stack.toml", &stack_text()).unwrap()
 }
 
 /// The stack with the line `addition` before the first one that starts with `key`.
-pub fn stack_with(key: &str, addition: &str) -> Stack {
+pub(crate) fn stack_with(key: &str, addition: &str) -> Stack {
     Stack::parse("round", "stack.toml", &with(&stack_text(), key, addition)).unwrap()
 }
 
@@ -253,22 +252,22 @@ fn with(text: &str, key: &str, addition: &str) -> String {
     text.replacen(&format!("\n{key}"), &format!("\n{}\n{key}", expand(addition)), 1)
 }
 
-pub fn assert_close(value: f64, expected: f64, tolerance: f64) {
+pub(crate) fn assert_close(value: f64, expected: f64, tolerance: f64) {
     assert!((value - expected).abs() <= tolerance, "{value} is not {expected}");
 }
 
 /// Numbers that look random and are the same every time (Knuth's MMIX constants).
-pub struct Lcg(pub u64);
+pub(crate) struct Lcg(pub u64);
 
 impl Lcg {
-    /// From nought up to one.
-    pub fn unit(&mut self) -> f64 {
+    /// From zero up to one.
+    pub(crate) fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// A whole number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         (self.unit() * bound as f64) as u64
     }
 }

@@ -1,14 +1,12 @@
 //! Operating systems: the formulas, what ships, and what is said of a calibration that is wrong.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
+use crate::common;
 use haversack_devices::storage::{Direction, ScalarSpeed, Stream};
 use haversack_devices::system::{OomScore, PageCosts, PageLists, Victim, Watermarks};
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
 use haversack_devices::{Device, System, load, load_system};
 
-const ANDROID: &str = include_str!("../calibrations/systems/android.toml");
+const ANDROID: &str = include_str!("../../calibrations/systems/android.toml");
 
 fn android() -> System {
     load_system("android").unwrap()
@@ -146,7 +144,7 @@ fn an_idle_phone_and_its_apps_are_what_the_file_says() {
     assert!((0.5..1.0).contains(&resident.hot.0));
     let stream = Stream { direction: Direction::Write, rate: BytesPerSecond(4e6), command: Bytes(4096), depth: 8 };
     assert_eq!(system.background(2), [stream; 2]);
-    // A cluster of 2 to the power of nought pages; of three, 8.
+    // A cluster of 2 to the power of zero pages; of three, 8.
     let mut reading = android();
     assert_eq!(reading.swap_read_ahead(), 1);
     reading.set("page_cluster", 3.0).unwrap();
@@ -179,7 +177,7 @@ fn what_is_wrong_is_named_by_line_and_field() {
     assert_says(
         "value = -1000, unit = \"count\"",
         "value = -1000, unit = \"cuont\"",
-        &["`scores.native.unit`", "did you mean `count`"],
+        &["`scores.native`", "did you mean `count`"],
     );
     assert_says("value = -1000", "value = -2000", &["`scores.native.value`", "a whole number from -1000 to 1001"]);
     assert_says("value = -900", "value = -900.5", &["`scores.system.value`", "-900.5 is out of range"]);
@@ -202,7 +200,7 @@ fn contradictions_are_refused_and_change_nothing() {
         ("min_free_lowest", 70_000.0, "min_free_lowest, 71.7 MB, is above min_free_highest, 67.1 MB"),
         ("swappiness", 201.0, "swappiness is at most 200"),
         ("page_cluster", 32.0, "page_cluster is at most 31"),
-        ("psi_window", 0.0, "psi_window is nought"),
+        ("psi_window", 0.0, "psi_window is zero"),
         ("zram.ratio", 0.9, "`zram`: ratio is below one"),
         ("trainer.ratio", 0.9, "`trainer`: ratio is below one"),
         ("scores.home", 600.5, "a whole number from -1000 to 1001"),

@@ -1,0 +1,192 @@
+//! A calibration's file, once it is read: what a device, a software stack and an operating system have in common.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+use super::{CalibrationError, ConstantEntry, Visit};
+use crate::text::{TomlDocument, TomlError, nearest};
+
+/// A calibration that the program brings along.
+#[derive(Debug)]
+pub struct BuiltIn {
+    id: &'static str,
+    file: &'static str,
+    text: &'static str,
+}
+
+// The build script lists `calibrations/**/*.toml`, so that a new file needs no code.
+include!(concat!(env!("OUT_DIR"), "/calibrations.rs"));
+
+/// What the top of a calibration's file holds; made by [`section!`](super::section).
+pub trait Schema: Clone + DeserializeOwned + Visit {
+    /// What the file describes, for errors: `device`.
+    const WHAT: &'static str;
+    /// The files of this schema that the program brings along.
+    const BUILT_IN: &'static [BuiltIn];
+
+    /// What types cannot say: the section that is wrong, and why; `None` if all is well.
+    fn contradiction(&self) -> Option<(&'static str, String)>;
+
+    /// What it is, in one line for a listing.
+    fn line(&self) -> String;
+}
+
+/// One line about a built-in calibration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The name to load it by.
+    pub id: &'static str,
+    /// What it is.
+    pub line: String,
+}
+
+/// A calibration: constants, and the file that they are from.
+#[derive(Clone, Debug)]
+pub struct Calibrated<T> {
+    /// The id, e.g. `galaxy-s10`; of a file, its stem.
+    pub id: String,
+    /// The file, as shown to people.
+    pub file: String,
+    /// FNV-1a of the calibration's text, 16 lower-case hex digits.
+    pub digest: String,
+    /// What the calibration holds.
+    pub constants: T,
+}
+
+impl<T: Schema> Calibrated<T> {
+    /// The built-in calibration called `id`, or the one in the TOML file at the path `id`.
+    ///
+    /// # Errors
+    /// An unknown id, with the nearest valid one; a file that cannot be read or is not exactly the schema.
+    pub fn load(id: &str) -> Result<Self, CalibrationError> {
+        if let Some(found) = T::BUILT_IN.iter().find(|built_in| built_in.id == id) {
+            return Self::parse(found.id, found.file, found.text);
+        }
+        let path = Path::new(id);
+        let is_path = path.extension().is_some_and(|extension| extension == "toml");
+        if !is_path && path.components().count() < 2 {
+            let valid: Vec<_> = T::BUILT_IN.iter().map(|built_in| built_in.id).collect();
+            let nearest = nearest(id, valid.iter().copied()).map(str::to_owned);
+            return Err(CalibrationError::UnknownId { what: T::WHAT, id: id.to_owned(), nearest, valid });
+        }
+        let text =
+            std::fs::read_to_string(path).map_err(|source| CalibrationError::Read { path: id.to_owned(), source })?;
+        let stem = path.file_stem().map_or(Cow::Borrowed(id), |stem| stem.to_string_lossy());
+        Self::parse(&stem, id, &text)
+    }
+
+    /// Every built-in calibration, by id.
+    ///
+    /// # Errors
+    /// A built-in calibration that does not load.
+    pub fn list() -> Result<Vec<Listing>, CalibrationError> {
+        let line = |&BuiltIn { id, file, text }: &BuiltIn| {
+            Ok(Listing { id, line: Self::parse(id, file, text)?.constants.line() })
+        };
+        T::BUILT_IN.iter().map(line).collect()
+    }
+
+    /// Reads a calibration's text; `file` is how errors name it.
+    ///
+    /// # Errors
+    /// Anything that is not exactly the schema, with its line and field.
+    pub fn parse(id: &str, file: &str, text: &str) -> Result<Self, CalibrationError> {
+        let document = TomlDocument::parse(file, text)?;
+        let constants: T = document.read()?;
+        if let Some((section, message)) = constants.contradiction() {
+            return Err(document.refuse(section, message).into());
+        }
+        Ok(Self { id: id.to_owned(), file: file.to_owned(), digest: digest(text), constants })
+    }
+
+    /// Every single constant, in the order of the schema; curves are not listed.
+    #[must_use]
+    pub fn entries(&self) -> Vec<ConstantEntry> {
+        entries(&self.constants, &self.file)
+    }
+
+    /// Overrides a constant by its dotted name (`gpu.launch`, `cpu.0.power`) or an ending of it that only one has;
+    /// `value` is in the unit of the file. Models already taken from it keep the old value.
+    ///
+    /// # Errors
+    /// An unknown or ambiguous name; a value that is out of range or makes the calibration contradict itself, which
+    /// is then left as it was.
+    pub fn set(&mut self, name: &str, value: f64) -> Result<(), CalibrationError> {
+        let full = self.full_name(name)?;
+        let mut constants = self.constants.clone();
+        let mut outcome = Ok(());
+        constants.visit("", &mut |candidate, constant| {
+            if candidate == full {
+                outcome = constant.replace(value);
+            }
+        });
+        let refused = |field: &str, message: String| Err(TomlError::of_program(&self.file, field, message).into());
+        if let Err(expected) = outcome {
+            return refused(&full, format!("{value} is out of range; expected {expected}"));
+        }
+        if let Some((section, message)) = constants.contradiction() {
+            return refused(section, message);
+        }
+        self.constants = constants;
+        Ok(())
+    }
+
+    /// The full name of the constant called `name`, or ending in `.name` if only one does.
+    fn full_name(&self, name: &str) -> Result<String, CalibrationError> {
+        let names: Vec<String> = self.entries().into_iter().map(|entry| entry.name).collect();
+        if names.iter().any(|full| full == name) {
+            return Ok(name.to_owned());
+        }
+        let ending = format!(".{name}");
+        let mut fits: Vec<String> = names.iter().filter(|full| full.ends_with(&ending)).cloned().collect();
+        let (file, name) = (self.file.clone(), name.to_owned());
+        match fits.len() {
+            0 => {
+                let nearest = nearest(&name, names.iter().map(String::as_str)).map(str::to_owned);
+                Err(CalibrationError::UnknownConstant { file, name, nearest })
+            }
+            1 => Ok(fits.swap_remove(0)),
+            _ => Err(CalibrationError::AmbiguousConstant { file, name, candidates: fits }),
+        }
+    }
+}
+
+/// Every constant below `table`, in the order of its schema.
+pub(crate) fn entries(table: &(impl Visit + Clone), file: &str) -> Vec<ConstantEntry> {
+    let mut entries = Vec::new();
+    table.clone().visit("", &mut |name, constant| {
+        entries.push(ConstantEntry {
+            name: name.to_owned(),
+            value: constant.value_in_unit(),
+            unit: constant.unit().symbol,
+            kind: constant.kind(),
+            source: constant.source().to_owned(),
+            file: file.to_owned(),
+        });
+    });
+    entries
+}
+
+/// The section of the first constant among `rates` that is not above zero, and what is wrong with it; counts are
+/// rounded down to whole ones.
+///
+/// A rate is `section.name`, without the number of an array's table.
+pub(crate) fn zero_rate(table: &(impl Visit + Clone), rates: &[&'static str]) -> Option<(&'static str, String)> {
+    entries(table, "").into_iter().find_map(|entry| {
+        let name = entry.name.split('.').filter(|part| part.parse::<usize>().is_err()).collect::<Vec<_>>().join(".");
+        let value = if entry.unit == "count" { entry.value.floor() } else { entry.value };
+        let (section, rate) = rates.iter().find(|&&rate| rate == name && value <= 0.0)?.split_once('.')?;
+        Some((section, format!("{rate} is zero: no work would ever end")))
+    })
+}
+
+/// FNV-1a, 64 bit, of `text`, as 16 lower-case hex digits.
+#[must_use]
+pub fn digest(text: &str) -> String {
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    format!("{hash:016x}")
+}
