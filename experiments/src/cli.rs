@@ -193,14 +193,16 @@ struct ReplayArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  haversack kernels\n  haversack kernels pack2 --compare --format json\n\n\
     Each kernel runs on tensors of 200 KiB, 1.5 MiB and 64 MiB in turn with its limit, which is the fastest read, \
-    write or copy of the same tensor, and with --compare with its peer, which is what one would take from a crate. \
+    write or copy of the same tensor, and with --compare with its peer, which is what one would take from a crate \
+    (cargo run --release --features peers -- kernels --compare builds a program that has them). \
     The rates are of this machine at this moment; the ratios are what to keep. HAVERSACK_SIMD=scalar, avx2, avx512 \
     or neon chooses the instructions.")]
 struct KernelsArguments {
     /// Only kernels whose name contains this; `haversack list kernels` shows the names
     #[arg(value_name = "FILTER")]
     filter: Option<String>,
-    /// Also runs the peers: plain iterators and loops, and the crates bitpacking, lz4_flex and rayon
+    /// Also runs the peers: plain iterators and loops, and the crates bitpacking, lz4_flex, zstd and rayon; needs a
+    /// program that was built with --features peers
     #[arg(long)]
     compare: bool,
     /// The folder that the table and the plot are written to

@@ -9,7 +9,7 @@ mod table;
 
 use std::path::PathBuf;
 
-use haversack_bench::{Kernel, Measurement, SIZES};
+use haversack_bench::{HAS_PEERS, Kernel, Measurement, SIZES};
 use haversack_reports::files::create_folder;
 use haversack_reports::write_atomically;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -38,8 +38,14 @@ pub struct Options {
 /// Measures the kernels, writes the table and the plot, and prints the table.
 ///
 /// # Errors
-/// A filter that matches nothing, a `HAVERSACK_SIMD` that this machine lacks, a folder that cannot be written.
+/// Peers that were not compiled in, a filter that matches nothing, a `HAVERSACK_SIMD` that this machine lacks, a folder
+/// that cannot be written.
 pub fn run(options: &Options) -> Result<(), CommandError> {
+    if options.compare && !HAS_PEERS {
+        let message = "--compare: this program was built without the crates that kernels are compared with; this one \
+                       has them: cargo run --release --features peers -- kernels --compare";
+        return Err(CommandError::input(message));
+    }
     let catalogue = haversack_bench::catalogue().map_err(CommandError::input)?;
     let kernels = select(&catalogue, options.filter.as_deref().unwrap_or_default())?;
     // A folder that cannot be had was named wrongly; better to hear it now than in a minute.

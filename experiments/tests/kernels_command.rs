@@ -58,6 +58,16 @@ fn files_are_there(out: &Path, rows: usize) {
 }
 
 #[test]
+#[cfg(not(feature = "peers"))]
+fn without_its_peers_the_program_says_how_to_build_one_that_has_them() {
+    let folder = tempdir().unwrap();
+    let message = refusal(&call_in(folder.path(), &["kernels", "min", "--compare", "--out", "o"]), 2);
+    assert!(message.contains("cargo run --release --features peers -- kernels --compare"), "{message}");
+    assert!(!folder.path().join("o").exists());
+}
+
+#[test]
+#[cfg(feature = "peers")]
 fn peers_run_where_they_are_asked_for() {
     let folder = tempdir().unwrap();
     let out = folder.path().join("measured");

@@ -143,8 +143,16 @@ mod tests {
         for bar in bars() {
             for name in bar.kernels() {
                 let kernel = kernels.iter().find(|kernel| kernel.id() == name);
+                if kernel.is_none() && !crate::HAS_PEERS && name.starts_with("bitpacking") {
+                    continue;
+                }
                 assert!(kernel.is_some() || missing.iter().any(|isa| name.ends_with(isa)), "{name}");
-                assert!(kernel.is_none_or(|kernel| kernel.peer().is_some() || bar.against != Against::Peer), "{name}");
+                assert!(
+                    kernel.is_none_or(|kernel| kernel.peer().is_some()
+                        || !crate::HAS_PEERS
+                        || bar.against != Against::Peer),
+                    "{name}"
+                );
             }
         }
     }

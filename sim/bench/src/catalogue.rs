@@ -7,14 +7,11 @@ mod packing;
 mod products;
 mod reductions;
 
-use std::hint::black_box;
-
 use haversack_devices::units::Bytes;
 
-use super::buffer::Buffer;
-use super::contender::{Contender, Tensors};
+use super::contender::Contender;
 use super::limit::Limit;
-use super::{Family, Kernel, peers};
+use super::{Family, Kernel};
 use haversack_kernels::Isa;
 use haversack_kernels::KernelError;
 
@@ -77,18 +74,6 @@ impl List {
             );
         }
     }
-}
-
-/// The peer of what no crate does: another way to make the tensor smaller, without loss. The tensor is noise, which
-/// hardly shrinks; a tensor with many zeros takes longer.
-fn lossless() -> Contender {
-    Contender::owning("lz4_flex, without loss", |tensors| {
-        let mut packed = Buffer::zeroed(peers::lz4_bound(tensors.values.len()));
-        Ok(Box::new(move |Tensors { values, .. }| {
-            black_box(peers::lz4(black_box(values), black_box(&mut packed))?);
-            Ok(())
-        }))
-    })
 }
 
 #[cfg(test)]

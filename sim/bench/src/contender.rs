@@ -56,15 +56,28 @@ impl Contender {
         Self { id: id.into(), clock: Clock::Thread, make: Rc::new(make) }
     }
 
+    /// One whose pass works with what it owns and the tensors.
+    pub(super) fn with<B: 'static>(
+        id: impl Into<String>,
+        own: impl Fn(&Tensors) -> Result<B, KernelError> + 'static,
+        pass: impl Fn(&mut B, &mut Tensors) -> Result<(), KernelError> + Clone + 'static,
+    ) -> Self {
+        Self::owning(id, move |tensors| {
+            let (mut owned, pass) = (own(tensors)?, pass.clone());
+            Ok(Box::new(move |tensors| pass(&mut owned, tensors)))
+        })
+    }
+
     /// One that needs nothing but the tensors.
     pub(super) fn simple(id: impl Into<String>, pass: impl Fn(&mut Tensors) + Clone + 'static) -> Self {
-        Self::owning(id, move |_| {
-            let pass = pass.clone();
-            Ok(Box::new(move |tensors| {
+        Self::with(
+            id,
+            |_| Ok(()),
+            move |(), tensors| {
                 pass(tensors);
                 Ok(())
-            }))
-        })
+            },
+        )
     }
 
     /// With the clock on the wall, for what several threads do.

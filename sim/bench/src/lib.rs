@@ -1,10 +1,20 @@
 //! How fast the kernels run on this machine, beside what its memory allows and what others' code does.
 //!
-//! Absolute rates mean little on a machine that is shared, so everything that is compared is measured in one
-//! interleaved run: rounds in shuffled order on the same tensor, the thread's own processor time, medians. What two
-//! threads do is measured on the wall, and the best pass counts of those in which they ran at the same time. What is
-//! worth reading is the ratio. This crate owns buffers, clocks, limits and peers; the kernels themselves are in
-//! `haversack-kernels`.
+//! Absolute rates mean little on a machine that is shared, so everything that is compared is measured in one interleaved
+//! run: rounds in shuffled order on the same tensor, the thread's own processor time, medians. What two threads do is
+//! measured on the wall, and the best pass counts of those in which they ran at the same time. The ratio is worth reading.
+//!
+//! ```text
+//! catalogue ── kernel, limit, peer ──▶ contenders, each made ready on the same tensors
+//!                                          │ race: every one in every round, by its clock
+//!                                          ▼
+//!                     measurements: rate, limit, peer ──▶ bars: the least ratio that each has to reach
+//! ```
+//!
+//! - [`catalogue`](fn@catalogue) lists the kernels, each with its [`Limit`] and its peer; a file a family.
+//! - [`run`] races some of them on tensors of one size.
+//! - [`bars`] says what they have to reach: `cargo bench -p haversack-bench --features peers` holds them to it.
+//! - Peers are plain loops and, with the feature `peers`, crates: [`HAS_PEERS`] says whether it is on.
 //!
 //! ```
 //! use haversack_bench::Measurement;
@@ -22,7 +32,9 @@ mod buffer;
 mod catalogue;
 mod clock;
 mod contender;
+mod crates;
 mod limit;
+mod maps;
 mod peers;
 mod race;
 mod random;
@@ -32,6 +44,7 @@ use std::time::Duration;
 use haversack_devices::units::{Bytes, BytesPerSecond};
 
 pub use catalogue::catalogue;
+pub use crates::HAS_PEERS;
 pub use limit::Limit;
 
 use contender::{Contender, Tensors};

@@ -1,16 +1,15 @@
 //! What the kernels are compared with: the code that one would write or take from a crate instead.
 //!
 //! - plain iterators and loops, as the compiler makes them for the default target;
-//! - the `bitpacking` crate ([`bitpacked`]), which packs integers, behind a vectorised quantiser;
-//! - `lz4_flex`, a lossless compressor of the same bytes: what nobody has to round for. It does not do the same
-//!   thing, and stands where no crate packs as the kernel does;
-//! - `zstd`, a slower one that makes the same bytes smaller;
-//! - products of matrices ([`products`]): a triple loop, and blocks in f32.
+//! - products of matrices ([`products`]): a triple loop, and blocks in f32;
+//! - with the feature `peers`, the crates `bitpacking`, behind a vectorised quantiser, and `lz4_flex` and `zstd`, lossless
+//!   compressors of the same bytes.
 
+#[cfg(feature = "peers")]
 pub(super) mod bitpacked;
+#[cfg(feature = "peers")]
+pub(super) mod lossless;
 pub(super) mod products;
-
-use haversack_kernels::KernelError;
 
 /// `iter().fold(f32::INFINITY, f32::min)`.
 #[inline]
@@ -99,50 +98,6 @@ pub(super) fn gradients(partials: &[(&[i8], f32)], sums: &mut [f32], narrow: &mu
     }
 }
 
-/// The bytes of `values` by `lz4_flex`, into `packed`, which holds [`lz4_bound`] bytes.
-///
-/// # Errors
-/// A `packed` that is too short.
-pub(super) fn lz4(values: &[f32], packed: &mut [u8]) -> Result<usize, KernelError> {
-    let found = packed.len();
-    let too_short = |_| KernelError::Length { what: "the compressed tensor", found, expected: lz4_bound(values.len()) };
-    lz4_flex::block::compress_into(bytes(values), packed).map_err(too_short)
-}
-
-/// The bytes of `values` by zstd, into `packed`, which holds as many as that may take.
-///
-/// # Errors
-/// A `packed` that is too short.
-pub(super) fn zstd(values: &[f32], level: i32, packed: &mut [u8]) -> Result<usize, KernelError> {
-    let (found, expected) = (packed.len(), zstd::zstd_safe::compress_bound(size_of_val(values)));
-    zstd::bulk::compress_to_buffer(bytes(values), packed, level).map_err(|_| KernelError::Length {
-        what: "the compressed tensor",
-        found,
-        expected,
-    })
-}
-
-/// Back from [`zstd`].
-///
-/// # Errors
-/// Other bytes, or more of them than `bytes` holds.
-pub(super) fn zstd_back(packed: &[u8], bytes: &mut [u8]) -> Result<(), KernelError> {
-    let expected = bytes.len();
-    let found = zstd::bulk::decompress_to_buffer(packed, bytes).unwrap_or(0);
-    if found == expected { Ok(()) } else { Err(KernelError::Length { what: "the tensor", found, expected }) }
-}
-
-/// The bytes of `values`.
-fn bytes(values: &[f32]) -> &[u8] {
-    // SAFETY: floats have no padding and bytes no alignment; the length is that of the slice in bytes.
-    unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) }
-}
-
-/// Bytes that `lz4_flex` may need for so many values.
-pub(super) fn lz4_bound(values: usize) -> usize {
-    lz4_flex::block::get_maximum_output_size(values * size_of::<f32>())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,26 +140,5 @@ mod tests {
         let partials: [(&[i8], f32); 2] = [(&[10, -10, 127], 1.0), (&[7, -7, 0], 0.5)];
         gradients(&partials, &mut [9.0; 2], &mut narrow);
         assert_eq!(narrow, [14, -14, 127]);
-    }
-
-    #[test]
-    fn zstd_is_lossless_and_says_when_it_lacks_room() {
-        let mut packed = vec![0; 200];
-        let length = zstd(&VALUES, 3, &mut packed).unwrap();
-        let mut back = vec![0; 36];
-        zstd_back(&packed[..length], &mut back).unwrap();
-        assert_eq!(back, bytes(&VALUES));
-        assert!(zstd(&VALUES, 3, &mut packed[..3]).is_err());
-        assert!(zstd_back(&packed[..length], &mut back[..35]).is_err());
-    }
-
-    #[test]
-    fn lz4_is_lossless_and_says_when_it_lacks_room() {
-        let mut packed = vec![0; lz4_bound(VALUES.len())];
-        let length = lz4(&VALUES, &mut packed).unwrap();
-        let bytes = lz4_flex::block::decompress(&packed[..length], 36).unwrap();
-        let back: Vec<f32> = bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
-        assert_eq!(back, VALUES);
-        assert!(lz4(&VALUES, &mut packed[..3]).is_err());
     }
 }

@@ -45,7 +45,6 @@ mod lorenzo;
 mod streams;
 pub mod synthetic;
 mod wire;
-mod work;
 
 pub use blocks::Blocks;
 pub use decode::decompress;

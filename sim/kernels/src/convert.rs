@@ -6,6 +6,7 @@
 
 use crate::error::KernelError;
 use crate::isa::Isa;
+use crate::simd::{Kernel, Simd, dispatch};
 
 /// The largest integer that both directions carry: 2^23 - 1.
 pub const LARGEST: u32 = (1 << 23) - 1;
@@ -24,15 +25,7 @@ const EXPONENT: u32 = 0x4B00_0000;
 /// `integers` is not as long as `floats`.
 pub fn to_integers(floats: &[f32], integers: &mut [u32], isa: Isa) -> Result<(), KernelError> {
     same_length(floats.len(), integers.len())?;
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has just said that it has AVX-512.
-        Isa::Avx512 if isa.is_available() => unsafe { x86::to_integers_avx512(floats, integers) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has just said that it has AVX2.
-        Isa::Avx2 if isa.is_available() => unsafe { x86::to_integers_avx2(floats, integers) },
-        _ => to_integers_in_lanes(floats, integers),
-    }
+    dispatch(isa, ToIntegers { floats, integers });
     Ok(())
 }
 
@@ -45,15 +38,7 @@ pub fn to_integers(floats: &[f32], integers: &mut [u32], isa: Isa) -> Result<(),
 /// `floats` is not as long as `integers`.
 pub fn to_floats(integers: &[u32], floats: &mut [f32], isa: Isa) -> Result<(), KernelError> {
     same_length(integers.len(), floats.len())?;
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has just said that it has AVX-512.
-        Isa::Avx512 if isa.is_available() => unsafe { x86::to_floats_avx512(integers, floats) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has just said that it has AVX2.
-        Isa::Avx2 if isa.is_available() => unsafe { x86::to_floats_avx2(integers, floats) },
-        _ => to_floats_in_lanes(integers, floats),
-    }
+    dispatch(isa, ToFloats { integers, floats });
     Ok(())
 }
 
@@ -78,45 +63,37 @@ fn same_length(expected: usize, found: usize) -> Result<(), KernelError> {
     if found == expected { Ok(()) } else { Err(KernelError::Length { what: "output", found, expected }) }
 }
 
-/// Loops that every compiler target turns into its own vectors, NEON's among them.
-#[inline(always)]
-fn to_integers_in_lanes(floats: &[f32], integers: &mut [u32]) {
-    for (integer, &float) in integers.iter_mut().zip(floats) {
-        *integer = to_integer(float);
+/// A loop that the compiler turns into vectors of every instruction set.
+struct ToIntegers<'a> {
+    floats: &'a [f32],
+    integers: &'a mut [u32],
+}
+
+impl Kernel for ToIntegers<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) {
+        for (integer, &float) in self.integers.iter_mut().zip(self.floats) {
+            *integer = to_integer(float);
+        }
     }
 }
 
-#[inline(always)]
-fn to_floats_in_lanes(integers: &[u32], floats: &mut [f32]) {
-    for (float, &integer) in floats.iter_mut().zip(integers) {
-        *float = to_float(integer);
-    }
+/// Another one.
+struct ToFloats<'a> {
+    integers: &'a [u32],
+    floats: &'a mut [f32],
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    //! The same loops, compiled for wider vectors.
+impl Kernel for ToFloats<'_> {
+    type Output = ();
 
-    use super::{to_floats_in_lanes, to_integers_in_lanes};
-
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn to_integers_avx2(floats: &[f32], integers: &mut [u32]) {
-        to_integers_in_lanes(floats, integers);
-    }
-
-    #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(super) unsafe fn to_integers_avx512(floats: &[f32], integers: &mut [u32]) {
-        to_integers_in_lanes(floats, integers);
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn to_floats_avx2(integers: &[u32], floats: &mut [f32]) {
-        to_floats_in_lanes(integers, floats);
-    }
-
-    #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(super) unsafe fn to_floats_avx512(integers: &[u32], floats: &mut [f32]) {
-        to_floats_in_lanes(integers, floats);
+    #[inline(always)]
+    fn run<S: Simd>(self, _simd: S) {
+        for (float, &integer) in self.floats.iter_mut().zip(self.integers) {
+            *float = to_float(integer);
+        }
     }
 }
 

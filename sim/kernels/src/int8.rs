@@ -35,14 +35,14 @@
 
 mod gemm;
 mod gradient;
-mod lanes;
-pub mod limit;
 mod matrix;
 mod panels;
 mod rescale;
 mod tile;
 
+pub(crate) use gemm::STRETCH;
 pub use gemm::{Gemm, MOST_TERMS};
 pub use gradient::{MOST_PARTIALS, Partial, accumulate, common_scale, sum_partials};
 pub use matrix::Matrix;
 pub use rescale::{LARGEST_SHIFT, MAGNITUDE_BITS, bits, round_shift, rounded, scale_of};
+pub(crate) use tile::{Tile, add_products};

@@ -39,22 +39,35 @@ impl Isa {
     /// Whether this processor has it.
     #[must_use]
     pub fn is_available(self) -> bool {
+        static AVAILABLE: OnceLock<[bool; Isa::ALL.len()]> = OnceLock::new();
+        AVAILABLE.get_or_init(|| Self::ALL.map(Self::detect))[self as usize]
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn detect(self) -> bool {
         match self {
             Self::Scalar => true,
-            Self::Neon => cfg!(target_arch = "aarch64"),
-            #[cfg(target_arch = "x86_64")]
+            Self::Neon => false,
             Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
-            #[cfg(target_arch = "x86_64")]
             Self::Avx512 => {
-                Self::Avx2.is_available()
+                Self::Avx2.detect()
                     && is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx2 | Self::Avx512 => false,
         }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn detect(self) -> bool {
+        self == Self::Scalar || (self == Self::Neon && cfg!(target_arch = "aarch64"))
+    }
+
+    /// The set for a tensor that comes from memory, if the answer is the same: loads of 256 bits keep more cache lines on
+    /// their way than those of 512.
+    pub(crate) fn for_streams(self) -> Self {
+        if self == Self::Avx512 { Self::Avx2 } else { self }
     }
 
     /// What this processor has, narrow to wide.

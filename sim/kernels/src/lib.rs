@@ -1,17 +1,49 @@
-//! The kernels that the policies really run: reductions, quantisation and packing of f32 tensors, and the integer
-//! arithmetic of INT8 training.
+//! The kernels that policies really run on a CPU: reductions, quantisation and packing of f32 tensors, compression within
+//! an error bound, and the integer arithmetic of INT8 training.
 //!
-//! Each exists as a scalar definition, as SIMD chosen at run time, and as a program for a small SIMT
-//! machine ([`simt`]) whose counts a device turns into time. All three give the same numbers. What a
-//! tensor is, and when a kernel runs, is decided on higher floors.
+//! ```text
+//! f32 tensor ── reduce ──▶ minimum, maximum, sum of squares ──▶ a scale and an importance
+//!     │
+//!     ├── quantise ──▶ 1 to 8 bits an element, in words that a page store keeps ──▶ f32 again, within half a step
+//!     ├── compress ──▶ channels quantised or predicted, Huffman-coded ──▶ f32 again, within the bound
+//!     └── int8 ──────▶ i8 products, rescaled to i8, gradients of micro-batches added
+//! ```
+//!
+//! - [`reduce`], [`quantise`], [`compress`], [`int8`] and [`convert`] are the kernels; [`limit`] is how fast a processor
+//!   could read, write and multiply with nothing else to do.
+//! - [`Isa`] chooses the instructions: the best that the processor has, or what `HAVERSACK_SIMD` says. The module `simd` is
+//!   the only one that knows intrinsics: sixteen lanes, once for each instruction set. Every kernel is written once above
+//!   it and gives the same bits under each, but for sums, whose order of additions belongs to the instruction set.
+//!
+//! What a tensor is, and when a kernel runs, is decided on higher floors. Versions for GPUs are in `haversack-gpu`, the
+//! benchmark in `haversack-bench`.
+//!
+//! ```
+//! use haversack_kernels::quantise::{Bits, Format, Grouping, Layout, Packed, Rounding};
+//! use haversack_kernels::{Isa, reduce};
+//!
+//! let values: Vec<f32> = (0..1000).map(|i| (i as f32 * 0.01).sin()).collect();
+//! let isa = Isa::chosen()?;
+//! let range = reduce::maximum(&values, isa) - reduce::minimum(&values, isa);
+//! // Four bits are sixteen codes, fifteen steps apart: no value comes back further away than half a step.
+//! let format = Format::new(Bits::new(4)?, Grouping::Tensor, Layout::Interleaved);
+//! let packed = Packed::quantise(&values, format, Rounding::NearestEven, isa)?;
+//! let back = packed.dequantise(isa);
+//! assert!(values.iter().zip(&back).all(|(x, y)| (x - y).abs() <= range / 15.0 / 2.0 * 1.001));
+//! // What a page store keeps is as long as the format says, not a byte more.
+//! assert_eq!(packed.bytes(), format.bytes(1000));
+//! # Ok::<(), haversack_kernels::KernelError>(())
+//! ```
 
 pub mod compress;
 pub mod convert;
 pub mod error;
 pub mod int8;
 pub mod isa;
+pub mod limit;
 pub mod quantise;
 pub mod reduce;
+mod simd;
 
 pub use error::KernelError;
 pub use isa::Isa;

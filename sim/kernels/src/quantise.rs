@@ -30,7 +30,6 @@ mod packed;
 pub mod requantise;
 mod rounding;
 mod scale;
-pub(crate) mod simd;
 mod unpack;
 
 pub use format::{Bits, Format, GROUP, Grouping, packed_bytes};
@@ -40,4 +39,4 @@ pub use packed::Packed;
 pub use requantise::requantise;
 pub use rounding::{Rounding, draw};
 pub use scale::{Scale, code};
-pub use unpack::{codes_into, dequantise_into, dequantise_range, dequantise_tile};
+pub use unpack::{dequantise_into, dequantise_range, dequantise_tile};

@@ -23,19 +23,14 @@ pub(super) fn add(list: &mut List) {
             black_box(int8::scale_of(words(black_box(values)), isa));
         })
     });
-    let peer = Contender::owning("a loop of shift and clamp", |tensors| {
-        let mut narrow = Buffer::zeroed(tensors.values.len());
-        Ok(Box::new(move |Tensors { values, .. }| {
-            peers::round_shift(words(black_box(values)), black_box(SHIFT), black_box(&mut narrow));
-            Ok(())
-        }))
+    let narrow = |tensors: &Tensors| Ok(Buffer::<i8>::zeroed(tensors.values.len()));
+    let peer = Contender::with("a loop of shift and clamp", narrow, |narrow, Tensors { values, .. }| {
+        peers::round_shift(words(black_box(values)), black_box(SHIFT), black_box(narrow));
+        Ok(())
     });
     list.each(&entry("int8-round", "i32 to the nearest i8 by a known shift", peer), |id, isa| {
-        Contender::owning(id, move |tensors| {
-            let mut narrow = Buffer::zeroed(tensors.values.len());
-            Ok(Box::new(move |Tensors { values, .. }| {
-                int8::round_shift(words(black_box(values)), black_box(SHIFT), black_box(&mut narrow), isa)
-            }))
+        Contender::with(id, narrow, move |narrow, Tensors { values, .. }| {
+            int8::round_shift(words(black_box(values)), black_box(SHIFT), black_box(narrow), isa)
         })
     });
     let about = "the weight gradients of four micro-batches of one scale, added";

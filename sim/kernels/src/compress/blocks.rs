@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::Shape;
 use super::error::CodecError;
 use super::wire::Reader;
-use super::work::{Work, dispatch};
 use crate::isa::Isa;
+use crate::simd::{Loops, compiled};
 
 /// How a salient channel is cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +52,7 @@ impl Mask {
         let mut counts = vec![0; mask.across()];
         for rows in channel.chunks(shape.width * edge) {
             counts.fill(0);
-            dispatch(isa, Count { rows, width: shape.width, edge, counts: &mut counts });
+            compiled(isa, Count { rows, width: shape.width, edge, counts: &mut counts });
             let height = rows.len() / shape.width;
             for (block, &count) in counts.iter().enumerate() {
                 let area = height * edge.min(shape.width - block * edge);
@@ -185,7 +185,7 @@ struct Count<'a> {
     counts: &'a mut [u32],
 }
 
-impl Work for Count<'_> {
+impl Loops for Count<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! What is known of a channel before it is compressed: its range, and whether the 3σ rule calls it salient.
 
-use super::work::{Work, dispatch};
 use crate::isa::Isa;
+use crate::simd::{Loops, compiled};
 
 /// The share of a normal distribution that lies beyond three standard deviations, on both sides together.
 const BEYOND: f64 = 0.002_699_796;
@@ -22,7 +22,7 @@ impl Statistics {
 
     /// Of some elements, the same on every instruction set.
     pub(super) fn of(values: &[f32], isa: Isa) -> Self {
-        let found = dispatch(isa, Pass { values });
+        let found = compiled(isa, Pass { values });
         let is_finite = found.minimum.is_finite() && found.maximum.is_finite();
         if is_finite && found.sum.is_finite() && found.squares.is_finite() { found } else { Self::of_finite(values) }
     }
@@ -71,7 +71,7 @@ struct Pass<'a> {
 const LANES: usize = 16;
 const ADDITIONS: usize = 64;
 
-impl Work for Pass<'_> {
+impl Loops for Pass<'_> {
     type Output = Statistics;
 
     #[inline(always)]
@@ -136,7 +136,7 @@ impl ThreeSigma {
         if known.count == channel.len() && !is_outlier(known.minimum) && !is_outlier(known.maximum) {
             return false;
         }
-        let outliers = dispatch(isa, Outliers { values: channel, rule: self }) as f64;
+        let outliers = compiled(isa, Outliers { values: channel, rule: self }) as f64;
         let expected = channel.len() as f64 * BEYOND;
         outliers > expected + 3.0 * (expected * (1.0 - BEYOND)).sqrt()
     }
@@ -148,7 +148,7 @@ struct Outliers<'a> {
     rule: ThreeSigma,
 }
 
-impl Work for Outliers<'_> {
+impl Loops for Outliers<'_> {
     type Output = usize;
 
     #[inline(always)]

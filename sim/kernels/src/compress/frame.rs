@@ -4,8 +4,8 @@ use super::error::CodecError;
 use super::huffman;
 use super::streams::{Code, Emit, Read, STREAMS, most_bytes, quarter};
 use super::wire::Reader;
-use super::work::{Work, dispatch};
 use crate::isa::Isa;
+use crate::simd::{Loops, compiled};
 
 /// Symbols of a frame, but for the last: a second-level cache holds them beside what is made of them.
 pub(super) const FRAME: usize = 1 << 17;
@@ -65,13 +65,13 @@ impl Scratch {
         let start = bytes.len();
         bytes.resize(start + 1 + symbols.len().div_ceil(BLOCK).div_ceil(8), 0);
         self.kept.resize(symbols.len() + BLOCK, 0);
-        let kept = dispatch(isa, Compact { symbols, mask: &mut bytes[start + 1..], kept: &mut self.kept });
+        let kept = compiled(isa, Compact { symbols, mask: &mut bytes[start + 1..], kept: &mut self.kept });
         let Some(&first) = self.kept[..kept].first() else {
             bytes.truncate(start);
             bytes.push(ALL_ZERO);
             return;
         };
-        let lengths = huffman::lengths(&dispatch(isa, Histogram { symbols: &self.kept[..kept] }));
+        let lengths = huffman::lengths(&compiled(isa, Histogram { symbols: &self.kept[..kept] }));
         let Some(last) = lengths.iter().rposition(|&length| length > 0) else {
             bytes[start] = ONE_SYMBOL;
             bytes.push(first);
@@ -95,7 +95,7 @@ impl Scratch {
         let mut quarters = self.kept[..kept].chunks(quarter(kept));
         for stream in 0..STREAMS {
             let symbols = quarters.next().unwrap_or_default();
-            let length = dispatch(isa, Emit { symbols, codes: &codes, out: &mut self.string });
+            let length = compiled(isa, Emit { symbols, codes: &codes, out: &mut self.string });
             bytes[sizes + 4 * stream..][..4].copy_from_slice(&(length as u32).to_le_bytes());
             bytes.extend_from_slice(&self.string[..length]);
         }
@@ -110,7 +110,7 @@ struct Compact<'a> {
     kept: &'a mut [u8],
 }
 
-impl Work for Compact<'_> {
+impl Loops for Compact<'_> {
     /// Symbols kept.
     type Output = usize;
 
@@ -149,7 +149,7 @@ struct Expand<'a> {
     symbols: &'a mut [u8],
 }
 
-impl Work for Expand<'_> {
+impl Loops for Expand<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -181,7 +181,7 @@ struct Histogram<'a> {
     symbols: &'a [u8],
 }
 
-impl Work for Histogram<'_> {
+impl Loops for Histogram<'_> {
     type Output = [u32; 256];
 
     #[inline(always)]
@@ -267,7 +267,7 @@ impl<'a> FrameReader<'a> {
         }
         self.kept.resize(kept + BLOCK, 0);
         self.symbols.resize(start + symbols, 0);
-        dispatch(isa, Expand { mask, kept: &self.kept, symbols: &mut self.symbols[start..] });
+        compiled(isa, Expand { mask, kept: &self.kept, symbols: &mut self.symbols[start..] });
         Ok(())
     }
 
@@ -288,6 +288,6 @@ impl<'a> FrameReader<'a> {
             *stream = self.reader.take(size)?;
         }
         self.kept.resize(kept, 0);
-        dispatch(isa, Read { streams, table: &table, symbols: &mut self.kept })
+        compiled(isa, Read { streams, table: &table, symbols: &mut self.kept })
     }
 }

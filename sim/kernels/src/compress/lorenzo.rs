@@ -10,8 +10,8 @@
 
 use super::error::CodecError;
 use super::extras::{BitReader, BitWriter};
-use super::work::{Work, dispatch};
 use crate::isa::Isa;
+use crate::simd::{Loops, compiled};
 
 /// Adding it to a float of magnitude up to 2^22 leaves no bits for a fraction: 1.5 · 2^23.
 const MAGIC: f32 = 12_582_912.0;
@@ -48,14 +48,14 @@ impl Steps {
     /// Quantises a channel, and says at which elements it came no nearer than `bound`, NaN and infinities among them;
     /// their step is 0.
     pub(super) fn quantise(&mut self, values: &[f32], step: f32, bound: f32, isa: Isa) -> Vec<u32> {
-        dispatch(isa, Quantise { values, steps: self.of_elements(), step, bound })
+        compiled(isa, Quantise { values, steps: self.of_elements(), step, bound })
     }
 
     /// Appends a symbol for each element: what the prediction misses, as far as a byte can tell it.
     pub(super) fn predict(&self, isa: Isa, symbols: &mut Vec<u8>, extras: &mut BitWriter) {
         let start = symbols.len();
         symbols.resize(start + self.steps.len() - self.margin, 0);
-        dispatch(isa, Predict { grid: self, symbols: &mut symbols[start..], extras });
+        compiled(isa, Predict { grid: self, symbols: &mut symbols[start..], extras });
     }
 
     /// Restores a channel from its symbols.
@@ -67,7 +67,7 @@ impl Steps {
         extras: &mut BitReader<'_>,
         values: &mut [f32],
     ) -> Result<(), CodecError> {
-        dispatch(isa, Restore { grid: self, symbols, step, extras, values })
+        compiled(isa, Restore { grid: self, symbols, step, extras, values })
     }
 }
 
@@ -89,7 +89,7 @@ struct Quantise<'a> {
     bound: f32,
 }
 
-impl Work for Quantise<'_> {
+impl Loops for Quantise<'_> {
     type Output = Vec<u32>;
 
     #[inline(always)]
@@ -134,7 +134,7 @@ struct Predict<'a> {
     extras: &'a mut BitWriter,
 }
 
-impl Work for Predict<'_> {
+impl Loops for Predict<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -181,7 +181,7 @@ struct Restore<'a, 'b> {
     values: &'a mut [f32],
 }
 
-impl Work for Restore<'_, '_> {
+impl Loops for Restore<'_, '_> {
     type Output = Result<(), CodecError>;
 
     #[inline(always)]

@@ -5,7 +5,7 @@
 
 use super::error::CodecError;
 use super::huffman::{LONGEST, TABLE};
-use super::work::Work;
+use crate::simd::Loops;
 
 /// Strings side by side.
 pub(super) const STREAMS: usize = 4;
@@ -39,7 +39,7 @@ pub(super) struct Emit<'a> {
     pub(super) out: &'a mut [u8],
 }
 
-impl Work for Emit<'_> {
+impl Loops for Emit<'_> {
     type Output = usize;
 
     #[inline(always)]
@@ -100,7 +100,7 @@ pub(super) struct Read<'a> {
     pub(super) symbols: &'a mut [u8],
 }
 
-impl Work for Read<'_> {
+impl Loops for Read<'_> {
     type Output = Result<(), CodecError>;
 
     #[inline(always)]

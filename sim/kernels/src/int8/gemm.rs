@@ -3,22 +3,22 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::lanes::{self, Kernel, LANES, Lanes, Pair};
 use super::matrix::{Lines, Matrix};
 use super::panels::Panels;
 use super::rescale::{checked, round_shift, scale_of_bits};
 use super::tile::{Epilogue, Measured, Place, Shifted, Tile, Wide, add_products};
 use crate::error::KernelError;
 use crate::isa::Isa;
+use crate::simd::{LANES, Simd, Tiled, dispatch_tiled};
 
 /// The most terms of a sum that an i32 is sure to hold: each is at most 128 · 128 = 2^14, and 2^17 of them would be
 /// 2^31, one more than [`i32::MAX`].
 pub const MOST_TERMS: usize = (i32::MAX >> 14) as usize;
 
-/// Pairs of a panel that are multiplied before the next panel's: sixteen columns of them are 16 KiB, half a first
+/// Slots of a panel that are multiplied before the next panel's: sixteen columns of them are 16 KiB, half a first
 /// cache, beside a few KiB of rows.
-pub(super) const DEPTH: usize = 256;
-/// Rows of a block, whose stretch of [`DEPTH`] pairs is 192 KiB: it stays in a second cache while columns pass by.
+pub(crate) const STRETCH: usize = 256;
+/// Rows of a block, whose stretch of [`STRETCH`] slots is 192 KiB: it stays in a second cache while columns pass by.
 const BLOCK_ROWS: usize = 192;
 /// Columns of a block, whose sums are 192 KiB where they have to wait for more than one stretch.
 const BLOCK_COLUMNS: usize = 256;
@@ -38,7 +38,9 @@ struct Workspace {
     left: Panels,
     right: Panels,
     /// Tiles that wait for their next stretch; all zero between blocks.
-    tiles: Vec<i32>,
+    tiles: Vec<u32>,
+    /// What moving the left values up adds to the sums of each column, a vector a panel.
+    excess: Vec<[u32; LANES]>,
 }
 
 impl Gemm {
@@ -99,7 +101,7 @@ impl Gemm {
         let wide = &mut self.wide[..out.len()];
         let epilogue = Measured { wide: Wide(wide), magnitudes: [0; LANES] };
         let Measured { wide: Wide(wide), magnitudes } = self.workspace.multiply(self.isa, left, right, epilogue);
-        let shift = scale_of_bits(magnitudes.iter().fold(0, |seen, &lane| seen | lane as u32));
+        let shift = scale_of_bits(magnitudes.iter().fold(0, |seen, &lane| seen | lane));
         round_shift(wide, shift, out, self.isa)?;
         Ok(shift)
     }
@@ -133,7 +135,7 @@ fn check(left: Matrix<'_>, right: Matrix<'_>, found: usize) -> Result<(), Kernel
 impl Workspace {
     fn multiply<E: Epilogue>(&mut self, isa: Isa, left: Matrix<'_>, right: Matrix<'_>, epilogue: E) -> E {
         let product = Product { left: left.by_rows(), right: right.by_columns(), workspace: self, epilogue };
-        lanes::dispatch(isa, product)
+        dispatch_tiled(isa, product)
     }
 }
 
@@ -145,23 +147,34 @@ struct Product<'a, E> {
     epilogue: E,
 }
 
-impl<E: Epilogue> Kernel for Product<'_, E> {
+impl<E: Epilogue> Tiled for Product<'_, E> {
     type Output = E;
 
     #[inline(always)]
-    fn run<S: Lanes, const ROWS: usize>(self, simd: S) -> E {
+    fn run<S: Simd, const ROWS: usize>(self, simd: S) -> E {
         let Self { left, right, workspace, mut epilogue } = self;
         let (rows, columns) = (left.count.div_ceil(ROWS), right.count.div_ceil(LANES));
         let (row_panels, column_panels) = (BLOCK_ROWS / ROWS, BLOCK_COLUMNS / LANES);
+        let (left_panels, right_panels) = if S::DEPTH == 4 {
+            (workspace.left.pack::<ROWS, 4>(left, MOVED_UP), workspace.right.pack::<LANES, 4>(right, 0))
+        } else {
+            (workspace.left.pack::<ROWS, 2>(left, 0), workspace.right.pack::<LANES, 2>(right, 0))
+        };
+        let slots = left.depth.div_ceil(S::DEPTH);
+        workspace.excess.clear();
+        if S::DEPTH == 4 {
+            workspace.excess.extend((0..columns).map(|panel| excess(simd, &right_panels[panel * slots..][..slots])));
+        }
         let operands = Operands {
-            left: workspace.left.pack::<ROWS>(left),
-            right: workspace.right.pack(right),
-            pairs: left.depth.div_ceil(2),
+            left: left_panels,
+            right: right_panels,
+            excess: &workspace.excess,
+            slots,
             rows: left.count,
             columns: right.count,
         };
         // Where one stretch is all there is, no tile has to wait.
-        let waiting = if operands.pairs > DEPTH { row_panels.min(rows) * column_panels.min(columns) } else { 1 };
+        let waiting = if operands.slots > STRETCH { row_panels.min(rows) * column_panels.min(columns) } else { 1 };
         workspace.tiles.resize(waiting * ROWS * LANES, 0);
         let tiles = workspace.tiles.as_chunks_mut().0.as_chunks_mut().0;
         for block_rows in blocks(rows, row_panels) {
@@ -173,12 +186,29 @@ impl<E: Epilogue> Kernel for Product<'_, E> {
     }
 }
 
+/// Four bytes moved up by 128, which makes the i8 -128 the u8 0.
+const MOVED_UP: u32 = 0x8080_8080;
+
+/// 128 times the sum of each of sixteen columns.
+#[inline(always)]
+fn excess<S: Simd>(simd: S, panel: &[[u32; LANES]]) -> [u32; LANES] {
+    let mut sums = simd.no_products();
+    for slots in panel {
+        sums = simd.multiply_add(sums, simd.splat_word(MOVED_UP), simd.load_words(slots));
+    }
+    let mut excess = [0; LANES];
+    simd.store_words(simd.finish(sums), &mut excess);
+    excess
+}
+
 /// What is multiplied: panels, one after the other, and how many lines they hold.
 struct Operands<'a, const ROWS: usize> {
-    left: &'a [[Pair; ROWS]],
-    right: &'a [[Pair; LANES]],
-    /// Pairs of a panel.
-    pairs: usize,
+    left: &'a [[u32; ROWS]],
+    right: &'a [[u32; LANES]],
+    /// For each panel of columns; empty if the left values are as they were.
+    excess: &'a [[u32; LANES]],
+    /// Slots of a line.
+    slots: usize,
     rows: usize,
     columns: usize,
 }
@@ -186,7 +216,7 @@ struct Operands<'a, const ROWS: usize> {
 impl<const ROWS: usize> Operands<'_, ROWS> {
     /// Multiplies a block of panels, stretch by stretch. `tiles`, all zero before and after, holds the sums that wait.
     #[inline(always)]
-    fn multiply_block<S: Lanes, E: Epilogue>(
+    fn multiply_block<S: Simd, E: Epilogue>(
         &self,
         simd: S,
         rows: Range<usize>,
@@ -194,16 +224,16 @@ impl<const ROWS: usize> Operands<'_, ROWS> {
         tiles: &mut [Tile<ROWS>],
         epilogue: &mut E,
     ) {
-        // Of no pairs at all there is one stretch, too: its sums are 0, and have to be taken.
-        for stretch in blocks(self.pairs.max(1), DEPTH) {
-            let stretch = stretch.start..stretch.end.min(self.pairs);
+        // Of no slots at all there is one stretch, too: its sums are 0, and have to be taken.
+        for stretch in blocks(self.slots.max(1), STRETCH) {
+            let stretch = stretch.start..stretch.end.min(self.slots);
             for (i, column) in columns.clone().enumerate() {
-                let right = &self.right[column * self.pairs..][stretch.clone()];
+                let right = &self.right[column * self.slots..][stretch.clone()];
                 for (j, row) in rows.clone().enumerate() {
-                    let left = &self.left[row * self.pairs..][stretch.clone()];
-                    let tile = &mut tiles[if self.pairs > DEPTH { i * rows.len() + j } else { 0 }];
+                    let left = &self.left[row * self.slots..][stretch.clone()];
+                    let tile = &mut tiles[if self.slots > STRETCH { i * rows.len() + j } else { 0 }];
                     add_products(simd, left, right, tile);
-                    if stretch.end == self.pairs {
+                    if stretch.end == self.slots {
                         self.finish(simd, row * ROWS, column * LANES, tile, epilogue);
                     }
                 }
@@ -213,7 +243,7 @@ impl<const ROWS: usize> Operands<'_, ROWS> {
 
     /// Hands the sums of a tile on, as far as there are rows and columns, and clears it.
     #[inline(always)]
-    fn finish<S: Lanes, E: Epilogue>(
+    fn finish<S: Simd, E: Epilogue>(
         &self,
         simd: S,
         row: usize,
@@ -221,6 +251,13 @@ impl<const ROWS: usize> Operands<'_, ROWS> {
         tile: &mut Tile<ROWS>,
         epilogue: &mut E,
     ) {
+        if let Some(excess) = self.excess.get(column / LANES) {
+            for sums in &mut *tile {
+                for (sum, excess) in sums.iter_mut().zip(excess) {
+                    *sum = sum.wrapping_sub(*excess);
+                }
+            }
+        }
         let count = LANES.min(self.columns - column);
         let place = Place { first: row * self.columns + column, columns: self.columns, count };
         epilogue.take(simd, &tile[..ROWS.min(self.rows - row)], place);

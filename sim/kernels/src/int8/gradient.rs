@@ -1,9 +1,9 @@
 //! The weight gradient of a batch from those of its micro-batches (Mandheling, section 3.5, equation 4).
 
-use super::lanes::{self, Kernel, LANES, Lanes};
 use super::rescale::{LARGEST_SHIFT, Rounder, rounded};
 use crate::error::KernelError;
 use crate::isa::Isa;
+use crate::simd::{Kernel, LANES, Simd, dispatch, words, words_mut};
 
 /// The most micro-batches whose sum an i32 is sure to hold: 2^24 times -128 is [`i32::MIN`].
 pub const MOST_PARTIALS: usize = 1 << 24;
@@ -41,7 +41,7 @@ pub fn common_scale(partials: &[Partial<'_>]) -> u32 {
 pub fn accumulate(partials: &[Partial<'_>], sum: &mut [i8], isa: Isa) -> Result<u32, KernelError> {
     check(partials, sum.len())?;
     let scale = common_scale(partials);
-    lanes::dispatch(isa, Narrow { partials, scale, sum });
+    dispatch(isa, Narrow { partials, scale, sum });
     Ok(scale)
 }
 
@@ -52,7 +52,7 @@ pub fn accumulate(partials: &[Partial<'_>], sum: &mut [i8], isa: Isa) -> Result<
 pub fn sum_partials(partials: &[Partial<'_>], sum: &mut [i32], isa: Isa) -> Result<u32, KernelError> {
     check(partials, sum.len())?;
     let scale = common_scale(partials);
-    lanes::dispatch(isa, Wide { partials, scale, sum });
+    dispatch(isa, Wide { partials, scale, sum });
     Ok(scale)
 }
 
@@ -76,7 +76,7 @@ impl Kernel for Wide<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes, const ROWS: usize>(self, simd: S) {
+    fn run<S: Simd>(self, simd: S) {
         for (sum, start) in self.sum.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
             add_all(simd, self.partials, self.scale, start, sum);
         }
@@ -93,7 +93,7 @@ impl Kernel for Narrow<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes, const ROWS: usize>(self, simd: S) {
+    fn run<S: Simd>(self, simd: S) {
         let mut wide = [0; BLOCK];
         let saturate = Rounder::new(simd, 0);
         for (sum, start) in self.sum.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
@@ -101,7 +101,7 @@ impl Kernel for Narrow<'_> {
             add_all(simd, self.partials, self.scale, start, wide);
             let ((wide, wide_rest), (sum, sum_rest)) = (wide.as_chunks(), sum.as_chunks_mut());
             for (wide, sum) in wide.iter().zip(sum) {
-                simd.narrow(saturate.round(simd.load(wide)), sum);
+                simd.narrow(saturate.round(simd.load_words(words(wide))), sum);
             }
             for (&wide, sum) in wide_rest.iter().zip(sum_rest) {
                 *sum = rounded(wide, 0);
@@ -112,7 +112,7 @@ impl Kernel for Narrow<'_> {
 
 /// The sums of all micro-batches from element `start` on.
 #[inline(always)]
-fn add_all<S: Lanes>(simd: S, partials: &[Partial<'_>], scale: u32, start: usize, sums: &mut [i32]) {
+fn add_all<S: Simd>(simd: S, partials: &[Partial<'_>], scale: u32, start: usize, sums: &mut [i32]) {
     sums.fill(0);
     for partial in partials {
         let values = &partial.values[start..][..sums.len()];
@@ -129,16 +129,17 @@ fn add_all<S: Lanes>(simd: S, partials: &[Partial<'_>], scale: u32, start: usize
 
 /// Adds values to sums, sixteen at a time by one function and the rest by its twin.
 #[inline(always)]
-fn add<S: Lanes>(
+fn add<S: Simd>(
     simd: S,
     values: &[i8],
     sums: &mut [i32],
-    words: impl Fn(S::Words) -> S::Words,
+    lanes: impl Fn(S::Words) -> S::Words,
     single: impl Fn(i8) -> i32,
 ) {
     let ((values, values_rest), (sums, sums_rest)) = (values.as_chunks::<LANES>(), sums.as_chunks_mut::<LANES>());
     for (values, sums) in values.iter().zip(sums) {
-        simd.store(simd.add(simd.load(sums), words(simd.widen(values))), sums);
+        let sum = simd.add(simd.load_words(words(sums)), lanes(simd.widen(values)));
+        simd.store_words(sum, words_mut(sums));
     }
     for (&value, sum) in values_rest.iter().zip(sums_rest) {
         *sum += single(value);

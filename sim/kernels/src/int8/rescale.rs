@@ -7,9 +7,9 @@
 //! negative number itself has none) and 7 the bits of an i8's magnitude. The listing's running maximum, which starts
 //! at 0, is kept: a tensor that fits is not scaled up. Its `temp / scale` is a division by 2^scale.
 
-use super::lanes::{self, Kernel, LANES, Lanes};
 use crate::error::KernelError;
 use crate::isa::Isa;
+use crate::simd::{Kernel, LANES, STREAMED_FROM, Simd, dispatch, streams, words};
 
 /// Bits of an i8's magnitude.
 pub const MAGNITUDE_BITS: u32 = 7;
@@ -51,7 +51,7 @@ pub(super) const fn half(shift: u32) -> u32 {
 /// still carry the largest magnitude to 128, which [`round_shift`] holds at 127.
 #[must_use]
 pub fn scale_of(values: &[i32], isa: Isa) -> u32 {
-    scale_of_bits(lanes::dispatch(isa, Magnitudes(values)))
+    scale_of_bits(dispatch(isa, Magnitudes(values)))
 }
 
 /// The scale of values whose magnitudes have been joined by OR: the highest bit of that is the highest of any.
@@ -69,7 +69,7 @@ pub fn round_shift(values: &[i32], shift: u32, out: &mut [i8], isa: Isa) -> Resu
         return Err(KernelError::Length { what: "output", found: out.len(), expected: values.len() });
     }
     let shift = checked(shift)?;
-    lanes::dispatch(isa, RoundShift { values, shift, out });
+    dispatch(isa, RoundShift { values, shift, out });
     Ok(())
 }
 
@@ -88,23 +88,40 @@ impl Kernel for Magnitudes<'_> {
     type Output = u32;
 
     #[inline(always)]
-    fn run<S: Lanes, const ROWS: usize>(self, simd: S) -> u32 {
-        let (vectors, rest) = self.0.as_chunks::<LANES>();
-        let (rows, single) = vectors.as_chunks::<4>();
-        let mut seen = [simd.splat(0); 4];
-        for row in rows {
-            for i in 0..4 {
-                seen[i] = simd.or(seen[i], simd.magnitude(simd.load(&row[i])));
+    fn run<S: Simd>(self, simd: S) -> u32 {
+        let mut seen = [simd.splat_word(0); 4];
+        let rest = if size_of_val(self.0) >= STREAMED_FROM {
+            let (streams, rest) = streams(self.0);
+            for at in 0..streams[0].len() {
+                for (i, stream) in streams.iter().enumerate() {
+                    see(simd, &mut seen[i % 4], &stream[at]);
+                }
             }
-        }
-        for vector in single {
-            seen[0] = simd.or(seen[0], simd.magnitude(simd.load(vector)));
-        }
+            rest
+        } else {
+            let (vectors, rest) = self.0.as_chunks::<LANES>();
+            let (rows, single) = vectors.as_chunks::<4>();
+            for row in rows {
+                for i in 0..4 {
+                    see(simd, &mut seen[i], &row[i]);
+                }
+            }
+            for vector in single {
+                see(simd, &mut seen[0], vector);
+            }
+            rest
+        };
         let mut last = [0; LANES];
-        simd.store(simd.or(simd.or(seen[0], seen[1]), simd.or(seen[2], seen[3])), &mut last);
+        simd.store_words(simd.or(simd.or(seen[0], seen[1]), simd.or(seen[2], seen[3])), &mut last);
         let rest = rest.iter().fold(0, |seen, value| seen | value.unsigned_abs());
-        last.iter().fold(rest, |seen, &lane| seen | lane as u32)
+        last.iter().fold(rest, |seen, &lane| seen | lane)
     }
+}
+
+/// Joins the magnitudes of a vector.
+#[inline(always)]
+fn see<S: Simd>(simd: S, seen: &mut S::Words, vector: &[i32; LANES]) {
+    *seen = simd.or(*seen, simd.magnitude(simd.load_words(words(vector))));
 }
 
 /// Every value rounded.
@@ -118,12 +135,12 @@ impl Kernel for RoundShift<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes, const ROWS: usize>(self, simd: S) {
+    fn run<S: Simd>(self, simd: S) {
         let (vectors, rest) = self.values.as_chunks::<LANES>();
         let (narrow, narrow_rest) = self.out.as_chunks_mut::<LANES>();
         let rounder = Rounder::new(simd, self.shift);
         for (vector, narrow) in vectors.iter().zip(narrow) {
-            simd.narrow(rounder.round(simd.load(vector)), narrow);
+            simd.narrow(rounder.round(simd.load_words(words(vector))), narrow);
         }
         for (&value, narrow) in rest.iter().zip(narrow_rest) {
             *narrow = rounded(value, self.shift);
@@ -133,19 +150,19 @@ impl Kernel for RoundShift<'_> {
 
 /// [`rounded`] in sixteen lanes, by one shift.
 #[derive(Clone, Copy)]
-pub(super) struct Rounder<S: Lanes> {
+pub(super) struct Rounder<S: Simd> {
     simd: S,
-    shift: S::Shift,
+    shift: u32,
     half: S::Words,
     largest: S::Words,
 }
 
-impl<S: Lanes> Rounder<S> {
+impl<S: Simd> Rounder<S> {
     /// By `shift`, at most [`LARGEST_SHIFT`].
     #[inline(always)]
     pub(super) fn new(simd: S, shift: u32) -> Self {
-        let (half, largest) = (simd.splat(half(shift) as i32), simd.splat(LARGEST as i32));
-        Self { simd, shift: simd.shift(shift), half, largest }
+        let (half, largest) = (simd.splat_word(half(shift)), simd.splat_word(LARGEST));
+        Self { simd, shift, half, largest }
     }
 
     #[inline(always)]

@@ -1,28 +1,28 @@
 //! One tile of a product: some rows by sixteen columns, and what becomes of their sums.
 
-use super::lanes::{LANES, Lanes, Pair};
 use super::rescale::Rounder;
+use crate::simd::{LANES, Simd, words_mut};
 
 /// Sums of a tile.
-pub(super) type Tile<const ROWS: usize> = [[i32; LANES]; ROWS];
+pub(crate) type Tile<const ROWS: usize> = [[u32; LANES]; ROWS];
 
 /// Adds the products of a stretch of two panels to a tile.
 #[inline(always)]
-pub(super) fn add_products<S: Lanes, const ROWS: usize>(
+pub(crate) fn add_products<S: Simd, const ROWS: usize>(
     simd: S,
-    left: &[[Pair; ROWS]],
-    right: &[[Pair; LANES]],
+    left: &[[u32; ROWS]],
+    right: &[[u32; LANES]],
     tile: &mut Tile<ROWS>,
 ) {
-    let mut sums = [simd.nothing(); ROWS];
+    let mut sums = [simd.no_products(); ROWS];
     for (left, right) in left.iter().zip(right) {
-        let right = simd.pairs(right);
+        let right = simd.load_words(right);
         for row in 0..ROWS {
-            sums[row] = simd.multiply_add(sums[row], simd.splat_pair(&left[row]), right);
+            sums[row] = simd.multiply_add(sums[row], simd.splat_word(left[row]), right);
         }
     }
     for (row, sums) in tile.iter_mut().zip(sums) {
-        simd.store(simd.add(simd.load(row), simd.finish(sums)), row);
+        simd.store_words(simd.add(simd.load_words(row), simd.finish(sums)), row);
     }
 }
 
@@ -48,7 +48,7 @@ impl Place {
 /// What becomes of the sums of a product.
 pub(super) trait Epilogue {
     /// Takes the rows of a tile that are in the product. Sums beyond its columns are 0.
-    fn take<S: Lanes>(&mut self, simd: S, sums: &[[i32; LANES]], place: Place);
+    fn take<S: Simd>(&mut self, simd: S, sums: &[[u32; LANES]], place: Place);
 }
 
 /// They are stored.
@@ -56,11 +56,11 @@ pub(super) struct Wide<'a>(pub(super) &'a mut [i32]);
 
 impl Epilogue for Wide<'_> {
     #[inline(always)]
-    fn take<S: Lanes>(&mut self, simd: S, sums: &[[i32; LANES]], place: Place) {
+    fn take<S: Simd>(&mut self, simd: S, sums: &[[u32; LANES]], place: Place) {
         for (sums, out) in sums.iter().zip(place.rows(self.0)) {
             match out.try_into() {
-                Ok(out) => simd.store(simd.load(sums), out),
-                Err(_) => out.copy_from_slice(&sums[..place.count]),
+                Ok(out) => simd.store_words(simd.load_words(sums), words_mut(out)),
+                Err(_) => out.iter_mut().zip(sums).for_each(|(out, &sum)| *out = sum as i32),
             }
         }
     }
@@ -69,16 +69,16 @@ impl Epilogue for Wide<'_> {
 /// They are stored, and their magnitudes joined by OR on the way: the first loop of listing 1.
 pub(super) struct Measured<'a> {
     pub(super) wide: Wide<'a>,
-    pub(super) magnitudes: [i32; LANES],
+    pub(super) magnitudes: [u32; LANES],
 }
 
 impl Epilogue for Measured<'_> {
     #[inline(always)]
-    fn take<S: Lanes>(&mut self, simd: S, sums: &[[i32; LANES]], place: Place) {
+    fn take<S: Simd>(&mut self, simd: S, sums: &[[u32; LANES]], place: Place) {
         self.wide.take(simd, sums, place);
-        let seen = simd.load(&self.magnitudes);
-        let seen = sums.iter().fold(seen, |seen, sums| simd.or(seen, simd.magnitude(simd.load(sums))));
-        simd.store(seen, &mut self.magnitudes);
+        let seen = simd.load_words(&self.magnitudes);
+        let seen = sums.iter().fold(seen, |seen, sums| simd.or(seen, simd.magnitude(simd.load_words(sums))));
+        simd.store_words(seen, &mut self.magnitudes);
     }
 }
 
@@ -90,10 +90,10 @@ pub(super) struct Shifted<'a> {
 
 impl Epilogue for Shifted<'_> {
     #[inline(always)]
-    fn take<S: Lanes>(&mut self, simd: S, sums: &[[i32; LANES]], place: Place) {
+    fn take<S: Simd>(&mut self, simd: S, sums: &[[u32; LANES]], place: Place) {
         let rounder = Rounder::new(simd, self.shift);
         for (sums, out) in sums.iter().zip(place.rows(self.out)) {
-            let narrow = rounder.round(simd.load(sums));
+            let narrow = rounder.round(simd.load_words(sums));
             if let Ok(out) = out.try_into() {
                 simd.narrow(narrow, out);
             } else {

@@ -6,7 +6,7 @@ use super::format::{Bits, Format, GROUP, Grouping, with_width};
 use super::layout::{Layout, Segment};
 use super::rounding::Rounder;
 use super::scale::Scale;
-use super::simd::{LANES, Simd};
+use crate::simd::{LANES, Simd};
 
 /// Codes of a block, one a word: at most 32 for each of 16 lanes, and room for a vector that ends beyond the last.
 pub(super) type Codes = [u32; LANES * 33];

@@ -1,6 +1,6 @@
 //! The smallest and the greatest element, passing over NaN, and whether there may be one.
 
-use super::simd::{LANES, Simd};
+use crate::simd::{LANES, STREAMED_FROM, STREAMS, Simd, streams};
 
 /// What one pass over some values finds.
 #[derive(Clone, Copy)]
@@ -17,44 +17,83 @@ pub(super) struct Extremes {
 #[inline(always)]
 pub(super) fn extremes<S: Simd>(simd: S, values: &[f32]) -> Extremes {
     // Four vectors of each kind would spill on sixteen 256-bit registers, and two would wait on a wide machine.
-    if S::WIDE { accumulate::<S, 4>(simd, values) } else { accumulate::<S, 2>(simd, values) }
+    if size_of_val(values) >= STREAMED_FROM {
+        in_streams::<S, 2>(simd, values)
+    } else if S::REGISTER == LANES {
+        in_rows::<S, 4>(simd, values)
+    } else {
+        in_rows::<S, 2>(simd, values)
+    }
 }
 
 #[inline(always)]
-fn accumulate<S: Simd, const N: usize>(simd: S, values: &[f32]) -> Extremes {
+fn in_rows<S: Simd, const N: usize>(simd: S, values: &[f32]) -> Extremes {
     let (vectors, rest) = values.as_chunks::<LANES>();
     let (rows, single) = vectors.as_chunks::<N>();
-    let mut low = [simd.splat(f32::INFINITY); N];
-    let mut high = [simd.splat(f32::NEG_INFINITY); N];
-    // 0 times a value is 0, or NaN if the value is NaN or infinite. The multipliers would idle otherwise.
-    let zero = simd.splat(0.0);
-    let mut sum = [zero; N];
+    let mut seen = Seen::<S, N>::new(simd);
     for row in rows {
         for i in 0..N {
             simd.ask_ahead(&row[i]);
-            let x = simd.load(&row[i]);
-            low[i] = simd.smaller(x, low[i]);
-            high[i] = simd.greater(x, high[i]);
-            sum[i] = simd.fused(x, zero, sum[i]);
+            seen.see(simd, i, &row[i]);
         }
     }
     for vector in single {
+        seen.see(simd, 0, vector);
+    }
+    seen.extremes(simd, rest)
+}
+
+#[inline(always)]
+fn in_streams<S: Simd, const N: usize>(simd: S, values: &[f32]) -> Extremes {
+    let (streams, rest) = streams(values);
+    let mut seen = Seen::<S, N>::new(simd);
+    for at in 0..streams[0].len() {
+        for i in 0..STREAMS {
+            seen.see(simd, i % N, &streams[i][at]);
+        }
+    }
+    seen.extremes(simd, rest)
+}
+
+/// What vectors have shown so far.
+struct Seen<S: Simd, const N: usize> {
+    low: [S::Floats; N],
+    high: [S::Floats; N],
+    /// 0 times a value is 0, or NaN if the value is NaN or infinite. The multipliers would idle otherwise.
+    sum: [S::Floats; N],
+}
+
+impl<S: Simd, const N: usize> Seen<S, N> {
+    #[inline(always)]
+    fn new(simd: S) -> Self {
+        let (low, high) = ([simd.splat(f32::INFINITY); N], [simd.splat(f32::NEG_INFINITY); N]);
+        Self { low, high, sum: [simd.splat(0.0); N] }
+    }
+
+    #[inline(always)]
+    fn see(&mut self, simd: S, i: usize, vector: &[f32; LANES]) {
         let x = simd.load(vector);
-        low[0] = simd.smaller(x, low[0]);
-        high[0] = simd.greater(x, high[0]);
-        sum[0] = simd.fused(x, zero, sum[0]);
+        self.low[i] = simd.smaller(x, self.low[i]);
+        self.high[i] = simd.greater(x, self.high[i]);
+        self.sum[i] = simd.fused(x, simd.splat(0.0), self.sum[i]);
     }
-    for i in 1..N {
-        low[0] = simd.smaller(low[i], low[0]);
-        high[0] = simd.greater(high[i], high[0]);
-        sum[0] = simd.subtract(sum[0], sum[i]);
+
+    /// Of all vectors, and of the elements after the last.
+    #[inline(always)]
+    fn extremes(self, simd: S, rest: &[f32]) -> Extremes {
+        let Self { mut low, mut high, mut sum } = self;
+        for i in 1..N {
+            low[0] = simd.smaller(low[i], low[0]);
+            high[0] = simd.greater(high[i], high[0]);
+            sum[0] = simd.subtract(sum[0], sum[i]);
+        }
+        let (mut minimum, mut maximum) = (simd.smallest(low[0]), simd.greatest(high[0]));
+        let mut clean = simd.are_finite(sum[0]);
+        for &x in rest {
+            minimum = if x < minimum { x } else { minimum };
+            maximum = if x > maximum { x } else { maximum };
+            clean &= x.is_finite();
+        }
+        Extremes { minimum, maximum, clean }
     }
-    let (mut minimum, mut maximum) = (simd.smallest(low[0]), simd.greatest(high[0]));
-    let mut clean = simd.are_finite(sum[0]);
-    for &x in rest {
-        minimum = if x < minimum { x } else { minimum };
-        maximum = if x > maximum { x } else { maximum };
-        clean &= x.is_finite();
-    }
-    Extremes { minimum, maximum, clean }
 }

@@ -1,11 +1,10 @@
 //! Where in the words the code of an element lies.
 
 use super::format::Bits;
-use super::simd;
 use crate::error::KernelError;
 
 /// Lanes of the interleaved order: part of the format, not of any instruction set.
-pub const LANES: usize = simd::LANES;
+pub const LANES: usize = crate::simd::LANES;
 
 /// The order of codes in words (DAF, section 3.3.3 and figure 5). A word's codes fill it from its lowest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,9 +3,9 @@
 //! Bit `i % 32` of word `i / 32` belongs to element i; the bits after the last element are zero.
 
 use super::format::expect;
-use super::simd::{Kernel, LANES, Simd, dispatch};
 use crate::error::KernelError;
 use crate::isa::Isa;
+use crate::simd::{Kernel, LANES, Simd, dispatch};
 
 /// Words that hold the mask of `len` elements.
 #[must_use]

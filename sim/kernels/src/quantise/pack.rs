@@ -2,13 +2,13 @@
 
 use super::block::{Block, Codes, combine, combine_neighbours, encode};
 use super::extremes::{Extremes, extremes};
-use super::format::{Bits, Format, GROUP, Grouping, expect, with_width};
+use super::format::{Bits, Format, GROUP, Grouping, with_width};
 use super::layout::Layout;
 use super::rounding::{Chance, Nearest, Rounder, Rounding, word_bias};
 use super::scale::{Scale, range_error};
-use super::simd::{Kernel, LANES, Simd, dispatch};
 use crate::error::KernelError;
 use crate::isa::Isa;
+use crate::simd::{Kernel, LANES, Simd, dispatch};
 
 /// Quantises `values` and packs them into `words` and `params`, which are [`Format::words`] and [`Format::params`] long.
 ///
@@ -329,51 +329,6 @@ fn by_block<S: Simd, R: Rounder<S>>(
             encode(simd, rounder, values, (format, params), (&segment, block), &mut codes);
             let words = &mut words[block.words(format.bits)];
             combine(simd, format.layout, format.bits, R::BIAS, &codes[..block.count], words);
-        }
-    }
-}
-
-/// Packs codes that are known, one a byte.
-///
-/// # Errors
-/// [`KernelError::Length`] if `words` does not fit.
-pub(super) fn pack_codes(codes: &[u8], format: Format, isa: Isa, words: &mut [u32]) -> Result<(), KernelError> {
-    format.layout.check(codes.len())?;
-    expect("the buffer of words", words.len(), format.words(codes.len()))?;
-    dispatch(isa, PackCodes { codes, format, words });
-    Ok(())
-}
-
-struct PackCodes<'a> {
-    codes: &'a [u8],
-    format: Format,
-    words: &'a mut [u32],
-}
-
-impl Kernel for PackCodes<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { codes, format, words } = self;
-        let mut buffer: Codes = [0; _];
-        for segment in format.segments(codes.len()) {
-            for block in Block::of(&segment, format.bits, 0) {
-                for piece in block.pieces(&segment, Grouping::Tensor) {
-                    let from = &codes[piece.element..piece.element + piece.count];
-                    for (to, &code) in buffer[piece.offset..].iter_mut().zip(from) {
-                        *to = u32::from(code);
-                    }
-                }
-                combine(
-                    simd,
-                    format.layout,
-                    format.bits,
-                    0,
-                    &buffer[..block.count],
-                    &mut words[block.words(format.bits)],
-                );
-            }
         }
     }
 }

@@ -3,12 +3,11 @@
 use std::ops::Range;
 
 use super::format::{Bits, Format, GROUP, Grouping};
-use super::layout::Layout;
-use super::pack::{pack_codes, quantise_into};
+use super::pack::quantise_into;
 use super::requantise::requantise;
 use super::rounding::Rounding;
 use super::scale::Scale;
-use super::unpack::{codes_into, dequantise_range, dequantise_tile};
+use super::unpack::{dequantise_range, dequantise_tile};
 use crate::error::KernelError;
 use crate::isa::Isa;
 
@@ -94,14 +93,11 @@ impl Packed {
         (0..self.len).step_by(step).map(|element| Scale::stored(self.format, &self.params, element))
     }
 
-    /// Its codes, one a byte, in the tensor's order.
+    /// Its codes, one a byte, in the tensor's order, as [`Format::slot`] places them.
     #[must_use]
-    pub fn codes(&self, isa: Isa) -> Vec<u8> {
-        let mut codes = vec![0; self.len];
-        // The lengths fit: every constructor has checked them.
-        let fits = codes_into(&self.words, self.format, isa, &mut codes);
-        debug_assert_eq!(fits, Ok(()));
-        codes
+    pub fn codes(&self) -> Vec<u8> {
+        let slots = (0..self.len).filter_map(|element| self.format.slot(element, self.len));
+        slots.map(|slot| (self.words[slot.word] >> slot.shift & self.format.bits.top()) as u8).collect()
     }
 
     /// Its values.
@@ -136,17 +132,6 @@ impl Packed {
     /// As [`dequantise_tile`](fn@dequantise_tile).
     pub fn dequantise_tile(&self, tile: usize, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
         dequantise_tile(&self.words, &self.params, self.format, self.len, tile, isa, out)
-    }
-
-    /// The same codes and ranges in another layout: not a value changes.
-    ///
-    /// # Errors
-    /// [`KernelError::Length`] if the layout's matrix does not fit the tensor.
-    pub fn repack(&self, layout: Layout, isa: Isa) -> Result<Self, KernelError> {
-        let format = Format { layout, ..self.format };
-        let mut words = vec![0; format.words(self.len)];
-        pack_codes(&self.codes(isa), format, isa, &mut words)?;
-        Ok(Self { words, params: self.params.clone(), len: self.len, format })
     }
 
     /// Goes to fewer bits in place, and gives the words that this frees back.

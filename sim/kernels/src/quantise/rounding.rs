@@ -1,7 +1,7 @@
 //! Rounding to the nearest code, or up and down by chance.
 
 use super::format::Bits;
-use super::simd::{LANES, Simd};
+use crate::simd::{LANES, Simd};
 
 /// How a value between two codes is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,9 +7,9 @@ use super::format::{Format, GROUP, Grouping, expect, with_width};
 use super::layout::{Layout, Segment};
 use super::pack::common_divisor;
 use super::scale::Scale;
-use super::simd::{Kernel, LANES, Simd, dispatch};
 use crate::error::KernelError;
 use crate::isa::Isa;
+use crate::simd::{Kernel, LANES, Simd, dispatch};
 
 /// Unpacks and dequantises a tensor of `out.len()` elements.
 ///
@@ -69,16 +69,6 @@ pub fn dequantise_tile(
     };
     expect("the output", out.len(), segment.len())?;
     dispatch(isa, DequantiseTile { words, params, format, segment, out });
-    Ok(())
-}
-
-/// Unpacks the codes of a tensor of `out.len()` elements, one a byte.
-///
-/// # Errors
-/// [`KernelError::Length`] if `words` are not those of so many elements.
-pub fn codes_into(words: &[u32], format: Format, isa: Isa, out: &mut [u8]) -> Result<(), KernelError> {
-    format.check(out.len(), words.len(), format.params(out.len()))?;
-    dispatch(isa, UnpackCodes { words, format, out });
     Ok(())
 }
 
@@ -245,33 +235,6 @@ impl Kernel for DequantiseTile<'_> {
                 let to = block.start + piece.offset;
                 let scale = Scale::stored(format, params, piece.element);
                 decode(simd, &codes[piece.offset..piece.offset + piece.count], scale, &mut out[to..to + piece.count]);
-            }
-        }
-    }
-}
-
-struct UnpackCodes<'a> {
-    words: &'a [u32],
-    format: Format,
-    out: &'a mut [u8],
-}
-
-impl Kernel for UnpackCodes<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { words, format, out } = self;
-        let mut codes: Codes = [0; _];
-        for segment in format.segments(out.len()) {
-            for block in Block::of(&segment, format.bits, 0) {
-                split(simd, format.layout, format.bits, &words[block.words(format.bits)], &mut codes[..block.count]);
-                for piece in block.pieces(&segment, format.grouping) {
-                    let from = &codes[piece.offset..piece.offset + piece.count];
-                    for (to, &code) in out[piece.element..].iter_mut().zip(from) {
-                        *to = code as u8;
-                    }
-                }
             }
         }
     }

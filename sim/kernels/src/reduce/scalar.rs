@@ -6,8 +6,8 @@
 //! instead, and the loop runs four to five times slower.
 
 use super::Triple;
-use super::extrema::{Largest, Order, Smallest, canonical};
-use super::lanes::ADDITIONS;
+use super::extrema::{Largest, Order, Smallest};
+use super::sums::ADDITIONS;
 
 /// Lanes of an extremum.
 const KEPT: usize = 24;
@@ -22,7 +22,7 @@ pub(super) fn extremum<O: Order>(data: &[f32]) -> f32 {
     let mut lanes = [O::IDENTITY; KEPT];
     keep_all::<O>(chunks, &mut lanes);
     let rest = rest.iter().map(|&next| O::see(next));
-    canonical(lanes.into_iter().chain(rest).fold(O::IDENTITY, O::keep))
+    lanes.into_iter().chain(rest).fold(O::IDENTITY, O::keep)
 }
 
 #[inline(never)]
@@ -59,11 +59,6 @@ fn add_all(chunks: &[[f32; LANES]], lanes: &mut [f32; LANES]) {
     *lanes = so_far;
 }
 
-/// The sum of the squares of the elements.
-pub(super) fn sum_of_squares(data: &[f32]) -> f64 {
-    triple(data).sum_of_squares
-}
-
 /// The lanes of the fused triple.
 struct Fused {
     smallest: [f32; FUSED],
@@ -85,8 +80,8 @@ pub(super) fn triple(data: &[f32]) -> Triple {
     let smallest = lanes.smallest.iter().chain(rest);
     let largest = lanes.largest.iter().chain(rest);
     Triple {
-        minimum: canonical(smallest.fold(f32::INFINITY, |so_far, &next| Smallest::keep(so_far, next))),
-        maximum: canonical(largest.fold(f32::NEG_INFINITY, |so_far, &next| Largest::keep(so_far, next))),
+        minimum: smallest.fold(f32::INFINITY, |so_far, &next| Smallest::keep(so_far, next)),
+        maximum: largest.fold(f32::NEG_INFINITY, |so_far, &next| Largest::keep(so_far, next)),
         sum_of_squares: rest.iter().fold(total, |total, &next| total + f64::from(next) * f64::from(next)),
     }
 }
@@ -106,14 +101,6 @@ fn fuse_all(chunks: &[[f32; FUSED]], lanes: &mut Fused) {
         }
     }
     *lanes = Fused { smallest, largest, squares };
-}
-
-/// The read limit of plain Rust.
-pub(super) fn limit(data: &[f32]) -> f32 {
-    let (chunks, rest) = data.as_chunks();
-    let mut lanes = [0.0; LANES];
-    add_all(chunks, &mut lanes);
-    lanes.iter().chain(rest).sum()
 }
 
 /// The sum of lanes, in four f64 lanes at first.

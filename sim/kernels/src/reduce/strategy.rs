@@ -12,8 +12,9 @@ mod atomic;
 mod partials;
 mod team;
 
+use super::Statistic;
 use super::extrema::{Farthest, Largest, Order, Smallest};
-use super::{Kernels, Statistic};
+use super::sums::{Plain, Square, one_piece};
 use crate::error::KernelError;
 use crate::isa::Isa;
 
@@ -128,51 +129,27 @@ pub fn reduce_with(
     if threads == 0 {
         return Err(launch("0 threads; expected 1 or more".to_owned()));
     }
-    let kernels = Kernels::of(isa);
-    let by_adding = |sum: fn(&Kernels, &[f32]) -> f64| match strategy {
-        Strategy::Tree => Ok(partials::sum_by_tree(data, threads, |block| sum(kernels, block))),
-        Strategy::TwoPass => Ok(partials::sum_by_two_passes(data, threads, |range| sum(kernels, range))),
+    let by_adding = |sum: fn(&[f32], Isa) -> f64| match strategy {
+        Strategy::Tree => Ok(partials::sum_by_tree(data, threads, |block| sum(block, isa))),
+        Strategy::TwoPass => Ok(partials::sum_by_two_passes(data, threads, |range| sum(range, isa))),
         _ => Err(launch(format!("a {statistic} that is swapped has no fixed order; expected tree or two-pass"))),
     };
     match statistic {
-        Statistic::Minimum => Ok(extremum::<Smallest>(strategy, data, threads, kernels)),
-        Statistic::Maximum => Ok(extremum::<Largest>(strategy, data, threads, kernels)),
-        Statistic::AbsoluteMaximum => Ok(extremum::<Farthest>(strategy, data, threads, kernels)),
-        Statistic::Sum => by_adding(Kernels::sum),
-        Statistic::SumOfSquares => by_adding(Kernels::sum_of_squares),
+        Statistic::Minimum => Ok(by_strategy::<Smallest>(strategy, data, threads, isa)),
+        Statistic::Maximum => Ok(by_strategy::<Largest>(strategy, data, threads, isa)),
+        Statistic::AbsoluteMaximum => Ok(by_strategy::<Farthest>(strategy, data, threads, isa)),
+        Statistic::Sum => by_adding(one_piece::<Plain>),
+        Statistic::SumOfSquares => by_adding(one_piece::<Square>),
     }
 }
 
-fn extremum<E: Extremum>(strategy: Strategy, data: &[f32], threads: usize, kernels: &Kernels) -> Reduction {
+fn by_strategy<O: Order>(strategy: Strategy, data: &[f32], threads: usize, isa: Isa) -> Reduction {
     match strategy {
-        Strategy::Tree => partials::extremum_by_tree::<E>(data, threads, kernels),
-        Strategy::AtomicUnconditional => atomic::unconditional::<E>(data, threads),
-        Strategy::AtomicTested => atomic::tested::<E>(data, threads),
-        Strategy::Hybrid => atomic::hybrid::<E>(data, threads, kernels),
-        Strategy::ThreadThenBlock => atomic::thread_then_block::<E>(data, threads),
-        Strategy::TwoPass => partials::extremum_by_two_passes::<E>(data, threads, kernels),
-    }
-}
-
-/// An order and the kernel that computes it.
-trait Extremum: Order {
-    fn of(kernels: &Kernels, data: &[f32]) -> f32;
-}
-
-impl Extremum for Smallest {
-    fn of(kernels: &Kernels, data: &[f32]) -> f32 {
-        kernels.minimum(data)
-    }
-}
-
-impl Extremum for Largest {
-    fn of(kernels: &Kernels, data: &[f32]) -> f32 {
-        kernels.maximum(data)
-    }
-}
-
-impl Extremum for Farthest {
-    fn of(kernels: &Kernels, data: &[f32]) -> f32 {
-        kernels.absolute_maximum(data)
+        Strategy::Tree => partials::extremum_by_tree::<O>(data, threads, isa),
+        Strategy::AtomicUnconditional => atomic::unconditional::<O>(data, threads),
+        Strategy::AtomicTested => atomic::tested::<O>(data, threads),
+        Strategy::Hybrid => atomic::hybrid::<O>(data, threads, isa),
+        Strategy::ThreadThenBlock => atomic::thread_then_block::<O>(data, threads),
+        Strategy::TwoPass => partials::extremum_by_two_passes::<O>(data, threads, isa),
     }
 }

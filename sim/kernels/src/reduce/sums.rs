@@ -1,18 +1,31 @@
-//! Sums, sums of squares and the fused triple over registers: f32 lanes, emptied into f64 before they lose digits.
+//! Sums, sums of squares and the fused triple over vectors: f32 lanes, emptied into f64 before they lose digits.
 
-use super::Triple;
+use std::array::from_fn;
+use std::marker::PhantomData;
+
+use rayon::iter::ParallelIterator;
+use rayon::slice::ParallelSlice;
+
 use super::extrema::{Largest, Order, Smallest, canonical};
-use super::lanes::{ADDITIONS, Lanes, MOST_SUMS, WIDEST};
+use super::{PIECE, Triple, is_small, scalar, wide};
+use crate::isa::Isa;
+use crate::simd::{Kernel, LANES, STREAMS, Simd, dispatch};
+
+/// The additions after which f32 lanes are emptied into f64: an error of at most 32 half units in the last place.
+pub(super) const ADDITIONS: usize = 32;
 
 /// What a sum adds for an element.
 pub(super) trait Term {
     /// In f64, where products of f32 are exact.
     fn term(element: f32) -> f64;
+    /// Adds it to a lane, as [`add`](Self::add) does.
+    fn add_one(so_far: f32, next: f32) -> f32;
     /// Adds it to lanes.
-    ///
-    /// # Safety
-    /// The processor has the instruction set of `V`.
-    unsafe fn add<V: Lanes>(so_far: V, next: V) -> V;
+    fn add<S: Simd>(simd: S, so_far: S::Floats, next: S::Floats) -> S::Floats;
+    /// The sum of a piece by the scalar twin.
+    fn by_scalar(piece: &[f32]) -> f64;
+    /// Whether the sum of a piece that came from f32 lanes is to be trusted.
+    fn is_good(sum: f64, len: usize) -> bool;
 }
 
 /// The element itself.
@@ -26,9 +39,19 @@ impl Term for Plain {
         f64::from(element)
     }
     #[inline(always)]
-    unsafe fn add<V: Lanes>(so_far: V, next: V) -> V {
-        // SAFETY: the caller's.
-        unsafe { so_far.plus(next) }
+    fn add_one(so_far: f32, next: f32) -> f32 {
+        so_far + next
+    }
+    #[inline(always)]
+    fn add<S: Simd>(simd: S, so_far: S::Floats, next: S::Floats) -> S::Floats {
+        simd.plus(so_far, next)
+    }
+    fn by_scalar(piece: &[f32]) -> f64 {
+        scalar::sum(piece)
+    }
+    /// Lanes may overflow where the sum does not; infinity in the data comes out of f64 again.
+    fn is_good(sum: f64, _: usize) -> bool {
+        sum.is_finite()
     }
 }
 
@@ -38,126 +61,183 @@ impl Term for Square {
         f64::from(element) * f64::from(element)
     }
     #[inline(always)]
-    unsafe fn add<V: Lanes>(so_far: V, next: V) -> V {
-        // SAFETY: the caller's.
-        unsafe { so_far.plus_square(next) }
+    fn add_one(so_far: f32, next: f32) -> f32 {
+        next.mul_add(next, so_far)
+    }
+    #[inline(always)]
+    fn add<S: Simd>(simd: S, so_far: S::Floats, next: S::Floats) -> S::Floats {
+        simd.fused(next, next, so_far)
+    }
+    fn by_scalar(piece: &[f32]) -> f64 {
+        scalar::triple(piece).sum_of_squares
+    }
+    fn is_good(sum: f64, len: usize) -> bool {
+        wide::is_good(sum, len)
     }
 }
 
-/// Sees every register of a tensor that is being summed.
-trait Watch<V: Lanes> {
-    /// # Safety
-    /// The processor has the instruction set of `V`.
-    unsafe fn see(&mut self, k: usize, next: V);
+/// The sum of some terms and, if they were watched, the range of the elements.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) sum: f64,
+    minimum: f32,
+    maximum: f32,
 }
 
-/// Looks away.
-struct Nobody;
+impl From<Seen> for Triple {
+    fn from(Seen { sum, minimum, maximum }: Seen) -> Self {
+        Self { minimum: canonical(minimum), maximum: canonical(maximum), sum_of_squares: sum }
+    }
+}
 
-impl<V: Lanes> Watch<V> for Nobody {
+impl Seen {
+    /// Of no elements.
+    const NOTHING: Self = Self { sum: 0.0, minimum: f32::INFINITY, maximum: f32::NEG_INFINITY };
+
+    /// Of two tensors, one after the other.
+    fn then(self, next: Self) -> Self {
+        Self {
+            sum: self.sum + next.sum,
+            minimum: Smallest::keep(self.minimum, next.minimum),
+            maximum: Largest::keep(self.maximum, next.maximum),
+        }
+    }
+
+    /// Of one piece more, from f32 lanes or, if they were not good enough, from f64.
+    fn with<T: Term>(self, sum: f64, piece: &[f32]) -> Self {
+        let sum = if T::is_good(sum, piece.len()) { sum } else { wide::sum::<T>(piece) };
+        Self { sum: self.sum + sum, ..self }
+    }
+}
+
+/// The sum of the terms of a tensor, piece by piece, and its range if it is to be watched.
+pub(super) fn pieces<T: Term, const WATCH: bool>(data: &[f32], isa: Isa) -> Seen {
+    let mut seen = Seen::NOTHING;
+    let (groups, rest) = if is_small(data) { (&[][..], data) } else { data.as_chunks::<{ STREAMS * PIECE }>() };
+    for group in groups {
+        let pieces: [&[f32]; STREAMS] = from_fn(|p| &group[p * PIECE..(p + 1) * PIECE]);
+        seen = add_pieces::<T, STREAMS, WATCH>(seen, pieces, isa);
+    }
+    rest.chunks(PIECE).fold(seen, |seen, piece| add_pieces::<T, 1, WATCH>(seen, [piece], isa))
+}
+
+/// The sum of the terms of a tensor of any length as one piece.
+pub(super) fn one_piece<T: Term>(data: &[f32], isa: Isa) -> f64 {
+    add_pieces::<T, 1, false>(Seen::NOTHING, [data], isa).sum
+}
+
+/// [`pieces`], on every core if the tensor is large.
+pub(super) fn parallel<T: Term, const WATCH: bool>(data: &[f32], isa: Isa) -> Seen {
+    if is_small(data) {
+        return pieces::<T, WATCH>(data, isa);
+    }
+    // One answer a piece, in the order of the pieces, so that they can be added in it.
+    let parts: Vec<Seen> = data.par_chunks(PIECE).map(|piece| pieces::<T, WATCH>(piece, isa)).collect();
+    parts.into_iter().fold(Seen::NOTHING, Seen::then)
+}
+
+fn add_pieces<T: Term, const P: usize, const WATCH: bool>(seen: Seen, pieces: [&[f32]; P], isa: Isa) -> Seen {
+    let (sums, minimum, maximum) = dispatch(isa, Pass::<T, P, WATCH> { pieces, term: PhantomData });
+    let seen = seen.then(Seen { minimum, maximum, ..Seen::NOTHING });
+    pieces.into_iter().zip(sums).fold(seen, |seen, (piece, sum)| seen.with::<T>(sum, piece))
+}
+
+/// A pass over pieces of one length, side by side: a sum for each, and the range of all if it is watched.
+struct Pass<'a, T, const P: usize, const WATCH: bool> {
+    pieces: [&'a [f32]; P],
+    term: PhantomData<T>,
+}
+
+impl<T: Term, const P: usize, const WATCH: bool> Kernel for Pass<'_, T, P, WATCH> {
+    type Output = ([f64; P], f32, f32);
+
     #[inline(always)]
-    unsafe fn see(&mut self, _: usize, _: V) {}
-}
-
-/// Keeps the extrema.
-struct Range<V> {
-    smallest: [V; MOST_SUMS],
-    largest: [V; MOST_SUMS],
-}
-
-impl<V: Lanes> Watch<V> for Range<V> {
-    #[inline(always)]
-    unsafe fn see(&mut self, k: usize, next: V) {
-        // SAFETY: the caller's.
-        unsafe {
-            self.smallest[k] = Smallest::keep_lanes(self.smallest[k], next);
-            self.largest[k] = Largest::keep_lanes(self.largest[k], next);
+    fn run<S: Simd>(self, simd: S) -> Self::Output {
+        // As many accumulators as hide the latency of additions and, watched, fit the registers: eight of thirty-two, or
+        // two pairs of sixteen.
+        match S::REGISTER {
+            1 => self.by_scalar(),
+            LANES => self.in_vectors::<S, 8>(simd),
+            _ => self.in_vectors::<S, 2>(simd),
         }
     }
 }
 
-/// The sum of the terms of a tensor.
-///
-/// # Safety
-/// The processor has the instruction set of `V`.
-#[inline(always)]
-pub(super) unsafe fn sum<T: Term, V: Lanes>(data: &[f32]) -> f64 {
-    // SAFETY: the caller's.
-    unsafe { watched::<T, V>(data, &mut Nobody) }
-}
-
-/// Minimum, maximum and sum of squares in one pass.
-///
-/// # Safety
-/// The processor has the instruction set of `V`.
-#[inline(always)]
-pub(super) unsafe fn triple<V: Lanes>(data: &[f32]) -> Triple {
-    // SAFETY: the stores are of `V::COUNT` elements, at most `WIDEST`; the instruction set is the caller's.
-    unsafe {
-        let mut range =
-            Range { smallest: [V::splat(f32::INFINITY); MOST_SUMS], largest: [V::splat(f32::NEG_INFINITY); MOST_SUMS] };
-        let sum_of_squares = watched::<Square, V>(data, &mut range);
-        let (mut smallest, mut largest) = (range.smallest[0], range.largest[0]);
-        for k in 1..V::SUMS {
-            smallest = smallest.smaller(range.smallest[k]);
-            largest = largest.larger(range.largest[k]);
-        }
-        let mut lanes = ([f32::INFINITY; WIDEST], [f32::NEG_INFINITY; WIDEST]);
-        smallest.store(lanes.0.as_mut_ptr());
-        largest.store(lanes.1.as_mut_ptr());
-        let rest = data.get_unchecked(data.len() - data.len() % V::COUNT..);
-        let minimum = lanes.0.iter().chain(rest).fold(f32::INFINITY, |so_far, &next| Smallest::keep(so_far, next));
-        let maximum = lanes.1.iter().chain(rest).fold(f32::NEG_INFINITY, |so_far, &next| Largest::keep(so_far, next));
-        Triple { minimum: canonical(minimum), maximum: canonical(maximum), sum_of_squares }
-    }
-}
-
-/// The sum of the terms of a tensor, shown to `watch` on the way; the last `len % V::COUNT` elements are not shown.
-///
-/// # Safety
-/// The processor has the instruction set of `V`.
-#[inline(always)]
-unsafe fn watched<T: Term, V: Lanes>(data: &[f32], watch: &mut impl Watch<V>) -> f64 {
-    // SAFETY: every load is of `V::COUNT` elements from `at` on, and `at + V::COUNT <= data.len()` before it; the
-    // instruction set is the caller's.
-    unsafe {
-        let start = data.as_ptr();
-        let mut total = V::nothing();
-        let mut at = 0;
-        let stride = V::SUMS * V::COUNT;
-        while at + stride <= data.len() {
-            let end = data.len().min(at + ADDITIONS * stride);
-            let mut so_far = [V::splat(0.0); MOST_SUMS];
-            while at + stride <= end {
-                for (k, register) in so_far.iter_mut().enumerate().take(V::SUMS) {
-                    let next = V::load(start.add(at + k * V::COUNT));
-                    *register = T::add(*register, next);
-                    watch.see(k, next);
-                }
-                at += stride;
+impl<T: Term, const P: usize, const WATCH: bool> Pass<'_, T, P, WATCH> {
+    fn by_scalar(self) -> ([f64; P], f32, f32) {
+        let mut range = (f32::INFINITY, f32::NEG_INFINITY);
+        let sums = self.pieces.map(|piece| {
+            if WATCH {
+                let Triple { minimum, maximum, sum_of_squares } = scalar::triple(piece);
+                range = (Smallest::keep(range.0, minimum), Largest::keep(range.1, maximum));
+                sum_of_squares
+            } else {
+                T::by_scalar(piece)
             }
-            total = folded(so_far).empty_into(total);
+        });
+        (sums, range.0, range.1)
+    }
+
+    #[inline(always)]
+    fn in_vectors<S: Simd, const N: usize>(self, simd: S) -> ([f64; P], f32, f32) {
+        let rows = self.pieces.map(|piece| piece.as_chunks::<LANES>().0.as_chunks::<N>().0);
+        let (mut low, mut high) = ([simd.splat(f32::INFINITY); N], [simd.splat(f32::NEG_INFINITY); N]);
+        let mut totals = [simd.no_doubles(); P];
+        for start in (0..rows[0].len()).step_by(ADDITIONS) {
+            let mut so_far = [[simd.splat(0.0); N]; P];
+            for at in start..(start + ADDITIONS).min(rows[0].len()) {
+                for (rows, so_far) in rows.iter().zip(&mut so_far) {
+                    let row = &rows[at];
+                    for k in 0..N {
+                        let next = simd.load(&row[k]);
+                        so_far[k] = T::add(simd, so_far[k], next);
+                        if WATCH {
+                            (low[k], high[k]) = (simd.smaller(next, low[k]), simd.greater(next, high[k]));
+                        }
+                    }
+                }
+            }
+            for p in 0..P {
+                totals[p] = simd.empty(folded(simd, so_far[p]), totals[p]);
+            }
         }
-        let mut last = V::splat(0.0);
-        while at + V::COUNT <= data.len() {
-            let next = V::load(start.add(at));
-            last = T::add(last, next);
-            watch.see(0, next);
-            at += V::COUNT;
+        for k in 1..N {
+            (low[0], high[0]) = (simd.smaller(low[k], low[0]), simd.greater(high[k], high[0]));
         }
-        let lanes = V::total(last.empty_into(total));
-        data.get_unchecked(at..).iter().fold(lanes, |total, &element| total + T::term(element))
+        let (mut minimum, mut maximum, mut sums) = (simd.smallest(low[0]), simd.greatest(high[0]), [0.0; P]);
+        for p in 0..P {
+            let tail = &self.pieces[p][rows[0].len() * N * LANES..];
+            sums[p] = with_tail::<T, S>(simd, totals[p], tail);
+            if WATCH {
+                minimum = tail.iter().fold(minimum, |so_far, &next| Smallest::keep(so_far, next));
+                maximum = tail.iter().fold(maximum, |so_far, &next| Largest::keep(so_far, next));
+            }
+        }
+        (sums, minimum, maximum)
     }
 }
 
-/// The sum of the registers that are in use, as a tree.
+/// The f64 sums with what is left of a piece, register by register, and the last few elements one by one.
 #[inline(always)]
-unsafe fn folded<V: Lanes>(mut so_far: [V; MOST_SUMS]) -> V {
-    let mut half = V::SUMS / 2;
+fn with_tail<T: Term, S: Simd>(simd: S, totals: S::Doubles, tail: &[f32]) -> f64 {
+    let registers = tail.chunks_exact(S::REGISTER);
+    let (mut last, rest) = ([0.0; LANES], registers.remainder());
+    for register in registers {
+        for (lane, &next) in last.iter_mut().zip(register) {
+            *lane = T::add_one(*lane, next);
+        }
+    }
+    let lanes = simd.total(simd.empty(simd.load(&last), totals));
+    rest.iter().fold(lanes, |total, &element| total + T::term(element))
+}
+
+/// The sum of vectors, as a tree.
+#[inline(always)]
+fn folded<S: Simd, const N: usize>(simd: S, mut so_far: [S::Floats; N]) -> S::Floats {
+    let mut half = N / 2;
     while half > 0 {
         for k in 0..half {
-            // SAFETY: the caller's.
-            so_far[k] = unsafe { so_far[k].plus(so_far[k + half]) };
+            so_far[k] = simd.plus(so_far[k], so_far[k + half]);
         }
         half /= 2;
     }

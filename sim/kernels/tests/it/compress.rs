@@ -314,18 +314,6 @@ fn the_variance_of_an_error_by_hand() {
 }
 
 #[test]
-fn smooth_maps_become_four_times_as_small_as_by_zstd() {
-    let shape = shape(64, 112, 112);
-    let values = Kind::Smooth.generate(shape);
-    let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-    let lossless = zstd::bulk::compress(&bytes, 3).unwrap().len();
-    for mode in [Mode::ErrorBounded { bound: Bound::OfTensor(1e-3) }, Mode::mixed(Bound::OfChannel(1e-3))] {
-        let (lossy, _) = compressed(mode, &values, shape);
-        assert!(4 * lossy.len() <= lossless, "{mode:?}: {} of {lossless}", lossy.len());
-    }
-}
-
-#[test]
 fn half_a_tensor_of_zeros_does_not_hold_the_ratio_below_32() {
     let shape = shape(4, 128, 128);
     let mode = Mode::ErrorBounded { bound: Bound::OfTensor(0.02) };

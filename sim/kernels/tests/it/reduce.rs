@@ -2,7 +2,7 @@
 
 use haversack_kernels::reduce::strategy::{BLOCK, Reduction, Strategy, reduce_with};
 use haversack_kernels::reduce::{self, PARALLEL_FROM, PIECE, Statistic, Triple};
-use haversack_kernels::{Isa, KernelError};
+use haversack_kernels::{Isa, KernelError, limit};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Strategies;
 
@@ -193,7 +193,9 @@ fn every_element_is_counted_once_at_every_length() {
             assert_eq!(reduce::sum_of_squares(&data[..len], isa), squares, "{isa}, {len}");
             assert_eq!(reduce::triple(&data[..len], isa).sum_of_squares, squares, "{isa}, {len}");
             // The yardstick must read as much as the reductions do. Whole numbers: exact in f32 too.
-            assert_eq!(f64::from(reduce::limit::sum(&data[..len], isa)), sum, "{isa}, {len}");
+            for in_streams in [false, true] {
+                assert_eq!(f64::from(limit::read(&data[..len], in_streams, isa)), sum, "{isa}, {len}");
+            }
         }
     }
 }

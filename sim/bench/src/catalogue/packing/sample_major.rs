@@ -2,9 +2,10 @@
 
 use std::hint::black_box;
 
-use super::super::{Entry, List, lossless};
+use super::super::{Entry, List};
 use crate::buffer::Buffer;
 use crate::contender::{Contender, Tensors};
+use crate::crates::ByCrate;
 use crate::{Family, Limit};
 use haversack_kernels::KernelError;
 use haversack_kernels::quantise::actnn::{self, SampleMajor};
@@ -17,26 +18,31 @@ const FEATURES: usize = 1024;
 pub(super) fn add(list: &mut List, bits: u8) {
     let (id, about) =
         (format!("pack{bits}-sample-major"), format!("f32 to {bits} bits, the samples of a feature in a byte"));
-    let entry = Entry { id: &id, about: &about, family: Family::GroupPack, limit: Limit::Read, peer: Some(lossless()) };
-    let packing = Contender::owning(&id, move |tensors| {
+    let entry = Entry {
+        id: &id,
+        about: &about,
+        family: Family::GroupPack,
+        limit: Limit::Read,
+        peer: ByCrate::Lossless.contender(),
+    };
+    let own = move |tensors: &Tensors| {
         let shape = shape(tensors, bits)?;
-        let (mut codes, mut params) = (Buffer::zeroed(shape.code_bytes()), Buffer::zeroed(shape.params()));
-        Ok(Box::new(move |Tensors { values, .. }| {
-            let rounding = Rounding::NearestEven;
-            actnn::pack_into(black_box(values), shape, rounding, black_box(&mut codes), black_box(&mut params))
-        }))
+        Ok((shape, Buffer::<u8>::zeroed(shape.code_bytes()), Buffer::<u32>::zeroed(shape.params())))
+    };
+    let packing = Contender::with(&id, own, |(shape, codes, params), Tensors { values, .. }| {
+        actnn::pack_into(black_box(values), *shape, Rounding::NearestEven, black_box(codes), black_box(params))
     });
     list.one(&entry, packing);
     let (id, about) =
         (format!("unpack{bits}-sample-major"), format!("{bits} bits to f32, the samples of a feature in a byte"));
     let entry = Entry { id: &id, about: &about, family: Family::GroupUnpack, limit: Limit::Write, peer: None };
-    let unpacking = Contender::owning(&id, move |tensors| {
-        let shape = shape(tensors, bits)?;
-        let (mut codes, mut params) = (Buffer::zeroed(shape.code_bytes()), Buffer::zeroed(shape.params()));
+    let packed = move |tensors: &Tensors| {
+        let (shape, mut codes, mut params) = own(tensors)?;
         actnn::pack_into(&tensors.values, shape, Rounding::NearestEven, &mut codes, &mut params)?;
-        Ok(Box::new(move |Tensors { output, .. }| {
-            actnn::unpack_into(black_box(&codes), black_box(&params), shape, black_box(output))
-        }))
+        Ok((shape, codes, params))
+    };
+    let unpacking = Contender::with(&id, packed, |(shape, codes, params), Tensors { output, .. }| {
+        actnn::unpack_into(black_box(codes), black_box(params), *shape, black_box(output))
     });
     list.one(&entry, unpacking);
 }

@@ -4,20 +4,20 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::team::shares;
-use super::{BLOCK, Extremum, Progress, Reduction};
-use crate::reduce::Kernels;
-use crate::reduce::extrema::canonical;
+use super::{BLOCK, Progress, Reduction};
+use crate::isa::Isa;
+use crate::reduce::extrema::{Order, canonical, extremum};
 
 /// An extremum that threads share, alone in its cache lines.
 #[repr(align(128))]
-struct Cell<E> {
+struct Cell<O> {
     bits: AtomicU32,
-    order: PhantomData<fn() -> E>,
+    order: PhantomData<fn() -> O>,
 }
 
-impl<E: Extremum> Cell<E> {
+impl<O: Order> Cell<O> {
     fn new() -> Self {
-        Self { bits: AtomicU32::new(E::IDENTITY.to_bits()), order: PhantomData }
+        Self { bits: AtomicU32::new(O::IDENTITY.to_bits()), order: PhantomData }
     }
 
     fn value(&self) -> f32 {
@@ -30,7 +30,7 @@ impl<E: Extremum> Cell<E> {
         let mut old = self.bits.load(Relaxed);
         loop {
             progress.attempts += 1;
-            let new = E::keep(f32::from_bits(old), value).to_bits();
+            let new = O::keep(f32::from_bits(old), value).to_bits();
             match self.bits.compare_exchange(old, new, Relaxed, Relaxed) {
                 Ok(_) => return,
                 Err(now) => old = now,
@@ -43,7 +43,7 @@ impl<E: Extremum> Cell<E> {
     fn test_and_swap(&self, value: f32, progress: &mut Progress) {
         let mut old = self.bits.load(Relaxed);
         loop {
-            let new = E::keep(f32::from_bits(old), value).to_bits();
+            let new = O::keep(f32::from_bits(old), value).to_bits();
             if new == old {
                 return;
             }
@@ -58,46 +58,46 @@ impl<E: Extremum> Cell<E> {
 }
 
 /// Every element by Algorithm 1 into one cell.
-pub(super) fn unconditional<E: Extremum>(data: &[f32], threads: usize) -> Reduction {
-    by_block::<E>(data, threads, |block, cell, progress| {
+pub(super) fn unconditional<O: Order>(data: &[f32], threads: usize) -> Reduction {
+    by_block::<O>(data, threads, |block, cell, progress| {
         for &element in block {
-            cell.swap(E::see(element), progress);
+            cell.swap(O::see(element), progress);
         }
     })
 }
 
 /// Every element into one cell, swapped only where it would change it.
-pub(super) fn tested<E: Extremum>(data: &[f32], threads: usize) -> Reduction {
-    by_block::<E>(data, threads, |block, cell, progress| {
+pub(super) fn tested<O: Order>(data: &[f32], threads: usize) -> Reduction {
+    by_block::<O>(data, threads, |block, cell, progress| {
         for &element in block {
-            cell.test_and_swap(E::see(element), progress);
+            cell.test_and_swap(O::see(element), progress);
         }
     })
 }
 
 /// The root of each block's tree by Algorithm 1 into one cell.
-pub(super) fn hybrid<E: Extremum>(data: &[f32], threads: usize, kernels: &Kernels) -> Reduction {
-    by_block::<E>(data, threads, |block, cell, progress| cell.swap(E::of(kernels, block), progress))
+pub(super) fn hybrid<O: Order>(data: &[f32], threads: usize, isa: Isa) -> Reduction {
+    by_block::<O>(data, threads, |block, cell, progress| cell.swap(extremum::<O>(block, isa), progress))
 }
 
 /// Every element by Algorithm 1 into its block's cell, and that into one cell.
-pub(super) fn thread_then_block<E: Extremum>(data: &[f32], threads: usize) -> Reduction {
-    by_block::<E>(data, threads, |block, cell, progress| {
+pub(super) fn thread_then_block<O: Order>(data: &[f32], threads: usize) -> Reduction {
+    by_block::<O>(data, threads, |block, cell, progress| {
         // Stays in the cache of the core that runs the block, as shared memory stays in a multiprocessor.
-        let own = Cell::<E>::new();
+        let own = Cell::<O>::new();
         for &element in block {
-            own.swap(E::see(element), progress);
+            own.swap(O::see(element), progress);
         }
         cell.swap(own.value(), progress);
     })
 }
 
-fn by_block<E: Extremum>(
+fn by_block<O: Order>(
     data: &[f32],
     threads: usize,
-    into: impl Fn(&[f32], &Cell<E>, &mut Progress) + Sync,
+    into: impl Fn(&[f32], &Cell<O>, &mut Progress) + Sync,
 ) -> Reduction {
-    let cell = Cell::<E>::new();
+    let cell = Cell::<O>::new();
     let progress = shares(data.len().div_ceil(BLOCK), threads, |blocks| {
         let mut progress = Progress::default();
         let end = data.len().min(blocks.end * BLOCK);
@@ -129,7 +129,7 @@ mod tests {
     fn a_block_swaps_once_into_the_shared_cell() {
         // 2.5 blocks are 3: hybrid swaps 3 times, thread-then-block 3 times more than there are elements.
         let data = vec![1.5; BLOCK * 5 / 2];
-        assert_eq!(hybrid::<Smallest>(&data, 2, Kernels::of(crate::Isa::Scalar)).progress.attempts, 3);
+        assert_eq!(hybrid::<Smallest>(&data, 2, Isa::Scalar).progress.attempts, 3);
         let both = thread_then_block::<Smallest>(&data, 1).progress.attempts;
         assert_eq!(both, data.len() as u64 + 3);
     }

@@ -1,17 +1,18 @@
 //! Reductions that keep partial results in memory: the tree of DAF's section 3.2.1 and the two passes of CUB.
 
 use super::team::shares;
-use super::{BLOCK, Extremum, Progress, RESIDENT, Reduction, SUBSCRIPTION_FACTOR};
-use crate::reduce::Kernels;
+use super::{BLOCK, Progress, RESIDENT, Reduction, SUBSCRIPTION_FACTOR};
+use crate::isa::Isa;
+use crate::reduce::extrema::{Order, extremum};
 
 /// An extremum by a tree: the roots of one pass are the leaves of the next.
-pub(super) fn extremum_by_tree<E: Extremum>(data: &[f32], threads: usize, kernels: &Kernels) -> Reduction {
+pub(super) fn extremum_by_tree<O: Order>(data: &[f32], threads: usize, isa: Isa) -> Reduction {
     let mut progress = Progress::default();
-    let mut roots = pass(data, BLOCK, threads, |block| E::of(kernels, block), &mut progress);
+    let mut roots = pass(data, BLOCK, threads, |block| extremum::<O>(block, isa), &mut progress);
     while roots.len() > 1 {
-        roots = pass(&roots, BLOCK, threads, |block| E::of(kernels, block), &mut progress);
+        roots = pass(&roots, BLOCK, threads, |block| extremum::<O>(block, isa), &mut progress);
     }
-    Reduction { value: f64::from(roots.first().copied().unwrap_or(E::IDENTITY)), progress }
+    Reduction { value: f64::from(roots.first().copied().unwrap_or(O::IDENTITY)), progress }
 }
 
 /// A sum by a tree.
@@ -25,10 +26,10 @@ pub(super) fn sum_by_tree(data: &[f32], threads: usize, sum: impl Fn(&[f32]) -> 
 }
 
 /// An extremum in two passes.
-pub(super) fn extremum_by_two_passes<E: Extremum>(data: &[f32], threads: usize, kernels: &Kernels) -> Reduction {
+pub(super) fn extremum_by_two_passes<O: Order>(data: &[f32], threads: usize, isa: Isa) -> Reduction {
     let mut progress = Progress::default();
-    let partials = pass(data, range(data.len()), threads, |range| E::of(kernels, range), &mut progress);
-    second(&partials, f64::from(E::of(kernels, &partials)), progress)
+    let partials = pass(data, range(data.len()), threads, |range| extremum::<O>(range, isa), &mut progress);
+    second(&partials, f64::from(extremum::<O>(&partials, isa)), progress)
 }
 
 /// A sum in two passes.
@@ -88,13 +89,11 @@ fn halved(partials: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Isa;
     use crate::reduce::extrema::Largest;
 
     #[test]
     fn a_tree_passes_once_more_for_every_power_of_a_block() {
-        let kernels = Kernels::of(Isa::Scalar);
-        let passes = |len: usize| extremum_by_tree::<Largest>(&vec![0.5; len], 2, kernels).progress;
+        let passes = |len: usize| extremum_by_tree::<Largest>(&vec![0.5; len], 2, Isa::Scalar).progress;
         // A block is one pass; 3 blocks leave 3 roots for a second; 4097 blocks leave 4097, then 2, then 1.
         assert_eq!(passes(BLOCK), Progress { passes: 1, ..Progress::default() });
         assert_eq!(passes(3 * BLOCK), Progress { passes: 2, partials: 3, ..Progress::default() });
@@ -103,8 +102,8 @@ mod tests {
 
     #[test]
     fn two_passes_keep_a_bounded_number_of_partials() {
-        let kernels = Kernels::of(Isa::Scalar);
-        let partials = |len: usize| extremum_by_two_passes::<Largest>(&vec![0.5; len], 1, kernels).progress.partials;
+        let partials =
+            |len: usize| extremum_by_two_passes::<Largest>(&vec![0.5; len], 1, Isa::Scalar).progress.partials;
         // 80 blocks are 80 ranges of one; 81 are 41 ranges of two; 1000 are 77 of 13.
         assert_eq!([80, 81, 1000].map(|blocks| partials(blocks * BLOCK)), [80, 41, 77]);
     }
