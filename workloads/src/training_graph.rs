@@ -70,6 +70,14 @@ pub struct Tensor {
     pub element: Element,
 }
 
+impl Tensor {
+    /// A tensor of floating-point numbers that mixed precision makes smaller.
+    #[must_use]
+    pub fn new(name: impl Into<String>, bytes: Extent, role: Role) -> Self {
+        Self { name: name.into(), bytes, role, element: Element::Float }
+    }
+}
+
 /// What a backward node needs of a tensor that forward saved for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
@@ -156,6 +164,24 @@ pub struct NodeWork {
 }
 
 impl NodeWork {
+    /// One launch of an operator of `kind` that computes nothing and moves nothing yet.
+    #[must_use]
+    pub const fn new(kind: OperatorKind) -> Self {
+        Self {
+            kind,
+            flops: Extent::ZERO,
+            index_translations: Extent::ZERO,
+            dram: Extent::ZERO,
+            parallelism: Extent::ZERO,
+            launches: 1,
+            single_kernel: false,
+            winograd: false,
+            columns: 0,
+            precision: None,
+            product: None,
+        }
+    }
+
     /// The work for a batch of `samples` with kernels that cost `kernels`.
     #[must_use]
     pub fn at(&self, samples: u64, precision: Precision, kernels: KernelCost) -> Work {
@@ -209,6 +235,22 @@ pub struct Node {
 }
 
 impl Node {
+    /// A node that reads and writes nothing yet.
+    #[must_use]
+    pub fn new(name: impl Into<String>, phase: Phase, work: NodeWork) -> Self {
+        Self {
+            name: name.into(),
+            phase,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            releases: Vec::new(),
+            saved: Vec::new(),
+            origin: None,
+            rescales: None,
+            work,
+        }
+    }
+
     /// Every tensor that its end may set free: what it reads, writes and releases.
     pub fn uses(&self) -> impl Iterator<Item = TensorId> {
         self.inputs.iter().chain(&self.outputs).chain(&self.releases).copied()

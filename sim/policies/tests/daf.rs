@@ -1,10 +1,9 @@
 //! `daf` and `elastictrainer`: what their budgets leave, against brute force and on real networks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/drawn.rs"]
-mod drawn;
+#[path = "support/setting.rs"]
+mod setting;
 
-use drawn::{Drawn, setting};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::daf::{BITS, Daf, Parameters};
 use haversack_policies::elastictrainer::ElasticTrainer;
@@ -14,10 +13,11 @@ use haversack_policies::{
     Holding, IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Setting, TensorState, Want,
     registry,
 };
-use haversack_workloads::autograd::{EagerRules, differentiate};
+use haversack_testing::{GraphBuilder, eager};
 use haversack_workloads::training_graph::Need;
-use haversack_workloads::{Phase, Role, TensorId, TrainingGraph, models};
+use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 use proptest::prelude::*;
+use setting::setting;
 
 /// Pages of a byte, so that sizes are exact.
 const EXACT: ArenaPlan = ArenaPlan { page: Bytes(1), step: Bytes(1_000) };
@@ -29,20 +29,20 @@ fn parameters(metric: Metric) -> Parameters {
 /// Saved tensors of so many values, each read by the gradient of a weight of so many values, and by nothing else where
 /// it can be given up.
 fn weights(of: &[(u64, u64, bool)]) -> (TrainingGraph, Vec<TensorId>) {
-    let mut graph = Drawn::default();
-    let saved: Vec<TensorId> = of.iter().map(|&(values, ..)| graph.tensor(Role::Activation, 4 * values)).collect();
+    let mut builder = GraphBuilder::default();
+    let saved: Vec<TensorId> = of.iter().map(|&(values, ..)| builder.tensor(Role::Activation, 4 * values)).collect();
     for &tensor in &saved {
-        graph.node(Phase::Forward, &[], &[tensor]);
+        builder.node(Phase::Forward, &[], &[tensor]);
     }
     for (&(_, weights, alone), &tensor) in of.iter().zip(&saved) {
-        let gradient = graph.fixed(Role::ParameterGradient, 4 * weights);
+        let gradient = builder.fixed(Role::ParameterGradient, 4 * weights);
         let mut outputs = vec![gradient];
         if !alone {
-            outputs.push(graph.tensor(Role::Gradient, 4));
+            outputs.push(builder.tensor(Role::Gradient, 4));
         }
-        graph.backward(&[(tensor, Need::Values, true)], &outputs);
+        builder.backward(&[(tensor, Need::Values, true)], &outputs);
     }
-    (graph.0, saved)
+    (builder.graph, saved)
 }
 
 fn bits_of(holding: Holding) -> u8 {
@@ -232,11 +232,11 @@ fn the_least_budget_counts_whole_pages() {
 fn what_is_out_of_reach_takes_its_share_of_the_budget() {
     let (mut graph, saved) = weights(&[(1_000, 40, true), (1_000, 400, true)]);
     // 500 B of statistics stay whole beside them.
-    let mut drawn = Drawn(std::mem::take(&mut graph));
-    let rows = drawn.tensor(Role::Activation, 500);
-    let gradient = drawn.tensor(Role::Gradient, 4);
-    drawn.backward(&[(rows, Need::Statistics, true)], &[gradient]);
-    let graph = drawn.0;
+    let mut builder = GraphBuilder { graph: std::mem::take(&mut graph) };
+    let rows = builder.tensor(Role::Activation, 500);
+    let gradient = builder.tensor(Role::Gradient, 4);
+    builder.backward(&[(rows, Need::Statistics, true)], &[gradient]);
+    let graph = builder.graph;
     assert_eq!(bits(&graph, &saved, parameters(Metric::Values), Some(8_500)).unwrap(), [32, 32]);
     assert_eq!(bits(&graph, &saved, parameters(Metric::Values), Some(8_499)).unwrap(), [16, 32]);
     assert_eq!(bits(&graph, &saved, parameters(Metric::Values), Some(500)).unwrap(), [0, 0]);
@@ -338,10 +338,6 @@ fn parameters_of_daf_are_checked() {
     assert!(
         matches!(build("bit", "2").err(), Some(PolicyError::UnknownParameter { nearest: Some(n), .. }) if n == "bits")
     );
-}
-
-fn eager(model: &str) -> TrainingGraph {
-    differentiate(&models::build(model, None).unwrap(), EagerRules::default()).unwrap()
 }
 
 /// A microsecond for each thousand of operations and one for the launch: the times of no device.
@@ -452,22 +448,22 @@ fn elastictrainer_without_a_budget_changes_nothing() {
 fn elastictrainer_trains_what_is_worth_most_for_its_time() {
     // Forward of 10; backward: fc's weight 4 (40 values), the way to conv2 5, conv2's weight 6 (60 values), the way to
     // conv1 7, conv1's weight 3 (300 values); updates of 1.
-    let mut graph = Drawn::default();
-    let x = graph.tensor(Role::Activation, 4);
-    graph.node(Phase::Forward, &[], &[x]);
-    let gradients = [40, 60, 300].map(|values| graph.fixed(Role::ParameterGradient, 4 * values));
-    let ways = [4; 3].map(|bytes| graph.tensor(Role::Gradient, bytes));
-    graph.node(Phase::Backward, &[], &[ways[0]]);
+    let mut builder = GraphBuilder::default();
+    let x = builder.tensor(Role::Activation, 4);
+    builder.node(Phase::Forward, &[], &[x]);
+    let gradients = [40, 60, 300].map(|values| builder.fixed(Role::ParameterGradient, 4 * values));
+    let ways = [4; 3].map(|bytes| builder.tensor(Role::Gradient, bytes));
+    builder.node(Phase::Backward, &[], &[ways[0]]);
     for (place, gradient) in gradients.into_iter().enumerate() {
-        graph.node(Phase::Backward, &[ways[place], x], &[gradient]);
+        builder.node(Phase::Backward, &[ways[place], x], &[gradient]);
         if let Some(&next) = ways.get(place + 1) {
-            graph.node(Phase::Backward, &[ways[place]], &[next]);
+            builder.node(Phase::Backward, &[ways[place]], &[next]);
         }
     }
     for gradient in gradients {
-        graph.node(Phase::Update, &[gradient], &[]);
+        builder.node(Phase::Update, &[gradient], &[]);
     }
-    let graph = graph.0;
+    let graph = builder.graph;
     let times: Vec<Nanos> = [10, 0, 4, 5, 6, 7, 3, 1, 1, 1].map(Nanos).to_vec();
     let at = |budget: u64| -> Vec<usize> {
         let setting = Setting { time_budget: Some(Nanos(budget)), ..setting(&graph, 1, &times) };

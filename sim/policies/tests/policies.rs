@@ -13,38 +13,15 @@ use haversack_policies::{
     TensorSet, TensorState, Want,
 };
 use haversack_replay::Heuristic;
-use haversack_workloads::training_graph::{Element, Node, NodeWork, Tensor};
+use haversack_workloads::training_graph::{Node, NodeWork, Tensor};
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
 
 fn tensor(role: Role) -> Tensor {
-    Tensor { name: String::new(), bytes: Extent::per_sample(4), role, element: Element::Float }
+    Tensor::new("", Extent::per_sample(4), role)
 }
 
 fn node(phase: Phase, inputs: &[TensorId], output: TensorId) -> Node {
-    let work = NodeWork {
-        kind: OperatorKind::ElementWise,
-        flops: Extent::ZERO,
-        index_translations: Extent::ZERO,
-        dram: Extent::ZERO,
-        parallelism: Extent::ZERO,
-        launches: 1,
-        single_kernel: false,
-        winograd: false,
-        columns: 0,
-        precision: None,
-        product: None,
-    };
-    Node {
-        name: String::new(),
-        phase,
-        inputs: inputs.to_vec(),
-        outputs: vec![output],
-        releases: Vec::new(),
-        origin: None,
-        rescales: None,
-        saved: Vec::new(),
-        work,
-    }
+    haversack_testing::node("", phase, inputs, &[output], NodeWork::new(OperatorKind::ElementWise))
 }
 
 /// Tensor 0 holds the samples; node n makes tensor n + 1 in forward from what `inputs` names.

@@ -1,10 +1,9 @@
 //! Sizes of quantised tensors, the working memory beside them, and what tensors are worth, on graphs drawn up by hand.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/drawn.rs"]
-mod drawn;
+#[path = "support/setting.rs"]
+mod setting;
 
-use drawn::{Drawn, setting};
 use haversack_devices::units::Bytes;
 use haversack_devices::work::Precision;
 use haversack_policies::actnn::{ActNn, RULES};
@@ -14,8 +13,10 @@ use haversack_policies::quantised::{
     Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, working_memory,
 };
 use haversack_policies::{Holding, MemoryView, Policy, registry};
+use haversack_testing::GraphBuilder;
 use haversack_workloads::training_graph::{Element, Need};
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph};
+use setting::setting;
 
 const SIZES: ElementBytes = ElementBytes { value: 4, mask: 1 };
 
@@ -40,8 +41,8 @@ const UNSAVED: u32 = 8;
 
 /// A sample of each need: `SHARED` has 1,000 values a sample that two modules keep beside a ReLU that needs its signs.
 fn every_need() -> TrainingGraph {
-    let mut graph = Drawn::default();
-    graph.tensor(Role::Input, 40);
+    let mut builder = GraphBuilder::default();
+    builder.tensor(Role::Input, 40);
     for (bytes, element) in [
         (4_000, Element::Float),
         (100, Element::Whole),
@@ -52,9 +53,9 @@ fn every_need() -> TrainingGraph {
         (4 * 64, Element::FullFloat),
         (20, Element::Float),
     ] {
-        let tensor = graph.tensor(Role::Activation, bytes);
-        graph.0.tensors[tensor as usize].element = element;
-        graph.node(Phase::Forward, &[0], &[tensor]);
+        let tensor = builder.tensor(Role::Activation, bytes);
+        builder.graph.tensors[tensor as usize].element = element;
+        builder.node(Phase::Forward, &[0], &[tensor]);
     }
     let module = |tensor, need| (tensor, need, true);
     for saved in [
@@ -66,10 +67,10 @@ fn every_need() -> TrainingGraph {
         vec![module(SHARED, Need::Signs)],
         vec![module(MASK, Need::Mask)],
     ] {
-        let gradient = graph.tensor(Role::Gradient, 4);
-        graph.backward(&saved, &[gradient]);
+        let gradient = builder.tensor(Role::Gradient, 4);
+        builder.backward(&saved, &[gradient]);
     }
-    graph.0
+    builder.graph
 }
 
 #[test]
@@ -171,40 +172,40 @@ fn values_in_half_precision_are_as_many() {
 #[test]
 fn a_statistic_among_the_needs_keeps_the_whole_tensor() {
     for order in [[Need::Statistics, Need::Values], [Need::Values, Need::Statistics]] {
-        let mut graph = Drawn::default();
-        let x = graph.tensor(Role::Activation, 400);
-        graph.node(Phase::Forward, &[], &[x]);
+        let mut builder = GraphBuilder::default();
+        let x = builder.tensor(Role::Activation, 400);
+        builder.node(Phase::Forward, &[], &[x]);
         for need in order {
-            let gradient = graph.tensor(Role::Gradient, 4);
-            graph.backward(&[(x, need, true)], &[gradient]);
+            let gradient = builder.tensor(Role::Gradient, 4);
+            builder.backward(&[(x, need, true)], &[gradient]);
         }
-        assert!(!Quantised::new(&graph.0, &EVERYTHING, SIZES).reaches(x), "{order:?}");
+        assert!(!Quantised::new(&builder.graph, &EVERYTHING, SIZES).reaches(x), "{order:?}");
     }
 }
 
 #[test]
 fn working_memory_counts_what_is_whole_at_once() {
-    let mut graph = Drawn::default();
-    let input = graph.tensor(Role::Input, 10);
-    let weight = graph.fixed(Role::Parameter { trainable: true }, 100);
-    let [a, b, c] = [40, 20, 8].map(|bytes| graph.tensor(Role::Activation, bytes));
-    let d = graph.tensor(Role::Gradient, 8);
-    let of_weight = graph.fixed(Role::ParameterGradient, 4);
-    graph.node(Phase::Forward, &[input, weight], &[a]);
-    graph.node(Phase::Forward, &[a], &[b]);
-    graph.node(Phase::Forward, &[b], &[c]);
-    graph.backward(&[(c, Need::Values, true)], &[d]);
-    graph.node(Phase::Backward, &[d, a], &[of_weight]);
-    graph.node(Phase::Update, &[weight, of_weight], &[weight]);
+    let mut builder = GraphBuilder::default();
+    let input = builder.tensor(Role::Input, 10);
+    let weight = builder.fixed(Role::Parameter { trainable: true }, 100);
+    let [a, b, c] = [40, 20, 8].map(|bytes| builder.tensor(Role::Activation, bytes));
+    let d = builder.tensor(Role::Gradient, 8);
+    let of_weight = builder.fixed(Role::ParameterGradient, 4);
+    builder.node(Phase::Forward, &[input, weight], &[a]);
+    builder.node(Phase::Forward, &[a], &[b]);
+    builder.node(Phase::Forward, &[b], &[c]);
+    builder.backward(&[(c, Need::Values, true)], &[d]);
+    builder.node(Phase::Backward, &[d, a], &[of_weight]);
+    builder.node(Phase::Update, &[weight, of_weight], &[weight]);
     // Beside the 100 B of weight, for one sample: the first node holds the samples and a, 50 B; the second a and b, 60 B;
     // the third b and c, 28 B; then c and d, 16 B; d, a and the weight's gradient, 52 B. The samples stay in memory to the
     // end of their part, whoever reads them: 10 B more for every node but the first.
-    assert_eq!(working_memory(&graph.0, 1), Bytes(100 + 60 + 10));
+    assert_eq!(working_memory(&builder.graph, 1), Bytes(100 + 60 + 10));
     // For three, all but the weight and its gradient three times.
-    assert_eq!(working_memory(&graph.0, 3), Bytes(100 + 3 * (60 + 10)));
+    assert_eq!(working_memory(&builder.graph, 3), Bytes(100 + 3 * (60 + 10)));
     // With a large weight the last backward node is the peak: d and a, 48 B a sample, beside 4,000 B of gradient.
-    graph.0.tensors[of_weight as usize].bytes = Extent::fixed(4_000);
-    assert_eq!(working_memory(&graph.0, 1), Bytes(100 + 8 + 40 + 4_000 + 10));
+    builder.graph.tensors[of_weight as usize].bytes = Extent::fixed(4_000);
+    assert_eq!(working_memory(&builder.graph, 1), Bytes(100 + 8 + 40 + 4_000 + 10));
 }
 
 /// conv1 – ReLU (a) – conv2 (b) – normalisation – fc (c), with the gradients that backward makes of them.
@@ -215,25 +216,25 @@ struct Three {
 }
 
 fn three_layers() -> Three {
-    let mut graph = Drawn::default();
-    let input = graph.tensor(Role::Input, 4);
-    let saved = [4_000, 4_000, 400].map(|bytes| graph.tensor(Role::Activation, bytes));
+    let mut builder = GraphBuilder::default();
+    let input = builder.tensor(Role::Input, 4);
+    let saved = [4_000, 4_000, 400].map(|bytes| builder.tensor(Role::Activation, bytes));
     let [a, b, c] = saved;
-    let gradients = [40, 8, 20, 10].map(|values| graph.fixed(Role::ParameterGradient, 4 * values));
+    let gradients = [40, 8, 20, 10].map(|values| builder.fixed(Role::ParameterGradient, 4 * values));
     let [of_fc, of_norm, of_conv2, of_conv1] = gradients;
-    let [g3, g2, g1, g0, g] = [4; 5].map(|bytes| graph.tensor(Role::Gradient, bytes));
-    graph.node(Phase::Forward, &[input], &[a]);
-    graph.node(Phase::Forward, &[a], &[b]);
-    graph.node(Phase::Forward, &[b], &[c]);
-    graph.node(Phase::Backward, &[], &[g3]);
-    graph.backward(&[(c, Need::Values, true)], &[of_fc]);
-    graph.node(Phase::Backward, &[g3], &[g2]);
-    graph.backward(&[(b, Need::Values, true)], &[g1, of_norm]);
-    graph.backward(&[(a, Need::Values, true)], &[of_conv2]);
-    graph.node(Phase::Backward, &[g1], &[g0]);
-    graph.backward(&[(a, Need::Signs, true)], &[g]);
-    graph.node(Phase::Backward, &[g, input], &[of_conv1]);
-    Three { graph: graph.0, saved, gradients }
+    let [g3, g2, g1, g0, g] = [4; 5].map(|bytes| builder.tensor(Role::Gradient, bytes));
+    builder.node(Phase::Forward, &[input], &[a]);
+    builder.node(Phase::Forward, &[a], &[b]);
+    builder.node(Phase::Forward, &[b], &[c]);
+    builder.node(Phase::Backward, &[], &[g3]);
+    builder.backward(&[(c, Need::Values, true)], &[of_fc]);
+    builder.node(Phase::Backward, &[g3], &[g2]);
+    builder.backward(&[(b, Need::Values, true)], &[g1, of_norm]);
+    builder.backward(&[(a, Need::Values, true)], &[of_conv2]);
+    builder.node(Phase::Backward, &[g1], &[g0]);
+    builder.backward(&[(a, Need::Signs, true)], &[g]);
+    builder.node(Phase::Backward, &[g, input], &[of_conv1]);
+    Three { graph: builder.graph, saved, gradients }
 }
 
 #[test]
@@ -295,10 +296,10 @@ fn actnn_quantises_what_modules_keep() {
 fn fixed8_takes_a_quarter_of_what_modules_hold() {
     let mut graph = every_need();
     let weight = graph.tensors.len() as u32;
-    let mut drawn = Drawn(graph);
-    drawn.fixed(Role::Parameter { trainable: true }, 400);
-    drawn.node(Phase::Update, &[weight], &[weight]);
-    graph = drawn.0;
+    let mut builder = GraphBuilder { graph };
+    builder.fixed(Role::Parameter { trainable: true }, 400);
+    builder.node(Phase::Update, &[weight], &[weight]);
+    graph = builder.graph;
     graph.nodes[0].inputs.push(weight);
     for node in &mut graph.nodes {
         node.work.dram = Extent::fixed(7);

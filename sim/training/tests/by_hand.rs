@@ -10,39 +10,22 @@ use haversack_devices::work::OperatorKind;
 use haversack_devices::{load, load_stack};
 use haversack_policies::{Holding, MemoryView, Policy};
 use haversack_training::{Job, Machine, RunError, SpanKind, Trains, simulate};
-use haversack_workloads::training_graph::{Element, Node, NodeWork, Tensor};
+use haversack_workloads::training_graph::{Node, NodeWork, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph};
 
 fn tensor(name: &str, bytes: Extent, role: Role) -> Tensor {
-    Tensor { name: name.to_owned(), bytes, role, element: Element::Float }
+    Tensor::new(name, bytes, role)
 }
 
 /// A node that moves 204.6 kB a sample and computes `flops` a sample on enough outputs to fill any GPU.
-fn node(name: &str, phase: Phase, inputs: Vec<u32>, outputs: Vec<u32>, flops: u64) -> Node {
+fn node(name: &str, phase: Phase, inputs: &[u32], outputs: &[u32], flops: u64) -> Node {
     let work = NodeWork {
-        kind: OperatorKind::Gemm,
         flops: Extent::per_sample(flops),
-        index_translations: Extent::ZERO,
         dram: Extent::per_sample(204_600_000),
         parallelism: Extent::fixed(1 << 30),
-        launches: 1,
-        single_kernel: false,
-        winograd: false,
-        columns: 0,
-        precision: None,
-        product: None,
+        ..NodeWork::new(OperatorKind::Gemm)
     };
-    Node {
-        name: name.to_owned(),
-        phase,
-        inputs,
-        outputs,
-        releases: Vec::new(),
-        saved: Vec::new(),
-        origin: None,
-        rescales: None,
-        work,
-    }
+    haversack_testing::node(name, phase, inputs, outputs, work)
 }
 
 fn one_kernel(flops: u64) -> TrainingGraph {
@@ -52,7 +35,7 @@ fn one_kernel(flops: u64) -> TrainingGraph {
             tensor("input", Extent::per_sample(1000), Role::Input),
             tensor("output", Extent::per_sample(500), Role::Activation),
         ],
-        nodes: vec![node("kernel", Phase::Forward, vec![0], vec![1], flops)],
+        nodes: vec![node("kernel", Phase::Forward, &[0], &[1], flops)],
     }
 }
 
@@ -114,11 +97,11 @@ fn chain() -> TrainingGraph {
             tensor("da", Extent::per_sample(100), Role::Gradient),
         ],
         nodes: vec![
-            node("a", Phase::Forward, vec![0], vec![1], 1),
-            node("b", Phase::Forward, vec![1], vec![2], 1),
-            node("c", Phase::Forward, vec![2], vec![3], 1),
-            node("db", Phase::Backward, vec![2], vec![4], 1),
-            node("da", Phase::Backward, vec![4, 1], vec![5], 1),
+            node("a", Phase::Forward, &[0], &[1], 1),
+            node("b", Phase::Forward, &[1], &[2], 1),
+            node("c", Phase::Forward, &[2], &[3], 1),
+            node("db", Phase::Backward, &[2], &[4], 1),
+            node("da", Phase::Backward, &[4, 1], &[5], 1),
         ],
     }
 }

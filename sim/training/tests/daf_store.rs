@@ -6,19 +6,14 @@ mod common;
 use common::{job, on, share};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::{Policy, PolicyError, registry};
+use haversack_testing::eager_on_cuda as eager;
 use haversack_training::{
     Budgets, Job, Machine, Observe, Record, RunError, Span, SpanKind, Wall, least_memory, simulate,
 };
-use haversack_workloads::autograd::{EagerRules, differentiate};
-use haversack_workloads::{Phase, TrainingGraph, models};
+use haversack_workloads::{Phase, TrainingGraph};
 
 fn jetson() -> Machine {
     on("jetson-agx-xavier", "pytorch-cuda")
-}
-
-fn eager(model: &str) -> TrainingGraph {
-    let rules = EagerRules { dropout_mask_bytes: 1, ..EagerRules::default() };
-    differentiate(&models::build(model, None).unwrap(), rules).unwrap()
 }
 
 fn build(set: &[(&str, &str)]) -> Box<dyn Policy> {

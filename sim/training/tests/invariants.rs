@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{eager, job, liveness_peak, lowered, run, share, within};
+use common::{job, liveness_peak, run, share, within};
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_testing::{eager, lowered};
 use haversack_training::{Job, Record, RunError, SpanKind};
 use haversack_workloads::lowering::Variant;
 use haversack_workloads::{Phase, TrainingGraph};

@@ -10,7 +10,7 @@ use haversack_policies::policy::Offload;
 use haversack_policies::{Policy, PolicyError, Schedule, Setting, registry};
 use haversack_training::{Job, Machine, Observe, Record, RunError, SpanKind, Trains, simulate};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
-use haversack_workloads::training_graph::{Element, Node, NodeWork, Tensor};
+use haversack_workloads::training_graph::{Element, NodeWork, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph, mixed, models};
 
 use common::job;
@@ -149,36 +149,19 @@ impl Policy for Placed {
 
 /// Nodes that read `inputs` and write one tensor of `bytes` each: tensor 0 is the samples, node n writes tensor n + 1.
 fn chain(inputs: &[&[u32]], bytes: u64) -> TrainingGraph {
-    let tensor = |name: &str, role| Tensor {
-        name: name.to_owned(),
-        bytes: Extent::per_sample(bytes),
-        role,
-        element: Element::Whole,
-    };
+    let tensor =
+        |name: &str, role| Tensor { element: Element::Whole, ..Tensor::new(name, Extent::per_sample(bytes), role) };
     let mut tensors = vec![tensor("samples", Role::Input)];
     tensors.extend(inputs.iter().map(|_| tensor("made", Role::Activation)));
-    let node = |(id, inputs): (usize, &&[u32])| Node {
-        name: format!("node {id}"),
-        phase: Phase::Forward,
-        inputs: inputs.to_vec(),
-        outputs: vec![id as u32 + 1],
-        releases: Vec::new(),
-        saved: Vec::new(),
-        origin: None,
-        rescales: None,
-        work: NodeWork {
-            kind: OperatorKind::ElementWise,
-            flops: Extent::per_sample(bytes),
-            index_translations: Extent::ZERO,
-            dram: Extent::per_sample(2 * bytes),
-            parallelism: Extent::per_sample(bytes),
-            launches: 1,
-            single_kernel: false,
-            winograd: false,
-            columns: 0,
-            precision: Some(Precision::Int8),
-            product: None,
-        },
+    let work = NodeWork {
+        flops: Extent::per_sample(bytes),
+        dram: Extent::per_sample(2 * bytes),
+        parallelism: Extent::per_sample(bytes),
+        precision: Some(Precision::Int8),
+        ..NodeWork::new(OperatorKind::ElementWise)
+    };
+    let node = |(id, inputs): (usize, &&[u32])| {
+        haversack_testing::node(&format!("node {id}"), Phase::Forward, inputs, &[id as u32 + 1], work)
     };
     let nodes = inputs.iter().enumerate().map(node).collect();
     TrainingGraph { name: "chain".to_owned(), tensors, nodes }

@@ -3,10 +3,11 @@
 
 mod common;
 
-use common::{eager, job, lowered, machine, policy, run, share, within};
+use common::{job, machine, policy, run, share, within};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::registry;
 use haversack_policies::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
+use haversack_testing::{eager, lowered};
 use haversack_training::{AllocatorKind, Budgets, Job, Record, RunError, SpanKind, Wall, least_memory, simulate};
 use haversack_workloads::lowering::Variant;
 use haversack_workloads::{Phase, Role, TrainingGraph};

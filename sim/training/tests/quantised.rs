@@ -6,27 +6,21 @@ mod common;
 use common::{job, on};
 use haversack_devices::processor::Frequency;
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::Precision;
+use haversack_devices::work::{OperatorKind, Precision};
 use haversack_devices::{load, load_stack};
 use haversack_policies::quantised::{ArenaPlan, Control, Copies, Packing, Quantisation, Reach};
 use haversack_policies::{
     Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want, registry,
 };
+use haversack_testing::eager_on_cuda as eager;
 use haversack_training::{
     AllocatorKind, Job, Machine, Observe, Record, RunError, Span, SpanKind, Trains, Wall, simulate,
 };
-use haversack_workloads::autograd::{EagerRules, differentiate};
-use haversack_workloads::training_graph::{Element, Need, Node, NodeWork, Saved, Tensor};
-use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph, models};
+use haversack_workloads::training_graph::{Need, Node, NodeWork, Saved, Tensor};
+use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
 
 fn jetson() -> Machine {
     on("jetson-agx-xavier", "pytorch-cuda")
-}
-
-/// As PyTorch runs it on CUDA: a byte an element of a mask.
-fn eager(model: &str) -> TrainingGraph {
-    let rules = EagerRules { dropout_mask_bytes: 1, ..EagerRules::default() };
-    differentiate(&models::build(model, None).unwrap(), rules).unwrap()
 }
 
 fn build(id: &str, set: &[(&str, &str)]) -> Box<dyn Policy> {
@@ -173,40 +167,24 @@ fn round() -> Machine {
 }
 
 fn tensor(name: &str, bytes: u64, role: Role) -> Tensor {
-    Tensor { name: name.to_owned(), bytes: Extent::fixed(bytes), role, element: Element::Float }
+    Tensor::new(name, Extent::fixed(bytes), role)
 }
 
 /// A product that moves `dram` bytes and computes next to nothing.
-fn node(name: &str, phase: Phase, inputs: Vec<u32>, outputs: Vec<u32>, dram: u64) -> Node {
+fn node(name: &str, phase: Phase, inputs: &[u32], outputs: &[u32], dram: u64) -> Node {
     let work = NodeWork {
-        kind: haversack_devices::work::OperatorKind::Gemm,
         flops: Extent::fixed(1),
-        index_translations: Extent::ZERO,
         dram: Extent::fixed(dram),
         parallelism: Extent::fixed(1 << 30),
-        launches: 1,
-        single_kernel: false,
-        winograd: false,
         columns: 128,
-        precision: None,
-        product: None,
+        ..NodeWork::new(OperatorKind::Gemm)
     };
-    Node {
-        name: name.to_owned(),
-        phase,
-        inputs,
-        outputs,
-        releases: Vec::new(),
-        saved: Vec::new(),
-        origin: None,
-        rescales: None,
-        work,
-    }
+    haversack_testing::node(name, phase, inputs, outputs, work)
 }
 
 /// `make` makes a million values, `rest` moves 45 MB, `gradient` reads the values and 5 MB in all.
 fn one_tensor() -> TrainingGraph {
-    let mut gradient = node("gradient", Phase::Backward, vec![1], vec![3], 5_000_000);
+    let mut gradient = node("gradient", Phase::Backward, &[1], &[3], 5_000_000);
     gradient.saved = vec![Saved { tensor: 1, need: Need::Values, by_module: true }];
     TrainingGraph {
         name: "one tensor".to_owned(),
@@ -217,8 +195,8 @@ fn one_tensor() -> TrainingGraph {
             tensor("dw", 400, Role::ParameterGradient),
         ],
         nodes: vec![
-            node("make", Phase::Forward, vec![0], vec![1], 5_000_000),
-            node("rest", Phase::Forward, vec![0], vec![2], 45_000_000),
+            node("make", Phase::Forward, &[0], &[1], 5_000_000),
+            node("rest", Phase::Forward, &[0], &[2], 45_000_000),
             gradient,
         ],
     }
@@ -528,18 +506,18 @@ fn two_maps_wait_for_the_cpu_and_the_next_is_unpacked_ahead() {
     let mut nodes = Vec::new();
     for map in 1..=4 {
         tensors.push(tensor(&format!("x{map}"), 4_000_000, Role::Activation));
-        nodes.push(node("make", Phase::Forward, vec![0], vec![map], 4_000));
+        nodes.push(node("make", Phase::Forward, &[0], &[map], 4_000));
     }
     tensors.push(tensor("y", 400, Role::Activation));
-    nodes.push(node("rest", Phase::Forward, vec![0], vec![5], 45_000_000));
+    nodes.push(node("rest", Phase::Forward, &[0], &[5], 45_000_000));
     tensors.push(tensor("g", 400, Role::Gradient));
-    nodes.push(node("first", Phase::Backward, vec![], vec![6], 45_000_000));
-    let mut last = node("gradient", Phase::Backward, vec![6, 1], vec![7], 5_000_000);
+    nodes.push(node("first", Phase::Backward, &[], &[6], 45_000_000));
+    let mut last = node("gradient", Phase::Backward, &[6, 1], &[7], 5_000_000);
     last.saved = vec![Saved { tensor: 1, need: Need::Values, by_module: true }];
     tensors.push(tensor("dw", 400, Role::ParameterGradient));
     nodes.push(last);
     for map in 2..=4 {
-        let mut reader = node("gradient", Phase::Backward, vec![map], vec![7], 4_000);
+        let mut reader = node("gradient", Phase::Backward, &[map], &[7], 4_000);
         reader.saved = vec![Saved { tensor: map, need: Need::Values, by_module: true }];
         nodes.push(reader);
     }

@@ -12,12 +12,13 @@ use haversack_devices::{Frequency, load, load_stack};
 use haversack_kernels::Isa;
 use haversack_kernels::compress::{Bound, Codec, Kind, Mode, Shape, ratio_on_synthetic};
 use haversack_policies::{Holding, Relief};
+use haversack_testing::Draws;
 use haversack_training::{Budgets, Job, Machine, Record, RunError, SpanKind, Trains, Wall, simulate};
 use haversack_workloads::training_graph::{Need, Node, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
 use support::drawn::{self, Drawn};
 use support::{
-    BATCH, Draws, MB, Script, check_sums, for_its_shape, graph, near, node, phone_cpu, start_of, tensor, with_storage,
+    BATCH, MB, Script, check_sums, for_its_shape, graph, near, node, phone_cpu, start_of, tensor, with_storage,
 };
 
 use Phase::{Backward, Forward};

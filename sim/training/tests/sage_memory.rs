@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{eager, job, lowered, run};
+use common::{job, run};
+use haversack_testing::{eager, lowered};
 use haversack_training::Record;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::counts::count;

@@ -5,8 +5,8 @@ use haversack_policies::capuchin::Capuchin;
 use haversack_policies::{Holding, Policy, Relief, Setting, Want};
 use haversack_workloads::TensorId;
 
-use crate::drawn;
 use crate::scene::Scene;
+use crate::setting::setting;
 
 use Holding::{Keep, Rematerialise, Swap};
 
@@ -92,7 +92,7 @@ fn without_flash_it_only_recomputes() {
     // With 4 gone nothing becomes dearer: 3 at 10.
     assert_eq!(holdings(&scene, Some(19)), [Rematerialise, Keep, Rematerialise, Rematerialise]);
     let mut policy = Capuchin::default();
-    let bare = drawn::setting(&scene.graph, 1, &scene.times);
+    let bare = setting(&scene.graph, 1, &scene.times);
     policy.prepare(&Setting { activation_budget: Some(Bytes(0)), ..bare }).unwrap();
     assert_eq!(policy.hold(2, &scene.view()), Rematerialise);
 }

@@ -9,20 +9,21 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 use proptest::prelude::*;
 
-use crate::drawn::{Drawn, setting};
+use crate::setting::setting;
+use haversack_testing::GraphBuilder;
 
 /// Saved tensors of so many values, each read by the gradient of a weight of so many values.
 fn weights(of: &[(u64, u64)]) -> (TrainingGraph, Vec<TensorId>) {
-    let mut graph = Drawn::default();
-    let saved: Vec<TensorId> = of.iter().map(|&(values, _)| graph.tensor(Role::Activation, 4 * values)).collect();
+    let mut builder = GraphBuilder::default();
+    let saved: Vec<TensorId> = of.iter().map(|&(values, _)| builder.tensor(Role::Activation, 4 * values)).collect();
     for &tensor in &saved {
-        graph.node(Phase::Forward, &[], &[tensor]);
+        builder.node(Phase::Forward, &[], &[tensor]);
     }
     for (&(_, weights), &tensor) in of.iter().zip(&saved) {
-        let gradient = graph.fixed(Role::ParameterGradient, 4 * weights);
-        graph.backward(&[(tensor, Need::Values, false)], &[gradient]);
+        let gradient = builder.fixed(Role::ParameterGradient, 4 * weights);
+        builder.backward(&[(tensor, Need::Values, false)], &[gradient]);
     }
-    (graph.0, saved)
+    (builder.graph, saved)
 }
 
 fn prepared(parameters: Parameters, graph: &TrainingGraph) -> Gact {

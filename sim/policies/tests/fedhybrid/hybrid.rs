@@ -11,8 +11,8 @@ use haversack_policies::{Form, Policy, PolicyError, Relief, Setting, Storage, Wa
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{NodeId, TensorId};
 
-use crate::drawn;
 use crate::scene::Scene;
+use crate::setting::setting;
 
 use Relief::{Compress, Rematerialise, Swap};
 
@@ -239,7 +239,7 @@ fn where_nothing_is_left_to_use_it_refuses() {
     let error = prepare(&[("recomputation", "off")], &scene.setting()).unwrap_err();
     assert!(matches!(error, PolicyError::BadValue { policy: "fedhybrid", parameter: "recomputation", .. }), "{error}");
     assert!(error.to_string().contains("no codec, no flash"), "{error}");
-    let bare = drawn::setting(&scene.graph, 1, &scene.times);
+    let bare = setting(&scene.graph, 1, &scene.times);
     assert!(prepare(&[("recomputation", "off"), ("swapping", "on")], &bare).is_err());
     assert_eq!(prepare(&[], &bare), Ok(()));
     let mut flash = chain();

@@ -1,9 +1,9 @@
 //! `fedhybrid`, the policies that it is compared with, and the memory budget that they plan for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../support/drawn.rs"]
-mod drawn;
 mod scene;
+#[path = "../support/setting.rs"]
+mod setting;
 
 mod algorithm1;
 mod budget;

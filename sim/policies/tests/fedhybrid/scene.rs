@@ -7,7 +7,8 @@ use haversack_policies::{Form, MemoryView, Setting, TensorSet, TensorState};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 use proptest::prelude::*;
 
-use crate::drawn::{self, Drawn};
+use crate::setting::setting;
+use haversack_testing::GraphBuilder;
 
 /// What a codec leaves of each tensor, and how fast flash is.
 #[derive(Clone, Debug, Default)]
@@ -52,28 +53,28 @@ impl Scene {
     /// tensor n + 1 from tensor 0, the samples; then `backward` ones that read tensors, a nanosecond each. Tensor n has
     /// `bytes[n]` bytes a sample. Memory stands at the first backward node with everything in it.
     pub(crate) fn new(forward: &[(&[TensorId], u64, bool)], backward: &[&[TensorId]], bytes: &[u64]) -> Self {
-        let mut drawn = Drawn::default();
-        drawn.tensor(Role::Input, bytes[0]);
+        let mut builder = GraphBuilder::default();
+        builder.tensor(Role::Input, bytes[0]);
         for (place, &(inputs, _, layout)) in forward.iter().enumerate() {
-            let made = drawn.tensor(Role::Activation, bytes[place + 1]);
-            drawn.node(Phase::Forward, inputs, &[made]);
+            let made = builder.tensor(Role::Activation, bytes[place + 1]);
+            builder.node(Phase::Forward, inputs, &[made]);
             if layout {
-                drawn.0.nodes[place].work.kind = OperatorKind::Layout;
+                builder.graph.nodes[place].work.kind = OperatorKind::Layout;
             }
         }
         for inputs in backward {
-            let gradient = drawn.tensor(Role::Gradient, 1);
-            drawn.node(Phase::Backward, inputs, &[gradient]);
+            let gradient = builder.tensor(Role::Gradient, 1);
+            builder.node(Phase::Backward, inputs, &[gradient]);
         }
         let mut times: Vec<Nanos> = forward.iter().map(|&(_, time, _)| Nanos(time)).collect();
-        times.resize(drawn.0.nodes.len(), Nanos(1));
-        let (at, count) = (forward.len() as NodeId, drawn.0.tensors.len());
+        times.resize(builder.graph.nodes.len(), Nanos(1));
+        let (at, count) = (forward.len() as NodeId, builder.graph.tensors.len());
         let mut producers = vec![NodeId::MAX; count];
-        for (id, node) in (0..).zip(&drawn.0.nodes) {
+        for (id, node) in (0..).zip(&builder.graph.nodes) {
             producers[node.outputs[0] as usize] = id;
         }
         let mut scene = Self {
-            graph: drawn.0,
+            graph: builder.graph,
             times,
             prices: Prices::default(),
             states: vec![TensorState::default(); count],
@@ -113,7 +114,7 @@ impl Scene {
     }
 
     pub(crate) fn setting(&self) -> Setting<'_> {
-        Setting { restore: Some(&self.prices), ..drawn::setting(&self.graph, 1, &self.times) }
+        Setting { restore: Some(&self.prices), ..setting(&self.graph, 1, &self.times) }
     }
 
     pub(crate) fn view(&self) -> MemoryView<'_> {

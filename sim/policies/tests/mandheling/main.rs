@@ -1,9 +1,8 @@
 //! Mandheling: each technique against brute force and by hand, and the policy on graphs drawn up by hand.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../support/drawn.rs"]
-#[expect(dead_code, reason = "nothing is saved for backward here")]
-mod drawn;
+#[path = "../support/setting.rs"]
+mod setting;
 
 mod coscheduling;
 mod policy;

@@ -9,7 +9,8 @@ use haversack_policies::setting::DspProfile;
 use haversack_policies::{IterationPlan, Policy, PolicyError, Setting, registry};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
-use super::drawn::{Drawn, setting};
+use super::setting::setting;
+use haversack_testing::GraphBuilder;
 
 /// A DSP that takes so long for each node's sample, with a nanosecond for every byte that crosses.
 struct Dsp {
@@ -40,17 +41,17 @@ impl DspProfile for Dsp {
 
 /// A chain of nodes, each of which makes a tensor of so many bytes a sample; the first reads the samples.
 fn chain(made: &[u64]) -> TrainingGraph {
-    let mut graph = Drawn::default();
-    let mut last = graph.tensor(Role::Input, 4);
+    let mut builder = GraphBuilder::default();
+    let mut last = builder.tensor(Role::Input, 4);
     for &bytes in made {
-        let next = graph.tensor(Role::Activation, bytes);
-        graph.node(Phase::Forward, &[last], &[next]);
+        let next = builder.tensor(Role::Activation, bytes);
+        builder.node(Phase::Forward, &[last], &[next]);
         last = next;
     }
-    for (place, node) in graph.0.nodes.iter_mut().enumerate() {
+    for (place, node) in builder.graph.nodes.iter_mut().enumerate() {
         node.name = format!("node {place}");
     }
-    graph.0
+    builder.graph
 }
 
 /// Inserts before `place` a node that takes the scale of `tensor` anew, from sums that are four times as large.

@@ -7,9 +7,7 @@ use haversack_devices::work::Precision;
 use haversack_devices::{load, load_stack};
 use haversack_policies::{Policy, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, Trains, simulate};
-use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
-use haversack_workloads::lowering::{Gradients, Variant, lower};
-use haversack_workloads::{Phase, Role, TrainingGraph, models};
+use haversack_workloads::{Phase, Role, TrainingGraph};
 
 pub(crate) fn machine() -> Machine {
     on("galaxy-s10", "sage-opencl")
@@ -17,14 +15,6 @@ pub(crate) fn machine() -> Machine {
 
 pub(crate) fn on(device: &str, stack: &str) -> Machine {
     Machine::new(load(device).unwrap(), load_stack(stack).unwrap(), Trains::Either, None, Frequency::default()).unwrap()
-}
-
-pub(crate) fn eager(model: &str) -> TrainingGraph {
-    differentiate(&models::build(model, None).unwrap(), EagerRules::default()).unwrap()
-}
-
-pub(crate) fn lowered(model: &str, variant: Variant) -> TrainingGraph {
-    lower(&models::build(model, None).unwrap(), variant, Optimiser::Sgd, Gradients::Kept).unwrap()
 }
 
 pub(crate) fn policy(id: &str) -> Box<dyn Policy> {

@@ -4,13 +4,14 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_memory::phone::KillReason;
 use haversack_policies::Holding;
+use haversack_testing::Draws;
 use haversack_training::phone::{AppChange, Phone};
 use haversack_training::{RunError, SpanKind, TrainerKill, simulate};
 use haversack_workloads::{Extent, Phase};
 
 use crate::support::drawn::{self, Drawn};
 use crate::support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, aosp, app, ends, layer, ms, phone, pinned};
-use crate::support::{BATCH, Draws, Script, node, phone_cpu};
+use crate::support::{BATCH, Script, node, phone_cpu};
 use crate::{AGAIN, check, common, on, run, with_even_flash, with_games};
 
 #[test]
@@ -205,7 +206,7 @@ fn what_a_killed_process_gave_up_is_forgotten() {
 fn drawn_apps(draws: &mut Draws) -> Vec<AppChange> {
     let mut changes: Vec<AppChange> = (0..draws.below(8))
         .map(|_| {
-            let (at, name) = (Nanos(draws.next() % 30_000_000), ["chat", "game", "mail"][draws.below(3)]);
+            let (at, name) = (Nanos(draws.bits() % 30_000_000), ["chat", "game", "mail"][draws.below(3)]);
             if draws.below(3) == 0 {
                 return ends(at, name);
             }

@@ -1,10 +1,11 @@
 //! Drawn graphs, and a policy that draws what it does.
 
 use haversack_policies::{Holding, IterationPlan, MemoryView, Policy, Relief, Want};
+use haversack_testing::Draws;
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 
-use super::{BATCH, Draws, for_its_shape, graph, node, tensor};
+use super::{BATCH, for_its_shape, graph, node, tensor};
 
 /// A network of some operators with branches, whose backward reads what it likes of what forward made, now and then for
 /// its shape alone; some gradients are of weights.

@@ -14,7 +14,7 @@ use haversack_devices::{load, load_stack};
 use haversack_policies::setting::{Compression, Swapping};
 use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
 use haversack_training::{Machine, Record, Span, SpanKind, Trains};
-use haversack_workloads::training_graph::{Element, Need, Node, NodeWork, Saved, Tensor};
+use haversack_workloads::training_graph::{Need, Node, NodeWork, Saved, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
 
 /// So many samples make round numbers of the tensors' bytes.
@@ -31,35 +31,18 @@ pub(crate) fn tensor(name: &str, bytes: u64, role: Role) -> Tensor {
     } else {
         Extent::per_sample(bytes / BATCH)
     };
-    Tensor { name: name.to_owned(), bytes, role, element: Element::Float }
+    Tensor::new(name, bytes, role)
 }
 
 /// A node that takes [`LAUNCH`] and then `micros` for [`BATCH`] samples on [`phone_cpu`]: it moves 10 kB a µs.
 pub(crate) fn node(name: &str, phase: Phase, inputs: &[TensorId], outputs: &[TensorId], micros: u64) -> Node {
     let work = NodeWork {
-        kind: OperatorKind::ElementWise,
-        flops: Extent::ZERO,
-        index_translations: Extent::ZERO,
         dram: Extent::per_sample(micros * 10_000 / BATCH),
         parallelism: Extent::fixed(1 << 30),
-        launches: 1,
-        single_kernel: false,
-        winograd: false,
         columns: 64,
-        precision: None,
-        product: None,
+        ..NodeWork::new(OperatorKind::ElementWise)
     };
-    Node {
-        name: name.to_owned(),
-        phase,
-        inputs: inputs.to_vec(),
-        outputs: outputs.to_vec(),
-        releases: Vec::new(),
-        saved: Vec::new(),
-        origin: None,
-        rescales: None,
-        work,
-    }
+    haversack_testing::node(name, phase, inputs, outputs, work)
 }
 
 /// The same node, which needs no more than the shape of `tensor`.
@@ -169,23 +152,4 @@ pub(crate) fn check_sums(record: &Record, place: &str) {
 /// Equal but for the rounding of a few flows to whole nanoseconds.
 pub(crate) fn near(found: Nanos, expected: u64, place: &str) {
     assert!(found.0.abs_diff(expected) <= 8, "{place}: {} ns of {expected}", found.0);
-}
-
-/// SplitMix64: numbers for drawn tests, the same on every machine.
-#[derive(Clone, Debug)]
-pub(crate) struct Draws(pub(crate) u64);
-
-impl Draws {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Below `end`.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
 }
