@@ -34,14 +34,16 @@ fn mm1_ours(bencher: Bencher<'_, '_>) {
     each_event(bencher, || ours::mm1(EVENTS));
 }
 
-#[divan::bench(sample_count = 20)]
-fn thousand_entities_plain(bencher: Bencher<'_, '_>) {
-    each_event(bencher, || plain::entities(1_000, EVENTS));
+/// The hold model on a bare heap.
+#[divan::bench(args = [1_000, 100_000, 1_000_000], sample_count = 5)]
+fn hold_plain(bencher: Bencher<'_, '_>, pending: u32) {
+    each_event(bencher, || plain::entities(pending, EVENTS));
 }
 
-#[divan::bench(sample_count = 20)]
-fn thousand_entities_ours(bencher: Bencher<'_, '_>) {
-    each_event(bencher, || ours::entities(1_000, EVENTS));
+/// The hold model on the event queue.
+#[divan::bench(args = [1_000, 100_000, 1_000_000], sample_count = 5)]
+fn hold_ours(bencher: Bencher<'_, '_>, pending: u32) {
+    each_event(bencher, || ours::entities(pending, EVENTS));
 }
 
 /// One event scheduled and taken back, with so many pending beside it.

@@ -1,32 +1,43 @@
 //! A cancellable priority queue: the one ordered structure of this crate.
 //!
-//! The event queue ranks by time, servers by finish or priority, shared bandwidth by virtual work
-//! and by cap. Equal ranks keep the order of insertion.
+//! The event queue ranks by time, shared bandwidth by virtual work and by cap. Equal ranks keep the order of insertion.
 
+mod ladder;
 mod rank;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::mem;
 
+use crate::agenda::ladder::Ladder;
 pub(crate) use crate::agenda::rank::Rank;
 use crate::slots::{Key, Slots};
 
 /// Fewer vacated entries than this are not worth a sweep.
 const SWEEP_FROM: usize = 32;
+/// With more near nodes than this a binary heap leaves the inner caches.
+const LARGE: usize = 1 << 14;
 
 /// Values by (rank, order of insertion).
 ///
-/// A binary heap of packed nodes refers to the values in a slab. Cancelling empties the slot at once
-/// and leaves the node behind; when more than half of the nodes are such leftovers, one sweep removes
-/// them all. A sweep of n nodes follows at least n/2 cancellations, so cancelling costs O(1)
-/// amortised, inserting O(log n) at worst and O(1) on random ranks, popping O(log n). No cancellation
-/// leaves more leftovers than live entries, unless they are fewer than [`SWEEP_FROM`].
+/// Packed nodes refer to the values in a slab. The nodes that come next are *near*, in a binary heap; while there are no
+/// more than [`LARGE`] that is all of them. Beyond, the others wait unsorted in a [`Ladder`] and become near a few at a
+/// time, until an eighth of [`LARGE`] is left: then all are near again.
 ///
-/// The first node is always live, so that looking at it needs no search.
+/// Cancelling empties the slot at once and leaves the node behind; when more than half of the nodes are such leftovers,
+/// one sweep removes them all. A sweep of n nodes follows at least n/2 cancellations, so cancelling costs O(1)
+/// amortised. Inserting costs O(1) on random ranks, popping O(log n) of the near nodes and a constant for each of the at
+/// most eleven moves of a far one; at worst, when everything is inserted among what is near, both are O(log n). No
+/// cancellation leaves more leftovers than live entries, unless they are fewer than [`SWEEP_FROM`].
+///
+/// The first near node is always live, so that looking at it needs no search.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda<R: Rank, T> {
-    heap: BinaryHeap<Reverse<R::Node>>,
+    near: BinaryHeap<Reverse<R::Node>>,
+    far: Ladder<R::Node>,
+    /// With more near nodes than this they are spread over the ladder.
+    limit: usize,
+    large: usize,
     slots: Slots<T>,
     vacated: usize,
     sequence: u32,
@@ -41,7 +52,10 @@ impl<R: Rank, T> Agenda<R, T> {
 
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
-            heap: BinaryHeap::with_capacity(capacity),
+            near: BinaryHeap::with_capacity(capacity.min(LARGE)),
+            far: Ladder::new(),
+            limit: LARGE,
+            large: LARGE,
             slots: Slots::with_capacity(capacity),
             vacated: 0,
             sequence: 0,
@@ -49,16 +63,21 @@ impl<R: Rank, T> Agenda<R, T> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.heap.len() - self.vacated
+        self.nodes() - self.vacated
+    }
+
+    fn nodes(&self) -> usize {
+        self.near.len() + self.far.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.near.is_empty()
     }
 
     /// The bytes allocated, used or not.
     pub(crate) fn footprint(&self) -> usize {
-        self.heap.capacity() * size_of::<R::Node>() + self.slots.capacity() * Slots::<T>::BYTES_PER_SLOT
+        let slots = self.slots.capacity() * Slots::<T>::BYTES_PER_SLOT;
+        self.near.capacity() * size_of::<R::Node>() + self.far.footprint() + slots
     }
 
     #[inline]
@@ -67,8 +86,16 @@ impl<R: Rank, T> Agenda<R, T> {
             self.renumber();
         }
         let key = self.slots.insert(value);
-        self.heap.push(Reverse(rank.node(self.sequence, key.slot())));
+        let node = rank.node(self.sequence, key.slot());
         self.sequence += 1;
+        if R::high(node) <= self.far.reach() {
+            self.near.push(Reverse(node));
+            if self.near.len() > self.limit {
+                self.spread();
+            }
+        } else {
+            self.far.insert(R::high(node), node);
+        }
         key
     }
 
@@ -78,20 +105,20 @@ impl<R: Rank, T> Agenda<R, T> {
 
     #[inline]
     pub(crate) fn first_rank(&self) -> Option<R> {
-        self.heap.peek().map(|&Reverse(node)| R::rank(node))
+        self.near.peek().map(|&Reverse(node)| R::rank(node))
     }
 
     pub(crate) fn first(&self) -> Option<(R, &T)> {
-        let &Reverse(node) = self.heap.peek()?;
+        let &Reverse(node) = self.near.peek()?;
         Some((R::rank(node), self.slots.at(R::slot(node))?))
     }
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(R, T)> {
-        let Reverse(node) = self.heap.pop()?;
+        let Reverse(node) = self.near.pop()?;
         let value = self.slots.release(R::slot(node))?;
-        if self.vacated > 0 {
-            self.drop_vacated_front();
+        if self.vacated > 0 || self.near.is_empty() {
+            self.find_first();
         }
         Some((R::rank(node), value))
     }
@@ -99,34 +126,64 @@ impl<R: Rank, T> Agenda<R, T> {
     pub(crate) fn cancel(&mut self, key: Key) -> Option<T> {
         let value = self.slots.vacate(key)?;
         self.vacated += 1;
-        if self.vacated >= SWEEP_FROM && self.vacated * 2 > self.heap.len() {
+        if self.vacated >= SWEEP_FROM && self.vacated * 2 > self.nodes() {
             self.sweep();
-        } else {
-            self.drop_vacated_front();
         }
+        self.find_first();
         Some(value)
     }
 
-    fn drop_vacated_front(&mut self) {
-        while let Some(&Reverse(node)) = self.heap.peek() {
-            if self.slots.is_full(R::slot(node)) {
+    /// Drops vacated nodes until a live one is the first, and fetches far ones when no near one is left.
+    fn find_first(&mut self) {
+        loop {
+            while let Some(&Reverse(node)) = self.near.peek() {
+                if self.slots.is_full(R::slot(node)) {
+                    return;
+                }
+                self.near.pop();
+                self.slots.release(R::slot(node));
+                self.vacated -= 1;
+            }
+            if self.far.len() == 0 {
                 return;
             }
-            self.heap.pop();
-            self.slots.release(R::slot(node));
-            self.vacated -= 1;
+            let near = mem::take(&mut self.near).into_vec();
+            self.refill(near);
         }
+    }
+
+    /// Moves the first of the far nodes into `near`, which is empty.
+    fn refill(&mut self, mut near: Vec<Reverse<R::Node>>) {
+        self.far.refill(&mut near, self.large / 8, R::high);
+        // So much has to be inserted among the near nodes before they are spread again.
+        self.limit = self.large.max(2 * near.len()).max(self.far.len() / 4);
+        self.near = near.into();
+    }
+
+    /// Puts all nodes on the ladder and takes the first of them back.
+    #[cold]
+    #[inline(never)]
+    fn spread(&mut self) {
+        let mut nodes = mem::take(&mut self.near).into_vec();
+        self.far.empty(&mut nodes);
+        let ranked = || nodes.iter().map(|&Reverse(node)| (R::high(node), node));
+        self.far.fill(ranked().map(|(rank, _)| rank).min().unwrap_or(0), ranked());
+        nodes.clear();
+        nodes.shrink_to(self.large);
+        self.refill(nodes);
     }
 
     fn sweep(&mut self) {
         let slots = &mut self.slots;
-        self.heap.retain(|&Reverse(node)| {
+        let mut live = |node: R::Node| {
             let live = slots.is_full(R::slot(node));
             if !live {
                 slots.release(R::slot(node));
             }
             live
-        });
+        };
+        self.near.retain(|&Reverse(node)| live(node));
+        self.far.retain(live);
         self.vacated = 0;
     }
 
@@ -135,19 +192,23 @@ impl<R: Rank, T> Agenda<R, T> {
     #[cold]
     fn renumber(&mut self) {
         self.sweep();
-        let mut nodes = mem::take(&mut self.heap).into_vec();
+        let mut nodes = mem::take(&mut self.near).into_vec();
+        self.far.empty(&mut nodes);
         nodes.sort_unstable_by_key(|&Reverse(node)| node);
         self.sequence = 0;
         for Reverse(node) in &mut nodes {
             *node = R::rank(*node).node(self.sequence, R::slot(*node));
             self.sequence += 1;
         }
-        self.heap = nodes.into();
+        self.near = nodes.into();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, RngSeed};
+
     use super::*;
 
     fn drain<R: Rank, T>(agenda: &mut Agenda<R, T>) -> Vec<T> {
@@ -211,9 +272,118 @@ mod tests {
         // Cancelled from the back, so that none is dropped as the first of the heap.
         for &key in keys[100..].iter().rev() {
             agenda.cancel(key);
-            assert!(agenda.vacated < SWEEP_FROM || agenda.vacated * 2 <= agenda.heap.len());
+            assert!(agenda.vacated < SWEEP_FROM || agenda.vacated * 2 <= agenda.nodes());
         }
         assert_eq!(agenda.len(), 100);
         assert_eq!(drain(&mut agenda), (0..100).collect::<Vec<_>>());
+    }
+
+    /// An agenda that is large from 65 near nodes on.
+    fn small_ladder() -> Agenda<u64, u32> {
+        Agenda { limit: 64, large: 64, ..Agenda::new() }
+    }
+
+    #[test]
+    fn nodes_move_to_the_ladder_beyond_the_threshold_and_back_below_an_eighth() {
+        let mut agenda = small_ladder();
+        for i in 0..64 {
+            agenda.insert(u64::from(i) << 40, i);
+        }
+        assert_eq!((agenda.near.len(), agenda.far.len(), agenda.far.reach()), (64, 0, u64::MAX));
+        // 0 alone has no digit in which it differs from the base, 0: it is near, and nothing above it.
+        agenda.insert(64 << 40, 64);
+        assert_eq!((agenda.near.len(), agenda.far.len(), agenda.far.reach()), (1, 64, 0));
+        // Among what is near, and beyond.
+        agenda.insert(0, 100);
+        agenda.insert((1 << 40) + 5, 101);
+        let first: Vec<_> = (0..5).filter_map(|_| agenda.pop()).map(|(_, value)| value).collect();
+        assert_eq!(first, [0, 100, 1, 101, 2]);
+        // 3 is near. The others differ from it first in bits 42 to 47, in which 4 to 7 are equal, 8 to 11 and so on: 61 lie
+        // in 15 buckets of four and one of one, and a bucket becomes near as a whole.
+        assert_eq!((agenda.near.len(), agenda.far.len()), (1, 61));
+        // After 14 buckets 61 − 56 = 5 are left, fewer than 64 / 8: they become near together.
+        let before: Vec<_> = std::iter::from_fn(|| (agenda.far.len() > 0).then(|| agenda.pop())?).collect();
+        assert_eq!(before.last(), Some(&(59 << 40, 59)));
+        assert_eq!((agenda.near.len(), agenda.far.reach()), (5, u64::MAX));
+        assert_eq!(drain(&mut agenda), [60, 61, 62, 63, 64]);
+    }
+
+    #[test]
+    fn equal_ranks_in_great_number_are_spread_no_more_than_they_double() {
+        let mut agenda = small_ladder();
+        for i in 0..65 {
+            agenda.insert(7, i);
+        }
+        // One rank cannot be told apart: all are near again, and the next spread waits for twice as many.
+        assert_eq!((agenda.near.len(), agenda.limit), (65, 130));
+        for i in 65..400 {
+            agenda.insert(7, i);
+        }
+        // At 131 > 130, for the limit 262, and at 263, for the limit 526.
+        assert_eq!(agenda.limit, 526);
+        assert_eq!(drain(&mut agenda), (0..400).collect::<Vec<_>>());
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u64),
+        Pop(usize),
+        Cancel(prop::sample::Index),
+        Renumber,
+    }
+
+    /// Equal ranks, near ones, and such as differ in high digits; the end of all ranks.
+    fn rank() -> impl Strategy<Value = u64> {
+        prop_oneof![4 => 0..4_000_u64, 4 => 0..1_u64 << 40, 1 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(9)]
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            60 => rank().prop_map(Step::Insert),
+            20 => (1..3_usize).prop_map(Step::Pop),
+            1 => (30..200_usize).prop_map(Step::Pop),
+            20 => any::<prop::sample::Index>().prop_map(Step::Cancel),
+            1 => Just(Step::Renumber),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 200, rng_seed: RngSeed::Fixed(5), failure_persistence: None, ..Config::default() })]
+
+        /// Beside a list in which the smallest (rank, number) is searched, at a threshold of 64 that scripts cross both
+        /// ways. Ranks need not rise: what is inserted may come before all that is near.
+        #[test]
+        fn a_large_agenda_and_a_list_agree(script in prop::collection::vec(step(), 1..1_500)) {
+            let mut agenda = small_ladder();
+            let (mut list, mut keys) = (Vec::<(u64, u32)>::new(), Vec::new());
+            for step in script {
+                match step {
+                    Step::Insert(rank) => {
+                        let number = keys.len() as u32;
+                        keys.push(agenda.insert(rank, number));
+                        list.push((rank, number));
+                    }
+                    Step::Pop(times) => {
+                        for _ in 0..times {
+                            let first = list.iter().enumerate().min_by_key(|(_, entry)| **entry).map(|(at, _)| at);
+                            prop_assert_eq!(agenda.pop(), first.map(|at| list.remove(at)));
+                        }
+                    }
+                    Step::Cancel(index) if !keys.is_empty() => {
+                        let number = index.index(keys.len());
+                        let at = list.iter().position(|entry| entry.1 == number as u32);
+                        prop_assert_eq!(agenda.cancel(keys[number]), at.map(|at| list.remove(at).1));
+                    }
+                    Step::Cancel(_) => {}
+                    Step::Renumber => agenda.sequence = u32::MAX,
+                }
+                prop_assert_eq!(agenda.len(), list.len());
+                prop_assert_eq!(agenda.is_empty(), list.is_empty());
+                prop_assert_eq!(agenda.first_rank(), list.iter().min().map(|entry| entry.0));
+                prop_assert!(agenda.vacated < SWEEP_FROM || agenda.vacated * 2 <= agenda.nodes());
+            }
+            list.sort_unstable();
+            prop_assert_eq!(drain(&mut agenda), list.into_iter().map(|entry| entry.1).collect::<Vec<_>>());
+        }
     }
 }

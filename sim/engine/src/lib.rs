@@ -1,11 +1,19 @@
 //! The discrete-event engine: time, events, random streams and shared resources.
 //!
-//! * [`EventQueue`] orders pending events by integer time and then by order of scheduling, with
-//!   handles for taking events back.
+//! ```text
+//!   schedule_at, cancel           pop: (time, event)
+//!  ────────────────────▶ EventQueue ────────────────▶ the simulation ◀── Stream: random numbers by name
+//!           ▲            heap, ladder                  │        ▲
+//!           │                                   insert │        │ advance: what completed
+//!           └──────────── next_completion ──────── SharedBandwidth
+//! ```
+//!
+//! * [`EventQueue`] orders pending events by integer time and then by order of scheduling, with handles for taking events
+//!   back.
 //! * [`Stream`] gives each purpose of each component random numbers of its own.
-//! * [`FifoServer`], [`PriorityServer`] and [`SharedBandwidth`] are resources. They know no event
-//!   queue: a simulation inserts work, asks [`SharedBandwidth::next_completion`] when to come back,
-//!   schedules one event for then, and collects what finished with [`SharedBandwidth::advance`].
+//! * [`SharedBandwidth`] is a resource. It knows no event queue: a simulation inserts work, asks
+//!   [`SharedBandwidth::next_completion`] when to come back, schedules one event for then, and collects what finished with
+//!   [`SharedBandwidth::advance`].
 //!
 //! A run is single-threaded and bit-for-bit repeatable: times and amounts of work are integers, and
 //! no order depends on an address, a hash or a rounded number. Nothing here knows devices, networks
@@ -60,7 +68,5 @@ mod slots;
 mod stream;
 
 pub use queue::{EventHandle, EventQueue, ScheduleError};
-pub use resource::{
-    Cancelled, Completion, FifoServer, FlowId, JobId, Priority, PriorityServer, ResourceError, SharedBandwidth,
-};
+pub use resource::{Cancelled, Completion, FlowId, ResourceError, SharedBandwidth};
 pub use stream::Stream;

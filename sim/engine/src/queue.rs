@@ -30,17 +30,18 @@ pub enum ScheduleError {
 ///
 /// # Memory
 ///
-/// A pending event takes [`Self::BYTES_PER_EVENT`]: a heap node of 16 bytes (time 8, sequence number
-/// 4, slot 4) and a slot (tag and padding 4, generation 4, event 8 for an `E` of 8 bytes aligned to
-/// 8): 16 + 16 = 32 bytes. Both lie in vectors that grow by doubling, so that up to as much again may
-/// be allocated and unused; [`Self::footprint`] counts that too. A cancelled event is dropped at
-/// once; its node stays until cancelled nodes outnumber live ones, when one sweep removes them all.
+/// A pending event takes [`Self::BYTES_PER_EVENT`]: a node of 16 bytes (time 8, sequence number 4, slot 4) and a slot (tag
+/// and padding 4, generation 4, event 8 for an `E` of 8 bytes aligned to 8): 16 + 16 = 32 bytes. Both lie in vectors that
+/// grow by doubling, so that up to as much again may be allocated and unused; [`Self::footprint`] counts that too. A
+/// cancelled event is dropped at once; its node stays until cancelled nodes outnumber live ones, when one sweep removes
+/// them all.
 ///
 /// # Cost
 ///
-/// Scheduling is O(log n) at worst and O(1) on average for random times, popping O(log n), cancelling
-/// O(1) amortised. Sequence numbers have 32 bits; when they run out, once in 2³² events, the pending
-/// events are renumbered in order.
+/// Up to 16,384 events wait in a binary heap: scheduling is O(log n) at worst and O(1) on average for random times,
+/// popping O(log n). Beyond, only the events that come next do; the others lie unsorted in buckets by time (a ladder
+/// queue), from which each moves a few times before it is near. Cancelling is O(1) amortised. Sequence numbers have 32
+/// bits; when they run out, once in 2³² events, the pending events are renumbered in order.
 ///
 /// # Panics
 ///

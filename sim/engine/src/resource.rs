@@ -18,22 +18,14 @@
 //! * Work that is due at `now` has completed, collected or not; cancelling it then does nothing.
 //! * A call that returns an error has changed nothing.
 
-mod fifo_server;
-mod priority_server;
 mod rate;
 mod shared_bandwidth;
 
 use haversack_devices::units::{BytesPerSecond, Nanos};
 use thiserror::Error;
 
-pub use crate::resource::fifo_server::FifoServer;
-pub use crate::resource::priority_server::{Priority, PriorityServer};
 pub use crate::resource::shared_bandwidth::SharedBandwidth;
 use crate::slots::Key;
-
-/// Names one job of one server; dies with the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct JobId(Key);
 
 /// Names one flow of one [`SharedBandwidth`]; dies with the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,9 +75,6 @@ pub enum ResourceError {
     /// A cap that is not a number, or below 10⁻³ B/s.
     #[error("{0} is no cap for a flow: expected a rate of at least 1e-3 B/s")]
     Cap(BytesPerSecond),
-    /// A server that could never serve.
-    #[error("a resource needs at least one server")]
-    NoServers,
 }
 
 /// The two rules that every change of a resource at `now` obeys.

@@ -93,18 +93,19 @@ pub(crate) fn mm1(events: u64) -> u64 {
     area
 }
 
-/// So many entities, each with one random delay after another; returns a digest of the order.
+/// The hold model: `count` entities, each with one random delay after another, one event a nanosecond in the mean;
+/// returns a digest of the order.
 pub(crate) fn entities(count: u32, events: u64) -> u64 {
-    let mut draw = Draw(2);
+    let (mut draw, mean) = (Draw(2), f64::from(count));
     let mut queue = Loop::new();
     for entity in 0..count {
-        queue.schedule_in(draw.exponential(1000.0), entity);
+        queue.schedule_in(draw.exponential(mean), entity);
     }
     let mut digest = 0u64;
     for _ in 0..events {
         let Some((now, entity)) = queue.pop() else { break };
         digest = digest.rotate_left(5) ^ now ^ u64::from(entity);
-        queue.schedule_in(draw.exponential(1000.0), entity);
+        queue.schedule_in(draw.exponential(mean), entity);
     }
     digest
 }

@@ -11,6 +11,8 @@ pub(crate) trait Rank: Copy + Debug {
     fn node(self, sequence: u32, slot: u32) -> Self::Node;
     fn rank(node: Self::Node) -> Self;
     fn slot(node: Self::Node) -> u32;
+    /// The highest 64 bits of the rank.
+    fn high(node: Self::Node) -> u64;
 }
 
 /// A rank of 64 bits makes a node of 16 bytes that compares as a single integer.
@@ -31,6 +33,11 @@ impl Rank for u64 {
     fn slot(node: u128) -> u32 {
         node as u32
     }
+
+    #[inline]
+    fn high(node: u128) -> u64 {
+        (node >> 64) as u64
+    }
 }
 
 impl Rank for u128 {
@@ -49,5 +56,10 @@ impl Rank for u128 {
     #[inline]
     fn slot(node: (u128, u64)) -> u32 {
         node.1 as u32
+    }
+
+    #[inline]
+    fn high(node: (u128, u64)) -> u64 {
+        (node.0 >> 64) as u64
     }
 }

@@ -57,8 +57,10 @@ pub struct SharedBandwidth<T> {
     lanes: Lanes<T>,
     /// Flows due now and not collected, with their order of insertion; the first is at the back.
     completed: Vec<(u64, T)>,
-    /// Kept, because the answer survives every advance of the clock and is asked for at each.
+    /// When the first flow ends, due ones aside; kept, because the answer survives every advance of the clock.
     next: Option<Nanos>,
+    /// Whether flows or the capacity changed since they were shared and `next` was worked out.
+    changed: bool,
 }
 
 impl<T> SharedBandwidth<T> {
@@ -69,7 +71,7 @@ impl<T> SharedBandwidth<T> {
     /// [`ResourceError::Capacity`].
     pub fn new(capacity: BytesPerSecond) -> Result<Self, ResourceError> {
         let units = capacity_units(capacity).ok_or(ResourceError::Capacity(capacity))?;
-        Ok(Self { lanes: Lanes::new(units), completed: Vec::new(), next: None })
+        Ok(Self { lanes: Lanes::new(units), completed: Vec::new(), next: None, changed: false })
     }
 
     /// The clock: the time of the last call that succeeded.
@@ -98,7 +100,8 @@ impl<T> SharedBandwidth<T> {
 
     /// The present rate of a flow; `None` once it has completed or was cancelled.
     #[must_use]
-    pub fn rate(&self, id: FlowId) -> Option<BytesPerSecond> {
+    pub fn rate(&mut self, id: FlowId) -> Option<BytesPerSecond> {
+        self.share();
         self.lanes.rate(id.0).map(rate_of)
     }
 
@@ -112,7 +115,11 @@ impl<T> SharedBandwidth<T> {
     /// the end lies beyond [`Nanos::MAX`].
     #[must_use]
     #[inline]
-    pub fn next_completion(&self) -> Option<Nanos> {
+    pub fn next_completion(&mut self) -> Option<Nanos> {
+        if !self.completed.is_empty() {
+            return Some(self.now());
+        }
+        self.share();
         self.next
     }
 
@@ -131,7 +138,10 @@ impl<T> SharedBandwidth<T> {
         let cap = cap.map(|cap| cap_units(cap).ok_or(ResourceError::Cap(cap))).transpose()?;
         self.enter(now)?;
         let id = self.lanes.insert(work_units(volume), cap, item);
-        self.settle();
+        self.changed = true;
+        if volume == Bytes::ZERO {
+            self.collect_due();
+        }
         Ok(FlowId(id))
     }
 
@@ -144,22 +154,15 @@ impl<T> SharedBandwidth<T> {
     pub fn advance(&mut self, now: Nanos) -> Result<Option<Completion<T>>, ResourceError> {
         check(now, self.now(), None)?;
         if self.completed.is_empty() {
-            match self.next {
-                Some(due) if due <= now => {
-                    self.lanes.pass(due);
-                    self.settle();
-                }
-                _ => {
-                    self.lanes.pass(now);
-                    return Ok(None);
-                }
+            self.share();
+            let due = self.next.filter(|&due| due <= now);
+            self.lanes.pass(due.unwrap_or(now));
+            if due.is_none() {
+                return Ok(None);
             }
+            self.collect_due();
         }
-        let completion = self.completed.pop().map(|(_, item)| Completion { time: self.now(), item });
-        if self.completed.is_empty() {
-            self.next = self.lanes.next_end();
-        }
-        Ok(completion)
+        Ok(self.completed.pop().map(|(_, item)| Completion { time: self.now(), item }))
     }
 
     /// Takes a flow back. `None` if it has completed, is due now, or was cancelled.
@@ -170,7 +173,7 @@ impl<T> SharedBandwidth<T> {
     pub fn cancel(&mut self, now: Nanos, id: FlowId) -> Result<Option<Cancelled<T, Bytes>>, ResourceError> {
         self.enter(now)?;
         let cancelled = self.lanes.cancel(id.0);
-        self.settle();
+        self.changed |= cancelled.is_some();
         Ok(cancelled.map(|(item, work)| Cancelled { item, remaining: bytes_begun(work) }))
     }
 
@@ -183,25 +186,40 @@ impl<T> SharedBandwidth<T> {
         let units = capacity_units(capacity).ok_or(ResourceError::Capacity(capacity))?;
         self.enter(now)?;
         self.lanes.set_capacity(units);
-        self.settle();
+        self.changed = true;
         Ok(())
     }
 
     /// Brings the clock to the time of a change; what is due then has completed before it.
     fn enter(&mut self, now: Nanos) -> Result<(), ResourceError> {
-        check(now, self.now(), self.next)?;
+        if now == self.now() {
+            // What is due has been collected, and no time passes.
+            return Ok(());
+        }
+        let due = self.next_completion();
+        check(now, self.now(), due)?;
         self.lanes.pass(now);
-        self.lanes.collect_due(&mut self.completed);
+        self.collect_due();
         Ok(())
     }
 
-    /// After a change: completes what is due, shares the capacity anew and predicts the next end.
-    fn settle(&mut self) {
+    /// Completes what is due; the first of it to be told is the last of the list.
+    fn collect_due(&mut self) {
+        let before = self.completed.len();
         self.lanes.collect_due(&mut self.completed);
-        if self.completed.len() > 1 {
+        if self.completed.len() > before {
+            self.changed = true;
             self.completed.sort_unstable_by_key(|&(order, _)| std::cmp::Reverse(order));
         }
-        self.lanes.share();
-        self.next = if self.completed.is_empty() { self.lanes.next_end() } else { Some(self.now()) };
+    }
+
+    /// Shares the capacity anew if anything changed. All changes of one moment are shared out once, when it is next
+    /// asked what follows: a flow that ends often makes room for another.
+    #[inline]
+    fn share(&mut self) {
+        if std::mem::take(&mut self.changed) {
+            self.lanes.share();
+            self.next = self.lanes.next_end();
+        }
     }
 }

@@ -164,7 +164,7 @@ impl Pair {
         Ok(())
     }
 
-    fn compare(&self) -> Result<(), TestCaseError> {
+    fn compare(&mut self) -> Result<(), TestCaseError> {
         prop_assert_eq!(self.link.next_completion().map(|time| time.0), self.twin.next());
         prop_assert_eq!(self.link.delivered(), Bytes((self.twin.delivered / BYTE) as u64));
         let live = self.twin.flows.iter().filter(|flow| flow.left > 0).count();
@@ -185,13 +185,10 @@ impl Pair {
 
     /// The definition of max-min fairness on one link: who is below the cap has as much as anyone,
     /// and then nothing is left over but what rounding the level down loses, a unit a flow.
-    fn assert_fair(&self) -> Result<(), TestCaseError> {
-        let rates: Vec<(i128, Option<i128>)> = self
-            .twin
-            .flows
-            .iter()
-            .filter_map(|flow| Some((units(self.link.rate(self.ids[flow.number])?.0), flow.cap)))
-            .collect();
+    fn assert_fair(&mut self) -> Result<(), TestCaseError> {
+        let Self { link, twin, ids, .. } = self;
+        let rate = |flow: &Flow| Some((units(link.rate(ids[flow.number])?.0), flow.cap));
+        let rates: Vec<(i128, Option<i128>)> = twin.flows.iter().filter_map(rate).collect();
         let total: i128 = rates.iter().map(|(rate, _)| rate).sum();
         let highest = rates.iter().map(|(rate, _)| *rate).max().unwrap_or(0);
         prop_assert!(total <= self.twin.capacity);

@@ -3,10 +3,10 @@
 //! Each case runs independent replications from fixed seeds; the standard error is that of their
 //! means. Times are in units of the mean service, 10⁶ ns, so that whole nanoseconds round nothing away.
 
+use std::collections::BTreeMap;
+
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
-use haversack_engine::{
-    EventHandle, EventQueue, FifoServer, Priority, PriorityServer, ResourceError, SharedBandwidth, Stream,
-};
+use haversack_engine::{EventHandle, EventQueue, ResourceError, SharedBandwidth, Stream};
 use rand::RngExt;
 
 const SERVICE: f64 = 1e6;
@@ -29,29 +29,63 @@ struct Customer {
 trait Station {
     fn insert(&mut self, now: Nanos, demand: u64, customer: Customer) -> Result<(), ResourceError>;
     fn advance(&mut self, now: Nanos) -> Result<Option<Customer>, ResourceError>;
-    fn next_completion(&self) -> Option<Nanos>;
+    fn next_completion(&mut self) -> Option<Nanos>;
 }
 
-macro_rules! station {
-    ($model:ident, |$self:ident, $now:ident, $demand:ident, $customer:ident| $insert:expr) => {
-        impl Station for $model<Customer> {
-            fn insert(&mut $self, $now: Nanos, $demand: u64, $customer: Customer) -> Result<(), ResourceError> {
-                $insert.map(|_| ())
-            }
-            fn advance(&mut self, now: Nanos) -> Result<Option<Customer>, ResourceError> {
-                Ok(self.advance(now)?.map(|done| done.item))
-            }
-            fn next_completion(&self) -> Option<Nanos> {
-                self.next_completion()
-            }
-        }
-    };
+/// Equal servers before one queue, first come first served within a class; the lowest class goes first.
+struct Servers {
+    idle: usize,
+    serving: EventQueue<Customer>,
+    waiting: BTreeMap<(u64, usize), (u64, Customer)>,
 }
-station!(FifoServer, |self, now, demand, customer| self.insert(now, Nanos(demand), customer));
-station!(PriorityServer, |self, now, demand, customer| {
-    self.insert(now, Priority(customer.class), Nanos(demand), customer)
-});
-station!(SharedBandwidth, |self, now, demand, customer| self.insert(now, Bytes(demand), None, customer));
+
+impl Servers {
+    fn new(idle: usize) -> Self {
+        Self { idle, serving: EventQueue::new(), waiting: BTreeMap::new() }
+    }
+
+    fn serve(&mut self, now: Nanos) {
+        while self.idle > 0
+            && let Some((_, (demand, customer))) = self.waiting.pop_first()
+        {
+            self.idle -= 1;
+            self.serving.schedule_at(now + Nanos(demand), customer).unwrap();
+        }
+    }
+}
+
+impl Station for Servers {
+    fn insert(&mut self, now: Nanos, demand: u64, customer: Customer) -> Result<(), ResourceError> {
+        self.waiting.insert((customer.class, customer.number), (demand, customer));
+        self.serve(now);
+        Ok(())
+    }
+    fn advance(&mut self, now: Nanos) -> Result<Option<Customer>, ResourceError> {
+        let Some((time, customer)) =
+            self.serving.next_time().filter(|&due| due <= now).and_then(|_| self.serving.pop())
+        else {
+            return Ok(None);
+        };
+        self.idle += 1;
+        self.serve(time);
+        Ok(Some(customer))
+    }
+    fn next_completion(&mut self) -> Option<Nanos> {
+        self.serving.next_time()
+    }
+}
+
+impl Station for SharedBandwidth<Customer> {
+    fn insert(&mut self, now: Nanos, demand: u64, customer: Customer) -> Result<(), ResourceError> {
+        self.insert(now, Bytes(demand), None, customer).map(|_| ())
+    }
+    fn advance(&mut self, now: Nanos) -> Result<Option<Customer>, ResourceError> {
+        Ok(self.advance(now)?.map(|done| done.item))
+    }
+    fn next_completion(&mut self) -> Option<Nanos> {
+        self.next_completion()
+    }
+}
 
 enum Event {
     Arrival,
@@ -128,7 +162,7 @@ fn means(run: impl Fn(u64) -> [f64; 1]) -> Vec<f64> {
 fn one_server_is_mm1() {
     // λ = 0.7, μ = 1: T = 1 / (μ - λ) = 1 / 0.3 = 3.3333.
     let sojourns = means(|seed| {
-        let mut server = FifoServer::new(1).unwrap();
+        let mut server = Servers::new(1);
         replicate(seed, 0.7, &mut server, one_class, |stream| exponential(stream, SERVICE))
     });
     assert_mean("M/M/1", &sojourns, 1.0 / 0.3);
@@ -140,7 +174,7 @@ fn three_servers_are_erlang_c() {
     // of k = 3 is 13.824 / 6 = 2.304, and over 1 - ρ it is 11.52. Who waits: C = 11.52 / (6.28 + 11.52)
     // = 0.64719. T = 1/μ + C / (cμ - λ) = 1 + 0.64719 / 0.6 = 2.07865.
     let sojourns = means(|seed| {
-        let mut server = FifoServer::new(3).unwrap();
+        let mut server = Servers::new(3);
         replicate(seed, 2.4, &mut server, one_class, |stream| exponential(stream, SERVICE))
     });
     assert_mean("M/M/3", &sojourns, 1.0 + 11.52 / 17.8 / 0.6);
@@ -152,7 +186,7 @@ fn two_priorities_are_cobhams() {
     // = 0.7 · 2 / 2 = 0.7. T₁ = 1 + W₀ / (1 - 0.3) = 2; T₂ = 1 + W₀ / ((1 - 0.3)(1 - 0.7)) = 4.3333.
     let runs: Vec<[f64; 2]> = (0..REPLICATIONS)
         .map(|seed| {
-            let mut server = PriorityServer::new(1).unwrap();
+            let mut server = Servers::new(1);
             let class = |stream: &mut Stream| u64::from(stream.random::<f64>() * 0.7 >= 0.3);
             replicate(seed, 0.7, &mut server, class, |stream| exponential(stream, SERVICE))
         })

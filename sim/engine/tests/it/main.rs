@@ -4,8 +4,6 @@
 mod analytic;
 mod event_queue;
 mod random_streams;
-mod servers;
-mod servers_in_lock_step;
 mod shared_bandwidth;
 mod shared_bandwidth_in_lock_step;
 

@@ -1,0 +1,128 @@
+//! Nodes that are far from being the first, in unsorted buckets: a radix heap with digits of six bits.
+//!
+//! A node lies on the level of the highest digit in which its rank differs from the base, in the bucket of its own digit
+//! there. The first bucket of the lowest level that has any holds the smallest ranks. If it holds few nodes they become
+//! near ones, otherwise its start becomes the base and its nodes move to lower levels. A node thus moves at most eleven
+//! times, and three times where a million are spread evenly; nothing is compared until it is near. (Ahuja, Mehlhorn,
+//! Orlin and Tarjan, *Faster algorithms for the shortest path problem*, JACM 1990; with a heap for what is near it is a
+//! ladder queue, Tang, Goh and Thng, TOMACS 2005, and ranks need not rise.)
+
+use std::cmp::Reverse;
+
+/// Bits of a digit: as many buckets on a level as a word has bits.
+const DIGIT: u32 = 6;
+/// Levels of a rank of 64 bits.
+const LEVELS: usize = 11;
+/// A bucket with at most so many nodes is near as a whole.
+const FEW: usize = 48;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Ladder<N> {
+    /// By level, then by digit; none before the first node.
+    buckets: Vec<Vec<N>>,
+    /// For each level a bit for each bucket that is not empty.
+    occupied: [u64; LEVELS],
+    /// The rank from which nodes are told apart; none here is smaller.
+    base: u64,
+    /// Every rank up to here is near.
+    reach: u64,
+    len: usize,
+}
+
+impl<N: Copy> Ladder<N> {
+    pub(crate) const fn new() -> Self {
+        Self { buckets: Vec::new(), occupied: [0; LEVELS], base: 0, reach: u64::MAX, len: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The last rank that does not belong here; the end of all ranks while the ladder is empty.
+    #[inline]
+    pub(crate) fn reach(&self) -> u64 {
+        self.reach
+    }
+
+    /// The bytes allocated, used or not.
+    pub(crate) fn footprint(&self) -> usize {
+        let nodes: usize = self.buckets.iter().map(Vec::capacity).sum();
+        nodes * size_of::<N>() + self.buckets.capacity() * size_of::<Vec<N>>()
+    }
+
+    /// Adds a node whose rank lies beyond [`Self::reach`].
+    #[inline]
+    pub(crate) fn insert(&mut self, rank: u64, node: N) {
+        let differing = (rank ^ self.base) | 1;
+        let level = (differing.ilog2() / DIGIT) as usize;
+        let digit = (rank >> (level as u32 * DIGIT)) as usize % 64;
+        if let (Some(bucket), Some(occupied)) = (self.buckets.get_mut(level * 64 + digit), self.occupied.get_mut(level))
+        {
+            bucket.push(node);
+            *occupied |= 1 << digit;
+            self.len += 1;
+        }
+    }
+
+    /// Takes all of `nodes` in, none of which has a rank below `base`; the ladder must be empty.
+    pub(crate) fn fill(&mut self, base: u64, nodes: impl Iterator<Item = (u64, N)>) {
+        self.buckets.resize_with(LEVELS * 64, Vec::new);
+        self.base = base;
+        for (rank, node) in nodes {
+            self.insert(rank, node);
+        }
+    }
+
+    /// Moves the smallest ranks to `near`, which is empty; all of them if no more than `small` are left.
+    pub(crate) fn refill(&mut self, near: &mut Vec<Reverse<N>>, small: usize, rank: impl Fn(N) -> u64) {
+        if self.len <= small {
+            self.empty(near);
+            return;
+        }
+        while let Some(level) = self.occupied.iter().position(|&bits| bits != 0) {
+            let Some(occupied) = self.occupied.get_mut(level) else { return };
+            let (digit, shift) = (occupied.trailing_zeros(), level as u32 * DIGIT);
+            *occupied &= *occupied - 1;
+            let width = (1_u64 << shift) - 1;
+            // The digits above this level stay, those below it become zero.
+            self.base = (self.base >> shift >> DIGIT << DIGIT | u64::from(digit)) << shift;
+            let Some(bucket) = self.buckets.get_mut(level * 64 + digit as usize) else { return };
+            self.len -= bucket.len();
+            if level == 0 || bucket.len() <= FEW {
+                near.extend(bucket.drain(..).map(Reverse));
+                if bucket.capacity() > 4 * FEW {
+                    *bucket = Vec::new();
+                }
+                self.reach = if self.len == 0 { u64::MAX } else { self.base | width };
+                return;
+            }
+            for node in std::mem::take(bucket) {
+                self.insert(rank(node), node);
+            }
+        }
+    }
+
+    /// Moves everything to `near`.
+    pub(crate) fn empty(&mut self, near: &mut Vec<Reverse<N>>) {
+        for bucket in &mut self.buckets {
+            near.extend(std::mem::take(bucket).into_iter().map(Reverse));
+        }
+        *self = Self { buckets: std::mem::take(&mut self.buckets), ..Self::new() };
+    }
+
+    /// Drops the nodes that `keep` refuses.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(N) -> bool) {
+        self.len = 0;
+        for (level, occupied) in self.occupied.iter_mut().enumerate() {
+            let buckets = self.buckets.iter_mut().skip(level * 64).take(64).enumerate();
+            *occupied = buckets.fold(0, |bits, (digit, bucket)| {
+                bucket.retain(|&node| keep(node));
+                self.len += bucket.len();
+                bits | u64::from(!bucket.is_empty()) << digit
+            });
+        }
+        if self.len == 0 {
+            self.reach = u64::MAX;
+        }
+    }
+}
