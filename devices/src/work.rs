@@ -4,10 +4,13 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+
 use crate::units::{Bytes, Flops};
 
 /// The number format that an operator computes in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// IEEE binary32.
     #[default]
@@ -126,7 +129,8 @@ impl fmt::Display for OperatorKind {
 }
 
 /// What a product computes of its layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProductRole {
     /// The layer's output.
     Forward,

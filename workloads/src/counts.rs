@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::network::{FP32, Network};
+use crate::network::{FP32, Network, OperatorNode};
 use crate::operator::Op;
 use crate::training_graph::Role;
 
@@ -67,7 +67,7 @@ pub fn count(network: &Network, samples: u64) -> Counts {
 }
 
 /// How many products of the forward product's size the node needs in backward.
-fn products_in_backward(network: &Network, node: &crate::network::Node) -> u64 {
+fn products_in_backward(network: &Network, node: &OperatorNode) -> u64 {
     let wanted = node.inputs.iter().filter(|&&input| network.value(input).requires_grad).count() as u64;
     match node.op {
         Op::Convolution { .. } | Op::Linear => {

@@ -1,5 +1,6 @@
 //! What can be wrong with a network, a model's name or an ONNX file.
 
+use haversack_devices::text::{TomlError, question};
 use thiserror::Error;
 
 /// A fault in a network's description.
@@ -19,7 +20,7 @@ pub enum WorkloadError {
         expected: String,
     },
     /// No model has this name.
-    #[error("unknown model '{name}'{}", nearest.as_ref().map(|n| format!("; did you mean '{n}'?")).unwrap_or_default())]
+    #[error("unknown model '{name}'{}", question(nearest.as_deref()))]
     UnknownModel {
         /// The name asked for.
         name: String,
@@ -39,19 +40,14 @@ pub enum WorkloadError {
     Onnx {
         /// The file.
         file: String,
-        /// What is wrong, with the node and operator where there is one.
+        /// What is wrong, with the node and its operator if there is one.
         message: String,
     },
     /// A mixed-precision algorithm's description that cannot be used.
-    #[error("{file}: {message}")]
-    Algorithm {
-        /// The file, with the line where it is known.
-        file: String,
-        /// What is wrong, what was expected and the nearest valid name.
-        message: String,
-    },
+    #[error(transparent)]
+    Algorithm(TomlError),
     /// No mixed-precision algorithm has this id.
-    #[error("unknown algorithm '{id}'{}; expected one of {valid}", nearest.as_ref().map(|n| format!("; did you mean '{n}'?")).unwrap_or_default())]
+    #[error("unknown algorithm '{id}'{}; expected one of {valid}", question(nearest.as_deref()))]
     UnknownAlgorithm {
         /// The id asked for.
         id: String,

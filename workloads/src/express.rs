@@ -18,14 +18,14 @@ mod expression;
 mod forward;
 mod gradient;
 mod normal;
-mod scribe;
 mod update;
+mod writer;
 
 use crate::autograd::Optimiser;
 use crate::error::WorkloadError;
 use crate::network::Network;
 use crate::training_graph::TrainingGraph;
-use scribe::Scribe;
+use writer::ExpressionWriter;
 
 /// The graph of expressions that MNN trains on a CPU.
 ///
@@ -35,13 +35,13 @@ use scribe::Scribe;
 /// # Errors
 /// A network without a loss.
 pub fn express(network: &Network, optimiser: Optimiser) -> Result<TrainingGraph, WorkloadError> {
-    let loss = network.loss.ok_or_else(|| WorkloadError::NoLoss(network.name.clone()))?;
-    let mut scribe = Scribe::new(network)?;
+    let loss = network.loss()?;
+    let mut expressions = ExpressionWriter::new(network)?;
     for (id, node) in (0..).zip(&network.nodes) {
-        scribe.origin = Some(id);
-        scribe.forward(node);
+        expressions.writer.origin = Some(id);
+        expressions.forward(node);
     }
-    scribe.backward(loss);
-    scribe.update(optimiser);
-    Ok(scribe.graph)
+    expressions.backward(loss);
+    expressions.update(optimiser);
+    Ok(expressions.writer.graph)
 }

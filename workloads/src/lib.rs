@@ -1,23 +1,54 @@
-//! What a device is asked to train: operators, networks, automatic differentiation, lowering and models.
+//! What a device is asked to train: networks, and the graphs of one training iteration.
 //!
-//! A [`Network`] is the differentiable graph a person would write in PyTorch. From it come three
-//! executable [`TrainingGraph`]s: [`autograd::differentiate`] yields the one an eager framework runs,
-//! with exactly the tensors that PyTorch saves for backward, [`lowering`] yields Sage's graph of
-//! computable operations, before or after its optimisations, and [`express::express`] yields MNN's
-//! expressions with their layout transformations; [`mixed::rewrite`] turns the first into a graph of
-//! mixed precision. Sizes are linear in the batch ([`Extent`]), so a graph is built once
-//! and asked about any micro-batch.
+//! ```text
+//! models ─┐                ┌─ autograd ─> as an eager framework runs it ─> mixed: products of integers
+//!         ├─> Network ─────┼─ lowering ─> Sage's computable operations, fused into kernels
+//! onnx ───┘                └─ express ──> MNN's expressions with their layout conversions
+//!                                                   │ all of them
+//!                                                   v
+//!                          TrainingGraph: nodes and tensors, forward, backward and update
+//! ```
+//!
+//! - [`network`] holds the differentiable graph that a person would write in PyTorch, of the operators in [`operator`];
+//!   [`models`] are built in, [`onnx`] imports files. Each operator notes what PyTorch saves for its backward, which
+//!   [`counts`] adds up.
+//! - [`autograd`] differentiates a network; [`lowering`] and [`express`] do so in the operations of other frameworks;
+//!   [`mixed`] rewrites an eager graph for an algorithm of integer training, which is a data file.
+//! - [`training_graph`] is what comes out: nodes in an order of execution with the work that they ask of a processor,
+//!   and tensors with their sizes. [`prune`] leaves weights untrained.
+//! - [`shape`]: sizes are linear in the batch ([`Extent`]), so that a graph is built once and asked about any
+//!   micro-batch.
+//!
+//! Nothing here knows time: a device turns work into time, a policy decides how tensors are held.
+//!
+//! ```
+//! use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
+//! use haversack_workloads::lowering::{Gradients, Variant, lower};
+//! use haversack_workloads::models;
+//!
+//! let network = models::build("lenet5", None)?;
+//! let eager = differentiate(&network, EagerRules::default())?;
+//! // The bytes that a batch of 32 keeps for backward.
+//! let saved: u64 = eager.saved().into_iter().map(|tensor| eager.tensor(tensor).bytes.at(32)).sum();
+//! assert_eq!(saved, haversack_workloads::counts::count(&network, 32).saved_act_bytes);
+//!
+//! let kernels = |variant| lower(&network, variant, Optimiser::Sgd, Gradients::Kept);
+//! assert!(kernels(Variant::Fused)?.nodes.len() < kernels(Variant::Direct)?.nodes.len());
+//! # Ok::<(), haversack_workloads::WorkloadError>(())
+//! ```
 
 pub mod autograd;
 pub mod counts;
 pub mod error;
 pub mod express;
+mod graph_writer;
 pub mod lowering;
 pub mod mixed;
 pub mod models;
 pub mod network;
 pub mod onnx;
 pub mod operator;
+mod optimiser;
 pub mod prune;
 pub mod shape;
 pub mod training_graph;

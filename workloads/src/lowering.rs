@@ -23,8 +23,8 @@ use crate::error::WorkloadError;
 use crate::network::Network;
 use crate::shape::Extent;
 use crate::training_graph::TrainingGraph;
-
-pub use computable::{Class, ComputableGraph, ComputableNode};
+use computable::ComputableGraph;
+use fusion::Kernel;
 
 /// How far Sage's optimisations have gone; each includes the ones before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,8 +77,7 @@ pub fn lower(
     gradients: Gradients,
 ) -> Result<TrainingGraph, WorkloadError> {
     let graph = computable(network, variant)?;
-    let grouping = group(&graph, variant);
-    Ok(kernels::emit(graph, &grouping, network, optimiser, gradients, variant))
+    Ok(kernels::emit(&graph, &group(&graph, variant), network, optimiser, gradients, variant))
 }
 
 /// The number of nodes of the computable graph under each variant, in the order of [`Variant::ALL`].
@@ -89,7 +88,7 @@ pub fn node_counts(network: &Network) -> Result<[u64; 4], WorkloadError> {
     let mut counts = [0; 4];
     for (count, variant) in counts.iter_mut().zip(Variant::ALL) {
         let graph = computable(network, variant)?;
-        *count = group(&graph, variant).kernels.len() as u64;
+        *count = group(&graph, variant).len() as u64;
     }
     Ok(counts)
 }
@@ -101,10 +100,10 @@ fn computable(network: &Network, variant: Variant) -> Result<ComputableGraph, Wo
     Ok(lowering.graph)
 }
 
-fn group(graph: &ComputableGraph, variant: Variant) -> fusion::Grouping {
-    let singles = fusion::Grouping::singles(graph);
+/// The kernels of `variant`, in an order of execution.
+fn group(graph: &ComputableGraph, variant: Variant) -> Vec<Kernel> {
     match variant {
-        Variant::Original | Variant::Direct => singles,
+        Variant::Original | Variant::Direct => (0..graph.nodes.len() as u32).map(|id| vec![id]).collect(),
         Variant::Fused => fusion::fuse(graph),
         Variant::Reduced => reduction::reduce(graph, fusion::fuse(graph)),
     }
@@ -117,10 +116,10 @@ fn group(graph: &ComputableGraph, variant: Variant) -> fusion::Grouping {
 /// A network without a loss.
 pub fn distinct_kernels(network: &Network, variant: Variant) -> Result<u64, WorkloadError> {
     let graph = computable(network, variant)?;
-    let signature = |kernel: &fusion::Kernel| -> Vec<(&'static str, Extent)> {
-        let nodes = kernel.nodes.iter().map(|&id| &graph.nodes[id as usize]);
+    let signature = |kernel: &Kernel| -> Vec<(&'static str, Extent)> {
+        let nodes = kernel.iter().map(|&id| &graph.nodes[id as usize]);
         nodes.map(|node| (node.operator, graph.elements_of(node.output))).collect()
     };
-    let distinct: HashSet<_> = group(&graph, variant).kernels.iter().map(signature).collect();
+    let distinct: HashSet<_> = group(&graph, variant).iter().map(signature).collect();
     Ok(distinct.len() as u64)
 }

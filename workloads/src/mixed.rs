@@ -15,9 +15,11 @@ mod update;
 use std::sync::LazyLock;
 
 pub use algorithm::{
-    Algorithm, Backpropagation, BiasFormat, Gradients, Initialiser, Layers, Loss, Method, Operand, Operator,
-    OptimiserChoice, Pass, PassPrecision, Role, StateFormat, Sweep, Translation, Update, Weight, WeightFormat,
+    Algorithm, Backpropagation, BiasFormat, GradientFormat, Initialiser, Layers, Loss, Operand, OperatorName,
+    OptimiserChoice, Pass, StateFormat, Sweep, Translation, Update, WeightFormat, WeightRules,
 };
+
+use haversack_devices::text::nearest;
 
 use crate::autograd::{EagerRules, Optimiser, differentiate};
 use crate::error::WorkloadError;
@@ -53,7 +55,7 @@ pub fn algorithm(id: &str) -> Result<&'static Algorithm, WorkloadError> {
     let ids = || all.iter().map(|algorithm| algorithm.id.as_str());
     all.iter().find(|algorithm| algorithm.id == id).ok_or_else(|| WorkloadError::UnknownAlgorithm {
         id: id.to_owned(),
-        nearest: description::nearest(id, ids()).map(str::to_owned),
+        nearest: nearest(id, ids()).map(str::to_owned),
         valid: ids().collect::<Vec<_>>().join(", "),
     })
 }
@@ -65,6 +67,6 @@ pub fn algorithm(id: &str) -> Result<&'static Algorithm, WorkloadError> {
 pub fn rewrite(network: &Network, algorithm: &Algorithm, optimiser: Optimiser) -> Result<TrainingGraph, WorkloadError> {
     // Integer engines draw a mask of one byte an element.
     let eager = differentiate(network, EagerRules { dropout_mask_bytes: 1, optimiser })?;
-    let plan = plan::Plan::new(network, &eager, algorithm)?;
+    let plan = plan::RewritePlan::new(network, &eager, algorithm)?;
     Ok(rewriter::Rewriter::new(network, &eager, algorithm, plan).run())
 }

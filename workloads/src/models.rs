@@ -16,6 +16,8 @@ mod swin;
 mod transformer;
 mod vgg;
 
+use haversack_devices::text::nearest;
+
 use crate::error::WorkloadError;
 use crate::network::Network;
 
@@ -23,6 +25,9 @@ use crate::network::Network;
 const LARGEST_SIDE: u64 = 8192;
 /// The most channels of an image.
 const MOST_CHANNELS: u64 = 1024;
+
+/// What a builder of a network yields.
+type Built<T = ()> = Result<T, WorkloadError>;
 
 /// What one sample of a model is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +92,7 @@ pub struct Model {
     build: Build,
 }
 
-type Build = fn(&mut Network, &[u64]) -> Result<(), WorkloadError>;
+type Build = fn(&mut Network, &[u64]) -> Built;
 
 const fn image(id: &'static str, about: &'static str, own: [u64; 3], build: Build) -> Model {
     Model { id, about, sample: Sample::Image { own }, build }
@@ -231,7 +236,7 @@ pub const MODELS: &[Model] = &[
     },
 ];
 
-/// Builds the model `id` for samples of shape `input`, or of the model's own where none is given.
+/// Builds the model `id` for samples of shape `input`, or of the model's own if none is given.
 ///
 /// The first layer takes as many channels as the input has; layers after a flattening take as many
 /// features as are left.
@@ -240,7 +245,10 @@ pub const MODELS: &[Model] = &[
 /// An unknown name, or an input that the model cannot take.
 pub fn build(id: &str, input: Option<&[u64]>) -> Result<Network, WorkloadError> {
     let Some(model) = MODELS.iter().find(|model| model.id == id) else {
-        return Err(WorkloadError::UnknownModel { name: id.to_owned(), nearest: nearest(id) });
+        return Err(WorkloadError::UnknownModel {
+            name: id.to_owned(),
+            nearest: nearest(id, MODELS.iter().map(|model| model.id)).map(str::to_owned),
+        });
     };
     let shape = input.unwrap_or(model.sample.own());
     let refuse = |reason: &str| WorkloadError::Input {
@@ -261,9 +269,4 @@ pub fn build(id: &str, input: Option<&[u64]>) -> Result<Network, WorkloadError> 
 
 fn dimensions(shape: &[u64]) -> String {
     shape.iter().map(u64::to_string).collect::<Vec<_>>().join("x")
-}
-
-fn nearest(id: &str) -> Option<String> {
-    let scored = MODELS.iter().map(|model| (strsim::jaro_winkler(id, model.id), model.id));
-    scored.filter(|(score, _)| *score > 0.7).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, id)| id.to_owned())
 }

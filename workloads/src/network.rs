@@ -9,9 +9,10 @@ mod convolutional;
 mod elementwise;
 mod text;
 
+use crate::error::WorkloadError;
 use crate::operator::Op;
 use crate::shape::{Extent, Shape};
-use crate::training_graph::{Element, Role};
+use crate::training_graph::{Element, Role, Tensor};
 
 /// A value of a network: a shape over a storage.
 pub type ValueId = u32;
@@ -30,14 +31,21 @@ pub const INT64: u64 = 8;
 pub struct Storage {
     /// The module that made it.
     pub name: String,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: Extent,
     /// What it is: input, target, buffer, parameter or activation.
     pub role: Role,
     /// Whether it is a dropout mask, whose width differs between stacks.
     pub dropout_mask: bool,
-    /// What it holds.
+    /// The numbers in it, as mixed precision treats them.
     pub element: Element,
+}
+
+impl Storage {
+    /// The tensor that holds it in a training graph.
+    pub(crate) fn tensor(&self) -> Tensor {
+        Tensor { element: self.element, ..Tensor::new(&self.name, self.bytes, self.role) }
+    }
 }
 
 /// A shaped look at a storage.
@@ -53,29 +61,29 @@ pub struct Value {
     pub contiguous: bool,
 }
 
-/// A weight.
+/// A weight or a bias: values that an optimiser may train.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its name.
+    /// The module and the part, such as `layer1.0.conv1.weight`.
     pub name: String,
-    /// Its elements.
+    /// The number of its values.
     pub elements: u64,
     /// Whether it is trained.
     pub trainable: bool,
-    /// Its storage.
+    /// Where its values are held.
     pub storage: StorageId,
 }
 
 /// One operator of the network.
 #[derive(Clone, Debug)]
-pub struct Node {
-    /// The operator.
+pub struct OperatorNode {
+    /// What it computes.
     pub op: Op,
     /// The module or ONNX node that it belongs to.
     pub module: String,
     /// Values that it reads.
     pub inputs: Vec<ValueId>,
-    /// Weights that it reads: weight, then bias where there is one.
+    /// Weights that it reads: the weight, then the bias if there is one.
     pub parameters: Vec<ParameterId>,
     /// Buffers that it reads and saves.
     pub buffers: Vec<StorageId>,
@@ -83,23 +91,23 @@ pub struct Node {
     pub output: ValueId,
     /// Storages that autograd saves for its backward, in PyTorch's order; parameters are left out.
     pub saved: Vec<StorageId>,
-    /// Multiply-adds in forward, counted as two operations each; zero where there is no product.
+    /// Multiply-adds in forward, counted as two operations each; zero if there is no product.
     pub flops: Extent,
 }
 
 /// A network: values, storages, weights and operators in the order of execution.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
-    /// Its name.
+    /// The model or the file that it was built from.
     pub name: String,
-    /// All values.
+    /// All values, by [`ValueId`].
     pub values: Vec<Value>,
-    /// All storages.
+    /// All storages, by [`StorageId`].
     pub storages: Vec<Storage>,
-    /// All weights.
+    /// All weights and biases, by [`ParameterId`].
     pub parameters: Vec<Parameter>,
-    /// All operators.
-    pub nodes: Vec<Node>,
+    /// All operators, in the order of execution.
+    pub nodes: Vec<OperatorNode>,
     /// The loss, once there is one.
     pub loss: Option<ValueId>,
 }
@@ -111,7 +119,15 @@ impl Network {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// A value.
+    /// The loss.
+    ///
+    /// # Errors
+    /// A network without one.
+    pub(crate) fn loss(&self) -> Result<ValueId, WorkloadError> {
+        self.loss.ok_or_else(|| WorkloadError::NoLoss(self.name.clone()))
+    }
+
+    /// The value at this position.
     #[must_use]
     pub fn value(&self, id: ValueId) -> &Value {
         &self.values[id as usize]
@@ -123,13 +139,13 @@ impl Network {
         &self.value(id).shape
     }
 
-    /// A parameter.
+    /// The parameter at this position.
     #[must_use]
     pub fn parameter(&self, id: ParameterId) -> &Parameter {
         &self.parameters[id as usize]
     }
 
-    /// A storage.
+    /// The storage at this position.
     #[must_use]
     pub fn storage(&self, id: StorageId) -> &Storage {
         &self.storages[id as usize]

@@ -45,11 +45,11 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// The network of the ONNX file at `path`, for samples of shape `input` or of the file's own where none is given.
+/// The network of the ONNX file at `path`, for samples of shape `input` or of the file's own if none is given.
 ///
 /// # Errors
 /// A file that cannot be read, is not ONNX, or holds a graph that cannot be trained; the message
-/// names the node and its operator where there is one.
+/// names the node and its operator if there is one.
 pub fn import(path: &Path, input: Option<&[u64]>) -> Result<Network, WorkloadError> {
     read(path, input).map(|imported| imported.network)
 }
@@ -96,7 +96,7 @@ impl Fault {
     }
 
     /// The fault at `node`.
-    fn at(self, node: &graph::Node) -> Self {
+    fn at(self, node: &graph::OnnxNode) -> Self {
         Self(format!("node '{}' ({}): {}", node.name, node.operator, self.0))
     }
 

@@ -5,7 +5,7 @@
 pub struct Window {
     /// Kernel height and width.
     pub kernel: [u64; 2],
-    /// Stride.
+    /// Positions between two windows, down and across.
     pub stride: [u64; 2],
     /// Zero padding on each side.
     pub padding: [u64; 2],
@@ -18,13 +18,19 @@ impl Window {
         Self { kernel: [kernel, kernel], stride: [stride, stride], padding: [padding, padding] }
     }
 
+    /// The positions that it covers.
+    #[must_use]
+    pub const fn taps(&self) -> u64 {
+        self.kernel[0] * self.kernel[1]
+    }
+
     /// Whether it is a point at every position, so that no neighbourhood has to be gathered.
     #[must_use]
     pub fn is_pointwise(&self) -> bool {
         self.kernel == [1, 1] && self.stride == [1, 1]
     }
 
-    /// The output size along `axis` (0 height, 1 width), or nothing where the window does not fit.
+    /// The output size along `axis` (0 height, 1 width), or `None` if the window does not fit.
     #[must_use]
     pub fn output(&self, axis: usize, input: u64, round_up: bool) -> Option<u64> {
         let span = (input + 2 * self.padding[axis]).checked_sub(self.kernel[axis])?;
@@ -66,12 +72,12 @@ pub enum Unary {
     DropPath,
 }
 
-/// A differentiable operator; shapes and parameters stand beside it in its [`crate::network::Node`].
+/// A differentiable operator; shapes and parameters stand beside it in its [`crate::network::OperatorNode`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// 2-D convolution.
     Convolution {
-        /// Kernel, stride, padding.
+        /// The positions that each output sees.
         window: Window,
         /// Channel groups; equal to the channels for a depthwise convolution.
         groups: u64,
@@ -86,7 +92,7 @@ pub enum Op {
     LayerNorm,
     /// An element-wise function; `in_place` overwrites its input.
     Unary {
-        /// The function.
+        /// What is computed of each element.
         function: Unary,
         /// Whether the output is stored over the input.
         in_place: bool,
@@ -95,7 +101,7 @@ pub enum Op {
     Add,
     /// Element-wise product of two tensors.
     Mul,
-    /// Concatenation.
+    /// Tensors side by side along one axis, in storage of their own.
     Concat,
     /// Max-pooling; saves its input and 64-bit indices.
     MaxPool(Window),

@@ -14,7 +14,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Nothing.
+    /// Zero at any batch.
     pub const ZERO: Self = Self { fixed: 0, per_sample: 0 };
 
     /// A count that does not depend on the batch.
@@ -35,7 +35,7 @@ impl Extent {
         self.fixed + self.per_sample * samples
     }
 
-    /// Whether it is nothing at any batch.
+    /// Whether it is zero at any batch.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.fixed == 0 && self.per_sample == 0
@@ -89,6 +89,23 @@ pub struct Dim {
     pub batched: bool,
 }
 
+impl Dim {
+    /// One position, whatever the batch.
+    pub const ONE: Self = Self::fixed(1);
+
+    /// A size that does not depend on the batch.
+    #[must_use]
+    pub const fn fixed(size: u64) -> Self {
+        Self { size, batched: false }
+    }
+
+    /// A size that each sample adds.
+    #[must_use]
+    pub const fn batched(size: u64) -> Self {
+        Self { size, batched: true }
+    }
+}
+
 /// A shape whose leading dimension usually carries the batch; `[]` is a scalar.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shape(pub Vec<Dim>);
@@ -97,14 +114,13 @@ impl Shape {
     /// A shape whose first dimension is the batch: `batched(&[3, 224, 224])` is `B×3×224×224`.
     #[must_use]
     pub fn batched(rest: &[u64]) -> Self {
-        let batch = Dim { size: 1, batched: true };
-        Self(std::iter::once(batch).chain(rest.iter().map(|&size| Dim { size, batched: false })).collect())
+        Self(std::iter::once(Dim::batched(1)).chain(rest.iter().map(|&size| Dim::fixed(size))).collect())
     }
 
     /// A shape without a batch.
     #[must_use]
     pub fn fixed(sizes: &[u64]) -> Self {
-        Self(sizes.iter().map(|&size| Dim { size, batched: false }).collect())
+        Self(sizes.iter().map(|&size| Dim::fixed(size)).collect())
     }
 
     /// The number of dimensions.
@@ -117,13 +133,31 @@ impl Shape {
     #[must_use]
     pub fn elements(&self) -> Extent {
         let product = self.0.iter().map(|dim| dim.size).product();
-        if self.0.iter().any(|dim| dim.batched) { Extent::per_sample(product) } else { Extent::fixed(product) }
+        if self.is_batched() { Extent::per_sample(product) } else { Extent::fixed(product) }
     }
 
-    /// The size of dimension `axis`, one sample's share where it is batched; 1 beyond the rank.
+    /// Whether the batch multiplies one of the dimensions.
+    #[must_use]
+    pub fn is_batched(&self) -> bool {
+        self.0.iter().any(|dim| dim.batched)
+    }
+
+    /// Dimension `axis`; [`Dim::ONE`] beyond the rank.
+    #[must_use]
+    pub fn dim(&self, axis: usize) -> Dim {
+        self.0.get(axis).copied().unwrap_or(Dim::ONE)
+    }
+
+    /// The size of dimension `axis`, one sample's share if it is batched; 1 beyond the rank.
     #[must_use]
     pub fn size(&self, axis: usize) -> u64 {
-        self.0.get(axis).map_or(1, |dim| dim.size)
+        self.dim(axis).size
+    }
+
+    /// The sizes of all dimensions, one sample's share of a batched one.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<u64> {
+        self.0.iter().map(|dim| dim.size).collect()
     }
 
     /// The size of the last dimension; 1 for a scalar.

@@ -64,9 +64,9 @@ pub struct Tensor {
     pub name: String,
     /// Its size in bytes.
     pub bytes: Extent,
-    /// What it is.
+    /// What it is to the iteration.
     pub role: Role,
-    /// What it holds.
+    /// The numbers in it, as mixed precision treats them.
     pub element: Element,
 }
 
@@ -85,7 +85,7 @@ pub enum Need {
     Values,
     /// Which elements let the gradient through (ReLU): a bit an element, and nothing is lost.
     Signs,
-    /// A mask that was drawn at random (dropout): a bit an element, or nothing where it can be drawn again.
+    /// A mask that was drawn at random (dropout): a bit an element, or none if it can be drawn again.
     Mask,
     /// Positions within a window (max-pooling): a byte an element.
     Indices,
@@ -98,7 +98,7 @@ pub enum Need {
 /// One keeping of a tensor for backward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Saved {
-    /// The tensor.
+    /// Which tensor is kept.
     pub tensor: TensorId,
     /// What is needed of it.
     pub need: Need,
@@ -123,9 +123,9 @@ pub enum Phase {
 pub struct KernelCost {
     /// Integer operations of one index translation.
     pub index_ops: f64,
-    /// A product that finds its operands by index translation takes so many times the arithmetic.
+    /// How many times the arithmetic a product takes that finds its operands by index translation.
     pub direct_penalty: f64,
-    /// Winograd's algorithm divides the arithmetic of a 3×3 convolution by so much; 1 where the stack has none.
+    /// What Winograd's algorithm divides the arithmetic of a 3×3 convolution by; 1 if the stack does not have it.
     pub winograd_saving: f64,
 }
 
@@ -157,7 +157,7 @@ pub struct NodeWork {
     pub winograd: bool,
     /// Output channels or columns of a product, which its tiles of operands are read again for; 0 for other operators.
     pub columns: u64,
-    /// The number format, where the graph fixes it; the run's where it does not.
+    /// The number format, if the graph fixes it; otherwise the run's.
     pub precision: Option<Precision>,
     /// The layer, of a dense product.
     pub product: Option<Product>,
@@ -182,14 +182,24 @@ impl NodeWork {
         }
     }
 
+    /// One launch of an operator of `kind` that computes `flops` for `outputs` independent outputs.
+    #[must_use]
+    pub const fn computing(kind: OperatorKind, flops: Extent, outputs: Extent) -> Self {
+        Self { flops, parallelism: outputs, ..Self::new(kind) }
+    }
+
+    /// Whether it multiplies matrices or convolves.
+    #[must_use]
+    pub const fn is_product(&self) -> bool {
+        matches!(self.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm)
+    }
+
     /// The work for a batch of `samples` with kernels that cost `kernels`.
     #[must_use]
     pub fn at(&self, samples: u64, precision: Precision, kernels: KernelCost) -> Work {
         let dram = Bytes(self.dram.at(samples));
         let precision = self.precision.unwrap_or(precision);
-        let product =
-            matches!(self.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm);
-        let penalty = if self.single_kernel && product { kernels.direct_penalty } else { 1.0 };
+        let penalty = if self.single_kernel && self.is_product() { kernels.direct_penalty } else { 1.0 };
         // Its transforms leave the range of eight bits.
         let saving = if self.winograd && precision.is_float() { kernels.winograd_saving } else { 1.0 };
         Work {
@@ -225,12 +235,12 @@ pub struct Node {
     pub releases: Vec<TensorId>,
     /// What it needs of the saved tensors among its inputs; one that is not listed is needed whole.
     pub saved: Vec<Saved>,
-    /// The operator of the network that it comes from, where one is.
+    /// The operator of the network that it comes from, by position; `None` if it comes from no single one.
     pub origin: Option<u32>,
     /// The tensor whose scale it takes anew: it runs only in iterations in which that is done (dynamic rescaling of
     /// integer training).
     pub rescales: Option<TensorId>,
-    /// What it costs.
+    /// What it asks of a processor.
     pub work: NodeWork,
 }
 
@@ -269,16 +279,16 @@ impl Node {
 /// state, input or target); phases come in the order forward, backward, update.
 #[derive(Clone, Debug, Default)]
 pub struct TrainingGraph {
-    /// The network's name.
+    /// The name of the network that it trains.
     pub name: String,
-    /// All tensors.
+    /// All tensors, by [`TensorId`].
     pub tensors: Vec<Tensor>,
     /// All nodes, in the order of execution.
     pub nodes: Vec<Node>,
 }
 
 impl TrainingGraph {
-    /// A tensor.
+    /// The tensor at this position.
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id as usize]

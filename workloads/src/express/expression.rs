@@ -1,6 +1,8 @@
 //! What an expression is, and the variables that it ties.
 
-use crate::shape::Shape;
+use haversack_devices::work::OperatorKind;
+
+use crate::shape::{Extent, Shape};
 use crate::training_graph::{Need, TensorId};
 
 /// A variable, by position.
@@ -8,7 +10,7 @@ pub(super) type VariableId = u32;
 
 /// How a tensor lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum DataFormat {
     /// Row-major, channels before positions (NCHW).
     Rows,
     /// Blocks of four channels side by side at each position (NC4HW4); channels are padded to a multiple of four.
@@ -20,7 +22,7 @@ pub(super) enum Order {
 pub(super) struct Variable {
     pub(super) tensor: TensorId,
     pub(super) shape: Shape,
-    pub(super) order: Order,
+    pub(super) format: DataFormat,
     /// Whether a trained weight's gradient flows through it.
     pub(super) trains: bool,
     /// What backward needs of it, should it be kept.
@@ -60,100 +62,69 @@ impl Function {
     }
 }
 
-/// One expression of forward through which a gradient flows: `y` is its output.
-#[derive(Clone, Debug)]
-pub(super) enum Expression {
-    Convolution {
-        x: VariableId,
-        weight: VariableId,
-        bias: Option<VariableId>,
-        y: VariableId,
-    },
-    /// A product of matrices, one operand transposed in place where need be.
-    Product {
-        a: VariableId,
-        b: VariableId,
-        y: VariableId,
-    },
-    Add {
-        a: VariableId,
-        b: VariableId,
-        y: VariableId,
-    },
-    Subtract {
-        a: VariableId,
-        b: VariableId,
-        y: VariableId,
-    },
-    Multiply {
-        a: VariableId,
-        b: VariableId,
-        y: VariableId,
-    },
+/// What an expression computes of its inputs, which are meant in this order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Operation {
+    /// The input, the weight, and the bias if there is one.
+    Convolution,
+    /// A product of matrices, one operand transposed in place if need be.
+    Product,
+    Add,
+    Subtract,
+    Multiply,
     /// A constant is added.
-    Offset {
-        x: VariableId,
-        y: VariableId,
-    },
+    Offset,
     /// Multiplied or divided by a constant.
-    Scale {
-        x: VariableId,
-        y: VariableId,
-    },
-    Function {
-        function: Function,
-        x: VariableId,
-        y: VariableId,
-    },
-    /// `x` where `condition` holds, a constant elsewhere.
-    Select {
-        condition: VariableId,
-        x: VariableId,
-        y: VariableId,
-    },
+    Scale,
+    Function(Function),
+    /// The second input where the first, a condition, holds; a constant elsewhere.
+    Select,
     /// The sum over some axes, or their mean.
     Reduce {
         mean: bool,
-        x: VariableId,
-        y: VariableId,
     },
-    Softmax {
-        x: VariableId,
-        y: VariableId,
-    },
+    Softmax,
+    /// Pooling by an operator of `kind` that computes `flops`.
     Pool {
-        x: VariableId,
-        y: VariableId,
+        kind: OperatorKind,
+        flops: Extent,
     },
-    /// Rows of `table` by `ids`.
-    Gather {
-        table: VariableId,
-        ids: VariableId,
-        y: VariableId,
-    },
+    /// Rows of a table by ids.
+    Gather,
     /// The same memory under another shape.
-    Reshape {
-        x: VariableId,
-        y: VariableId,
-    },
-    /// A copy into another order, or to other places; `label` says which.
-    Rearrange {
-        label: &'static str,
-        x: VariableId,
-        y: VariableId,
-    },
+    Reshape,
+    /// A copy into another format, or to other places, as the label says.
+    Rearrange(&'static str),
     /// A copy of a part.
-    Slice {
-        x: VariableId,
-        y: VariableId,
-    },
-    /// Copies of all parts.
-    Split {
-        x: VariableId,
-        parts: Vec<VariableId>,
-    },
-    Concat {
-        parts: Vec<VariableId>,
-        y: VariableId,
-    },
+    Slice,
+    /// Copies of all parts, an output each.
+    Split,
+    Concat,
+}
+
+impl Operation {
+    /// The name of its node, if it is element-wise.
+    pub(super) const fn sweep_name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Subtract => "subtract",
+            Self::Multiply => "multiply",
+            Self::Offset => "add_constant",
+            Self::Scale => "scale",
+            Self::Select => "select",
+            Self::Function(function) => function.name(),
+            _ => "",
+        }
+    }
+}
+
+/// One expression of forward through which a gradient flows.
+#[derive(Clone, Debug)]
+pub(super) struct Expression {
+    pub(super) operation: Operation,
+    pub(super) inputs: Vec<VariableId>,
+    /// One output, but for [`Operation::Split`].
+    pub(super) outputs: Vec<VariableId>,
+    /// The operator of the network that it comes from.
+    pub(super) origin: Option<u32>,
 }

@@ -2,60 +2,60 @@
 
 use haversack_devices::work::{OperatorKind, ProductRole};
 
-use super::expression::{Expression, Function, Order, VariableId};
-use super::scribe::{Place, Scribe};
-use crate::network::{Node, ValueId};
+use super::expression::{DataFormat, Function, Operation, VariableId};
+use super::writer::{ExpressionWriter, Shown};
+use crate::network::{OperatorNode, ValueId};
 use crate::operator::{Op, Unary};
 use crate::shape::{Extent, Shape};
 
-impl Scribe<'_> {
-    /// Writes the expressions of `node` and notes where its output is found.
-    pub(super) fn forward(&mut self, node: &Node) {
-        let place = match node.op {
-            Op::View => self.seen(node),
+impl ExpressionWriter<'_> {
+    /// Writes the expressions of `node` and notes what shows its output.
+    pub(super) fn forward(&mut self, node: &OperatorNode) {
+        let shown = match node.op {
+            Op::View => self.view(node),
             Op::Slice => self.part(node),
-            Op::Copy => self.copied(node),
-            _ => Place { variable: self.computed(node), permuted: false },
+            Op::Copy => self.copy(node),
+            _ => in_place(self.compute(node)),
         };
-        self.places[node.output as usize] = Some(place);
+        self.shown[node.output as usize] = Some(shown);
     }
 
-    fn computed(&mut self, node: &Node) -> VariableId {
+    fn compute(&mut self, node: &OperatorNode) -> VariableId {
         let shape = self.network.shape(node.output).clone();
         let x = self.read(node.inputs[0]);
         match node.op {
             Op::Convolution { .. } => self.convolution(node, x, shape),
             Op::Linear => self.linear(node, x, shape),
             Op::Matmul => {
-                let (a, b) = (self.in_order(x, Order::Rows), self.read_rows(node.inputs[1]));
-                self.matmul(a, b, shape)
+                let a = self.in_rows(x);
+                let b = self.read(node.inputs[1]);
+                let operands = [a, self.in_rows(b)];
+                let y = self.product("matmul", ProductRole::Forward, &operands, shape, DataFormat::Rows);
+                self.record(Operation::Product, &operands, y)
             }
             Op::BatchNorm => self.batch_norm(node, x),
             Op::LayerNorm => self.layer_norm(node, x),
             Op::Unary { function, .. } => self.unary(node, function, x),
             Op::Add | Op::Mul => {
                 let other = self.read(node.inputs[1]);
-                let [a, b] = self.paired(x, other);
-                if node.op == Op::Add { self.add(a, b) } else { self.multiply(a, b) }
+                let sides = self.in_one_format(x, other);
+                self.step(if node.op == Op::Add { Operation::Add } else { Operation::Multiply }, &sides)
             }
             Op::Concat => self.concat(node, shape),
-            Op::MaxPool(window) | Op::AveragePool(window) => {
-                let kind =
-                    if matches!(node.op, Op::MaxPool(_)) { OperatorKind::Gather } else { OperatorKind::Reduction };
-                self.pool(kind, x, &shape, window.kernel.iter().product())
-            }
+            Op::MaxPool(window) => self.pool(OperatorKind::Gather, x, &shape, window.taps()),
+            Op::AveragePool(window) => self.pool(OperatorKind::Reduction, x, &shape, window.taps()),
             Op::GlobalAveragePool => self.mean(x, shape),
             Op::Dropout => self.dropped(x, shape),
             Op::Softmax => self.softmax(x),
             Op::Embedding | Op::IndexTable => {
                 let table = self.weights[node.parameters[0] as usize];
-                let y = self.make("gather", shape, Order::Rows);
+                let y = self.make("gather", shape, DataFormat::Rows);
                 let (elements, rows) = (self.elements(y), self.bytes(y));
                 let bytes = self.bytes(x) + rows * 2;
                 let work = self.push("gather", OperatorKind::Gather, &[table, x], &[y]);
                 // It reads the rows that it copies, not the table.
                 (work.flops, work.parallelism, work.dram) = (elements, elements, bytes);
-                self.record(y, Expression::Gather { table, ids: x, y })
+                self.record(Operation::Gather, &[table, x], y)
             }
             Op::CrossEntropy => {
                 let labels = self.read(node.inputs[1]);
@@ -66,80 +66,74 @@ impl Scribe<'_> {
         }
     }
 
-    /// The variable of `value`, copied where its axes were permuted.
+    /// The variable of `value`, copied if its axes were permuted.
     fn read(&mut self, value: ValueId) -> VariableId {
-        let place = self.place(value);
-        if !place.permuted {
-            return place.variable;
+        let shown = self.show(value);
+        if !shown.permuted {
+            return shown.variable;
         }
         let shape = self.network.shape(value).clone();
-        let variable = self.rearrange("permute", place.variable, shape, Order::Rows);
-        self.places[value as usize] = Some(Place { variable, permuted: false });
+        let variable = self.rearrange("permute", shown.variable, shape, DataFormat::Rows);
+        self.shown[value as usize] = Some(in_place(variable));
         variable
     }
 
-    fn read_rows(&mut self, value: ValueId) -> VariableId {
-        let x = self.read(value);
-        self.in_order(x, Order::Rows)
+    /// Two operands in one format: blocks if both are maps and one lies in blocks, otherwise rows.
+    fn in_one_format(&mut self, a: VariableId, b: VariableId) -> [VariableId; 2] {
+        let maps = [a, b].iter().all(|&side| self.variable(side).shape.rank() == 4);
+        let format = if maps { self.format_of(&[a, b]) } else { DataFormat::Rows };
+        [a, b].map(|side| self.in_format(side, format))
     }
 
-    /// Two operands in one order: blocks where both are maps, otherwise rows.
-    fn paired(&mut self, a: VariableId, b: VariableId) -> [VariableId; 2] {
-        let maps = [a, b].iter().all(|&side| self.shape(side).rank() == 4);
-        let blocks = [a, b].iter().any(|&side| self.variable(side).order == Order::Blocks);
-        let order = if maps && blocks { Order::Blocks } else { Order::Rows };
-        [self.in_order(a, order), self.in_order(b, order)]
+    /// Blocks if one of `variables` lies in blocks, otherwise rows.
+    fn format_of(&self, variables: &[VariableId]) -> DataFormat {
+        let blocks = variables.iter().any(|&variable| self.variable(variable).format == DataFormat::Blocks);
+        if blocks { DataFormat::Blocks } else { DataFormat::Rows }
     }
 
-    fn convolution(&mut self, node: &Node, x: VariableId, shape: Shape) -> VariableId {
-        let x = self.in_order(x, Order::Blocks);
-        let weight = self.weights[node.parameters[0] as usize];
-        let bias = node.parameters.get(1).map(|&bias| self.weights[bias as usize]);
-        let inputs: Vec<_> = [x, weight].into_iter().chain(bias).collect();
-        let y = self.product("convolution", ProductRole::Forward, &inputs, shape, Order::Blocks);
-        self.record(y, Expression::Convolution { x, weight, bias, y })
+    fn convolution(&mut self, node: &OperatorNode, x: VariableId, shape: Shape) -> VariableId {
+        let x = self.in_format(x, DataFormat::Blocks);
+        let weights = node.parameters.iter().take(2).map(|&parameter| self.weights[parameter as usize]);
+        let inputs: Vec<_> = std::iter::once(x).chain(weights).collect();
+        let y = self.product("convolution", ProductRole::Forward, &inputs, shape, DataFormat::Blocks);
+        self.record(Operation::Convolution, &inputs, y)
     }
 
     /// A convolution of one position: rows are seen as pictures of one pixel, whose channels are the features.
-    fn linear(&mut self, node: &Node, x: VariableId, shape: Shape) -> VariableId {
-        let rows = self.in_order(x, Order::Rows);
+    fn linear(&mut self, node: &OperatorNode, x: VariableId, shape: Shape) -> VariableId {
+        let rows = self.in_rows(x);
         let pixels = as_pixels(&self.shape(rows));
         let x = self.reshape(rows, pixels);
         let y = self.convolution(node, x, as_pixels(&shape));
         self.reshape(y, shape)
     }
 
-    fn matmul(&mut self, a: VariableId, b: VariableId, shape: Shape) -> VariableId {
-        let y = self.product("matmul", ProductRole::Forward, &[a, b], shape, Order::Rows);
-        self.record(y, Expression::Product { a, b, y })
-    }
-
-    fn unary(&mut self, node: &Node, function: Unary, x: VariableId) -> VariableId {
-        match function {
-            Unary::Relu => self.apply(Function::Relu, x),
-            Unary::Relu6 => self.apply(Function::Relu6, x),
-            Unary::Tanh => self.apply(Function::Tanh, x),
-            Unary::Cube => self.apply(Function::Cube, x),
-            Unary::Gelu => self.gelu(x),
-            Unary::Scale | Unary::DivideByElement => self.scale(x),
-            Unary::AddConstant => self.offset(x),
-            Unary::DropPath => self.dropped(x, Shape::batched(&[])),
-            Unary::Where => {
-                let Some(&condition) = node.buffers.first() else { return self.offset(x) };
-                let condition = self.leaf(condition, Shape::default());
-                let y = self.sweep("select", &[condition, x]);
-                self.record(y, Expression::Select { condition, x, y })
+    fn unary(&mut self, node: &OperatorNode, function: Unary, x: VariableId) -> VariableId {
+        let operation = match function {
+            Unary::Relu => Operation::Function(Function::Relu),
+            Unary::Relu6 => Operation::Function(Function::Relu6),
+            Unary::Tanh => Operation::Function(Function::Tanh),
+            Unary::Cube => Operation::Function(Function::Cube),
+            Unary::Gelu => return self.gelu(x),
+            Unary::Scale | Unary::DivideByElement => Operation::Scale,
+            Unary::DropPath => return self.dropped(x, Shape::batched(&[])),
+            Unary::Where if !node.buffers.is_empty() => {
+                let condition = self.leaf(node.buffers[0], Shape::default());
+                return self.step(Operation::Select, &[condition, x]);
             }
-        }
+            Unary::AddConstant | Unary::Where => Operation::Offset,
+        };
+        self.step(operation, &[x])
     }
 
     /// Pooling over windows of `taps` positions, in blocks.
     fn pool(&mut self, kind: OperatorKind, x: VariableId, shape: &Shape, taps: u64) -> VariableId {
-        let x = self.in_order(x, Order::Blocks);
-        let y = self.make("pool", shape.clone(), Order::Blocks);
+        let x = self.in_format(x, DataFormat::Blocks);
+        let y = self.make("pool", shape.clone(), DataFormat::Blocks);
         let work = self.push("pool", kind, &[x], &[y]);
-        (work.flops, work.parallelism) = (shape.elements() * taps, shape.elements());
-        self.record(y, Expression::Pool { x, y })
+        let flops = shape.elements() * taps;
+        (work.flops, work.parallelism) = (flops, shape.elements());
+        self.record(Operation::Pool { kind, flops }, &[x], y)
     }
 
     /// A mean over all positions is a pooling; over other axes it is a reduction.
@@ -148,86 +142,81 @@ impl Scribe<'_> {
         if whole.rank() == 4 && shape == Shape::batched(&[whole.size(1), 1, 1]) {
             return self.pool(OperatorKind::Reduction, x, &shape, whole.size(2) * whole.size(3));
         }
-        let x = self.in_order(x, Order::Rows);
+        let x = self.in_rows(x);
         self.reduce(true, x, shape)
     }
 
-    fn concat(&mut self, node: &Node, shape: Shape) -> VariableId {
+    fn concat(&mut self, node: &OperatorNode, shape: Shape) -> VariableId {
         let parts: Vec<_> = node.inputs.iter().map(|&part| self.read(part)).collect();
-        let blocks = parts.iter().any(|&part| self.variable(part).order == Order::Blocks);
-        let order = if blocks { Order::Blocks } else { Order::Rows };
-        let parts: Vec<_> = parts.into_iter().map(|part| self.in_order(part, order)).collect();
-        let y = self.map("concat", OperatorKind::Layout, &parts, shape, order);
-        self.record(y, Expression::Concat { parts, y })
+        let format = self.format_of(&parts);
+        let parts: Vec<_> = parts.into_iter().map(|part| self.in_format(part, format)).collect();
+        let y = self.map("concat", OperatorKind::Layout, &parts, shape, format);
+        self.record(Operation::Concat, &parts, y)
     }
 
     /// A reshape within rows is free; a permutation waits for its reader.
-    fn seen(&mut self, node: &Node) -> Place {
-        let Place { variable, permuted } = self.place(node.inputs[0]);
+    fn view(&mut self, node: &OperatorNode) -> Shown {
         if self.network.value(node.output).contiguous {
-            let x = if permuted { self.read(node.inputs[0]) } else { variable };
-            let shape = self.network.shape(node.output).clone();
-            return Place { variable: self.reshape(x, shape), permuted: false };
+            let x = self.read(node.inputs[0]);
+            return in_place(self.reshape(x, self.network.shape(node.output).clone()));
         }
-        Place { variable: self.in_order(variable, Order::Rows), permuted: true }
+        let variable = self.show(node.inputs[0]).variable;
+        Shown { variable: self.in_rows(variable), permuted: true }
     }
 
-    /// A part is copied; where the parts are the whole, one operator copies them all.
-    fn part(&mut self, node: &Node) -> Place {
-        if let Some(place) = self.places[node.output as usize] {
-            return place;
+    /// A part is copied; if the parts are the whole, one operator copies them all.
+    fn part(&mut self, node: &OperatorNode) -> Shown {
+        if let Some(shown) = self.shown[node.output as usize] {
+            return shown;
         }
         let whole = node.inputs[0];
         let x = self.read(whole);
-        let (shape, order) = (self.network.shape(node.output).clone(), self.variable(x).order);
-        let parts: Vec<ValueId> = self.parts_of(whole);
+        let (shape, format) = (self.network.shape(node.output).clone(), self.variable(x).format);
+        let parts: Vec<ValueId> = self.parts.get(&whole).cloned().unwrap_or_default();
         let of_all: Extent = parts.iter().map(|&part| self.network.shape(part).elements()).sum();
         if parts.len() > 1 && of_all == self.elements(x) {
             // Parts with more axes than the whole are seen by heads, whose axis has moved.
             let permuted = shape.rank() > self.shape(x).rank();
-            let shapes: Vec<Shape> = parts.iter().map(|&part| self.network.shape(part).clone()).collect();
-            let made: Vec<_> = shapes.into_iter().map(|shape| self.make("split", shape, order)).collect();
+            let make = |part: &ValueId| self.make("split", self.network.shape(*part).clone(), format);
+            let made: Vec<_> = parts.iter().map(make).collect();
             self.push("split", OperatorKind::Layout, &[x], &made);
             for (&part, &variable) in parts.iter().zip(&made) {
-                self.places[part as usize] = Some(Place { variable, permuted });
+                self.shown[part as usize] = Some(Shown { variable, permuted });
             }
             let first = made[0];
-            self.record(first, Expression::Split { x, parts: made });
-            return Place { variable: first, permuted };
+            self.record_all(Operation::Split, &[x], made);
+            return Shown { variable: first, permuted };
         }
-        let y = self.make("slice", shape, order);
+        let y = self.make("slice", shape, format);
         let (elements, bytes) = (self.elements(y), self.bytes(y) * 2);
         let work = self.push("slice", OperatorKind::Layout, &[x], &[y]);
         (work.flops, work.parallelism, work.dram) = (elements, elements, bytes);
-        let variable = self.record(y, Expression::Slice { x, y });
-        Place { variable, permuted: false }
-    }
-
-    /// The parts that are cut from `whole`, in order.
-    fn parts_of(&self, whole: ValueId) -> Vec<ValueId> {
-        let cuts = self.network.nodes.iter().filter(|node| node.op == Op::Slice && node.inputs[0] == whole);
-        cuts.map(|node| node.output).collect()
+        in_place(self.record(Operation::Slice, &[x], y))
     }
 
     /// A copy that only makes elements adjacent is a permutation's, or there is none: an expression's output is always
     /// in order.
-    fn copied(&mut self, node: &Node) -> Place {
+    fn copy(&mut self, node: &OperatorNode) -> Shown {
         let (input, shape) = (node.inputs[0], self.network.shape(node.output).clone());
         let adjacent = self.network.value(input).contiguous;
         let x = self.read(input);
         if !adjacent && shape.elements() == self.elements(x) {
-            return Place { variable: x, permuted: false };
+            return in_place(x);
         }
-        let x = self.in_order(x, Order::Rows);
-        let y = self.make("copy", shape, Order::Rows);
-        let storage = self.network.storage(self.network.value(node.output).storage);
-        let tensor = &mut self.graph.tensors[self.variables[y as usize].tensor as usize];
+        let x = self.in_rows(x);
+        let y = self.make("copy", shape, DataFormat::Rows);
         // Ids are wider than activations.
+        let storage = self.network.storage(self.network.value(node.output).storage);
+        let tensor = self.tensor(y);
         (tensor.bytes, tensor.element) = (storage.bytes, storage.element);
         self.push("copy", OperatorKind::Layout, &[x], &[y]);
-        let variable = self.record(y, Expression::Rearrange { label: "copy", x, y });
-        Place { variable, permuted: false }
+        in_place(self.record(Operation::Rearrange("copy"), &[x], y))
     }
+}
+
+/// A value whose axes are those of `variable`.
+const fn in_place(variable: VariableId) -> Shown {
+    Shown { variable, permuted: false }
 }
 
 /// All axes but the last as the number of pictures, the last as channels, of one position.

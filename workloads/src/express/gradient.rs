@@ -5,144 +5,139 @@
 
 use haversack_devices::work::{OperatorKind, ProductRole};
 
-use super::expression::{Expression, Function, Order, VariableId};
-use super::scribe::Scribe;
+use super::expression::{DataFormat, Expression, Function, Operation, VariableId};
+use super::writer::ExpressionWriter;
 use crate::network::ValueId;
-use crate::shape::{Extent, Shape};
+use crate::shape::Shape;
 use crate::training_graph::{Need, Phase, Role};
 
-impl Scribe<'_> {
+impl ExpressionWriter<'_> {
     /// Writes the gradients of every trained weight.
     pub(super) fn backward(&mut self, loss: ValueId) {
-        self.phase = Phase::Backward;
-        let seed = self.map("seed", OperatorKind::ElementWise, &[], Shape::default(), Order::Rows);
-        let loss = self.place(loss).variable;
+        self.writer.phase = Phase::Backward;
+        let seed = self.map("seed", OperatorKind::ElementWise, &[], Shape::default(), DataFormat::Rows);
+        let loss = self.show(loss).variable;
         self.give(loss, seed);
-        for (expression, origin) in std::mem::take(&mut self.expressions).into_iter().rev() {
-            self.origin = origin;
+        for expression in std::mem::take(&mut self.expressions).into_iter().rev() {
+            self.writer.origin = expression.origin;
             self.differentiate(&expression);
         }
         for (place, parameter) in self.network.parameters.iter().enumerate() {
             if let Some(gradient) = self.gradients[self.weights[place] as usize] {
-                let tensor = self.variable(gradient).tensor as usize;
-                self.graph.tensors[tensor].role = Role::ParameterGradient;
-                self.graph.tensors[tensor].name = format!("{}.gradient", parameter.name);
+                let tensor = self.tensor(gradient);
+                (tensor.role, tensor.name) = (Role::ParameterGradient, format!("{}.gradient", parameter.name));
             }
         }
     }
 
-    fn differentiate(&mut self, expression: &Expression) {
-        if let Expression::Split { x, parts } = expression {
-            return self.through_split(*x, parts);
+    fn differentiate(&mut self, Expression { operation, inputs, outputs, .. }: &Expression) {
+        let (x, y) = (inputs[0], outputs[0]);
+        if *operation == Operation::Split {
+            return self.through_split(x, outputs);
         }
-        let Some(dy) = expression.output().and_then(|y| self.gradients[y as usize]) else { return };
-        match *expression {
-            Expression::Convolution { x, weight, bias, .. } => self.through_convolution(x, weight, bias, dy),
-            Expression::Product { a, b, .. } => self.through_product(a, b, dy),
-            Expression::Add { a, b, .. } => [a, b].into_iter().for_each(|side| self.give_fitted(side, dy)),
-            Expression::Subtract { a, b, .. } => {
-                self.give_fitted(a, dy);
-                if self.variable(b).trains {
+        let Some(dy) = self.gradients[y as usize] else { return };
+        let dx = match *operation {
+            Operation::Convolution => return self.through_convolution(inputs, dy),
+            Operation::Product => return self.through_product(inputs[0], inputs[1], dy),
+            Operation::Add => return inputs.iter().for_each(|&side| self.give_fitted(side, dy)),
+            Operation::Subtract => {
+                self.give_fitted(x, dy);
+                if self.variable(inputs[1]).trains {
                     let negative = self.sweep("negative", &[dy]);
-                    self.give_fitted(b, negative);
+                    self.give_fitted(inputs[1], negative);
                 }
+                return;
             }
-            Expression::Multiply { a, b, .. } => {
-                for (wanted, other) in [(a, b), (b, a)] {
+            Operation::Multiply => {
+                for (wanted, other) in [(inputs[0], inputs[1]), (inputs[1], inputs[0])] {
                     if self.variable(wanted).trains {
                         let product = self.sweep("multiply", &[dy, other]);
                         self.give_fitted(wanted, product);
                     }
                 }
+                return;
             }
-            Expression::Offset { x, .. } => self.give(x, dy),
-            Expression::Scale { x, .. } => {
-                let dx = self.sweep("scale", &[dy]);
-                self.give(x, dx);
+            Operation::Offset => dy,
+            Operation::Scale => self.sweep("scale", &[dy]),
+            Operation::Function(function) => self.through_function(function, x, y, dy),
+            Operation::Select => {
+                let zeros = self.zeros_like(inputs[1]);
+                let dx = self.sweep("select", &[x, dy, zeros]);
+                return self.give(inputs[1], dx);
             }
-            Expression::Function { function, x, y } => {
-                let dx = self.through_function(function, x, y, dy);
-                self.give(x, dx);
-            }
-            Expression::Select { condition, x, .. } => {
-                let zeros = self.zeros_like(x);
-                let dx = self.sweep("select", &[condition, dy, zeros]);
-                self.give(x, dx);
-            }
-            Expression::Reduce { mean, x, .. } => {
+            Operation::Reduce { mean } => {
                 let share = if mean { self.sweep("scale", &[dy]) } else { dy };
                 let zeros = self.zeros_like(x);
-                let dx = self.sweep("add", &[zeros, share]);
-                self.give(x, dx);
+                self.sweep("add", &[zeros, share])
             }
-            Expression::Softmax { x, y } => {
-                let dx = self.map("softmax", OperatorKind::Reduction, &[y, dy], self.shape(x), Order::Rows);
-                self.give(x, dx);
+            Operation::Softmax => {
+                self.map("softmax", OperatorKind::Reduction, &[y, dy], self.shape(x), DataFormat::Rows)
             }
-            Expression::Pool { x, y } => self.through_pool(x, y, dy),
-            Expression::Gather { table, ids, .. } => {
+            Operation::Pool { kind, flops } => {
+                let elements = self.elements(x);
+                let dx = self.make("pool", self.shape(x), DataFormat::Blocks);
+                // One operator that refers to the pooling's input, its output and the gradient.
+                let work = self.push("pool", kind, &[x, y, dy], &[dx]);
+                // Every position of every window is compared with the maximum, or given its share.
+                (work.flops, work.parallelism) = (flops, elements);
+                dx
+            }
+            Operation::Gather => {
                 let elements = self.elements(dy);
-                let made = self.make("scatter", self.shape(table), Order::Rows);
-                let work = self.push("scatter", OperatorKind::Gather, &[dy, ids], &[made]);
+                let made = self.make("scatter", self.shape(x), DataFormat::Rows);
+                let work = self.push("scatter", OperatorKind::Gather, &[dy, inputs[1]], &[made]);
                 (work.flops, work.parallelism) = (elements, elements);
-                self.give(table, made);
+                made
             }
-            Expression::Reshape { x, .. } => {
+            Operation::Reshape => {
                 let tensor = self.variable(dy).tensor;
-                let dx = self.look(tensor, self.shape(x), Order::Rows);
-                self.give(x, dx);
+                self.look(tensor, self.shape(x), DataFormat::Rows)
             }
-            Expression::Rearrange { label, x, .. } => {
-                let order = self.variable(x).order;
-                let dx = self.map(label, OperatorKind::Layout, &[dy], self.shape(x), order);
-                self.give(x, dx);
-            }
-            Expression::Slice { x, .. } => {
+            Operation::Rearrange(label) => self.map_like(label, OperatorKind::Layout, &[dy], x),
+            Operation::Slice => {
                 let zeros = self.zeros_like(x);
-                let order = self.variable(x).order;
-                let dx = self.map("slice_write", OperatorKind::Layout, &[zeros, dy], self.shape(x), order);
-                self.give(x, dx);
+                self.map_like("slice_write", OperatorKind::Layout, &[zeros, dy], x)
             }
-            Expression::Concat { ref parts, .. } => {
-                let wanted: Vec<_> = parts.iter().copied().filter(|&part| self.variable(part).trains).collect();
-                let made: Vec<_> = wanted
-                    .iter()
-                    .map(|&part| self.make("split", self.shape(part), self.variable(part).order))
-                    .collect();
+            Operation::Concat => {
+                let wanted: Vec<_> = inputs.iter().copied().filter(|&part| self.variable(part).trains).collect();
+                let make = |&part: &u32| self.make("split", self.shape(part), self.variable(part).format);
+                let made: Vec<_> = wanted.iter().map(make).collect();
                 self.push("split", OperatorKind::Layout, &[dy], &made);
-                wanted.into_iter().zip(made).for_each(|(part, dx)| self.give(part, dx));
+                return wanted.into_iter().zip(made).for_each(|(part, dx)| self.give(part, dx));
             }
-            Expression::Split { .. } => {}
-        }
+            Operation::Split => return,
+        };
+        self.give(x, dx);
     }
 
     /// The input's gradient is a transposed convolution, the weight's a product with the input, the bias's a sum in rows.
-    fn through_convolution(&mut self, x: VariableId, weight: VariableId, bias: Option<VariableId>, dy: VariableId) {
+    fn through_convolution(&mut self, inputs: &[VariableId], dy: VariableId) {
+        let (x, weight) = (inputs[0], inputs[1]);
         if self.variable(x).trains {
             let (role, shape) = (ProductRole::InputGradient, self.shape(x));
-            let dx = self.product("input_gradient", role, &[dy, weight], shape, Order::Blocks);
+            let dx = self.product("input_gradient", role, &[dy, weight], shape, DataFormat::Blocks);
             self.give(x, dx);
         }
         if self.variable(weight).trains {
             let (role, shape) = (ProductRole::WeightGradient, self.shape(weight));
-            let made = self.product("weight_gradient", role, &[x, dy], shape, Order::Rows);
+            let made = self.product("weight_gradient", role, &[x, dy], shape, DataFormat::Rows);
             self.give(weight, made);
         }
-        if let Some(bias) = bias.filter(|&bias| self.variable(bias).trains) {
-            let rows = self.map("convert", OperatorKind::Layout, &[dy], self.shape(dy), Order::Rows);
-            let made = self.reduce_like("reduce_sum", rows, bias);
+        if let Some(&bias) = inputs.get(2).filter(|&&bias| self.variable(bias).trains) {
+            let rows = self.map("convert", OperatorKind::Layout, &[dy], self.shape(dy), DataFormat::Rows);
+            let made = self.map_like("reduce_sum", OperatorKind::Reduction, &[rows], bias);
             self.give(bias, made);
         }
     }
 
     /// Two products with transposed operands, without copies.
     fn through_product(&mut self, a: VariableId, b: VariableId, dy: VariableId) {
-        let is_weight = matches!(self.graph.tensor(self.variable(b).tensor).role, Role::Parameter { .. });
+        let is_weight = matches!(self.tensor(b).role, Role::Parameter { .. });
         let of_b = if is_weight { ProductRole::WeightGradient } else { ProductRole::InputGradient };
         for (wanted, other, role) in [(a, b, ProductRole::InputGradient), (b, a, of_b)] {
             if self.variable(wanted).trains {
                 let label = if role == ProductRole::WeightGradient { "weight_gradient" } else { "input_gradient" };
-                let made = self.product(label, role, &[dy, other], self.shape(wanted), Order::Rows);
+                let made = self.product(label, role, &[dy, other], self.shape(wanted), DataFormat::Rows);
                 self.give(wanted, made);
             }
         }
@@ -229,33 +224,19 @@ impl Scribe<'_> {
         self.sweep("multiply", &[size, sign])
     }
 
-    /// One operator that refers to the pooling's input, its output and the gradient.
-    fn through_pool(&mut self, x: VariableId, y: VariableId, dy: VariableId) {
-        let forward = self.graph.nodes.iter().find(|node| node.outputs.contains(&self.variables[y as usize].tensor));
-        let Some((kind, flops)) = forward.map(|node| (node.work.kind, node.work.flops)) else { return };
-        let elements = self.elements(x);
-        let dx = self.make("pool", self.shape(x), Order::Blocks);
-        let work = self.push("pool", kind, &[x, y, dy], &[dx]);
-        // Every position of every window is compared with the maximum, or given its share.
-        (work.flops, work.parallelism) = (flops, elements);
-        self.give(x, dx);
-    }
-
     /// All parts' gradients in one copy, zeros where a part has none.
     fn through_split(&mut self, x: VariableId, parts: &[VariableId]) {
         let given: Vec<_> = parts.iter().filter_map(|&part| self.gradients[part as usize]).collect();
         if given.is_empty() {
             return;
         }
-        let order = self.variable(x).order;
-        let dx = self.map("concat", OperatorKind::Layout, &given, self.shape(x), order);
+        let dx = self.map_like("concat", OperatorKind::Layout, &given, x);
         self.give(x, dx);
     }
 
     /// Zeros of `x`'s shape: it refers to `x`, which stays in memory for its shape alone, and writes only.
     fn zeros_like(&mut self, x: VariableId) -> VariableId {
-        let order = self.variable(x).order;
-        let zeros = self.make("zeros_like", self.shape(x), order);
+        let zeros = self.make("zeros_like", self.shape(x), self.variable(x).format);
         let bytes = self.bytes(zeros);
         self.push("zeros_like", OperatorKind::ElementWise, &[x], &[zeros]).dram = bytes;
         self.needs_shapes();
@@ -267,9 +248,9 @@ impl Scribe<'_> {
         if !self.variable(side).trains {
             return;
         }
-        let whole: Extent = self.elements(gradient);
-        let fitted =
-            if whole == self.elements(side) { gradient } else { self.reduce_like("reduce_sum", gradient, side) };
+        let fits = self.elements(gradient) == self.elements(side);
+        let summed = |this: &mut Self| this.map_like("reduce_sum", OperatorKind::Reduction, &[gradient], side);
+        let fitted = if fits { gradient } else { summed(self) };
         self.give(side, fitted);
     }
 
@@ -281,32 +262,6 @@ impl Scribe<'_> {
                 Some(earlier) => self.sweep("accumulate", &[earlier, gradient]),
             };
             self.gradients[x as usize] = Some(total);
-        }
-    }
-}
-
-impl Expression {
-    /// The output, of an expression with one.
-    fn output(&self) -> Option<VariableId> {
-        match *self {
-            Self::Convolution { y, .. }
-            | Self::Product { y, .. }
-            | Self::Add { y, .. }
-            | Self::Subtract { y, .. }
-            | Self::Multiply { y, .. }
-            | Self::Offset { y, .. }
-            | Self::Scale { y, .. }
-            | Self::Function { y, .. }
-            | Self::Select { y, .. }
-            | Self::Reduce { y, .. }
-            | Self::Softmax { y, .. }
-            | Self::Pool { y, .. }
-            | Self::Gather { y, .. }
-            | Self::Reshape { y, .. }
-            | Self::Rearrange { y, .. }
-            | Self::Slice { y, .. }
-            | Self::Concat { y, .. } => Some(y),
-            Self::Split { .. } => None,
         }
     }
 }

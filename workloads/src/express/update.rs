@@ -2,7 +2,8 @@
 
 use haversack_devices::work::OperatorKind;
 
-use super::scribe::Scribe;
+use super::expression::DataFormat;
+use super::writer::ExpressionWriter;
 use crate::autograd::Optimiser;
 use crate::network::FP32;
 use crate::shape::{Extent, Shape};
@@ -30,10 +31,10 @@ impl Sweeps {
     }
 }
 
-impl Scribe<'_> {
+impl ExpressionWriter<'_> {
     /// Writes one node a trained weight, over all of its sweeps.
     pub(super) fn update(&mut self, optimiser: Optimiser) {
-        (self.phase, self.origin) = (Phase::Update, None);
+        (self.writer.phase, self.writer.origin) = (Phase::Update, None);
         let sweeps = Sweeps::of(optimiser);
         for (place, parameter) in self.network.parameters.iter().enumerate() {
             let weight = self.weights[place];
@@ -41,13 +42,9 @@ impl Scribe<'_> {
             let (mut inputs, mut outputs) = (vec![weight, gradient], vec![weight]);
             let (elements, shape) = (Extent::fixed(parameter.elements), Shape::fixed(&[parameter.elements]));
             for _ in 0..sweeps.states {
-                let state = self.new_tensor(Tensor {
-                    name: format!("{}.state", parameter.name),
-                    bytes: elements * FP32,
-                    role: Role::OptimiserState,
-                    element: Default::default(),
-                });
-                let state = self.look(state, shape.clone(), super::expression::Order::Rows);
+                let name = format!("{}.state", parameter.name);
+                let state = self.writer.tensor(Tensor::new(name, elements * FP32, Role::OptimiserState));
+                let state = self.look(state, shape.clone(), DataFormat::Rows);
                 inputs.push(state);
                 outputs.push(state);
             }

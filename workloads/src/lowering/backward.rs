@@ -2,16 +2,16 @@
 
 use haversack_devices::work::OperatorKind;
 
-use super::forward::{Lowering, taps};
+use super::forward::{Lowering, NORMAL_SHARE};
 use crate::error::WorkloadError;
-use crate::network::{Node, ParameterId, ValueId};
+use crate::network::{OperatorNode, ParameterId, ValueId};
 use crate::operator::{Op, Unary, Window};
 use crate::shape::Extent;
 use crate::training_graph::{Phase, Role, TensorId};
 
 impl Lowering<'_> {
     pub(super) fn backward(&mut self) -> Result<(), WorkloadError> {
-        let loss = self.network.loss.ok_or_else(|| WorkloadError::NoLoss(self.network.name.clone()))?;
+        let loss = self.network.loss()?;
         self.graph.phase = Some(Phase::Backward);
         self.graph.origin = self.network.nodes.len().saturating_sub(1) as u32;
         self.graph.loss = Some(self.tensors[loss as usize]);
@@ -30,7 +30,7 @@ impl Lowering<'_> {
         self.network.value(value).requires_grad
     }
 
-    fn trains(&self, node: &Node, position: usize) -> Option<ParameterId> {
+    fn trains(&self, node: &OperatorNode, position: usize) -> Option<ParameterId> {
         node.parameters.get(position).copied().filter(|&p| self.network.parameter(p).trainable)
     }
 
@@ -57,7 +57,7 @@ impl Lowering<'_> {
         self.graph.weight_gradients[slot] = Some(total);
     }
 
-    fn lower_backward(&mut self, id: usize, node: &Node, dy: TensorId) {
+    fn lower_backward(&mut self, id: usize, node: &OperatorNode, dy: TensorId) {
         let input = node.inputs[0];
         let x = self.tensors[input as usize];
         let y = self.tensors[node.output as usize];
@@ -65,11 +65,7 @@ impl Lowering<'_> {
         match node.op {
             Op::Convolution { window, groups } => {
                 self.bias_gradient(node, dy);
-                if groups == 1 {
-                    self.convolution_gradients(node, x, dy, window);
-                } else {
-                    self.depthwise_gradients(node, x, dy, window);
-                }
+                self.convolution_gradients(node, x, dy, window, groups);
             }
             Op::Linear => {
                 self.bias_gradient(node, dy);
@@ -79,8 +75,7 @@ impl Lowering<'_> {
                     self.weight_gradient(weight, made);
                 }
                 if self.wants(input) {
-                    let weight = self.weights[node.parameters[0] as usize];
-                    let made = self.product(dy, weight, elements, node.flops);
+                    let made = self.product(dy, self.weight(node, 0), elements, node.flops);
                     self.give(input, made);
                 }
             }
@@ -127,7 +122,7 @@ impl Lowering<'_> {
             Op::MaxPool(window) => self.max_pool_gradient(id, node, x, y, dy, window),
             Op::AveragePool(window) => {
                 let dx = if self.composite {
-                    let wide = self.graph.translate("expand", dy, taps(self.elements(node.output), window));
+                    let wide = self.graph.translate("expand", dy, self.elements(node.output) * window.taps());
                     let share = self.graph.symmetrical("scale", &[wide]);
                     self.graph.rearrange("col2im", &[share], elements)
                 } else {
@@ -191,7 +186,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn bias_gradient(&mut self, node: &Node, dy: TensorId) {
+    fn bias_gradient(&mut self, node: &OperatorNode, dy: TensorId) {
         if let Some(bias) = self.trains(node, 1) {
             let size = Extent::fixed(self.network.parameter(bias).elements);
             let made = self.graph.reduce("reduce_sum", dy, size);
@@ -199,77 +194,39 @@ impl Lowering<'_> {
         }
     }
 
-    fn convolution_gradients(&mut self, node: &Node, x: TensorId, dy: TensorId, window: Window) {
-        let gathers = self.composite && !window.is_pointwise();
-        let columns = self.columns(node, window);
+    fn convolution_gradients(&mut self, node: &OperatorNode, x: TensorId, dy: TensorId, window: Window, groups: u64) {
+        let (kind, of_weight, of_input) = match groups {
+            1 => (OperatorKind::Convolution, "conv_weight_gradient", "conv_input_gradient"),
+            _ => (OperatorKind::DepthwiseConvolution, "depthwise_weight_gradient", "depthwise_input_gradient"),
+        };
+        let gathers = self.gathers(window, groups);
         let weight = node.parameters[0];
         let size = Extent::fixed(self.network.parameter(weight).elements);
         if self.trains(node, 0).is_some() {
             // Windows are gathered again: kept from forward they would be as many maps as there are taps.
-            let x = if gathers { self.graph.rearrange("im2col", &[x], columns) } else { x };
-            let made = self.graph.contract_weight(
-                "conv_weight_gradient",
-                OperatorKind::Convolution,
-                [dy, x],
-                size,
-                node.flops,
-            );
-            self.weight_gradient(weight, made);
-        }
-        let input = node.inputs[0];
-        if self.wants(input) {
-            let elements = self.elements(input);
-            let operands = [dy, self.weights[weight as usize]];
-            let made = if gathers {
-                let wide = self.graph.contract(
-                    "conv_input_gradient",
-                    OperatorKind::Convolution,
-                    &operands,
-                    columns,
-                    node.flops,
-                );
-                self.graph.rearrange("col2im", &[wide], elements)
-            } else {
-                self.graph.contract("conv_input_gradient", OperatorKind::Convolution, &operands, elements, node.flops)
-            };
-            self.give(input, made);
-        }
-    }
-
-    /// As for a dense convolution, but a grouped product cannot sum over the samples: the composed
-    /// form makes a gradient for each sample and sums them.
-    fn depthwise_gradients(&mut self, node: &Node, x: TensorId, dy: TensorId, window: Window) {
-        let weight = node.parameters[0];
-        let size = Extent::fixed(self.network.parameter(weight).elements);
-        let columns = self.columns(node, window);
-        let kind = OperatorKind::DepthwiseConvolution;
-        if self.trains(node, 0).is_some() {
-            let made = if self.composite {
-                let gathered = self.graph.rearrange("im2col", &[x], columns);
+            let x = self.gathered(node, x, window, groups);
+            let made = if gathers && groups > 1 {
+                // A grouped product cannot sum over the samples: it makes a gradient for each, which are then summed.
                 let each = Extent::per_sample(size.fixed);
-                let each = self.graph.contract("depthwise_weight_gradient", kind, &[dy, gathered], each, node.flops);
+                let each = self.graph.contract(of_weight, kind, &[dy, x], each, node.flops);
                 self.graph.reduce("reduce_sum", each, size)
             } else {
-                self.graph.contract_weight("depthwise_weight_gradient", kind, [dy, x], size, node.flops)
+                self.graph.contract_weight(of_weight, kind, [dy, x], size, node.flops)
             };
             self.weight_gradient(weight, made);
         }
         let input = node.inputs[0];
         if self.wants(input) {
-            let elements = self.elements(input);
-            let operands = [dy, self.weights[weight as usize]];
-            let made = if self.composite {
-                let wide = self.graph.contract("depthwise_input_gradient", kind, &operands, columns, node.flops);
-                self.graph.rearrange("col2im", &[wide], elements)
-            } else {
-                self.graph.contract("depthwise_input_gradient", kind, &operands, elements, node.flops)
-            };
+            let (operands, elements) = ([dy, self.weight(node, 0)], self.elements(input));
+            let wide = if gathers { self.columns(node, window) } else { elements };
+            let made = self.graph.contract(of_input, kind, &operands, wide, node.flops);
+            let made = if gathers { self.graph.rearrange("col2im", &[made], elements) } else { made };
             self.give(input, made);
         }
     }
 
     /// dx = weight/deviation × (dy − mean(dy) − normal × mean(dy × normal)); the sums are the weights' gradients.
-    fn normalise_gradients(&mut self, id: usize, node: &Node, dy: TensorId) {
+    fn normalise_gradients(&mut self, id: usize, node: &OperatorNode, dy: TensorId) {
         let [normal, inverse] = [self.inner[id][0], self.inner[id][1]];
         let elements = self.graph.elements_of(dy);
         let (groups, features) =
@@ -292,7 +249,7 @@ impl Lowering<'_> {
         if !wants {
             return;
         }
-        let weight = self.weights[node.parameters[0] as usize];
+        let weight = self.weight(node, 0);
         let (dy, shift, scale) = if let (true, Some(shift), Some(scale)) = (shared, shift_gradient, scale_gradient) {
             (dy, shift, scale)
         } else {
@@ -330,14 +287,9 @@ impl Lowering<'_> {
             }
             Unary::Gelu => {
                 // Φ(x) + x φ(x), computed from x again.
-                let mut share = x;
-                for name in ["scale", "erf", "add_constant", "scale"] {
-                    share = g.symmetrical(name, &[share]);
-                }
-                let mut density = g.symmetrical("mul", &[x, x]);
-                for name in ["scale", "exp", "scale"] {
-                    density = g.symmetrical(name, &[density]);
-                }
+                let share = g.chain(&NORMAL_SHARE, x);
+                let square = g.symmetrical("mul", &[x, x]);
+                let density = g.chain(&["scale", "exp", "scale"], square);
                 let along = g.symmetrical("mul", &[density, x]);
                 let slope = g.symmetrical("add", &[share, along]);
                 g.symmetrical("mul", &[dy, slope])
@@ -359,11 +311,19 @@ impl Lowering<'_> {
     }
 
     /// The gradient goes to the positions that equal the maximum of their window.
-    fn max_pool_gradient(&mut self, id: usize, node: &Node, x: TensorId, y: TensorId, dy: TensorId, window: Window) {
+    fn max_pool_gradient(
+        &mut self,
+        id: usize,
+        node: &OperatorNode,
+        x: TensorId,
+        y: TensorId,
+        dy: TensorId,
+        window: Window,
+    ) {
         let elements = self.elements(node.inputs[0]);
         let dx = if self.composite {
             let windows = self.inner[id][0];
-            let wide = taps(self.elements(node.output), window);
+            let wide = self.elements(node.output) * window.taps();
             let g = &mut self.graph;
             let largest = g.translate("expand", y, wide);
             let mask = g.symmetrical("equal", &[windows, largest]);

@@ -8,7 +8,7 @@ use crate::training_graph::{Element, Phase, Role, Tensor, TensorId};
 
 /// What a computable operation can be fused with (section 3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub(super) enum Class {
     /// Element-wise over tensors of one shape: fuses with every neighbour but opaque ones.
     Symmetrical,
     /// A broadcast or a cut: no arithmetic, only another index into its input, which section 3.2.3
@@ -22,42 +22,44 @@ pub enum Class {
 
 /// One computable operation.
 #[derive(Clone, Debug)]
-pub struct ComputableNode {
-    /// Its name: `mul`, `reduce_sum`, `conv`, …
-    pub operator: &'static str,
+pub(super) struct ComputableNode {
+    /// What it does: `mul`, `reduce_sum`, `conv`, …
+    pub(super) operator: &'static str,
     /// What it may be fused with.
-    pub class: Class,
+    pub(super) class: Class,
     /// The rate that a processor reaches on it.
-    pub kind: OperatorKind,
-    /// Forward or backward.
-    pub phase: Phase,
+    pub(super) kind: OperatorKind,
+    /// When it is evaluated: forward or backward.
+    pub(super) phase: Phase,
     /// The operator of the network that it comes from.
-    pub origin: u32,
+    pub(super) origin: u32,
     /// Tensors that it reads.
-    pub inputs: Vec<TensorId>,
+    pub(super) inputs: Vec<TensorId>,
     /// The tensor that it makes.
-    pub output: TensorId,
+    pub(super) output: TensorId,
     /// Operations of its arithmetic.
-    pub flops: Extent,
+    pub(super) flops: Extent,
     /// Independent outputs; a reduction spreads over its input.
-    pub parallelism: Extent,
+    pub(super) parallelism: Extent,
 }
 
 /// The computable graph of one training iteration, in an order of evaluation.
 #[derive(Clone, Debug, Default)]
-pub struct ComputableGraph {
+pub(super) struct ComputableGraph {
     /// All tensors: the network's inputs and weights first, then one a node.
-    pub tensors: Vec<Tensor>,
+    pub(super) tensors: Vec<Tensor>,
     /// The elements of each tensor.
-    pub elements: Vec<Extent>,
-    /// The node that makes each tensor; none for inputs and weights.
-    pub producer: Vec<Option<u32>>,
-    /// All nodes.
-    pub nodes: Vec<ComputableNode>,
-    /// The gradient of each parameter of the network, where it has one.
-    pub weight_gradients: Vec<Option<TensorId>>,
-    /// The loss.
-    pub loss: Option<TensorId>,
+    pub(super) elements: Vec<Extent>,
+    /// The node that makes each tensor; `None` for inputs and weights.
+    pub(super) producer: Vec<Option<u32>>,
+    /// All nodes, in an order of evaluation.
+    pub(super) nodes: Vec<ComputableNode>,
+    /// The tensor of each parameter of the network.
+    pub(super) weights: Vec<TensorId>,
+    /// The gradient of each parameter of the network that has one.
+    pub(super) weight_gradients: Vec<Option<TensorId>>,
+    /// The loss, once forward is lowered.
+    pub(super) loss: Option<TensorId>,
     /// Where the next node belongs.
     pub(super) phase: Option<Phase>,
     pub(super) origin: u32,
@@ -79,8 +81,7 @@ impl ComputableGraph {
     }
 
     /// For each tensor, the nodes that read it, in order.
-    #[must_use]
-    pub fn consumers(&self) -> Vec<Vec<u32>> {
+    pub(super) fn consumers(&self) -> Vec<Vec<u32>> {
         let mut consumers = vec![Vec::new(); self.tensors.len()];
         for (id, node) in (0..).zip(&self.nodes) {
             for &input in &node.inputs {
@@ -93,26 +94,30 @@ impl ComputableGraph {
     }
 
     /// Whether a tensor outlives the iteration's graph: a weight's gradient or the loss.
-    #[must_use]
-    pub fn is_result(&self, tensor: TensorId) -> bool {
+    pub(super) fn is_result(&self, tensor: TensorId) -> bool {
         self.loss == Some(tensor) || self.tensors[tensor as usize].role == Role::ParameterGradient
     }
 
     /// An element-wise operation over tensors of one shape.
     pub(super) fn symmetrical(&mut self, operator: &'static str, inputs: &[TensorId]) -> TensorId {
         let elements = self.elements_of(inputs[0]);
-        self.add(operator, Class::Symmetrical, OperatorKind::ElementWise, inputs, elements, elements, elements)
+        self.add(operator, (Class::Symmetrical, OperatorKind::ElementWise), inputs, elements, [elements; 2])
+    }
+
+    /// Element-wise operations of one tensor, one after the other.
+    pub(super) fn chain(&mut self, operators: &[&'static str], x: TensorId) -> TensorId {
+        operators.iter().fold(x, |x, operator| self.symmetrical(operator, &[x]))
     }
 
     /// `x` seen as a tensor of `elements` elements: broadcast, cut or placed.
     pub(super) fn translate(&mut self, operator: &'static str, x: TensorId, elements: Extent) -> TensorId {
-        self.add(operator, Class::Translation, OperatorKind::Layout, &[x], elements, Extent::ZERO, elements)
+        self.add(operator, (Class::Translation, OperatorKind::Layout), &[x], elements, [Extent::ZERO, elements])
     }
 
     /// A reduction of `x` to `elements` elements.
     pub(super) fn reduce(&mut self, operator: &'static str, x: TensorId, elements: Extent) -> TensorId {
         let read = self.elements_of(x);
-        self.add(operator, Class::Asymmetrical, OperatorKind::Reduction, &[x], elements, read, read)
+        self.add(operator, (Class::Asymmetrical, OperatorKind::Reduction), &[x], elements, [read; 2])
     }
 
     /// A product or convolution with `elements` outputs.
@@ -124,7 +129,7 @@ impl ComputableGraph {
         elements: Extent,
         flops: Extent,
     ) -> TensorId {
-        self.add(operator, Class::Asymmetrical, kind, inputs, elements, flops, elements)
+        self.add(operator, (Class::Asymmetrical, kind), inputs, elements, [flops, elements])
     }
 
     /// The gradient of a weight: `elements` sums over the positions of `operands`, which a kernel splits among its
@@ -138,50 +143,35 @@ impl ComputableGraph {
         flops: Extent,
     ) -> TensorId {
         let parallelism = elements + self.elements_of(operands[1]);
-        self.add(operator, Class::Asymmetrical, kind, &operands, elements, flops, parallelism)
+        self.add(operator, (Class::Asymmetrical, kind), &operands, elements, [flops, parallelism])
     }
 
     /// A copy into another layout: windows gathered, operands transposed, parts joined.
     pub(super) fn rearrange(&mut self, operator: &'static str, inputs: &[TensorId], elements: Extent) -> TensorId {
-        self.add(operator, Class::Asymmetrical, OperatorKind::Layout, inputs, elements, Extent::ZERO, elements)
+        self.add(operator, (Class::Asymmetrical, OperatorKind::Layout), inputs, elements, [Extent::ZERO, elements])
     }
 
     /// A look-up, a scatter or random numbers.
     pub(super) fn opaque(&mut self, operator: &'static str, inputs: &[TensorId], elements: Extent) -> TensorId {
-        self.add(operator, Class::Opaque, OperatorKind::Gather, inputs, elements, elements, elements)
+        self.add(operator, (Class::Opaque, OperatorKind::Gather), inputs, elements, [elements; 2])
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a node has as many parts")]
+    /// Adds a node of the current phase and operator that makes `elements` elements, and the tensor that it makes.
     fn add(
         &mut self,
         operator: &'static str,
-        class: Class,
-        kind: OperatorKind,
+        (class, kind): (Class, OperatorKind),
         inputs: &[TensorId],
         elements: Extent,
-        flops: Extent,
-        parallelism: Extent,
+        [flops, parallelism]: [Extent; 2],
     ) -> TensorId {
         let phase = self.phase.unwrap_or(Phase::Forward);
         let element = if self.full_precision { Element::FullFloat } else { Element::Float };
         let role = if phase == Phase::Forward { Role::Activation } else { Role::Gradient };
-        let tensor = Tensor { name: String::new(), bytes: elements * FP32, role, element };
-        self.tensors.push(tensor);
-        self.elements.push(elements);
-        self.producer.push(Some(self.nodes.len() as u32));
-        let output = (self.tensors.len() - 1) as TensorId;
-        let inputs = inputs.to_vec();
-        self.nodes.push(ComputableNode {
-            operator,
-            class,
-            kind,
-            phase,
-            origin: self.origin,
-            inputs,
-            output,
-            flops,
-            parallelism,
-        });
+        let output = self.leaf(Tensor { element, ..Tensor::new("", elements * FP32, role) }, elements);
+        self.producer[output as usize] = Some(self.nodes.len() as u32);
+        let (origin, inputs) = (self.origin, inputs.to_vec());
+        self.nodes.push(ComputableNode { operator, class, kind, phase, origin, inputs, output, flops, parallelism });
         output
     }
 }

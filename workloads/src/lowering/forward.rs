@@ -3,10 +3,13 @@
 use haversack_devices::work::OperatorKind;
 
 use super::computable::ComputableGraph;
-use crate::network::{Network, Node, ValueId};
+use crate::network::{Network, OperatorNode, Storage, ValueId};
 use crate::operator::{Op, Unary, Window};
 use crate::shape::Extent;
 use crate::training_graph::{Element, Phase, Role, Tensor, TensorId};
+
+/// The chain of operations that GELU's share of the normal distribution takes: ½ (1 + erf(x/√2)).
+pub(super) const NORMAL_SHARE: [&str; 4] = ["scale", "erf", "add_constant", "scale"];
 
 /// The lowering of one network, with what backward needs to know of forward.
 pub(super) struct Lowering<'a> {
@@ -18,8 +21,6 @@ pub(super) struct Lowering<'a> {
     mask: TensorId,
     /// The tensor of each value.
     pub(super) tensors: Vec<TensorId>,
-    /// The tensor of each parameter.
-    pub(super) weights: Vec<TensorId>,
     /// For each operator, the inner tensors that its derivative refers to.
     pub(super) inner: Vec<Vec<TensorId>>,
     /// The gradient of each value, once a consumer has given one.
@@ -29,39 +30,24 @@ pub(super) struct Lowering<'a> {
 impl<'a> Lowering<'a> {
     pub(super) fn new(network: &'a Network, composite: bool) -> Self {
         let mut graph = ComputableGraph::default();
-        let mut leaves = vec![None; network.storages.len()];
-        for (id, storage) in network.storages.iter().enumerate() {
-            if storage.role != Role::Activation {
-                let tensor = Tensor {
-                    name: storage.name.clone(),
-                    bytes: storage.bytes,
-                    role: storage.role,
-                    element: storage.element,
-                };
-                leaves[id] = Some(graph.leaf(tensor, Extent::ZERO));
-            }
-        }
+        let given = |storage: &Storage| storage.role != Role::Activation;
+        let leaf = |storage: &Storage| given(storage).then(|| graph.leaf(storage.tensor(), Extent::ZERO));
+        let leaves: Vec<Option<TensorId>> = network.storages.iter().map(leaf).collect();
         let mut tensors = vec![TensorId::MAX; network.values.len()];
-        for (id, value) in network.values.iter().enumerate() {
+        for (tensor, value) in tensors.iter_mut().zip(&network.values) {
             if let Some(leaf) = leaves[value.storage as usize] {
-                tensors[id] = leaf;
+                *tensor = leaf;
                 graph.elements[leaf as usize] = value.shape.elements();
             }
         }
-        let mut weights = Vec::new();
         for parameter in &network.parameters {
             // Every parameter has a storage with the role of one.
             let leaf = leaves[parameter.storage as usize].unwrap_or(TensorId::MAX);
             graph.elements[leaf as usize] = Extent::fixed(parameter.elements);
-            weights.push(leaf);
+            graph.weights.push(leaf);
         }
         graph.weight_gradients = vec![None; network.parameters.len()];
-        let mask = Tensor {
-            name: "attention mask".to_owned(),
-            bytes: Extent::ZERO,
-            role: Role::Buffer,
-            element: Element::Whole,
-        };
+        let mask = Tensor { element: Element::Whole, ..Tensor::new("attention mask", Extent::ZERO, Role::Buffer) };
         let mask = graph.leaf(mask, Extent::ZERO);
         Self {
             network,
@@ -69,7 +55,6 @@ impl<'a> Lowering<'a> {
             mask,
             composite,
             tensors,
-            weights,
             inner: vec![Vec::new(); network.nodes.len()],
             gradients: vec![None; network.values.len()],
         }
@@ -89,18 +74,22 @@ impl<'a> Lowering<'a> {
         self.network.shape(value).elements()
     }
 
-    fn lower_forward(&mut self, id: usize, node: &Node) -> TensorId {
+    /// The weight (0) or the bias (1) of an operator.
+    pub(super) fn weight(&self, node: &OperatorNode, position: usize) -> TensorId {
+        self.graph.weights[node.parameters[position] as usize]
+    }
+
+    fn lower_forward(&mut self, id: usize, node: &OperatorNode) -> TensorId {
         let x = self.tensors[node.inputs[0] as usize];
         let shape = self.network.shape(node.output);
         let elements = shape.elements();
         match node.op {
             Op::Convolution { window, groups } => {
-                let y = if groups == 1 { self.convolution(node, x, window) } else { self.depthwise(node, x, window) };
+                let y = self.convolution(node, x, window, groups);
                 self.bias(node, y)
             }
             Op::Linear => {
-                let weight = self.weights[node.parameters[0] as usize];
-                let y = self.product(x, weight, elements, node.flops);
+                let y = self.product(x, self.weight(node, 0), elements, node.flops);
                 self.bias(node, y)
             }
             Op::Matmul => {
@@ -119,34 +108,17 @@ impl<'a> Lowering<'a> {
                 let parts: Vec<_> = node.inputs.iter().map(|&part| self.tensors[part as usize]).collect();
                 self.graph.rearrange("concat", &parts, elements)
             }
-            Op::MaxPool(window) => {
-                if self.composite {
-                    let windows = self.windows(x, elements, window);
-                    self.inner[id] = vec![windows];
-                    self.graph.reduce("reduce_max", windows, elements)
-                } else {
-                    self.graph.contract("max_pool", OperatorKind::Reduction, &[x], elements, taps(elements, window))
-                }
-            }
-            Op::AveragePool(window) => {
-                if self.composite {
-                    let windows = self.windows(x, elements, window);
-                    self.graph.reduce("reduce_mean", windows, elements)
-                } else {
-                    self.graph.contract("average_pool", OperatorKind::Reduction, &[x], elements, taps(elements, window))
-                }
-            }
+            Op::MaxPool(window) | Op::AveragePool(window) => self.pool(id, node, x, window),
             Op::GlobalAveragePool => self.graph.reduce("reduce_mean", x, elements),
             Op::Dropout => {
                 let random = self.graph.opaque("random", &[], elements);
-                let kept = self.graph.symmetrical("greater", &[random]);
-                let mask = self.graph.symmetrical("scale", &[kept]);
+                let mask = self.graph.chain(&["greater", "scale"], random);
                 self.inner[id] = vec![mask];
                 self.graph.symmetrical("mul", &[x, mask])
             }
             Op::Softmax => self.softmax(x, elements, shape.with_last(1).elements()),
             Op::Embedding | Op::IndexTable => {
-                let table = self.weights[node.parameters[0] as usize];
+                let table = self.weight(node, 0);
                 self.graph.opaque("gather", &[x, table], elements)
             }
             Op::View => x,
@@ -156,43 +128,49 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Windows gathered into columns (im2col), as wide as the taps of `outputs` outputs.
-    pub(super) fn windows(&mut self, x: TensorId, outputs: Extent, window: Window) -> TensorId {
-        self.graph.rearrange("im2col", &[x], taps(outputs, window))
+    /// The reduction of each window, gathered into columns (im2col) or read in place by one kernel.
+    fn pool(&mut self, id: usize, node: &OperatorNode, x: TensorId, window: Window) -> TensorId {
+        let elements = self.elements(node.output);
+        let (kernel, reduction) = match node.op {
+            Op::MaxPool(_) => ("max_pool", "reduce_max"),
+            _ => ("average_pool", "reduce_mean"),
+        };
+        if !self.composite {
+            let flops = elements * window.taps();
+            return self.graph.contract(kernel, OperatorKind::Reduction, &[x], elements, flops);
+        }
+        let windows = self.graph.rearrange("im2col", &[x], elements * window.taps());
+        self.inner[id] = vec![windows];
+        self.graph.reduce(reduction, windows, elements)
     }
 
-    /// A dense convolution: a product over gathered windows, or one kernel.
-    fn convolution(&mut self, node: &Node, x: TensorId, window: Window) -> TensorId {
-        let weight = self.weights[node.parameters[0] as usize];
-        let shape = self.network.shape(node.output);
-        let elements = shape.elements();
-        let x = if self.composite && !window.is_pointwise() {
-            let columns = self.columns(node, window);
-            self.graph.rearrange("im2col", &[x], columns)
-        } else {
-            x
+    /// A convolution: a product over gathered windows, or one kernel.
+    fn convolution(&mut self, node: &OperatorNode, x: TensorId, window: Window, groups: u64) -> TensorId {
+        let x = self.gathered(node, x, window, groups);
+        let (operator, kind) = match groups {
+            1 => ("conv", OperatorKind::Convolution),
+            _ => ("depthwise_conv", OperatorKind::DepthwiseConvolution),
         };
-        self.graph.contract("conv", OperatorKind::Convolution, &[x, weight], elements, node.flops)
+        self.graph.contract(operator, kind, &[x, self.weight(node, 0)], self.elements(node.output), node.flops)
+    }
+
+    /// Whether a convolution is composed of gathered windows and a product; a depthwise (or grouped) one gathers the
+    /// windows group by group, whatever they are.
+    pub(super) fn gathers(&self, window: Window, groups: u64) -> bool {
+        self.composite && (groups > 1 || !window.is_pointwise())
+    }
+
+    /// The gathered windows of a convolution's input, or the input if it is read in place.
+    pub(super) fn gathered(&mut self, node: &OperatorNode, x: TensorId, window: Window, groups: u64) -> TensorId {
+        let columns = self.columns(node, window);
+        if self.gathers(window, groups) { self.graph.rearrange("im2col", &[x], columns) } else { x }
     }
 
     /// The elements of the gathered windows of a dense convolution: input channels × taps × positions.
-    pub(super) fn columns(&self, node: &Node, window: Window) -> Extent {
+    pub(super) fn columns(&self, node: &OperatorNode, window: Window) -> Extent {
         let (input, output) = (self.network.shape(node.inputs[0]), self.network.shape(node.output));
         let positions = output.size(2) * output.size(3);
-        Extent::per_sample(input.size(1) * window.kernel[0] * window.kernel[1] * positions)
-    }
-
-    /// A depthwise (or grouped) convolution: a product over gathered windows, group by group; or one kernel.
-    fn depthwise(&mut self, node: &Node, x: TensorId, window: Window) -> TensorId {
-        let weight = self.weights[node.parameters[0] as usize];
-        let elements = self.elements(node.output);
-        let x = if self.composite {
-            let columns = self.columns(node, window);
-            self.graph.rearrange("im2col", &[x], columns)
-        } else {
-            x
-        };
-        self.graph.contract("depthwise_conv", OperatorKind::DepthwiseConvolution, &[x, weight], elements, node.flops)
+        Extent::per_sample(input.size(1) * window.taps() * positions)
     }
 
     /// A product of matrices; a composed one first lays out both operands for its vector loads.
@@ -208,14 +186,17 @@ impl<'a> Lowering<'a> {
         self.graph.contract("matmul", OperatorKind::Gemm, &[a, b], elements, flops)
     }
 
-    fn bias(&mut self, node: &Node, y: TensorId) -> TensorId {
-        let Some(&bias) = node.parameters.get(1) else { return y };
-        let wide = self.graph.translate("expand", self.weights[bias as usize], self.graph.elements_of(y));
+    fn bias(&mut self, node: &OperatorNode, y: TensorId) -> TensorId {
+        if node.parameters.len() < 2 {
+            return y;
+        }
+        let wide = self.graph.translate("expand", self.weight(node, 1), self.graph.elements_of(y));
         self.graph.symmetrical("add", &[y, wide])
     }
 
     /// (x − mean) / deviation × weight + bias, over groups of which there are `groups`.
-    fn normalise(&mut self, id: usize, node: &Node, x: TensorId, groups: Extent) -> TensorId {
+    fn normalise(&mut self, id: usize, node: &OperatorNode, x: TensorId, groups: Extent) -> TensorId {
+        let [weight, bias] = [0, 1].map(|position| self.weight(node, position));
         let g = &mut self.graph;
         let elements = g.elements_of(x);
         let mean = g.reduce("reduce_mean", x, groups);
@@ -223,46 +204,38 @@ impl<'a> Lowering<'a> {
         let centred = g.symmetrical("sub", &[x, mean]);
         let square = g.symmetrical("mul", &[centred, centred]);
         let variance = g.reduce("reduce_mean", square, groups);
-        let safe = g.symmetrical("add_constant", &[variance]);
-        let inverse = g.symmetrical("rsqrt", &[safe]);
+        let inverse = g.chain(&["add_constant", "rsqrt"], variance);
         let wide = g.translate("expand", inverse, elements);
         let normal = g.symmetrical("mul", &[centred, wide]);
-        let weight = g.translate("expand", self.weights[node.parameters[0] as usize], elements);
+        let weight = g.translate("expand", weight, elements);
         let scaled = g.symmetrical("mul", &[normal, weight]);
-        let bias = g.translate("expand", self.weights[node.parameters[1] as usize], elements);
+        let bias = g.translate("expand", bias, elements);
         let output = g.symmetrical("add", &[scaled, bias]);
         self.inner[id] = vec![normal, inverse];
         output
     }
 
-    fn unary(&mut self, node: &Node, function: Unary, x: TensorId) -> TensorId {
-        let names: &[&'static str] = match function {
+    fn unary(&mut self, node: &OperatorNode, function: Unary, x: TensorId) -> TensorId {
+        let operators: &[&'static str] = match function {
             Unary::Relu => &["max"],
             Unary::Relu6 => &["max", "min"],
-            Unary::Gelu => &["scale", "erf", "add_constant", "scale"],
             Unary::Tanh => &["tanh"],
             Unary::Cube => &["pow"],
-            Unary::Scale => &["scale"],
-            Unary::DivideByElement => &["scale"],
-            Unary::AddConstant | Unary::Where => &["mask"],
-            Unary::DropPath => &["scale"],
+            Unary::Scale | Unary::DivideByElement | Unary::DropPath => &["scale"],
+            Unary::Gelu => {
+                let share = self.graph.chain(&NORMAL_SHARE, x);
+                return self.graph.symmetrical("mul", &[share, x]);
+            }
+            Unary::AddConstant | Unary::Where => {
+                // The mask is broadcast over heads and rows before it is added.
+                let mask = self.graph.translate("expand", self.mask, self.elements(node.output));
+                return self.graph.symmetrical("mask", &[x, mask]);
+            }
         };
-        let mut y = x;
-        if matches!(function, Unary::AddConstant | Unary::Where) {
-            // The mask is broadcast over heads and rows before it is added.
-            let mask = self.graph.translate("expand", self.mask, self.elements(node.output));
-            return self.graph.symmetrical("mask", &[x, mask]);
-        }
-        for name in names {
-            y = self.graph.symmetrical(name, &[y]);
-        }
-        if function == Unary::Gelu {
-            y = self.graph.symmetrical("mul", &[y, x]);
-        }
-        y
+        self.graph.chain(operators, x)
     }
 
-    /// The tensor of `value` at `elements` elements, broadcast where it is smaller.
+    /// The tensor of `value` at `elements` elements, broadcast if it is smaller.
     pub(super) fn fitted(&mut self, value: ValueId, elements: Extent) -> TensorId {
         let tensor = self.tensors[value as usize];
         if self.elements(value) == elements { tensor } else { self.graph.translate("expand", tensor, elements) }
@@ -290,7 +263,7 @@ impl<'a> Lowering<'a> {
         if self.composite { self.graph.rearrange("permute", &[x], elements) } else { x }
     }
 
-    fn cross_entropy(&mut self, id: usize, node: &Node, x: TensorId) -> TensorId {
+    fn cross_entropy(&mut self, id: usize, node: &OperatorNode, x: TensorId) -> TensorId {
         let target = self.tensors[node.inputs[1] as usize];
         let scores = self.network.shape(node.inputs[0]);
         let (elements, rows) = (scores.elements(), scores.with_last(1).elements());
@@ -303,9 +276,4 @@ impl<'a> Lowering<'a> {
         self.inner[id] = vec![log_probabilities];
         g.reduce("reduce_mean", picked, Extent::fixed(1))
     }
-}
-
-/// The taps of `outputs` windows.
-pub(super) fn taps(outputs: Extent, window: Window) -> Extent {
-    outputs * (window.kernel[0] * window.kernel[1])
 }

@@ -8,54 +8,44 @@
 
 use super::computable::{Class, ComputableGraph};
 
-/// One kernel: the nodes that it runs, the last of which makes its output.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Kernel {
-    /// Nodes, in order.
-    pub(super) nodes: Vec<u32>,
+/// The nodes that one kernel runs, in order; the last makes its output.
+pub(super) type Kernel = Vec<u32>;
+
+/// A kernel to which the reader of its output may still be added.
+#[derive(Default)]
+struct Growing {
+    nodes: Kernel,
+    asymmetrical: usize,
 }
 
-/// The nodes of a computable graph, grouped into kernels in an order of execution.
-#[derive(Clone, Debug)]
-pub(super) struct Grouping {
-    /// All kernels.
-    pub(super) kernels: Vec<Kernel>,
-}
-
-impl Grouping {
-    /// Every node a kernel of its own.
-    pub(super) fn singles(graph: &ComputableGraph) -> Self {
-        Self { kernels: (0..graph.nodes.len() as u32).map(|id| Kernel { nodes: vec![id] }).collect() }
-    }
-}
-
-/// Fuses the nodes of `graph`.
-pub(super) fn fuse(graph: &ComputableGraph) -> Grouping {
+/// Fuses the nodes of `graph` into kernels in an order of execution.
+pub(super) fn fuse(graph: &ComputableGraph) -> Vec<Kernel> {
     let consumers = graph.consumers();
     // The kernel that each node ends, while it ends one.
-    let mut ending: Vec<Option<Kernel>> = Vec::with_capacity(graph.nodes.len());
+    let mut ending: Vec<Option<Growing>> = Vec::with_capacity(graph.nodes.len());
     for (id, node) in (0u32..).zip(&graph.nodes) {
-        let mut kernel = Kernel::default();
-        let mut asymmetrical = usize::from(node.class == Class::Asymmetrical);
+        let mut kernel = Growing { asymmetrical: usize::from(node.class == Class::Asymmetrical), ..Growing::default() };
         for &input in &node.inputs {
             let Some(producer) = graph.producer[input as usize] else { continue };
             if consumers[input as usize].len() > 1 || graph.is_result(input) || !may_precede(graph, producer, id) {
                 continue;
             }
-            let Some(earlier) = ending[producer as usize].take() else { continue };
-            let more = count_asymmetrical(graph, &earlier);
-            if asymmetrical + more > 1 {
-                ending[producer as usize] = Some(earlier);
-                continue;
+            let fits = |earlier: &mut Growing| kernel.asymmetrical + earlier.asymmetrical <= 1;
+            if let Some(mut earlier) = ending[producer as usize].take_if(fits) {
+                // The longer list takes the shorter, so that a long chain of operations stays linear.
+                if earlier.nodes.len() > kernel.nodes.len() {
+                    std::mem::swap(&mut earlier.nodes, &mut kernel.nodes);
+                }
+                kernel.nodes.extend(earlier.nodes);
+                kernel.asymmetrical += earlier.asymmetrical;
             }
-            asymmetrical += more;
-            kernel.nodes.extend(earlier.nodes);
         }
         kernel.nodes.push(id);
-        kernel.nodes.sort_unstable();
         ending.push(Some(kernel));
     }
-    Grouping { kernels: ending.into_iter().flatten().collect() }
+    let mut kernels: Vec<Kernel> = ending.into_iter().flatten().map(|kernel| kernel.nodes).collect();
+    kernels.iter_mut().for_each(|nodes| nodes.sort_unstable());
+    kernels
 }
 
 /// Whether the class of `producer` lets it run in one kernel with its only consumer.
@@ -67,8 +57,4 @@ fn may_precede(graph: &ComputableGraph, producer: u32, consumer: u32) -> bool {
         (Class::Translation, _) => true,
         (Class::Symmetrical | Class::Asymmetrical, after) => after == Class::Symmetrical,
     }
-}
-
-fn count_asymmetrical(graph: &ComputableGraph, kernel: &Kernel) -> usize {
-    kernel.nodes.iter().filter(|&&id| graph.nodes[id as usize].class == Class::Asymmetrical).count()
 }

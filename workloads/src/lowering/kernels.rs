@@ -5,73 +5,59 @@ use std::collections::HashMap;
 use haversack_devices::work::OperatorKind;
 
 use super::computable::{Class, ComputableGraph};
-use super::fusion::{Grouping, Kernel};
+use super::fusion::Kernel;
 use super::reduction::external_inputs;
 use super::{Gradients, Variant};
 use crate::autograd::Optimiser;
-use crate::network::{FP32, Network};
+use crate::graph_writer::GraphWriter;
+use crate::network::Network;
 use crate::shape::Extent;
-use crate::training_graph::{Element, Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
+use crate::training_graph::{NodeWork, Phase, Tensor, TensorId, TrainingGraph};
 
-/// The training graph of `grouping`: one node a kernel, and the tensors that reside in memory.
+/// The training graph of `kernels`: one node a kernel, and the tensors that reside in memory.
 pub(super) fn emit(
-    graph: ComputableGraph,
-    grouping: &Grouping,
+    graph: &ComputableGraph,
+    kernels: &[Kernel],
     network: &Network,
     optimiser: Optimiser,
     gradients: Gradients,
     variant: Variant,
 ) -> TrainingGraph {
+    let mut writer = GraphWriter::new(&network.name);
     let mut resident: Vec<Option<TensorId>> = vec![None; graph.tensors.len()];
-    let mut emitted = TrainingGraph { name: network.name.clone(), ..TrainingGraph::default() };
     for (id, tensor) in graph.tensors.iter().enumerate() {
         if graph.producer[id].is_none() {
-            resident[id] = Some(push_tensor(&mut emitted, tensor.clone()));
+            resident[id] = Some(writer.tensor(tensor.clone()));
         }
     }
-    let owners = gradient_owners(&graph);
+    let weights = weights_by_gradient(graph);
     let mut updates = Vec::new();
     let mut holders = Holders::default();
-    for kernel in &grouping.kernels {
-        let Some(&last) = kernel.nodes.last() else { continue };
+    for kernel in kernels {
+        let Some(&last) = kernel.last() else { continue };
         let root = &graph.nodes[last as usize];
-        let module = &network.nodes[root.origin as usize].module;
-        let name = format!("{module}.{}", root.operator);
+        let name = format!("{}.{}", network.nodes[root.origin as usize].module, root.operator);
         let tensor = Tensor { name: name.clone(), ..graph.tensors[root.output as usize].clone() };
-        let output = push_tensor(&mut emitted, tensor);
+        let output = writer.tensor(tensor);
         resident[root.output as usize] = Some(output);
-        let inputs: Vec<TensorId> =
-            external_inputs(&graph, kernel).into_iter().filter_map(|input| resident[input as usize]).collect();
-        let mut work = work_of(&graph, kernel, &emitted, &inputs, output);
-        work.single_kernel = variant != Variant::Original;
-        let node = Node {
-            name,
-            phase: root.phase,
-            inputs,
-            outputs: vec![output],
-            releases: Vec::new(),
-            origin: None,
-            rescales: None,
-            saved: Vec::new(),
-            work,
-        };
-        emitted.nodes.push(node);
+        let read = external_inputs(graph, kernel);
+        let work = NodeWork { single_kernel: variant != Variant::Original, ..work_of(graph, kernel, &read) };
+        let inputs = read.into_iter().filter_map(|input| resident[input as usize]).collect();
+        writer.phase = root.phase;
+        writer.write(name, inputs, vec![output], work);
         if matches!(variant, Variant::Original | Variant::Direct) {
-            holders.note(&mut emitted, root.origin);
+            holders.note(&mut writer.graph, root.origin);
         }
-        if let Some(parameter) = owners[root.output as usize]
-            && let Some(weight) = resident_weight(network, parameter, &emitted)
-        {
-            let phase = if gradients == Gradients::Streamed { Phase::Backward } else { Phase::Update };
-            let update = update_node(&mut emitted, weight, output, optimiser, phase);
-            match gradients {
-                Gradients::Streamed => emitted.nodes.push(update),
-                Gradients::Kept => updates.push(update),
+        if let Some(weight) = weights.get(&root.output).and_then(|&weight| resident[weight as usize]) {
+            writer.phase = if gradients == Gradients::Streamed { Phase::Backward } else { Phase::Update };
+            updates.push(writer.update(weight, output, optimiser));
+            if gradients == Gradients::Streamed {
+                writer.graph.nodes.append(&mut updates);
             }
         }
     }
-    emitted.nodes.extend(updates);
-    emitted
+    writer.graph.nodes.extend(updates);
+    writer.graph
 }
 
 /// The operations of the network whose temporaries are held.
@@ -96,76 +82,15 @@ impl Holders {
     }
 }
 
-fn push_tensor(graph: &mut TrainingGraph, tensor: Tensor) -> TensorId {
-    graph.tensors.push(tensor);
-    (graph.tensors.len() - 1) as TensorId
+/// The weight of each tensor that is the gradient of one.
+fn weights_by_gradient(graph: &ComputableGraph) -> HashMap<TensorId, TensorId> {
+    let pairs = graph.weight_gradients.iter().zip(&graph.weights);
+    pairs.filter_map(|(gradient, &weight)| gradient.map(|gradient| (gradient, weight))).collect()
 }
 
-/// For each tensor the parameter whose gradient it is.
-fn gradient_owners(graph: &ComputableGraph) -> Vec<Option<usize>> {
-    let mut owners = vec![None; graph.tensors.len()];
-    for (parameter, gradient) in graph.weight_gradients.iter().enumerate() {
-        if let Some(gradient) = gradient {
-            owners[*gradient as usize] = Some(parameter);
-        }
-    }
-    owners
-}
-
-/// Leaves come first and in the order of the network's storages, so a weight is found by counting.
-fn resident_weight(network: &Network, parameter: usize, emitted: &TrainingGraph) -> Option<TensorId> {
-    let storage = network.parameters[parameter].storage as usize;
-    let leaf = network.storages[..storage].iter().filter(|s| s.role != Role::Activation).count();
-    matches!(emitted.tensors.get(leaf)?.role, Role::Parameter { .. }).then_some(leaf as TensorId)
-}
-
-fn update_node(
-    graph: &mut TrainingGraph,
-    weight: TensorId,
-    gradient: TensorId,
-    optimiser: Optimiser,
-    phase: Phase,
-) -> Node {
-    let name = format!("{}.update", graph.tensor(weight).name);
-    let bytes = graph.tensor(weight).bytes;
-    let elements = Extent::fixed(bytes.fixed / FP32);
-    let (mut inputs, mut outputs) = (vec![weight, gradient], vec![weight]);
-    for _ in 0..optimiser.states() {
-        let state = Tensor {
-            name: format!("{}.state", graph.tensor(weight).name),
-            bytes,
-            role: Role::OptimiserState,
-            element: Element::Float,
-        };
-        let state = push_tensor(graph, state);
-        inputs.push(state);
-        outputs.push(state);
-    }
-    let dram = inputs.iter().chain(&outputs).map(|&t| graph.tensor(t).bytes).sum();
-    let work = NodeWork {
-        kind: OperatorKind::Optimiser,
-        flops: elements * (2 + 4 * optimiser.states()),
-        index_translations: Extent::ZERO,
-        dram,
-        parallelism: elements,
-        launches: 1,
-        single_kernel: false,
-        winograd: false,
-        columns: 0,
-        precision: None,
-        product: None,
-    };
-    Node { name, phase, inputs, outputs, releases: Vec::new(), saved: Vec::new(), origin: None, rescales: None, work }
-}
-
-fn work_of(
-    graph: &ComputableGraph,
-    kernel: &Kernel,
-    emitted: &TrainingGraph,
-    inputs: &[TensorId],
-    written: TensorId,
-) -> NodeWork {
-    let members = || kernel.nodes.iter().map(|&id| &graph.nodes[id as usize]);
+/// What `kernel`, which reads the tensors `read`, computes.
+fn work_of(graph: &ComputableGraph, kernel: &Kernel, read: &[TensorId]) -> NodeWork {
+    let members = || kernel.iter().map(|&id| &graph.nodes[id as usize]);
     let heavy = members().find(|node| matches!(node.class, Class::Asymmetrical | Class::Opaque));
     let kind = match heavy {
         Some(node) => node.kind,
@@ -175,29 +100,20 @@ fn work_of(
     // A generic kernel computes the place of every element that it touches, once for each shape
     // among its operands: those of one shape share it. A product's own operands are part of its rate.
     let span = members().map(|node| node.parallelism).fold(Extent::ZERO, Extent::max);
-    let output = members().next_back().map(|root| graph.elements_of(root.output));
-    let operands = external_inputs(graph, kernel).into_iter().map(|input| graph.elements_of(input));
-    let mut shapes: Vec<Extent> = operands.chain(output).collect();
-    shapes.sort_unstable_by_key(|extent| (extent.per_sample, extent.fixed));
-    shapes.dedup();
     let layouts = match heavy {
         Some(node) if node.class == Class::Opaque => 2,
         Some(node) if node.kind == OperatorKind::Reduction => 1,
         // Products and the copies laid out for them are kernels written by hand, which move whole rows.
         Some(_) => 0,
-        None => shapes.len() as u64,
+        None => {
+            let output = members().next_back().map(|root| root.output);
+            let operands = read.iter().copied().chain(output).map(|operand| graph.elements_of(operand));
+            let mut shapes: Vec<Extent> = operands.collect();
+            shapes.sort_unstable_by_key(|extent| (extent.per_sample, extent.fixed));
+            shapes.dedup();
+            shapes.len() as u64
+        }
     };
-    NodeWork {
-        kind,
-        flops: members().map(|node| node.flops).sum(),
-        index_translations: span * layouts,
-        dram: inputs.iter().chain([&written]).map(|&t| emitted.tensor(t).bytes).sum(),
-        parallelism: span,
-        launches: 1,
-        single_kernel: false,
-        winograd: false,
-        columns: 0,
-        precision: None,
-        product: None,
-    }
+    let flops = members().map(|node| node.flops).sum();
+    NodeWork { index_translations: span * layouts, ..NodeWork::computing(kind, flops, span) }
 }

@@ -3,7 +3,7 @@
 use haversack_devices::work::OperatorKind;
 
 use super::computable::{Class, ComputableGraph};
-use super::fusion::{Grouping, Kernel, fuse};
+use super::fusion::{Kernel, fuse};
 use super::reduction::{external_inputs, reduce};
 use super::{Variant, computable, group};
 use crate::counts::count;
@@ -11,7 +11,7 @@ use crate::models::{self, MODELS};
 use crate::network::Network;
 use crate::operator::Window;
 use crate::shape::Extent;
-use crate::training_graph::{Element, Phase, Role, Tensor, TensorId};
+use crate::training_graph::{Phase, Role, Tensor, TensorId};
 
 fn every_model() -> impl Iterator<Item = Network> {
     MODELS.iter().map(|model| models::build(model.id, None).unwrap())
@@ -20,15 +20,14 @@ fn every_model() -> impl Iterator<Item = Network> {
 /// A graph in forward, with `leaves` inputs of 100 elements.
 fn graph(leaves: usize) -> (ComputableGraph, Vec<TensorId>) {
     let mut graph = ComputableGraph { phase: Some(Phase::Forward), ..ComputableGraph::default() };
-    let leaf =
-        Tensor { name: String::new(), bytes: Extent::per_sample(400), role: Role::Input, element: Element::Float };
+    let leaf = Tensor::new("", Extent::per_sample(400), Role::Input);
     let leaves = (0..leaves).map(|_| graph.leaf(leaf.clone(), Extent::per_sample(100))).collect();
     (graph, leaves)
 }
 
-fn members(graph: &ComputableGraph, grouping: &Grouping) -> Vec<String> {
+fn members(graph: &ComputableGraph, kernels: &[Kernel]) -> Vec<String> {
     let name = |&id: &u32| graph.nodes[id as usize].operator;
-    grouping.kernels.iter().map(|kernel| kernel.nodes.iter().map(name).collect::<Vec<_>>().join(" ")).collect()
+    kernels.iter().map(|kernel| kernel.iter().map(name).collect::<Vec<_>>().join(" ")).collect()
 }
 
 #[test]
@@ -88,7 +87,7 @@ fn shared_by_two(inputs: usize, operations: usize) -> Vec<String> {
         g.tensors[sum as usize].role = Role::ParameterGradient;
     }
     let fused = fuse(&g);
-    assert_eq!(fused.kernels[0].nodes.len(), operations);
+    assert_eq!(fused[0].len(), operations);
     members(&g, &reduce(&g, fused))
 }
 
@@ -139,11 +138,11 @@ fn a_removed_tensor_is_computed_again_inside_what_is_removed_after_it() {
     let sums = ["reduce_sum"; 3];
     assert_eq!(members(&g, &reduced), ["sub exp", sums[0], "sub abs sin", sums[1], "sub abs cos", sums[2]]);
     // The kernels of the cosine read the leaves, not what was removed.
-    assert_eq!(external_inputs(&g, &reduced.kernels[4]), [x[0], x[1]]);
+    assert_eq!(external_inputs(&g, &reduced[4]), [x[0], x[1]]);
 }
 
 fn classes(graph: &ComputableGraph, kernel: &Kernel, class: Class) -> usize {
-    kernel.nodes.iter().filter(|&&id| graph.nodes[id as usize].class == class).count()
+    kernel.iter().filter(|&&id| graph.nodes[id as usize].class == class).count()
 }
 
 #[test]
@@ -154,15 +153,15 @@ fn kernels_of_every_model_obey_the_classes() {
             let grouping = group(&graph, variant);
             let place = || format!("{} {}", network.name, variant.id());
             let mut made = vec![false; graph.tensors.len()];
-            for kernel in &grouping.kernels {
+            for kernel in &grouping {
                 assert!(classes(&graph, kernel, Class::Asymmetrical) <= 1, "{}", place());
                 let opaque = classes(&graph, kernel, Class::Opaque);
-                assert!(opaque == 0 || kernel.nodes.len() == 1, "{}", place());
+                assert!(opaque == 0 || kernel.len() == 1, "{}", place());
                 for input in external_inputs(&graph, kernel) {
                     let ready = graph.producer[input as usize].is_none() || made[input as usize];
                     assert!(ready, "{}: a kernel reads tensor {input} before it is made", place());
                 }
-                let root = &graph.nodes[*kernel.nodes.last().unwrap() as usize];
+                let root = &graph.nodes[*kernel.last().unwrap() as usize];
                 assert!(!made[root.output as usize], "{}: made twice", place());
                 made[root.output as usize] = true;
             }
@@ -278,10 +277,10 @@ fn products_cost_the_same_under_every_variant() {
         for variant in Variant::ALL {
             let graph = computable(&network, variant).unwrap();
             let grouping = group(&graph, variant);
-            let product = |node: &&super::ComputableNode| {
+            let product = |node: &&super::computable::ComputableNode| {
                 matches!(node.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm)
             };
-            let nodes = grouping.kernels.iter().flat_map(|kernel| &kernel.nodes).map(|&id| &graph.nodes[id as usize]);
+            let nodes = grouping.iter().flatten().map(|&id| &graph.nodes[id as usize]);
             let flops: u64 = nodes.filter(product).map(|node| node.flops.at(3)).sum();
             assert_eq!(flops, expected, "{} {}", network.name, variant.id());
         }

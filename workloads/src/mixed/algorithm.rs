@@ -23,7 +23,7 @@ pub struct Algorithm {
     /// How gradients are computed.
     pub backpropagation: Backpropagation,
     /// How weights are held and updated.
-    pub weight: Weight,
+    pub weight: WeightRules,
     /// The loss and the optimiser.
     pub optimiser: OptimiserChoice,
     /// What else it does for every layer.
@@ -31,9 +31,9 @@ pub struct Algorithm {
     pub passes: Vec<Pass>,
 }
 
-/// An operator's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operator(pub String);
+/// The name of an operator, as [`crate::Op::name`] gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperatorName(pub &'static str);
 
 /// From fp32 operators to those of mixed precision. An operator that is in none of the lists has no translation, and a
 /// network that has one is refused.
@@ -41,41 +41,16 @@ pub struct Operator(pub String);
 #[serde(deny_unknown_fields)]
 pub struct Translation {
     /// Operators on eight-bit integers.
-    pub int8: Vec<Operator>,
+    pub int8: Vec<OperatorName>,
     /// Operators that stay as they are, between a dequantisation and a quantisation.
-    pub fp32: Vec<Operator>,
+    pub fp32: Vec<OperatorName>,
     /// Operators that the algorithm's networks do not have: their input passes through.
     #[serde(default)]
-    pub absent: Vec<Operator>,
+    pub absent: Vec<OperatorName>,
     /// Products whose scale is taken anew from their 32-bit sums, whenever the run asks for it (dynamic rescaling).
-    pub rescaled: Vec<Role>,
+    pub rescaled: Vec<ProductRole>,
     /// Where these choices come from.
     pub source: String,
-}
-
-/// What a product computes of its layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// The layer's output.
-    Forward,
-    /// The gradient of its input.
-    InputGradient,
-    /// The gradient of its weight.
-    WeightGradient,
-}
-
-impl Role {
-    /// Whether it is `role`, as nodes note it.
-    #[must_use]
-    pub fn is(self, role: ProductRole) -> bool {
-        let own = match self {
-            Self::Forward => ProductRole::Forward,
-            Self::InputGradient => ProductRole::InputGradient,
-            Self::WeightGradient => ProductRole::WeightGradient,
-        };
-        own == role
-    }
 }
 
 /// The rules for gradients of errors and of weights.
@@ -83,7 +58,7 @@ impl Role {
 #[serde(deny_unknown_fields)]
 pub struct Backpropagation {
     /// How gradients are held.
-    pub gradients: Gradients,
+    pub gradients: GradientFormat,
     /// Whether the gradient of a convolution's input is a convolution with the rotated weight.
     pub rotates_weight: bool,
     /// The operands that are laid out anew before the gradient of a convolution's weight, so that the batch is their depth.
@@ -95,7 +70,7 @@ pub struct Backpropagation {
 /// How gradients are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Gradients {
+pub enum GradientFormat {
     /// As eight-bit integers with a scale a tensor.
     Int8,
 }
@@ -113,7 +88,7 @@ pub enum Operand {
 /// How weights are held and updated.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Weight {
+pub struct WeightRules {
     /// The format in which products read them.
     #[serde(rename = "type")]
     pub format: WeightFormat,
@@ -144,7 +119,7 @@ pub enum WeightFormat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layers {
-    /// None.
+    /// No layer.
     #[default]
     None,
     /// The first and the last with a weight.
@@ -190,8 +165,8 @@ pub struct OptimiserChoice {
     /// The loss.
     pub loss: Loss,
     /// The optimiser of the paper; a run may ask for another.
-    pub method: Method,
-    /// The format of its state, where it keeps one.
+    pub method: Optimiser,
+    /// The format of its state, if it keeps one.
     pub state: StateFormat,
     /// Where these choices come from.
     pub source: String,
@@ -203,28 +178,6 @@ pub struct OptimiserChoice {
 pub enum Loss {
     /// Softmax and negative log-likelihood.
     CrossEntropy,
-}
-
-/// An optimiser, as the files name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Method {
-    /// Plain stochastic gradient descent.
-    Sgd,
-    /// With momentum.
-    Momentum,
-    /// Adam.
-    Adam,
-}
-
-impl From<Method> for Optimiser {
-    fn from(method: Method) -> Self {
-        match method {
-            Method::Sgd => Self::Sgd,
-            Method::Momentum => Self::Momentum,
-            Method::Adam => Self::Adam,
-        }
-    }
 }
 
 /// The format of an optimiser's state.
@@ -246,14 +199,14 @@ pub struct Pass {
     /// Its name, for people.
     pub name: String,
     /// The products that it follows.
-    pub after: Vec<Role>,
+    pub after: Vec<ProductRole>,
     /// What it sweeps over.
     pub over: Sweep,
     /// Whether it runs only when the product's scale is taken anew.
     #[serde(default)]
     pub with_rescaling: bool,
     /// The number format of its arithmetic.
-    pub precision: PassPrecision,
+    pub precision: Precision,
     /// Operations an element of what it sweeps over.
     pub flops: u64,
     /// Bytes read and written an element.
@@ -274,28 +227,6 @@ pub enum Sweep {
     GroupSums,
 }
 
-/// The number format of a pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PassPrecision {
-    /// Eight-bit integers.
-    Int8,
-    /// Thirty-two-bit integers.
-    Int32,
-    /// Floating-point numbers.
-    Fp32,
-}
-
-impl From<PassPrecision> for Precision {
-    fn from(precision: PassPrecision) -> Self {
-        match precision {
-            PassPrecision::Int8 => Self::Int8,
-            PassPrecision::Int32 => Self::Int32,
-            PassPrecision::Fp32 => Self::Fp32,
-        }
-    }
-}
-
 /// What becomes of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Treatment {
@@ -311,10 +242,10 @@ impl Algorithm {
     /// Whether the scale of products with `role` is taken anew in some iterations.
     #[must_use]
     pub fn rescales(&self, role: ProductRole) -> bool {
-        self.translation.rescaled.iter().any(|rescaled| rescaled.is(role))
+        self.translation.rescaled.contains(&role)
     }
 
-    /// What becomes of the operator called `name`; nothing where it has no translation.
+    /// What becomes of the operator called `name`; `None` if it has no translation.
     pub(super) fn treatment(&self, name: &str) -> Option<Treatment> {
         let lists = self.translation.lists();
         lists.into_iter().find(|(_, _, list)| list.iter().any(|o| o.0 == name)).map(|(_, treatment, _)| treatment)
@@ -322,7 +253,7 @@ impl Algorithm {
 }
 
 impl Translation {
-    pub(super) fn lists(&self) -> [(&'static str, Treatment, &[Operator]); 3] {
+    pub(super) fn lists(&self) -> [(&'static str, Treatment, &[OperatorName]); 3] {
         [
             ("int8", Treatment::Integer, &self.int8),
             ("fp32", Treatment::Float, &self.fp32),
@@ -331,7 +262,7 @@ impl Translation {
     }
 
     /// The operators that have a translation, for messages.
-    pub(super) fn operators(&self) -> impl Iterator<Item = &str> {
-        self.lists().into_iter().flat_map(|(_, _, list)| list).map(|operator| operator.0.as_str())
+    pub(super) fn operators(&self) -> impl Iterator<Item = &'static str> {
+        self.lists().into_iter().flat_map(|(_, _, list)| list).map(|operator| operator.0)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::algorithm::{Algorithm, BiasFormat, Layers, StateFormat, Treatment, WeightFormat};
 use crate::error::WorkloadError;
-use crate::network::{FP32, INT64, Network};
+use crate::network::{FP32, INT64, Network, OperatorNode};
 use crate::operator::Op;
 use crate::shape::Extent;
 use crate::training_graph::{Element, Need, Node, Phase, Role, TrainingGraph};
@@ -29,8 +29,8 @@ pub(super) struct Form {
 }
 
 /// What a rewrite decides before its first node.
-pub(super) struct Plan {
-    /// What becomes of each operator of the network; nothing for a view.
+pub(super) struct RewritePlan {
+    /// What becomes of each operator of the network; `None` for a view.
     pub(super) treatments: Vec<Option<Treatment>>,
     /// Whether the products of each operator of the network have sixteen-bit weights.
     pub(super) wide: Vec<bool>,
@@ -40,7 +40,7 @@ pub(super) struct Plan {
     pub(super) readers: Vec<u32>,
 }
 
-impl Plan {
+impl RewritePlan {
     pub(super) fn new(network: &Network, eager: &TrainingGraph, algorithm: &Algorithm) -> Result<Self, WorkloadError> {
         let treatments = treatments(network, algorithm)?;
         let wide = wide_layers(network, algorithm);
@@ -86,7 +86,7 @@ impl Plan {
 }
 
 fn treatments(network: &Network, algorithm: &Algorithm) -> Result<Vec<Option<Treatment>>, WorkloadError> {
-    let of = |node: &crate::network::Node| match node.op {
+    let of = |node: &OperatorNode| match node.op {
         Op::View | Op::Slice => Ok(None),
         _ => algorithm.treatment(node.op.name()).map(Some).ok_or_else(|| WorkloadError::NoTranslation {
             algorithm: algorithm.name.clone(),

@@ -3,7 +3,7 @@
 use haversack_devices::work::{OperatorKind, Precision, ProductRole};
 
 use super::algorithm::{Operand, Sweep};
-use super::rewriter::{Rewriter, new_node, work};
+use super::rewriter::{Rewriter, sweep};
 use crate::network::FP32;
 use crate::operator::Op;
 use crate::shape::Extent;
@@ -27,11 +27,11 @@ impl Rewriter<'_> {
         let wide = node.origin.is_some_and(|origin| self.plan.wide[origin as usize]);
         let precision = Some(if wide { Precision::Int16 } else { Precision::Int8 });
         let work = NodeWork { precision, ..node.work };
-        self.push(Node { inputs: operands, outputs: outputs.clone(), saved, work, ..node.clone() });
+        self.writer.write(&node.name, operands, outputs.clone(), work).saved = saved;
 
         // What is held in more bits than eight takes the sums as they are.
         let eight = |r: &Self, (made, eager): (TensorId, TensorId)| {
-            (r.graph.tensor(made).bytes == r.values(eager)).then_some((made, r.values(eager)))
+            (r.writer.graph.tensor(made).bytes == r.values(eager)).then_some((made, r.values(eager)))
         };
         let pairs = outputs.into_iter().zip(node.outputs.iter().copied());
         let (made, values): (Vec<TensorId>, Vec<Extent>) = pairs.filter_map(|pair| eight(self, pair)).unzip();
@@ -59,7 +59,7 @@ impl Rewriter<'_> {
         self.eager.tensor(tensor).bytes.times(1, FP32)
     }
 
-    /// The operands of a convolution's gradient in the order in which its kernel reads them; `inputs` where it is none.
+    /// The operands of a convolution's gradient in the order in which its kernel reads them; `inputs` if it is not one.
     fn lay_out_operands(&mut self, node: &Node, role: ProductRole, inputs: &[TensorId]) -> Vec<TensorId> {
         let mut operands = inputs.to_vec();
         let rules = &self.algorithm.backpropagation;
@@ -86,12 +86,12 @@ impl Rewriter<'_> {
     /// A copy of `from`, which stands for the input of `node` at `place`, in another order.
     fn lay_out(&mut self, node: &Node, place: usize, from: TensorId, verb: &str) -> TensorId {
         let name = format!("{}.{verb}", node.name);
-        let (bytes, values) = (self.graph.tensor(from).bytes, self.values(node.inputs[place]));
-        let copy = self.new_tensor(name.clone(), bytes, Role::Gradient, Element::Float);
+        let (bytes, values) = (self.writer.graph.tensor(from).bytes, self.values(node.inputs[place]));
+        let copy = self.new_tensor(&name, bytes, Role::Gradient, Element::Float);
         let saved = node.saved.iter().filter(|saved| saved.tensor == node.inputs[place]);
         let saved = saved.map(|saved| Saved { tensor: from, ..*saved }).collect();
-        let work = work(OperatorKind::Layout, Precision::Int8, values, values);
-        self.push(Node { saved, ..new_node(name, node, vec![from], vec![copy], work) });
+        let work = sweep(OperatorKind::Layout, Precision::Int8, values, values);
+        self.writer.write(name, vec![from], vec![copy], work).saved = saved;
         copy
     }
 
@@ -100,28 +100,28 @@ impl Rewriter<'_> {
     /// the scale that it has.
     fn rescale(&mut self, node: &Node, made: &[TensorId], values: Extent) {
         let role = if node.phase == Phase::Forward { Role::Activation } else { Role::Gradient };
-        let sums = self.new_tensor(format!("{}.sums", node.name), values * FP32, role, Element::Whole);
+        let sums = self.new_tensor(&format!("{}.sums", node.name), values * FP32, role, Element::Whole);
         let mut outputs = made.to_vec();
         outputs.push(sums);
-        let work = work(OperatorKind::Reduction, Precision::Int32, values * RESCALE_FLOPS, values);
-        let rescale = new_node(format!("{}.rescale", node.name), node, made.to_vec(), outputs, work);
-        self.push_moving(Node { rescales: made.first().copied(), ..rescale }, values * RESCALE_BYTES);
+        let work = sweep(OperatorKind::Reduction, Precision::Int32, values * RESCALE_FLOPS, values);
+        let rescale = self.writer.write(format!("{}.rescale", node.name), made.to_vec(), outputs, work);
+        (rescale.rescales, rescale.work.dram) = (made.first().copied(), values * RESCALE_BYTES);
     }
 
     /// What the algorithm does besides, over what the product made.
     fn sweeps(&mut self, node: &Node, role: ProductRole, made: &[TensorId], values: Extent) {
         let algorithm = self.algorithm;
-        for pass in algorithm.passes.iter().filter(|pass| pass.after.iter().any(|after| after.is(role))) {
+        for pass in algorithm.passes.iter().filter(|pass| pass.after.contains(&role)) {
             let (kind, elements) = match pass.over {
                 Sweep::Outputs => (OperatorKind::ElementWise, values),
                 // Within the loops of the product, at the rate of its multiply-adds.
                 Sweep::GroupSums => (node.work.kind, self.group_sums(node, role, values)),
             };
-            let work = work(kind, pass.precision.into(), elements * pass.flops, values);
+            let work = sweep(kind, pass.precision, elements * pass.flops, values);
             let name = format!("{}.{}", node.name, pass.name);
-            let sweep = new_node(name, node, made.to_vec(), made.to_vec(), work);
-            let rescales = made.first().copied().filter(|_| pass.with_rescaling);
-            self.push_moving(Node { rescales, ..sweep }, elements * pass.bytes);
+            let written = self.writer.write(name, made.to_vec(), made.to_vec(), work);
+            written.rescales = made.first().copied().filter(|_| pass.with_rescaling);
+            written.work.dram = elements * pass.bytes;
         }
     }
 
@@ -131,17 +131,8 @@ impl Rewriter<'_> {
         let Some(Op::Convolution { window, .. }) = self.op(node) else { return values };
         let output = node.origin.map(|origin| self.network.shape(self.network.nodes[origin as usize].output));
         let positions = output.map_or(1, |shape| shape.size(2) * shape.size(3));
-        let group = match role {
-            ProductRole::WeightGradient => positions,
-            ProductRole::Forward | ProductRole::InputGradient => window.kernel.iter().product(),
-        };
+        let group = if role == ProductRole::WeightGradient { positions } else { window.taps() };
         // Two operations a multiply-add.
         node.work.flops.times(1, 2 * group.max(1))
-    }
-
-    /// Adds a node that moves `bytes` bytes.
-    fn push_moving(&mut self, mut node: Node, bytes: Extent) {
-        node.work.dram = bytes;
-        self.graph.nodes.push(node);
     }
 }

@@ -3,7 +3,8 @@
 use haversack_devices::work::{OperatorKind, Precision};
 
 use super::algorithm::{Algorithm, Treatment};
-use super::plan::{Form, Home, Plan};
+use super::plan::{Form, Home, RewritePlan};
+use crate::graph_writer::GraphWriter;
 use crate::network::{FP32, Network};
 use crate::operator::Op;
 use crate::shape::Extent;
@@ -28,21 +29,26 @@ pub(super) struct Rewriter<'a> {
     pub(super) network: &'a Network,
     pub(super) eager: &'a TrainingGraph,
     pub(super) algorithm: &'a Algorithm,
-    pub(super) plan: Plan,
-    pub(super) graph: TrainingGraph,
+    pub(super) plan: RewritePlan,
+    pub(super) writer: GraphWriter,
     held: Vec<Held>,
     /// Whether what stands for a tensor has other readers, who would see it overwritten.
     shared: Vec<bool>,
 }
 
 impl<'a> Rewriter<'a> {
-    pub(super) fn new(network: &'a Network, eager: &'a TrainingGraph, algorithm: &'a Algorithm, plan: Plan) -> Self {
+    pub(super) fn new(
+        network: &'a Network,
+        eager: &'a TrainingGraph,
+        algorithm: &'a Algorithm,
+        plan: RewritePlan,
+    ) -> Self {
         Self {
             network,
             eager,
             algorithm,
             plan,
-            graph: TrainingGraph { name: eager.name.clone(), ..TrainingGraph::default() },
+            writer: GraphWriter::new(&eager.name),
             held: vec![Held::default(); eager.tensors.len()],
             shared: vec![false; eager.tensors.len()],
         }
@@ -51,6 +57,7 @@ impl<'a> Rewriter<'a> {
     pub(super) fn run(mut self) -> TrainingGraph {
         let eager = self.eager;
         for node in &eager.nodes {
+            (self.writer.phase, self.writer.origin) = (node.phase, node.origin);
             match (node.phase, self.plan.treatment(node)) {
                 (Phase::Update, _) => self.update(node),
                 // The gradient of the loss with respect to itself.
@@ -62,7 +69,7 @@ impl<'a> Rewriter<'a> {
                 _ => self.plain(node, false),
             }
         }
-        self.graph
+        self.writer.graph
     }
 
     /// Whether a node of backward adds the gradients that two consumers gave, whichever operator it is noted under.
@@ -95,7 +102,7 @@ impl<'a> Rewriter<'a> {
             precision: Some(if float { Precision::Fp32 } else { Precision::Int8 }),
             ..node.work
         };
-        self.push(Node { name: node.name.clone(), inputs, outputs, saved, work, ..node.clone() });
+        self.writer.write(&node.name, inputs, outputs, work).saved = saved;
     }
 
     /// An operator that vanishes: what it was given stands for what it gave.
@@ -111,7 +118,7 @@ impl<'a> Rewriter<'a> {
         self.shared[to as usize] = self.shared[from as usize] || self.plan.readers[from as usize] > 1;
     }
 
-    /// The tensor that holds `tensor` in integers or in fp32 for `node`, converted where it is held otherwise.
+    /// The tensor that holds `tensor` in integers or in fp32 for `node`, converted if it is held otherwise.
     pub(super) fn read(&mut self, tensor: TensorId, float: bool, node: &Node) -> TensorId {
         if self.is_nowhere(tensor) {
             self.admit(tensor);
@@ -142,12 +149,12 @@ impl<'a> Rewriter<'a> {
         let bytes = if float { eager.bytes } else { self.plan.forms[tensor as usize].integer };
         let role = if reader.phase == Phase::Forward { Role::Activation } else { Role::Gradient };
         let name = format!("{}.{verb}", eager.name);
-        let copy = self.new_tensor(name.clone(), bytes, role, if float { Element::FullFloat } else { Element::Float });
+        let copy = self.new_tensor(&name, bytes, role, if float { Element::FullFloat } else { Element::Float });
         let values = eager.bytes.times(1, FP32);
         let saved = reader.saved.iter().filter(|saved| saved.tensor == tensor);
         let saved = saved.map(|saved| Saved { tensor: from, ..*saved }).collect();
-        let work = work(OperatorKind::ElementWise, Precision::Fp32, values * flops, values);
-        self.push(Node { saved, ..new_node(name, reader, vec![from], vec![copy], work) });
+        let work = sweep(OperatorKind::ElementWise, Precision::Fp32, values * flops, values);
+        self.writer.write(name, vec![from], vec![copy], work).saved = saved;
         copy
     }
 
@@ -180,7 +187,7 @@ impl<'a> Rewriter<'a> {
         let eager = self.eager.tensor(tensor);
         let element = if float && eager.element == Element::Float { Element::FullFloat } else { eager.element };
         let bytes = if float { eager.bytes } else { integer };
-        let made = self.new_tensor(eager.name.clone(), bytes, eager.role, element);
+        let made = self.new_tensor(&eager.name, bytes, eager.role, element);
         self.hold(tensor, made, home, float)
     }
 
@@ -191,7 +198,7 @@ impl<'a> Rewriter<'a> {
         by
     }
 
-    /// What stands for `tensor`, whatever its numbers; nothing where no node made it.
+    /// What stands for `tensor`, whatever its numbers; `None` if no node made it.
     pub(super) fn found(&self, tensor: TensorId) -> Option<TensorId> {
         let held = self.held[tensor as usize];
         held.integer.or(held.float)
@@ -208,55 +215,15 @@ impl<'a> Rewriter<'a> {
             Some(Saved { tensor: inputs[place], ..*saved })
         });
         // Of a copy made in backward, the node that makes it notes the need.
-        places.filter(|saved| self.graph.tensor(saved.tensor).role != Role::Gradient).collect()
+        places.filter(|saved| self.writer.graph.tensor(saved.tensor).role != Role::Gradient).collect()
     }
 
-    pub(super) fn new_tensor(&mut self, name: String, bytes: Extent, role: Role, element: Element) -> TensorId {
-        self.graph.tensors.push(Tensor { name, bytes, role, element });
-        (self.graph.tensors.len() - 1) as TensorId
-    }
-
-    /// Adds a node that moves its operands as they now are.
-    pub(super) fn push(&mut self, mut node: Node) {
-        node.work.dram = node.inputs.iter().chain(&node.outputs).map(|&tensor| self.graph.tensor(tensor).bytes).sum();
-        self.graph.nodes.push(node);
-    }
-}
-
-/// A node beside `beside`, of the same phase and operator.
-pub(super) fn new_node(
-    name: String,
-    beside: &Node,
-    inputs: Vec<TensorId>,
-    outputs: Vec<TensorId>,
-    work: NodeWork,
-) -> Node {
-    Node {
-        name,
-        phase: beside.phase,
-        inputs,
-        outputs,
-        releases: Vec::new(),
-        saved: Vec::new(),
-        origin: beside.origin,
-        rescales: None,
-        work,
+    pub(super) fn new_tensor(&mut self, name: &str, bytes: Extent, role: Role, element: Element) -> TensorId {
+        self.writer.tensor(Tensor { element, ..Tensor::new(name, bytes, role) })
     }
 }
 
 /// The work of a sweep over `elements` elements.
-pub(super) fn work(kind: OperatorKind, precision: Precision, flops: Extent, elements: Extent) -> NodeWork {
-    NodeWork {
-        kind,
-        flops,
-        index_translations: Extent::ZERO,
-        dram: Extent::ZERO,
-        parallelism: elements,
-        launches: 1,
-        single_kernel: false,
-        winograd: false,
-        columns: 0,
-        precision: Some(precision),
-        product: None,
-    }
+pub(super) fn sweep(kind: OperatorKind, precision: Precision, flops: Extent, elements: Extent) -> NodeWork {
+    NodeWork { precision: Some(precision), ..NodeWork::computing(kind, flops, elements) }
 }

@@ -4,12 +4,12 @@ use haversack_devices::work::{OperatorKind, Precision};
 
 use super::algorithm::Update;
 use super::plan::Home;
-use super::rewriter::{DEQUANTISE, QUANTISE, Rewriter, new_node, work};
+use super::rewriter::{DEQUANTISE, QUANTISE, Rewriter, sweep};
 use crate::network::FP32;
 use crate::training_graph::{Element, Node, NodeWork, TensorId};
 
 impl Rewriter<'_> {
-    /// The update of one weight; none where the operators that had it vanished.
+    /// The update of one weight, unless the operators that had it vanished.
     pub(super) fn update(&mut self, node: &Node) {
         let &[weight, gradient, ref states @ ..] = node.inputs.as_slice() else { return };
         let (Some(weight_held), Some(gradient)) = (self.found(weight), self.found(gradient)) else { return };
@@ -24,17 +24,17 @@ impl Rewriter<'_> {
         let flops = if keeps_master { node.work.flops + values * DEQUANTISE } else { node.work.flops };
         let update = NodeWork { precision: Some(precision), flops, ..node.work };
         let (inputs, outputs) = (with_states(&[updated, gradient]), with_states(&[updated]));
-        self.push(new_node(node.name.clone(), node, inputs, outputs, update));
+        self.writer.write(&node.name, inputs, outputs, update);
         if keeps_master {
             let name = format!("{}.quantise", self.eager.tensor(weight).name);
-            let work = work(OperatorKind::ElementWise, Precision::Fp32, values * QUANTISE, values);
-            self.push(new_node(name, node, vec![updated], vec![weight_held], work));
+            let work = sweep(OperatorKind::ElementWise, Precision::Fp32, values * QUANTISE, values);
+            self.writer.write(name, vec![updated], vec![weight_held], work);
         }
     }
 
     /// The numbers that the update of `weight` works on, beside the integers that products read.
     fn master(&mut self, weight: TensorId) -> TensorId {
         let eager = self.eager.tensor(weight);
-        self.new_tensor(format!("{}.master", eager.name), eager.bytes, eager.role, Element::FullFloat)
+        self.new_tensor(&format!("{}.master", eager.name), eager.bytes, eager.role, Element::FullFloat)
     }
 }

@@ -2,9 +2,9 @@
 //! al., NAACL 2019), ALBERT (Lan et al., ICLR 2020) and RoBERTa (Liu et al., 2019) with the low-rank
 //! adapters of peft (Hu et al., ICLR 2022), each with its head.
 
+use super::Built;
 use super::blocks::loss;
 use super::transformer::{Dense, gelu_new, join_heads, rows, scores, split_heads};
-use crate::error::WorkloadError;
 use crate::network::{INT64, Network, ParameterId, ValueId};
 use crate::operator::Unary;
 use crate::shape::Shape;
@@ -88,7 +88,7 @@ pub(super) const TRANSFORMER2_LORA: Encoder = Encoder {
 };
 
 /// A classifier on the first token's pooled features: BERT's and ALBERT's.
-pub(super) fn classifier(n: &mut Network, input: &[u64], e: &Encoder) -> Result<(), WorkloadError> {
+pub(super) fn classifier(n: &mut Network, input: &[u64], e: &Encoder) -> Built {
     let (x, _) = encode(n, input, e)?;
     let x = first_token(n, x);
     let x = n.linear(&format!("{}.pooler.dense", e.name), x, e.width, true)?;
@@ -99,7 +99,7 @@ pub(super) fn classifier(n: &mut Network, input: &[u64], e: &Encoder) -> Result<
 }
 
 /// A classifier on the first token with a dense layer of its own: RoBERTa's, trained in full beside the adapters.
-pub(super) fn adapted_classifier(n: &mut Network, input: &[u64], e: &Encoder) -> Result<(), WorkloadError> {
+pub(super) fn adapted_classifier(n: &mut Network, input: &[u64], e: &Encoder) -> Built {
     let (x, _) = encode(n, input, e)?;
     // peft trains a copy of the head and keeps the original, frozen and unused.
     for (part, elements) in [("dense", e.width * (e.width + 1)), ("out_proj", LABELS * (e.width + 1))] {
@@ -115,7 +115,7 @@ pub(super) fn adapted_classifier(n: &mut Network, input: &[u64], e: &Encoder) ->
 }
 
 /// A head that predicts every token from its features, with the embedding as its last weight.
-pub(super) fn masked_language_model(n: &mut Network, input: &[u64], e: &Encoder) -> Result<(), WorkloadError> {
+pub(super) fn masked_language_model(n: &mut Network, input: &[u64], e: &Encoder) -> Built {
     let (x, table) = encode(n, input, e)?;
     let name = "cls.predictions";
     let x = n.linear(&format!("{name}.transform.dense"), x, e.embedding, true)?;
@@ -131,7 +131,7 @@ pub(super) fn masked_language_model(n: &mut Network, input: &[u64], e: &Encoder)
 }
 
 /// The features of all tokens, `B×T×width`, and the table of the tokens' embeddings.
-fn encode(n: &mut Network, input: &[u64], e: &Encoder) -> Result<(ValueId, ParameterId), WorkloadError> {
+fn encode(n: &mut Network, input: &[u64], e: &Encoder) -> Built<(ValueId, ParameterId)> {
     let (mut x, table) = embed(n, input[0], e)?;
     if e.embedding != e.width {
         x = n.linear(&format!("{}.encoder.embedding_hidden_mapping_in", e.name), x, e.width, true)?;
@@ -151,7 +151,7 @@ fn layer_name(e: &Encoder, layer: u64) -> String {
 }
 
 /// The sum of token, type and position embeddings, normalised.
-fn embed(n: &mut Network, tokens: u64, e: &Encoder) -> Result<(ValueId, ParameterId), WorkloadError> {
+fn embed(n: &mut Network, tokens: u64, e: &Encoder) -> Built<(ValueId, ParameterId)> {
     let name = format!("{}.embeddings", e.name);
     let trainable = e.adapter.is_none();
     let rows = e.positions + e.position_offset;
@@ -217,13 +217,7 @@ impl LayerWeights {
     }
 }
 
-fn encoder_layer(
-    n: &mut Network,
-    name: &str,
-    x: ValueId,
-    weights: &LayerWeights,
-    e: &Encoder,
-) -> Result<ValueId, WorkloadError> {
+fn encoder_layer(n: &mut Network, name: &str, x: ValueId, weights: &LayerWeights, e: &Encoder) -> Built<ValueId> {
     let y = attention(n, &format!("{name}.attention.self"), x, weights, e)?;
     let y = weights.output.apply(n, &format!("{name}.attention.output.dense"), y)?;
     let y = dropout(n, &format!("{name}.attention.output.dropout"), y, e.dropout);
@@ -238,13 +232,7 @@ fn encoder_layer(
     n.layer_norm_with(&format!("{name}.output.LayerNorm"), y, weights.norm)
 }
 
-fn attention(
-    n: &mut Network,
-    name: &str,
-    x: ValueId,
-    weights: &LayerWeights,
-    e: &Encoder,
-) -> Result<ValueId, WorkloadError> {
+fn attention(n: &mut Network, name: &str, x: ValueId, weights: &LayerWeights, e: &Encoder) -> Built<ValueId> {
     let mut project = |part: &str, dense: &Dense| {
         let module = format!("{name}.{part}");
         let y = dense.apply(n, &module, x)?;
@@ -262,7 +250,7 @@ fn attention(
     join_heads(n, &format!("{name}.context"), context)
 }
 
-fn activation(n: &mut Network, name: &str, x: ValueId, e: &Encoder) -> Result<ValueId, WorkloadError> {
+fn activation(n: &mut Network, name: &str, x: ValueId, e: &Encoder) -> Built<ValueId> {
     if e.stepwise_gelu { gelu_new(n, name, x) } else { Ok(n.unary(name, x, Unary::Gelu)) }
 }
 

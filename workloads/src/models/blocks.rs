@@ -1,6 +1,6 @@
 //! What the convolutional networks share: a convolution with its normalisation, and the classifier's end.
 
-use crate::error::WorkloadError;
+use super::Built;
 use crate::network::{Network, ValueId};
 use crate::operator::Window;
 
@@ -13,14 +13,6 @@ pub(super) enum End {
     Relu,
     /// ReLU6 in place.
     Relu6,
-}
-
-/// The names of the modules of a convolution, its normalisation and its activation.
-#[derive(Clone, Copy)]
-pub(super) struct Names<'a> {
-    pub(super) convolution: &'a str,
-    pub(super) norm: &'a str,
-    pub(super) activation: &'a str,
 }
 
 /// A convolution, as the modules below describe it.
@@ -43,38 +35,48 @@ impl Convolution {
     }
 }
 
-/// Convolution without a bias, batch normalisation and `end`.
+/// The modules of a convolution, its normalisation and its activation, as most networks number them.
+pub(super) const NUMBERED: [&str; 3] = [".0", ".1", ".2"];
+
+/// Convolution without a bias, batch normalisation and `end`: modules whose names are `name` and one of `parts` each.
 pub(super) fn convolution_norm(
     n: &mut Network,
-    names: Names<'_>,
+    name: &str,
+    parts: [&str; 3],
     x: ValueId,
     c: Convolution,
     end: End,
-) -> Result<ValueId, WorkloadError> {
-    let x = n.convolution(names.convolution, x, c.channels, c.window, c.groups, false)?;
-    let x = n.batch_norm(names.norm, x)?;
+) -> Built<ValueId> {
+    let [convolution, norm, activation] = parts.map(|part| format!("{name}{part}"));
+    let x = n.convolution(&convolution, x, c.channels, c.window, c.groups, false)?;
+    let x = n.batch_norm(&norm, x)?;
     Ok(match end {
         End::Linear => x,
-        End::Relu => n.relu_in_place(names.activation, x),
-        End::Relu6 => n.relu6_in_place(names.activation, x),
+        End::Relu => n.relu_in_place(&activation, x),
+        End::Relu6 => n.relu6_in_place(&activation, x),
     })
 }
 
+/// Channels, height and width of a map, or height, width and channels of a map that is channels-last.
+pub(super) fn sizes(n: &Network, x: ValueId) -> [u64; 3] {
+    [1, 2, 3].map(|axis| n.shape(x).size(axis))
+}
+
 /// The mean over all positions, then a dense layer of `classes` scores and their cross-entropy.
-pub(super) fn pooled_classifier(n: &mut Network, name: &str, x: ValueId, classes: u64) -> Result<(), WorkloadError> {
+pub(super) fn pooled_classifier(n: &mut Network, name: &str, x: ValueId, classes: u64) -> Built {
     let x = n.adaptive_average_pool("avgpool", x, 1)?;
     let x = n.flatten("flatten", x)?;
     classifier(n, name, x, classes)
 }
 
 /// A dense layer of `classes` scores and their cross-entropy with one label a sample.
-pub(super) fn classifier(n: &mut Network, name: &str, x: ValueId, classes: u64) -> Result<(), WorkloadError> {
+pub(super) fn classifier(n: &mut Network, name: &str, x: ValueId, classes: u64) -> Built {
     let scores = n.linear(name, x, classes, true)?;
     loss(n, scores)
 }
 
 /// The cross-entropy of one row of scores a sample.
-pub(super) fn loss(n: &mut Network, scores: ValueId) -> Result<(), WorkloadError> {
+pub(super) fn loss(n: &mut Network, scores: ValueId) -> Built {
     let target = n.target(1);
     n.cross_entropy("loss", scores, target)?;
     Ok(())

@@ -1,8 +1,8 @@
 //! DenseNet-121 (Huang et al., "Densely connected convolutional networks", CVPR 2017) as torchvision
 //! builds it with `memory_efficient=False`: every layer concatenates all features before it anew.
 
-use super::blocks::{Convolution, End, Names, convolution_norm, pooled_classifier};
-use crate::error::WorkloadError;
+use super::Built;
+use super::blocks::{Convolution, End, convolution_norm, pooled_classifier};
 use crate::network::{Network, ValueId};
 use crate::operator::Window;
 
@@ -13,10 +13,10 @@ const GROWTH: u64 = 32;
 /// Channels of a layer's bottleneck, in units of the growth.
 const BOTTLENECK: u64 = 4;
 
-pub(super) fn densenet121(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError> {
+pub(super) fn densenet121(n: &mut Network, input: &[u64]) -> Built {
     let x = n.input(input);
-    let names = Names { convolution: "features.conv0", norm: "features.norm0", activation: "features.relu0" };
-    let x = convolution_norm(n, names, x, Convolution::square(64, 7, 2, 3), End::Relu)?;
+    let parts = [".conv0", ".norm0", ".relu0"];
+    let x = convolution_norm(n, "features", parts, x, Convolution::square(64, 7, 2, 3), End::Relu)?;
     let mut x = n.max_pool("features.pool0", x, Window::square(3, 2, 1), false)?;
     for (i, &layers) in LAYERS.iter().enumerate() {
         x = dense_block(n, &format!("features.denseblock{}", i + 1), x, layers)?;
@@ -29,7 +29,7 @@ pub(super) fn densenet121(n: &mut Network, input: &[u64]) -> Result<(), Workload
     pooled_classifier(n, "classifier", x, 1000)
 }
 
-fn dense_block(n: &mut Network, name: &str, x: ValueId, layers: u64) -> Result<ValueId, WorkloadError> {
+fn dense_block(n: &mut Network, name: &str, x: ValueId, layers: u64) -> Built<ValueId> {
     let mut features = vec![x];
     for layer in 1..=layers {
         let name = format!("{name}.denselayer{layer}");
@@ -41,7 +41,7 @@ fn dense_block(n: &mut Network, name: &str, x: ValueId, layers: u64) -> Result<V
     n.concat(&format!("{name}.cat"), &features, 1)
 }
 
-fn transition(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+fn transition(n: &mut Network, name: &str, x: ValueId) -> Built<ValueId> {
     let channels = n.shape(x).size(1) / 2;
     let x = norm_relu_convolution(n, [name, "norm", "relu", "conv"], x, channels, 1)?;
     n.average_pool(&format!("{name}.pool"), x, Window::square(2, 2, 0))
@@ -53,7 +53,7 @@ fn norm_relu_convolution(
     x: ValueId,
     channels: u64,
     kernel: u64,
-) -> Result<ValueId, WorkloadError> {
+) -> Built<ValueId> {
     let x = n.batch_norm(&format!("{name}.{norm}"), x)?;
     let x = n.relu_in_place(&format!("{name}.{relu}"), x);
     let window = Window::square(kernel, 1, kernel / 2);

@@ -5,8 +5,8 @@
 //! At a batch of one, PyTorch's products read queries, keys and values in the fused projection instead
 //! of copying them: as many bytes, in one storage a block where here are three.
 
+use super::Built;
 use super::transformer::{Dense, gelu_new, join_heads, rows, scores};
-use crate::error::WorkloadError;
 use crate::network::{INT64, Network, ValueId};
 use crate::operator::Unary;
 use crate::shape::Shape;
@@ -20,7 +20,7 @@ const INNER: u64 = 4 * WIDTH;
 const LAYERS: u64 = 24;
 const RANK: u64 = 4;
 
-pub(super) fn gpt2_medium_lora(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError> {
+pub(super) fn gpt2_medium_lora(n: &mut Network, input: &[u64]) -> Built {
     let tokens = input[0];
     let words = n.parameter_of("transformer.wte.weight", VOCABULARY * WIDTH, false);
     let positions = n.parameter_of("transformer.wpe.weight", POSITIONS * WIDTH, false);
@@ -47,7 +47,7 @@ pub(super) fn gpt2_medium_lora(n: &mut Network, input: &[u64]) -> Result<(), Wor
     Ok(())
 }
 
-fn block(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+fn block(n: &mut Network, name: &str, x: ValueId) -> Built<ValueId> {
     let y = n.layer_norm(&format!("{name}.ln_1"), x, false);
     let y = attention(n, &format!("{name}.attn"), y)?;
     let x = n.add(&format!("{name}.add_attention"), y, x)?;
@@ -59,7 +59,7 @@ fn block(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadErr
     n.add(&format!("{name}.add_mlp"), x, y)
 }
 
-fn attention(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+fn attention(n: &mut Network, name: &str, x: ValueId) -> Built<ValueId> {
     let tokens = n.shape(x).size(1);
     let fused = format!("{name}.c_attn");
     let fused_weights = Dense::new(n, &fused, WIDTH, 3 * WIDTH, false).adapted(n, WIDTH, RANK);
@@ -84,7 +84,7 @@ fn attention(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, Workloa
 }
 
 /// A frozen dense layer.
-fn dense(n: &mut Network, name: &str, x: ValueId, features: u64) -> Result<ValueId, WorkloadError> {
+fn dense(n: &mut Network, name: &str, x: ValueId, features: u64) -> Built<ValueId> {
     let width = n.shape(x).last();
     Dense::new(n, name, width, features, false).apply(n, name, x)
 }

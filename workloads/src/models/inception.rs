@@ -1,12 +1,12 @@
 //! Inception v3 (Szegedy et al., "Rethinking the Inception architecture", CVPR 2016) as torchvision
 //! builds it without the auxiliary classifier.
 
-use super::blocks::{Convolution, End, Names, classifier, convolution_norm};
-use crate::error::WorkloadError;
+use super::Built;
+use super::blocks::{Convolution, End, classifier, convolution_norm};
 use crate::network::{Network, ValueId};
 use crate::operator::Window;
 
-pub(super) fn inception_v3(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError> {
+pub(super) fn inception_v3(n: &mut Network, input: &[u64]) -> Built {
     let x = n.input(input);
     let x = basic(n, "Conv2d_1a_3x3", x, Convolution::square(32, 3, 2, 0))?;
     let x = basic(n, "Conv2d_2a_3x3", x, Convolution::square(32, 3, 1, 0))?;
@@ -59,7 +59,7 @@ const fn column(name: &str, channels: u64, kernel: u64) -> (&str, Convolution) {
     (name, Convolution { channels, window, groups: 1 })
 }
 
-fn block_a(n: &mut Network, name: &str, x: ValueId, pooled: u64) -> Result<ValueId, WorkloadError> {
+fn block_a(n: &mut Network, name: &str, x: ValueId, pooled: u64) -> Built<ValueId> {
     let five = ("branch5x5_2", Convolution::square(64, 5, 1, 2));
     let branches = [
         chain(n, name, x, &[point("branch1x1", 64)])?,
@@ -70,7 +70,7 @@ fn block_a(n: &mut Network, name: &str, x: ValueId, pooled: u64) -> Result<Value
     n.concat(&format!("{name}.cat"), &branches, 1)
 }
 
-fn block_b(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+fn block_b(n: &mut Network, name: &str, x: ValueId) -> Built<ValueId> {
     let branches = [
         chain(n, name, x, &[halving("branch3x3", 384)])?,
         chain(n, name, x, &[point("branch3x3dbl_1", 64), around("branch3x3dbl_2", 96), halving("branch3x3dbl_3", 96)])?,
@@ -79,7 +79,7 @@ fn block_b(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadE
     n.concat(&format!("{name}.cat"), &branches, 1)
 }
 
-fn block_c(n: &mut Network, name: &str, x: ValueId, narrow: u64) -> Result<ValueId, WorkloadError> {
+fn block_c(n: &mut Network, name: &str, x: ValueId, narrow: u64) -> Built<ValueId> {
     let single = [point("branch7x7_1", narrow), row("branch7x7_2", narrow, 7), column("branch7x7_3", 192, 7)];
     let double = [
         point("branch7x7dbl_1", narrow),
@@ -97,7 +97,7 @@ fn block_c(n: &mut Network, name: &str, x: ValueId, narrow: u64) -> Result<Value
     n.concat(&format!("{name}.cat"), &branches, 1)
 }
 
-fn block_d(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+fn block_d(n: &mut Network, name: &str, x: ValueId) -> Built<ValueId> {
     let seven = [
         point("branch7x7x3_1", 192),
         row("branch7x7x3_2", 192, 7),
@@ -112,7 +112,7 @@ fn block_d(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadE
     n.concat(&format!("{name}.cat"), &branches, 1)
 }
 
-fn block_e(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+fn block_e(n: &mut Network, name: &str, x: ValueId) -> Built<ValueId> {
     let one = chain(n, name, x, &[point("branch1x1", 320)])?;
     let three = chain(n, name, x, &[point("branch3x3_1", 384)])?;
     let three = fork(n, name, three, ["branch3x3_2a", "branch3x3_2b"])?;
@@ -123,22 +123,21 @@ fn block_e(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadE
 }
 
 /// A row and a column convolution of the same input, joined.
-fn fork(n: &mut Network, name: &str, x: ValueId, parts: [&str; 2]) -> Result<ValueId, WorkloadError> {
+fn fork(n: &mut Network, name: &str, x: ValueId, parts: [&str; 2]) -> Built<ValueId> {
     let halves = [chain(n, name, x, &[row(parts[0], 384, 3)])?, chain(n, name, x, &[column(parts[1], 384, 3)])?];
     n.concat(&format!("{name}.{}.cat", parts[0]), &halves, 1)
 }
 
-fn pool_branch(n: &mut Network, name: &str, x: ValueId, channels: u64) -> Result<ValueId, WorkloadError> {
+fn pool_branch(n: &mut Network, name: &str, x: ValueId, channels: u64) -> Built<ValueId> {
     let x = n.average_pool(&format!("{name}.avg_pool"), x, Window::square(3, 1, 1))?;
     chain(n, name, x, &[point("branch_pool", channels)])
 }
 
-fn chain(n: &mut Network, name: &str, x: ValueId, steps: &[(&str, Convolution)]) -> Result<ValueId, WorkloadError> {
+fn chain(n: &mut Network, name: &str, x: ValueId, steps: &[(&str, Convolution)]) -> Built<ValueId> {
     steps.iter().try_fold(x, |x, &(step, convolution)| basic(n, &format!("{name}.{step}"), x, convolution))
 }
 
 /// Convolution, batch normalisation and ReLU in place.
-fn basic(n: &mut Network, name: &str, x: ValueId, convolution: Convolution) -> Result<ValueId, WorkloadError> {
-    let [c, norm, relu] = ["conv", "bn", "relu"].map(|part| format!("{name}.{part}"));
-    convolution_norm(n, Names { convolution: &c, norm: &norm, activation: &relu }, x, convolution, End::Relu)
+fn basic(n: &mut Network, name: &str, x: ValueId, convolution: Convolution) -> Built<ValueId> {
+    convolution_norm(n, name, [".conv", ".bn", ".relu"], x, convolution, End::Relu)
 }

@@ -1,12 +1,12 @@
 //! LeNet-5 (LeCun et al., "Gradient-based learning applied to document recognition", 1998) with ReLU
 //! and max-pooling, for the 62 classes of FEMNIST.
 
+use super::Built;
 use super::blocks::classifier;
-use crate::error::WorkloadError;
 use crate::network::Network;
 use crate::operator::{Unary, Window};
 
-pub(super) fn lenet5(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError> {
+pub(super) fn lenet5(n: &mut Network, input: &[u64]) -> Built {
     let mut x = n.input(input);
     for (i, channels, padding) in [(1, 6, 2), (2, 16, 0)] {
         x = n.convolution(&format!("conv{i}"), x, channels, Window::square(5, 1, padding), 1, true)?;

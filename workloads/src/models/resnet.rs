@@ -4,13 +4,13 @@
 //! ResNet-8 and -20 are the paper's own CIFAR networks (section 4.2: 6n+2 layers, 16, 32 and 64
 //! channels) with its option B, a projection where the shape changes.
 
-use super::blocks::{Convolution, End, Names, convolution_norm, pooled_classifier};
-use crate::error::WorkloadError;
+use super::Built;
+use super::blocks::{Convolution, End, convolution_norm, pooled_classifier};
 use crate::network::{Network, ValueId};
 use crate::operator::Window;
 
 /// What tells one ResNet from another.
-pub(super) struct Family {
+pub(super) struct ResNet {
     /// Blocks of each stage.
     blocks: &'static [u64],
     /// Channels of the first stage; each later stage has twice as many.
@@ -19,35 +19,31 @@ pub(super) struct Family {
     bottleneck: bool,
     /// A stem for small images: 3×3, no pooling.
     small_images: bool,
-    /// Classes.
+    /// Kinds of images that it tells apart.
     classes: u64,
 }
 
-const fn imagenet(blocks: &'static [u64], bottleneck: bool) -> Family {
-    Family { blocks, width: 64, bottleneck, small_images: false, classes: 1000 }
+const fn imagenet(blocks: &'static [u64], bottleneck: bool) -> ResNet {
+    ResNet { blocks, width: 64, bottleneck, small_images: false, classes: 1000 }
 }
 
-const fn cifar(blocks: &'static [u64], width: u64) -> Family {
-    Family { blocks, width, bottleneck: false, small_images: true, classes: 10 }
+const fn cifar(blocks: &'static [u64], width: u64) -> ResNet {
+    ResNet { blocks, width, bottleneck: false, small_images: true, classes: 10 }
 }
 
-pub(super) const RESNET18: Family = imagenet(&[2, 2, 2, 2], false);
-pub(super) const RESNET34: Family = imagenet(&[3, 4, 6, 3], false);
-pub(super) const RESNET50: Family = imagenet(&[3, 4, 6, 3], true);
-pub(super) const RESNET18_CIFAR: Family = cifar(&[2, 2, 2, 2], 64);
-pub(super) const RESNET34_CIFAR: Family = cifar(&[3, 4, 6, 3], 64);
-pub(super) const RESNET8_CIFAR: Family = cifar(&[1, 1, 1], 16);
-pub(super) const RESNET20_CIFAR: Family = cifar(&[3, 3, 3], 16);
+pub(super) const RESNET18: ResNet = imagenet(&[2, 2, 2, 2], false);
+pub(super) const RESNET34: ResNet = imagenet(&[3, 4, 6, 3], false);
+pub(super) const RESNET50: ResNet = imagenet(&[3, 4, 6, 3], true);
+pub(super) const RESNET18_CIFAR: ResNet = cifar(&[2, 2, 2, 2], 64);
+pub(super) const RESNET34_CIFAR: ResNet = cifar(&[3, 4, 6, 3], 64);
+pub(super) const RESNET8_CIFAR: ResNet = cifar(&[1, 1, 1], 16);
+pub(super) const RESNET20_CIFAR: ResNet = cifar(&[3, 3, 3], 16);
 
-pub(super) fn build(n: &mut Network, input: &[u64], family: &Family) -> Result<(), WorkloadError> {
+pub(super) fn build(n: &mut Network, input: &[u64], family: &ResNet) -> Built {
     let x = n.input(input);
-    let stem = if family.small_images {
-        Convolution::square(family.width, 3, 1, 1)
-    } else {
-        Convolution::square(family.width, 7, 2, 3)
-    };
-    let names = Names { convolution: "conv1", norm: "bn1", activation: "relu" };
-    let mut x = convolution_norm(n, names, x, stem, End::Relu)?;
+    let (kernel, stride, padding) = if family.small_images { (3, 1, 1) } else { (7, 2, 3) };
+    let stem = Convolution::square(family.width, kernel, stride, padding);
+    let mut x = convolution_norm(n, "", ["conv1", "bn1", "relu"], x, stem, End::Relu)?;
     if !family.small_images {
         x = n.max_pool("maxpool", x, Window::square(3, 2, 1), false)?;
     }
@@ -70,7 +66,7 @@ fn residual_block(
     width: u64,
     stride: u64,
     bottleneck: bool,
-) -> Result<ValueId, WorkloadError> {
+) -> Built<ValueId> {
     let (convolutions, out) = if bottleneck {
         let out = 4 * width;
         let middle = Convolution::square(width, 3, stride, 1);
@@ -79,17 +75,14 @@ fn residual_block(
         (vec![Convolution::square(width, 3, stride, 1), Convolution::square(width, 3, 1, 1)], width)
     };
     let mut y = x;
-    for (i, &convolution) in convolutions.iter().enumerate() {
-        let number = i + 1;
-        let names = [format!("{name}.conv{number}"), format!("{name}.bn{number}"), format!("{name}.relu{number}")];
-        let names = Names { convolution: &names[0], norm: &names[1], activation: &names[2] };
+    for (number, &convolution) in (1..).zip(&convolutions) {
+        let parts = ["conv", "bn", "relu"].map(|part| format!(".{part}{number}"));
         let end = if number == convolutions.len() { End::Linear } else { End::Relu };
-        y = convolution_norm(n, names, y, convolution, end)?;
+        y = convolution_norm(n, name, parts.each_ref().map(String::as_str), y, convolution, end)?;
     }
     let shortcut = if stride != 1 || n.shape(x).size(1) != out {
-        let names = [format!("{name}.downsample.0"), format!("{name}.downsample.1")];
-        let names = Names { convolution: &names[0], norm: &names[1], activation: "" };
-        convolution_norm(n, names, x, Convolution::square(out, 1, stride, 0), End::Linear)?
+        let parts = [".downsample.0", ".downsample.1", ""];
+        convolution_norm(n, name, parts, x, Convolution::square(out, 1, stride, 0), End::Linear)?
     } else {
         x
     };

@@ -1,8 +1,8 @@
 //! ShuffleNet V2 ×1.0 (Ma et al., "Practical guidelines for efficient CNN architecture design", ECCV
 //! 2018) as torchvision builds it.
 
-use super::blocks::{Convolution, End, Names, convolution_norm, pooled_classifier};
-use crate::error::WorkloadError;
+use super::Built;
+use super::blocks::{Convolution, End, NUMBERED, convolution_norm, pooled_classifier, sizes};
 use crate::network::{Network, ValueId};
 use crate::operator::Window;
 use crate::shape::Shape;
@@ -10,9 +10,9 @@ use crate::shape::Shape;
 /// Units and output channels of each stage.
 const STAGES: [(u64, u64); 3] = [(4, 116), (8, 232), (4, 464)];
 
-pub(super) fn shufflenet_v2(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError> {
+pub(super) fn shufflenet_v2(n: &mut Network, input: &[u64]) -> Built {
     let x = n.input(input);
-    let x = step(n, "conv1", [0, 1, 2], x, Convolution::square(24, 3, 2, 1), End::Relu)?;
+    let x = convolution_norm(n, "conv1", NUMBERED, x, Convolution::square(24, 3, 2, 1), End::Relu)?;
     let mut x = n.max_pool("maxpool", x, Window::square(3, 2, 1), false)?;
     for (i, &(units, channels)) in STAGES.iter().enumerate() {
         for unit in 0..units {
@@ -29,21 +29,22 @@ pub(super) fn shufflenet_v2(n: &mut Network, input: &[u64]) -> Result<(), Worklo
             x = channel_shuffle(n, &format!("{name}.shuffle"), joined)?;
         }
     }
-    let x = step(n, "conv5", [0, 1, 2], x, Convolution::square(1024, 1, 1, 0), End::Relu)?;
+    let x = convolution_norm(n, "conv5", NUMBERED, x, Convolution::square(1024, 1, 1, 0), End::Relu)?;
     pooled_classifier(n, "fc", x, 1000)
 }
 
-fn left_branch(n: &mut Network, name: &str, x: ValueId, channels: u64) -> Result<ValueId, WorkloadError> {
+fn left_branch(n: &mut Network, name: &str, x: ValueId, channels: u64) -> Built<ValueId> {
     let name = format!("{name}.branch1");
-    let x = step(n, &name, [0, 1, 0], x, Convolution::depthwise(n.shape(x).size(1), 2), End::Linear)?;
-    step(n, &name, [2, 3, 4], x, Convolution::square(channels, 1, 1, 0), End::Relu)
+    let x =
+        convolution_norm(n, &name, [".0", ".1", ""], x, Convolution::depthwise(n.shape(x).size(1), 2), End::Linear)?;
+    convolution_norm(n, &name, [".2", ".3", ".4"], x, Convolution::square(channels, 1, 1, 0), End::Relu)
 }
 
-fn right_branch(n: &mut Network, name: &str, x: ValueId, channels: u64, stride: u64) -> Result<ValueId, WorkloadError> {
+fn right_branch(n: &mut Network, name: &str, x: ValueId, channels: u64, stride: u64) -> Built<ValueId> {
     let name = format!("{name}.branch2");
-    let x = step(n, &name, [0, 1, 2], x, Convolution::square(channels, 1, 1, 0), End::Relu)?;
-    let x = step(n, &name, [3, 4, 0], x, Convolution::depthwise(channels, stride), End::Linear)?;
-    step(n, &name, [5, 6, 7], x, Convolution::square(channels, 1, 1, 0), End::Relu)
+    let x = convolution_norm(n, &name, NUMBERED, x, Convolution::square(channels, 1, 1, 0), End::Relu)?;
+    let x = convolution_norm(n, &name, [".3", ".4", ""], x, Convolution::depthwise(channels, stride), End::Linear)?;
+    convolution_norm(n, &name, [".5", ".6", ".7"], x, Convolution::square(channels, 1, 1, 0), End::Relu)
 }
 
 /// The two halves of the channels, seen in place: a convolution of one keeps the storage of both.
@@ -53,25 +54,9 @@ fn halves(n: &mut Network, name: &str, x: ValueId) -> [ValueId; 2] {
         .map(|half| n.slice(&format!("{name}.chunk.{half}"), x, Shape::batched(&[channels / 2, height, width]), false))
 }
 
-fn channel_shuffle(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+fn channel_shuffle(n: &mut Network, name: &str, x: ValueId) -> Built<ValueId> {
     let [channels, height, width] = sizes(n, x);
     let x = n.reshape(name, x, Shape::batched(&[2, channels / 2, height, width]))?;
     let x = n.permute(name, x, &[0, 2, 1, 3, 4])?;
     n.reshape(name, x, Shape::batched(&[channels, height, width]))
-}
-
-fn sizes(n: &Network, x: ValueId) -> [u64; 3] {
-    [1, 2, 3].map(|axis| n.shape(x).size(axis))
-}
-
-fn step(
-    n: &mut Network,
-    name: &str,
-    parts: [u64; 3],
-    x: ValueId,
-    convolution: Convolution,
-    end: End,
-) -> Result<ValueId, WorkloadError> {
-    let [c, norm, activation] = parts.map(|part| format!("{name}.{part}"));
-    convolution_norm(n, Names { convolution: &c, norm: &norm, activation: &activation }, x, convolution, end)
 }

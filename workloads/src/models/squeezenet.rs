@@ -1,42 +1,25 @@
 //! SqueezeNet 1.1 (Iandola et al., 2016) as torchvision builds it.
 
+use super::Built;
 use super::blocks::loss;
-use crate::error::WorkloadError;
 use crate::network::{Network, ValueId};
 use crate::operator::Window;
 
-/// A stage of `features`: pooling, or a fire module of squeezed and expanded channels.
-enum Layer {
-    Pool,
-    Fire { squeeze: u64, expand: u64 },
-}
-
-const fn fire(squeeze: u64, expand: u64) -> Layer {
-    Layer::Fire { squeeze, expand }
-}
-
-const LAYERS: [Layer; 11] = [
-    Layer::Pool,
-    fire(16, 64),
-    fire(16, 64),
-    Layer::Pool,
-    fire(32, 128),
-    fire(32, 128),
-    Layer::Pool,
-    fire(48, 192),
-    fire(48, 192),
-    fire(64, 256),
-    fire(64, 256),
+/// The layers of `features` after the first: a pooling (`None`), or a fire module of squeezed and expanded channels.
+const LAYERS: [&[Option<(u64, u64)>]; 3] = [
+    &[None, Some((16, 64)), Some((16, 64))],
+    &[None, Some((32, 128)), Some((32, 128))],
+    &[None, Some((48, 192)), Some((48, 192)), Some((64, 256)), Some((64, 256))],
 ];
 
-pub(super) fn squeezenet1_1(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError> {
+pub(super) fn squeezenet1_1(n: &mut Network, input: &[u64]) -> Built {
     let x = n.input(input);
     let mut x = convolution_relu(n, ["features.0", "features.1"], x, 64, Window::square(3, 2, 0))?;
-    for (i, layer) in LAYERS.iter().enumerate() {
+    for (i, layer) in LAYERS.concat().into_iter().enumerate() {
         let name = format!("features.{}", i + 2);
-        x = match *layer {
-            Layer::Pool => n.max_pool(&name, x, Window::square(3, 2, 0), true)?,
-            Layer::Fire { squeeze, expand } => fire_module(n, &name, x, squeeze, expand)?,
+        x = match layer {
+            None => n.max_pool(&name, x, Window::square(3, 2, 0), true)?,
+            Some((squeeze, expand)) => fire_module(n, &name, x, squeeze, expand)?,
         };
     }
     let x = n.dropout("classifier.0", x);
@@ -46,7 +29,7 @@ pub(super) fn squeezenet1_1(n: &mut Network, input: &[u64]) -> Result<(), Worklo
     loss(n, x)
 }
 
-fn fire_module(n: &mut Network, name: &str, x: ValueId, squeeze: u64, expand: u64) -> Result<ValueId, WorkloadError> {
+fn fire_module(n: &mut Network, name: &str, x: ValueId, squeeze: u64, expand: u64) -> Built<ValueId> {
     let part = |part: &str| format!("{name}.{part}");
     let point = Window::square(1, 1, 0);
     let x = convolution_relu(n, [&part("squeeze"), &part("squeeze_activation")], x, squeeze, point)?;
@@ -62,7 +45,7 @@ fn convolution_relu(
     x: ValueId,
     channels: u64,
     window: Window,
-) -> Result<ValueId, WorkloadError> {
+) -> Built<ValueId> {
     let x = n.convolution(convolution, x, channels, window, 1, true)?;
     Ok(n.relu_in_place(relu, x))
 }

@@ -4,9 +4,9 @@
 //! At a batch of one, PyTorch's products read keys and values of a single window in place, so that the
 //! last stage keeps its fused projections: there a map a block more than is counted here, 0.3 % in all.
 
-use super::blocks::classifier;
+use super::Built;
+use super::blocks::{classifier, sizes};
 use super::transformer::{join_heads, rows, scores};
-use crate::error::WorkloadError;
 use crate::network::{Network, ValueId};
 use crate::operator::{Unary, Window};
 use crate::shape::Shape;
@@ -17,7 +17,7 @@ const HEADS: [u64; 4] = [3, 6, 12, 24];
 /// Side of an attention window.
 const SIDE: u64 = 7;
 
-pub(super) fn swin_t(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError> {
+pub(super) fn swin_t(n: &mut Network, input: &[u64]) -> Built {
     let x = n.input(input);
     let x = n.convolution("features.0.0", x, WIDTH, Window::square(4, 4, 0), 1, true)?;
     let x = n.permute("features.0.1", x, &[0, 2, 3, 1])?;
@@ -48,7 +48,7 @@ fn transformer_block(
     heads: u64,
     shifted: bool,
     drops: bool,
-) -> Result<ValueId, WorkloadError> {
+) -> Built<ValueId> {
     let stochastic_depth = |n: &mut Network, part: &str, y| {
         if drops { n.unary(&format!("{name}.stochastic_depth_{part}"), y, Unary::DropPath) } else { y }
     };
@@ -66,13 +66,7 @@ fn transformer_block(
 }
 
 /// Attention inside windows of `SIDE`×`SIDE` positions, which every other block shifts by half a window.
-fn window_attention(
-    n: &mut Network,
-    name: &str,
-    x: ValueId,
-    heads: u64,
-    shifted: bool,
-) -> Result<ValueId, WorkloadError> {
+fn window_attention(n: &mut Network, name: &str, x: ValueId, heads: u64, shifted: bool) -> Built<ValueId> {
     let [height, width, channels] = sizes(n, x);
     let [down, across] = [height, width].map(|side| side.div_ceil(SIDE));
     let (windows, positions) = (down * across, SIDE * SIDE);
@@ -121,7 +115,7 @@ fn window_attention(
 }
 
 /// A trained bias for each head and pair of positions, looked up by their distance.
-fn relative_position_bias(n: &mut Network, name: &str, heads: u64) -> Result<ValueId, WorkloadError> {
+fn relative_position_bias(n: &mut Network, name: &str, heads: u64) -> Built<ValueId> {
     let (distances, positions) = (2 * SIDE - 1, SIDE * SIDE);
     let table = n.parameter_of(&format!("{name}_table"), distances * distances * heads, true);
     let pairs = positions * positions;
@@ -134,7 +128,7 @@ fn relative_position_bias(n: &mut Network, name: &str, heads: u64) -> Result<Val
 }
 
 /// Every 2×2 positions become one of twice the channels.
-fn merge_patches(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+fn merge_patches(n: &mut Network, name: &str, x: ValueId) -> Built<ValueId> {
     let [height, width, channels] = sizes(n, x);
     let [down, across] = [height, width].map(|side| side.div_ceil(2));
     let x = n.pad(&format!("{name}.pad"), x, Shape::batched(&[2 * down, 2 * across, channels]));
@@ -143,8 +137,4 @@ fn merge_patches(n: &mut Network, name: &str, x: ValueId) -> Result<ValueId, Wor
     let x = n.concat(&format!("{name}.cat"), &corners, 3)?;
     let x = n.layer_norm(&format!("{name}.norm"), x, true);
     n.linear(&format!("{name}.reduction"), x, 2 * channels, false)
-}
-
-fn sizes(n: &Network, x: ValueId) -> [u64; 3] {
-    [1, 2, 3].map(|axis| n.shape(x).size(axis))
 }

@@ -1,7 +1,7 @@
 //! What the transformers share: dense layers with frozen weights and low-rank adapters, attention heads,
 //! and the activation that GPT-2 and ALBERT compute in steps.
 
-use crate::error::WorkloadError;
+use super::Built;
 use crate::network::{Network, ParameterId, ValueId};
 use crate::operator::Unary;
 use crate::shape::{Dim, Shape};
@@ -38,8 +38,8 @@ impl Dense {
         self
     }
 
-    /// `x Wᵀ + b`, plus the scaled update where there is an adapter.
-    pub(super) fn apply(&self, n: &mut Network, module: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+    /// `x Wᵀ + b`, plus the scaled update if there is an adapter.
+    pub(super) fn apply(&self, n: &mut Network, module: &str, x: ValueId) -> Built<ValueId> {
         let y = n.linear_with(module, x, self.features, self.weight, self.bias)?;
         let Some(adapter) = &self.adapter else { return Ok(y) };
         let update = n.linear_with(&format!("{module}.lora_A"), x, adapter.rank, adapter.down, None)?;
@@ -52,32 +52,32 @@ impl Dense {
 /// A shape of `per_sample` rows a sample.
 pub(super) fn rows(per_sample: u64, rest: &[u64]) -> Shape {
     let mut shape = Shape::fixed(rest);
-    shape.0.insert(0, Dim { size: per_sample, batched: true });
+    shape.0.insert(0, Dim::batched(per_sample));
     shape
 }
 
 /// `B×T×W` seen as `B×heads×T×(W/heads)`.
-pub(super) fn split_heads(n: &mut Network, module: &str, x: ValueId, heads: u64) -> Result<ValueId, WorkloadError> {
+pub(super) fn split_heads(n: &mut Network, module: &str, x: ValueId, heads: u64) -> Built<ValueId> {
     let (tokens, width) = (n.shape(x).size(1), n.shape(x).last());
     let x = n.reshape(module, x, Shape::batched(&[tokens, heads, width / heads]))?;
     n.permute(module, x, &[0, 2, 1, 3])
 }
 
 /// `rows×heads×T×D` copied into `rows×T×(heads·D)`.
-pub(super) fn join_heads(n: &mut Network, module: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+pub(super) fn join_heads(n: &mut Network, module: &str, x: ValueId) -> Built<ValueId> {
     let x = n.permute(module, x, &[0, 2, 1, 3])?;
     let [count, tokens, heads, width] = [0, 1, 2, 3].map(|axis| n.shape(x).size(axis));
     n.reshape(module, x, rows(count, &[tokens, heads * width]))
 }
 
 /// The product of queries and transposed keys.
-pub(super) fn scores(n: &mut Network, module: &str, query: ValueId, key: ValueId) -> Result<ValueId, WorkloadError> {
+pub(super) fn scores(n: &mut Network, module: &str, query: ValueId, key: ValueId) -> Built<ValueId> {
     let key = n.permute(module, key, &[0, 1, 3, 2])?;
     n.matmul(module, query, key)
 }
 
 /// GELU by its tanh approximation in single steps: it saves the input, the tanh and both factors of the product.
-pub(super) fn gelu_new(n: &mut Network, module: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+pub(super) fn gelu_new(n: &mut Network, module: &str, x: ValueId) -> Built<ValueId> {
     let half = n.unary(&format!("{module}.half"), x, Unary::Scale);
     let cube = n.unary(&format!("{module}.pow"), x, Unary::Cube);
     let cube = n.unary(&format!("{module}.coefficient"), cube, Unary::Scale);

@@ -1,8 +1,8 @@
 //! VGG (Simonyan and Zisserman, "Very deep convolutional networks", ICLR 2015): torchvision's networks
 //! for ImageNet, and the common CIFAR ones with a single dense layer.
 
+use super::Built;
 use super::blocks::classifier;
-use crate::error::WorkloadError;
 use crate::network::{Network, ValueId};
 use crate::operator::Window;
 
@@ -14,7 +14,7 @@ pub(super) const VGG16: Stages = [2, 2, 3, 3, 3];
 pub(super) const VGG19: Stages = [2, 2, 4, 4, 4];
 const CHANNELS: [u64; 5] = [64, 128, 256, 512, 512];
 
-pub(super) fn imagenet(n: &mut Network, input: &[u64], stages: Stages) -> Result<(), WorkloadError> {
+pub(super) fn imagenet(n: &mut Network, input: &[u64], stages: Stages) -> Built {
     let x = n.input(input);
     let x = features(n, x, stages.into_iter().zip(CHANNELS), false)?;
     let x = n.adaptive_average_pool("avgpool", x, 7)?;
@@ -27,7 +27,7 @@ pub(super) fn imagenet(n: &mut Network, input: &[u64], stages: Stages) -> Result
     classifier(n, "classifier.6", x, 1000)
 }
 
-pub(super) fn cifar(n: &mut Network, input: &[u64], stages: Stages, norm: bool) -> Result<(), WorkloadError> {
+pub(super) fn cifar(n: &mut Network, input: &[u64], stages: Stages, norm: bool) -> Built {
     let x = n.input(input);
     let x = features(n, x, stages.into_iter().zip(CHANNELS), norm)?;
     let x = n.flatten("flatten", x)?;
@@ -35,7 +35,7 @@ pub(super) fn cifar(n: &mut Network, input: &[u64], stages: Stages, norm: bool) 
 }
 
 /// Three stages of two normalised convolutions, 32, 64 and 128 channels wide.
-pub(super) fn small(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError> {
+pub(super) fn small(n: &mut Network, input: &[u64]) -> Built {
     let x = n.input(input);
     let x = features(n, x, [(2, 32), (2, 64), (2, 128)].into_iter(), true)?;
     let x = n.flatten("flatten", x)?;
@@ -43,12 +43,7 @@ pub(super) fn small(n: &mut Network, input: &[u64]) -> Result<(), WorkloadError>
 }
 
 /// Stages of 3×3 convolutions, each halved by max-pooling.
-fn features(
-    n: &mut Network,
-    x: ValueId,
-    stages: impl Iterator<Item = (u64, u64)>,
-    norm: bool,
-) -> Result<ValueId, WorkloadError> {
+fn features(n: &mut Network, x: ValueId, stages: impl Iterator<Item = (u64, u64)>, norm: bool) -> Built<ValueId> {
     let mut x = x;
     let mut index = 0;
     let mut name = || {

@@ -1,28 +1,21 @@
 //! The steps that every builder method shares: new storages, new values, new nodes.
 
-use super::{FP32, INT64, Network, Node, Parameter, ParameterId, Storage, StorageId, Value, ValueId};
+use super::{FP32, INT64, Network, OperatorNode, Parameter, ParameterId, Storage, StorageId, Value, ValueId};
 use crate::error::WorkloadError;
 use crate::operator::Op;
 use crate::shape::{Extent, Shape};
 use crate::training_graph::{Element, Role};
 
-/// What an operator reads, makes and saves, before it is added.
-pub(super) struct Draft {
-    pub(super) op: Op,
-    pub(super) inputs: Vec<ValueId>,
-    pub(super) parameters: Vec<ParameterId>,
-    pub(super) buffers: Vec<StorageId>,
-    pub(super) saved: Vec<StorageId>,
-    pub(super) flops: Extent,
-}
-
-impl Draft {
+/// An operator in the making: its output is known when it is added.
+impl OperatorNode {
     pub(super) fn new(op: Op, inputs: &[ValueId]) -> Self {
         Self {
             op,
+            module: String::new(),
             inputs: inputs.to_vec(),
             parameters: Vec::new(),
             buffers: Vec::new(),
+            output: ValueId::MAX,
             saved: Vec::new(),
             flops: Extent::ZERO,
         }
@@ -94,7 +87,7 @@ impl Network {
     pub(crate) fn computed(&mut self, module: &str, from: ValueId, shape: Shape, element: u64) -> ValueId {
         let storage = self.new_storage(module, shape.elements() * element, Role::Activation);
         self.note_element(storage, element);
-        self.add_node_over(module, Draft::new(Op::Copy, &[from]), shape, storage, true)
+        self.add_node_over(module, OperatorNode::new(Op::Copy, &[from]), shape, storage, true)
     }
 
     pub(super) fn new_storage(&mut self, name: &str, bytes: Extent, role: Role) -> StorageId {
@@ -132,35 +125,28 @@ impl Network {
     }
 
     /// Adds an operator whose output of `shape` has a storage of its own.
-    pub(super) fn add_node(&mut self, module: &str, draft: Draft, shape: Shape) -> ValueId {
+    pub(super) fn add_node(&mut self, module: &str, node: OperatorNode, shape: Shape) -> ValueId {
         let storage = self.new_storage(module, shape.elements() * FP32, Role::Activation);
-        self.add_node_over(module, draft, shape, storage, true)
+        self.add_node_over(module, node, shape, storage, true)
     }
 
     /// Adds an operator whose output of `shape` looks at `storage`.
     pub(super) fn add_node_over(
         &mut self,
         module: &str,
-        draft: Draft,
+        mut node: OperatorNode,
         shape: Shape,
         storage: StorageId,
         contiguous: bool,
     ) -> ValueId {
-        let requires_grad = draft.inputs.iter().any(|&input| self.value(input).requires_grad)
-            || draft.parameters.iter().any(|&parameter| self.parameter(parameter).trainable);
+        let requires_grad = node.inputs.iter().any(|&input| self.value(input).requires_grad)
+            || node.parameters.iter().any(|&parameter| self.parameter(parameter).trainable);
+        if !requires_grad {
+            // Without a gradient to compute, autograd makes no node and saves nothing.
+            node.saved.clear();
+        }
         let output = self.new_value(shape, storage, requires_grad, contiguous);
-        // Without a gradient to compute, autograd makes no node and saves nothing.
-        let saved = if requires_grad { draft.saved } else { Vec::new() };
-        self.nodes.push(Node {
-            op: draft.op,
-            module: module.to_owned(),
-            inputs: draft.inputs,
-            parameters: draft.parameters,
-            buffers: draft.buffers,
-            output,
-            saved,
-            flops: draft.flops,
-        });
+        self.nodes.push(OperatorNode { module: module.to_owned(), output, ..node });
         output
     }
 

@@ -1,14 +1,13 @@
 //! Convolution, batch normalisation and pooling.
 
-use super::builder::Draft;
-use super::{FP32, INT64, Network, ParameterId, ValueId};
+use super::{FP32, INT64, Network, OperatorNode, ParameterId, ValueId};
 use crate::error::WorkloadError;
 use crate::operator::{Op, Window};
 use crate::shape::{Extent, Shape};
 use crate::training_graph::Element;
 
 impl Network {
-    /// Convolution of `B×C×H×W` into `channels` channels, with a weight and, where asked, a bias of its own.
+    /// Convolution of `B×C×H×W` into `channels` channels, with a weight and, if asked, a bias of its own.
     ///
     /// Saves its input (for the weight's gradient); the weight is a parameter and not counted.
     ///
@@ -62,7 +61,7 @@ impl Network {
         let shape = Shape::batched(&[channels, height, width]);
         let flops = shape.elements() * (2 * taps);
         let saved = self.trains(weight).then(|| self.storage_of(x));
-        Ok(self.add_node(module, Draft::new(op, &[x]).parameters(&parameters).saves(saved).flops(flops), shape))
+        Ok(self.add_node(module, OperatorNode::new(op, &[x]).parameters(&parameters).saves(saved).flops(flops), shape))
     }
 
     /// Batch normalisation over the channels of `B×C×…`.
@@ -97,14 +96,14 @@ impl Network {
         let running = ["running_mean", "running_var"].map(|b| self.buffer(&format!("{module}.{b}"), channels * FP32));
         let statistics = ["mean", "inverse_deviation"]
             .map(|s| self.side_storage(&format!("{module}.{s}"), Extent::fixed(channels * FP32)));
-        let mut draft = Draft::new(Op::BatchNorm, &[x])
+        let mut node = OperatorNode::new(Op::BatchNorm, &[x])
             .parameters(&parameters)
             .saves([self.storage_of(x)])
             .saves(running)
             .saves(statistics);
-        draft.buffers = running.to_vec();
+        node.buffers = running.to_vec();
         let shape = self.shape(x).clone();
-        Ok(self.add_node(module, draft, shape))
+        Ok(self.add_node(module, node, shape))
     }
 
     /// Max-pooling; saves its input and a 64-bit index for each output. `round_up` keeps a partial last window.
@@ -124,8 +123,8 @@ impl Network {
         let shape = Shape::batched(&[self.shape(x).size(1), height, width]);
         let indices = self.side_storage(&format!("{module}.indices"), shape.elements() * INT64);
         self.storages[indices as usize].element = Element::Whole;
-        let draft = Draft::new(op, &[x]).saves([self.storage_of(x), indices]);
-        Ok(self.add_node(module, draft, shape))
+        let node = OperatorNode::new(op, &[x]).saves([self.storage_of(x), indices]);
+        Ok(self.add_node(module, node, shape))
     }
 
     /// Average pooling; saves its input.
@@ -137,8 +136,8 @@ impl Network {
         self.expect_rank(module, &op, x, 4, "a B×C×H×W tensor")?;
         let [height, width] = self.window_output(module, &op, x, window, false)?;
         let shape = Shape::batched(&[self.shape(x).size(1), height, width]);
-        let draft = Draft::new(op, &[x]).saves([self.storage_of(x)]);
-        Ok(self.add_node(module, draft, shape))
+        let node = OperatorNode::new(op, &[x]).saves([self.storage_of(x)]);
+        Ok(self.add_node(module, node, shape))
     }
 
     /// Adaptive average pooling to `side`×`side`; to one position it is a mean and saves nothing.
@@ -149,21 +148,21 @@ impl Network {
         self.expect_rank(module, &Op::GlobalAveragePool, x, 4, "a B×C×H×W tensor")?;
         if side == 1 {
             let shape = Shape::batched(&[self.shape(x).size(1), 1, 1]);
-            return Ok(self.add_node(module, Draft::new(Op::GlobalAveragePool, &[x]), shape));
+            return Ok(self.add_node(module, OperatorNode::new(Op::GlobalAveragePool, &[x]), shape));
         }
         let [height, width] = [self.shape(x).size(2), self.shape(x).size(3)];
         let stride = [(height / side.max(1)).max(1), (width / side.max(1)).max(1)];
         let window =
             Window { kernel: [height.div_ceil(side.max(1)), width.div_ceil(side.max(1))], stride, padding: [0, 0] };
         let op = Op::AveragePool(window);
-        let draft = Draft::new(op, &[x]).saves([self.storage_of(x)]);
+        let node = OperatorNode::new(op, &[x]).saves([self.storage_of(x)]);
         let shape = Shape::batched(&[self.shape(x).size(1), side, side]);
-        Ok(self.add_node(module, draft, shape))
+        Ok(self.add_node(module, node, shape))
     }
 
     /// The mean over every axis that `shape` lacks or shows as one; saves nothing.
     pub fn mean(&mut self, module: &str, x: ValueId, shape: Shape) -> ValueId {
-        self.add_node(module, Draft::new(Op::GlobalAveragePool, &[x]), shape)
+        self.add_node(module, OperatorNode::new(Op::GlobalAveragePool, &[x]), shape)
     }
 
     fn window_output(

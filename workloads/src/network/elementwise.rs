@@ -1,7 +1,6 @@
 //! Element-wise operators, views and copies.
 
-use super::builder::Draft;
-use super::{FP32, Network, StorageId, ValueId};
+use super::{FP32, Network, OperatorNode, StorageId, ValueId};
 use crate::error::WorkloadError;
 use crate::operator::{Op, Unary};
 use crate::shape::{Dim, Extent, Shape};
@@ -20,31 +19,31 @@ impl Network {
             Unary::DivideByElement => Some(self.side_storage(&format!("{module}.divisor"), Extent::fixed(FP32))),
             Unary::DropPath => Some(self.side_storage(&format!("{module}.noise"), Extent::per_sample(FP32))),
         };
-        let draft = Draft::new(Op::Unary { function, in_place: false }, &[x]).saves(saved);
-        self.add_node_over(module, draft, shape, storage, contiguous)
+        let node = OperatorNode::new(Op::Unary { function, in_place: false }, &[x]).saves(saved);
+        self.add_node_over(module, node, shape, storage, contiguous)
     }
 
     /// ReLU in place: saves its output, which lies over its input.
     pub fn relu_in_place(&mut self, module: &str, x: ValueId) -> ValueId {
         let (shape, storage, contiguous) = (self.shape(x).clone(), self.storage_of(x), self.value(x).contiguous);
-        let draft = Draft::new(Op::Unary { function: Unary::Relu, in_place: true }, &[x]).saves([storage]);
-        self.add_node_over(module, draft, shape, storage, contiguous)
+        let node = OperatorNode::new(Op::Unary { function: Unary::Relu, in_place: true }, &[x]).saves([storage]);
+        self.add_node_over(module, node, shape, storage, contiguous)
     }
 
     /// ReLU6 in place: PyTorch saves a clone of its input, so it costs a third map.
     pub fn relu6_in_place(&mut self, module: &str, x: ValueId) -> ValueId {
         let (shape, storage, contiguous) = (self.shape(x).clone(), self.storage_of(x), self.value(x).contiguous);
         let clone = self.side_storage(&format!("{module}.clone"), shape.elements() * FP32);
-        let draft = Draft::new(Op::Unary { function: Unary::Relu6, in_place: true }, &[x]).saves([clone]);
-        self.add_node_over(module, draft, shape, storage, contiguous)
+        let node = OperatorNode::new(Op::Unary { function: Unary::Relu6, in_place: true }, &[x]).saves([clone]);
+        self.add_node_over(module, node, shape, storage, contiguous)
     }
 
     /// `where(mask, x, constant)` with a mask cut from `buffer`, which is saved whole.
     pub fn masked(&mut self, module: &str, x: ValueId, buffer: StorageId) -> ValueId {
         let shape = self.shape(x).clone();
-        let mut draft = Draft::new(Op::Unary { function: Unary::Where, in_place: false }, &[x]).saves([buffer]);
-        draft.buffers = vec![buffer];
-        self.add_node(module, draft, shape)
+        let mut node = OperatorNode::new(Op::Unary { function: Unary::Where, in_place: false }, &[x]).saves([buffer]);
+        node.buffers = vec![buffer];
+        self.add_node(module, node, shape)
     }
 
     /// Element-wise sum; saves nothing. The second operand may be smaller and is then broadcast.
@@ -53,7 +52,7 @@ impl Network {
     /// Shapes of which neither broadcasts to the other.
     pub fn add(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId, WorkloadError> {
         let shape = self.broadcast(module, &Op::Add, a, b)?;
-        Ok(self.add_node(module, Draft::new(Op::Add, &[a, b]), shape))
+        Ok(self.add_node(module, OperatorNode::new(Op::Add, &[a, b]), shape))
     }
 
     /// Element-wise product; saves each operand that the other's gradient needs.
@@ -64,8 +63,8 @@ impl Network {
         let shape = self.broadcast(module, &Op::Mul, a, b)?;
         let saved_a = self.needs_grad(b).then(|| self.storage_of(a));
         let saved_b = self.needs_grad(a).then(|| self.storage_of(b));
-        let draft = Draft::new(Op::Mul, &[a, b]).saves(saved_b).saves(saved_a);
-        Ok(self.add_node(module, draft, shape))
+        let node = OperatorNode::new(Op::Mul, &[a, b]).saves(saved_b).saves(saved_a);
+        Ok(self.add_node(module, node, shape))
     }
 
     /// Dropout with a probability above zero: saves an fp32 mask.
@@ -74,8 +73,8 @@ impl Network {
         let mask = self.side_storage(&format!("{module}.mask"), shape.elements() * FP32);
         self.storages[mask as usize].dropout_mask = true;
         self.storages[mask as usize].element = Element::Whole;
-        let draft = Draft::new(Op::Dropout, &[x]).saves([mask]);
-        self.add_node(module, draft, shape)
+        let node = OperatorNode::new(Op::Dropout, &[x]).saves([mask]);
+        self.add_node(module, node, shape)
     }
 
     /// Concatenation along `axis`; saves nothing.
@@ -95,7 +94,7 @@ impl Network {
             return Err(self.shape_error(module, &Op::Concat, parts, "tensors that agree in every other axis"));
         }
         shape.0[axis].size = parts.iter().map(|&part| self.shape(part).size(axis)).sum();
-        Ok(self.add_node(module, Draft::new(Op::Concat, parts), shape))
+        Ok(self.add_node(module, OperatorNode::new(Op::Concat, parts), shape))
     }
 
     /// The same elements under another shape; a value that is not contiguous is copied first, as PyTorch's `reshape` does.
@@ -109,7 +108,7 @@ impl Network {
         }
         let x = self.contiguous(module, x);
         let storage = self.storage_of(x);
-        Ok(self.add_node_over(module, Draft::new(Op::View, &[x]), shape, storage, true))
+        Ok(self.add_node_over(module, OperatorNode::new(Op::View, &[x]), shape, storage, true))
     }
 
     /// Everything but the batch in one dimension.
@@ -139,18 +138,16 @@ impl Network {
         }
         let permuted = Shape(order.iter().map(|&axis| shape.0[axis]).collect());
         // Axes of size one may move without changing the order of the elements.
-        let moving = |axes: &[usize]| {
-            axes.iter().copied().filter(|&a| shape.0[a] != Dim { size: 1, batched: false }).collect::<Vec<_>>()
-        };
+        let moving = |axes: &[usize]| axes.iter().copied().filter(|&a| shape.0[a] != Dim::ONE).collect::<Vec<_>>();
         let in_order = moving(order).is_sorted() && self.value(x).contiguous;
         let storage = self.storage_of(x);
-        Ok(self.add_node_over(module, Draft::new(Op::View, &[x]), permuted, storage, in_order))
+        Ok(self.add_node_over(module, OperatorNode::new(Op::View, &[x]), permuted, storage, in_order))
     }
 
     /// A part of `x`, seen in place: autograd that saves it keeps the whole storage.
     pub fn slice(&mut self, module: &str, x: ValueId, shape: Shape, contiguous: bool) -> ValueId {
         let storage = self.storage_of(x);
-        self.add_node_over(module, Draft::new(Op::Slice, &[x]), shape, storage, contiguous)
+        self.add_node_over(module, OperatorNode::new(Op::Slice, &[x]), shape, storage, contiguous)
     }
 
     /// `x` itself where it is contiguous, otherwise a copy.
@@ -161,24 +158,19 @@ impl Network {
     /// A copy into a storage of its own (`clone`, `roll`).
     pub fn copy(&mut self, module: &str, x: ValueId) -> ValueId {
         let shape = self.shape(x).clone();
-        self.add_node(module, Draft::new(Op::Copy, &[x]), shape)
+        self.add_node(module, OperatorNode::new(Op::Copy, &[x]), shape)
     }
 
-    /// A copy padded with zeros to `shape`; PyTorch copies even where there is nothing to pad.
+    /// A copy padded with zeros to `shape`; PyTorch copies even if there is nothing to pad.
     pub fn pad(&mut self, module: &str, x: ValueId, shape: Shape) -> ValueId {
-        self.add_node(module, Draft::new(Op::Copy, &[x]), shape)
+        self.add_node(module, OperatorNode::new(Op::Copy, &[x]), shape)
     }
 
     fn broadcast(&self, module: &str, op: &Op, a: ValueId, b: ValueId) -> Result<Shape, WorkloadError> {
         let (sa, sb) = (self.shape(a), self.shape(b));
         let fits = |small: &Shape, large: &Shape| {
             small.rank() <= large.rank()
-                && small
-                    .0
-                    .iter()
-                    .rev()
-                    .zip(large.0.iter().rev())
-                    .all(|(s, l)| s == l || *s == Dim { size: 1, batched: false })
+                && small.0.iter().rev().zip(large.0.iter().rev()).all(|(s, l)| s == l || *s == Dim::ONE)
         };
         if fits(sb, sa) {
             Ok(sa.clone())

@@ -1,7 +1,6 @@
 //! Products, normalisation over features, embeddings and the loss.
 
-use super::builder::Draft;
-use super::{FP32, Network, ParameterId, ValueId};
+use super::{FP32, Network, OperatorNode, ParameterId, ValueId};
 use crate::error::WorkloadError;
 use crate::operator::Op;
 use crate::shape::{Dim, Extent, Shape};
@@ -41,8 +40,8 @@ impl Network {
         let flops = shape.elements() * (2 * width);
         let saved = self.trains(weight).then(|| self.storage_of(x));
         let parameters: Vec<_> = std::iter::once(weight).chain(bias).collect();
-        let draft = Draft::new(Op::Linear, &[x]).parameters(&parameters).saves(saved).flops(flops);
-        Ok(self.add_node(module, draft, shape))
+        let node = OperatorNode::new(Op::Linear, &[x]).parameters(&parameters).saves(saved).flops(flops);
+        Ok(self.add_node(module, node, shape))
     }
 
     /// Batched product of `…×M×K` and `…×K×N`; operands that are not contiguous are copied first, as `torch.matmul` does.
@@ -63,8 +62,8 @@ impl Network {
         let flops = shape.elements() * (2 * inner);
         let saved_a = self.needs_grad(b).then(|| self.storage_of(a));
         let saved_b = self.needs_grad(a).then(|| self.storage_of(b));
-        let draft = Draft::new(Op::Matmul, &[a, b]).saves(saved_b).saves(saved_a).flops(flops);
-        Ok(self.add_node(module, draft, shape))
+        let node = OperatorNode::new(Op::Matmul, &[a, b]).saves(saved_b).saves(saved_a).flops(flops);
+        Ok(self.add_node(module, node, shape))
     }
 
     /// Layer normalisation over the last dimension with weights of its own; saves its input, mean and inverse deviation.
@@ -95,32 +94,34 @@ impl Network {
         let shape = self.shape(x).clone();
         let rows = shape.with_last(1).elements() * FP32;
         let statistics = ["mean", "inverse_deviation"].map(|s| self.side_storage(&format!("{module}.{s}"), rows));
-        let draft =
-            Draft::new(Op::LayerNorm, &[x]).parameters(&parameters).saves([self.storage_of(x)]).saves(statistics);
-        self.add_node(module, draft, shape)
+        let node = OperatorNode::new(Op::LayerNorm, &[x])
+            .parameters(&parameters)
+            .saves([self.storage_of(x)])
+            .saves(statistics);
+        self.add_node(module, node, shape)
     }
 
     /// Softmax over the last dimension; saves its output.
     pub fn softmax(&mut self, module: &str, x: ValueId) -> ValueId {
         let shape = self.shape(x).clone();
         let storage = self.new_storage(module, shape.elements() * FP32, crate::Role::Activation);
-        self.add_node_over(module, Draft::new(Op::Softmax, &[x]).saves([storage]), shape, storage, true)
+        self.add_node_over(module, OperatorNode::new(Op::Softmax, &[x]).saves([storage]), shape, storage, true)
     }
 
     /// Rows of a `rows`×`width` table by id; saves the ids where the table is trained.
     pub fn embedding(&mut self, module: &str, ids: ValueId, width: u64, table: ParameterId) -> ValueId {
         let mut shape = self.shape(ids).clone();
-        shape.0.push(Dim { size: width, batched: false });
+        shape.0.push(Dim::fixed(width));
         let saved = self.trains(table).then(|| self.storage_of(ids));
-        let draft = Draft::new(Op::Embedding, &[ids]).parameters(&[table]).saves(saved);
-        self.add_node(module, draft, shape)
+        let node = OperatorNode::new(Op::Embedding, &[ids]).parameters(&[table]).saves(saved);
+        self.add_node(module, node, shape)
     }
 
     /// Entries of a small trained table by the ids of a buffer (Swin's relative positions), as `shape`.
     pub fn index_table(&mut self, module: &str, ids: ValueId, table: ParameterId, shape: Shape) -> ValueId {
         let saved = self.trains(table).then(|| self.storage_of(ids));
-        let draft = Draft::new(Op::IndexTable, &[ids]).parameters(&[table]).saves(saved);
-        self.add_node(module, draft, shape)
+        let node = OperatorNode::new(Op::IndexTable, &[ids]).parameters(&[table]).saves(saved);
+        self.add_node(module, node, shape)
     }
 
     /// Cross-entropy of `rows×classes` scores with one label a row, averaged; the network's loss.
@@ -135,12 +136,12 @@ impl Network {
         let log_probabilities =
             self.side_storage(&format!("{module}.log_softmax"), self.shape(scores).elements() * FP32);
         let total_weight = self.side_storage(&format!("{module}.total_weight"), Extent::fixed(FP32));
-        let draft = Draft::new(Op::CrossEntropy, &[scores, target]).saves([
+        let node = OperatorNode::new(Op::CrossEntropy, &[scores, target]).saves([
             log_probabilities,
             self.storage_of(target),
             total_weight,
         ]);
-        let loss = self.add_node(module, draft, Shape::default());
+        let loss = self.add_node(module, node, Shape::default());
         self.loss = Some(loss);
         Ok(loss)
     }

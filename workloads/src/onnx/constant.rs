@@ -65,11 +65,11 @@ impl Number {
         Some(if dim.batched { Self::Whole { fixed: 0, per_sample: size } } else { Self::whole(size) })
     }
 
-    /// The dimension of this size, where it is one.
+    /// The dimension of this size; `None` if it is not a size.
     pub(super) fn dim(self) -> Option<Dim> {
         match self {
-            Self::Whole { fixed, per_sample: 0 } => Some(Dim { size: u64::try_from(fixed).ok()?, batched: false }),
-            Self::Whole { fixed: 0, per_sample } => Some(Dim { size: u64::try_from(per_sample).ok()?, batched: true }),
+            Self::Whole { fixed, per_sample: 0 } => u64::try_from(fixed).ok().map(Dim::fixed),
+            Self::Whole { fixed: 0, per_sample } => u64::try_from(per_sample).ok().map(Dim::batched),
             _ => None,
         }
     }
@@ -98,7 +98,7 @@ impl Number {
         self != Self::whole(0) && self != Self::Real(0.0)
     }
 
-    /// `self operator other`; nothing where the result is not linear in the batch or overflows.
+    /// `self operator other`; `None` if the result is not linear in the batch or overflows.
     pub(super) fn combine(self, operator: &str, other: Self) -> Option<Self> {
         let truth = |value: bool| Some(Self::whole(i64::from(value)));
         match operator {
@@ -277,7 +277,7 @@ pub(super) fn dims_of(tensor: &TensorProto) -> Result<Vec<u64>, Fault> {
     dims.ok_or_else(|| Fault::new(format!("tensor '{}' has dimensions {:?}; expected sizes", tensor.name, tensor.dims)))
 }
 
-/// The numbers of `tensor`; nothing where they lie outside the file, are too many, or are not needed as numbers.
+/// The numbers of `tensor`; `None` if they lie outside the file, are too many, or are not needed as numbers.
 pub(super) fn numbers_of(tensor: &TensorProto, dims: &[u64]) -> Result<Option<Vec<Number>>, Fault> {
     let Some(count) = elements(dims).and_then(|count| usize::try_from(count).ok()).filter(|&count| count <= KEPT)
     else {

@@ -2,13 +2,13 @@
 
 use super::Fault;
 use super::constant::{Constant, KEPT, Kind, Number, elements};
-use super::graph::Node;
+use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::Item;
 use crate::shape::{Dim, Shape};
 
 /// `Shape`: a row of sizes.
-pub(super) fn shape(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let place = |value: i64| {
@@ -21,8 +21,7 @@ pub(super) fn shape(importer: &mut Importer<'_>, node: &Node) -> Result<(), Faul
     let dims = shape.0.iter().take(end).skip(start);
     let sizes = dims.map(|&dim| Number::of_dim(dim)).collect::<Option<Vec<_>>>();
     let sizes = sizes.ok_or_else(|| Fault::mismatch(&shape, "sizes of at most 63 bits"))?;
-    importer.set(node, 0, Item::Constant(Constant::row(sizes)));
-    Ok(())
+    Ok(Item::Constant(Constant::row(sizes)))
 }
 
 /// The shape that a row of numbers describes.
@@ -36,12 +35,13 @@ pub(super) fn described(importer: &Importer<'_>, item: &Item) -> Result<Shape, F
 
 /// The sizes of a shape without a batch, small enough for a constant.
 fn small(shape: &Shape) -> Option<Vec<u64>> {
-    let dims = shape.0.iter().map(|dim| (!dim.batched).then_some(dim.size)).collect::<Option<Vec<u64>>>()?;
-    elements(&dims).filter(|&count| count <= KEPT as u64).map(|_| dims)
+    let dims = shape.sizes();
+    let few = !shape.is_batched() && elements(&dims)? <= KEPT as u64;
+    few.then_some(dims)
 }
 
 /// `ConstantOfShape`.
-pub(super) fn constant_of_shape(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn constant_of_shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let sizes = importer.item(node, 0)?;
     let shape = described(importer, &sizes)?;
     let (number, kind) = match node.attribute("value").and_then(|attribute| attribute.t.as_ref()) {
@@ -51,19 +51,17 @@ pub(super) fn constant_of_shape(importer: &mut Importer<'_>, node: &Node) -> Res
             other => (None, other.kind()),
         },
     };
-    let item = match (number, small(&shape)) {
+    Ok(match (number, small(&shape)) {
         (Some(number), Some(dims)) => {
             let count = elements(&dims).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
             Item::Constant(Constant { dims, numbers: vec![number; count], kind, origin: None })
         }
         _ => importer.computed(&[], shape, kind)?,
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// `Range`.
-pub(super) fn range(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn range(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let mut bounds = Vec::new();
     for index in 0..3 {
         let item = importer.item(node, index)?;
@@ -79,22 +77,20 @@ pub(super) fn range(importer: &mut Importer<'_>, node: &Node) -> Result<(), Faul
     }
     let count = if (span > 0) == (step > 0) { (span.abs() + step_wide.abs() - 1) / step_wide.abs() } else { 0 };
     let count = u64::try_from(count).map_err(|_| Fault::mismatch("a range beyond 64 bits", "a shorter one"))?;
-    let item = if count <= KEPT as u64 {
+    Ok(if count <= KEPT as u64 {
         let numbers = (0..i64::try_from(count).unwrap_or(0))
             .map(|place| Number::whole(start.wrapping_add(place.wrapping_mul(step))));
         Item::Constant(Constant::row(numbers.collect()))
     } else {
         importer.computed(&[], Shape::fixed(&[count]), Kind::Whole)?
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// `Cast`: another kind of element; a value stays what it is, as networks here are fp32 throughout.
-pub(super) fn cast(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn cast(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let to = i32::try_from(node.required_int("to")?).map_err(|_| Fault::new("attribute 'to' is no element type"))?;
     let kind = Kind::of(to)?;
-    let item = match importer.item(node, 0)? {
+    Ok(match importer.item(node, 0)? {
         Item::Constant(mut constant) => {
             let numbers = constant.numbers.iter().map(|number| number.cast(kind)).collect::<Option<Vec<_>>>();
             match numbers {
@@ -113,41 +109,35 @@ pub(super) fn cast(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault
             importer.computed(&[Item::Opaque(opaque)], shape, kind)?
         }
         same => same,
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// An operator whose result has its first input's shape and is not looked into (`CumSum`, `Trilu`).
-pub(super) fn same_shape(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn same_shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     if let Item::Value(_) | Item::Weight(_) = item {
         return Err(Fault::mismatch(importer.shape(&item), "a tensor that needs no gradient"));
     }
     let (shape, kind) = (importer.shape(&item), item.kind());
-    let item = importer.computed(&[item], shape, kind)?;
-    importer.set(node, 0, item);
-    Ok(())
+    importer.computed(&[item], shape, kind)
 }
 
 /// An element-wise operator on tensors that need no gradient.
-pub(super) fn elementwise(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn elementwise(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let items = inputs(importer, node)?;
     if let Some(item) = items.iter().find(|item| item.is_learned()) {
         return Err(Fault::mismatch(importer.shape(item), "tensors that need no gradient"));
     }
-    let item = fold(importer, node, &items)?;
-    importer.set(node, 0, item);
-    Ok(())
+    fold(importer, node, &items)
 }
 
 /// All inputs of `node`.
-pub(super) fn inputs(importer: &mut Importer<'_>, node: &Node) -> Result<Vec<Item>, Fault> {
+pub(super) fn inputs(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Vec<Item>, Fault> {
     (0..node.inputs.len().max(1)).map(|index| importer.item(node, index)).collect()
 }
 
 /// The result of an element-wise operator on constant or opaque `items`.
-pub(super) fn fold(importer: &Importer<'_>, node: &Node, items: &[Item]) -> Result<Item, Fault> {
+pub(super) fn fold(importer: &Importer<'_>, node: &OnnxNode, items: &[Item]) -> Result<Item, Fault> {
     let mut shape = Shape::default();
     for item in items {
         shape = broadcast(&shape, &importer.shape(item))?;
@@ -164,7 +154,7 @@ pub(super) fn fold(importer: &Importer<'_>, node: &Node, items: &[Item]) -> Resu
     }
 }
 
-/// The items as constants stretched to `shape`, where all of them are constants.
+/// The items as constants stretched to `shape`; `None` unless all of them are constants.
 fn constants(shape: &Shape, items: &[Item]) -> Option<Vec<Constant>> {
     let dims = small(shape)?;
     let stretched = items.iter().map(|item| if let Item::Constant(c) = item { c.stretch(&dims) } else { None });
@@ -185,13 +175,12 @@ fn compute(operator: &str, shape: &Shape, parts: &[Constant], kind: Kind) -> Opt
 
 /// The shape to which both broadcast.
 pub(super) fn broadcast(a: &Shape, b: &Shape) -> Result<Shape, Fault> {
-    const ONE: Dim = Dim { size: 1, batched: false };
     let (long, short) = if a.rank() >= b.rank() { (a, b) } else { (b, a) };
     let mut dims = long.0.clone();
     for (dim, &other) in dims.iter_mut().rev().zip(short.0.iter().rev()) {
-        if *dim == ONE {
+        if *dim == Dim::ONE {
             *dim = other;
-        } else if other != ONE && other != *dim {
+        } else if other != Dim::ONE && other != *dim {
             return Err(Fault::mismatch(format!("{a} and {b}"), "shapes that broadcast to one"));
         }
     }

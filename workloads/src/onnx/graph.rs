@@ -7,7 +7,7 @@ use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProt
 
 /// A node; absent inputs and outputs are empty names.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Node {
+pub(super) struct OnnxNode {
     /// Its name, or one made of its operator and its place where it has none.
     pub(super) name: String,
     pub(super) operator: String,
@@ -16,8 +16,8 @@ pub(super) struct Node {
     pub(super) attributes: Vec<AttributeProto>,
 }
 
-impl Node {
-    /// The name of input `index`, where it is given.
+impl OnnxNode {
+    /// The name of input `index`, if it is given.
     pub(super) fn input(&self, index: usize) -> Option<&str> {
         self.inputs.get(index).map(String::as_str).filter(|name| !name.is_empty())
     }
@@ -69,7 +69,7 @@ fn missing(name: &str) -> Fault {
 /// A graph whose names have been resolved.
 #[derive(Debug)]
 pub(super) struct Graph {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<OnnxNode>,
     pub(super) initialisers: HashMap<String, TensorProto>,
     /// The inputs that are not initialisers, in the file's order.
     pub(super) inputs: Vec<ValueInfoProto>,
@@ -165,7 +165,7 @@ impl Graph {
             }
             sorted.into_iter().filter(|place| needed.contains(place)).collect::<Vec<_>>()
         };
-        let mut nodes: Vec<Option<Node>> = std::mem::take(&mut self.nodes).into_iter().map(Some).collect();
+        let mut nodes: Vec<Option<OnnxNode>> = std::mem::take(&mut self.nodes).into_iter().map(Some).collect();
         self.nodes = order.into_iter().filter_map(|place| nodes.get_mut(place)?.take()).collect();
         Ok(())
     }
@@ -200,10 +200,10 @@ impl Graph {
     /// Walks up from a node that never became ready until a node repeats.
     fn cycle(&self, parents: &[BTreeSet<usize>], sorted: &[usize]) -> Fault {
         let done: HashSet<usize> = sorted.iter().copied().collect();
-        let mut path: Vec<usize> = Vec::new();
+        let (mut path, mut seen) = (Vec::new(), HashMap::new());
         let mut next = (0..parents.len()).find(|place| !done.contains(place));
         while let Some(place) = next {
-            if let Some(start) = path.iter().position(|&seen| seen == place) {
+            if let Some(start) = seen.insert(place, path.len()) {
                 path.drain(..start);
                 break;
             }
@@ -225,10 +225,10 @@ impl Graph {
     }
 }
 
-fn named(place: usize, node: NodeProto) -> Node {
+fn named(place: usize, node: NodeProto) -> OnnxNode {
     let name = if node.name.is_empty() { format!("{}_{place}", node.op_type) } else { node.name };
     let operator = if is_standard(&node.domain) { node.op_type } else { format!("{}.{}", node.domain, node.op_type) };
-    Node { name, operator, inputs: node.input, outputs: node.output, attributes: node.attribute }
+    OnnxNode { name, operator, inputs: node.input, outputs: node.output, attributes: node.attribute }
 }
 
 fn is_standard(domain: &str) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::constant::{Constant, Kind, Number, Origin, dims_of, elements, numbers_of};
-use super::graph::{Graph, Node};
+use super::graph::{Graph, OnnxNode};
 use super::items::{Item, Opaque, Provenance, Source, Weight};
 use super::proto::TensorProto;
 use super::{Fault, Imported, operators, refold, samples};
@@ -18,7 +18,7 @@ const MOST: u128 = 1 << 50;
 /// Dimensions that a tensor may have.
 const MOST_DIMENSIONS: usize = 32;
 
-/// The network of `graph`, for samples of shape `input` where one is given.
+/// The network of `graph`, for samples of shape `input` if one is given.
 pub(super) fn import(name: &str, mut graph: Graph, input: Option<&[u64]>) -> Result<Imported, Fault> {
     graph.check()?;
     let mut notes = Vec::new();
@@ -43,6 +43,7 @@ pub(super) fn import(name: &str, mut graph: Graph, input: Option<&[u64]>) -> Res
         parameters: HashMap::new(),
         buffers: HashMap::new(),
         counted: Counted::default(),
+        made: Made::default(),
     };
     importer.start(samples.sources)?;
     for node in &graph.nodes {
@@ -52,6 +53,17 @@ pub(super) fn import(name: &str, mut graph: Graph, input: Option<&[u64]>) -> Res
     importer.finish(&output)?;
     importer.count()?;
     Ok(Imported { network: importer.network, notes: importer.notes })
+}
+
+/// What the operators of the network have made so far.
+#[derive(Default)]
+struct Made {
+    /// The operators that have been looked at.
+    nodes: usize,
+    /// The outputs of all operators that do not look at another's.
+    values: HashSet<ValueId>,
+    /// The storages that are kept for backward.
+    saved: HashSet<StorageId>,
 }
 
 /// How much of the network has been weighed, and how much that was.
@@ -68,7 +80,7 @@ pub(super) struct Importer<'a> {
     pub(super) graph: &'a Graph,
     readers: HashMap<&'a str, usize>,
     pub(super) network: Network,
-    /// The batch that the file was exported with, where it is a number.
+    /// The batch that the file was exported with, if it is a number.
     pub(super) batch: Option<u64>,
     pub(super) notes: Vec<String>,
     items: HashMap<String, Item>,
@@ -79,6 +91,7 @@ pub(super) struct Importer<'a> {
     parameters: HashMap<String, ParameterId>,
     buffers: HashMap<String, StorageId>,
     counted: Counted,
+    made: Made,
 }
 
 impl Importer<'_> {
@@ -114,11 +127,11 @@ impl Importer<'_> {
             return Err(Fault::new(format!("output '{output}' is {shape}; expected {expected}")));
         };
         let labels: u64 = rows.iter().map(|dim| dim.size).product();
-        if !rows.iter().any(|dim| dim.batched) || rows.len() > 2 {
+        if !shape.is_batched() || rows.len() > 2 {
             return Err(Fault::new(format!("output '{output}' is {shape}; expected {expected}")));
         }
         if rows.len() == 2 {
-            let flat = Shape(vec![Dim { size: labels, batched: true }, classes]);
+            let flat = Shape(vec![Dim::batched(labels), classes]);
             scores = self.network.reshape("loss.scores", scores, flat)?;
         }
         let target = self.network.target(labels);
@@ -127,15 +140,21 @@ impl Importer<'_> {
     }
 
     /// Input `index` of `node`, which the operator cannot do without.
-    pub(super) fn item(&mut self, node: &Node, index: usize) -> Result<Item, Fault> {
+    pub(super) fn item(&mut self, node: &OnnxNode, index: usize) -> Result<Item, Fault> {
         match self.optional(node, index)? {
             Some(item) => Ok(item),
             None => Err(Fault::new(format!("input {index} is missing; expected one"))),
         }
     }
 
-    /// Input `index` of `node`, where it is given.
-    pub(super) fn optional(&mut self, node: &Node, index: usize) -> Result<Option<Item>, Fault> {
+    /// Input `index` of `node`, which the operator cannot do without, as a value of the network.
+    pub(super) fn input(&mut self, node: &OnnxNode, index: usize) -> Result<ValueId, Fault> {
+        let item = self.item(node, index)?;
+        self.value(node, &item)
+    }
+
+    /// Input `index` of `node`, if it is given.
+    pub(super) fn optional(&mut self, node: &OnnxNode, index: usize) -> Result<Option<Item>, Fault> {
         let Some(name) = node.input(index) else { return Ok(None) };
         if let Some(item) = self.items.get(name) {
             return Ok(Some(item.clone()));
@@ -167,7 +186,7 @@ impl Importer<'_> {
     }
 
     /// Says what output `index` of `node` is.
-    pub(super) fn set(&mut self, node: &Node, index: usize, item: Item) {
+    pub(super) fn set(&mut self, node: &OnnxNode, index: usize, item: Item) {
         if let Some(name) = node.outputs.get(index).filter(|name| !name.is_empty()) {
             if let Item::Value(value) = item
                 && self.readers(name) != 1
@@ -196,14 +215,13 @@ impl Importer<'_> {
     /// An opaque result of `items`, none of which needs a gradient.
     pub(super) fn computed(&self, items: &[Item], shape: Shape, kind: Kind) -> Result<Item, Fault> {
         self.admit(&shape)?;
-        let sources =
-            items.iter().filter_map(|item| if let Item::Opaque(opaque) = item { opaque.source() } else { None });
-        let source = { sources }.next().map(str::to_owned);
+        let source = items.iter().find_map(|item| if let Item::Opaque(opaque) = item { opaque.source() } else { None });
+        let source = source.map(str::to_owned);
         Ok(Item::Opaque(Opaque { shape, kind, from: Provenance::Computed(source) }))
     }
 
     /// An item as a value of the network.
-    pub(super) fn value(&mut self, node: &Node, item: &Item) -> Result<ValueId, Fault> {
+    pub(super) fn value(&mut self, node: &OnnxNode, item: &Item) -> Result<ValueId, Fault> {
         match item {
             Item::Value(value) => Ok(*value),
             Item::Weight(weight) => {
@@ -240,7 +258,7 @@ impl Importer<'_> {
     }
 
     /// A weight as a value of `shape`: all its rows, read from it as from a table.
-    pub(super) fn whole_table(&mut self, node: &Node, parameter: ParameterId, shape: Shape) -> ValueId {
+    pub(super) fn whole_table(&mut self, node: &OnnxNode, parameter: ParameterId, shape: Shape) -> ValueId {
         let rows = self.network.id_buffer(&format!("{}.rows", node.name), &[1], 1);
         self.network.index_table(&node.name, rows, parameter, shape)
     }
@@ -282,7 +300,7 @@ impl Importer<'_> {
     }
 
     /// Input `index` as a weight of `rank` dimensions.
-    pub(super) fn weight(&mut self, node: &Node, index: usize, rank: usize) -> Result<Weight, Fault> {
+    pub(super) fn weight(&mut self, node: &OnnxNode, index: usize, rank: usize) -> Result<Weight, Fault> {
         match self.item(node, index)? {
             Item::Weight(weight) if weight.dims.len() == rank => Ok(weight),
             other => {
@@ -294,13 +312,20 @@ impl Importer<'_> {
     }
 
     /// Whether a function can overwrite its input `x`: nobody else reads it, and no backward does.
-    pub(super) fn overwrites(&self, x: ValueId) -> bool {
+    pub(super) fn overwrites(&mut self, x: ValueId) -> bool {
+        let (made, nodes) = (&mut self.made, &self.network.nodes);
+        for node in &nodes[made.nodes..] {
+            if !matches!(node.op, Op::View | Op::Slice) {
+                made.values.insert(node.output);
+            }
+            made.saved.extend(&node.saved);
+        }
+        made.nodes = nodes.len();
         let storage = self.network.value(x).storage;
-        let maker = self.network.nodes.iter().rev().find(|maker| maker.output == x);
-        maker.is_some_and(|maker| !matches!(maker.op, Op::View | Op::Slice))
+        made.values.contains(&x)
             && !self.shared.contains(&x)
             && self.network.storage(storage).role == Role::Activation
-            && !self.network.nodes.iter().any(|earlier| earlier.saved.contains(&storage))
+            && !made.saved.contains(&storage)
     }
 
     /// Refuses a shape whose counts would overflow.

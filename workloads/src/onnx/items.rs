@@ -32,7 +32,7 @@ impl Item {
         }
     }
 
-    /// The constant, where it is one.
+    /// The constant; `None` if it is something else.
     pub(super) const fn constant(&self) -> Option<&Constant> {
         if let Self::Constant(constant) = self { Some(constant) } else { None }
     }
@@ -62,7 +62,7 @@ pub(super) enum Provenance {
     Input(String),
     /// It is a look at a constant.
     Constant(Origin),
-    /// It is computed, from an input where there is one.
+    /// It is computed, from an input if there is one.
     Computed(Option<String>),
 }
 

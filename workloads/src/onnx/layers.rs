@@ -2,7 +2,7 @@
 
 use super::Fault;
 use super::constant::Number;
-use super::graph::Node;
+use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::{Item, Weight};
 use super::rearrange::{axes, place};
@@ -14,15 +14,14 @@ use crate::shape::{Dim, Shape};
 const MOST_POSITIONS: u64 = 1 << 24;
 
 /// Input 0 as a value of samples × channels × height × width.
-fn image(importer: &mut Importer<'_>, node: &Node) -> Result<ValueId, Fault> {
-    let item = importer.item(node, 0)?;
-    let x = importer.value(node, &item)?;
+fn image(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<ValueId, Fault> {
+    let x = importer.input(node, 0)?;
     let shape = importer.network.shape(x);
-    let led = shape.0.first() == Some(&Dim { size: 1, batched: true });
+    let led = shape.0.first() == Some(&Dim::batched(1));
     if led && shape.rank() == 4 { Ok(x) } else { Err(Fault::mismatch(shape, "a B×C×H×W tensor (2-D only)")) }
 }
 
-fn pair(node: &Node, name: &str, values: &[i64], default: u64, least: u64) -> Result<[u64; 2], Fault> {
+fn pair(node: &OnnxNode, name: &str, values: &[i64], default: u64, least: u64) -> Result<[u64; 2], Fault> {
     let sizes: Vec<Option<u64>> = values
         .iter()
         .map(|&value| u64::try_from(value).ok().filter(|size| (least..=MOST_POSITIONS).contains(size)))
@@ -37,7 +36,7 @@ fn pair(node: &Node, name: &str, values: &[i64], default: u64, least: u64) -> Re
 }
 
 /// The window of a convolution or pooling whose kernel is `kernel`.
-fn window(node: &Node, kernel: [u64; 2]) -> Result<Window, Fault> {
+fn window(node: &OnnxNode, kernel: [u64; 2]) -> Result<Window, Fault> {
     let stride = pair(node, "strides", node.ints("strides"), 1, 1)?;
     if pair(node, "dilations", node.ints("dilations"), 1, 1)? != [1, 1] {
         return Err(Fault::mismatch(format!("dilations of {:?}", node.ints("dilations")), "dilations of 1"));
@@ -79,7 +78,7 @@ fn windowed(
 }
 
 /// `Conv` with two spatial axes.
-pub(super) fn convolution(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn convolution(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let x = image(importer, node)?;
     let weight = importer.weight(node, 1, 4)?;
     let &[channels, inner, height, width] = weight.dims.as_slice() else {
@@ -105,13 +104,11 @@ pub(super) fn convolution(importer: &mut Importer<'_>, node: &Node) -> Result<()
     windowed(importer, x, window, channels, false, inner.saturating_mul(height).saturating_mul(width))?;
     let bias = bias(importer, node, channels)?;
     let weight = importer.parameter(&weight)?;
-    let y = importer.network.convolution_with(&node.name, x, channels, window, groups, weight, bias)?;
-    importer.set(node, 0, Item::Value(y));
-    Ok(())
+    Ok(Item::Value(importer.network.convolution_with(&node.name, x, channels, window, groups, weight, bias)?))
 }
 
-/// Input 2 as a bias of `features`, where it is given.
-fn bias(importer: &mut Importer<'_>, node: &Node, features: u64) -> Result<Option<ParameterId>, Fault> {
+/// Input 2 as a bias of `features`, if it is given.
+fn bias(importer: &mut Importer<'_>, node: &OnnxNode, features: u64) -> Result<Option<ParameterId>, Fault> {
     if importer.optional(node, 2)?.is_none() {
         return Ok(None);
     }
@@ -119,7 +116,7 @@ fn bias(importer: &mut Importer<'_>, node: &Node, features: u64) -> Result<Optio
 }
 
 /// Input `index` as a weight of one dimension of `size`.
-fn row(importer: &mut Importer<'_>, node: &Node, index: usize, size: u64) -> Result<ParameterId, Fault> {
+fn row(importer: &mut Importer<'_>, node: &OnnxNode, index: usize, size: u64) -> Result<ParameterId, Fault> {
     let weight = importer.weight(node, index, 1)?;
     if weight.dims != [size] {
         let got = format!("{} values as input {index}", Shape::fixed(&weight.dims));
@@ -129,40 +126,32 @@ fn row(importer: &mut Importer<'_>, node: &Node, index: usize, size: u64) -> Res
 }
 
 /// `BatchNormalization` with the batch's statistics; the running ones are buffers.
-pub(super) fn batch_norm(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    let item = importer.item(node, 0)?;
-    let x = importer.value(node, &item)?;
+pub(super) fn batch_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+    let x = importer.input(node, 0)?;
     let channels = importer.network.shape(x).size(1);
     let parameters = [row(importer, node, 1, channels)?, row(importer, node, 2, channels)?];
-    let y = importer.network.batch_norm_with(&node.name, x, parameters)?;
-    importer.set(node, 0, Item::Value(y));
-    Ok(())
+    Ok(Item::Value(importer.network.batch_norm_with(&node.name, x, parameters)?))
 }
 
 /// `LayerNormalization` over the last axis.
-pub(super) fn layer_norm(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    let item = importer.item(node, 0)?;
-    let x = importer.value(node, &item)?;
+pub(super) fn layer_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+    let x = importer.input(node, 0)?;
     let shape = importer.network.shape(x).clone();
     if place(node.int("axis")?.unwrap_or(-1), shape.rank())? + 1 != shape.rank() {
         return Err(Fault::mismatch(format!("{shape} over more than an axis"), "the last axis only"));
     }
     let parameters = [row(importer, node, 1, shape.last())?, row(importer, node, 2, shape.last())?];
-    let y = importer.network.layer_norm_with(&node.name, x, parameters)?;
-    importer.set(node, 0, Item::Value(y));
-    Ok(())
+    Ok(Item::Value(importer.network.layer_norm_with(&node.name, x, parameters)?))
 }
 
 /// `MaxPool`.
-pub(super) fn max_pool(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn max_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let (x, window, round_up) = pool(importer, node)?;
-    let y = importer.network.max_pool(&node.name, x, window, round_up)?;
-    importer.set(node, 0, Item::Value(y));
-    Ok(())
+    Ok(Item::Value(importer.network.max_pool(&node.name, x, window, round_up)?))
 }
 
 /// `AveragePool`.
-pub(super) fn average_pool(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let (x, window, round_up) = pool(importer, node)?;
     let shape = importer.network.shape(x);
     let partial = |axis: usize| {
@@ -171,12 +160,10 @@ pub(super) fn average_pool(importer: &mut Importer<'_>, node: &Node) -> Result<(
     if round_up && (partial(0) || partial(1)) {
         return Err(Fault::mismatch("a partial last window ('ceil_mode')", "windows that fit"));
     }
-    let y = importer.network.average_pool(&node.name, x, window)?;
-    importer.set(node, 0, Item::Value(y));
-    Ok(())
+    Ok(Item::Value(importer.network.average_pool(&node.name, x, window)?))
 }
 
-fn pool(importer: &mut Importer<'_>, node: &Node) -> Result<(ValueId, Window, bool), Fault> {
+fn pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(ValueId, Window, bool), Fault> {
     let x = image(importer, node)?;
     let kernel = pair(node, "kernel_shape", node.required_ints("kernel_shape")?, 1, 1)?;
     let window = window(node, kernel)?;
@@ -187,50 +174,45 @@ fn pool(importer: &mut Importer<'_>, node: &Node) -> Result<(ValueId, Window, bo
 }
 
 /// `GlobalAveragePool`: a mean over all positions, which saves nothing.
-pub(super) fn global_average_pool(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn global_average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let x = image(importer, node)?;
-    let y = importer.network.adaptive_average_pool(&node.name, x, 1)?;
-    importer.set(node, 0, Item::Value(y));
-    Ok(())
+    Ok(Item::Value(importer.network.adaptive_average_pool(&node.name, x, 1)?))
 }
 
 /// `ReduceMean` over fixed axes.
-pub(super) fn reduce_mean(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn reduce_mean(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let reduced = match axes(importer, node)? {
         Some(axes) => axes.iter().map(|&axis| place(axis, shape.rank())).collect::<Result<Vec<_>, _>>()?,
         None => (0..shape.rank()).collect(),
     };
-    if reduced.iter().any(|&axis| shape.0.get(axis).is_some_and(|dim| dim.batched)) {
+    if reduced.iter().any(|&axis| shape.dim(axis).batched) {
         return Err(Fault::mismatch(format!("{shape} over the axes {reduced:?}"), "axes other than the batch"));
     }
     let keeps = node.int("keepdims")?.unwrap_or(1) != 0;
     let dims = shape.0.iter().enumerate().filter_map(|(axis, &dim)| match (reduced.contains(&axis), keeps) {
         (false, _) => Some(dim),
-        (true, true) => Some(Dim { size: 1, batched: false }),
+        (true, true) => Some(Dim::ONE),
         (true, false) => None,
     });
     let mean = Shape(dims.collect());
-    let item = match item {
+    Ok(match item {
         Item::Value(x) => Item::Value(importer.network.mean(&node.name, x, mean)),
         other => {
             let kind = other.kind();
             importer.computed(&[other], mean, kind)?
         }
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// `Gemm` with a weight: a linear layer.
-pub(super) fn gemm(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn gemm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let scaled = ["alpha", "beta"].into_iter().any(|name| node.float(name).is_some_and(|value| value != 1.0));
     if scaled || node.int("transA")?.unwrap_or(0) != 0 {
         return Err(Fault::mismatch("scaled or transposed operands", "alpha and beta of 1 and transA of 0"));
     }
-    let item = importer.item(node, 0)?;
-    let x = importer.value(node, &item)?;
+    let x = importer.input(node, 0)?;
     let mut weight = importer.weight(node, 1, 2)?;
     if node.int("transB")?.unwrap_or(0) != 0 {
         weight.dims.reverse();
@@ -239,12 +221,12 @@ pub(super) fn gemm(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault
 }
 
 /// `x W + b`, with `weight` seen as inputs × outputs and the bias as input 2.
-fn linear(importer: &mut Importer<'_>, node: &Node, x: ValueId, weight: &Weight) -> Result<(), Fault> {
+fn linear(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, weight: &Weight) -> Result<Item, Fault> {
     let shape = importer.network.shape(x).clone();
     let (Some(last), &[inputs, outputs]) = (shape.0.last(), weight.dims.as_slice()) else {
         return Err(Fault::mismatch(&shape, "a tensor and a weight of two dimensions"));
     };
-    if *last != (Dim { size: inputs, batched: false }) {
+    if *last != Dim::fixed(inputs) {
         return Err(Fault::mismatch(
             &shape,
             format!("a last dimension of {inputs}, as its weight {inputs}x{outputs} has"),
@@ -255,13 +237,11 @@ fn linear(importer: &mut Importer<'_>, node: &Node, x: ValueId, weight: &Weight)
     // PyTorch folds the rows of more than two dimensions into one, which needs them in order.
     let x = if shape.rank() > 2 { importer.network.contiguous(&node.name, x) } else { x };
     let weight = importer.parameter(weight)?;
-    let y = importer.network.linear_with(&node.name, x, outputs, weight, bias)?;
-    importer.set(node, 0, Item::Value(y));
-    Ok(())
+    Ok(Item::Value(importer.network.linear_with(&node.name, x, outputs, weight, bias)?))
 }
 
 /// `MatMul`: a linear layer where the second operand is a weight, else a product of two values.
-pub(super) fn matmul(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn matmul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let (a, b) = (importer.item(node, 0)?, importer.item(node, 1)?);
     if let Item::Weight(weight) = &b
         && weight.dims.len() == 2
@@ -279,46 +259,40 @@ pub(super) fn matmul(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fau
     }
     let product = left.with_last(columns.size);
     importer.admit_product(&product, inner.size)?;
-    let item = if a.is_learned() || b.is_learned() {
+    Ok(if a.is_learned() || b.is_learned() {
         let (a, b) = (importer.value(node, &a)?, importer.value(node, &b)?);
         Item::Value(importer.network.matmul(&node.name, a, b)?)
     } else {
         let kind = a.kind();
         importer.computed(&[a, b], product, kind)?
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// `Softmax` over the last axis.
-pub(super) fn softmax(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    let item = importer.item(node, 0)?;
-    let x = importer.value(node, &item)?;
+pub(super) fn softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+    let x = importer.input(node, 0)?;
     let shape = importer.network.shape(x);
     // Until operator set 13 the axis was the second one by default.
     let default = if importer.graph.opset < 13 { 1 } else { -1 };
     if place(node.int("axis")?.unwrap_or(default), shape.rank())? + 1 != shape.rank() {
         return Err(Fault::mismatch(format!("{shape} over another axis"), "the last axis"));
     }
-    let y = importer.network.softmax(&node.name, x);
-    importer.set(node, 0, Item::Value(y));
-    Ok(())
+    Ok(Item::Value(importer.network.softmax(&node.name, x)))
 }
 
 /// `LogSoftmax` before the output: the loss computes it.
-pub(super) fn log_softmax(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn log_softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let made = node.outputs.first().filter(|made| importer.graph.outputs.contains(made));
     if made.is_none_or(|made| importer.readers(made) != 1) {
         return Err(Fault::mismatch("a place inside the network", "the output, where the loss computes it"));
     }
     importer.notes.push(format!("node '{}' (LogSoftmax) is left to the loss, which computes it", node.name));
-    importer.set(node, 0, item);
-    Ok(())
+    Ok(item)
 }
 
-/// `Dropout`: nothing where its ratio is zero or its training mode is false.
-pub(super) fn dropout(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+/// `Dropout`; its input as it is if its ratio is zero or its training mode is false.
+pub(super) fn dropout(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     const DEFAULT: f64 = 0.5;
     let item = importer.item(node, 0)?;
     let mut settings = [None, None];
@@ -331,10 +305,8 @@ pub(super) fn dropout(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fa
     let [ratio, training] = settings;
     let ratio = ratio.and_then(Number::real).or_else(|| node.float("ratio")).unwrap_or(DEFAULT);
     let drops = ratio > 0.0 && training.is_none_or(Number::is_true);
-    let item = match item {
+    Ok(match item {
         Item::Value(x) if drops => Item::Value(importer.network.dropout(&node.name, x)),
         same => same,
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }

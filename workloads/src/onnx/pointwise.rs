@@ -3,7 +3,7 @@
 use super::Fault;
 use super::constant::Number;
 use super::evaluate::{broadcast, fold, inputs};
-use super::graph::Node;
+use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::Item;
 use crate::network::ValueId;
@@ -19,7 +19,7 @@ enum Sides {
     Mixed { x: ValueId, other: Item, first: bool },
 }
 
-fn sides(importer: &mut Importer<'_>, node: &Node) -> Result<Sides, Fault> {
+fn sides(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Sides, Fault> {
     let (a, b) = (importer.item(node, 0)?, importer.item(node, 1)?);
     match (a.is_learned(), b.is_learned()) {
         (false, false) => fold(importer, node, &[a, b]).map(Sides::Folded),
@@ -40,38 +40,29 @@ fn keeps_shape(importer: &Importer<'_>, x: ValueId, other: &Item) -> Result<(), 
     Err(Fault::mismatch(format!("{shape} and {small}"), "a constant that broadcasts to the other operand"))
 }
 
-/// `Add`.
-pub(super) fn add(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    let item = match sides(importer, node)? {
+/// `Add`, or `Sub`, which costs and saves what a sum does.
+pub(super) fn add(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+    Ok(match sides(importer, node)? {
         Sides::Folded(item) => item,
         Sides::Values(a, b) => Item::Value(importer.network.add(&node.name, a, b)?),
         Sides::Mixed { x, other, .. } => {
             keeps_shape(importer, x, &other)?;
             Item::Value(importer.network.unary(&node.name, x, Unary::AddConstant))
         }
-    };
-    importer.set(node, 0, item);
-    Ok(())
-}
-
-/// `Sub`, which costs and saves what a sum does.
-pub(super) fn sub(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    add(importer, node)
+    })
 }
 
 /// `Mul`.
-pub(super) fn mul(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    let item = match sides(importer, node)? {
+pub(super) fn mul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+    Ok(match sides(importer, node)? {
         Sides::Folded(item) => item,
         Sides::Values(a, b) => Item::Value(importer.network.mul(&node.name, a, b)?),
         Sides::Mixed { x, other, .. } => Item::Value(scale(importer, node, x, &other)?),
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// A value times, or divided by, something that needs no gradient.
-fn scale(importer: &mut Importer<'_>, node: &Node, x: ValueId, other: &Item) -> Result<ValueId, Fault> {
+fn scale(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: &Item) -> Result<ValueId, Fault> {
     keeps_shape(importer, x, other)?;
     if let Item::Constant(constant) = other
         && constant.single().is_some()
@@ -83,8 +74,8 @@ fn scale(importer: &mut Importer<'_>, node: &Node, x: ValueId, other: &Item) -> 
 }
 
 /// `Div` by what needs no gradient.
-pub(super) fn div(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    let item = match sides(importer, node)? {
+pub(super) fn div(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+    Ok(match sides(importer, node)? {
         Sides::Folded(item) => item,
         Sides::Mixed { x, other, first: true } => Item::Value(scale(importer, node, x, &other)?),
         Sides::Values(..) | Sides::Mixed { .. } => {
@@ -93,14 +84,12 @@ pub(super) fn div(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault>
                 "a constant one, outside a layer normalisation",
             ));
         }
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// `Pow` with a constant exponent: saves its input.
-pub(super) fn pow(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    let item = match sides(importer, node)? {
+pub(super) fn pow(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+    Ok(match sides(importer, node)? {
         Sides::Folded(item) => item,
         Sides::Mixed { x, other: Item::Constant(exponent), first: true } if exponent.single().is_some() => {
             let function =
@@ -108,13 +97,11 @@ pub(super) fn pow(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault>
             Item::Value(importer.network.unary(&node.name, x, function))
         }
         _ => return Err(Fault::mismatch("an exponent that is not constant", "a constant one")),
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// The first input as a value, or the result where it needs no gradient.
-fn operand(importer: &mut Importer<'_>, node: &Node) -> Result<Result<ValueId, Item>, Fault> {
+fn operand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Result<ValueId, Item>, Fault> {
     let item = importer.item(node, 0)?;
     Ok(match item {
         Item::Value(_) | Item::Weight(_) => Ok(importer.value(node, &item)?),
@@ -122,43 +109,25 @@ fn operand(importer: &mut Importer<'_>, node: &Node) -> Result<Result<ValueId, I
     })
 }
 
-fn unary(importer: &mut Importer<'_>, node: &Node, function: Unary) -> Result<(), Fault> {
-    let item = match operand(importer, node)? {
+/// An element-wise function of one operand.
+pub(super) fn unary(importer: &mut Importer<'_>, node: &OnnxNode, function: Unary) -> Result<Item, Fault> {
+    Ok(match operand(importer, node)? {
         Ok(x) => Item::Value(importer.network.unary(&node.name, x, function)),
         Err(folded) => folded,
-    };
-    importer.set(node, 0, item);
-    Ok(())
-}
-
-/// `Neg`.
-pub(super) fn neg(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    unary(importer, node, Unary::Scale)
-}
-
-/// `Tanh`.
-pub(super) fn tanh(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    unary(importer, node, Unary::Tanh)
-}
-
-/// `Gelu`, of one kernel whichever its approximation.
-pub(super) fn gelu(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    unary(importer, node, Unary::Gelu)
+    })
 }
 
 /// `Relu`, in place where nobody else needs its input.
-pub(super) fn relu(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
-    let item = match operand(importer, node)? {
+pub(super) fn relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+    Ok(match operand(importer, node)? {
         Ok(x) if importer.overwrites(x) => Item::Value(importer.network.relu_in_place(&node.name, x)),
         Ok(x) => Item::Value(importer.network.unary(&node.name, x, Unary::Relu)),
         Err(folded) => folded,
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// `Clip`: ReLU6, in place where nobody else needs its input, or another clamp, which saves its input as well.
-pub(super) fn clip(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn clip(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let mut bounds = Vec::new();
     for (index, name) in [(1, "min"), (2, "max")] {
         bounds.push(match importer.optional(node, index)? {
@@ -168,19 +137,17 @@ pub(super) fn clip(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault
         });
     }
     let is_relu6 = bounds == [Some(0.0), Some(6.0)];
-    let item = match operand(importer, node)? {
+    Ok(match operand(importer, node)? {
         Ok(x) if is_relu6 && importer.overwrites(x) => Item::Value(importer.network.relu6_in_place(&node.name, x)),
         Ok(x) => Item::Value(importer.network.unary(&node.name, x, Unary::Relu6)),
         Err(folded) => folded,
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// `Where`: a value masked by a condition that needs no gradient.
-pub(super) fn select(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn select(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let items = inputs(importer, node)?;
-    let item = match items.as_slice() {
+    Ok(match items.as_slice() {
         [condition, a, b] if !condition.is_learned() && a.is_learned() != b.is_learned() => {
             let (item, other) = if a.is_learned() { (a, b) } else { (b, a) };
             let x = importer.value(node, item)?;
@@ -192,7 +159,5 @@ pub(super) fn select(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fau
         }
         [_, _, _] if !items.iter().any(Item::is_learned) => fold(importer, node, &items)?,
         _ => return Err(Fault::mismatch("these operands", "a condition and one constant side")),
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }

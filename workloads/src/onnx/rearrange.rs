@@ -3,7 +3,7 @@
 use super::Fault;
 use super::constant::{Constant, KEPT, Kind, Number, elements};
 use super::evaluate::{broadcast, described, inputs};
-use super::graph::Node;
+use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::{Item, Opaque, Provenance, Weight};
 use crate::network::ValueId;
@@ -18,7 +18,7 @@ pub(super) fn place(axis: i64, rank: usize) -> Result<usize, Fault> {
 }
 
 /// The axes of `node`: its second input, or the attribute of older operator sets.
-pub(super) fn axes(importer: &mut Importer<'_>, node: &Node) -> Result<Option<Vec<i64>>, Fault> {
+pub(super) fn axes(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Option<Vec<i64>>, Fault> {
     if let Some(item) = importer.optional(node, 1)? {
         return importer.ints(&item).map(Some);
     }
@@ -26,15 +26,13 @@ pub(super) fn axes(importer: &mut Importer<'_>, node: &Node) -> Result<Option<Ve
 }
 
 /// `Reshape`.
-pub(super) fn reshape(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn reshape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let target = importer.item(node, 1)?;
     let numbers = importer.numbers(&target)?;
     let keeps_zero = node.int("allowzero")?.unwrap_or(0) != 0;
     let shape = resolve(&importer.shape(&item), &numbers, keeps_zero, importer.batch)?;
-    let item = reshaped(importer, node, item, shape)?;
-    importer.set(node, 0, item);
-    Ok(())
+    reshaped(importer, node, item, shape)
 }
 
 /// The shape that `numbers` make of `old`: 0 keeps a size, −1 takes what is left. Where the file was exported with a batch
@@ -50,13 +48,13 @@ fn resolve(old: &Shape, numbers: &[Number], keeps_zero: bool, batch: Option<u64>
             _ => Some(number.dim().ok_or_else(wrong)?),
         });
     }
-    let batched = old.0.iter().any(|dim| dim.batched);
+    let batched = old.is_batched();
     if let (true, Some(batch), Some(Some(first))) = (batched, batch, dims.first().copied())
         && !dims.iter().flatten().any(|dim| dim.batched)
         && first.size.is_multiple_of(batch)
         && let Some(front) = dims.first_mut()
     {
-        *front = Some(Dim { size: first.size / batch, batched: true });
+        *front = Some(Dim::batched(first.size / batch));
     }
     let product = |dims: &[Dim]| elements(&dims.iter().map(|dim| dim.size).collect::<Vec<_>>()).ok_or_else(wrong);
     let total = product(&old.0)?;
@@ -68,28 +66,25 @@ fn resolve(old: &Shape, numbers: &[Number], keeps_zero: bool, batch: Option<u64>
     let left = total.checked_div(known).unwrap_or(0);
     let open = Dim { size: left, batched: batched && !carried };
     let shape = Shape(dims.iter().map(|dim| dim.unwrap_or(open)).collect());
-    let same = product(&shape.0)? == total && shape.0.iter().any(|dim| dim.batched) == batched;
+    let same = product(&shape.0)? == total && shape.is_batched() == batched;
     if same { Ok(shape) } else { Err(Fault::mismatch(format!("{old} and a target of {shape}"), "as many elements")) }
 }
 
 /// `item` with the same elements under `shape`.
-fn reshaped(importer: &mut Importer<'_>, node: &Node, item: Item, shape: Shape) -> Result<Item, Fault> {
+fn reshaped(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, shape: Shape) -> Result<Item, Fault> {
     importer.admit(&shape)?;
     Ok(match item {
         Item::Value(x) => Item::Value(look(importer, node, x, shape)?),
-        Item::Weight(weight) => Item::Weight(Weight { dims: shape.0.iter().map(|dim| dim.size).collect(), ..weight }),
-        Item::Constant(constant) => {
-            Item::Constant(Constant { dims: shape.0.iter().map(|dim| dim.size).collect(), ..constant })
-        }
+        Item::Weight(weight) => Item::Weight(Weight { dims: shape.sizes(), ..weight }),
+        Item::Constant(constant) => Item::Constant(Constant { dims: shape.sizes(), ..constant }),
         Item::Opaque(opaque) => Item::Opaque(Opaque { shape, ..opaque }),
     })
 }
 
 /// A value under another shape; axes of one position come and go without a copy.
-fn look(importer: &mut Importer<'_>, node: &Node, x: ValueId, shape: Shape) -> Result<ValueId, Fault> {
-    const ONE: Dim = Dim { size: 1, batched: false };
+fn look(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, shape: Shape) -> Result<ValueId, Fault> {
     let old = importer.network.shape(x);
-    let dense = |shape: &Shape| shape.0.iter().copied().filter(|&dim| dim != ONE).collect::<Vec<_>>();
+    let dense = |shape: &Shape| shape.0.iter().copied().filter(|&dim| dim != Dim::ONE).collect::<Vec<_>>();
     if *old == shape {
         return Ok(x);
     }
@@ -100,7 +95,7 @@ fn look(importer: &mut Importer<'_>, node: &Node, x: ValueId, shape: Shape) -> R
 }
 
 /// `Flatten`: two dimensions, cut before `axis`.
-pub(super) fn flatten(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn flatten(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let axis = node.int("axis")?.unwrap_or(1);
@@ -111,33 +106,27 @@ pub(super) fn flatten(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fa
         batched: dims.iter().any(|dim| dim.batched),
     };
     let (front, back) = shape.0.split_at(cut);
-    let item = reshaped(importer, node, item, Shape(vec![fold(front), fold(back)]))?;
-    importer.set(node, 0, item);
-    Ok(())
+    reshaped(importer, node, item, Shape(vec![fold(front), fold(back)]))
 }
 
 /// `Squeeze`.
-pub(super) fn squeeze(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn squeeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let places = match axes(importer, node)? {
         Some(axes) => axes.iter().map(|&axis| place(axis, shape.rank())).collect::<Result<Vec<_>, _>>()?,
-        None => (0..shape.rank())
-            .filter(|&axis| shape.0.get(axis).is_some_and(|dim| dim.size == 1 && !dim.batched))
-            .collect(),
+        None => (0..shape.rank()).filter(|&axis| shape.dim(axis) == Dim::ONE).collect(),
     };
-    if places.iter().any(|&axis| shape.0.get(axis).is_none_or(|dim| dim.size != 1 || dim.batched)) {
+    if places.iter().any(|&axis| shape.dim(axis) != Dim::ONE) {
         return Err(Fault::mismatch(format!("{shape} without the axes {places:?}"), "axes of one position"));
     }
     let rest = shape.0.iter().enumerate().filter(|(axis, _)| !places.contains(axis)).map(|(_, &dim)| dim);
     let rest = Shape(rest.collect());
-    let item = reshaped(importer, node, item, rest)?;
-    importer.set(node, 0, item);
-    Ok(())
+    reshaped(importer, node, item, rest)
 }
 
 /// `Unsqueeze`.
-pub(super) fn unsqueeze(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn unsqueeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let new = axes(importer, node)?.ok_or_else(|| Fault::new("attribute 'axes' is missing; expected one"))?;
@@ -148,15 +137,13 @@ pub(super) fn unsqueeze(importer: &mut Importer<'_>, node: &Node) -> Result<(), 
     let mut dims = shape.0;
     for axis in places {
         // Ascending, so that each lands where it is to be in the end.
-        dims.insert(axis.min(dims.len()), Dim { size: 1, batched: false });
+        dims.insert(axis.min(dims.len()), Dim::ONE);
     }
-    let item = reshaped(importer, node, item, Shape(dims))?;
-    importer.set(node, 0, item);
-    Ok(())
+    reshaped(importer, node, item, Shape(dims))
 }
 
 /// `Transpose`.
-pub(super) fn transpose(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn transpose(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let order = match node.attribute("perm") {
@@ -168,9 +155,9 @@ pub(super) fn transpose(importer: &mut Importer<'_>, node: &Node) -> Result<(), 
     if sorted != (0..shape.rank()).collect::<Vec<_>>() {
         return Err(Fault::mismatch(format!("{shape} in the order {order:?}"), "a permutation of its axes"));
     }
-    let permuted = Shape(order.iter().filter_map(|&axis| shape.0.get(axis).copied()).collect());
-    let sizes = permuted.0.iter().map(|dim| dim.size).collect();
-    let item = match item {
+    let permuted = Shape(order.iter().map(|&axis| shape.dim(axis)).collect());
+    let sizes = permuted.sizes();
+    Ok(match item {
         Item::Value(x) => Item::Value(importer.network.permute(&node.name, x, &order)?),
         Item::Weight(weight) => Item::Weight(Weight { dims: sizes, ..weight }),
         Item::Constant(constant) => {
@@ -186,13 +173,11 @@ pub(super) fn transpose(importer: &mut Importer<'_>, node: &Node) -> Result<(), 
             Item::Constant(constant.gather(sizes, source).ok_or_else(|| Fault::mismatch(&shape, "a constant tensor"))?)
         }
         Item::Opaque(opaque) => opaque.part(permuted),
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// `Expand`.
-pub(super) fn expand(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn expand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let target = importer.item(node, 1)?;
     let mut target = described(importer, &target)?;
@@ -201,11 +186,11 @@ pub(super) fn expand(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fau
         && batch > 1
         && first.size == batch
     {
-        *first = Dim { size: 1, batched: true };
+        *first = Dim::batched(1);
     }
     let wide = broadcast(&shape, &target)?;
     importer.admit(&wide)?;
-    let item = match item {
+    Ok(match item {
         same if wide == shape => same,
         Item::Value(_) => {
             return Err(Fault::mismatch(format!("{shape} as {wide}"), "a tensor that needs no stretching"));
@@ -214,25 +199,19 @@ pub(super) fn expand(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fau
             let parameter = importer.parameter(&weight)?;
             Item::Value(importer.whole_table(node, parameter, wide))
         }
-        Item::Constant(constant) => {
-            let sizes: Vec<u64> = wide.0.iter().map(|dim| dim.size).collect();
-            let fixed = !wide.0.iter().any(|dim| dim.batched);
-            match constant.stretch(&sizes).filter(|_| fixed) {
-                Some(stretched) => Item::Constant(stretched),
-                None => {
-                    let from = constant.origin.map_or(Provenance::Computed(None), Provenance::Constant);
-                    Item::Opaque(Opaque { shape: wide, kind: constant.kind, from })
-                }
+        Item::Constant(constant) => match constant.stretch(&wide.sizes()).filter(|_| !wide.is_batched()) {
+            Some(stretched) => Item::Constant(stretched),
+            None => {
+                let from = constant.origin.map_or(Provenance::Computed(None), Provenance::Constant);
+                Item::Opaque(Opaque { shape: wide, kind: constant.kind, from })
             }
-        }
+        },
         Item::Opaque(opaque) => opaque.part(wide),
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// `Concat`.
-pub(super) fn concat(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn concat(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let items = inputs(importer, node)?;
     let shapes: Vec<Shape> = items.iter().map(|item| importer.shape(item)).collect();
     let first = shapes.first().cloned().unwrap_or_default();
@@ -244,7 +223,7 @@ pub(super) fn concat(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fau
     };
     let learned = items.iter().any(|item| item.is_learned());
     // A token that is learned stands before each sample where the export's batch was a number.
-    let batched = shapes.iter().any(|shape| shape.0.first().is_some_and(|dim| dim.batched));
+    let batched = shapes.iter().any(|shape| shape.dim(0).batched);
     if !(shapes.iter().all(agrees) || learned && batched && importer.batch.is_some()) {
         let shown: Vec<String> = shapes.iter().map(Shape::to_string).collect();
         return Err(Fault::mismatch(shown.join(" and "), format!("tensors that agree in every axis but {axis}")));
@@ -256,7 +235,7 @@ pub(super) fn concat(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fau
         _ => return Err(Fault::mismatch("sizes beyond 64 bits", "smaller ones")),
     }
     importer.admit(&joined)?;
-    let item = if learned {
+    Ok(if learned {
         let mut parts = Vec::new();
         for item in &items {
             parts.push(match item {
@@ -274,15 +253,13 @@ pub(super) fn concat(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fau
             Some(constant) => Item::Constant(constant),
             None => importer.computed(&items, joined, items.first().map_or(Kind::Whole, Item::kind))?,
         }
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 fn join(items: &[Item], axis: usize, joined: &Shape) -> Option<Constant> {
     let parts = items.iter().map(|item| item.constant());
     let parts = parts.collect::<Option<Vec<_>>>()?;
-    let dims: Vec<u64> = joined.0.iter().map(|dim| dim.size).collect();
+    let dims = joined.sizes();
     elements(&dims).filter(|&count| count <= KEPT as u64)?;
     let rows = usize::try_from(elements(dims.get(..axis)?)?).ok()?;
     let mut numbers = Vec::new();

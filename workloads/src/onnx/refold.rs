@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::constant::{Kind, Number, dims_of, numbers_of};
-use super::graph::{Graph, Node};
+use super::graph::{Graph, OnnxNode};
 use super::proto::{AttributeProto, TensorProto};
 
 /// How far a constant may be from the one of a pattern, being written in fp32 or fp16.
@@ -14,7 +14,7 @@ const CLOSE: f64 = 1e-3;
 
 /// Refolds every pattern of `graph`.
 pub(super) fn refold(graph: &mut Graph) {
-    let mut changes: Vec<(usize, Node)> = Vec::new();
+    let mut changes: Vec<(usize, OnnxNode)> = Vec::new();
     {
         let view = View::new(graph);
         for (place, node) in graph.nodes.iter().enumerate() {
@@ -52,14 +52,14 @@ impl<'a> View<'a> {
         Self { graph, makers: graph.producers(), readers }
     }
 
-    /// The node that makes `name`, where it is of `operator`.
-    fn maker(&self, name: &str, operator: &str) -> Option<&'a Node> {
+    /// The node that makes `name`, if it is of `operator`.
+    fn maker(&self, name: &str, operator: &str) -> Option<&'a OnnxNode> {
         let node = self.graph.nodes.get(*self.makers.get(name)?)?;
         (node.operator == operator).then_some(node)
     }
 
-    /// The only reader of the first output of `node`, where it is of `operator`, with its other input.
-    fn reader(&self, node: &Node, operator: &str) -> Option<(usize, &'a Node, &'a str)> {
+    /// The only reader of the first output of `node`, if it is of `operator`, with its other input.
+    fn reader(&self, node: &OnnxNode, operator: &str) -> Option<(usize, &'a OnnxNode, &'a str)> {
         let made = node.outputs.first()?;
         let &[place] = self.readers.get(made.as_str())?.as_slice() else { return None };
         let reader = self.graph.nodes.get(place)?;
@@ -99,7 +99,7 @@ impl<'a> View<'a> {
     }
 
     /// `x/√2 → erf → +1`, times `x` and a half in any order.
-    fn gelu(&self, erf: &Node) -> Option<(usize, Node)> {
+    fn gelu(&self, erf: &OnnxNode) -> Option<(usize, OnnxNode)> {
         let inner = erf.input(0)?;
         let x = if let Some(div) = self.maker(inner, "Div") {
             div.input(0).filter(|_| div.input(1).is_some_and(|c| self.is_close(c, std::f64::consts::SQRT_2)))?
@@ -130,7 +130,7 @@ impl<'a> View<'a> {
     }
 
     /// The other operand of a product with the constant `factor`.
-    fn times(&self, product: &'a Node, factor: f64) -> Option<&'a str> {
+    fn times(&self, product: &'a OnnxNode, factor: f64) -> Option<&'a str> {
         let (a, b) = (product.input(0)?, product.input(1)?);
         if self.is_close(b, factor) {
             Some(a)
@@ -142,7 +142,7 @@ impl<'a> View<'a> {
     }
 
     /// `(x − mean) / √(mean((x − mean)²) + ε) · weight + bias`.
-    fn layer_norm(&self, div: &'a Node) -> Option<(usize, Node)> {
+    fn layer_norm(&self, div: &'a OnnxNode) -> Option<(usize, OnnxNode)> {
         let centred = |name: &str| {
             let sub = self.maker(name, "Sub")?;
             let (x, mean) = (sub.input(0)?, self.maker(sub.input(1)?, "ReduceMean")?);
@@ -173,7 +173,7 @@ impl<'a> View<'a> {
     }
 
     /// The only axis that a mean is over.
-    fn axis(&self, mean: &Node) -> Option<i64> {
+    fn axis(&self, mean: &OnnxNode) -> Option<i64> {
         if let Some(tensor) = mean.input(1).and_then(|name| self.tensor(name)) {
             let numbers = numbers_of(tensor, &dims_of(tensor).ok()?).ok()??;
             return if let [only] = numbers.as_slice() { Number::int(*only) } else { None };
@@ -182,7 +182,7 @@ impl<'a> View<'a> {
     }
 
     /// A product with a weight whose only reader adds a bias.
-    fn linear(&self, place: usize) -> Option<(usize, Node)> {
+    fn linear(&self, place: usize) -> Option<(usize, OnnxNode)> {
         let product = self.graph.nodes.get(place)?;
         let (x, weight) = (product.input(0)?, product.input(1)?);
         let outputs = match self.maker(weight, "Transpose") {
@@ -195,8 +195,8 @@ impl<'a> View<'a> {
 }
 
 /// A node named after `from` that makes what `last` made.
-fn folded(from: &Node, operator: &str, inputs: &[&str], last: &Node) -> Node {
-    Node {
+fn folded(from: &OnnxNode, operator: &str, inputs: &[&str], last: &OnnxNode) -> OnnxNode {
+    OnnxNode {
         name: from.name.clone(),
         operator: operator.to_owned(),
         inputs: inputs.iter().map(|&input| input.to_owned()).collect(),

@@ -16,7 +16,7 @@ const BATCH: &str = "batch";
 pub(super) struct Samples {
     /// The inputs that are read, the samples first.
     pub(super) sources: Vec<Source>,
-    /// The batch of the export, where it is a number.
+    /// The batch of the export, if it is a number.
     pub(super) batch: Option<u64>,
     /// What was assumed.
     pub(super) notes: Vec<String>,
@@ -30,7 +30,7 @@ enum Batch<'a> {
     Open,
 }
 
-/// Reads the inputs of `graph`; `given` is the shape of a sample, where a person gave one.
+/// Reads the inputs of `graph`; `given` is the shape of a sample, if a person gave one.
 pub(super) fn read(graph: &Graph, given: Option<&[u64]>) -> Result<Samples, Fault> {
     let readers = graph.readers();
     let read: Vec<_> = graph.inputs.iter().filter(|input| readers.contains_key(input.name.as_str())).collect();
@@ -113,7 +113,7 @@ fn source(input: &ValueInfoProto, batch: &Batch<'_>, overrides: &mut Overrides<'
     let mut shape = Vec::new();
     for (axis, dim) in dims.iter().enumerate() {
         if is_batch(axis, dim, batch) {
-            shape.push(Dim { size: 1, batched: true });
+            shape.push(Dim::batched(1));
             continue;
         }
         let named = dim.dim_param.as_deref().and_then(|name| overrides.named.get(name));
@@ -123,7 +123,7 @@ fn source(input: &ValueInfoProto, batch: &Batch<'_>, overrides: &mut Overrides<'
             let message = format!("dimension {axis} ('{called}') of input '{}' has no size", input.name);
             return Err(Fault::new(format!("{message}; expected one: give the shape of a sample")));
         };
-        shape.push(Dim { size, batched: false });
+        shape.push(Dim::fixed(size));
     }
     if let (0, false) = (shape.iter().filter(|dim| dim.batched).count(), overrides.samples != dims) {
         return Err(Fault::new(format!("input '{}' has no batch; expected its first dimension to be", input.name)));

@@ -2,7 +2,7 @@
 
 use super::Fault;
 use super::constant::{Kind, Number};
-use super::graph::Node;
+use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::Item;
 use super::rearrange::place;
@@ -18,7 +18,7 @@ struct Cut {
 }
 
 /// `Slice`.
-pub(super) fn slice(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn slice(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let starts = bounds(importer, node, 1, "starts")?.ok_or_else(|| missing("starts"))?;
     let ends = bounds(importer, node, 2, "ends")?.ok_or_else(|| missing("ends"))?;
@@ -51,8 +51,7 @@ pub(super) fn slice(importer: &mut Importer<'_>, node: &Node) -> Result<(), Faul
             cut(axis, dim.size, start, end, step).ok_or_else(|| Fault::mismatch(got(), "a step other than zero"))?;
         result = take(importer, node, result, cut)?;
     }
-    importer.set(node, 0, result);
-    Ok(())
+    Ok(result)
 }
 
 fn missing(name: &str) -> Fault {
@@ -60,7 +59,12 @@ fn missing(name: &str) -> Fault {
 }
 
 /// Bounds of a slice: an input, or the attribute of older operator sets.
-fn bounds(importer: &mut Importer<'_>, node: &Node, index: usize, name: &str) -> Result<Option<Vec<Number>>, Fault> {
+fn bounds(
+    importer: &mut Importer<'_>,
+    node: &OnnxNode,
+    index: usize,
+    name: &str,
+) -> Result<Option<Vec<Number>>, Fault> {
     if let Some(item) = importer.optional(node, index)? {
         return importer.numbers(&item).map(Some);
     }
@@ -92,7 +96,7 @@ fn cut(axis: usize, size: u64, start: i64, end: i64, step: i64) -> Option<Cut> {
 }
 
 /// The part of `item` that `cut` selects.
-fn take(importer: &mut Importer<'_>, node: &Node, item: Item, cut: Cut) -> Result<Item, Fault> {
+fn take(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, cut: Cut) -> Result<Item, Fault> {
     let shape = importer.shape(&item);
     let mut dims = shape.0.clone();
     if let Some(dim) = dims.get_mut(cut.axis) {
@@ -104,7 +108,7 @@ fn take(importer: &mut Importer<'_>, node: &Node, item: Item, cut: Cut) -> Resul
     }
     match item {
         Item::Constant(constant) => {
-            let sizes: Vec<u64> = shown.0.iter().map(|dim| dim.size).collect();
+            let sizes = shown.sizes();
             let source = |index: &[u64]| {
                 let mut at = index.to_vec();
                 if let Some(slot) = at.get_mut(cut.axis) {
@@ -130,11 +134,11 @@ fn take(importer: &mut Importer<'_>, node: &Node, item: Item, cut: Cut) -> Resul
 
 /// Whether a part along `axis` lies in one piece: no other axis is outside it.
 fn in_one_piece(shape: &Shape, axis: usize) -> bool {
-    shape.0.iter().take(axis).all(|dim| dim.size == 1 && !dim.batched)
+    shape.0.iter().take(axis).all(|dim| *dim == Dim::ONE)
 }
 
 /// `Split`: equal parts, or parts of given sizes.
-pub(super) fn split(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn split(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let axis = place(node.int("axis")?.unwrap_or(0), shape.rank())?;
@@ -152,32 +156,35 @@ pub(super) fn split(importer: &mut Importer<'_>, node: &Node) -> Result<(), Faul
         }
     };
     let total = sizes.iter().try_fold(0_u64, |sum, &size| sum.checked_add(size));
-    if total != Some(size) || sizes.len() < node.outputs.len() || shape.0.get(axis).is_some_and(|dim| dim.batched) {
+    if total != Some(size) || sizes.len() < node.outputs.len() || shape.dim(axis).batched {
         let got = format!("{shape} split along axis {axis} into {sizes:?}");
         return Err(Fault::mismatch(got, "sizes that add up to that of an axis other than the batch"));
     }
     let mut start = 0;
-    for (output, &count) in sizes.iter().enumerate() {
-        let taken = take(importer, node, item.clone(), Cut { axis, start, step: 1, count })?;
-        importer.set(node, output, taken);
+    let mut parts = Vec::new();
+    for &count in &sizes {
+        parts.push(take(importer, node, item.clone(), Cut { axis, start, step: 1, count })?);
         start += count;
     }
-    Ok(())
+    let first = parts.first().cloned().unwrap_or(item);
+    for (output, part) in parts.into_iter().enumerate().skip(1) {
+        importer.set(node, output, part);
+    }
+    Ok(first)
 }
 
 /// `Pad` by nothing, which exporters leave where a network pads to a multiple.
-pub(super) fn pad(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn pad(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let item = importer.item(node, 0)?;
     let pads = bounds(importer, node, 1, "pads")?.ok_or_else(|| missing("pads"))?;
     if pads.iter().any(|&pad| pad != Number::whole(0)) {
         return Err(Fault::mismatch(format!("{} with padding", importer.shape(&item)), "padding of zero positions"));
     }
-    importer.set(node, 0, item);
-    Ok(())
+    Ok(item)
 }
 
 /// `Gather`: rows of a weight by ids, one position of a value, or a look-up in a constant.
-pub(super) fn gather(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fault> {
+pub(super) fn gather(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
     let data = importer.item(node, 0)?;
     let indices = importer.item(node, 1)?;
     let shape = importer.shape(&data);
@@ -190,7 +197,7 @@ pub(super) fn gather(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fau
     }
     importer.admit(&looked_up)?;
     let single = if let Item::Constant(constant) = &indices { constant.single().and_then(Number::int) } else { None };
-    let item = match (data, single) {
+    Ok(match (data, single) {
         (Item::Weight(weight), _) if weight.dims.len() == 2 && axis == 0 => {
             let table = importer.parameter(&weight)?;
             let ids = importer.value(node, &indices)?;
@@ -203,8 +210,7 @@ pub(super) fn gather(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fau
                     places.ok_or_else(|| Fault::mismatch("indices that depend on the batch", "constant ones"))?;
                 let (size, inner) = (constant.dims.get(axis).copied().unwrap_or(0), at.dims.clone());
                 let source = |index: &[u64]| pick(index, axis, &inner, &places, size);
-                let sizes: Vec<u64> = looked_up.0.iter().map(|dim| dim.size).collect();
-                let taken = constant.gather(sizes, source);
+                let taken = constant.gather(looked_up.sizes(), source);
                 Item::Constant(taken.ok_or_else(|| Fault::mismatch(&shape, "indices within it"))?)
             }
             _ => importer.computed(&[indices], looked_up, constant.kind)?,
@@ -216,7 +222,7 @@ pub(super) fn gather(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fau
         (learned, Some(index)) => {
             let size = shape.size(axis);
             let inside = i64::try_from(size).is_ok_and(|size| (-size..size).contains(&index));
-            if !inside || shape.0.get(axis).is_some_and(|dim| dim.batched) {
+            if !inside || shape.dim(axis).batched {
                 return Err(Fault::mismatch(
                     format!("{shape} at {index} of axis {axis}"),
                     "a position other than a sample",
@@ -230,9 +236,7 @@ pub(super) fn gather(importer: &mut Importer<'_>, node: &Node) -> Result<(), Fau
             let got = format!("{shape} at indices of shape {}", importer.shape(&indices));
             return Err(Fault::mismatch(got, "one constant index, or a weight of two dimensions and axis 0"));
         }
-    };
-    importer.set(node, 0, item);
-    Ok(())
+    })
 }
 
 /// The index into the data of the element at `index` of the result; beyond it where an index is.

@@ -1,5 +1,4 @@
 //! MNN's expressions: what has to hold for every built-in model, and the blocks and the memory counted by hand.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
 
@@ -13,16 +12,14 @@ use haversack_workloads::operator::{Unary, Window};
 use haversack_workloads::training_graph::{Need, Node};
 use haversack_workloads::{Extent, Phase, Role, Shape, TensorId, TrainingGraph};
 
+use crate::saved_bytes;
+
 fn expressed(network: &Network) -> TrainingGraph {
     express(network, Optimiser::Sgd).unwrap()
 }
 
 fn of_model(id: &str) -> TrainingGraph {
     expressed(&models::build(id, None).unwrap())
-}
-
-fn saved_bytes(graph: &TrainingGraph, batch: u64) -> u64 {
-    graph.saved().into_iter().map(|tensor| graph.tensor(tensor).bytes.at(batch)).sum()
 }
 
 /// The nodes of `modules` in `phase`, by name.

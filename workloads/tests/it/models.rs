@@ -1,6 +1,5 @@
 //! The built-in models without a table of PyTorch's: published weights and operations, saved bytes by
 //! hand; and for all models, the inputs that they take and the graphs that they differentiate into.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
 

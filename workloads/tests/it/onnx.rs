@@ -1,12 +1,8 @@
 //! ONNX import: the counts of networks that PyTorch exported, patterns in small graphs, and what is said of files that
 //! cannot be imported.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "onnx/faults.rs"]
 mod faults;
-#[path = "onnx/patterns.rs"]
 mod patterns;
-#[path = "onnx/wire.rs"]
 mod wire;
 
 use std::collections::HashSet;
@@ -31,7 +27,7 @@ const FILES: [(&str, &str, &str); 5] = [
 ];
 
 /// Measured on PyTorch 2.6: weights, operations and saved tensors of each network at several batches.
-const COUNTS: &str = include_str!("data/counts.csv");
+const COUNTS: &str = include_str!("../data/counts.csv");
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/onnx/{name}.onnx"))
@@ -93,8 +89,8 @@ fn every_file_is_counted_as_pytorch_counts_it() {
 #[test]
 fn a_file_saves_what_pytorch_saves_tensor_by_tensor() {
     for (file, text) in [
-        ("mobilenet_v2", include_str!("data/saved_mobilenet_v2.csv")),
-        ("bert_small_s64", include_str!("data/saved_bert_small_s64.csv")),
+        ("mobilenet_v2", include_str!("../data/saved_mobilenet_v2.csv")),
+        ("bert_small_s64", include_str!("../data/saved_bert_small_s64.csv")),
     ] {
         let network = imported(file);
         let mut seen = HashSet::new();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const NITI: &str = include_str!("../../algorithms/niti.toml");
+const NITI: &str = include_str!("../../../algorithms/niti.toml");
 
 /// NITI with `from` replaced, and the line on which the replacement stands.
 fn fault(from: &str, to: &str) -> (String, usize) {
@@ -18,16 +18,12 @@ fn unknown_names_are_refused_with_the_nearest() {
         (
             "rotates_weight =",
             "rotate_weight =",
-            vec!["unknown field `rotate_weight`", "did you mean `rotates_weight`?"],
+            vec!["`backpropagation.rotate_weight`: unknown key", "did you mean `rotates_weight`?"],
         ),
-        (
-            "update = \"int8\"",
-            "update = \"fp23\"",
-            vec!["unknown variant `fp23`", "`int8`, `fp32`, `fp24`", "did you mean"],
-        ),
-        ("\"max_pool\"", "\"maxpool\"", vec!["unknown variant `maxpool`", "did you mean `max_pool`?"]),
-        ("[weight]", "[weights]", vec!["unknown field `weights`", "did you mean `weight`?"]),
-        ("\"input_gradient\"", "\"inputs_gradient\"", vec!["`forward`", "did you mean `input_gradient`?"]),
+        ("update = \"int8\"", "update = \"fp23\"", vec!["unknown value `fp23`", "int8, fp32, fp24", "did you mean"]),
+        ("\"max_pool\"", "\"maxpool\"", vec!["unknown value `maxpool`", "did you mean `max_pool`?"]),
+        ("[weight]", "[weights]", vec!["`weights`: unknown key", "did you mean `weight`?"]),
+        ("\"input_gradient\"", "\"inputs_gradient\"", vec!["forward", "did you mean `input_gradient`?"]),
     ] {
         let (message, line) = fault(from, to);
         assert!(message.starts_with(&format!("own.toml:{line}: ")), "{message}");
@@ -40,7 +36,10 @@ fn unknown_names_are_refused_with_the_nearest() {
 #[test]
 fn what_is_missing_or_of_another_type_is_named() {
     let (message, _) = fault("rotates_weight = true\n", "");
-    assert!(message.starts_with("own.toml:") && message.contains("missing field `rotates_weight`"), "{message}");
+    assert!(
+        message.starts_with("own.toml:") && message.contains("`backpropagation.rotates_weight`: missing key"),
+        "{message}"
+    );
     let (message, line) = fault("rotates_weight = true", "rotates_weight = 1");
     assert!(message.starts_with(&format!("own.toml:{line}: ")) && message.contains("expected a boolean"), "{message}");
     let (message, line) = fault("id = \"niti\"", "id = ");
@@ -49,14 +48,16 @@ fn what_is_missing_or_of_another_type_is_named() {
 
 #[test]
 fn an_operator_has_one_translation_that_it_can_have() {
-    let (message, _) = fault("fp32 = [", "fp32 = [\"relu\", ");
-    assert_eq!(message, "own.toml: `translation.fp32`: `relu` already stands in `translation.int8`");
+    let (message, line) = fault("fp32 = [", "fp32 = [\"relu\", ");
+    let expected = format!("own.toml:{line}: `translation.fp32`: `relu` already stands in `translation.int8`");
+    assert_eq!(message, expected);
     let (message, _) = fault("absent = [", "absent = [\"max_unpool\", ");
     assert!(message.contains("did you mean `max_pool`?"), "{message}");
     let (message, _) = fault("absent = [", "absent = [\"gelu\", ");
     assert!(message.contains("expected one of `batch_norm`, `layer_norm`, found `gelu`"), "{message}");
-    let (message, _) = fault("int8 = [", "int8 = [\"softmax\", ");
-    assert_eq!(message, "own.toml: `translation.int8`: expected an operator on integers, found `softmax`");
+    let (message, line) = fault("int8 = [", "int8 = [\"softmax\", ");
+    let expected = format!("own.toml:{line}: `translation.int8`: expected an operator on integers, found `softmax`");
+    assert_eq!(message, expected);
 }
 
 #[test]

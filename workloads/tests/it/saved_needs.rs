@@ -1,5 +1,4 @@
 //! What backward needs of each tensor that forward saved, and what is left where weight gradients are given up.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
 
@@ -11,11 +10,8 @@ use haversack_workloads::operator::{Unary, Window};
 use haversack_workloads::training_graph::{KernelCost, Need, Node, Saved};
 use haversack_workloads::{Phase, Role, Shape, TensorId, TrainingGraph};
 
+use crate::eager;
 use Need::{Indices, Mask, Signs, Statistics, Values};
-
-fn eager(model: &str) -> TrainingGraph {
-    differentiate(&models::build(model, None).unwrap(), EagerRules::default()).unwrap()
-}
 
 fn backward(graph: &TrainingGraph) -> impl Iterator<Item = &Node> {
     graph.nodes.iter().filter(|node| node.phase == Phase::Backward)

@@ -11,7 +11,7 @@ use super::*;
 fn with_attention() -> Algorithm {
     let floats = "\"layer_norm\", \"softmax\", \"gelu\", \"tanh\", \"pow\", \"where\", \"embedding\", \"index_table\", \
                   \"drop_path\", \"divide\", \"scale\", \"add_constant\", \"cross_entropy\"";
-    let text = include_str!("../../algorithms/niti.toml")
+    let text = include_str!("../../../algorithms/niti.toml")
         .replace("[\"cross_entropy\"]", &format!("[{floats}]"))
         .replace("\"linear\",", "\"linear\", \"matmul\", \"mul\",");
     Algorithm::parse("attention.toml", &text).unwrap()

@@ -1,5 +1,4 @@
 //! Sage's computable graph on networks small enough to count by hand, and what has to hold for every built-in model.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::lowering::{Gradients, Variant, distinct_kernels, lower, node_counts};

@@ -1,13 +1,8 @@
 //! Mixed-precision graphs: counted by hand, held against the eager graph, and refused with a reason.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "mixed/algorithms.rs"]
 mod algorithms;
-#[path = "mixed/by_hand.rs"]
 mod by_hand;
-#[path = "mixed/descriptions.rs"]
 mod descriptions;
-#[path = "mixed/properties.rs"]
 mod properties;
 
 use haversack_devices::work::Precision;

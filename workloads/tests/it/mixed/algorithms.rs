@@ -60,7 +60,7 @@ fn states_have_the_format_that_the_algorithm_names() {
     }
     // Weights of a normalisation in fp32 keep fp32 states: eight of 2752 channels in all, a scale and a shift each.
     let network = models::build("vgg11-cifar-bn", None).unwrap();
-    let mut text = include_str!("../../algorithms/octo.toml").to_owned();
+    let mut text = include_str!("../../../algorithms/octo.toml").to_owned();
     text = text.replace("state = \"int32\"", "state = \"int16\"");
     let halved = Algorithm::parse("octo.toml", &text).unwrap();
     let graph = mixed::rewrite(&network, &halved, Optimiser::Momentum).unwrap();

@@ -1,5 +1,4 @@
 //! The eager graph: what it keeps for backward, and the order and the sizes of what it executes.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
 
@@ -10,12 +9,10 @@ use haversack_workloads::models::{self, MODELS};
 use haversack_workloads::network::Network;
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph};
 
+use crate::saved_bytes;
+
 fn eager(network: &Network) -> TrainingGraph {
     differentiate(network, EagerRules::default()).unwrap()
-}
-
-fn saved_bytes(graph: &TrainingGraph, batch: u64) -> u64 {
-    graph.saved().into_iter().map(|tensor| graph.tensor(tensor).bytes.at(batch)).sum()
 }
 
 #[test]

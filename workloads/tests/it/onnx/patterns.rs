@@ -5,7 +5,7 @@ use haversack_workloads::network::Network;
 use haversack_workloads::onnx;
 use haversack_workloads::operator::{Op, Unary};
 
-use crate::wire::{A, D, FLOAT, G, INT64, batched};
+use super::wire::{A, D, FLOAT, G, INT64, batched};
 
 fn import(graph: &G) -> Network {
     onnx::import_bytes("small", &graph.file(), None).unwrap()

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use haversack_workloads::onnx;
 
-use crate::wire::{A, D, FLOAT, G, INT64, batched};
+use super::wire::{A, D, FLOAT, G, INT64, batched};
 
 fn fault(graph: &G) -> String {
     onnx::import_bytes("bad", &graph.file(), None).unwrap_err().to_string()

@@ -2,16 +2,15 @@
 //! the saved tensors one by one of `data/saved_*.csv`, and their bytes by operator of `data/saved_by_node.csv`.
 //!
 //! Nothing is allowed to differ, text models included.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, HashSet};
 
 use haversack_workloads::counts::{Counts, count};
 use haversack_workloads::models;
-use haversack_workloads::network::{Network, Node};
+use haversack_workloads::network::{Network, OperatorNode};
 use haversack_workloads::{Extent, Op};
 
-const COUNTS: &str = include_str!("data/counts.csv");
+const COUNTS: &str = include_str!("../data/counts.csv");
 
 /// The id here, and the input, of a model of `counts.csv`.
 fn known_as(name: &str) -> (&'static str, Option<&'static [u64]>) {
@@ -116,10 +115,10 @@ fn saved_here(network: &Network, batch: u64) -> Vec<u64> {
 #[test]
 fn every_saved_tensor_is_the_one_that_pytorch_saves_there() {
     for (id, text) in [
-        ("resnet18-cifar", include_str!("data/saved_resnet18_cifar.csv")),
-        ("mobilenetv2", include_str!("data/saved_mobilenet_v2.csv")),
-        ("bert-small-s64", include_str!("data/saved_bert_small_s64.csv")),
-        ("bert-small", include_str!("data/saved_bert_small_s512.csv")),
+        ("resnet18-cifar", include_str!("../data/saved_resnet18_cifar.csv")),
+        ("mobilenetv2", include_str!("../data/saved_mobilenet_v2.csv")),
+        ("bert-small-s64", include_str!("../data/saved_bert_small_s64.csv")),
+        ("bert-small", include_str!("../data/saved_bert_small_s512.csv")),
     ] {
         let network = models::build(id, None).unwrap();
         assert_eq!(saved_here(&network, 8), saved_by_pytorch(text), "{id}");
@@ -127,7 +126,7 @@ fn every_saved_tensor_is_the_one_that_pytorch_saves_there() {
 }
 
 /// PyTorch's node that saves for `node`; the loss is two of them.
-fn backward_name(node: &Node) -> &'static str {
+fn backward_name(node: &OperatorNode) -> &'static str {
     match node.op {
         Op::Convolution { .. } => "ConvolutionBackward0",
         Op::Linear if node.parameters.len() == 1 => "MmBackward0",
@@ -155,7 +154,7 @@ fn backward_name(node: &Node) -> &'static str {
 #[test]
 fn every_operator_keeps_the_bytes_that_pytorch_keeps_for_it() {
     let mut there: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for row in table(include_str!("data/saved_by_node.csv")) {
+    for row in table(include_str!("../data/saved_by_node.csv")) {
         assert_eq!(cell(&row, "batch"), "8");
         let node = match cell(&row, "saved_by_grad_fn") {
             "LogSoftmaxBackward0" | "NllLossBackward0" => "loss",

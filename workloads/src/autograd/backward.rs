@@ -1,0 +1,194 @@
+//! Backward: the nodes that each operation's derivative consists of.
+
+use haversack_devices::work::OperatorKind;
+
+use super::Differentiator;
+use super::operators::{kind_of, need_of};
+use crate::network::{FP32, OperatorNode, ValueId};
+use crate::operator::Op;
+use crate::shape::Extent;
+use crate::training_graph::{Need, NodeWork, Role, Saved, Tensor, TensorId};
+
+impl Differentiator<'_> {
+    /// The gradient of the loss with respect to itself: a one, whatever the loss is.
+    pub(super) fn seed(&mut self, loss: ValueId) {
+        let gradient = self.new_gradient("loss.gradient", Extent::fixed(FP32));
+        let one = Extent::fixed(1);
+        let work = NodeWork::computing(OperatorKind::ElementWise, one, one);
+        self.writer.write("loss.seed", Vec::new(), vec![gradient], work);
+        self.gradients[loss as usize] = Some(gradient);
+    }
+
+    pub(super) fn backward(&mut self, node: &OperatorNode) {
+        let Some(gradient) = self.gradients[node.output as usize] else { return };
+        let first = self.writer.graph.nodes.len();
+        match node.op {
+            Op::View | Op::Copy => self.give(node.inputs[0], gradient),
+            // The parts of the gradient are views of it.
+            Op::Concat => node.inputs.iter().for_each(|&input| self.give(input, gradient)),
+            Op::Add => self.backward_add(node, gradient),
+            Op::Convolution { .. } | Op::Linear => self.backward_product_with_weight(node, gradient),
+            Op::Matmul => self.backward_matmul(node, gradient),
+            Op::CrossEntropy => self.backward_loss(node, gradient),
+            Op::Embedding | Op::IndexTable => self.backward_table(node, gradient),
+            _ => self.backward_plain(node, gradient),
+        }
+        let by_module = !node.op.is_functional();
+        for made in &mut self.writer.graph.nodes[first..] {
+            let saved = (0..).zip(&node.saved).filter(|(_, saved)| made.inputs.contains(saved));
+            made.saved =
+                saved.map(|(place, &tensor)| Saved { tensor, need: need_of(&node.op, place), by_module }).collect();
+        }
+        if node.op == Op::CrossEntropy
+            && let Some(log_probabilities) = self.writer.graph.nodes[first].saved.first_mut()
+        {
+            // The likelihood's derivative reads the labels alone.
+            log_probabilities.need = Need::Shape;
+        }
+        self.describe_products(node, first);
+    }
+
+    /// One node that reads the gradient and what was saved, and writes every gradient that is wanted.
+    fn backward_plain(&mut self, node: &OperatorNode, gradient: TensorId) {
+        let mut inputs = with_saved(gradient, node);
+        inputs.extend(node.parameters.iter().take(1).map(|&p| self.network.parameter(p).storage));
+        let wanted = node.inputs.iter().copied().filter(|&input| self.wants(input));
+        let wanted: Vec<ValueId> = wanted.collect();
+        let given: Vec<TensorId> = wanted.iter().map(|&input| self.gradient_of(&node.module, input)).collect();
+        let mut outputs = given.clone();
+        outputs.extend(self.trained_gradients(node));
+        let elements = self.network.shape(node.inputs[0]).elements();
+        let flops = match node.op {
+            // One addition at each saved index.
+            Op::MaxPool(_) => self.network.shape(node.output).elements(),
+            _ => elements * 2,
+        };
+        self.writer.write(&node.module, inputs, outputs, NodeWork::computing(kind_of(node), flops, elements));
+        wanted.into_iter().zip(given).for_each(|(input, made)| self.give(input, made));
+    }
+
+    fn backward_product_with_weight(&mut self, node: &OperatorNode, gradient: TensorId) {
+        let input = node.inputs[0];
+        let weight = self.network.parameter(node.parameters[0]);
+        let trained = self.trained_gradients(node);
+        if !trained.is_empty() {
+            let elements = Extent::fixed(weight.elements);
+            let work = if weight.trainable {
+                NodeWork::computing(kind_of(node), node.flops, elements)
+            } else {
+                // A trained bias with a frozen weight needs no product.
+                let summed = self.network.shape(node.output).elements();
+                NodeWork::computing(OperatorKind::Reduction, summed, elements)
+            };
+            let name = format!("{}.weight_gradient", node.module);
+            self.writer.write(name, with_saved(gradient, node), trained, work);
+        }
+        if self.wants(input) {
+            let work = NodeWork::computing(kind_of(node), node.flops, self.network.shape(input).elements());
+            let name = format!("{}.input_gradient", node.module);
+            self.write_gradient(node, &name, input, vec![gradient, weight.storage], work);
+        }
+    }
+
+    fn backward_matmul(&mut self, node: &OperatorNode, gradient: TensorId) {
+        for (wanted, other) in [(0, 1), (1, 0)] {
+            let (input, operand) = (node.inputs[wanted], self.storage(node.inputs[other]));
+            if self.wants(input) {
+                let work = NodeWork::computing(OperatorKind::Gemm, node.flops, self.network.shape(input).elements());
+                self.write_gradient(node, &node.module, input, vec![gradient, operand], work);
+            }
+        }
+    }
+
+    /// A sum hands its gradient on; a broadcast operand gets the sum over what it was broadcast to.
+    fn backward_add(&mut self, node: &OperatorNode, gradient: TensorId) {
+        let output = self.network.shape(node.output).elements();
+        for &input in node.inputs.iter() {
+            if self.network.shape(input).elements() == output {
+                self.give(input, gradient);
+            } else if self.wants(input) {
+                let work = NodeWork::computing(OperatorKind::Reduction, output, output);
+                self.write_gradient(node, &node.module, input, vec![gradient], work);
+            }
+        }
+    }
+
+    fn backward_loss(&mut self, node: &OperatorNode, gradient: TensorId) {
+        let scores = node.inputs[0];
+        let elements = self.network.shape(scores).elements();
+        let of_log = self.new_gradient(format!("{}.log_softmax.gradient", node.module), elements * FP32);
+        let work = NodeWork::computing(OperatorKind::ElementWise, elements, elements);
+        self.writer.write(&node.module, with_saved(gradient, node), vec![of_log], work);
+        let work = NodeWork::computing(OperatorKind::Reduction, elements * 2, elements);
+        self.write_gradient(node, &node.module, scores, vec![of_log, node.saved[0]], work);
+    }
+
+    fn backward_table(&mut self, node: &OperatorNode, gradient: TensorId) {
+        let trained = self.trained_gradients(node);
+        let elements = self.network.shape(node.output).elements();
+        let work = NodeWork::computing(OperatorKind::Gather, elements, elements);
+        self.writer.write(&node.module, with_saved(gradient, node), trained, work);
+    }
+
+    /// Writes the node called `name` that makes the gradient of `input` out of `reads`, and gives it.
+    fn write_gradient(
+        &mut self,
+        node: &OperatorNode,
+        name: &str,
+        input: ValueId,
+        reads: Vec<TensorId>,
+        work: NodeWork,
+    ) {
+        let made = self.gradient_of(&node.module, input);
+        self.writer.write(name, reads, vec![made], work);
+        self.give(input, made);
+    }
+
+    fn wants(&self, value: ValueId) -> bool {
+        self.network.value(value).requires_grad
+    }
+
+    /// The gradient tensors of the node's trained weights, made where they do not exist yet.
+    fn trained_gradients(&mut self, node: &OperatorNode) -> Vec<TensorId> {
+        let network = self.network;
+        let trained = node.parameters.iter().filter(|&&p| network.parameter(p).trainable);
+        let gradient = |&p: &u32| {
+            *self.parameter_gradients[p as usize].get_or_insert_with(|| {
+                let parameter = network.parameter(p);
+                let bytes = Extent::fixed(parameter.elements * FP32);
+                let name = format!("{}.gradient", parameter.name);
+                self.writer.tensor(Tensor::new(name, bytes, Role::ParameterGradient))
+            })
+        };
+        trained.map(gradient).collect()
+    }
+
+    fn gradient_of(&mut self, module: &str, value: ValueId) -> TensorId {
+        let bytes = self.network.shape(value).elements() * FP32;
+        self.new_gradient(format!("{module}.gradient"), bytes)
+    }
+
+    fn new_gradient(&mut self, name: impl Into<String>, bytes: Extent) -> TensorId {
+        self.writer.tensor(Tensor::new(name, bytes, Role::Gradient))
+    }
+
+    /// Adds `gradient` to what the consumers of `value` have given so far, if `value` wants a gradient.
+    fn give(&mut self, value: ValueId, gradient: TensorId) {
+        if !self.wants(value) {
+            return;
+        }
+        let mut total = gradient;
+        if let Some(earlier) = self.gradients[value as usize] {
+            let elements = self.network.shape(value).elements();
+            total = self.new_gradient("accumulated.gradient", elements * FP32);
+            let work = NodeWork::computing(OperatorKind::ElementWise, elements, elements);
+            self.writer.write("accumulate", vec![earlier, gradient], vec![total], work);
+        }
+        self.gradients[value as usize] = Some(total);
+    }
+}
+
+/// The gradient, and what was saved for the backward of `node`.
+fn with_saved(gradient: TensorId, node: &OperatorNode) -> Vec<TensorId> {
+    std::iter::once(gradient).chain(node.saved.iter().copied()).collect()
+}

@@ -1,0 +1,76 @@
+//! Writes a training graph tensor by tensor and node by node; what a node's fields usually hold is said here once.
+
+use haversack_devices::work::OperatorKind;
+
+use crate::network::FP32;
+use crate::optimiser::Optimiser;
+use crate::shape::Extent;
+use crate::training_graph::{Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
+
+/// A training graph in the making.
+pub(crate) struct GraphWriter {
+    pub(crate) graph: TrainingGraph,
+    /// When the nodes that are being written run.
+    pub(crate) phase: Phase,
+    /// The operator of the network that they come from.
+    pub(crate) origin: Option<u32>,
+}
+
+impl GraphWriter {
+    pub(crate) fn new(name: &str) -> Self {
+        let graph = TrainingGraph { name: name.to_owned(), ..TrainingGraph::default() };
+        Self { graph, phase: Phase::Forward, origin: None }
+    }
+
+    pub(crate) fn tensor(&mut self, tensor: Tensor) -> TensorId {
+        self.graph.tensors.push(tensor);
+        (self.graph.tensors.len() - 1) as TensorId
+    }
+
+    /// A node of the current phase and operator, which moves all of its operands once.
+    pub(crate) fn node(
+        &self,
+        name: impl Into<String>,
+        inputs: Vec<TensorId>,
+        outputs: Vec<TensorId>,
+        work: NodeWork,
+    ) -> Node {
+        let dram = inputs.iter().chain(&outputs).map(|&tensor| self.graph.tensor(tensor).bytes).sum();
+        let node = Node::new(name, self.phase, NodeWork { dram, ..work });
+        Node { inputs, outputs, origin: self.origin, ..node }
+    }
+
+    /// Adds a node as it is.
+    pub(crate) fn push(&mut self, node: Node) -> &mut Node {
+        let place = self.graph.nodes.len();
+        self.graph.nodes.push(node);
+        &mut self.graph.nodes[place]
+    }
+
+    /// Makes a node as [`Self::node`] does, and adds it.
+    pub(crate) fn write(
+        &mut self,
+        name: impl Into<String>,
+        inputs: Vec<TensorId>,
+        outputs: Vec<TensorId>,
+        work: NodeWork,
+    ) -> &mut Node {
+        let node = self.node(name, inputs, outputs, work);
+        self.push(node)
+    }
+
+    /// The node that updates `weight` by `gradient`, and the tensors of the optimiser's state.
+    pub(crate) fn update(&mut self, weight: TensorId, gradient: TensorId, optimiser: Optimiser) -> Node {
+        let Tensor { name, bytes, .. } = self.graph.tensor(weight).clone();
+        let (mut inputs, mut outputs) = (vec![weight, gradient], vec![weight]);
+        for _ in 0..optimiser.states() {
+            let state = self.tensor(Tensor::new(format!("{name}.state"), bytes, Role::OptimiserState));
+            inputs.push(state);
+            outputs.push(state);
+        }
+        let elements = Extent::fixed(bytes.fixed / FP32);
+        let flops = elements * (2 + 4 * optimiser.states());
+        let work = NodeWork::computing(OperatorKind::Optimiser, flops, elements);
+        self.node(format!("{name}.update"), inputs, outputs, work)
+    }
+}
