@@ -28,15 +28,17 @@ const EVENTS: u64 = 5_000_000;
 fn main() -> Result<(), Box<dyn Error>> {
     let rounds = std::env::args().nth(1).map_or(Ok(11), |rounds| rounds.parse())?;
     compare("M/M/1", rounds, || plain::mm1(EVENTS), || ours::mm1(EVENTS))?;
-    for pending in [1_000, 10_000, 100_000, 1_000_000, 10_000_000] {
-        let name = format!("hold, {pending} pending");
-        compare(&name, rounds, || plain::entities(pending, EVENTS), || ours::entities(pending, EVENTS))?;
-    }
     for (in_flight, count) in [(1, EVENTS), (100, EVENTS)] {
+        let (nanos, _) = cpu_time(|| plain::entities(in_flight as u32, count))?;
+        println!("bare heap, {in_flight} pending: {:.1} ns an event", nanos / count as f64);
         let (nanos, _) = cpu_time(|| link::completions(in_flight, count))?;
         println!("shared bandwidth, {in_flight} in flight: {:.1} ns a completion", nanos / count as f64);
         let (nanos, _) = cpu_time(|| link::capped_completions(in_flight, count))?;
         println!("shared bandwidth, {in_flight} in flight, random caps: {:.1} ns a completion", nanos / count as f64);
+    }
+    for pending in [1_000, 10_000, 100_000, 1_000_000, 10_000_000] {
+        let name = format!("hold, {pending} pending");
+        compare(&name, rounds, || plain::entities(pending, EVENTS), || ours::entities(pending, EVENTS))?;
     }
     memory()
 }
