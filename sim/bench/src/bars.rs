@@ -69,7 +69,8 @@ pub fn bars() -> Vec<Bar> {
         bars.extend(SIZES.map(|size| bar(kernel.to_owned(), size, Against::Limit, 0.90)));
     }
     bars.push(bar("triple".to_owned(), SECOND_CACHE, Against::Limit, 0.70));
-    bars.push(bar("triple".to_owned(), DRAM, Against::Limit, 0.76));
+    // One stream, since the order of a sum is fixed; the limit has eight.
+    bars.push(bar("triple".to_owned(), DRAM, Against::Limit, 0.60));
     for (isa, tensor, odd_tensor, unpack) in [(Isa::Avx512, 1.8, 1.6, 2.0), (Isa::Avx2, 1.35, 1.35, 1.2)] {
         for bits in [1, 2, 4, 8] {
             // At 1 and 8 bits the crate has less to do for a value, or as much as anybody.
@@ -81,6 +82,7 @@ pub fn bars() -> Vec<Bar> {
             let folds = Against::Kernel(format!("bitpacking{bits}-group256-folds"));
             bars.push(bar(groups, SECOND_CACHE, folds, 3.0));
             bars.push(of(format!("unpack{bits}-{isa}"), unpack));
+            bars.push(bar(format!("pack{bits}-{isa}"), DRAM, Against::Peer, 0.80));
         }
     }
     bars.push(bar("f2i".to_owned(), SECOND_CACHE, Against::Peer, 8.0));

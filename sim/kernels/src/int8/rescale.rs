@@ -90,7 +90,7 @@ impl Kernel for Magnitudes<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> u32 {
         let mut seen = [simd.splat_word(0); 4];
-        let rest = if size_of_val(self.0) >= STREAMED_FROM {
+        let rest = if S::REGISTER > 1 && size_of_val(self.0) >= STREAMED_FROM {
             let (streams, rest) = streams(self.0);
             for at in 0..streams[0].len() {
                 for (i, stream) in streams.iter().enumerate() {

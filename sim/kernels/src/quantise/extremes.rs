@@ -13,17 +13,18 @@ pub(super) struct Extremes {
     pub(super) clean: bool,
 }
 
+/// The smallest and the greatest value of a tensor, read as streams if no cache holds it.
+#[inline(always)]
+pub(super) fn of_tensor<S: Simd>(simd: S, values: &[f32]) -> Extremes {
+    let is_streamed = S::REGISTER > 1 && size_of_val(values) >= STREAMED_FROM;
+    if is_streamed { in_streams::<S, 2>(simd, values) } else { extremes(simd, values) }
+}
+
 /// The smallest and the greatest value.
 #[inline(always)]
 pub(super) fn extremes<S: Simd>(simd: S, values: &[f32]) -> Extremes {
     // Four vectors of each kind would spill on sixteen 256-bit registers, and two would wait on a wide machine.
-    if size_of_val(values) >= STREAMED_FROM {
-        in_streams::<S, 2>(simd, values)
-    } else if S::REGISTER == LANES {
-        in_rows::<S, 4>(simd, values)
-    } else {
-        in_rows::<S, 2>(simd, values)
-    }
+    if S::REGISTER == LANES { in_rows::<S, 4>(simd, values) } else { in_rows::<S, 2>(simd, values) }
 }
 
 #[inline(always)]

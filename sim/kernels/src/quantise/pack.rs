@@ -1,7 +1,7 @@
 //! From f32 to packed words.
 
 use super::block::{Block, Codes, combine, combine_neighbours, encode};
-use super::extremes::{Extremes, extremes};
+use super::extremes::{Extremes, extremes, of_tensor};
 use super::format::{Bits, Format, GROUP, Grouping, with_width};
 use super::layout::Layout;
 use super::rounding::{Chance, Nearest, Rounder, Rounding, word_bias};
@@ -82,7 +82,7 @@ impl Kernel for Quantise<'_> {
         let packed = match format.grouping {
             Grouping::Tensor => {
                 let [low, step] = &mut *params else { return Ok(()) };
-                let Extremes { minimum, maximum, clean } = extremes(simd, values);
+                let Extremes { minimum, maximum, clean } = of_tensor(simd, values);
                 let scale = Scale::of(minimum, maximum, format.bits, Grouping::Tensor)?;
                 (*low, *step) = (scale.minimum.to_bits(), scale.step.to_bits());
                 if clean && rounding == Rounding::NearestEven {

@@ -138,8 +138,8 @@ pub fn reduce_with(
         Statistic::Minimum => Ok(by_strategy::<Smallest>(strategy, data, threads, isa)),
         Statistic::Maximum => Ok(by_strategy::<Largest>(strategy, data, threads, isa)),
         Statistic::AbsoluteMaximum => Ok(by_strategy::<Farthest>(strategy, data, threads, isa)),
-        Statistic::Sum => by_adding(one_piece::<Plain>),
-        Statistic::SumOfSquares => by_adding(one_piece::<Square>),
+        Statistic::Sum => by_adding(|data, isa| one_piece::<Plain, false>(data, isa).sum),
+        Statistic::SumOfSquares => by_adding(|data, isa| one_piece::<Square, false>(data, isa).sum),
     }
 }
 

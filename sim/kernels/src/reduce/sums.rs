@@ -1,6 +1,5 @@
 //! Sums, sums of squares and the fused triple over vectors: f32 lanes, emptied into f64 before they lose digits.
 
-use std::array::from_fn;
 use std::marker::PhantomData;
 
 use rayon::iter::ParallelIterator;
@@ -9,7 +8,7 @@ use rayon::slice::ParallelSlice;
 use super::extrema::{Largest, Order, Smallest, canonical};
 use super::{PIECE, Triple, is_small, scalar, wide};
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, STREAMS, Simd, dispatch};
+use crate::simd::{Kernel, LANES, Simd, dispatch};
 
 /// The additions after which f32 lanes are emptied into f64: an error of at most 32 half units in the last place.
 pub(super) const ADDITIONS: usize = 32;
@@ -102,28 +101,11 @@ impl Seen {
             maximum: Largest::keep(self.maximum, next.maximum),
         }
     }
-
-    /// Of one piece more, from f32 lanes or, if they were not good enough, from f64.
-    fn with<T: Term>(self, sum: f64, piece: &[f32]) -> Self {
-        let sum = if T::is_good(sum, piece.len()) { sum } else { wide::sum::<T>(piece) };
-        Self { sum: self.sum + sum, ..self }
-    }
 }
 
 /// The sum of the terms of a tensor, piece by piece, and its range if it is to be watched.
 pub(super) fn pieces<T: Term, const WATCH: bool>(data: &[f32], isa: Isa) -> Seen {
-    let mut seen = Seen::NOTHING;
-    let (groups, rest) = if is_small(data) { (&[][..], data) } else { data.as_chunks::<{ STREAMS * PIECE }>() };
-    for group in groups {
-        let pieces: [&[f32]; STREAMS] = from_fn(|p| &group[p * PIECE..(p + 1) * PIECE]);
-        seen = add_pieces::<T, STREAMS, WATCH>(seen, pieces, isa);
-    }
-    rest.chunks(PIECE).fold(seen, |seen, piece| add_pieces::<T, 1, WATCH>(seen, [piece], isa))
-}
-
-/// The sum of the terms of a tensor of any length as one piece.
-pub(super) fn one_piece<T: Term>(data: &[f32], isa: Isa) -> f64 {
-    add_pieces::<T, 1, false>(Seen::NOTHING, [data], isa).sum
+    data.chunks(PIECE).map(|piece| one_piece::<T, WATCH>(piece, isa)).fold(Seen::NOTHING, Seen::then)
 }
 
 /// [`pieces`], on every core if the tensor is large.
@@ -132,89 +114,68 @@ pub(super) fn parallel<T: Term, const WATCH: bool>(data: &[f32], isa: Isa) -> Se
         return pieces::<T, WATCH>(data, isa);
     }
     // One answer a piece, in the order of the pieces, so that they can be added in it.
-    let parts: Vec<Seen> = data.par_chunks(PIECE).map(|piece| pieces::<T, WATCH>(piece, isa)).collect();
+    let parts: Vec<Seen> = data.par_chunks(PIECE).map(|piece| one_piece::<T, WATCH>(piece, isa)).collect();
     parts.into_iter().fold(Seen::NOTHING, Seen::then)
 }
 
-fn add_pieces<T: Term, const P: usize, const WATCH: bool>(seen: Seen, pieces: [&[f32]; P], isa: Isa) -> Seen {
-    let (sums, minimum, maximum) = dispatch(isa, Pass::<T, P, WATCH> { pieces, term: PhantomData });
-    let seen = seen.then(Seen { minimum, maximum, ..Seen::NOTHING });
-    pieces.into_iter().zip(sums).fold(seen, |seen, (piece, sum)| seen.with::<T>(sum, piece))
+/// The same of a tensor of any length as one piece: from f32 lanes or, if they were not good enough, from f64.
+pub(super) fn one_piece<T: Term, const WATCH: bool>(piece: &[f32], isa: Isa) -> Seen {
+    let seen = dispatch(isa, Pass::<T, WATCH>(piece, PhantomData));
+    let sum = if T::is_good(seen.sum, piece.len()) { seen.sum } else { wide::sum::<T>(piece) };
+    Seen { sum, ..seen }
 }
 
-/// A pass over pieces of one length, side by side: a sum for each, and the range of all if it is watched.
-struct Pass<'a, T, const P: usize, const WATCH: bool> {
-    pieces: [&'a [f32]; P],
-    term: PhantomData<T>,
-}
+/// A pass over a piece.
+struct Pass<'a, T, const WATCH: bool>(&'a [f32], PhantomData<T>);
 
-impl<T: Term, const P: usize, const WATCH: bool> Kernel for Pass<'_, T, P, WATCH> {
-    type Output = ([f64; P], f32, f32);
+impl<T: Term, const WATCH: bool> Kernel for Pass<'_, T, WATCH> {
+    type Output = Seen;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Self::Output {
+    fn run<S: Simd>(self, simd: S) -> Seen {
         // As many accumulators as hide the latency of additions and, watched, fit the registers: eight of thirty-two, or
         // two pairs of sixteen.
         match S::REGISTER {
-            1 => self.by_scalar(),
-            LANES => self.in_vectors::<S, 8>(simd),
-            _ => self.in_vectors::<S, 2>(simd),
+            1 if WATCH => {
+                let Triple { minimum, maximum, sum_of_squares: sum } = scalar::triple(self.0);
+                Seen { sum, minimum, maximum }
+            }
+            1 => Seen { sum: T::by_scalar(self.0), ..Seen::NOTHING },
+            LANES => in_vectors::<T, S, 8, WATCH>(simd, self.0),
+            _ => in_vectors::<T, S, 2, WATCH>(simd, self.0),
         }
     }
 }
 
-impl<T: Term, const P: usize, const WATCH: bool> Pass<'_, T, P, WATCH> {
-    fn by_scalar(self) -> ([f64; P], f32, f32) {
-        let mut range = (f32::INFINITY, f32::NEG_INFINITY);
-        let sums = self.pieces.map(|piece| {
-            if WATCH {
-                let Triple { minimum, maximum, sum_of_squares } = scalar::triple(piece);
-                range = (Smallest::keep(range.0, minimum), Largest::keep(range.1, maximum));
-                sum_of_squares
-            } else {
-                T::by_scalar(piece)
-            }
-        });
-        (sums, range.0, range.1)
-    }
-
-    #[inline(always)]
-    fn in_vectors<S: Simd, const N: usize>(self, simd: S) -> ([f64; P], f32, f32) {
-        let rows = self.pieces.map(|piece| piece.as_chunks::<LANES>().0.as_chunks::<N>().0);
-        let (mut low, mut high) = ([simd.splat(f32::INFINITY); N], [simd.splat(f32::NEG_INFINITY); N]);
-        let mut totals = [simd.no_doubles(); P];
-        for start in (0..rows[0].len()).step_by(ADDITIONS) {
-            let mut so_far = [[simd.splat(0.0); N]; P];
-            for at in start..(start + ADDITIONS).min(rows[0].len()) {
-                for (rows, so_far) in rows.iter().zip(&mut so_far) {
-                    let row = &rows[at];
-                    for k in 0..N {
-                        let next = simd.load(&row[k]);
-                        so_far[k] = T::add(simd, so_far[k], next);
-                        if WATCH {
-                            (low[k], high[k]) = (simd.smaller(next, low[k]), simd.greater(next, high[k]));
-                        }
-                    }
+#[inline(always)]
+fn in_vectors<T: Term, S: Simd, const N: usize, const WATCH: bool>(simd: S, piece: &[f32]) -> Seen {
+    let (rows, _) = piece.as_chunks::<LANES>().0.as_chunks::<N>();
+    let (mut low, mut high) = ([simd.splat(f32::INFINITY); N], [simd.splat(f32::NEG_INFINITY); N]);
+    let mut totals = simd.no_doubles();
+    for rows in rows.chunks(ADDITIONS) {
+        let mut so_far = [simd.splat(0.0); N];
+        for row in rows {
+            for k in 0..N {
+                let next = simd.load(&row[k]);
+                so_far[k] = T::add(simd, so_far[k], next);
+                if WATCH {
+                    (low[k], high[k]) = (simd.smaller(next, low[k]), simd.greater(next, high[k]));
                 }
             }
-            for p in 0..P {
-                totals[p] = simd.empty(folded(simd, so_far[p]), totals[p]);
-            }
         }
+        totals = simd.empty(folded(simd, so_far), totals);
+    }
+    let tail = &piece[rows.len() * N * LANES..];
+    let mut seen = Seen { sum: with_tail::<T, S>(simd, totals, tail), ..Seen::NOTHING };
+    if WATCH {
         for k in 1..N {
             (low[0], high[0]) = (simd.smaller(low[k], low[0]), simd.greater(high[k], high[0]));
         }
-        let (mut minimum, mut maximum, mut sums) = (simd.smallest(low[0]), simd.greatest(high[0]), [0.0; P]);
-        for p in 0..P {
-            let tail = &self.pieces[p][rows[0].len() * N * LANES..];
-            sums[p] = with_tail::<T, S>(simd, totals[p], tail);
-            if WATCH {
-                minimum = tail.iter().fold(minimum, |so_far, &next| Smallest::keep(so_far, next));
-                maximum = tail.iter().fold(maximum, |so_far, &next| Largest::keep(so_far, next));
-            }
-        }
-        (sums, minimum, maximum)
+        let (minimum, maximum) = (simd.smallest(low[0]), simd.greatest(high[0]));
+        seen.minimum = tail.iter().fold(minimum, |so_far, &next| Smallest::keep(so_far, next));
+        seen.maximum = tail.iter().fold(maximum, |so_far, &next| Largest::keep(so_far, next));
     }
+    seen
 }
 
 /// The f64 sums with what is left of a piece, register by register, and the last few elements one by one.

@@ -169,7 +169,7 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
     #[inline(always)]
     fn down(self, a: Self::Words, count: u32) -> Self::Words {
         // SAFETY: see above.
-        unsafe { _mm512_srl_epi32(a, _mm_cvtsi32_si128(count as i32)) }
+        unsafe { _mm512_srlv_epi32(a, _mm512_set1_epi32(count as i32)) }
     }
     #[inline(always)]
     fn lookup(self, table: Self::Floats, index: Self::Words) -> Self::Floats {

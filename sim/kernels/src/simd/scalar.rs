@@ -114,7 +114,7 @@ impl Simd for Scalar {
     fn down(self, a: Self::Words, count: u32) -> Self::Words {
         a.map(|word| word >> count)
     }
-    #[inline(always)]
+    // Not inlined by force: the compiler makes a slower loop of the whole.
     fn lookup(self, table: Self::Floats, index: Self::Words) -> Self::Floats {
         index.map(|i| table[i as usize % LANES])
     }
