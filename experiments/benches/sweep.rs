@@ -9,7 +9,7 @@ use std::path::Path;
 use haversack::cache::Cache;
 use haversack::run::Plan;
 use haversack::scenario::{Budget, Scenario};
-use haversack::sweep::{self, Options};
+use haversack::sweep::{self, SweepOptions};
 
 fn main() {
     divan::main();
@@ -43,7 +43,7 @@ fn iteration_of_gpt2_under_daf(bencher: divan::Bencher<'_, '_>) {
 #[divan::bench(sample_count = 1, sample_size = 1)]
 fn sweep_of_2880_runs() {
     let folder = tempfile::tempdir().unwrap();
-    sweep::run(&Options {
+    sweep::run(&SweepOptions {
         specification: Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/sweep.toml"),
         out: folder.path().join("out"),
         resume: false,

@@ -1,46 +1,49 @@
 //! What runs share: devices, stacks, networks, graphs, machines, and what `original` needs.
 //!
-//! A [`Cache`] is made by whoever runs more than one scenario and handed down; there is no global one.
+//! A [`Cache`] is made by whoever runs more than one scenario and handed down; there is no global one. It knows nothing
+//! of what it holds: the modules above it choose keys and values, and each pair of types has a place of its own.
 
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use haversack_devices::units::Bytes;
-use haversack_devices::work::Precision;
-use haversack_devices::{Device, Stack, System};
-use haversack_training::{Machine, Record, RunError};
-use haversack_workloads::autograd::Optimiser;
-use haversack_workloads::lowering::Gradients;
-use haversack_workloads::{Network, TrainingGraph};
-
-use crate::run::LeastBudget;
-use crate::scenario::{GraphKind, InputShape, Step};
-use crate::trace_command::UserTrace;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The place of one value, which one thread at a time makes.
 type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
 
+/// The values of one pair of types.
+type Slots<K, V> = Mutex<HashMap<K, Slot<V>>>;
+
 /// Values that are made once, whichever thread asks first; others wait for it.
-pub struct Memo<K, V> {
-    slots: Mutex<HashMap<K, Slot<V>>>,
+#[derive(Default)]
+pub struct Cache {
+    by_type: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
-impl<K, V> Default for Memo<K, V> {
-    fn default() -> Self {
-        Self { slots: Mutex::new(HashMap::new()) }
+impl Cache {
+    /// Nothing shared yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
     }
-}
 
-impl<K: Hash + Eq, V> Memo<K, V> {
-    /// The value of `key`, made by `make` where there is none; an error is not kept.
+    /// The value of `key` among those of its type, made by `make` if there is none; an error is not kept.
     ///
     /// # Errors
     /// What `make` fails with.
-    pub fn get<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
-        // A thread that panicked while it held a lock has left a value or none, never half of one.
-        let slot = Arc::clone(self.slots.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
-        let mut value = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn get<K, V, E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E>
+    where
+        K: Hash + Eq + Send + 'static,
+        V: Send + Sync + 'static,
+    {
+        let slots = Arc::clone(lock(&self.by_type).entry(TypeId::of::<Slots<K, V>>()).or_insert_with(|| {
+            let none: Slots<K, V> = Mutex::default();
+            Arc::new(none)
+        }));
+        // What stands under a type's own id is of that type.
+        let Ok(slots) = slots.downcast::<Slots<K, V>>() else { return make().map(Arc::new) };
+        let slot = Arc::clone(lock(&slots).entry(key).or_default());
+        let mut value = lock(&slot);
         if let Some(value) = &*value {
             return Ok(Arc::clone(value));
         }
@@ -50,46 +53,23 @@ impl<K: Hash + Eq, V> Memo<K, V> {
     }
 }
 
-/// By what graphs are shared.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct GraphKey {
-    /// The model: an id, or a path.
-    pub model: String,
-    /// The shape of a sample; the model's own where none is given.
-    pub input: Option<InputShape>,
-    /// Who runs it, and how far it is optimised.
-    pub kind: GraphKind,
-    /// How weights are updated.
-    pub optimiser: Optimiser,
-    /// When gradients are applied.
-    pub gradients: Gradients,
-    /// The number format of its tensors.
-    pub precision: Precision,
+/// A thread that panicked while it held a lock has left a value or none, never half of one.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Everything that runs share.
-#[derive(Default)]
-pub struct Cache {
-    pub(crate) devices: Memo<String, Device>,
-    pub(crate) stacks: Memo<String, Stack>,
-    pub(crate) systems: Memo<String, System>,
-    pub(crate) networks: Memo<(String, Option<InputShape>), Network>,
-    pub(crate) graphs: Memo<GraphKey, TrainingGraph>,
-    pub(crate) machines: Memo<String, Machine>,
-    pub(crate) traces: Memo<String, Vec<Step>>,
-    pub(crate) user_traces: Memo<(String, u64), UserTrace>,
-    /// What `original` needs of memory, by the configuration.
-    pub(crate) needs: Memo<String, Bytes>,
-    /// Runs that several artefacts share.
-    pub(crate) records: Memo<String, Record>,
-    /// The least budgets, or why there are none, by the configuration.
-    pub(crate) least: Memo<String, Result<LeastBudget, RunError>>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Cache {
-    /// Nothing shared yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    #[test]
+    fn a_value_is_made_once_and_types_do_not_meet() {
+        let cache = Cache::new();
+        let get = |value: u64| cache.get::<_, u64, ()>("key", || Ok(value)).map(|found| *found);
+        assert_eq!(get(1), Ok(1));
+        assert_eq!(get(2), Ok(1), "the first value stays");
+        assert_eq!(cache.get::<_, String, ()>("key", || Ok("text".to_owned())).unwrap().as_str(), "text");
+        assert!(cache.get::<_, u64, &str>("other", || Err("not made")).is_err());
+        assert_eq!(cache.get::<_, u64, ()>("other", || Ok(3)), Ok(Arc::new(3)), "an error is not kept");
     }
 }

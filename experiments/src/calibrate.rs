@@ -10,6 +10,7 @@ mod mandheling;
 pub mod observation;
 pub mod report;
 
+use clap::Args;
 use indicatif::ProgressBar;
 
 use declared::Calibration;
@@ -17,19 +18,26 @@ use fit::Problem;
 use report::{Fitted, Report, Residual};
 
 use crate::error::CommandError;
-use crate::names::alternatives;
 use crate::output::{Format, print, print_json};
+use haversack_devices::text::alternatives;
 
-/// What is asked of the command.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The device.
+/// What `calibrate` is asked for.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json"
+)]
+pub struct CalibrateOptions {
+    /// A device of `list devices` that something was observed of
+    #[arg(value_name = "DEVICE")]
     pub device: String,
-    /// The stack; by default the device's own.
+    /// The software stack [default: the device's own]
+    #[arg(long, value_name = "ID")]
     pub stack: Option<String>,
-    /// How to print the result.
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// The seed of the search.
+    /// The seed of the search's starts
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 }
 
@@ -37,7 +45,7 @@ pub struct Options {
 ///
 /// # Errors
 /// A device or a stack that is unknown or has no observations.
-pub fn run(options: &Options) -> Result<(), CommandError> {
+pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
     let calibrations = find(&options.device, options.stack.as_deref())?;
     let bar = ProgressBar::no_length();
     bar.set_message("fitting");

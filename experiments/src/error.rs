@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::reproduce::ReproduceError;
 use crate::run::PlanError;
 use crate::scenario::ScenarioError;
+use crate::trace_table::TableError;
 
 /// Why a command ends without its answer.
 #[derive(Debug, Error)]
@@ -64,6 +65,16 @@ pub enum CommandError {
     /// Whoever reads the standard output has had enough; no fault of anybody.
     #[error("the standard output was closed")]
     OutputClosed,
+}
+
+impl From<TableError> for CommandError {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Input(message) => Self::Input(message),
+            TableError::File(error) => Self::File(error),
+            TableError::Frame(error) => Self::Frame(error),
+        }
+    }
 }
 
 impl CommandError {

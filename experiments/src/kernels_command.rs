@@ -9,6 +9,7 @@ mod table;
 
 use std::path::PathBuf;
 
+use clap::Args;
 use haversack_bench::{HAS_PEERS, Kernel, Measurement, SIZES};
 use haversack_reports::files::create_folder;
 use haversack_reports::write_atomically;
@@ -16,22 +17,33 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 
 use crate::error::CommandError;
-use crate::names::hint;
 use crate::output::{Format, note, print, print_json};
+use haversack_devices::text::hint;
 
 /// The files, without their extensions.
 const STEM: &str = "kernels";
 
 /// What `kernels` is asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:\n  haversack kernels\n  haversack kernels pack2 --compare --format json\n\n\
+    Each kernel runs on tensors of 200 KiB, 1.5 MiB and 64 MiB in turn with its limit, which is the fastest read, \
+    write or copy of the same tensor, and with --compare with its peer, which is what one would take from a crate \
+    (cargo run --release --features peers -- kernels --compare builds a program that has them). \
+    The rates are of this machine at this moment; the ratios are what to keep. HAVERSACK_SIMD=scalar, avx2, avx512 \
+    or neon chooses the instructions.")]
 pub struct Options {
-    /// A part of the kernels' names; all of them where `None`.
+    /// Only kernels whose name contains this; `haversack list kernels` shows the names
+    #[arg(value_name = "FILTER")]
     pub filter: Option<String>,
-    /// Whether the peers run too.
+    /// Also runs the peers: plain iterators and loops, and the crates bitpacking, lz4_flex, zstd and rayon; needs a
+    /// program that was built with --features peers
+    #[arg(long)]
     pub compare: bool,
-    /// The folder to write to.
+    /// The folder that the table and the plot are written to
+    #[arg(long, value_name = "DIR", default_value = "out")]
     pub out: PathBuf,
-    /// How to print.
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 

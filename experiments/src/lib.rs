@@ -1,6 +1,34 @@
 //! Scenarios, the command line, sweeps and the papers' artefacts: the top floor of haversack.
 //!
-//! A program that wants a run without a command line starts at [`scenario::Scenario`] and [`run::Plan`]:
+//! A run goes from words to numbers in four steps, and every command takes as many of them as it needs:
+//!
+//! ```text
+//! flags, TOML ─► scenario::Scenario   what was asked for, each key with whoever gave it
+//!                     │ resolve       defaults filled in, names looked up: device, stack, network, phone
+//!                     ▼
+//!               scenario::Resolved
+//!                     │ run::Plan::new    the graph of an iteration, budgets in bytes
+//!                     ▼
+//!                 run::Plan
+//!                     │ run               the executor of `haversack_training`
+//!                     ▼
+//!                  Record ─► run::Results ─► a command's text, JSON, Parquet or figure
+//! ```
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
+//! | [`simulate`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`] | a command each |
+//! | [`reproduce`], [`artefacts`] | the papers' numbers beside simulated ones, and what simulates them |
+//! | [`run`] | plans, and the least budget with which one works |
+//! | [`scenario`] | keys, TOML, flags, and what their values stand for |
+//! | [`trace_table`] | tables of traces in Parquet |
+//! | [`cache`] | what runs share |
+//!
+//! A module uses those below it in this list, never one above; a test reads the imports and says where that fails.
+//!
+//! A program that wants a run without a command line starts at [`scenario::Scenario`] and [`run::Plan`];
+//! `examples/drive.rs` is a whole one:
 //!
 //! ```
 //! use haversack::cache::Cache;
@@ -21,8 +49,8 @@ pub mod error;
 pub mod kernels_command;
 pub mod list;
 pub mod model_command;
-pub mod names;
 pub mod output;
+mod parquet_file;
 pub mod replay_command;
 pub mod reproduce;
 pub mod run;
@@ -30,5 +58,6 @@ pub mod scenario;
 pub mod simulate;
 pub mod sweep;
 pub mod trace_command;
+pub mod trace_table;
 
 pub use error::CommandError;

@@ -2,24 +2,51 @@
 
 use std::fmt::Write as _;
 
+use clap::{Args, ValueEnum};
 use haversack_bench::Kernel;
 use haversack_policies::registry::{Entry, POLICIES};
 use haversack_workloads::models::MODELS;
 
 use crate::artefacts::ARTEFACTS;
-use crate::cli::Listed;
 use crate::error::CommandError;
 use crate::output::print;
 use crate::reproduce::ReproduceError;
 use crate::reproduce::reference::Reference;
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Listed {
+    /// Devices that train
+    Devices,
+    /// Networks that are trained
+    Models,
+    /// Memory policies, with their parameters
+    Policies,
+    /// Software stacks
+    Stacks,
+    /// Operating systems
+    Systems,
+    /// Figures and tables of the papers
+    Artefacts,
+    /// Kernels that really run
+    Kernels,
+}
+
+/// What `list` is asked for.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(after_help = "Example:\n  haversack list policies")]
+pub struct ListOptions {
+    /// What to list: one id a line, then its description
+    pub what: Listed,
+}
 
 /// Prints the list.
 ///
 /// # Errors
 /// A built-in calibration that does not load, a `HAVERSACK_SIMD` that this machine lacks, or a standard output that
 /// cannot be written.
-pub fn run(what: Listed) -> Result<(), CommandError> {
-    let rows: Vec<(String, String)> = match what {
+pub fn run(options: ListOptions) -> Result<(), CommandError> {
+    let rows: Vec<(String, String)> = match options.what {
         Listed::Devices => calibrations(haversack_devices::list()?),
         Listed::Stacks => calibrations(haversack_devices::list_stacks()?),
         Listed::Systems => calibrations(haversack_devices::list_systems()?),

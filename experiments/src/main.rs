@@ -6,7 +6,7 @@ use clap::Parser;
 use haversack::cli::Arguments;
 
 fn main() -> ExitCode {
-    match haversack::cli::run(Arguments::parse()) {
+    match haversack::cli::run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let code = error.exit_code();

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use clap::Args;
 use haversack_workloads::counts::{Counts, count};
 use haversack_workloads::lowering::{Variant, node_counts};
 use haversack_workloads::{Network, onnx};
@@ -11,26 +12,51 @@ use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json};
 use crate::scenario::{Fault, InputShape, Key, LARGEST_BATCH, Origin, ScenarioError, workload};
 
-/// Counts `model` and prints the figures.
+/// What `model` is asked for.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Examples:\n  haversack model resnet50 --batch 8 --format json\n  haversack model network.onnx --input 3x96x96"
+)]
+pub struct ModelOptions {
+    /// A model of `list models`, or an ONNX file
+    #[arg(value_name = "NAME|FILE.onnx")]
+    pub model: String,
+    /// Samples of a mini-batch
+    #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true)]
+    pub batch: String,
+    /// The shape of a sample, such as 3x96x96 or 256 [default: the model's own]
+    #[arg(long, value_name = "SHAPE", allow_hyphen_values = true)]
+    pub input: Option<String>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Counts the model and prints the figures.
 ///
 /// # Errors
 /// An unknown model, a file that is no network, a batch or an input that it cannot take.
-pub fn run(model: &str, batch: &str, input: Option<&str>, format: Format) -> Result<(), CommandError> {
+pub fn run(options: &ModelOptions) -> Result<(), CommandError> {
+    let (model, batch) = (options.model.as_str(), options.batch.as_str());
     let wrong = |key: Key, fault: Fault| ScenarioError::new(Origin::Flag, key.name(), fault);
     let samples: Option<u64> = batch.trim().parse().ok().filter(|samples| (1..=LARGEST_BATCH).contains(samples));
     let samples = samples.ok_or_else(|| {
         let expected = format!("a whole number of samples from 1 to {LARGEST_BATCH}");
         wrong(Key::Batch, Fault::Value { expected, found: format!("'{batch}'"), hint: String::new() })
     })?;
-    let input: Option<InputShape> =
-        input.map(str::parse).transpose().map_err(|error| wrong(Key::Input, Fault::Quantity(error)))?;
+    let input: Option<InputShape> = options
+        .input
+        .as_deref()
+        .map(str::parse)
+        .transpose()
+        .map_err(|error| wrong(Key::Input, Fault::Quantity(error)))?;
     let network = load(model, input.as_ref())?;
     if overflows(&network, samples) {
         return Err(CommandError::input(format!("{samples} samples of {model} are more than can be counted")));
     }
     let counts = count(&network, samples);
     let nodes = node_counts(&network)?;
-    match format {
+    match options.format {
         Format::Json => print_json(&to_json(&counts, nodes)),
         Format::Text => {
             let shape = input.or_else(|| workload::own_input(model));

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use crate::error::CommandError;
@@ -47,6 +48,16 @@ pub fn warn(message: &dyn Display) {
 /// Says what a result rests on.
 pub fn note(message: &dyn Display) {
     say("note", message);
+}
+
+/// A bar on a terminal, nothing elsewhere; `template` is indicatif's.
+#[must_use]
+pub fn progress(length: u64, template: &str) -> ProgressBar {
+    let bar = ProgressBar::new(length);
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
 }
 
 fn say(what: &str, message: &dyn Display) {

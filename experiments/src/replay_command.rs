@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use clap::Args;
 use haversack_policies::{PolicyError, registry};
 use haversack_replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, Outcome, replay};
 use serde_json::json;
@@ -14,21 +15,31 @@ use crate::output::{Format, print, print_json};
 const POLICY: &str = "dtr";
 
 /// What `replay` is asked for.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The log.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Example:\n  haversack replay resnet32.log --policy dtr --heuristic dtr-eq --memory-ratio 0.5 --format json"
+)]
+pub struct ReplayOptions {
+    /// The recorded log, one JSON instruction a line
+    #[arg(value_name = "LOG")]
     pub log: PathBuf,
-    /// The policy.
+    /// The policy; only dtr replays logs
+    #[arg(long, value_name = "ID", default_value = "dtr")]
     pub policy: String,
-    /// Its heuristic.
+    /// dtr, dtr-eq, dtr-local, msps, lru or size
+    #[arg(long, value_name = "NAME", default_value = "dtr")]
     pub heuristic: String,
-    /// Memory, as a share of the log's own peak.
+    /// The memory, as a share of the log's own peak
+    #[arg(long, value_name = "R", allow_hyphen_values = true)]
     pub memory_ratio: f64,
-    /// The most time, as a multiple of the log's own.
+    /// Stops once the log takes so many times its own time [default: 4.0]
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
     pub overhead_limit: Option<f64>,
-    /// Whether to print how fast it was.
+    /// Also prints how many operators a second were replayed
+    #[arg(long)]
     pub timing: bool,
-    /// How to print.
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 
@@ -36,7 +47,7 @@ pub struct Options {
 ///
 /// # Errors
 /// A log that cannot be read or is none, a policy that replays none, settings that no replay can have.
-pub fn run(options: &Options) -> Result<(), CommandError> {
+pub fn run(options: &ReplayOptions) -> Result<(), CommandError> {
     if options.policy != POLICY {
         registry::find(&options.policy).map_err(|error| match error {
             PolicyError::Unknown { found, .. } => PolicyError::Unknown { found, nearest: Some(POLICY.to_owned()) },

@@ -23,6 +23,7 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::Args;
 use haversack_devices::CalibrationError;
 use haversack_reports::FileError;
 use haversack_reports::page::PageError;
@@ -51,17 +52,25 @@ use task::{Finished, Setting, tasks};
 use crate::cache::Cache;
 
 /// What `reproduce` is asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Examples:\n  haversack reproduce sage/table1 --out out\n  haversack reproduce sage --seed 1 --jobs 2"
+)]
 pub struct Options {
-    /// `all`, papers, `comparison`, or beginnings of ids; none means all.
+    /// `all`, a paper, `comparison`, or the beginning of an id such as sage/table1 [default: all]
+    #[arg(value_name = "SELECTOR")]
     pub selectors: Vec<String>,
-    /// The folder to write to.
+    /// The folder to write to
+    #[arg(long, value_name = "DIR", default_value = "out")]
     pub out: PathBuf,
-    /// The seed of every random stream.
+    /// The seed of all randomness
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Artefacts that run at once; as many as the machine has processors where `None`.
+    /// Artefacts that run at once [default: one a processor]
+    #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
-    /// Whether every seed and network of the accuracy artefacts is run.
+    /// Runs every seed and network of the accuracy artefacts
+    #[arg(long)]
     pub full: bool,
 }
 

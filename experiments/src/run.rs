@@ -10,19 +10,20 @@ mod results;
 use std::sync::Arc;
 
 use haversack_devices::units::{Bytes, Celsius, Nanos};
+use haversack_devices::work::Precision;
 use haversack_policies::{Policy, PolicyError, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, Wall, simulate};
-use haversack_workloads::autograd::{EagerRules, differentiate};
+use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::express::express;
-use haversack_workloads::lowering::lower;
+use haversack_workloads::lowering::{Gradients, lower};
 use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
 
 pub use error::PlanError;
 pub use least::LeastBudget;
 pub use results::Results;
 
-use crate::cache::{Cache, GraphKey};
-use crate::scenario::{Fault, GraphKind, Key, Resolved, Scenario};
+use crate::cache::Cache;
+use crate::scenario::{Budget, BudgetWalls, Fault, GraphKind, InputShape, Key, Resolved, Scenario, Step};
 
 /// The keys that decide what `original` needs; nothing else does.
 const NEED: [Key; 9] = [
@@ -36,6 +37,17 @@ const NEED: [Key; 9] = [
     Key::Gradients,
     Key::Allocator,
 ];
+
+/// By what graphs are shared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct GraphKey {
+    model: String,
+    input: Option<InputShape>,
+    kind: GraphKind,
+    optimiser: Optimiser,
+    gradients: Gradients,
+    precision: Precision,
+}
 
 /// A run that is ready to be simulated.
 #[derive(Clone, Debug)]
@@ -136,7 +148,7 @@ fn graph_of(resolved: &Resolved, cache: &Cache) -> Result<Arc<TrainingGraph>, Pl
         gradients: scenario.gradients,
         precision: scenario.precision,
     };
-    let graph = cache.graphs.get(key, || build(&resolved.network, resolved));
+    let graph = cache.get(key, || build(&resolved.network, resolved));
     let graph = graph.map_err(|error| scenario.error(Key::Model, error))?;
     if counts_overflow(&graph, scenario.batch) {
         let message = format!("{} samples of {} are more than can be counted", scenario.batch, scenario.model);
@@ -173,7 +185,6 @@ fn counts_overflow(graph: &TrainingGraph, batch: u64) -> bool {
 }
 
 fn budgets_of(resolved: &Resolved, cache: &Cache) -> Result<Budgets, PlanError> {
-    use crate::scenario::Budget;
     let scenario = &resolved.scenario;
     let bytes = |budget: Budget, need: &dyn Fn(&Resolved, &Cache) -> Result<Bytes, PlanError>| match budget {
         Budget::Bytes(bytes) => Ok(bytes),
@@ -191,7 +202,13 @@ fn budgets_of(resolved: &Resolved, cache: &Cache) -> Result<Budgets, PlanError> 
             walls.push(Wall { at: step.at, memory: wall });
         }
     }
-    Ok(Budgets { memory, activations, time: scenario.time_budget, walls, ..Budgets::default() })
+    let given = &scenario.budget_walls;
+    for step in &given.memory {
+        walls.push(Wall { at: step.at, memory: bytes(step.budget, &memory_need)? });
+    }
+    let of_activations = |step: &Step| Ok(Wall { at: step.at, memory: bytes(step.budget, &activation_need)? });
+    let activation_walls = given.activations.iter().map(of_activations).collect::<Result<_, PlanError>>()?;
+    Ok(Budgets { memory, activations, time: scenario.time_budget, walls, activation_walls })
 }
 
 /// The scenario's configuration under the policy `original`, which needs what percentages are of.
@@ -203,8 +220,11 @@ fn original(resolved: &Resolved) -> Scenario {
     scenario.memory_budget = None;
     scenario.activation_budget = None;
     scenario.time_budget = None;
+    scenario.budget_walls = BudgetWalls::default();
     scenario.trace = None;
     scenario.system = None;
+    scenario.trainer_adj = None;
+    scenario.apps = None;
     scenario.iterations = 1;
     scenario
 }
@@ -212,7 +232,7 @@ fn original(resolved: &Resolved) -> Scenario {
 /// All that `original` needs in this configuration.
 fn memory_need(resolved: &Resolved, cache: &Cache) -> Result<Bytes, PlanError> {
     let key = format!("memory {}", resolved.scenario.fingerprint(NEED));
-    let need = cache.needs.get(key, || {
+    let need = cache.get(key, || {
         let plan = Plan::new(&original(resolved), cache)?;
         plan.run().map(|record| record.reserved).map_err(PlanError::Need)
     })?;
@@ -222,7 +242,7 @@ fn memory_need(resolved: &Resolved, cache: &Cache) -> Result<Bytes, PlanError> {
 /// What the saved tensors take that `original` keeps, all of them, at the end of forward.
 fn activation_need(resolved: &Resolved, cache: &Cache) -> Result<Bytes, PlanError> {
     let key = format!("activations {}", resolved.scenario.fingerprint(NEED));
-    let need = cache.needs.get(key, || Ok::<_, PlanError>(Plan::new(&original(resolved), cache)?.saved_bytes()))?;
+    let need = cache.get(key, || Ok::<_, PlanError>(Plan::new(&original(resolved), cache)?.saved_bytes()))?;
     Ok(*need)
 }
 

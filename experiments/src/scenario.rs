@@ -1,17 +1,21 @@
 //! A scenario: everything that decides one run, from a TOML file, from flags, or from a program.
 //!
 //! [`Scenario`] holds what was asked for; [`Scenario::resolve`] fills in what was left open and loads
-//! device and stack. Graphs and runs are made in [`crate::run`].
+//! device and stack. It knows no command, and no run.
 
 mod apps;
+mod budget_trace;
 mod describe;
 mod document;
 mod error;
+mod flags;
 mod key;
 mod phone;
 mod quantity;
 mod resolve;
-mod trace;
+mod surroundings;
+mod user_trace;
+mod walls;
 pub mod workload;
 
 use std::collections::BTreeMap;
@@ -24,17 +28,18 @@ use haversack_training::AllocatorKind;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::lowering::{Gradients, Variant};
 
-pub use apps::{app_changes, generated_apps};
+pub use apps::{PhoneApps, app_changes, generated_apps};
+pub(crate) use budget_trace::split as trace_file;
 pub use describe::Cell;
 pub use document::{Document, Field, Item, Kind, Literal};
 pub use error::{Fault, Origin, ScenarioError};
+pub use flags::ScenarioFlags;
 pub use key::{Key, Takes};
 pub use quantity::{Budget, InputShape, QuantityError, parse_size, parse_time, size_text, time_text};
 pub use resolve::{GraphKind, Resolved};
-pub use trace::Step;
-pub(crate) use trace::split as trace_file;
+pub use walls::{BudgetWalls, Step};
 
-use crate::names::{alternatives, hint};
+use haversack_devices::text::{alternatives, hint};
 
 /// Samples of a mini-batch where nobody says otherwise: Sage's batch.
 pub const DEFAULT_BATCH: u64 = 32;
@@ -73,6 +78,10 @@ pub struct Scenario {
     pub allocator: Option<AllocatorKind>,
     /// The operating system whose memory the run shares; by default none.
     pub system: Option<String>,
+    /// The `oom_score_adj` of the process that trains; by default the system's for what the user would notice.
+    pub trainer_adj: Option<i32>,
+    /// What apps do on the phone; by default there are none.
+    pub apps: Option<PhoneApps>,
     /// CPU cores; by default the stack's processor.
     pub cores: Option<CoreSelection>,
     /// The CPU's frequency.
@@ -83,6 +92,8 @@ pub struct Scenario {
     pub memory_budget: Option<Budget>,
     /// All that saved tensors may take.
     pub activation_budget: Option<Budget>,
+    /// Budgets that take the place of the first ones during every iteration.
+    pub budget_walls: BudgetWalls,
     /// What an iteration may take.
     pub time_budget: Option<Nanos>,
     /// A file of memory budgets over time.
@@ -112,11 +123,14 @@ impl Scenario {
             gradients: Gradients::default(),
             allocator: None,
             system: None,
+            trainer_adj: None,
+            apps: None,
             cores: None,
             frequency: Frequency::default(),
             ambient_c: None,
             memory_budget: None,
             activation_budget: None,
+            budget_walls: BudgetWalls::default(),
             time_budget: None,
             trace: None,
             iterations: DEFAULT_ITERATIONS,
@@ -238,11 +252,14 @@ impl Scenario {
             Key::Gradients => self.gradients = word(text, &GRADIENTS)?,
             Key::Allocator => self.allocator = Some(word(text, &ALLOCATORS)?),
             Key::System => self.system = Some(text.to_owned()),
+            Key::TrainerAdj => self.trainer_adj = Some(score(value)?),
+            Key::Apps => self.apps = Some(text.parse()?),
             Key::Cores => self.cores = Some(text.parse()?),
             Key::Frequency => self.frequency = text.parse()?,
             Key::AmbientC => self.ambient_c = Some(degrees(value)?),
             Key::MemoryBudget => self.memory_budget = Some(text.parse()?),
             Key::ActivationBudget => self.activation_budget = Some(text.parse()?),
+            Key::BudgetWalls => self.budget_walls = text.parse()?,
             Key::TimeBudget => self.time_budget = Some(parse_time(text)?),
             Key::Trace => self.trace = Some(PathBuf::from(text)),
             Key::Iterations => self.iterations = whole(value, 1, u64::from(u32::MAX))? as u32,
@@ -278,6 +295,12 @@ fn whole(value: &Literal, least: u64, most: u64) -> Result<u64, Fault> {
         let range = if most == u64::MAX { String::new() } else { format!(" and at most {most}") };
         Fault::value(format!("a whole number of at least {least}{range}"), value.found())
     })
+}
+
+/// An `oom_score_adj`, whose range is the kernel's.
+fn score(value: &Literal) -> Result<i32, Fault> {
+    let parsed = value.text.trim().parse().ok().filter(|score| (-1000..=1000).contains(score));
+    parsed.ok_or_else(|| Fault::value("a whole number from -1000 to 1000", value.found()))
 }
 
 fn degrees(value: &Literal) -> Result<f64, Fault> {

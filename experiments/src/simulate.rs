@@ -4,6 +4,7 @@ mod text;
 
 use std::path::PathBuf;
 
+use clap::Args;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_reports::write_atomically;
 use haversack_training::{Observe, PeakReport, Record};
@@ -13,20 +14,35 @@ use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json, warn};
 use crate::run::{Plan, PlanError, Results};
-use crate::scenario::Scenario;
+use crate::scenario::ScenarioFlags;
 
 /// What `simulate` is asked for.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The scenario.
-    pub scenario: Scenario,
-    /// How to print.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    haversack simulate --device galaxy-s10 --model resnet50 --batch 32 --policy sage --memory-budget 30%\n  \
+    haversack simulate scenario.toml --memory-budget 1.2GB --format json --timeline run.json\n  \
+    haversack simulate --device rtx-3090 --model bert-base --policy sage --set order=half --least-memory\n\n\
+    A scenario file holds the same keys, as in\n  \
+    device = \"galaxy-s10\"\n  model = \"resnet50\"\n  batch = 32\n  policy = \"sage\"\n  memory_budget = \"30%\"\n  set = { order = \"half\" }\n\
+    Flags win over the file.")]
+pub struct SimulateOptions {
+    /// A scenario file; flags win over what it says
+    #[arg(value_name = "SCENARIO.toml")]
+    pub file: Option<PathBuf>,
+    /// The keys that are given as flags.
+    #[command(flatten)]
+    pub scenario: ScenarioFlags,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Where every operator is written to.
+    /// Writes every operator and the memory to FILE, for chrome://tracing or Perfetto
+    #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
-    /// Whether to list what is resident at the peak.
+    /// Lists the ten largest tensors at the peak, and the operator there
+    #[arg(long)]
     pub explain: bool,
-    /// Whether to look for the smallest memory budget.
+    /// Also prints the smallest memory budget that works
+    #[arg(long)]
     pub least_memory: bool,
 }
 
@@ -44,9 +60,9 @@ struct Simulated<'a> {
 /// # Errors
 /// A scenario that is wrong; budgets that no plan meets, with the least that works; a time budget that is missed,
 /// after the result is printed; files that cannot be written.
-pub fn run(options: &Options) -> Result<(), CommandError> {
+pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
     let cache = Cache::new();
-    let mut plan = Plan::new(&options.scenario, &cache)?;
+    let mut plan = Plan::new(&options.scenario.over(options.file.as_deref())?, &cache)?;
     for sentence in &plan.resolved.notes {
         note(sentence);
     }
@@ -93,7 +109,8 @@ impl Simulated<'_> {
         let mut map = self.results.to_json();
         let budgets = &self.plan.budgets;
         let cells = self.plan.scenario().cells(budgets.memory, budgets.activations);
-        let scenario: Map<String, Value> = cells.into_iter().map(|(name, cell)| (name, cell.to_json())).collect();
+        let scenario: Map<String, Value> =
+            cells.into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect();
         map.insert("scenario".to_owned(), Value::Object(scenario));
         if let Some(bytes) = self.least_memory {
             map.insert("least_memory_bytes".to_owned(), json!(bytes.0));

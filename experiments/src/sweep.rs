@@ -14,14 +14,14 @@ mod specification;
 mod table;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
+use clap::Args;
 use haversack_reports::files::create_folder;
-use haversack_reports::frame::write_parquet;
 use haversack_reports::write_atomically;
-use indicatif::{ProgressBar, ProgressStyle};
+use polars::prelude::DataFrame;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
@@ -32,10 +32,11 @@ pub use specification::Specification;
 
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::output::note;
+use crate::output::{note, progress};
+use crate::parquet_file::ParquetFile;
+use front::Fronts;
 use identity::Identity;
 use journal::Journal;
-use table::Table;
 
 /// The table of a sweep, in its folder.
 const RESULTS: &str = "results.parquet";
@@ -43,31 +44,54 @@ const RESULTS: &str = "results.parquet";
 const RECORD: &str = "run.json";
 
 /// What `sweep` is asked for.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The specification's file.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:\n  haversack sweep budgets.toml --out budgets\n\nwith budgets.toml as\n  \
+    device = [\"galaxy-s10\", \"rtx-3090\"]\n  model = [\"resnet50\"]\n  batch = [32]\n  \
+    policy = [\"original\", \"dgc\", \"dga\", \"sage\"]\n  \
+    memory_budget = { from = \"20%\", to = \"100%\", steps = 40 }\n  seed = [1]\n\n\
+    Every key of a scenario may have one value, a list, or a span. Runs are numbered in the order device, stack, \
+    model, input, batch, policy, set, precision, optimizer, graph, gradients, allocator, system, trainer_adj, apps, \
+    cores, frequency, ambient_c, memory_budget, activation_budget, budget_walls, time_budget, trace, iterations, seed: \
+    the first varies slowest.")]
+pub struct SweepOptions {
+    /// The specification
+    #[arg(value_name = "SPEC.toml")]
     pub specification: PathBuf,
-    /// The folder to write to.
+    /// The folder to write to
+    #[arg(long, value_name = "DIR", default_value = "out")]
     pub out: PathBuf,
-    /// Whether to go on where another sweep ended.
+    /// Goes on where a killed sweep of the same specification ended
+    #[arg(long)]
     pub resume: bool,
-    /// Which part to run; all of it where `None`.
+    /// Runs only the I-th of N equal parts, for `haversack merge`
+    #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// Runs at once; as many as the machine has processors where `None`.
+    /// Runs at once [default: one a processor]
+    #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
+}
+
+/// What `merge` is asked for.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:\n  haversack merge part1 part2 --out whole")]
+pub struct MergeOptions {
+    /// The folders of all shards of one sweep
+    #[arg(value_name = "DIR", required = true)]
+    pub shards: Vec<PathBuf>,
+    /// The folder to write to
+    #[arg(long, value_name = "DIR", default_value = "out")]
+    pub out: PathBuf,
 }
 
 /// Runs the sweep and writes its folder.
 ///
 /// # Errors
 /// A specification that is wrong, before anything is written; a folder that cannot be written.
-pub fn run(options: &Options) -> Result<(), CommandError> {
+pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
     let specification = Specification::read(&options.specification)?;
     let pool = pool(options.jobs)?;
     let cache = Cache::new();
-    let configurations = pool.install(|| specification.validate(&cache))?;
-    let identity = Identity::new(&specification, &configurations, options.shard)?;
-    drop(configurations);
+    let identity = pool.install(|| Identity::new(&specification, options.shard, &cache))?;
     let runs = options.shard.map_or(0..specification.runs(), |shard| shard.of(specification.runs()));
     let (results, record) = (options.out.join(RESULTS), options.out.join(RECORD));
     if options.resume && Journal::is_finished(&options.out) && identity.is_of(&record)? && results.is_file() {
@@ -76,27 +100,72 @@ pub fn run(options: &Options) -> Result<(), CommandError> {
     }
     // A folder that cannot be had was named wrongly; one that fills up later was not.
     create_folder(&options.out).map_err(CommandError::input)?;
-    let journal = Journal::open(&options.out, &identity, options.resume)?;
+    let journal = Journal::open(&options.out, &identity, &runs, options.resume)?;
     let pending: Vec<u64> = runs.clone().filter(|run| !journal.holds(*run)).collect();
-    let bar = progress(runs.end - runs.start, (runs.end - runs.start) - pending.len() as u64);
+    let all = runs.end - runs.start;
+    let bar = progress(all, "{bar:40} {pos} of {len} runs, {eta} left").with_position(all - pending.len() as u64);
     let journal = Mutex::new(journal);
     pool.install(|| {
         pending.par_iter().try_for_each(|&run| {
             let row = Row::run(run, &specification, &cache);
             bar.inc(1);
-            journal.lock().unwrap_or_else(PoisonError::into_inner).append(row)
+            journal.lock().unwrap_or_else(PoisonError::into_inner).append(&row)
         })
     })?;
     bar.finish_and_clear();
     let journal = journal.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let table = Table::new(&journal.rows(), &specification, &cache)?;
-    let fronts = if options.shard.is_none() { front::draw(&table, &pool)? } else { Vec::new() };
-    for (name, front) in &fronts {
-        front.write(&options.out.join(name))?;
+    let mut writer = Writer::new(&options.out, identity);
+    for group in groups(runs) {
+        writer.push(&table::table(&journal.rows(group)?, &specification, &cache)?)?;
     }
-    write_atomically(&record, identity.to_json().as_bytes())?;
-    write_parquet(&results, &table.to_frame()?)?;
+    writer.finish(options.shard.is_none(), &pool)?;
     journal.remove()
+}
+
+/// Runs that are written at once, each lot a row group of the file.
+const GROUP: u64 = 1 << 13;
+
+/// The runs, so many at a time as are written at once; a range of none is one group, which makes an empty table.
+fn groups(runs: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let Range { start, end } = runs;
+    let number = (end - start).div_ceil(GROUP).max(1);
+    (0..number).map(move |group| start + group * GROUP..end.min(start + (group + 1) * GROUP))
+}
+
+/// The files of a sweep's folder, made from its tables one after the other.
+struct Writer {
+    folder: PathBuf,
+    identity: Identity,
+    fronts: Fronts,
+    file: Option<ParquetFile>,
+}
+
+impl Writer {
+    fn new(folder: &Path, identity: Identity) -> Self {
+        Self { folder: folder.to_path_buf(), identity, fronts: Fronts::default(), file: None }
+    }
+
+    /// Appends a table, whose runs come after those before.
+    fn push(&mut self, table: &DataFrame) -> Result<(), CommandError> {
+        self.fronts.see(table);
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => ParquetFile::create(&self.folder.join(RESULTS), table.schema())?,
+        };
+        file.write(table)?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Draws the fronts of a whole sweep, and writes the record and the table.
+    fn finish(self, is_whole: bool, pool: &ThreadPool) -> Result<(), CommandError> {
+        let fronts = if is_whole { self.fronts.draw(pool)? } else { Vec::new() };
+        for (name, front) in &fronts {
+            front.write(&self.folder.join(name))?;
+        }
+        write_atomically(&self.folder.join(RECORD), self.identity.to_json().as_bytes())?;
+        Ok(self.file.map_or(Ok(()), ParquetFile::finish)?)
+    }
 }
 
 /// Threads for `jobs` runs at once.
@@ -105,11 +174,16 @@ fn pool(jobs: Option<NonZeroUsize>) -> Result<ThreadPool, CommandError> {
     builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))
 }
 
-/// A bar on a terminal, nothing elsewhere.
-fn progress(runs: u64, done: u64) -> ProgressBar {
-    let bar = ProgressBar::new(runs).with_position(done);
-    match ProgressStyle::with_template("{bar:40} {pos} of {len} runs, {eta} left") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_cover_every_run_once() {
+        // 3 × 8192 + 5 runs from 7 on: three whole groups, and one of five.
+        let all: Vec<Range<u64>> = groups(7..7 + 3 * GROUP + 5).collect();
+        assert_eq!((all.len(), all[0].clone()), (4, 7..7 + GROUP));
+        assert_eq!(all[3], 7 + 3 * GROUP..7 + 3 * GROUP + 5);
+        assert_eq!(groups(4..4).collect::<Vec<_>>(), vec![4..4]);
     }
 }

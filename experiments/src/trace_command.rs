@@ -1,34 +1,44 @@
 //! `haversack trace`: recordings of apps and memory into Parquet tables, what the tables hold, and synthetic users.
 
-mod columns;
 mod generate;
 mod import;
 mod inputs;
-mod of_user;
-mod read;
+mod options;
 mod report_text;
 mod sessions;
 mod stats;
 mod stats_text;
-mod table;
 
-pub use generate::{Generation, generate};
-pub use import::{Import, import};
-pub(crate) use of_user::{OfUser, UserTrace};
-pub use stats::stats;
+use clap::{Args, Subcommand};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::error::CommandError;
+use options::{GenerateOptions, ImportOptions, StatsOptions};
 
-/// The columns of the table of apps.
-const APP_COLUMNS: [&str; 6] = ["user", "time_s", "package", "adj", "source", "confidence"];
-/// The columns of the table of counters.
-const COUNTER_COLUMNS: [&str; 4] = ["user", "time_s", "counter", "value"];
+/// What `trace` is asked for.
+#[derive(Debug, Args)]
+pub struct TraceOptions {
+    #[command(subcommand)]
+    command: TraceCommand,
+}
 
-/// A bar on a terminal, nothing elsewhere.
-fn progress(length: u64, template: &str) -> ProgressBar {
-    let bar = ProgressBar::new(length);
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
+#[derive(Debug, Subcommand)]
+enum TraceCommand {
+    /// Reads recordings of apps and memory into a Parquet table, and reports what is odd about them
+    Import(ImportOptions),
+    /// Says what a table holds: coverage, gaps, sessions, apps behind the one in front
+    Stats(StatsOptions),
+    /// Makes synthetic users
+    Generate(GenerateOptions),
+}
+
+/// Runs a command of `trace`.
+///
+/// # Errors
+/// A flag out of its range, a file that cannot be read or is no table of traces, a table that cannot be written.
+pub fn run(options: &TraceOptions) -> Result<(), CommandError> {
+    match &options.command {
+        TraceCommand::Import(given) => import::import(given),
+        TraceCommand::Stats(given) => stats::stats(given),
+        TraceCommand::Generate(given) => generate::generate(given),
     }
 }

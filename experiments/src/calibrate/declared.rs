@@ -16,6 +16,7 @@
 //! upper = 1.0
 //! ```
 
+use haversack_devices::text::read_toml;
 use serde::Deserialize;
 
 use crate::error::CommandError;
@@ -152,7 +153,7 @@ struct File {
 /// # Errors
 /// A file that does not follow the schema, or bounds between which nothing lies.
 pub fn all() -> Result<Vec<Calibration>, CommandError> {
-    let file: File = toml::from_str(TEXT).map_err(|error| CommandError::failed(format!("{FILE}: {error}")))?;
+    let file: File = read_toml(FILE, TEXT).map_err(CommandError::failed)?;
     let constants = || file.calibration.iter().flat_map(|calibration| &calibration.constants);
     if let Some(wrong) = constants().find(|constant| !(constant.lower > 0.0 && constant.lower < constant.upper)) {
         return Err(CommandError::failed(format!("{FILE}: {}: 0 < lower < upper does not hold", wrong.name)));

@@ -6,7 +6,7 @@
 
 use super::artefact::Artefact;
 use super::reference::{Reference, Row};
-use crate::names;
+use haversack_devices::text;
 
 /// The word for everything.
 pub(super) const ALL: &str = "all";
@@ -103,7 +103,7 @@ fn nearest<'a>(
     let beginnings: Vec<String> = rows.chain(without_rows.map(|artefact| beginning(&place(artefact)))).collect();
     let valid = || [ALL, COMPARISON].into_iter().chain(beginnings.iter().map(String::as_str));
     let completion = valid().find(|name| !selector.is_empty() && name.starts_with(selector));
-    completion.or_else(|| names::nearest(selector, valid())).map(str::to_owned)
+    completion.or_else(|| text::nearest(selector, valid())).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -56,7 +56,11 @@ impl Plan {
         };
         let budgets = [within(self.budgets.memory, "memory"), within(self.budgets.activations, "activations")];
         let budgets: Vec<String> = budgets.into_iter().flatten().collect();
-        let walls = if self.budgets.walls.is_empty() { "" } else { " and the walls of the trace" };
+        let walls = match (self.budgets.walls.is_empty() && self.budgets.activation_walls.is_empty(), &scenario.trace) {
+            (true, _) => "",
+            (false, Some(_)) => " and the walls of the trace",
+            (false, None) => " and its walls",
+        };
         let (policy, model, batch) = (&scenario.policy, &scenario.model, scenario.batch);
         let budgets = if budgets.is_empty() { "its budget".to_owned() } else { budgets.join(" and ") };
         let what = format!("{policy} cannot train {model} at batch {batch} within {budgets}{walls}");

@@ -1,7 +1,7 @@
 //! The least budget with which a plan works.
 
 use haversack_devices::units::Bytes;
-use haversack_training::{Observe, RunError, least_memory, simulate};
+use haversack_training::{Job, Observe, RunError, least_memory, simulate};
 
 use super::Plan;
 use crate::cache::Cache;
@@ -11,7 +11,8 @@ use crate::scenario::{Key, size_text};
 const RESOLUTION: f64 = 1e-3;
 
 /// The keys that do not decide the least budget.
-const INDIFFERENT: [Key; 5] = [Key::MemoryBudget, Key::TimeBudget, Key::Trace, Key::Iterations, Key::Seed];
+const INDIFFERENT: [Key; 6] =
+    [Key::MemoryBudget, Key::BudgetWalls, Key::TimeBudget, Key::Trace, Key::Iterations, Key::Seed];
 
 /// The least budget that works, of the kind that is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl Plan {
     /// # Errors
     /// What a run without a memory budget yields.
     pub fn least_memory(&self) -> Result<Bytes, RunError> {
-        least_memory(self.machine(), &self.job(), || self.policy())
+        least_memory(self.machine(), &self.job_without_walls(), || self.policy())
     }
 
     /// The least budget that works, of whichever kind is short. It is searched once a configuration.
@@ -59,7 +60,7 @@ impl Plan {
     pub fn least_budget(&self, cache: &Cache) -> Result<LeastBudget, RunError> {
         let decisive = Key::ALL.into_iter().filter(|key| !INDIFFERENT.contains(key));
         let key = self.scenario().fingerprint(decisive);
-        let found = cache.least.get(key, || Ok::<_, std::convert::Infallible>(self.search()));
+        let found = cache.get(key, || Ok::<_, std::convert::Infallible>(self.search()));
         match found {
             Ok(found) => (*found).clone(),
             Err(never) => match never {},
@@ -76,13 +77,17 @@ impl Plan {
         }
     }
 
+    fn job_without_walls(&self) -> Job<'_> {
+        let mut job = self.job();
+        job.budgets.walls.clear();
+        job.budgets.activation_walls.clear();
+        job
+    }
+
     /// The least activation budget that works where memory is not bounded.
     fn least_activations(&self) -> Result<Bytes, RunError> {
-        let mut job = self.job();
-        job.iterations = 1;
-        job.observe = Observe::default();
+        let mut job = Job { iterations: 1, observe: Observe::default(), ..self.job_without_walls() };
         job.budgets.memory = None;
-        job.budgets.walls.clear();
         let mut attempt = |activations: Option<Bytes>| {
             job.budgets.activations = activations;
             simulate(self.machine(), &job, self.policy()?.as_mut())

@@ -15,6 +15,8 @@ pub enum Cell {
     Text(Option<String>),
     /// A whole number, or nothing.
     Whole(Option<u64>),
+    /// A whole number that may be below zero, or nothing.
+    Signed(Option<i64>),
     /// A decimal number, or nothing.
     Real(Option<f64>),
     /// Names and values.
@@ -26,12 +28,40 @@ impl Cell {
         Self::Text(Some(text.to_string()))
     }
 
+    /// The whole number, if this is one.
+    pub(crate) fn whole(&self) -> Option<u64> {
+        if let Self::Whole(number) = self { *number } else { None }
+    }
+
+    /// The number that may be below zero, if this is one.
+    pub(crate) fn signed(&self) -> Option<i64> {
+        if let Self::Signed(number) = self { *number } else { None }
+    }
+
+    /// The decimal number, if this is one.
+    pub(crate) fn real(&self) -> Option<f64> {
+        if let Self::Real(number) = self { *number } else { None }
+    }
+
+    /// The text, if this is one; of names and values `name=value,...`.
+    pub(crate) fn into_text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => text,
+            Self::Settings(settings) if !settings.is_empty() => {
+                let settings = settings.iter().map(|(name, value)| format!("{name}={value}"));
+                Some(settings.collect::<Vec<_>>().join(","))
+            }
+            _ => None,
+        }
+    }
+
     /// The cell as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match self {
             Self::Text(text) => json!(text),
             Self::Whole(number) => json!(number),
+            Self::Signed(number) => json!(number),
             Self::Real(number) => json!(number),
             Self::Settings(settings) => json!(settings),
         }
@@ -56,11 +86,14 @@ impl Scenario {
             Key::Gradients => Cell::text(name_of(self.gradients, &GRADIENTS)),
             Key::Allocator => Cell::Text(self.allocator.map(|kind| name_of(kind, &ALLOCATORS).to_owned())),
             Key::System => Cell::Text(self.system.clone()),
+            Key::TrainerAdj => Cell::Signed(self.trainer_adj.map(i64::from)),
+            Key::Apps => Cell::Text(self.apps.as_ref().map(ToString::to_string)),
             Key::Cores => Cell::Text(self.cores.map(|cores| cores.to_string())),
             Key::Frequency => Cell::text(self.frequency),
             Key::AmbientC => Cell::Real(self.ambient_c),
             Key::MemoryBudget => Cell::Text(self.memory_budget.map(|budget| budget.to_string())),
             Key::ActivationBudget => Cell::Text(self.activation_budget.map(|budget| budget.to_string())),
+            Key::BudgetWalls => Cell::Text((!self.budget_walls.is_empty()).then(|| self.budget_walls.to_string())),
             Key::TimeBudget => Cell::Text(self.time_budget.map(time_text)),
             Key::Trace => Cell::Text(self.trace.as_ref().map(|path| path.display().to_string())),
             Key::Iterations => Cell::Whole(Some(u64::from(self.iterations))),
@@ -68,18 +101,23 @@ impl Scenario {
         }
     }
 
-    /// All keys with their values, and the budgets in bytes where they are known.
+    /// All keys with their values, and the budgets in bytes if they are known; a key that is shown only if it was given
+    /// is left out if it was not.
     #[must_use]
-    pub fn cells(&self, memory: Option<Bytes>, activations: Option<Bytes>) -> Vec<(String, Cell)> {
+    pub fn cells(&self, memory: Option<Bytes>, activations: Option<Bytes>) -> Vec<(&'static str, Cell)> {
         let mut cells = Vec::new();
         for key in Key::ALL {
-            cells.push((key.name().to_owned(), self.cell(key)));
-            let bytes = match key {
-                Key::MemoryBudget => memory,
-                Key::ActivationBudget => activations,
+            let cell = self.cell(key);
+            if key.is_shown_if_given() && cell.to_json().is_null() {
+                continue;
+            }
+            cells.push((key.name(), cell));
+            let (name, bytes) = match key {
+                Key::MemoryBudget => ("memory_budget_bytes", memory),
+                Key::ActivationBudget => ("activation_budget_bytes", activations),
                 _ => continue,
             };
-            cells.push((format!("{}_bytes", key.name()), Cell::Whole(bytes.map(|bytes| bytes.0))));
+            cells.push((name, Cell::Whole(bytes.map(|bytes| bytes.0))));
         }
         cells
     }

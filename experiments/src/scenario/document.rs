@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Fault, Origin, ScenarioError};
 use super::key::Key;
-use crate::names::hint;
+use haversack_devices::text::{hint, line_of};
 
 /// What a literal was written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn line(&self, offset: usize) -> usize {
-        1 + self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+        line_of(self.text, offset)
     }
 
     fn error(&self, line: usize, field: &str, fault: impl Into<Fault>) -> ScenarioError {

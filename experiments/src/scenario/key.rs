@@ -29,6 +29,10 @@ pub enum Key {
     Allocator,
     /// The operating system whose memory the run shares.
     System,
+    /// The `oom_score_adj` of the process that trains.
+    TrainerAdj,
+    /// What apps do on the phone.
+    Apps,
     /// CPU cores.
     Cores,
     /// Their frequency.
@@ -39,6 +43,8 @@ pub enum Key {
     MemoryBudget,
     /// All that saved tensors may take.
     ActivationBudget,
+    /// Budgets that take the place of the first ones during an iteration.
+    BudgetWalls,
     /// What an iteration may take.
     TimeBudget,
     /// Memory budgets over time.
@@ -62,7 +68,7 @@ pub enum Takes {
 
 impl Key {
     /// All keys, in the order of a sweep's product.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::Device,
         Self::Stack,
         Self::Model,
@@ -76,56 +82,67 @@ impl Key {
         Self::Gradients,
         Self::Allocator,
         Self::System,
+        Self::TrainerAdj,
+        Self::Apps,
         Self::Cores,
         Self::Frequency,
         Self::AmbientC,
         Self::MemoryBudget,
         Self::ActivationBudget,
+        Self::BudgetWalls,
         Self::TimeBudget,
         Self::Trace,
         Self::Iterations,
         Self::Seed,
     ];
 
-    /// Its name in a file; as a flag, with hyphens.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    /// The key's name in a file and as a flag, and what it takes.
+    const fn row(self) -> (&'static str, &'static str, Takes) {
         match self {
-            Self::Device => "device",
-            Self::Stack => "stack",
-            Self::Model => "model",
-            Self::Input => "input",
-            Self::Batch => "batch",
-            Self::Policy => "policy",
-            Self::Set => "set",
-            Self::Precision => "precision",
-            Self::Optimizer => "optimizer",
-            Self::Graph => "graph",
-            Self::Gradients => "gradients",
-            Self::Allocator => "allocator",
-            Self::System => "system",
-            Self::Cores => "cores",
-            Self::Frequency => "frequency",
-            Self::AmbientC => "ambient_c",
-            Self::MemoryBudget => "memory_budget",
-            Self::ActivationBudget => "activation_budget",
-            Self::TimeBudget => "time_budget",
-            Self::Trace => "trace",
-            Self::Iterations => "iterations",
-            Self::Seed => "seed",
+            Self::Device => ("device", "device", Takes::Text),
+            Self::Stack => ("stack", "stack", Takes::Text),
+            Self::Model => ("model", "model", Takes::Text),
+            Self::Input => ("input", "input", Takes::Quantity),
+            Self::Batch => ("batch", "batch", Takes::Quantity),
+            Self::Policy => ("policy", "policy", Takes::Text),
+            Self::Set => ("set", "set", Takes::Table),
+            Self::Precision => ("precision", "precision", Takes::Text),
+            Self::Optimizer => ("optimizer", "optimizer", Takes::Text),
+            Self::Graph => ("graph", "graph", Takes::Text),
+            Self::Gradients => ("gradients", "gradients", Takes::Text),
+            Self::Allocator => ("allocator", "allocator", Takes::Text),
+            Self::System => ("system", "system", Takes::Text),
+            Self::TrainerAdj => ("trainer_adj", "trainer-adj", Takes::Quantity),
+            Self::Apps => ("apps", "apps", Takes::Text),
+            Self::Cores => ("cores", "cores", Takes::Text),
+            Self::Frequency => ("frequency", "frequency", Takes::Text),
+            Self::AmbientC => ("ambient_c", "ambient-c", Takes::Quantity),
+            Self::MemoryBudget => ("memory_budget", "memory-budget", Takes::Quantity),
+            Self::ActivationBudget => ("activation_budget", "activation-budget", Takes::Quantity),
+            Self::BudgetWalls => ("budget_walls", "budget-walls", Takes::Text),
+            Self::TimeBudget => ("time_budget", "time-budget", Takes::Quantity),
+            Self::Trace => ("trace", "trace", Takes::Text),
+            Self::Iterations => ("iterations", "iterations", Takes::Quantity),
+            Self::Seed => ("seed", "seed", Takes::Quantity),
         }
     }
 
-    /// Its name as a flag.
+    /// The name in a file; as a flag, with hyphens.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// The name as a flag.
     #[must_use]
     pub const fn flag(self) -> &'static str {
-        match self {
-            Self::AmbientC => "ambient-c",
-            Self::MemoryBudget => "memory-budget",
-            Self::ActivationBudget => "activation-budget",
-            Self::TimeBudget => "time-budget",
-            other => other.name(),
-        }
+        self.row().1
+    }
+
+    /// What the key takes in a file.
+    #[must_use]
+    pub const fn takes(self) -> Takes {
+        self.row().2
     }
 
     /// The key called `name`.
@@ -134,7 +151,13 @@ impl Key {
         Self::ALL.into_iter().find(|key| key.name() == name)
     }
 
-    /// What the key takes, and what it means, for people.
+    /// Whether results name the key only if it was given: it came later than the columns that scripts rely on.
+    #[must_use]
+    pub const fn is_shown_if_given(self) -> bool {
+        matches!(self, Self::TrainerAdj | Self::Apps | Self::BudgetWalls)
+    }
+
+    /// The word for the key's value, and what the key means, for people.
     #[must_use]
     pub const fn about(self) -> (&'static str, &'static str) {
         match self {
@@ -165,6 +188,17 @@ impl Key {
                 "the operating system, whose apps, page reclaim and low-memory killer share the memory: an id of \
                  `list systems` [default: none; android where the trace is of apps]",
             ),
+            Self::TrainerAdj => (
+                "SCORE",
+                "the oom_score_adj of the process that trains, from -1000 to 1000, by which the low-memory killer chooses \
+                 [default: the system's for what the user would notice]",
+            ),
+            Self::Apps => (
+                "APPS",
+                "what apps do on the phone: none, a .parquet file of `trace import` or `trace generate` (with #USER for \
+                 another than the first user), or USER@START+LENGTH: a stretch of a synthetic user's days, such as \
+                 synthetic-0001@68400s+10min [default: none]",
+            ),
             Self::Cores => ("CORES", "CPU cores, such as big:4, little:1 or all; trains on the CPU"),
             Self::Frequency => (
                 "POINT",
@@ -179,6 +213,11 @@ impl Key {
                  or 30% of what the policy original needs [default: none]",
             ),
             Self::ActivationBudget => ("SIZE", "saved tensors alone, as for --memory-budget [default: none]"),
+            Self::BudgetWalls => (
+                "WALLS",
+                "budgets that take the place of --memory-budget during every iteration, in order of time, such as \
+                 200ms=60%,1.5s=800MB; 1.5s=activations:20% is of --activation-budget [default: none]",
+            ),
             Self::TimeBudget => ("TIME", "what an iteration may take, such as 1.5s or 200ms [default: none]"),
             Self::Trace => (
                 "FILE",
@@ -191,23 +230,6 @@ impl Key {
             Self::Seed => ("N", "the seed of all randomness [default: 0]"),
         }
     }
-
-    /// What it takes in a file.
-    #[must_use]
-    pub const fn takes(self) -> Takes {
-        match self {
-            Self::Set => Takes::Table,
-            Self::Input
-            | Self::Batch
-            | Self::AmbientC
-            | Self::MemoryBudget
-            | Self::ActivationBudget
-            | Self::TimeBudget
-            | Self::Iterations
-            | Self::Seed => Takes::Quantity,
-            _ => Takes::Text,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -216,9 +238,9 @@ mod tests {
 
     #[test]
     fn a_flag_is_the_name_with_hyphens() {
-        for key in Key::ALL {
+        for (place, key) in Key::ALL.into_iter().enumerate() {
             assert_eq!(key.flag(), key.name().replace('_', "-"));
-            assert_eq!(Key::named(key.name()), Some(key));
+            assert_eq!((Key::named(key.name()), key as usize), (Some(key), place));
         }
     }
 }

@@ -9,7 +9,8 @@ use haversack_training::phone::{AppChange, Holding, Phone, Trainer};
 /// The core that kswapd is left to.
 const KSWAPD: &str = "little:1";
 
-/// A `device` in use under `system`, training on `cores`, with `apps`.
+/// A `device` in use under `system`, training on `cores`, with `apps`; the process that trains has the score `adj`, or
+/// the system's of what the user would notice.
 ///
 /// # Errors
 /// Words for people: what the device lacks.
@@ -18,6 +19,7 @@ pub(crate) fn phone(
     system: &System,
     cores: Option<&CpuCores>,
     apps: Vec<AppChange>,
+    adj: Option<i32>,
 ) -> Result<Phone, String> {
     let id = &device.id;
     let flash = device.flash().ok_or_else(|| format!("{id} has no [storage]; the system {} swaps to it", system.id))?;
@@ -48,7 +50,7 @@ pub(crate) fn phone(
             part(resident.anonymous, Backing::Anonymous { ratio: app_ratio }, resident.hot),
         ],
         trainer: Trainer {
-            adj: constants.scores.perceptible.value.0,
+            adj: adj.unwrap_or(constants.scores.perceptible.value.0),
             ratio: Count(trainer.ratio.value.0),
             start: trainer.start.value,
         },

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use haversack_devices::units::{Bytes, Nanos};
 use thiserror::Error;
 
-use crate::names::hint;
+use haversack_devices::text::hint;
 
 /// Text that is not the quantity that was expected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -18,7 +18,7 @@ pub struct QuantityError {
 }
 
 impl QuantityError {
-    fn new(expected: &'static str, found: &str) -> Self {
+    pub(super) fn new(expected: &'static str, found: &str) -> Self {
         Self { expected, found: found.to_owned(), hint: String::new() }
     }
 }

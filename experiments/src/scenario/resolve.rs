@@ -6,19 +6,17 @@ use std::sync::Arc;
 use haversack_devices::processor::{CoreSelection, ProcessorError, ProcessorKind, SelectionError};
 use haversack_devices::units::Celsius;
 use haversack_devices::work::Precision;
-use haversack_devices::{Device, Frequency, Stack, StackAllocator, StackGraph, System, load, load_stack, load_system};
+use haversack_devices::{Device, Frequency, Stack, StackAllocator, StackGraph, System, load, load_stack};
 use haversack_policies::engines::{ALGORITHMS, Engine, EngineProcessor};
 use haversack_policies::{PolicyError, registry};
-use haversack_training::phone::{AppChange, Trainer};
 use haversack_training::{AllocatorKind, Machine, MachineError, Phone, Trains};
 use haversack_workloads::lowering::{Gradients, Variant};
 use haversack_workloads::{Network, WorkloadError, mixed};
 
 use super::error::{Fault, Origin, ScenarioError};
 use super::key::Key;
-use super::{Budget, Scenario, Step, phone, trace, workload};
+use super::{Scenario, Step, phone, workload};
 use crate::cache::Cache;
-use crate::trace_command::{OfUser, UserTrace};
 
 /// Which graph an iteration executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,9 +36,6 @@ pub enum GraphKind {
 
 /// The system of a phone whose apps a trace gives, where none is named.
 const SYSTEM_OF_APPS: &str = "android";
-
-/// Memory budgets over time, and what apps do.
-type Traced = (Arc<Vec<Step>>, Option<Vec<AppChange>>);
 
 /// Policies that make fp32 tensors smaller themselves, so that there is nothing to store of integers.
 const STORES_FLOATS: [&str; 4] = ["fixed8", "elastictrainer", "actnn", "daf"];
@@ -73,9 +68,9 @@ impl Resolved {
     /// system does not run on the device.
     pub(crate) fn under_system(&self, system: &System) -> Option<Self> {
         let now = self.phone.as_deref()?;
-        let then = phone::phone(&self.device, system, self.machine.cores(), now.apps.clone()).ok()?;
-        let trainer = Trainer { adj: now.trainer.adj, ..then.trainer };
-        Some(Self { phone: Some(Arc::new(Phone { trainer, ..then })), ..self.clone() })
+        let (apps, adj) = (now.apps.clone(), Some(now.trainer.adj));
+        let phone = phone::phone(&self.device, system, self.machine.cores(), apps, adj).ok()?;
+        Some(Self { phone: Some(Arc::new(phone)), ..self.clone() })
     }
 }
 
@@ -96,14 +91,14 @@ impl Scenario {
         self.complete(Origin::Program)?;
         let mut scenario = self.clone();
         let calibration = |key: Key| move |error| self.error(key, Fault::Calibration(Box::new(error)));
-        let device = cache.devices.get(self.device.clone(), || load(&self.device)).map_err(calibration(Key::Device))?;
+        let device = cache.get(self.device.clone(), || load(&self.device)).map_err(calibration(Key::Device))?;
         let engine = registry::find(&self.policy).map_err(|error| self.error(Key::Policy, error))?.engine;
         let own_stack = || engine.map_or(device.constants.default_stack.clone(), |engine| engine.stack.to_owned());
         let stack_id = self.stack.clone().unwrap_or_else(own_stack);
-        let stack = cache.stacks.get(stack_id.clone(), || load_stack(&stack_id)).map_err(calibration(Key::Stack))?;
+        let stack = cache.get(stack_id.clone(), || load_stack(&stack_id)).map_err(calibration(Key::Stack))?;
         scenario.stack = Some(stack_id);
         let key = (self.model.clone(), self.input.clone());
-        let network = cache.networks.get(key, || workload::network(&self.model, self.input.as_ref()));
+        let network = cache.get(key, || workload::network(&self.model, self.input.as_ref()));
         let network = network.map_err(|error| {
             let key = if matches!(error, WorkloadError::Input { .. }) { Key::Input } else { Key::Model };
             self.error(key, error)
@@ -130,49 +125,14 @@ impl Scenario {
         let machine = self.machine(cache, &device, &stack, engine, scenario.cores)?;
         self.check_ambient(&device)?;
         let mut notes = self.notes(&machine);
-        let (trace, apps) = self.read_trace(cache, &mut notes)?;
+        let (trace, traced) = self.read_trace(cache, &mut notes)?;
+        let apps = traced.or(self.named_apps(cache, &mut notes)?);
         if apps.is_some() && scenario.system.is_none() {
             scenario.system = Some(SYSTEM_OF_APPS.to_owned());
         }
         let apps = apps.unwrap_or_default();
         let phone = scenario.phone(cache, &device, &machine, apps)?;
         Ok(Resolved { scenario, device, stack, machine, network, graph, phone, trace, notes })
-    }
-
-    /// The trace: memory budgets over time, or what the apps of the phone do.
-    fn read_trace(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Traced, ScenarioError> {
-        let Some(named) = &self.trace else { return Ok((Arc::default(), None)) };
-        let (path, user) = trace::split(named);
-        if path.extension().is_none_or(|extension| extension != trace::TABLE) {
-            let origin = self.origins.get(&Key::Trace).cloned().unwrap_or_default();
-            return Ok((cache.traces.get(named.display().to_string(), || trace::read(named, &origin))?, None));
-        }
-        let key = (named.display().to_string(), self.seed);
-        let read = cache.user_traces.get(key, || UserTrace::read(&path, user.as_deref(), self.seed));
-        let read = read.map_err(|error| self.error(Key::Trace, Fault::Refused(error.to_string())))?;
-        notes.push(format!("the trace is of {} and covers {}; after that all stays as it is", read.user, read.length));
-        Ok(match &read.holds {
-            OfUser::Apps(apps) => (Arc::default(), Some(apps.clone())),
-            OfUser::Available(steps) => {
-                let steps = steps.iter().map(|&(at, bytes)| Step { at, budget: Budget::Bytes(bytes) });
-                (Arc::new(steps.collect()), None)
-            }
-        })
-    }
-
-    /// The phone in use under the operating system, where one is named.
-    fn phone(
-        &self,
-        cache: &Cache,
-        device: &Device,
-        machine: &Machine,
-        apps: Vec<AppChange>,
-    ) -> Result<Option<Arc<Phone>>, ScenarioError> {
-        let Some(id) = &self.system else { return Ok(None) };
-        let system = cache.systems.get(id.clone(), || load_system(id));
-        let system = system.map_err(|error| self.error(Key::System, Fault::Calibration(Box::new(error))))?;
-        let phone = phone::phone(device, &system, machine.cores(), apps);
-        phone.map(|phone| Some(Arc::new(phone))).map_err(|why| self.error(Key::System, Fault::Refused(why)))
     }
 
     /// The policy's parameters by their own names, once the policy has accepted them.
@@ -294,7 +254,7 @@ impl Scenario {
         });
         let key = format!("{} {} {trains:?} {cores:?} {:?}", device.file, stack.file, self.frequency);
         let make = || Machine::new(device.clone(), stack.clone(), trains, cores, self.frequency);
-        let made = cache.machines.get(key, make);
+        let made = cache.get(key, make);
         made.map_err(|error| {
             let MachineError::Processor(refused) = &error;
             let on_cpu_or_gpu = |kind: &ProcessorKind| *kind != ProcessorKind::Dsp;

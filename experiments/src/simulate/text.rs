@@ -112,8 +112,11 @@ impl Simulated<'_> {
                 text += &row(name, &format!("{bytes}{share}"));
             }
         }
-        for wall in &self.plan.budgets.walls {
-            text += &row("  wall", &format!("{} from {} on", wall.memory, wall.at));
+        let budgets = &self.plan.budgets;
+        for (name, walls) in [("  wall", &budgets.walls), ("  wall of saved tensors", &budgets.activation_walls)] {
+            for wall in walls {
+                text += &row(name, &format!("{} from {} on", wall.memory, wall.at));
+            }
         }
         text
     }

@@ -6,56 +6,90 @@ use haversack_devices::units::Bytes;
 use haversack_reports::figure::{Axis, Front};
 use haversack_reports::pareto::Sense;
 use haversack_reports::{Figure, FigureError, Panel, Rendered};
+use polars::prelude::DataFrame;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::Status;
-use super::table::Table;
+
+/// How runs end that are drawn.
+const OK: &str = Status::Ok.word();
+
+/// The clouds of a sweep, gathered from its tables one after the other.
+#[derive(Default)]
+pub(super) struct Fronts {
+    clouds: Vec<Cloud>,
+    names: HashSet<String>,
+}
 
 /// One picture's points, by policy in the order of the runs.
-struct Cloud<'t> {
-    device: &'t str,
-    model: &'t str,
+struct Cloud {
+    device: String,
+    model: String,
     name: String,
-    policies: Vec<(&'t str, Vec<(f64, f64)>)>,
+    policies: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-/// The fronts of `table`, each with the name of its files.
-pub(super) fn draw(table: &Table, pool: &ThreadPool) -> Result<Vec<(String, Rendered)>, FigureError> {
-    let clouds = clouds(table);
-    // Names take their colours in one order, so that a policy looks the same in every picture.
-    let mut order: Vec<&str> = Vec::new();
-    for (policy, _) in clouds.iter().flat_map(|cloud| &cloud.policies) {
-        if !order.contains(policy) {
-            order.push(policy);
+impl Fronts {
+    /// Takes the points of `table`, whose runs come after those before; none if it lacks a column.
+    pub(super) fn see(&mut self, table: &DataFrame) {
+        let texts = |name: &str| table.column(name).and_then(|column| column.str());
+        let (devices, models, policies) = (texts("device"), texts("model"), texts("policy"));
+        let memory = table.column("peak_memory_bytes").and_then(|column| column.u64());
+        let throughput = table.column("samples_per_s").and_then(|column| column.f64());
+        let (Ok(devices), Ok(models), Ok(policies), Ok(statuses), Ok(memory), Ok(throughput)) =
+            (devices, models, policies, texts("status"), memory, throughput)
+        else {
+            return;
+        };
+        let rows = devices.iter().zip(models.iter()).zip(policies.iter()).zip(statuses.iter());
+        let rows = rows.zip(memory.iter().zip(throughput.iter()));
+        for ((((device, model), policy), status), (bytes, rate)) in rows {
+            let (Some(device), Some(model), Some(policy)) = (device, model, policy) else { continue };
+            let points = self.points(device, model, policy);
+            if let (Some(OK), Some(bytes), Some(rate)) = (status, bytes, rate) {
+                points.push((Bytes(bytes).megabytes(), rate));
+            }
         }
     }
-    pool.install(|| clouds.par_iter().map(|cloud| Ok((cloud.name.clone(), figure(cloud, &order).render()?))).collect())
+
+    /// The points of a policy in the picture of a device and a model.
+    fn points(&mut self, device: &str, model: &str, policy: &str) -> &mut Vec<(f64, f64)> {
+        let names = &mut self.names;
+        let cloud = place(
+            &mut self.clouds,
+            |cloud| cloud.device == device && cloud.model == model,
+            || Cloud {
+                device: device.to_owned(),
+                model: model.to_owned(),
+                name: file_name(device, model, names),
+                policies: Vec::new(),
+            },
+        );
+        &mut place(&mut cloud.policies, |(name, _)| name == policy, || (policy.to_owned(), Vec::new())).1
+    }
+
+    /// The pictures, each with the name of its files.
+    pub(super) fn draw(&self, pool: &ThreadPool) -> Result<Vec<(String, Rendered)>, FigureError> {
+        // Names take their colours in one order, so that a policy looks the same in every picture.
+        let mut order: Vec<&str> = Vec::new();
+        for (policy, _) in self.clouds.iter().flat_map(|cloud| &cloud.policies) {
+            if !order.contains(&policy.as_str()) {
+                order.push(policy);
+            }
+        }
+        let draw = |cloud: &Cloud| Ok((cloud.name.clone(), figure(cloud, &order).render()?));
+        pool.install(|| self.clouds.par_iter().map(draw).collect())
+    }
 }
 
-fn clouds(table: &Table) -> Vec<Cloud<'_>> {
-    let (devices, models, policies) = (table.texts("device"), table.texts("model"), table.texts("policy"));
-    let (memory, throughput) = (table.wholes("peak_memory_bytes"), table.reals("samples_per_s"));
-    let mut clouds: Vec<Cloud<'_>> = Vec::new();
-    let mut names = HashSet::new();
-    let rows = devices.iter().zip(models).zip(policies).zip(table.texts("status")).zip(memory.iter().zip(throughput));
-    for ((((device, model), policy), status), (bytes, rate)) in rows {
-        let (Some(device), Some(model), Some(policy)) = (device, model, policy) else { continue };
-        let known = clouds.iter().position(|cloud| cloud.device == device && cloud.model == model);
-        let place = known.unwrap_or_else(|| {
-            clouds.push(Cloud { device, model, name: file_name(device, model, &mut names), policies: Vec::new() });
-            clouds.len() - 1
-        });
-        let Some(cloud) = clouds.get_mut(place) else { continue };
-        if !cloud.policies.iter().any(|(name, _)| name == policy) {
-            cloud.policies.push((policy, Vec::new()));
-        }
-        if let (true, Some(bytes), Some(rate)) = (Status::Ok.is(status.as_deref()), bytes, rate) {
-            let points = cloud.policies.iter_mut().find(|(name, _)| name == policy);
-            points.into_iter().for_each(|(_, points)| points.push((Bytes(*bytes).megabytes(), *rate)));
-        }
+/// The item that `is_it` finds, made and put at the end if there is none.
+fn place<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> &mut T {
+    let found = items.iter().position(is_it).unwrap_or(items.len());
+    if found == items.len() {
+        items.push(make());
     }
-    clouds
+    &mut items[found]
 }
 
 /// `pareto-<device>-<model>`, in characters that every file system takes, no name twice.
@@ -69,10 +103,10 @@ fn file_name(device: &str, model: &str, taken: &mut HashSet<String>) -> String {
     name
 }
 
-fn figure(cloud: &Cloud<'_>, order: &[&str]) -> Figure {
+fn figure(cloud: &Cloud, order: &[&str]) -> Figure {
     let mut front = Front::new().senses([Sense::Minimise, Sense::Maximise]);
     for (policy, points) in &cloud.policies {
-        front = front.cloud(*policy, points.clone());
+        front = front.cloud(policy.as_str(), points.clone());
     }
     let panel = Panel::new(front).x(Axis::new("peak memory").unit("MB")).y(Axis::new("throughput").unit("samples/s"));
     Figure::new(format!("{} on {}", cloud.model, cloud.device)).order(order.iter().copied()).panel(panel)

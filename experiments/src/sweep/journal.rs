@@ -1,8 +1,10 @@
 //! Finished runs on the disc, a line each, so that a killed sweep can go on.
+//!
+//! Memory holds where each run's line is, and nothing else of it: the table is made from the lines, some at a time.
 
-use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::Row;
@@ -11,13 +13,19 @@ use crate::error::CommandError;
 use crate::output::note;
 
 const NAME: &str = "rows.part";
+/// Bytes that are read at once: about two lines.
+const READ: usize = 2048;
 
 /// The runs that are finished; the first line says of what.
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
-    rows: Vec<Row>,
-    held: HashSet<u64>,
+    /// Where the file ends.
+    end: u64,
+    /// The number of the first run.
+    first: u64,
+    /// Where the line of each run begins; zero, which is the first line's place, if the run is not finished.
+    lines: Vec<u64>,
 }
 
 impl Journal {
@@ -26,69 +34,99 @@ impl Journal {
         !folder.join(NAME).exists()
     }
 
-    /// Opens the journal of `folder`; with `resume` what it holds is kept, otherwise it begins anew.
-    pub(super) fn open(folder: &Path, identity: &Identity, resume: bool) -> Result<Self, CommandError> {
+    /// Opens the journal of `runs` in `folder`; with `resume` what it holds is kept, otherwise it begins anew.
+    pub(super) fn open(
+        folder: &Path,
+        identity: &Identity,
+        runs: &Range<u64>,
+        resume: bool,
+    ) -> Result<Self, CommandError> {
         let path = folder.join(NAME);
         let unfinished = path.exists();
         if unfinished && !resume {
             note(&format!("{} holds an unfinished sweep, which begins anew; --resume goes on", folder.display()));
         }
-        let (rows, length) = if unfinished && resume { read(&path, identity)? } else { (Vec::new(), 0) };
-        let failed = |error: io::Error| failure(&path, &error);
-        let mut file = OpenOptions::new()
+        let mut lines = vec![0; (runs.end - runs.start) as usize];
+        let end = if unfinished && resume { read(&path, identity, runs, &mut lines)? } else { 0 };
+        let file = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .open(&path)
             .map_err(|error| CommandError::input(format!("cannot write {}: {error}", path.display())))?;
+        let mut journal = Self { path, file, end, first: runs.start, lines };
         // A line that was cut off when the sweep was killed goes.
-        file.set_len(length).map_err(failed)?;
-        io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed)?;
-        if length == 0 {
-            file.write_all(format!("{}\n", identity.to_line()).as_bytes()).map_err(failed)?;
+        let cut = journal.file.set_len(end).and_then(|()| journal.file.seek(SeekFrom::End(0)));
+        cut.map_err(|error| journal.failure("write", &error))?;
+        if end == 0 {
+            journal.write(&identity.to_line())?;
         }
-        let held = rows.iter().map(|row| row.run).collect();
-        Ok(Self { path, file, rows, held })
+        Ok(journal)
     }
 
+    /// Whether `run` is finished.
     pub(super) fn holds(&self, run: u64) -> bool {
-        self.held.contains(&run)
+        self.line(run).is_some()
     }
 
-    pub(super) fn append(&mut self, row: Row) -> Result<(), CommandError> {
-        let line = serde_json::to_string(&row).map_err(CommandError::failed)?;
-        self.file.write_all(format!("{line}\n").as_bytes()).map_err(|error| failure(&self.path, &error))?;
-        self.held.insert(row.run);
-        self.rows.push(row);
+    fn line(&self, run: u64) -> Option<u64> {
+        let place = run.checked_sub(self.first)?;
+        self.lines.get(place as usize).copied().filter(|line| *line > 0)
+    }
+
+    /// Takes note of a finished run.
+    pub(super) fn append(&mut self, row: &Row) -> Result<(), CommandError> {
+        let line = serde_json::to_string(row).map_err(CommandError::failed)?;
+        let at = self.end;
+        self.write(&line)?;
+        let place = row.run.checked_sub(self.first).and_then(|place| self.lines.get_mut(place as usize));
+        place.into_iter().for_each(|line| *line = at);
         Ok(())
     }
 
-    /// All rows by number.
-    pub(super) fn rows(&self) -> Vec<&Row> {
-        let mut rows: Vec<&Row> = self.rows.iter().collect();
-        rows.sort_by_key(|row| row.run);
-        rows
+    fn write(&mut self, line: &str) -> Result<(), CommandError> {
+        self.file.write_all(format!("{line}\n").as_bytes()).map_err(|error| self.failure("write", &error))?;
+        self.end += line.len() as u64 + 1;
+        Ok(())
+    }
+
+    /// The rows of `runs`, by number; those that are not finished are left out.
+    pub(super) fn rows(&self, runs: Range<u64>) -> Result<Vec<Row>, CommandError> {
+        let failed = |error: &io::Error| self.failure("read", error);
+        let mut reader = BufReader::with_capacity(READ, File::open(&self.path).map_err(|error| failed(&error))?);
+        let mut at = 0;
+        let mut line = Vec::new();
+        let mut rows = Vec::new();
+        for place in runs.filter_map(|run| self.line(run)) {
+            reader.seek_relative(place as i64 - at).map_err(|error| failed(&error))?;
+            line.clear();
+            at = place as i64 + reader.read_until(b'\n', &mut line).map_err(|error| failed(&error))? as i64;
+            rows.push(serde_json::from_slice(&line).map_err(|error| failed(&error.into()))?);
+        }
+        Ok(rows)
     }
 
     /// Takes the journal off the disc: the results are there.
     pub(super) fn remove(self) -> Result<(), CommandError> {
-        std::fs::remove_file(&self.path).map_err(|error| failure(&self.path, &error))
+        std::fs::remove_file(&self.path).map_err(|error| self.failure("write", &error))
+    }
+
+    fn failure(&self, action: &str, error: &io::Error) -> CommandError {
+        CommandError::failed(format!("cannot {action} {}: {error}", self.path.display()))
     }
 }
 
-fn failure(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::failed(format!("cannot write {}: {error}", path.display()))
-}
-
-/// The whole lines of the journal at `path`, and where the last of them ends.
-fn read(path: &Path, identity: &Identity) -> Result<(Vec<Row>, u64), CommandError> {
-    let text = std::fs::read(path)
-        .map_err(|error| CommandError::failed(format!("cannot read {}: {error}", path.display())))?;
-    let mut rows = Vec::new();
-    let mut length = 0;
-    for line in text.split_inclusive(|&byte| byte == b'\n') {
-        let Some((b'\n', content)) = line.split_last() else { break };
-        if length == 0 {
+/// Finds the whole lines of the journal at `path`; returns where the last of them ends.
+fn read(path: &Path, identity: &Identity, runs: &Range<u64>, lines: &mut [u64]) -> Result<u64, CommandError> {
+    let failed = |error: io::Error| CommandError::failed(format!("cannot read {}: {error}", path.display()));
+    let mut reader = BufReader::new(File::open(path).map_err(failed)?);
+    let mut end = 0;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line).map_err(failed)? as u64;
+        let Some((b'\n', content)) = line.split_last() else { return Ok(end) };
+        if end == 0 {
             let found = std::str::from_utf8(content).ok().and_then(Identity::parse);
             if found.as_ref() != Some(identity) {
                 let path = path.display();
@@ -97,10 +135,10 @@ fn read(path: &Path, identity: &Identity) -> Result<(Vec<Row>, u64), CommandErro
                 )));
             }
         } else {
-            let Ok(row) = serde_json::from_slice(content) else { break };
-            rows.push(row);
+            let Ok(row) = serde_json::from_slice::<Row>(content) else { return Ok(end) };
+            let place = row.run.checked_sub(runs.start).and_then(|place| lines.get_mut(place as usize));
+            place.into_iter().for_each(|line| *line = end);
         }
-        length += line.len() as u64;
+        end += read;
     }
-    Ok((rows, length))
 }

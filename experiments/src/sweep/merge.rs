@@ -1,82 +1,110 @@
 //! `haversack merge`: the shards of a sweep, put together.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use haversack_reports::files::create_folder;
-use haversack_reports::frame::write_parquet;
-use haversack_reports::write_atomically;
+use polars::prelude::DataFrame;
 
 use super::identity::Identity;
-use super::table::{RUN, Table};
-use super::{RECORD, RESULTS, front, pool};
+use super::table;
+use super::{MergeOptions, RECORD, RESULTS, Writer, groups, pool};
 use crate::error::CommandError;
 
-/// Merges the folders of all shards of one sweep into `out`, to the same bytes as one run.
+/// Merges the folders of all shards of one sweep, to the same bytes as one run.
 ///
 /// # Errors
 /// A folder that holds no finished sweep, shards of different sweeps, runs that are missing or there twice; all
 /// before anything is written. A folder that cannot be written.
-pub fn merge(shards: &[PathBuf], out: &Path) -> Result<(), CommandError> {
+pub fn merge(options: &MergeOptions) -> Result<(), CommandError> {
     let mut whole: Option<(Identity, &Path)> = None;
-    let mut tables = Vec::new();
-    for shard in shards {
-        let identity = Identity::read(&shard.join(RECORD))?.of_all_shards();
+    let mut shards = Vec::new();
+    for folder in &options.shards {
+        let identity = Identity::read(&folder.join(RECORD))?.of_all_shards();
         match &whole {
-            Some((first, folder)) if *first != identity => {
-                let (folder, shard) = (folder.display(), shard.display());
-                return Err(CommandError::input(format!("{folder} and {shard} are of different sweeps or versions")));
+            Some((first, other)) if *first != identity => {
+                let (other, folder) = (other.display(), folder.display());
+                return Err(CommandError::input(format!("{other} and {folder} are of different sweeps or versions")));
             }
             Some(_) => {}
-            None => whole = Some((identity, shard)),
+            None => whole = Some((identity, folder)),
         }
-        tables.push((Table::read(&shard.join(RESULTS)).map_err(CommandError::input)?, shard));
+        shards.push(Shard::open(folder)?);
     }
     let Some((identity, _)) = whole else {
         return Err(CommandError::input("there is nothing to merge; expected the folders of a sweep's shards"));
     };
-    let table = join(tables, identity.runs())?;
-    let fronts = front::draw(&table, &pool(None)?)?;
-    create_folder(out).map_err(CommandError::input)?;
-    for (name, front) in &fronts {
-        front.write(&out.join(name))?;
+    let runs = identity.runs();
+    shards.retain(|shard| !shard.runs.is_empty());
+    shards.sort_by_key(|shard| shard.runs.first().copied());
+    check(&shards, runs)?;
+    create_folder(&options.out).map_err(CommandError::input)?;
+    let mut writer = Writer::new(&options.out, identity);
+    for group in groups(0..runs) {
+        writer.push(&gather(&shards, &group)?)?;
     }
-    write_atomically(&out.join(RECORD), identity.to_json().as_bytes())?;
-    Ok(write_parquet(&out.join(RESULTS), &table.to_frame()?)?)
+    writer.finish(true, &pool(None)?)
 }
 
-/// The tables one after another, which must hold each of `runs` runs once.
-fn join(mut tables: Vec<(Table, &PathBuf)>, runs: u64) -> Result<Table, CommandError> {
-    let first = |table: &Table| table.wholes(RUN).first().copied().flatten();
-    tables.retain(|(table, _)| first(table).is_some());
-    tables.sort_by_key(|(table, _)| first(table));
-    let mut joined: Option<Table> = None;
+/// The table of a shard.
+struct Shard<'f> {
+    folder: &'f Path,
+    table: PathBuf,
+    columns: Vec<String>,
+    runs: Vec<u64>,
+}
+
+impl<'f> Shard<'f> {
+    fn open(folder: &'f Path) -> Result<Self, CommandError> {
+        let table = folder.join(RESULTS);
+        let (runs, columns) = table::runs(&table).map_err(CommandError::input)?;
+        Ok(Self { folder, table, columns, runs })
+    }
+}
+
+/// Checks that the shards hold each of `runs` runs once, under the same columns.
+fn check(shards: &[Shard<'_>], runs: u64) -> Result<(), CommandError> {
     let mut next = 0;
-    for (table, shard) in tables {
-        for &run in table.wholes(RUN) {
-            let run = run.unwrap_or(0);
+    for shard in shards {
+        for &run in &shard.runs {
             if run > next {
                 return Err(missing(next, run));
             }
             if run < next {
-                return Err(CommandError::input(format!("run {run} of {} is in another folder too", shard.display())));
+                let message = format!("run {run} of {} is in another folder too", shard.folder.display());
+                return Err(CommandError::input(message));
             }
             next += 1;
         }
-        let fits = match &mut joined {
-            Some(joined) => joined.extend(table),
-            None => {
-                joined = Some(table);
-                true
-            }
-        };
-        if !fits {
-            return Err(CommandError::input(format!("{}: the table has other columns", shard.join(RESULTS).display())));
+        if shard.columns != shards[0].columns {
+            return Err(other_columns(shard));
         }
     }
-    if next < runs {
-        return Err(missing(next, runs));
+    if next < runs { Err(missing(next, runs)) } else { Ok(()) }
+}
+
+/// The rows of `runs`, from as many shards as have some of them.
+fn gather(shards: &[Shard<'_>], runs: &Range<u64>) -> Result<DataFrame, CommandError> {
+    let mut gathered = DataFrame::default();
+    for shard in shards {
+        let first = shard.runs.partition_point(|run| *run < runs.start);
+        let number = shard.runs[first..].partition_point(|run| *run < runs.end);
+        if number == 0 {
+            continue;
+        }
+        let part = table::read(&shard.table, (first, number)).map_err(CommandError::input)?;
+        if gathered.width() == 0 {
+            gathered = part;
+        } else {
+            gathered.vstack_mut(&part).map_err(|_| other_columns(shard))?;
+        }
     }
-    Ok(joined.unwrap_or_default())
+    gathered.rechunk_mut();
+    Ok(gathered)
+}
+
+fn other_columns(shard: &Shard<'_>) -> CommandError {
+    CommandError::input(format!("{}: the table has other columns", shard.table.display()))
 }
 
 fn missing(from: u64, to: u64) -> CommandError {

@@ -15,6 +15,9 @@ const MOST_RUNS: u64 = 10_000_000;
 /// Keys whose values are right or wrong on their own.
 const NUMBERS: [Key; 5] = [Key::MemoryBudget, Key::ActivationBudget, Key::TimeBudget, Key::Iterations, Key::Seed];
 
+/// Combinations that are checked at once.
+const AT_ONCE: usize = 256;
+
 /// A value, and its line.
 type Placed = (Literal, usize);
 
@@ -27,7 +30,7 @@ enum Setting {
     Policy(Option<Placed>, Vec<(String, Placed)>),
 }
 
-/// A sweep's specification; its runs are numbered from nought, the first key varying slowest.
+/// A sweep's specification; its runs are numbered from zero, the first key varying slowest.
 #[derive(Clone, Debug)]
 pub struct Specification {
     document: Document,
@@ -123,11 +126,15 @@ impl Specification {
         }
     }
 
-    /// Checks every value, and every combination of those that depend on each other; returns the combinations.
+    /// Checks every value, and every combination of those that depend on each other; `see` is shown each combination.
     ///
     /// # Errors
-    /// The first fault, in the order of the runs.
-    pub fn validate(&self, cache: &Cache) -> Result<Vec<Resolved>, CommandError> {
+    /// The first fault, in the order of the runs, or what `see` fails with.
+    pub fn validate(
+        &self,
+        cache: &Cache,
+        mut see: impl FnMut(&Resolved) -> Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
         let is_number = |axis: &[Setting]| matches!(axis.first(), Some(Setting::Key(key, _)) if NUMBERS.contains(key));
         let mut scratch = Scenario::new("", "");
         for setting in self.axes.iter().flatten() {
@@ -137,9 +144,15 @@ impl Specification {
         let axes: Vec<&[Setting]> =
             self.axes.iter().map(|axis| if is_number(axis) { &axis[..1] } else { axis.as_slice() }).collect();
         let combinations: u64 = axes.iter().map(|axis| axis.len() as u64).product();
-        let resolve = |run: u64| Ok(self.scenario_of(run, &axes)?.resolve_in(cache)?);
-        let resolved: Vec<Result<Resolved, CommandError>> = (0..combinations).into_par_iter().map(resolve).collect();
-        resolved.into_iter().collect()
+        let resolve = |run: u64| self.scenario_of(run, &axes)?.resolve_in(cache);
+        for start in (0..combinations).step_by(AT_ONCE) {
+            let some = start..combinations.min(start + AT_ONCE as u64);
+            let resolved: Vec<Result<Resolved, ScenarioError>> = some.into_par_iter().map(resolve).collect();
+            for resolved in resolved {
+                see(&resolved?)?;
+            }
+        }
+        Ok(())
     }
 
     /// The specification as JSON: each key with its values.

@@ -7,25 +7,12 @@ use haversack_traces::import::{self, ImportError, Kind, Options, Report};
 use haversack_traces::row::Row;
 use serde_json::{Value, json};
 
-use super::columns::{Apps, Counters};
 use super::inputs::Inputs;
-use super::table::Table;
-use super::{progress, report_text};
+use super::options::ImportOptions;
+use super::report_text;
 use crate::error::CommandError;
-use crate::output::{Format, note, print, print_json, warn};
-
-/// What `trace import` is asked for.
-#[derive(Clone, Debug)]
-pub struct Import {
-    /// Files, or folders of them.
-    pub inputs: Vec<PathBuf>,
-    /// The table to write.
-    pub out: PathBuf,
-    /// How to read.
-    pub options: Options,
-    /// How to print the report.
-    pub format: Format,
-}
+use crate::output::{Format, note, print, print_json, progress, warn};
+use crate::trace_table::{Apps, Counters, Table};
 
 /// Which table is where.
 struct Places {
@@ -58,29 +45,30 @@ impl Places {
 ///
 /// # Errors
 /// A file that cannot be read, or is an archive; a bad line where the import is strict; a table that cannot be written.
-pub fn import(asked: &Import) -> Result<(), CommandError> {
+pub(super) fn import(asked: &ImportOptions) -> Result<(), CommandError> {
+    let reading = asked.reading()?;
     let inputs = Inputs::find(&asked.inputs)?;
-    let places = Places::new(asked.options.kind, &asked.out);
+    let places = Places::new(asked.kind, &asked.out);
     for path in places.all() {
         if inputs.files.iter().any(|input| is_same(input, path)) {
             return Err(CommandError::input(format!("--out: {} is also read", path.display())));
         }
     }
-    let (report, tables) = read(asked, &inputs, &places)?;
+    let (report, tables) = read(reading, &inputs, &places)?;
     if !inputs.left.is_empty() {
         note(&format!("{} files of the folders are no parts and were left alone", inputs.left.len()));
     }
     if tables.iter().all(|(_, rows)| *rows == 0) {
-        warn(&format!("no row came out; is it --kind {}?", asked.options.kind.word()));
+        warn(&format!("no row came out; is it --kind {}?", asked.kind.word()));
     }
     match asked.format {
-        Format::Text => print(&report_text::text(asked.options.kind, &report, &tables)),
-        Format::Json => print_json(&to_json(asked.options.kind, &report, &tables)?),
+        Format::Text => print(&report_text::text(asked.kind, &report, &tables)),
+        Format::Json => print_json(&to_json(asked.kind, &report, &tables)?),
     }
 }
 
 /// Reads all files into the tables; the report, and the rows of each table.
-fn read(asked: &Import, inputs: &Inputs, places: &Places) -> Result<(Report, Vec<(PathBuf, u64)>), CommandError> {
+fn read(options: Options, inputs: &Inputs, places: &Places) -> Result<(Report, Vec<(PathBuf, u64)>), CommandError> {
     let mut apps = places.apps.as_deref().map(Table::<Apps>::create).transpose()?;
     let mut counters = places.counters.as_deref().map(Table::<Counters>::create).transpose()?;
     let bar = progress(inputs.bytes, "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
@@ -93,7 +81,7 @@ fn read(asked: &Import, inputs: &Inputs, places: &Places) -> Result<(Report, Vec
         }
         Ok(())
     };
-    let mut import = import::Import::new(asked.options.clone(), &mut sink);
+    let mut import = import::Import::new(options, &mut sink);
     for path in &inputs.files {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| CommandError::input(format!("{name} cannot be read: {error}")))?;

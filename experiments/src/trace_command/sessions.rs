@@ -10,9 +10,8 @@ use haversack_traces::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
 use haversack_traces::usage::{Session, SessionStatistics, UserSessions, is_sampled, sessions};
 use serde_json::{Value, json};
 
-use super::read::Reader;
 use super::stats::Distribution;
-use crate::error::CommandError;
+use crate::trace_table::{Reader, TableError};
 
 /// Upper bounds of the bins of session lengths, in seconds.
 const BOUNDS: [u64; 8] = [15, 30, 60, 120, 240, 480, 960, 1920];
@@ -69,7 +68,7 @@ impl Sessions {
     /// The sessions of the table's events; its samples are left out.
     ///
     /// The file is read twice: first for its names, which are few, then row group by row group.
-    pub(super) fn of(reader: &Reader, pause: Nanos) -> Result<Self, CommandError> {
+    pub(super) fn of(reader: &Reader, pause: Nanos) -> Result<Self, TableError> {
         let mut names = Names::default();
         for group in reader.groups() {
             reader.apps(&group?, |row| {

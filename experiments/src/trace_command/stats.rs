@@ -9,23 +9,25 @@ use haversack_traces::row::{AppRow, CounterRow, UtcTime};
 use haversack_traces::usage::is_sampled;
 use serde_json::{Value, json};
 
-use super::read::{Holds, Reader};
+use super::options::StatsOptions;
 use super::sessions::Sessions;
 use super::stats_text;
 use crate::error::CommandError;
 use crate::output::{Format, print, print_json, warn};
+use crate::trace_table::{Holds, Reader};
 
-/// Prints the statistics of the table at `path`; pauses shorter than `pause` do not end a session.
+/// Prints the statistics of a table.
 ///
 /// # Errors
 /// A file that cannot be read, or is no table of traces.
-pub fn stats(path: &Path, pause: Nanos, format: Format) -> Result<(), CommandError> {
+pub(super) fn stats(asked: &StatsOptions) -> Result<(), CommandError> {
+    let (path, pause) = (asked.file.as_path(), asked.pause()?);
     let reader = Reader::open(path)?;
     let stats = match reader.holds {
         Holds::Apps => of_apps(&reader, pause)?,
         Holds::Counters => of_counters(&reader)?,
     };
-    match format {
+    match asked.format {
         Format::Text => print(&stats_text::text(path, &stats)),
         Format::Json => print_json(&stats.to_json(path)),
     }

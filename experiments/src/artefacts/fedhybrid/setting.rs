@@ -104,7 +104,7 @@ pub(crate) fn plan_on_phone(
 /// Runs `scenario` as [`plan_on_phone`] has it, without apps; once for all artefacts.
 pub(crate) fn without_apps(context: &Context<'_>, scenario: &Scenario, adj: i32) -> Result<Arc<Record>, ArtefactError> {
     let key = format!("{adj} {}", scenario.fingerprint(Key::ALL));
-    context.cache.records.get(key, || Ok(plan_on_phone(context, scenario, adj, Vec::new())?.run()?))
+    context.cache.get(key, || Ok(plan_on_phone(context, scenario, adj, Vec::new())?.run()?))
 }
 
 /// The system that the reading declares.

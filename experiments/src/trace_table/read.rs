@@ -8,33 +8,38 @@ use haversack_reports::frame::FrameError;
 use haversack_traces::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
 use polars::prelude::{Column, DataFrame, DataType, ParallelStrategy, ParquetReader, PolarsError, SerReader};
 
-use super::{APP_COLUMNS, COUNTER_COLUMNS};
-use crate::error::CommandError;
-use crate::names::hint;
+use super::{APP_COLUMNS, COUNTER_COLUMNS, TableError};
+use haversack_devices::text::hint;
 
 /// The end of the times of a trace: early in 2242, before nanoseconds run out.
 const LATEST: f64 = 8.6e9;
 
 /// Which table a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Holds {
+pub enum Holds {
+    /// What apps do.
     Apps,
+    /// The values of counters.
     Counters,
 }
 
 /// A file of a table.
-pub(super) struct Reader {
+pub struct Reader {
     path: PathBuf,
-    pub(super) holds: Holds,
+    /// Which table it is.
+    pub holds: Holds,
     /// The first row and the number of rows of every group.
     groups: Vec<(usize, usize)>,
 }
 
 impl Reader {
-    /// Opens the file at `path`, which has to be a table of traces.
-    pub(super) fn open(path: &Path) -> Result<Self, CommandError> {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that is not a table of traces.
+    pub fn open(path: &Path) -> Result<Self, TableError> {
         let mut reader = ParquetReader::new(open(path)?);
-        let wrong = |reason: PolarsError| CommandError::input(decode(path, reason));
+        let wrong = |reason: PolarsError| TableError::input(decode(path, reason));
         let metadata = reader.get_metadata().map_err(wrong)?.clone();
         let schema = reader.schema().map_err(wrong)?;
         let names: Vec<&str> = schema.iter_names().map(|name| name.as_str()).collect();
@@ -43,7 +48,7 @@ impl Reader {
             (None, _) => Holds::Apps,
             (_, None) => Holds::Counters,
             (Some(column), _) => {
-                return Err(CommandError::input(format!(
+                return Err(TableError::input(format!(
                     "{}: expected the columns {}, or {}; there is no {column}{}",
                     path.display(),
                     APP_COLUMNS.join(", "),
@@ -62,7 +67,7 @@ impl Reader {
     }
 
     /// The row groups, one after the other.
-    pub(super) fn groups(&self) -> impl Iterator<Item = Result<DataFrame, CommandError>> {
+    pub fn groups(&self) -> impl Iterator<Item = Result<DataFrame, TableError>> {
         self.groups.iter().map(|&group| {
             let columns: &[&str] = match self.holds {
                 Holds::Apps => &APP_COLUMNS,
@@ -74,13 +79,16 @@ impl Reader {
                 .read_parallel(ParallelStrategy::None)
                 .set_rechunk(true)
                 .finish();
-            frame.map_err(|reason| CommandError::input(decode(&self.path, reason)))
+            frame.map_err(|reason| TableError::input(decode(&self.path, reason)))
         })
     }
 
     /// Gives every row of a group of apps to `see`.
-    pub(super) fn apps(&self, frame: &DataFrame, mut see: impl FnMut(AppRow<'_>)) -> Result<(), CommandError> {
-        let wrong = |reason| CommandError::input(decode(&self.path, reason));
+    ///
+    /// # Errors
+    /// A row that no trace has, with its values.
+    pub fn apps(&self, frame: &DataFrame, mut see: impl FnMut(AppRow<'_>)) -> Result<(), TableError> {
+        let wrong = |reason| TableError::input(decode(&self.path, reason));
         let [user, time, package, adj, source, confidence] = APP_COLUMNS.map(|name| frame.column(name).map_err(wrong));
         let (time, adj) = (real(time?).map_err(wrong)?, adj?.cast(&DataType::Int32).map_err(wrong)?);
         let (user, package) = (user?.str().map_err(wrong)?, package?.str().map_err(wrong)?);
@@ -104,8 +112,11 @@ impl Reader {
     }
 
     /// Gives every row of a group of counters to `see`.
-    pub(super) fn counters(&self, frame: &DataFrame, mut see: impl FnMut(CounterRow<'_>)) -> Result<(), CommandError> {
-        let wrong = |reason| CommandError::input(decode(&self.path, reason));
+    ///
+    /// # Errors
+    /// A row that no trace has, with its values.
+    pub fn counters(&self, frame: &DataFrame, mut see: impl FnMut(CounterRow<'_>)) -> Result<(), TableError> {
+        let wrong = |reason| TableError::input(decode(&self.path, reason));
         let [user, time, counter, value] = COUNTER_COLUMNS.map(|name| frame.column(name).map_err(wrong));
         let (time, value) = (real(time?).map_err(wrong)?, real(value?).map_err(wrong)?);
         let (user, counter) = (user?.str().map_err(wrong)?, counter?.str().map_err(wrong)?);
@@ -121,8 +132,8 @@ impl Reader {
         Ok(())
     }
 
-    fn strange(&self, row: &str) -> CommandError {
-        CommandError::input(format!("{}: this row is none of a trace: {row}", self.path.display()))
+    fn strange(&self, row: &str) -> TableError {
+        TableError::input(format!("{}: this row is none of a trace: {row}", self.path.display()))
     }
 }
 
@@ -136,9 +147,8 @@ fn from_seconds(seconds: f64) -> Option<UtcTime> {
     (0.0..LATEST).contains(&seconds).then(|| UtcTime::nearest(seconds))
 }
 
-fn open(path: &Path) -> Result<File, CommandError> {
-    File::open(path)
-        .map_err(|source| CommandError::input(FileError { action: "read", path: path.to_path_buf(), source }))
+fn open(path: &Path) -> Result<File, TableError> {
+    File::open(path).map_err(|source| TableError::input(FileError { action: "read", path: path.to_path_buf(), source }))
 }
 
 fn decode(path: &Path, reason: PolarsError) -> FrameError {

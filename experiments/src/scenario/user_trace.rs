@@ -8,10 +8,9 @@ use haversack_traces::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
 use haversack_traces::usage::{AppTimeline, UsageModel, seems_opened};
 use haversack_training::phone::AppChange;
 
-use super::read::{Holds, Reader};
-use crate::error::CommandError;
-use crate::names::hint;
-use crate::scenario::app_changes;
+use super::apps::app_changes;
+use crate::trace_table::{Holds, Reader, TableError};
+use haversack_devices::text::hint;
 
 /// What of a trace a run can use: a day of it.
 const LENGTH: Nanos = Nanos(86_400_000_000_000);
@@ -52,7 +51,7 @@ impl UserTrace {
     ///
     /// # Errors
     /// A file that is no table of traces, a user that it does not have, counters without `MemAvailable`.
-    pub(crate) fn read(path: &Path, wanted: Option<&str>, seed: u64) -> Result<Self, CommandError> {
+    pub(crate) fn read(path: &Path, wanted: Option<&str>, seed: u64) -> Result<Self, TableError> {
         let reader = Reader::open(path)?;
         match reader.holds {
             Holds::Apps => Self::apps(&reader, path, wanted, seed),
@@ -60,7 +59,7 @@ impl UserTrace {
         }
     }
 
-    fn apps(reader: &Reader, path: &Path, wanted: Option<&str>, seed: u64) -> Result<Self, CommandError> {
+    fn apps(reader: &Reader, path: &Path, wanted: Option<&str>, seed: u64) -> Result<Self, TableError> {
         let mut chosen = Chosen::new(wanted);
         let mut rows: Vec<Owned> = Vec::new();
         for group in reader.groups() {
@@ -73,8 +72,8 @@ impl UserTrace {
         }
         let user = chosen.found(path)?;
         let (start, length) = span(rows.iter().map(|row| row.time));
-        let model = UsageModel::built_in().map_err(CommandError::input)?;
-        let table = FootprintTable::built_in().map_err(CommandError::input)?;
+        let model = UsageModel::built_in().map_err(TableError::input)?;
+        let table = FootprintTable::built_in().map_err(TableError::input)?;
         let borrowed = rows.iter().map(|row| AppRow {
             user: &user,
             time: row.time,
@@ -88,7 +87,7 @@ impl UserTrace {
         Ok(Self { user, holds, length })
     }
 
-    fn available(reader: &Reader, path: &Path, wanted: Option<&str>) -> Result<Self, CommandError> {
+    fn available(reader: &Reader, path: &Path, wanted: Option<&str>) -> Result<Self, TableError> {
         let mut chosen = Chosen::new(wanted);
         let mut rows: Vec<(UtcTime, f64)> = Vec::new();
         for group in reader.groups() {
@@ -100,7 +99,7 @@ impl UserTrace {
         }
         let user = chosen.found(path).map_err(|error| match wanted {
             Some(_) => error,
-            None => CommandError::input(format!("{}: there is no counter {AVAILABLE}", path.display())),
+            None => TableError::input(format!("{}: there is no counter {AVAILABLE}", path.display())),
         })?;
         rows.sort_by_key(|(time, _)| *time);
         let (start, length) = span(rows.iter().map(|(time, _)| *time));
@@ -139,11 +138,11 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    fn found(self, path: &Path) -> Result<String, CommandError> {
+    fn found(self, path: &Path) -> Result<String, TableError> {
         self.user.ok_or_else(|| {
             let wanted = self.wanted.unwrap_or_default();
             let near = hint(wanted, self.others.iter().map(String::as_str));
-            CommandError::input(format!("{}: expected rows of the user '{wanted}', found none{near}", path.display()))
+            TableError::input(format!("{}: expected rows of the user '{wanted}', found none{near}", path.display()))
         })
     }
 }

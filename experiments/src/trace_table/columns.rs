@@ -16,7 +16,7 @@ const ROWS: usize = 1 << 18;
 const NAME_BYTES: usize = 8 << 20;
 
 /// Columns that are being filled.
-pub(super) trait Batch: Default {
+pub trait Batch: Default {
     /// A row of the table.
     type Row<'r>;
 
@@ -29,6 +29,9 @@ pub(super) trait Batch: Default {
     /// Whether it is time to write the batch.
     fn is_full(&self) -> bool;
     /// The columns as a frame; the batch is empty afterwards.
+    ///
+    /// # Errors
+    /// None on columns of one length, which these are.
     fn take(&mut self) -> PolarsResult<DataFrame>;
 }
 
@@ -80,7 +83,7 @@ fn column_of<'n>(column: &str, names: impl Iterator<Item = &'n str>, rows: Vec<I
 
 /// Rows of apps.
 #[derive(Default)]
-pub(super) struct Apps {
+pub struct Apps {
     users: Names,
     times: Vec<f64>,
     packages: Names,
@@ -141,7 +144,7 @@ impl Batch for Apps {
 
 /// Rows of counters.
 #[derive(Default)]
-pub(super) struct Counters {
+pub struct Counters {
     users: Names,
     times: Vec<f64>,
     counters: Names,

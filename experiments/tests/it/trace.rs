@@ -1,15 +1,12 @@
 //! `haversack trace`: tables out of recordings, what they hold, synthetic users, and what is refused.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::{call_in, json, refusal, stderr, stdout};
 use haversack_reports::frame::read_parquet;
 use polars::prelude::{AnyValue, DataFrame};
 use serde_json::Value;
-use support::{call_in, json, refusal, stderr, stdout};
 use tempfile::{TempDir, tempdir};
 
 /// A fixture of the crate `traces`.

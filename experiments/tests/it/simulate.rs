@@ -1,13 +1,10 @@
 //! `haversack simulate`, from outside.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
 
 use std::fs;
 use std::process::Stdio;
 
+use crate::support::{call, call_in, command, json, keys, refusal, stderr, stdout};
 use serde_json::Value;
-use support::{call, call_in, command, json, keys, refusal, stderr, stdout};
 use tempfile::tempdir;
 
 const PHONE: &str = "simulate --device galaxy-s10 --model mobilenetv2 --batch 8 --policy";

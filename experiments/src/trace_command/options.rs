@@ -1,31 +1,15 @@
-//! `haversack trace`: the flags of its three commands.
+//! What the three commands of `haversack trace` are asked for.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use haversack_devices::units::Nanos;
 use haversack_traces::import::{CaratSemantics, Kind, Options, UtcOffset};
 use haversack_traces::row::UtcTime;
 
 use crate::error::CommandError;
 use crate::output::Format;
-use crate::trace_command;
-
-#[derive(Debug, Args)]
-pub(super) struct TraceArguments {
-    #[command(subcommand)]
-    command: TraceCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum TraceCommand {
-    /// Reads recordings of apps and memory into a Parquet table, and reports what is odd about them
-    Import(ImportArguments),
-    /// Says what a table holds: coverage, gaps, sessions, apps behind the one in front
-    Stats(StatsArguments),
-    /// Makes synthetic users
-    Generate(GenerateArguments),
-}
 
 const IMPORT_HELP: &str = "Examples:
   haversack trace import --kind carat carat-data/part-*.gz --out carat.parquet
@@ -47,45 +31,66 @@ A bad line is counted and reported by its number, and ends nothing unless --stri
 
 #[derive(Debug, Args)]
 #[command(after_help = IMPORT_HELP)]
-struct ImportArguments {
+pub(super) struct ImportOptions {
     /// The format: carat, carat-full, lsapp, tsinghua, meminfo, vmstat, perfetto or lmkd
     #[arg(long, value_name = "KIND")]
-    kind: Kind,
+    pub(super) kind: Kind,
     /// Files, or folders of them
     #[arg(value_name = "IN", required = true)]
-    inputs: Vec<PathBuf>,
+    pub(super) inputs: Vec<PathBuf>,
     /// The table to write
     #[arg(long, value_name = "F.parquet")]
-    out: PathBuf,
+    pub(super) out: PathBuf,
     /// Ends at the first bad line, and writes nothing
     #[arg(long)]
-    strict: bool,
+    pub(super) strict: bool,
     /// What Carat's processes are: those that run, those in front since the sample before, or by the sample's date
     #[arg(long, value_enum, default_value_t)]
-    carat_semantics: Semantics,
+    pub(super) carat_semantics: Semantics,
     /// Whose phone it is, where the files do not tell [default: the file's name]
     #[arg(long, value_name = "NAME")]
-    user: Option<String>,
+    pub(super) user: Option<String>,
     /// When a trace begins that knows no clock, in seconds since 1970
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, allow_hyphen_values = true)]
-    start: f64,
+    pub(super) start: f64,
     /// The seconds between the blocks of a meminfo or vmstat series without times
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_hyphen_values = true)]
-    interval: f64,
+    pub(super) interval: f64,
     /// The year in which a log begins that states none [default: 1970]
     #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(i32).range(1970..2100))]
-    year: Option<i32>,
+    pub(super) year: Option<i32>,
     /// What local times without a zone are ahead of UTC [default: +08:00 for tsinghua, else +00:00]
     #[arg(long, value_name = "+HH:MM", allow_hyphen_values = true)]
-    utc_offset: Option<UtcOffset>,
+    pub(super) utc_offset: Option<UtcOffset>,
     /// How to print the report
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    pub(super) format: Format,
+}
+
+impl ImportOptions {
+    /// How to read, once every flag is known to be in its range.
+    pub(super) fn reading(&self) -> Result<Options, CommandError> {
+        let start = seconds("--start", self.start, 0.0..=4_102_444_800.0)?;
+        Ok(Options {
+            strict: self.strict,
+            semantics: match self.carat_semantics {
+                Semantics::ProcessList => CaratSemantics::ProcessList,
+                Semantics::UsageInterval => CaratSemantics::UsageInterval,
+                Semantics::Auto => CaratSemantics::Auto,
+            },
+            user: self.user.clone(),
+            start: UtcTime(i64::try_from(start.0).unwrap_or(i64::MAX)),
+            interval: seconds("--interval", self.interval, 1e-6..=86_400.0)?,
+            year: self.year,
+            offset: self.utc_offset,
+            ..Options::new(self.kind)
+        })
+    }
 }
 
 /// The semantics of Carat's samples, as flags name them.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Semantics {
+pub(super) enum Semantics {
     /// Processes that run at the time of the sample
     ProcessList,
     /// Apps in front at some time since the sample before
@@ -99,81 +104,47 @@ enum Semantics {
 #[command(after_help = "Example:\n  haversack trace stats lsapp.parquet --pause 30 --format json\n\n\
     A session is the time a user has some app in front (adj 0), with pauses shorter than --pause. Samples an hour apart, \
     as Carat's and Tsinghua's are, say nothing of sessions; of these the processes a sample are counted.")]
-struct StatsArguments {
+pub(super) struct StatsOptions {
     /// A table of `trace import` or `trace generate`
     #[arg(value_name = "F.parquet")]
-    file: PathBuf,
+    pub(super) file: PathBuf,
     /// Shorter pauses, in seconds, do not end a session
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, allow_hyphen_values = true)]
-    pause: f64,
+    pub(super) pause: f64,
     /// How to print the statistics
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    pub(super) format: Format,
+}
+
+impl StatsOptions {
+    /// Pauses that are shorter do not end a session.
+    pub(super) fn pause(&self) -> Result<Nanos, CommandError> {
+        seconds("--pause", self.pause, 0.0..=86_400.0)
+    }
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  haversack trace generate --users 100 --days 7 --seed 1 --out users.parquet")]
-struct GenerateArguments {
+pub(super) struct GenerateOptions {
     /// The number of users
     #[arg(long, value_name = "N")]
-    users: u32,
+    pub(super) users: u32,
     /// Days of each
     #[arg(long, value_name = "D")]
-    days: u32,
+    pub(super) days: u32,
     /// The seed of all randomness
     #[arg(long, value_name = "S", default_value_t = 0)]
-    seed: u64,
+    pub(super) seed: u64,
     /// The table to write
     #[arg(long, value_name = "F.parquet")]
-    out: PathBuf,
+    pub(super) out: PathBuf,
     /// How to print what was written
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    pub(super) format: Format,
 }
 
-/// Runs a command of `trace`.
-pub(super) fn run(arguments: TraceArguments) -> Result<(), CommandError> {
-    match arguments.command {
-        TraceCommand::Import(given) => import(given),
-        TraceCommand::Stats(given) => {
-            trace_command::stats(&given.file, seconds("--pause", given.pause, 0.0..=86_400.0)?, given.format)
-        }
-        TraceCommand::Generate(given) => trace_command::generate(&trace_command::Generation {
-            users: given.users,
-            days: given.days,
-            seed: given.seed,
-            out: given.out,
-            format: given.format,
-        }),
-    }
-}
-
-fn import(given: ImportArguments) -> Result<(), CommandError> {
-    let start = seconds("--start", given.start, 0.0..=4_102_444_800.0)?;
-    let options = Options {
-        strict: given.strict,
-        semantics: match given.carat_semantics {
-            Semantics::ProcessList => CaratSemantics::ProcessList,
-            Semantics::UsageInterval => CaratSemantics::UsageInterval,
-            Semantics::Auto => CaratSemantics::Auto,
-        },
-        user: given.user,
-        start: UtcTime(i64::try_from(start.0).unwrap_or(i64::MAX)),
-        interval: seconds("--interval", given.interval, 1e-6..=86_400.0)?,
-        year: given.year,
-        offset: given.utc_offset,
-        ..Options::new(given.kind)
-    };
-    trace_command::import(&trace_command::Import {
-        inputs: given.inputs,
-        out: given.out,
-        options,
-        format: given.format,
-    })
-}
-
-/// A flag's seconds, where they are within `range`.
-fn seconds(flag: &str, given: f64, range: std::ops::RangeInclusive<f64>) -> Result<Nanos, CommandError> {
+/// A flag's seconds, if they are within `range`.
+fn seconds(flag: &str, given: f64, range: RangeInclusive<f64>) -> Result<Nanos, CommandError> {
     let (low, high) = (range.start(), range.end());
     if range.contains(&given) {
         Ok(Nanos::from_seconds(given))

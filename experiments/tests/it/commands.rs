@@ -1,11 +1,8 @@
 //! `model`, `replay`, `list` and every `--help`, from outside.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
 
 use std::path::Path;
 
-use support::{call, call_in, json, keys, stdout};
+use crate::support::{call, call_in, json, keys, stdout};
 
 #[test]
 fn a_model_is_counted_as_pytorch_counts_it() {

@@ -1,11 +1,14 @@
 //! Scenario and specification files: what is wrong in them is found, named, and never a panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use haversack::cache::Cache;
 use haversack::run::Plan;
-use haversack::scenario::{Budget, Key, Literal, Origin, Scenario};
+use haversack::scenario::{Budget, Key, Literal, Origin, Resolved, Scenario, generated_apps};
 use haversack::sweep::Specification;
-use haversack_devices::units::Bytes;
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_traces::footprint::FootprintTable;
+use haversack_traces::usage::UsageModel;
+use haversack_training::Wall;
+use haversack_training::phone::AppChange;
 use proptest::prelude::*;
 
 fn refusal(text: &str) -> String {
@@ -77,6 +80,56 @@ fn a_program_needs_no_command_line() {
 }
 
 #[test]
+fn what_a_figure_runs_on_a_phone_in_use_is_a_scenario() {
+    let text = |more: &str| {
+        let keys = "device = \"galaxy-s22\"\nmodel = \"lenet5\"\nstack = \"mnn-2\"\ncores = \"big:4\"\nseed = 3\n";
+        Scenario::parse("s.toml", &format!("{keys}{more}")).unwrap()
+    };
+    let phone = |more: &str| text(more).resolve().unwrap().phone.unwrap();
+    let plain = phone("system = \"android-testbed\"");
+    assert_eq!(plain.apps.len(), 0);
+    let scored = phone("system = \"android-testbed\"\ntrainer_adj = -800");
+    assert_eq!((scored.trainer.adj, plain.trainer.adj), (-800, 200), "200 is the score of what the user perceives");
+    // Apps bring a system with them, and are those that the usage model generates under the scenario's seed.
+    let used = phone("apps = \"synthetic-0001@68400s+10min\"");
+    let (model, table) = (UsageModel::built_in().unwrap(), FootprintTable::built_in().unwrap());
+    let (from, length) = (Nanos::from_seconds(68_400.0), Nanos::from_seconds(600.0));
+    let apps = generated_apps(&model, &table, ("synthetic-0001", 3), (from, length));
+    let names = |apps: &[AppChange]| apps.iter().map(|change| (change.at, change.app.clone())).collect::<Vec<_>>();
+    assert!(!apps.is_empty());
+    assert_eq!(names(&used.apps), names(&apps));
+    assert!(text("apps = \"none\"").resolve().unwrap().phone.is_none());
+}
+
+#[test]
+fn walls_are_budgets_of_the_run_and_percentages_of_what_original_needs() {
+    let plan = |more: &str| {
+        let text = format!("device = \"galaxy-s10\"\nmodel = \"lenet5\"\nbatch = 8\npolicy = \"sage\"\n{more}");
+        Plan::new(&Scenario::parse("s.toml", &text).unwrap(), &Cache::new()).unwrap()
+    };
+    let whole = plan("memory_budget = \"100%\"\nactivation_budget = \"100%\"").budgets;
+    let walls = plan("budget_walls = \"1ms=50%,2ms=1MB,1ms=activations:25%\"").budgets;
+    let share = |of: Option<Bytes>, percent: f64| Bytes((of.unwrap().as_f64() * percent / 100.0).ceil() as u64);
+    let wall = |milliseconds: u64, memory: Bytes| Wall { at: Nanos(milliseconds * 1_000_000), memory };
+    assert_eq!(walls.walls, [wall(1, share(whole.memory, 50.0)), wall(2, Bytes(1_000_000))]);
+    assert_eq!(walls.activation_walls, [wall(1, share(whole.activations, 25.0))]);
+}
+
+#[test]
+fn keys_that_came_later_are_shown_only_if_they_were_given() {
+    let names = |text: &str| {
+        let text = format!("device = \"galaxy-s10\"\nmodel = \"lenet5\"\n{text}");
+        let cells = Scenario::parse("s.toml", &text).unwrap().cells(None, None);
+        cells.into_iter().map(|(name, _)| name).collect::<Vec<&str>>()
+    };
+    // 22 keys, and both budgets in bytes.
+    assert_eq!(names("").len(), 24);
+    let given = names("trainer_adj = 0\napps = \"none\"\nbudget_walls = \"1s=50%\"");
+    let later: Vec<&&str> = given.iter().filter(|name| !names("").contains(name)).collect();
+    assert_eq!(later, [&"trainer_adj", &"apps", &"budget_walls"]);
+}
+
+#[test]
 fn specifications_are_numbered_products() {
     let text = "model = [\"lenet5\", \"resnet8-cifar\"]\ndevice = \"galaxy-s10\"\npolicy = [\"dtr\", \"sage\"]\n\
         memory_budget = { from = \"50%\", to = \"100%\", steps = 3 }\n[set.sage]\norder = [\"half\", \"alternate\"]\n";
@@ -96,7 +149,13 @@ fn specifications_are_numbered_products() {
     assert_eq!(order(3), expected("lenet5", "sage", "half", "50%"));
     assert_eq!(order(8), expected("lenet5", "sage", "alternate", "100%"));
     assert_eq!(order(9), expected("resnet8-cifar", "dtr", "", "50%"));
-    assert_eq!(specification.validate(&Cache::new()).unwrap().len(), 6);
+    let mut combinations = 0;
+    let count = |_: &Resolved| {
+        combinations += 1;
+        Ok(())
+    };
+    specification.validate(&Cache::new(), count).unwrap();
+    assert_eq!(combinations, 6);
 }
 
 #[test]
@@ -104,7 +163,8 @@ fn faults_of_specifications_name_their_line() {
     let refusal = |text: &str| {
         let text = format!("device = \"galaxy-s10\"\nmodel = \"lenet5\"\n{text}");
         let specification = Specification::parse("s.toml", &text);
-        let validated = specification.map_err(haversack::CommandError::from).and_then(|s| s.validate(&Cache::new()));
+        let validated =
+            specification.map_err(haversack::CommandError::from).and_then(|s| s.validate(&Cache::new(), |_| Ok(())));
         validated.unwrap_err().to_string()
     };
     let cases = [

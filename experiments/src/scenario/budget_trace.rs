@@ -7,13 +7,15 @@ use haversack_devices::units::Nanos;
 
 use super::error::{Fault, Origin, ScenarioError};
 use super::key::Key;
-use super::quantity::Budget;
+use super::walls::Step;
 
 /// The header of a memory trace.
 const HEADER: &str = "time_s,budget_bytes";
 
-/// The ending of a table of traces.
-pub(super) const TABLE: &str = "parquet";
+/// Whether `named`, with or without a user, is a table of traces.
+pub(super) fn is_table(named: &Path) -> bool {
+    split(named).0.extension().is_some_and(|extension| extension == "parquet")
+}
 
 /// A path as a scenario names it, `FILE` or `FILE#USER`, in its parts. A file whose own name has the sign keeps it.
 pub(crate) fn split(named: &Path) -> (PathBuf, Option<String>) {
@@ -22,15 +24,6 @@ pub(crate) fn split(named: &Path) -> (PathBuf, Option<String>) {
         Some((file, user)) if !named.exists() && !user.is_empty() => (PathBuf::from(file), Some(user.to_owned())),
         _ => (named.to_path_buf(), None),
     }
-}
-
-/// A budget that holds from a time on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
-    /// When it begins, from the start of the iteration.
-    pub at: Nanos,
-    /// What may be resident from then on.
-    pub budget: Budget,
 }
 
 /// Reads the trace at `path`; `origin` is who named it.
@@ -88,6 +81,7 @@ fn parse(file: &str, text: &str) -> Result<Option<Vec<Step>>, ScenarioError> {
 mod tests {
     use haversack_devices::units::Bytes;
 
+    use super::super::Budget;
     use super::*;
 
     #[test]

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
-use crate::error::CommandError;
-use crate::scenario::{Document, Fault, Key, Literal, Origin, Scenario, ScenarioError};
+use super::{Document, Fault, Key, Literal, Origin, Scenario, ScenarioError};
 
 /// The keys that were given as flags.
 #[derive(Clone, Debug, Default)]
@@ -14,11 +13,11 @@ pub struct ScenarioFlags {
 }
 
 impl ScenarioFlags {
-    /// The scenario of `file`, where there is one, with the flags over it.
+    /// The scenario of `file`, if there is one, with the flags over it.
     ///
     /// # Errors
     /// A file or a flag that is wrong; no device or no model.
-    pub fn over(&self, file: Option<&Path>) -> Result<Scenario, CommandError> {
+    pub fn over(&self, file: Option<&Path>) -> Result<Scenario, ScenarioError> {
         let mut scenario = Scenario::new("", "");
         let mut by = Origin::Flag;
         if let Some(file) = file {

@@ -1,6 +1,5 @@
 //! FedHybrid's figures 18, 19a, 20 and 21, and the four papers side by side: what their tables hold follows from the
 //! mechanisms.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

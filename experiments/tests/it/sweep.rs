@@ -1,15 +1,12 @@
 //! `haversack sweep` and `merge`: the same bytes however it is run.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::support::{call_in, refusal, stderr};
 use haversack_reports::frame::read_parquet;
 use polars::prelude::DataFrame;
-use support::{call_in, refusal, stderr};
 use tempfile::{TempDir, tempdir};
 
 const SPECIFICATION: &str = r#"

@@ -1,13 +1,10 @@
 //! `kernels` and `list kernels`, from outside. Rates are never compared: the machine is shared.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
 
 use std::fs;
 use std::path::Path;
 
+use crate::support::{call, call_in, command, json, keys, refusal, stdout};
 use serde_json::Value;
-use support::{call, call_in, command, json, keys, refusal, stdout};
 use tempfile::tempdir;
 
 /// 200 KiB, 1.5 MiB and 64 MiB.

@@ -1,6 +1,5 @@
 //! FedHybrid's figures 4, 7, 11 and 12 and section 4.3: what their tables hold follows from what the phone and its users
 //! are.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroUsize;

@@ -1,5 +1,4 @@
 //! FedHybrid's tables and figures of one phone that trains: table 1 and figures 1c, 2 and 5.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;

@@ -1,6 +1,5 @@
 //! `reproduce` as others call it: rows, files, verdicts and failures, with artefacts made up for the purpose and with
 //! the ones that are built in.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -15,6 +14,8 @@ use haversack::reproduce::{
 };
 use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
 use haversack_reports::table::Table;
+
+use crate::support::{call_in, refusal, stderr, stdout};
 
 const TABLE: Artefact = Artefact {
     paper: "sage",
@@ -306,23 +307,17 @@ fn every_order_row_of_an_implemented_paper_has_a_predicate() {
     }
 }
 
-/// The program, with its arguments split at spaces and `--out` below `top`.
-fn haversack(top: &Path, arguments: &str) -> assert_cmd::assert::Assert {
-    let mut command = assert_cmd::cargo::cargo_bin_cmd!("haversack");
-    command.current_dir(top).args(arguments.split(' ')).assert()
-}
-
 #[test]
 fn the_program_says_what_was_wrong_and_leaves_nothing() {
     let top = tempfile::tempdir().unwrap();
-    let unknown = haversack(top.path(), "reproduce sage/table99 --out out").code(2);
-    let said = String::from_utf8(unknown.get_output().stderr.clone()).unwrap();
+    let haversack = |line: &str| call_in(top.path(), &line.split(' ').collect::<Vec<_>>());
+    let said = refusal(&haversack("reproduce sage/table99 --out out"), 2);
     assert!(said.contains("sage/table99") && said.contains("sage/table1"), "{said}");
     fs::write(top.path().join("file"), "kept").unwrap();
-    haversack(top.path(), "reproduce sage/section5 --out file").code(2);
+    refusal(&haversack("reproduce sage/section5 --out file"), 2);
     assert_eq!(tree(top.path()).len(), 1);
-    let done = haversack(top.path(), "reproduce daf/table3 --out out --jobs 2").success();
-    assert!(String::from_utf8(done.get_output().stdout.clone()).unwrap().contains("daf"));
-    assert!(done.get_output().stderr.is_empty());
+    let done = haversack("reproduce daf/table3 --out out --jobs 2");
+    assert_eq!((done.status.code(), stderr(&done)), (Some(0), String::new()));
+    assert!(stdout(&done).contains("daf"));
     assert!(top.path().join("out/cells.csv").exists());
 }

@@ -1,5 +1,4 @@
 //! Mandheling's techniques in whole runs: each is worth what it takes, and their sizes are figure 10's.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use haversack::cache::Cache;
 use haversack::run::Plan;

@@ -1,11 +1,8 @@
 //! Every broken call ends with 2 and a message that helps; nothing panics and nothing is left behind.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
 
 use std::fs;
 
-use support::{call_in, refusal};
+use crate::support::{call_in, refusal};
 use tempfile::tempdir;
 
 /// A call, and what its message must say.
@@ -26,6 +23,16 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("simulate --device galaxy-s10 --model resnet50 --activation-budget nan", &["--activation-budget"]),
     ("simulate --device galaxy-s10 --model resnet50 --time-budget -1s", &["--time-budget", "above zero"]),
     ("simulate --device galaxy-s10 --model resnet50 --time-budget 2", &["--time-budget", "unit"]),
+    ("simulate --device galaxy-s22 --model lenet5 --trainer-adj 1001", &["--trainer-adj", "-1000 to 1000", "'1001'"]),
+    ("simulate --device galaxy-s22 --model lenet5 --trainer-adj 0", &["--trainer-adj", "name a system too"]),
+    ("simulate --device galaxy-s22 --model lenet5 --apps many", &["--apps", "none", "synthetic-0001@68400s+10min"]),
+    ("simulate --device galaxy-s22 --model lenet5 --apps none.parquet", &["--apps", "none.parquet"]),
+    ("simulate --device galaxy-s22 --model lenet5 --budget-walls 60%", &["--budget-walls", "200ms=60%"]),
+    ("simulate --device galaxy-s22 --model lenet5 --budget-walls 1s=6O%", &["--budget-walls", "30%", "'6O%'"]),
+    (
+        "simulate --device galaxy-s22 --model lenet5 --trace t.csv --budget-walls 1s=60%",
+        &["--budget-walls", "the trace"],
+    ),
     ("simulate --device galaxy-s10 --model resnet50 --trace none.parquet", &["--trace", "none.parquet"]),
     ("simulate --device galaxy-s10 --model vgg16 --input 3x8x8", &["--input", "too small"]),
     ("simulate --device galaxy-s10 --model resnet50 --input 8192x8192", &["--input"]),
@@ -83,6 +90,7 @@ fn broken_calls_are_refused_with_help() {
     let folder = tempdir().unwrap();
     let put = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
     put("x.onnx", b"not onnx");
+    put("t.csv", b"time_s,budget_bytes\n1,50%\n");
     put("s.toml", b"device = 3\n");
     put("spec.toml", b"device = [\"galaxy-s10\"]\nmodel = [\"lenet5\", \"lennet5\"]\n");
     put("l.log", b"{\"INSTRUCTION\":\"CALL\"}\n");

@@ -1,7 +1,4 @@
 //! `calibrate`: what it finds, what it says, and that the constants that are shipped are the ones it finds.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
 
 use haversack::calibrate::declared::{Calibration, all};
 use haversack::calibrate::fit::Problem;
@@ -10,7 +7,7 @@ use haversack::calibrate::{calibrate, find};
 use haversack_devices::calibration::Kind;
 use haversack_devices::{fitted_constants, load, load_stack, load_system};
 
-use support::{call, json, refusal, stdout};
+use crate::support::{call, json, refusal, stdout};
 
 fn server_core() -> Calibration {
     find("server-core", None).unwrap().remove(0)

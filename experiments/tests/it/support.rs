@@ -1,5 +1,4 @@
 //! Calls of the program, and what came of them.
-#![allow(dead_code)]
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -1,3 +1,0 @@
-//! Guessing which name was meant, and naming the alternatives.
-
-pub use haversack_devices::text::{alternatives, hint, nearest};

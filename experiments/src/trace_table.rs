@@ -1,0 +1,45 @@
+//! Tables of traces as Parquet files: what apps do, and what counters say, read and written batch by batch.
+//!
+//! Apps have the columns `user, time_s, package, adj, source, confidence`; counters have `user, time_s, counter, value`.
+//! Times are seconds since 1970, UTC; memory is in bytes.
+
+mod columns;
+mod read;
+mod write;
+
+pub use columns::{Apps, Batch, Counters};
+pub use read::{Holds, Reader};
+pub use write::Table;
+
+use std::fmt::Display;
+
+use haversack_reports::FileError;
+use haversack_reports::frame::FrameError;
+use thiserror::Error;
+
+/// The columns of the table of apps.
+const APP_COLUMNS: [&str; 6] = ["user", "time_s", "package", "adj", "source", "confidence"];
+/// The columns of the table of counters.
+const COUNTER_COLUMNS: [&str; 4] = ["user", "time_s", "counter", "value"];
+
+/// Why a table of traces was not read or written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// The file that was named is not what it should be, in words.
+    #[error("{0}")]
+    Input(String),
+    /// A file could not be written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Rows could not be held as Parquet.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+impl TableError {
+    /// An error of the input.
+    pub(crate) fn input(message: impl Display) -> Self {
+        Self::Input(message.to_string())
+    }
+}

@@ -1,0 +1,67 @@
+//! A table of traces under way: rows come in one by one and leave a batch at a time.
+
+use std::path::Path;
+
+use haversack_reports::files::create_folder;
+use haversack_reports::frame::FrameError;
+
+use super::{Batch, TableError};
+use crate::parquet_file::ParquetFile;
+
+/// A table under way; dropped before [`Table::finish`], it leaves nothing behind.
+pub struct Table<B> {
+    file: ParquetFile,
+    batch: B,
+    rows: u64,
+}
+
+impl<B: Batch> Table<B> {
+    /// A table that will be at `path`.
+    ///
+    /// # Errors
+    /// A path that is no file, or a folder that cannot be written.
+    pub fn create(path: &Path) -> Result<Self, TableError> {
+        if path.file_name().is_none() {
+            let path = path.display();
+            return Err(TableError::Input(format!("--out: expected a file such as trace.parquet, found '{path}'")));
+        }
+        if path.is_dir() {
+            return Err(TableError::Input(format!("--out: expected a file, found the folder '{}'", path.display())));
+        }
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            create_folder(folder).map_err(TableError::input)?;
+        }
+        let file = ParquetFile::create(path, &B::schema()).map_err(|error| match error {
+            FrameError::File(error) => TableError::input(error),
+            error => error.into(),
+        })?;
+        Ok(Self { file, batch: B::default(), rows: 0 })
+    }
+
+    /// Appends a row.
+    ///
+    /// # Errors
+    /// Rows that cannot be held as Parquet, or a file that cannot be written.
+    pub fn push(&mut self, row: &B::Row<'_>) -> Result<(), FrameError> {
+        self.batch.push(row);
+        if self.batch.is_full() { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes the batch.
+    fn flush(&mut self) -> Result<(), FrameError> {
+        self.rows += self.batch.rows() as u64;
+        self.file.write(&self.batch.take().map_err(FrameError::Encode)?)
+    }
+
+    /// Writes what is left, and gives the file its name; the number of rows.
+    ///
+    /// # Errors
+    /// As [`Table::push`].
+    pub fn finish(mut self) -> Result<u64, TableError> {
+        if self.batch.rows() > 0 {
+            self.flush()?;
+        }
+        self.file.finish()?;
+        Ok(self.rows)
+    }
+}

@@ -1,0 +1,18 @@
+//! The program from outside, and the library as a program that uses it sees it: one binary, a module a subject.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bad_input;
+mod calibrate;
+mod circles;
+mod commands;
+mod fedhybrid_a;
+mod fedhybrid_b;
+mod fedhybrid_c;
+mod kernels_command;
+mod mandheling;
+mod reproduce;
+mod scenarios;
+mod simulate;
+mod support;
+mod sweep;
+mod trace;
