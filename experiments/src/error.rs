@@ -94,7 +94,7 @@ impl CommandError {
         if error.kind() == io::ErrorKind::BrokenPipe { Self::OutputClosed } else { Self::Output(error) }
     }
 
-    /// The exit code: 2 where the input is wrong or no plan can exist, 1 where the run failed, 0 where
+    /// The exit code: 2 if the input is wrong or no plan can exist, 1 if the run failed, 0 if
     /// there is nothing to complain about.
     #[must_use]
     pub fn exit_code(&self) -> u8 {

@@ -68,7 +68,7 @@ fn kernels() -> Result<Vec<(String, String)>, CommandError> {
     Ok(haversack_bench::catalogue().map_err(CommandError::input)?.iter().map(row).collect())
 }
 
-/// A policy with where it is from and what can be set.
+/// A policy with its source and its parameters.
 fn policy(entry: &Entry) -> (String, String) {
     let mut line = format!("{} ({})", entry.about, entry.citation);
     for (place, parameter) in entry.parameters.iter().enumerate() {

@@ -32,7 +32,7 @@ pub struct ReplayOptions {
     /// The memory, as a share of the log's own peak
     #[arg(long, value_name = "R", allow_hyphen_values = true)]
     pub memory_ratio: f64,
-    /// Stops once the log takes so many times its own time [default: 4.0]
+    /// Stops once the log takes this many times its own time [default: 4.0]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     pub overhead_limit: Option<f64>,
     /// Also prints how many operators a second were replayed

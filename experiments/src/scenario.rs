@@ -41,9 +41,9 @@ pub use walls::{BudgetWalls, Step};
 
 use haversack_devices::text::{alternatives, hint};
 
-/// Samples of a mini-batch where nobody says otherwise: Sage's batch.
+/// Samples of a mini-batch by default: Sage's batch.
 pub const DEFAULT_BATCH: u64 = 32;
-/// Iterations where nobody says otherwise: policies find their micro-batch in the first, and the second is what
+/// Iterations by default: policies find their micro-batch in the first, and the second is what
 /// training then goes on with.
 pub const DEFAULT_ITERATIONS: u32 = 2;
 /// Larger mini-batches are typing errors on anything that is modelled here.

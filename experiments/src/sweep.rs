@@ -125,7 +125,7 @@ pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
 /// Runs that are written at once, each lot a row group of the file.
 const GROUP: u64 = 1 << 13;
 
-/// The runs, so many at a time as are written at once; a range of none is one group, which makes an empty table.
+/// The runs in lots of [`GROUP`]; no runs are one lot, which makes an empty table.
 fn groups(runs: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let Range { start, end } = runs;
     let number = (end - start).div_ceil(GROUP).max(1);

@@ -12,7 +12,7 @@
 //! [[calibration.constant]]
 //! of = "stack"                       # or "device" or "system": whose file holds it
 //! name = "cpu.efficiency.gemm"       # its dotted name there
-//! lower = 0.1                        # in the unit of the file, above nought
+//! lower = 0.1                        # in the unit of the file, above zero
 //! upper = 1.0
 //! ```
 

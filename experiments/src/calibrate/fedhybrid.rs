@@ -34,10 +34,10 @@ pub(super) fn reclaim() -> Result<Vec<Observation>, CommandError> {
     })
 }
 
-/// What simulates a row, where the row is of use.
+/// What simulates a row.
 type Simulates = Box<dyn Fn(&Files) -> f64 + Send + Sync>;
 
-/// The numbers of `artefacts` that may be fitted, above nought.
+/// The numbers of `artefacts` that may be fitted, above zero.
 fn of_artefacts(
     artefacts: &[&str],
     simulates: impl Fn(&Context<'_>, &Row) -> Result<Option<Simulates>, ArtefactError>,

@@ -6,7 +6,7 @@ use haversack_devices::{CalibrationError, Device, Stack, System};
 use super::declared::{Calibration, Constant, Of};
 use crate::error::CommandError;
 
-/// A device, a stack, and an operating system where one has a say.
+/// A device, a stack, and an operating system if constants are of one.
 #[derive(Clone, Debug)]
 pub struct Files {
     /// The device.

@@ -19,7 +19,7 @@ use crate::error::CommandError;
 const SQUARES: f64 = 0.1;
 /// What a logarithm outside its bounds costs, by its distance: more than any row could win.
 const OUTSIDE: f64 = 100.0;
-/// Where the search starts: the present values, and so many others.
+/// Where the search starts beside the present values: the number of other points.
 const OTHER_STARTS: u64 = 4;
 /// How far from the present values the others lie at most, as a logarithm: a factor of 1.6.
 const REACH: f64 = 0.5;

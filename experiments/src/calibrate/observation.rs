@@ -86,7 +86,7 @@ impl Observation {
         Self { id: id.into(), observed: seconds, unit: "s", measure: Measure::Time(part, Box::new(plan)) }
     }
 
-    /// The same under `files`; infinite where that cannot run.
+    /// The same under `files`; infinite if that cannot run.
     #[must_use]
     pub fn simulated(&self, files: &Files) -> f64 {
         let machine = |plan: &Plan| plan.machine().under(files.device.clone(), files.stack.clone());
@@ -121,7 +121,7 @@ impl Observation {
     }
 }
 
-/// The mean of what every run gives; nothing where one gives nothing.
+/// The mean of what every run gives; `None` if one gives nothing.
 fn mean(values: impl ExactSizeIterator<Item = Option<f64>>) -> Option<f64> {
     let count = values.len().max(1);
     Some(values.sum::<Option<f64>>()? / count as f64)
@@ -209,7 +209,7 @@ fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>, CommandErr
     Ok(observations)
 }
 
-/// The times of the rows that may be fitted, under the readings that are declared for them; a time of nought says
+/// The times of the rows that may be fitted, under the readings that are declared for them; a time of zero says
 /// nothing of a rate.
 fn daf_table2() -> Result<Vec<Observation>, CommandError> {
     let cache = Cache::new();

@@ -30,7 +30,7 @@ pub struct Fitted {
 }
 
 impl Fitted {
-    /// The bound that it ended at, where it did.
+    /// The bound that it ended at; `None` between them.
     #[must_use]
     pub fn bound_hit(&self) -> Option<&'static str> {
         let near = |bound: f64| (self.after / bound).ln().abs() < 1e-6;

@@ -27,7 +27,7 @@ pub enum PlanError {
         cause: Box<RunError>,
         /// The least budget that works, in words.
         advice: String,
-        /// The least budget that works, where one does.
+        /// The least budget that works, if one does.
         least: Option<LeastBudget>,
     },
     /// The run failed for another reason.

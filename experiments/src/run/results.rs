@@ -33,7 +33,7 @@ pub struct Results {
     pub fragmentation_bytes: u64,
     /// The mean of all iterations of the run.
     pub mean_iteration_s: f64,
-    /// Of all iterations, what the thread that trains slept for pages from flash; nought without a phone in use.
+    /// Of all iterations, what the thread that trains slept for pages from flash; zero without a phone in use.
     pub uninterruptible_s: f64,
     /// Of all iterations, what it was ready and not on a core.
     pub runnable_s: f64,

@@ -43,7 +43,7 @@ pub(super) fn read(path: &Path, origin: &Origin) -> Result<Vec<Step>, ScenarioEr
     parse(&path.display().to_string(), &text)?.ok_or_else(supported)
 }
 
-/// The steps of a trace, or nothing where the text is something else.
+/// The steps of a trace; `None` if the text is something else.
 fn parse(file: &str, text: &str) -> Result<Option<Vec<Step>>, ScenarioError> {
     let mut lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
     let header = lines.next().map(|(_, line)| line.trim_start_matches('\u{feff}').replace(' ', ""));

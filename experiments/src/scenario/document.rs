@@ -61,7 +61,7 @@ pub enum Item {
         from: Literal,
         /// The last value.
         to: Literal,
-        /// How many values, both ends included.
+        /// The number of values, both ends included.
         steps: u64,
     },
     /// A table of the policy's parameters.
@@ -90,7 +90,7 @@ impl Item {
 /// A name, its value, and the line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// The name; of a policy's parameter, with the policy's before a point where it was given.
+    /// The name; of a policy's parameter, with the policy's before a point if that was given.
     pub name: String,
     /// The line, from one.
     pub line: usize,

@@ -23,7 +23,7 @@ pub enum Origin {
     File {
         /// The file, as the user gave it.
         file: Arc<str>,
-        /// The line, from one; nought for the file as a whole.
+        /// The line, from one; zero for the file as a whole.
         line: usize,
     },
 }

@@ -186,7 +186,7 @@ impl Key {
             Self::System => (
                 "ID",
                 "the operating system, whose apps, page reclaim and low-memory killer share the memory: an id of \
-                 `list systems` [default: none; android where the trace is of apps]",
+                 `list systems` [default: none; android if there are apps]",
             ),
             Self::TrainerAdj => (
                 "SCORE",

@@ -34,7 +34,7 @@ pub enum GraphKind {
     Integer(&'static str),
 }
 
-/// The system of a phone whose apps a trace gives, where none is named.
+/// The system of a phone whose apps are named but not its system.
 const SYSTEM_OF_APPS: &str = "android";
 
 /// Policies that make fp32 tensors smaller themselves, so that there is nothing to store of integers.
@@ -45,26 +45,26 @@ const STORES_FLOATS: [&str; 4] = ["fixed8", "elastictrainer", "actnn", "daf"];
 pub struct Resolved {
     /// The scenario; nothing that has a default is left open.
     pub scenario: Scenario,
-    /// Its device.
+    /// What trains, with its constants.
     pub device: Arc<Device>,
-    /// Its stack.
+    /// The software that it runs.
     pub stack: Arc<Stack>,
     /// The processor that trains, under the stack.
     pub machine: Arc<Machine>,
-    /// Its network.
+    /// What is trained.
     pub network: Arc<Network>,
     /// Which graph is executed.
     pub graph: GraphKind,
-    /// The phone in use, where the run is on one.
+    /// The phone in use; `None` if the device does nothing else.
     pub phone: Option<Arc<Phone>>,
-    /// The memory trace, where there is one.
+    /// Memory budgets over time; empty without a trace of them.
     pub trace: Arc<Vec<Step>>,
     /// What the user may not expect, a sentence each.
     pub notes: Vec<String>,
 }
 
 impl Resolved {
-    /// The same run on a phone in use under other constants of its system; nothing where it is on none, or where the
+    /// The same run on a phone in use under other constants of its system; `None` if it is on none, or if the
     /// system does not run on the device.
     pub(crate) fn under_system(&self, system: &System) -> Option<Self> {
         let now = self.phone.as_deref()?;

@@ -21,7 +21,7 @@ pub fn network(model: &str, input: Option<&InputShape>) -> Result<Network, Workl
     if is_file(model) { onnx::import(Path::new(model), shape) } else { models::build(model, shape) }
 }
 
-/// The shape of a sample where nobody says otherwise; nothing for a file, which decides itself.
+/// The shape of a sample by default; `None` for a file, which decides itself.
 #[must_use]
 pub fn own_input(model: &str) -> Option<InputShape> {
     let found = models::MODELS.iter().find(|known| known.id == model);

@@ -36,17 +36,17 @@ impl Status {
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its number.
+    /// The number of the run, from zero.
     pub run: u64,
-    /// The memory budget, where there is one.
+    /// The memory budget; `None` without one.
     pub memory_budget_bytes: Option<u64>,
-    /// The activation budget, where there is one.
+    /// The activation budget; `None` without one.
     pub activation_budget_bytes: Option<u64>,
-    /// How it ended.
+    /// Whether there are figures, and if not why.
     pub status: Status,
-    /// Its figures; of a run that missed its time budget too.
+    /// The figures; of a run that missed its time budget too.
     pub results: Option<Results>,
-    /// The least memory budget that works, where this one does not.
+    /// The least memory budget that works, if this one does not.
     pub least_memory_bytes: Option<u64>,
     /// Why it is not `ok`.
     pub reason: Option<String>,

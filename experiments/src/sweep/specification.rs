@@ -26,7 +26,7 @@ type Placed = (Literal, usize);
 enum Setting {
     /// A key.
     Key(Key, Placed),
-    /// The policy, where the file names one, with its parameters.
+    /// The policy with its parameters; `None` if the file names none.
     Policy(Option<Placed>, Vec<(String, Placed)>),
 }
 

@@ -44,7 +44,7 @@ impl Places {
 /// Imports, writes the tables and prints the report.
 ///
 /// # Errors
-/// A file that cannot be read, or is an archive; a bad line where the import is strict; a table that cannot be written.
+/// A file that cannot be read, or is an archive; a bad line if the import is strict; a table that cannot be written.
 pub(super) fn import(asked: &ImportOptions) -> Result<(), CommandError> {
     let reading = asked.reading()?;
     let inputs = Inputs::find(&asked.inputs)?;

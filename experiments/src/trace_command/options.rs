@@ -47,7 +47,7 @@ pub(super) struct ImportOptions {
     /// What Carat's processes are: those that run, those in front since the sample before, or by the sample's date
     #[arg(long, value_enum, default_value_t)]
     pub(super) carat_semantics: Semantics,
-    /// Whose phone it is, where the files do not tell [default: the file's name]
+    /// Whose phone it is, if the files do not tell [default: the file's name]
     #[arg(long, value_name = "NAME")]
     pub(super) user: Option<String>,
     /// When a trace begins that knows no clock, in seconds since 1970

@@ -76,7 +76,7 @@ fn findings(report: &Report) -> String {
     text
 }
 
-/// The gaps, one bin a line; nothing where there are none.
+/// The gaps, one bin a line; nothing if there are none.
 pub(super) fn gaps(title: &str, gaps: &Gaps) -> String {
     let mut text = String::new();
     let all: u64 = gaps.bins.iter().sum();

@@ -62,7 +62,7 @@ pub(super) struct AppStats {
     pub(super) in_front: Distribution,
     /// And those that run for nobody who would notice.
     pub(super) background: Distribution,
-    /// Sessions, where the table has events.
+    /// Sessions; `None` if the table has no events.
     pub(super) sessions: Option<Sessions>,
 }
 

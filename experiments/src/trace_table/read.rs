@@ -142,7 +142,7 @@ fn real(column: &Column) -> Result<Column, PolarsError> {
     column.cast(&DataType::Float64)
 }
 
-/// The time, where a trace may have it.
+/// The time, if a trace may have it.
 fn from_seconds(seconds: f64) -> Option<UtcTime> {
     (0.0..LATEST).contains(&seconds).then(|| UtcTime::nearest(seconds))
 }

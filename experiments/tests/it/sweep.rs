@@ -91,8 +91,9 @@ fn a_killed_sweep_goes_on_to_the_same_bytes() {
     let folder = folder();
     sweep(folder.path(), "--out whole");
     // What a kill leaves: the header, some finished runs in any order, and a line that was cut off.
-    let mut child =
-        support::command(folder.path(), &["sweep", "spec.toml", "--out", "killed", "--jobs", "1"]).spawn().unwrap();
+    let mut child = crate::support::command(folder.path(), &["sweep", "spec.toml", "--out", "killed", "--jobs", "1"])
+        .spawn()
+        .unwrap();
     let part = folder.path().join("killed/rows.part");
     let written = || fs::read(&part).map(|bytes| bytes.iter().filter(|&&byte| byte == b'\n').count()).unwrap_or(0);
     while written() < 5 && child.try_wait().unwrap().is_none() {
@@ -186,7 +187,7 @@ fn a_row_says_what_simulate_says() {
     let frame = read_parquet(&folder.path().join("out/results.parquet")).unwrap();
     // Run 19 is the last of the first model: sage, half, 100%.
     let line = "simulate --device galaxy-s10 --model lenet5 --batch 8 --policy sage --set order=half --memory-budget 100% --format json";
-    let found = support::json(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()));
+    let found = crate::support::json(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()));
     assert_eq!(reals(&frame, "iteration_time_s")[19], found["iteration_time_s"].as_f64());
     assert_eq!(wholes(&frame, "reserved_bytes")[19], found["reserved_bytes"].as_u64());
     assert_eq!(reals(&frame, "energy_j")[19], found["energy_j"].as_f64());
