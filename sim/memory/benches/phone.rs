@@ -73,7 +73,7 @@ fn regions(phone: &mut PhoneMemory, trainer: ProcessId, count: u64, size: u64) -
     (0..count).map(|_| phone.map(trainer, Bytes(size), ANON).unwrap()).collect()
 }
 
-/// 2 GiB in memory, in regions of so many extents of 256 KiB; counted by extents.
+/// 2 GiB in memory, in regions of 1, 16 and 256 extents of 256 KiB; counted by extents.
 #[divan::bench(args = [1, 16, 256])]
 fn touch_resident(bencher: Bencher<'_, '_>, extents: u64) {
     let (mut phone, mut flash, trainer, _) = phone(256 << 10, Lists::Two);

@@ -43,7 +43,7 @@ pub trait Allocator {
     /// Takes back what [`Allocator::allocate`] gave. Taking back twice does nothing.
     fn free(&mut self, allocation: Allocation);
 
-    /// Gives back all but the first `size` bytes of a piece; nothing where it is not larger.
+    /// Gives back all but the first `size` bytes of a piece; nothing happens if it is no larger.
     fn shrink(&mut self, allocation: Allocation, size: Bytes);
 
     /// Changes the budget; what is already held beyond a smaller one stays until it is freed.
@@ -54,10 +54,4 @@ pub trait Allocator {
 
     /// Bytes held from the system.
     fn reserved(&self) -> Bytes;
-
-    /// The largest [`Allocator::allocated`] so far.
-    fn peak_allocated(&self) -> Bytes;
-
-    /// The largest [`Allocator::reserved`] so far.
-    fn peak_reserved(&self) -> Bytes;
 }

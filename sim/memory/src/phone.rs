@@ -140,12 +140,6 @@ impl PhoneMemory {
         &self.settings
     }
 
-    /// Changes what the kernel's work takes, as when a governor changes a frequency.
-    pub fn set_costs(&mut self, faulting: Costs, kswapd: Costs) {
-        self.faulting = faulting;
-        self.kswapd.costs = kswapd;
-    }
-
     /// Moves time on to `until` while nobody allocates; kswapd works and writes end. The past changes nothing.
     pub fn pass(&mut self, until: Nanos, flash: &mut dyn Flash) {
         self.advance(until, false, flash);

@@ -39,8 +39,6 @@ pub struct CachingAllocator {
     born: u64,
     allocated: u64,
     reserved: u64,
-    peak_allocated: u64,
-    peak_reserved: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,8 +71,6 @@ impl CachingAllocator {
             born: 0,
             allocated: 0,
             reserved: 0,
-            peak_allocated: 0,
-            peak_reserved: 0,
         }
     }
 
@@ -133,7 +129,6 @@ impl CachingAllocator {
             });
         }
         self.reserved += segment;
-        self.peak_reserved = self.peak_reserved.max(self.reserved);
         let place = self.born;
         self.born += segment;
         Ok(self.add_block(Block { size: segment, place, previous: None, next: None, large, state: State::Used }))
@@ -196,7 +191,6 @@ impl Allocator for CachingAllocator {
         let block = &mut self.blocks[id as usize];
         block.state = State::Used;
         self.allocated += block.size;
-        self.peak_allocated = self.peak_allocated.max(self.allocated);
         Ok(Allocation(id))
     }
 
@@ -246,14 +240,6 @@ impl Allocator for CachingAllocator {
 
     fn reserved(&self) -> Bytes {
         Bytes(self.reserved)
-    }
-
-    fn peak_allocated(&self) -> Bytes {
-        Bytes(self.peak_allocated)
-    }
-
-    fn peak_reserved(&self) -> Bytes {
-        Bytes(self.peak_reserved)
     }
 }
 

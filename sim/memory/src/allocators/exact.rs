@@ -11,14 +11,13 @@ pub struct ExactAllocator {
     sizes: Vec<Option<Bytes>>,
     vacant: Vec<u32>,
     allocated: Bytes,
-    peak: Bytes,
 }
 
 impl ExactAllocator {
     /// An allocator that may hold `budget` bytes.
     #[must_use]
     pub fn new(budget: Bytes) -> Self {
-        Self { budget, sizes: Vec::new(), vacant: Vec::new(), allocated: Bytes::ZERO, peak: Bytes::ZERO }
+        Self { budget, sizes: Vec::new(), vacant: Vec::new(), allocated: Bytes::ZERO }
     }
 }
 
@@ -29,7 +28,6 @@ impl Allocator for ExactAllocator {
             return Err(AllocationError::OutOfMemory { wanted: size, available, budget: self.budget });
         }
         self.allocated += size;
-        self.peak = self.peak.max(self.allocated);
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.sizes.push(None);
             (self.sizes.len() - 1) as u32
@@ -64,13 +62,5 @@ impl Allocator for ExactAllocator {
 
     fn reserved(&self) -> Bytes {
         self.allocated
-    }
-
-    fn peak_allocated(&self) -> Bytes {
-        self.peak
-    }
-
-    fn peak_reserved(&self) -> Bytes {
-        self.peak
     }
 }

@@ -97,8 +97,6 @@ pub struct PageArena {
     /// The pages of each id.
     lists: Vec<Option<List>>,
     stored: u64,
-    peak_used: u64,
-    peak_reserved: u64,
 }
 
 impl PageArena {
@@ -132,7 +130,7 @@ impl PageArena {
             return Err(PageError::StepBelowPage { step, page });
         }
         let blocks = Blocks::new(page.0, step.0, budget.0, with_data);
-        Ok(Self { blocks, lists: Vec::new(), stored: 0, peak_used: 0, peak_reserved: 0 })
+        Ok(Self { blocks, lists: Vec::new(), stored: 0 })
     }
 
     /// Gives an activation the lowest free pages: Algorithm 3's `FirstFit` and `InsertPage`.
@@ -156,8 +154,6 @@ impl PageArena {
         }
         self.lists[id as usize] = Some(list);
         self.stored += size.0;
-        self.peak_used = self.peak_used.max(self.blocks.used());
-        self.peak_reserved = self.peak_reserved.max(self.blocks.reserved());
         Ok(effects)
     }
 
@@ -282,18 +278,6 @@ impl PageArena {
     #[must_use]
     pub fn reserved(&self) -> Bytes {
         Bytes(self.blocks.reserved())
-    }
-
-    /// The largest [`PageArena::used`] so far.
-    #[must_use]
-    pub const fn peak_used(&self) -> Bytes {
-        Bytes(self.peak_used)
-    }
-
-    /// The largest [`PageArena::reserved`] so far.
-    #[must_use]
-    pub const fn peak_reserved(&self) -> Bytes {
-        Bytes(self.peak_reserved)
     }
 
     /// How well the arena is filled; walks all pages.

@@ -70,7 +70,7 @@ impl RedBlackTree {
         self.mend_insertion(node as u32);
     }
 
-    /// Takes an id out; nothing where it is not there.
+    /// Takes an id out, if it is there.
     pub fn remove(&mut self, id: u32) {
         let node = id.saturating_add(1);
         if self.nodes.get(node as usize).is_some_and(|node| node.present) {
@@ -99,28 +99,6 @@ impl RedBlackTree {
         self.nodes.get(node as usize).filter(|node| node.present)?;
         let above = std::iter::successors(Some(self.parent(node)), |&node| Some(self.parent(node)));
         Some(above.take_while(|&node| node != NIL).count() as u32)
-    }
-
-    /// Whether the invariants hold: the root is black, no red node has a red child, every path to a leaf has as many
-    /// black nodes, keys are in order, and children know their parents.
-    #[must_use]
-    pub fn is_valid(&self) -> bool {
-        let ids: Vec<u32> = self.descending().collect();
-        let ordered = ids.windows(2).all(|pair| self.key(pair[0] + 1) > self.key(pair[1] + 1));
-        !self.node(self.root).red && ids.len() == self.len && ordered && self.black_height(self.root).is_some()
-    }
-
-    fn black_height(&self, node: u32) -> Option<u32> {
-        if node == NIL {
-            return Some(0);
-        }
-        let here = self.node(node);
-        let [left, right] = here.children.map(|child| {
-            let below = self.node(child);
-            let fits = child == NIL || (below.parent == node && !(here.red && below.red));
-            if fits { self.black_height(child) } else { None }
-        });
-        (left == right).then(|| left.map(|height| height + u32::from(!here.red)))?
     }
 
     fn node(&self, node: u32) -> &Node {
@@ -287,5 +265,51 @@ impl RedBlackTree {
             node = self.root;
         }
         self.paint(node, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl RedBlackTree {
+        /// Whether the invariants hold: the root is black, no red node has a red child, every path to a leaf has as many
+        /// black nodes, keys are in order, and children know their parents.
+        fn is_valid(&self) -> bool {
+            let ids: Vec<u32> = self.descending().collect();
+            let ordered = ids.windows(2).all(|pair| self.key(pair[0] + 1) > self.key(pair[1] + 1));
+            !self.node(self.root).red && ids.len() == self.len && ordered && self.black_height(self.root).is_some()
+        }
+
+        fn black_height(&self, node: u32) -> Option<u32> {
+            if node == NIL {
+                return Some(0);
+            }
+            let here = self.node(node);
+            let [left, right] = here.children.map(|child| {
+                let below = self.node(child);
+                let fits = child == NIL || (below.parent == node && !(here.red && below.red));
+                if fits { self.black_height(child) } else { None }
+            });
+            (left == right).then(|| left.map(|height| height + u32::from(!here.red)))?
+        }
+    }
+
+    #[test]
+    fn the_invariants_hold_whatever_comes_and_goes() {
+        let mut tree = RedBlackTree::default();
+        let mut draw = 1_u64;
+        for step in 0..5_000 {
+            // A full-period generator of 64 bits (Knuth); its high bits are used. Keys are few, so that ties are common.
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (id, key, comes) = ((draw >> 33) as u32 % 60, draw >> 50 & 15, draw >> 60 < 10);
+            if comes {
+                tree.set(id, (key, 0))
+            } else {
+                tree.remove(id)
+            }
+            assert!(tree.is_valid(), "step {step}");
+        }
+        assert!(tree.len() > 10);
     }
 }

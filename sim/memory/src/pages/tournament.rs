@@ -83,7 +83,7 @@ impl Tournament {
         self.replay(id);
     }
 
-    /// Takes an id out; nothing where it is not there.
+    /// Takes an id out, if it is there.
     pub fn remove(&mut self, id: u32) {
         if self.rank(id).is_some() {
             self.ranks[id as usize] = Rank::ABSENT;

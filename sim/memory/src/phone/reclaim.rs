@@ -27,7 +27,7 @@ pub(super) enum Reclaimer {
 pub(super) struct Step {
     /// On the reclaimer's core.
     pub(super) running: Nanos,
-    /// Pages looked at; nought where there was nothing to look at.
+    /// Pages looked at; zero if there were none.
     pub(super) scanned: u64,
     /// Pages freed, or on their way to flash.
     pub(super) reclaimed: u64,

@@ -28,8 +28,6 @@ struct Twin {
     /// In the order in which they were reserved; addresses rise with it.
     segments: Vec<Segment>,
     next_address: u64,
-    peak_allocated: u64,
-    peak_reserved: u64,
 }
 
 impl Twin {
@@ -66,7 +64,6 @@ impl Twin {
             let whole = Piece { start: self.next_address, size: segment, owner: None };
             self.next_address += segment;
             self.segments.push(Segment { size: segment, small, pieces: vec![whole] });
-            self.peak_reserved = self.peak_reserved.max(self.reserved());
         }
         let (s, p) = self.best_fit(size, small).expect("the new segment holds it");
         let piece = self.segments[s].pieces[p];
@@ -77,7 +74,6 @@ impl Twin {
         if cut {
             self.segments[s].pieces.insert(p + 1, Piece { start: piece.start + size, size: rest, owner: None });
         }
-        self.peak_allocated = self.peak_allocated.max(self.allocated());
         Ok(())
     }
 
@@ -214,8 +210,6 @@ proptest! {
             prop_assert_eq!(real.allocated().0, twin.allocated());
             prop_assert_eq!(real.reserved().0, twin.reserved());
             prop_assert_eq!(real.cached().0, twin.reserved() - twin.allocated());
-            prop_assert_eq!(real.peak_allocated().0, twin.peak_allocated);
-            prop_assert_eq!(real.peak_reserved().0, twin.peak_reserved);
             // Bytes are conserved: everybody was given at least what was asked for, and at most 1 MiB more.
             let asked: u64 = live.iter().map(|(request, _)| wanted[*request]).sum();
             prop_assert!(asked <= real.allocated().0);
@@ -238,7 +232,6 @@ proptest! {
     fn the_exact_allocator_holds_the_sum_of_what_lives(budget in 1..1000u64, script in prop::collection::vec((any::<bool>(), 0..200u64), 1..80)) {
         let mut exact = ExactAllocator::new(Bytes(budget));
         let mut live: Vec<(Allocation, u64)> = Vec::new();
-        let mut peak = 0;
         for (allocate, n) in script {
             let sum: u64 = live.iter().map(|(_, size)| size).sum();
             if allocate {
@@ -255,10 +248,8 @@ proptest! {
                 exact.free(allocation);
             }
             let sum: u64 = live.iter().map(|(_, size)| size).sum();
-            peak = peak.max(sum);
             prop_assert!(sum <= budget);
             prop_assert_eq!((exact.allocated().0, exact.reserved().0), (sum, sum));
-            prop_assert_eq!((exact.peak_allocated().0, exact.peak_reserved().0), (peak, peak));
         }
     }
 }

@@ -51,8 +51,6 @@ struct Twin {
     blocks: Vec<usize>,
     owners: Vec<Option<u32>>,
     held: BTreeMap<u32, Held>,
-    /// The most pages in use and reserved so far.
-    peaks: [usize; 2],
 }
 
 impl Twin {
@@ -82,7 +80,6 @@ impl Twin {
         }
         let pages = (0..wanted).map(|_| self.lowest_free(id)).collect();
         self.held.get_mut(&id).unwrap().pages = Some(pages);
-        self.peaks = [self.peaks[0].max(self.used()), self.peaks[1].max(self.owners.len())];
         Some(effects)
     }
 
@@ -243,8 +240,6 @@ impl Twin {
         let used: u64 = self.held.values().filter(|held| held.pages.is_some()).map(footprint).sum();
         let orders = table.order();
         assert_eq!((table.demand(), store.used(), orders.len()), (Bytes(demand), Bytes(used), self.held.len()));
-        let peaks = self.peaks.map(|pages| Bytes(pages as u64 * self.page));
-        assert_eq!([store.peak_used(), store.peak_reserved()], peaks);
         let report = store.fragmentation();
         assert_eq!(report, self.fragmentation());
         assert_eq!(report.stored + report.internal + report.free, store.reserved());
@@ -267,7 +262,7 @@ proptest! {
         let step = page * pages_a_step + page / 2;
         let config = ArenaConfig { page: Bytes(page), step: Bytes(step), budget: Bytes(budget) };
         let (mut arena, mut table) = (PageArena::with_data(config).unwrap(), PageTable::new(Bytes(page)).unwrap());
-        let mut twin = Twin { page, step, budget, blocks: Vec::new(), owners: Vec::new(), held: BTreeMap::new(), peaks: [0; 2] };
+        let mut twin = Twin { page, step, budget, blocks: Vec::new(), owners: Vec::new(), held: BTreeMap::new() };
         for step in &script {
             twin.follow(&mut arena, &mut table, step);
             twin.compare(&arena, &table);

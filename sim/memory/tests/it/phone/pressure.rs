@@ -98,7 +98,7 @@ fn without_cached_apps_the_foreground_dies_and_without_it_nobody() {
     let foreground = phone.spawn("foreground", 0).unwrap();
     let kills = grow(&mut phone, &mut flash, foreground, 400);
     assert_eq!(kills.last().map(|kill| kill.name.as_str()), Some("foreground"));
-    // A score below nought never dies: the touch is an error.
+    // A score below zero never dies: the touch is an error.
     let (mut phone, mut flash, _) = with_apps(Some(aosp()), 0);
     let system = phone.spawn("system_server", -1).unwrap();
     assert_eq!(grow(&mut phone, &mut flash, system, 400), []);
