@@ -17,7 +17,7 @@ pub struct UtcOffset {
 }
 
 impl UtcOffset {
-    /// So many hours ahead.
+    /// A number of whole hours ahead.
     #[must_use]
     pub const fn hours(hours: i32) -> Self {
         Self { seconds: hours * 3600 }
@@ -69,7 +69,7 @@ pub(super) fn parse_seconds(text: &str) -> Option<UtcTime> {
     text.parse().ok().filter(|_| is_plain).and_then(from_seconds)
 }
 
-/// The digits at the beginning of `text`, which have to be so many.
+/// The number in the `count` digits of `text` from `from` on; `None` if anything else stands there.
 fn digits(text: &[u8], from: usize, count: usize) -> Option<u32> {
     let digits = text.get(from..from + count)?;
     digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))

@@ -46,7 +46,7 @@ impl<'i, 's> ImportContext<'i, 's> {
         self.report.files += 1;
     }
 
-    /// A line of so many bytes begins.
+    /// A line of `length` bytes begins.
     pub(super) fn next_line(&mut self, length: usize) {
         self.place.line += 1;
         self.line_is_bad = false;
@@ -149,7 +149,7 @@ impl<'i, 's> ImportContext<'i, 's> {
         }
     }
 
-    /// Whether `name` can be one; tells of it where not.
+    /// Whether `name` can be a name; if it cannot, that is told of.
     pub(super) fn is_name(&mut self, field: &str, name: &str) -> Result<bool, ImportError> {
         let fits = (1..=LONGEST_NAME).contains(&name.len());
         if !fits {

@@ -8,7 +8,7 @@ use super::LONGEST_LINE;
 pub(super) enum Next<'a> {
     /// A line without its end.
     Line(&'a [u8]),
-    /// A line of so many bytes, which was skipped.
+    /// A line of this number of bytes, which was skipped.
     TooLong(usize),
     /// Nothing.
     End,

@@ -14,7 +14,7 @@ use super::{Format, ImportError};
 use crate::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
 
 const COLUMNS: [&str; 5] = ["ts", "name", "value", "process", "pid"];
-/// The first so many of [`COLUMNS`] have to be there.
+/// How many of the first of [`COLUMNS`] have to be there.
 const NEEDED: usize = 3;
 /// The counter that is a row of apps.
 const OOM_SCORE_ADJ: &str = "oom_score_adj";

@@ -79,7 +79,7 @@ impl Series {
                 .find(Reason::Field, name, || format!("expected a whole number, found '{}'", excerpt(value)));
         };
         if number < 0 {
-            return context.find(Reason::NegativeMemory, name, || format!("expected nought or more, found {number}"));
+            return context.find(Reason::NegativeMemory, name, || format!("expected zero or more, found {number}"));
         }
         self.enter(name, context)?;
         context.counter(CounterRow { user: &self.owner, time: self.time, counter: name, value: number as f64 * unit })

@@ -47,7 +47,7 @@ pub enum Reason {
     Gap,
     /// A sample of the years of usage intervals that looks like a process list; kept.
     MixedInterval,
-    /// Memory that the client could not read: nothing but noughts; left out.
+    /// Memory that the client could not read: nothing but zeros; left out.
     NoMemory,
     /// An iPhone, whose fields have other meanings; left out.
     AppleDevice,
@@ -172,7 +172,7 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// Counts a gap of so many nanoseconds.
+    /// Counts a gap of `nanos` nanoseconds.
     pub fn add(&mut self, nanos: u64) {
         let place = GAP_BOUNDS.iter().position(|(_, bound)| nanos < bound * 1_000_000_000);
         if let Some(bin) = self.bins.get_mut(place.unwrap_or(GAP_BOUNDS.len())) {

@@ -17,7 +17,7 @@ pub struct Holding {
     pub time: Nanos,
     /// Which app.
     pub app: AppId,
-    /// What it is and holds; nothing where it has ended.
+    /// What it is and holds; `None` if it has ended.
     pub held: Option<Held>,
 }
 

@@ -123,7 +123,7 @@ impl Iterator for SessionStream<'_> {
     }
 }
 
-/// So many whole seconds.
+/// A number of whole seconds.
 pub(super) fn seconds(count: u64) -> Nanos {
     Nanos(count.saturating_mul(1_000_000_000))
 }

@@ -23,13 +23,13 @@ pub struct UserSessions {
 }
 
 impl UserSessions {
-    /// The mean length; nought without sessions.
+    /// The mean length; zero without sessions.
     #[must_use]
     pub fn mean(&self) -> Nanos {
         Nanos::from_seconds(self.mean_s())
     }
 
-    /// The standard deviation of the lengths, over all sessions; nought with fewer than two.
+    /// The standard deviation of the lengths, over all sessions; zero with fewer than two.
     #[must_use]
     pub fn deviation(&self) -> Nanos {
         let mean = self.mean_s();

@@ -163,7 +163,7 @@ pub fn seems_opened(package: &str) -> bool {
     package.contains('.') && package != "android" && !PARTS.iter().any(|part| package.contains(part))
 }
 
-/// The time from `beginning` to `time`; nought where it is earlier.
+/// The time from `beginning` to `time`; zero if it is earlier.
 pub(super) fn since(beginning: UtcTime, time: UtcTime) -> Nanos {
     Nanos(u64::try_from(time.0.saturating_sub(beginning.0)).unwrap_or(0))
 }

@@ -86,7 +86,7 @@ fn blocks_without_times_are_an_interval_apart() {
 fn proc_files_tell_of_wrong_values_and_of_each_other() {
     let report = import(Kind::Meminfo, "MemTotal: -5 kB\nMemFree: many kB\nMemFree 5\nMemFree: 5 MB\n").report;
     assert_eq!((report.bad_lines, report.counter_rows), (4, 0));
-    assert_eq!(finding(&report, Reason::NegativeMemory), "file.txt:1: MemTotal: expected nought or more, found -5");
+    assert_eq!(finding(&report, Reason::NegativeMemory), "file.txt:1: MemTotal: expected zero or more, found -5");
     assert_eq!(finding(&report, Reason::Field), "file.txt:2: MemFree: expected a whole number, found 'many'");
     assert!(finding(&report, Reason::Columns).ends_with("did you mean --kind vmstat?"));
     let report = import(Kind::Vmstat, "MemTotal: 5 kB\n").report;

@@ -57,7 +57,7 @@ struct Held {
 struct Device {
     user: Box<str>,
     held: Held,
-    /// Above zero where lines are shifted, below where not; no further than [`CONVICTION`].
+    /// Above zero if lines are shifted, below if they are not; no further than [`CONVICTION`].
     shift: i32,
 }
 
@@ -108,7 +108,7 @@ impl Memories {
 }
 
 impl Held {
-    /// The client, by the neighbours where they tell, by the sample alone where not.
+    /// The client: by the neighbours if they tell, otherwise by the sample alone.
     fn client(&self) -> Client {
         let is_earlier = self.time < LATER_CLIENT || self.fields.user > self.fields.free;
         self.client.unwrap_or(if is_earlier { Client::Earlier } else { Client::Later })
@@ -151,7 +151,7 @@ fn fields(memory: &Memory, context: &mut ImportContext<'_, '_>) -> Result<Option
     }
     let [active, inactive, free, user] = named.map(|(_, value)| value as u64);
     if active | inactive | free | user == 0 {
-        context.find(Reason::NoMemory, "memory", || "expected kB, found nothing but noughts".into())?;
+        context.find(Reason::NoMemory, "memory", || "expected kB, found nothing but zeros".into())?;
         return Ok(None);
     }
     // A phone of a petabyte is none.
