@@ -1,14 +1,32 @@
-//! Figures, Pareto fronts, tables and the HTML page of a run.
+//! What a run shows: figures, fronts, tables, and the HTML page.
 //!
-//! This crate knows numbers, labels and files, and nothing of the simulator. Everything it writes is
-//! deterministic: the same input gives the same bytes, with no date, host or path in them.
+//! ```text
+//! numbers and labels ── figure::Figure ──▶ SVG, PNG ──┐
+//! cells ── table::Table ──▶ CSV, HTML ────────────────┼─▶ page::Page ──▶ index.html
+//! points ── pareto::front ──▶ which of them to draw   │
+//! rows ── text_table::TextTable ──▶ the terminal      └─▶ files::write_atomically
+//! ```
+//!
+//! This crate knows numbers, labels and files, and nothing of the simulator. Everything it writes is deterministic: the
+//! same input gives the same bytes, with no date, host or path in them.
 //!
 //! - [`figure`]: a declarative description of a figure, rendered to SVG and PNG.
 //! - [`pareto`]: fronts and hypervolumes in two dimensions.
 //! - [`table`]: typed cells to CSV and HTML.
+//! - [`text_table`]: rows of words in columns, for a terminal.
 //! - [`page`]: one self-contained `index.html` for a set of artefacts.
 //! - [`frame`]: a polars data frame to Parquet and back.
 //! - [`files`]: the one way to write a file, atomically.
+//!
+//! ```
+//! use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
+//!
+//! let times = Lines::new().series(Series::new("sage", [(20.0, 3.1), (100.0, 1.2)]));
+//! let panel = Panel::new(times).x(Axis::new("memory budget").unit("%")).y(Axis::new("time").unit("s"));
+//! let rendered = Figure::new("Time over memory").panel(panel).render()?;
+//! assert!(rendered.svg.starts_with("<svg"));
+//! # Ok::<(), haversack_reports::FigureError>(())
+//! ```
 
 pub mod figure;
 pub mod files;
@@ -16,6 +34,7 @@ pub mod frame;
 pub mod page;
 pub mod pareto;
 pub mod table;
+pub mod text_table;
 
 pub use figure::{Figure, FigureError, Panel, Rendered};
 pub use files::{FileError, write_atomically};

@@ -128,11 +128,13 @@ impl Table {
     /// ```
     #[must_use]
     pub fn to_csv(&self) -> String {
-        let mut text = line(self.columns.iter().map(|c| quoted(c)));
-        for row in &self.rows {
-            text.push_str(&line(row.iter().map(|cell| quoted(&cell.exact()))));
+        let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new());
+        let rows = self.rows.iter().map(|row| row.iter().map(Cell::exact).collect());
+        for record in std::iter::once(self.columns.clone()).chain(rows) {
+            // Writing to a vector cannot fail, and all rows are as long.
+            let _ = writer.write_record(&record);
         }
-        text
+        String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
     }
 
     /// The table as an HTML `<table>`, numbers to three digits with the exact value as the cell's title.
@@ -188,15 +190,4 @@ pub fn escaped(text: &str) -> String {
         }
     }
     safe
-}
-
-fn line(fields: impl Iterator<Item = String>) -> String {
-    let fields: Vec<String> = fields.collect();
-    // A lone empty field would be an empty line, which readers skip.
-    if fields.len() == 1 && fields.iter().all(String::is_empty) { "\"\"\n".into() } else { fields.join(",") + "\n" }
-}
-
-fn quoted(field: &str) -> String {
-    let plain = !field.contains([',', '"', '\n', '\r']) && field.trim() == field;
-    if plain { field.to_owned() } else { format!("\"{}\"", field.replace('"', "\"\"")) }
 }

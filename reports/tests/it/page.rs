@@ -1,5 +1,4 @@
 //! The page escapes what it is given, is complete, and needs nothing from elsewhere.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use haversack_reports::page::{CellRow, Item, Notes, Page, Section, SummaryRow};
 

@@ -1,5 +1,4 @@
 //! Fronts, tables, frames and files.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
 
@@ -7,6 +6,7 @@ use haversack_reports::files::write_atomically;
 use haversack_reports::frame::{FrameError, read_parquet, to_parquet, write_parquet};
 use haversack_reports::pareto::{BOTH_MINIMISED, Sense, Senses, front, hypervolume};
 use haversack_reports::table::{Cell, Table, shortest};
+use haversack_reports::text_table::{Column, TextTable};
 use polars::df;
 use proptest::prelude::*;
 
@@ -93,6 +93,21 @@ fn html_tables_escape_and_keep_the_exact_value() {
 fn a_row_of_another_width_is_refused() {
     let error = table().push([Cell::Empty]).unwrap_err();
     assert_eq!(error.to_string(), "row 3 has 1 cells for 3 columns");
+}
+
+#[test]
+fn text_tables_stand_in_columns() {
+    let columns = [Column::left(4).fitted(), Column::right(6).after(2), Column::left(3).after(1)];
+    let mut table = TextTable::new(columns).indented(1);
+    table
+        .row(["name", "value", "unit"])
+        .row(["größer", "1.5", "s"])
+        .row(["a", "1234567", "ms", "  a remark"])
+        .row([""]);
+    // The first column is as wide as its longest cell, six letters; the value of seven digits pushes its own row alone,
+    // and nothing stands behind the last word of a row.
+    let expected = " name     value unit\n größer     1.5 s\n a       1234567 ms   a remark\n\n";
+    assert_eq!(table.to_string(), expected);
 }
 
 #[test]

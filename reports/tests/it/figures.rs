@@ -1,5 +1,4 @@
 //! Figures hold what they were given, refuse what they cannot draw, and come out the same each time.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use haversack_reports::figure::{
     Axis, BarSeries, Bars, Chart, Figure, FigureError, Front, Lines, Look, PNG_SCALE, Panel, Place, Series, Stack,

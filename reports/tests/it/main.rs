@@ -1,0 +1,6 @@
+//! Figures, tables, frames, files and the page, from outside.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod data;
+mod figures;
+mod page;
