@@ -9,7 +9,7 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::usage::DataError;
-use crate::usage::data::{self, kind};
+use crate::usage::data;
 use crate::usage::stream::stream;
 
 /// The table that the crate brings along, and the name that stands for it.
@@ -78,7 +78,6 @@ pub struct FootprintTable {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Written {
     launch: WrittenLaunch,
     spread: WrittenSpread,
@@ -90,7 +89,6 @@ struct Written {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct WrittenLaunch {
     extra: WrittenExtra,
     #[serde(deserialize_with = "seconds")]
@@ -101,34 +99,28 @@ struct WrittenLaunch {
     return_share: Fraction,
     #[serde(deserialize_with = "seconds")]
     return_s: Nanos,
-    #[serde(deserialize_with = "kind")]
     kind: Kind,
     source: String,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct WrittenExtra {
     #[serde(deserialize_with = "megabytes")]
     mb: Bytes,
-    #[serde(deserialize_with = "kind")]
     kind: Kind,
     source: String,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct WrittenSpread {
     #[serde(deserialize_with = "factor")]
     of_ln: Factor,
-    #[serde(deserialize_with = "kind")]
     kind: Kind,
     source: String,
 }
 
 /// A table of the file; `launch` is against the launch of the whole table.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Entry {
     #[serde(deserialize_with = "megabytes")]
     anonymous_mb: Bytes,
@@ -142,7 +134,6 @@ struct Entry {
     launch: Factor,
     #[serde(deserialize_with = "rate")]
     writes_mb_s: BytesPerSecond,
-    #[serde(deserialize_with = "kind")]
     kind: Kind,
     source: String,
 }

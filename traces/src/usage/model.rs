@@ -5,7 +5,7 @@ use haversack_devices::text::TomlDocument;
 use haversack_devices::units::{Count, Factor, Fraction, Nanos};
 use serde::Deserialize;
 
-use super::data::{self, DataError, Weights, constant};
+use super::data::{self, DataError, Weights};
 
 /// The file that the crate brings along.
 const BUILT_IN: (&str, &str) = ("usage.toml", include_str!("../../usage.toml"));
@@ -16,7 +16,6 @@ const BUILT_IN: (&str, &str) = ("usage.toml", include_str!("../../usage.toml"));
 /// The two numbers that no observation gives alone, the share of regular users and the spread within a user, are
 /// fitted to two published statistics of sessions by [`super::fit()`].
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct UsageModel {
     /// Lengths and numbers of sessions.
     pub sessions: Sessions,
@@ -39,124 +38,91 @@ pub struct UsageModel {
 
 /// Lengths and numbers of sessions: from the first app in front to the screen going dark.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Sessions {
     /// The probability that a user is regular.
-    #[serde(deserialize_with = "constant")]
     pub regular_share: Constant<Fraction>,
     /// Median of the mean sessions of regular users.
-    #[serde(deserialize_with = "constant")]
     pub regular_mean: Constant<Nanos>,
     /// Standard deviation of the logarithm of their means.
-    #[serde(deserialize_with = "constant")]
     pub regular_spread: Constant<Factor>,
     /// Median of the mean sessions of the others.
-    #[serde(deserialize_with = "constant")]
     pub other_mean: Constant<Nanos>,
     /// Standard deviation of the logarithm of their means.
-    #[serde(deserialize_with = "constant")]
     pub other_spread: Constant<Factor>,
     /// Standard deviation of the logarithm of the sessions of one user.
-    #[serde(deserialize_with = "constant")]
     pub spread: Constant<Factor>,
     /// No session is shorter.
-    #[serde(deserialize_with = "constant")]
     pub shortest: Constant<Nanos>,
     /// The least time between two sessions.
-    #[serde(deserialize_with = "constant")]
     pub pause: Constant<Nanos>,
     /// Median over users of the mean number of sessions a day.
-    #[serde(deserialize_with = "constant")]
     pub per_day: Constant<Count>,
     /// Standard deviation of its logarithm.
-    #[serde(deserialize_with = "constant")]
     pub per_day_spread: Constant<Factor>,
     /// The most that the sessions of a user's mean day may last together.
-    #[serde(deserialize_with = "constant")]
     pub daily_use: Constant<Nanos>,
 }
 
 /// When sessions happen.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Day {
     /// The weight of each hour, 24 of them.
     pub profile: Weights,
     /// Standard deviation of a user's day against the profile.
-    #[serde(deserialize_with = "constant")]
     pub shift: Constant<Nanos>,
 }
 
 /// Which apps sessions show, and which stay behind them.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Apps {
     /// Weights of 3, 4, 5 … as a user's usual number of apps behind the one in front.
     pub background: Weights,
     /// The share of sessions with one fewer than usual, and as many with one more.
-    #[serde(deserialize_with = "constant")]
     pub wander: Constant<Fraction>,
     /// The fewest apps that a user has.
-    #[serde(deserialize_with = "constant")]
     pub installed_least: Constant<Count>,
     /// The most.
-    #[serde(deserialize_with = "constant")]
     pub installed_most: Constant<Count>,
     /// Standard deviation of the logarithm of a user's liking for an app, on top of its weight.
-    #[serde(deserialize_with = "constant")]
     pub taste: Constant<Factor>,
     /// The mean time of an app in front.
-    #[serde(deserialize_with = "constant")]
     pub visit: Constant<Nanos>,
     /// The share of switches that are drawn from the apps still there alone; the others are drawn from all.
-    #[serde(deserialize_with = "constant")]
     pub revisit: Constant<Fraction>,
     /// The share of switches by way of the launcher.
-    #[serde(deserialize_with = "constant")]
     pub home: Constant<Fraction>,
     /// How long the launcher is then in front.
-    #[serde(deserialize_with = "constant")]
     pub home_time: Constant<Nanos>,
 }
 
 /// What is taken to happen between sparse samples.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Interpolation {
     /// For how long after a sample its apps are taken to be in use.
-    #[serde(deserialize_with = "constant")]
     pub horizon: Constant<Nanos>,
     /// The weight of an app that the sample saw in front, against one in the background.
-    #[serde(deserialize_with = "constant")]
     pub foreground_weight: Constant<Factor>,
 }
 
 /// What a Carat sample holds.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Carat {
     /// Mean and median of the number of processes.
-    #[serde(deserialize_with = "constant")]
     pub processes: Constant<Count>,
     /// Its standard deviation.
-    #[serde(deserialize_with = "constant")]
     pub processes_spread: Constant<Count>,
     /// The most processes.
-    #[serde(deserialize_with = "constant")]
     pub processes_most: Constant<Count>,
     /// Weights of [`super::carat::PRIORITIES`].
     pub priorities: Weights,
     /// The fewest samples that a user gives a day.
-    #[serde(deserialize_with = "constant")]
     pub samples_least: Constant<Count>,
     /// The most.
-    #[serde(deserialize_with = "constant")]
     pub samples_most: Constant<Count>,
 }
 
 /// The app that is always there.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Launcher {
     /// Its package.
     pub package: String,
@@ -166,7 +132,6 @@ pub struct Launcher {
 
 /// An app that users may have.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CatalogueApp {
     /// Its package.
     pub package: String,
