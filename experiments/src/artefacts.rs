@@ -1,10 +1,12 @@
-//! The artefacts of the papers that are modelled, one file each.
+//! The artefacts of the papers that are modelled, one file each; each makes its own entry.
 
 mod comparison;
 pub(crate) mod daf;
 pub(crate) mod fedhybrid;
+mod grid;
 pub(crate) mod mandheling;
 mod sage;
+mod setting;
 
 use std::sync::LazyLock;
 
@@ -12,5 +14,22 @@ use crate::reproduce::Artefact;
 
 /// Every modelled artefact, in the order of the papers.
 pub static ARTEFACTS: LazyLock<Vec<Artefact>> = LazyLock::new(|| {
-    [sage::ARTEFACTS, daf::ARTEFACTS, mandheling::ARTEFACTS, fedhybrid::ARTEFACTS, comparison::ARTEFACTS].concat()
+    let papers = [sage::ARTEFACTS, daf::ARTEFACTS, mandheling::ARTEFACTS, fedhybrid::ARTEFACTS, comparison::ARTEFACTS];
+    papers.concat().into_iter().copied().collect()
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::readings::Readings;
+    use crate::reproduce::reference::Reference;
+
+    #[test]
+    fn every_artefact_that_readings_and_notes_name_is_modelled() {
+        let reference = Reference::load().unwrap();
+        let readings = Readings::load(&reference).unwrap();
+        for (paper, name) in readings.artefacts() {
+            assert!(ARTEFACTS.iter().any(|known| known.paper == paper && known.id == name), "{paper}/{name}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
     calibrate, kernels_command, list, model_command, replay_command, reproduce, simulate, sweep, trace_command,
@@ -53,7 +54,7 @@ enum Command {
 /// [`CommandError`], whose exit code is the program's.
 pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
     match &arguments.command {
-        Command::Reproduce(options) => reproduce::run(options).map_err(CommandError::from),
+        Command::Reproduce(options) => reproduce::run(options, &ARTEFACTS).map_err(CommandError::from),
         Command::Simulate(options) => simulate::run(options),
         Command::Sweep(options) => sweep::run(options),
         Command::Merge(options) => sweep::merge(options),

@@ -1,16 +1,21 @@
 //! `reproduce`: the papers' artefacts, simulated, each number beside the paper's own.
 //!
 //! [`run`] selects rows of the [`mod@reference`], runs the [`Artefact`]s that answer them, judges the answers ([`cells`])
-//! and writes figures, `cells.csv`, `index.html` and `run.json`. What an artefact simulates is in
-//! [`crate::artefacts`].
+//! and writes figures, `cells.csv`, `index.html` and `run.json`. The artefacts are handed in by the caller: nothing here
+//! knows a paper.
 
 mod answer;
 mod artefact;
 mod assemble;
 pub mod cells;
+mod error;
 mod folder;
-mod nulls;
+mod notes;
+mod options;
+mod outcome;
 mod page;
+pub mod predicate;
+mod quantity;
 pub mod readings;
 mod record;
 pub mod reference;
@@ -21,116 +26,30 @@ mod task;
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
-use clap::Args;
-use haversack_devices::CalibrationError;
-use haversack_reports::FileError;
-use haversack_reports::page::PageError;
-use haversack_reports::table::WidthError;
-use haversack_traces::usage::DataError;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 
 pub use answer::{Answer, AnswerError};
-pub use artefact::{Artefact, ArtefactError, Context, Notes, Outcome};
-pub use nulls::{
-    Cores, daf_table1_null, mandheling_table4_null, mandheling_table7_null, mandheling_table8_null, sage_table1_null,
-};
+pub use artefact::{Artefact, ArtefactError, Context, Run, if_it_ends};
+pub use error::ReproduceError;
+pub use notes::{Note, NoteKind, Notes};
+pub use options::Options;
+pub use outcome::Outcome;
+pub use quantity::Quantities;
 pub(crate) use report::counted;
 pub use selection::{Selection, UnknownSelector};
 pub use summary::median;
 
 use cells::Cell;
 use folder::Folder;
-use readings::{Reading, Readings, ReadingsError};
+use readings::{Reading, Readings};
 use record::Calibrations;
-use reference::{Reference, ReferenceError, Role};
+use reference::{Reference, Role};
 use selection::COMPARISON;
 use task::{Finished, Setting, tasks};
 
 use crate::cache::Cache;
-
-/// What `reproduce` is asked for.
-#[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Examples:\n  haversack reproduce sage/table1 --out out\n  haversack reproduce sage --seed 1 --jobs 2"
-)]
-pub struct Options {
-    /// `all`, a paper, `comparison`, or the beginning of an id such as sage/table1 [default: all]
-    #[arg(value_name = "SELECTOR")]
-    pub selectors: Vec<String>,
-    /// The folder to write to
-    #[arg(long, value_name = "DIR", default_value = "out")]
-    pub out: PathBuf,
-    /// The seed of all randomness
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
-    /// Artefacts that run at once [default: one a processor]
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<NonZeroUsize>,
-    /// Runs every seed and network of the accuracy artefacts
-    #[arg(long)]
-    pub full: bool,
-}
-
-/// Why a reproduction was not made, or not whole.
-#[derive(Debug, thiserror::Error)]
-pub enum ReproduceError {
-    /// A selector that selects nothing. Nothing was written.
-    #[error(transparent)]
-    Selector(#[from] UnknownSelector),
-    /// The folder cannot be used. Nothing was written.
-    #[error(transparent)]
-    Folder(FileError),
-    /// A file could not be written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The embedded reference is wrong.
-    #[error(transparent)]
-    Reference(#[from] ReferenceError),
-    /// The embedded readings are wrong.
-    #[error(transparent)]
-    Readings(#[from] ReadingsError),
-    /// A calibration that an artefact names is wrong.
-    #[error(transparent)]
-    Calibration(#[from] CalibrationError),
-    /// The built-in model of users or table of footprints is wrong.
-    #[error(transparent)]
-    Users(#[from] DataError),
-    /// The page could not be rendered.
-    #[error(transparent)]
-    Page(#[from] PageError),
-    /// A table of another width than its header.
-    #[error(transparent)]
-    Table(#[from] WidthError),
-    /// `run.json` could not be encoded.
-    #[error("cannot encode run.json: {0}")]
-    Record(#[from] serde_json::Error),
-    /// The threads could not be started.
-    #[error("cannot start the threads: {0}")]
-    Threads(#[from] rayon::ThreadPoolBuildError),
-    /// The report could not be printed; everything else was done.
-    #[error("cannot write to the standard output: {0}")]
-    Output(io::Error),
-    /// Artefacts that failed; everything else was written.
-    #[error("the rest was written, but this went wrong:\n  {}", failures.join("\n  "))]
-    Artefacts {
-        /// `paper/artefact: why`, one for each thing that went wrong.
-        failures: Vec<String>,
-    },
-}
-
-impl ReproduceError {
-    /// 2 where the input is wrong, 1 where the run failed.
-    #[must_use]
-    pub const fn exit_code(&self) -> u8 {
-        match self {
-            Self::Selector(_) | Self::Folder(_) => 2,
-            _ => 1,
-        }
-    }
-}
 
 /// What a reproduction came to, beside its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,12 +60,12 @@ pub struct Reproduction {
     pub failures: Vec<String>,
 }
 
-/// Reproduces what the options select from the built-in artefacts, and prints the report.
+/// Reproduces what the options select from these artefacts, and prints the report.
 ///
 /// # Errors
 /// [`ReproduceError`]; its exit code says whether the input was wrong or the run failed.
-pub fn run(options: &Options) -> Result<(), ReproduceError> {
-    let Reproduction { report, failures } = reproduce(options, &crate::artefacts::ARTEFACTS)?;
+pub fn run(options: &Options, artefacts: &[Artefact]) -> Result<(), ReproduceError> {
+    let Reproduction { report, failures } = reproduce(options, artefacts)?;
     let mut out = io::stdout().lock();
     match out.write_all(report.as_bytes()).and_then(|()| out.flush()) {
         // A reader that has had enough is no failure.

@@ -6,7 +6,7 @@ use haversack_devices::{Device, Stack};
 use super::files::Files;
 use super::observation::{Measure, Observation, Part};
 use crate::artefacts::mandheling::setting::timed;
-use crate::artefacts::mandheling::{figure10, section3, table3, table4, table7, table8};
+use crate::artefacts::mandheling::{figure10, section3_3, section3_6, table3, table4, table7, table8};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::reproduce::readings::{Readings, Value};
@@ -78,7 +78,7 @@ pub(super) fn operators() -> Result<Vec<Observation>, CommandError> {
     }
     for (row, milliseconds) in paper.rows("section3.3") {
         observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
-            section3::crossing(device, stack, map).map_or(f64::INFINITY, |time| time.seconds())
+            section3_3::crossing(device, stack, map).map_or(f64::INFINITY, |time| time.seconds())
         }));
     }
     Ok(observations)
@@ -107,10 +107,10 @@ pub(super) fn cpu() -> Result<Vec<Observation>, CommandError> {
     let paper = Paper::load()?;
     let mut observations = engine(&paper, false, true)?;
     for (row, milliseconds) in paper.rows("section3.6").filter(|(row, _)| row.method == "mnn") {
-        let plan = paper.plan(&section3::preparing("mnn", paper.number("section3.6", "batch")? as u64))?;
+        let plan = paper.plan(&section3_6::preparing("mnn", paper.number("section3.6", "batch")? as u64))?;
         observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
             let machine = plan.machine().under(device.clone(), stack.clone());
-            machine.map_or(f64::INFINITY, |machine| section3::preparation(&plan, &machine).seconds())
+            machine.map_or(f64::INFINITY, |machine| section3_6::preparation(&plan, &machine).seconds())
         }));
     }
     Ok(observations)

@@ -1,15 +1,18 @@
-//! One artefact of a paper: a figure, a table or a claim of a section, and what it needs to answer its rows.
+//! One artefact of a paper: a figure, a table or a claim of a section, and what it is given to answer its rows.
 //!
-//! What each artefact simulates is in [`crate::artefacts`]; how its answers become files is in [`super`].
+//! What it gives back is an [`Outcome`]; how that becomes files is in [`super`].
 
-use haversack_devices::{CalibrationError, Device, Stack, System};
-use haversack_reports::Figure;
-use haversack_reports::table::Table;
+use haversack_devices::units::Bytes;
+use haversack_devices::{Device, Stack, System};
+use haversack_training::{Record, RunError};
 
 use super::answer::Answer;
-use super::readings::{Predicate, Reading, Readings, Value};
+use super::outcome::Outcome;
+use super::readings::{Reading, Readings, Value};
 use super::reference::{Reference, Row};
 use crate::cache::Cache;
+use crate::run::Plan;
+use crate::scenario::{Budget, Scenario};
 
 /// Why an artefact has no answers. Any error becomes one with `?`; words with [`anyhow::bail!`].
 pub type ArtefactError = anyhow::Error;
@@ -32,7 +35,18 @@ pub struct Artefact {
     /// Whether it draws synthetic users and what their apps take, of which numbers are fitted, too.
     pub users: bool,
     /// Simulates it.
-    pub run: fn(&Context<'_>) -> Result<Outcome, ArtefactError>,
+    pub run: Run,
+}
+
+/// What simulates an artefact.
+pub type Run = fn(&Context<'_>) -> Result<Outcome, ArtefactError>;
+
+impl Artefact {
+    /// An artefact that loads no calibration: what it does load is set beside `..Artefact::new(…)`.
+    #[must_use]
+    pub const fn new(paper: &'static str, id: &'static str, about: &'static str, run: Run) -> Self {
+        Self { paper, id, about, devices: &[], stacks: &[], systems: &[], users: false, run }
+    }
 }
 
 /// What an artefact is given.
@@ -106,13 +120,49 @@ impl Context<'_> {
         }
     }
 
-    /// The predicate of an `order` row of this artefact.
+    /// Answers an `order` row: whether its predicate holds of the quantities that the artefact offers.
     ///
     /// # Errors
-    /// No such row, or no predicate declared for it.
-    pub fn predicate(&self, row: &str) -> Result<&Predicate, ArtefactError> {
+    /// No such row, no predicate declared for it, or one that compares what is not offered.
+    pub fn judge(&self, outcome: &mut Outcome, row: &str) -> Result<(), ArtefactError> {
         let id = &self.row(row)?.id;
-        self.readings.predicate(id).ok_or_else(|| anyhow::anyhow!("no predicate is declared for `{id}`"))
+        let predicate = self.readings.predicate(id);
+        let predicate = predicate.ok_or_else(|| anyhow::anyhow!("no predicate is declared for `{id}`"))?;
+        let holds = predicate.holds(&outcome.quantities).map_err(anyhow::Error::msg)?;
+        outcome.answer(row, Answer::Order(holds));
+        Ok(())
+    }
+
+    /// The run of `scenario`, ready to be simulated.
+    ///
+    /// # Errors
+    /// A scenario that is wrong.
+    pub fn plan(&self, scenario: &Scenario) -> Result<Plan, ArtefactError> {
+        Ok(Plan::new(scenario, self.cache)?)
+    }
+
+    /// Runs `scenario`.
+    ///
+    /// # Errors
+    /// A scenario that is wrong, or that has no plan.
+    pub fn run(&self, scenario: &Scenario) -> Result<Record, ArtefactError> {
+        Ok(self.plan(scenario)?.run()?)
+    }
+
+    /// Runs `scenario` within `memory`; `None` if no plan fits it, or the trainer is killed again and again.
+    ///
+    /// # Errors
+    /// A scenario that is wrong, or whose run fails otherwise.
+    pub fn within(&self, scenario: &Scenario, memory: Budget) -> Result<Option<Record>, ArtefactError> {
+        if_it_ends(self.plan(&Scenario { memory_budget: Some(memory), ..scenario.clone() })?.run())
+    }
+
+    /// The least memory that `scenario` runs in.
+    ///
+    /// # Errors
+    /// A scenario that is wrong, or that runs in no memory.
+    pub fn least(&self, scenario: &Scenario) -> Result<Bytes, ArtefactError> {
+        Ok(self.plan(scenario)?.least_memory()?)
     }
 
     /// A device that the artefact names among its own.
@@ -148,114 +198,14 @@ fn named(what: &str, names: &[&str], id: &str) -> Result<(), ArtefactError> {
     Ok(())
 }
 
-impl Predicate {
-    /// A setting that is a list of numbers.
-    ///
-    /// # Errors
-    /// No such setting, or one that is no list of numbers.
-    pub fn numbers(&self, setting: &str) -> Result<&[f64], ArtefactError> {
-        match self.settings.get(setting) {
-            Some(Value::Numbers(numbers)) => Ok(numbers),
-            _ => anyhow::bail!("the predicate of `{}` has no list of numbers `{setting}`", self.id),
-        }
-    }
-
-    /// A setting that is a number.
-    ///
-    /// # Errors
-    /// No such setting, or one that is no number.
-    pub fn number(&self, setting: &str) -> Result<f64, ArtefactError> {
-        match self.settings.get(setting) {
-            Some(Value::Number(number)) => Ok(*number),
-            _ => anyhow::bail!("the predicate of `{}` has no number `{setting}`", self.id),
-        }
-    }
-}
-
-/// What an artefact found.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// Answers by reference id; a row without one is `not-modelled`.
-    pub answers: Vec<(String, Answer)>,
-    /// What the null baseline gives, by reference id.
-    pub nulls: Vec<(String, f64)>,
-    /// What there is to say about an answer, by reference id.
-    pub remarks: Vec<(String, String)>,
-    /// The figure, where the artefact has a picture.
-    pub figure: Option<Figure>,
-    /// The plotted data; the artefact's cells where there is none.
-    pub table: Option<Table>,
-    /// What a reader must know to believe it.
-    pub notes: Notes,
-    /// Further lines for the report, e.g. a median of its own.
-    pub summary: Vec<String>,
-}
-
-/// Honesty about an artefact, beyond its readings and predicates, which the page adds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// What is calibrated.
-    pub calibrated: Vec<String>,
-    /// What is predicted.
-    pub predicted: Vec<String>,
-    /// What the model leaves out.
-    pub left_out: Vec<String>,
-    /// Where it misses, and why.
-    pub misses: Vec<String>,
-}
-
-impl Outcome {
-    /// Answers a row.
-    pub fn answer(&mut self, id: impl Into<String>, answer: Answer) {
-        self.answers.push((id.into(), answer));
-    }
-
-    /// Answers a row with a number.
-    pub fn number(&mut self, id: impl Into<String>, value: f64) {
-        self.answer(id, Answer::Number(value));
-    }
-
-    /// Says why a row has no answer.
-    pub fn not_modelled(&mut self, id: impl Into<String>, reason: impl Into<String>) {
-        self.answer(id, Answer::NotModelled(reason.into()));
-    }
-
-    /// What the null baseline gives for a row.
-    pub fn null(&mut self, id: impl Into<String>, value: f64) {
-        self.nulls.push((id.into(), value));
-    }
-
-    /// Says something about a row's answer.
-    pub fn remark(&mut self, id: impl Into<String>, words: impl Into<String>) {
-        self.remarks.push((id.into(), words.into()));
-    }
-}
-
-/// What artefacts load, each once and in order.
-pub(super) struct Loaded {
-    pub(super) devices: Vec<Device>,
-    pub(super) stacks: Vec<Stack>,
-    pub(super) systems: Vec<System>,
-}
-
-impl Loaded {
-    /// Of these artefacts.
-    ///
-    /// # Errors
-    /// A name that no calibration has, or one that does not load.
-    pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, CalibrationError> {
-        let named = |names: fn(&Artefact) -> &'static [&'static str]| {
-            let mut names: Vec<&str> = artefacts.iter().flat_map(|artefact| names(artefact).to_vec()).collect();
-            names.sort_unstable();
-            names.dedup();
-            names.into_iter()
-        };
-        Ok(Self {
-            devices: named(|artefact| artefact.devices).map(haversack_devices::load).collect::<Result<_, _>>()?,
-            stacks: named(|artefact| artefact.stacks).map(haversack_devices::load_stack).collect::<Result<_, _>>()?,
-            systems: named(|artefact| artefact.systems)
-                .map(haversack_devices::load_system)
-                .collect::<Result<_, _>>()?,
-        })
+/// What a run came to; `None` if it never ends, because no plan fits its budget or the trainer is killed again and
+/// again.
+///
+/// # Errors
+/// A run that fails otherwise.
+pub fn if_it_ends(run: Result<Record, RunError>) -> Result<Option<Record>, ArtefactError> {
+    match run {
+        Err(error) if error.is_infeasible() || matches!(error, RunError::Killed { .. }) => Ok(None),
+        other => Ok(Some(other?)),
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::answer::{Answer, rounded};
-use super::artefact::Outcome;
 use super::cells::Cell;
+use super::outcome::Outcome;
 use super::readings::Readings;
 use super::reference::{Claim, Row};
 

@@ -80,7 +80,7 @@ fn notes(finished: &Finished<'_>, readings: &Readings) -> Notes {
     Notes {
         calibrated: finished.notes.calibrated.clone(),
         predicted,
-        readings: declared.chain(predicates.map(|predicate| predicate.shown())).collect(),
+        readings: declared.chain(predicates.map(ToString::to_string)).collect(),
         left_out: finished.notes.left_out.clone(),
         misses,
     }

@@ -1,8 +1,8 @@
-//! Declared readings and predicates: `readings/*.toml`, embedded and read strictly.
+//! Declared readings, predicates and notes: `readings/*.toml`, embedded and read strictly.
 //!
 //! A *reading* is a choice that a paper leaves open (a batch, what counts as memory), declared once with its reason
-//! and counted beside the fitted constants. A *predicate* spells out what an `order` row claims, written before its
-//! first run; the artefact that answers the row evaluates it and takes its tolerance and settings from here.
+//! and counted beside the fitted constants. A *predicate* says what an `order` row claims, written before its first
+//! run ([`super::predicate`]). A *note* tells what an artefact is worth ([`super::notes`]).
 //!
 //! ```toml
 //! [[reading]]
@@ -16,29 +16,29 @@
 //!
 //! [[predicate]]
 //! id = "sage/figure9b/infinite-cores/dgc>dga/throughput"   # the `order` row
-//! quantities = "throughput of DGC and of DGA at each budget that both reach"
-//! inequality = "DGC >= DGA at every budget, and above it at one"
-//! tolerance = 0.0                 # a fraction
-//! settings = { budgets_percent = [20, 40, 60, 80] }        # optional
+//! cases = "ResNet-50 at each budget that both reach"
+//! relations = [{ left = "throughput of DGC", is = ">=", right = "throughput of DGA", tolerance = 0.0 }]
 //! reason = "the paper's sentence, read over its axis"
 //! ```
 //!
 //! A reading whose `key` is `unit` and that names a `metric` declares the unit of that metric's rows: the value is
 //! the unit in which `simulated` and the paper's number are both read.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::reference::{Claim, Reference};
-use crate::artefacts::ARTEFACTS;
+use super::notes::Note;
+use super::predicate::Predicate;
+use super::reference::{Claim, Reference, Row};
 
-const FILES: [(&str, &str, &str); 4] = [
+const FILES: [(&str, &str, &str); 5] = [
     ("daf", "experiments/readings/daf.toml", include_str!("../../readings/daf.toml")),
     ("sage", "experiments/readings/sage.toml", include_str!("../../readings/sage.toml")),
     ("mandheling", "experiments/readings/mandheling.toml", include_str!("../../readings/mandheling.toml")),
     ("fedhybrid", "experiments/readings/fedhybrid.toml", include_str!("../../readings/fedhybrid.toml")),
+    ("comparison", "experiments/readings/comparison.toml", include_str!("../../readings/comparison.toml")),
 ];
 
 /// The key of a reading that declares a unit.
@@ -106,36 +106,6 @@ impl Reading {
     }
 }
 
-/// What an `order` row claims, spelt out.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Predicate {
-    /// The row.
-    pub id: String,
-    /// What is compared.
-    pub quantities: String,
-    /// The relation that must hold.
-    pub inequality: String,
-    /// How far it may be missed, a fraction.
-    pub tolerance: f64,
-    /// The settings at which it is evaluated.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub settings: BTreeMap<String, Value>,
-    /// Why it is spelt so.
-    pub reason: String,
-}
-
-impl Predicate {
-    /// The predicate in a sentence, for the page.
-    #[must_use]
-    pub fn shown(&self) -> String {
-        let settings: Vec<String> = self.settings.iter().map(|(key, value)| format!("{key}: {value}")).collect();
-        let settings = if settings.is_empty() { String::new() } else { format!("; {}", settings.join("; ")) };
-        let Self { id, quantities, inequality, tolerance, reason, .. } = self;
-        format!("{id} holds where {inequality} ({quantities}; tolerance {tolerance}{settings}): {reason}")
-    }
-}
-
 /// A file of readings that does not follow its schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {message}", line.map_or_else(String::new, |line| format!(":{line}")))]
@@ -152,13 +122,18 @@ pub struct ReadingsError {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// Artefacts without a row in the reference.
+    #[serde(default)]
+    without_rows: Vec<String>,
     #[serde(default, rename = "reading")]
     readings: Vec<Reading>,
     #[serde(default, rename = "predicate")]
     predicates: Vec<Predicate>,
+    #[serde(default, rename = "note")]
+    notes: Vec<Note>,
 }
 
-/// The readings and predicates of the four papers.
+/// The readings, predicates and notes of the four papers and of their comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
     papers: Vec<(&'static str, File)>,
@@ -196,6 +171,21 @@ impl Readings {
         self.papers.iter().flat_map(|(_, file)| &file.predicates).find(|predicate| predicate.id == row)
     }
 
+    /// The notes on an artefact, in the order of the file.
+    pub(super) fn notes(&self, paper: &str, artefact: &str) -> impl Iterator<Item = &Note> {
+        let of_paper = self.files(paper).flat_map(|file| &file.notes);
+        of_paper.filter(move |note| note.artefacts.iter().any(|name| name == artefact))
+    }
+
+    /// Every artefact that readings or notes name, as `(paper, artefact)`.
+    pub fn artefacts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.papers.iter().flat_map(|(paper, file)| {
+            let of_notes = file.notes.iter().flat_map(|note| &note.artefacts);
+            let named = file.readings.iter().flat_map(|reading| &reading.artefacts).chain(of_notes);
+            named.map(|name| (*paper, name.as_str()))
+        })
+    }
+
     /// The unit that a reading declares for the rows of a metric.
     #[must_use]
     pub fn unit(&self, paper: &str, artefact: &str, metric: &str) -> Option<String> {
@@ -224,18 +214,21 @@ fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<F
     }
 }
 
-/// What the schema cannot say: the id that is wrong, and why.
+/// What the schema cannot say: the id or the text that is wrong, and why.
 fn contradiction(paper: &str, file: &File, reference: &Reference) -> Option<(String, String)> {
+    let unknown = |artefacts: &[String]| {
+        let known = |name: &String| reference.of(paper, name).next().is_some() || file.without_rows.contains(name);
+        let unknown = artefacts.iter().find(|name| !known(name));
+        unknown.map(|name| format!("{paper} has no artefact `{name}`"))
+    };
     let mut seen = HashSet::new();
     for Reading { id, artefacts, key, value, metric, reason, source, .. } in &file.readings {
         let wrong = |message: String| Some((id.clone(), message));
         if !seen.insert(id) {
             return wrong("declared twice".to_owned());
         }
-        let modelled = |name: &str| ARTEFACTS.iter().any(|artefact| artefact.paper == paper && artefact.id == name);
-        let known = |name: &&String| reference.of(paper, name).next().is_some() || modelled(name);
-        if let Some(name) = artefacts.iter().find(|name| !known(name)) {
-            return wrong(format!("{paper} has no artefact `{name}`"));
+        if let Some(message) = unknown(artefacts) {
+            return wrong(message);
         }
         if artefacts.is_empty() || [id, key, reason, source].iter().any(|text| text.trim().is_empty()) {
             return wrong("artefacts, key, reason and source must say something".to_owned());
@@ -248,23 +241,25 @@ fn contradiction(paper: &str, file: &File, reference: &Reference) -> Option<(Str
             return wrong("a unit needs a `metric`, and words as its value".to_owned());
         }
     }
-    for Predicate { id, quantities, inequality, tolerance, reason, .. } in &file.predicates {
-        let wrong = |message: &str| Some((id.clone(), message.to_owned()));
-        if !seen.insert(id) {
+    for predicate in &file.predicates {
+        let wrong = |message: &str| Some((predicate.id.clone(), message.to_owned()));
+        if !seen.insert(&predicate.id) {
             return wrong("declared twice");
         }
-        let row = reference.row(id).filter(|row| row.paper == paper && matches!(row.claim, Claim::Order(_)));
-        if row.is_none() {
+        let is_order = |row: &&Row| row.paper == paper && matches!(row.claim, Claim::Order(_));
+        if reference.row(&predicate.id).filter(is_order).is_none() {
             return wrong("not the id of an order row of this paper");
         }
-        if [quantities, inequality, reason].iter().any(|text| text.trim().is_empty()) {
-            return wrong("quantities, inequality and reason must say something");
-        }
-        if !(0.0..=1.0).contains(tolerance) {
-            return wrong("the tolerance is a fraction from 0 to 1");
+        if let Some(message) = predicate.contradiction() {
+            return wrong(message);
         }
     }
-    None
+    let of_note = |note: &Note| {
+        let rows: Vec<&Row> = note.artefacts.iter().flat_map(|name| reference.of(paper, name)).collect();
+        let message = unknown(&note.artefacts).or_else(|| note.contradiction(&rows));
+        message.map(|message| (note.text.clone(), message))
+    };
+    file.notes.iter().find_map(of_note)
 }
 
 #[cfg(test)]
@@ -274,8 +269,9 @@ mod tests {
     const READING: &str = "[[reading]]\nid = \"batch\"\nartefacts = [\"table1\"]\nkey = \"batch\"\nvalue = 32\n\
         reason = \"the rest of the paper\"\nsource = \"section 5\"\n";
     const PREDICATE: &str = "[[predicate]]\nid = \"sage/figure9b/infinite-cores/dgc>dga/throughput\"\n\
-        quantities = \"throughput\"\ninequality = \"DGC > DGA\"\ntolerance = 0.0\n\
-        settings = { budgets = [20, 40] }\nreason = \"as stated\"\n";
+        cases = \"every budget\"\nrelations = [{ left = \"DGC\", is = \">\", right = \"DGA\", tolerance = 0.0 }]\n\
+        reason = \"as stated\"\n";
+    const NOTE: &str = "[[note]]\nartefacts = [\"table1\"]\nkind = \"left_out\"\ntext = \"All but the GPU.\"\n";
 
     fn read(text: &str) -> Result<File, ReadingsError> {
         parse("sage", "sage.toml", text, &Reference::load().unwrap())
@@ -294,15 +290,15 @@ mod tests {
     fn readings_and_predicates_are_found_by_name() {
         let unit = READING.replace("id = \"batch\"", "id = \"mib\"\nmetric = \"memory\"");
         let unit = unit.replace("key = \"batch\"\nvalue = 32", "key = \"unit\"\nvalue = \"MiB\"");
-        let readings = Readings { papers: vec![("sage", read(&format!("{READING}{unit}{PREDICATE}")).unwrap())] };
+        let readings = Readings { papers: vec![("sage", read(&format!("{READING}{unit}{PREDICATE}{NOTE}")).unwrap())] };
         let batch = readings.reading("sage", "table1", "batch").unwrap();
         assert_eq!((batch.value.clone(), batch.shown().as_str()), (Value::Number(32.0), "32"));
         assert!(readings.reading("sage", "figure8", "batch").is_none());
         let predicate = readings.predicate("sage/figure9b/infinite-cores/dgc>dga/throughput").unwrap();
-        assert_eq!(predicate.settings.get("budgets"), Some(&Value::Numbers(vec![20.0, 40.0])));
-        assert!(predicate.shown().contains("budgets: 20, 40"));
+        assert!(predicate.to_string().ends_with("holds where DGC > DGA, for every budget: as stated"));
         assert_eq!(readings.unit("sage", "table1", "memory").as_deref(), Some("MiB"));
         assert_eq!(readings.unit("sage", "table1", "latency"), None);
+        assert_eq!((readings.notes("sage", "table1").count(), readings.notes("sage", "figure8").count()), (1, 0));
     }
 
     #[test]
@@ -329,6 +325,18 @@ mod tests {
         let value_row = "sage/table1/resnet50/original/memory";
         assert!(refused(&PREDICATE.replace(id, value_row)).contains("not the id of an order row"));
         assert!(refused(&PREDICATE.replace("tolerance = 0.0", "tolerance = 15")).contains("a fraction from 0 to 1"));
-        assert!(refused(&PREDICATE.replace("inequality", "relation")).contains("unknown field `relation`"));
+        assert!(refused(&PREDICATE.replace("cases", "quantities")).contains("unknown field `quantities`"));
+        assert!(refused(&PREDICATE.replace("\">\"", "\">>\"")).contains("unknown variant `>>`"));
+    }
+
+    #[test]
+    fn a_note_is_about_artefacts_and_types_no_result() {
+        assert!(refused(&NOTE.replace("left_out", "unknown")).contains("unknown variant `unknown`"));
+        assert!(refused(&NOTE.replace("table1", "table7")).contains("sage has no artefact `table7`"));
+        assert!(read(&format!("without_rows = [\"table7\"]\n{}", NOTE.replace("table1", "table7"))).is_ok());
+        let typed = refused(&NOTE.replace("All but", "12 % but"));
+        assert!(typed.starts_with("sage.toml:4: ") && typed.contains("`12 %` is typed"), "{typed}");
+        let elsewhere = refused(&NOTE.replace("the GPU", "{error:sage/figure8/all/sage/minimum-memory-reduction}"));
+        assert!(elsewhere.contains("expected simulated, paper"), "{elsewhere}");
     }
 }

@@ -1,14 +1,14 @@
 //! `run.json`: what a reproduction was made of. No time, host, path or job count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use haversack_devices::{ConstantEntry, Kind};
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::UsageModel;
 use serde::Serialize;
 
-use super::ReproduceError;
-use super::artefact::{Artefact, Loaded};
+use super::artefact::Artefact;
+use super::error::ReproduceError;
 use super::readings::Reading;
 use super::summary::Tally;
 
@@ -38,21 +38,36 @@ pub(super) struct Calibrations {
 }
 
 impl Calibrations {
-    /// Of these artefacts.
+    /// Of these artefacts, each file once and in order.
+    ///
+    /// # Errors
+    /// A name that no calibration has, or one that does not load.
     pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, ReproduceError> {
-        let Loaded { devices, stacks, systems } = Loaded::of(artefacts)?;
-        let mut entries: Vec<ConstantEntry> = devices.iter().flat_map(|device| device.entries()).collect();
-        entries.extend(stacks.iter().flat_map(|stack| stack.entries()));
-        entries.extend(systems.iter().flat_map(|system| system.entries()));
-        if artefacts.iter().any(|artefact| artefact.users) {
-            entries.extend(UsageModel::built_in()?.entries());
-            entries.extend(FootprintTable::built_in()?.entries());
+        let named = |names: fn(&Artefact) -> &'static [&'static str]| -> BTreeSet<&str> {
+            artefacts.iter().flat_map(names).copied().collect()
+        };
+        let mut all = Self::default();
+        for id in named(|artefact| artefact.devices) {
+            let device = haversack_devices::load(id)?;
+            all.fitted.extend(device.entries());
+            all.digests.insert(device.file, device.digest);
         }
-        entries.retain(|entry| entry.kind == Kind::Fitted);
-        let devices = devices.into_iter().map(|device| (device.file, device.digest));
-        let stacks = stacks.into_iter().map(|stack| (stack.file, stack.digest));
-        let systems = systems.into_iter().map(|system| (system.file, system.digest));
-        Ok(Self { digests: devices.chain(stacks).chain(systems).collect(), fitted: entries })
+        for id in named(|artefact| artefact.stacks) {
+            let stack = haversack_devices::load_stack(id)?;
+            all.fitted.extend(stack.entries());
+            all.digests.insert(stack.file, stack.digest);
+        }
+        for id in named(|artefact| artefact.systems) {
+            let system = haversack_devices::load_system(id)?;
+            all.fitted.extend(system.entries());
+            all.digests.insert(system.file, system.digest);
+        }
+        if artefacts.iter().any(|artefact| artefact.users) {
+            all.fitted.extend(UsageModel::built_in()?.entries());
+            all.fitted.extend(FootprintTable::built_in()?.entries());
+        }
+        all.fitted.retain(|entry| entry.kind == Kind::Fitted);
+        Ok(all)
     }
 }
 

@@ -2,13 +2,17 @@
 
 use haversack_reports::Figure;
 
-use super::artefact::{Artefact, Context, Notes, Outcome};
+use super::artefact::{Artefact, Context};
+use super::assemble;
 use super::cells::{self, Cell};
+use super::error::ReproduceError;
 use super::folder::Folder;
+use super::notes::{Facts, Notes};
+use super::options::Options;
+use super::outcome::Outcome;
 use super::readings::Readings;
 use super::reference::{Reference, Row};
 use super::selection::Selection;
-use super::{Options, ReproduceError, assemble};
 use crate::cache::Cache;
 
 /// One artefact of the selection.
@@ -87,7 +91,10 @@ impl Setting<'_> {
                     Err(error) => finished.faults.push(format!("the figure cannot be drawn: {error}")),
                 }
                 finished.figure_title = outcome.figure.filter(|_| picture.is_some()).map(|figure| figure.title);
-                (finished.notes, finished.summary) = (outcome.notes, outcome.summary);
+                let facts = Facts { cells: &finished.cells, quantities: &outcome.quantities };
+                let (notes, faults) = facts.fill(self.readings.notes(task.paper, task.artefact));
+                finished.faults.extend(faults);
+                (finished.notes, finished.summary) = (notes, outcome.summary);
                 table = outcome.table;
             }
             Err(reason) => {

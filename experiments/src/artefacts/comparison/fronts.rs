@@ -5,7 +5,17 @@ use haversack_reports::pareto::{BOTH_MINIMISED, front};
 use haversack_reports::table::Table;
 
 use super::runs::{BATCH, Engines, Found, MODEL, POLICIES, Point, points};
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+
+/// A phone each; the id is the phone's.
+pub(super) static GALAXY_S22: Artefact =
+    on("galaxy-s22", &["galaxy-s22"], "memory against time and energy, four papers' policies on the Galaxy S22");
+pub(super) static XIAOMI_10: Artefact = on("xiaomi-10", &["xiaomi-10"], "the same on the Xiaomi 10");
+
+const fn on(phone: &'static str, devices: &'static [&'static str], about: &'static str) -> Artefact {
+    let stacks = &["mandheling", "mnn-2", "sage-opencl"];
+    Artefact { devices, stacks, ..Artefact::new("comparison", phone, about, run) }
+}
 
 /// What memory is set against: for people, the unit, and its value.
 type Cost = (&'static str, &'static str, fn(&Found) -> f64);
@@ -14,12 +24,12 @@ const COSTS: [Cost; 2] = [
     ("energy of an iteration", "J", |found| found.energy.0),
 ];
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let phone = context.device(context.artefact.id)?.constants.name;
     let points = points(context)?;
     let mut outcome = Outcome { table: Some(table(&points)?), ..Outcome::default() };
     outcome.figure = Some(figure(&phone, &points));
-    notes(&mut outcome, &points);
+    offer(&mut outcome, &points);
     Ok(outcome)
 }
 
@@ -86,7 +96,8 @@ fn names(front: &[&Point]) -> String {
     names.join(", ")
 }
 
-fn notes(outcome: &mut Outcome, points: &[Point]) {
+/// The fronts in the summary, and what the notes quote.
+fn offer(outcome: &mut Outcome, points: &[Point]) {
     for (engines, title) in Engines::BOTH {
         let [time, energy] = COSTS.map(|cost| names(&best(points, engines, cost)));
         outcome
@@ -98,14 +109,7 @@ fn notes(outcome: &mut Outcome, points: &[Point]) {
         .filter(|point| point.found.is_none())
         .map(|point| format!("{} at {} % under {}", point.policy.1, point.percent.unwrap_or_default(), point.stack))
         .collect();
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("Nothing here. Stacks and devices are what they are in the four papers' artefacts.".into());
-    notes.predicted.push("All points: no paper has them.".into());
-    notes.predicted.push("Left, DAF, Sage and FedHybrid run MNN's graph in fp32 on the same four cores, and only the policy differs: these are comparable. Right, each has the engine and the processor that its paper chose: DAF and Sage the GPU under Sage's engine, FedHybrid MNN on cores; between them lies the engine more than the policy. Mandheling's one point is an engine with a number format, not a policy for memory.".into());
-    notes.left_out.push("Accuracy: Mandheling trains in eight bits and DAF keeps fewer bits the less memory there is, while FedHybrid's codec is lossy within a bound; Sage computes the same gradients but for normalisation over smaller batches. Two points at one place are not equally good.".into());
-    notes.left_out.push("Apps beside training, and heat. FedHybrid's figure 20a has its S22 under apps.".into());
-    notes.left_out.push("Energy is above the idle phone's, as Mandheling and DAF count it; FedHybrid's figure 21 counts the idle phone in.".into());
     if !absent.is_empty() {
-        notes.left_out.push(format!("Where no plan fits there is no point: {}.", absent.join(", ")));
+        outcome.words("points without a plan", absent.join(", "));
     }
 }

@@ -6,7 +6,6 @@ use rayon::prelude::*;
 
 use crate::artefacts::mandheling::setting::timed;
 use crate::reproduce::{ArtefactError, Context};
-use crate::run::Plan;
 use crate::scenario::{Budget, Scenario};
 
 /// The network, and pictures of a mini-batch.
@@ -115,7 +114,7 @@ fn measure(context: &Context<'_>, scenario: &Scenario) -> Result<(String, Option
     let runs = timed(scenario, warm_up(context)?);
     let (mut stack, mut sum) = (String::new(), Found { memory: 0.0, time: Nanos::ZERO, energy: Joules(0.0) });
     for run in &runs {
-        let plan = Plan::new(run, context.cache)?;
+        let plan = context.plan(run)?;
         stack.clone_from(&plan.machine().stack.id);
         let record = match plan.run() {
             Err(error) if RunError::is_infeasible(&error) => return Ok((stack, None)),

@@ -4,17 +4,18 @@ use haversack_reports::figure::{Axis, Figure, Panel, Stack};
 use haversack_reports::table::Table;
 use haversack_workloads::Role;
 
-use super::setting::{BOARD, Network, run as simulate, scenario};
-use crate::reproduce::{ArtefactError, Context, Outcome};
-use crate::run::Plan;
+use super::setting::{BOARD, Network, artefact, scenario};
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let scenario = scenario(context, BOARD, Network::Roberta)?;
-    let record = simulate(context, &scenario)?;
-    let graph = Plan::new(&scenario, context.cache)?.graph;
+pub(super) static ARTEFACT: Artefact =
+    artefact("figure1a", "what the memory of RoBERTa-base's fine-tuning consists of", run);
+
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let plan = context.plan(&scenario(context, BOARD, Network::Roberta)?)?;
+    let record = plan.run()?;
     let all = record.reserved.megabytes();
     let activations = record.peak_saved.megabytes();
-    let weights = graph.bytes_of(|role| matches!(role, Role::Parameter { .. } | Role::Buffer)).at(1) as f64 * 1e-6;
+    let weights = plan.graph.bytes_of(|role| matches!(role, Role::Parameter { .. } | Role::Buffer)).at(1) as f64 * 1e-6;
     let rest = (all - activations - weights).max(0.0);
 
     let mut outcome = Outcome::default();
@@ -34,6 +35,5 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel(Panel::new(stack).y(Axis::new("memory").unit("MB"))),
     );
     outcome.table = Some(table);
-    outcome.notes.predicted.push("The share, from the footprint that the caching allocator reserves.".into());
     Ok(outcome)
 }

@@ -12,8 +12,11 @@ use haversack_workloads::operator::Window;
 use haversack_workloads::{Network, Phase, ValueId};
 
 use super::reductions::{OPERATIONS, micros, profiler, stack};
-use super::setting::BOARD;
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use super::setting::{BOARD, artefact};
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+
+pub(super) static ARTEFACT: Artefact =
+    artefact("figure2a", "what dynamic quantisation adds to an operation without DAF's kernels", run);
 
 const ROW: &str = "daf/figure2a/all/quantisation-control/overhead-over-op";
 
@@ -46,7 +49,7 @@ fn forward(machine: &Machine, network: &Network) -> Result<f64, ArtefactError> {
     Ok(machine.cost(&graph, id, 1, Precision::Fp32).alone().seconds() * 1e6)
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let device = context.device(BOARD)?;
     let profiler = profiler(context, &device)?;
@@ -84,11 +87,5 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel(Panel::new(bars.show_totals().show_shares()).y(Axis::new("time").unit("µs"))),
     );
     outcome.table = Some(table);
-    let notes = &mut outcome.notes;
-    notes.predicted.push("All of it: nothing is fitted. What control costs is launches and the framework's overhead, both estimates from public figures, for tensors this small.".into());
-    notes.left_out.push("Other operations: an element-wise one is as cheap as a reduction, and control would add many times its cost. The paper's bars cannot be read off, so the row is their upper bound.".into());
-    notes.left_out.push(
-        "The importance itself, which is arithmetic on a few numbers, and packing, which figure 2b is about.".into(),
-    );
     Ok(outcome)
 }

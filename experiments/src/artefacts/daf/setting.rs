@@ -3,12 +3,29 @@
 use haversack_devices::units::Bytes;
 use haversack_training::{AllocatorKind, Record};
 
-use crate::reproduce::{ArtefactError, Context};
-use crate::run::Plan;
+use crate::artefacts::setting::under;
+use crate::reproduce::{Artefact, ArtefactError, Context, Run};
 use crate::scenario::Scenario;
 
 /// The board that most of the paper's numbers were taken on.
 pub(super) const BOARD: &str = "jetson-agx-xavier";
+/// The platforms of section 4.1.
+pub(super) const PLATFORMS: &[&str] = &["jetson-agx-orin", BOARD, "iqoo-neo3", "redmagic-7"];
+/// The stacks of the platforms.
+pub(super) const STACKS: &[&str] = &["pytorch-cuda", "sage-opencl"];
+
+/// What accuracy rows answer.
+pub(super) const ACCURACY: &str = "accuracy: measured once training runs on data";
+
+/// An artefact on the board.
+pub(super) const fn artefact(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact { devices: &[BOARD], stacks: &["pytorch-cuda"], ..Artefact::new("daf", id, about, run) }
+}
+
+/// An artefact on several platforms.
+pub(super) const fn on_platforms(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact { devices: PLATFORMS, stacks: STACKS, ..artefact(id, about, run) }
+}
 
 /// A network of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +41,9 @@ pub(super) enum Network {
 }
 
 impl Network {
+    /// All of them.
+    pub(super) const ALL: [Self; 4] = [Self::ResNetCifar, Self::ResNetImageNet, Self::Roberta, Self::Gpt2];
+
     /// Its name for people.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -83,21 +103,11 @@ pub(super) fn scenario(context: &Context<'_>, device: &str, network: Network) ->
     Ok(scenario)
 }
 
-/// `scenario` under another policy, with its parameters.
-pub(super) fn under(scenario: &Scenario, policy: &str, set: &[(&str, &str)]) -> Scenario {
-    let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Scenario { policy: policy.to_owned(), set, ..scenario.clone() }
-}
-
 /// `scenario` under `method`; DAF with the bits that the readings declare.
 pub(super) fn of_method(context: &Context<'_>, scenario: &Scenario, method: &str) -> Result<Scenario, ArtefactError> {
     let bits = context.reading_number("bits")?.to_string();
-    Ok(if method == "daf" { under(scenario, method, &[("bits", &bits)]) } else { under(scenario, method, &[]) })
-}
-
-/// Runs `scenario`.
-pub(super) fn run(context: &Context<'_>, scenario: &Scenario) -> Result<Record, ArtefactError> {
-    Ok(Plan::new(scenario, context.cache)?.run()?)
+    let set = [("bits", bits.as_str())];
+    Ok(under(scenario, method, if method == "daf" { &set } else { &[] }))
 }
 
 /// The pages of DAF's store that were in use at most.

@@ -1,13 +1,17 @@
 //! Table 2: who packs and who unpacks.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Look, Panel};
+use haversack_reports::figure::Figure;
 use haversack_reports::table::Table;
 use haversack_training::{AllocatorKind, Record};
 
-use super::setting::{BOARD, Network, run as simulate, store, under};
-use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
+use super::setting::{BOARD, Network, artefact, store};
+use crate::artefacts::grid::{Grid, SIMULATED, titled};
+use crate::artefacts::setting::under;
+use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
 use crate::scenario::{Budget, Scenario};
+
+pub(super) static ARTEFACT: Artefact = artefact("table2", "memory and time of packing by CPU, by GPU and by both", run);
 
 /// The configurations as the reference names them, for people, and as the policy does.
 const CONFIGURATIONS: [(&str, &str, &str); 4] = [
@@ -15,6 +19,12 @@ const CONFIGURATIONS: [(&str, &str, &str); 4] = [
     ("gpu-only", "only GPU", "gpu"),
     ("cpu-gpu-no-unified-layout", "CPU + GPU", "shared"),
     ("cpu-gpu-unified-layout", "CPU + GPU, unified layout", "unified"),
+];
+/// The quantities: as the reference names them, for people, and their unit.
+const METRICS: [(&str, &str, &str); 3] = [
+    ("memory-overhead", "memory overhead", "MiB"),
+    ("time", "time of the rest", "ms"),
+    ("time-overhead", "time overhead", "ms"),
 ];
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -42,23 +52,19 @@ pub(crate) fn packed(
     Ok(under(&scenario, "daf", &[("packing", packing), ("least_bits", &least)]))
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let mut table = Table::new(["configuration", "store_mib", "overhead_mib", "time_ms", "overhead_ms"]);
-    let (mut own, mut paper) = (vec![Vec::new(); 3], vec![Vec::new(); 3]);
+    let mut grid = Grid::default();
     for (id, name, _) in CONFIGURATIONS {
-        let record = simulate(context, &packed(|reading| context.reading_number(reading), id)?)?;
+        let record = context.run(&packed(|reading| context.reading_number(reading), id)?)?;
         let (time, overhead) = parts(&record);
-        let (time, overhead) = (time.seconds() * 1e3, overhead.seconds() * 1e3);
-        let staging = record.peak_staging.as_f64() / MIB;
+        let values = [record.peak_staging.as_f64() / MIB, time.seconds() * 1e3, overhead.seconds() * 1e3];
         let held = store(&record).as_f64() / MIB;
-        table.push([name.into(), held.into(), staging.into(), time.into(), overhead.into()])?;
-        let rows = [("memory-overhead", staging), ("time", time), ("time-overhead", overhead)];
-        for (place, (metric, value)) in rows.into_iter().enumerate() {
+        table.push([name.into(), held.into()].into_iter().chain(values.map(Into::into)))?;
+        for ((metric, label, _), value) in METRICS.into_iter().zip(values) {
             let row = format!("daf/table2/resnet18-cifar10/{id}/{metric}");
-            own[place].push(value);
-            paper[place].push(context.row(&row)?.number());
-            outcome.number(row, value);
+            grid.answer((context, &mut outcome), &row, [name, SIMULATED, label], value)?;
         }
     }
     let budget = context.reading_number("activation-memory")?;
@@ -66,22 +72,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut figure = Figure::new("DAF, table 2: packing and unpacking, ResNet-18 on the Jetson AGX Xavier")
         .columns(1)
         .panel_size(760, 190);
-    let names = CONFIGURATIONS.map(|(_, name, _)| name);
-    for (place, (label, unit)) in
-        [("memory overhead", "MiB"), ("time of the rest", "ms"), ("time overhead", "ms")].into_iter().enumerate()
-    {
-        let bars = Bars::new(names)
-            .series(BarSeries::new("simulated", own[place].clone()))
-            .series(BarSeries::new("paper", paper[place].clone()).look(Look::Hatched))
-            .show_values();
-        figure = figure.panel(Panel::new(bars).title(label).y(Axis::new(label).unit(unit)));
+    for (_, label, unit) in METRICS {
+        figure = figure.panel(titled(grid.bars(label).show_values(), label, unit));
     }
     outcome.figure = Some(figure);
     outcome.table = Some(table);
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("The share of DRAM bandwidth that the GPU's packing kernels reach, on the fit rows of the time overhead; the rate of convolutions, on the rows of the iteration's time. Both by `haversack calibrate jetson-agx-xavier`.".into());
-    notes.predicted.push("Every other row.".into());
-    notes.left_out.push("What the unified layout saves in the kernels that read: the model has convolutions bound by arithmetic, which hides their reading of unpacked maps; normalisations and ReLUs alone get faster.".into());
-    notes.misses.push("The iteration under the unified layout: the paper's is 41 ms shorter, the model's by what normalisations save.".into());
     Ok(outcome)
 }

@@ -6,8 +6,12 @@ use haversack_reports::table::Table;
 use haversack_traces::usage::{Population, SessionStatistics, UsageModel, UserSessions, sessions as statistics};
 use rayon::prelude::*;
 
+use super::setting::of_users;
 use crate::reproduce::reference::Claim;
-use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
+use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
+
+pub(super) static FIGURE11A: Artefact = of_users("figure11a", "lengths of sessions, user by user", sessions);
+pub(super) static FIGURE11B: Artefact = of_users("figure11b", "apps of a session", apps);
 
 const MEAN: &str = "fedhybrid/figure11a/carat/sessions/mean-duration";
 const SHARE: &str = "fedhybrid/figure11a/carat/sessions/share-between-126-and-412-s";
@@ -16,7 +20,7 @@ const BEHIND: &str = "fedhybrid/figure11b/carat/sessions/background-apps";
 const POINTS: usize = 200;
 
 /// The whole numbers in some words, in their order: `share-between-126-and-412-s` has 126 and 412.
-pub(super) fn numbers(words: &str) -> Vec<u64> {
+fn numbers(words: &str) -> Vec<u64> {
     words.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
@@ -25,7 +29,7 @@ fn two_numbers(words: &str) -> Result<[u64; 2], ArtefactError> {
     numbers(words).try_into().map_err(|_| anyhow::anyhow!("`{words}` does not hold two numbers"))
 }
 
-/// So many users, and the days of each, as the reading declares.
+/// The number of users, and the days of each, as the reading declares.
 fn users_and_days(context: &Context<'_>) -> Result<[u64; 2], ArtefactError> {
     let &[users, days] = context.reading_numbers("users")? else { anyhow::bail!("`users` is users and days") };
     Ok([users as u64, days as u64])
@@ -57,7 +61,7 @@ fn of_the_nearest(sorted: &[f64], share: f64) -> Option<(f64, std::ops::Range<us
     Some((sorted[nearest.clone()].iter().sum::<f64>() / count as f64, nearest))
 }
 
-pub(super) fn sessions(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn sessions(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let found = generated(context)?;
     let mut users: Vec<&UserSessions> = found.users.iter().filter(|user| !user.sessions.is_empty()).collect();
     users.sort_by_key(|user| user.mean());
@@ -102,10 +106,6 @@ pub(super) fn sessions(context: &Context<'_>) -> Result<Outcome, ArtefactError> 
             .panel(user_by_user(&users, stated.number(), nearest))
             .panel(all_together(&found, ends, within.number())),
     );
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("The usage model: the share of users alike and the spread of one user's sessions are fitted to the two numbers of this figure; the median of the alike users' means is the number itself.".into());
-    notes.predicted.push("Nothing but that draws of so many users come out as the model's own shares.".into());
-    notes.left_out.push("The real users: their data cannot be had here, and how far the others are from most is a guess from other studies. Weekends, and habits that change within a month.".into());
     Ok(outcome)
 }
 
@@ -152,7 +152,7 @@ fn all_together(found: &SessionStatistics, ends: [u64; 2], stated: Option<f64>) 
     .range(0.0, 100.0))
 }
 
-pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let found = generated(context)?;
     let sessions = found.users.iter().flat_map(|user| &user.sessions);
     let mut behind: Vec<usize> = sessions.map(|session| session.background).collect();
@@ -191,10 +191,6 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             ),
     );
     outcome.table = Some(table);
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("A user's usual number of apps behind the one in front is drawn from the range of the figure; its weights, and how far sessions wander from it, are guesses.".into());
-    notes.predicted.push("Nothing: generated sessions keep to the range that they are drawn from.".into());
-    notes.left_out.push("Apps that memory pressure ends, services, and the launcher, which is not counted.".into());
     Ok(outcome)
 }
 

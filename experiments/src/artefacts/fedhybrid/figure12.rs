@@ -6,8 +6,14 @@ use haversack_reports::table::Table;
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{AppEventKind, AppId, AppTimeline, Demand, Population, Session, UsageModel, demand};
 
-use super::setting::S22;
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use super::setting::{S22, on_testbed};
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+
+pub(super) static ARTEFACT: Artefact = Artefact {
+    stacks: &[],
+    users: true,
+    ..on_testbed("figure12", "memory in use as apps are launched and switched", run)
+};
 
 /// The window that is shown.
 const LENGTH: Nanos = Nanos(600 * 1_000_000_000);
@@ -68,7 +74,7 @@ fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
     stretches
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let (device, system) = (context.device(S22)?, context.system(context.reading_text("system")?)?);
     let (model, footprints) = (UsageModel::built_in()?, FootprintTable::built_in()?);
     let timeline = window(&model, context.seed)?;
@@ -111,11 +117,6 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel_size(900, 230)
             .panel(Panel::new(trace).x(minutes()).y(Axis::new("whole phone").unit("GB")))
             .panel(Panel::new(apps).x(minutes()).y(Axis::new("apps alone").unit("MB").from_zero()));
-    let mut outcome = Outcome { figure: Some(figure), table: Some(table), ..Outcome::default() };
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("Nothing on this figure: what a launch takes beyond is figure 19a's, what an app takes and what stays when it is cached are estimates of the table of footprints, and what the system itself takes is one of the system's file.".into());
-    notes.predicted.push("The shape: a launch takes more for some seconds, a return from behind less and for a shorter time, and between them demand stands still.".into());
-    notes.left_out.push("Reclaim: the curve is what the apps ask for, and the killer ends none of them. Growth of an app while it is in front, and its page cache.".into());
-    notes.left_out.push("The paper's own trace and apps: Carat's public data says nothing of memory, and the paper does not print which user it took.".into());
+    let outcome = Outcome { figure: Some(figure), table: Some(table), ..Outcome::default() };
     Ok(outcome)
 }

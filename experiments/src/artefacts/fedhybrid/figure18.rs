@@ -9,13 +9,17 @@ use haversack_reports::table::Table;
 use self::budget::{Phone, THRESHOLDS, phones};
 use self::codec::{Map, maps};
 use super::figure19::training::Trained;
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use super::setting::on_testbed;
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+pub(super) static ARTEFACT: Artefact =
+    Artefact { users: true, ..on_testbed("figure18", "the local training engine, part by part", run) };
+
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let (maps, phones) = (maps(context)?, phones(context)?);
     let mut outcome = Outcome { table: Some(table(&maps, &phones)?), ..Outcome::default() };
     outcome.figure = Some(figure(&maps, &phones));
-    notes(&mut outcome, &maps, &phones);
+    offer(&mut outcome, &maps, &phones);
     Ok(outcome)
 }
 
@@ -129,40 +133,29 @@ fn figure(maps: &[Map], phones: &[Phone]) -> Figure {
         )
 }
 
-fn notes(outcome: &mut Outcome, maps: &[Map], phones: &[Phone]) {
-    let notes = &mut outcome.notes;
+/// What the notes quote.
+fn offer(outcome: &mut Outcome, maps: &[Map], phones: &[Phone]) {
     let slower = maps.iter().map(|map| map.compress.seconds() / map.quantise.seconds()).fold(0.0, f64::max);
     let worst = maps.iter().map(|map| map.compress.seconds() / map.convolution.seconds()).fold(0.0, f64::max);
-    notes
-        .calibrated
-        .push("Nothing here: the codec's rates are its own, measured elsewhere and scaled to the cores.".into());
-    notes.predicted.push(format!(
-        "Compression takes up to {slower:.1} times as long as quantisation and up to {:.0} % of a convolution.",
-        worst * 100.0
-    ));
+    outcome.quantity("compression over quantisation", "", [slower]);
+    outcome.quantity("compression over a convolution", "%", [worst * 100.0]);
     if slower > 2.0 {
-        notes.misses.push("The paper calls quantisation and its compression comparable. Quantising streams through memory here, and no kernel of the codec comes near that rate; what an unoptimised quantiser takes is not in the model.".into());
+        outcome.quantity("compression is far slower", "", [slower]);
     }
     let better = maps.iter().filter(|map| map.mixed.variance < map.quantised.variance).count();
-    notes.predicted.push(format!("The mixed codec's error is the smaller one on {better} of {} maps. The gradient of a weight is a sum of products with saved values, so that its variance grows in proportion.", maps.len()));
-    notes.left_out.push("Trained activations: the maps of panel b have the outliers that the paper states, in one channel of sixteen, and their zeros.".into());
+    outcome.words("maps with the smaller error", format!("{better} of {} maps", maps.len()));
     let plans = |which: usize| {
         phones.iter().filter_map(|phone| Some(phone.predicted[which].as_ref()?.budgets.len())).sum::<usize>()
     };
     let counts: Vec<String> = (0..THRESHOLDS.len()).map(|which| plans(which).to_string()).collect();
-    notes.predicted.push(format!("Budgets decided on the five phones under C1 to C5: {}.", counts.join(", ")));
+    outcome.words("budgets decided", counts.join(", "));
     let times: Vec<u64> = (0..THRESHOLDS.len()).filter_map(|which| Some(total(phones, which)?.to_bits())).collect();
     if times.windows(2).all(|pair| pair[0] == pair[1]) {
-        notes.misses.push("The thresholds decide nothing in five rounds: TP_1 compares with the rounds before, of which there are few, and no trainer is killed as often as TP_2 asks. The paper's bars differ.".into());
+        outcome.words("thresholds that decide nothing", "all");
     }
-    let never = phones
-        .iter()
-        .flat_map(|phone| phone.predicted.iter().chain([&phone.measured]))
-        .filter(|run| run.is_none())
-        .count();
+    let runs = phones.iter().flat_map(|phone| phone.predicted.iter().chain([&phone.measured]));
+    let never = runs.filter(|run| run.is_none()).count();
     if never > 0 {
-        notes.left_out.push(format!(
-            "{never} runs that never end, because the trainer is killed again and again or no plan fits the budget."
-        ));
+        outcome.quantity("runs that never end", "", [never as f64]);
     }
 }

@@ -11,14 +11,23 @@ use haversack_reports::table::Table;
 use haversack_training::watch;
 use rayon::prelude::*;
 
-use super::setting::{MOBILENET, PICTURES, S22, plan_on_phone, scenario, system};
-use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
+use super::setting::{MOBILENET, PICTURES, S22, on_testbed, plan_on_phone, scenario, system};
+use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
 use traces::{LENGTH, Trace, traces};
 use training::{RULES, Trained, train};
 
-/// Training begins after so long, in which the predictor watches the phone; budgets before it are for nobody.
+pub(super) static FIGURE19A: Artefact = Artefact {
+    users: true,
+    ..on_testbed("figure19a", "available memory and the predicted budget over a trace", budgets)
+};
+pub(super) static FIGURE19B: Artefact = Artefact {
+    users: true,
+    ..on_testbed("figure19b", "time and page faults under three rules for the budget, thirty traces", rules)
+};
+
+/// Training begins after this time, in which the predictor watches the phone; budgets before it are for nobody.
 const WATCHED: Nanos = Nanos(120 * 1_000_000_000);
-/// Iterations of an epoch, for so long as which the predictor looks back: its parameter's default.
+/// Iterations of an epoch, which is as far as the predictor looks back: its parameter's default.
 const EPOCH: u64 = 10;
 /// Traces of figure 19b.
 const TRACES: usize = 30;
@@ -74,7 +83,7 @@ impl<'a> Followed<'a> {
     }
 }
 
-pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let traces = traces(context.seed, TRACES)?;
     let mut followed: Vec<Followed<'_>> =
         traces.par_iter().map(|trace| Followed::new(context, trace)).collect::<Result<_, _>>()?;
@@ -113,13 +122,6 @@ pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let distance = |one: &Followed<'_>| (one.spreads[0] - means[0]).abs();
     let example = followed.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
     outcome.figure = example.map(|example| draw(example, &followed, &words));
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("The extra bytes of an app's launch, by the spread of available memory: a scan by hand of one constant on one row, which the row cannot contradict. It comes out larger than what apps are known to take while they start.".into());
-    notes.predicted.push("The spread of the predicted budget: a weighted average over an epoch passes launches of some seconds over in part, and follows apps that stay.".into());
-    notes.left_out.push("The paper's trace: Carat's public data holds no memory, and the user is not named. The importance of apps hardly tells: one app is always in front, at the same weight.".into());
-    notes
-        .left_out
-        .push("Training itself: what a process that trains holds counts as obtainable, and here nobody trains.".into());
     Ok(outcome)
 }
 
@@ -174,7 +176,7 @@ fn under_all_rules(context: &Context<'_>, trace: &Trace) -> Result<OfTrace, Arte
     Ok(found)
 }
 
-pub(super) fn rules(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn rules(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let traces = traces(context.seed, TRACES)?;
     let found: Vec<OfTrace> =
         traces.par_iter().map(|trace| under_all_rules(context, trace)).collect::<Result<_, _>>()?;
@@ -226,7 +228,7 @@ pub(super) fn rules(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     outcome.table = Some(table);
     outcome.figure = Some(bars(&found, papers));
-    notes_of_rules(&mut outcome, &found, papers);
+    offer(&mut outcome, &found, papers);
     Ok(outcome)
 }
 
@@ -280,7 +282,8 @@ fn bars(found: &[OfTrace], papers: [Option<f64>; RULES.len()]) -> Figure {
         )
 }
 
-fn notes_of_rules(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>; RULES.len()]) {
+/// What the notes on the rules quote.
+fn offer(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>; RULES.len()]) {
     let ended = |rule: usize| found.iter().filter_map(move |of_trace| of_trace[rule].as_ref());
     let never: Vec<String> = (0..RULES.len())
         .map(|rule| (RULES[rule].1, found.len() - ended(rule).count()))
@@ -289,20 +292,15 @@ fn notes_of_rules(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>
         .collect();
     let killed: usize = found.iter().flatten().flatten().map(|trained| trained.kills).sum();
     let apps: u64 = ended(0).map(|trained| trained.apps_killed).sum();
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("Nothing on this figure: the extra bytes of a launch are figure 19a's.".into());
-    notes.predicted.push(format!(
-        "Times, page faults and kills of all thirty. In rounds that end, the trainer is killed {killed} times in all."
-    ));
-    notes.left_out.push("The paper's traces. Here a session lasts for the whole run, so that apps change about once in fifty seconds; a phone that is put away in between would be easier.".into());
+    outcome.quantity("kills of the trainer", "", [killed as f64]);
     if !never.is_empty() {
-        notes.left_out.push(format!("Rounds that never end, because the trainer is killed again and again or no plan fits the budget, have no time, and their ratios are missing, not infinite: {}.", never.join(", ")));
+        outcome.words("rounds that never end", never.join(", "));
     }
     let largest = |rule: usize| found.iter().filter_map(|of_trace| ratio(of_trace, rule)).max_by(f64::total_cmp);
     if largest(1).zip(papers[1]).is_some_and(|(own, paper)| own < paper / 2.0) {
-        notes.misses.push(format!("Initial memory as the budget costs far less than the paper's most: where it is some hundred MB too much, apps that are not in use give way before the trainer does ({:.1} of them are killed on each phone even under the predictor).", apps as f64 / ended(0).count().max(1) as f64));
+        outcome.quantity("apps killed under the predictor", "", [apps as f64 / ended(0).count().max(1) as f64]);
     }
     if largest(2).zip(papers[2]).is_some_and(|(own, paper)| own > paper) {
-        notes.misses.push("A budget that is measured anew before every round counts the memory of apps that the round before has pushed out, and grows from round to round until the trainer waits for its own pages. In the paper it costs a quarter of that: apps may come back in between, where users return to them more often than here.".into());
+        outcome.quantity("a new budget costs more", "", largest(2));
     }
 }

@@ -5,10 +5,11 @@ use haversack_reports::figure::{Axis, Figure, Panel, Stack};
 use haversack_reports::table::Table;
 use haversack_workloads::Role;
 
-use super::setting::{BERT, MOBILENET, OP10P, PICTURES, TEXTS, scenario, system};
+use super::setting::{BERT, MOBILENET, OP10P, PICTURES, TEXTS, on_two_phones, scenario, system};
 use crate::reproduce::reference::Claim;
-use crate::reproduce::{ArtefactError, Context, Outcome};
-use crate::run::Plan;
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+
+pub(super) static ARTEFACT: Artefact = on_two_phones("figure1c", "memory in use on a phone that trains", run);
 
 /// The bars: network and samples, and as the reference names them.
 const BARS: [((&str, &str), u64, &str); 2] =
@@ -19,7 +20,7 @@ const PARTS: [&str; 4] = ["system", "weights and their state", "saved tensors", 
 /// The parts of a bar, in the order of [`PARTS`].
 fn parts(context: &Context<'_>, model: &str, batch: u64) -> Result<[Bytes; 4], ArtefactError> {
     let idle = system(context)?.resident().total();
-    let plan = Plan::new(&scenario(context, OP10P, model, batch, "original")?, context.cache)?;
+    let plan = context.plan(&scenario(context, OP10P, model, batch, "original")?)?;
     let record = plan.run()?;
     let state = Bytes(plan.graph.bytes_of(Role::is_state).at(batch));
     // What is saved is all there when forward ends, near the peak; by the peak itself backward may have let go of some.
@@ -27,7 +28,7 @@ fn parts(context: &Context<'_>, model: &str, batch: u64) -> Result<[Bytes; 4], A
     Ok([idle, state, saved, record.peak_memory.saturating_sub(state + saved)])
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let mut table = Table::new(["network", "batch", "system_gb", "state_gb", "saved_gb", "rest_gb", "total_gb"]);
     let mut names = Vec::new();
@@ -61,17 +62,5 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel(Panel::new(stack).y(Axis::new("memory").unit("GB").from_zero())),
     );
     outcome.table = Some(table);
-    notes(&mut outcome);
     Ok(outcome)
-}
-
-fn notes(outcome: &mut Outcome) {
-    let notes = &mut outcome.notes;
-    notes.calibrated.push(
-        "Nothing: what the system itself holds on an idle phone is an estimate, the same for this figure and figure 2."
-            .into(),
-    );
-    notes.predicted.push("What the process takes: every tensor of MNN's own expressions, with nothing fitted.".into());
-    notes.left_out.push("Apps in the background, and what the engine holds beside tensors: its code, its pictures before they are one batch.".into());
-    notes.misses.push("BERT stays far below its bound: at the longest sequence that section 5.2 states no way of keeping its tensors comes near. Attention grows with the square of the length, and sequences twice as long and more would reach it: the two statements do not go together.".into());
 }

@@ -3,17 +3,25 @@
 
 use haversack_devices::System;
 use haversack_devices::units::Nanos;
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Look, Panel, Stack};
+use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel, Stack};
 use haversack_reports::table::{Cell, Table};
 use haversack_training::{PhoneReport, PhoneSpan};
 
 use super::setting::{
-    FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, phone_name, plan_on_phone, scenario, system, without_apps,
+    FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, on_two_phones, phone_name, plan_on_phone, scenario, system,
+    without_apps,
 };
+use crate::artefacts::grid::beside;
 use crate::reproduce::reference::Row;
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
 use crate::run::Plan;
 use crate::scenario::Scenario;
+
+pub(super) static FIGURE2A: Artefact =
+    on_two_phones("figure2a", "time of an iteration on two phones of one chip and different memory", times);
+pub(super) static FIGURE2B: Artefact =
+    on_two_phones("figure2b", "where the time of a thread goes while pages are reclaimed", states);
+pub(super) static FIGURE2C: Artefact = on_two_phones("figure2c", "pages that are evicted and read again", pages);
 
 /// The phones, and as the reference names them.
 const TWO: [(&str, &str); 2] = [(S22, "s22"), (OP10P, "op10p")];
@@ -59,7 +67,7 @@ impl Round {
         self.span().used_mean.as_f64() / self.report.managed.as_f64() * 100.0
     }
 
-    /// So many pages of a round by iteration.
+    /// Pages of a round by iteration.
     fn by_iteration(&self, pages: u64) -> f64 {
         pages as f64 / f64::from(self.iterations)
     }
@@ -79,7 +87,7 @@ impl Round {
         self.by_iteration(self.span().counters.zram_in)
     }
 
-    /// Of the evicted pages those that are read again, in per cent; nothing where none is evicted.
+    /// Of the evicted pages those that are read again, in per cent; `None` if none is evicted.
     fn read_again(&self) -> Option<f64> {
         (self.span().evicted() > 0).then(|| self.read() / self.evicted() * 100.0)
     }
@@ -115,12 +123,12 @@ fn shares(span: &PhoneSpan) -> [f64; 3] {
 pub(crate) struct AnswerOfRounds {
     /// On the phone with little memory and, for a ratio of times, on the other one.
     plans: Vec<Plan>,
-    /// The state whose share it is; of a ratio nothing.
+    /// The state whose share it is; `None` for a ratio.
     state: Option<usize>,
 }
 
 impl AnswerOfRounds {
-    /// The answer; nothing where a round does not end.
+    /// The answer; `None` if a round does not end.
     pub(crate) fn under(&self, system: &System) -> Option<f64> {
         let span = |plan: &Plan| -> Option<PhoneSpan> {
             let resolved = plan.resolved.under_system(system)?;
@@ -156,7 +164,7 @@ fn rounds(context: &Context<'_>, batch: u64) -> Result<Vec<Round>, ArtefactError
     TWO.iter().map(|(phone, _)| Round::simulate(context, phone, batch)).collect()
 }
 
-pub(super) fn times(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn times(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let mut table = Table::new(["phone", "batch", "iterations", "time_s", "asleep_s", "running_s", "runnable_s"]);
     let mut seconds = TWO.map(|_| Vec::new());
@@ -181,10 +189,7 @@ pub(super) fn times(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     for ((phone, _), seconds) in TWO.iter().zip(seconds) {
         bars = bars.series(BarSeries::new(phone_name(phone), seconds));
     }
-    let ratios = Bars::new(names)
-        .series(BarSeries::new("S22 over OnePlus", ratios))
-        .series(BarSeries::new("S22 over OnePlus", paper).look(Look::Hatched))
-        .show_values();
+    let ratios = beside(Bars::new(names), "S22 over OnePlus", ratios, paper).show_values();
     outcome.figure = Some(
         Figure::new("FedHybrid, figure 2a: one round of MobileNetV2 on two phones of one chip")
             .note(format!("{} At batch 32 the paper's ratio is a bound: over so many times.", window(context)?))
@@ -194,12 +199,10 @@ pub(super) fn times(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel(Panel::new(ratios).title("ratio of the two").y(Axis::new("ratio").unit("x").from_zero())),
     );
     outcome.table = Some(table);
-    notes(&mut outcome);
-    outcome.notes.predicted.push("That the phones agree at batch 16, and that they do not at 32, with the same constants but for their memory and the screens that the kernel keeps free. How many times as long the smaller one takes is fitted.".into());
     Ok(outcome)
 }
 
-pub(super) fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let head = ["phone", "batch", "iterations"];
     let mut table = Table::new(head.into_iter().chain(STATES.map(|(.., column)| column)).chain(["used_percent"]));
@@ -224,10 +227,7 @@ pub(super) fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         }
         stack = stack.part(name, values);
     }
-    let memory = Bars::new(names)
-        .series(BarSeries::new("memory", both.iter().map(Round::used)))
-        .series(BarSeries::new("memory", used).look(Look::Hatched))
-        .show_values();
+    let memory = beside(Bars::new(names), "memory", both.iter().map(Round::used), used).show_values();
     outcome.figure = Some(
         Figure::new("FedHybrid, figure 2b: the thread that trains, and the phone's memory, at batch 32")
             .note(format!("{} The bar of the paper is the Galaxy S22's.", window(context)?))
@@ -241,14 +241,10 @@ pub(super) fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel(Panel::new(memory).title("memory in use").y(Axis::new("share").unit("%").range(0.0, 100.0))),
     );
     outcome.table = Some(table);
-    notes(&mut outcome);
-    outcome.notes.predicted.push("The share that runs, and both phones' memory in use.".into());
-    outcome.notes.misses.push("Nearly all memory of the S22 is in use: reclaim stops at the high watermark, a hundredth below all of it. What the paper's phone has free beyond that is either pages of files, which many monitors do not count as used, or memory that is let go of ahead of need.".into());
-    outcome.notes.misses.push("Less of the OnePlus's memory is in use than in the paper: both phones are given the same system, where one with more memory keeps more of its services and files there.".into());
     Ok(outcome)
 }
 
-pub(super) fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let refaults = "fedhybrid/figure2c/s22-batch-32/kernel/page-refaults";
     let again = "fedhybrid/figure2c/s22-batch-32/kernel/evicted-re-accessed";
     let mut outcome = Outcome::default();
@@ -280,17 +276,10 @@ pub(super) fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     // Pages that the paper's two numbers make together.
     let stated_evicted = stated.zip(share).map(|(read, share)| read / share * 100.0);
     let simulated = [Some(s22.evicted()), Some(s22.read())];
-    let counts = Bars::new(["evicted", "read again"])
-        .series(BarSeries::new("pages", simulated.map(|pages| pages.map(|pages| pages / 1e3))))
-        .series(
-            BarSeries::new("pages", [stated_evicted, stated].map(|pages| pages.map(|pages| pages / 1e3)))
-                .look(Look::Hatched),
-        )
-        .show_values();
-    let shares = Bars::new([phone_name(S22)])
-        .series(BarSeries::new("share", [s22.read_again()]))
-        .series(BarSeries::new("share", [share]).look(Look::Hatched))
-        .show_values();
+    let thousands = |pages: Option<f64>| pages.map(|pages| pages / 1e3);
+    let [simulated, stated] = [simulated, [stated_evicted, stated]].map(|pages| pages.map(thousands));
+    let counts = beside(Bars::new(["evicted", "read again"]), "pages", simulated, stated).show_values();
+    let shares = beside(Bars::new([phone_name(S22)]), "share", [s22.read_again()], [share]).show_values();
     outcome.figure = Some(
         Figure::new("FedHybrid, figure 2c: pages that the Galaxy S22 evicts and reads again, at batch 32")
             .note(format!(
@@ -309,10 +298,6 @@ pub(super) fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             ),
     );
     outcome.table = Some(table);
-    notes(&mut outcome);
-    outcome.notes.predicted.push("Both: what reclaim takes, and what of it is read again.".into());
-    outcome.notes.misses.push("More pages are read than in the paper. Asleep a thread waits for one page at a time, so that an iteration has as many reads as its sleep has latencies of the flash: an iteration of the paper's is shorter than the one here, and the same ratio of times then takes fewer of them.".into());
-    outcome.notes.misses.push("More pages are evicted by far. Each iteration goes through all saved tensors in one order and back, so that two lists by age evict what is wanted next, and ZRAM takes in and gives back the same pages again and again; those are evicted without being read from flash, which lowers the share. The paper's kernel finds colder pages.".into());
     Ok(outcome)
 }
 
@@ -320,16 +305,6 @@ pub(super) fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
 fn window(context: &Context<'_>) -> Result<String, ArtefactError> {
     let iterations = context.reading_number("figure2-window")?;
     Ok(format!("A round is {iterations} iterations at batch 32, and as many pictures at 16."))
-}
-
-fn notes(outcome: &mut Outcome) {
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("The share of the system's own memory that is in use all the time: one number, on the fit rows of this figure (`haversack calibrate galaxy-s22 --stack mnn-2`). The kernel's work on a page and the flash's latency are those of their class.".into());
-    notes
-        .left_out
-        .push("Other threads of the engine: one thread waits for a page at a time, and all work waits for it.".into());
-    notes.left_out.push("MNN's own allocator. What is given back last is taken first here; MNN takes the smallest piece that is large enough, the oldest of equals, which sends the kernel after more pages that nobody wants: with it, and the share fitted anew at a half, the thread would sleep for 70 % of the time.".into());
-    notes.left_out.push("Whatever else runs on a phone without apps: its system touches the same share of its memory all the time, and takes no core from the trainer.".into());
 }
 
 #[cfg(test)]

@@ -12,13 +12,17 @@ use haversack_training::Record;
 use rayon::prelude::*;
 
 use super::figure19::traces::{Trace, traces};
-use super::figure19::training::if_it_ends;
-use super::setting::{MOBILENET, PICTURES, S22, scenario};
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use super::setting::{MOBILENET, PICTURES, S22, on_s22, on_testbed, scenario};
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome, if_it_ends};
 use crate::run::Plan;
 use crate::scenario::{Budget, Scenario};
 
-pub(super) use regeneration::regeneration;
+pub(super) static FIGURE20A: Artefact =
+    Artefact { users: true, ..on_testbed("figure20a", "time over the memory budget, six policies", budgets) };
+pub(super) static FIGURE20C: Artefact = Artefact {
+    devices: &[S22, regeneration::SERVER],
+    ..on_s22("figure20c", "what new plans cost", regeneration::regeneration)
+};
 
 /// The policies as they are called, and for people.
 pub(super) const POLICIES: [(&str, &str); 6] = [
@@ -32,7 +36,7 @@ pub(super) const POLICIES: [(&str, &str); 6] = [
 /// Training with all the memory that it wants.
 const ORIGINAL: (&str, &str) = ("original", "no policy");
 
-/// A policy at a budget, with the phone to itself and beside apps; nothing where training never ends.
+/// A policy at a budget, with the phone to itself and beside apps; `None` if training never ends.
 struct Point {
     policy: (&'static str, &'static str),
     percent: Option<f64>,
@@ -60,7 +64,7 @@ fn seconds(record: &Record) -> f64 {
 fn in_use(context: &Context<'_>, scenario: &Scenario, trace: &Trace) -> Result<Plan, ArtefactError> {
     let system = Some(context.reading_text("system")?.to_owned());
     let iterations = context.reading_number("round")? as u32;
-    let mut plan = Plan::new(&Scenario { system, iterations, ..scenario.clone() }, context.cache)?;
+    let mut plan = context.plan(&Scenario { system, iterations, ..scenario.clone() })?;
     let phone = plan.resolved.phone.as_mut().ok_or_else(|| anyhow::anyhow!("the run is not on a phone in use"))?;
     Arc::make_mut(phone).apps.clone_from(&trace.apps);
     Ok(plan)
@@ -74,12 +78,12 @@ fn point(
 ) -> Result<Point, ArtefactError> {
     let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, policy.0)?;
     scenario.memory_budget = percent.map(Budget::Percent);
-    let alone = if_it_ends(Plan::new(&scenario, context.cache)?.run())?;
+    let alone = if_it_ends(context.plan(&scenario)?.run())?;
     let in_use = if_it_ends(in_use(context, &scenario, trace)?.run())?;
     Ok(Point { policy, percent, alone, in_use })
 }
 
-pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let percents = context.reading_numbers("energy-budgets")?;
     let found = traces(context.seed, 1)?;
     let trace = found.first().ok_or_else(|| anyhow::anyhow!("there is no trace"))?;
@@ -92,7 +96,7 @@ pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         .collect::<Result<_, _>>()?;
     let mut outcome = Outcome { table: Some(table(&points)?), ..Outcome::default() };
     outcome.figure = Some(figure(trace, &points));
-    notes(&mut outcome, &points);
+    offer(&mut outcome, &points);
     Ok(outcome)
 }
 
@@ -153,7 +157,8 @@ fn figure(trace: &Trace, points: &[Point]) -> Figure {
         )
 }
 
-fn notes(outcome: &mut Outcome, points: &[Point]) {
+/// What the notes quote.
+fn offer(outcome: &mut Outcome, points: &[Point]) {
     let places: Vec<(&str, (f64, f64))> =
         points.iter().filter_map(|point| Some((point.policy.1, Point::place(point.in_use.as_ref()?)))).collect();
     let coordinates: Vec<(f64, f64)> = places.iter().map(|(_, place)| *place).collect();
@@ -166,17 +171,7 @@ fn notes(outcome: &mut Outcome, points: &[Point]) {
             .collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("Nothing on this figure.".into());
-    notes.predicted.push(format!(
-        "All points. On the phone in use the front from the least memory to the least time belongs to: {}.",
-        best.join(", ")
-    ));
-    notes.left_out.push(format!("Points that do not exist, because no plan fits the budget or the trainer is killed again and again. With the phone to itself: {}. In use: {}.", never(|point| &point.alone), never(|point| &point.in_use)));
-    notes.left_out.push("What a policy costs in accuracy: GACT and DAF keep fewer bits, Sage's micro-batches change normalisation, and recomputation changes nothing. Sage and DAF plan for a GPU and run on MNN's graph and cores here, so that they are compared with the others and not with their papers.".into());
-    notes.left_out.push("GACT has no budget: it keeps the same bits at each.".into());
-    notes.misses.push(
-        "The paper prints no number; as far as its text goes, its curves of Melon and Capuchin rise more steeply."
-            .into(),
-    );
+    outcome.words("front of the phone in use", best.join(", "));
+    outcome.words("points that do not exist on the phone to itself", never(|point| &point.alone));
+    outcome.words("points that do not exist on the phone in use", never(|point| &point.in_use));
 }

@@ -6,12 +6,15 @@ use haversack_reports::table::Table;
 use haversack_training::Record;
 use rayon::prelude::*;
 
-use super::figure19::training::if_it_ends;
-use super::setting::{FEW_PICTURES, MOBILENET, OP10P, scenario};
-use crate::artefacts::mandheling::setting::{mean, range};
-use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
-use crate::run::Plan;
-use crate::scenario::{Budget, Scenario};
+use super::setting::{FEW_PICTURES, MOBILENET, OP10P, on_s22, scenario};
+use crate::artefacts::setting::{mean, range};
+use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
+use crate::scenario::Budget;
+
+pub(super) static ARTEFACT: Artefact = Artefact {
+    devices: &[OP10P],
+    ..on_s22("figure21", "energy over the memory budget against training without any", run)
+};
 
 const INCREASE: &str = "fedhybrid/figure21/op10p-mobilenetv2,squeezenet-batch-16/fedhybrid/ideal/energy-increase";
 const RATIO: &str = "fedhybrid/figure21/op10p/baselines/fedhybrid/energy-ratio";
@@ -26,7 +29,7 @@ struct Point {
     network: usize,
     policy: usize,
     percent: f64,
-    /// Time and energy; nothing where the policy has no plan.
+    /// Time and energy; `None` if the policy has no plan.
     found: Option<(f64, Joules)>,
     /// The energy over that of training with enough memory.
     increase: Option<f64>,
@@ -39,14 +42,13 @@ fn energy(record: &Record, idle: Watts) -> Joules {
 
 fn of(context: &Context<'_>, network: usize, idle: Watts) -> Result<Vec<Point>, ArtefactError> {
     let base = scenario(context, OP10P, NETWORKS[network].0, FEW_PICTURES, "original")?;
-    let ideal = energy(&Plan::new(&base, context.cache)?.run()?, idle);
+    let ideal = energy(&context.run(&base)?, idle);
     let percents = context.reading_numbers("energy-budgets")?;
     let cells: Vec<(usize, f64)> =
         (0..POLICIES.len()).flat_map(|policy| percents.iter().map(move |percent| (policy, *percent))).collect();
     let point = |(policy, percent): (usize, f64)| -> Result<Point, ArtefactError> {
         let own = scenario(context, OP10P, NETWORKS[network].0, FEW_PICTURES, POLICIES[policy].0)?;
-        let scenario = Scenario { memory_budget: Some(Budget::Percent(percent)), ..own };
-        let record = if_it_ends(Plan::new(&scenario, context.cache)?.run())?;
+        let record = context.within(&own, Budget::Percent(percent))?;
         let found = record.map(|record| (record.iteration.seconds(), energy(&record, idle)));
         let increase = found.map(|(_, energy)| energy.0 / ideal.0);
         Ok(Point { network, policy, percent, found, increase })
@@ -54,7 +56,7 @@ fn of(context: &Context<'_>, network: usize, idle: Watts) -> Result<Vec<Point>, 
     cells.into_par_iter().map(point).collect()
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let idle = context.device(OP10P)?.constants.power.idle.value;
     let mut points = Vec::new();
     for network in 0..NETWORKS.len() {
@@ -74,7 +76,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     outcome.table = Some(table(&points)?);
     outcome.figure = Some(figure(&points));
-    notes(&mut outcome, &points, context.row(INCREASE)?.number());
+    offer(&mut outcome, &points, context.row(INCREASE)?.number());
     Ok(outcome)
 }
 
@@ -129,24 +131,22 @@ fn figure(points: &[Point]) -> Figure {
     figure
 }
 
-fn notes(outcome: &mut Outcome, points: &[Point], paper: Option<f64>) {
+/// What the notes quote.
+fn offer(outcome: &mut Outcome, points: &[Point], paper: Option<f64>) {
     let absent = points.iter().filter(|point| point.found.is_none());
     let absent: Vec<String> = absent
         .map(|point| format!("{} for {} at {} %", POLICIES[point.policy].1, NETWORKS[point.network].1, point.percent))
         .collect();
     let own = points.iter().filter(|point| point.policy == 0).filter_map(|point| point.increase);
     let most = own.fold(1.0, f64::max) * 100.0 - 100.0;
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("Nothing on this figure: the power of cores, memory and flash is the phone's.".into());
-    notes.predicted.push("All points. A run that takes longer takes more energy, since power hardly changes; one that waits for flash draws less in the meantime.".into());
-    notes.left_out.push("The screen, and what a policy's own decisions cost.".into());
     if !absent.is_empty() {
-        notes.left_out.push(format!("No plan fits: {}.", absent.join(", ")));
+        outcome.words("points without a plan", absent.join(", "));
     }
     if paper.is_some_and(|paper| most < paper) {
-        notes.misses.push(format!("FedHybrid's energy rises by {most:.1} % at most, less than the paper's mean. What is given up first is cheap to compute again, element by element, and convolutions are not touched; Algorithm 1 gives up no more than memory is short of, and what it does beside, and whether its pool has gaps, is not stated."));
+        outcome.quantity("largest increase of energy", "%", [most]);
     }
-    if points.iter().filter_map(|point| against_own(points, point)).any(|ratio| ratio < 1.0) {
-        notes.misses.push("Some baseline takes less than FedHybrid at some budget, in the paper none: swapping that hides behind computation costs cores little here, and GACT's packing streams through memory at full rate, where the paper's re-implementations on MNN may not.".into());
+    let least = range(points.iter().filter_map(|point| against_own(points, point)));
+    if let Some((least, _)) = least.filter(|(least, _)| *least < 1.0) {
+        outcome.quantity("least energy over FedHybrid's", "", [least]);
     }
 }

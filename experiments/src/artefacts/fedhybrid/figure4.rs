@@ -8,15 +8,24 @@ use haversack_devices::{CoreSelection, CpuCores, Device, Flash, Frequency, Scala
 use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series};
 use haversack_reports::table::Table;
 
-use super::setting::S22;
-use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
+use super::setting::{S22, on_testbed};
+use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome, Run};
+
+pub(super) static FIGURE4A: Artefact =
+    of_flash("figure4a", "latency of a file of 128 MB by the core that reads or writes it", cores);
+pub(super) static FIGURE4B: Artefact = of_flash("figure4b", "the same by the apps in the background", apps);
+pub(super) static SECTION4_3: Artefact = of_flash("section4.3", "rates of the flash storage", rates);
+
+/// An artefact of flash and its system, without an engine.
+const fn of_flash(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact { stacks: &[], ..on_testbed(id, about, run) }
+}
 
 /// The file of figure 4, for section 4.3.
 const FILE: Bytes = Bytes(128_000_000);
 /// Apps in the background.
 const APPS: RangeInclusive<usize> = 0..=5;
 const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Read, "read"), (Direction::Write, "write")];
-const CALIBRATED: &str = "Nothing: latencies and rates are those of the class of parts, the driver's work, read-ahead and what an app in the background writes are estimates. No number of the figure went into them.";
 
 /// The phone's flash, the system in front of it, and the phone's cores.
 struct Storage {
@@ -84,12 +93,6 @@ impl Point {
     }
 }
 
-/// Whether each latency is at most that before it, and the last below the first; `tolerance` is a fraction.
-fn falls(latencies: &[Nanos], tolerance: f64) -> bool {
-    let steps = latencies.windows(2).all(|pair| pair[1].seconds() <= pair[0].seconds() * (1.0 + tolerance));
-    steps && latencies.last() < latencies.first()
-}
-
 fn milliseconds(time: Nanos) -> f64 {
     time.seconds() * 1e3
 }
@@ -99,18 +102,17 @@ fn file(context: &Context<'_>) -> Result<Bytes, ArtefactError> {
     Ok(Bytes((context.reading_number("file")? * 1e6) as u64))
 }
 
-pub(super) fn cores(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn cores(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let row = "fedhybrid/figure4a/ufs-3.1-128-mb/faster-core,-lower-latency/io-latency";
-    let tolerance = context.predicate(row)?.tolerance;
     let (storage, file) = (Storage::new(context)?, file(context)?);
     let points = storage.points()?;
     let mut table = Table::new(["core", "frequency_ghz", "coremark_per_s", "direction", "latency_ms", "rate_mb_s"]);
     let mut bars = Bars::new(points.iter().map(Point::name)).show_values();
-    let mut holds = true;
+    let mut outcome = Outcome::default();
     let mut ends = Vec::new();
     for (direction, name) in DIRECTIONS {
         let times: Vec<Nanos> = points.iter().map(|point| storage.time(direction, file, point.speed, 0)).collect();
-        holds &= falls(&times, tolerance);
+        outcome.quantity(&format!("latency of {name}s by core"), "s", times.iter().map(|time| time.seconds()));
         bars = bars.series(BarSeries::new(name, times.iter().map(|time| milliseconds(*time)).collect::<Vec<_>>()));
         for (point, time) in points.iter().zip(&times) {
             let core = [point.core.as_str().into(), point.gigahertz.into(), point.coremark.into(), name.into()];
@@ -122,8 +124,7 @@ pub(super) fn cores(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             ends.push(format!("{name}s from {from:.0} ms down to {to:.0} ms"));
         }
     }
-    let mut outcome = Outcome::default();
-    outcome.answer(row, Answer::Order(holds));
+    context.judge(&mut outcome, row)?;
     outcome.remark(row, ends.join("; "));
     outcome.figure = Some(
         Figure::new(format!("FedHybrid, figure 4a: a file of {} MB by the core, Galaxy S22", file.megabytes()))
@@ -132,27 +133,20 @@ pub(super) fn cores(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel(Panel::new(bars).x(Axis::new("core")).y(Axis::new("latency").unit("ms").from_zero())),
     );
     outcome.table = Some(table);
-    let notes = &mut outcome.notes;
-    notes.calibrated.push(CALIBRATED.to_owned());
-    notes.predicted.push("All points. A page costs the core a copy, an insertion and a mapping, a command the driver's work; both take as long as the core is slow. Reading ahead overlaps them with the flash only as far as two windows reach; a write copies all pages before the first goes out, and its commands then fill the queue.".into());
-    notes.left_out.push("Frequencies between the two operating points of a core that the phone's file knows, its governor, and cores that other work keeps busy.".into());
     Ok(outcome)
 }
 
-pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let row = "fedhybrid/figure4b/ufs-3.1-128-mb/background-apps-raise-latency/io-latency";
-    let tolerance = context.predicate(row)?.tolerance;
     let (storage, file) = (Storage::new(context)?, file(context)?);
     let fastest = storage.fastest()?;
     let mut table = Table::new(["background_apps", "direction", "latency_ms", "rate_mb_s"]);
     let mut lines = Lines::new();
-    let mut holds = true;
+    let mut outcome = Outcome::default();
     let mut more = Vec::new();
     for (direction, name) in DIRECTIONS {
         let times: Vec<Nanos> = APPS.map(|apps| storage.time(direction, file, fastest.speed, apps)).collect();
-        // Rising with apps is falling without them.
-        let rising: Vec<Nanos> = times.iter().rev().copied().collect();
-        holds &= falls(&rising, tolerance);
+        outcome.quantity(&format!("latency of {name}s by apps"), "s", times.iter().map(|time| time.seconds()));
         for (apps, time) in APPS.zip(&times) {
             let rate = file.megabytes() / time.seconds();
             table.push([(apps as u64).into(), name.into(), milliseconds(*time).into(), rate.into()])?;
@@ -166,8 +160,7 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     let Point { core, gigahertz, .. } = &fastest;
     let streams = &storage.system.constants.background;
-    let mut outcome = Outcome::default();
-    outcome.answer(row, Answer::Order(holds));
+    context.judge(&mut outcome, row)?;
     outcome.remark(row, more.join("; "));
     outcome.figure = Some(
         Figure::new(format!("FedHybrid, figure 4b: a file of {} MB beside apps, Galaxy S22", file.megabytes()))
@@ -184,15 +177,10 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             ),
     );
     outcome.table = Some(table);
-    let notes = &mut outcome.notes;
-    notes.calibrated.push(CALIBRATED.to_owned());
-    notes.predicted.push("Both curves: apps' single pages take turns in the one queue and occupy the flash for longer than their bytes are worth.".into());
-    notes.left_out.push("How much an app writes: no figure was found, and the paper prints neither that nor a latency, so that the direction is all that can be compared.".into());
-    notes.left_out.push("The app in front, reads of apps, their bursts, and what they take of the cores.".into());
     Ok(outcome)
 }
 
-pub(super) fn rates(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn rates(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let storage = Storage::new(context)?;
     let fastest = storage.fastest()?;
     let constants = storage.device.constants.storage.as_ref();
@@ -237,9 +225,5 @@ pub(super) fn rates(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel(Panel::new(bars).y(Axis::new("rate").unit("MB/s").from_zero())),
     );
     outcome.table = Some(table);
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("The data sheet's two rates are put in. What all commands together reach is an estimate of what measurements on such phones show.".into());
-    notes.predicted.push("What one file reaches.".into());
-    notes.left_out.push("Differences between parts of one class.".into());
     Ok(outcome)
 }

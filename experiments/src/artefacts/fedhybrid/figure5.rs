@@ -1,16 +1,22 @@
 //! Figure 5: what recomputation under Melon costs by the memory that it is given.
 
 use haversack_devices::units::Bytes;
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series};
+use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
 use haversack_reports::table::{Cell, Table};
 use haversack_training::Record;
 use haversack_workloads::Role;
 
-use super::setting::{BERT, MELON, MOBILENET, NOTE10, PICTURES, S22, TEXTS, phone_name, run_if_it_fits, scenario};
-use crate::artefacts::mandheling::setting::compare_with_null;
-use crate::reproduce::{ArtefactError, Context, Outcome};
-use crate::run::Plan;
+use super::null::null;
+use super::setting::{
+    BERT, MELON, MOBILENET, NOTE10, PICTURES, S22, TEXTS, on_s22, phone_name, run_if_it_fits, scenario,
+};
+use crate::artefacts::grid::Grid;
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
 use crate::scenario::{Budget, Scenario};
+
+pub(super) static FIGURE5A: Artefact = on_s22("figure5a", "time under Melon by its memory budget, Galaxy S22", s22);
+pub(super) static FIGURE5B: Artefact =
+    Artefact { devices: &[NOTE10], ..on_s22("figure5b", "the same on the Redmi Note 10", note10) };
 
 /// The lines: network and samples, and as the reference names them.
 const LINES: [((&str, &str), u64, &str); 2] =
@@ -30,7 +36,7 @@ struct Line {
 impl Line {
     fn new(context: &Context<'_>, phone: &str, model: &str, batch: u64) -> Result<Self, ArtefactError> {
         let scenario = scenario(context, phone, model, batch, MELON)?;
-        let plan = Plan::new(&scenario, context.cache)?;
+        let plan = context.plan(&scenario)?;
         let state = Bytes(plan.graph.bytes_of(|role| role == Role::OptimiserState).at(batch));
         Ok(Self { enough: plan.run()?, scenario, state })
     }
@@ -38,7 +44,7 @@ impl Line {
     /// An iteration within `budget` beside the optimiser's state, or why there is none.
     fn within(&self, context: &Context<'_>, budget: Bytes) -> Result<Result<Record, String>, ArtefactError> {
         let memory_budget = Some(Budget::Bytes(budget + self.state));
-        run_if_it_fits(context, &Plan::new(&Scenario { memory_budget, ..self.scenario.clone() }, context.cache)?)
+        run_if_it_fits(context, &context.plan(&Scenario { memory_budget, ..self.scenario.clone() })?)
     }
 
     fn overhead(&self, record: &Record) -> f64 {
@@ -52,11 +58,11 @@ impl Line {
     }
 }
 
-pub(super) fn s22(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn s22(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     on(context, S22, "figure5a")
 }
 
-pub(super) fn note10(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn note10(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     on(context, NOTE10, "figure5b")
 }
 
@@ -74,13 +80,10 @@ fn on(context: &Context<'_>, phone: &'static str, artefact: &str) -> Result<Outc
         "micro_batches",
         "overhead",
     ]);
-    let (mut lines, mut names, mut simulated, mut paper) = (Lines::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut lines, mut grid) = (Lines::new(), Grid::default());
     for ((model, name), batch, subject) in LINES {
         let id = format!("fedhybrid/{artefact}/{subject_phone}-{subject}/melon/latency-overhead");
         let given = context.row(&id)?.number();
-        if let Some(null) = context.reference.fedhybrid_null(&id) {
-            outcome.null(id.clone(), null);
-        }
         let line = Line::new(context, phone, model, batch)?;
         let mut points = Vec::new();
         let mut last = Err(String::new());
@@ -95,19 +98,13 @@ fn on(context: &Context<'_>, phone: &'static str, artefact: &str) -> Result<Outc
             table.push(head.into_iter().chain(budgets).chain(times).chain(rest))?;
         }
         lines = lines.series(Series::new(name, points));
-        names.push(name);
-        paper.push(given);
-        simulated.push(last.as_ref().ok().map(|record| line.overhead(record)));
-        match last {
-            Ok(record) => outcome.number(id, line.overhead(&record)),
-            Err(words) => outcome.not_modelled(id, words),
-        }
+        let overhead = last.map(|record| line.overhead(&record));
+        grid.put([name, "Melon", "overhead"], overhead.as_ref().ok().copied(), given);
+        outcome.number_or(id, overhead);
     }
-    compare_with_null(context, &mut outcome, &[("latency-overhead", "figure 5")]);
-    let bars = Bars::new(names)
-        .series(BarSeries::new("Melon", simulated))
-        .series(BarSeries::new("Melon", paper).look(Look::Hatched))
-        .show_values();
+    outcome.nulls_of(&context.rows, |row| null(context.reference, row));
+    outcome.compare_with_null(&context.rows, "latency-overhead", "figure 5");
+    let bars = grid.bars("overhead").show_values();
     let part = artefact.trim_start_matches("figure");
     let x = Axis::new("memory budget beside the optimiser's state").unit("MB");
     outcome.figure = Some(
@@ -123,21 +120,5 @@ fn on(context: &Context<'_>, phone: &'static str, artefact: &str) -> Result<Outc
             ),
     );
     outcome.table = Some(table);
-    notes(&mut outcome, phone);
     Ok(outcome)
-}
-
-fn notes(outcome: &mut Outcome, phone: &str) {
-    let notes = &mut outcome.notes;
-    notes.calibrated.push(
-        "Nothing: Melon's rule and what it is told are its authors', and what operators take is the stack's.".into(),
-    );
-    notes.predicted.push("Every point.".into());
-    if phone == NOTE10 {
-        notes.left_out.push("Two more threads: the phone has two big cores, which train alone.".into());
-    }
-    notes
-        .left_out
-        .push("Melon's planning before a task, on the phone: plans are made again for each budget, at no cost.".into());
-    notes.misses.push("How much the planner is told decides everything where memory is as short as here: on the Galaxy S22, from 58 % to 54 % BERT goes from two to eight times as long, and at half of it the gradients alone fill it, so that nothing else stays; MobileNetV2 rises to 2.3 at half and no further. The share is another batch's of another phone. Temporaries of operators and gaps between tensors, for which the authors leave the rest, are not in the model.".into());
 }

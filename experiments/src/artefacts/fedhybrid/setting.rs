@@ -7,7 +7,7 @@ use haversack_devices::{CoreSelection, System};
 use haversack_training::Record;
 use haversack_training::phone::AppChange;
 
-use crate::reproduce::{ArtefactError, Context};
+use crate::reproduce::{Artefact, ArtefactError, Context, Run};
 use crate::run::Plan;
 use crate::scenario::{Key, Scenario};
 
@@ -17,6 +17,29 @@ pub(crate) const S22: &str = "galaxy-s22";
 pub(crate) const OP10P: &str = "oneplus-10-pro";
 /// The phone of a lower class.
 pub(crate) const NOTE10: &str = "redmi-note10";
+
+/// The system of the testbed: ZRAM and a swap partition.
+const SYSTEM: &str = "android-testbed";
+
+/// An artefact on the Galaxy S22.
+pub(super) const fn on_s22(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact { devices: &[S22], stacks: &[STACK], ..Artefact::new("fedhybrid", id, about, run) }
+}
+
+/// An artefact on the Galaxy S22 under the testbed's system.
+pub(super) const fn on_testbed(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact { systems: &[SYSTEM], ..on_s22(id, about, run) }
+}
+
+/// An artefact on the testbed's two phones of one chip and different memory.
+pub(super) const fn on_two_phones(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact { devices: &[S22, OP10P], ..on_testbed(id, about, run) }
+}
+
+/// An artefact of users alone.
+pub(super) const fn of_users(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact { users: true, ..Artefact::new("fedhybrid", id, about, run) }
+}
 
 /// The phones as the device calibrations name them, and for people.
 pub(crate) const PHONES: [(&str, &str); 3] =
@@ -93,7 +116,7 @@ pub(crate) fn plan_on_phone(
 ) -> Result<Plan, ArtefactError> {
     let mut scenario = scenario.clone();
     scenario.system = Some(context.reading_text("system")?.to_owned());
-    let mut plan = Plan::new(&scenario, context.cache)?;
+    let mut plan = context.plan(&scenario)?;
     let phone = plan.resolved.phone.as_mut().ok_or_else(|| anyhow::anyhow!("the run is not on a phone in use"))?;
     let phone = Arc::make_mut(phone);
     phone.trainer.adj = adj;

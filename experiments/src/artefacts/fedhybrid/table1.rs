@@ -1,14 +1,18 @@
 //! Table 1: what layout transformations take of the time that recomputation costs.
 
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Look, Panel, Stack};
+use haversack_reports::figure::{Axis, Figure, Panel, Stack};
 use haversack_reports::table::Table;
 use haversack_training::Record;
 
-use super::setting::{MELON, S22, run_if_it_fits, scenario};
-use crate::artefacts::mandheling::setting::compare_with_null;
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use super::null::null;
+use super::setting::{MELON, S22, on_s22, run_if_it_fits, scenario};
+use crate::artefacts::grid::Grid;
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
 use crate::run::Plan;
 use crate::scenario::Budget;
+
+pub(super) static ARTEFACT: Artefact =
+    on_s22("table1", "share of layout transformations in what is computed again", run);
 
 /// The budget of the reading `table1-share`: half of what saved tensors take.
 const BUDGET: Budget = Budget::Percent(50.0);
@@ -39,7 +43,7 @@ fn parts(record: &Record) -> (f64, f64) {
     (layout.seconds() * 1e3, record.breakdown.recompute.saturating_sub(layout).seconds() * 1e3)
 }
 
-/// What layout transformations take of all that is computed again, in per cent; nothing where nothing is.
+/// What layout transformations take of all that is computed again, in per cent; `None` if nothing is.
 pub(crate) fn share(record: &Record) -> Option<f64> {
     let (layout, other) = parts(record);
     (layout + other > 0.0).then(|| layout / (layout + other) * 100.0)
@@ -55,37 +59,33 @@ fn batch(context: &Context<'_>, sample: Sample) -> Result<u64, ArtefactError> {
 fn plan(context: &Context<'_>, model: &str, batch: u64) -> Result<Plan, ArtefactError> {
     let mut scenario = scenario(context, S22, model, batch, MELON)?;
     scenario.activation_budget = Some(BUDGET);
-    Ok(Plan::new(&scenario, context.cache)?)
+    Ok(context.plan(&scenario)?)
 }
 
-/// The run that answers a row; nothing where no network is the row's.
+/// The run that answers a row; `None` if no network is the row's.
 pub(crate) fn plan_of_row(context: &Context<'_>, id: &str) -> Result<Option<Plan>, ArtefactError> {
     let network = NETWORKS.iter().find(|(subject, ..)| row_of(subject) == id);
     network.map(|&(_, _, model, sample)| plan(context, model, batch(context, sample)?)).transpose()
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let mut table =
         Table::new(["network", "batch", "budget_mb", "layout_ms", "other_ms", "layout_percent", "paper_percent"]);
     let (mut names, mut layouts, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut shares, mut paper) = (Vec::new(), Vec::new());
+    let mut grid = Grid::default();
     for (subject, name, model, sample) in NETWORKS {
         let id = row_of(subject);
         let given = context.row(&id)?.number();
-        if let Some(null) = context.reference.fedhybrid_null(&id) {
-            outcome.null(id.clone(), null);
-        }
         let batch = batch(context, sample)?;
         let plan = plan(context, model, batch)?;
         let ran = run_if_it_fits(context, &plan)?;
         names.push(name);
-        paper.push(given);
         let (layout, other) = ran.as_ref().map_or((0.0, 0.0), parts);
         layouts.push(layout);
         others.push(other);
         let share = ran.as_ref().ok().and_then(share);
-        shares.push(share);
+        grid.put([name, "layout", "share"], share, given);
         let budget = plan.budgets.activations.map(haversack_devices::units::Bytes::megabytes);
         let numbers = [budget, Some(layout), Some(other), share, given].map(Into::into);
         table.push([subject.into(), batch.into()].into_iter().chain(numbers))?;
@@ -96,12 +96,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         }
     }
     outcome.remark(row_of("swin-finetune"), "all weights are trained, where the paper fine-tunes");
-    compare_with_null(context, &mut outcome, &[("layout", "table 1")]);
-    let times = Stack::new(names.clone()).part("layout", layouts).part("other", others).show_shares().show_totals();
-    let bars = Bars::new(names)
-        .series(BarSeries::new("layout", shares))
-        .series(BarSeries::new("layout", paper).look(Look::Hatched))
-        .show_values();
+    outcome.nulls_of(&context.rows, |row| null(context.reference, row));
+    outcome.compare_with_null(&context.rows, "layout", "table 1");
+    let times = Stack::new(names).part("layout", layouts).part("other", others).show_shares().show_totals();
+    let bars = grid.bars("share").show_values();
     outcome.figure = Some(
         Figure::new("FedHybrid, table 1: layout transformations in what Melon computes again, Galaxy S22")
             .note("An iteration in which saved tensors get half of what they would take. A network without a bar computes nothing again, or has no plan there.")
@@ -111,18 +109,5 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel(Panel::new(bars).title("share of layouts").y(Axis::new("share").unit("%").range(0.0, 100.0))),
     );
     outcome.table = Some(table);
-    notes(&mut outcome);
     Ok(outcome)
-}
-
-fn notes(outcome: &mut Outcome) {
-    let notes = &mut outcome.notes;
-    notes
-        .calibrated
-        .push("The rate at which MNN lays tensors out anew: one number of the stack, on the fit rows of this table (`haversack calibrate galaxy-s22 --stack mnn-2`). Nothing is a network's.".into());
-    notes.predicted.push("ResNet-50 and Swin-T; how the shares of the others stand to each other.".into());
-    notes.left_out.push("Fine-tuning: the Swin-T here trains all its weights.".into());
-    notes.left_out.push("What a kernel lays out anew for itself: the windows that the gradient of a weight gathers, and the panels of a product's tiles.".into());
-    notes.misses.push("Melon drops what is cheap to compute again beside its size, and it does not count layouts in that cost. So the set that is dropped decides the share: it rises steeply with smaller budgets, and the paper does not state its own.".into());
-    notes.misses.push("BERT: MNN's converter makes a convolution of every product with a weight, between a conversion of what it reads and one of what it gives, and Melon, which does not count conversions, drops what they make first. That brings most of the share. The rest of what BERT saves are the pieces of GELU, softmax and normalisation, which one pass each brings back; MNN copies for reshapes and gathers between some of them, too, which is not in the graph.".into());
 }

@@ -1,12 +1,16 @@
 //! Figure 11: other algorithms of mixed precision, on the DSP and on the CPU.
 
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Look, Panel};
+use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
 use haversack_reports::table::Table;
 
-use super::setting::{Batch, Network, batch, mean, method_names, scenario, with};
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use super::setting::{Batch, Network, XIAOMI_11_PRO, batch, method_names, on_xiaomi_11_pro, scenario};
+use crate::artefacts::grid::{Grid, titled};
+use crate::artefacts::setting::{mean, with};
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
 
-const PHONE: &str = "xiaomi-11-pro";
+pub(super) static ARTEFACT: Artefact =
+    on_xiaomi_11_pro("figure11", "time and energy of a batch under three algorithms of mixed precision", run);
+
 const NETWORKS: [&str; 2] = ["vgg11", "vgg16"];
 /// The algorithms, as the reference and the policies name them and for people.
 const ALGORITHMS: [(&str, &str); 3] = [("niti", "NITI"), ("mls", "MLS"), ("wageubn", "WAGEUBN")];
@@ -32,7 +36,7 @@ fn measure(context: &Context<'_>) -> Result<Vec<Measured>, ArtefactError> {
     let mut measured = Vec::new();
     for id in NETWORKS {
         let network = Network::called(id)?;
-        let of = |method: &str| scenario(context, PHONE, network, method);
+        let of = |method: &str| scenario(context, XIAOMI_11_PRO, network, method);
         let floats = batch(context, &of("mnn-fp32")?)?;
         for algorithm in ALGORITHMS {
             let under = |method: &str| batch(context, &with(&of(method)?, &[("algorithm", algorithm.0)]));
@@ -43,21 +47,17 @@ fn measure(context: &Context<'_>) -> Result<Vec<Measured>, ArtefactError> {
     Ok(measured)
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let measured = measure(context)?;
     let mut outcome = Outcome::default();
-    // By baseline: simulated speed-ups and the paper's, an algorithm each.
-    let mut speed_ups = vec![(Vec::new(), Vec::new()); BASELINES.len()];
-    for (algorithm, _) in ALGORITHMS {
-        let under = || measured.iter().filter(|found| found.algorithm.0 == algorithm);
-        for ((baseline, _), (simulated, paper)) in BASELINES.iter().zip(&mut speed_ups) {
+    let mut speed_ups = Grid::default();
+    for (algorithm, name) in ALGORITHMS {
+        for (baseline, of) in BASELINES {
             let id = format!("mandheling/figure11/{algorithm}/mandheling/{baseline}/speedup");
-            let each: Vec<f64> = under().map(|found| found.own.speed_up(found.baseline(baseline))).collect();
-            paper.push(context.row(&id)?.number());
-            simulated.push(mean(&each));
-            if let Some(mean) = mean(&each) {
-                outcome.number(id, mean);
-            }
+            let under = measured.iter().filter(|found| found.algorithm.0 == algorithm);
+            let each: Vec<f64> = under.map(|found| found.own.speed_up(found.baseline(baseline))).collect();
+            let Some(mean) = mean(&each) else { continue };
+            speed_ups.answer((context, &mut outcome), &id, [name, of, "speed-up"], mean)?;
         }
     }
     for (baseline, _) in BASELINES {
@@ -67,7 +67,6 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     summarise(&mut outcome, &measured);
     outcome.table = Some(table(&measured)?);
     outcome.figure = Some(figure(&measured, &speed_ups));
-    notes(&mut outcome);
     Ok(outcome)
 }
 
@@ -77,9 +76,8 @@ fn summarise(outcome: &mut Outcome, measured: &[Measured]) {
         let of = measured.iter().filter(|found| found.network.id.0 == id);
         let each: Vec<f64> = of.map(|found| found.own.energy_reduction(found.floats)).collect();
         if let Some(mean) = mean(&each) {
-            outcome
-                .summary
-                .push(format!("figure 11, {id}: {mean:.1} times less energy than MNN-FP32, mean of the three"));
+            let line = format!("figure 11, {id}: {mean:.1} times less energy than MNN-FP32, mean of the three");
+            outcome.summary.push(line);
         }
     }
 }
@@ -96,10 +94,7 @@ fn table(measured: &[Measured]) -> Result<Table, ArtefactError> {
     Ok(table)
 }
 
-/// Simulated speed-ups and the paper's.
-type Pair = (Vec<Option<f64>>, Vec<Option<f64>>);
-
-fn figure(measured: &[Measured], speed_ups: &[Pair]) -> Figure {
+fn figure(measured: &[Measured], speed_ups: &Grid) -> Figure {
     let mut figure = Figure::new("Mandheling, figure 11: algorithms of mixed precision, Xiaomi 11 Pro, batch 64")
         .note("Frequency left to the governor. Which of the paper's numbers belongs to MLS and which to WAGEUBN is inferred.")
         .columns(3)
@@ -110,30 +105,15 @@ fn figure(measured: &[Measured], speed_ups: &[Pair]) -> Figure {
         [("time of a batch", "s", |batch| batch.time.seconds()), ("energy of a batch", "J", |batch| batch.energy.0)];
     for (label, unit, value) in quantities {
         let names = measured.iter().map(|found| format!("{} {}", found.network.name, found.algorithm.1));
-        let series = |of: fn(&Measured) -> Batch| measured.iter().map(|found| value(of(found))).collect::<Vec<_>>();
+        let series = |of: fn(&Measured) -> Batch| measured.iter().map(move |found| value(of(found)));
         let bars = Bars::new(names)
             .series(BarSeries::new(BASELINES[0].1, series(|found| found.floats)))
             .series(BarSeries::new(BASELINES[1].1, series(|found| found.on_cpu)))
             .series(BarSeries::new("Mandheling", series(|found| found.own)));
-        figure = figure.panel(Panel::new(bars).title(label).y(Axis::new(label).unit(unit)));
+        figure = figure.panel(titled(bars, label, unit));
     }
-    let mut bars = Bars::new(ALGORITHMS.map(|(_, name)| name)).show_values();
-    for ((_, name), (simulated, paper)) in BASELINES.iter().zip(speed_ups) {
-        bars = bars.series(BarSeries::new(*name, simulated.clone()));
-        bars = bars.series(BarSeries::new(*name, paper.clone()).look(Look::Hatched));
-    }
+    let bars = speed_ups.bars("speed-up").show_values();
     let panel =
         Panel::new(bars).title("speed-up of Mandheling over").y(Axis::new("mean of VGG-11 and VGG-16").unit("x"));
     figure.panel(panel)
-}
-
-fn notes(outcome: &mut Outcome) {
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("Nothing on this figure: NITI is what tables 7, 8 and figure 10 are of.".into());
-    notes
-        .predicted
-        .push("MLS and WAGEUBN on both processors: what their rules keep in more bits and do in floats.".into());
-    notes.left_out.push("What the paper's implementations of MLS and WAGEUBN do beyond table 1's rules.".into());
-    notes.misses.push("The text gives 3.08, 2.34 and 7.1 without saying which algorithm each is of: NITI is the fastest by the text, the match of the other two is by inference, from the order in which section 4.5 names them.".into());
-    notes.misses.push("NITI's numbers here and table 7's are of one network and phone and disagree: 7.1 and 3.83 make MNN's integer training 1.85 times as fast as its training in floats, table 7 has 1.2. The constants follow table 7.".into());
 }

@@ -6,10 +6,14 @@ use haversack_reports::table::Table;
 use haversack_workloads::Phase;
 use haversack_workloads::counts::count;
 
-use super::setting::{NETWORKS, mean, scenario};
+use super::setting::{NETWORKS, XIAOMI_10, on_xiaomi_10, scenario};
 use super::table6::layers;
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use crate::artefacts::setting::mean;
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
 use crate::run::Plan;
+
+pub(super) static ARTEFACT: Artefact =
+    Artefact { stacks: &["mnn"], ..on_xiaomi_10("figure1a", "how much longer training takes than inference", run) };
 
 const ROW: &str = "mandheling/figure1a/batch-64/training/inference/time-ratio";
 
@@ -21,27 +25,24 @@ fn inference(plan: &Plan) -> Nanos {
     products.map(|(id, _)| plan.machine().cost(&plan.graph, id, scenario.batch, scenario.precision).busy).sum()
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let mut table = Table::new(["network", "training_s", "inference_s", "ratio", "ratio_of_operations"]);
     let (mut ratios, mut operations) = (Vec::new(), Vec::new());
     for network in NETWORKS {
-        let plan = Plan::new(&scenario(context, "xiaomi-10", network, "mnn-fp32")?, context.cache)?;
+        let plan = context.plan(&scenario(context, XIAOMI_10, network, "mnn-fp32")?)?;
         let (training, inference) = (plan.run()?.iteration.seconds(), inference(&plan).seconds());
         let counts = count(&layers(context, network)?, 1);
-        ratios.push(training / inference);
-        operations.push(counts.training_flops as f64 / counts.forward_flops as f64);
-        table.push([
-            network.name.into(),
-            training.into(),
-            inference.into(),
-            (training / inference).into(),
-            (counts.training_flops as f64 / counts.forward_flops as f64).into(),
-        ])?;
+        let ratio = training / inference;
+        let of_operations = counts.training_flops as f64 / counts.forward_flops as f64;
+        table.push([network.name.into(), training.into(), inference.into(), ratio.into(), of_operations.into()])?;
+        ratios.push(ratio);
+        operations.push(of_operations);
     }
     let [mean_time, mean_operations] = [&ratios, &operations].map(|of| mean(of).unwrap_or_default());
     outcome.number(ROW, mean_time);
     outcome.null(ROW, mean_operations);
+    outcome.quantity("ratio of operations", "", [mean_operations]);
     let each = Bars::new(NETWORKS.map(|network| network.name))
         .series(BarSeries::new("time", ratios))
         .series(BarSeries::new("operations", operations))
@@ -60,10 +61,5 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel(Panel::new(means).title("mean of the six").y(axis())),
     );
     outcome.table = Some(table);
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("Nothing on this number; MNN's constants on tables 7 and 8 and section 3.6.".into());
-    notes.predicted.push("Every bar. Beyond the operations, which give about 3, a batch of training prepares its graph, and runs decomposed normalisations and activations that inference folds into its products.".into());
-    notes.misses.push("The mean says little of any network: it is carried by the networks with many normalisations of small maps, InceptionV3 above all, while VGG trains little longer than its operations say. The paper names no networks.".into());
-    notes.left_out.push("Kernels of backward that are worse than those of forward, which is the paper's reason: here a product runs at one rate in either direction.".into());
     Ok(outcome)
 }

@@ -10,9 +10,12 @@ use haversack_reports::table::Table;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::{mixed, models};
 
-use super::setting::Network;
+use super::setting::{Network, of_no_phone};
+use crate::artefacts::setting::range;
 use crate::reproduce::reference::Claim;
-use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
+use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
+
+pub(super) static ARTEFACT: Artefact = of_no_phone("figure4b", "how a scale factor changes while VGG-11 trains", run);
 
 const ROW: &str = "mandheling/figure4b/vgg11-batch-64/scale-factor/change-interval";
 /// Batches over which a mean interval is taken: hundreds of changes of the slowest factor.
@@ -48,7 +51,7 @@ fn rescaled() -> Result<Vec<String>, ArtefactError> {
     Ok(names)
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let settled = Parameters::default().warm_up as usize;
     let names = rescaled()?;
     let mut table = Table::new(["tensor", "mean_interval_batches", "least_factor", "largest_factor"]);
@@ -70,9 +73,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             first = factors;
         }
     }
-    let (low, high) = intervals.iter().fold((f64::MAX, 0.0f64), |(low, high), &one| (low.min(one), high.max(one)));
     let mut outcome = Outcome::default();
-    outcome.answer(ROW, Answer::Range(low, high));
+    if let Some((low, high)) = range(intervals.iter().copied()) {
+        outcome.answer(ROW, Answer::Range(low, high));
+    }
     outcome.remark(ROW, "an input: the process was set to this range");
     let shown = &first[..SHOWN];
     let factor: Vec<(f64, f64)> = shown.iter().enumerate().map(|(batch, &f)| (batch as f64, f64::from(f))).collect();
@@ -112,13 +116,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             ),
     );
     outcome.table = Some(table);
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("The process itself: memory, width and levels are set so that factors jump between two neighbouring values every 10 to 60 batches once training has settled. The row is an input of the simulator and predicts nothing.".into());
-    notes.predicted.push(format!("What the row counts: the mean interval of each of the {} tensors that VGG-11 rescales under NITI, over {WATCHED} batches from batch {settled} on; the range is over the tensors.", names.len()));
-    notes.misses.push("The upper end: the longest mean that the process can draw is about 60 batches, but only for the longest memory and the least width at a level halfway between two thresholds, and no tensor of one network need come close. Single intervals reach from one batch to well above a hundred.".into());
-    notes
-        .left_out
-        .push("Training: gradients that fall as it converges are a drift that fades, the same for every layer.".into());
+    outcome.quantity("rescaled tensors", "", [names.len() as f64]);
+    outcome.words("batches watched", format!("{WATCHED} batches from batch {settled} on"));
     Ok(outcome)
 }
 

@@ -6,15 +6,19 @@ use haversack_reports::figure::{Axis, Figure, Lines, Look, Panel, Series, Stroke
 use haversack_reports::table::Table;
 use haversack_training::HeatPoint;
 
-use super::setting::{Network, method_names, run as simulate};
+use super::setting::{Network, XIAOMI_10, method_names, on_xiaomi_10};
 use crate::reproduce::reference::Claim;
-use crate::reproduce::{Answer, ArtefactError, Context, Outcome};
+use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
 use crate::scenario::Scenario;
 
-const PHONE: &str = "xiaomi-10";
+pub(super) static ARTEFACT: Artefact = Artefact {
+    stacks: &["mnn", "mandheling"],
+    ..on_xiaomi_10("figure9", "temperature and frequency while a phone trains", run)
+};
+
 /// Samples of a batch, by the reading `figure9-run`.
 const BATCH: u64 = 64;
-/// A batch may get so much faster on the way, as far as the number of batches is concerned.
+/// How much faster a batch may get on the way, as far as the number of batches is concerned.
 const SPARE: f64 = 1.2;
 
 /// A method, and the minutes that the reading `figure9-run` gives it.
@@ -32,21 +36,21 @@ const RUNS: [Run; 2] = [
 impl Run {
     /// The device after each batch until the minutes are over.
     fn curve(&self, context: &Context<'_>) -> Result<Vec<HeatPoint>, ArtefactError> {
-        let mut scenario = Scenario::new(PHONE, Network::called("vgg16")?.model);
+        let mut scenario = Scenario::new(XIAOMI_10, Network::called("vgg16")?.model);
         self.method.clone_into(&mut scenario.policy);
         scenario.batch = BATCH;
         scenario.frequency = Frequency::Governor;
         scenario.ambient_c = Some(context.reading_number("figure9-ambient")?);
-        let cool = simulate(context, &scenario)?.iteration;
+        let cool = context.run(&scenario)?.iteration;
         let end = Nanos::from_seconds(self.minutes * 60.0);
         scenario.iterations = (end.seconds() / cool.seconds() * SPARE).ceil() as u32;
-        let mut heat = simulate(context, &scenario)?.heat;
+        let mut heat = context.run(&scenario)?.heat;
         heat.retain(|point| point.at <= end);
         Ok(heat)
     }
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let start = context.reading_number("figure9-ambient")?;
     let mut outcome = Outcome::default();
     let mut table = Table::new(["method", "time_s", "die_c", "chassis_c", "battery_c", "cpu_ghz"]);
@@ -58,7 +62,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             let numbers = [point.at.seconds().into()].into_iter().chain(heat).chain([gigahertz(point).into()]);
             table.push([run.method.into()].into_iter().chain(numbers))?;
         }
-        let id = format!("mandheling/figure9/{PHONE}/{}/temperature", run.method);
+        let id = format!("mandheling/figure9/{XIAOMI_10}/{}/temperature", run.method);
         if let Some(last) = curve.last() {
             outcome.answer(id.clone(), Answer::Range(start.min(last.die.0), last.die.0));
             let highest = curve.iter().map(|point| point.die.0).fold(start, f64::max);
@@ -74,7 +78,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             temperatures = temperatures.series(ends(&run, [lo, hi]));
         }
     }
-    let stated = &context.row(&format!("mandheling/figure9/{PHONE}/mnn-fp32/temperature"))?.conditions;
+    let stated = &context.row(&format!("mandheling/figure9/{XIAOMI_10}/mnn-fp32/temperature"))?.conditions;
     let panel = |lines: Lines, title: &str| Panel::new(lines).title(title).x(Axis::new("time").unit("min"));
     outcome.figure = Some(
         Figure::new("Mandheling, figure 9: heat and frequency, VGG-16 at batch 64 on the Xiaomi 10")
@@ -86,7 +90,6 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             .panel(panel(frequencies, "frequency of the CPU").y(Axis::new("frequency").unit("GHz").from_zero())),
     );
     outcome.table = Some(table);
-    notes(&mut outcome);
     Ok(outcome)
 }
 
@@ -98,16 +101,4 @@ fn ends(run: &Run, [first, last]: [f64; 2]) -> Series {
 
 fn gigahertz(point: &HeatPoint) -> f64 {
     point.frequency.0 / 1e9
-}
-
-fn notes(outcome: &mut Outcome) {
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("The die's thermal resistance, on the 68 degrees that MNN-FP32 reaches in two minutes. The rest of the chain of heat is another phone's, measured.".into());
-    notes.predicted.push("Mandheling's curve; both frequencies.".into());
-    notes.left_out.push("How the governor of this phone sees load: utilisation is that of a batch, and frequencies change between batches only.".into());
-    notes.left_out.push(
-        "The phone's own power: heat starts at the temperature of the surroundings, and only training warms it.".into(),
-    );
-    notes.misses.push("MNN-FP32's frequency falls from 2.8 to 1.3 GHz within two minutes in the paper. Here it falls by one operating point a second once the die is above its trip and gets hotter, and no further than where that ends.".into());
-    notes.misses.push("Mandheling's frequency is low from the start: cores that wait for the DSP have little load, and the governor follows that, not heat. The paper's curve shows almost no down-clocking, so what keeps its host cores busy while they wait is not modelled.".into());
 }

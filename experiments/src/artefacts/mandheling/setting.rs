@@ -2,16 +2,34 @@
 
 use haversack_devices::units::{Joules, Nanos};
 use haversack_devices::{CoreSelection, Frequency};
-use haversack_training::{Record, RunError};
+use haversack_training::RunError;
 
-use crate::reproduce::reference::{Role, Row};
-use crate::reproduce::{Answer, ArtefactError, Context, Outcome, median};
-use crate::run::Plan;
+use crate::artefacts::setting::with;
+use crate::reproduce::{Artefact, ArtefactError, Context, Run};
 use crate::scenario::Scenario;
+
+/// The phone of tables 7 and 8, and that of tables 3 and 4.
+pub(crate) const XIAOMI_11_PRO: &str = "xiaomi-11-pro";
+pub(crate) const XIAOMI_10: &str = "xiaomi-10";
+
+/// An artefact that loads no calibration.
+pub(super) const fn of_no_phone(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact::new("mandheling", id, about, run)
+}
+
+/// An artefact on the Xiaomi 10.
+pub(super) const fn on_xiaomi_10(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact { devices: &[XIAOMI_10], stacks: &["mandheling"], ..of_no_phone(id, about, run) }
+}
+
+/// An artefact on the Xiaomi 11 Pro.
+pub(super) const fn on_xiaomi_11_pro(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact { devices: &[XIAOMI_11_PRO], stacks: &["mnn", "mandheling"], ..of_no_phone(id, about, run) }
+}
 
 /// The phones of table 5, and for people.
 pub(crate) const PHONES: [(&str, &str); 3] =
-    [("xiaomi-11-pro", "Xiaomi 11 Pro"), ("xiaomi-10", "Xiaomi 10"), ("redmi-note9-pro", "Redmi Note9 Pro")];
+    [(XIAOMI_11_PRO, "Xiaomi 11 Pro"), (XIAOMI_10, "Xiaomi 10"), ("redmi-note9-pro", "Redmi Note9 Pro")];
 
 /// The methods of section 4.1 as the policies name them, and for people.
 pub(crate) const METHODS: [(&str, &str); 5] = [
@@ -85,21 +103,9 @@ pub(crate) fn scenario_of(
     Ok(scenario)
 }
 
-/// `scenario` with parameters of its policy.
-pub(crate) fn with(scenario: &Scenario, set: &[(&str, &str)]) -> Scenario {
-    let mut scenario = scenario.clone();
-    scenario.set.extend(set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
-    scenario
-}
-
 /// `scenario` on `cores` at `frequency`.
 pub(crate) fn on(scenario: &Scenario, cores: CoreSelection, frequency: Frequency) -> Scenario {
     Scenario { cores: Some(cores), frequency, ..scenario.clone() }
-}
-
-/// Runs `scenario`.
-pub(crate) fn run(context: &Context<'_>, scenario: &Scenario) -> Result<Record, ArtefactError> {
-    Ok(Plan::new(scenario, context.cache)?.run()?)
 }
 
 /// What a batch takes.
@@ -148,7 +154,7 @@ pub(crate) fn batch(context: &Context<'_>, scenario: &Scenario) -> Result<Batch,
     let runs = timed(scenario, context.reading_number("settled")? as u64);
     let mut sum = Batch::default();
     for scenario in &runs {
-        let record = run(context, scenario)?;
+        let record = context.run(scenario)?;
         sum.time += record.iteration;
         sum.energy += record.energy;
     }
@@ -156,47 +162,10 @@ pub(crate) fn batch(context: &Context<'_>, scenario: &Scenario) -> Result<Batch,
     Ok(Batch { time: Nanos(sum.time.0 / count as u64), energy: sum.energy / count as f64 })
 }
 
-/// As [`batch`]; nothing where it is out of memory.
+/// As [`batch`]; `None` if it is out of memory.
 pub(crate) fn batch_if_it_fits(context: &Context<'_>, scenario: &Scenario) -> Result<Option<Batch>, ArtefactError> {
     match batch(context, scenario) {
         Err(error) if error.downcast_ref().is_some_and(RunError::is_infeasible) => Ok(None),
         other => other.map(Some),
-    }
-}
-
-/// The lowest and the highest of `values`; nothing of none.
-pub(crate) fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
-    values.into_iter().fold(None, |range, value| {
-        let (lo, hi) = range.unwrap_or((value, value));
-        Some((value.min(lo), value.max(hi)))
-    })
-}
-
-/// The mean of `values`; nothing of none.
-pub(crate) fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// Says how far off the `check` rows of the artefact are, beside the null baseline, for rows whose metric starts with
-/// each of `metrics`.
-pub(crate) fn compare_with_null(context: &Context<'_>, outcome: &mut Outcome, metrics: &[(&str, &str)]) {
-    for (metric, words) in metrics {
-        let (mut own, mut null) = (Vec::new(), Vec::new());
-        let judged = |row: &&&Row| row.role == Role::Check && row.metric.starts_with(metric);
-        for row in context.rows.iter().filter(judged) {
-            let answer = outcome.answers.iter().find(|(id, _)| *id == row.id);
-            let baseline = outcome.nulls.iter().find(|(id, _)| *id == row.id);
-            if let (Some(paper), Some((_, Answer::Number(value))), Some((_, baseline))) =
-                (row.number(), answer, baseline)
-            {
-                own.push((value / paper - 1.0).abs() * 100.0);
-                null.push((baseline / paper - 1.0).abs() * 100.0);
-            }
-        }
-        if let (Some(own), Some(null)) = (median(own), median(null)) {
-            outcome
-                .summary
-                .push(format!("{words}, check rows: median error {own:.1} %, the null baseline {null:.1} %"));
-        }
     }
 }

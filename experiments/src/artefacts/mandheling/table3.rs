@@ -4,10 +4,14 @@ use haversack_devices::processor::ProcessorKind;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
 use haversack_devices::{ClusterClass, CoreSelection, Device, Frequency, Stack};
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Look, Panel};
+use haversack_reports::figure::{Axis, Figure, Panel};
 use haversack_reports::table::Table;
 
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use super::setting::{XIAOMI_10, on_xiaomi_10};
+use crate::artefacts::grid::Grid;
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+
+pub(super) static ARTEFACT: Artefact = on_xiaomi_10("table3", "latency of operators that do not suit the DSP", run);
 
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
@@ -35,38 +39,27 @@ pub(crate) fn irregular(device: &Device, stack: &Stack, map: Bytes, on_dsp: bool
     Some(cpu.cost(&work).alone())
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let (device, stack) = (context.device("xiaomi-10")?, context.stack("mandheling")?);
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let (device, stack) = (context.device(XIAOMI_10)?, context.stack("mandheling")?);
     let map = Bytes((context.reading_number("map")? * MIB) as u64);
     let mut outcome = Outcome::default();
     let mut table = Table::new(["operator", "processor", "time_ms"]);
-    let mut bars = Bars::new(OPERATORS.map(|(_, name)| name)).show_values();
+    let mut grid = Grid::default();
     for (processor, name, on_dsp) in PROCESSORS {
         let time = irregular(&device, &stack, map, on_dsp);
         let milliseconds = time.ok_or_else(|| anyhow::anyhow!("the Xiaomi 10 has no {name}"))?.seconds() * 1e3;
-        let mut paper = Vec::new();
-        for (operator, _) in OPERATORS {
+        for (operator, operator_name) in OPERATORS {
             let row = format!("mandheling/table3/{operator}/{processor}/latency");
-            paper.push(context.row(&row)?.number());
-            outcome.number(row, milliseconds);
+            grid.answer((context, &mut outcome), &row, [operator_name, name, "latency"], milliseconds)?;
             table.push([operator.into(), processor.into(), milliseconds.into()])?;
         }
-        bars = bars.series(BarSeries::new(name, vec![milliseconds; OPERATORS.len()]));
-        bars = bars.series(BarSeries::new(name, paper).look(Look::Hatched));
     }
     outcome.figure = Some(
         Figure::new("Mandheling, table 3: operators that do not suit the DSP, Xiaomi 10")
             .note(format!("A map of {} MiB of eight-bit integers for all three.", map.as_f64() / MIB))
             .panel_size(560, 320)
-            .panel(Panel::new(bars).y(Axis::new("latency").unit("ms").from_zero())),
+            .panel(Panel::new(grid.bars("latency").show_values()).y(Axis::new("latency").unit("ms").from_zero())),
     );
     outcome.table = Some(table);
-    let notes = &mut outcome.notes;
-    notes.calibrated.push(
-        "Two rates, bytes a cycle of a big core and bytes a second of the DSP, on the fit rows of the table.".into(),
-    );
-    notes.predicted.push("The slice on the DSP.".into());
-    notes.left_out.push("Sizes and patterns: no size is printed, one is taken for all three, and an operator that moves bytes irregularly is as fast as any other. So the three come out alike on a processor, a number between theirs.".into());
-    notes.misses.push("The spread between the operators, a third on the CPU and a half on the DSP, which one rate a processor cannot have. A size for each operator would fit all six rows and say nothing.".into());
     Ok(outcome)
 }

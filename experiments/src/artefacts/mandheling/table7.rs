@@ -4,12 +4,13 @@ use haversack_devices::{ClusterClass, CoreSelection, CpuCores, Device, Frequency
 use haversack_reports::figure::{Axis, Cloud, Figure, Front, Look, Panel};
 use haversack_reports::table::Table;
 
-use super::setting::{Batch, Network, batch, compare_with_null, method_names, on};
-use crate::reproduce::{ArtefactError, Context, Outcome, mandheling_table7_null};
+use super::roofline;
+use super::setting::{Batch, Network, XIAOMI_11_PRO, batch, method_names, on, on_xiaomi_11_pro};
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
 use crate::scenario::Scenario;
 
-/// The phone of tables 7 and 8.
-pub(super) const PHONE: &str = "xiaomi-11-pro";
+pub(super) static ARTEFACT: Artefact =
+    on_xiaomi_11_pro("table7", "time and energy of a batch, by cores and frequency", run);
 
 /// The configurations of the CPU as the reference names them, and for people.
 pub(crate) const CORES: [(&str, &str, CoreSelection); 6] = [
@@ -30,7 +31,7 @@ pub(crate) const FREQUENCIES: [(&str, Frequency); 2] = [("high", Frequency::High
 pub(crate) fn of_row(cores: &str, method: &str, metric: &str, batch: u64) -> Option<Scenario> {
     let (.., selection) = CORES.iter().find(|(id, ..)| *id == cores)?;
     let (_, frequency) = FREQUENCIES.iter().find(|(id, _)| metric.ends_with(id))?;
-    let mut scenario = Scenario::new(PHONE, Network::called("vgg16").ok()?.model);
+    let mut scenario = Scenario::new(XIAOMI_11_PRO, Network::called("vgg16").ok()?.model);
     method.clone_into(&mut scenario.policy);
     scenario.batch = batch;
     Some(on(&scenario, *selection, *frequency))
@@ -50,9 +51,9 @@ struct Points {
     paper: Vec<(f64, f64)>,
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let samples = context.reading_number("batch")? as u64;
-    let device = context.device(PHONE)?;
+    let device = context.device(XIAOMI_11_PRO)?;
     let cores_of = |cores: &str, frequency: &str| chosen(&device, cores, frequency);
     let mut outcome = Outcome::default();
     let mut table =
@@ -68,9 +69,6 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
                 for (quantity, value) in [("time", time.seconds()), ("energy", energy.0)] {
                     let id = format!("mandheling/table7/{cores}/{method}/{quantity}-{frequency}");
                     paper.push(context.row(&id)?.number());
-                    if let Some(null) = mandheling_table7_null(context.reference, &id, &cores_of) {
-                        outcome.null(id.clone(), null);
-                    }
                     outcome.number(id, value);
                 }
                 found.simulated.push((time.seconds(), energy.0));
@@ -89,10 +87,11 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             outcome.remark(id("little-1"), "contradicts all eight cores under the same engine");
         }
     }
-    compare_with_null(context, &mut outcome, &[("time", "table 7, time"), ("energy", "table 7, energy")]);
+    outcome.nulls_of(&context.rows, |row| roofline::of_table7(context.reference, row, &cores_of));
+    outcome.compare_with_null(&context.rows, "time", "table 7, time");
+    outcome.compare_with_null(&context.rows, "energy", "table 7, energy");
     outcome.figure = Some(figure(&points));
     outcome.table = Some(table);
-    notes(&mut outcome);
     Ok(outcome)
 }
 
@@ -116,20 +115,4 @@ fn figure(points: &[Points]) -> Figure {
         .share_y()
         .panel(panel(simulated, "simulated"))
         .panel(panel(paper, "paper"))
-}
-
-fn notes(outcome: &mut Outcome) {
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("On the fit rows of this table and of table 8: MNN's efficiency in element-wise operators, what its products read again from memory, the floors of the three clusters' frequencies and the little cores' rate of eight-bit products; the DSP's rates of products, of irregular accesses and of copies; the power of busy cores, of the rest of the chip, of the DSP and of cores that wait for it. What an operator's call costs MNN is section 3.6's.".into());
-    notes.calibrated.push(
-        "Nothing is fitted to eight cores, and no constant is an engine's and a choice of cores' at once.".into(),
-    );
-    notes
-        .predicted
-        .push("Two big cores, four little ones and all eight, of each method; how time and energy trade.".into());
-    notes.left_out.push("That the DRAM and the last cache clock down when only little cores are busy: nothing that is printed separates it from slow kernels.".into());
-    notes.left_out.push("Contention of eight threads: work is split evenly over the cores and ends with the slowest, for every engine alike.".into());
-    notes.misses.push("All eight cores contradict one little core, in opposite directions: if the eighth that each little core gets decides, one of them alone would take 36 s in fp32, where the table has 25.2, and 22 s in eight bits, where it has 40.1. No rule of splitting that both engines share gives both rows, and neither is bent here.".into());
-    notes.misses.push("MNN-INT8 on one big core at the low frequency draws 0.3 W above idle, as much as the bare core under CoreMark, while one little core draws 0.3 to 0.5 W where CoreMark has 0.07 to 0.15, and no less at the lower frequency: a static part that the little cores need and the big one refuses.".into());
-    notes.misses.push("Mandheling's energies are given to 0.05 J, which alone is 2 to 4 % of them; what its host cores do while they wait for the DSP is not stated.".into());
 }

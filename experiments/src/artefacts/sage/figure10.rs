@@ -3,14 +3,19 @@
 use haversack_reports::figure::Figure;
 use haversack_reports::table::Table;
 
-use super::setting::{BERT, NETWORKS, RESNET, least, scenario, under};
+use super::setting::{BERT, MACHINES, NETWORKS, PHONES, RESNET, S10, artefact, scenario};
 use super::throughput::{SCHEMES, curves};
-use super::{MACHINES, PHONES};
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use crate::artefacts::setting::under;
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+
+pub(super) static ARTEFACT: Artefact = Artefact {
+    devices: MACHINES,
+    ..artefact("figure10", "throughput against memory on three machines, four networks", run)
+};
 
 const SAGE: usize = 4;
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     let mut table = Table::new(["device", "network", "scheme", "budget_mb", "samples_per_s"]);
     let mut figure = Figure::new("Sage, figure 10: throughput against memory, batch 32")
@@ -55,22 +60,13 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             outcome.remark(id, format!("{ratio:.0} against the {other}"));
         }
     }
-    let scenario = scenario(context, "galaxy-s10", RESNET)?;
-    let [sage, dga, dgc] = [
-        least(context, &under(&scenario, "sage", &[]))?,
-        least(context, &under(&scenario, "dga", &[]))?,
-        least(context, &under(&scenario, "dgc", &[]))?,
-    ];
+    let scenario = scenario(context, S10, RESNET)?;
+    let least = |policy| context.least(&under(&scenario, policy, &[]));
+    let [sage, dga, dgc] = [least("sage")?, least("dga")?, least("dgc")?];
     let id = "sage/figure10/resnet50/sage-vs-dga/minimum-memory";
     outcome.number(id, (1.0 - sage.as_f64() / dga.as_f64()) * 100.0);
     outcome.remark(id, format!("DGC needs {:.1} times Sage's least", dgc.as_f64() / sage.as_f64()));
     outcome.figure = Some(figure);
     outcome.table = Some(table);
-    outcome.notes.calibrated.push("The stack's constants of table 1, as shares of each GPU's own peak.".into());
-    outcome.notes.predicted.push("All curves of all machines; no throughput was fitted.".into());
-    outcome.notes.misses.push(
-        "BERT-small is faster on the Note 20 than the paper's bound of 7 samples a second: the rate of matrix products is known from latencies of one sample on another phone only, and all of the stack's shares are taken over to a GPU whose own peak is disputed.".into(),
-    );
-    outcome.notes.left_out.push("The host that feeds the RTX 3090.".into());
     Ok(outcome)
 }

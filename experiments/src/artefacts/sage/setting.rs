@@ -1,15 +1,21 @@
-//! What Sage's artefacts share: the four networks as the readings declare them, and how one is run.
+//! What Sage's artefacts share: machines, and the four networks as the readings declare them.
 
-use haversack_devices::units::Bytes;
-use haversack_training::Record;
 use haversack_workloads::lowering::{Gradients, Variant};
 
-use crate::reproduce::{ArtefactError, Context};
-use crate::run::Plan;
-use crate::scenario::{Budget, Scenario};
+use crate::reproduce::{Artefact, ArtefactError, Context, Run};
+use crate::scenario::Scenario;
 
 /// The stack that all of Sage's numbers were taken on.
 pub(super) const STACK: &str = "sage-opencl";
+/// The phone of most numbers.
+pub(super) const S10: &str = "galaxy-s10";
+pub(super) const PHONES: &[&str] = &[S10, "galaxy-note20"];
+pub(super) const MACHINES: &[&str] = &[S10, "galaxy-note20", "rtx-3090"];
+
+/// An artefact on the Galaxy S10.
+pub(super) const fn artefact(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact { devices: &[S10], stacks: &[STACK], ..Artefact::new("sage", id, about, run) }
+}
 
 /// A network of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,33 +54,7 @@ pub(super) fn scenario(context: &Context<'_>, device: &str, network: Network) ->
     Ok(scenario)
 }
 
-/// Runs `scenario`.
-pub(super) fn run(context: &Context<'_>, scenario: &Scenario) -> Result<Record, ArtefactError> {
-    Ok(Plan::new(scenario, context.cache)?.run()?)
-}
-
-/// Runs `scenario` with `budget` bytes; nothing where no plan exists.
-pub(super) fn run_within(
-    context: &Context<'_>,
-    scenario: &Scenario,
-    budget: Bytes,
-) -> Result<Option<Record>, ArtefactError> {
-    let mut scenario = scenario.clone();
-    scenario.memory_budget = Some(Budget::Bytes(budget));
-    match Plan::new(&scenario, context.cache)?.run() {
-        Ok(record) => Ok(Some(record)),
-        Err(error) if error.is_infeasible() => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The least memory that `scenario` runs in.
-pub(super) fn least(context: &Context<'_>, scenario: &Scenario) -> Result<Bytes, ArtefactError> {
-    Ok(Plan::new(scenario, context.cache)?.least_memory()?)
-}
-
-/// `scenario` under another policy, with its parameters.
-pub(super) fn under(scenario: &Scenario, policy: &str, set: &[(&str, &str)]) -> Scenario {
-    let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Scenario { policy: policy.to_owned(), set, ..scenario.clone() }
+/// The same on the original graph, which nothing optimises.
+pub(super) fn unoptimised(context: &Context<'_>, network: Network) -> Result<Scenario, ArtefactError> {
+    Ok(Scenario { graph: Some(Variant::Original), ..scenario(context, S10, network)? })
 }

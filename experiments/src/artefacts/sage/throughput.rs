@@ -3,17 +3,19 @@
 use haversack_devices::units::Bytes;
 use haversack_reports::figure::{Axis, Lines, Panel, Series};
 
-use super::setting::{Network, run as simulate, run_within, scenario, under};
+use super::setting::{Network, scenario};
+use crate::artefacts::setting::{Set, under};
 use crate::reproduce::{ArtefactError, Context};
+use crate::scenario::Budget;
 
 /// A scheme: its name for people, its policy and the policy's parameters.
-pub(super) type Scheme = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+pub(super) type Scheme = (&'static str, &'static str, Set<'static>);
 
 /// The schemes of figures 9 and 10.
 pub(super) const SCHEMES: [Scheme; 5] =
     [("SGC", "sgc", &[]), ("SGA", "sga", &[]), ("DGC", "dgc", &[]), ("DGA", "dga", &[]), ("Sage", "sage", &[])];
 
-/// Throughput of each scheme at each budget, in samples a second; nothing where the scheme does not fit.
+/// Throughput of each scheme at each budget, in samples a second; `None` if the scheme does not fit.
 pub(super) struct Curves {
     /// What the unmanaged graph needs, and its throughput.
     pub(super) unmanaged: (Bytes, f64),
@@ -32,20 +34,25 @@ pub(super) fn curves(
 ) -> Result<Curves, ArtefactError> {
     let mut scenario = scenario(context, device, network)?;
     scenario.iterations = context.reading_number("steady-state")? as u32;
-    let unmanaged = simulate(context, &scenario)?;
+    let unmanaged = context.run(&scenario)?;
     let percents = context.reading_numbers("budgets")?.to_vec();
     let mut by_scheme = Vec::new();
     for (_, policy, set) in schemes {
         let scenario = under(&scenario, policy, set);
         let mut curve = Vec::new();
         for percent in &percents {
-            let budget = Bytes((unmanaged.peak_memory.as_f64() * percent / 100.0).ceil() as u64);
-            curve.push(run_within(context, &scenario, budget)?.map(|record| record.samples_per_second()));
+            let record = context.within(&scenario, budget(unmanaged.peak_memory, *percent))?;
+            curve.push(record.map(|record| record.samples_per_second()));
         }
         by_scheme.push(curve);
     }
     let unmanaged = (unmanaged.peak_memory, unmanaged.samples_per_second());
     Ok(Curves { unmanaged, percents, by_scheme })
+}
+
+/// The budget of `percent` of what the unmanaged graph needs.
+pub(super) fn budget(whole: Bytes, percent: f64) -> Budget {
+    Budget::Bytes(Bytes((whole.as_f64() * percent / 100.0).ceil() as u64))
 }
 
 impl Curves {

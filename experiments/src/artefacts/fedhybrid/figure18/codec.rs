@@ -61,7 +61,7 @@ impl Map {
 
 /// All maps of one sample on the cores that the readings declare.
 pub(super) fn maps(context: &Context<'_>) -> Result<Vec<Map>, ArtefactError> {
-    let plan = Plan::new(&scenario(context, S22, MOBILENET.0, 1, "original")?, context.cache)?;
+    let plan = context.plan(&scenario(context, S22, MOBILENET.0, 1, "original")?)?;
     MAPS.into_par_iter().map(|shape| map(&plan, shape)).collect()
 }
 

@@ -1,11 +1,11 @@
 //! Training on a phone in use, and what the rule for its budget makes of it.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_training::{Record, RunError};
 
 use super::super::setting::{MOBILENET, PICTURES, S22, plan_on_phone, scenario, system};
 use super::traces::Trace;
-use crate::reproduce::{ArtefactError, Context};
+use crate::artefacts::setting::{Set, with};
+use crate::reproduce::{ArtefactError, Context, if_it_ends};
 
 /// The rules as the policy names them, and for people; the predictor first.
 pub(crate) const RULES: [(&str, &str); 3] =
@@ -35,27 +35,13 @@ impl Trained {
     }
 }
 
-/// What a run came to; nothing where it never ends, because no plan fits the budget or the trainer is killed again and
-/// again.
-pub(crate) fn if_it_ends(run: Result<Record, RunError>) -> Result<Option<Record>, ArtefactError> {
-    match run {
-        Err(error) if error.is_infeasible() || matches!(error, RunError::Killed { .. }) => Ok(None),
-        other => Ok(Some(other?)),
-    }
-}
-
 /// The rounds that the reading declares, of MobileNetV2 on the S22 beside the apps of `trace`, under FedHybrid with
-/// the parameters `set`; nothing where they never end.
-pub(crate) fn train(
-    context: &Context<'_>,
-    trace: &Trace,
-    set: &[(&str, &str)],
-) -> Result<Option<Trained>, ArtefactError> {
+/// the parameters `set`; `None` if they never end.
+pub(crate) fn train(context: &Context<'_>, trace: &Trace, set: Set<'_>) -> Result<Option<Trained>, ArtefactError> {
     let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
     scenario.iterations = context.reading_number("round")? as u32;
-    scenario.set.extend(set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     let adj = system(context)?.constants.scores.perceptible.value.0;
-    let plan = plan_on_phone(context, &scenario, adj, trace.apps.clone())?;
+    let plan = plan_on_phone(context, &with(&scenario, set), adj, trace.apps.clone())?;
     let Some(record) = if_it_ends(plan.run())? else { return Ok(None) };
     let phone = record.phone.ok_or_else(|| anyhow::anyhow!("the run was not on a phone in use"))?;
     Ok(Some(Trained {

@@ -9,7 +9,6 @@ use haversack_workloads::Role;
 
 use super::super::setting::{MOBILENET, PICTURES, S22, scenario};
 use crate::reproduce::{ArtefactError, Context, Outcome};
-use crate::run::Plan;
 
 const SHARE: &str = "fedhybrid/figure20c/s22/five-regenerations-in-ten-rounds/communication-share";
 const RATIO: &str = "fedhybrid/figure20c/s22-vs-server/plan-generation/time-ratio";
@@ -21,7 +20,7 @@ const PLANS: u64 = 5;
 /// An entry of a plan: a tensor and the operator before which it goes, four bytes each, and how, one.
 const ENTRY: u64 = 9;
 /// The server, and the cores on which a plan is made.
-const SERVER: &str = "server-core";
+pub(super) const SERVER: &str = "server-core";
 const LITTLE: &str = "little:1";
 
 /// What is sent for plans, beside training.
@@ -54,7 +53,7 @@ impl Traffic {
 }
 
 fn traffic(context: &Context<'_>) -> Result<Traffic, ArtefactError> {
-    let plan = Plan::new(&scenario(context, S22, MOBILENET.0, PICTURES, "original")?, context.cache)?;
+    let plan = context.plan(&scenario(context, S22, MOBILENET.0, PICTURES, "original")?)?;
     let weights = plan.graph.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(PICTURES);
     let saved = plan.graph.saved().len() as u64;
     Ok(Traffic {
@@ -71,7 +70,7 @@ fn speed(device: &Device, cores: CoreSelection) -> Result<Option<ScalarSpeed>, A
     Ok(ScalarSpeed::of(&cpu.choose(cores, Frequency::Highest)?))
 }
 
-pub(in super::super) fn regeneration(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let traffic = traffic(context)?;
     let mut outcome = Outcome::default();
     outcome.number(SHARE, traffic.share(PLANS, traffic.iterations));
@@ -124,7 +123,11 @@ pub(in super::super) fn regeneration(context: &Context<'_>) -> Result<Outcome, A
                     .y(Axis::new("share of communication").unit("%").from_zero()),
             ),
     );
-    notes(&mut outcome, &traffic, context.row(SHARE)?.number());
+    let bound = context.row(SHARE)?.number();
+    if let Some(bound) = bound.filter(|bound| traffic.share(PLANS, traffic.iterations) > *bound) {
+        let least = (traffic.seconds(PLANS) * (100.0 / bound - 1.0) / traffic.training(1)).ceil();
+        outcome.quantity("iterations of a round below the bound", "", [least]);
+    }
     Ok(outcome)
 }
 
@@ -145,19 +148,7 @@ fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome) -> Result<(), Arte
     outcome.number(RATIO, ratio);
     outcome.remark(RATIO, "one little core of the phone against one core of the server; the work itself cancels out");
     if context.row(RATIO)?.number().is_some_and(|paper| ratio < paper / 1.5) {
-        outcome.notes.misses.push("A plan takes a phone longer than the scalar speeds of the cores say. Caches and memory beneath a sort of all tensors, a service's lower frequency, and what the phone's runtime adds are not in the model; on which core the paper's phone makes it is not stated.".into());
+        outcome.quantity("a plan takes longer in the paper", "", [ratio]);
     }
     Ok(())
-}
-
-fn notes(outcome: &mut Outcome, traffic: &Traffic, bound: Option<f64>) {
-    let notes = &mut outcome.notes;
-    notes.calibrated.push("Nothing on this figure: the rate of the network is the paper's.".into());
-    notes
-        .predicted
-        .push("The share: bytes of the weights over the rate, and the time of training from its operators.".into());
-    notes.left_out.push("Latency and contention of the network, the time of making the plan on the server, and page faults, which make rounds longer and the share smaller.".into());
-    let Some(bound) = bound.filter(|bound| traffic.share(PLANS, traffic.iterations) > *bound) else { return };
-    let least = (traffic.seconds(PLANS) * (100.0 / bound - 1.0) / traffic.training(1)).ceil();
-    notes.misses.push(format!("The share is above the paper's bound: it would be below from {least:.0} iterations a round on. Either its rounds are longer, or a new plan travels without the weights."));
 }

@@ -1,0 +1,17 @@
+//! The abstract: the largest reduction of memory and the largest speed-up.
+
+use super::figure8::{largest, reductions};
+use super::figure10::speedups;
+use super::setting::on_platforms;
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+
+pub(super) static ARTEFACT: Artefact =
+    on_platforms("abstract", "the largest reduction of memory and the largest speed-up", run);
+
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let mut outcome = Outcome::default();
+    outcome.number("daf/abstract/all/daf/memory-reduction", largest(&reductions(context)?));
+    let best = speedups(context)?.iter().map(|one| one.speedup).fold(0.0, f64::max);
+    outcome.number("daf/abstract/all/daf/speedup", best);
+    Ok(outcome)
+}

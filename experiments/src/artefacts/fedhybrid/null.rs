@@ -1,0 +1,47 @@
+//! The null baseline of table 1 and figure 5: one number a method.
+
+use crate::reproduce::median;
+use crate::reproduce::reference::{Reference, Role, Row};
+
+/// One number a method whatever the network, the batch and the phone: the median of the method's `fit` rows of the same
+/// metric; figure 5's two parts are one.
+///
+/// `None` if the row itself is the only such row, and for all other artefacts: figures 1c and 2 have no two rows of one
+/// method and metric of which one is `fit` and another is not. Figure 1c's and 2a's rows are all `fit`, and the memory in
+/// use of figure 2b and the counts of figure 2c are all `check`.
+pub(super) fn null(reference: &Reference, row: &Row) -> Option<f64> {
+    let together: &[&str] = match row.artefact.as_str() {
+        "table1" => &["table1"],
+        "figure5a" | "figure5b" => &["figure5a", "figure5b"],
+        _ => return None,
+    };
+    let alike = |other: &&Row| other.method == row.method && other.metric == row.metric && other.role == Role::Fit;
+    let known = together.iter().flat_map(|artefact| reference.of(row.paper, artefact)).filter(alike);
+    let known: Vec<&Row> = known.collect();
+    if known.iter().all(|other| other.id == row.id) {
+        return None;
+    }
+    median(known.into_iter().filter_map(Row::number).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_of_fedhybrids_has_one_number() {
+        let reference = Reference::load().unwrap();
+        let null = |id: &str| null(&reference, reference.row(id)?);
+        // The fit rows of table 1 are 19.7, 14.2 and 57.8 %: the middle one stands for all, a withheld row too.
+        for subject in ["resnet34", "bert", "swin-finetune"] {
+            let id = format!("fedhybrid/table1/{subject}/recomputation/layout-transformation-share");
+            assert_eq!(null(&id), Some(19.7), "{id}");
+        }
+        // Figure 5 has one fit row, which is no baseline of itself and that of the other three.
+        let overhead = |place: &str| null(&format!("fedhybrid/{place}/melon/latency-overhead"));
+        assert_eq!(overhead("figure5a/s22-mobilenetv2-batch-32"), None);
+        assert_eq!(overhead("figure5a/s22-bert-batch-8"), Some(2.3));
+        assert_eq!(overhead("figure5b/redmi-note10-mobilenetv2-batch-32"), Some(2.3));
+        assert_eq!(null("fedhybrid/figure2b/s22-batch-32/system/memory-used"), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! What artefacts draw alike: values of subjects under methods, each beside the paper's own.
+
+use haversack_reports::figure::{Axis, BarSeries, Bars, Look, Panel};
+use haversack_reports::table::{Cell, Table, WidthError};
+
+use crate::reproduce::{ArtefactError, Context, Outcome};
+
+/// The method whose bars are the simulation's beside a paper that compares none: its own bars are called `paper`.
+pub(super) const SIMULATED: &str = "simulated";
+
+/// Values by subject, method and metric, all as people call them, each beside the paper's own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Grid {
+    places: Vec<Place>,
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    subject: String,
+    method: String,
+    metric: String,
+    simulated: Option<f64>,
+    paper: Option<f64>,
+}
+
+impl Grid {
+    /// Answers the row `id` with `value`, and keeps it for bars at `[subject, method, metric]`; gives the paper's number.
+    ///
+    /// # Errors
+    /// No such row of the artefact.
+    pub(super) fn answer(
+        &mut self,
+        (context, outcome): (&Context<'_>, &mut Outcome),
+        id: &str,
+        place: [&str; 3],
+        value: f64,
+    ) -> Result<Option<f64>, ArtefactError> {
+        let paper = context.row(id)?.number();
+        self.put(place, Some(value), paper);
+        outcome.number(id, value);
+        Ok(paper)
+    }
+
+    /// Keeps a value and the paper's at `[subject, method, metric]`.
+    pub(super) fn put(&mut self, [subject, method, metric]: [&str; 3], simulated: Option<f64>, paper: Option<f64>) {
+        let [subject, method, metric] = [subject, method, metric].map(str::to_owned);
+        self.places.push(Place { subject, method, metric, simulated, paper });
+    }
+
+    /// The bars of one metric: a group for each subject, and in it for each method what is simulated and the paper's.
+    pub(super) fn bars(&self, metric: &str) -> Bars {
+        let of_metric = || self.places.iter().filter(|place| place.metric == metric);
+        let mut subjects: Vec<&str> = Vec::new();
+        let mut methods: Vec<&str> = Vec::new();
+        for place in of_metric() {
+            for (names, name) in [(&mut subjects, &place.subject), (&mut methods, &place.method)] {
+                if !names.contains(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+        }
+        let column = |method: &str, value: fn(&Place) -> Option<f64>| {
+            let at = |subject: &&str| of_metric().find(|place| place.subject == **subject && place.method == method);
+            subjects.iter().map(|subject| at(subject).and_then(value)).collect::<Vec<_>>()
+        };
+        methods.into_iter().fold(Bars::new(subjects.iter().copied()), |bars, method| {
+            beside(bars, method, column(method, |place| place.simulated), column(method, |place| place.paper))
+        })
+    }
+}
+
+/// `bars` with what is simulated under `name` and, hatched, the paper's.
+pub(super) fn beside<S: Into<Option<f64>>, P: Into<Option<f64>>>(
+    bars: Bars,
+    name: &str,
+    simulated: impl IntoIterator<Item = S>,
+    paper: impl IntoIterator<Item = P>,
+) -> Bars {
+    let papers = if name == SIMULATED { "paper" } else { name };
+    bars.series(BarSeries::new(name, simulated)).series(BarSeries::new(papers, paper).look(Look::Hatched))
+}
+
+/// Bars under `label`, which is the panel's title and the axis's name.
+pub(super) fn titled(bars: Bars, label: &str, unit: &str) -> Panel {
+    Panel::new(bars).title(label).y(axis(label, unit))
+}
+
+/// An axis; a quantity without a unit has an empty one.
+pub(super) fn axis(label: &str, unit: &str) -> Axis {
+    if unit.is_empty() { Axis::new(label) } else { Axis::new(label).unit(unit) }
+}
+
+/// A table of `columns` with `rows`.
+///
+/// # Errors
+/// None: the width of the rows is that of the columns.
+pub(super) fn table<const N: usize>(
+    columns: [&str; N],
+    rows: impl IntoIterator<Item = [Cell; N]>,
+) -> Result<Table, WidthError> {
+    let mut table = Table::new(columns);
+    for row in rows {
+        table.push(row)?;
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_grouped_by_subject_with_the_papers_beside() {
+        let mut grid = Grid::default();
+        grid.put(["a", "m", "time"], Some(1.0), Some(2.0));
+        grid.put(["a", "n", "time"], Some(3.0), None);
+        grid.put(["b", "m", "time"], Some(4.0), None);
+        grid.put(["a", "m", "memory"], Some(9.0), None);
+        let bars = grid.bars("time");
+        assert_eq!(bars.categories, ["a", "b"]);
+        let series: Vec<_> = bars.series.iter().map(|one| (one.name.as_str(), one.values.clone(), one.look)).collect();
+        // Of b under n there is nothing, nor of the paper but one value.
+        assert_eq!(series[0], ("m", vec![Some(1.0), Some(4.0)], Look::Solid));
+        assert_eq!(series[1], ("m", vec![Some(2.0), None], Look::Hatched));
+        assert_eq!(series[2], ("n", vec![Some(3.0), None], Look::Solid));
+        assert_eq!(series[3], ("n", vec![None, None], Look::Hatched));
+        let names = beside(Bars::new(["a"]), SIMULATED, [1.0], [2.0]);
+        assert_eq!(names.series[1].name, "paper");
+    }
+}

@@ -1,0 +1,87 @@
+//! Section 3.4: dynamic against static rescaling, and what the self-adaptive kind saves.
+
+use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
+use haversack_reports::table::Table;
+
+use super::figure10::of_step;
+use super::setting::{NETWORKS, Network, batch as settled, on_xiaomi_10};
+use crate::artefacts::setting::range;
+use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
+
+pub(super) static ARTEFACT: Artefact =
+    on_xiaomi_10("section3.4", "rescaling in every batch against rescaling when it is due", run);
+
+const RATIO: &str = "mandheling/section3.4/dynamic-vs-static-rescaling/dsp/latency-ratio";
+const SAVED: &str = "mandheling/section3.4/all/self-adaptive-rescaling/time-saved";
+
+/// A network with and without a scale that is taken anew in every batch, all other techniques off.
+struct Rescaled {
+    network: Network,
+    dynamic: f64,
+    adaptive: f64,
+}
+
+impl Rescaled {
+    fn ratio(&self) -> f64 {
+        self.dynamic / self.adaptive
+    }
+
+    /// Per cent.
+    fn saved(&self) -> f64 {
+        (1.0 - self.adaptive / self.dynamic) * 100.0
+    }
+}
+
+fn rescaled(context: &Context<'_>, network: Network) -> Result<Rescaled, ArtefactError> {
+    let batch = context.reading_number("batch")? as u64;
+    let seconds = |step: &str| -> Result<f64, ArtefactError> {
+        let scenario = of_step(step, network.id.0, batch);
+        let mut scenario = scenario.ok_or_else(|| anyhow::anyhow!("figure 10 has no step `{step}`"))?;
+        scenario.frequency = context.reading_text("frequency")?.parse()?;
+        if network.model == "inceptionv3" {
+            scenario.input = Some(context.reading_text("inception-input")?.parse()?);
+        }
+        Ok(settled(context, &scenario)?.time.seconds())
+    };
+    Ok(Rescaled { network, dynamic: seconds("none")?, adaptive: seconds("+self-adaptive-rescaling")? })
+}
+
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let all = NETWORKS.map(|network| rescaled(context, network)).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut outcome = Outcome::default();
+    let mut table = Table::new(["network", "dynamic_s", "adaptive_s", "ratio", "saved_percent"]);
+    for one in &all {
+        let numbers = [one.dynamic, one.adaptive, one.ratio(), one.saved()].map(Into::into);
+        table.push([one.network.name.into()].into_iter().chain(numbers))?;
+        if one.network.id.0 == "resnet34" {
+            outcome.number(RATIO, one.ratio());
+        }
+    }
+    if let Some((low, high)) = range(all.iter().map(Rescaled::ratio)) {
+        let words = format!("ResNet-34, the network of figure 10; {low:.2} to {high:.2} over the six networks");
+        outcome.remark(RATIO, words);
+    }
+    if let Some((low, high)) = range(all.iter().map(Rescaled::saved)) {
+        outcome.answer(SAVED, Answer::Range(low, high));
+    }
+    let bars = |series: Vec<BarSeries>| {
+        let bars = Bars::new(NETWORKS.map(|network| network.name)).show_values();
+        series.into_iter().fold(bars, Bars::series)
+    };
+    let column = |name: &str, of: fn(&Rescaled) -> f64| BarSeries::new(name, all.iter().map(of).collect::<Vec<_>>());
+    let times = bars(vec![column("dynamic", |one| one.dynamic), column("self-adaptive", |one| one.adaptive)]);
+    outcome.figure = Some(
+        Figure::new("Mandheling, section 3.4: rescaling in every batch and when it is due, Xiaomi 10, batch 64")
+            .note("All other techniques off.")
+            .columns(1)
+            .panel_size(760, 240)
+            .panel(Panel::new(times).title("time of a batch").y(Axis::new("time").unit("s").log()))
+            .panel(
+                Panel::new(bars(vec![column("time saved", Rescaled::saved)]))
+                    .title("what self-adaptive rescaling saves")
+                    .y(Axis::new("time saved").unit("%").from_zero()),
+            ),
+    );
+    outcome.table = Some(table);
+    Ok(outcome)
+}

@@ -1,0 +1,57 @@
+//! Section 3.6: what engines spend on preparing a graph for every batch.
+
+use haversack_devices::units::Nanos;
+use haversack_reports::figure::{Axis, Figure, Panel};
+use haversack_reports::table::Table;
+use haversack_training::Machine;
+
+use super::setting::{Network, XIAOMI_11_PRO, on_xiaomi_11_pro};
+use crate::artefacts::grid::{Grid, SIMULATED};
+use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::run::Plan;
+use crate::scenario::Scenario;
+
+pub(super) static ARTEFACT: Artefact = Artefact {
+    stacks: &["mnn", "tflite"],
+    ..on_xiaomi_11_pro("section3.6", "what engines spend on preparing a graph for every batch", run)
+};
+
+/// The engines, as the reference names them and for people.
+const ENGINES: [(&str, &str); 2] = [("tflite", "TFLite"), ("mnn", "MNN")];
+
+/// A batch of VGG-16 under the engine of a row.
+pub(crate) fn preparing(engine: &str, batch: u64) -> Scenario {
+    let model = Network::called("vgg16").map_or("vgg16-cifar", |network| network.model);
+    Scenario { policy: format!("{engine}-fp32"), batch, ..Scenario::new(XIAOMI_11_PRO, model) }
+}
+
+/// What the engine spends on preparing the batch's graph, operator by operator.
+pub(crate) fn preparation(plan: &Plan, machine: &Machine) -> Nanos {
+    let scenario = plan.scenario();
+    let launch = |id| machine.cost(&plan.graph, id, scenario.batch, scenario.precision).launch;
+    (0..plan.graph.nodes.len()).map(launch).sum()
+}
+
+fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let batch = context.reading_number("batch")? as u64;
+    let mut outcome = Outcome::default();
+    let mut table = Table::new(["engine", "operators", "preparation_ms"]);
+    let mut grid = Grid::default();
+    for (engine, name) in ENGINES {
+        let plan = context.plan(&preparing(engine, batch))?;
+        let time = preparation(&plan, plan.machine()).seconds() * 1e3;
+        let row = format!("mandheling/section3.6/vgg16/{engine}/graph-preparation");
+        let operators = plan.graph.nodes.iter().filter(|node| node.work.launches > 0).count() as u64;
+        table.push([engine.into(), operators.into(), time.into()])?;
+        grid.answer((context, &mut outcome), &row, [name, SIMULATED, "time"], time)?;
+        outcome.remark(row, format!("{operators} operators"));
+    }
+    let bars = grid.bars("time").show_values();
+    outcome.figure = Some(
+        Figure::new("Mandheling, section 3.6: preparing the graph of VGG-16 for a batch")
+            .panel_size(420, 300)
+            .panel(Panel::new(bars).y(Axis::new("preparation").unit("ms").from_zero())),
+    );
+    outcome.table = Some(table);
+    Ok(outcome)
+}

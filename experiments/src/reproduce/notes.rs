@@ -1,0 +1,299 @@
+//! Notes on artefacts: what is calibrated, what is predicted, what the model leaves out and where it misses.
+//!
+//! A note is data of `readings/*.toml`. No result of a run is typed into it: a number that a run produces is a
+//! placeholder, filled from the cells and the quantities of this run.
+//!
+//! ```toml
+//! [[note]]
+//! artefacts = ["table1"]          # of this paper
+//! kind = "misses"                 # calibrated | predicted | left_out | misses
+//! when = "slow networks"          # optional: only where the artefact offers this quantity
+//! text = "Unfused networks come out {errors:sage/table1/*/original/latency} off."
+//! ```
+//!
+//! | placeholder | what stands there |
+//! |---|---|
+//! | `{simulated:ROWS}` | the simulated value of a row with its unit; the least and the largest of several |
+//! | `{paper:ROWS}` | the same of the paper |
+//! | `{errors:ROWS}` | the relative errors, likewise |
+//! | `{ratio:ROWS}` | simulated over the paper's, likewise |
+//! | `{median:METRIC:ROLE}` | the median of the absolute relative errors of the artefact's rows |
+//! | `{quantity:NAME}` | what the artefact offers under this name |
+//!
+//! `ROWS` is an id of the reference; a `*` in it stands for any text.
+
+use serde::Deserialize;
+
+use super::answer::Answer;
+use super::cells::Cell;
+use super::quantity::{Quantities, span, to_three_digits, with_unit};
+use super::reference::{Claim, Row};
+use super::summary;
+
+/// Honesty about an artefact, beyond its readings and predicates, which the page adds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// What is calibrated.
+    pub calibrated: Vec<String>,
+    /// What is predicted.
+    pub predicted: Vec<String>,
+    /// What the model leaves out.
+    pub left_out: Vec<String>,
+    /// Where it misses, and why.
+    pub misses: Vec<String>,
+}
+
+/// A note of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Note {
+    /// The artefacts that it is about.
+    pub artefacts: Vec<String>,
+    /// Of what it tells.
+    pub kind: NoteKind,
+    /// The quantity without which it is left out.
+    pub when: Option<String>,
+    /// What it tells, with placeholders.
+    pub text: String,
+}
+
+/// Of what a note tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteKind {
+    /// What is calibrated.
+    Calibrated,
+    /// What is predicted.
+    Predicted,
+    /// What the model leaves out.
+    LeftOut,
+    /// Where it misses, and why.
+    Misses,
+}
+
+/// A piece of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece<'t> {
+    Words(&'t str),
+    /// What is between the braces: `function:argument`.
+    Placeholder(&'t str, &'t str),
+}
+
+/// The text in pieces.
+fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((words, after)) = rest.split_once('{') {
+        let (inside, after) = after.split_once('}').ok_or_else(|| "a `{` without its `}`".to_owned())?;
+        let named = inside.split_once(':');
+        let (function, argument) = named.ok_or_else(|| format!("`{{{inside}}}` is not `{{function:argument}}`"))?;
+        pieces.extend([Piece::Words(words), Piece::Placeholder(function, argument)]);
+        rest = after;
+    }
+    pieces.push(Piece::Words(rest));
+    Ok(pieces)
+}
+
+/// Whether `id` is one of the rows that `pattern` names.
+fn matches(pattern: &str, id: &str) -> bool {
+    let Some((before, after)) = pattern.split_once('*') else { return pattern == id };
+    let Some(rest) = id.strip_prefix(before) else { return false };
+    rest.char_indices().any(|(at, _)| matches(after, &rest[at..])) || after.is_empty()
+}
+
+impl Note {
+    /// What is wrong with the text, given the rows of its artefacts.
+    pub(super) fn contradiction(&self, rows: &[&Row]) -> Option<String> {
+        if self.text.trim().is_empty() || self.artefacts.is_empty() {
+            return Some("artefacts and text must say something".to_owned());
+        }
+        let pieces = match pieces(&self.text) {
+            Ok(pieces) => pieces,
+            Err(message) => return Some(message),
+        };
+        let wrong = |piece: &Piece<'_>| match *piece {
+            Piece::Words(words) => typed_result(words)
+                .map(|found| format!("`{found}` is typed, where a placeholder takes it from the run")),
+            Piece::Placeholder("simulated" | "paper" | "errors" | "ratio", ids) => {
+                let known = rows.iter().any(|row| matches(ids, &row.id));
+                (!known).then(|| format!("no row of its artefacts is called `{ids}`"))
+            }
+            Piece::Placeholder("median", which) => {
+                let known = rows.iter().any(|row| is_of(row, which));
+                (!known).then(|| format!("`{which}` is not `METRIC:ROLE` of rows of its artefacts"))
+            }
+            Piece::Placeholder("quantity", _) => None,
+            Piece::Placeholder(function, _) => {
+                Some(format!("expected simulated, paper, errors, ratio, median or quantity, found `{function}`"))
+            }
+        };
+        pieces.iter().find_map(wrong)
+    }
+}
+
+fn is_of(row: &Row, metric_and_role: &str) -> bool {
+    metric_and_role == format!("{}:{}", row.metric, row.role)
+}
+
+/// A result in words that a run could contradict: a number before %, × or "times", or a fraction spelt out.
+fn typed_result(words: &str) -> Option<String> {
+    const SPELT: [&str; 8] = ["half", "halves", "third", "thirds", "quarter", "quarters", "twice", "thrice"];
+    let mut spelt = words.split(|c: char| !c.is_alphanumeric());
+    if let Some(found) = spelt.find(|word| SPELT.contains(&word.to_lowercase().as_str())) {
+        return Some(found.to_owned());
+    }
+    let before = |sign: &str| {
+        words.match_indices(sign).find_map(|(at, _)| {
+            let number = words[..at].trim_end();
+            let digits = number.rsplit(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or_default();
+            number.ends_with(|c: char| c.is_ascii_digit()).then(|| format!("{digits} {sign}"))
+        })
+    };
+    ["%", "×", "times", "percent", "per cent"].into_iter().find_map(before)
+}
+
+/// What a run found, from which notes are filled.
+pub(super) struct Facts<'a> {
+    pub(super) cells: &'a [Cell],
+    pub(super) quantities: &'a Quantities,
+}
+
+impl Facts<'_> {
+    /// The notes with every placeholder filled, and what is wrong. A note whose `when` is not offered is left out.
+    pub(super) fn fill<'n>(&self, notes: impl Iterator<Item = &'n Note>) -> (Notes, Vec<String>) {
+        let (mut filled, mut faults) = (Notes::default(), Vec::new());
+        for note in notes.filter(|note| note.when.as_ref().is_none_or(|when| self.quantities.has(when))) {
+            let kind = match note.kind {
+                NoteKind::Calibrated => &mut filled.calibrated,
+                NoteKind::Predicted => &mut filled.predicted,
+                NoteKind::LeftOut => &mut filled.left_out,
+                NoteKind::Misses => &mut filled.misses,
+            };
+            match self.text(&note.text) {
+                Ok(text) => kind.extend(text),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        (filled, faults)
+    }
+
+    /// The text with every placeholder filled; `None` if a row that it quotes has no answer, of which its cell tells.
+    fn text(&self, text: &str) -> Result<Option<String>, String> {
+        let mut filled = String::new();
+        for piece in pieces(text)? {
+            match piece {
+                Piece::Words(words) => filled.push_str(words),
+                Piece::Placeholder(function, argument) => match self.placeholder(function, argument) {
+                    Some(found) => filled.push_str(&found),
+                    None if function == "quantity" => {
+                        return Err(format!("a note quotes `{argument}`, which the artefact does not offer"));
+                    }
+                    None => return Ok(None),
+                },
+            }
+        }
+        Ok(Some(filled))
+    }
+
+    fn placeholder(&self, function: &str, argument: &str) -> Option<String> {
+        let of = |value: fn(&Cell) -> Option<[f64; 2]>| {
+            let cells = self.cells.iter().filter(|cell| matches(argument, &cell.id));
+            let unit = cells.clone().map(|cell| cell.unit.as_str()).next().unwrap_or_default();
+            Some((span(cells.filter_map(value).flatten())?, unit))
+        };
+        match function {
+            "simulated" => of(simulated).map(|(span, unit)| with_unit(&span, unit)),
+            "paper" => of(paper).map(|(span, unit)| with_unit(&span, unit)),
+            "errors" => of(|cell| cell.error.map(|error| [error * 100.0; 2])).map(|(span, _)| format!("{span} %")),
+            "ratio" => of(|cell| cell.error.map(|error| [error + 1.0; 2])).map(|(span, _)| span),
+            "median" => {
+                let cells = self.cells.iter().filter(|cell| argument == format!("{}:{}", cell.metric, cell.role));
+                let median = summary::median(cells.filter_map(|cell| Some(cell.error?.abs() * 100.0)).collect())?;
+                Some(format!("{} %", to_three_digits(median)))
+            }
+            "quantity" => self.quantities.quoted(argument),
+            _ => None,
+        }
+    }
+}
+
+fn simulated(cell: &Cell) -> Option<[f64; 2]> {
+    match cell.answer {
+        Some(Answer::Number(value) | Answer::Input(value)) => Some([value; 2]),
+        Some(Answer::Range(lo, hi)) => Some([lo, hi]),
+        _ => None,
+    }
+}
+
+fn paper(cell: &Cell) -> Option<[f64; 2]> {
+    match cell.claim {
+        Claim::Value(value) => value.map(|value| [value; 2]),
+        Claim::Min(value) | Claim::Max(value) => Some([value; 2]),
+        Claim::Range { lo, hi } => Some([lo, hi]),
+        Claim::Never | Claim::Order(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::reference::{Role, example};
+
+    fn note(text: &str) -> Note {
+        Note { artefacts: vec!["table1".to_owned()], kind: NoteKind::Misses, when: None, text: text.to_owned() }
+    }
+
+    #[test]
+    fn placeholders_are_filled_from_the_cells_and_quantities_of_the_run() {
+        let cell = |metric: &str, paper, simulated| {
+            Cell::new(&example(metric, Claim::Value(Some(paper)), Role::Check), Answer::Number(simulated)).unwrap()
+        };
+        // Errors: (80 − 100) / 100 = −20 %, (95 − 100) / 100 = −5 %, their median (20 + 5) / 2 = 12.5 %.
+        let cells = [cell("time", 100.0, 80.0), cell("time", 100.0, 95.0), cell("memory", 10.0, 15.0)];
+        let mut quantities = Quantities::default();
+        quantities.offer("share", "%", vec![44.4, 94.0]);
+        let facts = Facts { cells: &cells, quantities: &quantities };
+        let filled = |text: &str| facts.text(text).unwrap().unwrap();
+        let row = "sage/table1/net/method/time";
+        assert_eq!(filled(&format!("Of {{simulated:{row}}}.")), "Of 80 to 95 ms.");
+        assert_eq!(filled(&format!("{{paper:{row}}}, {{errors:{row}}}")), "100 ms, -20 to -5 %");
+        // 15 / 10 = 1.5.
+        assert_eq!(filled("{ratio:sage/table1/*/memory} times"), "1.5 times");
+        assert_eq!(filled("{median:time:check} and {quantity:share}"), "12.5 % and 44.4 to 94 %");
+        assert!(facts.text("{quantity:other}").unwrap_err().contains("`other`, which the artefact does not offer"));
+        assert_eq!(facts.text("{simulated:sage/table1/net/method/energy}").unwrap(), None);
+
+        let conditional = Note { when: Some("other".to_owned()), ..note("{quantity:other}") };
+        assert_eq!(facts.fill([&conditional].into_iter()), (Notes::default(), Vec::new()));
+        let (notes, faults) = facts.fill([&note("{quantity:share}"), &note("{quantity:other}")].into_iter());
+        assert_eq!((notes.misses, faults.len()), (vec!["44.4 to 94 %".to_owned()], 1));
+    }
+
+    #[test]
+    fn a_result_that_is_typed_is_refused() {
+        let row = example("time", Claim::Value(Some(1.0)), Role::Check);
+        let wrong = |text: &str| note(text).contradiction(&[&row]);
+        for text in
+            ["15 % too fast", "2.5× as long", "3 times as much", "a third more", "Twice.", "takes 8 \u{d7} as long"]
+        {
+            assert!(wrong(text).is_some_and(|message| message.contains("is typed")), "{text}");
+        }
+        for text in
+            ["batch 64 of 8 by 8 maps", "at times 30 MB", "{errors:sage/*/time} or {median:time:check}", "others"]
+        {
+            assert_eq!(wrong(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_placeholder_names_rows_of_its_own_artefact() {
+        let row = example("time", Claim::Value(Some(1.0)), Role::Check);
+        let wrong = |text: &str| note(text).contradiction(&[&row]).unwrap();
+        assert!(wrong("{simulated:sage/table1/net/method/memory}").contains("no row of its artefacts"));
+        assert!(wrong("{median:time:fit}").contains("`METRIC:ROLE`"));
+        assert!(wrong("{mean:time}").contains("found `mean`"));
+        assert!(wrong("{time}").contains("`{function:argument}`") && wrong("{time").contains("without its"));
+        assert!(matches("a/*/c", "a/b/c") && matches("a*", "a") && !matches("a/*/c", "a/b/d") && !matches("a", "ab"));
+        assert!(matches("*c", "abc") && matches("a*b*c", "axbyc"));
+    }
+}

@@ -1,0 +1,95 @@
+//! What an artefact found: answers to its rows, a figure, its data, and quantities for predicates and notes.
+
+use haversack_reports::Figure;
+use haversack_reports::table::Table;
+
+use super::answer::Answer;
+use super::quantity::Quantities;
+use super::reference::{Role, Row};
+use super::summary::median;
+
+/// What an artefact found.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Answers by reference id; a row without one is `not-modelled`.
+    pub answers: Vec<(String, Answer)>,
+    /// What the null baseline gives, by reference id.
+    pub nulls: Vec<(String, f64)>,
+    /// What there is to say about an answer, by reference id.
+    pub remarks: Vec<(String, String)>,
+    /// The figure, where the artefact has a picture.
+    pub figure: Option<Figure>,
+    /// The plotted data; the artefact's cells where there is none.
+    pub table: Option<Table>,
+    /// What predicates compare and notes quote.
+    pub quantities: Quantities,
+    /// Further lines for the report, e.g. a median of its own.
+    pub summary: Vec<String>,
+}
+
+impl Outcome {
+    /// Answers a row.
+    pub fn answer(&mut self, id: impl Into<String>, answer: Answer) {
+        self.answers.push((id.into(), answer));
+    }
+
+    /// Answers a row with a number.
+    pub fn number(&mut self, id: impl Into<String>, value: f64) {
+        self.answer(id, Answer::Number(value));
+    }
+
+    /// Says why a row has no answer.
+    pub fn not_modelled(&mut self, id: impl Into<String>, reason: impl Into<String>) {
+        self.answer(id, Answer::NotModelled(reason.into()));
+    }
+
+    /// What the null baseline gives for a row.
+    pub fn null(&mut self, id: impl Into<String>, value: f64) {
+        self.nulls.push((id.into(), value));
+    }
+
+    /// Says something about a row's answer.
+    pub fn remark(&mut self, id: impl Into<String>, words: impl Into<String>) {
+        self.remarks.push((id.into(), words.into()));
+    }
+
+    /// Answers a row with a number, or says why it has none.
+    pub fn number_or(&mut self, id: impl Into<String>, value: Result<f64, String>) {
+        self.answer(id, value.map_or_else(Answer::NotModelled, Answer::Number));
+    }
+
+    /// Offers a quantity for predicates and notes: its values, in `unit`, or in none.
+    pub fn quantity(&mut self, name: &str, unit: &'static str, values: impl IntoIterator<Item = f64>) {
+        self.quantities.offer(name, unit, values.into_iter().collect());
+    }
+
+    /// Offers words for notes.
+    pub fn words(&mut self, name: &str, words: impl Into<String>) {
+        self.quantities.offer_words(name, words.into());
+    }
+
+    /// What the null baseline gives for each row that has one.
+    pub fn nulls_of(&mut self, rows: &[&Row], null: impl Fn(&Row) -> Option<f64>) {
+        self.nulls.extend(rows.iter().filter_map(|row| Some((row.id.clone(), null(row)?))));
+    }
+
+    /// Says in the summary how far off the `check` rows whose metric begins with `metric` are, beside the null
+    /// baseline.
+    pub fn compare_with_null(&mut self, rows: &[&Row], metric: &str, words: &str) {
+        let (mut own, mut null) = (Vec::new(), Vec::new());
+        for row in rows.iter().filter(|row| row.role == Role::Check && row.metric.starts_with(metric)) {
+            let answer = self.answers.iter().find(|(id, _)| *id == row.id);
+            let baseline = self.nulls.iter().find(|(id, _)| *id == row.id);
+            if let (Some(paper), Some((_, Answer::Number(value))), Some((_, baseline))) =
+                (row.number(), answer, baseline)
+            {
+                own.push((value / paper - 1.0).abs() * 100.0);
+                null.push((baseline / paper - 1.0).abs() * 100.0);
+            }
+        }
+        if let (Some(own), Some(null)) = (median(own), median(null)) {
+            let line = format!("{words}, check rows: median error {own:.1} %, the null baseline {null:.1} %");
+            self.summary.push(line);
+        }
+    }
+}
