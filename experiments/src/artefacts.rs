@@ -5,6 +5,7 @@ pub(crate) mod daf;
 pub(crate) mod fedhybrid;
 mod grid;
 pub(crate) mod mandheling;
+mod prelude;
 mod sage;
 mod setting;
 

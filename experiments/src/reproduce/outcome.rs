@@ -53,6 +53,12 @@ impl Outcome {
         self.remarks.push((id.into(), words.into()));
     }
 
+    /// With a figure and its data.
+    #[must_use]
+    pub fn drawn(self, figure: Figure, table: Table) -> Self {
+        Self { figure: Some(figure), table: Some(table), ..self }
+    }
+
     /// Answers a row with a number, or says why it has none.
     pub fn number_or(&mut self, id: impl Into<String>, value: Result<f64, String>) {
         self.answer(id, value.map_or_else(Answer::NotModelled, Answer::Number));

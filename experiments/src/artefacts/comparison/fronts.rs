@@ -1,11 +1,9 @@
 //! Memory against time and against energy, with the fronts of each policy and of all.
 
-use haversack_reports::figure::{Axis, Figure, Front, Panel};
 use haversack_reports::pareto::{BOTH_MINIMISED, front};
-use haversack_reports::table::Table;
 
 use super::runs::{BATCH, Engines, Found, MODEL, POLICIES, Point, points};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 /// A phone each; the id is the phone's.
 pub(super) static GALAXY_S22: Artefact =

@@ -1,12 +1,11 @@
 //! Every policy at every budget, on one engine for all and on the engine of its paper.
 
-use haversack_devices::units::{Joules, Nanos};
+use haversack_devices::units::Joules;
 use haversack_training::RunError;
 use rayon::prelude::*;
 
 use crate::artefacts::mandheling::setting::timed;
-use crate::reproduce::{ArtefactError, Context};
-use crate::scenario::{Budget, Scenario};
+use crate::artefacts::prelude::*;
 
 /// The network, and pictures of a mini-batch.
 pub(super) const MODEL: (&str, &str) = ("mobilenetv2", "MobileNetV2");

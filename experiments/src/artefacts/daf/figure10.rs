@@ -1,12 +1,7 @@
 //! Figure 10: how much faster DAF trains where time is short.
 
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
-use haversack_reports::table::Table;
-
 use super::setting::{ACCURACY, Network, PLATFORMS, on_platforms};
-use crate::artefacts::setting::{range, under};
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     on_platforms("figure10", "speed-up where time alone is short, four platforms", run);
@@ -55,11 +50,8 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         }
         bars = bars.series(BarSeries::new(network.name(), of_network().map(|one| one.speedup).collect::<Vec<_>>()));
     }
-    outcome.figure = Some(
-        Figure::new("DAF, figure 10: speed-up of an iteration that trains half of what matters")
-            .panel_size(820, 340)
-            .panel(Panel::new(bars.show_values()).y(Axis::new("speed-up").unit("times").from_zero())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("DAF, figure 10: speed-up of an iteration that trains half of what matters")
+        .panel_size(820, 340)
+        .panel(Panel::new(bars.show_values()).y(Axis::new("speed-up").unit("times").from_zero()));
+    Ok(outcome.drawn(figure, table))
 }

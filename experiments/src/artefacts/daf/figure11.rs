@@ -1,12 +1,9 @@
 //! Figure 11: memory and time of all methods side by side.
 
-use haversack_devices::units::Nanos;
-use haversack_reports::figure::{Axis, Figure, Front, Panel, Stack};
-use haversack_reports::table::Table;
 use haversack_training::Record;
 
 use super::setting::{BOARD, METHODS, Network, artefact, of_method, scenario};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     artefact("figure11", "footprint and time of all methods, and where both go", run);
@@ -82,9 +79,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         outcome.quantity(&name, "", values);
     }
     context.judge(&mut outcome, "daf/figure11/all/daf/memory-and-time")?;
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }
 
 /// Adds what the predicate compares: each method's footprint and time, and their extremes over the other methods.

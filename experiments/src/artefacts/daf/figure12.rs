@@ -5,14 +5,10 @@ use haversack_devices::processor::KernelTime;
 use haversack_gpu::Plan;
 use haversack_gpu::profile::{block_against_passes, over_units};
 use haversack_kernels::reduce::Statistic;
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Panel, Series};
-use haversack_reports::table::{Cell, Table};
 
 use super::reductions::{OPERATIONS, Operation, by_cub, by_framework, fused, micros, profiler};
 use super::setting::on_platforms;
-use crate::artefacts::setting::range;
-use crate::reproduce::reference::Claim;
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     devices: &["jetson-agx-orin", "jetson-agx-xavier", "iqoo-neo3", "redmagic-7", "rtx-3090"],
@@ -84,11 +80,9 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     outcome.quantity("share of launches and overhead", "%", all.iter().flat_map(|at| at.overheads.clone()));
     outcome.quantity("time of the epilogue", "µs", all.iter().map(|at| at.fused));
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
     outcome.summary.push(format!("figure 12: geometric mean of all speed-ups {:.1}", geometric_mean(&all)));
     outcome.summary.extend(crossings);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }
 
 const COLUMNS: [&str; 10] =

@@ -1,13 +1,9 @@
 //! Figure 13: the arena under a budget that falls within an iteration, for three steps.
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
-use haversack_reports::table::Table;
 use haversack_training::{Record, Wall, simulate};
 
 use super::setting::{BOARD, Network, artefact, scenario};
-use crate::artefacts::setting::under;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     artefact("figure13", "the arena under a budget that falls within an iteration, by its step", run);
@@ -77,15 +73,10 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let paging = Bars::new(names())
         .series(BarSeries::new("calls and copies", trials.iter().map(|one| one.paging.seconds() * 1e3)))
         .show_values();
-    outcome.figure = Some(
-        Figure::new("DAF, figure 13: a budget cut within an iteration, by the arena's step")
-            .panel_size(430, 320)
-            .columns(2)
-            .panel(
-                Panel::new(effective).title("pages in use after the cut").y(Axis::new("memory").unit("MB").from_zero()),
-            )
-            .panel(Panel::new(paging).title("time of the arena").y(Axis::new("time").unit("ms").from_zero())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("DAF, figure 13: a budget cut within an iteration, by the arena's step")
+        .panel_size(430, 320)
+        .columns(2)
+        .panel(Panel::new(effective).title("pages in use after the cut").y(Axis::new("memory").unit("MB").from_zero()))
+        .panel(Panel::new(paging).title("time of the arena").y(Axis::new("time").unit("ms").from_zero()));
+    Ok(outcome.drawn(figure, table))
 }

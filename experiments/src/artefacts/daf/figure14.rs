@@ -1,11 +1,8 @@
 //! Figure 14: energy of an iteration under all methods.
 
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
-use haversack_reports::table::Table;
-
 use super::figure11::iterations;
 use super::setting::{METHODS, Network, artefact};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("figure14", "energy of an iteration under all methods", run);
 
@@ -21,11 +18,8 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let bars = Bars::new(METHODS.map(|(_, name)| name))
         .series(BarSeries::new("energy", found.iter().map(|(_, record)| record.energy.0)))
         .show_values();
-    outcome.figure = Some(
-        Figure::new("DAF, figure 14: energy of an iteration of ResNet-18, Jetson AGX Xavier")
-            .panel_size(700, 320)
-            .panel(Panel::new(bars).y(Axis::new("energy").unit("J").from_zero())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("DAF, figure 14: energy of an iteration of ResNet-18, Jetson AGX Xavier")
+        .panel_size(700, 320)
+        .panel(Panel::new(bars).y(Axis::new("energy").unit("J").from_zero()));
+    Ok(outcome.drawn(figure, table))
 }

@@ -1,11 +1,9 @@
 //! Figure 1a: what the memory of RoBERTa-base's training consists of.
 
-use haversack_reports::figure::{Axis, Figure, Panel, Stack};
-use haversack_reports::table::Table;
 use haversack_workloads::Role;
 
 use super::setting::{BOARD, Network, artefact, scenario};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     artefact("figure1a", "what the memory of RoBERTa-base's fine-tuning consists of", run);
@@ -29,11 +27,8 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         .part("weights", vec![weights])
         .part("gradients, temporaries, fragments", vec![rest])
         .show_shares();
-    outcome.figure = Some(
-        Figure::new("DAF, figure 1a: memory of fine-tuning")
-            .panel_size(520, 340)
-            .panel(Panel::new(stack).y(Axis::new("memory").unit("MB"))),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("DAF, figure 1a: memory of fine-tuning")
+        .panel_size(520, 340)
+        .panel(Panel::new(stack).y(Axis::new("memory").unit("MB")));
+    Ok(outcome.drawn(figure, table))
 }

@@ -4,8 +4,7 @@ use haversack_devices::Precision;
 use haversack_devices::processor::{Frequency, ProgramCounts};
 use haversack_gpu::baseline::{framework, map_counts};
 use haversack_gpu::profile::CONTROL;
-use haversack_reports::figure::{Axis, Figure, Panel, Stack as Stacked};
-use haversack_reports::table::Table;
+use haversack_reports::figure::Stack as Stacked;
 use haversack_training::{Machine, Trains};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::operator::Window;
@@ -13,7 +12,7 @@ use haversack_workloads::{Network, Phase, ValueId};
 
 use super::reductions::{OPERATIONS, micros, profiler, stack};
 use super::setting::{BOARD, artefact};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     artefact("figure2a", "what dynamic quantisation adds to an operation without DAF's kernels", run);
@@ -80,12 +79,9 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     for (name, column) in parts {
         bars = bars.part(name, column);
     }
-    outcome.figure = Some(
-        Figure::new("DAF, figure 2a: dynamic quantisation control on the Jetson AGX Xavier")
-            .note("By the framework's operators. Forward of one sample.")
-            .panel_size(420, 320)
-            .panel(Panel::new(bars.show_totals().show_shares()).y(Axis::new("time").unit("µs"))),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("DAF, figure 2a: dynamic quantisation control on the Jetson AGX Xavier")
+        .note("By the framework's operators. Forward of one sample.")
+        .panel_size(420, 320)
+        .panel(Panel::new(bars.show_totals().show_shares()).y(Axis::new("time").unit("µs")));
+    Ok(outcome.drawn(figure, table))
 }

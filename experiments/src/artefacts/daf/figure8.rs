@@ -1,11 +1,7 @@
 //! Figure 8: how much less memory DAF takes.
 
-use haversack_devices::units::Bytes;
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
-use haversack_reports::table::Table;
-
 use super::setting::{BOARD, Network, artefact, of_method, reported, scenario};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("figure8", "reduction of memory where memory alone is short", run);
 
@@ -47,12 +43,9 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         .series(BarSeries::new("DAF, whole footprint", column(|one| one.daf_whole)))
         .series(BarSeries::new("ActNN, whole footprint", column(|one| one.actnn)))
         .show_values();
-    outcome.figure = Some(
-        Figure::new("DAF, figure 8: Original's footprint over each method's memory")
-            .note("Two bits a value; accuracy is not measured here.")
-            .panel_size(820, 340)
-            .panel(Panel::new(bars).y(Axis::new("reduction").unit("times").from_zero())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("DAF, figure 8: Original's footprint over each method's memory")
+        .note("Two bits a value; accuracy is not measured here.")
+        .panel_size(820, 340)
+        .panel(Panel::new(bars).y(Axis::new("reduction").unit("times").from_zero()));
+    Ok(outcome.drawn(figure, table))
 }

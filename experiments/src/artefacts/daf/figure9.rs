@@ -1,12 +1,7 @@
 //! Figure 9: the reduction over batch sizes.
 
-use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
-use haversack_reports::table::Table;
-
 use super::setting::{BOARD, Network, artefact, store};
-use crate::artefacts::setting::{range, under};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("figure9", "reduction of memory over batch sizes", run);
 
@@ -38,11 +33,8 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     outcome.quantity("largest reduction", "", ends.iter().map(|(_, high)| *high));
     context.judge(&mut outcome, "daf/figure9/resnet18,roberta-base/daf/memory-reduction")?;
     let reduction = Axis::new("Original's footprint over DAF's store").unit("times").from_zero();
-    outcome.figure = Some(
-        Figure::new("DAF, figure 9: reduction of memory over batch sizes, Jetson AGX Xavier")
-            .panel_size(560, 340)
-            .panel(Panel::new(lines).x(Axis::new("batch").ticks_at(batches)).y(reduction)),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("DAF, figure 9: reduction of memory over batch sizes, Jetson AGX Xavier")
+        .panel_size(560, 340)
+        .panel(Panel::new(lines).x(Axis::new("batch").ticks_at(batches)).y(reduction));
+    Ok(outcome.drawn(figure, table))
 }

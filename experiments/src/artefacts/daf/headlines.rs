@@ -3,7 +3,7 @@
 use super::figure8::{largest, reductions};
 use super::figure10::speedups;
 use super::setting::on_platforms;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     on_platforms("abstract", "the largest reduction of memory and the largest speed-up", run);

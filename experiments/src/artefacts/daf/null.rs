@@ -1,7 +1,7 @@
 //! The null baseline of table 1: one ratio a method.
 
-use crate::reproduce::median;
-use crate::reproduce::reference::{Reference, Role, Row};
+use crate::artefacts::prelude::*;
+use crate::reproduce::reference::{Reference, Role};
 
 /// The method that every ratio is relative to.
 const ORIGINAL: &str = "original";

@@ -6,7 +6,7 @@ use haversack_devices::{Device, Stack};
 use haversack_gpu::baseline::{cub, framework};
 use haversack_gpu::profile::{CONTROL, Profiler, Timed};
 
-use crate::reproduce::{ArtefactError, Context};
+use crate::artefacts::prelude::*;
 
 /// An operation of section 4.3.1, by the tensor that it makes.
 #[derive(Clone, Copy, Debug)]

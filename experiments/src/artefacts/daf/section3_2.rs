@@ -11,13 +11,12 @@ use std::collections::BTreeSet;
 use haversack_gpu::Strategy;
 use haversack_gpu::profile::{CONTROL, Profiler, Setting, block_against_passes};
 use haversack_kernels::reduce::Statistic;
-use haversack_reports::table::{Cell, Table};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, TrainingGraph};
 
 use super::reductions::{OPERATIONS, Operation, profiler};
 use super::setting::{BOARD, Network, STACKS, artefact, scenario};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     devices: &["iqoo-neo3", "redmagic-7", BOARD, SERVER],

@@ -1,11 +1,8 @@
 //! What DAF's artefacts share: the networks as the readings declare them, the methods, and how one is run.
 
-use haversack_devices::units::Bytes;
 use haversack_training::{AllocatorKind, Record};
 
-use crate::artefacts::setting::under;
-use crate::reproduce::{Artefact, ArtefactError, Context, Run};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 /// The board that most of the paper's numbers were taken on.
 pub(super) const BOARD: &str = "jetson-agx-xavier";

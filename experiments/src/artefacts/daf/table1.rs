@@ -1,13 +1,10 @@
 //! Table 1: memory of five methods on eight data sets.
 
-use haversack_reports::figure::{Axis, Figure, Panel};
-use haversack_reports::table::Table;
 use haversack_training::Record;
 
 use super::null::null;
 use super::setting::{ACCURACY, BOARD, METHODS, Network, SUBJECTS, artefact, of_method, reported, scenario};
-use crate::artefacts::grid::Grid;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("table1", "memory of five methods on eight data sets", run);
 
@@ -61,12 +58,9 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));
     outcome.compare_with_null(&context.rows, "memory", "table 1, memory");
-    outcome.figure = Some(
-        Figure::new("DAF, table 1: memory of training on the Jetson AGX Xavier")
+    let figure = Figure::new("DAF, table 1: memory of training on the Jetson AGX Xavier")
             .note("DAF's marks are its activation store alone, as in the paper; all others are whole footprints. Withheld cells have no mark of the paper.")
             .panel_size(1100, 380)
-            .panel(Panel::new(grid.bars("memory")).y(Axis::new("memory").unit("MB").log())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+            .panel(Panel::new(grid.bars("memory")).y(Axis::new("memory").unit("MB").log()));
+    Ok(outcome.drawn(figure, table))
 }

@@ -1,15 +1,9 @@
 //! Table 2: who packs and who unpacks.
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_reports::figure::Figure;
-use haversack_reports::table::Table;
 use haversack_training::{AllocatorKind, Record};
 
 use super::setting::{BOARD, Network, artefact, store};
-use crate::artefacts::grid::{Grid, SIMULATED, titled};
-use crate::artefacts::setting::under;
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::{Budget, Scenario};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("table2", "memory and time of packing by CPU, by GPU and by both", run);
 
@@ -75,7 +69,5 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     for (_, label, unit) in METRICS {
         figure = figure.panel(titled(grid.bars(label).show_values(), label, unit));
     }
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }

@@ -2,13 +2,9 @@
 
 use haversack_devices::{Device, Stack};
 use haversack_memory::pages::order_cost::{self, OrderCost, OrderWork, OrderWorkload};
-use haversack_reports::figure::{Axis, Figure, Lines, Look, Panel, Series};
-use haversack_reports::table::Table;
 
 use super::setting::{BOARD, Network, on_platforms};
-use crate::artefacts::grid::Grid;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     devices: &["jetson-agx-orin", BOARD, "iqoo-neo3"],
@@ -108,8 +104,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let stated = stated[0].zip(stated[1]).map(|(sort, trees)| sort / trees);
     let ratios = |x: &[u32], counted: &[[Counts; 2]]| ratio_lines(x, counted, (&board, &stack), stated);
     let time = Axis::new("time").unit("µs").log();
-    outcome.figure = Some(
-        Figure::new("DAF, table 3: upkeep of the page table in one iteration")
+    let figure = Figure::new("DAF, table 3: upkeep of the page table in one iteration")
             .note(format!(
                 "{activations} tensors, of which each arrival gives one a new key. Both rows of the Orin are fitted, and its ratio is the paper's line; the Xavier's are withheld."
             ))
@@ -127,15 +122,13 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
                     .title("sort over trees, by what must go")
                     .x(Axis::new("bytes that must go").unit("%"))
                     .y(Axis::new("sort over trees").unit("x").log()),
-            ),
-    );
-    outcome.table = Some(table);
+            );
     let [sort, trees] = counted;
     outcome.summary.push(format!(
         "table 3, operations for {activations} tensors: sorting {:.0} comparisons and {:.0} moves, trees {:.0} and {:.0}",
         sort.comparisons, sort.moves, trees.comparisons, trees.moves
     ));
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }
 
 fn push(

@@ -1,6 +1,6 @@
 //! What only a federation of devices can answer.
 
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static FIGURE1: Artefact =
     of_a_federation("figure1", "accuracy lost where phones without enough memory are left out");

@@ -1,14 +1,10 @@
 //! Figure 11: how long users look at their phones, and how many apps are behind the one in front.
 
-use haversack_devices::units::Nanos;
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series};
-use haversack_reports::table::Table;
 use haversack_traces::usage::{Population, SessionStatistics, UsageModel, UserSessions, sessions as statistics};
 use rayon::prelude::*;
 
 use super::setting::of_users;
-use crate::reproduce::reference::Claim;
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static FIGURE11A: Artefact = of_users("figure11a", "lengths of sessions, user by user", sessions);
 pub(super) static FIGURE11B: Artefact = of_users("figure11b", "apps of a session", apps);
@@ -180,18 +176,15 @@ fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let bars = Bars::new((least..=most).map(|count| count.to_string()))
         .series(BarSeries::new("sessions", shares))
         .show_values();
-    outcome.figure = Some(
-        Figure::new("FedHybrid, figure 11b: apps behind the one in front")
-            .note(format!("{}{stated}", whose(context)?))
-            .panel_size(520, 320)
-            .panel(
-                Panel::new(bars)
-                    .x(Axis::new("apps in the background"))
-                    .y(Axis::new("share of sessions").unit("%").from_zero()),
-            ),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("FedHybrid, figure 11b: apps behind the one in front")
+        .note(format!("{}{stated}", whose(context)?))
+        .panel_size(520, 320)
+        .panel(
+            Panel::new(bars)
+                .x(Axis::new("apps in the background"))
+                .y(Axis::new("share of sessions").unit("%").from_zero()),
+        );
+    Ok(outcome.drawn(figure, table))
 }
 
 #[cfg(test)]

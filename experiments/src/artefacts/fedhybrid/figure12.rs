@@ -1,13 +1,10 @@
 //! Figure 12: memory in use on a phone whose user launches apps and switches between them.
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series, Stroke, Trace};
-use haversack_reports::table::Table;
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{AppEventKind, AppId, AppTimeline, Demand, Population, Session, UsageModel, demand};
 
 use super::setting::{S22, on_testbed};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     stacks: &[],

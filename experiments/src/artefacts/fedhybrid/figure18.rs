@@ -3,14 +3,11 @@
 mod budget;
 mod codec;
 
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
-use haversack_reports::table::Table;
-
 use self::budget::{Phone, THRESHOLDS, phones};
 use self::codec::{Map, maps};
 use super::figure19::training::Trained;
 use super::setting::on_testbed;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     Artefact { users: true, ..on_testbed("figure18", "the local training engine, part by part", run) };

@@ -3,16 +3,13 @@
 pub(crate) mod traces;
 pub(crate) mod training;
 
-use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::budget::{BudgetRule, Sample, SwapKind};
 use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series, Stroke};
-use haversack_reports::table::Table;
 use haversack_training::watch;
 use rayon::prelude::*;
 
 use super::setting::{MOBILENET, PICTURES, S22, on_testbed, plan_on_phone, scenario, system};
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 use traces::{LENGTH, Trace, traces};
 use training::{RULES, Trained, train};
 

@@ -1,13 +1,9 @@
 //! Figure 1c: memory in use on a phone that trains.
 
-use haversack_devices::units::Bytes;
-use haversack_reports::figure::{Axis, Figure, Panel, Stack};
-use haversack_reports::table::Table;
 use haversack_workloads::Role;
 
 use super::setting::{BERT, MOBILENET, OP10P, PICTURES, TEXTS, on_two_phones, scenario, system};
-use crate::reproduce::reference::Claim;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = on_two_phones("figure1c", "memory in use on a phone that trains", run);
 
@@ -55,12 +51,9 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     for (part, values) in PARTS.into_iter().zip(stacked) {
         stack = stack.part(part, values);
     }
-    outcome.figure = Some(
-        Figure::new("FedHybrid, figure 1c: memory in use on a phone that trains")
-            .note(format!("The paper: {}.", stated.join(", ")))
-            .panel_size(540, 340)
-            .panel(Panel::new(stack).y(Axis::new("memory").unit("GB").from_zero())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("FedHybrid, figure 1c: memory in use on a phone that trains")
+        .note(format!("The paper: {}.", stated.join(", ")))
+        .panel_size(540, 340)
+        .panel(Panel::new(stack).y(Axis::new("memory").unit("GB").from_zero()));
+    Ok(outcome.drawn(figure, table))
 }

@@ -2,20 +2,13 @@
 //! smaller one.
 
 use haversack_devices::System;
-use haversack_devices::units::Nanos;
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel, Stack};
-use haversack_reports::table::{Cell, Table};
 use haversack_training::{PhoneReport, PhoneSpan};
 
 use super::setting::{
     FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, on_two_phones, phone_name, plan_on_phone, scenario, system,
     without_apps,
 };
-use crate::artefacts::grid::beside;
-use crate::reproduce::reference::Row;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::run::Plan;
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static FIGURE2A: Artefact =
     on_two_phones("figure2a", "time of an iteration on two phones of one chip and different memory", times);
@@ -190,16 +183,13 @@ fn times(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         bars = bars.series(BarSeries::new(phone_name(phone), seconds));
     }
     let ratios = beside(Bars::new(names), "S22 over OnePlus", ratios, paper).show_values();
-    outcome.figure = Some(
-        Figure::new("FedHybrid, figure 2a: one round of MobileNetV2 on two phones of one chip")
-            .note(format!("{} At batch 32 the paper's ratio is a bound: over so many times.", window(context)?))
-            .columns(2)
-            .panel_size(420, 320)
-            .panel(Panel::new(bars).title("time of a round").y(Axis::new("time").unit("s").from_zero()))
-            .panel(Panel::new(ratios).title("ratio of the two").y(Axis::new("ratio").unit("x").from_zero())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("FedHybrid, figure 2a: one round of MobileNetV2 on two phones of one chip")
+        .note(format!("{} At batch 32 the paper's ratio is a bound: over so many times.", window(context)?))
+        .columns(2)
+        .panel_size(420, 320)
+        .panel(Panel::new(bars).title("time of a round").y(Axis::new("time").unit("s").from_zero()))
+        .panel(Panel::new(ratios).title("ratio of the two").y(Axis::new("ratio").unit("x").from_zero()));
+    Ok(outcome.drawn(figure, table))
 }
 
 fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
@@ -228,20 +218,15 @@ fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         stack = stack.part(name, values);
     }
     let memory = beside(Bars::new(names), "memory", both.iter().map(Round::used), used).show_values();
-    outcome.figure = Some(
-        Figure::new("FedHybrid, figure 2b: the thread that trains, and the phone's memory, at batch 32")
-            .note(format!("{} The bar of the paper is the Galaxy S22's.", window(context)?))
-            .columns(2)
-            .panel_size(440, 400)
-            .panel(
-                Panel::new(stack)
-                    .title("states of the thread")
-                    .y(Axis::new("share of time").unit("%").range(0.0, 100.0)),
-            )
-            .panel(Panel::new(memory).title("memory in use").y(Axis::new("share").unit("%").range(0.0, 100.0))),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("FedHybrid, figure 2b: the thread that trains, and the phone's memory, at batch 32")
+        .note(format!("{} The bar of the paper is the Galaxy S22's.", window(context)?))
+        .columns(2)
+        .panel_size(440, 400)
+        .panel(
+            Panel::new(stack).title("states of the thread").y(Axis::new("share of time").unit("%").range(0.0, 100.0)),
+        )
+        .panel(Panel::new(memory).title("memory in use").y(Axis::new("share").unit("%").range(0.0, 100.0)));
+    Ok(outcome.drawn(figure, table))
 }
 
 fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
@@ -280,25 +265,20 @@ fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let [simulated, stated] = [simulated, [stated_evicted, stated]].map(|pages| pages.map(thousands));
     let counts = beside(Bars::new(["evicted", "read again"]), "pages", simulated, stated).show_values();
     let shares = beside(Bars::new([phone_name(S22)]), "share", [s22.read_again()], [share]).show_values();
-    outcome.figure = Some(
-        Figure::new("FedHybrid, figure 2c: pages that the Galaxy S22 evicts and reads again, at batch 32")
-            .note(format!(
-                "{} Counts are those of an iteration. Evictions of the paper follow from its count and its share.",
-                window(context)?
-            ))
-            .columns(2)
-            .panel_size(380, 320)
-            .panel(
-                Panel::new(counts).title("pages of an iteration").y(Axis::new("pages").unit("thousands").from_zero()),
-            )
-            .panel(
-                Panel::new(shares)
-                    .title("evicted pages that are read again")
-                    .y(Axis::new("share").unit("%").range(0.0, 100.0)),
-            ),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("FedHybrid, figure 2c: pages that the Galaxy S22 evicts and reads again, at batch 32")
+        .note(format!(
+            "{} Counts are those of an iteration. Evictions of the paper follow from its count and its share.",
+            window(context)?
+        ))
+        .columns(2)
+        .panel_size(380, 320)
+        .panel(Panel::new(counts).title("pages of an iteration").y(Axis::new("pages").unit("thousands").from_zero()))
+        .panel(
+            Panel::new(shares)
+                .title("evicted pages that are read again")
+                .y(Axis::new("share").unit("%").range(0.0, 100.0)),
+        );
+    Ok(outcome.drawn(figure, table))
 }
 
 /// What a round is, in words.

@@ -4,18 +4,13 @@ mod regeneration;
 
 use std::sync::Arc;
 
-use haversack_devices::units::Nanos;
-use haversack_reports::figure::{Axis, Figure, Front, Lines, Panel, Series};
 use haversack_reports::pareto::{BOTH_MINIMISED, front};
-use haversack_reports::table::Table;
 use haversack_training::Record;
 use rayon::prelude::*;
 
 use super::figure19::traces::{Trace, traces};
 use super::setting::{MOBILENET, PICTURES, S22, on_s22, on_testbed, scenario};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome, if_it_ends};
-use crate::run::Plan;
-use crate::scenario::{Budget, Scenario};
+use crate::artefacts::prelude::*;
 
 pub(super) static FIGURE20A: Artefact =
     Artefact { users: true, ..on_testbed("figure20a", "time over the memory budget, six policies", budgets) };

@@ -1,15 +1,11 @@
 //! Figure 21: energy of training within a memory budget, against training that has enough.
 
 use haversack_devices::units::{Joules, Watts};
-use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
-use haversack_reports::table::Table;
 use haversack_training::Record;
 use rayon::prelude::*;
 
 use super::setting::{FEW_PICTURES, MOBILENET, OP10P, on_s22, scenario};
-use crate::artefacts::setting::{mean, range};
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Budget;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     devices: &[OP10P],

@@ -3,13 +3,10 @@
 use std::ops::RangeInclusive;
 
 use haversack_devices::storage::Direction;
-use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{CoreSelection, CpuCores, Device, Flash, Frequency, ScalarSpeed, System};
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Lines, Look, Panel, Series};
-use haversack_reports::table::Table;
 
 use super::setting::{S22, on_testbed};
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome, Run};
+use crate::artefacts::prelude::*;
 
 pub(super) static FIGURE4A: Artefact =
     of_flash("figure4a", "latency of a file of 128 MB by the core that reads or writes it", cores);
@@ -126,14 +123,16 @@ fn cores(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     context.judge(&mut outcome, row)?;
     outcome.remark(row, ends.join("; "));
-    outcome.figure = Some(
-        Figure::new(format!("FedHybrid, figure 4a: a file of {} MB by the core, Galaxy S22", file.megabytes()))
-            .note("Cores at their operating points, the slowest first; nothing else uses the flash. The paper prints no number.")
-            .panel_size(640, 320)
-            .panel(Panel::new(bars).x(Axis::new("core")).y(Axis::new("latency").unit("ms").from_zero())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new(format!(
+        "FedHybrid, figure 4a: a file of {} MB by the core, Galaxy S22",
+        file.megabytes()
+    ))
+    .note(
+        "Cores at their operating points, the slowest first; nothing else uses the flash. The paper prints no number.",
+    )
+    .panel_size(640, 320)
+    .panel(Panel::new(bars).x(Axis::new("core")).y(Axis::new("latency").unit("ms").from_zero()));
+    Ok(outcome.drawn(figure, table))
 }
 
 fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
@@ -162,22 +161,22 @@ fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let streams = &storage.system.constants.background;
     context.judge(&mut outcome, row)?;
     outcome.remark(row, more.join("; "));
-    outcome.figure = Some(
-        Figure::new(format!("FedHybrid, figure 4b: a file of {} MB beside apps, Galaxy S22", file.megabytes()))
-            .note(format!(
-                "From a {core} at {gigahertz} GHz; an app writes {} MB/s in pieces of {} KiB. The paper prints no number.",
-                streams.rate.value.0 / 1e6,
-                streams.command.value.0 / 1024
-            ))
-            .panel_size(520, 320)
-            .panel(
-                Panel::new(lines)
-                    .x(Axis::new("apps in the background").ticks_at(APPS.map(|apps| apps as f64).collect::<Vec<_>>()))
-                    .y(Axis::new("latency").unit("ms").from_zero()),
-            ),
+    let figure = Figure::new(format!(
+        "FedHybrid, figure 4b: a file of {} MB beside apps, Galaxy S22",
+        file.megabytes()
+    ))
+    .note(format!(
+        "From a {core} at {gigahertz} GHz; an app writes {} MB/s in pieces of {} KiB. The paper prints no number.",
+        streams.rate.value.0 / 1e6,
+        streams.command.value.0 / 1024
+    ))
+    .panel_size(520, 320)
+    .panel(
+        Panel::new(lines)
+            .x(Axis::new("apps in the background").ticks_at(APPS.map(|apps| apps as f64).collect::<Vec<_>>()))
+            .y(Axis::new("latency").unit("ms").from_zero()),
     );
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }
 
 fn rates(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
@@ -218,12 +217,9 @@ fn rates(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         .series(BarSeries::new("all commands together", reached))
         .series(BarSeries::new(format!("one file of {} MB", FILE.megabytes()), of_files))
         .show_values();
-    outcome.figure = Some(
-        Figure::new("FedHybrid, section 4.3: rates of UFS 3.1, Galaxy S22")
-            .note(format!("Files from a {} at {} GHz, nothing else under way.", fastest.core, fastest.gigahertz))
-            .panel_size(560, 320)
-            .panel(Panel::new(bars).y(Axis::new("rate").unit("MB/s").from_zero())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("FedHybrid, section 4.3: rates of UFS 3.1, Galaxy S22")
+        .note(format!("Files from a {} at {} GHz, nothing else under way.", fastest.core, fastest.gigahertz))
+        .panel_size(560, 320)
+        .panel(Panel::new(bars).y(Axis::new("rate").unit("MB/s").from_zero()));
+    Ok(outcome.drawn(figure, table))
 }

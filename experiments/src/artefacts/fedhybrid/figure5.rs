@@ -1,8 +1,5 @@
 //! Figure 5: what recomputation under Melon costs by the memory that it is given.
 
-use haversack_devices::units::Bytes;
-use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
-use haversack_reports::table::{Cell, Table};
 use haversack_training::Record;
 use haversack_workloads::Role;
 
@@ -10,9 +7,7 @@ use super::null::null;
 use super::setting::{
     BERT, MELON, MOBILENET, NOTE10, PICTURES, S22, TEXTS, on_s22, phone_name, run_if_it_fits, scenario,
 };
-use crate::artefacts::grid::Grid;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::{Budget, Scenario};
+use crate::artefacts::prelude::*;
 
 pub(super) static FIGURE5A: Artefact = on_s22("figure5a", "time under Melon by its memory budget, Galaxy S22", s22);
 pub(super) static FIGURE5B: Artefact =
@@ -107,7 +102,7 @@ fn on(context: &Context<'_>, phone: &'static str, artefact: &str) -> Result<Outc
     let bars = grid.bars("overhead").show_values();
     let part = artefact.trim_start_matches("figure");
     let x = Axis::new("memory budget beside the optimiser's state").unit("MB");
-    outcome.figure = Some(
+    let figure =
         Figure::new(format!("FedHybrid, figure {part}: time under Melon by its memory budget, {}", phone_name(phone)))
             .note("MobileNetV2 at batch 32, BERT at batch 8. A budget without a point has no plan.")
             .columns(2)
@@ -117,8 +112,6 @@ fn on(context: &Context<'_>, phone: &'static str, artefact: &str) -> Result<Outc
                 Panel::new(bars)
                     .title(format!("at {} MB", least.megabytes()))
                     .y(Axis::new("overhead").unit("x").from_zero()),
-            ),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+            );
+    Ok(outcome.drawn(figure, table))
 }

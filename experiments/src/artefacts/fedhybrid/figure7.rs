@@ -3,19 +3,15 @@
 use std::collections::HashSet;
 
 use haversack_devices::OperatorKind;
-use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::fedhybrid::mps::Terms;
 use haversack_policies::fedhybrid::{FedHybrid, Surveyed};
 use haversack_policies::regain::Layouts;
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
-use haversack_reports::table::Table;
 use haversack_training::with_setting;
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{TensorId, TrainingGraph};
 
 use super::setting::{MOBILENET, S22, on_s22, scenario};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::run::Plan;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     on_s22("figure7", "memory saved per second by technique, twelve tensors of MobileNetV2", run);

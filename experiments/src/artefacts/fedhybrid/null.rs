@@ -1,7 +1,7 @@
 //! The null baseline of table 1 and figure 5: one number a method.
 
-use crate::reproduce::median;
-use crate::reproduce::reference::{Reference, Role, Row};
+use crate::artefacts::prelude::*;
+use crate::reproduce::reference::{Reference, Role};
 
 /// One number a method whatever the network, the batch and the phone: the median of the method's `fit` rows of the same
 /// metric; figure 5's two parts are one.

@@ -1,6 +1,6 @@
 //! Section 5.5: what the budget predictor takes of the CPU.
 
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     Artefact::new("fedhybrid", "section5.5", "what the budget predictor takes of the CPU", run);

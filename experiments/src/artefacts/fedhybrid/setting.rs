@@ -7,9 +7,8 @@ use haversack_devices::{CoreSelection, System};
 use haversack_training::Record;
 use haversack_training::phone::AppChange;
 
-use crate::reproduce::{Artefact, ArtefactError, Context, Run};
-use crate::run::Plan;
-use crate::scenario::{Key, Scenario};
+use crate::artefacts::prelude::*;
+use crate::scenario::Key;
 
 /// The phone of most figures.
 pub(crate) const S22: &str = "galaxy-s22";

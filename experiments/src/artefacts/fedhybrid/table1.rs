@@ -1,15 +1,10 @@
 //! Table 1: what layout transformations take of the time that recomputation costs.
 
-use haversack_reports::figure::{Axis, Figure, Panel, Stack};
-use haversack_reports::table::Table;
 use haversack_training::Record;
 
 use super::null::null;
 use super::setting::{MELON, S22, on_s22, run_if_it_fits, scenario};
-use crate::artefacts::grid::Grid;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::run::Plan;
-use crate::scenario::Budget;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     on_s22("table1", "share of layout transformations in what is computed again", run);
@@ -100,14 +95,11 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     outcome.compare_with_null(&context.rows, "layout", "table 1");
     let times = Stack::new(names).part("layout", layouts).part("other", others).show_shares().show_totals();
     let bars = grid.bars("share").show_values();
-    outcome.figure = Some(
-        Figure::new("FedHybrid, table 1: layout transformations in what Melon computes again, Galaxy S22")
+    let figure = Figure::new("FedHybrid, table 1: layout transformations in what Melon computes again, Galaxy S22")
             .note("An iteration in which saved tensors get half of what they would take. A network without a bar computes nothing again, or has no plan there.")
             .columns(2)
             .panel_size(460, 320)
             .panel(Panel::new(times).title("computed again").y(Axis::new("time").unit("ms").from_zero()))
-            .panel(Panel::new(bars).title("share of layouts").y(Axis::new("share").unit("%").range(0.0, 100.0))),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+            .panel(Panel::new(bars).title("share of layouts").y(Axis::new("share").unit("%").range(0.0, 100.0)));
+    Ok(outcome.drawn(figure, table))
 }

@@ -1,14 +1,9 @@
 //! Figure 10: the techniques, one after the other.
 
 use haversack_devices::Frequency;
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
-use haversack_reports::table::Table;
 
 use super::setting::{Network, XIAOMI_10, batch, method_names, on_xiaomi_10};
-use crate::artefacts::grid::beside;
-use crate::artefacts::setting::under;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     on_xiaomi_10("figure10", "time of a batch as the four techniques are added", run);

@@ -1,16 +1,11 @@
 //! Figure 1a: how much longer training takes than inference, batch 64.
 
-use haversack_devices::units::Nanos;
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Look, Panel};
-use haversack_reports::table::Table;
 use haversack_workloads::Phase;
 use haversack_workloads::counts::count;
 
 use super::setting::{NETWORKS, XIAOMI_10, on_xiaomi_10, scenario};
 use super::table6::layers;
-use crate::artefacts::setting::mean;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::run::Plan;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     Artefact { stacks: &["mnn"], ..on_xiaomi_10("figure1a", "how much longer training takes than inference", run) };
@@ -53,13 +48,10 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         .series(BarSeries::new("operations", [mean_operations]))
         .show_values();
     let axis = || Axis::new("training over inference").unit("times").from_zero();
-    outcome.figure = Some(
-        Figure::new("Mandheling, figure 1a: training over inference under MNN-FP32, Xiaomi 10, batch 64")
-            .panel_size(560, 320)
-            .share_y()
-            .panel(Panel::new(each).title("networks").y(axis()))
-            .panel(Panel::new(means).title("mean of the six").y(axis())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("Mandheling, figure 1a: training over inference under MNN-FP32, Xiaomi 10, batch 64")
+        .panel_size(560, 320)
+        .share_y()
+        .panel(Panel::new(each).title("networks").y(axis()))
+        .panel(Panel::new(means).title("mean of the six").y(axis()));
+    Ok(outcome.drawn(figure, table))
 }

@@ -5,15 +5,11 @@
 use haversack_policies::engines::ALGORITHMS;
 use haversack_policies::mandheling::Parameters;
 use haversack_policies::mandheling::scales::ScaleProcess;
-use haversack_reports::figure::{Axis, Figure, Lines, Look, Panel, Series, Stroke};
-use haversack_reports::table::Table;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::{mixed, models};
 
 use super::setting::{Network, of_no_phone};
-use crate::artefacts::setting::range;
-use crate::reproduce::reference::Claim;
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = of_no_phone("figure4b", "how a scale factor changes while VGG-11 trains", run);
 
@@ -95,30 +91,26 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let batches = || Axis::new("batch").range(0.0, SHOWN as f64);
     let trace = Lines::new().series(Series::new("first convolution", factor).stroke(Stroke::Step).unmarked());
     let jumps = Lines::new().series(Series::new("first convolution", between).stroke(Stroke::None));
-    outcome.figure = Some(
-        Figure::new("Mandheling, figure 4: scale factors of VGG-11")
-            .note(format!(
-                "Drawn from the documented process, not measured in training. Means from batch {settled} on."
-            ))
-            .panel_size(330, 280)
-            .panel(Panel::new(trace).title("(a) scale factor").x(batches()).y(Axis::new("scale factor").unit("bits")))
-            .panel(
-                Panel::new(jumps)
-                    .title("(b) batches since the last change")
-                    .x(batches())
-                    .y(Axis::new("interval").unit("batches").from_zero()),
+    let figure = Figure::new("Mandheling, figure 4: scale factors of VGG-11")
+        .note(format!("Drawn from the documented process, not measured in training. Means from batch {settled} on."))
+        .panel_size(330, 280)
+        .panel(Panel::new(trace).title("(a) scale factor").x(batches()).y(Axis::new("scale factor").unit("bits")))
+        .panel(
+            Panel::new(jumps)
+                .title("(b) batches since the last change")
+                .x(batches())
+                .y(Axis::new("interval").unit("batches").from_zero()),
+        )
+        .panel(
+            Panel::new(means).title("mean interval of every tensor").x(Axis::new("tensor, by interval")).y(Axis::new(
+                "interval",
             )
-            .panel(
-                Panel::new(means)
-                    .title("mean interval of every tensor")
-                    .x(Axis::new("tensor, by interval"))
-                    .y(Axis::new("interval").unit("batches").from_zero()),
-            ),
-    );
-    outcome.table = Some(table);
+            .unit("batches")
+            .from_zero()),
+        );
     outcome.quantity("rescaled tensors", "", [names.len() as f64]);
     outcome.words("batches watched", format!("{WATCHED} batches from batch {settled} on"));
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Figure 6: energy of a batch, six networks on three phones under five methods.
 
-use super::figure5::{Cells, Quantity, on_all_phones, shown};
+use super::figure5::{Quantity, measure, on_all_phones, shown};
 use super::setting::Batch;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     on_all_phones("figure6", "energy of a batch: six networks, three phones, five methods", run);
@@ -18,5 +18,5 @@ const ENERGY: Quantity = Quantity {
 };
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    shown(context, &Cells::measure(context)?, ENERGY)
+    shown(context, &measure(context)?, ENERGY)
 }

@@ -1,11 +1,7 @@
 //! Figure 7: time and energy of a batch over batch sizes.
 
-use haversack_reports::figure::{Axis, Figure, Lines, Look, Panel, Series, Stroke};
-use haversack_reports::table::Table;
-
-use super::setting::{Batch, Network, XIAOMI_11_PRO, batch, method_names, on_xiaomi_11_pro, scenario_of};
-use crate::artefacts::setting::mean;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use super::setting::{Batches, Network, QUANTITIES, XIAOMI_11_PRO, batch, method_names, on_xiaomi_11_pro, scenario_of};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     stacks: &["tflite", "mnn", "mandheling"],
@@ -21,44 +17,25 @@ const METHODS: [(&str, &str); 4] =
 const MEAN: &str = "mandheling/figure7/vgg16,inceptionv3-on-xiaomi-11-pro/mandheling/speedup";
 const LARGEST: &str = "mandheling/figure7/batch-128/mandheling/speedup";
 
-/// One network: by method, the batch of each size.
-struct Measured {
-    network: Network,
-    by_method: Vec<Vec<Batch>>,
-}
-
-impl Measured {
-    fn of(&self, method: &str) -> &[Batch] {
-        let found = METHODS.iter().zip(&self.by_method).find(|((id, _), _)| *id == method);
-        found.map_or(&[], |(_, batches)| batches)
-    }
-
-    /// What `ratio` makes of Mandheling and the baseline, size by size.
-    fn gains(&self, ratio: fn(Batch, Batch) -> f64) -> Vec<f64> {
-        let pairs = self.of("mandheling").iter().zip(self.of(BASELINE));
-        pairs.map(|(own, baseline)| ratio(*own, *baseline)).collect()
-    }
-}
-
-fn measure(context: &Context<'_>, sizes: &[f64]) -> Result<Vec<Measured>, ArtefactError> {
-    let mut measured = Vec::new();
-    for id in NETWORKS {
-        let network = Network::called(id)?;
-        let mut by_method = Vec::new();
-        for (method, _) in METHODS {
-            let of_size =
-                |size: &f64| batch(context, &scenario_of(context, XIAOMI_11_PRO, network, method, *size as u64)?);
-            by_method.push(sizes.iter().map(of_size).collect::<Result<Vec<_>, _>>()?);
-        }
-        measured.push(Measured { network, by_method });
-    }
-    Ok(measured)
-}
-
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let sizes = context.reading_numbers("figure7-batches")?;
-    let measured = measure(context, sizes)?;
-    let gains: Vec<Vec<f64>> = measured.iter().map(|network| network.gains(Batch::speed_up)).collect();
+    let networks = NETWORKS.map(Network::called).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut batches = Batches::default();
+    for network in &networks {
+        for (method, _) in METHODS {
+            for size in sizes {
+                let scenario = scenario_of(context, XIAOMI_11_PRO, *network, method, *size as u64)?;
+                batches.put([network.name, method, &size.to_string()], Some(batch(context, &scenario)?));
+            }
+        }
+    }
+    // Mandheling's speed-up over the baseline by network and size.
+    let gain = |network: &Network, size: &f64| {
+        let of = |method: &str| batches.of([network.name, method, &size.to_string()]);
+        Some(of("mandheling")?.speed_up(of(BASELINE)?))
+    };
+    let gains: Vec<Vec<f64>> =
+        networks.iter().map(|network| sizes.iter().filter_map(|size| gain(network, size)).collect()).collect();
     let mut outcome = Outcome::default();
     if let Some(mean) = mean(&gains.concat()) {
         outcome.number(MEAN, mean);
@@ -74,27 +51,14 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     context.judge(&mut outcome, id)?;
     let shown: Vec<String> = sizes.iter().zip(&means).map(|(size, mean)| format!("{size}: {mean:.2}")).collect();
     outcome.remark(id, format!("mean of the two networks by batch: {}", shown.join(", ")));
-    outcome.table = Some(table(&measured, sizes)?);
     let paper = [context.row(MEAN)?.number(), context.row(LARGEST)?.number()];
-    outcome.figure = Some(figure(&measured, sizes, &gains, paper));
-    Ok(outcome)
-}
-
-fn table(measured: &[Measured], sizes: &[f64]) -> Result<Table, ArtefactError> {
-    let mut table = Table::new(["network", "method", "batch", "time_s", "energy_j"]);
-    for Measured { network, by_method } in measured {
-        for ((method, _), batches) in METHODS.iter().zip(by_method) {
-            for (size, batch) in sizes.iter().zip(batches) {
-                let numbers = [(*size).into(), batch.time.seconds().into(), batch.energy.0.into()];
-                table.push([network.name.into(), (*method).into()].into_iter().chain(numbers))?;
-            }
-        }
-    }
-    Ok(table)
+    let figure = figure(&networks, &batches, sizes, &gains, paper);
+    Ok(outcome.drawn(figure, batches.table(["network", "method", "batch"])?))
 }
 
 fn figure(
-    measured: &[Measured],
+    networks: &[Network],
+    batches: &Batches,
     sizes: &[f64],
     gains: &[Vec<f64>],
     [paper_mean, paper_largest]: [Option<f64>; 2],
@@ -105,15 +69,12 @@ fn figure(
         .order(method_names())
         .panel_size(360, 270);
     let size = || Axis::new("batch").log().ticks_at(sizes);
-    type Value = fn(&Batch) -> f64;
-    let quantities: [(&str, &str, Value); 2] =
-        [("time", "s", |batch| batch.time.seconds()), ("energy", "J", |batch| batch.energy.0)];
-    for (Measured { network, by_method }, gains) in measured.iter().zip(gains) {
-        for (label, unit, value) in quantities {
+    for (network, gains) in networks.iter().zip(gains) {
+        for (label, unit, value) in QUANTITIES {
             let mut lines = Lines::new();
-            for ((_, name), batches) in METHODS.iter().zip(by_method) {
-                let points: Vec<_> = sizes.iter().zip(batches).map(|(size, batch)| (*size, value(batch))).collect();
-                lines = lines.series(Series::new(*name, points));
+            for (method, name) in METHODS {
+                let at = |size: &f64| Some((*size, value(batches.of([network.name, method, &size.to_string()])?)));
+                lines = lines.series(Series::new(name, sizes.iter().filter_map(at).collect::<Vec<_>>()));
             }
             let title = format!("{}: {label}", network.name);
             figure = figure.panel(Panel::new(lines).title(title).x(size()).y(Axis::new(label).unit(unit).log()));

@@ -1,15 +1,10 @@
 //! Figure 9: how hot the device gets, and what becomes of the CPU's frequency.
 
 use haversack_devices::Frequency;
-use haversack_devices::units::Nanos;
-use haversack_reports::figure::{Axis, Figure, Lines, Look, Panel, Series, Stroke};
-use haversack_reports::table::Table;
 use haversack_training::HeatPoint;
 
 use super::setting::{Network, XIAOMI_10, method_names, on_xiaomi_10};
-use crate::reproduce::reference::Claim;
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     stacks: &["mnn", "mandheling"],
@@ -80,17 +75,14 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     let stated = &context.row(&format!("mandheling/figure9/{XIAOMI_10}/mnn-fp32/temperature"))?.conditions;
     let panel = |lines: Lines, title: &str| Panel::new(lines).title(title).x(Axis::new("time").unit("min"));
-    outcome.figure = Some(
-        Figure::new("Mandheling, figure 9: heat and frequency, VGG-16 at batch 64 on the Xiaomi 10")
-            .note(format!("Of the paper, the first and the last temperature. Its MNN-FP32 {stated}."))
-            .columns(2)
-            .order(method_names())
-            .panel_size(440, 300)
-            .panel(panel(temperatures, "temperature of the die").y(Axis::new("temperature").unit("°C")))
-            .panel(panel(frequencies, "frequency of the CPU").y(Axis::new("frequency").unit("GHz").from_zero())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("Mandheling, figure 9: heat and frequency, VGG-16 at batch 64 on the Xiaomi 10")
+        .note(format!("Of the paper, the first and the last temperature. Its MNN-FP32 {stated}."))
+        .columns(2)
+        .order(method_names())
+        .panel_size(440, 300)
+        .panel(panel(temperatures, "temperature of the die").y(Axis::new("temperature").unit("°C")))
+        .panel(panel(frequencies, "frequency of the CPU").y(Axis::new("frequency").unit("GHz").from_zero()));
+    Ok(outcome.drawn(figure, table))
 }
 
 /// The paper's first and last value.

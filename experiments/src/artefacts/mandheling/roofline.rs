@@ -3,8 +3,8 @@
 use haversack_devices::CpuCores;
 use haversack_devices::work::Precision;
 
-use crate::reproduce::median;
-use crate::reproduce::reference::{Reference, Role, Row};
+use crate::artefacts::prelude::*;
+use crate::reproduce::reference::{Reference, Role};
 
 /// The CPU cores of a row, by the reference's name for them (`big-4`) and for their frequency (`high`).
 pub(super) type Cores<'a> = dyn Fn(&str, &str) -> Option<CpuCores> + 'a;

@@ -1,12 +1,7 @@
 //! Section 1: memory and time of a batch of ResNet-50 on the Xiaomi 10.
 
-use haversack_reports::figure::{Axis, Bars, Figure, Panel};
-use haversack_reports::table::Table;
-
 use super::setting::{XIAOMI_10, on_xiaomi_10};
-use crate::artefacts::grid::{SIMULATED, beside};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     stacks: &["mnn"],
@@ -42,7 +37,5 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         "mandheling/section1/resnet50-batch-32-on-xiaomi-10/cpu-libraries/memory",
         "the peak of all tensors, in 10⁹ bytes",
     );
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }

@@ -1,7 +1,7 @@
 //! Section 2.3: what one cycle of the DSP holds.
 
 use super::setting::{XIAOMI_10, on_xiaomi_10};
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     stacks: &[],

@@ -1,13 +1,11 @@
 //! Section 3.3: a crossing between the CPU and the DSP.
 
-use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{ClusterClass, CoreSelection, Device, Frequency, Stack};
 use haversack_training::{Machine, Trains};
 
 use super::setting::{XIAOMI_10, on_xiaomi_10};
 use super::table3::MIB;
-use crate::artefacts::grid::table;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = on_xiaomi_10("section3.3", "a crossing between the CPU and the DSP", run);
 

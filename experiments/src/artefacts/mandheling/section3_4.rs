@@ -1,12 +1,8 @@
 //! Section 3.4: dynamic against static rescaling, and what the self-adaptive kind saves.
 
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
-use haversack_reports::table::Table;
-
 use super::figure10::of_step;
 use super::setting::{NETWORKS, Network, batch as settled, on_xiaomi_10};
-use crate::artefacts::setting::range;
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     on_xiaomi_10("section3.4", "rescaling in every batch against rescaling when it is due", run);
@@ -70,7 +66,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     };
     let column = |name: &str, of: fn(&Rescaled) -> f64| BarSeries::new(name, all.iter().map(of).collect::<Vec<_>>());
     let times = bars(vec![column("dynamic", |one| one.dynamic), column("self-adaptive", |one| one.adaptive)]);
-    outcome.figure = Some(
+    let figure =
         Figure::new("Mandheling, section 3.4: rescaling in every batch and when it is due, Xiaomi 10, batch 64")
             .note("All other techniques off.")
             .columns(1)
@@ -80,8 +76,6 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
                 Panel::new(bars(vec![column("time saved", Rescaled::saved)]))
                     .title("what self-adaptive rescaling saves")
                     .y(Axis::new("time saved").unit("%").from_zero()),
-            ),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+            );
+    Ok(outcome.drawn(figure, table))
 }

@@ -1,15 +1,9 @@
 //! Section 3.6: what engines spend on preparing a graph for every batch.
 
-use haversack_devices::units::Nanos;
-use haversack_reports::figure::{Axis, Figure, Panel};
-use haversack_reports::table::Table;
 use haversack_training::Machine;
 
 use super::setting::{Network, XIAOMI_11_PRO, on_xiaomi_11_pro};
-use crate::artefacts::grid::{Grid, SIMULATED};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::run::Plan;
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     stacks: &["mnn", "tflite"],
@@ -47,11 +41,8 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         outcome.remark(row, format!("{operators} operators"));
     }
     let bars = grid.bars("time").show_values();
-    outcome.figure = Some(
-        Figure::new("Mandheling, section 3.6: preparing the graph of VGG-16 for a batch")
-            .panel_size(420, 300)
-            .panel(Panel::new(bars).y(Axis::new("preparation").unit("ms").from_zero())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("Mandheling, section 3.6: preparing the graph of VGG-16 for a batch")
+        .panel_size(420, 300)
+        .panel(Panel::new(bars).y(Axis::new("preparation").unit("ms").from_zero()));
+    Ok(outcome.drawn(figure, table))
 }

@@ -1,12 +1,10 @@
 //! What Mandheling's artefacts share: phones, networks, methods, and what a batch of one takes.
 
-use haversack_devices::units::{Joules, Nanos};
+use haversack_devices::units::Joules;
 use haversack_devices::{CoreSelection, Frequency};
 use haversack_training::RunError;
 
-use crate::artefacts::setting::with;
-use crate::reproduce::{Artefact, ArtefactError, Context, Run};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 /// The phone of tables 7 and 8, and that of tables 3 and 4.
 pub(crate) const XIAOMI_11_PRO: &str = "xiaomi-11-pro";
@@ -126,6 +124,41 @@ impl Batch {
         other.energy.0 / self.energy.0
     }
 }
+
+/// Batches by what they are of: three labels each, as tables show them.
+#[derive(Default)]
+pub(super) struct Batches(Vec<([String; 3], Option<Batch>)>);
+
+impl Batches {
+    /// Keeps a batch; `None` if it is out of memory.
+    pub(super) fn put(&mut self, labels: [&str; 3], batch: Option<Batch>) {
+        self.0.push((labels.map(str::to_owned), batch));
+    }
+
+    /// The batch of these labels, if it fits.
+    pub(super) fn of(&self, labels: [&str; 3]) -> Option<Batch> {
+        self.0.iter().find(|(known, _)| *known == labels)?.1
+    }
+
+    /// Labels and batches, in the order in which they came.
+    pub(super) fn iter(&self) -> impl Iterator<Item = ([&str; 3], Option<Batch>)> {
+        self.0.iter().map(|(labels, batch)| (labels.each_ref().map(String::as_str), *batch))
+    }
+
+    /// The data: three columns of labels, the time and the energy.
+    pub(super) fn table(&self, labels: [&str; 3]) -> Result<Table, ArtefactError> {
+        let mut table = Table::new(labels.into_iter().chain(["time_s", "energy_j"]));
+        for (labels, batch) in self.iter() {
+            let numbers = QUANTITIES.map(|(.., value)| batch.map(value).into());
+            table.push(labels.map(Into::into).into_iter().chain(numbers))?;
+        }
+        Ok(table)
+    }
+}
+
+/// What of a batch is shown: for people, the unit, and its value.
+pub(super) const QUANTITIES: [(&str, &str, fn(Batch) -> f64); 2] =
+    [("time", "s", |batch| batch.time.seconds()), ("energy", "J", |batch| batch.energy.0)];
 
 /// Batches that a mean is of where they differ ...
 const BATCHES: u64 = 8;

@@ -1,15 +1,11 @@
 //! Table 3: operators that do not suit the DSP.
 
 use haversack_devices::processor::ProcessorKind;
-use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
 use haversack_devices::{ClusterClass, CoreSelection, Device, Frequency, Stack};
-use haversack_reports::figure::{Axis, Figure, Panel};
-use haversack_reports::table::Table;
 
 use super::setting::{XIAOMI_10, on_xiaomi_10};
-use crate::artefacts::grid::Grid;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = on_xiaomi_10("table3", "latency of operators that do not suit the DSP", run);
 
@@ -54,12 +50,9 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             table.push([operator.into(), processor.into(), milliseconds.into()])?;
         }
     }
-    outcome.figure = Some(
-        Figure::new("Mandheling, table 3: operators that do not suit the DSP, Xiaomi 10")
-            .note(format!("A map of {} MiB of eight-bit integers for all three.", map.as_f64() / MIB))
-            .panel_size(560, 320)
-            .panel(Panel::new(grid.bars("latency").show_values()).y(Axis::new("latency").unit("ms").from_zero())),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure = Figure::new("Mandheling, table 3: operators that do not suit the DSP, Xiaomi 10")
+        .note(format!("A map of {} MiB of eight-bit integers for all three.", map.as_f64() / MIB))
+        .panel_size(560, 320)
+        .panel(Panel::new(grid.bars("latency").show_values()).y(Axis::new("latency").unit("ms").from_zero()));
+    Ok(outcome.drawn(figure, table))
 }

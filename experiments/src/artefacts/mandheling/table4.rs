@@ -1,14 +1,12 @@
 //! Table 4: the gradient of a convolution's weight on the DSP, over batches and sizes of its map.
 
-use haversack_devices::units::{Bytes, Flops, Nanos};
+use haversack_devices::units::Flops;
 use haversack_devices::work::{OperatorKind, Precision, Product, ProductRole, Traffic, Work};
 use haversack_devices::{Device, Stack};
-use haversack_reports::figure::{Axis, Figure, Lines, Look, Panel, Series, Stroke};
-use haversack_reports::table::Table;
 
 use super::setting::{XIAOMI_10, on_xiaomi_10};
-use crate::reproduce::reference::{Reference, Role, Row};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome, median};
+use crate::artefacts::prelude::*;
+use crate::reproduce::reference::{Reference, Role};
 
 pub(super) static ARTEFACT: Artefact =
     on_xiaomi_10("table4", "latency of a convolution on the DSP over batches and sizes of its map", run);

@@ -1,13 +1,10 @@
 //! Table 6: the operations and the convolutions of the six networks.
 
-use haversack_reports::figure::{Axis, Figure, Panel};
-use haversack_reports::table::Table;
 use haversack_workloads::counts::count;
 use haversack_workloads::{Network as Layers, Op, models};
 
 use super::setting::{NETWORKS, Network, of_no_phone};
-use crate::artefacts::grid::{Grid, SIMULATED};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 use crate::scenario::InputShape;
 
 pub(super) static ARTEFACT: Artefact = of_no_phone("table6", "operations and convolutions of the six networks", run);

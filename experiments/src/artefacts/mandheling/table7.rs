@@ -1,13 +1,11 @@
 //! Table 7: which cores, and at which frequency; time and energy of VGG-16.
 
 use haversack_devices::{ClusterClass, CoreSelection, CpuCores, Device, Frequency};
-use haversack_reports::figure::{Axis, Cloud, Figure, Front, Look, Panel};
-use haversack_reports::table::Table;
+use haversack_reports::figure::Cloud;
 
 use super::roofline;
 use super::setting::{Batch, Network, XIAOMI_11_PRO, batch, method_names, on, on_xiaomi_11_pro};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     on_xiaomi_11_pro("table7", "time and energy of a batch, by cores and frequency", run);

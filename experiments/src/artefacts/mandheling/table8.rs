@@ -2,16 +2,12 @@
 
 use haversack_devices::Frequency;
 use haversack_devices::units::Flops;
-use haversack_reports::figure::Figure;
-use haversack_reports::table::Table;
 
 use super::roofline;
 use super::setting::{Network, XIAOMI_11_PRO, batch, method_names, on_xiaomi_11_pro};
 use super::table7::{METHODS, chosen};
-use crate::artefacts::grid::{Grid, titled};
-use crate::reproduce::reference::{Reference, Row};
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
+use crate::reproduce::reference::Reference;
 
 pub(super) static ARTEFACT: Artefact = on_xiaomi_11_pro("table8", "time and energy of training to convergence", run);
 
@@ -101,7 +97,5 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     for (_, words, unit) in QUANTITIES {
         figure = figure.panel(titled(grid.bars(words).show_values(), words, unit));
     }
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }

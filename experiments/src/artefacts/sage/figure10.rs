@@ -1,12 +1,8 @@
 //! Figure 10: throughput against memory on two phones and a server GPU.
 
-use haversack_reports::figure::Figure;
-use haversack_reports::table::Table;
-
 use super::setting::{BERT, MACHINES, NETWORKS, PHONES, RESNET, S10, artefact, scenario};
 use super::throughput::{SCHEMES, curves};
-use crate::artefacts::setting::under;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     devices: MACHINES,
@@ -66,7 +62,5 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let id = "sage/figure10/resnet50/sage-vs-dga/minimum-memory";
     outcome.number(id, (1.0 - sage.as_f64() / dga.as_f64()) * 100.0);
     outcome.remark(id, format!("DGC needs {:.1} times Sage's least", dgc.as_f64() / sage.as_f64()));
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }

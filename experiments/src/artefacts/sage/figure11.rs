@@ -1,11 +1,8 @@
 //! Figure 11: six ways to combine accumulation and checkpointing.
 
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
-use haversack_reports::table::Table;
-
 use super::setting::{MACHINES, PHONES, RESNET, artefact};
 use super::throughput::{Scheme, curves};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     devices: MACHINES,
@@ -48,7 +45,5 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     outcome.quantity("highest mean on the server", "", server.iter().map(|(_, best)| *best));
     context.judge(&mut outcome, "sage/figure11/resnet50-on-phones/sage-highest-of-six-hybrids/throughput")?;
     context.judge(&mut outcome, "sage/figure11/resnet50-on-rtx-3090/dgc-first-highest/throughput")?;
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }

@@ -1,14 +1,10 @@
 //! Figure 12: memory over one iteration while the budget falls.
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_reports::figure::{Axis, Figure, Panel, Trace};
-use haversack_reports::table::Table;
 use haversack_training::{Observe, Record, SpanKind, Timeline, Wall};
 use haversack_workloads::Role;
 
 use super::setting::{RESNET, S10, artefact, scenario};
-use crate::artefacts::setting::under;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("figure12", "memory over one iteration while the budget falls", run);
 
@@ -58,9 +54,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         ),
     );
     let (figure, table) = draw(&third)?;
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }
 
 /// When the part with `samples` samples that comes last begins.

@@ -1,12 +1,8 @@
 //! Figure 13: energy of an iteration against the memory budget.
 
-use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
-use haversack_reports::table::Table;
-
 use super::setting::{NETWORKS, PHONES, RESNET, S10, artefact, scenario};
 use super::throughput::budget;
-use crate::artefacts::setting::under;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     devices: PHONES,
@@ -42,7 +38,5 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         figure = figure
             .panel(Panel::new(lines).title(*device).x(budget).y(Axis::new("energy").unit("J/sample").from_zero()));
     }
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }

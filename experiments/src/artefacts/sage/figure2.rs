@@ -1,15 +1,10 @@
 //! Figure 2: memory of inference and of training, by weights and activations.
 
-use haversack_devices::units::Bytes;
-use haversack_reports::figure::{Axis, Figure, Panel, Stack};
-use haversack_reports::table::Table;
 use haversack_training::{Job, simulate};
 use haversack_workloads::{Phase, Role, TrainingGraph};
 
 use super::setting::{MOBILENET, NETWORKS, artefact, unoptimised};
-use crate::artefacts::setting::range;
-use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     artefact("figure2", "memory of inference and of training at several batches, four networks", run);
@@ -50,9 +45,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     if let Some((low, high)) = range(ratios) {
         outcome.answer("sage/figure2/all/training/inference/memory-ratio", Answer::Range(low, high));
     }
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }
 
 /// The peak of the forward pass alone, of one sample.

@@ -1,13 +1,9 @@
 //! Figure 8: the least memory that each scheme trains in.
 
-use haversack_reports::figure::{Axis, BarSeries, Bars, Figure, Panel};
-use haversack_reports::table::Table;
 use haversack_workloads::lowering::Gradients;
 
 use super::setting::{NETWORKS, S10, artefact, scenario, unoptimised};
-use crate::artefacts::setting::under;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     artefact("figure8", "the least memory that each scheme needs, four networks", run);
@@ -48,9 +44,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     context.judge(&mut outcome, "sage/figure8/all/dga>dgc>go/memory-reduction")?;
     let panel = Panel::new(chart).y(Axis::new("least memory").unit("MB"));
-    outcome.figure = Some(
-        Figure::new("Sage, figure 8: least memory that each scheme needs, batch 32").panel_size(860, 320).panel(panel),
-    );
-    outcome.table = Some(table);
-    Ok(outcome)
+    let figure =
+        Figure::new("Sage, figure 8: least memory that each scheme needs, batch 32").panel_size(860, 320).panel(panel);
+    Ok(outcome.drawn(figure, table))
 }

@@ -1,12 +1,8 @@
 //! Figure 9: throughput on a single core and on infinitely many.
 
-use haversack_reports::figure::Figure;
-use haversack_reports::table::Table;
-
 use super::setting::{RESNET, artefact, scenario};
 use super::throughput::{Curves, SCHEMES, Scheme, curves};
-use crate::artefacts::setting::under;
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static BOTH: Artefact = Artefact {
     devices: &EXTREMES,
@@ -79,7 +75,5 @@ fn both(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         outcome.quantity(&format!("least memory of {name}"), "MB", reached);
     }
     context.judge(&mut outcome, "sage/figure9/all/dynamic-vs-static/lowest-reachable-memory")?;
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }

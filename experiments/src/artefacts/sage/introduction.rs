@@ -1,7 +1,7 @@
 //! The introduction: training BERT-small takes more than 8 GB.
 
 use super::setting::{BERT, artefact, unoptimised};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("introduction", "the memory that training BERT-small takes", run);
 

@@ -3,7 +3,7 @@
 use haversack_workloads::lowering::{Variant, distinct_kernels};
 
 use super::setting::{RESNET, STACK, artefact, scenario};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
     devices: &["galaxy-note20"],

@@ -1,7 +1,7 @@
 //! Section 3.4.3: the micro-batch below which the GPU is under-used.
 
 use super::setting::{RESNET, S10, artefact, scenario};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     artefact("section3.4.3", "the micro-batch below which a phone's GPU is under-used", run);

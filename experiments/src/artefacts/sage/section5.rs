@@ -3,8 +3,7 @@
 use haversack_devices::work::Precision;
 
 use super::setting::{NETWORKS, S10, artefact, scenario};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("section5", "memory that half precision saves", run);
 

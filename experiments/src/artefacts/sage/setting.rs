@@ -2,8 +2,7 @@
 
 use haversack_workloads::lowering::{Gradients, Variant};
 
-use crate::reproduce::{Artefact, ArtefactError, Context, Run};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 /// The stack that all of Sage's numbers were taken on.
 pub(super) const STACK: &str = "sage-opencl";

@@ -1,14 +1,10 @@
 //! Table 1: nodes of the computable graph, memory and latency under each optimisation.
 
-use haversack_reports::figure::Figure;
-use haversack_reports::table::Table;
 use haversack_workloads::lowering::{Variant, node_counts};
 
 use super::null::null;
 use super::setting::{NETWORKS, Network, S10, artefact, scenario};
-use crate::artefacts::grid::{Grid, titled};
-use crate::reproduce::{Artefact, ArtefactError, Context, Outcome, median};
-use crate::scenario::Scenario;
+use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     artefact("table1", "nodes, memory and latency under each graph and operator optimisation", run);
@@ -78,7 +74,5 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         outcome.compare_with_null(&context.rows, metric, &format!("table 1, {label}"));
         figure = figure.panel(titled(grid.bars(label), label, unit));
     }
-    outcome.figure = Some(figure);
-    outcome.table = Some(table);
-    Ok(outcome)
+    Ok(outcome.drawn(figure, table))
 }

@@ -1,12 +1,7 @@
 //! Throughput against the memory budget: the curves of figures 9 to 11.
 
-use haversack_devices::units::Bytes;
-use haversack_reports::figure::{Axis, Lines, Panel, Series};
-
 use super::setting::{Network, scenario};
-use crate::artefacts::setting::{Set, under};
-use crate::reproduce::{ArtefactError, Context};
-use crate::scenario::Budget;
+use crate::artefacts::prelude::*;
 
 /// A scheme: its name for people, its policy and the policy's parameters.
 pub(super) type Scheme = (&'static str, &'static str, Set<'static>);

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::super::figure19::traces::{Trace, traces};
 use super::super::figure19::training::{Trained, train};
-use crate::reproduce::{ArtefactError, Context};
+use crate::artefacts::prelude::*;
 
 /// Phones in use: the first of figure 19b's.
 const TRACES: usize = 5;

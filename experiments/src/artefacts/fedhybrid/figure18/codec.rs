@@ -1,7 +1,6 @@
 //! Figures 18a and 18b: the codec on five maps, its time and what it adds to them.
 
 use haversack_devices::OperatorKind;
-use haversack_devices::units::{Bytes, Nanos};
 use haversack_kernels::Isa;
 use haversack_kernels::compress::{Blocks, Bound, Codec, FeatureMap, Kind, Mode, Shape};
 use haversack_kernels::quantise::Bits;
@@ -15,8 +14,7 @@ use haversack_workloads::{Network, Phase, TrainingGraph, WorkloadError};
 use rayon::prelude::*;
 
 use super::super::setting::{MOBILENET, S22, scenario};
-use crate::reproduce::{ArtefactError, Context};
-use crate::run::Plan;
+use crate::artefacts::prelude::*;
 
 /// The maps of the caption: channels, rows and columns.
 const MAPS: [[usize; 3]; 5] = [[64, 112, 112], [64, 56, 56], [128, 28, 28], [256, 14, 14], [512, 7, 7]];

@@ -1,12 +1,11 @@
 //! Phones in use: what the apps of synthetic users do while the phone trains.
 
-use haversack_devices::units::Nanos;
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{Population, Session, UsageModel};
 use haversack_training::phone::AppChange;
 use rayon::prelude::*;
 
-use crate::reproduce::ArtefactError;
+use crate::artefacts::prelude::*;
 use crate::scenario::generated_apps;
 
 const SECOND: u64 = 1_000_000_000;

@@ -1,11 +1,8 @@
 //! Training on a phone in use, and what the rule for its budget makes of it.
 
-use haversack_devices::units::{Bytes, Nanos};
-
 use super::super::setting::{MOBILENET, PICTURES, S22, plan_on_phone, scenario, system};
 use super::traces::Trace;
-use crate::artefacts::setting::{Set, with};
-use crate::reproduce::{ArtefactError, Context, if_it_ends};
+use crate::artefacts::prelude::*;
 
 /// The rules as the policy names them, and for people; the predictor first.
 pub(crate) const RULES: [(&str, &str); 3] =

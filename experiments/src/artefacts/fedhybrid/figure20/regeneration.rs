@@ -1,14 +1,11 @@
 //! Figure 20c: what new plans cost in communication and in time to make.
 
 use haversack_devices::processor::Frequency;
-use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{CoreSelection, Device, ScalarSpeed};
-use haversack_reports::figure::{Axis, Figure, Lines, Look, Panel, Series};
-use haversack_reports::table::Table;
 use haversack_workloads::Role;
 
 use super::super::setting::{MOBILENET, PICTURES, S22, scenario};
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use crate::artefacts::prelude::*;
 
 const SHARE: &str = "fedhybrid/figure20c/s22/five-regenerations-in-ten-rounds/communication-share";
 const RATIO: &str = "fedhybrid/figure20c/s22-vs-server/plan-generation/time-ratio";
