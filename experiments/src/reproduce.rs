@@ -8,6 +8,7 @@ mod answer;
 mod artefact;
 mod assemble;
 pub mod cells;
+mod content;
 mod error;
 mod folder;
 mod notes;
@@ -41,12 +42,11 @@ pub(crate) use report::counted;
 pub use selection::{Selection, UnknownSelector};
 pub use summary::median;
 
-use cells::Cell;
+use content::Content;
 use folder::Folder;
-use readings::{Reading, Readings};
+use readings::Readings;
 use record::Calibrations;
-use reference::{Reference, Role};
-use selection::COMPARISON;
+use reference::Reference;
 use task::{Finished, Setting, tasks};
 
 use crate::cache::Cache;
@@ -100,85 +100,18 @@ pub fn reproduce(options: &Options, artefacts: &[Artefact]) -> Result<Reproducti
     })?;
     bar.finish_and_clear();
 
-    let whole = Whole {
-        options,
-        selection: &selection,
-        finished: &finished,
-        cells: finished.iter().flat_map(Finished::selected).cloned().collect(),
-        calibrations: &calibrations,
-        reference: &reference,
-        readings: &readings,
-        remarks: remarks(&selection, artefacts),
-    };
-    let report = whole.write(&folder)?;
+    let content = Content::new(options, &selection, &finished, &calibrations, (&reference, &readings), artefacts);
+    folder.write("cells.csv", &cells::table(&content.cells)?.to_csv())?;
+    folder.write("index.html", &page::page(&content).render()?)?;
+    folder.write("run.json", &record::json(&content)?)?;
     let faults = |f: &Finished<'_>| {
         let place = format!("{}/{}", f.paper, f.artefact);
         f.faults.iter().map(move |why| format!("{place}: {why}")).collect::<Vec<_>>()
     };
-    Ok(Reproduction { report, failures: finished.iter().flat_map(faults).collect() })
-}
-
-/// All that the files at the top are made of.
-struct Whole<'a> {
-    options: &'a Options,
-    selection: &'a Selection<'a>,
-    finished: &'a [Finished<'a>],
-    cells: Vec<Cell>,
-    calibrations: &'a Calibrations,
-    reference: &'a Reference,
-    readings: &'a Readings,
-    remarks: Vec<String>,
-}
-
-impl Whole<'_> {
-    /// Writes `cells.csv`, `index.html` and `run.json`, and gives the report.
-    fn write(&self, folder: &Folder) -> Result<String, ReproduceError> {
-        let tallies = summary::tallies(&self.cells);
-        let declared = declared(self.finished, self.readings);
-        let record = record::json(&record::Content {
-            seed: self.options.seed,
-            full: self.options.full,
-            selectors: &self.selection.selectors,
-            artefacts: self.finished.iter().map(|f| format!("{}/{}", f.paper, f.artefact)).collect(),
-            calibrations: self.calibrations,
-            reference: self.reference.digests(),
-            fit_rows: self.cells.iter().filter(|cell| cell.role == Role::Fit).count(),
-            declared: &declared,
-            tallies: &tallies,
-        })?;
-        let page = page::page(&page::Content {
-            selectors: &self.selection.selectors,
-            tallies: &tallies,
-            finished: self.finished,
-            constants: &self.calibrations.fitted,
-            declared: &declared,
-            readings: self.readings,
-            remarks: &self.remarks,
-        });
-        folder.write("cells.csv", &cells::table(&self.cells)?.to_csv())?;
-        folder.write("index.html", &page.render()?)?;
-        folder.write("run.json", &record)?;
-        Ok(report::text(&tallies, &self.cells, self.finished, &self.remarks))
-    }
-}
-
-/// The readings that are declared for what was selected, each once.
-fn declared<'a>(finished: &[Finished<'_>], readings: &'a Readings) -> Vec<(&'static str, &'a Reading)> {
-    let concerns = |paper: &str, reading: &Reading| {
-        let of = |f: &Finished<'_>| f.paper == paper && reading.artefacts.iter().any(|name| name == f.artefact);
-        finished.iter().any(of)
-    };
-    Reference::papers()
-        .flat_map(|paper| readings.of_paper(paper).map(move |reading| (paper, reading)))
-        .filter(|(paper, reading)| concerns(paper, reading))
-        .collect()
-}
-
-/// What was asked for by name and is not there.
-fn remarks(selection: &Selection<'_>, artefacts: &[Artefact]) -> Vec<String> {
-    let named = selection.selectors.iter().any(|selector| selector == COMPARISON);
-    let absent = named && !artefacts.iter().any(|artefact| artefact.paper == COMPARISON);
-    if absent { vec!["The comparison belongs to a later version of haversack".to_owned()] } else { Vec::new() }
+    Ok(Reproduction {
+        report: report::text(&content.tallies, &content.cells, &finished, &content.remarks),
+        failures: finished.iter().flat_map(faults).collect(),
+    })
 }
 
 /// A bar on a terminal, nothing elsewhere.

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_nought_the_error_is_absolute() {
+    fn beside_zero_the_error_is_absolute() {
         let judge = |simulated| judged(Claim::Value(Some(0.0)), Answer::Number(simulated));
         assert_eq!(judge(0.1), ("0.1".into(), Some(0.1), "ok"));
         assert_eq!(judge(0.2), ("0.2".into(), Some(0.2), "off"));

@@ -19,7 +19,7 @@ pub struct Outcome {
     pub remarks: Vec<(String, String)>,
     /// The figure, where the artefact has a picture.
     pub figure: Option<Figure>,
-    /// The plotted data; the artefact's cells where there is none.
+    /// The plotted data; the artefact's cells if it has none.
     pub table: Option<Table>,
     /// What predicates compare and notes quote.
     pub quantities: Quantities,

@@ -5,29 +5,19 @@ use haversack_reports::page::{Item, Notes, Page, Section, SummaryRow};
 use haversack_reports::table::shortest;
 
 use super::cells::{Cell, Verdict};
+use super::content::Content;
 use super::readings::{Reading, Readings};
 use super::summary::Tally;
 use super::task::Finished;
 
-/// What the page is made of.
-pub(super) struct Content<'a> {
-    pub(super) selectors: &'a [String],
-    pub(super) tallies: &'a [Tally],
-    pub(super) finished: &'a [Finished<'a>],
-    pub(super) constants: &'a [ConstantEntry],
-    pub(super) declared: &'a [(&'static str, &'a Reading)],
-    pub(super) readings: &'a Readings,
-    pub(super) remarks: &'a [String],
-}
-
 /// The page.
 pub(super) fn page(content: &Content<'_>) -> Page {
-    let Content { selectors, tallies, finished, constants, declared, readings, remarks } = content;
+    let Content { selectors, tallies, finished, calibrations, declared, readings, remarks, .. } = content;
     let mut lead = format!(
         "Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and where it misses.",
         selectors.join(", "),
     );
-    for remark in *remarks {
+    for remark in remarks {
         lead.push_str(&format!(" {remark}."));
     }
     Page {
@@ -35,7 +25,7 @@ pub(super) fn page(content: &Content<'_>) -> Page {
         lead,
         summary: tallies.iter().map(summary_row).collect(),
         sections: finished.iter().map(|finished| section(finished, readings)).collect(),
-        constants: constants.iter().map(constant).collect(),
+        constants: calibrations.fitted.iter().map(constant).collect(),
         readings: declared.iter().map(|(paper, reading)| item(paper, reading)).collect(),
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn span(values: impl Iterator<Item = f64>) -> Option<String> {
     Some(if least == largest { least } else { format!("{least} to {largest}") })
 }
 
-/// A number with its unit; without one where there is none.
+/// A number with its unit, if it has one.
 pub(super) fn with_unit(number: &str, unit: &str) -> String {
     let unit = if unit == "percent" { "%" } else { unit };
     if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }

@@ -8,8 +8,10 @@ use haversack_traces::usage::UsageModel;
 use serde::Serialize;
 
 use super::artefact::Artefact;
+use super::content::Content;
 use super::error::ReproduceError;
 use super::readings::Reading;
+use super::reference::Role;
 use super::summary::Tally;
 
 /// A fitted constant.
@@ -71,19 +73,6 @@ impl Calibrations {
     }
 }
 
-/// What the record is made of.
-pub(super) struct Content<'a> {
-    pub(super) seed: u64,
-    pub(super) full: bool,
-    pub(super) selectors: &'a [String],
-    pub(super) artefacts: Vec<String>,
-    pub(super) calibrations: &'a Calibrations,
-    pub(super) reference: &'a [(&'static str, String)],
-    pub(super) fit_rows: usize,
-    pub(super) declared: &'a [(&'static str, &'a Reading)],
-    pub(super) tallies: &'a [Tally],
-}
-
 /// The file, with its keys in this order.
 #[derive(Serialize)]
 struct Record<'a> {
@@ -93,7 +82,7 @@ struct Record<'a> {
     seed: u64,
     full: bool,
     selection: &'a [String],
-    artefacts: &'a [String],
+    artefacts: Vec<String>,
     calibrations: &'a BTreeMap<String, String>,
     reference: BTreeMap<&'a str, &'a str>,
     fitted_constants_count: usize,
@@ -117,18 +106,18 @@ pub(super) fn json(content: &Content<'_>) -> Result<String, serde_json::Error> {
         program: "haversack",
         version: env!("CARGO_PKG_VERSION"),
         command: "reproduce",
-        seed: content.seed,
-        full: content.full,
+        seed: content.options.seed,
+        full: content.options.full,
         selection: content.selectors,
-        artefacts: &content.artefacts,
+        artefacts: content.finished.iter().map(|f| format!("{}/{}", f.paper, f.artefact)).collect(),
         calibrations: &content.calibrations.digests,
-        reference: content.reference.iter().map(|(file, digest)| (*file, digest.as_str())).collect(),
+        reference: content.reference.digests().iter().map(|(file, digest)| (*file, digest.as_str())).collect(),
         fitted_constants_count: content.calibrations.fitted.len(),
-        fit_rows: content.fit_rows,
+        fit_rows: content.cells.iter().filter(|cell| cell.role == Role::Fit).count(),
         declared_readings_count: content.declared.len(),
         fitted_constants: fitted.collect(),
         declared_readings: content.declared.iter().map(|(paper, reading)| Declared { paper, reading }).collect(),
-        summary: content.tallies,
+        summary: &content.tallies,
     };
     serde_json::to_string_pretty(&record).map(|json| json + "\n")
 }

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use crate::artefacts::mandheling::setting::timed;
 use crate::artefacts::prelude::*;
+use crate::reproduce::readings::Value;
 
 /// The network, and pictures of a mini-batch.
 pub(super) const MODEL: (&str, &str) = ("mobilenetv2", "MobileNetV2");
@@ -57,9 +58,9 @@ pub(super) struct Point {
     pub(super) policy: (&'static str, &'static str),
     /// The stack.
     pub(super) stack: String,
-    /// The budget in percent of what is needed; nothing without one.
+    /// The budget in percent of what is needed; `None` without one.
     pub(super) percent: Option<f64>,
-    /// What it came to; nothing where no plan fits the budget.
+    /// What it came to; `None` if no plan fits the budget.
     pub(super) found: Option<Found>,
 }
 
@@ -79,27 +80,23 @@ pub(super) fn points(context: &Context<'_>) -> Result<Vec<Point>, ArtefactError>
     for (engines, _) in Engines::BOTH {
         for policy in POLICIES {
             for &(stack, cores) in engines.of(policy.0) {
+                let scenario = Scenario {
+                    policy: policy.0.to_owned(),
+                    batch: BATCH,
+                    seed: context.seed,
+                    stack: stack.map(str::to_owned),
+                    cores: cores.map(str::parse).transpose()?,
+                    ..Scenario::new(context.artefact.id, MODEL.0)
+                };
                 let budgets: Vec<Option<f64>> = match policy.0 {
                     "mandheling" | "original" => vec![None],
                     _ => PERCENTS.map(Some).to_vec(),
                 };
-                wanted.extend(budgets.into_iter().map(|percent| (engines, policy, stack, cores, percent)));
+                wanted.extend(budgets.into_iter().map(|percent| (engines, policy, percent, scenario.clone())));
             }
         }
     }
-    let point = |(engines, policy, stack, cores, percent): (
-        _,
-        (&'static str, &'static str),
-        Option<&str>,
-        Option<&str>,
-        Option<f64>,
-    )| {
-        let mut scenario = Scenario::new(context.artefact.id, MODEL.0);
-        policy.0.clone_into(&mut scenario.policy);
-        scenario.batch = BATCH;
-        scenario.seed = context.seed;
-        scenario.stack = stack.map(str::to_owned);
-        scenario.cores = cores.map(str::parse).transpose()?;
+    let point = |(engines, policy, percent, mut scenario): (_, _, Option<f64>, Scenario)| {
         scenario.memory_budget = percent.map(Budget::Percent);
         let (stack, found) = measure(context, &scenario)?;
         Ok(Point { engines, policy, stack, percent, found })
@@ -130,9 +127,8 @@ fn measure(context: &Context<'_>, scenario: &Scenario) -> Result<(String, Option
 /// Batches after which Mandheling's scales have settled, as its own artefacts read it.
 fn warm_up(context: &Context<'_>) -> Result<u64, ArtefactError> {
     let settled = context.readings.reading("mandheling", "table7", "settled");
-    let value = settled.map(|reading| &reading.value);
-    match value {
-        Some(crate::reproduce::readings::Value::Number(batches)) => Ok(*batches as u64),
+    match settled.map(|reading| &reading.value) {
+        Some(Value::Number(batches)) => Ok(*batches as u64),
         _ => anyhow::bail!("Mandheling's reading `settled` is not a number"),
     }
 }

@@ -48,7 +48,7 @@ fn generated(context: &Context<'_>) -> Result<SessionStatistics, ArtefactError> 
 }
 
 /// The mean of the `share` of `sorted` values that are nearest to each other, and which these are: the shortest
-/// stretch that holds so many.
+/// stretch that holds this share.
 fn of_the_nearest(sorted: &[f64], share: f64) -> Option<(f64, std::ops::Range<usize>)> {
     let count = ((sorted.len() as f64 * share).ceil() as usize).max(1);
     let width = |from: &usize| sorted[from + count - 1] - sorted[*from];

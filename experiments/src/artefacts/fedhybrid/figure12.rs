@@ -23,7 +23,7 @@ const CHANGES: usize = 3;
 const USERS: usize = 100;
 const DAYS: u64 = 2;
 
-/// The first window of the first user that has so many sessions and in which apps are launched in front and returned
+/// The first window of the first user that has this number of sessions and in which apps are launched in front and returned
 /// to as well.
 fn window(model: &UsageModel, seed: u64) -> Result<AppTimeline, ArtefactError> {
     let users = Population::new(model, USERS, DAYS, seed);

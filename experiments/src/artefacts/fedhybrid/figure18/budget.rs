@@ -11,7 +11,7 @@ const TRACES: usize = 5;
 /// TP_1 in percent and TP_2 of the caption's C1 to C5.
 pub(super) const THRESHOLDS: [(&str, &str); 5] = [("200", "3"), ("150", "3"), ("300", "3"), ("200", "4"), ("200", "5")];
 
-/// What one phone in use made of training; nothing where it never ends.
+/// What one phone in use made of training; `None` if it never ends.
 #[derive(Clone, Debug)]
 pub(super) struct Phone {
     pub(super) user: String,

@@ -38,7 +38,7 @@ impl Traffic {
         plans as f64 * (2.0 * self.weights.as_f64() + self.plan.as_f64()) / RATE
     }
 
-    /// Seconds of training where a round has so many iterations.
+    /// Seconds of training where a round has this number of iterations.
     fn training(&self, iterations: u64) -> f64 {
         self.iteration.seconds() * (ROUNDS * iterations) as f64
     }
@@ -61,7 +61,7 @@ fn traffic(context: &Context<'_>) -> Result<Traffic, ArtefactError> {
     })
 }
 
-/// The speed of one of `device`'s `cores`; nothing where its CoreMark is not known.
+/// The speed of one of `device`'s `cores`; `None` if its CoreMark is not known.
 fn speed(device: &Device, cores: CoreSelection) -> Result<Option<ScalarSpeed>, ArtefactError> {
     let cpu = device.cpu().ok_or_else(|| anyhow::anyhow!("{} has no CPU", device.id))?;
     Ok(ScalarSpeed::of(&cpu.choose(cores, Frequency::Highest)?))

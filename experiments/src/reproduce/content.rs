@@ -1,0 +1,71 @@
+//! All that the page, the record and the report are made of.
+
+use super::artefact::Artefact;
+use super::cells::Cell;
+use super::options::Options;
+use super::readings::{Reading, Readings};
+use super::record::Calibrations;
+use super::reference::Reference;
+use super::selection::{COMPARISON, Selection};
+use super::summary::{Tally, tallies};
+use super::task::Finished;
+
+/// What a reproduction came to.
+pub(super) struct Content<'a> {
+    pub(super) options: &'a Options,
+    /// The selectors as they were given.
+    pub(super) selectors: &'a [String],
+    pub(super) finished: &'a [Finished<'a>],
+    /// The selected cells of all artefacts.
+    pub(super) cells: Vec<Cell>,
+    pub(super) tallies: Vec<Tally>,
+    pub(super) calibrations: &'a Calibrations,
+    pub(super) reference: &'a Reference,
+    pub(super) readings: &'a Readings,
+    /// The readings that are declared for what was selected, each once, with its paper.
+    pub(super) declared: Vec<(&'static str, &'a Reading)>,
+    /// What was asked for by name and is not there.
+    pub(super) remarks: Vec<String>,
+}
+
+impl<'a> Content<'a> {
+    pub(super) fn new(
+        options: &'a Options,
+        selection: &'a Selection<'_>,
+        finished: &'a [Finished<'a>],
+        calibrations: &'a Calibrations,
+        (reference, readings): (&'a Reference, &'a Readings),
+        artefacts: &[Artefact],
+    ) -> Self {
+        let cells: Vec<Cell> = finished.iter().flat_map(Finished::selected).cloned().collect();
+        Self {
+            options,
+            selectors: &selection.selectors,
+            finished,
+            tallies: tallies(&cells),
+            cells,
+            calibrations,
+            reference,
+            readings,
+            declared: declared(finished, readings),
+            remarks: remarks(selection, artefacts),
+        }
+    }
+}
+
+fn declared<'a>(finished: &[Finished<'_>], readings: &'a Readings) -> Vec<(&'static str, &'a Reading)> {
+    let concerns = |paper: &str, reading: &Reading| {
+        let of = |f: &Finished<'_>| f.paper == paper && reading.artefacts.iter().any(|name| name == f.artefact);
+        finished.iter().any(of)
+    };
+    Reference::papers()
+        .flat_map(|paper| readings.of_paper(paper).map(move |reading| (paper, reading)))
+        .filter(|(paper, reading)| concerns(paper, reading))
+        .collect()
+}
+
+fn remarks(selection: &Selection<'_>, artefacts: &[Artefact]) -> Vec<String> {
+    let named = selection.selectors.iter().any(|selector| selector == COMPARISON);
+    let absent = named && !artefacts.iter().any(|artefact| artefact.paper == COMPARISON);
+    if absent { vec!["The comparison belongs to a later version of haversack".to_owned()] } else { Vec::new() }
+}
