@@ -27,6 +27,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use haversack_devices::text::read_toml;
 use serde::{Deserialize, Serialize};
 
 use super::notes::Note;
@@ -200,10 +201,8 @@ impl Readings {
 
 fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<File, ReadingsError> {
     let fail = |line, message| ReadingsError { file: file.to_owned(), line, message };
-    let parsed: File = toml::from_str(text).map_err(|error| {
-        let line = error.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
-        fail(line, error.message().to_owned())
-    })?;
+    let parsed: File = read_toml(file, text)
+        .map_err(|error| fail(Some(error.at.line), format!("`{}`: {}", error.at.field, error.problem)))?;
     match contradiction(paper, &parsed, reference) {
         // The parsed file has no spans left; the id that a message begins with leads to the line.
         Some((id, message)) => {
@@ -304,13 +303,13 @@ mod tests {
     #[test]
     fn anything_else_is_an_error_with_its_line() {
         let unknown = refused(&format!("{READING}colour = \"red\"\n"));
-        assert!(unknown.starts_with("sage.toml:8: unknown field `colour`"), "{unknown}");
-        assert!(refused(&READING.replace("reason = ", "why = ")).contains("unknown field `why`"));
+        assert!(unknown.starts_with("sage.toml:8: `reading.0.colour`: unknown key"), "{unknown}");
+        assert!(refused(&READING.replace("reason = ", "why = ")).contains("`reading.0.why`: unknown key"));
         let missing = refused(&READING.replace("source = \"section 5\"\n", ""));
-        assert!(missing.contains("missing field `source`"), "{missing}");
-        assert!(refused("[readings]\n").contains("unknown field `readings`"));
+        assert!(missing.contains("`reading.0.source`: missing key"), "{missing}");
+        assert!(refused("[readings]\n").contains("`readings`: unknown key (did you mean `reading`?)"));
         let mixed = refused(&READING.replace("value = 32", "value = [1, \"a\"]"));
-        assert!(mixed.starts_with("sage.toml:5: expected a number, words"), "{mixed}");
+        assert!(mixed.starts_with("sage.toml:5: `reading.0.value`: expected a number, words"), "{mixed}");
         let elsewhere = refused(&READING.replace("table1", "table7"));
         assert_eq!(elsewhere, "sage.toml:2: `batch`: sage has no artefact `table7`");
         assert!(refused(&format!("{READING}{READING}")).contains("`batch`: declared twice"));
@@ -325,13 +324,13 @@ mod tests {
         let value_row = "sage/table1/resnet50/original/memory";
         assert!(refused(&PREDICATE.replace(id, value_row)).contains("not the id of an order row"));
         assert!(refused(&PREDICATE.replace("tolerance = 0.0", "tolerance = 15")).contains("a fraction from 0 to 1"));
-        assert!(refused(&PREDICATE.replace("cases", "quantities")).contains("unknown field `quantities`"));
-        assert!(refused(&PREDICATE.replace("\">\"", "\">>\"")).contains("unknown variant `>>`"));
+        assert!(refused(&PREDICATE.replace("cases", "quantities")).contains("`predicate.0.quantities`: unknown key"));
+        assert!(refused(&PREDICATE.replace("\">\"", "\">>\"")).contains("unknown value `>>`"));
     }
 
     #[test]
     fn a_note_is_about_artefacts_and_types_no_result() {
-        assert!(refused(&NOTE.replace("left_out", "unknown")).contains("unknown variant `unknown`"));
+        assert!(refused(&NOTE.replace("left_out", "unknown")).contains("unknown value `unknown`"));
         assert!(refused(&NOTE.replace("table1", "table7")).contains("sage has no artefact `table7`"));
         assert!(read(&format!("without_rows = [\"table7\"]\n{}", NOTE.replace("table1", "table7"))).is_ok());
         let typed = refused(&NOTE.replace("All but", "12 % but"));
