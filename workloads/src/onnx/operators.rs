@@ -81,7 +81,11 @@ pub(super) fn apply(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(), 
 fn unsupported(operator: &str) -> Fault {
     const SHOWN: usize = 3;
     let plain = operator.rsplit('.').next().unwrap_or(operator);
-    let near = nearest_few(plain, operators(), SHOWN);
+    // What an operator is composed of by its name comes first: a transposed convolution is near a convolution.
+    let mut near: Vec<_> = operators().filter(|name| plain.contains(name)).collect();
+    let others = nearest_few(plain, operators(), SHOWN);
+    near.extend(others.into_iter().filter(|name| !plain.contains(name)));
+    near.truncate(SHOWN);
     let hint = if plain == "Erf" { " (it is taken as a part of a GELU only)" } else { "" };
     Fault::new(format!("the operator '{operator}' is not supported{hint}; the nearest that are: {}", near.join(", ")))
 }

@@ -4,7 +4,6 @@
 mod autograd;
 mod counts;
 mod express;
-mod growth;
 mod lowering;
 mod mixed;
 mod models;

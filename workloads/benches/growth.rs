@@ -1,13 +1,18 @@
-//! Large networks take time in proportion to their operators.
+//! Time to make all graphs of a deep network: it grows with the number of its operators.
+#![allow(missing_docs, clippy::unwrap_used)]
 
-use std::time::{Duration, Instant};
-
+use divan::Bencher;
+use divan::counter::ItemsCount;
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::express::express;
 use haversack_workloads::lowering::{Gradients, Variant, lower};
 use haversack_workloads::network::Network;
 use haversack_workloads::operator::{Unary, Window};
 use haversack_workloads::{Phase, Shape, mixed};
+
+fn main() {
+    divan::main();
+}
 
 /// `blocks` of a convolution, a pooling, two halves that are added and joined, and a chain of `functions`.
 fn deep(blocks: u64, functions: &[Unary]) -> Network {
@@ -46,21 +51,8 @@ fn nodes(blocks: u64) -> usize {
     eager.nodes.len() + others
 }
 
-/// The nodes, and the shortest time of three in which they are made.
-fn measured(blocks: u64) -> (usize, Duration) {
-    let run = || {
-        let begun = Instant::now();
-        (nodes(blocks), begun.elapsed())
-    };
-    [run(), run(), run()].into_iter().min_by_key(|&(_, time)| time).unwrap()
-}
-
-#[test]
-fn a_hundred_thousand_nodes_are_made_in_linear_time() {
-    // Eight times as many blocks: linear work takes eight times as long, quadratic work 64 times. Caches and what else
-    // the machine does make some difference, so that no more than 24 times is asked for.
-    let (few, short) = measured(250);
-    let (many, long) = measured(2_000);
-    assert!(many > 100_000 && many > 7 * few, "{few} and {many} nodes");
-    assert!(long < 24 * short.max(Duration::from_millis(1)), "{few} nodes take {short:?}, {many} take {long:?}");
+/// Items are nodes: as many a second for 250 blocks as for 2,000 where the work is linear.
+#[divan::bench(args = [250, 2_000], sample_count = 3)]
+fn all_graphs(bencher: Bencher<'_, '_>, blocks: u64) {
+    bencher.counter(ItemsCount::new(nodes(blocks))).bench_local(|| nodes(blocks));
 }
