@@ -4,7 +4,7 @@ use haversack_devices::processor::{CoreSelection, CpuCores, Frequency};
 use haversack_devices::units::{Count, Fraction};
 use haversack_devices::{Device, ScalarSpeed, System};
 use haversack_memory::phone::{Backing, Settings};
-use haversack_training::phone::{AppChange, Holding, Phone, Trainer};
+use haversack_training::phone::{AppChange, Phone, SystemMemory, Trainer};
 
 /// The core that kswapd is left to.
 const KSWAPD: &str = "little:1";
@@ -35,7 +35,7 @@ pub(crate) fn phone(
     let constants = &system.constants;
     let app_ratio = Count(system.zram_ratio().0);
     let resident = system.resident();
-    let part = |bytes, backing, hot| Holding { bytes, backing, hot };
+    let part = |bytes, backing, hot| SystemMemory { bytes, backing, hot };
     let trainer = &constants.trainer;
     Ok(Phone {
         memory: Settings::of(system, device),

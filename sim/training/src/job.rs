@@ -1,16 +1,8 @@
-//! What is to be simulated, and why it may not be possible.
+//! What is to be simulated.
 
-use haversack_devices::ThermalError;
 use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_devices::work::Precision;
-use haversack_engine::ResourceError;
-use haversack_kernels::KernelError;
-use haversack_memory::pages::PageError;
-use haversack_memory::phone::{Kill, PhoneError};
-use haversack_policies::PolicyError;
-use haversack_policies::budget::SampleError;
 use haversack_workloads::TrainingGraph;
-use thiserror::Error;
 
 use crate::phone::Phone;
 
@@ -69,7 +61,7 @@ pub struct Job<'a> {
     pub precision: Precision,
     /// What it may use.
     pub budgets: Budgets,
-    /// The allocator.
+    /// What stands between tensors and memory.
     pub allocator: AllocatorKind,
     /// Iterations to run; the record is the last one's.
     pub iterations: u32,
@@ -81,97 +73,20 @@ pub struct Job<'a> {
     pub observe: Observe,
 }
 
-/// Why a run ended without a record.
-#[derive(Clone, Debug, PartialEq, Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The policy has nothing left to give back.
-    #[error(
-        "out of memory at {node}: {shortfall} short of a budget of {budget}, and the policy has nothing left to give back"
-    )]
-    OutOfMemory {
-        /// The operator that wanted memory.
-        node: String,
-        /// How much is missing.
-        shortfall: Bytes,
-        /// The budget.
-        budget: Bytes,
-    },
-    /// Tensors are computed again and again without progress.
-    #[error("thrashing at {node}: {recomputed} operators were computed again for a graph of {nodes}")]
-    Thrashing {
-        /// The operator that cannot be reached.
-        node: String,
-        /// Operators computed again so far.
-        recomputed: u64,
-        /// Operators of the graph.
-        nodes: usize,
-    },
-    /// The policy answered what cannot be done.
-    #[error("the policy asked to {action}, which is not possible: {reason}")]
-    IllegalAction {
-        /// What it asked for.
-        action: String,
-        /// Why not.
-        reason: &'static str,
-    },
-    /// The policy cannot work here.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
-    /// The arena for quantised tensors cannot be what the policy wants.
-    #[error("the arena of quantised tensors: {0}")]
-    Arena(#[from] PageError),
-    /// A GPU that the kernels of quantisation do not fit.
-    #[error(transparent)]
-    Kernel(#[from] KernelError),
-    /// A graph that reads what nobody has written.
-    #[error("{node} reads {tensor}, which nothing has written")]
-    Unwritten {
-        /// The node.
-        node: String,
-        /// The tensor.
-        tensor: String,
-    },
-    /// A device whose DRAM the engine cannot model.
-    #[error("the device's DRAM: {0}")]
-    Resource(#[from] ResourceError),
-    /// Too hot to start, or to run on.
-    #[error(transparent)]
-    Heat(#[from] ThermalError),
-    /// Surroundings were given for a device without a thermal model.
-    #[error("{0} has no thermal model")]
-    NoThermalModel(String),
-    /// The phone's memory refuses something.
-    #[error("the phone's memory: {0}")]
-    Phone(#[from] PhoneError),
-    /// The budget rule refuses a sample.
-    #[error("the rule for the budget: {0}")]
-    BudgetRule(#[from] SampleError),
-    /// The low-memory killer has ended the process; the run begins again where it can.
-    #[error("killed by the low-memory killer ({}) at {}, {} times in iteration {iteration}", kill.reason.name(), kill.at, times)]
-    Killed {
-        /// The iteration, from nought.
-        iteration: u32,
-        /// How often in it.
-        times: u32,
-        /// What the killer says.
-        kill: Box<Kill>,
-    },
-    /// An empty mini-batch.
-    #[error("a mini-batch has at least one sample")]
-    EmptyBatch,
-}
-
-impl RunError {
-    /// Whether more memory would help.
+impl<'a> Job<'a> {
+    /// One iteration of `batch` samples of `graph` in fp32, without budgets, every tensor in its own exact piece.
     #[must_use]
-    pub const fn is_infeasible(&self) -> bool {
-        matches!(
-            self,
-            Self::OutOfMemory { .. }
-                | Self::Thrashing { .. }
-                | Self::Policy(PolicyError::Budget { .. })
-                | Self::Arena(PageError::BudgetBelowPage { .. })
-        )
+    pub fn plain(graph: &'a TrainingGraph, batch: u64) -> Self {
+        Self {
+            graph,
+            batch,
+            precision: Precision::Fp32,
+            budgets: Budgets::default(),
+            allocator: AllocatorKind::default(),
+            iterations: 1,
+            ambient: None,
+            phone: None,
+            observe: Observe::default(),
+        }
     }
 }

@@ -3,9 +3,10 @@
 use haversack_devices::units::Bytes;
 use haversack_policies::{Policy, PolicyError};
 
-use crate::executor::simulate;
-use crate::job::{Job, RunError};
+use crate::error::RunError;
+use crate::job::Job;
 use crate::machine::Machine;
+use crate::run::simulate;
 
 /// Budgets are searched to this share of the answer.
 const RESOLUTION: f64 = 1e-3;

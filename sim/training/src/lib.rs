@@ -1,25 +1,74 @@
-//! The executor: one training iteration on the event engine.
+//! The executor: training iterations on the event engine.
 //!
-//! It walks a training graph node by node. Operators occupy the processor, their bytes occupy
-//! DRAM, tensors occupy the store, and a policy is asked what gives way when memory is short. There
-//! is one executor for every policy, so all are compared on the same machine.
+//! [`simulate`] walks a training graph node by node. Operators occupy a processor, their bytes occupy DRAM, tensors
+//! occupy memory, and a [policy](haversack_policies::Policy) is asked how saved tensors are to be held and what gives
+//! way when memory is short. There is one executor for every policy, so that all are compared on the same machine.
+//!
+//! What lives here, and what owns what:
+//!
+//! | module | owns |
+//! |---|---|
+//! | `run` | a run's iterations, the governors between them (`governors`), and what a policy is told first (`setting`) |
+//! | `executor` | the stories: a micro-batch (`walk`), its inputs (`gather`), putting away (`hold`), bringing back (`restore`), `pressure`, `paging` on a phone |
+//! | `clock` | time: events, DRAM, phases, the breakdown, energy, the timeline. Nobody else charges any |
+//! | `tensors` | every tensor's form, what it takes of memory, and the budgets |
+//! | `lanes` | what works beside the schedule: cores that pack, flash, the DSP |
+//! | [`phone`] | a phone in use: its kernel's memory, apps, kills, who decides the budget |
+//! | `machine`, `costs` | a device under a software stack, and what everything costs in a run |
+//!
+//! One saved tensor, from its producer to its use in backward:
+//!
+//! ```text
+//! walk: the producer runs ─→ hold: last use in forward ─→ policy: Keep | Quantise | Compress | Swap | Rematerialise | Skip
+//!                                     │
+//!                     lanes pack or write it while time goes on (clock)
+//!                                     │
+//!       tensors: Whole → InFlight → Stored, or Dropped, or Absent
+//!                                     │
+//! gather: backward reads it ─→ restore: decompress, unpack or read ─→ walk: the reader runs, the tensor leaves memory
+//!                         └─→ recompute: the producer runs again
+//! ```
+//!
+//! ```
+//! use haversack_devices::{Frequency, load, load_stack};
+//! use haversack_policies::original::Original;
+//! use haversack_training::{Job, Machine, Trains, simulate};
+//! use haversack_workloads::autograd::Optimiser;
+//! use haversack_workloads::lowering::{Gradients, Variant, lower};
+//! use haversack_workloads::models;
+//!
+//! let (device, stack) = (load("galaxy-s10")?, load_stack("sage-opencl")?);
+//! let machine = Machine::new(device, stack, Trains::Either, None, Frequency::default())?;
+//! let graph = lower(&models::build("lenet5", None)?, Variant::Reduced, Optimiser::Sgd, Gradients::Kept)?;
+//!
+//! let record = simulate(&machine, &Job::plain(&graph, 32), &mut Original)?;
+//! assert_eq!(record.micro_batches, [32]);
+//! assert_eq!(record.breakdown.total(), record.iteration);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod clock;
+mod costs;
+mod error;
 mod executor;
+mod governors;
 mod job;
+mod lanes;
 mod least;
 mod machine;
-mod packing;
 pub mod phone;
 mod record;
-mod restore;
-mod statistics;
-mod store;
+mod run;
+mod setting;
+mod tensors;
 mod timeline;
 
-pub use executor::{simulate, watch, with_setting};
-pub use job::{AllocatorKind, Budgets, Job, Observe, RunError, Wall};
+pub use error::RunError;
+pub use job::{AllocatorKind, Budgets, Job, Observe, Wall};
 pub use least::least_memory;
 pub use machine::{Machine, MachineError, Offloader, Trains};
-pub use phone::{Phone, PhoneReport, PhoneSpan, ThreadStates, TrainerKill, WatchedSample};
-pub use record::{Breakdown, HeatPoint, Held, PeakReport, Record};
+pub use phone::{Phone, WatchedSample, watch};
+pub use record::{Breakdown, HeatPoint, Held, PeakReport, PhoneReport, PhoneSpan, Record, ThreadStates, TrainerKill};
+pub use run::simulate;
+pub use setting::with_setting;
 pub use timeline::{PackingSpan, Span, SpanKind, Timeline};

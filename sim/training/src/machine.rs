@@ -1,5 +1,9 @@
 //! A device under a software stack: what the executor asks for costs.
 
+pub(crate) mod codec;
+pub(crate) mod packing;
+mod statistics;
+
 use haversack_devices::device::Device;
 use haversack_devices::processor::{
     CoreSelection, Cost, CpuCores, Dsp, Frequency, Processor, ProcessorError, ProcessorKind,
@@ -28,7 +32,7 @@ pub enum Trains {
     Either,
     /// CPU cores.
     Cpu,
-    /// The GPU.
+    /// The device's GPU.
     Gpu,
     /// CPU cores, and the DSP for what a policy offloads.
     CpuAndDsp,
@@ -37,7 +41,7 @@ pub enum Trains {
 /// A processor of a device, with the kernels of a stack.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The device.
+    /// The device and its constants.
     pub device: Device,
     /// The software stack.
     pub stack: Stack,
@@ -55,7 +59,7 @@ pub struct Machine {
 /// A DSP under a stack.
 #[derive(Clone, Debug)]
 pub struct Offloader {
-    /// The DSP.
+    /// The DSP and its constants.
     pub dsp: Dsp,
     /// The stack on it.
     pub stack: StackOnDsp,
@@ -120,7 +124,7 @@ impl Machine {
         Self { processor, ..self.clone() }
     }
 
-    /// The bytes that the processor can address, where that is less than the device has.
+    /// The bytes that the processor can address; `None` if those are all that the device has.
     #[must_use]
     pub fn addressable(&self) -> Option<Bytes> {
         let Processor::Gpu(..) = &self.processor else { return None };
@@ -138,7 +142,7 @@ impl Machine {
     }
 
     /// What node `id` of `graph` costs on the DSP with `samples` samples in parts of `split`, which equation 4 adds up
-    /// again (Xu et al., MobiCom 2022, section 3.5); whole where `split` is nought. Nothing where no DSP can run it.
+    /// again (Xu et al., MobiCom 2022, section 3.5); whole if `split` is 0. `None` if no DSP can run it.
     #[must_use]
     pub fn dsp_cost(
         &self,
@@ -178,14 +182,14 @@ impl Machine {
         dsp.call() + self.cores().and_then(|cores| cores.scalar_time(iterations)).unwrap_or_default()
     }
 
-    /// What adding one part's gradient to the sum of the others costs on the DSP; nothing without one.
+    /// What adding one part's gradient to the sum of the others costs on the DSP; zero without one.
     #[must_use]
     pub(crate) fn accumulation(&self, graph: &TrainingGraph, id: usize) -> Cost {
         let on_dsp = self.dsp.as_ref();
         on_dsp.map_or_else(Cost::default, |Offloader { dsp, stack }| dsp.cost(&accumulation(graph, id), stack))
     }
 
-    /// What writing `bytes` to flash and reading them back takes with nothing else under way; nothing without flash.
+    /// What writing `bytes` to flash and reading them back takes with nothing else under way; `None` without flash.
     #[must_use]
     pub fn swapping(&self, bytes: Bytes) -> Option<Swapping> {
         let storage = self.device.constants.storage.as_ref()?;
@@ -270,7 +274,7 @@ impl Machine {
     }
 }
 
-/// `cost` so many times, one after the other.
+/// `cost` a number of `times`, one after the other.
 fn repeated(cost: Cost, times: u64) -> Cost {
     Cost { launch: cost.launch * times, busy: cost.busy * times, dram: cost.dram * times, ..cost }
 }

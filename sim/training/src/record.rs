@@ -4,8 +4,11 @@ use haversack_devices::units::{Bytes, Celsius, Hertz, Joules, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_memory::pages::Fragmentation;
 
-use crate::phone::PhoneReport;
 use crate::timeline::Timeline;
+
+mod phone;
+
+pub use phone::{PhoneReport, PhoneSpan, ThreadStates, TrainerKill};
 
 /// Declares the parts beside the operators' own time once: for the struct, and for all that goes through them.
 macro_rules! breakdown {
@@ -112,9 +115,9 @@ fn slot(kind: OperatorKind) -> usize {
 /// A tensor at the peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Its name.
+    /// Its name in the graph.
     pub name: String,
-    /// Its bytes.
+    /// Bytes of this form of it.
     pub bytes: Bytes,
     /// How it is held.
     pub hold: String,
@@ -189,13 +192,13 @@ pub struct Record {
 pub struct HeatPoint {
     /// Since the run began.
     pub at: Nanos,
-    /// The die.
+    /// The temperature of the die.
     pub die: Celsius,
-    /// The chassis.
+    /// The temperature of the chassis.
     pub chassis: Celsius,
-    /// The battery.
+    /// The temperature of the battery.
     pub battery: Celsius,
-    /// The frequency of the fastest core in that iteration; nought where no core trains.
+    /// The frequency of the fastest core in that iteration; zero if no core trains.
     pub frequency: Hertz,
 }
 

@@ -31,7 +31,7 @@ pub enum SpanKind {
 /// One run of one operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The node.
+    /// The node that ran, or for which something else did; by its place in the graph.
     pub node: u32,
     /// When it began.
     pub start: Nanos,
@@ -45,14 +45,14 @@ pub struct Span {
     pub micro_batch: u64,
     /// Bytes resident while it ran, its outputs included.
     pub memory: Bytes,
-    /// The budget then, where there is one.
+    /// The memory budget at the time; `None` if memory is not bounded.
     pub budget: Option<Bytes>,
 }
 
 /// One tensor in the hands of the cores that pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackingSpan {
-    /// The tensor.
+    /// The tensor, by its place in the graph.
     pub tensor: u32,
     /// When they began.
     pub start: Nanos,
@@ -67,9 +67,9 @@ pub struct PackingSpan {
 pub struct Draw {
     /// From when.
     pub start: Nanos,
-    /// How long.
+    /// For how long.
     pub duration: Nanos,
-    /// How much.
+    /// What is drawn, beyond the idle power.
     pub power: Watts,
 }
 

@@ -1,0 +1,320 @@
+//! The run's clock: it alone charges time and energy.
+//!
+//! Time goes on from event to event. Whoever lets it go on ([`Lanes`](crate::lanes::Lanes)) says afterwards what the
+//! time was for; the parts of the breakdown then sum to the iteration.
+
+use haversack_devices::processor::{Cost, Power, ProcessorKind, Usage};
+use haversack_devices::units::{Bytes, BytesPerSecond, Nanos, Watts};
+use haversack_devices::work::OperatorKind;
+use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
+use haversack_memory::phone::Stall;
+use haversack_workloads::{NodeId, Phase, TensorId};
+
+use crate::error::RunError;
+use crate::record::{Breakdown, Record};
+use crate::tensors::Tensors;
+use crate::timeline::{Draw, PackingSpan, Span, SpanKind, Timeline};
+
+/// What the engine announces.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// The kernel is launched: the processor begins to compute and DRAM to move its bytes.
+    Launched,
+    /// The processor is done; its bytes came from a cache.
+    Done,
+    /// DRAM has moved the bytes of a flow.
+    Moved,
+    /// The memory budget changes.
+    Wall(Bytes),
+    /// The budget of saved tensors changes.
+    ActivationWall(Bytes),
+    /// Flash has written a tensor.
+    Written(TensorId),
+    /// Flash has read a tensor.
+    Read(TensorId),
+    /// A pause is over.
+    Pause,
+}
+
+/// Whose bytes DRAM moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Flow {
+    /// The kernel's.
+    Kernel,
+    /// The packing CPU's.
+    Packer,
+}
+
+/// Time, events, DRAM, and what both were used for.
+pub(crate) struct Clock {
+    now: Nanos,
+    events: EventQueue<Event>,
+    dram: SharedBandwidth<Flow>,
+    /// The next completion that DRAM announces.
+    moved: Option<EventHandle>,
+    /// When the iteration began.
+    started: Nanos,
+    phase: Phase,
+    /// The schedule's node that everything is done for.
+    node: NodeId,
+    power: Power,
+    usage: Usage,
+    /// Where the time of the micro-batch under way went.
+    part: Breakdown,
+    spent: Spent,
+}
+
+/// What an iteration has been charged so far.
+#[derive(Default)]
+struct Spent {
+    forward: Nanos,
+    backward: Nanos,
+    update: Nanos,
+    /// Of the time of computing again, layout transformations'.
+    layout: Nanos,
+    breakdown: Breakdown,
+    timeline: Option<Timeline>,
+}
+
+impl Clock {
+    /// At the beginning of a run whose DRAM moves `bandwidth`.
+    pub(crate) fn new(bandwidth: BytesPerSecond) -> Result<Self, RunError> {
+        Ok(Self {
+            now: Nanos::ZERO,
+            events: EventQueue::new(),
+            dram: SharedBandwidth::new(bandwidth)?,
+            moved: None,
+            started: Nanos::ZERO,
+            phase: Phase::Forward,
+            node: 0,
+            power: Power::default(),
+            usage: Usage::default(),
+            part: Breakdown::default(),
+            spent: Spent::default(),
+        })
+    }
+
+    pub(crate) const fn now(&self) -> Nanos {
+        self.now
+    }
+
+    pub(crate) const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// When the iteration began.
+    pub(crate) const fn started(&self) -> Nanos {
+        self.started
+    }
+
+    /// How long everything was busy in the iteration.
+    pub(crate) const fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// An iteration begins; processors draw `power`.
+    pub(crate) fn begin_iteration(&mut self, power: Power, timeline: bool) {
+        (self.started, self.power, self.usage) = (self.now, power, Usage::default());
+        self.spent = Spent { timeline: timeline.then(Timeline::default), ..Spent::default() };
+    }
+
+    /// The iteration is over: what it took goes to the record.
+    pub(crate) fn end_iteration(&mut self, record: &mut Record) {
+        let spent = std::mem::take(&mut self.spent);
+        record.iteration = self.now - self.started;
+        (record.forward, record.backward, record.update) = (spent.forward, spent.backward, spent.update);
+        (record.breakdown, record.recomputed_layout) = (spent.breakdown, spent.layout);
+        self.usage.span = record.iteration;
+        record.energy = self.power.energy(&self.usage).total();
+        record.timeline = spent.timeline.map(|timeline| Timeline {
+            base_power: self.power.rest + self.power.gpu_idle + self.power.dram.power_idle,
+            ..timeline
+        });
+    }
+
+    // Events.
+
+    /// Has the engine announce `event` after `span`.
+    pub(crate) fn schedule_in(&mut self, span: Nanos, event: Event) -> EventHandle {
+        self.events.schedule_in(span, event)
+    }
+
+    /// The event will not come.
+    pub(crate) fn cancel(&mut self, event: EventHandle) {
+        self.events.cancel(event);
+    }
+
+    /// Lets time go on to the next event; `None` if none is to come.
+    pub(crate) fn next(&mut self) -> Option<Event> {
+        let (time, event) = self.events.pop()?;
+        self.now = time;
+        if matches!(event, Event::Moved) {
+            self.moved = None;
+        }
+        Some(event)
+    }
+
+    /// The processor computes while DRAM moves the kernel's bytes, at most as fast as the processor asks for them.
+    pub(crate) fn compute(&mut self, cost: &Cost) -> Result<(), RunError> {
+        if cost.dram == Bytes::ZERO || cost.busy == Nanos::ZERO {
+            self.events.schedule_in(cost.busy, Event::Done);
+            return Ok(());
+        }
+        let rate = BytesPerSecond(cost.dram.as_f64() / cost.busy.seconds());
+        self.transfer(cost.dram, rate, Flow::Kernel)
+    }
+
+    /// DRAM begins to move the bytes of a flow, at most as fast as `rate`.
+    pub(crate) fn transfer(&mut self, bytes: Bytes, rate: BytesPerSecond, flow: Flow) -> Result<(), RunError> {
+        self.dram.insert(self.now, bytes, Some(rate), flow)?;
+        self.await_dram();
+        Ok(())
+    }
+
+    /// The next flow that DRAM has completed by now.
+    pub(crate) fn completed(&mut self) -> Result<Option<Flow>, RunError> {
+        Ok(self.dram.advance(self.now)?.map(|completion| completion.item))
+    }
+
+    /// Has the engine announce when DRAM completes its next flow.
+    pub(crate) fn await_dram(&mut self) {
+        if let Some(earlier) = self.moved.take() {
+            self.events.cancel(earlier);
+        }
+        let due = self.dram.next_completion();
+        self.moved = due.map(|due| self.events.schedule_in(due.saturating_sub(self.now), Event::Moved));
+    }
+
+    // What time and energy were for.
+
+    /// The schedule has come to a node.
+    pub(crate) fn come_to(&mut self, node: NodeId) {
+        self.node = node;
+    }
+
+    /// What follows is of this phase.
+    pub(crate) fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    /// The time since `start` was of the phase under way.
+    pub(crate) fn charge_phase(&mut self, start: Nanos) {
+        let spent = self.now - start;
+        match self.phase {
+            Phase::Forward => self.spent.forward += spent,
+            Phase::Backward => self.spent.backward += spent,
+            Phase::Update => self.spent.update += spent,
+        }
+    }
+
+    /// The time since `start` was for work or waiting beside the schedule.
+    pub(crate) fn charge(&mut self, start: Nanos, part: impl FnOnce(&mut Breakdown) -> &mut Nanos) {
+        *part(&mut self.part) += self.now - start;
+    }
+
+    /// The thread slept and waited for a core.
+    pub(crate) fn charge_waiting(&mut self, stall: Stall) {
+        self.part.refault += stall.sleeping;
+        self.part.runnable += stall.runnable;
+    }
+
+    /// The time since `start` was for an operator of the schedule, launched in `launch`.
+    pub(crate) fn charge_operator(&mut self, start: Nanos, kind: OperatorKind, launch: Nanos) {
+        self.part.launch += launch;
+        self.part.add(kind, (self.now - start).saturating_sub(launch));
+    }
+
+    /// The time since `start` was for an operator that is computed again.
+    pub(crate) fn charge_recomputation(&mut self, start: Nanos, kind: OperatorKind) {
+        self.charge(start, |part| &mut part.recompute);
+        if kind == OperatorKind::Layout {
+            self.spent.layout += self.now - start;
+        }
+    }
+
+    /// Of the micro-batch's work so far `lost` of `all` samples are dropped.
+    pub(crate) fn discard(&mut self, lost: u64, all: u64) {
+        self.part.discard(lost, all);
+    }
+
+    /// The micro-batch is over.
+    pub(crate) fn merge_part(&mut self) {
+        let part = std::mem::take(&mut self.part);
+        self.spent.breakdown.merge(&part);
+    }
+
+    /// All work of the iteration so far is lost.
+    pub(crate) fn discard_iteration(&mut self) {
+        self.discard(1, 1);
+        self.merge_part();
+        self.spent.breakdown.discard(1, 1);
+        self.spent.layout = Nanos::ZERO;
+    }
+
+    /// A processor has run a kernel of `cost` since `start`.
+    pub(crate) fn was_busy(&mut self, on: ProcessorKind, start: Nanos, cost: &Cost) {
+        // On a CPU the framework's own work is the CPU's too.
+        let before = if on == ProcessorKind::Cpu { Nanos::ZERO } else { cost.launch };
+        let busy = (self.now - start).saturating_sub(before);
+        self.use_processor(on, busy, cost.dram);
+    }
+
+    /// The cores that pack were busy with a tensor since `start`.
+    pub(crate) fn packed(&mut self, tensor: TensorId, start: Nanos, bytes: Bytes, unpacks: bool) {
+        self.use_processor(ProcessorKind::Cpu, self.now - start, bytes);
+        let (start, duration) = (start - self.started, self.now - start);
+        if let Some(timeline) = &mut self.spent.timeline {
+            timeline.packing.push(PackingSpan { tensor, start, duration, unpacks });
+        }
+    }
+
+    /// A processor was busy until now, and DRAM moved `bytes` meanwhile.
+    ///
+    /// The run's joules are worked out from how long everything was busy; the power on the timeline integrates to the
+    /// same.
+    fn use_processor(&mut self, on: ProcessorKind, busy: Nanos, bytes: Bytes) {
+        let power = &self.power;
+        let (used, drawn) = match on {
+            ProcessorKind::Cpu => (&mut self.usage.cpu_busy, power.cpu),
+            ProcessorKind::Gpu => (&mut self.usage.gpu_busy, power.gpu - power.gpu_idle),
+            ProcessorKind::Dsp => (&mut self.usage.dsp_busy, power.dsp + power.cpu_waiting),
+        };
+        *used += busy;
+        self.usage.dram += bytes;
+        if let Some(timeline) = self.spent.timeline.as_mut().filter(|_| busy > Nanos::ZERO) {
+            let moving = power.dram.energy_per_byte * bytes;
+            timeline.draws.push(Draw {
+                start: self.now - busy - self.started,
+                duration: busy,
+                power: drawn + Watts(moving.0 / busy.seconds()),
+            });
+        }
+    }
+
+    /// Puts what the schedule's node did since `start` on the timeline, if there is one.
+    pub(crate) fn draw(&mut self, start: Nanos, kind: SpanKind, on: ProcessorKind, tensors: &Tensors<'_>) {
+        self.draw_node(self.node, start, kind, on, tensors);
+    }
+
+    /// Puts what `node` did since `start` on the timeline, if there is one.
+    pub(crate) fn draw_node(
+        &mut self,
+        node: NodeId,
+        start: Nanos,
+        kind: SpanKind,
+        on: ProcessorKind,
+        tensors: &Tensors<'_>,
+    ) {
+        let Some(timeline) = &mut self.spent.timeline else { return };
+        timeline.spans.push(Span {
+            node,
+            start: start - self.started,
+            duration: self.now - start,
+            kind,
+            on,
+            micro_batch: tensors.samples(),
+            memory: tensors.allocated(),
+            budget: tensors.limits().memory,
+        });
+    }
+}

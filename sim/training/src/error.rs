@@ -1,0 +1,141 @@
+//! Why a run, or a part of it, ends early.
+
+use haversack_devices::ThermalError;
+use haversack_devices::units::Bytes;
+use haversack_engine::ResourceError;
+use haversack_kernels::KernelError;
+use haversack_memory::pages::PageError;
+use haversack_memory::phone::{Kill, PhoneError};
+use haversack_policies::PolicyError;
+use haversack_policies::budget::SampleError;
+use thiserror::Error;
+
+/// Why a run ended without a record.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The policy has nothing left to give back.
+    #[error(
+        "out of memory at {node}: {shortfall} short of a budget of {budget}, and the policy has nothing left to give back"
+    )]
+    OutOfMemory {
+        /// The operator that wanted memory.
+        node: String,
+        /// How much is missing.
+        shortfall: Bytes,
+        /// What was to be kept to.
+        budget: Bytes,
+    },
+    /// Tensors are computed again and again without progress.
+    #[error("thrashing at {node}: {recomputed} operators were computed again for a graph of {nodes}")]
+    Thrashing {
+        /// The operator that cannot be reached.
+        node: String,
+        /// Operators computed again so far.
+        recomputed: u64,
+        /// Operators of the graph.
+        nodes: usize,
+    },
+    /// The policy answered what cannot be done.
+    #[error("the policy asked to {action}, which is not possible: {reason}")]
+    IllegalAction {
+        /// What it asked for.
+        action: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// The policy cannot work here.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The arena for quantised tensors cannot be what the policy wants.
+    #[error("the arena of quantised tensors: {0}")]
+    Arena(#[from] PageError),
+    /// A GPU that the kernels of quantisation do not fit.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// A graph that reads what nobody has written.
+    #[error("{node} reads {tensor}, which nothing has written")]
+    Unwritten {
+        /// The node that reads.
+        node: String,
+        /// What it reads.
+        tensor: String,
+    },
+    /// A device whose DRAM the engine cannot model.
+    #[error("the device's DRAM: {0}")]
+    Resource(#[from] ResourceError),
+    /// Too hot to start, or to run on.
+    #[error(transparent)]
+    Heat(#[from] ThermalError),
+    /// Surroundings were given for a device without a thermal model.
+    #[error("{0} has no thermal model")]
+    NoThermalModel(String),
+    /// The phone's memory refuses something.
+    #[error("the phone's memory: {0}")]
+    Phone(#[from] PhoneError),
+    /// The budget rule refuses a sample.
+    #[error("the rule for the budget: {0}")]
+    BudgetRule(#[from] SampleError),
+    /// The low-memory killer has ended the process; the run begins again where it can.
+    #[error("killed by the low-memory killer ({}) at {}, {} times in iteration {iteration}", kill.reason.name(), kill.at, times)]
+    Killed {
+        /// The iteration, counted from zero.
+        iteration: u32,
+        /// How often in it.
+        times: u32,
+        /// What the killer says.
+        kill: Box<Kill>,
+    },
+    /// An empty mini-batch.
+    #[error("a mini-batch has at least one sample")]
+    EmptyBatch,
+}
+
+impl RunError {
+    /// Whether more memory would help.
+    #[must_use]
+    pub const fn is_infeasible(&self) -> bool {
+        matches!(
+            self,
+            Self::OutOfMemory { .. }
+                | Self::Thrashing { .. }
+                | Self::Policy(PolicyError::Budget { .. })
+                | Self::Arena(PageError::BudgetBelowPage { .. })
+        )
+    }
+}
+
+/// Why the walk through a part ended early.
+pub(crate) enum Stop {
+    /// The part has to start again with this number of samples.
+    Restart(u64),
+    /// The process was ended.
+    Killed(Box<Kill>),
+    /// The run has failed.
+    Failed(RunError),
+}
+
+impl<E: Into<RunError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl Stop {
+    /// The policy asked for what cannot be done.
+    pub(crate) fn illegal(action: String, reason: &'static str) -> Self {
+        Self::Failed(RunError::IllegalAction { action, reason })
+    }
+
+    /// The error, if no part is under way that could start again.
+    pub(crate) fn outside_a_part(self) -> RunError {
+        match self {
+            Self::Failed(error) => error,
+            Self::Killed(kill) => RunError::Killed { iteration: 0, times: 1, kill },
+            Self::Restart(samples) => RunError::IllegalAction {
+                action: format!("shrink the micro-batch to {samples}"),
+                reason: "no micro-batch is under way",
+            },
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Bringing the inputs of a node into memory; what was dropped is computed again.
+
+use haversack_devices::units::Nanos;
+use haversack_workloads::{NodeId, TensorId};
+
+use super::Executor;
+use crate::error::{RunError, Stop};
+use crate::tensors::Tensors;
+use crate::timeline::SpanKind;
+
+/// Operators computed again, in multiples of the graph, at which a run counts as thrashing.
+const THRASHING: u64 = 40;
+
+/// Nodes whose inputs are being gathered: the schedule's, and above it what has to be computed again first.
+///
+/// Chains of dropped tensors are as long as the network, hence no recursion. The inputs of every node on the stack are
+/// locked as they are found (the set D of Sage's algorithm 1), see [`GatherStack::release_waiting`].
+#[derive(Default)]
+pub(super) struct GatherStack {
+    frames: Vec<Frame>,
+}
+
+/// A node whose inputs are being brought into memory.
+struct Frame {
+    node: NodeId,
+    /// What it is run again for; `None` for the schedule's own node.
+    target: Option<TensorId>,
+    /// Inputs that are there and locked.
+    locked: Vec<TensorId>,
+    /// When it was put on the stack.
+    since: Nanos,
+}
+
+impl GatherStack {
+    /// Nobody waits for anything any more.
+    pub(super) fn clear(&mut self) {
+        self.frames.clear();
+    }
+
+    fn push(&mut self, node: NodeId, target: Option<TensorId>, since: Nanos) {
+        self.frames.push(Frame { node, target, locked: Vec::new(), since });
+    }
+
+    /// Locks an input that is there for the node on top.
+    fn lock(&mut self, input: TensorId, tensors: &mut Tensors<'_>) {
+        tensors.lock(input);
+        if let Some(frame) = self.frames.last_mut() {
+            frame.locked.push(input);
+        }
+    }
+
+    /// Unlocks what the node on top has gathered.
+    pub(super) fn release_top(&mut self, tensors: &mut Tensors<'_>) {
+        for input in self.frames.last_mut().into_iter().flat_map(|frame| frame.locked.drain(..)) {
+            tensors.unlock(input);
+        }
+    }
+
+    /// Unlocks what nodes that wait for others on the stack have gathered so far; they gather it again. Returns whether
+    /// there was anything. Used when nothing else is left to drop, which algorithm 1 leaves open.
+    pub(super) fn release_waiting(&mut self, tensors: &mut Tensors<'_>) -> bool {
+        let waiting = self.frames.len().saturating_sub(1);
+        let mut released = false;
+        for tensor in self.frames[..waiting].iter_mut().flat_map(|frame| frame.locked.drain(..)) {
+            tensors.unlock(tensor);
+            released = true;
+        }
+        released
+    }
+}
+
+impl Executor<'_> {
+    /// Brings the inputs of the schedule's node into memory, locked.
+    pub(super) fn gather(&mut self, id: NodeId) -> Result<(), Stop> {
+        self.stack.clear();
+        self.stack.push(id, None, self.clock.now());
+        while let Some((node, target)) = self.stack.frames.last().map(|frame| (frame.node, frame.target)) {
+            if let Some(input) = self.lock_inputs(node)? {
+                let first = self.first_writer(input, node, id)?;
+                self.stack.push(first, Some(input), self.clock.now());
+                continue;
+            }
+            let Some(target) = target else { break };
+            self.recompute(node, target, id)?;
+            let Some(done) = self.stack.frames.pop() else { break };
+            // Measured as an engine that evaluates on demand measures it: with all that had to be computed again for it.
+            self.tensors.set_cost(target, self.clock.now() - done.since);
+            // A tensor that is written in place is made by all its writers up to where the schedule stands.
+            let mut writers = self.tensors.uses().writers(target).iter();
+            if let Some(&next) = writers.find(|&&writer| writer > node && writer < id) {
+                self.stack.push(next, Some(target), done.since);
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks the inputs of the node on top of the stack; what is stored otherwise is brought back once all others are
+    /// there. Returns the first input that is not to be had, if there is one.
+    fn lock_inputs(&mut self, node: NodeId) -> Result<Option<TensorId>, Stop> {
+        let mut stored = Vec::new();
+        for &input in &self.tensors.graph().nodes[node as usize].inputs {
+            if self.stack.frames.last().is_some_and(|frame| frame.locked.contains(&input)) {
+                continue;
+            }
+            if self.tensors.storage(input).is_some() {
+                stored.push(input);
+            } else if self.tensors.is_whole(input) {
+                self.stack.lock(input, &mut self.tensors);
+            } else {
+                return Ok(Some(input));
+            }
+        }
+        for input in stored {
+            if self.costs.reads_values(node, input, &self.tensors) {
+                self.restore(input, node)?;
+                self.stack.lock(input, &mut self.tensors);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first node to run again for a `tensor` that `reader` wants, while the schedule stands at `at`.
+    fn first_writer(&self, tensor: TensorId, reader: NodeId, at: NodeId) -> Result<NodeId, RunError> {
+        let uses = self.tensors.uses();
+        let first = uses.writers(tensor).first().copied().filter(|&writer| writer < at);
+        first.filter(|_| uses.is_rematerialisable(tensor)).ok_or_else(|| {
+            let tensor = self.tensors.graph().tensor(tensor).name.clone();
+            RunError::Unwritten { node: self.name_of(reader), tensor }
+        })
+    }
+
+    /// Runs `node` again, whose inputs are in memory and locked, to make `target`.
+    fn recompute(&mut self, id: NodeId, target: TensorId, wanted_by: NodeId) -> Result<(), Stop> {
+        self.make_room(id)?;
+        self.record.recomputed += 1;
+        self.check_thrashing(wanted_by)?;
+        self.run_node(id, SpanKind::Recomputed)?;
+        let node = &self.tensors.graph().nodes[id as usize];
+        self.stack.release_top(&mut self.tensors);
+        for &output in &node.outputs {
+            self.tensors.unlock(output);
+        }
+        for &used in node.inputs.iter().chain(&node.outputs) {
+            self.tensors.note_use(used, self.clock.now());
+            // What only this computation needed is not kept; what it was for is.
+            if used != target && !self.tensors.is_locked(used) {
+                if self.tensors.is_dead(used) {
+                    self.tensors.evict(used, false);
+                } else if self.tensors.storage(used).is_some() {
+                    self.tensors.drop_whole(used);
+                }
+            }
+        }
+        self.tensors.lock(target);
+        let respected = self.respect_plan(wanted_by);
+        self.tensors.unlock(target);
+        respected
+    }
+
+    fn check_thrashing(&self, node: NodeId) -> Result<(), RunError> {
+        let (recomputed, nodes) = (self.record.recomputed, self.tensors.graph().nodes.len());
+        let parts = self.record.micro_batches.len() as u64 + 1;
+        if recomputed > THRASHING * nodes as u64 * parts {
+            return Err(RunError::Thrashing { node: self.name_of(node), recomputed, nodes });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! Putting tensors away: once forward has used one for the last time the policy says how it is to be held, and under
+//! pressure it may be asked to take less.
+
+use haversack_devices::processor::Cost;
+use haversack_devices::units::Bytes;
+use haversack_memory::pages::Effects;
+use haversack_memory::phone::Access;
+use haversack_policies::importance::writes_parameter_gradients_only;
+use haversack_policies::quantised::{Control, WHOLE};
+use haversack_policies::{Holding, Storage};
+use haversack_workloads::training_graph::Need;
+use haversack_workloads::{Extent, NodeId, Phase, TensorId};
+
+use super::Executor;
+use crate::error::{RunError, Stop};
+use crate::lanes::packer::PackingTask;
+use crate::machine::packing::{code_bytes, packing_traffic};
+use crate::tensors::NoPlace;
+use crate::timeline::SpanKind;
+
+/// Tensors that the CPU has in hand at a time: one that is packed and one behind it.
+const IN_FLIGHT: usize = 2;
+
+impl Executor<'_> {
+    /// Asks the policy how to hold a saved tensor, once forward has used it for the last time.
+    pub(super) fn hold(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
+        let uses = self.tensors.uses();
+        let due = uses.is_saved(tensor)
+            && uses.last_forward(tensor) == Some(node)
+            && self.tensors.is_whole(tensor)
+            && self.tensors.storage(tensor).is_none()
+            // What is on its way to flash is held already.
+            && !self.tensors.is_locked(tensor);
+        if due { self.hold_as_asked(tensor, node) } else { Ok(()) }
+    }
+
+    /// Holds a saved tensor that is whole in memory as the policy wants it.
+    fn hold_as_asked(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
+        loop {
+            match self.ask_hold(tensor) {
+                Holding::Keep => {
+                    self.tensors.keep(tensor);
+                    self.note_memory(node);
+                    return Ok(());
+                }
+                Holding::Rematerialise => {
+                    self.tensors.evict(tensor, true);
+                    return Ok(());
+                }
+                Holding::Skip => return self.give_up(tensor, node),
+                Holding::Compress => return self.compress(tensor, node),
+                Holding::Swap => return self.swap_out(tensor),
+                Holding::Quantise(bits) if !matches!(bits, 1..=8 | 16 | WHOLE) => {
+                    let action = format!("store {} with {bits} bits a value", self.tensors.graph().tensor(tensor).name);
+                    return Err(Stop::illegal(action, "it has 1 to 8, 16 or 32"));
+                }
+                Holding::Quantise(bits) => {
+                    if self.place(tensor, bits, node)? {
+                        return self.pack(tensor, bits);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Packs the tensors that were held whole until a relief asked for fewer bits.
+    pub(super) fn pack_asked(&mut self, node: NodeId) -> Result<(), Stop> {
+        while let Some(tensor) = self.tensors.next_to_pack() {
+            self.hold_as_asked(tensor, node)?;
+        }
+        Ok(())
+    }
+
+    /// Finds room for a tensor with `bits` bits a value; `false` if others had to give way first, since the policy may
+    /// by then want it otherwise.
+    fn place(&mut self, tensor: TensorId, bits: u8, node: NodeId) -> Result<bool, Stop> {
+        let bytes = self.costs.quantiser()?.stored.bytes(tensor, bits, self.tensors.samples());
+        let within = self.tensors.limits().activations.unwrap_or(Bytes::MAX);
+        // What was held whole can only get smaller.
+        let more = if self.tensors.is_kept(tensor) { Bytes::ZERO } else { self.tensors.held_bytes() + bytes };
+        let mut shortfall = more.saturating_sub(within);
+        if shortfall == Bytes::ZERO {
+            match self.tensors.pack(tensor, bits, bytes) {
+                Ok(effects) => {
+                    self.charge_paging(effects)?;
+                    self.note_memory(node);
+                    return Ok(true);
+                }
+                Err(NoPlace::Short(missing)) => shortfall = missing,
+                Err(NoPlace::Refused(error)) => return Err(RunError::from(error).into()),
+            }
+        }
+        self.ask_relief(shortfall, Extent::ZERO, node)?;
+        Ok(false)
+    }
+
+    /// Computes the statistics of a tensor and packs it: here and now, or by the CPU while the run goes on.
+    fn pack(&mut self, tensor: TensorId, bits: u8) -> Result<(), Stop> {
+        let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples());
+        let control = quantiser.rules.control;
+        let (values, all) = (quantiser.stored.values(tensor, samples), quantiser.stored.packed_values(tensor, samples));
+        if values == 0 || bits == WHOLE {
+            // Signs and masks are written by the operator itself, and so is a tensor that is not packed.
+            self.tensors.drop_whole(tensor);
+            return Ok(());
+        }
+        let copies = all / values;
+        let again = if control == Control::OwnKernels { copies } else { 1 };
+        let statistics = self.costs.statistics(values, control)?;
+        for _ in 0..again {
+            self.spend(&statistics, SpanKind::Control)?;
+        }
+        if self.lanes.packer.is_none() {
+            let cost = self.costs.machine().packing_cost(values, bits);
+            for _ in 0..copies {
+                self.spend(&cost, SpanKind::Packing)?;
+            }
+            self.tensors.drop_whole(tensor);
+            return Ok(());
+        }
+        self.await_packer(|packer| packer.in_flight() < IN_FLIGHT)?;
+        let (traffic, staging) = (packing_traffic(all, bits), code_bytes(values, bits));
+        Ok(self.send_to_packer(PackingTask { tensor, traffic, staging, unpacks: false })?)
+    }
+
+    /// Hands a tensor to the cores that pack.
+    pub(super) fn send_to_packer(&mut self, task: PackingTask) -> Result<(), RunError> {
+        let Some(packer) = &mut self.lanes.packer else { return Ok(()) };
+        packer.send(task, &mut self.clock, &mut self.tensors)
+    }
+
+    /// Compresses a tensor that is whole in memory, channel after channel, so that it leaves as its compressed form
+    /// arrives.
+    pub(super) fn compress(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
+        self.check_candidate(tensor, "compress")?;
+        let Some(compression) = self.costs.compression(tensor, self.tensors.samples()) else {
+            return Err(self.refused("compress", tensor, "the stack has no codec"));
+        };
+        let moved = self.tensors.size(tensor) + compression.bytes;
+        self.touch([(tensor, Access::Read)].into_iter())?;
+        self.spend(&Cost { busy: compression.compress, dram: moved, ..Cost::default() }, SpanKind::Compression)?;
+        self.tensors.drop_whole(tensor);
+        if self.tensors.store(tensor, Storage::Compressed, compression.bytes).is_err() {
+            return Err(self.refused("compress", tensor, "its compressed form has no room"));
+        }
+        self.note_memory(node);
+        self.touch([(tensor, Access::Write)].into_iter())
+    }
+
+    /// Has flash write a tensor that is whole in memory; it leaves memory when it is written.
+    pub(super) fn swap_out(&mut self, tensor: TensorId) -> Result<(), Stop> {
+        self.check_candidate(tensor, "swap")?;
+        let Some(alone) = self.costs.machine().swapping(self.tensors.size(tensor)) else {
+            return Err(self.refused("swap", tensor, "the device has no flash"));
+        };
+        self.lanes.flash.write(tensor, alone, &mut self.clock, &mut self.tensors);
+        Ok(())
+    }
+
+    fn check_candidate(&self, tensor: TensorId, action: &str) -> Result<(), Stop> {
+        if self.tensors.is_candidate(tensor) {
+            return Ok(());
+        }
+        Err(self.refused(action, tensor, "it is not whole in memory, or in use"))
+    }
+
+    /// Gives up the weight gradients that need a tensor, for this iteration.
+    pub(super) fn give_up(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
+        let graph = self.tensors.graph();
+        let reads = |id: &NodeId| {
+            let node = &graph.nodes[*id as usize];
+            node.phase == Phase::Backward && node.inputs.contains(&tensor) && node.need_of(tensor) == Need::Values
+        };
+        let readers: Vec<NodeId> = self.tensors.uses().of(tensor).iter().copied().filter(reads).collect();
+        let readers = || readers.iter().map(|&id| &graph.nodes[id as usize]);
+        if let Some(other) = readers().find(|node| !writes_parameter_gradients_only(graph, node)) {
+            let action = format!("give up {}, which {} reads", graph.tensor(tensor).name, other.name);
+            return Err(Stop::illegal(action, "more than gradients of weights depend on it"));
+        }
+        for &gradient in readers().flat_map(|node| &node.outputs) {
+            self.tensors.give_up(gradient);
+        }
+        // What a ReLU needs of it stays.
+        if self.tensors.storage(tensor).is_some() {
+            return self.requantise(tensor, 0);
+        }
+        let signs = self.costs.signs(tensor, self.tensors.samples());
+        // Others may have to give way more than once.
+        while signs > Bytes::ZERO && !self.place(tensor, 0, node)? {}
+        self.tensors.drop_whole(tensor);
+        Ok(())
+    }
+
+    /// Stores a tensor with fewer bits; one that was held whole is packed soon, one that is not held yet will be asked
+    /// about again.
+    pub(super) fn requantise(&mut self, tensor: TensorId, bits: u8) -> Result<(), Stop> {
+        if self.tensors.storage(tensor).is_none() {
+            self.tensors.pack_later(tensor);
+            return Ok(());
+        }
+        self.await_packer(|packer| !packer.works_on(tensor))?;
+        let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples());
+        let (bytes, values) = (quantiser.stored.bytes(tensor, bits, samples), quantiser.stored.values(tensor, samples));
+        let held = self.tensors.bits(tensor);
+        if bits > held {
+            let action = format!("store {} with {bits} bits a value", self.tensors.graph().tensor(tensor).name);
+            return Err(Stop::illegal(action, "it has fewer already"));
+        }
+        self.tensors.requantise(tensor, bits, bytes).map_err(RunError::from)?;
+        let moved = Bytes((values * u64::from(held + bits)).div_ceil(8));
+        let cost = self.costs.machine().copying(Bytes(moved.0 / 2));
+        Ok(self.spend(&cost, SpanKind::Packing)?)
+    }
+
+    /// System calls and copying of the arena take time.
+    pub(super) fn charge_paging(&mut self, effects: Effects) -> Result<(), RunError> {
+        let calls = u64::from(effects.allocations + effects.releases);
+        if calls > 0 {
+            let launch = self.costs.system_calls(calls);
+            self.spend(&Cost { launch, ..Cost::default() }, SpanKind::Paging)?;
+            self.tensors.bound_allocator();
+        }
+        if effects.copied > Bytes::ZERO {
+            let copying = self.costs.machine().copying(effects.copied);
+            self.spend(&copying, SpanKind::Paging)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Bringing back what is stored otherwise than whole, for those that read it; and ahead of them, where there is room.
+
+use haversack_devices::processor::Cost;
+use haversack_memory::phone::Access;
+use haversack_policies::Storage;
+use haversack_policies::quantised::Packing;
+use haversack_workloads::training_graph::Node;
+use haversack_workloads::{NodeId, Phase, TensorId};
+
+use super::Executor;
+use crate::error::Stop;
+use crate::lanes::packer::PackingTask;
+use crate::machine::packing::packing_traffic;
+use crate::timeline::SpanKind;
+
+/// Nodes of backward that are looked ahead for a tensor that is stored otherwise.
+const AHEAD: usize = 8;
+
+impl Executor<'_> {
+    /// Brings a tensor that is stored otherwise into memory whole.
+    pub(super) fn restore(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
+        match self.tensors.storage(tensor) {
+            Some(Storage::Compressed) => self.decompress(tensor, node),
+            Some(Storage::Quantised(_)) => self.unpack(tensor, node),
+            Some(Storage::Flash) => {
+                if !self.lanes.flash.reads(tensor) {
+                    self.admit(tensor, node)?;
+                    self.read(tensor)?;
+                }
+                Ok(self.await_flash(|flash| !flash.reads(tensor))?)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn decompress(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
+        self.admit(tensor, node)?;
+        let compression = self.costs.compression(tensor, self.tensors.samples()).unwrap_or_default();
+        let moved = self.tensors.size(tensor) + compression.bytes;
+        self.tensors.lock(tensor);
+        self.touch([(tensor, Access::Write)].into_iter())?;
+        self.spend(&Cost { busy: compression.decompress, dram: moved, ..Cost::default() }, SpanKind::Compression)?;
+        self.tensors.unlock(tensor);
+        self.tensors.drop_stored(tensor);
+        Ok(())
+    }
+
+    /// Has flash read a tensor into the memory that it was given.
+    fn read(&mut self, tensor: TensorId) -> Result<(), Stop> {
+        let Some(alone) = self.costs.machine().swapping(self.tensors.size(tensor)) else {
+            return Err(self.refused("swap", tensor, "the device has no flash"));
+        };
+        self.lanes.flash.bring(tensor, alone, &mut self.clock, &mut self.tensors);
+        Ok(())
+    }
+
+    fn unpack(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
+        self.await_packer(|packer| !packer.works_on(tensor))?;
+        if self.tensors.is_whole(tensor) {
+            return Ok(());
+        }
+        self.admit(tensor, node)?;
+        if self.costs.packing() == Some(Packing::Cpu) && self.lanes.packer.is_some() {
+            self.send_to_unpack(tensor)?;
+            return Ok(self.await_packer(|packer| !packer.works_on(tensor))?);
+        }
+        let values = self.costs.quantiser()?.stored.values(tensor, self.tensors.samples());
+        let cost = self.costs.machine().packing_cost(values, self.tensors.bits(tensor));
+        Ok(self.spend(&cost, SpanKind::Packing)?)
+    }
+
+    /// Has the CPU unpack a tensor into the memory that it was given.
+    fn send_to_unpack(&mut self, tensor: TensorId) -> Result<(), Stop> {
+        let values = self.costs.quantiser()?.stored.values(tensor, self.tensors.samples());
+        let traffic = packing_traffic(values, self.tensors.bits(tensor));
+        let staging = self.tensors.size(tensor);
+        Ok(self.send_to_packer(PackingTask { tensor, traffic, staging, unpacks: true })?)
+    }
+
+    /// The nodes that follow `id`, as far as anybody looks ahead.
+    fn ahead(&self, id: NodeId) -> impl Iterator<Item = (NodeId, &Node)> {
+        let following = self.tensors.graph().nodes.iter().skip(id as usize + 1).take(AHEAD);
+        (id + 1..).zip(following)
+    }
+
+    /// Lets the CPU begin to unpack what backward reads next, if there is room: nothing gives way for what is not needed
+    /// yet.
+    pub(super) fn unpack_ahead(&mut self, id: NodeId) -> Result<(), Stop> {
+        let by_cpu = self.costs.packing() == Some(Packing::Cpu);
+        let idle = self.lanes.packer.as_ref().is_some_and(|packer| packer.in_flight() == 0);
+        if self.clock.phase() != Phase::Backward || !by_cpu || !idle {
+            return Ok(());
+        }
+        let wanted = |&(reader, tensor): &(NodeId, TensorId)| {
+            self.tensors.storage(tensor).is_some()
+                && !self.tensors.is_whole(tensor)
+                && self.costs.reads_values(reader, tensor, &self.tensors)
+        };
+        let readers = self.ahead(id).filter(|(id, node)| node.phase == Phase::Backward && !self.is_given_up(*id));
+        let read = readers.flat_map(|(reader, node)| node.inputs.iter().map(move |&tensor| (reader, tensor)));
+        let Some((reader, tensor)) = read.into_iter().find(wanted) else { return Ok(()) };
+        if self.tensors.admit(tensor).is_err() {
+            return Ok(());
+        }
+        self.note_memory(reader);
+        self.send_to_unpack(tensor)
+    }
+
+    /// Has flash read what backward reads soon, if there is room.
+    pub(super) fn read_ahead(&mut self, id: NodeId) -> Result<(), Stop> {
+        let flash = &self.lanes.flash;
+        if self.clock.phase() != Phase::Backward || !flash.is_used() || flash.is_reading() {
+            return Ok(());
+        }
+        let wanted = |&(reader, tensor): &(NodeId, TensorId)| {
+            self.tensors.storage(tensor) == Some(Storage::Flash)
+                && self.costs.reads_values(reader, tensor, &self.tensors)
+        };
+        let read = self.ahead(id).flat_map(|(reader, node)| node.inputs.iter().map(move |&tensor| (reader, tensor)));
+        let Some((_, tensor)) = read.into_iter().find(wanted) else { return Ok(()) };
+        if self.tensors.admit(tensor).is_ok() {
+            self.note_memory(id);
+            self.read(tensor)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! The story of a micro-batch: node after node of forward and backward; then the update.
+
+use haversack_devices::processor::ProcessorKind;
+use haversack_devices::units::Bytes;
+use haversack_workloads::{NodeId, Phase, Role, TensorId};
+
+use super::Executor;
+use crate::error::{RunError, Stop};
+use crate::timeline::SpanKind;
+
+impl Executor<'_> {
+    /// Forward and backward of one micro-batch; returns how many samples it ended with.
+    pub(super) fn run_part(&mut self, samples: u64) -> Result<u64, Stop> {
+        let mut samples = samples;
+        loop {
+            self.in_phase(Phase::Forward, |run| run.begin_part(samples))?;
+            match self.walk() {
+                Ok(()) => break,
+                Err(Stop::Restart(fewer)) => {
+                    self.finish_lanes()?;
+                    // Gradients of the dropped samples are already summed in, so the part is lost.
+                    self.clock.discard(1, 1);
+                    self.end_part();
+                    samples = fewer;
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        self.finish_lanes()?;
+        self.end_part();
+        Ok(self.tensors.samples())
+    }
+
+    /// Samples come in.
+    fn begin_part(&mut self, samples: u64) -> Result<(), Stop> {
+        if self.tensors.samples() != samples {
+            self.set_samples(samples);
+        }
+        self.tensors.rewind();
+        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
+            if matches!(tensor.role, Role::Input | Role::Target) && !self.tensors.is_whole(id) {
+                self.admit(id, NodeId::MAX)?;
+            }
+        }
+        self.tensors.note_baseline();
+        Ok(())
+    }
+
+    pub(super) fn set_samples(&mut self, samples: u64) {
+        self.costs.forget_nodes();
+        self.tensors.set_samples(samples);
+    }
+
+    /// The lanes finish what they have in hand, within the phase.
+    fn finish_lanes(&mut self) -> Result<(), Stop> {
+        let phase = self.clock.phase();
+        self.in_phase(phase, |run| Ok(run.lanes.finish(&mut run.clock, &mut run.tensors)?))
+    }
+
+    /// Everything that belongs to one micro-batch leaves memory.
+    fn end_part(&mut self) {
+        self.clock.merge_part();
+        self.stack.clear();
+        self.tensors.release_all();
+        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
+            if matches!(tensor.role, Role::Activation | Role::Gradient | Role::Input | Role::Target) {
+                self.tensors.evict(id, false);
+            }
+        }
+    }
+
+    fn walk(&mut self) -> Result<(), Stop> {
+        for (id, node) in (0..).zip(&self.tensors.graph().nodes) {
+            if node.phase == Phase::Update {
+                break;
+            }
+            if node.phase == Phase::Backward && self.clock.phase() == Phase::Forward {
+                self.note_arena();
+            }
+            if self.is_given_up(id) {
+                self.clock.enter(node.phase);
+                self.pass_over(id);
+            } else {
+                self.in_phase(node.phase, |run| run.run_scheduled(id))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn update(&mut self) -> Result<(), Stop> {
+        for (id, node) in (0..).zip(&self.tensors.graph().nodes) {
+            if node.phase == Phase::Update && !self.is_given_up(id) {
+                self.in_phase(Phase::Update, |run| run.run_scheduled(id))?;
+            }
+        }
+        self.clock.merge_part();
+        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
+            if tensor.role == Role::ParameterGradient {
+                self.tensors.evict(id, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the schedule's next node.
+    fn run_scheduled(&mut self, id: NodeId) -> Result<(), Stop> {
+        self.clock.come_to(id);
+        self.tensors.come_to(id);
+        self.gather(id)?;
+        self.make_room(id)?;
+        self.unpack_ahead(id)?;
+        self.read_ahead(id)?;
+        let workspace = self.tensors.borrow(self.costs.workspace(id, self.tensors.samples()));
+        if workspace.is_some() {
+            self.note_memory(id);
+        }
+        let ran = self.run_node(id, SpanKind::Scheduled);
+        if let Some(workspace) = workspace {
+            self.tensors.give_back(workspace);
+        }
+        ran?;
+        self.stack.release_top(&mut self.tensors);
+        self.finish_uses(id)?;
+        self.respect_wall(id)?;
+        self.respect_plan(id)
+    }
+
+    /// What a node has used may give way: it leaves memory if nobody uses it again, and the policy is asked about it
+    /// if only backward does.
+    fn finish_uses(&mut self, id: NodeId) -> Result<(), Stop> {
+        let node = &self.tensors.graph().nodes[id as usize];
+        for &output in &node.outputs {
+            self.tensors.unlock(output);
+        }
+        self.tensors.advance(id, self.clock.now());
+        for tensor in node.uses() {
+            if self.tensors.is_dead(tensor) {
+                self.tensors.evict(tensor, false);
+            } else if node.phase == Phase::Forward {
+                self.hold(tensor, id)?;
+            } else if self.tensors.storage(tensor).is_some() && !self.tensors.is_locked(tensor) {
+                self.tensors.drop_whole(tensor);
+            }
+        }
+        Ok(())
+    }
+
+    /// A node that is not run uses its tensors no more.
+    fn pass_over(&mut self, id: NodeId) {
+        self.tensors.advance(id, self.clock.now());
+        for tensor in self.tensors.graph().nodes[id as usize].uses() {
+            if self.tensors.is_dead(tensor) {
+                self.tensors.evict(tensor, false);
+            }
+        }
+    }
+
+    /// Whether all that a node is for was given up.
+    pub(super) fn is_given_up(&self, id: NodeId) -> bool {
+        if self.tensors.given_up() == 0 {
+            return false;
+        }
+        let graph = self.tensors.graph();
+        let node = &graph.nodes[id as usize];
+        let lost = |tensor: &TensorId| self.tensors.is_given_up(*tensor);
+        match node.phase {
+            Phase::Forward => false,
+            Phase::Backward => !node.outputs.is_empty() && node.outputs.iter().all(lost),
+            Phase::Update => node.inputs.iter().any(|id| graph.tensor(*id).role == Role::ParameterGradient && lost(id)),
+        }
+    }
+
+    /// Lets a processor run the node, whose inputs and outputs are in memory, and waits for it.
+    pub(super) fn run_node(&mut self, id: NodeId, kind: SpanKind) -> Result<(), Stop> {
+        let node = &self.tensors.graph().nodes[id as usize];
+        if node.rescales.is_some_and(|tensor| !self.plan.rescales(tensor)) {
+            return Ok(());
+        }
+        self.page_in(id)?;
+        self.cross_to(id)?;
+        let samples = self.tensors.samples();
+        let mut on = self.costs.processor();
+        let cost = if let Some(dsp) = self.lanes.dsp.as_ref().filter(|dsp| dsp.runs(id)) {
+            on = ProcessorKind::Dsp;
+            self.costs.on_dsp(id, samples, dsp.split(id))
+        } else if let Some((unpacking, less)) = self.costs.unpacking_within(id, &self.tensors) {
+            self.spend(&unpacking, SpanKind::Packing)?;
+            self.costs.node_reading_less(id, samples, less)
+        } else {
+            self.costs.node(id, samples)
+        };
+        let began = self.clock.now();
+        self.lanes.run(&cost, on, &mut self.clock, &mut self.tensors)?;
+        let spent = self.clock.now() - began;
+        for &output in &node.outputs {
+            // In-place operators add to the cost of what they overwrite.
+            let first = self.tensors.uses().producers()[output as usize] == id;
+            let before = self.tensors.state(output).cost;
+            self.tensors.set_cost(output, if first { spent } else { before.max(spent) });
+        }
+        if kind == SpanKind::Recomputed {
+            self.clock.charge_recomputation(began, node.work.kind);
+        } else {
+            self.clock.charge_operator(began, node.work.kind, cost.launch);
+        }
+        self.clock.draw_node(id, began, kind, on, &self.tensors);
+        Ok(())
+    }
+
+    /// Whatever has to happen before node `id` can run where it runs.
+    fn cross_to(&mut self, id: NodeId) -> Result<(), RunError> {
+        let Some(dsp) = &mut self.lanes.dsp else { return Ok(()) };
+        let (crossing, preparation) = dsp.cross_to(id, self.costs.machine(), &self.tensors);
+        if crossing > haversack_devices::units::Nanos::ZERO {
+            self.drive(crossing, SpanKind::Crossing)?;
+        }
+        preparation.map_or(Ok(()), |preparation| self.drive(preparation, SpanKind::Preparation))
+    }
+
+    /// Keeps how well the arena is filled if it is fuller than before: when forward has ended.
+    fn note_arena(&mut self) {
+        let found = self.tensors.fragmentation().filter(|found| found.stored > Bytes::ZERO);
+        if let Some(found) = found
+            && self.record.arena.is_none_or(|fullest| found.stored > fullest.stored)
+        {
+            self.record.arena = Some(found);
+        }
+    }
+}

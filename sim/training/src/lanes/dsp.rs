@@ -1,0 +1,104 @@
+//! The DSP beside the CPU: which of the two runs a node, what has to cross before it can, and subgraphs that have to
+//! be prepared (Xu et al., MobiCom 2022, sections 3.3 to 3.6).
+//!
+//! The two have memory spaces of their own. A tensor is where it was written, and on both sides once it was copied. A
+//! subgraph of the DSP is a run of nodes that no work of the CPU interrupts.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_policies::policy::Offload;
+use haversack_workloads::{NodeId, TensorId};
+
+use crate::machine::Machine;
+use crate::tensors::Tensors;
+
+/// In whose memory space a tensor lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Cpu,
+    Dsp,
+    Both,
+}
+
+impl Side {
+    const fn reaches(self, on_dsp: bool) -> bool {
+        match self {
+            Self::Both => true,
+            Self::Dsp => on_dsp,
+            Self::Cpu => !on_dsp,
+        }
+    }
+}
+
+/// What runs where, and how far an iteration has come.
+pub(crate) struct DspLane {
+    plan: Offload,
+    sides: Vec<Side>,
+    /// Whether the DSP ran the last node.
+    on_dsp: bool,
+    /// The number of the plan's subgraphs that have begun in this iteration.
+    subgraphs: usize,
+    /// Whether an iteration has ended, so that subgraphs are there to be used again.
+    prepared: bool,
+}
+
+impl DspLane {
+    pub(crate) fn new(plan: Offload, tensors: usize) -> Self {
+        Self { plan, sides: vec![Side::Cpu; tensors], on_dsp: false, subgraphs: 0, prepared: false }
+    }
+
+    pub(crate) fn runs(&self, id: NodeId) -> bool {
+        self.plan.on_dsp.get(id as usize).copied().unwrap_or(false)
+    }
+
+    /// Samples of the parts in which the DSP runs a node; 0 if it runs whole.
+    pub(crate) fn split(&self, id: NodeId) -> u64 {
+        self.plan.split.get(id as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether a subgraph begins at node `id` on the DSP, and whether it has to be prepared.
+    ///
+    /// One of the plan's begins at a marked node; any other that the CPU's work has brought about is a piece of one,
+    /// cut where a scale is taken anew. Pieces are kept as the plan's are.
+    fn begins(&mut self, id: NodeId, changes: bool) -> bool {
+        let marked = self.plan.begins.get(id as usize).copied().unwrap_or(false);
+        let prepares = match (&self.plan.prepared_again, self.prepared) {
+            (Some(again), true) => marked && again.get(self.subgraphs).copied().unwrap_or(false),
+            _ => marked || changes,
+        };
+        self.subgraphs += usize::from(marked);
+        prepares
+    }
+
+    /// Goes on to node `id` where it runs; returns the time of crossing before it can, and of preparing a subgraph if
+    /// one has to be.
+    pub(crate) fn cross_to(&mut self, id: NodeId, machine: &Machine, tensors: &Tensors<'_>) -> (Nanos, Option<Nanos>) {
+        let Some(offloader) = &machine.dsp else { return (Nanos::ZERO, None) };
+        let node = &tensors.graph().nodes[id as usize];
+        let on_dsp = self.runs(id);
+        let size = |tensor: TensorId| tensors.size(tensor);
+        let mut copied = Bytes::ZERO;
+        for &input in &node.inputs {
+            if !self.sides[input as usize].reaches(on_dsp) {
+                // What is rescaled lies there as sums of 32 bits, for which the node has a temporary.
+                let sums = || node.outputs.iter().filter(|&&output| output != input).map(|&output| size(output)).sum();
+                copied += if node.rescales == Some(input) { sums() } else { size(input) };
+                self.sides[input as usize] = Side::Both;
+            }
+        }
+        let changes = on_dsp != self.on_dsp;
+        let prepares = on_dsp && self.begins(id, changes);
+        self.on_dsp = on_dsp;
+        for &output in &node.outputs {
+            self.sides[output as usize] = if on_dsp { Side::Dsp } else { Side::Cpu };
+        }
+        let crossing = machine.crossing(copied);
+        // Without a change of processors the call is under way already.
+        let crossing = if changes { crossing } else { crossing - machine.crossing(Bytes::ZERO) };
+        (crossing, prepares.then_some(offloader.stack.preparation.value))
+    }
+
+    /// The iteration is over: its subgraphs are there for the next one, which the CPU begins.
+    pub(crate) fn end_iteration(&mut self) {
+        (self.on_dsp, self.subgraphs, self.prepared) = (false, 0, true);
+    }
+}

@@ -1,0 +1,107 @@
+//! What quantising costs on a machine: statistics, packing, unpacking.
+//!
+//! A GPU packs with kernels that reach the stack's share of DRAM bandwidth; CPU cores beside it stream through memory
+//! with SIMD and share that memory with the GPU.
+
+use haversack_devices::processor::{CoreSelection, Cost, CpuCores, Frequency, Processor};
+use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
+use haversack_kernels::KernelError;
+use haversack_policies::quantised::{Control, Packing};
+
+use super::Machine;
+
+/// Values of a whole tensor are of four bytes.
+const VALUE: u64 = 4;
+/// Threads of a block of a product.
+const THREADS: f64 = 256.0;
+
+impl Machine {
+    /// The cores that pack beside a GPU.
+    pub(crate) fn packing_cores(&self) -> Option<CpuCores> {
+        match self.processor {
+            Processor::Gpu(..) => self.device.cpu()?.choose(CoreSelection::All, Frequency::Highest).ok(),
+            Processor::Cpu(..) => None,
+        }
+    }
+
+    /// Statistics of `values` values: their minimum, their maximum and the sum of squares that importance needs.
+    ///
+    /// # Errors
+    /// A GPU that the kernels do not fit.
+    pub(crate) fn control_cost(&self, values: u64, control: Control) -> Result<Cost, KernelError> {
+        let Processor::Gpu(gpu, on_gpu) = &self.processor else {
+            let passes = if control == Control::Fused { 0 } else { 1 };
+            return Ok(self.stream(Bytes(values * VALUE * passes), 0));
+        };
+        super::statistics::cost(gpu, on_gpu, values, control)
+    }
+
+    /// Packing or unpacking `values` values of `bits` bits in a kernel of its own on the processor that trains.
+    pub(crate) fn packing_cost(&self, values: u64, bits: u8) -> Cost {
+        self.stream(packing_traffic(values, bits), 1)
+    }
+
+    /// Unpacking `values` values inside a kernel that computes `columns` columns with them: once for each tile of
+    /// columns, at the rate of a kernel of its own, and without a launch.
+    pub(crate) fn unpacking_within(&self, values: u64, bits: u8, columns: u64) -> Cost {
+        let again = (columns as f64 / self.product_tile()).max(1.0);
+        let busy = Nanos((self.packing_cost(values, bits).busy.0 as f64 * again) as u64);
+        Cost { launch: Nanos::ZERO, busy, dram: code_bytes(values, bits), occupancy: 1.0 }
+    }
+
+    /// The side of the square of outputs that a block of a product computes; an operand is read again for every one.
+    fn product_tile(&self) -> f64 {
+        match &self.processor {
+            Processor::Gpu(_, on_gpu) => (THREADS * on_gpu.outputs_per_thread.value.0).sqrt(),
+            Processor::Cpu(..) => f64::INFINITY,
+        }
+    }
+
+    /// Whether quantised tensors are unpacked inside the kernels that read them.
+    pub(crate) fn unpacks_within(&self, packing: Packing) -> bool {
+        packing == Packing::Unified && matches!(self.processor, Processor::Gpu(..))
+    }
+
+    /// A system call for a block of memory.
+    pub(crate) fn system_allocation(&self) -> Nanos {
+        match &self.processor {
+            Processor::Gpu(_, on_gpu) => on_gpu.system_allocation.value,
+            Processor::Cpu(..) => Nanos::ZERO,
+        }
+    }
+
+    /// Copying `bytes` from one place in memory to another.
+    pub(crate) fn copying(&self, bytes: Bytes) -> Cost {
+        let bandwidth = self.device.dram().bandwidth;
+        let moved = Bytes(bytes.0 * 2);
+        Cost { busy: transfer(moved, bandwidth), dram: moved, ..Cost::default() }
+    }
+
+    /// Kernels that stream `bytes` through packing code.
+    fn stream(&self, bytes: Bytes, launches: u64) -> Cost {
+        let bandwidth = self.device.dram().bandwidth;
+        let (share, launch) = match &self.processor {
+            Processor::Gpu(gpu, on_gpu) => {
+                let launch = gpu.launch().0 as f64 * on_gpu.launch_factor.value.0;
+                (on_gpu.packing_efficiency.value.0, on_gpu.operator_overhead.value + Nanos(launch as u64))
+            }
+            Processor::Cpu(_, on_cpu) => (1.0, on_cpu.operator_overhead.value),
+        };
+        let busy = transfer(bytes, BytesPerSecond(bandwidth.0 * share));
+        Cost { launch: Nanos(launch.0 * launches), busy, dram: bytes, occupancy: 1.0 }
+    }
+}
+
+/// Bytes that packing or unpacking moves: the values whole, and their codes.
+pub(crate) fn packing_traffic(values: u64, bits: u8) -> Bytes {
+    Bytes(values * VALUE) + code_bytes(values, bits)
+}
+
+/// Bytes of the codes alone.
+pub(crate) fn code_bytes(values: u64, bits: u8) -> Bytes {
+    Bytes((values * u64::from(bits)).div_ceil(8))
+}
+
+fn transfer(bytes: Bytes, bandwidth: BytesPerSecond) -> Nanos {
+    Nanos::from_seconds(bytes.as_f64() / bandwidth.0)
+}

@@ -1,0 +1,180 @@
+//! A phone in use while a run trains on it: its system, who decides the budget there, and how often the run was ended.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_memory::phone::{Access, Kill, PhoneError, Stall};
+use haversack_policies::budget::{BudgetRule, Round, Sample};
+use haversack_workloads::TensorId;
+
+use super::system::PhoneSystem;
+use super::{Phone, WatchedSample};
+use crate::error::RunError;
+use crate::record::{PhoneReport, TrainerKill};
+use crate::tensors::Change;
+
+/// A process that is ended so often in one iteration does not start again.
+const LIVES: u32 = 5;
+/// Memory is measured once a second.
+pub(crate) const SECOND: Nanos = Nanos(1_000_000_000);
+
+/// What a service in the background sees of `phone`'s memory for `length`, once a second; nobody trains.
+///
+/// # Errors
+/// Memory that even the kernel's own killer does not free.
+pub fn watch(phone: &Phone, length: Nanos) -> Result<Vec<WatchedSample>, RunError> {
+    let mut system = PhoneSystem::new(phone, 0)?;
+    let mut samples = Vec::new();
+    let mut time = Nanos::ZERO;
+    while time < length {
+        system.tend(time)?;
+        samples.push(system.sample(time)?);
+        time += SECOND;
+    }
+    Ok(samples)
+}
+
+/// A phone in use, and the run on it.
+pub(crate) struct PhoneInUse<'a> {
+    system: PhoneSystem<'a>,
+    /// Who decides the memory budget; `None` if nobody does.
+    rule: Option<Box<dyn BudgetRule>>,
+    /// The budgets that the rule has decided.
+    planned: Vec<Bytes>,
+    /// When memory is measured next.
+    next_sample: Nanos,
+    /// How often the process was ended.
+    kills: Vec<TrainerKill>,
+    /// The number of iterations that have ended.
+    ended: u32,
+}
+
+/// What touching tensors came to.
+pub(crate) struct Touched {
+    /// What it took the thread.
+    pub(crate) stall: Stall,
+    /// The kill that ended the process meanwhile.
+    pub(crate) killed: Option<Kill>,
+}
+
+impl<'a> PhoneInUse<'a> {
+    /// A run of a graph with `tensors` tensors begins on `phone`.
+    pub(crate) fn new(phone: &'a Phone, tensors: usize, rule: Option<Box<dyn BudgetRule>>) -> Result<Self, RunError> {
+        let system = PhoneSystem::new(phone, tensors)?;
+        Ok(Self { system, rule, planned: Vec::new(), next_sample: Nanos::ZERO, kills: Vec::new(), ended: 0 })
+    }
+
+    /// Whether somebody decides the memory budget.
+    pub(crate) const fn has_rule(&self) -> bool {
+        self.rule.is_some()
+    }
+
+    /// The budget that was decided last; `None` if nobody decides.
+    pub(crate) fn decided(&self) -> Option<Bytes> {
+        self.planned.last().copied()
+    }
+
+    /// The budgets that were decided.
+    pub(crate) fn into_planned(self) -> Vec<Bytes> {
+        self.planned
+    }
+
+    /// The phone goes on to `now`; the rule sees memory as it is then, once a second at most.
+    pub(crate) fn sample(&mut self, now: Nanos) -> Result<(), RunError> {
+        self.system.tend(now)?;
+        let Some(rule) = self.rule.as_mut().filter(|_| now >= self.next_sample) else { return Ok(()) };
+        self.next_sample = now + SECOND;
+        let WatchedSample { time, available, watermark_high, adjustments, .. } = self.system.sample(now)?;
+        let swap = self.system.swap_kind();
+        rule.observe(&Sample { time, available, watermark_high, swap, adjustments: &adjustments })?;
+        Ok(())
+    }
+
+    /// An iteration begins: a round of training, for the rule.
+    pub(crate) fn begin_iteration(&mut self, now: Nanos) -> Result<(), RunError> {
+        self.sample(now)?;
+        self.decide();
+        self.system.begin(now, self.ended == 0);
+        Ok(())
+    }
+
+    /// A new budget, if the rule wants one.
+    fn decide(&mut self) {
+        self.planned.extend(self.rule.as_mut().and_then(|rule| rule.begin_round()));
+    }
+
+    /// An iteration has ended at `now`; what the phone's kernel saw of it.
+    pub(crate) fn end_iteration(&mut self, now: Nanos, changes: Vec<Change>) -> Result<PhoneReport, RunError> {
+        self.system.follow(changes)?;
+        self.system.tend(now)?;
+        let mut report = self.system.report(now);
+        let kills = u64::from(self.kills_now());
+        if let Some(rule) = &mut self.rule {
+            rule.end_round(Round { page_faults: self.system.faults(), kills });
+        }
+        report.kills.clone_from(&self.kills);
+        self.ended += 1;
+        Ok(report)
+    }
+
+    /// How often the process was ended in the iteration under way.
+    fn kills_now(&self) -> u32 {
+        self.kills.iter().filter(|kill| kill.iteration == self.ended).count() as u32
+    }
+
+    /// The process's thread brings in the pages of tensors.
+    pub(crate) fn touch(
+        &mut self,
+        now: Nanos,
+        changes: Vec<Change>,
+        tensors: impl Iterator<Item = (TensorId, Access)>,
+    ) -> Result<Touched, RunError> {
+        let mut touched = Touched { stall: Stall::default(), killed: self.system.killed(now) };
+        // What was ended has nothing left to touch.
+        if touched.killed.is_some() {
+            return Ok(touched);
+        }
+        self.system.follow(changes)?;
+        for (tensor, access) in tensors {
+            match self.system.touch(tensor, access, now + touched.stall.total()) {
+                Ok(more) => touched.stall += more,
+                Err(PhoneError::Killed { stall: more }) => {
+                    touched.stall += more;
+                    touched.killed = self.system.killed(now + touched.stall.total());
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.system.note_stall(touched.stall);
+        Ok(touched)
+    }
+
+    /// Whether the process has been ended by `now`.
+    pub(crate) fn killed(&mut self, now: Nanos) -> Option<Kill> {
+        self.system.killed(now)
+    }
+
+    /// Whether the process may start again after `kill`.
+    ///
+    /// # Errors
+    /// A process that was ended too often in this iteration.
+    pub(crate) fn may_restart(&self, kill: &Kill) -> Result<(), RunError> {
+        let times = 1 + self.kills_now();
+        if times <= LIVES {
+            return Ok(());
+        }
+        Err(RunError::Killed { iteration: self.ended, times, kill: Box::new(kill.clone()) })
+    }
+
+    /// A new process takes the place of the one that was ended; returns the time until its first instruction.
+    pub(crate) fn restart(&mut self) -> Result<Nanos, RunError> {
+        self.system.restart()?;
+        Ok(self.system.starting())
+    }
+
+    /// The new process has read its weights by `now`, in an iteration that began at `started`.
+    pub(crate) fn restarted(&mut self, kill: Kill, started: Nanos, now: Nanos) {
+        let since = self.kills.last().map_or(started, |last| last.until.max(started));
+        self.kills.push(TrainerKill { iteration: self.ended, kill, lost: now - since, until: now });
+        self.decide();
+    }
+}

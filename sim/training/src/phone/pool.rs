@@ -1,0 +1,122 @@
+//! The engine's pool: memory that tensors give back stays with the process, and the next tensor takes what was given
+//! back last.
+//!
+//! The kernel cannot tell what in it is still wanted: what was given back is swapped like all else, and read again
+//! when it is written over. Pieces are of the kernel's extents; whatever is smaller shares a slab.
+
+use std::ops::Range;
+
+/// A run of pieces.
+type PieceRun = Range<u64>;
+
+/// Where a tensor lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum PoolPlace {
+    /// Nowhere.
+    #[default]
+    None,
+    /// In the slab, with this number of bytes.
+    Slab(u64),
+    /// In these runs of pieces.
+    Runs(Vec<PieceRun>),
+}
+
+/// Pieces that are given out and taken back.
+#[derive(Clone, Debug)]
+pub(super) struct Pool {
+    piece: u64,
+    /// Pieces that the process has.
+    size: u64,
+    /// Runs that nobody uses, those given back last at the end.
+    free: Vec<PieceRun>,
+    /// Bytes of the slab in use, and the most that ever were.
+    slab: u64,
+    slab_size: u64,
+}
+
+impl Pool {
+    /// Nothing yet; pieces are of `piece` bytes.
+    pub(super) const fn new(piece: u64) -> Self {
+        Self { piece, size: 0, free: Vec::new(), slab: 0, slab_size: 0 }
+    }
+
+    /// Bytes of all pieces, in use or not.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.size * self.piece
+    }
+
+    /// Bytes of the slab, in use or not.
+    pub(super) const fn slab_bytes(&self) -> u64 {
+        self.slab_size
+    }
+
+    /// A place for `bytes`.
+    pub(super) fn take(&mut self, bytes: u64) -> PoolPlace {
+        if bytes == 0 {
+            return PoolPlace::None;
+        }
+        if bytes < self.piece {
+            self.slab += bytes;
+            self.slab_size = self.slab_size.max(self.slab);
+            return PoolPlace::Slab(bytes);
+        }
+        let mut wanted = bytes.div_ceil(self.piece);
+        let mut runs: Vec<PieceRun> = Vec::new();
+        while wanted > 0 {
+            let Some(run) = self.free.pop() else { break };
+            let taken = wanted.min(run.end - run.start);
+            if taken < run.end - run.start {
+                self.free.push(run.start + taken..run.end);
+            }
+            runs.push(run.start..run.start + taken);
+            wanted -= taken;
+        }
+        if wanted > 0 {
+            runs.push(self.size..self.size + wanted);
+            self.size += wanted;
+        }
+        PoolPlace::Runs(runs)
+    }
+
+    /// Takes a place back.
+    pub(super) fn give(&mut self, place: PoolPlace) {
+        match place {
+            PoolPlace::None => {}
+            PoolPlace::Slab(bytes) => self.slab -= bytes,
+            PoolPlace::Runs(runs) => self.free.extend(runs.into_iter().rev()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_back_last_is_taken_first() {
+        let mut pool = Pool::new(100);
+        // 250 bytes are 3 pieces: 0..3. Then 2 pieces: 3..5.
+        let first = pool.take(250);
+        let second = pool.take(200);
+        let one = |run: PieceRun| PoolPlace::Runs([run].to_vec());
+        assert_eq!((first.clone(), second.clone()), (one(0..3), one(3..5)));
+        pool.give(first);
+        pool.give(second);
+        // Four pieces: the two given back last, then two of the other three. One is left; two more make it grow.
+        assert_eq!(pool.take(400), PoolPlace::Runs(vec![3..5, 0..2]));
+        assert_eq!(pool.bytes(), 500);
+        assert_eq!(pool.take(300), PoolPlace::Runs(vec![2..3, 5..7]));
+        assert_eq!(pool.bytes(), 700);
+    }
+
+    #[test]
+    fn small_tensors_share_a_slab() {
+        let mut pool = Pool::new(100);
+        let places = [pool.take(40), pool.take(99), pool.take(0)];
+        assert_eq!(places, [PoolPlace::Slab(40), PoolPlace::Slab(99), PoolPlace::None]);
+        places.into_iter().for_each(|place| pool.give(place));
+        // 40 + 99 bytes were the most; 50 more fit in what was given back.
+        assert_eq!(pool.take(50), PoolPlace::Slab(50));
+        assert_eq!((pool.bytes(), pool.slab_bytes()), (0, 139));
+    }
+}

@@ -1,0 +1,83 @@
+//! What a policy is told of a job on a machine before the first iteration.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::Precision;
+use haversack_policies::quantised::{ElementBytes, working_memory};
+use haversack_policies::setting::DspProfile;
+use haversack_policies::{NodeTimes, Setting};
+use haversack_workloads::NodeId;
+
+use crate::job::Job;
+use crate::machine::Machine;
+use crate::machine::codec::CodecProfile;
+
+/// Hands `ask` what a policy is told of `job` on `machine` before the first iteration, and returns what it answers.
+pub fn with_setting<T>(machine: &Machine, job: &Job<'_>, ask: impl FnOnce(&Setting<'_>) -> T) -> T {
+    with_codec(machine, job, &CodecProfile::new(machine, job.graph), ask)
+}
+
+/// The same where the codec is profiled already.
+pub(crate) fn with_codec<T>(
+    machine: &Machine,
+    job: &Job<'_>,
+    codec: &CodecProfile<'_>,
+    ask: impl FnOnce(&Setting<'_>) -> T,
+) -> T {
+    let dsp = OnDsp { machine, job };
+    let sizes = element_bytes(machine, job);
+    ask(&Setting {
+        graph: job.graph,
+        batch: job.batch,
+        filling_micro_batch: machine.filling_micro_batch(job.graph, job.batch),
+        node_times: NodeTimes::on_demand(|| machine.times(job.graph, job.batch, job.precision)),
+        value_bytes: sizes.value,
+        mask_bytes: sizes.mask,
+        activation_budget: activation_budget(machine, job),
+        time_budget: job.budgets.time,
+        dsp: machine.dsp.is_some().then_some(&dsp),
+        restore: Some(codec),
+    })
+}
+
+/// The bytes of elements in memory.
+pub(crate) fn element_bytes(machine: &Machine, job: &Job<'_>) -> ElementBytes {
+    let value = if job.precision == Precision::Fp16 { 2 } else { 4 };
+    ElementBytes { value, mask: machine.stack.constants.dropout_mask.value.0 }
+}
+
+/// What the framework may hold: its budget, and on a GPU that can address only a share of the device's memory, that.
+pub(crate) fn memory_budget(machine: &Machine, job: &Job<'_>) -> Option<Bytes> {
+    job.budgets.memory.into_iter().chain(machine.addressable()).min()
+}
+
+/// What saved tensors may take: the budget for them, or what the memory budget leaves beside all else.
+pub(crate) fn activation_budget(machine: &Machine, job: &Job<'_>) -> Option<Bytes> {
+    let beside = || working_memory(job.graph, job.batch) + machine.library_workspace();
+    let left = job.budgets.memory.map(|memory| memory.saturating_sub(beside()));
+    job.budgets.activations.into_iter().chain(left).min()
+}
+
+/// The DSP as a policy profiles it.
+struct OnDsp<'a> {
+    machine: &'a Machine,
+    job: &'a Job<'a>,
+}
+
+impl DspProfile for OnDsp<'_> {
+    fn time(&self, node: NodeId, samples: u64) -> Option<Nanos> {
+        let cost = self.machine.dsp_cost(self.job.graph, node as usize, samples, self.job.precision, 0);
+        cost.map(|cost| cost.alone())
+    }
+
+    fn crossing(&self, bytes: Bytes) -> Nanos {
+        self.machine.crossing(bytes)
+    }
+
+    fn accumulation(&self, node: NodeId) -> Nanos {
+        self.machine.accumulation(self.job.graph, node as usize).alone()
+    }
+
+    fn memory(&self) -> Bytes {
+        self.machine.dsp.as_ref().map_or(Bytes::ZERO, |offloader| offloader.dsp.memory())
+    }
+}

@@ -1,0 +1,350 @@
+//! Every tensor of a run: its form, what it takes of memory, and who still uses it.
+//!
+//! Whatever becomes of a tensor becomes of it here, by one of the methods below; nobody else remembers a form.
+//!
+//! ```text
+//! Absent ─admit→ Whole ─store→ InFlight ─drop_whole→ Stored ─admit→ InFlight ─drop_stored→ Whole
+//!                  └─evict→ Dropped ─admit→ Whole            any ─evict→ Absent
+//! ```
+
+mod forms;
+mod limits;
+mod uses;
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_memory::pages::{ArenaConfig, Effects, Fragmentation, PageArena, PageError};
+use haversack_memory::{Allocation, Allocator};
+use haversack_policies::quantised::ArenaPlan;
+use haversack_policies::{MemoryView, Storage, TensorSet, TensorState};
+use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
+
+pub(crate) use self::limits::Limits;
+use self::uses::Uses;
+
+/// The tensors of a run.
+pub(crate) struct Tensors<'g> {
+    graph: &'g TrainingGraph,
+    uses: Uses,
+    /// Each tensor as policies see it, its form included.
+    states: Vec<TensorState>,
+    /// What each tensor takes.
+    slots: Vec<Slot>,
+    candidates: TensorSet,
+    /// Tensors whose state or candidature has changed since a policy was last asked for memory.
+    changed: TensorSet,
+    /// The schedule's node that is under way, or the next where one has ended.
+    at: NodeId,
+    samples: u64,
+    limits: Limits,
+    allocator: Box<dyn Allocator>,
+    /// Where quantised tensors lie; `None` if the allocator holds them.
+    arena: Option<PageArena>,
+    /// Whether the policy quantises: saved tensors are then counted once it has said how it holds them.
+    quantises: bool,
+    /// Saved tensors that it holds whole until they are stored with fewer bits.
+    to_pack: Vec<TensorId>,
+    totals: Totals,
+    /// What was in memory when forward first began in this iteration.
+    baseline: Bytes,
+    /// What changed since it was last asked; `None` if nobody asks.
+    changes: Option<Vec<Change>>,
+}
+
+/// What a tensor takes of memory, and who holds on to it.
+///
+/// Where a run carries data, the values lie beside `whole` and the packed bytes beside `stored`: they come and go with
+/// the blocks.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// The block of the tensor as it was made.
+    whole: Option<Allocation>,
+    stored: Option<Stored>,
+    /// The number of operators and lanes that work on it.
+    locks: u32,
+    /// The number of its uses that the schedule has passed.
+    passed: u32,
+    /// Whether the policy has said that it is held whole.
+    kept: bool,
+    /// Whether this gradient of a parameter is given up in this iteration.
+    given_up: bool,
+}
+
+/// A tensor that is stored otherwise than whole.
+#[derive(Clone, Copy, Debug)]
+struct Stored {
+    storage: Storage,
+    bytes: Bytes,
+    /// Its block; `None` if it lies in the arena's pages, or takes no memory.
+    block: Option<Allocation>,
+}
+
+/// Sums over all tensors.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    whole: Extent,
+    saved_whole: Extent,
+    kept: Extent,
+    stored: Bytes,
+    given_up: u64,
+}
+
+/// What became of the memory of a tensor, for whoever manages its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Its whole form has that many bytes now: zero if it left memory.
+    Whole(TensorId, Bytes),
+    /// The same of the form in which it is stored.
+    Stored(TensorId, Bytes),
+}
+
+/// Why a quantised tensor finds no place.
+pub(crate) enum NoPlace {
+    /// The budget has no room: so much is missing.
+    Short(Bytes),
+    /// The arena refuses it.
+    Refused(PageError),
+}
+
+impl<'g> Tensors<'g> {
+    /// Those of `graph`, none of which is in memory yet.
+    pub(crate) fn new(graph: &'g TrainingGraph, allocator: Box<dyn Allocator>, limits: Limits) -> Self {
+        let count = graph.tensors.len();
+        let mut tensors = Self {
+            graph,
+            uses: Uses::new(graph),
+            states: vec![TensorState { next_use: NodeId::MAX, ..TensorState::default() }; count],
+            slots: vec![Slot::default(); count],
+            candidates: TensorSet::new(),
+            changed: TensorSet::new(),
+            at: 0,
+            samples: 1,
+            limits,
+            allocator,
+            arena: None,
+            quantises: false,
+            to_pack: Vec::new(),
+            totals: Totals::default(),
+            baseline: Bytes::ZERO,
+            changes: None,
+        };
+        tensors.set_budget(limits.memory);
+        tensors
+    }
+
+    /// The policy quantises: into an arena if it plans one, of at most `budget`.
+    pub(crate) fn quantise(&mut self, arena: Option<ArenaPlan>, budget: Option<Bytes>) -> Result<(), PageError> {
+        self.quantises = true;
+        let open = |plan: ArenaPlan| {
+            PageArena::new(ArenaConfig { page: plan.page, step: plan.step, budget: budget.unwrap_or(Bytes::MAX) })
+        };
+        self.arena = arena.map(open).transpose()?;
+        self.bound_allocator();
+        Ok(())
+    }
+
+    // What policies and the rest of the executor ask.
+
+    pub(crate) const fn graph(&self) -> &'g TrainingGraph {
+        self.graph
+    }
+
+    pub(crate) const fn uses(&self) -> &Uses {
+        &self.uses
+    }
+
+    pub(crate) const fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    pub(crate) fn state(&self, tensor: TensorId) -> &TensorState {
+        &self.states[tensor as usize]
+    }
+
+    pub(crate) fn is_whole(&self, tensor: TensorId) -> bool {
+        self.states[tensor as usize].form.is_whole()
+    }
+
+    /// How a tensor is stored otherwise than whole; `None` if it is not.
+    pub(crate) fn storage(&self, tensor: TensorId) -> Option<Storage> {
+        self.states[tensor as usize].form.storage()
+    }
+
+    /// The number of bits a value with which a tensor is stored; 0 if it is not quantised.
+    pub(crate) fn bits(&self, tensor: TensorId) -> u8 {
+        match self.storage(tensor) {
+            Some(Storage::Quantised(bits)) => bits,
+            _ => 0,
+        }
+    }
+
+    /// Bytes of a tensor as it was made, at the current micro-batch.
+    pub(crate) fn size(&self, tensor: TensorId) -> Bytes {
+        Bytes(self.graph.tensor(tensor).bytes.at(self.samples))
+    }
+
+    /// Bytes of the form in which a tensor is stored; `None` if it is not.
+    pub(crate) fn stored_size(&self, tensor: TensorId) -> Option<Bytes> {
+        self.slots[tensor as usize].stored.map(|stored| stored.bytes)
+    }
+
+    pub(crate) fn is_locked(&self, tensor: TensorId) -> bool {
+        self.slots[tensor as usize].locks > 0
+    }
+
+    pub(crate) fn is_kept(&self, tensor: TensorId) -> bool {
+        self.slots[tensor as usize].kept
+    }
+
+    pub(crate) fn is_candidate(&self, tensor: TensorId) -> bool {
+        self.candidates.contains(tensor)
+    }
+
+    /// Whether the schedule will not use the tensor again in this micro-batch.
+    pub(crate) fn is_dead(&self, tensor: TensorId) -> bool {
+        let role = self.graph.tensors[tensor as usize].role;
+        self.states[tensor as usize].next_use == NodeId::MAX
+            && matches!(role, Role::Activation | Role::Gradient | Role::ParameterGradient)
+    }
+
+    /// Memory as a policy sees it at a time of a phase, while `wanted` more is to fit into `budget`.
+    pub(crate) fn view(&self, wanted: Extent, budget: Bytes, now: Nanos, phase: Phase) -> MemoryView<'_> {
+        MemoryView {
+            graph: self.graph,
+            tensors: &self.states,
+            candidates: &self.candidates,
+            changed: &self.changed,
+            producers: self.uses.producers(),
+            at: self.at,
+            micro_batch: self.samples,
+            needed: self.totals.whole + wanted,
+            budget,
+            now,
+            phase,
+        }
+    }
+
+    /// A policy was asked for memory: what changes from now on is news to it.
+    pub(crate) fn forget_changed(&mut self) {
+        self.changed.clear();
+    }
+
+    // How much is in memory, and how much may be.
+
+    pub(crate) const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// A budget for saved tensors from the beginning of an iteration on.
+    pub(crate) const fn set_activation_budget(&mut self, activations: Option<Bytes>) {
+        self.limits.activations = activations;
+    }
+
+    /// A smaller or larger one while an iteration is under way.
+    pub(crate) fn cut_activations(&mut self, activations: Bytes) {
+        self.limits.cut(activations);
+    }
+
+    /// The budget for saved tensors, if it was cut since this was last asked.
+    pub(crate) fn take_cut(&mut self) -> Option<Bytes> {
+        self.limits.take_cut()
+    }
+
+    /// Bounds what may be in memory altogether.
+    pub(crate) fn set_budget(&mut self, memory: Option<Bytes>) {
+        self.limits.memory = memory;
+        self.bound_allocator();
+    }
+
+    /// The allocator may hold what the arena leaves of the budget.
+    pub(crate) fn bound_allocator(&mut self) {
+        let arena = self.reserved_by_arena();
+        self.allocator.set_budget(self.limits.memory.map_or(Bytes::MAX, |budget| budget.saturating_sub(arena)));
+    }
+
+    /// Bytes given out to tensors, the arena's pages included.
+    pub(crate) fn allocated(&self) -> Bytes {
+        self.allocator.allocated() + self.arena.as_ref().map_or(Bytes::ZERO, PageArena::used)
+    }
+
+    /// Forward begins; what is in memory at the first beginning of an iteration is kept.
+    pub(crate) fn note_baseline(&mut self) {
+        if self.baseline == Bytes::ZERO {
+            self.baseline = self.allocated();
+        }
+    }
+
+    /// What was in memory when forward first began since this was last asked.
+    pub(crate) fn take_baseline(&mut self) -> Bytes {
+        std::mem::take(&mut self.baseline)
+    }
+
+    /// Bytes that count against a budget: those given out, and all of the arena.
+    pub(crate) fn footprint(&self) -> Bytes {
+        self.allocator.allocated() + self.reserved_by_arena()
+    }
+
+    /// Bytes held from the system.
+    pub(crate) fn reserved(&self) -> Bytes {
+        self.allocator.reserved() + self.reserved_by_arena()
+    }
+
+    /// Bytes of saved tensors in the form in which they are held.
+    pub(crate) fn held_bytes(&self) -> Bytes {
+        let whole = if self.quantises { self.totals.kept } else { self.totals.saved_whole };
+        self.totals.stored + Bytes(whole.at(self.samples))
+    }
+
+    /// What the budget of saved tensors misses for `tensor` whole.
+    pub(crate) fn activation_shortfall(&self, tensor: TensorId) -> Bytes {
+        match self.limits.activations {
+            // What is to be quantised is whole only for a while; its stored form counts.
+            Some(budget) if self.uses.is_saved(tensor) && !self.quantises => {
+                (self.held_bytes() + self.size(tensor)).saturating_sub(budget)
+            }
+            _ => Bytes::ZERO,
+        }
+    }
+
+    /// Gives the steps of the arena back that a smaller `budget` leaves no room for.
+    ///
+    /// # Errors
+    /// What has to be requantised or given up first.
+    pub(crate) fn bound_arena(&mut self, budget: Bytes) -> Result<Effects, Bytes> {
+        self.arena.as_mut().map_or(Ok(Effects::default()), |arena| arena.set_budget(budget).map_err(|over| over.bytes))
+    }
+
+    /// Bytes that the arena holds from the system.
+    pub(crate) fn reserved_by_arena(&self) -> Bytes {
+        self.arena.as_ref().map_or(Bytes::ZERO, PageArena::reserved)
+    }
+
+    /// How well the arena is filled; `None` if there is none.
+    pub(crate) fn fragmentation(&self) -> Option<Fragmentation> {
+        self.arena.as_ref().map(PageArena::fragmentation)
+    }
+
+    /// A temporary of a library, if the budget has room for it.
+    pub(crate) fn borrow(&mut self, bytes: Bytes) -> Option<Allocation> {
+        if bytes == Bytes::ZERO { None } else { self.allocator.allocate(bytes).ok() }
+    }
+
+    pub(crate) fn give_back(&mut self, temporary: Allocation) {
+        self.allocator.free(temporary);
+    }
+
+    /// Has every change of a tensor's memory noted from now on.
+    pub(crate) fn note_changes(&mut self) {
+        self.changes = Some(Vec::new());
+    }
+
+    /// What has changed since the last call, in order.
+    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+        self.changes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn note(&mut self, change: Change) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(change);
+        }
+    }
+}

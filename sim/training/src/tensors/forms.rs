@@ -1,0 +1,282 @@
+//! From one form of a tensor to another.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_memory::AllocationError;
+use haversack_memory::pages::{Effects, PageError};
+use haversack_policies::{Form, Storage};
+use haversack_workloads::{Extent, NodeId, TensorId};
+
+use super::{Change, NoPlace, Stored, Tensors};
+
+impl Tensors<'_> {
+    /// Brings a tensor into memory whole, without contents.
+    pub(crate) fn admit(&mut self, tensor: TensorId) -> Result<(), AllocationError> {
+        let size = self.size(tensor);
+        let block = self.allocator.allocate(size)?;
+        self.slots[tensor as usize].whole = Some(block);
+        self.states[tensor as usize].bytes = size;
+        let bytes = self.graph.tensor(tensor).bytes;
+        self.totals.whole += bytes;
+        if self.uses.is_saved(tensor) {
+            self.totals.saved_whole += bytes;
+        }
+        self.reform(tensor);
+        self.note(Change::Whole(tensor, size));
+        self.offer(tensor);
+        Ok(())
+    }
+
+    /// Takes a tensor out of memory, in every form; `dropped` if it will be computed again.
+    pub(crate) fn evict(&mut self, tensor: TensorId, dropped: bool) {
+        self.drop_whole(tensor);
+        self.drop_stored(tensor);
+        if dropped {
+            self.states[tensor as usize].form = Form::Dropped;
+        }
+    }
+
+    /// Takes the whole form of a tensor out of memory.
+    pub(crate) fn drop_whole(&mut self, tensor: TensorId) {
+        let slot = &mut self.slots[tensor as usize];
+        if let Some(block) = slot.whole.take() {
+            let bytes = self.graph.tensors[tensor as usize].bytes;
+            if std::mem::take(&mut slot.kept) {
+                subtract(&mut self.totals.kept, bytes);
+            }
+            self.allocator.free(block);
+            subtract(&mut self.totals.whole, bytes);
+            if self.uses.is_saved(tensor) {
+                subtract(&mut self.totals.saved_whole, bytes);
+            }
+            self.note(Change::Whole(tensor, Bytes::ZERO));
+        }
+        self.reform(tensor);
+        self.withdraw(tensor);
+    }
+
+    /// Gives up the form in which a tensor is stored otherwise.
+    pub(crate) fn drop_stored(&mut self, tensor: TensorId) {
+        let Some(stored) = self.slots[tensor as usize].stored.take() else { return };
+        match (stored.block, &mut self.arena) {
+            (Some(block), _) => self.allocator.free(block),
+            // It is there: nothing else takes it out.
+            (None, Some(arena)) => drop(arena.evict(tensor)),
+            (None, None) => {}
+        }
+        self.totals.stored -= stored.bytes;
+        self.reform(tensor);
+        self.note(Change::Stored(tensor, Bytes::ZERO));
+        self.offer(tensor);
+    }
+
+    /// Stores a tensor in another form that takes `bytes` of memory, zero on flash.
+    pub(crate) fn store(&mut self, tensor: TensorId, storage: Storage, bytes: Bytes) -> Result<(), AllocationError> {
+        let block = if bytes == Bytes::ZERO { None } else { Some(self.allocator.allocate(bytes)?) };
+        self.stored(tensor, Stored { storage, bytes, block });
+        Ok(())
+    }
+
+    /// Stores a tensor with `bits` bits a value, in the arena if there is one.
+    pub(crate) fn pack(&mut self, tensor: TensorId, bits: u8, bytes: Bytes) -> Result<Effects, NoPlace> {
+        let (block, effects) = match &mut self.arena {
+            Some(arena) => {
+                let effects = arena.insert(tensor, bytes).map_err(|error| match error {
+                    PageError::Full { missing, .. } => NoPlace::Short(missing),
+                    other => NoPlace::Refused(other),
+                })?;
+                (None, effects)
+            }
+            None => {
+                let block = self.allocator.allocate(bytes).map_err(
+                    |AllocationError::OutOfMemory { wanted, available, .. }| {
+                        NoPlace::Short(wanted.saturating_sub(available))
+                    },
+                )?;
+                (Some(block), Effects::default())
+            }
+        };
+        if std::mem::take(&mut self.slots[tensor as usize].kept) {
+            subtract(&mut self.totals.kept, self.graph.tensors[tensor as usize].bytes);
+        }
+        self.stored(tensor, Stored { storage: Storage::Quantised(bits), bytes, block });
+        Ok(effects)
+    }
+
+    fn stored(&mut self, tensor: TensorId, stored: Stored) {
+        self.slots[tensor as usize].stored = Some(stored);
+        self.totals.stored += stored.bytes;
+        self.reform(tensor);
+        self.note(Change::Stored(tensor, stored.bytes));
+        self.withdraw(tensor);
+    }
+
+    /// The quantised form of a tensor gets smaller in place.
+    pub(crate) fn requantise(&mut self, tensor: TensorId, bits: u8, bytes: Bytes) -> Result<(), PageError> {
+        let Some(stored) = &mut self.slots[tensor as usize].stored else { return Ok(()) };
+        match (stored.block, &mut self.arena) {
+            (Some(block), _) => self.allocator.shrink(block, bytes),
+            (None, Some(arena)) => arena.shrink(tensor, bytes)?,
+            (None, None) => {}
+        }
+        self.totals.stored = self.totals.stored + bytes - stored.bytes;
+        (stored.bytes, stored.storage) = (bytes, Storage::Quantised(bits));
+        self.reform(tensor);
+        self.note(Change::Stored(tensor, bytes));
+        Ok(())
+    }
+
+    /// A saved tensor stays whole, as the policy wants it.
+    pub(crate) fn keep(&mut self, tensor: TensorId) {
+        if !std::mem::replace(&mut self.slots[tensor as usize].kept, true) {
+            self.totals.kept += self.graph.tensor(tensor).bytes;
+        }
+    }
+
+    /// A tensor that is held whole is to be packed after all.
+    pub(crate) fn pack_later(&mut self, tensor: TensorId) {
+        self.to_pack.push(tensor);
+    }
+
+    /// The next tensor that is to be packed after all, and is neither in use nor gone.
+    pub(crate) fn next_to_pack(&mut self) -> Option<TensorId> {
+        while let Some(tensor) = self.to_pack.pop() {
+            if self.is_kept(tensor) && !self.is_locked(tensor) {
+                return Some(tensor);
+            }
+        }
+        None
+    }
+
+    /// A gradient of a parameter is given up in this iteration.
+    pub(crate) fn give_up(&mut self, gradient: TensorId) {
+        if !std::mem::replace(&mut self.slots[gradient as usize].given_up, true) {
+            self.totals.given_up += 1;
+        }
+        self.evict(gradient, false);
+    }
+
+    pub(crate) fn is_given_up(&self, gradient: TensorId) -> bool {
+        self.slots[gradient as usize].given_up
+    }
+
+    /// The number of gradients that are given up.
+    pub(crate) const fn given_up(&self) -> u64 {
+        self.totals.given_up
+    }
+
+    /// Every gradient is wanted again.
+    pub(crate) fn want_all_gradients(&mut self) {
+        self.totals.given_up = 0;
+        self.slots.iter_mut().for_each(|slot| slot.given_up = false);
+    }
+
+    /// A tensor in use by an operator or a lane cannot give way.
+    pub(crate) fn lock(&mut self, tensor: TensorId) {
+        self.slots[tensor as usize].locks += 1;
+        self.withdraw(tensor);
+    }
+
+    pub(crate) fn unlock(&mut self, tensor: TensorId) {
+        let locks = &mut self.slots[tensor as usize].locks;
+        *locks = locks.saturating_sub(1);
+        self.offer(tensor);
+    }
+
+    /// Nobody works on any tensor, and none is to be packed after all.
+    pub(crate) fn release_all(&mut self) {
+        self.to_pack.clear();
+        for tensor in 0..self.slots.len() as TensorId {
+            self.slots[tensor as usize].locks = 0;
+            self.offer(tensor);
+        }
+    }
+
+    /// What it took to make the tensor, or to make it again.
+    pub(crate) fn set_cost(&mut self, tensor: TensorId, cost: Nanos) {
+        self.states[tensor as usize].cost = cost;
+        self.changed.insert(tensor);
+    }
+
+    /// The tensor was used beside the schedule.
+    pub(crate) fn note_use(&mut self, tensor: TensorId, now: Nanos) {
+        self.states[tensor as usize].last_use = now;
+        self.changed.insert(tensor);
+    }
+
+    /// The schedule has come to `node`.
+    pub(crate) fn come_to(&mut self, node: NodeId) {
+        self.at = node;
+    }
+
+    /// The schedule's node `node` has ended: what it uses has one use less before it.
+    pub(crate) fn advance(&mut self, node: NodeId, now: Nanos) {
+        let graph = self.graph;
+        for tensor in graph.nodes[node as usize].uses() {
+            let id = tensor as usize;
+            let uses = self.uses.of(tensor);
+            let mut passed = self.slots[id].passed as usize;
+            while uses.get(passed).is_some_and(|&used| used <= node) {
+                passed += 1;
+            }
+            self.slots[id].passed = passed as u32;
+            self.states[id].last_use = now;
+            self.states[id].next_use = uses.get(passed).copied().unwrap_or(NodeId::MAX);
+            self.changed.insert(tensor);
+        }
+        self.at = node + 1;
+    }
+
+    /// A micro-batch begins: every tensor's next use is its first.
+    pub(crate) fn rewind(&mut self) {
+        self.at = 0;
+        for tensor in 0..self.slots.len() as TensorId {
+            self.slots[tensor as usize].passed = 0;
+            let state = &mut self.states[tensor as usize];
+            state.next_use = self.uses.of(tensor).first().copied().unwrap_or(NodeId::MAX);
+            if state.form == Form::Dropped {
+                state.form = Form::Absent;
+            }
+            self.changed.insert(tensor);
+        }
+    }
+
+    /// Goes on with `samples` samples: the columns of all others are dropped from everything in memory.
+    pub(crate) fn set_samples(&mut self, samples: u64) {
+        self.samples = samples;
+        for tensor in 0..self.slots.len() as TensorId {
+            let id = tensor as usize;
+            if let Some(block) = self.slots[id].whole.filter(|_| self.graph.tensors[id].bytes.per_sample > 0) {
+                let size = self.size(tensor);
+                self.allocator.shrink(block, size);
+                self.states[id].bytes = size;
+                self.changed.insert(tensor);
+                self.note(Change::Whole(tensor, size));
+            }
+        }
+    }
+
+    /// The tensor's form after what it takes of memory has changed.
+    fn reform(&mut self, tensor: TensorId) {
+        let slot = &self.slots[tensor as usize];
+        self.states[tensor as usize].form = Form::of(slot.whole.is_some(), slot.stored.map(|stored| stored.storage));
+        self.changed.insert(tensor);
+    }
+
+    fn offer(&mut self, tensor: TensorId) {
+        let free = self.slots[tensor as usize].locks == 0 && self.states[tensor as usize].form == Form::Whole;
+        if free && self.uses.is_rematerialisable(tensor) && self.candidates.insert(tensor) {
+            self.changed.insert(tensor);
+        }
+    }
+
+    fn withdraw(&mut self, tensor: TensorId) {
+        if self.candidates.remove(tensor) {
+            self.changed.insert(tensor);
+        }
+    }
+}
+
+fn subtract(total: &mut Extent, part: Extent) {
+    total.fixed = total.fixed.saturating_sub(part.fixed);
+    total.per_sample = total.per_sample.saturating_sub(part.per_sample);
+}

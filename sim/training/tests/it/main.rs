@@ -1,0 +1,14 @@
+//! Runs of the executor from outside.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod by_hand;
+mod common;
+mod daf_store;
+mod invariants;
+mod offloading;
+mod phone;
+mod pressure;
+mod quantised;
+mod restoring;
+mod sage_memory;
+mod support;

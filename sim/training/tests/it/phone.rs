@@ -1,0 +1,68 @@
+//! Training on a phone in use, worked out by hand.
+
+mod budget;
+mod kills;
+mod memory;
+
+use haversack_devices::units::Nanos;
+use haversack_training::phone::Phone;
+use haversack_training::{Job, Record, RunError, ThreadStates, simulate};
+use haversack_workloads::TrainingGraph;
+
+use crate::common::job;
+use crate::support::phones::{START, app, ends, ms, phone};
+use crate::support::{BATCH, Script, check_sums, phone_cpu, with_storage};
+
+pub(crate) fn on<'a>(phone: &'a Phone, graph: &'a TrainingGraph, iterations: u32) -> Job<'a> {
+    Job { phone: Some(phone), iterations, ..job(graph, BATCH) }
+}
+
+/// What holds of every run on a phone.
+pub(crate) fn check(record: &Record, place: &str) {
+    check_sums(record, place);
+    let phone = record.phone.as_ref().unwrap();
+    assert_eq!(phone.iteration.time, record.iteration, "{place}: the last iteration");
+    assert_eq!(phone.run.time, record.iterations.iter().copied().sum(), "{place}: all iterations");
+    for span in [phone.iteration, phone.run] {
+        let ThreadStates { running, sleeping, runnable } = span.states;
+        assert_eq!(running + sleeping + runnable, span.time, "{place}: states");
+        assert!(span.used_mean <= span.used_peak && span.used_peak <= phone.managed, "{place}: used");
+    }
+    if phone.kills.iter().all(|kill| kill.iteration as usize + 1 < record.iterations.len()) {
+        assert_eq!(phone.iteration.states.sleeping, record.breakdown.refault, "{place}: asleep");
+        assert_eq!(phone.iteration.states.runnable, record.breakdown.runnable, "{place}: runnable");
+    }
+}
+
+pub(crate) fn run(phone: &Phone, graph: &TrainingGraph, iterations: u32) -> Result<Record, RunError> {
+    simulate(&phone_cpu(), &on(phone, graph, iterations), &mut Script::default())
+}
+
+/// What a fault on a page on flash takes of the core, asleep and waiting for the core: 0.7 + 1.5, 1 + 100 and 10 µs.
+pub(crate) const FROM_FLASH: [Nanos; 3] = [Nanos(2_200), Nanos(101_000), Nanos(10_000)];
+
+/// A phone whose flash works on everything at once and whose driver takes no time but for a page's: a page is read in
+/// 1 + 100 µs, whatever else there is.
+pub(crate) fn with_even_flash(ram: u64) -> Phone {
+    let machine = with_storage(&[
+        ("storage.sequential_write", 1e6),
+        ("storage.sequential_read", 1e6),
+        ("storage.random_write", 1e6),
+        ("storage.random_read", 1e6),
+        ("storage.datasheet_read", 1e6),
+        ("storage.datasheet_write", 1e6),
+        ("storage.latency_read", 100.0),
+    ]);
+    Phone { flash: machine.device.flash().unwrap(), ..phone(ram, 64) }
+}
+
+/// A phone of 48 MiB without swap on which a game of 26 MiB is in front from each of `starts` for 100 ms: the trainer,
+/// which holds 25 MiB and has the larger score, is ended.
+pub(crate) fn with_games(starts: &[Nanos]) -> Phone {
+    let mut phone = phone(48, 0);
+    phone.apps = starts.iter().flat_map(|&at| [app(at, "game", 0, 26), ends(at + ms(100), "game")]).collect();
+    phone
+}
+
+/// Starting again: the process, and w of 4 MiB at 2 GB/s.
+pub(crate) const AGAIN: Nanos = Nanos(START.0 + 2_097_152);

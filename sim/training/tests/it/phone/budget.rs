@@ -1,0 +1,136 @@
+//! A rule that decides the budget of training on a phone: what it is told, and what its word is worth.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_policies::budget::{Round, SwapKind};
+use haversack_training::phone::Phone;
+use haversack_training::{Record, RunError, simulate};
+
+use super::{AGAIN, FROM_FLASH, check, on, with_even_flash, with_games};
+use crate::support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, app, ends, layer, ms, phone, pinned};
+use crate::support::rule::{Ruled, Seen};
+use crate::support::{Script, near, phone_cpu};
+
+/// Seconds that a rule for the budget watches the phone before training.
+const WATCHED: u64 = 120;
+
+fn ruled(phone: &Phone, iterations: u32, budgets: &[Option<u64>]) -> (Result<Record, RunError>, Seen) {
+    let graph = layer();
+    let mut policy = Ruled::new(Script::default(), budgets);
+    let record = simulate(&phone_cpu(), &on(phone, &graph, iterations), &mut policy);
+    (record, policy.seen())
+}
+
+#[test]
+fn a_rule_is_fed_once_a_second_and_decides_before_every_round() {
+    let mut phone = phone(64, 0);
+    phone.own = vec![pinned(10)];
+    phone.apps = vec![app(Nanos::ZERO, "game", 0, 4), app(ms(60_000), "mail", 900, 5), ends(ms(130_000), "game")];
+    let (record, seen) = ruled(&phone, 1_000, &[Some(30 * MIB), None, Some(40 * MIB)]);
+    let record = record.unwrap();
+    check(&record, "ruled");
+    // An iteration is said to take what its operators take.
+    near(seen.iteration, ITERATION.0, "an iteration");
+    assert_eq!(record.planned, [Bytes(30 * MIB), Bytes(40 * MIB)]);
+    // Two minutes before training begins, then as training goes: once a second, at the next operator's beginning.
+    let times: Vec<Nanos> = seen.samples.iter().map(|sample| sample.0).collect();
+    let watched: Vec<Nanos> = (0..WATCHED).map(|second| ms(second * 1_000)).collect();
+    assert_eq!(times[..WATCHED as usize], watched);
+    for pair in times.windows(2) {
+        let apart = pair[1] - pair[0];
+        assert!(apart >= ms(1_000) && apart < ms(1_000) + Nanos(10_020_000) + FIRST * (13 * MIB / PAGE), "{apart}");
+    }
+    let end = ms(WATCHED * 1_000) + record.iterations.iter().copied().sum();
+    assert!(*times.last().unwrap() + ms(1_020) > end);
+    // The first round begins after the sample at its begin. None was killed; new pages are no faults from anywhere.
+    assert_eq!((seen.begun.len(), seen.begun[0]), (1_000, WATCHED as usize + 1));
+    assert_eq!(seen.ended, [Round::default(); 1_000]);
+    // 64 MiB less 10 pinned, 3 of the high watermark and the apps' 4 and 5; what the trainer holds counts as available.
+    for (time, available, high, swap, adjustments) in seen.samples {
+        let apps: &[i16] = match time.0 / 1_000_000_000 {
+            0..60 => &[0],
+            60..130 => &[0, 900],
+            _ => &[900],
+        };
+        let taken: u64 = apps.iter().map(|&adj| if adj == 0 { 4 } else { 5 }).sum();
+        assert_eq!((available, high), (Bytes((64 - 10 - 3 - taken) * MIB), Bytes(3 * MIB)), "{time}");
+        assert_eq!((adjustments.as_slice(), swap), (apps, SwapKind::Flash), "{time}");
+    }
+}
+
+#[test]
+fn a_rules_budget_bounds_what_is_held() {
+    let phone = phone(64, 0);
+    // 25 MiB are enough, a byte less is not; the job's own budget counts where it is smaller.
+    assert_eq!(ruled(&phone, 1, &[Some(PEAK)]).0.unwrap().peak_memory, Bytes(PEAK));
+    assert_eq!(ruled(&phone, 2, &[Some(PEAK)]).0.unwrap().planned, [Bytes(PEAK)]);
+    for (iterations, budgets) in [(1, vec![Some(PEAK - 1)]), (2, vec![Some(PEAK), Some(PEAK - 1)])] {
+        let (result, seen) = ruled(&phone, iterations, &budgets);
+        let error = result.unwrap_err();
+        assert!(matches!(error, RunError::OutOfMemory { budget, .. } if budget == Bytes(PEAK - 1)), "{error}");
+        assert_eq!(seen.begun.len(), iterations as usize);
+    }
+    let graph = layer();
+    let mut smaller = on(&phone, &graph, 1);
+    smaller.budgets.memory = Some(Bytes(PEAK - 2));
+    let error = simulate(&phone_cpu(), &smaller, &mut Ruled::new(Script::default(), &[Some(PEAK)])).unwrap_err();
+    assert!(matches!(error, RunError::OutOfMemory { budget, .. } if budget == Bytes(PEAK - 2)), "{error}");
+}
+
+#[test]
+fn a_rule_is_asked_anew_after_a_kill() {
+    let start = ms(WATCHED * 1_000);
+    let phone = with_games(&[start + ms(30)]);
+    let (record, seen) = ruled(&phone, 3, &[Some(30 * MIB), None, Some(28 * MIB), Some(26 * MIB)]);
+    let record = record.unwrap();
+    check(&record, "killed");
+    assert_eq!(record.planned, [30, 28, 26].map(|mib| Bytes(mib * MIB)));
+    assert_eq!(seen.begun.len(), 4);
+    let rounds = [0, 1, 0].map(|kills| Round { kills, ..Round::default() });
+    assert_eq!(seen.ended, rounds);
+    // The same times as without a rule, two minutes later.
+    assert_eq!(record.phone.as_ref().unwrap().kills[0].lost, Nanos(11_040_000) + AGAIN);
+    // At once: the iteration begins anew within it.
+    let (result, _) = ruled(&phone, 2, &[Some(30 * MIB), None, Some(PEAK - 1)]);
+    let error = result.unwrap_err();
+    assert!(matches!(error, RunError::OutOfMemory { budget, .. } if budget == Bytes(PEAK - 1)), "{error}");
+}
+
+#[test]
+fn a_kill_may_come_when_memory_is_measured() {
+    // Samples fall on the beginnings of the first iteration and of `make`, `rest` and so on; the game comes when one is
+    // due, in whichever operator that is.
+    let start = ms(WATCHED * 1_000);
+    for after in (0..60).map(|step| ms(970 + step * 2)) {
+        let phone = with_games(&[start + after]);
+        let (record, seen) = ruled(&phone, 80, &[]);
+        let record = record.unwrap_or_else(|error| panic!("{after}: {error}"));
+        check(&record, "measured");
+        assert_eq!(record.phone.unwrap().kills.len(), 1);
+        assert_eq!(seen.ended.iter().map(|round| round.kills).sum::<u64>(), 1);
+    }
+}
+
+#[test]
+fn a_rule_hears_of_the_trainers_faults_alone() {
+    // A game of 6 MiB is in front, and half of both is on flash most of the time.
+    let phone = Phone { apps: vec![app(Nanos::ZERO, "game", 0, 6)], ..with_even_flash(20) };
+    let (record, seen) = ruled(&phone, 8, &[]);
+    let span = record.unwrap().phone.unwrap().run;
+    let faults: u64 = seen.ended.iter().map(|round| round.page_faults).sum();
+    // A page at a time: as often as the thread slept for 101 µs.
+    assert_eq!(span.states.sleeping, FROM_FLASH[1] * faults);
+    assert!(faults > 1_000 && faults < span.counters.pgmajfault, "{faults} of {}", span.counters.pgmajfault);
+    assert_eq!(seen.ended.len(), 8);
+}
+
+#[test]
+fn a_rule_sees_no_app_that_is_dead() {
+    let start = ms(WATCHED * 1_000);
+    let mut phone = phone(48, 0);
+    phone.apps = vec![app(Nanos::ZERO, "mail", 900, 12), app(start + ms(30), "game", 0, 16)];
+    let (record, seen) = ruled(&phone, 100, &[]);
+    assert_eq!(record.unwrap().phone.unwrap().apps_killed, 1);
+    let last = seen.samples.last().unwrap();
+    assert!(last.0 > start + ms(1_000));
+    assert_eq!(last.4, [0]);
+}

@@ -1,0 +1,99 @@
+//! Small phones with round constants.
+
+use haversack_devices::storage::Driver;
+use haversack_devices::units::{Bytes, Count, Fraction, Nanos};
+use haversack_memory::phone::lmkd::Lmkd;
+use haversack_memory::phone::{Backing, Costs, Settings, Watermarks};
+use haversack_training::phone::{AppChange, AppState, Phone, SystemMemory, Trainer};
+use haversack_workloads::{Phase, Role, TrainingGraph};
+
+use super::{graph, node, phone_cpu, tensor};
+
+/// A mebibyte.
+pub(crate) const MIB: u64 = 1 << 20;
+/// A page.
+pub(crate) const PAGE: u64 = 4096;
+/// The first touch of a page takes so long: the fault, and zeroing it.
+pub(crate) const FIRST: Nanos = Nanos(1_200);
+/// A process starts in so long.
+pub(crate) const START: Nanos = Nanos(500_000_000);
+
+pub(crate) const fn ms(ms: u64) -> Nanos {
+    Nanos(ms * 1_000_000)
+}
+
+/// `ram` MiB, of which one and two more are the reserves, and `swap` MiB on flash. Nobody else is there.
+pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
+    let marks = Watermarks { min: Bytes(MIB), low: Bytes(2 * MIB), high: Bytes(3 * MIB) };
+    let costs = Costs {
+        fault: Nanos(700),
+        zero: Nanos(500),
+        scan: Nanos(250),
+        walk: Nanos(20),
+        unmap: Nanos(1_000),
+        compress: Nanos(10_000),
+        decompress: Nanos(3_500),
+        submit: Nanos(1_500),
+        wake_up: Nanos(10_000),
+    };
+    Phone {
+        memory: Settings { swap: Bytes(swap * MIB), ..Settings::new(Bytes(ram * MIB), marks) },
+        training: costs,
+        kswapd: costs,
+        flash: phone_cpu().device.flash().unwrap(),
+        driver: Driver { command: Nanos::ZERO, page: Nanos(1_000) },
+        background: Vec::new(),
+        own: Vec::new(),
+        trainer: Trainer { adj: 200, ratio: Count(1.2), start: START },
+        app_ratio: Count(2.5),
+        apps: Vec::new(),
+    }
+}
+
+/// lmkd as AOSP sets it on a phone of 8 GB.
+pub(crate) fn aosp() -> Lmkd {
+    Lmkd::new(&haversack_devices::load_system("android").unwrap(), &haversack_devices::load("galaxy-s22").unwrap())
+}
+
+/// So many MiB of the system that stay where they are.
+pub(crate) fn pinned(mib: u64) -> SystemMemory {
+    SystemMemory { bytes: Bytes(mib * MIB), backing: Backing::Pinned, hot: Fraction(0.0) }
+}
+
+/// From `at` on an app has `mib` MiB of its own, and touches them all; with a score of nought and below every second.
+pub(crate) fn app(at: Nanos, name: &str, adj: i32, mib: u64) -> AppChange {
+    let state = AppState { adj, anonymous: Bytes(mib * MIB), file: Bytes::ZERO, touched: Fraction(1.0) };
+    AppChange { at, app: name.to_owned(), state: Some(state) }
+}
+
+/// An app ends.
+pub(crate) fn ends(at: Nanos, name: &str) -> AppChange {
+    AppChange { at, app: name.to_owned(), state: None }
+}
+
+/// One layer, in MiB: samples 1, a weight 4, x 8, y 12, a gradient 1 and the weight's 4. Forward takes 11.04 ms,
+/// backward 6.04 ms and the update 0.12 ms. y and all before it are the most at a time: 25 MiB.
+pub(crate) fn layer() -> TrainingGraph {
+    graph(
+        vec![
+            tensor("input", MIB, Role::Input),
+            tensor("w", 4 * MIB, Role::Parameter { trainable: true }),
+            tensor("x", 8 * MIB, Role::Activation),
+            tensor("y", 12 * MIB, Role::Activation),
+            tensor("g", MIB, Role::Gradient),
+            tensor("dw", 4 * MIB, Role::ParameterGradient),
+        ],
+        vec![
+            node("make", Phase::Forward, &[0, 1], &[2], 1_000),
+            node("rest", Phase::Forward, &[0], &[3], 10_000),
+            node("first", Phase::Backward, &[], &[4], 5_000),
+            node("gradient", Phase::Backward, &[4, 2], &[5], 1_000),
+            node("update", Phase::Update, &[1, 5], &[1], 100),
+        ],
+    )
+}
+
+/// The most that [`layer`] holds.
+pub(crate) const PEAK: u64 = 25 * MIB;
+/// How long it takes.
+pub(crate) const ITERATION: Nanos = Nanos(17_200_000);
