@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
 use haversack_bench::Kernel;
-use haversack_policies::registry::{Entry, POLICIES};
+use haversack_policies::entry::Entry;
+use haversack_policies::registry::POLICIES;
 use haversack_workloads::models::MODELS;
 
 use crate::artefacts::ARTEFACTS;
@@ -69,12 +70,12 @@ fn kernels() -> Result<Vec<(String, String)>, CommandError> {
 }
 
 /// A policy with its source and its parameters.
-fn policy(entry: &Entry) -> (String, String) {
+fn policy(entry: &&Entry) -> (String, String) {
     let mut line = format!("{} ({})", entry.about, entry.citation);
     for (place, parameter) in entry.parameters.iter().enumerate() {
         let before = if place == 0 { "; parameters: " } else { "; " };
         // Writing to a text cannot fail.
-        let _ = write!(line, "{before}{} = {}", parameter.name, parameter.about);
+        let _ = write!(line, "{before}{} = {}", parameter.name(), parameter.help());
     }
     (entry.id.to_owned(), line)
 }

@@ -7,7 +7,8 @@ use haversack_devices::processor::{CoreSelection, ProcessorError, ProcessorKind,
 use haversack_devices::units::Celsius;
 use haversack_devices::work::Precision;
 use haversack_devices::{Device, Frequency, Stack, StackAllocator, StackGraph, System, load, load_stack};
-use haversack_policies::engines::{ALGORITHMS, Engine, EngineProcessor};
+use haversack_policies::engines::ALGORITHM;
+use haversack_policies::entry::{Engine, EngineProcessor, Entry};
 use haversack_policies::{PolicyError, registry};
 use haversack_training::{AllocatorKind, Machine, MachineError, Phone, Trains};
 use haversack_workloads::lowering::{Gradients, Variant};
@@ -36,9 +37,6 @@ pub enum GraphKind {
 
 /// The system of a phone whose apps are named but not its system.
 const SYSTEM_OF_APPS: &str = "android";
-
-/// Policies that make fp32 tensors smaller themselves, so that there is nothing to store of integers.
-const STORES_FLOATS: [&str; 4] = ["fixed8", "elastictrainer", "actnn", "daf"];
 
 /// A scenario whose every default is filled in, with what its names stand for.
 #[derive(Clone, Debug)]
@@ -92,7 +90,8 @@ impl Scenario {
         let mut scenario = self.clone();
         let calibration = |key: Key| move |error| self.error(key, Fault::Calibration(Box::new(error)));
         let device = cache.get(self.device.clone(), || load(&self.device)).map_err(calibration(Key::Device))?;
-        let engine = registry::find(&self.policy).map_err(|error| self.error(Key::Policy, error))?.engine;
+        let policy = registry::find(&self.policy).map_err(|error| self.error(Key::Policy, error))?;
+        let engine = policy.engine;
         let own_stack = || engine.map_or(device.constants.default_stack.clone(), |engine| engine.stack.to_owned());
         let stack_id = self.stack.clone().unwrap_or_else(own_stack);
         let stack = cache.get(stack_id.clone(), || load_stack(&stack_id)).map_err(calibration(Key::Stack))?;
@@ -104,8 +103,8 @@ impl Scenario {
             self.error(key, error)
         })?;
         scenario.input = self.input.clone().or_else(|| workload::own_input(&self.model));
-        scenario.set = self.parameters()?;
-        let algorithm = self.algorithm(engine, &scenario.set)?;
+        scenario.set = self.parameters(policy)?;
+        let algorithm = self.algorithm(policy, &scenario.set)?;
         if algorithm.is_some() {
             scenario.precision = Precision::Int8;
         }
@@ -136,8 +135,7 @@ impl Scenario {
     }
 
     /// The policy's parameters by their own names, once the policy has accepted them.
-    fn parameters(&self) -> Result<BTreeMap<String, String>, ScenarioError> {
-        let entry = registry::find(&self.policy).map_err(|error| self.error(Key::Policy, error))?;
+    fn parameters(&self, entry: &Entry) -> Result<BTreeMap<String, String>, ScenarioError> {
         let mut parameters = BTreeMap::new();
         for (name, value) in &self.set {
             let own = match name.split_once('.') {
@@ -152,19 +150,15 @@ impl Scenario {
             parameters.insert(own.to_owned(), value.clone());
         }
         let pairs: Vec<_> = parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        registry::build(entry.id, &pairs).map_err(|error: PolicyError| self.error(Key::Set, error))?;
+        entry.build(&pairs).map_err(|error: PolicyError| self.error(Key::Set, error))?;
         Ok(parameters)
     }
 
     /// The algorithm of integer training: of an engine that trains in integers, or where `int8` was asked for.
-    fn algorithm(
-        &self,
-        engine: Option<Engine>,
-        set: &BTreeMap<String, String>,
-    ) -> Result<Option<&'static str>, ScenarioError> {
+    fn algorithm(&self, policy: &Entry, set: &BTreeMap<String, String>) -> Result<Option<&'static str>, ScenarioError> {
         let asked = self.precision == Precision::Int8;
-        let in_integers = engine.is_some_and(|engine| engine.eight_bit);
-        if asked && engine.is_some() && !in_integers {
+        let in_integers = policy.engine.is_some_and(|engine| engine.eight_bit);
+        if asked && policy.engine.is_some() && !in_integers {
             let message =
                 format!("the policy {} trains in fp32; mnn-int8 and mandheling train in integers", self.policy);
             return Err(self.error(Key::Precision, Fault::Refused(message)));
@@ -172,11 +166,11 @@ impl Scenario {
         if !asked && !in_integers {
             return Ok(None);
         }
-        if STORES_FLOATS.contains(&self.policy.as_str()) {
+        if policy.stores_floats {
             let message = format!("the policy {} stores fp32 tensors its own way; expected fp32 or fp16", self.policy);
             return Err(self.error(Key::Precision, Fault::Refused(message)));
         }
-        let id = set.get("algorithm").map_or(ALGORITHMS[0], String::as_str);
+        let id = set.get("algorithm").map_or(ALGORITHM.default, String::as_str);
         let algorithm = mixed::algorithm(id).map_err(|error| self.error(Key::Set, error))?;
         Ok(Some(algorithm.id.as_str()))
     }

@@ -6,11 +6,25 @@
 
 use haversack_workloads::TensorId;
 
+use crate::entry::{Entry, Number, Numbers};
 use crate::error::PolicyError;
 use crate::policy::{Holding, Policy, Schedule};
 use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
 use crate::setting::Setting;
 use crate::view::MemoryView;
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "actnn",
+    about: "what modules keep is quantised to two bits, group by group (level L3)",
+    citation: "Chen et al., ICML 2021",
+    stores_floats: true,
+    engine: None,
+    parameters: &[&BITS],
+    build: |settings| Ok(Box::new(ActNn::new(settings.get(&BITS)? as u8))),
+};
+
+static BITS: Number = Number::new("bits", 2, Numbers::Among(&[1, 2, 4, 8]), "mean bits a value: {}");
 
 /// ActNN's rules of storage.
 pub const RULES: Quantisation = Quantisation {

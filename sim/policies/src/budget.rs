@@ -123,10 +123,6 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// All, by name.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("predicted", Self::Predicted), ("initial", Self::Initial), ("every-round", Self::EveryRound)];
-
     /// The rule, before any measurement; the baselines have no parameters.
     #[must_use]
     pub fn start(self, parameters: Parameters) -> Box<dyn BudgetRule> {

@@ -15,12 +15,24 @@ use std::cmp::Reverse;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
 
+use crate::entry::Entry;
 use crate::error::PolicyError;
 use crate::falling::{Falling, worth};
 use crate::policy::{Holding, Policy, Relief, Schedule, Want};
 use crate::regain::{Layouts, Moment, Regaining, Technique, absence, presence, saved_alone};
 use crate::setting::Setting;
 use crate::view::MemoryView;
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "capuchin",
+    about: "swapping to flash where it hides behind computation, else what stalls less",
+    citation: "Peng et al., ASPLOS 2020",
+    stores_floats: false,
+    engine: None,
+    parameters: &[],
+    build: |_| Ok(Box::new(Capuchin::default())),
+};
 
 /// Capuchin.
 #[derive(Clone, Debug, Default)]

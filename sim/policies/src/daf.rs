@@ -13,12 +13,85 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
 use crate::elastictrainer::over_budget;
+use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
-use crate::importance::{Metric, of_gradients, of_saved, skippable, writes_parameter_gradients_only};
+use crate::importance::{IMPORTANCE, Metric, of_gradients, of_saved, skippable, writes_parameter_gradients_only};
 use crate::policy::{Holding, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
 use crate::quantised::{ArenaPlan, Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
 use crate::setting::Setting;
 use crate::view::MemoryView;
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "daf",
+    about: "bits by importance for every saved tensor, in an arena of pages, packed by the CPU",
+    citation: "Liu et al., MobiSys 2025",
+    stores_floats: true,
+    engine: None,
+    parameters: &[&FIXED_BITS, &TRAINED_SHARE, &LEAST_BITS, &IMPORTANCE, &PACKING, &CONTROL, &STEP, &PAGE],
+    build: |settings| {
+        let arena =
+            ArenaPlan { page: Bytes(settings.get(&PAGE)? * 1024), step: Bytes(settings.get(&STEP)? * 1_000_000) };
+        Ok(Box::new(Daf::new(Parameters {
+            bits: settings.get(&FIXED_BITS)?.map(|bits| bits as u8),
+            least_bits: settings.get(&LEAST_BITS)? as u8,
+            trained_share: settings.get(&TRAINED_SHARE)?.map(|percent| percent as f64 / 100.0),
+            metric: settings.get(&IMPORTANCE)?,
+            packing: settings.get(&PACKING)?,
+            control: settings.get(&CONTROL)?,
+            arena,
+        })))
+    },
+};
+
+static FIXED_BITS: Number<Option<u64>> = Number::new(
+    "bits",
+    None,
+    Numbers::Among(&[32, 16, 8, 4, 2, 1]),
+    "{} for every tensor (default: what the budgets leave; 2 without any)",
+);
+
+static TRAINED_SHARE: Number<Option<u64>> = Number::new(
+    "trained_share",
+    None,
+    Numbers::Within(1..=100),
+    "{least} to {most}: the percentage of all importance at which giving up weight gradients for time stops",
+);
+
+static LEAST_BITS: Number = Number::new(
+    "least_bits",
+    0,
+    Numbers::Among(&[8, 4, 2, 1, 0]),
+    "{}: the fewest bits that a budget may leave a tensor",
+);
+
+static PACKING: Choice<Packing> = Choice::new(
+    "packing",
+    Packing::Unified,
+    &[("unified", Packing::Unified), ("shared", Packing::Shared), ("cpu", Packing::Cpu), ("gpu", Packing::Gpu)],
+    "{}: who packs and who unpacks",
+);
+
+static CONTROL: Choice<Control> = Choice::new(
+    "control",
+    Control::Fused,
+    &[("fused", Control::Fused), ("own-kernels", Control::OwnKernels)],
+    "{}: where statistics are computed",
+);
+
+static STEP: Number = Number::new(
+    "step_mb",
+    ArenaConfig::STEP.0 / 1_000_000,
+    Numbers::Within(1..=1_000_000),
+    "megabytes by which the arena grows and shrinks (default {default})",
+);
+
+static PAGE: Number = Number::new(
+    "page_kib",
+    ArenaConfig::PAGE.0 / 1024,
+    Numbers::Within(1..=1_000_000),
+    "KiB of a page (default {default})",
+);
 
 /// The bits that a value can have, from whole to not stored (section 3.4.1).
 pub const BITS: [u8; 7] = [32, 16, 8, 4, 2, 1, 0];
@@ -50,11 +123,11 @@ impl Default for Parameters {
     fn default() -> Self {
         Self {
             bits: None,
-            least_bits: 0,
+            least_bits: LEAST_BITS.default as u8,
             trained_share: None,
-            metric: Metric::default(),
-            packing: Packing::default(),
-            control: Control::Fused,
+            metric: IMPORTANCE.default,
+            packing: PACKING.default,
+            control: CONTROL.default,
             arena: ArenaPlan { page: ArenaConfig::PAGE, step: ArenaConfig::STEP },
         }
     }

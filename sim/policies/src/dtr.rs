@@ -5,10 +5,37 @@ use haversack_devices::units::Nanos;
 use haversack_replay::{Candidate, Heuristic};
 use haversack_workloads::{NodeId, TensorId};
 
+use crate::entry::{Choice, Entry};
 use crate::error::PolicyError;
 use crate::policy::{Policy, Relief, Schedule, Want};
 use crate::setting::Setting;
 use crate::view::{Form, MemoryView, TensorState};
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "dtr",
+    about: "dynamic tensor rematerialisation: the lowest heuristic score gives way",
+    citation: "Kirisame et al., ICLR 2021",
+    stores_floats: false,
+    engine: None,
+    parameters: &[&HEURISTIC],
+    build: |settings| Ok(Box::new(Dtr::new(settings.get(&HEURISTIC)?))),
+};
+
+static HEURISTIC: Choice<Heuristic> = Choice::new(
+    "heuristic",
+    Heuristic::Dtr,
+    &[
+        ("dtr", Heuristic::Dtr),
+        ("dtr-eq", Heuristic::DtrEq),
+        ("dtr-local", Heuristic::DtrLocal),
+        ("msps", Heuristic::Msps),
+        ("lru", Heuristic::Lru),
+        ("size", Heuristic::Size),
+    ],
+    "{}",
+)
+.in_prose();
 
 /// Dynamic tensor rematerialisation.
 #[derive(Clone, Debug)]

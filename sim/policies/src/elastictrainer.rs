@@ -7,10 +7,22 @@
 use haversack_devices::units::Nanos;
 use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
 
+use crate::entry::Entry;
 use crate::error::PolicyError;
-use crate::importance::{Metric, gradients_in_order, of_gradients, writes_parameter_gradients_only};
+use crate::importance::{IMPORTANCE, Metric, gradients_in_order, of_gradients, writes_parameter_gradients_only};
 use crate::policy::{Policy, Schedule};
 use crate::setting::Setting;
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "elastictrainer",
+    about: "trains the weights that matter most for their time, within a time budget",
+    citation: "Huang et al., MobiSys 2023",
+    stores_floats: true,
+    engine: None,
+    parameters: &[&IMPORTANCE],
+    build: |settings| Ok(Box::new(ElasticTrainer::new(settings.get(&IMPORTANCE)?))),
+};
 
 /// ElasticTrainer.
 #[derive(Clone, Copy, Debug)]

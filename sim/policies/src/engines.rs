@@ -1,42 +1,70 @@
 //! The engines that Mandheling is compared with, which keep everything and hand out nothing: a stack, the processor
 //! that it trains on, and the number format (Xu et al., MobiCom 2022, section 4.1).
 
-/// Which processors an engine trains on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EngineProcessor {
-    /// CPU cores.
-    Cpu,
-    /// The GPU.
-    Gpu,
-    /// CPU cores and the DSP.
-    CpuAndDsp,
-}
+use crate::entry::{Choice, Engine, EngineProcessor, Entry};
+use crate::original::Original;
 
-/// What a policy stands for beside what it decides: a whole training engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Engine {
-    /// Its software stack.
-    pub stack: &'static str,
-    /// Where it trains.
-    pub processor: EngineProcessor,
-    /// The CPU cores that it takes where none are asked for; nothing where it takes none.
-    pub cores: Option<&'static str>,
-    /// Whether it trains on the graph that is rewritten in integers.
-    pub eight_bit: bool,
-}
+/// How scenarios name it, and what they can set.
+pub static TFLITE_FP32: Entry = Entry {
+    id: "tflite-fp32",
+    about: "TFLite in fp32 on the big cores: everything is kept",
+    citation: "Xu et al., MobiCom 2022",
+    stores_floats: false,
+    engine: Some(BIG_CORES),
+    parameters: &[],
+    build: |_| Ok(Box::new(Original)),
+};
 
-/// The algorithms of mixed precision that integer engines run (table 1), the default first.
-pub const ALGORITHMS: [&str; 5] = ["niti", "octo", "adaptive-fixed-point", "wageubn", "mls"];
+/// How scenarios name it, and what they can set.
+pub static MNN_FP32: Entry = Entry {
+    id: "mnn-fp32",
+    about: "MNN in fp32 on the big cores: everything is kept",
+    citation: "Xu et al., MobiCom 2022",
+    stores_floats: false,
+    engine: Some(Engine { stack: "mnn", ..BIG_CORES }),
+    parameters: &[],
+    build: |_| Ok(Box::new(Original)),
+};
 
-/// TFLite, in fp32 on the big cores.
-pub const TFLITE_FP32: Engine =
+/// How scenarios name it, and what they can set.
+pub static MNN_INT8: Entry = Entry {
+    id: "mnn-int8",
+    about: "MNN in eight bits on the big cores: everything is kept, scale factors are taken anew in every batch",
+    citation: "Xu et al., MobiCom 2022",
+    stores_floats: false,
+    engine: Some(Engine { stack: "mnn", eight_bit: true, ..BIG_CORES }),
+    parameters: &[&ALGORITHM],
+    build: |settings| {
+        // The graph is rewritten for the algorithm beforehand: here it only has to be known.
+        settings.get(&ALGORITHM)?;
+        Ok(Box::new(Original))
+    },
+};
+
+/// How scenarios name it, and what they can set.
+pub static MNN_FP32_GPU: Entry = Entry {
+    id: "mnn-fp32-gpu",
+    about: "MNN in fp32 on the GPU: everything is kept",
+    citation: "Xu et al., MobiCom 2022",
+    stores_floats: false,
+    engine: Some(Engine { stack: "mnn", processor: EngineProcessor::Gpu, cores: None, eight_bit: false }),
+    parameters: &[],
+    build: |_| Ok(Box::new(Original)),
+};
+
+const BIG_CORES: Engine =
     Engine { stack: "tflite", processor: EngineProcessor::Cpu, cores: Some("big:4"), eight_bit: false };
-/// MNN, in fp32 on the big cores.
-pub const MNN_FP32: Engine = Engine { stack: "mnn", ..TFLITE_FP32 };
-/// MNN, in eight bits on the big cores.
-pub const MNN_INT8: Engine = Engine { eight_bit: true, ..MNN_FP32 };
-/// MNN, in fp32 on the GPU through OpenCL.
-pub const MNN_FP32_GPU: Engine = Engine { processor: EngineProcessor::Gpu, cores: None, ..MNN_FP32 };
-/// Mandheling: eight bits on the DSP, and two big cores for the rest.
-pub const MANDHELING: Engine =
-    Engine { stack: "mandheling", processor: EngineProcessor::CpuAndDsp, cores: Some("big:2"), eight_bit: true };
+
+/// The algorithm of mixed precision that an integer engine runs (table 1).
+pub static ALGORITHM: Choice<&str> = Choice::new(
+    "algorithm",
+    "niti",
+    &[
+        ("niti", "niti"),
+        ("octo", "octo"),
+        ("adaptive-fixed-point", "adaptive-fixed-point"),
+        ("wageubn", "wageubn"),
+        ("mls", "mls"),
+    ],
+    "{}",
+);

@@ -17,6 +17,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
 
 use crate::budget::{BudgetRule, Rule};
+use crate::entry::{Choice, Entry, Number, Numbers, Switch};
 use crate::error::PolicyError;
 use crate::falling::Falling;
 use crate::policy::{Policy, Relief, Schedule, Want};
@@ -24,6 +25,87 @@ use crate::regain::{Layouts, Moment, Regaining, Technique, absence, presence, sa
 use crate::setting::Setting;
 use crate::view::MemoryView;
 use mps::Terms;
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "fedhybrid",
+    about: "the most memory saved per second gives way, by recomputation or by compression",
+    citation: "Tam et al., SenSys 2024",
+    stores_floats: false,
+    engine: None,
+    parameters: &[
+        &COMPRESSION,
+        &RECOMPUTATION,
+        &SWAPPING,
+        &LAYOUT,
+        &CROSSING,
+        &BUDGET,
+        &EPOCH,
+        &FAULT_PERCENT,
+        &KILLS,
+        &SHRINK_PERCENT,
+    ],
+    build: |settings| {
+        let rule = settings.get(&BUDGET)?;
+        let budget = BudgetParameters {
+            rule: rule.unwrap_or_default(),
+            epoch: settings.get(&EPOCH)?,
+            fault_percent: settings.get(&FAULT_PERCENT)?,
+            kills: settings.get(&KILLS)?,
+            shrink_percent: settings.get(&SHRINK_PERCENT)?,
+        };
+        Ok(Box::new(FedHybrid::new(Parameters {
+            compression: settings.get(&COMPRESSION)?,
+            recomputation: settings.get(&RECOMPUTATION)?,
+            swapping: settings.get(&SWAPPING)?,
+            layout: settings.get(&LAYOUT)?,
+            crossing: settings.get(&CROSSING)?,
+            budget: rule.map(|_| budget),
+        })))
+    },
+};
+
+static COMPRESSION: Switch = Switch::new("compression", true, "{}: tensors may be compressed");
+
+static RECOMPUTATION: Switch = Switch::new("recomputation", true, "{}: tensors may be computed again");
+
+static SWAPPING: Switch = Switch::new("swapping", false, "{}: tensors may go to flash");
+
+static LAYOUT: Switch = Switch::new("layout", true, "{}: recomputation costs its layout transformations");
+
+static CROSSING: Switch =
+    Switch::new("crossing", false, "{}: layout transformations cross from CPU to GPU and count twice");
+
+static BUDGET: Choice<Rule, Option<Rule>> = Choice::new(
+    "budget",
+    None,
+    &[("predicted", Rule::Predicted), ("initial", Rule::Initial), ("every-round", Rule::EveryRound)],
+    "{}: who decides the memory budget on a phone in use (default: nobody)",
+);
+
+static EPOCH: Number = Number::new(
+    "epoch",
+    10,
+    Numbers::Within(1..=1_000_000),
+    "iterations over whose time the predictor looks back (default {default})",
+);
+
+static FAULT_PERCENT: Number = Number::new(
+    "tp1",
+    200,
+    Numbers::Within(1..=1_000_000),
+    "percent of the mean page faults beyond which it plans anew (default {default})",
+);
+
+static KILLS: Number =
+    Number::new("tp2", 3, Numbers::Within(0..=1_000_000), "kills beyond which it plans anew (default {default})");
+
+static SHRINK_PERCENT: Number = Number::new(
+    "ws_adj",
+    90,
+    Numbers::Within(1..=100),
+    "percent of its window that a new plan leaves (default {default})",
+);
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +150,14 @@ impl BudgetParameters {
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { compression: true, recomputation: true, swapping: false, layout: true, crossing: false, budget: None }
+        Self {
+            compression: COMPRESSION.default,
+            recomputation: RECOMPUTATION.default,
+            swapping: SWAPPING.default,
+            layout: LAYOUT.default,
+            crossing: CROSSING.default,
+            budget: None,
+        }
     }
 }
 

@@ -8,9 +8,21 @@ use haversack_devices::work::Precision;
 use haversack_workloads::training_graph::{Element, Need};
 use haversack_workloads::{Phase, Role, TrainingGraph};
 
+use crate::entry::Entry;
 use crate::error::PolicyError;
 use crate::policy::{Policy, Schedule};
 use crate::setting::Setting;
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "fixed8",
+    about: "weights and activations of eight bits, computed with as they are",
+    citation: "Liu et al., MobiSys 2025",
+    stores_floats: true,
+    engine: None,
+    parameters: &[],
+    build: |_| Ok(Box::new(Fixed8)),
+};
 
 /// Eight-bit training.
 #[derive(Clone, Copy, Debug, Default)]

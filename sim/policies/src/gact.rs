@@ -11,13 +11,36 @@
 
 use haversack_workloads::TensorId;
 
+use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
 use crate::falling::Falling;
-use crate::importance::{Metric, of_saved};
+use crate::importance::{IMPORTANCE, Metric, of_saved};
 use crate::policy::{Holding, IterationSummary, Policy, Schedule};
 use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
 use crate::setting::Setting;
 use crate::view::MemoryView;
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "gact",
+    about: "whatever autograd saves is quantised group by group, to the same bits or by sensitivity",
+    citation: "Liu et al., ICML 2022",
+    stores_floats: false,
+    engine: None,
+    parameters: &[&LEVEL, &MEAN_BITS, &IMPORTANCE],
+    build: |settings| {
+        let bits = settings.get(&MEAN_BITS)? as u8;
+        let (level, metric) = (settings.get(&LEVEL)?, settings.get(&IMPORTANCE)?);
+        Ok(Box::new(Gact::new(Parameters { level, bits, metric })))
+    },
+};
+
+static LEVEL: Choice<Level> =
+    Choice::new("level", Level::Fixed, &[("L1", Level::Fixed), ("L2", Level::Adaptive)], "{} (2 to 8 by sensitivity)")
+        .because("the same bits");
+
+static MEAN_BITS: Number =
+    Number::new("bits", 4, Numbers::Among(&[2, 4, 8]), "bits a value, the mean of them under L2: {}");
 
 /// GACT's rules of storage.
 pub const RULES: Quantisation = Quantisation {
@@ -42,11 +65,6 @@ pub enum Level {
     Adaptive,
 }
 
-impl Level {
-    /// All, by the names of the policy's parameter.
-    pub const NAMES: [(&'static str, Self); 2] = [("L1", Self::Fixed), ("L2", Self::Adaptive)];
-}
-
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
@@ -60,7 +78,7 @@ pub struct Parameters {
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { level: Level::Fixed, bits: 4, metric: Metric::default() }
+        Self { level: LEVEL.default, bits: MEAN_BITS.default as u8, metric: IMPORTANCE.default }
     }
 }
 

@@ -6,6 +6,8 @@
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
+use crate::entry::Choice;
+
 /// The metrics that need no data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metric {
@@ -19,11 +21,14 @@ pub enum Metric {
     Uniform,
 }
 
-impl Metric {
-    /// All, by the names of the policies' parameters.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("depth", Self::Depth), ("values", Self::Values), ("uniform", Self::Uniform)];
-}
+/// What a tensor is worth without data.
+pub(crate) static IMPORTANCE: Choice<Metric> = Choice::new(
+    "importance",
+    Metric::Depth,
+    &[("depth", Metric::Depth), ("values", Metric::Values), ("uniform", Metric::Uniform)],
+    "{}: what a tensor is worth without data",
+)
+.because("trained values, late layers more");
 
 /// The importance of every parameter gradient, 0 for all other tensors.
 #[must_use]

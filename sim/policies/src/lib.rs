@@ -11,6 +11,7 @@ pub mod daf;
 pub mod dtr;
 pub mod elastictrainer;
 pub mod engines;
+pub mod entry;
 pub mod error;
 mod eviction;
 pub mod falling;

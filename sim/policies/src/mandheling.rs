@@ -20,9 +20,68 @@ use haversack_workloads::{TensorId, TrainingGraph};
 
 use self::factors::Factors;
 use self::placement::{Row, Wanted};
+use crate::engines::ALGORITHM;
+use crate::entry::{Choice, Engine, EngineProcessor, Entry, Number, Numbers, Switch};
 use crate::error::PolicyError;
 use crate::policy::{IterationPlan, Offload, Policy, Schedule};
 use crate::setting::{DspProfile, Setting};
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "mandheling",
+    about: "eight bits on the DSP, with the CPU beside it for what the DSP lacks",
+    citation: "Xu et al., MobiCom 2022",
+    stores_floats: false,
+    engine: Some(Engine {
+        stack: "mandheling",
+        processor: EngineProcessor::CpuAndDsp,
+        cores: Some("big:2"),
+        eight_bit: true,
+    }),
+    parameters: &[&ALGORITHM, &COSCHEDULING, &RESCALING, &SPLITTING, &REUSE, &HISTORY, &WARM_UP, &SEED],
+    build: |settings| {
+        settings.get(&ALGORITHM)?;
+        Ok(Box::new(Mandheling::new(Parameters {
+            coscheduling: settings.get(&COSCHEDULING)?,
+            rescaling: settings.get(&RESCALING)?,
+            splitting: settings.get(&SPLITTING)?,
+            reuse: settings.get(&REUSE)?,
+            history: settings.get(&HISTORY)?,
+            warm_up: settings.get(&WARM_UP)?,
+            seed: settings.get(&SEED)?,
+        })))
+    },
+};
+
+static COSCHEDULING: Switch = Switch::new("coscheduling", true, "{}: crossings decide where an operator runs");
+
+static RESCALING: Choice<Rescaling> = Choice::new(
+    "rescaling",
+    Rescaling::Adaptive,
+    &[("adaptive", Rescaling::Adaptive), ("dynamic", Rescaling::Dynamic)],
+    "{}: when scale factors are taken anew",
+);
+
+static SPLITTING: Switch = Switch::new("splitting", true, "{}: products run in parts that fit the caches");
+
+static REUSE: Switch = Switch::new("reuse", true, "{}: subgraphs of the DSP stay prepared");
+
+static HISTORY: Number = Number::new(
+    "history",
+    16,
+    Numbers::Within(rescaling::LEAST_HISTORY..=10_000),
+    "batches with rescaling from which the period of the next ones follows, at least {least} (default {default})",
+);
+
+static WARM_UP: Number = Number::new(
+    "warm_up",
+    1000,
+    Numbers::Within(0..=1_000_000),
+    "batches trained before the first simulated one (default {default})",
+);
+
+static SEED: Number =
+    Number::new("seed", 0, Numbers::Within(0..=u64::MAX), "the seed of the scale factors' changes (default {default})");
 
 const NAME: &str = "mandheling";
 
@@ -34,11 +93,6 @@ pub enum Rescaling {
     Adaptive,
     /// In every batch.
     Dynamic,
-}
-
-impl Rescaling {
-    /// Both, by the names of the policy's parameter.
-    pub const NAMES: [(&'static str, Self); 2] = [("adaptive", Self::Adaptive), ("dynamic", Self::Dynamic)];
 }
 
 /// What can be set.
@@ -63,13 +117,13 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Self {
         Self {
-            coscheduling: true,
-            rescaling: Rescaling::Adaptive,
-            splitting: true,
-            reuse: true,
-            history: 16,
-            warm_up: 1000,
-            seed: 0,
+            coscheduling: COSCHEDULING.default,
+            rescaling: RESCALING.default,
+            splitting: SPLITTING.default,
+            reuse: REUSE.default,
+            history: HISTORY.default,
+            warm_up: WARM_UP.default,
+            seed: SEED.default,
         }
     }
 }

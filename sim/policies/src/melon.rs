@@ -16,6 +16,7 @@
 use haversack_devices::units::Bytes;
 use haversack_workloads::TensorId;
 
+use crate::entry::{Entry, Number, Numbers, Switch};
 use crate::error::PolicyError;
 use crate::falling::{Falling, worth};
 use crate::policy::{IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
@@ -23,6 +24,31 @@ use crate::regain::{Layouts, Moment, Regaining, Technique, presence};
 use crate::sage::{Dynamic, Order};
 use crate::setting::Setting;
 use crate::view::MemoryView;
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "melon",
+    about: "the largest size × remaining life / cost is computed again; then the micro-batch gives way",
+    citation: "Wang et al., MobiSys 2022",
+    stores_floats: false,
+    engine: None,
+    parameters: &[&MICRO_BATCHING, &COMPUTING_BUDGET],
+    build: |settings| {
+        let (micro_batching, computing_budget) = (settings.get(&MICRO_BATCHING)?, settings.get(&COMPUTING_BUDGET)?);
+        Ok(Box::new(Melon::new(Parameters { micro_batching, computing_budget })))
+    },
+};
+
+static MICRO_BATCHING: Switch =
+    Switch::new("micro_batching", true, "{}: the micro-batch shrinks where nothing is left to drop");
+
+static COMPUTING_BUDGET: Number = Number::new(
+    "computing_budget",
+    100,
+    Numbers::Within(1..=100),
+    "{least} to {default} (default): percent of what weights and state leave of the memory budget, kept to after \
+            every operator",
+);
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +61,7 @@ pub struct Parameters {
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { micro_batching: true, computing_budget: 100 }
+        Self { micro_batching: MICRO_BATCHING.default, computing_budget: COMPUTING_BUDGET.default }
     }
 }
 

@@ -1,6 +1,18 @@
 //! `original`: no memory management. Everything is kept, and what does not fit does not run.
 
+use crate::entry::Entry;
 use crate::policy::Policy;
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "original",
+    about: "no memory management: everything is kept",
+    citation: "Gim and Ko, MobiSys 2022",
+    stores_floats: false,
+    engine: None,
+    parameters: &[],
+    build: |_| Ok(Box::new(Original)),
+};
 
 /// No memory management.
 #[derive(Clone, Copy, Debug, Default)]

@@ -36,11 +36,6 @@ pub enum Control {
     Fused,
 }
 
-impl Control {
-    /// All, by the names of the policies' parameters.
-    pub const NAMES: [(&'static str, Self); 2] = [("fused", Self::Fused), ("own-kernels", Self::OwnKernels)];
-}
-
 /// Who packs in forward and unpacks in backward (DAF, section 3.3 and table 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Packing {
@@ -56,10 +51,6 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// All, by the names of the policies' parameters.
-    pub const NAMES: [(&'static str, Self); 4] =
-        [("gpu", Self::Gpu), ("cpu", Self::Cpu), ("shared", Self::Shared), ("unified", Self::Unified)];
-
     /// Whether the CPU packs.
     #[must_use]
     pub const fn cpu_packs(self) -> bool {

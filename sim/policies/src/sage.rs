@@ -12,10 +12,64 @@
 use haversack_devices::units::Bytes;
 use haversack_workloads::Phase;
 
+use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
 use crate::policy::{IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
 use crate::setting::Setting;
 use crate::view::MemoryView;
+
+/// How scenarios name it, and what they can set.
+pub static DGC: Entry = Entry {
+    id: "dgc",
+    about: "dynamic gradient checkpointing: the lowest latency per byte gives way",
+    citation: "Gim and Ko, MobiSys 2022",
+    stores_floats: false,
+    engine: None,
+    parameters: &[],
+    build: |_| Ok(Box::new(Dynamic::new(Order::CheckpointingOnly, None))),
+};
+
+/// How scenarios name it, and what they can set.
+pub static DGA: Entry = Entry {
+    id: "dga",
+    about: "dynamic gradient accumulation: the micro-batch gives way",
+    citation: "Gim and Ko, MobiSys 2022",
+    stores_floats: false,
+    engine: None,
+    parameters: &[],
+    build: |_| Ok(Box::new(Dynamic::new(Order::AccumulationOnly, None))),
+};
+
+/// How scenarios name it, and what they can set.
+pub static SAGE: Entry = Entry {
+    id: "sage",
+    about: "accumulation until the processor is under-used, then checkpointing",
+    citation: "Gim and Ko, MobiSys 2022",
+    stores_floats: false,
+    engine: None,
+    parameters: &[&ORDER, &MTP],
+    build: |settings| Ok(Box::new(Dynamic::new(settings.get(&ORDER)?, settings.get(&MTP)?))),
+};
+
+static ORDER: Choice<Order> = Choice::new(
+    "order",
+    Order::AccumulationFirst,
+    &[
+        ("dga-first", Order::AccumulationFirst),
+        ("dgc-first", Order::CheckpointingFirst),
+        ("half", Order::Half),
+        ("alternate", Order::Alternate),
+    ],
+    "{}: the hybrids of figure 11",
+)
+.in_prose();
+
+static MTP: Number<Option<u64>> = Number::new(
+    "mtp",
+    None,
+    Numbers::From(1, "a whole number of samples above zero"),
+    "samples below which accumulation stops (default: what fills the device)",
+);
 
 /// Which of the two dynamic schemes gives way, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,20 @@
 //! `sga`: static gradient accumulation (Sage, section 4.3.1): every micro-batch is half of the mini-batch.
 
+use crate::entry::Entry;
 use crate::error::PolicyError;
 use crate::policy::{Policy, Schedule};
 use crate::setting::Setting;
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "sga",
+    about: "static gradient accumulation: two micro-batches",
+    citation: "Gim and Ko, MobiSys 2022",
+    stores_floats: false,
+    engine: None,
+    parameters: &[],
+    build: |_| Ok(Box::new(StaticAccumulation)),
+};
 
 /// Static gradient accumulation.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,10 +6,22 @@
 
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 
+use crate::entry::Entry;
 use crate::error::PolicyError;
 use crate::policy::{Holding, Policy, Schedule};
 use crate::setting::Setting;
 use crate::view::MemoryView;
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "sgc",
+    about: "static gradient checkpointing: every √n-th saved tensor is kept",
+    citation: "Chen et al., 2016",
+    stores_floats: false,
+    engine: None,
+    parameters: &[],
+    build: |_| Ok(Box::new(StaticCheckpointing::default())),
+};
 
 /// Static gradient checkpointing.
 #[derive(Clone, Debug, Default)]

@@ -328,6 +328,34 @@ fn the_registry_names_what_it_knows() {
     assert!(matches!(refusal("dtr", &[("heuristic", "newest")]), PolicyError::BadValue { parameter: "heuristic", .. }));
 }
 
+/// What help says of a parameter is what the parser takes: the words or numbers, and the default.
+#[test]
+fn help_and_parser_come_from_one_line() {
+    let help = |id: &str, name: &str| {
+        let entry = registry::find(id).unwrap();
+        entry.parameters.iter().find(|parameter| parameter.name() == name).unwrap().help()
+    };
+    assert_eq!(help("dtr", "heuristic"), "dtr (default), dtr-eq, dtr-local, msps, lru or size");
+    assert_eq!(help("actnn", "bits"), "mean bits a value: 1, 2 (default), 4 or 8");
+    assert_eq!(help("gact", "level"), "L1 (default: the same bits) or L2 (2 to 8 by sensitivity)");
+    assert_eq!(help("fedhybrid", "swapping"), "on or off (default): tensors may go to flash");
+    assert_eq!(help("fedhybrid", "ws_adj"), "percent of its window that a new plan leaves (default 90)");
+    let history = help("mandheling", "history");
+    assert!(history.ends_with("at least 4 (default 16)"), "{history}");
+    let refused = |id: &str, name: &str, value: &str| refusal(id, &[(name, value)]).to_string();
+    assert_eq!(refused("daf", "bits", "3"), "daf.bits cannot be '3'; expected 32, 16, 8, 4, 2, 1");
+    assert_eq!(
+        refused("fedhybrid", "ws_adj", "101"),
+        "fedhybrid.ws_adj cannot be '101'; expected a whole number from 1 to 100"
+    );
+    assert_eq!(
+        refused("daf", "control", "fuesd"),
+        "daf.control cannot be 'fuesd'; expected fused, own-kernels; did you mean 'fused'?"
+    );
+    assert_eq!(refused("melon", "micro_batching", "yes"), "melon.micro_batching cannot be 'yes'; expected on or off");
+    assert_eq!(refused("sage", "mtp", "0"), "sage.mtp cannot be '0'; expected a whole number of samples above zero");
+}
+
 #[test]
 fn parameters_reach_the_policy_and_the_last_one_counts() {
     let memory = three();

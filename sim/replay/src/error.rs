@@ -167,10 +167,3 @@ pub enum ReplayError {
 fn hint(nearest: Option<&str>) -> String {
     nearest.map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default()
 }
-
-/// The name nearest to `found`, and how near it is (1 is equal).
-pub(crate) fn nearest<'a>(found: &str, names: impl Iterator<Item = &'a str>) -> Option<(f64, &'a str)> {
-    let scored = names.map(|name| (strsim::jaro_winkler(found, name), name));
-    // Equally near names are told apart by spelling, so that a map's order cannot show.
-    scored.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)))
-}

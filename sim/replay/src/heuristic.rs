@@ -7,9 +7,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use haversack_devices::text::nearest_few;
 use haversack_devices::units::{Bytes, Nanos};
 
-use crate::error::{ReplayError, nearest};
+use crate::error::ReplayError;
 use crate::program::{Op, Program};
 use crate::runtime::{Bookkeeping, State};
 
@@ -77,7 +78,7 @@ impl FromStr for Heuristic {
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         Self::ALL.into_iter().find(|h| h.as_str() == name).ok_or_else(|| ReplayError::UnknownHeuristic {
             found: name.to_owned(),
-            nearest: nearest(name, Self::ALL.iter().map(|h| h.as_str())).map_or("dtr", |(_, n)| n),
+            nearest: nearest_few(name, Self::ALL.map(Self::as_str), 1).first().copied().unwrap_or("dtr"),
         })
     }
 }

@@ -6,10 +6,11 @@
 
 use std::path::Path;
 
+use haversack_devices::text::nearest_few;
 use haversack_devices::units::{Bytes, Nanos};
 use serde_json::{Map, Value};
 
-use crate::error::{LineFault, LogError, nearest};
+use crate::error::{LineFault, LogError};
 use crate::program::{Builder, Output, Program};
 
 const INSTRUCTIONS: [&str; 9] =
@@ -261,8 +262,7 @@ fn parse_line(line: &[u8]) -> Result<Line, LineFault> {
     let mut fields = Fields { instruction: "line", map: fields };
     let found = fields.text("INSTRUCTION")?;
     let Some(&instruction) = INSTRUCTIONS.iter().find(|&&known| known == found) else {
-        let near = nearest(&found.to_ascii_uppercase(), INSTRUCTIONS.into_iter()).map(|(_, name)| name);
-        let nearest = INSTRUCTIONS.into_iter().find(|&known| Some(known) == near).unwrap_or("CALL");
+        let nearest = nearest_few(found, INSTRUCTIONS, 1).first().copied().unwrap_or("CALL");
         return Err(LineFault::UnknownInstruction { found: found.to_owned(), nearest });
     };
     fields.instruction = instruction;

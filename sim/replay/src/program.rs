@@ -6,14 +6,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::error::{LineFault, nearest};
+use haversack_devices::text::nearest;
+
+use crate::error::LineFault;
 
 /// Sizes are added up below 2^53, where a float holds every whole number.
 const MOST_BYTES: u64 = 1 << 53;
 /// Times too; a quarter of it, as the clock runs to several times the baseline.
 const MOST_NANOS: u64 = 1 << 51;
-/// Names less alike than this are not suggested.
-const ALIKE: f64 = 0.6;
 
 /// One thing that the log does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -345,8 +345,7 @@ impl Builder {
         let place = self.names.get(name).ok_or_else(|| LineFault::UnknownName {
             field,
             name: name.to_owned(),
-            nearest: nearest(name, self.names.keys().map(String::as_str))
-                .and_then(|(likeness, other)| (likeness > ALIKE).then(|| other.to_owned())),
+            nearest: nearest(name, self.names.keys().map(String::as_str)).map(str::to_owned),
         })?;
         Ok(self.bound[*place])
     }

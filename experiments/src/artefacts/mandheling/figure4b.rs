@@ -2,7 +2,7 @@
 //!
 //! Nothing is trained here: the factors come from the stochastic process that the policy `mandheling` draws from.
 
-use haversack_policies::engines::ALGORITHMS;
+use haversack_policies::engines::ALGORITHM;
 use haversack_policies::mandheling::Parameters;
 use haversack_policies::mandheling::scales::ScaleProcess;
 use haversack_workloads::autograd::Optimiser;
@@ -36,7 +36,7 @@ fn mean_interval(factors: &[u32]) -> Option<f64> {
 /// The tensors whose scale is taken anew while VGG-11 trains, in the order of an iteration.
 fn rescaled() -> Result<Vec<String>, ArtefactError> {
     let network = models::build(Network::called("vgg11")?.model, None)?;
-    let graph = mixed::rewrite(&network, mixed::algorithm(ALGORITHMS[0])?, Optimiser::Sgd)?;
+    let graph = mixed::rewrite(&network, mixed::algorithm(ALGORITHM.default)?, Optimiser::Sgd)?;
     let mut names: Vec<String> = Vec::new();
     for tensor in graph.nodes.iter().filter_map(|node| node.rescales) {
         let name = &graph.tensor(tensor).name;
