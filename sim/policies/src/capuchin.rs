@@ -10,16 +10,14 @@
 //! it alone, as Capuchin does; that transfers wait for one another is the run's to find out. A device without flash
 //! only recomputes.
 
-use std::cmp::Reverse;
-
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
 
 use crate::entry::Entry;
 use crate::error::PolicyError;
-use crate::falling::{Falling, worth};
 use crate::policy::{Holding, Policy, Relief, Schedule, Want};
-use crate::regain::{Layouts, Moment, Regaining, Technique, absence, presence, saved_alone};
+use crate::ranking::{Ranking, Scored, at_most};
+use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, absences, availability, saved_alone, worth};
 use crate::setting::Setting;
 use crate::view::MemoryView;
 
@@ -37,13 +35,14 @@ pub static ENTRY: Entry = Entry {
 /// Capuchin.
 #[derive(Clone, Debug, Default)]
 pub struct Capuchin {
-    regaining: Option<Regaining>,
+    costs: Option<RestoreCosts>,
     planned: Vec<Option<Technique>>,
+    rankings: Rankings,
 }
 
-/// A tensor that could be given up.
+/// While a tensor that could be given up is not there.
 #[derive(Clone, Copy)]
-struct Away {
+struct Absence {
     tensor: TensorId,
     bytes: Bytes,
     /// The node at which it would leave.
@@ -52,86 +51,142 @@ struct Away {
     to: NodeId,
 }
 
-impl Away {
-    /// Its free time in nanoseconds; negative where its transfer would stall, nothing where there is no flash.
-    fn free_time(self, regaining: &Regaining, samples: u64) -> Option<i128> {
-        let flash = regaining.swapping(self.tensor, samples)?;
-        let absent = regaining.between(self.from, self.to, samples);
+impl Absence {
+    /// Its free time in nanoseconds; negative where its transfer would stall, `None` if there is no flash.
+    fn free_time(self, costs: &RestoreCosts, samples: u64) -> Option<i128> {
+        let flash = costs.swapping(self.tensor, samples)?;
+        let absent = costs.between(self.from, self.to, samples);
         Some(i128::from(absent.0) - i128::from(flash.out.0) - i128::from(flash.back.0))
     }
 
-    /// What stalls less, and how long.
-    fn cheaper(self, regaining: &mut Regaining, moment: &Moment<'_>) -> (Technique, Nanos) {
-        let recompute = regaining.recomputation(self.tensor, self.to, moment);
-        let free = self.free_time(regaining, moment.samples);
+    /// What stalls less, how long, and how long recomputing does.
+    fn cheaper(self, costs: &mut RestoreCosts, snapshot: &Snapshot<'_>) -> (Technique, Nanos, Nanos) {
+        let recompute = costs.recomputation(self.tensor, self.to, snapshot);
+        let free = self.free_time(costs, snapshot.samples);
         let stall = free.map(|free| Nanos(u64::try_from(-free).unwrap_or(0)));
         match stall {
-            Some(stall) if stall <= recompute => (Technique::Swap, stall),
-            _ => (Technique::Recompute, recompute),
+            Some(stall) if stall <= recompute => (Technique::Swap, stall, recompute),
+            _ => (Technique::Recompute, recompute, recompute),
         }
     }
 }
 
-/// Which of `tensors` give `wanted` bytes, and how.
-fn choose(
-    regaining: &mut Regaining,
-    wanted: Bytes,
-    tensors: &[Away],
-    moment: &Moment<'_>,
-) -> Vec<(TensorId, Technique)> {
-    regaining.begin_choice();
-    let mut chosen = Vec::new();
-    let mut freed = Bytes::ZERO;
-    let mut hidden: Vec<(Reverse<i128>, TensorId, Bytes)> = Vec::new();
-    let mut stalling = vec![None; moment.graph.tensors.len()];
-    for &away in tensors {
-        match away.free_time(regaining, moment.samples) {
-            Some(free) if free >= 0 => hidden.push((Reverse(free), away.tensor, away.bytes)),
-            _ => stalling[away.tensor as usize] = Some(away),
+/// Tensors by what their absence leaves room for.
+#[derive(Clone, Debug, Default)]
+struct Rankings {
+    /// By free time with the whole mini-batch, were now the beginning.
+    hidden: Ranking<1>,
+    /// By bytes over the time of recomputing, by bytes, and by the same free time.
+    stalling: Ranking<3>,
+}
+
+/// The free time with the whole mini-batch of a tensor that is away from `start` to node `to`; of none without flash.
+fn whole_free_time(costs: &RestoreCosts, tensor: TensorId, start: f64, to: NodeId) -> Option<f64> {
+    let flash = costs.whole_swapping(tensor)?;
+    Some(costs.start(to) - start - (flash.out.0 + flash.back.0) as f64)
+}
+
+/// What a tensor promises before recomputing it was priced.
+fn unpriced(bytes: Bytes, free: Option<f64>) -> [f64; 3] {
+    [f64::INFINITY, bytes.as_f64(), free.unwrap_or(f64::MIN)]
+}
+
+impl Rankings {
+    /// Which tensors give `wanted` bytes, and how. What the keys call the beginning is `passed` by now.
+    fn choose(
+        &mut self,
+        costs: &mut RestoreCosts,
+        wanted: Bytes,
+        absence: impl Fn(TensorId) -> Option<Absence>,
+        passed: f64,
+        snapshot: &Snapshot<'_>,
+    ) -> Vec<(TensorId, Technique)> {
+        costs.begin_choice();
+        let (samples, ratio) = (snapshot.samples, costs.ratio(snapshot.samples));
+        let mut chosen = Vec::new();
+        let mut freed = Bytes::ZERO;
+        // Rounding a share down takes less than a nanosecond from each of three times.
+        let free = |whole: f64| at_most((whole - passed) * ratio) + 2.0;
+        while freed < wanted {
+            let bound =
+                |&[whole]: &[f64; 1]| Some(free(whole)).filter(|&free| free >= 0.0).unwrap_or(f64::NEG_INFINITY);
+            let hidden = self.hidden.take_best(bound, |tensor| {
+                let Some(absence) = absence(tensor) else { return Scored::Never };
+                let whole = whole_free_time(costs, tensor, costs.start(absence.from) - passed, absence.to);
+                match absence.free_time(costs, samples).zip(whole) {
+                    Some((free, whole)) if free >= 0 => Scored::At(free as f64, [whole]),
+                    _ => Scored::NotNow,
+                }
+            });
+            let Some(absence) = hidden.and_then(&absence) else { break };
+            self.stalling.put(absence.tensor, None);
+            costs.give_up(absence.tensor, Technique::Swap);
+            freed += absence.bytes;
+            chosen.push((absence.tensor, Technique::Swap));
         }
-    }
-    hidden.sort_unstable();
-    for (_, tensor, bytes) in hidden {
-        if freed >= wanted {
-            return chosen;
+        while freed < wanted {
+            let bound = |&[recomputed, bytes, whole]: &[f64; 3]| {
+                let stall = -free(whole);
+                let swapped = if stall > 0.0 { bytes / stall } else { f64::INFINITY };
+                at_most(recomputed.max(swapped))
+            };
+            let stalling = self.stalling.take_best(bound, |tensor| {
+                let Some(absence) = absence(tensor) else { return Scored::Never };
+                if absence.free_time(costs, samples).is_some_and(|free| free >= 0) {
+                    return Scored::NotNow;
+                }
+                let (_, stall, recompute) = absence.cheaper(costs, snapshot);
+                let whole = whole_free_time(costs, tensor, costs.start(absence.from) - passed, absence.to);
+                let [_, bytes, free] = unpriced(absence.bytes, whole);
+                Scored::At(worth(bytes, stall), [worth(bytes, recompute), bytes, free])
+            });
+            let Some(absence) = stalling.and_then(&absence) else { break };
+            let (technique, ..) = absence.cheaper(costs, snapshot);
+            costs.give_up(absence.tensor, technique);
+            freed += absence.bytes;
+            chosen.push((absence.tensor, technique));
         }
-        regaining.give_up(tensor, Technique::Swap);
-        freed += bytes;
-        chosen.push((tensor, Technique::Swap));
+        chosen
     }
-    let score = |regaining: &mut Regaining, away: Away| worth(away.bytes.as_f64(), away.cheaper(regaining, moment).1);
-    let mut queue = Falling::new(stalling.iter().flatten().map(|&away| (score(regaining, away), away.tensor)));
-    while freed < wanted {
-        let now = |tensor: TensorId| stalling[tensor as usize].map_or(0.0, |away| score(regaining, away));
-        let Some(tensor) = queue.pop(now) else { break };
-        let Some(away) = stalling[tensor as usize] else { break };
-        let (technique, _) = away.cheaper(regaining, moment);
-        regaining.give_up(tensor, technique);
-        freed += away.bytes;
-        chosen.push((tensor, technique));
+
+    /// The number of scores that were worked out so far.
+    const fn scored(&self) -> u64 {
+        self.hidden.scored() + self.stalling.scored()
     }
-    chosen
+}
+
+impl Capuchin {
+    /// The number of scores that were worked out so far.
+    #[must_use]
+    pub const fn scored(&self) -> u64 {
+        self.rankings.scored()
+    }
 }
 
 impl Policy for Capuchin {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        let mut regaining = Regaining::new(setting, Layouts::Overlooked);
+        let mut costs = RestoreCosts::new(setting, Layouts::Overlooked);
         self.planned = vec![None; setting.graph.tensors.len()];
         let saved = setting.graph.saved();
         let bytes = |tensor: TensorId| Bytes(setting.graph.tensor(tensor).bytes.at(setting.batch));
         let whole: Bytes = saved.iter().map(|&tensor| bytes(tensor)).sum();
-        let away = |&tensor: &TensorId| {
-            absence(setting, tensor).map(|(from, to)| Away { tensor, bytes: bytes(tensor), from, to })
+        let absences = absences(setting.graph);
+        let absence = |tensor: TensorId| {
+            absences[tensor as usize].map(|(from, to)| Absence { tensor, bytes: bytes(tensor), from, to })
         };
-        let tensors: Vec<Away> = saved.iter().filter_map(away).collect();
-        let presence = saved_alone(setting, &saved);
-        let at = NodeId::MAX;
-        let moment = Moment { graph: setting.graph, presence: &presence, at, samples: setting.batch };
+        let mut rankings = Rankings::default();
+        for Absence { tensor, bytes, from, to } in saved.iter().filter_map(|&tensor| absence(tensor)) {
+            let free = whole_free_time(&costs, tensor, costs.start(from), to);
+            rankings.hidden.put(tensor, free.map(|free| [free]));
+            rankings.stalling.put(tensor, Some(unpriced(bytes, free)));
+        }
+        let held = saved_alone(setting, &saved);
+        let snapshot = Snapshot { graph: setting.graph, held: &held, at: NodeId::MAX, samples: setting.batch };
         let wanted = whole.saturating_sub(setting.activation_budget.unwrap_or(Bytes::MAX));
-        for (tensor, technique) in choose(&mut regaining, wanted, &tensors, &moment) {
+        for (tensor, technique) in rankings.choose(&mut costs, wanted, absence, 0.0, &snapshot) {
             self.planned[tensor as usize] = Some(technique);
         }
-        self.regaining = Some(regaining);
+        self.costs = Some(costs);
         Ok(Schedule::plain(setting.batch))
     }
 
@@ -144,15 +199,20 @@ impl Policy for Capuchin {
     }
 
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
-        let Some(regaining) = &mut self.regaining else { return Vec::new() };
-        let (presence, at) = (presence(memory), memory.at);
-        let moment = Moment { graph: memory.graph, presence: &presence, at, samples: memory.micro_batch };
-        let away = |tensor: TensorId| {
+        let Some(costs) = &mut self.costs else { return Vec::new() };
+        let (held, at, samples) = (availability(memory), memory.at, memory.micro_batch);
+        let snapshot = Snapshot { graph: memory.graph, held: &held, at, samples };
+        let stale = costs.take_in(memory);
+        let free = |tensor: TensorId, to: NodeId| whole_free_time(costs, tensor, 0.0, to);
+        let Rankings { hidden, stalling } = &mut self.rankings;
+        hidden.refresh(memory, &stale, |tensor, state| free(tensor, state.next_use).map(|free| [free]));
+        stalling.refresh(memory, &stale, |tensor, state| Some(unpriced(state.bytes, free(tensor, state.next_use))));
+        let passed = costs.start(at);
+        let absence = |tensor: TensorId| {
             let state = &memory.tensors[tensor as usize];
-            Away { tensor, bytes: state.bytes, from: at, to: state.next_use }
+            Some(Absence { tensor, bytes: state.bytes, from: at, to: state.next_use })
         };
-        let tensors: Vec<Away> = memory.candidates.iter().map(away).collect();
-        let chosen = choose(regaining, want.bytes(), &tensors, &moment);
+        let chosen = self.rankings.choose(costs, want.bytes(), absence, passed, &snapshot);
         chosen.into_iter().map(|(tensor, technique)| technique.relief(tensor)).collect()
     }
 }

@@ -12,7 +12,6 @@ use haversack_memory::pages::{ArenaConfig, Keys, PageTable, Tighter};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
-use crate::elastictrainer::over_budget;
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
 use crate::importance::{IMPORTANCE, Metric, of_gradients, of_saved, skippable, writes_parameter_gradients_only};
@@ -224,7 +223,7 @@ impl Daf {
             }
         }
         if setting.time_budget.is_some() && least > budget {
-            return Err(over_budget("daf", least, budget));
+            return Err(PolicyError::too_slow("daf", least, budget));
         }
         Ok(Some(setting.graph.without_gradients(|id| given_up[id as usize])))
     }

@@ -3,13 +3,15 @@
 
 use haversack_devices::units::Nanos;
 use haversack_replay::{Candidate, Heuristic};
-use haversack_workloads::{NodeId, TensorId};
+use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
 use crate::entry::{Choice, Entry};
 use crate::error::PolicyError;
 use crate::policy::{Policy, Relief, Schedule, Want};
+use crate::ranking::{Ranking, Scored, at_most};
 use crate::setting::Setting;
 use crate::view::{Form, MemoryView, TensorState};
+use crate::watchers::{Stamps, Watchers};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {
@@ -41,50 +43,137 @@ static HEURISTIC: Choice<Heuristic> = Choice::new(
 #[derive(Clone, Debug)]
 pub struct Dtr {
     heuristic: Heuristic,
-    /// The outputs of the nodes that read each tensor, for heuristics that look at descendants.
-    readers: Option<Vec<Vec<TensorId>>>,
+    ranking: Ranking<2>,
+    neighbours: Option<Neighbours>,
 }
 
 impl Dtr {
     /// Ranks tensors by `heuristic`.
     #[must_use]
-    pub const fn new(heuristic: Heuristic) -> Self {
-        Self { heuristic, readers: None }
+    pub fn new(heuristic: Heuristic) -> Self {
+        Self { heuristic, ranking: Ranking::default(), neighbours: None }
     }
+
+    /// The number of scores that were worked out so far.
+    #[must_use]
+    pub const fn scored(&self) -> u64 {
+        self.ranking.scored()
+    }
+}
+
+/// The score of a tensor at the clock `now` with what its dropped neighbours cost; the lowest goes.
+fn score(heuristic: Heuristic, tensor: &TensorState, neighbourhood: Nanos, now: Nanos) -> f64 {
+    heuristic.score(&Candidate {
+        compute: tensor.cost,
+        neighbourhood: i64::try_from(neighbourhood.0).unwrap_or(i64::MAX),
+        size: tensor.bytes,
+        last_access: tensor.last_use,
+        // The runtime's clock starts at one, so that nothing is fresher than now.
+        now: now + Nanos(1),
+    })
+}
+
+/// What a tensor's score promises: that of a tensor used just now, and when it was used.
+fn keys(heuristic: Heuristic, tensor: &TensorState, neighbourhood: Nanos) -> [f64; 2] {
+    [-score(heuristic, tensor, neighbourhood, tensor.last_use), -(tensor.last_use.0 as f64)]
 }
 
 impl Policy for Dtr {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        self.readers = match self.heuristic {
-            Heuristic::Dtr | Heuristic::DtrEq => Some(readers(setting.graph)),
-            _ => None,
-        };
+        let descendants = matches!(self.heuristic, Heuristic::Dtr | Heuristic::DtrEq);
+        let looks = descendants || self.heuristic == Heuristic::Msps;
+        self.neighbours = looks.then(|| Neighbours::new(setting.graph, descendants));
         Ok(Schedule::plain(setting.batch))
     }
 
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
-        let readers = &self.readers;
-        memory.evict_lowest(want.bytes(), |id, tensor| {
-            let neighbourhood = match self.heuristic {
-                Heuristic::Dtr | Heuristic::DtrEq | Heuristic::Msps => {
-                    dropped_neighbours(memory, id, readers.as_deref())
-                }
-                _ => Nanos::ZERO,
-            };
-            self.heuristic.score(&Candidate {
-                compute: tensor.cost,
-                neighbourhood: i64::try_from(neighbourhood.0).unwrap_or(i64::MAX),
-                size: tensor.bytes,
-                last_access: tensor.last_use,
-                // The runtime's clock starts at one, so that nothing is fresher than now.
-                now: memory.now + Nanos(1),
-            })
+        let (heuristic, neighbours) = (self.heuristic, &mut self.neighbours);
+        let cheaper = neighbours.as_mut().map(|neighbours| neighbours.take_in(memory)).unwrap_or_default();
+        // Neighbours only make a score higher.
+        self.ranking.refresh(memory, &cheaper, |_, tensor| Some(keys(heuristic, tensor, Nanos::ZERO)));
+        let ages = matches!(heuristic, Heuristic::Dtr | Heuristic::DtrEq | Heuristic::DtrLocal);
+        let now = memory.now.0 as f64 + 1.0;
+        let bound = |&[fresh, last_use]: &[f64; 2]| match ages {
+            true => at_most(fresh / (now + last_use).max(1.0)),
+            false => fresh,
+        };
+        self.ranking.evict(want.bytes(), memory, bound, |id| {
+            let tensor = &memory.tensors[id as usize];
+            let around = neighbours.as_mut().map_or(Nanos::ZERO, |neighbours| neighbours.dropped_around(id, memory));
+            Scored::At(-score(heuristic, tensor, around, memory.now), keys(heuristic, tensor, around))
         })
     }
 }
 
+/// Who reads what, for what has to be computed again around a tensor.
+#[derive(Clone, Debug)]
+struct Neighbours {
+    /// The outputs of the nodes that read each tensor; `None` if only ancestors count.
+    readers: Option<Vec<Vec<TensorId>>>,
+    /// Whether each tensor was dropped when it last counted.
+    dropped: Vec<bool>,
+    watchers: Watchers,
+    seen: Stamps,
+}
+
+impl Neighbours {
+    fn new(graph: &TrainingGraph, descendants: bool) -> Self {
+        let tensors = graph.tensors.len();
+        let readers = descendants.then(|| readers(graph));
+        Self { readers, dropped: vec![false; tensors], watchers: Watchers::new(tensors), seen: Stamps::new(tensors) }
+    }
+
+    /// Takes in what has changed; returns the tensors around which something came back.
+    fn take_in(&mut self, memory: &MemoryView<'_>) -> Vec<TensorId> {
+        let mut cheaper = Vec::new();
+        for tensor in memory.changed.iter() {
+            let dropped = memory.form(tensor) == Form::Dropped;
+            // What is dropped again since may have become cheaper in between.
+            if std::mem::replace(&mut self.dropped[tensor as usize], dropped) {
+                cheaper.extend(self.watchers.take(tensor));
+            }
+        }
+        cheaper
+    }
+
+    /// The cost of the dropped tensors around `tensor`: ancestors, and descendants where they count.
+    fn dropped_around(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Nanos {
+        self.seen.begin();
+        self.seen.first(tensor);
+        let ancestors = self.visit(tensor, memory, |id| match memory.producers[id as usize] {
+            NodeId::MAX => &[],
+            node => &memory.graph.nodes[node as usize].inputs,
+        });
+        let readers = self.readers.take();
+        let descendants = readers.as_ref().map(|readers| self.visit(tensor, memory, |id| &readers[id as usize]));
+        self.readers = readers;
+        ancestors + descendants.unwrap_or_default()
+    }
+
+    /// The cost of the dropped tensors to which `next` leads from `start`, as far as they were not seen yet.
+    fn visit<'a>(
+        &mut self,
+        start: TensorId,
+        memory: &MemoryView<'_>,
+        next: impl Fn(TensorId) -> &'a [TensorId],
+    ) -> Nanos {
+        let mut total = Nanos::ZERO;
+        let mut open = vec![start];
+        while let Some(id) = open.pop() {
+            for &near in next(id) {
+                if memory.form(near) == Form::Dropped && self.seen.first(near) {
+                    total += memory.tensors[near as usize].cost;
+                    self.watchers.watch(near, start);
+                    open.push(near);
+                }
+            }
+        }
+        total
+    }
+}
+
 /// The outputs of the nodes that read each tensor.
-fn readers(graph: &haversack_workloads::TrainingGraph) -> Vec<Vec<TensorId>> {
+fn readers(graph: &TrainingGraph) -> Vec<Vec<TensorId>> {
     let mut readers = vec![Vec::new(); graph.tensors.len()];
     for node in &graph.nodes {
         for &input in &node.inputs {
@@ -92,36 +181,4 @@ fn readers(graph: &haversack_workloads::TrainingGraph) -> Vec<Vec<TensorId>> {
         }
     }
     readers
-}
-
-/// The cost of the dropped tensors around `tensor`: ancestors, and descendants where `readers` are given.
-fn dropped_neighbours(memory: &MemoryView<'_>, tensor: TensorId, readers: Option<&[Vec<TensorId>]>) -> Nanos {
-    let mut total = Nanos::ZERO;
-    let mut seen = vec![tensor];
-    let dropped = |id: TensorId| -> Option<&TensorState> {
-        Some(&memory.tensors[id as usize]).filter(|tensor| tensor.form == Form::Dropped)
-    };
-    let parents = |id: TensorId| -> &[TensorId] {
-        match memory.producers[id as usize] {
-            NodeId::MAX => &[],
-            node => &memory.graph.nodes[node as usize].inputs,
-        }
-    };
-    let mut visit = |start: TensorId, next: &dyn Fn(TensorId) -> Vec<TensorId>| {
-        let mut open = next(start);
-        while let Some(id) = open.pop() {
-            if let Some(state) = dropped(id)
-                && !seen.contains(&id)
-            {
-                seen.push(id);
-                total += state.cost;
-                open.extend(next(id));
-            }
-        }
-    };
-    visit(tensor, &|id| parents(id).to_vec());
-    if let Some(readers) = readers {
-        visit(tensor, &|id| readers[id as usize].clone());
-    }
-    total
 }

@@ -12,6 +12,7 @@ use crate::error::PolicyError;
 use crate::importance::{IMPORTANCE, Metric, gradients_in_order, of_gradients, writes_parameter_gradients_only};
 use crate::policy::{Policy, Schedule};
 use crate::setting::Setting;
+use crate::view::TensorSet;
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {
@@ -43,7 +44,7 @@ impl Policy for ElasticTrainer {
         let plain = Schedule::plain(setting.batch);
         let Some(budget) = setting.time_budget else { return Ok(plain) };
         let trained = choose(setting.graph, setting.times(), budget, self.metric)
-            .map_err(|least| over_budget("elastictrainer", least, budget))?;
+            .map_err(|least| PolicyError::too_slow("elastictrainer", least, budget))?;
         let mut graph = setting.graph.without_gradients(|id| !trained[id as usize]);
         hold_to_the_end(&mut graph, &setting.graph.saved());
         Ok(Schedule { graph: Some(graph), ..plain })
@@ -52,17 +53,11 @@ impl Policy for ElasticTrainer {
 
 /// Tensors of `saved` that nobody reads any more live until backward ends.
 fn hold_to_the_end(graph: &mut TrainingGraph, saved: &[TensorId]) {
-    let read = graph.saved();
-    let unread: Vec<TensorId> = saved.iter().copied().filter(|tensor| !read.contains(tensor)).collect();
+    let read: TensorSet = graph.saved().into_iter().collect();
+    let unread: Vec<TensorId> = saved.iter().copied().filter(|&tensor| !read.contains(tensor)).collect();
     if let Some(last) = graph.nodes.iter_mut().rev().find(|node| node.phase == Phase::Backward) {
         last.releases.extend(unread);
     }
-}
-
-/// The error of a policy whose least time is `least`.
-pub(crate) fn over_budget(policy: &'static str, least: Nanos, budget: Nanos) -> PolicyError {
-    let seconds = |time: Nanos| format!("{:.6} s", time.seconds());
-    PolicyError::Budget { policy, least: seconds(least), budget: seconds(budget) }
 }
 
 /// The gradient of one layer: what it is worth and what it costs by itself.
@@ -120,10 +115,14 @@ pub(crate) fn choose(
 
 /// Every parameter gradient with the node that writes it last: shared weights have theirs from several.
 fn completed_in_order(graph: &TrainingGraph) -> Vec<(NodeId, TensorId)> {
-    let last = |gradient: TensorId| {
-        graph.nodes.iter().rposition(|node| node.outputs.contains(&gradient)).map(|place| place as NodeId)
-    };
-    gradients_in_order(graph).into_iter().filter_map(|(_, gradient)| Some((last(gradient)?, gradient))).collect()
+    let mut last = vec![None; graph.tensors.len()];
+    for (id, node) in (0..).zip(&graph.nodes) {
+        for &output in &node.outputs {
+            last[output as usize] = Some(id);
+        }
+    }
+    let written = gradients_in_order(graph).into_iter();
+    written.filter_map(|(_, gradient)| Some((last[gradient as usize]?, gradient))).collect()
 }
 
 /// What the nodes take that are there for nothing but `gradients`.

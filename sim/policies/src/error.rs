@@ -1,13 +1,14 @@
 //! Why a policy cannot work.
 
-use haversack_devices::units::Bytes;
+use haversack_devices::text::question;
+use haversack_devices::units::{Bytes, Nanos};
 use thiserror::Error;
 
 /// Why a policy cannot work here.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PolicyError {
     /// No policy has this name.
-    #[error("unknown policy '{found}'{}", suggestion(nearest.as_deref()))]
+    #[error("unknown policy '{found}'{}", question(nearest.as_deref()))]
     Unknown {
         /// What was asked for.
         found: String,
@@ -15,7 +16,7 @@ pub enum PolicyError {
         nearest: Option<String>,
     },
     /// The policy has no such parameter.
-    #[error("policy '{policy}' has no parameter '{found}'{}", suggestion(nearest.as_deref()))]
+    #[error("policy '{policy}' has no parameter '{found}'{}", question(nearest.as_deref()))]
     UnknownParameter {
         /// The policy.
         policy: &'static str,
@@ -74,6 +75,10 @@ pub enum PolicyError {
     },
 }
 
-fn suggestion(nearest: Option<&str>) -> String {
-    nearest.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default()
+impl PolicyError {
+    /// A policy cannot bring an iteration below `least`.
+    pub(crate) fn too_slow(policy: &'static str, least: Nanos, budget: Nanos) -> Self {
+        let seconds = |time: Nanos| format!("{:.6} s", time.seconds());
+        Self::Budget { policy, least: seconds(least), budget: seconds(budget) }
+    }
 }

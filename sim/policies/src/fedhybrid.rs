@@ -12,19 +12,21 @@
 
 pub mod mps;
 pub mod predictor;
+mod rule;
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
 
-use crate::budget::{BudgetRule, Rule};
+use crate::budget::BudgetRule;
 use crate::entry::{Choice, Entry, Number, Numbers, Switch};
 use crate::error::PolicyError;
-use crate::falling::Falling;
 use crate::policy::{Policy, Relief, Schedule, Want};
-use crate::regain::{Layouts, Moment, Regaining, Technique, absence, presence, saved_alone};
+use crate::ranking::{Ranking, Scored, promised};
+use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, absences, availability, saved_alone, worth};
 use crate::setting::Setting;
 use crate::view::MemoryView;
 use mps::Terms;
+pub use rule::Rule;
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {
@@ -185,30 +187,39 @@ impl Parameters {
 #[derive(Clone, Debug)]
 pub struct FedHybrid {
     parameters: Parameters,
-    regaining: Option<Regaining>,
+    costs: Option<RestoreCosts>,
+    /// Tensors by memory saved for its time, and by their next use.
+    ranking: Ranking<2>,
 }
 
 impl FedHybrid {
     /// With `parameters`.
     #[must_use]
-    pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, regaining: None }
+    pub fn new(parameters: Parameters) -> Self {
+        Self { parameters, costs: None, ranking: Ranking::default() }
+    }
+
+    /// The number of scores that were worked out so far.
+    #[must_use]
+    pub const fn scored(&self) -> u64 {
+        self.ranking.scored()
     }
 
     /// The MPS of every saved tensor by each technique, where nothing else is given up and each stays away from its
     /// last use in forward to its first in backward (figure 7). What forward does not save is gone by then.
     #[must_use]
     pub fn survey(setting: &Setting<'_>, layouts: Layouts) -> Vec<Surveyed> {
-        let mut regaining = Regaining::new(setting, layouts);
+        let mut costs = RestoreCosts::new(setting, layouts);
         let saved = setting.graph.saved();
-        let presence = saved_alone(setting, &saved);
+        let held = saved_alone(setting, &saved);
+        let absences = absences(setting.graph);
         saved
             .iter()
             .filter_map(|&tensor| {
-                let (from, at) = absence(setting, tensor)?;
-                let moment = Moment { graph: setting.graph, presence: &presence, at, samples: setting.batch };
+                let (from, at) = absences[tensor as usize]?;
+                let snapshot = Snapshot { graph: setting.graph, held: &held, at, samples: setting.batch };
                 let bytes = Bytes(setting.graph.tensor(tensor).bytes.at(setting.batch));
-                let mut terms = |technique| terms(&mut regaining, tensor, bytes, technique, &moment, (from, at));
+                let mut terms = |technique| terms(&mut costs, tensor, bytes, technique, &snapshot, (from, at));
                 Some(Surveyed {
                     tensor,
                     recompute: terms(Technique::Recompute)?,
@@ -235,48 +246,59 @@ pub struct Surveyed {
 
 /// What giving up a tensor of `bytes` by `technique` saves and costs while it is away from one node to another.
 fn terms(
-    regaining: &mut Regaining,
+    costs: &mut RestoreCosts,
     tensor: TensorId,
     bytes: Bytes,
     technique: Technique,
-    moment: &Moment<'_>,
+    snapshot: &Snapshot<'_>,
     (from, to): (NodeId, NodeId),
 ) -> Option<Terms> {
-    let samples = moment.samples;
-    let lifetime = regaining.between(from, to, samples);
+    let samples = snapshot.samples;
+    let lifetime = costs.between(from, to, samples);
     Some(match technique {
         Technique::Recompute => {
-            let regain = regaining.recomputation(tensor, to, moment) + regaining.way_from(to, samples);
+            let regain = costs.recomputation(tensor, to, snapshot) + costs.layout_path(to, samples);
             Terms { saved: bytes, lifetime, purge: Nanos::ZERO, regain }
         }
         Technique::Compress => {
-            let found = regaining.compression(tensor, samples).filter(|found| found.bytes < bytes)?;
+            let found = costs.compression(tensor, samples).filter(|found| found.bytes < bytes)?;
             Terms { saved: bytes - found.bytes, lifetime, purge: found.compress, regain: found.decompress }
         }
         Technique::Swap => {
-            let found = regaining.swapping(tensor, samples)?;
+            let found = costs.swapping(tensor, samples)?;
             Terms { saved: bytes, lifetime, purge: found.out, regain: found.back }
         }
     })
 }
 
+/// The best way to give a tensor up.
+struct Best {
+    technique: Technique,
+    terms: Terms,
+    /// The most memory that any technique saves for its time.
+    rate: f64,
+}
+
 impl Parameters {
-    /// The technique with the largest MPS, and its terms. Compression where it is as good as recomputation
-    /// (algorithm 1, lines 13 to 16), and either where it is as good as swapping.
+    /// The technique with the largest MPS. Compression where it is as good as recomputation (algorithm 1, lines 13 to
+    /// 16), and either where it is as good as swapping.
     fn best(
         self,
-        regaining: &mut Regaining,
+        costs: &mut RestoreCosts,
         tensor: TensorId,
         memory: &MemoryView<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<(Technique, Terms)> {
+        snapshot: &Snapshot<'_>,
+    ) -> Option<Best> {
         let state = &memory.tensors[tensor as usize];
-        let mut best: Option<(Technique, Terms)> = None;
+        let mut best: Option<Best> = None;
         for technique in self.allowed() {
-            let away = (moment.at, state.next_use);
-            let Some(terms) = terms(regaining, tensor, state.bytes, technique, moment, away) else { continue };
-            if best.is_none_or(|(_, before)| terms.mps().total_cmp(&before.mps()).is_gt()) {
-                best = Some((technique, terms));
+            let absence = (snapshot.at, state.next_use);
+            let Some(terms) = terms(costs, tensor, state.bytes, technique, snapshot, absence) else { continue };
+            let before = best.as_ref().map_or(0.0, |best| best.rate);
+            let rate = before.max(worth(terms.saved.as_f64(), terms.purge + terms.regain));
+            match &mut best {
+                Some(best) if terms.mps().total_cmp(&best.terms.mps()).is_le() => best.rate = rate,
+                best => *best = Some(Best { technique, terms, rate }),
             }
         }
         best
@@ -285,35 +307,40 @@ impl Parameters {
 
 impl Policy for FedHybrid {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        let regaining = Regaining::new(setting, self.parameters.layouts());
-        if !self.parameters.allowed().any(|technique| regaining.offers(technique)) {
+        let costs = RestoreCosts::new(setting, self.parameters.layouts());
+        if !self.parameters.allowed().any(|technique| costs.offers(technique)) {
             let expected = "on, since nothing else is on that the run offers: no codec, no flash".to_owned();
             let (policy, found) = ("fedhybrid", "off".to_owned());
             return Err(PolicyError::BadValue { policy, parameter: "recomputation", found, expected });
         }
-        self.regaining = Some(regaining);
+        self.costs = Some(costs);
         let iteration = || setting.times().iter().copied().sum();
         let budget_rule = self.parameters.budget.map(|parameters| parameters.start(iteration()));
         Ok(Schedule { budget_rule, ..Schedule::plain(setting.batch) })
     }
 
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
-        let Some(regaining) = &mut self.regaining else { return Vec::new() };
-        let (parameters, presence) = (self.parameters, presence(memory));
-        let moment = Moment { graph: memory.graph, presence: &presence, at: memory.at, samples: memory.micro_batch };
-        regaining.begin_choice();
-        let best = |regaining: &mut Regaining, tensor| parameters.best(regaining, tensor, memory, &moment);
-        let entry = |tensor: TensorId| best(regaining, tensor).map(|(_, terms)| (terms.mps(), tensor));
-        let mut queue = Falling::new(memory.candidates.iter().filter_map(entry));
+        let Some(costs) = &mut self.costs else { return Vec::new() };
+        let (parameters, held, samples) = (self.parameters, availability(memory), memory.micro_batch);
+        let snapshot = Snapshot { graph: memory.graph, held: &held, at: memory.at, samples };
+        let stale = costs.take_in(memory);
+        self.ranking.refresh(memory, &stale, |_, tensor| Some([f64::INFINITY, costs.start(tensor.next_use)]));
+        costs.begin_choice();
+        let (now, ratio) = (costs.start(memory.at), costs.ratio(samples));
+        let bound = |&[rate, next_use]: &[f64; 2]| promised(rate, (next_use - now) * ratio);
         let mut reliefs = Vec::new();
         let mut freed = Bytes::ZERO;
         while freed < want.bytes() {
-            let score = |tensor| best(regaining, tensor).map_or(0.0, |(_, terms)| terms.mps());
-            let Some(victim) = queue.pop(score) else { break };
-            let Some((technique, terms)) = best(regaining, victim) else { break };
-            regaining.give_up(victim, technique);
-            freed += terms.saved;
-            reliefs.push(technique.relief(victim));
+            let victim = self.ranking.take_best(bound, |tensor| {
+                let Some(best) = parameters.best(costs, tensor, memory, &snapshot) else { return Scored::Never };
+                let next_use = memory.tensors[tensor as usize].next_use;
+                Scored::At(best.terms.mps(), [best.rate, costs.start(next_use)])
+            });
+            let Some(victim) = victim else { break };
+            let Some(best) = parameters.best(costs, victim, memory, &snapshot) else { break };
+            costs.give_up(victim, best.technique);
+            freed += best.terms.saved;
+            reliefs.push(best.technique.relief(victim));
         }
         reliefs
     }

@@ -13,10 +13,10 @@ use haversack_workloads::TensorId;
 
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
-use crate::falling::Falling;
 use crate::importance::{IMPORTANCE, Metric, of_saved};
 use crate::policy::{Holding, IterationSummary, Policy, Schedule};
 use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
+use crate::ranking::{Ranking, Scored};
 use crate::setting::Setting;
 use crate::view::MemoryView;
 
@@ -120,14 +120,19 @@ pub fn adapted(sensitivity: &[f64], values: &[u64], mean: u8) -> Vec<u8> {
         next(from).map_or(f64::NEG_INFINITY, |to| -harm(sensitivity[id], from, to) / values[id] as f64)
     };
     let held = (0..).zip(values).filter(|(_, values)| **values > 0).map(|(tensor, _)| tensor);
-    let mut queue = Falling::new(held.map(|tensor| (ease(tensor, BITS[0]), tensor)));
+    let mut queue = Ranking::default();
+    held.for_each(|tensor| queue.put(tensor, Some([ease(tensor, BITS[0])])));
     while sum > target {
-        let Some(tensor) = queue.pop(|tensor| ease(tensor, bits[tensor as usize])) else { break };
+        let score = |tensor| {
+            let ease = ease(tensor, bits[tensor as usize]);
+            Scored::At(ease, [ease])
+        };
+        let Some(tensor) = queue.take_best(|&[ease]| ease, score) else { break };
         let id = tensor as usize;
         let Some(fewer) = next(bits[id]) else { break };
         sum -= u128::from(values[id]) * u128::from(bits[id] - fewer);
         bits[id] = fewer;
-        queue.push(ease(tensor, fewer), tensor);
+        queue.put(tensor, Some([ease(tensor, fewer)]));
     }
     bits
 }

@@ -1,8 +1,44 @@
-//! Memory policies: what to hold, and what gives way.
+//! Memory policies: what is held, and what gives way when memory is short.
 //!
-//! A policy is a small struct, one a file, that answers the [`Policy`] trait's questions with typed
-//! actions; [`registry`] lists them by name. The scores of the `dtr` policy
-//! are those of `haversack-replay`.
+//! A policy is a small struct, one a file, that answers the questions of the [`Policy`] trait with typed actions. It
+//! never touches bytes or clocks: the executor (`haversack-training`) carries the answers out and charges for them.
+//!
+//! ```text
+//! registry ── a line for each ──► a policy's file: entry · parameters · answers
+//!                                      │
+//!     prepare(Setting) ──► Schedule    │   once: the graph, the micro-batch, how tensors are quantised
+//!     begin_iteration(IterationPlan)   │   each iteration: the first micro-batch, the scales that are kept
+//!     hold(tensor, MemoryView)         │   a tensor was made that backward reads: kept, packed, dropped …?
+//!     relieve(Want, MemoryView)        │   memory is short: what gives way?
+//!     end_iteration(IterationSummary)  ▼   what was measured
+//! ```
+//!
+//! What several policies share: [`entry`] (how a policy is listed and what can be set), [`ranking`] (which tensor goes
+//! first, without scoring all of them at every question), [`restore`] (what it costs to get a tensor back),
+//! [`quantised`] (what it takes with fewer bits), [`importance`] (what it is worth without data), [`budget`] (who decides
+//! the memory budget on a phone in use). The scores of `dtr` are those of `haversack-replay`.
+//!
+//! ```
+//! use haversack_policies::{Holding, MemoryView, Policy, registry};
+//! use haversack_workloads::TensorId;
+//!
+//! /// Everything that backward reads is computed again.
+//! struct KeepNothing;
+//!
+//! impl Policy for KeepNothing {
+//!     fn hold(&mut self, _tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
+//!         Holding::Rematerialise
+//!     }
+//! }
+//!
+//! let policies: Vec<Box<dyn Policy>> = vec![registry::build("sage", &[])?, Box::new(KeepNothing)];
+//! assert_eq!(registry::find("sage")?.citation, "Gim and Ko, MobiSys 2022");
+//! # assert_eq!(policies.len(), 2);
+//! # Ok::<(), haversack_policies::PolicyError>(())
+//! ```
+//!
+//! `examples/my_policy.rs` is a whole new policy with a run under it. To have it listed, give its file an
+//! [`Entry`](entry::Entry) and [`registry::POLICIES`] a line.
 
 pub mod actnn;
 pub mod budget;
@@ -13,8 +49,6 @@ pub mod elastictrainer;
 pub mod engines;
 pub mod entry;
 pub mod error;
-mod eviction;
-pub mod falling;
 pub mod fedhybrid;
 pub mod fixed8;
 pub mod gact;
@@ -24,13 +58,15 @@ pub mod melon;
 pub mod original;
 pub mod policy;
 pub mod quantised;
-pub mod regain;
+pub mod ranking;
 pub mod registry;
+pub mod restore;
 pub mod sage;
 pub mod setting;
 pub mod sga;
 pub mod sgc;
 pub mod view;
+mod watchers;
 
 pub use error::PolicyError;
 pub use policy::{Holding, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};

@@ -14,16 +14,15 @@
 //! and device agree.
 
 use haversack_devices::units::Bytes;
-use haversack_workloads::TensorId;
 
 use crate::entry::{Entry, Number, Numbers, Switch};
 use crate::error::PolicyError;
-use crate::falling::{Falling, worth};
 use crate::policy::{IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
-use crate::regain::{Layouts, Moment, Regaining, Technique, presence};
+use crate::ranking::{Ranking, Scored, promised};
+use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, availability, worth};
 use crate::sage::{Dynamic, Order};
 use crate::setting::Setting;
-use crate::view::MemoryView;
+use crate::view::{MemoryView, TensorState};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {
@@ -70,50 +69,65 @@ impl Default for Parameters {
 pub struct Melon {
     parameters: Parameters,
     accumulation: Dynamic,
-    regaining: Option<Regaining>,
+    costs: Option<RestoreCosts>,
+    /// Tensors by size over cost, and by their release points.
+    ranking: Ranking<2>,
 }
 
 impl Melon {
     /// With `parameters`.
     #[must_use]
-    pub const fn new(parameters: Parameters) -> Self {
+    pub fn new(parameters: Parameters) -> Self {
         let accumulation = Dynamic::new(Order::AccumulationOnly, None);
-        Self { parameters, accumulation, regaining: None }
+        Self { parameters, accumulation, costs: None, ranking: Ranking::default() }
     }
 
-    /// Gives up tensors among `candidates` of at least `shortfall` bytes, where there are so many.
-    fn drop_dearest(
+    /// Gives up the tensors that are worth most for their cost, among those that `may_go`, until `wanted` is freed.
+    fn drop_best(
         &mut self,
-        shortfall: Bytes,
+        wanted: Bytes,
         memory: &MemoryView<'_>,
-        candidates: impl Iterator<Item = TensorId>,
+        may_go: impl Fn(&TensorState) -> bool,
     ) -> Vec<Relief> {
-        let Some(regaining) = &mut self.regaining else { return Vec::new() };
-        let presence = presence(memory);
-        let at = memory.at;
-        let moment = Moment { graph: memory.graph, presence: &presence, at, samples: memory.micro_batch };
-        regaining.begin_choice();
-        let score = |regaining: &mut Regaining, tensor: u32| {
-            let life = regaining.released(tensor).saturating_sub(at);
-            let won = memory.tensors[tensor as usize].bytes.as_f64() * f64::from(life);
-            worth(won, regaining.recomputation(tensor, at, &moment))
-        };
-        let mut queue = Falling::new(candidates.map(|tensor| (score(regaining, tensor), tensor)));
+        let Some(costs) = &mut self.costs else { return Vec::new() };
+        let (held, at) = (availability(memory), memory.at);
+        let snapshot = Snapshot { graph: memory.graph, held: &held, at, samples: memory.micro_batch };
+        let stale = costs.take_in(memory);
+        let released = |costs: &RestoreCosts, tensor| f64::from(costs.released(tensor));
+        self.ranking.refresh(memory, &stale, |tensor, _| Some([f64::INFINITY, released(costs, tensor)]));
+        costs.begin_choice();
+        let bound = |&[rate, released]: &[f64; 2]| promised(rate, released - f64::from(at));
         let mut reliefs = Vec::new();
         let mut freed = Bytes::ZERO;
-        while freed < shortfall {
-            let Some(victim) = queue.pop(|tensor| score(regaining, tensor)) else { break };
-            regaining.give_up(victim, Technique::Recompute);
+        while freed < wanted {
+            let victim = self.ranking.take_best(bound, |tensor| {
+                let state = &memory.tensors[tensor as usize];
+                if !may_go(state) {
+                    return Scored::NotNow;
+                }
+                let bytes = state.bytes.as_f64();
+                let life = costs.released(tensor).saturating_sub(at);
+                let cost = costs.recomputation(tensor, at, &snapshot);
+                Scored::At(worth(bytes * f64::from(life), cost), [worth(bytes, cost), released(costs, tensor)])
+            });
+            let Some(victim) = victim else { break };
+            costs.give_up(victim, Technique::Recompute);
             freed += memory.tensors[victim as usize].bytes;
             reliefs.push(Relief::Rematerialise(victim));
         }
         reliefs
     }
+
+    /// The number of scores that were worked out so far.
+    #[must_use]
+    pub const fn scored(&self) -> u64 {
+        self.ranking.scored()
+    }
 }
 
 impl Policy for Melon {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        self.regaining = Some(Regaining::new(setting, Layouts::Overlooked));
+        self.costs = Some(RestoreCosts::new(setting, Layouts::Overlooked));
         let computing_budget = Some(self.parameters.computing_budget).filter(|&percent| percent < 100);
         Ok(Schedule { computing_budget, ..self.accumulation.prepare(setting)? })
     }
@@ -126,11 +140,10 @@ impl Policy for Melon {
         match want {
             Want::OverPlan(excess) => {
                 // What the next operator reads stays.
-                let unread = |tensor: &TensorId| memory.tensors[*tensor as usize].next_use != memory.at;
-                self.drop_dearest(excess, memory, memory.candidates.iter().filter(unread))
+                self.drop_best(excess, memory, |tensor| tensor.next_use != memory.at)
             }
             Want::Shortfall(shortfall) => {
-                let dropped = self.drop_dearest(shortfall, memory, memory.candidates.iter());
+                let dropped = self.drop_best(shortfall, memory, |_| true);
                 if dropped.is_empty() && self.parameters.micro_batching {
                     self.accumulation.relieve(want, memory)
                 } else {

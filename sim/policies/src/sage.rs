@@ -10,13 +10,14 @@
 //! finding it.
 
 use haversack_devices::units::Bytes;
-use haversack_workloads::Phase;
+use haversack_workloads::{Phase, TensorId};
 
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
 use crate::policy::{IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
+use crate::ranking::{Ranking, Scored};
 use crate::setting::Setting;
-use crate::view::MemoryView;
+use crate::view::{MemoryView, TensorState};
 
 /// How scenarios name it, and what they can set.
 pub static DGC: Entry = Entry {
@@ -97,18 +98,27 @@ pub struct Dynamic {
     mtp: u64,
     checkpoint_next: bool,
     learned: Option<u64>,
+    /// Tensors by latency per byte.
+    ranking: Ranking<1>,
 }
 
 impl Dynamic {
     /// The schemes combined in `order`; `mtp` overrides the under-utilisation point of the device.
     #[must_use]
-    pub const fn new(order: Order, mtp: Option<u64>) -> Self {
-        Self { order, least_full: mtp, mtp: 1, checkpoint_next: false, learned: None }
+    pub fn new(order: Order, mtp: Option<u64>) -> Self {
+        Self { order, least_full: mtp, mtp: 1, checkpoint_next: false, learned: None, ranking: Ranking::default() }
     }
 
     /// Drops the tensors with the lowest latency per byte until `shortfall` is freed.
-    fn checkpoint(shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
-        memory.evict_lowest(shortfall, |_, tensor| tensor.cost.0 as f64 / tensor.bytes.as_f64().max(1.0))
+    fn checkpoint(&mut self, shortfall: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+        let score = |tensor: TensorId| -latency_per_byte(&memory.tensors[tensor as usize]);
+        self.ranking.evict(shortfall, memory, |&[score]| score, |tensor| Scored::At(score(tensor), [score(tensor)]))
+    }
+
+    /// The number of scores that were worked out so far.
+    #[must_use]
+    pub const fn scored(&self) -> u64 {
+        self.ranking.scored()
     }
 
     /// Shrinks the micro-batch, by one sample at least, to the largest that fits but not below `least`.
@@ -127,6 +137,10 @@ impl Dynamic {
     }
 }
 
+fn latency_per_byte(tensor: &TensorState) -> f64 {
+    tensor.cost.0 as f64 / tensor.bytes.as_f64().max(1.0)
+}
+
 impl Policy for Dynamic {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         self.mtp = self.least_full.unwrap_or(setting.filling_micro_batch);
@@ -140,8 +154,11 @@ impl Policy for Dynamic {
 
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
         let shortfall = want.bytes();
+        if self.order != Order::AccumulationOnly {
+            self.ranking.refresh(memory, &[], |_, tensor| Some([-latency_per_byte(tensor)]));
+        }
         match self.order {
-            Order::CheckpointingOnly => Self::checkpoint(shortfall, memory),
+            Order::CheckpointingOnly => self.checkpoint(shortfall, memory),
             Order::AccumulationOnly => Self::accumulate(memory, 1),
             Order::AccumulationFirst => {
                 // Algorithm 1, line 10: while m ≥ MTP, so the smallest part is MTP − 1.
@@ -150,27 +167,27 @@ impl Policy for Dynamic {
                 } else {
                     Vec::new()
                 };
-                let checkpointed = Self::or_else(full, || Self::checkpoint(shortfall, memory));
+                let checkpointed = Self::or_else(full, || self.checkpoint(shortfall, memory));
                 Self::or_else(checkpointed, || Self::accumulate(memory, 1))
             }
             Order::CheckpointingFirst => {
-                Self::or_else(Self::checkpoint(shortfall, memory), || Self::accumulate(memory, 1))
+                Self::or_else(self.checkpoint(shortfall, memory), || Self::accumulate(memory, 1))
             }
             Order::Half => {
-                let mut reliefs = Self::checkpoint(Bytes(shortfall.0 / 2), memory);
+                let mut reliefs = self.checkpoint(Bytes(shortfall.0 / 2), memory);
                 let share = shortfall.0.div_ceil(2).div_ceil(memory.needed.per_sample.max(1));
                 let samples = memory.micro_batch.saturating_sub(share).max(1);
                 if samples < memory.micro_batch && memory.phase != Phase::Update {
                     reliefs.push(Relief::ShrinkMicroBatch(samples));
                 }
-                Self::or_else(reliefs, || Self::checkpoint(shortfall, memory))
+                Self::or_else(reliefs, || self.checkpoint(shortfall, memory))
             }
             Order::Alternate => {
                 self.checkpoint_next = !self.checkpoint_next;
                 if self.checkpoint_next {
-                    Self::or_else(Self::accumulate(memory, 1), || Self::checkpoint(shortfall, memory))
+                    Self::or_else(Self::accumulate(memory, 1), || self.checkpoint(shortfall, memory))
                 } else {
-                    Self::or_else(Self::checkpoint(shortfall, memory), || Self::accumulate(memory, 1))
+                    Self::or_else(self.checkpoint(shortfall, memory), || Self::accumulate(memory, 1))
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use haversack_devices::OperatorKind;
 use haversack_policies::fedhybrid::mps::Terms;
 use haversack_policies::fedhybrid::{FedHybrid, Surveyed};
-use haversack_policies::regain::Layouts;
+use haversack_policies::restore::Layouts;
 use haversack_training::with_setting;
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{TensorId, TrainingGraph};

@@ -2,7 +2,7 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 
-use crate::falling::worth;
+use crate::restore::worth;
 
 /// What giving a tensor up in one way saves and costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

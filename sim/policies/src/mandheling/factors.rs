@@ -48,12 +48,13 @@ impl Factors {
     /// The next batch: what is due is taken anew.
     pub fn advance(&mut self) {
         for factor in &mut self.all {
-            let scale = factor.process.next_batch();
             factor.due = factor.rescaler.due(self.batch);
             if factor.due {
+                let scale = factor.process.factor();
                 let changed = factor.held.replace(scale).is_some_and(|held| held != scale);
                 factor.rescaler.observe(self.batch, changed);
             }
+            factor.process.advance();
         }
         self.batch += 1;
     }

@@ -41,8 +41,8 @@ pub struct ScaleProcess {
     stream: Stream,
     level: f64,
     width: f64,
-    /// ρ.
-    persistence: f64,
+    /// 2ρ, ρ² and σ.
+    constants: [f64; 3],
     /// z in this batch and in the one before.
     fluctuation: [f64; 2],
     batch: u64,
@@ -61,22 +61,35 @@ impl ScaleProcess {
         let correlation = 2.0 * persistence / (1.0 + persistence * persistence);
         let (before, apart): (f64, f64) = (stream.sample(StandardNormal), stream.sample(StandardNormal));
         let now = correlation * before + (1.0 - correlation * correlation).sqrt() * apart;
-        Self { stream, level, width, persistence, fluctuation: [now, before], batch: 0 }
-    }
-
-    /// The factor of the next batch, from the first on.
-    pub fn next_batch(&mut self) -> u32 {
-        let early = (-(self.batch as f64) / INITIALISATION).exp();
-        let [now, before] = self.fluctuation;
-        let logarithm = self.level + early * DRIFT + (1.0 + early * EXCESS) * self.width * now;
-        let innovation: f64 = self.stream.sample(StandardNormal);
-        let (rho, squared) = (self.persistence, self.persistence * self.persistence);
+        let squared = persistence * persistence;
         // σ, for unit variance.
         let deviation = ((1.0 - squared).powi(3) / (1.0 + squared)).sqrt();
-        self.fluctuation = [2.0 * rho * now - squared * before + deviation * innovation, now];
-        self.batch += 1;
-        // A cast of what lies below nought is nought.
+        let constants = [2.0 * persistence, squared, deviation];
+        Self { stream, level, width, constants, fluctuation: [now, before], batch: 0 }
+    }
+
+    /// The factor of the batch that is under way, at first the first.
+    #[must_use]
+    pub fn factor(&self) -> u32 {
+        let early = (-(self.batch as f64) / INITIALISATION).exp();
+        let logarithm = self.level + early * DRIFT + (1.0 + early * EXCESS) * self.width * self.fluctuation[0];
+        // A cast of what lies below zero is zero.
         logarithm.ceil() as u32
+    }
+
+    /// Goes on to the next batch.
+    pub fn advance(&mut self) {
+        let innovation: f64 = self.stream.sample(StandardNormal);
+        let ([now, before], [doubled, squared, deviation]) = (self.fluctuation, self.constants);
+        self.fluctuation = [doubled * now - squared * before + deviation * innovation, now];
+        self.batch += 1;
+    }
+
+    /// The factor of the batch that is under way, which is over then.
+    pub fn next_batch(&mut self) -> u32 {
+        let factor = self.factor();
+        self.advance();
+        factor
     }
 }
 

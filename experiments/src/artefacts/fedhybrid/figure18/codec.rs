@@ -5,7 +5,7 @@ use haversack_kernels::Isa;
 use haversack_kernels::compress::{Blocks, Bound, Codec, FeatureMap, Kind, Mode, Shape};
 use haversack_kernels::quantise::Bits;
 use haversack_policies::fedhybrid::FedHybrid;
-use haversack_policies::regain::Layouts;
+use haversack_policies::restore::Layouts;
 use haversack_training::{Job, Machine, with_setting};
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::express::express;

@@ -1,7 +1,8 @@
 //! The memory budget: weights and averages by hand, when it is decided anew, and the two baselines.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_policies::budget::{BudgetRule, Round, Rule, Sample, SampleError, SwapKind};
+use haversack_policies::budget::{BudgetRule, Round, Sample, SampleError, SwapKind};
+use haversack_policies::fedhybrid::Rule;
 use haversack_policies::fedhybrid::predictor::{Parameters, Predictor, Weight};
 use proptest::prelude::*;
 
@@ -205,7 +206,7 @@ fn the_baselines_take_what_is_measured() {
 }
 
 proptest! {
-    #![proptest_config(crate::cases(256))]
+    #![proptest_config(super::cases(256))]
 
     #[test]
     fn the_prediction_lies_between_the_least_and_the_most_of_its_window(

@@ -1,9 +1,9 @@
 //! What each policy answers to a memory drawn up by hand, and the registry that names them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_policies::dtr::Dtr;
+use haversack_policies::ranking::{Ranking, Scored};
 use haversack_policies::registry::{self, POLICIES};
 use haversack_policies::sage::{Dynamic, Order};
 use haversack_policies::sga::StaticAccumulation;
@@ -41,6 +41,8 @@ struct Memory {
     graph: TrainingGraph,
     tensors: Vec<TensorState>,
     candidates: TensorSet,
+    /// Every tensor: any may have changed between two questions.
+    all: TensorSet,
     producers: Vec<NodeId>,
 }
 
@@ -59,7 +61,9 @@ impl Memory {
         let mut tensors = vec![TensorState { form: Form::Whole, ..TensorState::default() }];
         tensors.extend(of.iter().map(state));
         let producers = std::iter::once(NodeId::MAX).chain(0..of.len() as u32).collect();
-        Self { graph, tensors, candidates: (1..=of.len() as u32).collect(), producers }
+        // Where there are none, what another memory had is gone.
+        let all = if of.is_empty() { 0..8 } else { 0..tensors.len() as u32 };
+        Self { graph, tensors, candidates: (1..=of.len() as u32).collect(), all: all.collect(), producers }
     }
 
     /// Samples now, bytes a sample of all that is needed, and the budget; 100 bytes do not depend on the samples.
@@ -67,6 +71,7 @@ impl Memory {
         MemoryView {
             tensors: &self.tensors,
             candidates: &self.candidates,
+            changed: &self.all,
             producers: &self.producers,
             micro_batch,
             needed: Extent { fixed: 100, per_sample },
@@ -86,7 +91,13 @@ fn the_lowest_score_goes_first_and_the_lowest_id_of_equals() {
     memory.candidates = [4, 2, 1, 3].into_iter().collect();
     let view = memory.view(1, 0, 0);
     let scores = [0.0, 2.0, 1.0, 1.0, 1.0];
-    let evict = |shortfall| view.evict_lowest(Bytes(shortfall), |id, _| scores[id as usize]);
+    let by = |shortfall, scores: [f64; 5]| {
+        let mut ranking = Ranking::default();
+        let score = |id: TensorId| -scores[id as usize];
+        ranking.refresh(&view, &[], |id, _| Some([score(id)]));
+        ranking.evict(Bytes(shortfall), &view, |&[score]| score, |id| Scored::At(score(id), [score(id)]))
+    };
+    let evict = |shortfall| by(shortfall, scores);
     assert_eq!(evict(0), []);
     assert_eq!(evict(1), [Rematerialise(2)]);
     // 10 bytes are exactly one tensor, 11 take a second.
@@ -95,7 +106,9 @@ fn the_lowest_score_goes_first_and_the_lowest_id_of_equals() {
     // All 40 bytes, and no more than there are.
     assert_eq!(evict(1000), [Rematerialise(2), Rematerialise(3), Rematerialise(4), Rematerialise(1)]);
     // Infinite and missing scores have a place too.
-    assert_eq!(view.evict_lowest(Bytes(1), |id, _| if id == 4 { 5.0 } else { f64::INFINITY }), [Rematerialise(4)]);
+    let infinite = [0.0, f64::INFINITY, f64::INFINITY, f64::INFINITY, 5.0];
+    assert_eq!(by(1, infinite), [Rematerialise(4)]);
+    assert_eq!(by(11, infinite), [Rematerialise(4), Rematerialise(1)]);
 }
 
 #[test]

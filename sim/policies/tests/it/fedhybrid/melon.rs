@@ -9,7 +9,7 @@ use haversack_policies::{IterationPlan, IterationSummary, MemoryView, Policy, Re
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 use proptest::prelude::*;
 
-use crate::scene::{Scene, scenes};
+use super::scene::{Scene, scenes};
 
 use Relief::{Rematerialise, ShrinkMicroBatch};
 
@@ -123,7 +123,7 @@ fn search(scene: &Scene, shortfall: u64) -> Vec<Relief> {
 }
 
 proptest! {
-    #![proptest_config(crate::cases(400))]
+    #![proptest_config(super::cases(400))]
 
     #[test]
     fn the_choice_is_that_of_a_search_through_everything(scene in scenes(), shortfall in 1..200_u64) {

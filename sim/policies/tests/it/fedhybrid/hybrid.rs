@@ -2,16 +2,16 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
-use haversack_policies::falling::Falling;
 use haversack_policies::fedhybrid::mps::Terms;
 use haversack_policies::fedhybrid::{FedHybrid, Parameters};
-use haversack_policies::regain::{Layouts, Moment, Regaining, presence};
+use haversack_policies::ranking::{Ranking, Scored};
+use haversack_policies::restore::{Layouts, RestoreCosts, Snapshot, availability};
 use haversack_policies::setting::Compression;
 use haversack_policies::{Form, Policy, PolicyError, Relief, Setting, Storage, Want, registry};
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{NodeId, TensorId};
 
-use crate::scene::Scene;
+use super::scene::Scene;
 use crate::setting::setting;
 
 use Relief::{Compress, Rematerialise, Swap};
@@ -24,13 +24,13 @@ pub(crate) fn relieve(parameters: Parameters, scene: &Scene, shortfall: u64) -> 
 
 /// RC_compute of a tensor where memory stands.
 fn recomputation(scene: &Scene, layouts: Layouts, tensor: TensorId) -> u64 {
-    let mut regaining = Regaining::new(&scene.setting(), layouts);
+    let mut costs = RestoreCosts::new(&scene.setting(), layouts);
     let view = scene.view();
-    let presence = presence(&view);
-    let moment = Moment { graph: &scene.graph, presence: &presence, at: view.at, samples: 1 };
+    let held = availability(&view);
+    let snapshot = Snapshot { graph: &scene.graph, held: &held, at: view.at, samples: 1 };
     let wanted = scene.states[tensor as usize].next_use;
-    let way = regaining.way_from(wanted, 1);
-    (regaining.recomputation(tensor, wanted, &moment) + way).0
+    let path = costs.layout_path(wanted, 1);
+    (costs.recomputation(tensor, wanted, &snapshot) + path).0
 }
 
 const COUNTED: Layouts = Layouts::Counted { times: 1 };
@@ -198,10 +198,14 @@ fn what_stayed_compressed_since_an_earlier_relief_is_decompressed() {
 
 #[test]
 fn of_equals_the_lowest_id_goes() {
-    let mut queue = Falling::new([(1.0, 3), (2.0, 4), (1.0, 1), (f64::INFINITY, 7), (1.0, 2)].into_iter());
+    let mut ranking = Ranking::default();
+    for (score, tensor) in [(1.0, 3), (2.0, 4), (1.0, 1), (f64::INFINITY, 7), (1.0, 2)] {
+        ranking.put(tensor, Some([score]));
+    }
     // 4 has fallen to 1 by the time that it is its turn.
     let score = |tensor| if tensor == 7 { f64::INFINITY } else { 1.0 };
-    let taken: Vec<TensorId> = std::iter::from_fn(|| queue.pop(score)).collect();
+    let take = || ranking.take_best(|&[score]| score, |tensor| Scored::At(score(tensor), [score(tensor)]));
+    let taken: Vec<TensorId> = std::iter::from_fn(take).collect();
     assert_eq!(taken, [7, 1, 2, 3, 4]);
 }
 
@@ -257,13 +261,13 @@ fn smaller_parts_take_their_share() {
     // Half of a batch of 2: half of 9 ns, of 3 ns and of 8 bytes, rounded down.
     let mut scene = chain();
     scene.prices.codec = vec![None, None, None, codec(8, 3, 4)];
-    let regaining = Regaining::new(&Setting { batch: 2, ..scene.setting() }, COUNTED);
-    let found = regaining.compression(3, 1).unwrap();
+    let costs = RestoreCosts::new(&Setting { batch: 2, ..scene.setting() }, COUNTED);
+    let found = costs.compression(3, 1).unwrap();
     assert_eq!((found.bytes, found.compress, found.decompress), (Bytes(4), Nanos(1), Nanos(2)));
     // Nodes 1 and 2 take 7 + 9.
-    assert_eq!((regaining.between(1, 3, 2), regaining.between(1, 3, 1)), (Nanos(16), Nanos(8)));
+    assert_eq!((costs.between(1, 3, 2), costs.between(1, 3, 1)), (Nanos(16), Nanos(8)));
     // To the end: 9 + 4 × 1.
-    assert_eq!(regaining.between(2, NodeId::MAX, 2), Nanos(13));
+    assert_eq!(costs.between(2, NodeId::MAX, 2), Nanos(13));
 }
 
 #[test]

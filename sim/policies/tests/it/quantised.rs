@@ -1,9 +1,6 @@
 //! Sizes of quantised tensors, the working memory beside them, and what tensors are worth, on graphs drawn up by hand.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/setting.rs"]
-mod setting;
-
+use crate::setting::setting;
 use haversack_devices::units::Bytes;
 use haversack_devices::work::Precision;
 use haversack_policies::actnn::{ActNn, RULES};
@@ -16,7 +13,6 @@ use haversack_policies::{Holding, MemoryView, Policy, registry};
 use haversack_testing::GraphBuilder;
 use haversack_workloads::training_graph::{Element, Need};
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph};
-use setting::setting;
 
 const SIZES: ElementBytes = ElementBytes { value: 4, mask: 1 };
 

@@ -37,6 +37,8 @@ pub(crate) struct Scene {
     pub(crate) prices: Prices,
     pub(crate) states: Vec<TensorState>,
     pub(crate) candidates: TensorSet,
+    /// Every tensor: any may have changed between two questions.
+    all: TensorSet,
     pub(crate) producers: Vec<NodeId>,
     pub(crate) at: NodeId,
 }
@@ -79,6 +81,7 @@ impl Scene {
             prices: Prices::default(),
             states: vec![TensorState::default(); count],
             candidates: TensorSet::new(),
+            all: (0..count as TensorId).collect(),
             producers,
             at,
         };
@@ -121,6 +124,7 @@ impl Scene {
         MemoryView {
             tensors: &self.states,
             candidates: &self.candidates,
+            changed: &self.all,
             producers: &self.producers,
             at: self.at,
             budget: Bytes(1_000),

@@ -104,7 +104,7 @@ fn the_registry_knows_its_levels() {
 }
 
 proptest! {
-    #![proptest_config(crate::cases(256))]
+    #![proptest_config(super::cases(256))]
 
     #[test]
     fn the_mean_is_met_and_one_step_before_it_was_not(

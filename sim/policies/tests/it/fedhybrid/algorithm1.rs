@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use haversack_devices::work::OperatorKind;
 use haversack_policies::Relief;
 use haversack_policies::fedhybrid::Parameters;
-use haversack_policies::regain::Technique;
+use haversack_policies::restore::Technique;
 use haversack_workloads::{NodeId, TensorId};
 use proptest::prelude::*;
 
-use crate::hybrid::relieve;
-use crate::scene::{Scene, scenes};
+use super::hybrid::relieve;
+use super::scene::{Scene, scenes};
 
 /// Algorithm 1 with nothing remembered: every tensor by every technique, for every victim.
 struct Search<'a> {
@@ -109,7 +109,7 @@ impl Search<'_> {
 }
 
 proptest! {
-    #![proptest_config(crate::cases(400))]
+    #![proptest_config(super::cases(400))]
 
     #[test]
     fn the_choice_is_that_of_a_search_through_everything(

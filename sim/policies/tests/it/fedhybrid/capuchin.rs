@@ -5,7 +5,7 @@ use haversack_policies::capuchin::Capuchin;
 use haversack_policies::{Holding, Policy, Relief, Setting, Want};
 use haversack_workloads::TensorId;
 
-use crate::scene::Scene;
+use super::scene::Scene;
 use crate::setting::setting;
 
 use Holding::{Keep, Rematerialise, Swap};

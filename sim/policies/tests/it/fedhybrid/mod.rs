@@ -1,9 +1,4 @@
 //! `fedhybrid`, the policies that it is compared with, and the memory budget that they plan for.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod scene;
-#[path = "../support/setting.rs"]
-mod setting;
 
 mod algorithm1;
 mod budget;
@@ -11,6 +6,7 @@ mod capuchin;
 mod gact;
 mod hybrid;
 mod melon;
+mod scene;
 
 use proptest::test_runner::{Config, RngSeed};
 

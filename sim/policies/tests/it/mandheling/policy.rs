@@ -10,7 +10,7 @@ use haversack_policies::setting::DspProfile;
 use haversack_policies::{IterationPlan, Policy, PolicyError, Setting, registry};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
-use super::setting::setting;
+use crate::setting::setting;
 use haversack_testing::GraphBuilder;
 
 /// A DSP that takes so long for each node's sample, with a nanosecond for every byte that crosses.

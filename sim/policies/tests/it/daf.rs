@@ -1,9 +1,6 @@
 //! `daf` and `elastictrainer`: what their budgets leave, against brute force and on real networks.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/setting.rs"]
-mod setting;
-
+use crate::setting::setting;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::daf::{BITS, Daf, Parameters};
 use haversack_policies::elastictrainer::ElasticTrainer;
@@ -17,7 +14,6 @@ use haversack_testing::{GraphBuilder, eager};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 use proptest::prelude::*;
-use setting::setting;
 
 /// Pages of a byte, so that sizes are exact.
 const EXACT: ArenaPlan = ArenaPlan { page: Bytes(1), step: Bytes(1_000) };

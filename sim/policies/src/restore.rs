@@ -9,6 +9,7 @@ use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 use crate::policy::Relief;
 use crate::setting::{Compression, Setting, Swapping};
 use crate::view::{Form, MemoryView};
+use crate::watchers::{Stamps, Watchers};
 
 /// How a tensor leaves memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,41 +48,41 @@ pub enum Layouts {
     },
 }
 
-/// Where a tensor is when a computation wants it.
+/// Whether a tensor is there when a computation wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum Availability {
     /// In memory.
-    There,
+    Whole,
     /// Compressed or on flash.
-    Aside,
+    Stored,
     /// Nowhere: it is computed again.
     Gone,
 }
 
 /// The point of an iteration at which tensors are weighed.
-pub struct Moment<'a> {
+pub struct Snapshot<'a> {
     /// The graph.
     pub graph: &'a TrainingGraph,
-    /// Where each tensor is.
-    pub presence: &'a dyn Fn(TensorId) -> Presence,
+    /// How each tensor is held.
+    pub held: &'a dyn Fn(TensorId) -> Availability,
     /// The node under way; only what was written before it can be written again.
     pub at: NodeId,
     /// Samples of the part under way.
     pub samples: u64,
 }
 
-/// Where each tensor of `memory` is.
-pub fn presence<'a>(memory: &'a MemoryView<'a>) -> impl Fn(TensorId) -> Presence + 'a {
+/// How each tensor of `memory` is held.
+pub fn availability<'a>(memory: &'a MemoryView<'a>) -> impl Fn(TensorId) -> Availability + 'a {
     |tensor| match memory.form(tensor) {
-        _ if memory.producers[tensor as usize] == NodeId::MAX => Presence::There,
-        Form::Whole | Form::InFlight(_) => Presence::There,
-        Form::Stored(_) => Presence::Aside,
-        Form::Absent | Form::Dropped => Presence::Gone,
+        _ if memory.producers[tensor as usize] == NodeId::MAX => Availability::Whole,
+        Form::Whole | Form::InFlight(_) => Availability::Whole,
+        Form::Stored(_) => Availability::Stored,
+        Form::Absent | Form::Dropped => Availability::Gone,
     }
 }
 
 /// Only what forward saves, and what no node makes, is there in backward.
-pub(crate) fn saved_alone(setting: &Setting<'_>, saved: &[TensorId]) -> impl Fn(TensorId) -> Presence + use<> {
+pub(crate) fn saved_alone(setting: &Setting<'_>, saved: &[TensorId]) -> impl Fn(TensorId) -> Availability + use<> {
     let mut there = vec![true; setting.graph.tensors.len()];
     for &output in setting.graph.nodes.iter().flat_map(|node| &node.outputs) {
         there[output as usize] = false;
@@ -89,20 +90,35 @@ pub(crate) fn saved_alone(setting: &Setting<'_>, saved: &[TensorId]) -> impl Fn(
     for &tensor in saved {
         there[tensor as usize] = true;
     }
-    move |tensor| if there[tensor as usize] { Presence::There } else { Presence::Gone }
+    move |tensor| if there[tensor as usize] { Availability::Whole } else { Availability::Gone }
 }
 
-/// From the node after the last that uses a saved tensor in forward to the first that reads it in backward.
-pub(crate) fn absence(setting: &Setting<'_>, tensor: TensorId) -> Option<(NodeId, NodeId)> {
-    let uses = || (0..).zip(&setting.graph.nodes).filter(|(_, node)| node.uses().any(|used| used == tensor));
-    let last = uses().filter(|(_, node)| node.phase == Phase::Forward).map(|(id, _): (NodeId, _)| id).last()?;
-    let first = uses().find(|(_, node)| node.phase == Phase::Backward)?.0;
-    Some((last + 1, first))
+/// While a saved tensor is not used: from the node after the last that uses it in forward to the first that uses it in
+/// backward. By tensor; `None` for those that lack one of the two.
+pub(crate) fn absences(graph: &TrainingGraph) -> Vec<Option<(NodeId, NodeId)>> {
+    let mut last = vec![None; graph.tensors.len()];
+    let mut absences = vec![None; graph.tensors.len()];
+    for (id, node) in (0..).zip(&graph.nodes) {
+        for tensor in node.uses() {
+            match node.phase {
+                Phase::Forward => last[tensor as usize] = Some(id + 1),
+                Phase::Backward => {
+                    let absence = &mut absences[tensor as usize];
+                    *absence = absence.or(Some(id));
+                }
+                Phase::Update => {}
+            }
+        }
+    }
+    last.into_iter().zip(absences).map(|(from, to)| from.zip(to)).collect()
 }
 
 /// What all tensors of a graph cost to get back.
+///
+/// A price holds until one of the tensors that counted in it comes back: [`RestoreCosts::take_in`] names those that may
+/// be cheaper than they were. Everything else that happens makes tensors dearer.
 #[derive(Clone, Debug)]
-pub struct Regaining {
+pub struct RestoreCosts {
     batch: u64,
     layouts: Layouts,
     times: Vec<Nanos>,
@@ -110,7 +126,7 @@ pub struct Regaining {
     starts: Vec<Nanos>,
     is_layout: Vec<bool>,
     /// From each node on, the layout transformations up to the first operator that is none.
-    ways: Vec<Nanos>,
+    layout_paths: Vec<Nanos>,
     /// Nodes that write each tensor, in order.
     writers: Vec<Vec<NodeId>>,
     /// The last node that uses each tensor that a node makes; what no node makes is never released.
@@ -122,10 +138,16 @@ pub struct Regaining {
     /// The choice in which it was given up.
     given_in: Vec<u32>,
     choice: u32,
-    seen: Seen,
+    /// What was given up in it.
+    given_up: Vec<TensorId>,
+    /// How each tensor was held when prices last counted it.
+    held: Vec<Availability>,
+    watchers: Watchers,
+    seen_nodes: Stamps,
+    seen_tensors: Stamps,
 }
 
-impl Regaining {
+impl RestoreCosts {
     /// For the graph, the times and the costs of a setting.
     #[must_use]
     pub fn new(setting: &Setting<'_>, layouts: Layouts) -> Self {
@@ -156,7 +178,7 @@ impl Regaining {
         Self {
             batch: setting.batch.max(1),
             layouts,
-            ways: ways(graph, &times, &is_layout),
+            layout_paths: layout_paths(graph, &times, &is_layout),
             times,
             starts,
             is_layout,
@@ -167,7 +189,11 @@ impl Regaining {
             left: vec![None; tensors],
             given_in: vec![0; tensors],
             choice: 0,
-            seen: Seen { nodes: vec![0; nodes], tensors: vec![0; tensors], search: 0 },
+            given_up: Vec::new(),
+            held: vec![Availability::Whole; tensors],
+            watchers: Watchers::new(tensors),
+            seen_nodes: Stamps::new(nodes),
+            seen_tensors: Stamps::new(tensors),
         }
     }
 
@@ -176,10 +202,33 @@ impl Regaining {
         self.choice += 1;
     }
 
+    /// Takes in what has changed since the last question; returns the tensors that are to be priced anew: those that
+    /// may be cheaper now, and what was given up. One may be named several times.
+    pub fn take_in(&mut self, memory: &MemoryView<'_>) -> Vec<TensorId> {
+        let now = availability(memory);
+        let mut cheaper = Vec::new();
+        // What was given up may be held otherwise than was said: flash may still be writing it.
+        let given_up = std::mem::take(&mut self.given_up);
+        for tensor in memory.changed.iter().chain(given_up.iter().copied()) {
+            let held = now(tensor);
+            let before = std::mem::replace(&mut self.held[tensor as usize], held);
+            if before != Availability::Whole && before != held {
+                cheaper.extend(self.watchers.take(tensor));
+            }
+        }
+        cheaper.extend(given_up);
+        cheaper
+    }
+
     /// The tensor is given up in this choice; others that need it cost more from now on.
     pub fn give_up(&mut self, tensor: TensorId, technique: Technique) {
         self.left[tensor as usize] = Some(technique);
         self.given_in[tensor as usize] = self.choice;
+        self.given_up.push(tensor);
+        self.held[tensor as usize] = match technique {
+            Technique::Recompute => Availability::Gone,
+            Technique::Compress | Technique::Swap => Availability::Stored,
+        };
     }
 
     /// The time from the beginning of one node to that of another, or to the end of the iteration, where nothing is
@@ -188,6 +237,18 @@ impl Regaining {
     pub fn between(&self, from: NodeId, to: NodeId, samples: u64) -> Nanos {
         let start = |node: NodeId| self.starts[(node as usize).min(self.times.len())];
         self.share(start(to).saturating_sub(start(from)), samples)
+    }
+
+    /// When `node` begins with the whole mini-batch where nothing is given up, in nanoseconds.
+    #[must_use]
+    pub fn start(&self, node: NodeId) -> f64 {
+        self.starts[(node as usize).min(self.times.len())].0 as f64
+    }
+
+    /// What `samples` take of the time of the whole mini-batch.
+    #[must_use]
+    pub fn ratio(&self, samples: u64) -> f64 {
+        samples as f64 / self.batch as f64
     }
 
     /// Whether any tensor can be given up so.
@@ -217,12 +278,18 @@ impl Regaining {
             .map(|whole| Swapping { out: self.share(whole.out, samples), back: self.share(whole.back, samples) })
     }
 
+    /// The tensor on flash with the whole mini-batch; `None` if there is no flash.
+    #[must_use]
+    pub fn whole_swapping(&self, tensor: TensorId) -> Option<Swapping> {
+        self.swapping[tensor as usize]
+    }
+
     /// The layout transformations from `reader` on up to the operator that takes the tensor; none where they are
     /// overlooked.
     #[must_use]
-    pub fn way_from(&self, reader: NodeId, samples: u64) -> Nanos {
+    pub fn layout_path(&self, reader: NodeId, samples: u64) -> Nanos {
         let Layouts::Counted { times } = self.layouts else { return Nanos::ZERO };
-        self.share(self.ways.get(reader as usize).copied().unwrap_or_default() * times, samples)
+        self.share(self.layout_paths.get(reader as usize).copied().unwrap_or_default() * times, samples)
     }
 
     /// The last node that uses a tensor that a node makes; `NodeId::MAX` for all others.
@@ -235,30 +302,37 @@ impl Regaining {
     /// decompressed or read before because it is not in memory either, or will be released by then, each once.
     ///
     /// A tensor that a layout transformation made leads back to the operator that made what was transformed.
-    pub fn recomputation(&mut self, tensor: TensorId, wanted: NodeId, moment: &Moment<'_>) -> Nanos {
-        self.seen.search += 1;
-        self.seen.tensor(tensor);
+    pub fn recomputation(&mut self, tensor: TensorId, wanted: NodeId, snapshot: &Snapshot<'_>) -> Nanos {
+        self.seen_nodes.begin();
+        self.seen_tensors.begin();
+        self.seen_tensors.first(tensor);
         let mut total = Nanos::ZERO;
         let mut open = vec![tensor];
         while let Some(made) = open.pop() {
             for place in 0..self.writers[made as usize].len() {
                 let writer = self.writers[made as usize][place];
-                if writer >= moment.at || !self.seen.node(writer) {
+                if writer >= snapshot.at || !self.seen_nodes.first(writer) {
                     continue;
                 }
                 total += self.weight(writer);
-                for &input in &moment.graph.nodes[writer as usize].inputs {
-                    if self.seen.tensor(input) {
-                        match self.whereabouts(input, wanted, moment) {
-                            Presence::There => {}
-                            Presence::Aside => total += self.fetching(input),
-                            Presence::Gone => open.push(input),
-                        }
+                for &input in &snapshot.graph.nodes[writer as usize].inputs {
+                    if !self.seen_tensors.first(input) {
+                        continue;
                     }
+                    if self.released[input as usize] < wanted {
+                        open.push(input);
+                        continue;
+                    }
+                    match self.availability(input, snapshot) {
+                        Availability::Whole => continue,
+                        Availability::Stored => total += self.fetching(input),
+                        Availability::Gone => open.push(input),
+                    }
+                    self.watchers.watch(input, tensor);
                 }
             }
         }
-        self.share(total, moment.samples)
+        self.share(total, snapshot.samples)
     }
 
     /// What an operator counts.
@@ -271,16 +345,13 @@ impl Regaining {
         }
     }
 
-    fn whereabouts(&self, tensor: TensorId, wanted: NodeId, moment: &Moment<'_>) -> Presence {
+    fn availability(&self, tensor: TensorId, snapshot: &Snapshot<'_>) -> Availability {
         let id = tensor as usize;
-        if self.released[id] < wanted {
-            return Presence::Gone;
-        }
         let given = self.choice > 0 && self.given_in[id] == self.choice;
-        let found = if given { Presence::Aside } else { (moment.presence)(tensor) };
+        let found = if given { Availability::Stored } else { (snapshot.held)(tensor) };
         // What is held otherwise, and by nothing that is known here, is as good as gone.
         let otherwise = matches!(self.left[id], Some(Technique::Compress | Technique::Swap));
-        if found == Presence::Aside && !otherwise { Presence::Gone } else { found }
+        if found == Availability::Stored && !otherwise { Availability::Gone } else { found }
     }
 
     /// The time of getting a tensor back from where it was put, for the whole mini-batch.
@@ -308,37 +379,24 @@ fn share(whole: u64, samples: u64, batch: u64) -> u64 {
 
 /// For each node, its time and that of the nodes after it as long as each is a layout transformation of what the one
 /// before it made; nothing for other operators.
-fn ways(graph: &TrainingGraph, times: &[Nanos], is_layout: &[bool]) -> Vec<Nanos> {
-    let mut ways = vec![Nanos::ZERO; times.len()];
+fn layout_paths(graph: &TrainingGraph, times: &[Nanos], is_layout: &[bool]) -> Vec<Nanos> {
+    let mut paths = vec![Nanos::ZERO; times.len()];
     // The first node after the one in hand that reads each tensor.
     let mut reader: Vec<Option<NodeId>> = vec![None; graph.tensors.len()];
     for (id, node) in graph.nodes.iter().enumerate().rev() {
         if is_layout[id] {
             let next = node.outputs.first().and_then(|&output| reader[output as usize]);
-            ways[id] = times[id] + next.map_or(Nanos::ZERO, |next| ways[next as usize]);
+            paths[id] = times[id] + next.map_or(Nanos::ZERO, |next| paths[next as usize]);
         }
         for &input in &node.inputs {
             reader[input as usize] = Some(id as NodeId);
         }
     }
-    ways
+    paths
 }
 
-/// What a search has come upon, without clearing anything between searches.
-#[derive(Clone, Debug)]
-struct Seen {
-    nodes: Vec<u32>,
-    tensors: Vec<u32>,
-    search: u32,
-}
-
-impl Seen {
-    /// Whether it is the first time.
-    fn node(&mut self, node: NodeId) -> bool {
-        std::mem::replace(&mut self.nodes[node as usize], self.search) != self.search
-    }
-
-    fn tensor(&mut self, tensor: TensorId) -> bool {
-        std::mem::replace(&mut self.tensors[tensor as usize], self.search) != self.search
-    }
+/// What is won for each nanosecond that it costs: zero if nothing is won, without bound if it costs nothing.
+#[must_use]
+pub fn worth(won: f64, cost: Nanos) -> f64 {
+    if won > 0.0 { won / cost.0 as f64 } else { 0.0 }
 }

@@ -1,8 +1,4 @@
 //! Mandheling: each technique against brute force and by hand, and the policy on graphs drawn up by hand.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "../support/setting.rs"]
-mod setting;
 
 mod coscheduling;
 mod policy;

@@ -1,0 +1,31 @@
+//! An iteration under pressure, by policy and the number of operators: what a policy costs the simulator.
+//!
+//! Times are divided by the operators, so that a line of equal figures is linear growth.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+#[path = "../tests/it/chains.rs"]
+mod chains;
+
+use chains::Pressure;
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use haversack_policies::registry;
+
+fn main() {
+    divan::main();
+}
+
+const SIZES: [usize; 3] = [5_000, 15_000, 50_000];
+const POLICIES: [&str; 10] =
+    ["original", "dgc", "sage", "dtr", "melon", "capuchin", "fedhybrid", "actnn", "gact", "daf"];
+
+/// Items are operators of the schedule; half of the memory is left.
+#[divan::bench(args = POLICIES, consts = SIZES, sample_count = 3, sample_size = 1)]
+fn iteration<const OPERATORS: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (machine, graph) = (chains::phone(), chains::network(OPERATORS, 4));
+    let run = || {
+        let pressure = Pressure::Planned(if policy == "original" { 100 } else { 50 });
+        chains::run(&machine, &graph, pressure, 1, registry::build(policy, &[]).unwrap().as_mut()).unwrap().recomputed
+    };
+    bencher.counter(ItemsCount::new(OPERATORS)).bench_local(run);
+}

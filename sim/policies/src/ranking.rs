@@ -1,0 +1,292 @@
+//! Which tensor goes first, without asking for the score of every one each time.
+//!
+//! A policy gives each tensor that may go a few keys, from which it can tell how high the scores of several tensors
+//! can be at most, now and later. A binary tree keeps the largest keys of every range of tensors: a question walks
+//! down to the tensors that may still be the first, and only these are scored. Keys may promise too much; each score
+//! corrects those of its tensor. So a question costs a logarithm, and what was found holds for the next question
+//! wherever nothing changed. The answer is that of a search through all scores; of equal ones the lower id goes first.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use haversack_devices::units::Bytes;
+use haversack_workloads::TensorId;
+
+use crate::policy::Relief;
+use crate::view::{MemoryView, TensorState};
+
+/// Rounding may put a score this much above what its keys promise, relative to it.
+const ROUNDING: f64 = 1.0 + 1e-12;
+
+/// What is promised of products and quotients of keys: never less than the score that is rounded otherwise.
+#[must_use]
+pub fn at_most(value: f64) -> f64 {
+    value * if value < 0.0 { 2.0 - ROUNDING } else { ROUNDING }
+}
+
+/// What a rate of scores promises for `factor`, of which less than nothing counts as nothing.
+#[must_use]
+pub fn promised(rate: f64, factor: f64) -> f64 {
+    if rate == f64::INFINITY { rate } else { at_most(rate * factor.max(0.0)) }
+}
+
+/// What came of scoring a tensor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scored<const K: usize> {
+    /// Its score, and keys that promise no more than is known by now.
+    At(f64, [f64; K]),
+    /// It may not go this time.
+    NotNow,
+    /// It does not go before it changes.
+    Never,
+}
+
+/// Tensors by a score that is known from above.
+#[derive(Clone, Debug)]
+pub struct Ranking<const K: usize> {
+    /// The largest keys of each range; the whole is at 1, the halves of what is at `n` at `2n` and `2n + 1`.
+    keys: Vec<[f64; K]>,
+    /// The number of leaves, a power of two: the keys of tensor `t` are at `leaves + t`.
+    leaves: usize,
+    /// What was taken since the last refreshing.
+    taken: Vec<TensorId>,
+    /// The micro-batch at the last refreshing.
+    samples: u64,
+    scored: u64,
+}
+
+impl<const K: usize> Default for Ranking<K> {
+    fn default() -> Self {
+        Self { keys: vec![Self::ABSENT; 2], leaves: 1, taken: Vec::new(), samples: 0, scored: 0 }
+    }
+}
+
+/// A range of tensors, or one whose score is known, in the order in which a question looks at them.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    bound: f64,
+    lowest: usize,
+    span: usize,
+    place: usize,
+}
+
+impl Step {
+    /// The place of what needs no further look.
+    const KNOWN: usize = 0;
+}
+
+impl Ord for Step {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bound.total_cmp(&other.bound).then(Reverse(self.lowest).cmp(&Reverse(other.lowest)))
+    }
+}
+
+impl PartialOrd for Step {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Step {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Step {}
+
+impl<const K: usize> Ranking<K> {
+    const ABSENT: [f64; K] = [f64::NEG_INFINITY; K];
+
+    /// Takes `tensor` in with `keys`, or out.
+    pub fn put(&mut self, tensor: TensorId, keys: Option<[f64; K]>) {
+        let id = tensor as usize;
+        if id >= self.leaves {
+            if keys.is_none() {
+                return;
+            }
+            self.grow(id + 1);
+        }
+        // No key of a tensor that is there is that of one that is not.
+        self.keys[self.leaves + id] = keys.map_or(Self::ABSENT, |keys| keys.map(|key| key.max(f64::MIN)));
+        let mut place = (self.leaves + id) / 2;
+        while place > 0 {
+            self.keys[place] = larger(&self.keys[2 * place], &self.keys[2 * place + 1]);
+            place /= 2;
+        }
+    }
+
+    fn grow(&mut self, tensors: usize) {
+        let before = std::mem::replace(&mut self.leaves, tensors.next_power_of_two());
+        let mut keys = vec![Self::ABSENT; 2 * self.leaves];
+        keys[self.leaves..self.leaves + before].copy_from_slice(&self.keys[before..]);
+        for place in (1..self.leaves).rev() {
+            keys[place] = larger(&keys[2 * place], &keys[2 * place + 1]);
+        }
+        self.keys = keys;
+    }
+
+    /// Takes in what has changed since the last question, and `others`: of what may go, `keys` promises anew.
+    pub fn refresh(
+        &mut self,
+        memory: &MemoryView<'_>,
+        others: &[TensorId],
+        mut keys: impl FnMut(TensorId, &TensorState) -> Option<[f64; K]>,
+    ) {
+        let taken = std::mem::take(&mut self.taken);
+        let resized = std::mem::replace(&mut self.samples, memory.micro_batch) != memory.micro_batch;
+        let mut look = |tensor: TensorId| {
+            let present = memory.candidates.contains(tensor);
+            self.put(tensor, if present { keys(tensor, &memory.tensors[tensor as usize]) } else { None });
+        };
+        memory.changed.iter().for_each(&mut look);
+        others.iter().chain(&taken).copied().for_each(&mut look);
+        if resized {
+            memory.candidates.iter().for_each(&mut look);
+        }
+    }
+
+    /// Takes the tensor with the largest score out, until it changes or the next question begins.
+    ///
+    /// `bound` tells from the largest keys of some tensors how high their scores can be at most; of what is bounded by
+    /// minus infinity nothing goes. `score` tells exactly.
+    pub fn take_best(
+        &mut self,
+        bound: impl Fn(&[f64; K]) -> f64,
+        mut score: impl FnMut(TensorId) -> Scored<K>,
+    ) -> Option<TensorId> {
+        let mut open = BinaryHeap::new();
+        let push = |keys: &[f64; K], lowest, span, place| {
+            let bound = if *keys == Self::ABSENT { f64::NEG_INFINITY } else { bound(keys) };
+            if bound > f64::NEG_INFINITY { Some(Step { bound, lowest, span, place }) } else { None }
+        };
+        open.extend(push(&self.keys[1], 0, self.leaves, 1));
+        while let Some(Step { lowest, span, place, .. }) = open.pop() {
+            let tensor = lowest as TensorId;
+            if place == Step::KNOWN {
+                self.put(tensor, None);
+                self.taken.push(tensor);
+                return Some(tensor);
+            }
+            if span > 1 {
+                let half = span / 2;
+                open.extend(push(&self.keys[2 * place], lowest, half, 2 * place));
+                open.extend(push(&self.keys[2 * place + 1], lowest + half, half, 2 * place + 1));
+                continue;
+            }
+            self.scored += 1;
+            match score(tensor) {
+                Scored::At(score, keys) => {
+                    self.put(tensor, Some(keys));
+                    open.push(Step { bound: score, lowest, span, place: Step::KNOWN });
+                }
+                Scored::NotNow => {}
+                Scored::Never => self.put(tensor, None),
+            }
+        }
+        None
+    }
+
+    /// Drops the best, one after the other, until `wanted` is freed or none is left.
+    pub fn evict(
+        &mut self,
+        wanted: Bytes,
+        memory: &MemoryView<'_>,
+        bound: impl Fn(&[f64; K]) -> f64,
+        mut score: impl FnMut(TensorId) -> Scored<K>,
+    ) -> Vec<Relief> {
+        let mut reliefs = Vec::new();
+        let mut freed = Bytes::ZERO;
+        while freed < wanted {
+            let Some(victim) = self.take_best(&bound, &mut score) else { break };
+            freed += memory.tensors[victim as usize].bytes;
+            reliefs.push(Relief::Rematerialise(victim));
+        }
+        reliefs
+    }
+
+    /// The number of scores that were asked for so far.
+    #[must_use]
+    pub const fn scored(&self) -> u64 {
+        self.scored
+    }
+}
+
+fn larger<const K: usize>(one: &[f64; K], other: &[f64; K]) -> [f64; K] {
+    std::array::from_fn(|key| one[key].max(other[key]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The first by a search through all scores.
+    fn searched(scores: &[Option<f64>]) -> Option<usize> {
+        let present = (0..scores.len()).filter(|&id| scores[id].is_some());
+        present.max_by(|&a, &b| scores[a].partial_cmp(&scores[b]).unwrap().then(b.cmp(&a)))
+    }
+
+    proptest! {
+        /// Scores fall between questions, which keys learn only when they are asked; the order is that of a search.
+        #[test]
+        fn it_yields_what_a_search_through_all_scores_would(
+            steps in proptest::collection::vec((0..40_u32, 0..6_u8, 0..4_u8), 1..200),
+        ) {
+            let mut scores: Vec<Option<f64>> = vec![None; 40];
+            let mut ranking = Ranking::<1>::default();
+            for (tensor, score, what) in steps {
+                match what {
+                    0 | 1 => {
+                        scores[tensor as usize] = Some(f64::from(score));
+                        ranking.put(tensor, Some([f64::from(score)]));
+                    }
+                    // It falls without a word.
+                    2 => scores[tensor as usize] = scores[tensor as usize].map(|now| now.min(f64::from(score))),
+                    _ => {
+                        let exact = |tensor: TensorId| {
+                            let score = scores[tensor as usize].unwrap();
+                            Scored::At(score, [score])
+                        };
+                        let taken = ranking.take_best(|&[key]| key, exact);
+                        prop_assert_eq!(taken.map(|tensor| tensor as usize), searched(&scores));
+                        if let Some(taken) = taken {
+                            scores[taken as usize] = None;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_scores_few_of_many_equals() {
+        let mut ranking = Ranking::<1>::default();
+        for tensor in 0..10_000 {
+            ranking.put(tensor, Some([7.0]));
+        }
+        for first in 0..100 {
+            assert_eq!(ranking.take_best(|&[key]| key, |_| Scored::At(7.0, [7.0])), Some(first));
+        }
+        // One score a question: the lowest of equals is found without looking at the others.
+        assert_eq!(ranking.scored(), 100);
+    }
+
+    #[test]
+    fn what_may_not_go_is_passed_over_and_what_never_goes_leaves() {
+        let mut ranking = Ranking::<1>::default();
+        for tensor in 0..3 {
+            ranking.put(tensor, Some([f64::from(tensor)]));
+        }
+        let mut score = |tensor| match tensor {
+            2 => Scored::NotNow,
+            1 => Scored::Never,
+            _ => Scored::At(0.0, [0.0]),
+        };
+        assert_eq!(ranking.take_best(|&[key]| key, &mut score), Some(0));
+        assert_eq!(ranking.take_best(|&[key]| key, &mut score), None);
+        // Tensor 2 stayed.
+        assert_eq!(ranking.take_best(|&[key]| key, |_| Scored::At(2.0, [2.0])), Some(2));
+    }
+}

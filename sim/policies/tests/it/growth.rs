@@ -1,0 +1,40 @@
+//! An iteration under pressure costs about as much for each operator of a large network as of a small one, counted in
+//! scores that a policy works out.
+
+use haversack_policies::Policy;
+use haversack_policies::capuchin::Capuchin;
+use haversack_policies::dtr::Dtr;
+use haversack_policies::fedhybrid::{self, FedHybrid};
+use haversack_policies::melon::{self, Melon};
+use haversack_policies::sage::{Dynamic, Order};
+use haversack_replay::Heuristic;
+
+use crate::chains::{self, Pressure};
+
+/// The power with which the number of scores grows from 2,000 to 8,000 operators: log₄ of their ratio.
+fn power<P: Policy>(policy: impl Fn() -> P, scored: impl Fn(&P) -> u64) -> f64 {
+    let machine = chains::phone();
+    let [few, many] = [2_000, 8_000].map(|operators| {
+        let graph = chains::network(operators, 4);
+        let mut policy = policy();
+        let record = chains::run(&machine, &graph, Pressure::Sudden(50), 1, &mut policy).unwrap();
+        println!("{operators} {} recomputed, {} scored", record.recomputed, scored(&policy));
+        scored(&policy) as f64
+    });
+    assert!(few > 100.0, "{few}");
+    (many / few).log(4.0)
+}
+
+#[test]
+fn scores_grow_with_the_operators() {
+    let powers = [
+        ("dgc", power(|| Dynamic::new(Order::CheckpointingOnly, None), Dynamic::scored)),
+        ("dtr", power(|| Dtr::new(Heuristic::Dtr), Dtr::scored)),
+        ("melon", power(|| Melon::new(melon::Parameters::default()), Melon::scored)),
+        ("capuchin", power(Capuchin::default, Capuchin::scored)),
+        ("fedhybrid", power(|| FedHybrid::new(fedhybrid::Parameters::default()), FedHybrid::scored)),
+    ];
+    for (policy, power) in powers {
+        assert!(power <= if policy == "dtr" { 1.5 } else { 1.2 }, "{powers:?}");
+    }
+}
