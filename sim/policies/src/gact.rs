@@ -25,7 +25,7 @@ pub static ENTRY: Entry = Entry {
     id: "gact",
     about: "whatever autograd saves is quantised group by group, to the same bits or by sensitivity",
     citation: "Liu et al., ICML 2022",
-    stores_floats: false,
+    stores_floats: true,
     engine: None,
     parameters: &[&LEVEL, &MEAN_BITS, &IMPORTANCE],
     build: |settings| {
