@@ -184,7 +184,10 @@ impl fmt::Display for Relation {
         match &self.right {
             Some(Operand::Quantity(name)) => write!(f, " {name}")?,
             Some(Operand::Number(number)) => write!(f, " {number}")?,
-            Some(Operand::Numbers(numbers)) => write!(f, " {numbers:?}")?,
+            Some(Operand::Numbers(numbers)) => {
+                let numbers: Vec<String> = numbers.iter().map(f64::to_string).collect();
+                write!(f, " {}", numbers.join(" + "))?;
+            }
             None => (),
         }
         if self.tolerance > 0.0 { write!(f, " (tolerance {})", self.tolerance) } else { Ok(()) }
