@@ -8,9 +8,8 @@ use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Deserializer, de};
 
-use crate::usage::DataError;
-use crate::usage::data;
-use crate::usage::stream::stream;
+use crate::data::{self, DataError};
+use crate::stream::stream;
 
 /// The table that the crate brings along, and the name that stands for it.
 const BUILT_IN: (&str, &str) = ("android", include_str!("../footprints/android.toml"));

@@ -21,7 +21,9 @@
 //! # Ok::<(), haversack_traces::usage::DataError>(())
 //! ```
 
+mod data;
 pub mod footprint;
 pub mod import;
 pub mod row;
+mod stream;
 pub mod usage;

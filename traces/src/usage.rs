@@ -23,7 +23,6 @@
 
 mod alive;
 pub mod carat;
-pub(crate) mod data;
 mod demand;
 mod fit;
 mod generate;
@@ -33,12 +32,11 @@ mod model;
 mod play;
 mod session;
 mod statistics;
-pub(crate) mod stream;
 mod timeline;
 mod user;
 
+pub use crate::data::{DataError, Weights};
 pub use alive::{AliveApp, AppEvent, AppEventKind, AppId};
-pub use data::{DataError, Weights};
 pub use demand::{Demand, DemandSeries, demand, footprints};
 pub use fit::{Fit, Targets, fit};
 pub use generate::Population;

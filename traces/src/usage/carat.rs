@@ -10,9 +10,9 @@ use super::alive::{AliveApp, AppEvent, apply};
 use super::generate::UserEvents;
 use super::model::UsageModel;
 use super::session::{MOST_DAYS, seconds};
-use super::stream::stream;
 use super::user::normal;
 use crate::row::{OomAdj, UtcTime};
+use crate::stream::stream;
 
 /// The priorities of the public data, in the order of `carat.priorities`.
 pub const PRIORITIES: [&str; 5] =

@@ -5,10 +5,10 @@ use rand::RngExt;
 
 use super::alive::{AppEvent, AppEventKind, AppId};
 use super::demand::footprints;
-use super::stream::stream;
 use super::timeline::AppTimeline;
 use crate::footprint::{Footprint, FootprintTable, Found, scaled};
 use crate::row::OomAdj;
+use crate::stream::stream;
 
 /// An app from a time on.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use haversack_devices::text::TomlDocument;
 use haversack_devices::units::{Count, Factor, Fraction, Nanos};
 use serde::Deserialize;
 
-use super::data::{self, DataError, Weights};
+use crate::data::{self, DataError, Weights};
 
 /// The file that the crate brings along.
 const BUILT_IN: (&str, &str) = ("usage.toml", include_str!("../../usage.toml"));

@@ -7,8 +7,8 @@ use rand::rngs::ChaCha8Rng;
 use super::alive::{AppEvent, AppId, AppSet};
 use super::model::UsageModel;
 use super::session::{Session, seconds};
-use super::stream::stream;
 use crate::row::{Confidence, OomAdj};
+use crate::stream::stream;
 
 /// An app that a user may open.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,8 +8,8 @@ use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, Poisson, weighted::WeightedIndex};
 
 use super::model::UsageModel;
-use super::stream::stream;
 use super::user::{User, normal};
+use crate::stream::stream;
 
 const DAY_S: u64 = 86_400;
 /// No user is followed for longer than a hundred years, so that times stay far from what nanoseconds can hold.

@@ -5,7 +5,7 @@ use rand::RngExt;
 use rand_distr::{Distribution, Normal, StandardNormal, weighted::WeightedIndex};
 
 use super::model::UsageModel;
-use super::stream::stream;
+use crate::stream::stream;
 
 /// An app that a user has.
 #[derive(Clone, Debug, PartialEq)]
