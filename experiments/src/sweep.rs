@@ -123,7 +123,7 @@ pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
 }
 
 /// Runs that are written at once, each lot a row group of the file.
-const GROUP: u64 = 1 << 13;
+const GROUP: u64 = 1 << 12;
 
 /// The runs in lots of [`GROUP`]; no runs are one lot, which makes an empty table.
 fn groups(runs: Range<u64>) -> impl Iterator<Item = Range<u64>> {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn groups_cover_every_run_once() {
-        // 3 × 8192 + 5 runs from 7 on: three whole groups, and one of five.
+        // 3 × 4096 + 5 runs from 7 on: three whole groups, and one of five.
         let all: Vec<Range<u64>> = groups(7..7 + 3 * GROUP + 5).collect();
         assert_eq!((all.len(), all[0].clone()), (4, 7..7 + GROUP));
         assert_eq!(all[3], 7 + 3 * GROUP..7 + 3 * GROUP + 5);
