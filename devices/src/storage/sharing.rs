@@ -1,5 +1,7 @@
 //! The device at work on the commands in its slots.
 
+use std::cmp::Ordering;
+
 use crate::storage::flash::Demand;
 use crate::units::Nanos;
 
@@ -94,7 +96,8 @@ impl<T> Sharing<T> {
         let span = |remaining: f64| (remaining.max(0.0) / pace - NOTHING).ceil() as u64;
         let shortest = span(least);
         // Only what has hardly more left than the least can end in the same nanosecond.
-        let close = self.served.iter().enumerate().filter(|(_, served)| !(served.remaining > least + 2.0 * pace));
+        let later = |remaining: f64| remaining.partial_cmp(&(least + 2.0 * pace)) == Some(Ordering::Greater);
+        let close = self.served.iter().enumerate().filter(|(_, served)| !later(served.remaining));
         let first = close.filter(|(_, served)| span(served.remaining) == shortest).min_by_key(|(_, s)| s.sequence);
         self.first = first.map(|(index, _)| (index, Nanos(now.0.saturating_add(shortest))));
         self.pace = pace;

@@ -32,7 +32,7 @@ fn a_model_is_counted_as_pytorch_counts_it() {
 
 #[test]
 fn a_log_is_replayed_to_its_digest() {
-    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/policies/tests/data/synthetic_logs");
+    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/replay/tests/data/synthetic_logs");
     let call = |flags: &[&str]| {
         let base = ["replay", "syn0.log", "--policy", "dtr", "--heuristic", "dtr", "--memory-ratio"];
         json(&call_in(&logs, &[&base[..], flags, &["--format", "json"]].concat()))

@@ -23,6 +23,9 @@ pub enum Limit {
     Multiply,
 }
 
+/// A way to a limit: what its name adds, and what it does.
+type Way = (&'static str, fn(&mut Tensors, Isa));
+
 impl Limit {
     /// Its name.
     #[must_use]
@@ -39,7 +42,7 @@ impl Limit {
     /// The ways to it, of which the fastest is the limit: by every instruction set of this processor but plain Rust, which
     /// is never the fastest if there is another; by one stream and by several; through the caches and past them.
     pub(super) fn contenders(self) -> Vec<Contender> {
-        let ways: &[(&str, fn(&mut Tensors, Isa))] = match self {
+        let ways: &[Way] = match self {
             Self::Read => &[
                 ("", |Tensors { values, .. }, isa| {
                     black_box(limit::read(black_box(values), false, isa));

@@ -53,6 +53,7 @@ impl Kernel for ReadStreams<'_> {
     type Output = f32;
 
     #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "streams are read side by side, a vector of each at a time")]
     fn run<S: Simd>(self, simd: S) -> f32 {
         let (streams, rest) = streams(self.0);
         let mut so_far = [simd.splat(0.0); STREAMS];

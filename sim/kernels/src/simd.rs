@@ -75,7 +75,7 @@ pub(crate) trait Simd: Copy {
     /// The bits of floats.
     fn bits(self, a: Self::Floats) -> Self::Words;
     /// The floats of bits.
-    fn from_bits(self, a: Self::Words) -> Self::Floats;
+    fn floats_of_bits(self, a: Self::Words) -> Self::Floats;
     /// Adds lanes to f64 sums. Lanes whose numbers agree modulo [`REGISTER`](Self::REGISTER) are added in f32 first: the
     /// halves, then the quarters.
     fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles;

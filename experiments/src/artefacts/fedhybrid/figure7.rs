@@ -100,7 +100,7 @@ fn selected(plan: &Plan) -> Vec<Candidate> {
 fn plan(context: &Context<'_>) -> Result<Plan, ArtefactError> {
     let batch = context.reading_number("figure7-batch")? as u64;
     let scenario = scenario(context, S22, MOBILENET.0, batch, "original")?;
-    Ok(context.plan(&scenario)?)
+    context.plan(&scenario)
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {

@@ -157,7 +157,10 @@ impl Batches {
 }
 
 /// What of a batch is shown: for people, the unit, and its value.
-pub(super) const QUANTITIES: [(&str, &str, fn(Batch) -> f64); 2] =
+type Quantity = (&'static str, &'static str, fn(Batch) -> f64);
+
+/// What is shown of every batch.
+pub(super) const QUANTITIES: [Quantity; 2] =
     [("time", "s", |batch| batch.time.seconds()), ("energy", "J", |batch| batch.energy.0)];
 
 /// Batches that a mean is of where they differ ...

@@ -54,8 +54,8 @@ impl Panels {
 fn slot<const DEPTH: usize>(values: [i8; DEPTH]) -> u32 {
     let (width, mask) = if DEPTH == 2 { (16, 0xFFFF) } else { (8, 0xFF) };
     let mut slot = 0;
-    for i in 0..DEPTH {
-        slot |= (i32::from(values[i]) as u32 & mask) << (width * i as u32);
+    for (place, &value) in (0..).zip(&values) {
+        slot |= (i32::from(value) as u32 & mask) << (width * place);
     }
     slot
 }

@@ -33,9 +33,9 @@ fn in_rows<S: Simd, const N: usize>(simd: S, values: &[f32]) -> Extremes {
     let (rows, single) = vectors.as_chunks::<N>();
     let mut seen = Seen::<S, N>::new(simd);
     for row in rows {
-        for i in 0..N {
-            simd.ask_ahead(&row[i]);
-            seen.see(simd, i, &row[i]);
+        for (i, vector) in row.iter().enumerate() {
+            simd.ask_ahead(vector);
+            seen.see(simd, i, vector);
         }
     }
     for vector in single {
@@ -45,6 +45,7 @@ fn in_rows<S: Simd, const N: usize>(simd: S, values: &[f32]) -> Extremes {
 }
 
 #[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "streams are read side by side, a vector of each at a time")]
 fn in_streams<S: Simd, const N: usize>(simd: S, values: &[f32]) -> Extremes {
     let (streams, rest) = streams(values);
     let mut seen = Seen::<S, N>::new(simd);

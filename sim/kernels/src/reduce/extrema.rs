@@ -78,7 +78,7 @@ impl Order for Farthest {
     #[inline(always)]
     fn keep_lanes<S: Simd>(simd: S, so_far: S::Floats, next: S::Floats) -> S::Floats {
         let magnitude = simd.and(simd.bits(next), simd.splat_word(!SIGN));
-        simd.greater(simd.from_bits(magnitude), so_far)
+        simd.greater(simd.floats_of_bits(magnitude), so_far)
     }
     #[inline(always)]
     fn keep_one<S: Simd>(simd: S, lanes: S::Floats) -> f32 {
@@ -162,6 +162,7 @@ impl<O: Order> Kernel for Streams<'_, O> {
     type Output = f32;
 
     #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "streams are read side by side, a vector of each at a time")]
     fn run<S: Simd>(self, simd: S) -> f32 {
         if S::REGISTER == 1 {
             return scalar::extremum::<O>(self.0);

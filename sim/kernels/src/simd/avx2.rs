@@ -58,7 +58,7 @@ impl Simd for Avx2 {
         greater(a: Floats, b: Floats) -> Floats = _mm256_max_ps;
         truncate(a: Floats) -> Words = _mm256_cvttps_epi32;
         bits(a: Floats) -> Words = _mm256_castps_si256;
-        from_bits(a: Words) -> Floats = _mm256_castsi256_ps;
+        floats_of_bits(a: Words) -> Floats = _mm256_castsi256_ps;
         add(a: Words, b: Words) -> Words = _mm256_add_epi32;
         multiply(a: Words, b: Words) -> Words = _mm256_mullo_epi32;
         and(a: Words, b: Words) -> Words = _mm256_and_si256;
@@ -161,7 +161,7 @@ impl Simd for Avx2 {
         };
         // The sign of 0 makes 0, a positive one keeps. A comparison and a conjunction would be stored under a mask where
         // they are stored back in place, which some processors do far more slowly than whole.
-        self.from_bits(self.signed_as(self.bits(a), sign))
+        self.floats_of_bits(self.signed_as(self.bits(a), sign))
     }
     #[inline(always)]
     fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles {

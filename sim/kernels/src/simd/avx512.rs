@@ -52,7 +52,7 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
         greater(a: Floats, b: Floats) -> Floats = _mm512_max_ps;
         truncate(a: Floats) -> Words = _mm512_cvttps_epi32;
         bits(a: Floats) -> Words = _mm512_castps_si512;
-        from_bits(a: Words) -> Floats = _mm512_castsi512_ps;
+        floats_of_bits(a: Words) -> Floats = _mm512_castsi512_ps;
         add(a: Words, b: Words) -> Words = _mm512_add_epi32;
         multiply(a: Words, b: Words) -> Words = _mm512_mullo_epi32;
         and(a: Words, b: Words) -> Words = _mm512_and_si512;

@@ -38,7 +38,7 @@ impl Simd for Neon {
         subtract(a: Floats, b: Floats) -> Floats = vsubq_f32;
         truncate(a: Floats) -> Words = vcvtq_u32_f32;
         bits(a: Floats) -> Words = vreinterpretq_u32_f32;
-        from_bits(a: Words) -> Floats = vreinterpretq_f32_u32;
+        floats_of_bits(a: Words) -> Floats = vreinterpretq_f32_u32;
         add(a: Words, b: Words) -> Words = vaddq_u32;
         multiply(a: Words, b: Words) -> Words = vmulq_u32;
         and(a: Words, b: Words) -> Words = vandq_u32;
@@ -110,7 +110,7 @@ impl Simd for Neon {
     fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats {
         // SAFETY: see above.
         let kept = from_fn(|i| unsafe { vtstq_u32(vdupq_n_u32(u32::from(mask) >> (4 * i)), vld1q_u32(BITS.as_ptr())) });
-        self.from_bits(self.and(self.bits(a), kept))
+        self.floats_of_bits(self.and(self.bits(a), kept))
     }
     #[inline(always)]
     fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles {

@@ -37,7 +37,7 @@ impl Simd for Scalar {
         greater(a: Floats, b: Floats) -> Floats = if a > b { a } else { b };
         truncate(a: Floats) -> Words = a as u32;
         bits(a: Floats) -> Words = a.to_bits();
-        from_bits(a: Words) -> Floats = f32::from_bits(a);
+        floats_of_bits(a: Words) -> Floats = f32::from_bits(a);
         add(a: Words, b: Words) -> Words = a.wrapping_add(b);
         multiply(a: Words, b: Words) -> Words = a.wrapping_mul(b);
         and(a: Words, b: Words) -> Words = a & b;
