@@ -1,6 +1,6 @@
 //! Calibrations: constants with unit, source and kind, read strictly from TOML.
 //!
-//! A schema is a set of structs made by [`section!`]: each struct is a table, each field a key. [`Calibrated`] is any
+//! A schema is a set of structs made by `section!`: each struct is a table, each field a key. [`Calibrated`] is any
 //! schema's file once it is read: its constants can be listed and overridden by name.
 
 mod calibrated;

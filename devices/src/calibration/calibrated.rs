@@ -19,7 +19,7 @@ pub struct BuiltIn {
 // The build script lists `calibrations/**/*.toml`, so that a new file needs no code.
 include!(concat!(env!("OUT_DIR"), "/calibrations.rs"));
 
-/// What the top of a calibration's file holds; made by [`section!`](super::section).
+/// What the top of a calibration's file holds; made by `section!`.
 pub trait Schema: Clone + DeserializeOwned + Visit {
     /// What the file describes, for errors: `device`.
     const WHAT: &'static str;

@@ -2,7 +2,7 @@
 //!
 //! A *reading* is a choice that a paper leaves open (a batch, what counts as memory), declared once with its reason
 //! and counted beside the fitted constants. A *predicate* says what an `order` row claims, written before its first
-//! run ([`super::predicate`]). A *note* tells what an artefact is worth ([`super::notes`]).
+//! run ([`super::predicate`]). A *note* tells what an artefact is worth (`notes`).
 //!
 //! ```toml
 //! [[reading]]
