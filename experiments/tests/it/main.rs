@@ -5,6 +5,7 @@ mod bad_input;
 mod calibrate;
 mod circles;
 mod commands;
+mod constants;
 mod fedhybrid_a;
 mod fedhybrid_b;
 mod fedhybrid_c;

@@ -1,0 +1,409 @@
+//! No constant is dead: each one of every device, software stack and operating system, moved by a tenth, changes a number
+//! of one of a fixed list of runs, or is listed with what will use it.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+
+use haversack::cache::Cache;
+use haversack::run::{Plan, Results};
+use haversack::scenario::Scenario;
+use haversack_devices::calibration::digest;
+use haversack_devices::processor::{CoreSelection, Frequency, ProcessorKind};
+use haversack_devices::units::{Bytes, Flops, Fraction, Nanos};
+use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
+use haversack_devices::{ConstantEntry, Device, ScalarSpeed, Stack, System, list, list_stacks, list_systems};
+use haversack_devices::{load, load_stack, load_system};
+use haversack_training::phone::{AppChange, AppState, Phone};
+use rayon::prelude::*;
+
+/// The constants that no run uses yet, by file (`device`, `stack` or `system`) and name, with what will use them. A name
+/// that ends in `*` stands for all that begin so; `cpu.*.l1` for that field of every cluster.
+const UNUSED: &[(&str, &str, &str)] = &[
+    ("system", "killer.kill_timeout", "the wait after a kill, which the memory of a phone in use will have"),
+    ("system", "killer.low", "the pressure level that kills nobody, likewise"),
+    ("system", "killer.medium", "likewise"),
+];
+
+/// What no run of the list reaches yet, a name a line.
+const NOT_REACHED: &str = include_str!("constants_not_reached.txt");
+
+/// Where runs take place. Each has a copy of its own.
+#[derive(Clone)]
+struct World {
+    device: Device,
+    stack: Stack,
+    system: System,
+}
+
+impl World {
+    fn of(device: &str, stack: &str, system: &str) -> Self {
+        Self { device: load(device).unwrap(), stack: load_stack(stack).unwrap(), system: load_system(system).unwrap() }
+    }
+}
+
+/// A run of the list: its name, the sections of constants that it is likely to depend on, and its numbers as text; `None`
+/// where the device has not got what it takes.
+struct Run {
+    name: &'static str,
+    sections: &'static [&'static str],
+    numbers: Box<dyn Fn(World, &Cache) -> Option<String> + Sync>,
+}
+
+fn run(
+    name: &'static str,
+    sections: &'static [&'static str],
+    numbers: impl Fn(World, &Cache) -> Option<String> + Sync + 'static,
+) -> Run {
+    Run { name, sections, numbers: Box::new(numbers) }
+}
+
+/// What is the same of every scenario of the list.
+const LENET: &str = "model = \"lenet5\"\nbatch = 8\niterations = 1\n";
+
+/// The numbers of a scenario in `world`; `edit` changes the plan.
+fn simulate(world: World, cache: &Cache, lines: &str, edit: impl Fn(&mut Plan)) -> Option<String> {
+    let World { mut device, mut stack, mut system } = world;
+    // What is changed has a name of its own, by which the cache knows it.
+    let [of_device, of_stack, of_system] =
+        [device.entries(), stack.entries(), system.entries()].map(|entries| values(&entries));
+    let name = digest(&format!("{of_device:?} {of_stack:?} {of_system:?} {:?}", curves(&device)));
+    for (id, file) in
+        [(&mut device.id, &mut device.file), (&mut stack.id, &mut stack.file), (&mut system.id, &mut system.file)]
+    {
+        *id = format!("{id} {name}");
+        file.clone_from(id);
+    }
+    let (of_device, of_stack, of_system) = (device.id.clone(), stack.id.clone(), system.id.clone());
+    keep(cache, &of_device, device);
+    keep(cache, &of_stack, stack);
+    keep(cache, &of_system, system);
+    let lines = lines.replace("SYSTEM", &format!("system = \"{of_system}\""));
+    let of_lenet = LENET.lines().filter(|line| !lines.contains(&line[..=line.find('=').unwrap()]));
+    let defaults: String = of_lenet.map(|line| format!("{line}\n")).collect();
+    let text = format!("device = \"{of_device}\"\nstack = \"{of_stack}\"\n{defaults}{lines}");
+    let scenario = Scenario::parse("run.toml", &text).unwrap();
+    let mut plan = Plan::new(&scenario, cache).ok()?;
+    edit(&mut plan);
+    match plan.run() {
+        Ok(record) => {
+            let phone = record.phone.as_ref().map(|phone| (&phone.run, &phone.kills));
+            Some(format!("{:?} {:?} {phone:?}", Results::new(&record), record.iterations))
+        }
+        // The name is no number.
+        Err(error) => Some(error.to_string().replace(&name, "")),
+    }
+}
+
+/// Lets a scenario name what a program has changed by its id.
+fn keep<V: Send + Sync + 'static>(cache: &Cache, id: &str, value: V) {
+    let Ok(_) = cache.get(id.to_owned(), || Ok::<V, Infallible>(value));
+}
+
+fn plain(world: World, cache: &Cache, lines: &str) -> Option<String> {
+    simulate(world, cache, lines, |_| ())
+}
+
+/// The same under another stack than the world's, unless that stack is the one whose constants move.
+fn under(stack: &str, world: World, cache: &Cache, lines: &str) -> Option<String> {
+    let stack = if world.stack.id == stack { world.stack } else { load_stack(stack).ok()? };
+    plain(World { stack, ..world }, cache, lines)
+}
+
+fn values(entries: &[ConstantEntry]) -> Vec<f64> {
+    entries.iter().map(|entry| entry.value).collect()
+}
+
+fn curves(device: &Device) -> Vec<f64> {
+    let curves = device.constants.dvfs.iter();
+    curves
+        .flat_map(|curve| curve.frequency.values.iter().map(|f| f.0).chain(curve.power.values.iter().map(|p| p.0)))
+        .collect()
+}
+
+/// Copies, products and sums of all sizes from 4 KiB to 256 MiB, 5 % apart, so that every level of memory begins and
+/// ends within a tenth of one.
+fn works() -> Vec<Work> {
+    let mut works = Vec::new();
+    let mut bytes = 4096.0;
+    while bytes < 256.0 * f64::from(1 << 20) {
+        let size = Bytes(bytes as u64);
+        let copy = Work {
+            traffic: Traffic { dram: size, shared: Bytes::ZERO },
+            working_set: size,
+            parallelism: bytes / 4.0,
+            ..Work::empty(OperatorKind::ElementWise, Precision::Fp32)
+        };
+        works.push(copy);
+        bytes *= 1.05;
+    }
+    for kind in OperatorKind::ALL {
+        for precision in [Precision::Fp32, Precision::Fp16, Precision::Int8] {
+            let product = Work {
+                flops: Flops(1e9),
+                parallelism: 1e5,
+                working_set: Bytes(1 << 20),
+                traffic: Traffic { dram: Bytes(1 << 20), shared: Bytes::ZERO },
+                ..Work::empty(kind, precision)
+            };
+            works.push(product);
+        }
+    }
+    let sum = Work::empty(OperatorKind::Reduction, Precision::Fp32);
+    works.push(Work { barriers: 100, parallelism: 1e4, ..sum });
+    works.push(Work { atomics: 1000, parallelism: 1e4, ..sum });
+    works.push(Work { traffic: Traffic { dram: Bytes::ZERO, shared: Bytes(1 << 30) }, parallelism: 1e6, ..sum });
+    works.push(Work { parallelism: 100.0, flops: Flops(1e6), ..sum });
+    works
+}
+
+/// What [`works`] cost on every class of cores and on the GPU, and the blocks that a unit of the GPU holds.
+fn sweep(world: World, _: &Cache) -> Option<String> {
+    let World { device, stack, .. } = world;
+    let mut text = String::new();
+    let works = works();
+    let classes: Vec<CoreSelection> =
+        ["big:1", "middle:1", "little:1", "all"].into_iter().filter_map(|cores| cores.parse().ok()).collect();
+    for cores in classes {
+        for frequency in [Frequency::Highest, Frequency::Lowest] {
+            let Ok(cpu) = device.processor(ProcessorKind::Cpu, &stack, cores, frequency) else { continue };
+            works.iter().for_each(|work| write!(text, "{:?}", cpu.cost(work)).unwrap());
+        }
+    }
+    if let Ok(gpu) = device.processor(ProcessorKind::Gpu, &stack, CoreSelection::All, Frequency::Highest) {
+        works.iter().for_each(|work| write!(text, "{:?}", gpu.cost(work)).unwrap());
+    }
+    if let Some(gpu) = device.gpu() {
+        let limits = gpu.limits();
+        for threads in [32, 256, 1024] {
+            for shared in [0, 4096, 16_384] {
+                write!(text, "{} ", limits.blocks_per_unit(threads, Bytes(shared))).unwrap();
+            }
+        }
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// The same on another stack with kernels for CPUs, of eight-bit products by widening.
+fn sweep_under(stack: &str) -> impl Fn(World, &Cache) -> Option<String> {
+    let stack = load_stack(stack).unwrap();
+    move |world, cache| sweep(World { stack: stack.clone(), ..world }, cache)
+}
+
+/// Files of some sizes, read and written with apps in the background (FedHybrid's figure 4), and many small writes.
+fn files(world: World, _: &Cache) -> Option<String> {
+    let World { device, system, .. } = world;
+    let flash = device.flash()?;
+    let cpu = device.cpu()?;
+    let cores = cpu.choose(CoreSelection::All, Frequency::Highest).ok()?;
+    let speed = ScalarSpeed::of(&cores)?;
+    let mut text = String::new();
+    for apps in [0, 3] {
+        for size in [Bytes(64 << 10), Bytes(16 << 20)] {
+            write!(text, "{:?} ", system.read_file(&flash, size, speed, apps)).unwrap();
+            write!(text, "{:?} ", system.write_file(&flash, size, speed, apps)).unwrap();
+        }
+    }
+    Some(text)
+}
+
+/// A phone whose memory is short: what it manages is made `gib`, whatever the device has, and apps come and go.
+fn crowded(mut world: World, cache: &Cache, gib: f64, lines: &str) -> Option<String> {
+    let usual = load(&world.device.id).ok()?.ram();
+    let share = gib * f64::from(1 << 30) / usual.as_f64();
+    world.device.constants.ram.value = Bytes((world.device.ram().as_f64() * share) as u64);
+    let app = |at: u64, app: &str, adj: i32, mib: u64| AppChange {
+        at: Nanos(at * 1_000_000),
+        app: app.to_owned(),
+        state: Some(AppState { adj, anonymous: Bytes(mib << 20), file: Bytes(mib << 19), touched: Fraction(0.7) }),
+    };
+    let apps = vec![
+        app(0, "mail", 900, 200),
+        app(1, "music", 200, 150),
+        app(2, "camera", 0, 500),
+        app(200, "camera", 700, 500),
+        app(201, "game", 0, 700),
+    ];
+    simulate(world, cache, &format!("SYSTEM\n{lines}"), |plan| {
+        if let Some(phone) = plan.resolved.phone.as_deref() {
+            let phone = Phone { apps: apps.clone(), ..phone.clone() };
+            plan.resolved.phone = Some(phone.into());
+        }
+    })
+}
+
+/// The runs, the cheap ones first.
+fn runs() -> Vec<Run> {
+    vec![
+        run("a sweep of copies and products", &["cpu", "cache", "gpu", "dram"], sweep),
+        run("the same on MNN's kernels", &["cpu", "cache"], sweep_under("mnn")),
+        run("the same on TFLite's", &["cpu"], sweep_under("tflite")),
+        run("files", &["storage", "files", "background"], files),
+        run("training", &["gpu", "power", "dram"], |world, cache| plain(world, cache, "")),
+        run("training on big cores", &["cpu.0", "power"], |world, cache| plain(world, cache, "cores = \"big:1\"")),
+        run("training on middle cores", &["cpu.1"], |world, cache| plain(world, cache, "cores = \"middle:1\"")),
+        run("training on little cores", &["cpu"], |world, cache| plain(world, cache, "cores = \"little:1\"")),
+        run("training on all cores", &["cpu"], |world, cache| plain(world, cache, "cores = \"all\"")),
+        run("the lowest frequency", &["cpu", "dvfs"], |world, cache| {
+            plain(world, cache, "cores = \"all\"\nfrequency = \"lowest\"")
+        }),
+        run("a governor in the heat", &["thermal", "dvfs", "cpu"], |world, cache| {
+            plain(world, cache, "cores = \"all\"\nfrequency = \"governor\"\nambient_c = 45\niterations = 4")
+        }),
+        run("half precision", &["gpu"], |world, cache| plain(world, cache, "precision = \"fp16\"")),
+        run("integers", &["gpu", "cpu"], |world, cache| plain(world, cache, "precision = \"int8\"")),
+        run("Sage within 70 %", &["gpu"], |world, cache| {
+            plain(world, cache, "policy = \"sage\"\nmemory_budget = \"70%\"")
+        }),
+        run("DAF within 30 %", &["gpu", "housekeeping"], |world, cache| {
+            plain(world, cache, "policy = \"daf\"\nactivation_budget = \"30%\"")
+        }),
+        run("DAF's caching allocator", &["allocation"], |world, cache| {
+            plain(world, cache, "policy = \"daf\"\nactivation_budget = \"30%\"\nallocator = \"caching\"")
+        }),
+        run("FedHybrid within 60 %", &["codec"], |world, cache| {
+            plain(world, cache, "policy = \"fedhybrid\"\nmemory_budget = \"60%\"")
+        }),
+        run("MNN in integers", &["cpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-int8\"")),
+        run("MNN on the GPU", &["gpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-fp32-gpu\"")),
+        run("Mandheling", &["dsp", "cpu"], |world, cache| {
+            under("mandheling", world, cache, "policy = \"mandheling\"\nmodel = \"resnet18-cifar\"\nbatch = 4")
+        }),
+        run("a network with dropout", &["dropout"], |world, cache| {
+            plain(world, cache, "model = \"bert-small-s64\"\nbatch = 1")
+        }),
+        run("depthwise convolutions", &["gpu", "cpu"], |world, cache| {
+            plain(world, cache, "model = \"mobilenetv2\"\ninput = \"3x32x32\"\nbatch = 2")
+        }),
+        run("a phone of 3.6 GiB", &["reclaim", "zram", "swap", "costs", "killer", "storage"], |world, cache| {
+            crowded(world, cache, 3.6, "cores = \"big:1\"\nbatch = 512\niterations = 3")
+        }),
+        run("a phone of little memory", &["killer"], |world, cache| {
+            crowded(world, cache, 2.05, "cores = \"big:1\"\niterations = 3")
+        }),
+        run(
+            "a phone in use",
+            &["reclaim", "zram", "swap", "costs", "killer", "resident", "trainer", "memory"],
+            |world, cache| crowded(world, cache, 4.5, "cores = \"big:1\"\nbatch = 512\niterations = 3"),
+        ),
+    ]
+}
+
+/// The value of a constant moved by a tenth, up and down: by at least one where it counts. Zero has no tenth; it becomes
+/// one, ten, a hundred and a thousand.
+fn moves(entry: &ConstantEntry) -> Vec<f64> {
+    match entry.value {
+        0.0 => vec![1.0, 10.0, 100.0, 1000.0],
+        value if entry.unit == "count" => {
+            let step = (0.1 * value.abs()).round().max(1.0);
+            vec![value + step, value - step]
+        }
+        value => vec![1.1 * value, 0.9 * value],
+    }
+}
+
+/// Whether `name` is what `pattern` stands for: a `*` stands for any run of letters.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, after)) => name
+            .strip_prefix(before)
+            .is_some_and(|rest| (0..=rest.len()).any(|end| rest.get(end..).is_some_and(|rest| fits(after, rest)))),
+    }
+}
+
+/// The files, each with where its runs take place.
+fn files_of_constants() -> Vec<(&'static str, &'static str, World)> {
+    let home = |stack: &str| match stack {
+        "pytorch-cuda" => "jetson-agx-xavier",
+        "pytorch-cpu" => "server-core",
+        "sage-opencl" => "galaxy-s10",
+        "mandheling" | "tflite" => "xiaomi-10",
+        _ => "galaxy-s22",
+    };
+    let mut files = Vec::new();
+    for listing in list().unwrap() {
+        let stack = load(listing.id).unwrap().constants.default_stack;
+        files.push(("device", listing.id, World::of(listing.id, &stack, "android-testbed")));
+    }
+    for listing in list_stacks().unwrap() {
+        files.push(("stack", listing.id, World::of(home(listing.id), listing.id, "android-testbed")));
+    }
+    for listing in list_systems().unwrap() {
+        files.push(("system", listing.id, World::of("galaxy-s22", "mnn-2", listing.id)));
+    }
+    files
+}
+
+/// Every constant of `file`, each with the worlds in which it alone is moved.
+fn moved(file: &str, world: &World) -> Vec<(String, Vec<World>)> {
+    let entries = match file {
+        "device" => world.device.entries(),
+        "stack" => world.stack.entries(),
+        _ => world.system.entries(),
+    };
+    let mut all = Vec::new();
+    for entry in entries {
+        let worlds = moves(&entry).into_iter().filter_map(|value| {
+            let mut world = world.clone();
+            let set = match file {
+                "device" => world.device.set(&entry.name, value),
+                "stack" => world.stack.set(&entry.name, value),
+                _ => world.system.set(&entry.name, value),
+            };
+            // A value that makes the file contradict itself is none.
+            set.ok().map(|()| world)
+        });
+        all.push((entry.name.clone(), worlds.collect()));
+    }
+    if file == "device" {
+        for curve in 0..world.device.constants.dvfs.len() {
+            let (mut slower, mut hungrier) = (world.clone(), world.clone());
+            slower.device.constants.dvfs[curve].frequency.values.iter_mut().for_each(|point| point.0 *= 0.9);
+            hungrier.device.constants.dvfs[curve].power.values.iter_mut().for_each(|point| point.0 *= 1.1);
+            all.push((format!("dvfs.{curve}.frequency"), vec![slower]));
+            all.push((format!("dvfs.{curve}.power"), vec![hungrier]));
+        }
+    }
+    all
+}
+
+#[test]
+fn every_constant_moves_a_number() {
+    let (cache, runs) = (Cache::new(), runs());
+    // SHOW=1 prints which run each constant moves.
+    let shows = std::env::var_os("SHOW").is_some();
+    let dead: Vec<Vec<String>> = files_of_constants()
+        .par_iter()
+        .map(|(file, id, world)| {
+            let start = std::time::Instant::now();
+            let base: Vec<Option<String>> = runs.iter().map(|run| (run.numbers)(world.clone(), &cache)).collect();
+            let of_base = start.elapsed();
+            let constants = moved(file, world);
+            let dead = constants.par_iter().filter_map(|(name, worlds)| {
+                let mut order: Vec<usize> = (0..runs.len()).filter(|&at| base[at].is_some()).collect();
+                order.sort_by_key(|&at| !runs[at].sections.iter().any(|section| name.starts_with(section)));
+                let moves =
+                    |at: &usize| worlds.iter().any(|world| (runs[*at].numbers)(world.clone(), &cache) != base[*at]);
+                let mover = order.into_iter().find(moves);
+                if shows {
+                    println!("{file} {id} {name}: {}", mover.map_or("NOTHING", |at| runs[at].name));
+                }
+                mover.is_none().then(|| format!("{file} {name}"))
+            });
+            let dead = dead.collect();
+            if shows {
+                println!("{file} {id}: {} constants in {:?}, once {of_base:?}", constants.len(), start.elapsed());
+            }
+            dead
+        })
+        .collect();
+    let dead: BTreeSet<String> = dead.into_iter().flatten().collect();
+    let unused = UNUSED.iter().map(|(file, pattern, _)| format!("{file} {pattern}"));
+    let not_reached = NOT_REACHED.lines().filter(|line| !line.starts_with('#')).map(str::to_owned);
+    let listed: Vec<String> = unused.chain(not_reached).collect();
+    let unlisted: Vec<&String> = dead.iter().filter(|name| !listed.iter().any(|unused| fits(unused, name))).collect();
+    assert!(unlisted.is_empty(), "moving these by a tenth changes no number of any run: {unlisted:#?}");
+    let revived: Vec<&String> = listed.iter().filter(|pattern| !dead.iter().any(|name| fits(pattern, name))).collect();
+    assert!(revived.is_empty(), "these are used now, and may leave the list: {revived:#?}");
+}
