@@ -42,12 +42,15 @@ impl World {
     }
 }
 
+/// What a run answers in a world.
+type Numbers = Box<dyn Fn(World, &Cache) -> Option<String> + Sync>;
+
 /// A run of the list: its name, the sections of constants that it is likely to depend on, and its numbers as text; `None`
 /// where the device has not got what it takes.
 struct Run {
     name: &'static str,
     sections: &'static [&'static str],
-    numbers: Box<dyn Fn(World, &Cache) -> Option<String> + Sync>,
+    numbers: Numbers,
 }
 
 fn run(
