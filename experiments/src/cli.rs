@@ -26,7 +26,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Reproduces the papers' figures and tables, each number beside the paper's own
-    Reproduce(reproduce::Options),
+    Reproduce(reproduce::ReproduceOptions),
     /// Simulates one training run: time, memory, energy, and where the time went
     Simulate(simulate::SimulateOptions),
     /// Runs a whole grid of scenarios into one table and Pareto fronts
@@ -38,7 +38,7 @@ enum Command {
     /// Replays a recorded operator log under dynamic tensor rematerialisation
     Replay(replay_command::ReplayOptions),
     /// Measures the kernels on this machine, beside what its memory allows
-    Kernels(kernels_command::Options),
+    Kernels(kernels_command::KernelsOptions),
     /// Fits a device's constants to what was observed on it, and shows every residual
     Calibrate(calibrate::CalibrateOptions),
     /// Imports, describes and generates recordings of apps and memory

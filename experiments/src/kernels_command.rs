@@ -31,7 +31,7 @@ const STEM: &str = "kernels";
     (cargo run --release --features peers -- kernels --compare builds a program that has them). \
     The rates are of this machine at this moment; the ratios are what to keep. HAVERSACK_SIMD=scalar, avx2, avx512 \
     or neon chooses the instructions.")]
-pub struct Options {
+pub struct KernelsOptions {
     /// Only kernels whose name contains this; `haversack list kernels` shows the names
     #[arg(value_name = "FILTER")]
     pub filter: Option<String>,
@@ -52,7 +52,7 @@ pub struct Options {
 /// # Errors
 /// Peers that were not compiled in, a filter that matches nothing, a `HAVERSACK_SIMD` that this machine lacks, a folder
 /// that cannot be written.
-pub fn run(options: &Options) -> Result<(), CommandError> {
+pub fn run(options: &KernelsOptions) -> Result<(), CommandError> {
     if options.compare && !HAS_PEERS {
         let message = "--compare: this program was built without the crates that kernels are compared with; this one \
                        has them: cargo run --release --features peers -- kernels --compare";

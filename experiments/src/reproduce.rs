@@ -32,10 +32,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 
 pub use answer::{Answer, AnswerError};
-pub use artefact::{Artefact, ArtefactError, Context, Run, if_it_ends};
+pub use artefact::{Artefact, ArtefactError, Context, Run};
 pub use error::ReproduceError;
 pub use notes::{Note, NoteKind, Notes};
-pub use options::Options;
+pub use options::ReproduceOptions;
 pub use outcome::Outcome;
 pub use quantity::Quantities;
 pub(crate) use report::counted;
@@ -64,7 +64,7 @@ pub struct Reproduction {
 ///
 /// # Errors
 /// [`ReproduceError`]; its exit code says whether the input was wrong or the run failed.
-pub fn run(options: &Options, artefacts: &[Artefact]) -> Result<(), ReproduceError> {
+pub fn run(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<(), ReproduceError> {
     let Reproduction { report, failures } = reproduce(options, artefacts)?;
     let mut out = io::stdout().lock();
     match out.write_all(report.as_bytes()).and_then(|()| out.flush()) {
@@ -80,7 +80,7 @@ pub fn run(options: &Options, artefacts: &[Artefact]) -> Result<(), ReproduceErr
 /// # Errors
 /// An unknown selector or a folder that cannot be used, before anything is written; a file that cannot be written.
 /// An artefact that fails is no error: its rows have no answer, and it is among the failures.
-pub fn reproduce(options: &Options, artefacts: &[Artefact]) -> Result<Reproduction, ReproduceError> {
+pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<Reproduction, ReproduceError> {
     let reference = Reference::load()?;
     let readings = Readings::load(&reference)?;
     let selection = Selection::new(&reference, artefacts, &options.selectors)?;

@@ -9,6 +9,7 @@ mod results;
 
 use std::sync::Arc;
 
+use haversack_devices::System;
 use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_devices::work::Precision;
 use haversack_policies::{Policy, PolicyError, registry};
@@ -127,6 +128,13 @@ impl Plan {
     /// As [`Plan::run`].
     pub fn run_on(&self, machine: &Machine) -> Result<Record, RunError> {
         simulate(machine, &self.job(), self.policy()?.as_mut())
+    }
+
+    /// The same run on a phone in use under other constants of its system; `None` if it is on none, if the system does
+    /// not run on the device, or if the run fails.
+    pub(crate) fn run_under(&self, system: &System) -> Option<Record> {
+        let resolved = self.resolved.under_system(system)?;
+        Self { resolved, ..self.clone() }.run().ok()
     }
 
     /// The time of an iteration in which nothing is short.

@@ -9,6 +9,6 @@ pub(super) use haversack_reports::table::{Cell, Table};
 pub(super) use super::grid::{Grid, SIMULATED, beside, table, titled};
 pub(super) use super::setting::{Set, mean, range, under, with};
 pub(super) use crate::reproduce::reference::{Claim, Row};
-pub(super) use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome, Run, if_it_ends, median};
+pub(super) use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome, Run, median};
 pub(super) use crate::run::Plan;
 pub(super) use crate::scenario::{Budget, Scenario};

@@ -9,6 +9,7 @@ use crate::error::CommandError;
 use crate::reproduce::readings::Readings;
 use crate::reproduce::reference::{Reference, Role, Row};
 use crate::reproduce::{Artefact, ArtefactError, Context};
+use crate::run::Plan;
 
 const PAPER: &str = "fedhybrid";
 
@@ -27,9 +28,12 @@ pub(super) fn layouts() -> Result<Vec<Observation>, CommandError> {
 /// Figure 2: how a phone that is short of memory does beside one that is not.
 pub(super) fn reclaim() -> Result<Vec<Observation>, CommandError> {
     of_artefacts(&["figure2a", "figure2b"], |context, row| {
-        let Some(rounds) = figure2::answer_of_row(context, row)? else { return Ok(None) };
+        let Some(of_row) = figure2::RoundsOfRow::new(context, row)? else { return Ok(None) };
+        let plans = of_row.rounds.iter().map(|round| context.plan(round)).collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Box::new(move |files: &Files| {
-            files.system.as_ref().and_then(|system| rounds.under(system)).unwrap_or(f64::INFINITY)
+            let span = |plan: &Plan| Some(plan.run_under(files.system.as_ref()?)?.phone?.run);
+            let spans = plans.iter().map(span).collect::<Option<Vec<_>>>();
+            spans.and_then(|spans| of_row.answer(&spans)).unwrap_or(f64::INFINITY)
         })))
     })
 }

@@ -12,7 +12,7 @@ use super::readings::{Reading, Readings, Value};
 use super::reference::{Reference, Row};
 use crate::cache::Cache;
 use crate::run::Plan;
-use crate::scenario::{Budget, Scenario};
+use crate::scenario::{Budget, Key, Scenario};
 
 /// Why an artefact has no answers. Any error becomes one with `?`; words with [`anyhow::bail!`].
 pub type ArtefactError = anyhow::Error;
@@ -141,20 +141,34 @@ impl Context<'_> {
         Ok(Plan::new(scenario, self.cache)?)
     }
 
-    /// Runs `scenario`.
+    /// Runs `scenario`, once for all artefacts.
     ///
     /// # Errors
     /// A scenario that is wrong, or that has no plan.
     pub fn run(&self, scenario: &Scenario) -> Result<Record, ArtefactError> {
-        Ok(self.plan(scenario)?.run()?)
+        let key = format!("record {}", scenario.fingerprint(Key::ALL));
+        let record = self.cache.get(key, || Ok::<_, ArtefactError>(self.plan(scenario)?.run()?))?;
+        Ok(record.as_ref().clone())
     }
 
-    /// Runs `scenario` within `memory`; `None` if no plan fits it, or the trainer is killed again and again.
+    /// Runs `scenario`; `None` if no plan fits its budget, or the trainer is killed again and again.
     ///
     /// # Errors
     /// A scenario that is wrong, or whose run fails otherwise.
+    pub fn run_if_it_ends(&self, scenario: &Scenario) -> Result<Option<Record>, ArtefactError> {
+        let never_ends = |error: &RunError| error.is_infeasible() || matches!(error, RunError::Killed { .. });
+        match self.run(scenario) {
+            Err(error) if error.downcast_ref().is_some_and(never_ends) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// Runs `scenario` within `memory`, as [`Context::run_if_it_ends`].
+    ///
+    /// # Errors
+    /// As [`Context::run_if_it_ends`].
     pub fn within(&self, scenario: &Scenario, memory: Budget) -> Result<Option<Record>, ArtefactError> {
-        if_it_ends(self.plan(&Scenario { memory_budget: Some(memory), ..scenario.clone() })?.run())
+        self.run_if_it_ends(&Scenario { memory_budget: Some(memory), ..scenario.clone() })
     }
 
     /// The least memory that `scenario` runs in.
@@ -196,16 +210,4 @@ impl Context<'_> {
 fn named(what: &str, names: &[&str], id: &str) -> Result<(), ArtefactError> {
     anyhow::ensure!(names.contains(&id), "the artefact uses the {what} `{id}` but does not name it among its own");
     Ok(())
-}
-
-/// What a run came to; `None` if it never ends, because no plan fits its budget or the trainer is killed again and
-/// again.
-///
-/// # Errors
-/// A run that fails otherwise.
-pub fn if_it_ends(run: Result<Record, RunError>) -> Result<Option<Record>, ArtefactError> {
-    match run {
-        Err(error) if error.is_infeasible() || matches!(error, RunError::Killed { .. }) => Ok(None),
-        other => Ok(Some(other?)),
-    }
 }

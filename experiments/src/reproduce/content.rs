@@ -2,7 +2,7 @@
 
 use super::artefact::Artefact;
 use super::cells::Cell;
-use super::options::Options;
+use super::options::ReproduceOptions;
 use super::readings::{Reading, Readings};
 use super::record::Calibrations;
 use super::reference::Reference;
@@ -12,7 +12,7 @@ use super::task::Finished;
 
 /// What a reproduction came to.
 pub(super) struct Content<'a> {
-    pub(super) options: &'a Options,
+    pub(super) options: &'a ReproduceOptions,
     /// The selectors as they were given.
     pub(super) selectors: &'a [String],
     pub(super) finished: &'a [Finished<'a>],
@@ -30,7 +30,7 @@ pub(super) struct Content<'a> {
 
 impl<'a> Content<'a> {
     pub(super) fn new(
-        options: &'a Options,
+        options: &'a ReproduceOptions,
         selection: &'a Selection<'_>,
         finished: &'a [Finished<'a>],
         calibrations: &'a Calibrations,

@@ -10,7 +10,7 @@ use clap::Args;
 #[command(
     after_help = "Examples:\n  haversack reproduce sage/table1 --out out\n  haversack reproduce sage --seed 1 --jobs 2"
 )]
-pub struct Options {
+pub struct ReproduceOptions {
     /// `all`, a paper, `comparison`, or the beginning of an id such as sage/table1 [default: all]
     #[arg(value_name = "SELECTOR")]
     pub selectors: Vec<String>,

@@ -162,6 +162,12 @@ impl Reference {
         Ok(reference)
     }
 
+    /// A reference of rows made up, for tests of what is computed from rows.
+    #[cfg(test)]
+    pub(crate) fn of_rows(rows: Vec<Row>) -> Self {
+        Self { rows, digests: Vec::new() }
+    }
+
     /// The papers, in the order of reports.
     pub fn papers() -> impl Iterator<Item = &'static str> {
         FILES.iter().map(|file| file.paper)

@@ -8,7 +8,7 @@ use super::cells::{self, Cell};
 use super::error::ReproduceError;
 use super::folder::Folder;
 use super::notes::{Facts, Notes};
-use super::options::Options;
+use super::options::ReproduceOptions;
 use super::outcome::Outcome;
 use super::readings::Readings;
 use super::reference::{Reference, Row};
@@ -60,7 +60,7 @@ pub(super) fn tasks<'r>(
 
 /// What every task needs.
 pub(super) struct Setting<'s> {
-    pub(super) options: &'s Options,
+    pub(super) options: &'s ReproduceOptions,
     pub(super) reference: &'s Reference,
     pub(super) readings: &'s Readings,
     pub(super) cache: &'s Cache,

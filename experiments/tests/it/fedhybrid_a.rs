@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroUsize;
 
 use haversack::artefacts::ARTEFACTS;
-use haversack::reproduce::{Options, reproduce};
+use haversack::reproduce::{ReproduceOptions, reproduce};
 use haversack_devices::device::StorageConstants;
 use haversack_devices::{load, load_system};
 use haversack_traces::footprint::FootprintTable;
@@ -35,7 +35,8 @@ fn number(row: &Row, column: &str) -> f64 {
 fn run(artefact: &str, seed: u64) -> (Rows, BTreeMap<String, Row>) {
     let out = tempfile::tempdir().unwrap();
     let selectors = vec![format!("fedhybrid/{artefact}/")];
-    let options = Options { selectors, out: out.path().to_path_buf(), seed, jobs: NonZeroUsize::new(1), full: false };
+    let options =
+        ReproduceOptions { selectors, out: out.path().to_path_buf(), seed, jobs: NonZeroUsize::new(1), full: false };
     let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
     assert!(failures.is_empty(), "{failures:?}");
     let cells = Rows::read(&out.path().join("cells.csv")).0;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
 use haversack::artefacts::ARTEFACTS;
-use haversack::reproduce::{Options, reproduce};
+use haversack::reproduce::{ReproduceOptions, reproduce};
 use haversack_devices::{load, load_system};
 
 type Row = BTreeMap<String, String>;
@@ -23,7 +23,7 @@ fn make(artefacts: &[&str]) -> Made {
     let out = tempfile::tempdir().unwrap();
     let selectors = artefacts.iter().map(|artefact| format!("fedhybrid/{artefact}")).collect();
     let options =
-        Options { selectors, out: out.path().to_path_buf(), seed: 0, jobs: NonZeroUsize::new(2), full: false };
+        ReproduceOptions { selectors, out: out.path().to_path_buf(), seed: 0, jobs: NonZeroUsize::new(2), full: false };
     let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
     assert!(failures.is_empty(), "{failures:?}");
     let cells = read(&out.path().join("cells.csv"));

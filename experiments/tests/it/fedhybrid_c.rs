@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use haversack::artefacts::ARTEFACTS;
-use haversack::reproduce::{Options, reproduce};
+use haversack::reproduce::{ReproduceOptions, reproduce};
 use haversack_devices::{CpuCores, Frequency, load, load_stack, load_system};
 
 type Row = BTreeMap<String, String>;
@@ -15,7 +15,7 @@ fn run(place: &str) -> (Vec<Row>, BTreeMap<String, Row>) {
     let out = tempfile::tempdir().unwrap();
     let selectors = vec![format!("{place}/")];
     let options =
-        Options { selectors, out: out.path().to_path_buf(), seed: 0, jobs: NonZeroUsize::new(2), full: false };
+        ReproduceOptions { selectors, out: out.path().to_path_buf(), seed: 0, jobs: NonZeroUsize::new(2), full: false };
     let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
     assert!(failures.is_empty(), "{failures:?}");
     let read = |path: String| -> Vec<Row> {

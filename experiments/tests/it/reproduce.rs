@@ -10,7 +10,7 @@ use haversack::artefacts::ARTEFACTS;
 use haversack::reproduce::readings::Readings;
 use haversack::reproduce::reference::{Claim, Reference};
 use haversack::reproduce::{
-    Answer, Artefact, ArtefactError, Context, Options, Outcome, ReproduceError, Reproduction, reproduce,
+    Answer, Artefact, ArtefactError, Context, Outcome, ReproduceError, ReproduceOptions, Reproduction, reproduce,
 };
 use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
 use haversack_reports::table::Table;
@@ -70,8 +70,8 @@ fn plain(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
-fn options(out: &Path, selectors: &[&str], jobs: usize) -> Options {
-    Options {
+fn options(out: &Path, selectors: &[&str], jobs: usize) -> ReproduceOptions {
+    ReproduceOptions {
         selectors: selectors.iter().map(|selector| (*selector).to_owned()).collect(),
         out: out.to_path_buf(),
         seed: 7,

@@ -1,9 +1,8 @@
 //! Figure 13: the arena under a budget that falls within an iteration, for three steps.
 
-use haversack_training::{Record, Wall, simulate};
-
 use super::setting::{BOARD, Network, artefact, scenario};
 use crate::artefacts::prelude::*;
+use crate::scenario::Step;
 
 pub(super) static ARTEFACT: Artefact =
     artefact("figure13", "the arena under a budget that falls within an iteration, by its step", run);
@@ -23,17 +22,12 @@ struct Trial {
 
 fn trial(context: &Context<'_>, step: u64, before: Bytes, after: Bytes) -> Result<Trial, ArtefactError> {
     let plain = scenario(context, BOARD, Network::ResNetImageNet)?;
-    let scenario = under(&plain, "daf", &[("step_mb", &step.to_string())]);
-    let plan = context.plan(&scenario)?;
-    let run = |walls: Vec<Wall>| -> Result<Record, ArtefactError> {
-        let mut job = plan.job();
-        job.iterations = 1;
-        job.budgets.activations = Some(before);
-        job.budgets.activation_walls = walls;
-        Ok(simulate(plan.machine(), &job, plan.policy()?.as_mut())?)
-    };
-    let cut_at = run(Vec::new())?.forward;
-    let record = run(vec![Wall { at: cut_at, memory: after }])?;
+    let mut scenario = under(&plain, "daf", &[("step_mb", &step.to_string())]);
+    scenario.iterations = 1;
+    scenario.activation_budget = Some(Budget::Bytes(before));
+    let at = context.run(&scenario)?.forward;
+    scenario.budget_walls.activations = vec![Step { at, budget: Budget::Bytes(after) }];
+    let record = context.run(&scenario)?;
     Ok(Trial {
         step,
         effective: record.saved_after_cut.unwrap_or_default(),

@@ -8,7 +8,7 @@ use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
 use haversack_training::watch;
 use rayon::prelude::*;
 
-use super::setting::{MOBILENET, PICTURES, S22, on_testbed, plan_on_phone, scenario, system};
+use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_testbed, scenario};
 use crate::artefacts::prelude::*;
 use traces::{LENGTH, Trace, traces};
 use training::{RULES, Trained, train};
@@ -40,8 +40,7 @@ struct Point {
 /// What the predictor says each second of `trace`, while nobody trains.
 fn follow(context: &Context<'_>, trace: &Trace) -> Result<Vec<Point>, ArtefactError> {
     let scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
-    let adj = system(context)?.constants.scores.perceptible.value.0;
-    let plan = plan_on_phone(context, &scenario, adj, trace.apps.clone())?;
+    let plan = context.plan(&on_phone(context, scenario, Some(trace.apps.clone()))?)?;
     let phone = plan.resolved.phone.as_deref().ok_or_else(|| anyhow::anyhow!("the run is not on a phone in use"))?;
     let swap = if phone.memory.zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash };
     let mut predictor = Predictor::new(Parameters::for_epoch(plan.unbounded_time() * EPOCH));

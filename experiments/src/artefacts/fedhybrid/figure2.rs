@@ -1,12 +1,10 @@
 //! Figure 2: one round of training on two phones of one chip and different memory, and what the kernel does on the
 //! smaller one.
 
-use haversack_devices::System;
 use haversack_training::{PhoneReport, PhoneSpan};
 
 use super::setting::{
-    FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, on_two_phones, phone_name, plan_on_phone, scenario, system,
-    without_apps,
+    FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, on_phone, on_two_phones, phone_name, scenario, system,
 };
 use crate::artefacts::prelude::*;
 
@@ -35,11 +33,10 @@ struct Round {
 }
 
 impl Round {
-    /// One epoch over a client's pictures by MNN, started over adb as a native process, on a phone without apps.
     fn simulate(context: &Context<'_>, phone: &'static str, batch: u64) -> Result<Self, ArtefactError> {
         let scenario = of_round(context, phone, batch)?;
-        let record = without_apps(context, &scenario, native(context)?)?;
-        let report = record.phone.clone().ok_or_else(|| anyhow::anyhow!("the run has no report of a phone"))?;
+        let report =
+            context.run(&scenario)?.phone.ok_or_else(|| anyhow::anyhow!("the run has no report of a phone"))?;
         Ok(Self { phone, batch, iterations: scenario.iterations, report })
     }
 
@@ -91,18 +88,15 @@ impl Round {
     }
 }
 
-/// The run of a round.
+/// The run of a round: one epoch over a client's pictures by MNN, started over adb as a native process, on a phone
+/// without apps.
 fn of_round(context: &Context<'_>, phone: &str, batch: u64) -> Result<Scenario, ArtefactError> {
     let mut scenario = scenario(context, phone, MOBILENET.0, batch, "original")?;
     // The reading's iterations are of the larger batch: as many pictures at the smaller one take more.
     let pictures = context.reading_number("figure2-window")? * PICTURES as f64;
     scenario.iterations = (pictures / batch as f64).round() as u32;
-    Ok(scenario)
-}
-
-/// The score of a process that was started over adb.
-fn native(context: &Context<'_>) -> Result<i32, ArtefactError> {
-    Ok(system(context)?.constants.scores.native.value.0)
+    scenario.trainer_adj = Some(system(context)?.constants.scores.native.value.0);
+    on_phone(context, scenario, None)
 }
 
 /// Uninterruptible sleep, running and runnable, in per cent of the three.
@@ -112,44 +106,38 @@ fn shares(span: &PhoneSpan) -> [f64; 3] {
     parts.map(|part| part.seconds() / total.seconds() * 100.0)
 }
 
-/// What answers a row at batch 32, to be run under other constants of the system.
-pub(crate) struct AnswerOfRounds {
+/// What answers a row at batch 32 by what happens in rounds.
+pub(crate) struct RoundsOfRow {
     /// On the phone with little memory and, for a ratio of times, on the other one.
-    plans: Vec<Plan>,
+    pub(crate) rounds: Vec<Scenario>,
     /// The state whose share it is; `None` for a ratio.
     state: Option<usize>,
 }
 
-impl AnswerOfRounds {
-    /// The answer; `None` if a round does not end.
-    pub(crate) fn under(&self, system: &System) -> Option<f64> {
-        let span = |plan: &Plan| -> Option<PhoneSpan> {
-            let resolved = plan.resolved.under_system(system)?;
-            Some(Plan { resolved, ..plan.clone() }.run().ok()?.phone?.run)
+impl RoundsOfRow {
+    /// What answers `row`; `None` if it is not of batch 32, or neither a time nor a state.
+    pub(crate) fn new(context: &Context<'_>, row: &Row) -> Result<Option<Self>, ArtefactError> {
+        if !row.subject.ends_with(&format!("batch {PICTURES}")) {
+            return Ok(None);
+        }
+        let state = STATES.iter().position(|(state, ..)| *state == row.method);
+        let phones: &[&str] = match (state, row.metric.as_str()) {
+            (Some(_), _) => &[S22],
+            (None, "time-ratio") => &[S22, OP10P],
+            _ => return Ok(None),
         };
-        let spans = self.plans.iter().map(span).collect::<Option<Vec<_>>>()?;
-        match (self.state, spans.as_slice()) {
+        let rounds = phones.iter().map(|phone| of_round(context, phone, PICTURES)).collect::<Result<_, _>>()?;
+        Ok(Some(Self { rounds, state }))
+    }
+
+    /// The answer, by what happened in each of the rounds.
+    pub(crate) fn answer(&self, spans: &[PhoneSpan]) -> Option<f64> {
+        match (self.state, spans) {
             (Some(state), [little, ..]) => Some(shares(little)[state]),
             (None, [little, enough]) => Some(little.time.seconds() / enough.time.seconds()),
             _ => None,
         }
     }
-}
-
-/// What answers `row`, where it is of batch 32 and a time or a state.
-pub(crate) fn answer_of_row(context: &Context<'_>, row: &Row) -> Result<Option<AnswerOfRounds>, ArtefactError> {
-    if !row.subject.ends_with(&format!("batch {PICTURES}")) {
-        return Ok(None);
-    }
-    let state = STATES.iter().position(|(state, ..)| *state == row.method);
-    let phones: &[&str] = match (state, row.metric.as_str()) {
-        (Some(_), _) => &[S22],
-        (None, "time-ratio") => &[S22, OP10P],
-        _ => return Ok(None),
-    };
-    let native = native(context)?;
-    let plan = |phone: &&str| plan_on_phone(context, &of_round(context, phone, PICTURES)?, native, Vec::new());
-    Ok(Some(AnswerOfRounds { plans: phones.iter().map(plan).collect::<Result<_, _>>()?, state }))
 }
 
 /// The round of either phone at `batch`.

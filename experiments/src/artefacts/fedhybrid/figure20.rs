@@ -2,14 +2,12 @@
 
 mod regeneration;
 
-use std::sync::Arc;
-
 use haversack_reports::pareto::{BOTH_MINIMISED, front};
 use haversack_training::Record;
 use rayon::prelude::*;
 
 use super::figure19::traces::{Trace, traces};
-use super::setting::{MOBILENET, PICTURES, S22, on_s22, on_testbed, scenario};
+use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_s22, on_testbed, scenario};
 use crate::artefacts::prelude::*;
 
 pub(super) static FIGURE20A: Artefact =
@@ -55,16 +53,6 @@ fn seconds(record: &Record) -> f64 {
     record.iterations.iter().copied().sum::<Nanos>().seconds() / record.iterations.len().max(1) as f64
 }
 
-/// The plan of `scenario` on a phone whose user's apps do what `trace` says.
-fn in_use(context: &Context<'_>, scenario: &Scenario, trace: &Trace) -> Result<Plan, ArtefactError> {
-    let system = Some(context.reading_text("system")?.to_owned());
-    let iterations = context.reading_number("round")? as u32;
-    let mut plan = context.plan(&Scenario { system, iterations, ..scenario.clone() })?;
-    let phone = plan.resolved.phone.as_mut().ok_or_else(|| anyhow::anyhow!("the run is not on a phone in use"))?;
-    Arc::make_mut(phone).apps.clone_from(&trace.apps);
-    Ok(plan)
-}
-
 fn point(
     context: &Context<'_>,
     trace: &Trace,
@@ -73,8 +61,9 @@ fn point(
 ) -> Result<Point, ArtefactError> {
     let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, policy.0)?;
     scenario.memory_budget = percent.map(Budget::Percent);
-    let alone = if_it_ends(context.plan(&scenario)?.run())?;
-    let in_use = if_it_ends(in_use(context, &scenario, trace)?.run())?;
+    let alone = context.run_if_it_ends(&scenario)?;
+    scenario.iterations = context.reading_number("round")? as u32;
+    let in_use = context.run_if_it_ends(&on_phone(context, scenario, Some(trace.apps.clone()))?)?;
     Ok(Point { policy, percent, alone, in_use })
 }
 

@@ -27,6 +27,27 @@ pub(super) fn null(reference: &Reference, row: &Row) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reproduce::reference::parse;
+
+    #[test]
+    fn a_row_is_no_baseline_of_its_own() {
+        let column = "id,artefact,subject,method,metric,unit,kind,value,lo,hi,role,conditions\n";
+        let row = |subject: &str, value: &str, role: &str| {
+            let cells = format!("table1,{subject},recomputation,share,percent,value,{value},,,{role},");
+            format!("fedhybrid/table1/{subject}/recomputation/share,{cells}\n")
+        };
+        let null_of_a = |rows: &[String]| {
+            let text = format!("{column}{}", rows.concat());
+            let reference = Reference::of_rows(parse("fedhybrid", "f.csv", &text).unwrap());
+            null(&reference, reference.row("fedhybrid/table1/a/recomputation/share").unwrap())
+        };
+        // The only fit row says nothing of itself, and a check row is no source; a row of another role has the source.
+        assert_eq!(null_of_a(&[row("a", "20", "fit")]), None);
+        assert_eq!(null_of_a(&[row("a", "20", "fit"), row("b", "30", "check")]), None);
+        assert_eq!(null_of_a(&[row("a", "20", "check"), row("b", "30", "fit")]), Some(30.0));
+        // Beside another the median of both: (20 + 30) / 2 = 25.
+        assert_eq!(null_of_a(&[row("a", "20", "fit"), row("b", "30", "fit")]), Some(25.0));
+    }
 
     #[test]
     fn a_method_of_fedhybrids_has_one_number() {

@@ -1,14 +1,11 @@
 //! What FedHybrid's artefacts share: phones, networks, and runs of MNN with and without the phone's own memory.
 
-use std::sync::Arc;
-
 use haversack_devices::processor::SelectionError;
 use haversack_devices::{CoreSelection, System};
 use haversack_training::Record;
-use haversack_training::phone::AppChange;
 
 use crate::artefacts::prelude::*;
-use crate::scenario::Key;
+use crate::scenario::PhoneApps;
 
 /// The phone of most figures.
 pub(crate) const S22: &str = "galaxy-s22";
@@ -105,28 +102,13 @@ pub(crate) fn run_if_it_fits(context: &Context<'_>, plan: &Plan) -> Result<Resul
     }
 }
 
-/// The plan of `scenario` on a phone in use under the system that the reading declares: the process that trains has
-/// the score `adj`, and apps do what `apps` says.
-pub(crate) fn plan_on_phone(
+/// `scenario` on a phone in use under the system that the reading declares, which does what `apps` says.
+pub(super) fn on_phone(
     context: &Context<'_>,
-    scenario: &Scenario,
-    adj: i32,
-    apps: Vec<AppChange>,
-) -> Result<Plan, ArtefactError> {
-    let mut scenario = scenario.clone();
-    scenario.system = Some(context.reading_text("system")?.to_owned());
-    let mut plan = context.plan(&scenario)?;
-    let phone = plan.resolved.phone.as_mut().ok_or_else(|| anyhow::anyhow!("the run is not on a phone in use"))?;
-    let phone = Arc::make_mut(phone);
-    phone.trainer.adj = adj;
-    phone.apps = apps;
-    Ok(plan)
-}
-
-/// Runs `scenario` as [`plan_on_phone`] has it, without apps; once for all artefacts.
-pub(crate) fn without_apps(context: &Context<'_>, scenario: &Scenario, adj: i32) -> Result<Arc<Record>, ArtefactError> {
-    let key = format!("{adj} {}", scenario.fingerprint(Key::ALL));
-    context.cache.get(key, || Ok(plan_on_phone(context, scenario, adj, Vec::new())?.run()?))
+    scenario: Scenario,
+    apps: Option<PhoneApps>,
+) -> Result<Scenario, ArtefactError> {
+    Ok(Scenario { system: Some(context.reading_text("system")?.to_owned()), apps, ..scenario })
 }
 
 /// The system that the reading declares.

@@ -1,10 +1,11 @@
 //! Figure 12: memory over one iteration while the budget falls.
 
-use haversack_training::{Observe, Record, SpanKind, Timeline, Wall};
+use haversack_training::{Observe, Record, SpanKind, Timeline};
 use haversack_workloads::Role;
 
 use super::setting::{RESNET, S10, artefact, scenario};
 use crate::artefacts::prelude::*;
+use crate::scenario::Step;
 
 pub(super) static ARTEFACT: Artefact = artefact("figure12", "memory over one iteration while the budget falls", run);
 
@@ -18,24 +19,25 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     // The picture is of the iteration in which the walls are met.
     base.iterations = 1;
     let unmanaged = context.run(&base)?;
-    let mut plan = context.plan(&under(&base, "sage", &[]))?;
-    plan.observe = Observe { timeline: true, peak: false };
-    let weights = plan.graph.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(1);
+    let mut scenario = under(&base, "sage", &[]);
+    let weights = context.plan(&scenario)?.graph.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(1);
     let added = unmanaged.peak_memory.as_f64() - weights as f64;
     let percents = context.reading_numbers("walls")?;
-    let wall = |percent: f64, at: Nanos| Wall { at, memory: Bytes(weights + (added * percent / 100.0) as u64) };
+    let memory = |percent: f64| Bytes(weights + (added * percent / 100.0) as u64);
     let share = |share: f64| Nanos::from_seconds(unmanaged.iteration.seconds() * share);
 
-    plan.budgets.memory = Some(unmanaged.peak_memory);
-    plan.budgets.walls = vec![wall(percents[0], share(FIRST_WALLS[0]))];
-    let after_first = plan.run()?.micro_batches;
-    plan.budgets.walls.push(wall(percents[1], share(FIRST_WALLS[1])));
-    let after_second = plan.run()?;
+    scenario.memory_budget = Some(Budget::Bytes(unmanaged.peak_memory));
+    let mut with_another_wall = |percent: f64, at: Nanos| -> Result<Record, ArtefactError> {
+        scenario.budget_walls.memory.push(Step { at, budget: Budget::Bytes(memory(percent)) });
+        let observe = Observe { timeline: true, peak: false };
+        Ok(Plan { observe, ..context.plan(&scenario)? }.run()?)
+    };
+    let after_first = with_another_wall(percents[0], share(FIRST_WALLS[0]))?.micro_batches;
+    let after_second = with_another_wall(percents[1], share(FIRST_WALLS[1]))?;
     // The third wall rises once the last part has begun.
     let last = after_second.micro_batches.last().copied().unwrap_or(0);
     let parts = after_second.timeline.as_ref().map(|timeline| starts_of(timeline, last)).unwrap_or_default();
-    plan.budgets.walls.push(wall(percents[2], parts));
-    let third = plan.run()?;
+    let third = with_another_wall(percents[2], parts)?;
 
     let mut outcome = Outcome::default();
     let samples = |parts: &[u64]| parts.iter().map(|&samples| samples as f64).collect::<Vec<_>>();

@@ -1,12 +1,9 @@
 //! Phones in use: what the apps of synthetic users do while the phone trains.
 
-use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{Population, Session, UsageModel};
-use haversack_training::phone::AppChange;
-use rayon::prelude::*;
 
 use crate::artefacts::prelude::*;
-use crate::scenario::generated_apps;
+use crate::scenario::PhoneApps;
 
 const SECOND: u64 = 1_000_000_000;
 const HOUR: u64 = 3600 * SECOND;
@@ -24,8 +21,8 @@ const DAYS: u64 = 7;
 pub(crate) struct Trace {
     /// Whose.
     pub(crate) user: String,
-    /// What the apps do, from its beginning.
-    pub(crate) apps: Vec<AppChange>,
+    /// What the apps do in it.
+    pub(crate) apps: PhoneApps,
 }
 
 /// Whether a session of an evening lasts for a run.
@@ -38,16 +35,16 @@ fn lasts(session: &Session) -> bool {
 /// # Errors
 /// Fewer such users.
 pub(crate) fn traces(seed: u64, count: usize) -> Result<Vec<Trace>, ArtefactError> {
-    let (model, footprints) = (UsageModel::built_in()?, FootprintTable::built_in()?);
+    let model = UsageModel::built_in()?;
     let users = Population::new(&model, USERS, DAYS, seed);
-    let session = |name: &String| users.sessions(name).find(lasts).map(|session| (name.clone(), session.start));
-    let found: Vec<_> = users.names().iter().filter_map(session).take(count).collect();
-    anyhow::ensure!(found.len() == count, "{} of {USERS} users have such a session, of {count} asked for", found.len());
-    let apps = |(user, from): (String, Nanos)| {
-        let apps = generated_apps(&model, &footprints, (&user, seed), (from, LENGTH));
-        Trace { user, apps }
+    let trace = |user: &String| {
+        let from = users.sessions(user).find(lasts)?.start;
+        let apps = PhoneApps::Synthetic { user: user.clone(), from, length: LENGTH };
+        Some(Trace { user: user.clone(), apps })
     };
-    Ok(found.into_par_iter().map(apps).collect())
+    let found: Vec<Trace> = users.names().iter().filter_map(trace).take(count).collect();
+    anyhow::ensure!(found.len() == count, "{} of {USERS} users have such a session, of {count} asked for", found.len());
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -59,12 +56,13 @@ mod tests {
     #[test]
     fn one_app_is_in_front_from_the_beginning_to_the_end() {
         for trace in traces(0, 3).unwrap() {
-            assert!(
-                trace.apps.is_sorted_by_key(|change| change.at) && trace.apps.iter().all(|change| change.at < LENGTH)
-            );
+            let scenario = Scenario { apps: Some(trace.apps), ..Scenario::new("galaxy-s22", "lenet5") };
+            let phone = scenario.resolve().unwrap().phone.unwrap();
+            let apps = &phone.apps;
+            assert!(apps.is_sorted_by_key(|change| change.at) && apps.iter().all(|change| change.at < LENGTH));
             let mut scores = HashMap::new();
             // Changes of one moment belong together: an app leaves the front when another comes.
-            for moment in trace.apps.chunk_by(|a, b| a.at == b.at) {
+            for moment in apps.chunk_by(|a, b| a.at == b.at) {
                 for change in moment {
                     match change.state {
                         Some(state) => drop(scores.insert(change.app.clone(), state.adj)),

@@ -1,6 +1,6 @@
 //! Training on a phone in use, and what the rule for its budget makes of it.
 
-use super::super::setting::{MOBILENET, PICTURES, S22, plan_on_phone, scenario, system};
+use super::super::setting::{MOBILENET, PICTURES, S22, on_phone, scenario};
 use super::traces::Trace;
 use crate::artefacts::prelude::*;
 
@@ -37,9 +37,8 @@ impl Trained {
 pub(crate) fn train(context: &Context<'_>, trace: &Trace, set: Set<'_>) -> Result<Option<Trained>, ArtefactError> {
     let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
     scenario.iterations = context.reading_number("round")? as u32;
-    let adj = system(context)?.constants.scores.perceptible.value.0;
-    let plan = plan_on_phone(context, &with(&scenario, set), adj, trace.apps.clone())?;
-    let Some(record) = if_it_ends(plan.run())? else { return Ok(None) };
+    let scenario = on_phone(context, with(&scenario, set), Some(trace.apps.clone()))?;
+    let Some(record) = context.run_if_it_ends(&scenario)? else { return Ok(None) };
     let phone = record.phone.ok_or_else(|| anyhow::anyhow!("the run was not on a phone in use"))?;
     Ok(Some(Trained {
         time: record.iterations.iter().copied().sum(),
