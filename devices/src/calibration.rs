@@ -7,8 +7,6 @@ mod calibrated;
 mod dimension;
 mod error;
 
-use std::fmt;
-
 pub use calibrated::{BuiltIn, Calibrated, Listing, Schema, digest};
 pub(crate) use calibrated::{DEVICES, STACKS, SYSTEMS, zero_rate};
 pub use dimension::{Dimension, Quantity, Unit};
@@ -18,8 +16,9 @@ use serde::{Deserialize, Deserializer, de};
 use crate::text::{aside, nearest};
 
 /// How a constant is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, serde::Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// Published by the vendor, a driver or a specification page.
     Datasheet,
@@ -29,17 +28,6 @@ pub enum Kind {
     Fitted,
     /// Derived, or an engineering guess.
     Estimated,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Datasheet => "datasheet",
-            Self::Measured => "measured",
-            Self::Fitted => "fitted",
-            Self::Estimated => "estimated",
-        })
-    }
 }
 
 /// A quantity, and how it is known.

@@ -15,19 +15,12 @@ pub struct Nanos(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-macro_rules! integer_quantity {
-    ($name:ident) => {
+/// What every quantity can do: be added and subtracted, multiplied by a plain number, and summed in order.
+macro_rules! arithmetic {
+    ($name:ident, $zero:literal, $number:ty) => {
         impl $name {
             /// Nothing of the quantity.
-            pub const ZERO: Self = Self(0);
-            /// The largest representable quantity.
-            pub const MAX: Self = Self(u64::MAX);
-
-            /// The difference, or zero where `other` is the larger.
-            #[must_use]
-            pub fn saturating_sub(self, other: Self) -> Self {
-                Self(self.0.saturating_sub(other.0))
-            }
+            pub const ZERO: Self = Self($zero);
         }
         impl Add for $name {
             type Output = Self;
@@ -46,20 +39,36 @@ macro_rules! integer_quantity {
                 Self(self.0 - other.0)
             }
         }
-        impl SubAssign for $name {
-            fn sub_assign(&mut self, other: Self) {
-                self.0 -= other.0;
-            }
-        }
-        impl Mul<u64> for $name {
+        impl Mul<$number> for $name {
             type Output = Self;
-            fn mul(self, factor: u64) -> Self {
+            fn mul(self, factor: $number) -> Self {
                 Self(self.0 * factor)
             }
         }
         impl Sum for $name {
             fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
                 iter.fold(Self::ZERO, Add::add)
+            }
+        }
+    };
+}
+
+macro_rules! integer_quantity {
+    ($name:ident) => {
+        arithmetic!($name, 0, u64);
+        impl $name {
+            /// The largest representable quantity.
+            pub const MAX: Self = Self(u64::MAX);
+
+            /// The difference, or zero where `other` is the larger.
+            #[must_use]
+            pub fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+        }
+        impl SubAssign for $name {
+            fn sub_assign(&mut self, other: Self) {
+                self.0 -= other.0;
             }
         }
     };
@@ -118,48 +127,17 @@ impl fmt::Display for Bytes {
     }
 }
 
-macro_rules! real_quantity {
-    ($(#[$doc:meta])* $name:ident, $unit:literal) => {
+macro_rules! real_quantities {
+    ($($(#[$doc:meta])* $name:ident: $unit:literal;)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
         pub struct $name(pub f64);
 
-        impl $name {
-            /// Nothing of the quantity.
-            pub const ZERO: Self = Self(0.0);
-        }
-        impl Add for $name {
-            type Output = Self;
-            fn add(self, other: Self) -> Self {
-                Self(self.0 + other.0)
-            }
-        }
-        impl AddAssign for $name {
-            fn add_assign(&mut self, other: Self) {
-                self.0 += other.0;
-            }
-        }
-        impl Sub for $name {
-            type Output = Self;
-            fn sub(self, other: Self) -> Self {
-                Self(self.0 - other.0)
-            }
-        }
-        impl Mul<f64> for $name {
-            type Output = Self;
-            fn mul(self, factor: f64) -> Self {
-                Self(self.0 * factor)
-            }
-        }
+        arithmetic!($name, 0.0, f64);
         impl Div<f64> for $name {
             type Output = Self;
             fn div(self, divisor: f64) -> Self {
                 Self(self.0 / divisor)
-            }
-        }
-        impl Sum for $name {
-            fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
-                iter.fold(Self::ZERO, Add::add)
             }
         }
         impl fmt::Display for $name {
@@ -167,94 +145,44 @@ macro_rules! real_quantity {
                 write!(f, "{} {}", self.0, $unit)
             }
         }
-    };
+    )+};
 }
-real_quantity!(
+real_quantities! {
     /// A rate of moving bytes.
-    BytesPerSecond,
-    "B/s"
-);
-real_quantity!(
+    BytesPerSecond: "B/s";
     /// An energy.
-    Joules,
-    "J"
-);
-real_quantity!(
+    Joules: "J";
     /// A power.
-    Watts,
-    "W"
-);
-real_quantity!(
+    Watts: "W";
     /// A frequency.
-    Hertz,
-    "Hz"
-);
-real_quantity!(
+    Hertz: "Hz";
     /// A number of floating-point operations; a multiply-add counts as two.
-    Flops,
-    "FLOP"
-);
-real_quantity!(
+    Flops: "FLOP";
     /// A rate of floating-point (or integer) operations.
-    FlopsPerSecond,
-    "FLOP/s"
-);
-
-real_quantity!(
+    FlopsPerSecond: "FLOP/s";
     /// A span too fine for whole nanoseconds; to be multiplied before it becomes [`Nanos`].
-    Interval,
-    "s"
-);
-real_quantity!(
+    Interval: "s";
     /// A number of cores, threads, outputs or operations.
-    Count,
-    "count"
-);
-real_quantity!(
+    Count: "count";
     /// A share between zero and one.
-    Fraction,
-    "fraction"
-);
-real_quantity!(
+    Fraction: "fraction";
     /// A dimensionless multiplier or exponent.
-    Factor,
-    "factor"
-);
-real_quantity!(
+    Factor: "factor";
     /// Arithmetic operations a clock cycle; a multiply-add counts as two.
-    FlopsPerCycle,
-    "FLOP/cycle"
-);
-real_quantity!(
+    FlopsPerCycle: "FLOP/cycle";
     /// Bytes moved a clock cycle.
-    BytesPerCycle,
-    "B/cycle"
-);
-real_quantity!(
+    BytesPerCycle: "B/cycle";
     /// Bytes moved for an arithmetic operation.
-    BytesPerFlop,
-    "B/FLOP"
-);
-real_quantity!(
+    BytesPerFlop: "B/FLOP";
     /// A temperature.
-    Celsius,
-    "°C"
-);
-real_quantity!(
+    Celsius: "°C";
     /// What a heat flow of one watt raises a temperature by.
-    KelvinPerWatt,
-    "K/W"
-);
-real_quantity!(
+    KelvinPerWatt: "K/W";
     /// The heat that raises a temperature by one kelvin.
-    JoulesPerKelvin,
-    "J/K"
-);
-real_quantity!(
+    JoulesPerKelvin: "J/K";
     /// The energy of moving one byte.
-    JoulesPerByte,
-    "J/B"
-);
+    JoulesPerByte: "J/B";
+}
 
 impl Mul<Hertz> for FlopsPerCycle {
     type Output = FlopsPerSecond;

@@ -2,15 +2,15 @@
 //!
 //! Counts live here; rates live with the devices, and efficiencies with the software stacks.
 
-use std::fmt;
-
 use serde::Deserialize;
+use strum::{Display, IntoStaticStr, VariantArray};
 
 use crate::units::{Bytes, Flops};
 
 /// The number format that an operator computes in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Precision {
     /// IEEE binary32.
     #[default]
@@ -34,13 +34,7 @@ impl Precision {
     /// The name used in scenarios and calibrations.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Fp32 => "fp32",
-            Self::Fp16 => "fp16",
-            Self::Int8 => "int8",
-            Self::Int16 => "int16",
-            Self::Int32 => "int32",
-        }
+        self.into()
     }
 
     /// Whether its numbers are floating-point.
@@ -60,14 +54,9 @@ impl Precision {
     }
 }
 
-impl fmt::Display for Precision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// The classes of operators that reach different shares of a processor's peak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum OperatorKind {
     /// Dense and grouped convolutions, forward and backward.
     Convolution,
@@ -89,42 +78,18 @@ pub enum OperatorKind {
 
 impl OperatorKind {
     /// Every kind, in the order of the calibrations.
-    pub const ALL: [Self; 8] = [
-        Self::Convolution,
-        Self::DepthwiseConvolution,
-        Self::Gemm,
-        Self::ElementWise,
-        Self::Reduction,
-        Self::Layout,
-        Self::Gather,
-        Self::Optimiser,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The name used in calibrations and breakdowns.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Convolution => "convolution",
-            Self::DepthwiseConvolution => "depthwise_convolution",
-            Self::Gemm => "gemm",
-            Self::ElementWise => "element_wise",
-            Self::Reduction => "reduction",
-            Self::Layout => "layout",
-            Self::Gather => "gather",
-            Self::Optimiser => "optimiser",
-        }
+        self.into()
     }
 
     /// Whether the operator is a dense product that a tensor core can compute.
     #[must_use]
     pub fn is_dense_product(self) -> bool {
         matches!(self, Self::Convolution | Self::Gemm)
-    }
-}
-
-impl fmt::Display for OperatorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -41,6 +41,7 @@ use std::str::FromStr;
 
 use haversack_devices::text::hint;
 use haversack_devices::units::Nanos;
+use strum::{IntoStaticStr, VariantArray};
 use thiserror::Error;
 
 pub use clock::UtcOffset;
@@ -63,7 +64,8 @@ pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
 pub type Sink<'s> = dyn FnMut(Row<'_>) -> Result<(), SinkError> + 's;
 
 /// The formats that can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Kind {
     /// The public Carat data: JSON lines in gzip parts.
     Carat,
@@ -85,30 +87,12 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 8] = [
-        Self::Carat,
-        Self::CaratFull,
-        Self::Lsapp,
-        Self::Tsinghua,
-        Self::Meminfo,
-        Self::Vmstat,
-        Self::Perfetto,
-        Self::Lmkd,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The name on the command line.
     #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Carat => "carat",
-            Self::CaratFull => "carat-full",
-            Self::Lsapp => "lsapp",
-            Self::Tsinghua => "tsinghua",
-            Self::Meminfo => "meminfo",
-            Self::Vmstat => "vmstat",
-            Self::Perfetto => "perfetto",
-            Self::Lmkd => "lmkd",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 
     /// Whether its files can hold rows of apps.
@@ -353,8 +337,8 @@ impl FromStr for Kind {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| {
-            let words = Self::ALL.map(Self::word);
+        Self::ALL.iter().copied().find(|kind| kind.word() == word).ok_or_else(|| {
+            let words: Vec<&str> = Self::ALL.iter().map(|kind| kind.word()).collect();
             format!("expected one of {}, found '{word}'{}", words.join(", "), hint(word, words))
         })
     }

@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 /// A point of time: nanoseconds since 1970-01-01 00:00:00 UTC.
 ///
 /// Traces that know no clock (a boot-relative Perfetto trace, a synthetic user) count from their own beginning.
@@ -108,7 +110,8 @@ impl fmt::Display for OomAdj {
 }
 
 /// Where a row of apps comes from, which says how its time and `adj` are to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Source {
     /// Carat before June 2017: what ran when the sample was taken.
@@ -130,39 +133,18 @@ pub enum Source {
 
 impl Source {
     /// All sources.
-    pub const ALL: [Self; 7] = [
-        Self::CaratProcessList,
-        Self::CaratUsageInterval,
-        Self::Lsapp,
-        Self::Tsinghua,
-        Self::Perfetto,
-        Self::LmkdKill,
-        Self::Generated,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The word in the column `source`.
     #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::CaratProcessList => "carat-process-list",
-            Self::CaratUsageInterval => "carat-usage-interval",
-            Self::Lsapp => "lsapp",
-            Self::Tsinghua => "tsinghua",
-            Self::Perfetto => "perfetto",
-            Self::LmkdKill => "lmkd-kill",
-            Self::Generated => "generated",
-        }
-    }
-
-    /// The source of the word, where it is one.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|source| source.word() == word)
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }
 
 /// How far the `adj` of a row is to be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Confidence {
     /// The file holds the value itself.
     Recorded,
@@ -174,22 +156,12 @@ pub enum Confidence {
 
 impl Confidence {
     /// All confidences, the best first.
-    pub const ALL: [Self; 3] = [Self::Recorded, Self::Inferred, Self::Assumed];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The word in the column `confidence`.
     #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Recorded => "recorded",
-            Self::Inferred => "inferred",
-            Self::Assumed => "assumed",
-        }
-    }
-
-    /// The confidence of the word, where it is one.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|confidence| confidence.word() == word)
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }
 

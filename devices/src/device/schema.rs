@@ -1,6 +1,6 @@
 //! What a device's calibration holds: each struct is a table, each field a key.
 
-use std::fmt;
+use strum::{Display, IntoStaticStr};
 
 use crate::calibration::{Constant, Curve, Visit, section};
 use crate::units::{
@@ -9,8 +9,9 @@ use crate::units::{
 };
 
 /// The classes of CPU clusters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ClusterClass {
     /// The fastest cores, a prime core included.
     Big,
@@ -26,22 +27,12 @@ impl ClusterClass {
 
     /// The word for it in calibrations and selections of cores.
     #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Big => "big",
-            Self::Middle => "middle",
-            Self::Little => "little",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }
 
 impl Visit for ClusterClass {}
-
-impl fmt::Display for ClusterClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
 
 section! {
     /// A CPU cluster: `[[cpu]]`, one table a cluster.

@@ -11,8 +11,6 @@ mod gpu;
 mod power;
 mod selection;
 
-use std::fmt;
-
 pub use cpu::{Core, Cpu, CpuCores};
 pub use dram::Dram;
 pub use dsp::Dsp;
@@ -49,7 +47,8 @@ impl Cost {
 }
 
 /// The kinds of processors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum ProcessorKind {
     /// The chosen CPU cores.
     Cpu,
@@ -57,16 +56,6 @@ pub enum ProcessorKind {
     Gpu,
     /// The DSP.
     Dsp,
-}
-
-impl fmt::Display for ProcessorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cpu => "CPU",
-            Self::Gpu => "GPU",
-            Self::Dsp => "DSP",
-        })
-    }
 }
 
 /// Why a device and a stack make no such processor.

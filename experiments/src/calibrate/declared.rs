@@ -50,39 +50,29 @@ impl Of {
 
 /// What constants are fitted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Observations {
     /// Timings of PyTorch on a server core, `reference/server-core.csv`.
-    #[serde(rename = "pytorch-timings")]
     PytorchTimings,
     /// The latencies of Sage's table 1 that may be fitted.
-    #[serde(rename = "sage-table1")]
     SageTable1,
     /// The times of DAF's table 2 that may be fitted.
-    #[serde(rename = "daf-table2")]
     DafTable2,
     /// Single operators of Mandheling's paper on the Xiaomi 10, those that may be fitted.
-    #[serde(rename = "mandheling-operators")]
     MandhelingOperators,
     /// The steps of its figure 10, likewise.
-    #[serde(rename = "mandheling-steps")]
     MandhelingSteps,
     /// Times of the paper's CPU engine on the Xiaomi 11 Pro, likewise.
-    #[serde(rename = "mandheling-cpu")]
     MandhelingCpu,
     /// Its energies, likewise.
-    #[serde(rename = "mandheling-cpu-energy")]
     MandhelingCpuEnergy,
     /// Times of Mandheling itself, likewise.
-    #[serde(rename = "mandheling-dsp")]
     MandhelingDsp,
     /// Its energies, likewise.
-    #[serde(rename = "mandheling-dsp-energy")]
     MandhelingDspEnergy,
     /// The shares of layout transformations of FedHybrid's table 1, likewise.
-    #[serde(rename = "fedhybrid-table1")]
     FedhybridTable1,
     /// The two phones of its figure 2, likewise.
-    #[serde(rename = "fedhybrid-figure2")]
     FedhybridFigure2,
 }
 

@@ -96,8 +96,8 @@ impl Reader {
         let rows = user.iter().zip(time.f64().map_err(wrong)?.iter()).zip(package.iter());
         let rows = rows.zip(adj.i32().map_err(wrong)?.iter()).zip(source.iter()).zip(confidence.iter());
         for (((((user, time), package), adj), source), confidence) in rows {
-            let source_of = source.and_then(Source::from_word);
-            let confidence_of = confidence.and_then(Confidence::from_word);
+            let source_of = source.and_then(|word| word.parse::<Source>().ok());
+            let confidence_of = confidence.and_then(|word| word.parse::<Confidence>().ok());
             let adj_of = adj.and_then(|adj| OomAdj::new(i64::from(adj)));
             let (Some(user), Some(time), Some(package), Some(adj), Some(source), Some(confidence)) =
                 (user, time.and_then(from_seconds), package, adj_of, source_of, confidence_of)

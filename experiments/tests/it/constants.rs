@@ -140,7 +140,7 @@ fn works() -> Vec<Work> {
         works.push(copy);
         bytes *= 1.05;
     }
-    for kind in OperatorKind::ALL {
+    for &kind in OperatorKind::ALL {
         for precision in [Precision::Fp32, Precision::Fp16, Precision::Int8] {
             let product = Work {
                 flops: Flops(1e9),

@@ -132,7 +132,7 @@ fn tsinghua() {
 #[test]
 fn no_importer_takes_the_context_factors_for_its_own() {
     let text = String::from_utf8(fixture("carat_context_factor_header_and_readme_example.txt")).unwrap();
-    for kind in Kind::ALL {
+    for &kind in Kind::ALL {
         let imported = import(kind, &text);
         assert!(imported.apps.is_empty() && imported.counters.is_empty(), "{kind:?}");
         // A log may hold lines about anything.

@@ -32,7 +32,7 @@ fn seed(kind: Kind) -> &'static [&'static str] {
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
-    prop::sample::select(&Kind::ALL[..])
+    prop::sample::select(Kind::ALL)
 }
 
 /// One change to a text: a byte, a piece that goes, a piece that comes twice, a piece of something else.
@@ -113,7 +113,7 @@ proptest! {
 
 #[test]
 fn the_seeds_are_good() {
-    for kind in Kind::ALL {
+    for &kind in Kind::ALL {
         let text = seed(kind).join("\n");
         let imported = import_all(Options::new(kind), &[("f", text.as_bytes())]).unwrap();
         assert_eq!(imported.report.bad_lines, 0, "{kind:?}: {:?}", imported.report.findings);

@@ -30,7 +30,8 @@ pub(super) struct Variable {
 }
 
 /// A function of every element by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Function {
     Square,
     Sqrt,
@@ -40,26 +41,10 @@ pub(super) enum Function {
     Erf,
     Tanh,
     /// x³, as a power.
+    #[strum(serialize = "pow")]
     Cube,
     Relu,
     Relu6,
-}
-
-impl Function {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Square => "square",
-            Self::Sqrt => "sqrt",
-            Self::Reciprocal => "reciprocal",
-            Self::Negative => "negative",
-            Self::Log => "log",
-            Self::Erf => "erf",
-            Self::Tanh => "tanh",
-            Self::Cube => "pow",
-            Self::Relu => "relu",
-            Self::Relu6 => "relu6",
-        }
-    }
 }
 
 /// What an expression computes of its inputs, which are meant in this order.
@@ -104,7 +89,7 @@ pub(super) enum Operation {
 
 impl Operation {
     /// The name of its node, if it is element-wise.
-    pub(super) const fn sweep_name(self) -> &'static str {
+    pub(super) fn sweep_name(self) -> &'static str {
         match self {
             Self::Add => "add",
             Self::Subtract => "subtract",
@@ -112,7 +97,7 @@ impl Operation {
             Self::Offset => "add_constant",
             Self::Scale => "scale",
             Self::Select => "select",
-            Self::Function(function) => function.name(),
+            Self::Function(function) => function.into(),
             _ => "",
         }
     }
