@@ -191,35 +191,38 @@ pub enum ImportError {
     Sink(SinkError),
 }
 
+/// What reading gives where it may end the import.
+type Result<T, E = ImportError> = std::result::Result<T, E>;
+
 /// What reads the lines of a kind.
 trait Format {
     /// Reads a line, which is neither blank nor more than [`LONGEST_LINE`] long.
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError>;
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()>;
 
     /// A file begins.
-    fn begin(&mut self, _file: &str, _desk: &mut ImportContext<'_, '_>) {}
+    fn begin(&mut self, _file: &str, _context: &mut ImportContext<'_>) {}
 
     /// A file is over.
-    fn end(&mut self, _desk: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn end(&mut self, _context: &mut ImportContext<'_>) -> Result<()> {
         Ok(())
     }
 
     /// All files are over: what was held back goes out.
-    fn finish(&mut self, _desk: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn finish(&mut self, _context: &mut ImportContext<'_>) -> Result<()> {
         Ok(())
     }
 }
 
 /// An import under way.
-pub struct Import<'i, 's> {
-    context: ImportContext<'i, 's>,
+pub struct Import<'i> {
+    context: ImportContext<'i>,
     format: Box<dyn Format>,
 }
 
-impl<'i, 's> Import<'i, 's> {
+impl<'i> Import<'i> {
     /// An import that gives its rows to `sink`.
     #[must_use]
-    pub fn new(options: Options, sink: &'i mut Sink<'s>) -> Self {
+    pub fn new(options: Options, sink: &'i mut Sink<'i>) -> Self {
         let format: Box<dyn Format> = match options.kind {
             Kind::Carat => Box::new(carat::Carat::new(options.semantics, false)),
             Kind::CaratFull => Box::new(carat::Carat::new(options.semantics, true)),
@@ -237,7 +240,7 @@ impl<'i, 's> Import<'i, 's> {
     ///
     /// # Errors
     /// An archive, a file that cannot be read, a sink that fails; in a strict import the first bad line.
-    pub fn read(&mut self, name: &str, reader: impl Read) -> Result<(), ImportError> {
+    pub fn read(&mut self, name: &str, reader: impl Read) -> Result<()> {
         let failed = |source| ImportError::Read { file: name.to_owned(), source };
         let unpacked = packing::unpack(reader, self.context.options.kind).map_err(failed)?;
         let unpacked = match unpacked {
@@ -260,7 +263,7 @@ impl<'i, 's> Import<'i, 's> {
     }
 
     /// The text files of a tar, one behind the other, until one cannot be read.
-    fn texts<R: Read>(&mut self, archive: &mut tar::Archive<R>) -> Result<Option<Unread>, ImportError> {
+    fn texts<R: Read>(&mut self, archive: &mut tar::Archive<R>) -> Result<Option<Unread>> {
         let entries = match archive.entries() {
             Ok(entries) => entries,
             Err(error) => return Ok(Some((error, Vec::new()))),
@@ -282,7 +285,7 @@ impl<'i, 's> Import<'i, 's> {
     }
 
     /// The lines of a text, until one cannot be read.
-    fn text(&mut self, reader: impl Read) -> Result<Option<Unread>, ImportError> {
+    fn text(&mut self, reader: impl Read) -> Result<Option<Unread>> {
         let mut lines = Lines::new(reader);
         loop {
             match lines.next() {
@@ -293,7 +296,7 @@ impl<'i, 's> Import<'i, 's> {
         }
     }
 
-    fn line(&mut self, next: &Next<'_>) -> Result<(), ImportError> {
+    fn line(&mut self, next: &Next<'_>) -> Result<()> {
         match *next {
             Next::Line(line) => {
                 self.context.next_line(line.len());
@@ -318,7 +321,7 @@ impl<'i, 's> Import<'i, 's> {
     ///
     /// # Errors
     /// A sink that fails.
-    pub fn finish(mut self) -> Result<Report, ImportError> {
+    pub fn finish(mut self) -> Result<Report> {
         self.format.finish(&mut self.context)?;
         Ok(self.context.finish())
     }

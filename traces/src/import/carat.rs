@@ -7,23 +7,65 @@
 //! before, all of it called a foreground app.
 
 mod diagnosis;
-mod fields;
 mod memory;
-mod priority;
+
+use std::borrow::Cow;
 
 use haversack_devices::text::hint;
+use serde::Deserialize;
+use serde_json::Number;
 
 use super::clock;
 use super::context::ImportContext;
 use super::report::Reason;
-use super::{CaratSemantics, Format, ImportError};
+use super::{CaratSemantics, Format, Result};
 use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
-use fields::{App, Sample};
 use memory::Memories;
-use priority::{Priority, priority, words};
 
 /// When the client began to send usage intervals: the day after its commits of 20 and 21 June 2017, UTC.
 const USAGE_INTERVALS: UtcTime = UtcTime::from_seconds(1_498_003_200);
+
+/// A text, borrowed from the line where no escape stands in its way. (A bare `Option<Cow>` would always be a copy.)
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'l>(#[serde(borrow)] Cow<'l, str>);
+
+/// A line.
+#[derive(Deserialize)]
+struct Sample<'l> {
+    #[serde(borrow)]
+    uuid: Text<'l>,
+    #[serde(alias = "timestamp")]
+    time: Number,
+    #[serde(borrow, default, alias = "batteryStatus", rename = "batteryState")]
+    battery: Option<Text<'l>>,
+    #[serde(borrow, default)]
+    apps: Option<Vec<App<'l>>>,
+    #[serde(default)]
+    memory: Option<Memory>,
+}
+
+/// A process.
+#[derive(Deserialize)]
+struct App<'l> {
+    #[serde(borrow, rename = "processName")]
+    name: Text<'l>,
+    #[serde(borrow, default)]
+    priority: Option<Text<'l>>,
+}
+
+/// The memory of a phone as the client wrote it down: kB, and not what the names say.
+#[derive(Debug, Deserialize)]
+struct Memory {
+    #[serde(rename = "memoryActive")]
+    active: Number,
+    #[serde(rename = "memoryInactive")]
+    inactive: Number,
+    #[serde(rename = "memoryFree")]
+    free: Number,
+    #[serde(rename = "memoryUser")]
+    user: Number,
+}
 
 /// The reader of both kinds.
 pub(super) struct Carat {
@@ -50,18 +92,14 @@ impl Carat {
         }
     }
 
-    fn sample(
-        &mut self,
-        sample: &Sample<'_>,
-        line: &[u8],
-        context: &mut ImportContext<'_, '_>,
-    ) -> Result<(), ImportError> {
+    fn sample(&mut self, sample: &Sample<'_>, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
         let user = sample.uuid.0.as_ref();
         if !context.is_name("uuid", user)? {
             return Ok(());
         }
-        let Some(time) = clock::from_seconds(sample.time.0) else {
-            return context.find(Reason::Field, "timestamp", || diagnosis::time(sample.time.0));
+        let seconds = real(&sample.time);
+        let Some(time) = clock::from_seconds(seconds) else {
+            return context.find(Reason::Field, "timestamp", || diagnosis::time(seconds));
         };
         if self.memories.is_some() && is_apple(user) {
             return context
@@ -86,11 +124,7 @@ impl Carat {
 }
 
 /// The processes of a sample in the order of their packages, each package once, with its least `oom_score_adj`.
-fn processes<'l>(
-    apps: &'l [App<'_>],
-    source: Source,
-    context: &mut ImportContext<'_, '_>,
-) -> Result<Vec<Process<'l>>, ImportError> {
+fn processes<'l>(apps: &'l [App<'_>], source: Source, context: &mut ImportContext<'_>) -> Result<Vec<Process<'l>>> {
     let mut processes: Vec<Process<'l>> = Vec::with_capacity(apps.len());
     let mut has_others = false;
     for app in apps {
@@ -128,7 +162,7 @@ fn processes<'l>(
     Ok(processes)
 }
 
-fn unknown(word: &str, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+fn unknown(word: &str, context: &mut ImportContext<'_>) -> Result<()> {
     context.report.unmapped_priorities.add(word);
     context.find(Reason::UnknownPriority, "apps.priority", || {
         let word = super::report::excerpt(word);
@@ -137,13 +171,18 @@ fn unknown(word: &str, context: &mut ImportContext<'_, '_>) -> Result<(), Import
     })
 }
 
+/// The value of a number, with or without a fraction: Thrift's doubles reach JSON as either.
+fn real(number: &Number) -> f64 {
+    number.as_f64().unwrap_or(f64::NAN)
+}
+
 /// Whether the id is an iPhone's: more than 16 digits, capitals and hyphens alone (carat-dataset-tools).
 fn is_apple(id: &str) -> bool {
     id.len() > 16 && id.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase() || byte == b'-')
 }
 
 impl Format for Carat {
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
         // One look at the whole line is faster than one at every text in it.
         let Some(text) = context.text(line)? else { return Ok(()) };
         match serde_json::from_str::<Sample<'_>>(text) {
@@ -152,7 +191,82 @@ impl Format for Carat {
         }
     }
 
-    fn finish(&mut self, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn finish(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
         self.memories.as_mut().map_or(Ok(()), |memories| memories.finish(context))
+    }
+}
+
+/// What a word stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Priority {
+    /// A process.
+    Process(OomAdj, Confidence),
+    /// Something that happened to a package.
+    PackageEvent,
+    /// An importance that the client had no word for, or a word that nobody knows.
+    Unknown,
+}
+
+const PRIORITIES: [(&str, Priority); 13] = [
+    ("Background process", Priority::Process(OomAdj::CACHED_APP_MIN, Confidence::Inferred)),
+    ("Service", Priority::Process(OomAdj::SERVICE, Confidence::Inferred)),
+    ("Foreground app", Priority::Process(OomAdj::FOREGROUND_APP, Confidence::Inferred)),
+    ("Visible task", Priority::Process(OomAdj::VISIBLE_APP, Confidence::Inferred)),
+    ("Perceptible task", Priority::Process(OomAdj::PERCEPTIBLE_APP, Confidence::Inferred)),
+    ("Foreground service", Priority::Process(OomAdj::PERCEPTIBLE_RECENT_FOREGROUND_APP, Confidence::Inferred)),
+    ("Not running", Priority::Process(OomAdj::CACHED_APP_MAX, Confidence::Inferred)),
+    ("Unknown", Priority::Unknown),
+    ("uninstalled", Priority::PackageEvent),
+    ("disabled", Priority::PackageEvent),
+    ("installed", Priority::PackageEvent),
+    ("replaced", Priority::PackageEvent),
+    // Only ever shown to the user, but nothing forbids a client to send it.
+    ("Suggestion", Priority::PackageEvent),
+];
+
+/// What `word` stands for, whatever its case.
+fn priority(word: &str) -> Priority {
+    // The words come first in the spelling of the data, and most often the first ones.
+    let exact = PRIORITIES.iter().find(|(known, _)| *known == word);
+    let found = exact.or_else(|| PRIORITIES.iter().find(|(known, _)| known.eq_ignore_ascii_case(word.trim())));
+    found.map_or(Priority::Unknown, |(_, priority)| *priority)
+}
+
+/// All words.
+fn words() -> impl Iterator<Item = &'static str> {
+    PRIORITIES.iter().map(|(word, _)| *word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_match_whatever_their_case() {
+        for word in ["Not running", "Not Running", " not running"] {
+            assert_eq!(priority(word), Priority::Process(OomAdj(999), Confidence::Inferred), "{word}");
+        }
+        assert_eq!(priority("foreground APP"), Priority::Process(OomAdj(0), Confidence::Inferred));
+        assert_eq!(priority("Uninstalled"), Priority::PackageEvent);
+        // The official tool compares with these two, which no client sends.
+        assert_eq!(priority("foreground"), Priority::Unknown);
+        assert_eq!(priority("visible"), Priority::Unknown);
+    }
+
+    #[test]
+    fn values_are_androids() {
+        let table = include_str!("../../fixtures/android_oom_adj.csv");
+        let mut seen = 0;
+        for row in table.lines().skip(1) {
+            let fields: Vec<&str> = row.split(',').collect();
+            let [_, adj, word] = fields[..] else { panic!("{row}") };
+            let word = word.trim_end_matches(" (empty)");
+            // Android's 1001 for Unknown is no value that a process can have; it is taken as cached.
+            if !word.is_empty() && word != "Unknown" {
+                assert_eq!(priority(word), Priority::Process(OomAdj(adj.parse().unwrap()), Confidence::Inferred));
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 7);
     }
 }

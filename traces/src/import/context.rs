@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use super::report::{Finding, Reason, Report};
 use super::tracker::{Order, Tracker};
-use super::{ImportError, LONGEST_NAME, Options, Sink};
+use super::{ImportError, LONGEST_NAME, Options, Result, Sink};
 use crate::row::{AppRow, CounterRow, Row, UtcTime};
 
 /// A day, in nanoseconds: gaps from here on are told of line by line.
 const DAY: u64 = 86_400_000_000_000;
 
 /// What an import under way has at hand.
-pub(super) struct ImportContext<'i, 's> {
+pub(super) struct ImportContext<'i> {
     pub(super) options: Options,
     pub(super) report: Report,
     pub(super) users: Tracker,
-    sink: &'i mut Sink<'s>,
+    sink: &'i mut Sink<'i>,
     place: Place,
     line_is_bad: bool,
 }
@@ -28,8 +28,8 @@ pub(super) struct Place {
     line: u64,
 }
 
-impl<'i, 's> ImportContext<'i, 's> {
-    pub(super) fn new(options: Options, sink: &'i mut Sink<'s>) -> Self {
+impl<'i> ImportContext<'i> {
+    pub(super) fn new(options: Options, sink: &'i mut Sink<'i>) -> Self {
         Self {
             options,
             report: Report::default(),
@@ -55,13 +55,13 @@ impl<'i, 's> ImportContext<'i, 's> {
     }
 
     /// Gives out a row of an app.
-    pub(super) fn app(&mut self, row: AppRow<'_>) -> Result<(), ImportError> {
+    pub(super) fn app(&mut self, row: AppRow<'_>) -> Result<()> {
         self.report.app_rows += 1;
         (self.sink)(Row::App(row)).map_err(ImportError::Sink)
     }
 
     /// Gives out a row of a counter.
-    pub(super) fn counter(&mut self, row: CounterRow<'_>) -> Result<(), ImportError> {
+    pub(super) fn counter(&mut self, row: CounterRow<'_>) -> Result<()> {
         self.report.counter_rows += 1;
         (self.sink)(Row::Counter(row)).map_err(ImportError::Sink)
     }
@@ -78,12 +78,7 @@ impl<'i, 's> ImportContext<'i, 's> {
     }
 
     /// Tells of something in the present line; the message is made only where somebody will read it.
-    pub(super) fn find(
-        &mut self,
-        reason: Reason,
-        field: &str,
-        message: impl FnOnce() -> String,
-    ) -> Result<(), ImportError> {
+    pub(super) fn find(&mut self, reason: Reason, field: &str, message: impl FnOnce() -> String) -> Result<()> {
         let counts = reason.is_bad() && !std::mem::replace(&mut self.line_is_bad, true);
         self.report.bad_lines += u64::from(counts);
         self.tell(&self.place(), reason, field, message)
@@ -96,18 +91,12 @@ impl<'i, 's> ImportContext<'i, 's> {
         reason: Reason,
         field: &str,
         message: impl FnOnce() -> String,
-    ) -> Result<(), ImportError> {
+    ) -> Result<()> {
         self.report.bad_lines += u64::from(reason.is_bad());
         self.tell(place, reason, field, message)
     }
 
-    fn tell(
-        &mut self,
-        place: &Place,
-        reason: Reason,
-        field: &str,
-        message: impl FnOnce() -> String,
-    ) -> Result<(), ImportError> {
+    fn tell(&mut self, place: &Place, reason: Reason, field: &str, message: impl FnOnce() -> String) -> Result<()> {
         let ends = self.options.strict && reason.is_bad();
         let is_told = self.is_told(reason);
         let findings = self.report.findings.entry(reason).or_default();
@@ -125,7 +114,7 @@ impl<'i, 's> ImportContext<'i, 's> {
     }
 
     /// The file breaks off, with `rest` read of its last line.
-    pub(super) fn damaged(&mut self, rest: &[u8], why: &std::io::Error) -> Result<(), ImportError> {
+    pub(super) fn damaged(&mut self, rest: &[u8], why: &std::io::Error) -> Result<()> {
         self.next_line(rest.len());
         if !rest.is_empty() {
             self.find(Reason::CutLine, "", || {
@@ -138,7 +127,7 @@ impl<'i, 's> ImportContext<'i, 's> {
     }
 
     /// The line as text.
-    pub(super) fn text<'l>(&mut self, line: &'l [u8]) -> Result<Option<&'l str>, ImportError> {
+    pub(super) fn text<'l>(&mut self, line: &'l [u8]) -> Result<Option<&'l str>> {
         match std::str::from_utf8(line) {
             Ok(text) => Ok(Some(text)),
             Err(error) => {
@@ -150,7 +139,7 @@ impl<'i, 's> ImportContext<'i, 's> {
     }
 
     /// Whether `name` can be a name; if it cannot, that is told of.
-    pub(super) fn is_name(&mut self, field: &str, name: &str) -> Result<bool, ImportError> {
+    pub(super) fn is_name(&mut self, field: &str, name: &str) -> Result<bool> {
         let fits = (1..=LONGEST_NAME).contains(&name.len());
         if !fits {
             let length = name.len();
@@ -163,13 +152,7 @@ impl<'i, 's> ImportContext<'i, 's> {
 
     /// Takes note of a sample of `user`, and tells of its order; says whether it is to be imported, which a duplicate
     /// is not. `one_a_time` says whether two samples of a user at one time are odd, as two events are not.
-    pub(super) fn sample(
-        &mut self,
-        user: &str,
-        time: UtcTime,
-        content: &[u8],
-        one_a_time: bool,
-    ) -> Result<bool, ImportError> {
+    pub(super) fn sample(&mut self, user: &str, time: UtcTime, content: &[u8], one_a_time: bool) -> Result<bool> {
         let order = self.users.see(user, time, digest(content));
         if order == Order::Same {
             self.find(Reason::Duplicate, "", || format!("the same as the user's line before, at {time}"))?;
@@ -181,7 +164,7 @@ impl<'i, 's> ImportContext<'i, 's> {
     }
 
     /// Tells of the order of a sample, and counts the gap before it.
-    pub(super) fn in_order(&mut self, time: UtcTime, order: Order, one_a_time: bool) -> Result<(), ImportError> {
+    pub(super) fn in_order(&mut self, time: UtcTime, order: Order, one_a_time: bool) -> Result<()> {
         match order {
             Order::Later { gap } => {
                 self.report.gaps.add(gap);

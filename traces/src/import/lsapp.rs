@@ -9,7 +9,7 @@ use haversack_devices::text::hint;
 use super::context::ImportContext;
 use super::lines::Fields;
 use super::report::{Reason, excerpt};
-use super::{Format, ImportError, clock};
+use super::{Format, Result, clock};
 use crate::row::{AppRow, Confidence, OomAdj, Source};
 
 const COLUMNS: [&str; 5] = ["user_id", "session_id", "timestamp", "app_name", "event_type"];
@@ -31,7 +31,7 @@ impl Default for Lsapp {
 
 impl Lsapp {
     /// Takes over the order of a header; says whether the line is one.
-    fn header(&mut self, context: &mut ImportContext<'_, '_>) -> Result<bool, ImportError> {
+    fn header(&mut self, context: &mut ImportContext<'_>) -> Result<bool> {
         let fields = &self.fields;
         if !fields.iter().any(|field| COLUMNS.contains(&field.trim())) {
             return Ok(false);
@@ -49,7 +49,7 @@ impl Lsapp {
         Ok(true)
     }
 
-    fn event(&self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn event(&self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
         let fields = &self.fields;
         let picked = self.places.map(|place| fields.get(place).map(str::trim));
         let [Some(user), Some(_), Some(time), Some(app), Some(event)] = picked else {
@@ -90,13 +90,13 @@ impl Lsapp {
 }
 
 impl Format for Lsapp {
-    fn begin(&mut self, _file: &str, context: &mut ImportContext<'_, '_>) {
+    fn begin(&mut self, _file: &str, context: &mut ImportContext<'_>) {
         let offset = context.options.offset.unwrap_or_default();
         context.note(&format!("LSApp states no time zone; its times are taken as local at {offset}"));
         self.places = [0, 1, 2, 3, 4];
     }
 
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
         let Some(text) = context.text(line)? else { return Ok(()) };
         self.fields.split(text);
         if self.header(context)? {

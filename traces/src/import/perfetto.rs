@@ -10,7 +10,7 @@ use super::context::ImportContext;
 use super::lines::Fields;
 use super::report::{Reason, excerpt};
 use super::tracker::{Order, Tracker};
-use super::{Format, ImportError};
+use super::{Format, Result};
 use crate::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
 
 const COLUMNS: [&str; 5] = ["ts", "name", "value", "process", "pid"];
@@ -47,7 +47,7 @@ impl Default for Perfetto {
 }
 
 impl Perfetto {
-    fn header(&mut self, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn header(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
         // The unit may stand behind the name, as in `ts[ns]`.
         let fields = self.fields.iter();
         let names: Vec<&str> = fields.map(|field| field.split('[').next().unwrap_or_default().trim()).collect();
@@ -69,12 +69,7 @@ impl Perfetto {
 }
 
 impl Counters {
-    fn row(
-        &mut self,
-        places: [Option<usize>; 5],
-        fields: &Fields,
-        context: &mut ImportContext<'_, '_>,
-    ) -> Result<(), ImportError> {
+    fn row(&mut self, places: [Option<usize>; 5], fields: &Fields, context: &mut ImportContext<'_>) -> Result<()> {
         let field = |place: Option<usize>| {
             fields.get(place?).map(str::trim).filter(|field| !field.is_empty() && *field != "[NULL]")
         };
@@ -119,7 +114,7 @@ impl Counters {
     }
 
     /// Takes note of a value of the counter [`Counters::name`].
-    fn see(&mut self, time: UtcTime, value: f64, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn see(&mut self, time: UtcTime, value: f64, context: &mut ImportContext<'_>) -> Result<()> {
         context.report.samples += 1;
         context.users.see(&self.owner, time, 0);
         let order = match self.orders.see(&self.name, time, value.to_bits()) {
@@ -131,12 +126,7 @@ impl Counters {
     }
 }
 
-fn wrong(
-    field: &str,
-    expected: &str,
-    found: Option<&str>,
-    context: &mut ImportContext<'_, '_>,
-) -> Result<(), ImportError> {
+fn wrong(field: &str, expected: &str, found: Option<&str>, context: &mut ImportContext<'_>) -> Result<()> {
     context.find(Reason::Field, field, || {
         let found = found.map_or("nothing".to_owned(), |found| format!("'{}'", excerpt(found)));
         format!("expected {expected}, found {found}")
@@ -144,14 +134,14 @@ fn wrong(
 }
 
 impl Format for Perfetto {
-    fn begin(&mut self, file: &str, context: &mut ImportContext<'_, '_>) {
+    fn begin(&mut self, file: &str, context: &mut ImportContext<'_>) {
         let counters = Counters { owner: context.owner(file), ..Counters::default() };
         (self.places, self.counters) = (None, counters);
         let start = context.options.start.seconds();
         context.note(&format!("Perfetto counts from the phone's own start; time_s is that, plus {start} s"));
     }
 
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
         let Some(text) = context.text(line)? else { return Ok(()) };
         self.fields.split(text);
         match self.places {

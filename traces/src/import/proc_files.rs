@@ -6,7 +6,7 @@
 
 use super::context::ImportContext;
 use super::report::{Reason, excerpt};
-use super::{Format, ImportError, clock};
+use super::{Format, Result, clock};
 use crate::row::{CounterRow, UtcTime};
 
 /// Which file it is.
@@ -39,7 +39,7 @@ impl Series {
     }
 
     /// Takes note of the block that `name` belongs to.
-    fn enter(&mut self, name: &str, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn enter(&mut self, name: &str, context: &mut ImportContext<'_>) -> Result<()> {
         if !self.is_timed && self.first.as_deref() == Some(name) {
             let interval = i64::try_from(context.options.interval.0).unwrap_or(i64::MAX);
             self.time = UtcTime(self.time.0.saturating_add(interval));
@@ -64,13 +64,7 @@ impl Series {
         Ok(())
     }
 
-    fn value(
-        &mut self,
-        name: &str,
-        value: &str,
-        unit: f64,
-        context: &mut ImportContext<'_, '_>,
-    ) -> Result<(), ImportError> {
+    fn value(&mut self, name: &str, value: &str, unit: f64, context: &mut ImportContext<'_>) -> Result<()> {
         if !context.is_name("name", name)? {
             return Ok(());
         }
@@ -107,11 +101,11 @@ fn vmstat(text: &str) -> Option<(&str, &str, f64)> {
 }
 
 impl Format for Series {
-    fn begin(&mut self, file: &str, context: &mut ImportContext<'_, '_>) {
+    fn begin(&mut self, file: &str, context: &mut ImportContext<'_>) {
         *self = Self { owner: context.owner(file), time: context.options.start, ..Self::new(self.file) };
     }
 
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
         let Some(text) = context.text(line)? else { return Ok(()) };
         let time = clock::parse_seconds(text);
         if let Some(time) = time.or_else(|| clock::parse_calendar(text, context.options.offset.unwrap_or_default())) {

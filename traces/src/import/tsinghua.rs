@@ -9,7 +9,7 @@ use haversack_devices::units::Bytes;
 use super::clock::{self, UtcOffset};
 use super::context::ImportContext;
 use super::report::{Reason, excerpt};
-use super::{Format, ImportError};
+use super::{Format, Result};
 use crate::row::{AppRow, Confidence, OomAdj, Source};
 
 /// China has one time zone.
@@ -46,13 +46,13 @@ fn parse(text: &str, offset: UtcOffset) -> Result<(&str, crate::row::UtcTime, &s
 }
 
 impl Format for Tsinghua {
-    fn begin(&mut self, _file: &str, context: &mut ImportContext<'_, '_>) {
+    fn begin(&mut self, _file: &str, context: &mut ImportContext<'_>) {
         let offset = context.options.offset.unwrap_or(CHINA);
         context.note(&format!("Tsinghua states no time zone; its times are taken as local at {offset}"));
         context.note("Tsinghua sees network traffic, not the screen; every app is taken as a service");
     }
 
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
         let Some(text) = context.text(line)? else { return Ok(()) };
         match parse(text, context.options.offset.unwrap_or(CHINA)) {
             Ok((user, time, package)) => {

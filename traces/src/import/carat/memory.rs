@@ -15,10 +15,10 @@
 //! its date and by which of the two is larger. Whether lines are shifted shows in the field that would hold
 //! `SwapCached`: it is far below a twentieth of the memory, which neither list is. One sample a device is held back.
 
-use super::super::ImportError;
+use super::super::Result;
 use super::super::context::{ImportContext, Place};
 use super::super::report::Reason;
-use super::fields::Memory;
+use super::{Memory, real};
 use crate::row::{CounterRow, UtcTime};
 
 /// When the client changed (carat-android, commit 2287bcc): 2015-10-02 00:00:00 UTC.
@@ -74,8 +74,8 @@ impl Memories {
         user: &str,
         time: UtcTime,
         memory: &Memory,
-        context: &mut ImportContext<'_, '_>,
-    ) -> Result<(), ImportError> {
+        context: &mut ImportContext<'_>,
+    ) -> Result<()> {
         let Some(fields) = fields(memory, context)? else { return Ok(()) };
         let mut next = Held { place: context.place(), time, fields, client: None };
         let Some(place) = context.users.place(user) else {
@@ -99,7 +99,7 @@ impl Memories {
     }
 
     /// Gives out the last sample of every device.
-    pub(super) fn finish(&mut self, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+    pub(super) fn finish(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
         for device in self.devices.drain(..).flatten() {
             undo(&device.user, &device.held, device.shift, context)?;
         }
@@ -138,12 +138,12 @@ fn evidence(one: &Fields, other: &Fields) -> Option<Client> {
 }
 
 /// The fields, where they are memory.
-fn fields(memory: &Memory, context: &mut ImportContext<'_, '_>) -> Result<Option<Fields>, ImportError> {
+fn fields(memory: &Memory, context: &mut ImportContext<'_>) -> Result<Option<Fields>> {
     let named = [
-        ("memory.memoryActive", memory.active.0),
-        ("memory.memoryInactive", memory.inactive.0),
-        ("memory.memoryFree", memory.free.0),
-        ("memory.memoryUser", memory.user.0),
+        ("memory.memoryActive", real(&memory.active)),
+        ("memory.memoryInactive", real(&memory.inactive)),
+        ("memory.memoryFree", real(&memory.free)),
+        ("memory.memoryUser", real(&memory.user)),
     ];
     if let Some((name, value)) = named.iter().find(|(_, value)| *value < 0.0) {
         context.find(Reason::NegativeMemory, name, || format!("expected kB, found {value}"))?;
@@ -163,7 +163,7 @@ fn fields(memory: &Memory, context: &mut ImportContext<'_, '_>) -> Result<Option
 }
 
 /// Gives out what `/proc/meminfo` said, in bytes.
-fn undo(user: &str, held: &Held, shift: i32, context: &mut ImportContext<'_, '_>) -> Result<(), ImportError> {
+fn undo(user: &str, held: &Held, shift: i32, context: &mut ImportContext<'_>) -> Result<()> {
     let client = held.client();
     let is_shifted = if shift == 0 { held.vote() > 0 } else { shift > 0 };
     let Fields { active, inactive, free, user: used } = held.fields;
