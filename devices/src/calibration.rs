@@ -7,7 +7,7 @@ mod calibrated;
 mod dimension;
 mod error;
 
-pub use calibrated::{BuiltIn, Calibrated, Listing, Schema, digest};
+pub use calibrated::{BuiltIn, Calibrated, Listing, Schema, digest, entries};
 pub(crate) use calibrated::{DEVICES, STACKS, SYSTEMS, zero_rate};
 pub use dimension::{Dimension, Quantity, Unit};
 pub use error::CalibrationError;
@@ -193,15 +193,16 @@ impl<V: Visit> Visit for Vec<V> {
     }
 }
 
-/// Declares a table of a calibration: its fields are its keys.
+/// Declares a table of a data file: its fields are its keys, which `serde` reads and [`Visit`] shows.
+#[macro_export]
 macro_rules! section {
     ($(#[$doc:meta])* pub struct $name:ident {
-        $($(#[$field_doc:meta])* pub $field:ident: $type:ty,)+
+        $($(#[$field_doc:meta])* $visible:vis $field:ident: $type:ty,)+
     }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, serde::Deserialize)]
         pub struct $name {
-            $($(#[$field_doc])* pub $field: $type,)+
+            $($(#[$field_doc])* $visible $field: $type,)+
         }
 
         impl $crate::calibration::Visit for $name {
@@ -212,4 +213,4 @@ macro_rules! section {
         }
     };
 }
-pub(crate) use section;
+pub use section;

@@ -1,6 +1,6 @@
 //! Reading the crate's data files, strictly: what their fields hold, and why one is refused.
 
-use haversack_devices::calibration::Kind;
+use haversack_devices::calibration::{Kind, Visit};
 use haversack_devices::text::{TomlError, aside};
 use serde::Deserialize;
 use thiserror::Error;
@@ -49,6 +49,8 @@ pub struct Weights {
     /// Where they come from.
     pub source: String,
 }
+
+impl Visit for Weights {}
 
 #[derive(Deserialize)]
 struct WrittenWeights {

@@ -72,3 +72,6 @@ pub enum WorkloadError {
     #[error("network '{0}' has no loss: nothing to differentiate")]
     NoLoss(String),
 }
+
+/// What building a network, or a graph of one, gives.
+pub type Result<T, E = WorkloadError> = std::result::Result<T, E>;

@@ -17,7 +17,7 @@ mod reduction;
 use std::collections::HashSet;
 
 use crate::autograd::Optimiser;
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::network::Network;
 use crate::shape::Extent;
 use crate::training_graph::TrainingGraph;
@@ -68,12 +68,7 @@ pub enum Gradients {
 ///
 /// # Errors
 /// A network without a loss.
-pub fn lower(
-    network: &Network,
-    variant: Variant,
-    optimiser: Optimiser,
-    gradients: Gradients,
-) -> Result<TrainingGraph, WorkloadError> {
+pub fn lower(network: &Network, variant: Variant, optimiser: Optimiser, gradients: Gradients) -> Result<TrainingGraph> {
     let graph = computable(network, variant)?;
     Ok(kernels::emit(&graph, &group(&graph, variant), network, optimiser, gradients, variant))
 }
@@ -82,7 +77,7 @@ pub fn lower(
 ///
 /// # Errors
 /// A network without a loss.
-pub fn node_counts(network: &Network) -> Result<[u64; 4], WorkloadError> {
+pub fn node_counts(network: &Network) -> Result<[u64; 4]> {
     let mut counts = [0; 4];
     for (count, variant) in counts.iter_mut().zip(Variant::ALL) {
         let graph = computable(network, variant)?;
@@ -91,7 +86,7 @@ pub fn node_counts(network: &Network) -> Result<[u64; 4], WorkloadError> {
     Ok(counts)
 }
 
-fn computable(network: &Network, variant: Variant) -> Result<ComputableGraph, WorkloadError> {
+fn computable(network: &Network, variant: Variant) -> Result<ComputableGraph> {
     let mut lowering = forward::Lowering::new(network, variant == Variant::Original);
     lowering.forward();
     lowering.backward()?;
@@ -112,7 +107,7 @@ fn group(graph: &ComputableGraph, variant: Variant) -> Vec<Kernel> {
 ///
 /// # Errors
 /// A network without a loss.
-pub fn distinct_kernels(network: &Network, variant: Variant) -> Result<u64, WorkloadError> {
+pub fn distinct_kernels(network: &Network, variant: Variant) -> Result<u64> {
     let graph = computable(network, variant)?;
     let signature = |kernel: &Kernel| -> Vec<(&'static str, Extent)> {
         let nodes = kernel.iter().map(|&id| &graph.nodes[id as usize]);

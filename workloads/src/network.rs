@@ -9,7 +9,7 @@ mod convolutional;
 mod elementwise;
 mod text;
 
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 use crate::operator::Op;
 use crate::shape::{Extent, Shape};
 use crate::training_graph::{Element, Role, Tensor};
@@ -123,7 +123,7 @@ impl Network {
     ///
     /// # Errors
     /// A network without one.
-    pub(crate) fn loss(&self) -> Result<ValueId, WorkloadError> {
+    pub(crate) fn loss(&self) -> Result<ValueId> {
         self.loss.ok_or_else(|| WorkloadError::NoLoss(self.name.clone()))
     }
 

@@ -154,7 +154,8 @@ impl<T: Schema> Calibrated<T> {
 }
 
 /// Every constant below `table`, in the order of its schema.
-pub(crate) fn entries(table: &(impl Visit + Clone), file: &str) -> Vec<ConstantEntry> {
+#[must_use]
+pub fn entries(table: &(impl Visit + Clone), file: &str) -> Vec<ConstantEntry> {
     let mut entries = Vec::new();
     table.clone().visit("", &mut |name, constant| {
         entries.push(ConstantEntry {

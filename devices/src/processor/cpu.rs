@@ -30,7 +30,7 @@ pub struct Core {
 impl Core {
     fn of(cluster: &Arc<Cluster>, frequency: Hertz) -> Self {
         Self {
-            class: cluster.class,
+            class: cluster.constants.class,
             frequency,
             power: cluster.power_at(frequency),
             chosen: frequency,
@@ -83,13 +83,13 @@ impl Core {
     /// The bandwidth of the level that holds `share` of a working set, and whether it is DRAM.
     fn bandwidth(&self, share: f64, in_l3: bool, dram_share: f64) -> (f64, bool) {
         let cluster = &self.cluster;
-        if share <= cluster.l1.as_f64() {
-            ((cluster.l1_rate * self.frequency).0, false)
-        } else if share <= cluster.l2.as_f64() {
-            ((cluster.l2_rate * self.frequency).0, false)
+        if share <= cluster.constants.l1.value.as_f64() {
+            ((cluster.constants.l1_rate.value * self.frequency).0, false)
+        } else if share <= cluster.constants.l2.value.as_f64() {
+            ((cluster.constants.l2_rate.value * self.frequency).0, false)
         } else {
-            let l3 = (cluster.l3_rate * self.frequency).0;
-            if in_l3 { (l3, false) } else { (cluster.dram_bandwidth.0.min(l3).min(dram_share), true) }
+            let l3 = (cluster.constants.l3_rate.value * self.frequency).0;
+            if in_l3 { (l3, false) } else { (cluster.constants.dram_bandwidth.value.0.min(l3).min(dram_share), true) }
         }
     }
 }
@@ -150,15 +150,17 @@ impl Cpu {
 
     /// The cluster of each chosen core, fastest first.
     fn chosen(&self, selection: CoreSelection) -> Result<Vec<&Arc<Cluster>>, SelectionError> {
-        let admitted = self.clusters.iter().filter(|cluster| selection.admits(cluster.class));
-        let mut chosen: Vec<_> = admitted.flat_map(|cluster| std::iter::repeat_n(cluster, cluster.cores)).collect();
+        let admitted = self.clusters.iter().filter(|cluster| selection.admits(cluster.constants.class));
+        let mut chosen: Vec<_> = admitted
+            .flat_map(|cluster| std::iter::repeat_n(cluster, cluster.constants.cores.value.0 as usize))
+            .collect();
         chosen.sort_by(|a, b| {
             let peak = |cluster: &Cluster| (cluster.rate(Precision::Fp32, Int8Kernels::default()) * cluster.highest).0;
-            a.class.cmp(&b.class).then(peak(b).total_cmp(&peak(a)))
+            a.constants.class.cmp(&b.constants.class).then(peak(b).total_cmp(&peak(a)))
         });
         if let CoreSelection::Some { class, count } = selection {
-            if !self.clusters.iter().any(|cluster| cluster.class == class) {
-                let mut classes: Vec<_> = self.clusters.iter().map(|cluster| cluster.class).collect();
+            if !self.clusters.iter().any(|cluster| cluster.constants.class == class) {
+                let mut classes: Vec<_> = self.clusters.iter().map(|cluster| cluster.constants.class).collect();
                 classes.sort();
                 classes.dedup();
                 return Err(SelectionError::NoSuchClass { class, classes });
@@ -175,7 +177,7 @@ impl Cpu {
 /// The operating point of `cluster` at the frequency that was asked for.
 fn operating_point(cluster: &Cluster, asked: Hertz) -> Result<Hertz, SelectionError> {
     cluster.point(asked).map_err(|[below, above]| SelectionError::NoOperatingPoint {
-        core: cluster.core.clone(),
+        core: cluster.constants.core.clone(),
         asked,
         below,
         above,
@@ -260,7 +262,7 @@ impl CpuCores {
     /// The bandwidth at which the cores together stream through memory, at most what DRAM achieves.
     #[must_use]
     pub fn streaming_bandwidth(&self) -> BytesPerSecond {
-        let together = self.cores.iter().map(|core| core.cluster.dram_bandwidth.0).sum::<f64>();
+        let together = self.cores.iter().map(|core| core.cluster.constants.dram_bandwidth.value.0).sum::<f64>();
         BytesPerSecond(together.min(self.dram.bandwidth.0))
     }
 
@@ -301,7 +303,7 @@ impl CpuCores {
         let tiles = work.flops.0 * traffic;
         let (mut slowest, mut moved, mut filled) = (0.0_f64, 0.0, 0.0);
         for core in self.cores.iter().take(used) {
-            let lanes = core.cluster.vector.as_f64() / work.precision.bytes().as_f64();
+            let lanes = core.cluster.constants.vector.value.as_f64() / work.precision.bytes().as_f64();
             let vector = (outputs / parts / lanes.max(1.0)).min(1.0);
             let compute = core.arithmetic(work, stack, vector) / parts;
             let share = work.working_set.as_f64() / parts;
@@ -312,7 +314,7 @@ impl CpuCores {
                 _ => bandwidth,
             };
             let again = tiles / parts;
-            let tile_bandwidth = core.cluster.dram_bandwidth.0.min(self.dram.bandwidth.0);
+            let tile_bandwidth = core.cluster.constants.dram_bandwidth.value.0.min(self.dram.bandwidth.0);
             slowest = slowest.max(compute.max(bytes / bandwidth) + again / tile_bandwidth);
             moved += again + if from_dram { bytes } else { 0.0 };
             filled += vector;

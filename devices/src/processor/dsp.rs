@@ -7,25 +7,20 @@
 //! reading counts; from L2 the stream hides behind the arithmetic as far as that is longer; what misses L2 is waited
 //! for (table 4).
 
+use std::sync::Arc;
+
 use crate::device::{Device, DspConstants};
 use crate::processor::Cost;
 use crate::stack::StackOnDsp;
-use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Nanos, Watts};
+use crate::units::{Bytes, FlopsPerSecond, Nanos, Watts};
 use crate::work::{OperatorKind, Precision, Product, ProductRole, Work};
 
 /// A DSP.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Dsp {
     product_rate: FlopsPerSecond,
     vector_rate: FlopsPerSecond,
-    vtcm: Bytes,
-    l2: Bytes,
-    l2_bandwidth: BytesPerSecond,
-    dram_bandwidth: BytesPerSecond,
-    irregular_bandwidth: BytesPerSecond,
-    call: Nanos,
-    memory: Bytes,
-    power: Watts,
+    constants: Arc<DspConstants>,
 }
 
 /// How the operands of a weight's gradient lie in memory.
@@ -53,33 +48,26 @@ impl Dsp {
         Self {
             product_rate: constants.product_rate.value * constants.clock.value * contexts,
             vector_rate: FlopsPerSecond(contexts * constants.vector.value.as_f64() * constants.clock.value.0),
-            vtcm: constants.vtcm.value,
-            l2: constants.l2.value,
-            l2_bandwidth: constants.l2_bandwidth.value,
-            dram_bandwidth: constants.dram_bandwidth.value,
-            irregular_bandwidth: constants.irregular_bandwidth.value,
-            call: constants.fastrpc.value,
-            memory: constants.memory.value,
-            power: constants.power.value,
+            constants: Arc::new(constants.clone()),
         }
     }
 
     /// Power while it runs.
     #[must_use]
     pub fn power(&self) -> Watts {
-        self.power
+        self.constants.power.value
     }
 
     /// Memory that a process may map.
     #[must_use]
     pub fn memory(&self) -> Bytes {
-        self.memory
+        self.constants.memory.value
     }
 
     /// A call from the CPU and back, without the copies of tensors.
     #[must_use]
     pub fn call(&self) -> Nanos {
-        self.call
+        self.constants.fastrpc.value
     }
 
     /// Whether the vendor's library has an operator for `work`.
@@ -97,7 +85,7 @@ impl Dsp {
         let operands = work.traffic.dram.as_f64();
         let width = work.precision.bytes().as_f64();
         let (seconds, moved) = match (work.kind, work.product) {
-            (OperatorKind::Layout, _) => (operands / self.irregular_bandwidth.0, operands),
+            (OperatorKind::Layout, _) => (operands / self.constants.irregular_bandwidth.value.0, operands),
             (kind, product) if is_product(kind) => match product {
                 Some(layer) if layer.role == ProductRole::WeightGradient => self.weight_gradient(&layer, work, stack),
                 _ => (self.product(work), self.dram_bytes(work)),
@@ -114,13 +102,17 @@ impl Dsp {
 
     /// Seconds to read and write the operands once.
     fn streaming(&self, work: &Work) -> f64 {
-        let bandwidth = if work.working_set <= self.l2 { self.l2_bandwidth } else { self.dram_bandwidth };
+        let bandwidth = if work.working_set <= self.constants.l2.value {
+            self.constants.l2_bandwidth.value
+        } else {
+            self.constants.dram_bandwidth.value
+        };
         work.traffic.dram.as_f64() / bandwidth.0
     }
 
     /// Bytes that they take from DRAM.
     fn dram_bytes(&self, work: &Work) -> f64 {
-        if work.working_set <= self.l2 { 0.0 } else { work.traffic.dram.as_f64() }
+        if work.working_set <= self.constants.l2.value { 0.0 } else { work.traffic.dram.as_f64() }
     }
 
     /// Seconds of a product whose operands are read once.
@@ -134,13 +126,13 @@ impl Dsp {
         let (once, bytes) = (self.product(work), self.dram_bytes(work));
         let width = work.precision.bytes().as_f64();
         let streams = streams(layer, depth(work.samples, stack), width);
-        if streams.filter <= self.vtcm.as_f64() {
+        if streams.filter <= self.constants.vtcm.value.as_f64() {
             return (once, bytes);
         }
-        let missed = miss_share((streams.filter + streams.image) / self.l2.as_f64());
+        let missed = miss_share((streams.filter + streams.image) / self.constants.l2.value.as_f64());
         let moved = streams.passes * streams.filter;
-        let hidden = moved * (1.0 - missed) / self.l2_bandwidth.0;
-        (once.max(hidden) + moved * missed / self.dram_bandwidth.0, bytes.max(moved * missed))
+        let hidden = moved * (1.0 - missed) / self.constants.l2_bandwidth.value.0;
+        (once.max(hidden) + moved * missed / self.constants.dram_bandwidth.value.0, bytes.max(moved * missed))
     }
 }
 

@@ -12,10 +12,12 @@ mod time;
 pub use counts::{AtomicCounts, GpuLimits, KernelCounts, ProgramCounts};
 pub use time::KernelTime;
 
+use std::sync::Arc;
+
 use crate::device::{Device, GpuConstants};
 use crate::processor::{Cost, Dram};
 use crate::stack::StackOnGpu;
-use crate::units::{Bytes, BytesPerSecond, Count, FlopsPerSecond, Hertz, Interval, Nanos};
+use crate::units::{Bytes, BytesPerSecond, Count, FlopsPerSecond, Interval, Nanos};
 use crate::work::{Precision, Work};
 
 /// Cycles of a multiply-add: 4 on Volta and Turing (Jia et al., arXiv 1903.07486) and on Ampere (arXiv 2208.11174), and
@@ -26,28 +28,14 @@ const PIPELINE: f64 = 4.0;
 const EULER_GAMMA: f64 = 0.577_215_664_901_532_9;
 
 /// A GPU and its path to DRAM.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Gpu {
-    fp32_peak: FlopsPerSecond,
-    fp16_peak: FlopsPerSecond,
-    int8_peak: FlopsPerSecond,
-    fp16_tensor_peak: Option<FlopsPerSecond>,
-    int8_tensor_peak: Option<FlopsPerSecond>,
-    units: Count,
-    clock: Hertz,
-    threads_per_unit: Count,
-    blocks_per_unit: Count,
-    shared_per_unit: Bytes,
+    constants: Arc<GpuConstants>,
     resident_threads: Count,
     /// The occupancy from which on every lane has a thread to issue from.
     covering: f64,
     resident_blocks: Count,
     shared_bandwidth: BytesPerSecond,
-    l2: Option<(Bytes, BytesPerSecond)>,
-    launch: Nanos,
-    barrier: Interval,
-    atomic_interval: Interval,
-    atomic_latency: Interval,
     dram: Dram,
 }
 
@@ -62,27 +50,12 @@ impl Device {
 impl Gpu {
     fn new(constants: &GpuConstants, dram: Dram) -> Self {
         let units = constants.units.value.0;
-        let l2 = constants.l2.as_ref().zip(constants.l2_bandwidth.as_ref());
         Self {
-            fp32_peak: constants.fp32_peak.value,
-            fp16_peak: constants.fp16_peak.value,
-            int8_peak: constants.int8_peak.value,
-            fp16_tensor_peak: constants.fp16_tensor_peak.as_ref().map(|peak| peak.value),
-            int8_tensor_peak: constants.int8_tensor_peak.as_ref().map(|peak| peak.value),
-            units: constants.units.value,
-            clock: constants.clock.value,
-            threads_per_unit: constants.threads.value,
-            blocks_per_unit: constants.blocks.value,
-            shared_per_unit: constants.shared.value,
             resident_threads: constants.threads.value * units,
             covering: constants.fp32_rate.value.0 / 2.0 * PIPELINE / constants.threads.value.0.max(1.0),
             resident_blocks: constants.blocks.value * units,
             shared_bandwidth: constants.shared_rate.value * constants.clock.value * units,
-            l2: l2.map(|(size, bandwidth)| (size.value, bandwidth.value)),
-            launch: constants.launch.value,
-            barrier: constants.barrier.value,
-            atomic_interval: constants.atomic_interval.value,
-            atomic_latency: constants.atomic_latency.value,
+            constants: Arc::new(constants.clone()),
             dram,
         }
     }
@@ -90,7 +63,7 @@ impl Gpu {
     /// Time from one kernel of a queue to the next.
     #[must_use]
     pub fn launch(&self) -> Nanos {
-        self.launch
+        self.constants.launch.value
     }
 
     /// Threads resident on the whole GPU.
@@ -103,19 +76,19 @@ impl Gpu {
     fn peak(&self, work: &Work) -> (FlopsPerSecond, bool) {
         let (general, tensor) = match work.precision {
             // General units have integer lanes beside their floating-point ones, as many.
-            Precision::Fp32 | Precision::Int32 | Precision::Int16 => (self.fp32_peak, None),
-            Precision::Fp16 => (self.fp16_peak, self.fp16_tensor_peak),
-            Precision::Int8 => (self.int8_peak, self.int8_tensor_peak),
+            Precision::Fp32 | Precision::Int32 | Precision::Int16 => (self.constants.fp32_peak.value, None),
+            Precision::Fp16 => (self.constants.fp16_peak.value, self.constants.fp16_tensor_peak.as_ref()),
+            Precision::Int8 => (self.constants.int8_peak.value, self.constants.int8_tensor_peak.as_ref()),
         };
         match tensor {
-            Some(tensor) if work.kind.is_dense_product() => (tensor, true),
+            Some(tensor) if work.kind.is_dense_product() => (tensor.value, true),
             _ => (general, false),
         }
     }
 
     /// Integer operations: one a lane and cycle, where a multiply-add counts as two.
     fn integer_rate(&self) -> f64 {
-        self.fp32_peak.0 / 2.0
+        self.constants.fp32_peak.value.0 / 2.0
     }
 
     /// The grids that the work would fill: below one, the share of the GPU's lanes in use.
@@ -150,12 +123,12 @@ impl Gpu {
         let issued = self.issue_rate(occupancy);
         let rate = peak.0 * stack.efficiency.of(work.kind).0 * starved * issued;
         let arithmetic = work.flops.0 / rate + work.integer_ops / (self.integer_rate() * issued);
-        let barriers = waves.max(1.0) * f64::from(work.barriers) * self.barrier.0;
+        let barriers = waves.max(1.0) * f64::from(work.barriers) * self.constants.barrier.value.0;
         let (bandwidth, dram) = self.served_by(work.working_set, work.traffic.dram);
         let bytes = work.traffic.dram.as_f64() / bandwidth.0;
         let shared = work.traffic.shared.as_f64() / self.shared_bandwidth.0;
         let busy = (arithmetic + barriers).max(bytes).max(shared).max(self.atomics(work.atomics));
-        let launches = f64::from(work.launches) * self.launch.seconds();
+        let launches = f64::from(work.launches) * self.constants.launch.value.seconds();
         Cost {
             launch: stack.operator_overhead.value + Nanos::from_seconds(launches * stack.launch_factor.value.0),
             busy: Nanos::from_seconds(busy),
@@ -166,15 +139,15 @@ impl Gpu {
 
     /// The bandwidth that serves `bytes` of traffic within `working_set`, and how many of them DRAM moves.
     fn served_by(&self, working_set: Bytes, bytes: Bytes) -> (BytesPerSecond, Bytes) {
-        match self.l2 {
-            Some((size, bandwidth)) if working_set <= size => (bandwidth, Bytes::ZERO),
+        match (&self.constants.l2, &self.constants.l2_bandwidth) {
+            (Some(size), Some(bandwidth)) if working_set <= size.value => (bandwidth.value, Bytes::ZERO),
             _ => (self.dram.bandwidth, bytes),
         }
     }
 
     /// The law of atomics: one cell serves its attempts in turn, and after a change those who contend fetch it again.
     fn one_cell(&self, attempts: f64, refetches: f64) -> Interval {
-        self.atomic_interval * attempts + self.atomic_latency * refetches
+        self.constants.atomic_interval.value * attempts + self.constants.atomic_latency.value * refetches
     }
 
     /// Seconds that one cell needs for `atomics` unconditional compare-and-swaps in random order, of which only the

@@ -93,7 +93,7 @@ impl Device {
             gpu: gpu.map_or(Watts::ZERO, |gpu| gpu.power.value),
             gpu_idle: gpu.map_or(Watts::ZERO, |gpu| gpu.power_idle.value),
             cpu,
-            cpu_waiting: dsp.map_or(Watts::ZERO, |(_, on_dsp)| cpu * on_dsp.waiting_share.value.0),
+            cpu_waiting: dsp.as_ref().map_or(Watts::ZERO, |(_, on_dsp)| cpu * on_dsp.waiting_share.value.0),
             dsp: dsp.map_or(Watts::ZERO, |(dsp, _)| dsp.power()),
             rest: self.constants.power.rest_of_soc.value,
             dram: self.dram(),

@@ -1,6 +1,6 @@
 //! The numbers of the usage model, as `usage.toml` holds them.
 
-use haversack_devices::calibration::{AnyConstant, Constant, ConstantEntry};
+use haversack_devices::calibration::{Constant, ConstantEntry, Visit, entries, section};
 use haversack_devices::text::TomlDocument;
 use haversack_devices::units::{Count, Factor, Fraction, Nanos};
 use serde::Deserialize;
@@ -10,115 +10,121 @@ use crate::data::{self, DataError, Weights};
 /// The file that the crate brings along.
 const BUILT_IN: (&str, &str) = ("usage.toml", include_str!("../../usage.toml"));
 
-/// How people use their phones.
-///
-/// A user is *regular* or not, which says where the user's mean session comes from; sessions of one user are lognormal.
-/// The two numbers that no observation gives alone, the share of regular users and the spread within a user, are
-/// fitted to two published statistics of sessions by [`super::fit()`].
-#[derive(Clone, Debug, Deserialize)]
-pub struct UsageModel {
-    /// Lengths and numbers of sessions.
-    pub sessions: Sessions,
+section! {
+    /// How people use their phones.
+    ///
+    /// A user is *regular* or not, which says where the user's mean session comes from; sessions of one user are
+    /// lognormal. The two numbers that no observation gives alone, the share of regular users and the spread within a
+    /// user, are fitted to two published statistics of sessions by [`super::fit()`].
+    pub struct UsageModel {
+        /// Lengths and numbers of sessions.
+        pub sessions: Sessions,
+        /// When sessions happen.
+        pub day: Day,
+        /// Which apps they show, and which stay behind them.
+        pub apps: Apps,
+        /// What is taken to happen between sparse samples.
+        pub interpolation: Interpolation,
+        /// What a Carat sample holds.
+        pub carat: Carat,
+        /// The app that is always there.
+        pub launcher: Launcher,
+        /// The apps that users may have.
+        #[serde(rename = "app")]
+        pub catalogue: Vec<CatalogueApp>,
+        #[serde(skip)]
+        file: String,
+    }
+}
+
+section! {
+    /// Lengths and numbers of sessions: from the first app in front to the screen going dark.
+    pub struct Sessions {
+        /// The probability that a user is regular.
+        pub regular_share: Constant<Fraction>,
+        /// Median of the mean sessions of regular users.
+        pub regular_mean: Constant<Nanos>,
+        /// Standard deviation of the logarithm of their means.
+        pub regular_spread: Constant<Factor>,
+        /// Median of the mean sessions of the others.
+        pub other_mean: Constant<Nanos>,
+        /// Standard deviation of the logarithm of their means.
+        pub other_spread: Constant<Factor>,
+        /// Standard deviation of the logarithm of the sessions of one user.
+        pub spread: Constant<Factor>,
+        /// No session is shorter.
+        pub shortest: Constant<Nanos>,
+        /// The least time between two sessions.
+        pub pause: Constant<Nanos>,
+        /// Median over users of the mean number of sessions a day.
+        pub per_day: Constant<Count>,
+        /// Standard deviation of its logarithm.
+        pub per_day_spread: Constant<Factor>,
+        /// The most that the sessions of a user's mean day may last together.
+        pub daily_use: Constant<Nanos>,
+    }
+}
+
+section! {
     /// When sessions happen.
-    pub day: Day,
-    /// Which apps they show, and which stay behind them.
-    pub apps: Apps,
+    pub struct Day {
+        /// The weight of each hour, 24 of them.
+        pub profile: Weights,
+        /// Standard deviation of a user's day against the profile.
+        pub shift: Constant<Nanos>,
+    }
+}
+
+section! {
+    /// Which apps sessions show, and which stay behind them.
+    pub struct Apps {
+        /// Weights of 3, 4, 5 … as a user's usual number of apps behind the one in front.
+        pub background: Weights,
+        /// The share of sessions with one fewer than usual, and as many with one more.
+        pub wander: Constant<Fraction>,
+        /// The fewest apps that a user has.
+        pub installed_least: Constant<Count>,
+        /// The most.
+        pub installed_most: Constant<Count>,
+        /// Standard deviation of the logarithm of a user's liking for an app, on top of its weight.
+        pub taste: Constant<Factor>,
+        /// The mean time of an app in front.
+        pub visit: Constant<Nanos>,
+        /// The share of switches that are drawn from the apps still there alone; the others are drawn from all.
+        pub revisit: Constant<Fraction>,
+        /// The share of switches by way of the launcher.
+        pub home: Constant<Fraction>,
+        /// How long the launcher is then in front.
+        pub home_time: Constant<Nanos>,
+    }
+}
+
+section! {
     /// What is taken to happen between sparse samples.
-    pub interpolation: Interpolation,
+    pub struct Interpolation {
+        /// For how long after a sample its apps are taken to be in use.
+        pub horizon: Constant<Nanos>,
+        /// The weight of an app that the sample saw in front, against one in the background.
+        pub foreground_weight: Constant<Factor>,
+    }
+}
+
+section! {
     /// What a Carat sample holds.
-    pub carat: Carat,
-    /// The app that is always there.
-    pub launcher: Launcher,
-    /// The apps that users may have.
-    #[serde(rename = "app")]
-    pub catalogue: Vec<CatalogueApp>,
-    #[serde(skip)]
-    file: String,
-}
-
-/// Lengths and numbers of sessions: from the first app in front to the screen going dark.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Sessions {
-    /// The probability that a user is regular.
-    pub regular_share: Constant<Fraction>,
-    /// Median of the mean sessions of regular users.
-    pub regular_mean: Constant<Nanos>,
-    /// Standard deviation of the logarithm of their means.
-    pub regular_spread: Constant<Factor>,
-    /// Median of the mean sessions of the others.
-    pub other_mean: Constant<Nanos>,
-    /// Standard deviation of the logarithm of their means.
-    pub other_spread: Constant<Factor>,
-    /// Standard deviation of the logarithm of the sessions of one user.
-    pub spread: Constant<Factor>,
-    /// No session is shorter.
-    pub shortest: Constant<Nanos>,
-    /// The least time between two sessions.
-    pub pause: Constant<Nanos>,
-    /// Median over users of the mean number of sessions a day.
-    pub per_day: Constant<Count>,
-    /// Standard deviation of its logarithm.
-    pub per_day_spread: Constant<Factor>,
-    /// The most that the sessions of a user's mean day may last together.
-    pub daily_use: Constant<Nanos>,
-}
-
-/// When sessions happen.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Day {
-    /// The weight of each hour, 24 of them.
-    pub profile: Weights,
-    /// Standard deviation of a user's day against the profile.
-    pub shift: Constant<Nanos>,
-}
-
-/// Which apps sessions show, and which stay behind them.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Apps {
-    /// Weights of 3, 4, 5 … as a user's usual number of apps behind the one in front.
-    pub background: Weights,
-    /// The share of sessions with one fewer than usual, and as many with one more.
-    pub wander: Constant<Fraction>,
-    /// The fewest apps that a user has.
-    pub installed_least: Constant<Count>,
-    /// The most.
-    pub installed_most: Constant<Count>,
-    /// Standard deviation of the logarithm of a user's liking for an app, on top of its weight.
-    pub taste: Constant<Factor>,
-    /// The mean time of an app in front.
-    pub visit: Constant<Nanos>,
-    /// The share of switches that are drawn from the apps still there alone; the others are drawn from all.
-    pub revisit: Constant<Fraction>,
-    /// The share of switches by way of the launcher.
-    pub home: Constant<Fraction>,
-    /// How long the launcher is then in front.
-    pub home_time: Constant<Nanos>,
-}
-
-/// What is taken to happen between sparse samples.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Interpolation {
-    /// For how long after a sample its apps are taken to be in use.
-    pub horizon: Constant<Nanos>,
-    /// The weight of an app that the sample saw in front, against one in the background.
-    pub foreground_weight: Constant<Factor>,
-}
-
-/// What a Carat sample holds.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Carat {
-    /// Mean and median of the number of processes.
-    pub processes: Constant<Count>,
-    /// Its standard deviation.
-    pub processes_spread: Constant<Count>,
-    /// The most processes.
-    pub processes_most: Constant<Count>,
-    /// Weights of [`super::carat::PRIORITIES`].
-    pub priorities: Weights,
-    /// The fewest samples that a user gives a day.
-    pub samples_least: Constant<Count>,
-    /// The most.
-    pub samples_most: Constant<Count>,
+    pub struct Carat {
+        /// Mean and median of the number of processes.
+        pub processes: Constant<Count>,
+        /// Its standard deviation.
+        pub processes_spread: Constant<Count>,
+        /// The most processes.
+        pub processes_most: Constant<Count>,
+        /// Weights of [`super::carat::PRIORITIES`].
+        pub priorities: Weights,
+        /// The fewest samples that a user gives a day.
+        pub samples_least: Constant<Count>,
+        /// The most.
+        pub samples_most: Constant<Count>,
+    }
 }
 
 /// The app that is always there.
@@ -144,6 +150,10 @@ pub struct CatalogueApp {
     #[serde(default, deserialize_with = "share")]
     pub perceptible: f64,
 }
+
+impl Visit for Launcher {}
+
+impl Visit for CatalogueApp {}
 
 fn positive<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     let value = f64::deserialize(from)?;
@@ -205,9 +215,9 @@ impl UsageModel {
                 return wrong(&format!("app.{index}"), format!("`{}` is there twice", app.package));
             }
         }
-        for (name, constant) in model.constants() {
+        for ConstantEntry { name, value, .. } in model.entries() {
             let is_divisor = matches!(name.as_str(), "sessions.regular_mean" | "sessions.other_mean" | "apps.visit");
-            if is_divisor && constant.value_in_unit() <= 0.0 {
+            if is_divisor && value <= 0.0 {
                 return wrong(&name, "expected more than zero".to_owned());
             }
         }
@@ -224,34 +234,6 @@ impl UsageModel {
     /// Every constant with its dotted name, for listings and records of runs.
     #[must_use]
     pub fn entries(&self) -> Vec<ConstantEntry> {
-        let entry = |(name, constant): (String, &dyn AnyConstant)| ConstantEntry {
-            name,
-            value: constant.value_in_unit(),
-            unit: constant.unit().symbol,
-            kind: constant.kind(),
-            source: constant.source().to_owned(),
-            file: self.file.clone(),
-        };
-        self.constants().into_iter().map(entry).collect()
-    }
-
-    fn constants(&self) -> Vec<(String, &dyn AnyConstant)> {
-        let Self { sessions, day, apps, interpolation, carat, .. } = self;
-        macro_rules! named {
-            ($($section:ident: $($field:ident),+;)+) => {
-                vec![$($((
-                    concat!(stringify!($section), ".", stringify!($field)).to_owned(),
-                    &$section.$field as &dyn AnyConstant,
-                )),+),+]
-            };
-        }
-        named! {
-            sessions: regular_share, regular_mean, regular_spread, other_mean, other_spread, spread, shortest, pause,
-                per_day, per_day_spread, daily_use;
-            day: shift;
-            apps: wander, installed_least, installed_most, taste, visit, revisit, home, home_time;
-            interpolation: horizon, foreground_weight;
-            carat: processes, processes_spread, processes_most, samples_least, samples_most;
-        }
+        entries(self, &self.file)
     }
 }

@@ -1,7 +1,7 @@
 //! The steps that every builder method shares: new storages, new values, new nodes.
 
 use super::{FP32, INT64, Network, OperatorNode, Parameter, ParameterId, Storage, StorageId, Value, ValueId};
-use crate::error::WorkloadError;
+use crate::error::{Result, WorkloadError};
 use crate::operator::Op;
 use crate::shape::{Extent, Shape};
 use crate::training_graph::{Element, Role};
@@ -163,14 +163,7 @@ impl Network {
     }
 
     /// The size of the last dimension that `module` must find on `value`.
-    pub(super) fn expect_rank(
-        &self,
-        module: &str,
-        op: &Op,
-        value: ValueId,
-        rank: usize,
-        expected: &str,
-    ) -> Result<(), WorkloadError> {
+    pub(super) fn expect_rank(&self, module: &str, op: &Op, value: ValueId, rank: usize, expected: &str) -> Result<()> {
         if self.shape(value).rank() == rank {
             return Ok(());
         }

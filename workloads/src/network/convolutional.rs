@@ -1,7 +1,7 @@
 //! Convolution, batch normalisation and pooling.
 
 use super::{FP32, INT64, Network, OperatorNode, ParameterId, ValueId};
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::operator::{Op, Window};
 use crate::shape::{Extent, Shape};
 use crate::training_graph::Element;
@@ -21,7 +21,7 @@ impl Network {
         window: Window,
         groups: u64,
         bias: bool,
-    ) -> Result<ValueId, WorkloadError> {
+    ) -> Result<ValueId> {
         let taps = self.shape(x).size(1) / groups.max(1) * window.kernel[0] * window.kernel[1];
         let weight = self.parameter_of(&format!("{module}.weight"), channels * taps, true);
         let bias = bias.then(|| self.parameter_of(&format!("{module}.bias"), channels, true));
@@ -43,7 +43,7 @@ impl Network {
         groups: u64,
         weight: ParameterId,
         bias: Option<ParameterId>,
-    ) -> Result<ValueId, WorkloadError> {
+    ) -> Result<ValueId> {
         let op = Op::Convolution { window, groups };
         self.expect_rank(module, &op, x, 4, "a B×C×H×W tensor")?;
         let in_channels = self.shape(x).size(1);
@@ -70,7 +70,7 @@ impl Network {
     ///
     /// # Errors
     /// A tensor without channels.
-    pub fn batch_norm(&mut self, module: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+    pub fn batch_norm(&mut self, module: &str, x: ValueId) -> Result<ValueId> {
         if self.shape(x).rank() < 2 {
             return Err(self.shape_error(module, &Op::BatchNorm, &[x], "a B×C×… tensor"));
         }
@@ -83,12 +83,7 @@ impl Network {
     ///
     /// # Errors
     /// A tensor without channels.
-    pub fn batch_norm_with(
-        &mut self,
-        module: &str,
-        x: ValueId,
-        parameters: [ParameterId; 2],
-    ) -> Result<ValueId, WorkloadError> {
+    pub fn batch_norm_with(&mut self, module: &str, x: ValueId, parameters: [ParameterId; 2]) -> Result<ValueId> {
         if self.shape(x).rank() < 2 {
             return Err(self.shape_error(module, &Op::BatchNorm, &[x], "a B×C×… tensor"));
         }
@@ -110,13 +105,7 @@ impl Network {
     ///
     /// # Errors
     /// A shape of another rank or a window that does not fit.
-    pub fn max_pool(
-        &mut self,
-        module: &str,
-        x: ValueId,
-        window: Window,
-        round_up: bool,
-    ) -> Result<ValueId, WorkloadError> {
+    pub fn max_pool(&mut self, module: &str, x: ValueId, window: Window, round_up: bool) -> Result<ValueId> {
         let op = Op::MaxPool(window);
         self.expect_rank(module, &op, x, 4, "a B×C×H×W tensor")?;
         let [height, width] = self.window_output(module, &op, x, window, round_up)?;
@@ -131,7 +120,7 @@ impl Network {
     ///
     /// # Errors
     /// A shape of another rank or a window that does not fit.
-    pub fn average_pool(&mut self, module: &str, x: ValueId, window: Window) -> Result<ValueId, WorkloadError> {
+    pub fn average_pool(&mut self, module: &str, x: ValueId, window: Window) -> Result<ValueId> {
         let op = Op::AveragePool(window);
         self.expect_rank(module, &op, x, 4, "a B×C×H×W tensor")?;
         let [height, width] = self.window_output(module, &op, x, window, false)?;
@@ -144,7 +133,7 @@ impl Network {
     ///
     /// # Errors
     /// A shape of another rank, or an input smaller than the output.
-    pub fn adaptive_average_pool(&mut self, module: &str, x: ValueId, side: u64) -> Result<ValueId, WorkloadError> {
+    pub fn adaptive_average_pool(&mut self, module: &str, x: ValueId, side: u64) -> Result<ValueId> {
         self.expect_rank(module, &Op::GlobalAveragePool, x, 4, "a B×C×H×W tensor")?;
         if side == 1 {
             let shape = Shape::batched(&[self.shape(x).size(1), 1, 1]);
@@ -165,14 +154,7 @@ impl Network {
         self.add_node(module, OperatorNode::new(Op::GlobalAveragePool, &[x]), shape)
     }
 
-    fn window_output(
-        &self,
-        module: &str,
-        op: &Op,
-        x: ValueId,
-        window: Window,
-        round_up: bool,
-    ) -> Result<[u64; 2], WorkloadError> {
+    fn window_output(&self, module: &str, op: &Op, x: ValueId, window: Window, round_up: bool) -> Result<[u64; 2]> {
         let shape = self.shape(x);
         let fits = |axis: usize| window.output(axis, shape.size(2 + axis), round_up);
         match (fits(0), fits(1)) {

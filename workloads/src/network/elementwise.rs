@@ -1,7 +1,7 @@
 //! Element-wise operators, views and copies.
 
 use super::{FP32, Network, OperatorNode, StorageId, ValueId};
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::operator::{Op, Unary};
 use crate::shape::{Dim, Extent, Shape};
 use crate::training_graph::Element;
@@ -50,7 +50,7 @@ impl Network {
     ///
     /// # Errors
     /// Shapes of which neither broadcasts to the other.
-    pub fn add(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId, WorkloadError> {
+    pub fn add(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId> {
         let shape = self.broadcast(module, &Op::Add, a, b)?;
         Ok(self.add_node(module, OperatorNode::new(Op::Add, &[a, b]), shape))
     }
@@ -59,7 +59,7 @@ impl Network {
     ///
     /// # Errors
     /// Shapes of which neither broadcasts to the other.
-    pub fn mul(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId, WorkloadError> {
+    pub fn mul(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId> {
         let shape = self.broadcast(module, &Op::Mul, a, b)?;
         let saved_a = self.needs_grad(b).then(|| self.storage_of(a));
         let saved_b = self.needs_grad(a).then(|| self.storage_of(b));
@@ -81,7 +81,7 @@ impl Network {
     ///
     /// # Errors
     /// No tensors, or tensors that differ in another axis.
-    pub fn concat(&mut self, module: &str, parts: &[ValueId], axis: usize) -> Result<ValueId, WorkloadError> {
+    pub fn concat(&mut self, module: &str, parts: &[ValueId], axis: usize) -> Result<ValueId> {
         let Some(&first) = parts.first() else {
             return Err(self.shape_error(module, &Op::Concat, parts, "at least one tensor"));
         };
@@ -101,7 +101,7 @@ impl Network {
     ///
     /// # Errors
     /// A shape with another number of elements.
-    pub fn reshape(&mut self, module: &str, x: ValueId, shape: Shape) -> Result<ValueId, WorkloadError> {
+    pub fn reshape(&mut self, module: &str, x: ValueId, shape: Shape) -> Result<ValueId> {
         if shape.elements() != self.shape(x).elements() {
             let expected = format!("as many elements as {shape} has");
             return Err(self.shape_error(module, &Op::View, &[x], &expected));
@@ -115,7 +115,7 @@ impl Network {
     ///
     /// # Errors
     /// A tensor without a batch.
-    pub fn flatten(&mut self, module: &str, x: ValueId) -> Result<ValueId, WorkloadError> {
+    pub fn flatten(&mut self, module: &str, x: ValueId) -> Result<ValueId> {
         let elements = self.shape(x).elements();
         self.reshape(module, x, Shape::batched(&[elements.per_sample]))
     }
@@ -124,7 +124,7 @@ impl Network {
     ///
     /// # Errors
     /// An order that is not a permutation of the axes.
-    pub fn permute(&mut self, module: &str, x: ValueId, order: &[usize]) -> Result<ValueId, WorkloadError> {
+    pub fn permute(&mut self, module: &str, x: ValueId, order: &[usize]) -> Result<ValueId> {
         let shape = self.shape(x).clone();
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
@@ -166,7 +166,7 @@ impl Network {
         self.add_node(module, OperatorNode::new(Op::Copy, &[x]), shape)
     }
 
-    fn broadcast(&self, module: &str, op: &Op, a: ValueId, b: ValueId) -> Result<Shape, WorkloadError> {
+    fn broadcast(&self, module: &str, op: &Op, a: ValueId, b: ValueId) -> Result<Shape> {
         let (sa, sb) = (self.shape(a), self.shape(b));
         let fits = |small: &Shape, large: &Shape| {
             small.rank() <= large.rank()

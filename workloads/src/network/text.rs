@@ -1,7 +1,7 @@
 //! Products, normalisation over features, embeddings and the loss.
 
 use super::{FP32, Network, OperatorNode, ParameterId, ValueId};
-use crate::error::WorkloadError;
+use crate::error::Result;
 use crate::operator::Op;
 use crate::shape::{Dim, Extent, Shape};
 
@@ -10,7 +10,7 @@ impl Network {
     ///
     /// # Errors
     /// A scalar.
-    pub fn linear(&mut self, module: &str, x: ValueId, features: u64, bias: bool) -> Result<ValueId, WorkloadError> {
+    pub fn linear(&mut self, module: &str, x: ValueId, features: u64, bias: bool) -> Result<ValueId> {
         let weight = self.parameter_of(&format!("{module}.weight"), features * self.shape(x).last(), true);
         let bias = bias.then(|| self.parameter_of(&format!("{module}.bias"), features, true));
         self.linear_with(module, x, features, weight, bias)
@@ -29,7 +29,7 @@ impl Network {
         features: u64,
         weight: ParameterId,
         bias: Option<ParameterId>,
-    ) -> Result<ValueId, WorkloadError> {
+    ) -> Result<ValueId> {
         let width = self.shape(x).last();
         if self.shape(x).rank() == 0 || self.parameter(weight).elements != width * features {
             let expected =
@@ -50,7 +50,7 @@ impl Network {
     ///
     /// # Errors
     /// Operands whose inner dimensions differ.
-    pub fn matmul(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId, WorkloadError> {
+    pub fn matmul(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId> {
         let (rank_a, rank_b) = (self.shape(a).rank(), self.shape(b).rank());
         if rank_a < 2 || rank_b != rank_a || self.shape(a).last() != self.shape(b).size(rank_b - 2) {
             return Err(self.shape_error(module, &Op::Matmul, &[a, b], "…×M×K and …×K×N with one K"));
@@ -77,12 +77,7 @@ impl Network {
     ///
     /// # Errors
     /// Weights whose elements do not match the last dimension.
-    pub fn layer_norm_with(
-        &mut self,
-        module: &str,
-        x: ValueId,
-        parameters: [ParameterId; 2],
-    ) -> Result<ValueId, WorkloadError> {
+    pub fn layer_norm_with(&mut self, module: &str, x: ValueId, parameters: [ParameterId; 2]) -> Result<ValueId> {
         let width = self.parameter(parameters[0]).elements;
         if self.shape(x).last() != width {
             return Err(self.shape_error(module, &Op::LayerNorm, &[x], &format!("a last dimension of {width}")));
@@ -131,7 +126,7 @@ impl Network {
     ///
     /// # Errors
     /// Scores that are not two-dimensional.
-    pub fn cross_entropy(&mut self, module: &str, scores: ValueId, target: ValueId) -> Result<ValueId, WorkloadError> {
+    pub fn cross_entropy(&mut self, module: &str, scores: ValueId, target: ValueId) -> Result<ValueId> {
         self.expect_rank(module, &Op::CrossEntropy, scores, 2, "rows×classes scores")?;
         let log_probabilities =
             self.side_storage(&format!("{module}.log_softmax"), self.shape(scores).elements() * FP32);

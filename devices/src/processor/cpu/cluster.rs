@@ -1,8 +1,8 @@
 //! A CPU cluster: what its cores do in a cycle, and the table of operating points that they all run at.
 
-use crate::device::{ClusterClass, ClusterConstants, DvfsCurve, PowerConstants};
+use crate::device::{ClusterConstants, DvfsCurve, PowerConstants};
 use crate::stack::Int8Kernels;
-use crate::units::{Bytes, BytesPerCycle, BytesPerSecond, Factor, FlopsPerCycle, Hertz, Watts};
+use crate::units::{Factor, FlopsPerCycle, Hertz, Watts};
 use crate::work::Precision;
 
 /// Frequencies that differ by less are one: data sheets and tables round.
@@ -11,20 +11,7 @@ const TOLERANCE: f64 = 0.0005;
 /// A cluster of equal cores.
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster {
-    pub(super) class: ClusterClass,
-    pub(super) core: String,
-    pub(super) cores: usize,
-    pub(super) vector: Bytes,
-    pub(super) l1: Bytes,
-    pub(super) l2: Bytes,
-    pub(super) l1_rate: BytesPerCycle,
-    pub(super) l2_rate: BytesPerCycle,
-    pub(super) l3_rate: BytesPerCycle,
-    pub(super) dram_bandwidth: BytesPerSecond,
-    fp32_rate: FlopsPerCycle,
-    fp16_rate: FlopsPerCycle,
-    int8_rate: FlopsPerCycle,
-    int8_widening_rate: FlopsPerCycle,
+    pub(super) constants: ClusterConstants,
     /// CoreMark iterations a cycle, if that is known.
     pub(super) coremark: Option<Factor>,
     /// Where the governor falls to.
@@ -35,9 +22,7 @@ pub(crate) struct Cluster {
     pub(super) highest: Hertz,
     /// The measured curve, rising; empty if there is none.
     curve: Vec<(Hertz, Watts)>,
-    power: Watts,
-    exponent: Factor,
-    vector_factor: Factor,
+    power: PowerConstants,
 }
 
 impl Cluster {
@@ -50,40 +35,27 @@ impl Cluster {
         let table = curve.map_or_else(|| vec![floor], |curve| curve.frequency.values.clone());
         let curve = curve.map(|curve| curve.frequency.values.iter().copied().zip(curve.power.values.iter().copied()));
         Self {
-            class: constants.class,
-            core: constants.core.clone(),
-            cores: constants.cores.value.0 as usize,
-            vector: constants.vector.value,
-            l1: constants.l1.value,
-            l2: constants.l2.value,
-            l1_rate: constants.l1_rate.value,
-            l2_rate: constants.l2_rate.value,
-            l3_rate: constants.l3_rate.value,
-            dram_bandwidth: constants.dram_bandwidth.value,
-            fp32_rate: constants.fp32_rate.value,
-            fp16_rate: constants.fp16_rate.value,
-            int8_rate: constants.int8_rate.value,
-            int8_widening_rate: constants.int8_widening_rate.as_ref().unwrap_or(&constants.fp32_rate).value,
+            constants: constants.clone(),
             coremark: constants.coremark.as_ref().map(|per_megahertz| per_megahertz.value * 1e-6),
             floor,
             below: table.into_iter().filter(|point| point.0 < highest.0 * (1.0 - TOLERANCE)).collect(),
             highest,
             curve: curve.map_or_else(Vec::new, Iterator::collect),
-            power: constants.power.value,
-            exponent: power.frequency_exponent.value,
-            vector_factor: power.vector_factor.value,
+            power: power.clone(),
         }
     }
 
     /// Operations a cycle in `precision`, with a stack's way of multiplying eight-bit integers.
     pub(super) fn rate(&self, precision: Precision, int8: Int8Kernels) -> FlopsPerCycle {
+        let rates = &self.constants;
+        let widening = rates.int8_widening_rate.as_ref().unwrap_or(&rates.fp32_rate).value;
         match (precision, int8) {
-            (Precision::Fp32 | Precision::Int32, _) => self.fp32_rate,
-            (Precision::Fp16, _) => self.fp16_rate,
-            (Precision::Int8, Int8Kernels::DotProduct) => self.int8_rate,
-            (Precision::Int8, Int8Kernels::Widening) => self.int8_widening_rate,
+            (Precision::Fp32 | Precision::Int32, _) => rates.fp32_rate.value,
+            (Precision::Fp16, _) => rates.fp16_rate.value,
+            (Precision::Int8, Int8Kernels::DotProduct) => rates.int8_rate.value,
+            (Precision::Int8, Int8Kernels::Widening) => widening,
             // Half the lanes of eight-bit ones.
-            (Precision::Int16, _) => self.int8_widening_rate * 0.5,
+            (Precision::Int16, _) => widening * 0.5,
         }
     }
 
@@ -123,9 +95,9 @@ impl Cluster {
     pub(super) fn power_at(&self, frequency: Hertz) -> Watts {
         let scalar = interpolate(&self.curve, frequency).unwrap_or_else(|| {
             let ratio = frequency.0 / self.highest.0;
-            self.power * ratio.powf(self.exponent.0)
+            self.constants.power.value * ratio.powf(self.power.frequency_exponent.value.0)
         });
-        scalar * self.vector_factor.0
+        scalar * self.power.vector_factor.value.0
     }
 }
 

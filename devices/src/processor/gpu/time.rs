@@ -73,7 +73,7 @@ impl Gpu {
         let launches = program.launches() + program.memsets;
         let mut time = KernelTime {
             overhead: Interval(overhead.seconds() * f64::from(program.operators)),
-            launch: Interval(self.launch.seconds() * factor * f64::from(launches)),
+            launch: Interval(self.constants.launch.value.seconds() * factor * f64::from(launches)),
             ..KernelTime::default()
         };
         for kernel in &program.kernels {
@@ -87,18 +87,20 @@ impl Gpu {
         let (bandwidth, dram) = self.served_by(kernel.working_set, bytes);
         let memory = Interval(bytes.as_f64() / bandwidth.0);
         let waves = kernel.waves as f64;
-        let cycle = Interval(1.0 / self.clock.0);
-        let round_trips = self.atomic_latency * (kernel.round_trips as f64 * waves);
-        let barriers = self.barrier * (kernel.barriers as f64 * waves);
+        let cycle = Interval(1.0 / self.constants.clock.value.0);
+        let round_trips = self.constants.atomic_latency.value * (kernel.round_trips as f64 * waves);
+        let barriers = self.constants.barrier.value * (kernel.barriers as f64 * waves);
         let operations = cycle * (PIPELINE * kernel.operations as f64 * waves);
         let shared_atomics = cycle * (SHARED_ATOMIC * kernel.shared_attempts * waves);
         let chain = round_trips + barriers + operations + shared_atomics;
         // A unit without a block neither issues nor moves shared bytes.
-        let working = (kernel.blocks as f64 / self.units.0).clamp(f64::MIN_POSITIVE, 1.0);
+        let working = (kernel.blocks as f64 / self.constants.units.value.0).clamp(f64::MIN_POSITIVE, 1.0);
         let issue = Interval(kernel.lane_operations as f64 / (self.integer_rate() * working));
         let shared = Interval(kernel.shared.as_f64() / (self.shared_bandwidth.0 * working));
         // The atomics of all blocks of a unit go through its one path to shared memory.
-        let queue = cycle * (SHARED_ATOMIC * kernel.shared_attempts * kernel.blocks as f64 / (self.units.0 * working));
+        let queue = cycle
+            * (SHARED_ATOMIC * kernel.shared_attempts * kernel.blocks as f64
+                / (self.constants.units.value.0 * working));
         let shared = Interval(shared.0.max(queue.0));
         let cells = kernel.atomics.iter().map(|cell| self.one_cell(cell.attempts, cell.refetches).0);
         let atomics = Interval(cells.fold(0.0, f64::max));
@@ -119,10 +121,10 @@ impl Gpu {
     #[must_use]
     pub fn limits(&self) -> GpuLimits {
         GpuLimits {
-            units: (self.units.0 as u32).max(1),
-            threads: self.threads_per_unit.0 as u32,
-            blocks: self.blocks_per_unit.0 as u32,
-            shared: self.shared_per_unit,
+            units: (self.constants.units.value.0 as u32).max(1),
+            threads: self.constants.threads.value.0 as u32,
+            blocks: self.constants.blocks.value.0 as u32,
+            shared: self.constants.shared.value,
         }
     }
 }

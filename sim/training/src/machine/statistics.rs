@@ -15,7 +15,7 @@ use haversack_policies::quantised::Control;
 /// A GPU that no kernel fits.
 pub(crate) fn cost(gpu: &Gpu, on_gpu: &StackOnGpu, values: u64, control: Control) -> Result<Cost, KernelError> {
     let machine = Machine::of(gpu);
-    let profiler = Profiler { gpu: *gpu, machine, stack: Some(on_gpu.clone()), search: Search::default() };
+    let profiler = Profiler { gpu: gpu.clone(), machine, stack: Some(on_gpu.clone()), search: Search::default() };
     let time = match control {
         Control::Fused => profiler.fastest(&CONTROL, values, profiler.epilogue())?.time,
         Control::OwnKernels => profiler.time_of(&framework(&CONTROL, values, &machine)?),
