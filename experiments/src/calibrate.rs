@@ -8,6 +8,7 @@ pub mod files;
 pub mod fit;
 mod mandheling;
 pub mod observation;
+mod paper;
 pub mod report;
 
 use clap::Args;

@@ -1,13 +1,12 @@
 //! What FedHybrid's paper observed and may be fitted: shares of layout transformations, and a phone short of memory.
 
 use super::files::Files;
-use super::observation::{Measure, Observation};
+use super::observation::{Measure, Observation, Simulated};
+use super::paper::Paper;
 use crate::artefacts::ARTEFACTS;
 use crate::artefacts::fedhybrid::{figure2, table1};
-use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::reproduce::readings::Readings;
-use crate::reproduce::reference::{Reference, Role, Row};
+use crate::reproduce::reference::{Role, Row};
 use crate::reproduce::{Artefact, ArtefactError, Context};
 use crate::run::Plan;
 
@@ -38,17 +37,12 @@ pub(super) fn reclaim() -> Result<Vec<Observation>, CommandError> {
     })
 }
 
-/// What simulates a row.
-type Simulates = Box<dyn Fn(&Files) -> f64 + Send + Sync>;
-
 /// The numbers of `artefacts` that may be fitted, above zero.
 fn of_artefacts(
     artefacts: &[&str],
-    simulates: impl Fn(&Context<'_>, &Row) -> Result<Option<Simulates>, ArtefactError>,
+    simulates: impl Fn(&Context<'_>, &Row) -> Result<Option<Box<Simulated>>, ArtefactError>,
 ) -> Result<Vec<Observation>, CommandError> {
-    let reference = Reference::load().map_err(CommandError::failed)?;
-    let readings = Readings::load(&reference).map_err(CommandError::failed)?;
-    let cache = Cache::new();
+    let Paper { reference, readings, cache, .. } = &Paper::load(PAPER)?;
     let mut observations = Vec::new();
     for &artefact in artefacts {
         let artefact: &Artefact = ARTEFACTS
@@ -56,17 +50,12 @@ fn of_artefacts(
             .find(|known| known.paper == PAPER && known.id == artefact)
             .ok_or_else(|| CommandError::failed(format!("{PAPER}/{artefact} is not modelled")))?;
         let rows: Vec<&Row> = reference.of(PAPER, artefact.id).collect();
-        let context =
-            Context { seed: 0, full: false, artefact, rows, reference: &reference, readings: &readings, cache: &cache };
+        let context = Context { seed: 0, full: false, artefact, rows, reference, readings, cache };
         for row in context.rows.iter().filter(|row| row.role == Role::Fit) {
             let Some(observed) = row.number().filter(|number| *number > 0.0) else { continue };
             let Some(simulates) = simulates(&context, row).map_err(CommandError::failed)? else { continue };
-            observations.push(Observation {
-                id: row.id.clone(),
-                observed,
-                unit: if row.unit == "percent" { "%" } else { "x" },
-                measure: Measure::Other(simulates),
-            });
+            let unit = if row.unit == "percent" { "%" } else { "x" };
+            observations.push(Observation::of(row, observed, unit, Measure::Other(simulates)));
         }
     }
     Ok(observations)

@@ -5,63 +5,30 @@ use haversack_devices::{Device, Stack};
 
 use super::files::Files;
 use super::observation::{Measure, Observation, Part};
+use super::paper::Paper;
 use crate::artefacts::mandheling::setting::timed;
 use crate::artefacts::mandheling::{figure10, section3_3, section3_6, table3, table4, table7, table8};
-use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::reproduce::readings::{Readings, Value};
-use crate::reproduce::reference::{Reference, Role, Row};
+use crate::reproduce::reference::Row;
 use crate::run::Plan;
 use crate::scenario::Scenario;
 
 const PAPER: &str = "mandheling";
 
-/// The paper's rows and readings.
-struct Paper {
-    reference: Reference,
-    readings: Readings,
-    cache: Cache,
-}
-
-impl Paper {
-    fn load() -> Result<Self, CommandError> {
-        let reference = Reference::load().map_err(CommandError::failed)?;
-        let readings = Readings::load(&reference).map_err(CommandError::failed)?;
-        Ok(Self { reference, readings, cache: Cache::new() })
-    }
-
-    /// The rows of `artefact` that may be fitted, with their numbers.
-    fn rows(&self, artefact: &str) -> impl Iterator<Item = (&Row, f64)> {
-        let fit = self.reference.of(PAPER, artefact).filter(|row| row.role == Role::Fit);
-        fit.filter_map(|row| Some((row, row.number()?)))
-    }
-
-    fn number(&self, artefact: &str, id: &str) -> Result<f64, CommandError> {
-        match self.readings.reading(PAPER, artefact, id).map(|reading| &reading.value) {
-            Some(Value::Number(number)) => Ok(*number),
-            _ => Err(CommandError::failed(format!("{PAPER}/{artefact} declares no number '{id}'"))),
-        }
-    }
-
-    fn plan(&self, scenario: &Scenario) -> Result<Plan, CommandError> {
-        Ok(Plan::new(scenario, &self.cache)?)
-    }
-
-    /// The runs that a batch of `scenario` is timed by, with what is settled in `artefact`.
-    fn timed(&self, artefact: &str, scenario: &Scenario) -> Result<Vec<Plan>, CommandError> {
-        let warm_up = self.number(artefact, "settled")? as u64;
-        timed(scenario, warm_up).iter().map(|scenario| self.plan(scenario)).collect()
-    }
+/// The plans whose mean time, or energy, is that of a batch under `scenario`.
+fn plans(paper: &Paper, artefact: &str, scenario: &Scenario) -> Result<Vec<Plan>, CommandError> {
+    let warm_up = paper.number(artefact, "settled")? as u64;
+    timed(scenario, warm_up).iter().map(|scenario| paper.plan(scenario)).collect()
 }
 
 fn other(row: &Row, seconds: f64, simulated: impl Fn(&Device, &Stack) -> f64 + Send + Sync + 'static) -> Observation {
     let simulated = move |files: &Files| simulated(&files.device, &files.stack);
-    Observation { id: row.id.clone(), observed: seconds, unit: "s", measure: Measure::Other(Box::new(simulated)) }
+    Observation::of(row, seconds, "s", Measure::Other(Box::new(simulated)))
 }
 
 /// Table 3, table 4 and the crossing of section 3.3 on the Xiaomi 10.
 pub(super) fn operators() -> Result<Vec<Observation>, CommandError> {
-    let paper = Paper::load()?;
+    let paper = Paper::load(PAPER)?;
     let mut observations = Vec::new();
     let map = Bytes((paper.number("table3", "map")? * table3::MIB) as u64);
     for (row, milliseconds) in paper.rows("table3") {
@@ -86,25 +53,20 @@ pub(super) fn operators() -> Result<Vec<Observation>, CommandError> {
 
 /// The steps of figure 10 on the Xiaomi 10.
 pub(super) fn steps() -> Result<Vec<Observation>, CommandError> {
-    let paper = Paper::load()?;
+    let paper = Paper::load(PAPER)?;
     let mut observations = Vec::new();
     let batch = paper.number("figure10", "batch")? as u64;
     for (row, seconds) in paper.rows("figure10") {
         let Some(scenario) = figure10::of_step(&row.method, "resnet34", batch) else { continue };
-        let plans = paper.timed("figure10", &scenario)?;
-        observations.push(Observation {
-            id: row.id.clone(),
-            observed: seconds,
-            unit: "s",
-            measure: Measure::Run(plans),
-        });
+        let plans = plans(&paper, "figure10", &scenario)?;
+        observations.push(Observation::of(row, seconds, "s", Measure::Run(plans)));
     }
     Ok(observations)
 }
 
 /// The times of tables 7 and 8 of the two engines on the CPU, and the preparation of section 3.6.
 pub(super) fn cpu() -> Result<Vec<Observation>, CommandError> {
-    let paper = Paper::load()?;
+    let paper = Paper::load(PAPER)?;
     let mut observations = engine(&paper, false, true)?;
     for (row, milliseconds) in paper.rows("section3.6").filter(|(row, _)| row.method == "mnn") {
         let plan = paper.plan(&section3_6::preparing("mnn", paper.number("section3.6", "batch")? as u64))?;
@@ -118,12 +80,12 @@ pub(super) fn cpu() -> Result<Vec<Observation>, CommandError> {
 
 /// The times of tables 7 and 8 of Mandheling.
 pub(super) fn dsp() -> Result<Vec<Observation>, CommandError> {
-    engine(&Paper::load()?, true, true)
+    engine(&Paper::load(PAPER)?, true, true)
 }
 
 /// The energies of tables 7 and 8, of Mandheling or of the engines on the CPU.
 pub(super) fn energy(of_mandheling: bool) -> Result<Vec<Observation>, CommandError> {
-    engine(&Paper::load()?, of_mandheling, false)
+    engine(&Paper::load(PAPER)?, of_mandheling, false)
 }
 
 fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observation>, CommandError> {
@@ -135,7 +97,7 @@ fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observa
     let batch = paper.number("table7", "batch")? as u64;
     for (row, value) in paper.rows("table7").filter(|(row, _)| wanted(row)) {
         let Some(scenario) = table7::of_row(&row.subject, &row.method, &row.metric, batch) else { continue };
-        observations.push(of_batch(row, value, times, paper.timed("table7", &scenario)?));
+        observations.push(of_batch(row, value, times, plans(paper, "table7", &scenario)?));
     }
     let batches = paper.number("table8", "batches-per-round")?;
     for (row, value) in paper.rows("table8").filter(|(row, _)| wanted(row)) {
@@ -143,7 +105,7 @@ fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observa
         let Some((scenario, rounds)) = table8::of_row(&row.subject, &row.method, batch).zip(rounds) else { continue };
         // Hours and watt-hours of all batches.
         let each = value * 3600.0 / (rounds * batches);
-        observations.push(of_batch(row, each, times, paper.timed("table8", &scenario)?));
+        observations.push(of_batch(row, each, times, plans(paper, "table8", &scenario)?));
     }
     Ok(observations)
 }
@@ -158,5 +120,5 @@ fn of_batch(row: &Row, observed: f64, is_time: bool, mut plans: Vec<Plan>) -> Ob
         (None, true) => Measure::Run(plans),
         (None, false) => Measure::Energy(plans),
     };
-    Observation { id: row.id.clone(), observed, unit: if is_time { "s" } else { "J" }, measure }
+    Observation::of(row, observed, if is_time { "s" } else { "J" }, measure)
 }

@@ -10,12 +10,12 @@ use haversack_workloads::lowering::{Gradients, Variant};
 
 use super::declared::{Calibration, Observations};
 use super::files::Files;
+use super::paper::Paper;
 use super::{fedhybrid, mandheling};
 use crate::artefacts::daf::table2;
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::reproduce::readings::{Reading, Readings, Value};
-use crate::reproduce::reference::{Reference, Role};
+use crate::reproduce::reference::Row;
 use crate::run::Plan;
 use crate::scenario::Scenario;
 
@@ -82,6 +82,11 @@ pub struct Observation {
 
 impl Observation {
     /// A time.
+    /// Of a row of the reference.
+    pub(super) fn of(row: &Row, observed: f64, unit: &'static str, measure: Measure) -> Self {
+        Self { id: row.id.clone(), observed, unit, measure }
+    }
+
     fn time(id: impl Into<String>, seconds: f64, part: Part, plan: Plan) -> Self {
         Self { id: id.into(), observed: seconds, unit: "s", measure: Measure::Time(part, Box::new(plan)) }
     }
@@ -176,34 +181,26 @@ fn pytorch_timings(calibration: &Calibration) -> Result<Vec<Observation>, Comman
 
 /// The latencies of the rows that may be fitted, under the readings that are declared for them.
 fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
-    let cache = Cache::new();
-    let reference = Reference::load().map_err(CommandError::failed)?;
-    let readings = Readings::load(&reference).map_err(CommandError::failed)?;
-    let reading = |id: &str| {
-        let found = readings.reading("sage", "table1", id).map(|reading: &Reading| reading.value.clone());
-        found.ok_or_else(|| CommandError::failed(format!("sage/table1 declares no reading '{id}'")))
-    };
-    let Value::Number(batch) = reading("latency-batch")? else {
-        return Err(CommandError::failed("the reading 'latency-batch' of sage/table1 is no number"));
-    };
-    let input = reading("mobilenet-input")?.to_string();
-    let streamed = reading("gradients")?.to_string() == "streamed";
-    let rows = reference.of("sage", "table1").filter(|row| row.metric == "latency" && row.role == Role::Fit);
+    let paper = Paper::load("sage")?;
+    let batch = paper.number("table1", "latency-batch")? as u64;
+    let input = paper.reading("table1", "mobilenet-input")?.to_string();
+    let streamed = paper.reading("table1", "gradients")?.to_string() == "streamed";
+    let rows = paper.rows("table1").filter(|(row, _)| row.metric == "latency");
     let mut observations = Vec::new();
-    for row in rows {
+    for (row, milliseconds) in rows {
         // The last optimisation of "direct+of+sr" is the one that includes the others.
         let last = row.method.rsplit('+').next();
         let variant = Variant::ALL.into_iter().find(|variant| Some(variant.id()) == last);
-        let (Some(variant), Some(milliseconds)) = (variant, row.number()) else {
+        let Some(variant) = variant else {
             return Err(CommandError::failed(format!("{}: not a latency under a variant of the graph", row.id)));
         };
-        let mut scenario = scenario(calibration, &row.subject, batch as u64);
+        let mut scenario = scenario(calibration, &row.subject, batch);
         scenario.graph = Some(variant);
         scenario.gradients = if streamed { Gradients::Streamed } else { Gradients::Kept };
         if row.subject == "mobilenetv2" {
             scenario.input = Some(input.parse().map_err(CommandError::failed)?);
         }
-        let plan = Plan::new(&scenario, &cache)?;
+        let plan = paper.plan(&scenario)?;
         observations.push(Observation::time(&row.id, milliseconds * 1e-3, Part::Iteration, plan));
     }
     Ok(observations)
@@ -212,25 +209,19 @@ fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>, CommandErr
 /// The times of the rows that may be fitted, under the readings that are declared for them; a time of zero says
 /// nothing of a rate.
 fn daf_table2() -> Result<Vec<Observation>, CommandError> {
-    let cache = Cache::new();
-    let reference = Reference::load().map_err(CommandError::failed)?;
-    let readings = Readings::load(&reference).map_err(CommandError::failed)?;
-    let number = |id: &str| match readings.reading("daf", "table2", id).map(|reading: &Reading| &reading.value) {
-        Some(Value::Number(number)) => Ok(*number),
-        _ => anyhow::bail!("daf/table2 declares no number '{id}'"),
-    };
+    let paper = Paper::load("daf")?;
     let mut observations = Vec::new();
-    for row in reference.of("daf", "table2").filter(|row| row.role == Role::Fit) {
+    for (row, milliseconds) in paper.rows("table2").filter(|(_, milliseconds)| *milliseconds > 0.0) {
         let part = match row.metric.as_str() {
             "time" => Part::BesidePacking,
             "time-overhead" => Part::Packing,
             _ => continue,
         };
-        let Some(milliseconds) = row.number().filter(|time| *time > 0.0) else { continue };
-        let mut scenario = table2::packed(number, &row.method).map_err(CommandError::failed)?;
+        let mut scenario =
+            table2::packed(|id| Ok(paper.number("table2", id)?), &row.method).map_err(CommandError::failed)?;
         // All iterations are alike: nothing is learned in the first.
         scenario.iterations = 1;
-        let plan = Plan::new(&scenario, &cache)?;
+        let plan = paper.plan(&scenario)?;
         observations.push(Observation::time(&row.id, milliseconds * 1e-3, part, plan));
     }
     Ok(observations)

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
+use haversack_reports::text_table::{Column, TextTable};
 use serde_json::{Value, json};
+use statrs::statistics::{Data, OrderStatistics};
 
 use super::declared::Of;
 use crate::reproduce::counted;
@@ -78,14 +80,9 @@ impl Residual {
 #[must_use]
 pub fn spread(errors: impl Iterator<Item = f64>) -> (f64, f64) {
     let mut errors: Vec<f64> = errors.map(f64::abs).collect();
-    errors.sort_by(f64::total_cmp);
-    let middle = errors.len() / 2;
-    let median = match errors.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => errors[middle],
-        _ => (errors[middle - 1] + errors[middle]) / 2.0,
-    };
-    (median, errors.last().copied().unwrap_or(0.0))
+    let worst = errors.iter().copied().max_by(f64::total_cmp).unwrap_or(0.0);
+    let median = if errors.is_empty() { 0.0 } else { Data::new(errors.as_mut_slice()).median() };
+    (median, worst)
 }
 
 /// A fit.
@@ -172,9 +169,10 @@ impl Report {
         let mut text = format!("{} under {}{system}: {constants}, {rows} rows\n", self.device, self.stack);
         // Writing to a text cannot fail.
         let _ = writeln!(text, "{}\n", self.about);
-        let width = self.constants.iter().map(|constant| constant.name.len()).max().unwrap_or(0).max(8);
-        let _ =
-            writeln!(text, "{:width$}  {:>12}  {:>12}  {:10}{:>18}", "constant", "before", "fitted", "unit", "bounds");
+        let [number, share] = [12, 8].map(|width| Column::right(width).after(2));
+        let name = Column::left(8).fitted();
+        let mut table = TextTable::new([name, number, number, Column::left(10).after(2), Column::right(18)]);
+        table.row(["constant", "before", "fitted", "unit", "bounds"]);
         for constant in &self.constants {
             let [lower, upper] = constant.bounds;
             let remark = match constant.bound_hit() {
@@ -182,30 +180,19 @@ impl Report {
                 None if constant.is_identified() => String::new(),
                 None => "  hardly identified: a quarter more or less changes next to nothing".to_owned(),
             };
-            let line = format!(
-                "{:width$}  {:>12}  {:>12}  {:10}{:>18}{remark}",
-                constant.name,
-                significant(constant.before),
-                significant(constant.after),
-                constant.unit,
-                format!("{lower} to {upper}"),
-            );
-            let _ = writeln!(text, "{}", line.trim_end());
+            let [before, after] = [constant.before, constant.after].map(significant);
+            let (name, unit) = (constant.name.clone(), constant.unit.to_owned());
+            table.row([name, before, after, unit, format!("{lower} to {upper}"), remark]);
         }
-        let width = self.rows.iter().map(|row| row.id.len()).max().unwrap_or(0).max(8);
-        let _ =
-            writeln!(text, "\n{:width$}  {:>12}  {:>12}  {:>8}  {:>8}", "row", "observed", "fitted", "before", "error");
+        let _ = writeln!(text, "{table}");
+        let mut table = TextTable::new([name, number, number, share, share]);
+        table.row(["row", "observed", "fitted", "before", "error"]);
         for row in &self.rows {
-            let _ = writeln!(
-                text,
-                "{:width$}  {:>12}  {:>12}  {:>8}  {:>8}",
-                row.id,
-                format!("{} {}", significant(row.observed), row.unit),
-                format!("{} {}", significant(row.after), row.unit),
-                percent(row.error_before()),
-                percent(row.error()),
-            );
+            let [observed, after] =
+                [row.observed, row.after].map(|value| format!("{} {}", significant(value), row.unit));
+            table.row([row.id.clone(), observed, after, percent(row.error_before()), percent(row.error())]);
         }
+        text += &table.to_string();
         let ((median_before, worst_before), (median, worst)) = (self.errors_before(), self.errors());
         let _ = writeln!(
             text,

@@ -1,17 +1,15 @@
 //! The sessions of a table: how long its users look at their phones, and how many apps are behind.
 //!
-//! What a session is, [`haversack_traces::usage::sessions`] says; here, sessions with a pause between them that is shorter
-//! than the user of the command says are one.
+//! What a session is, [`haversack_traces::usage::SessionReader`] says; here, sessions with a pause between them that is
+//! shorter than the user of the command says are one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use haversack_devices::units::{Fraction, Nanos};
-use haversack_traces::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
-use haversack_traces::usage::{Session, SessionStatistics, UserSessions, is_sampled, sessions};
+use haversack_traces::usage::{Session, SessionStatistics, UserSessions};
 use serde_json::{Value, json};
 
 use super::stats::Distribution;
-use crate::trace_table::{Reader, TableError};
 
 /// Upper bounds of the bins of session lengths, in seconds.
 const BOUNDS: [u64; 8] = [15, 30, 60, 120, 240, 480, 960, 1920];
@@ -30,88 +28,9 @@ pub(super) struct Sessions {
     pub(super) background: Distribution,
 }
 
-/// A row whose names are places in lists.
-struct Row {
-    user: usize,
-    time: UtcTime,
-    package: usize,
-    adj: OomAdj,
-    source: Source,
-    confidence: Confidence,
-}
-
-/// Names in the order that they came.
-#[derive(Default)]
-struct Names {
-    places: HashMap<Box<str>, usize>,
-    names: Vec<Box<str>>,
-}
-
-impl Names {
-    fn add(&mut self, name: &str) {
-        if !self.places.contains_key(name) {
-            self.places.insert(name.into(), self.names.len());
-            self.names.push(name.into());
-        }
-    }
-
-    fn place(&self, name: &str) -> usize {
-        self.places.get(name).copied().unwrap_or(usize::MAX)
-    }
-
-    fn name(&self, place: usize) -> Option<&str> {
-        self.names.get(place).map(AsRef::as_ref)
-    }
-}
-
 impl Sessions {
-    /// The sessions of the table's events; its samples are left out.
-    ///
-    /// The file is read twice: first for its names, which are few, then row group by row group.
-    pub(super) fn of(reader: &Reader, pause: Nanos) -> Result<Self, TableError> {
-        let mut names = Names::default();
-        for group in reader.groups() {
-            reader.apps(&group?, |row| {
-                if !is_sampled(row.source) {
-                    names.add(row.user);
-                    names.add(row.package);
-                }
-            })?;
-        }
-        let mut failure = None;
-        let groups = reader.groups().map_while(|group| {
-            let rows = group.and_then(|frame| {
-                let mut rows = Vec::with_capacity(frame.height());
-                reader.apps(&frame, |row| {
-                    let AppRow { user, time, package, adj, source, confidence } = row;
-                    if !is_sampled(source) {
-                        let (user, package) = (names.place(user), names.place(package));
-                        rows.push(Row { user, time, package, adj, source, confidence });
-                    }
-                })?;
-                Ok(rows)
-            });
-            rows.map_err(|error| failure = Some(error)).ok()
-        });
-        let rows = groups.flatten().filter_map(|row| {
-            let Row { time, adj, source, confidence, .. } = row;
-            Some(AppRow {
-                user: names.name(row.user)?,
-                time,
-                package: names.name(row.package)?,
-                adj,
-                source,
-                confidence,
-            })
-        });
-        let statistics = sessions(rows);
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(Self::new(statistics, pause)),
-        }
-    }
-
-    fn new(mut statistics: SessionStatistics, pause: Nanos) -> Self {
+    /// The sessions of `statistics`, joined over pauses shorter than `pause`.
+    pub(super) fn new(mut statistics: SessionStatistics, pause: Nanos) -> Self {
         let (mut lengths, mut background) = (Distribution::default(), Distribution::default());
         for user in &mut statistics.users {
             user.sessions = joined(&user.sessions, pause);

@@ -6,7 +6,7 @@ use std::path::Path;
 use haversack_devices::units::Nanos;
 use haversack_traces::import::{Coverage, Gaps, Order, Tracker};
 use haversack_traces::row::{AppRow, CounterRow, UtcTime};
-use haversack_traces::usage::is_sampled;
+use haversack_traces::usage::{SessionReader, is_sampled};
 use serde_json::{Value, json};
 
 use super::options::StatsOptions;
@@ -176,7 +176,7 @@ impl Present {
 
 fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats, CommandError> {
     let (mut samples, mut stats, mut present) = (Samples::default(), AppStats::default(), Present::default());
-    let mut has_events = false;
+    let mut sessions: Option<SessionReader> = None;
     let mut see = |row: AppRow<'_>| {
         if samples.see(row.user, row.time) {
             std::mem::take(&mut present).close(&mut stats);
@@ -189,15 +189,15 @@ fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats, CommandError> {
             present.in_front += u64::from(row.adj.is_foreground());
             present.background += u64::from(row.adj.is_background());
         } else {
-            has_events = true;
+            sessions.get_or_insert_default().push(&row);
         }
     };
     for group in reader.groups() {
         reader.apps(&group?, &mut see)?;
     }
     present.close(&mut stats);
-    if has_events {
-        let sessions = Sessions::of(reader, pause)?;
+    if let Some(sessions) = sessions {
+        let sessions = Sessions::new(sessions.finish(), pause);
         if sessions.is_interrupted() {
             warn(&"the rows of some users are not in one piece, which cuts their sessions");
         }
