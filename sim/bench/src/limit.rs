@@ -4,12 +4,14 @@ use std::hint::black_box;
 
 use haversack_devices::units::Bytes;
 use haversack_kernels::{Isa, limit};
+use strum::IntoStaticStr;
 
 use super::contender::{Contender, Tensors};
 use super::edge;
 
 /// What a kernel cannot be faster than.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Limit {
     /// Reading the tensor.
     Read,
@@ -29,14 +31,8 @@ type Way = (&'static str, fn(&mut Tensors, Isa));
 impl Limit {
     /// Its name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Copy => "copy",
-            Self::Update => "update",
-            Self::Multiply => "multiply",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The ways to it, of which the fastest is the limit: by every instruction set of this processor but plain Rust, which

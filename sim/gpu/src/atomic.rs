@@ -6,6 +6,7 @@
 //! That makes a round cost what it completes, however many fail in it.
 
 use haversack_devices::AtomicCounts;
+use strum::IntoStaticStr;
 
 use crate::memory::Word;
 
@@ -34,7 +35,8 @@ impl Operation {
 }
 
 /// How the update is made atomic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Update {
     /// DAF's Algorithm 1: load, then compare-and-swap on the bits until none interferes, even where it changes nothing.
     #[default]
@@ -52,12 +54,8 @@ impl Update {
 
     /// Its name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unconditional => "unconditional",
-            Self::Tested => "tested",
-            Self::Native => "native",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Trips to memory that a thread waits for when none interferes: the load, and the swap unless the test made it

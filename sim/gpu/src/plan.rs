@@ -1,6 +1,7 @@
 //! How a reduction is spread over a GPU: the strategies of DAF's section 3.2 and of CUB, and the passes that they take.
 
 use haversack_devices::units::Bytes;
+use strum::IntoStaticStr;
 
 use crate::atomic::{Operation, Update};
 use crate::machine::Machine;
@@ -14,7 +15,8 @@ pub const SUBSCRIPTION: u32 = 5;
 pub(crate) const MOST_ELEMENTS: u64 = 1 << 48;
 
 /// How partial results meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
     /// A tree in shared memory within the block, its results to DRAM, and another launch over those until one is left
     /// (section 3.2.1). One element a thread.
@@ -36,14 +38,8 @@ impl Strategy {
 
     /// Its name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tree => "tree",
-            Self::Atomic => "atomic",
-            Self::Hybrid => "hybrid",
-            Self::ThreadThenBlock => "thread-then-block",
-            Self::TwoPass => "two-pass",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether it ends with atomics on a global cell, which must be cleared before, and so can be an epilogue.

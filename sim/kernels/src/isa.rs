@@ -1,7 +1,8 @@
 //! Which SIMD instructions a kernel uses: the best that the processor has, or what `HAVERSACK_SIMD` says.
 
-use std::fmt;
 use std::sync::OnceLock;
+
+use strum::{Display, IntoStaticStr};
 
 use crate::error::KernelError;
 
@@ -9,7 +10,8 @@ use crate::error::KernelError;
 pub const VARIABLE: &str = "HAVERSACK_SIMD";
 
 /// An instruction set that kernels are written for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Isa {
     /// Plain Rust, the same on every machine.
     Scalar,
@@ -27,13 +29,8 @@ impl Isa {
 
     /// Its name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Scalar => "scalar",
-            Self::Neon => "neon",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether this processor has it.
@@ -94,12 +91,6 @@ impl Isa {
             found: name.to_owned(),
             expected: available.iter().map(|isa| isa.name()).collect::<Vec<_>>().join(", "),
         })
-    }
-}
-
-impl fmt::Display for Isa {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

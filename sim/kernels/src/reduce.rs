@@ -18,6 +18,8 @@
 //! as eight streams side by side, which memory serves faster than one; for sums, whose order is fixed, it was slower. How a reduction is spread over blocks and
 //! threads is [`strategy`]'s.
 
+use strum::{Display, IntoStaticStr};
+
 use crate::isa::Isa;
 use crate::simd::STREAMED_FROM;
 
@@ -42,7 +44,8 @@ pub const PIECE: usize = 1 << 16;
 pub const PARALLEL_FROM: usize = 16 << 20;
 
 /// What a reduction computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Statistic {
     /// The smallest element.
     Minimum,
@@ -62,14 +65,8 @@ impl Statistic {
 
     /// Its name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Minimum => "minimum",
-            Self::Maximum => "maximum",
-            Self::AbsoluteMaximum => "absolute-maximum",
-            Self::Sum => "sum",
-            Self::SumOfSquares => "sum-of-squares",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The statistic of nothing.
@@ -98,12 +95,6 @@ impl Statistic {
             Self::Sum => sum(data, isa),
             Self::SumOfSquares => sum_of_squares(data, isa),
         }
-    }
-}
-
-impl std::fmt::Display for Statistic {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
     }
 }
 

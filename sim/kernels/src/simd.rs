@@ -6,6 +6,16 @@
 //! four of NEON, or an array. [`dispatch`] compiles a [`Kernel`] for each of them and runs the one that is asked for;
 //! [`compiled`] does the same for [`Loops`] in plain Rust, of which the compiler makes vectors.
 
+/// Operations that are one expression each: functions that take on the instructions of whoever calls them.
+macro_rules! operations {
+    ($(fn $name:ident($($argument:tt)*) $(-> $result:ty)? = $expression:expr;)+) => { $(
+        #[inline(always)]
+        fn $name($($argument)*) $(-> $result)? {
+            $expression
+        }
+    )+ };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]

@@ -4,18 +4,19 @@
 //! as the replay does. Here lives also the bookkeeping of the three heuristics that look at no
 //! neighbours; `classes` and `region` keep that of the others.
 
-use std::fmt;
 use std::str::FromStr;
 
 use haversack_devices::text::nearest_few;
 use haversack_devices::units::{Bytes, Nanos};
+use strum::{Display, IntoStaticStr};
 
 use crate::error::ReplayError;
 use crate::program::{Op, Program};
 use crate::runtime::{Bookkeeping, State};
 
 /// A rule that ranks tensors for eviction (DTR, ICLR 2021, section 4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Heuristic {
     /// h_DTR (e*): cost of the tensor and its exact evicted neighbourhood, over size and staleness.
     Dtr,
@@ -38,14 +39,7 @@ impl Heuristic {
     /// The name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Dtr => "dtr",
-            Self::DtrEq => "dtr-eq",
-            Self::DtrLocal => "dtr-local",
-            Self::Msps => "msps",
-            Self::Lru => "lru",
-            Self::Size => "size",
-        }
+        self.into()
     }
 
     /// The score of one candidate; the lowest is evicted.
@@ -63,12 +57,6 @@ impl Heuristic {
             Self::Lru => least_recent(candidate.last_access.0 as f64),
             Self::Size => largest(size),
         }
-    }
-}
-
-impl fmt::Display for Heuristic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -1,15 +1,17 @@
 //! What a replay answers: how it ended, and what it counted on the way.
 
-use std::fmt;
-
 use haversack_devices::units::{Bytes, Nanos};
+use strum::{Display, IntoStaticStr};
 
 /// How a replay ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Status {
     /// The whole log ran.
+    #[default]
     Ok,
     /// An operator did not fit although nothing was left to evict.
+    #[strum(serialize = "OOM")]
     Oom,
     /// Recomputing took more than the overhead limit allows.
     Thrash,
@@ -19,22 +21,12 @@ impl Status {
     /// The word that the reference prints: `ok`, `OOM` or `thrash`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Oom => "OOM",
-            Self::Thrash => "thrash",
-        }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        self.into()
     }
 }
 
 /// What a replay did, up to its end or to the operator at which it stopped.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// How it ended.
     pub status: Status,

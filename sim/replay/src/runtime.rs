@@ -120,21 +120,11 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
             memory: 0,
         };
         let outcome = Outcome {
-            status: Status::Ok,
-            slowdown: 0.0,
-            clock_final: 0,
-            evictions: 0,
-            heuristic_evictions: 0,
-            heuristic_evaluations: 0,
             evict_hash: 0xcbf2_9ce4_8422_2325,
-            operators: 0,
-            rematerialised_operators: 0,
-            model_compute: Nanos::ZERO,
-            rematerialised_compute: Nanos::ZERO,
-            peak_memory: Bytes::ZERO,
             budget: Bytes(limits.budget),
             baseline_compute: Nanos(program.baseline_compute),
             baseline_memory: Bytes(program.baseline_memory),
+            ..Outcome::default()
         };
         let books = B::new(program);
         Self { state, books, limits, frames: Vec::new(), awaited: Vec::new(), fresh: Vec::new(), outcome }

@@ -1,5 +1,7 @@
 //! Where in the words the code of an element lies.
 
+use strum::IntoStaticStr;
+
 use super::format::Bits;
 use crate::error::KernelError;
 
@@ -7,7 +9,8 @@ use crate::error::KernelError;
 pub const LANES: usize = crate::simd::LANES;
 
 /// The order of codes in words (DAF, section 3.3.3 and figure 5). A word's codes fill it from its lowest bit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Layout {
     /// What SIMD packing writes without a shuffle. A block of 16 words holds 16k consecutive elements (k codes a word):
     /// code i of word `lane` is element `16 * i + lane`. A last, shorter block of r elements has `ceil(r / k)` words,
@@ -117,12 +120,8 @@ impl Layout {
 
     /// Its name.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Interleaved => "interleaved",
-            Self::Sequential => "sequential",
-            Self::Unified(_) => "unified",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 
     /// Words that `len` codes take (a last row that is not whole counts as whole).

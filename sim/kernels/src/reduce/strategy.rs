@@ -12,6 +12,8 @@ mod atomic;
 mod partials;
 mod team;
 
+use strum::{Display, IntoStaticStr};
+
 use super::Statistic;
 use super::extrema::{Farthest, Largest, Order, Smallest};
 use super::sums::{Plain, Square, one_piece};
@@ -28,7 +30,8 @@ pub const SUBSCRIPTION_FACTOR: usize = 5;
 pub const RESIDENT: usize = 16;
 
 /// How partial results become one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
     /// A tree within each block, whose root goes to memory; then the same over the roots, until one is left
     /// (parallel reduction, DAF section 3.2.1).
@@ -54,27 +57,14 @@ impl Strategy {
 
     /// Its name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tree => "tree",
-            Self::AtomicUnconditional => "atomic-unconditional",
-            Self::AtomicTested => "atomic-tested",
-            Self::Hybrid => "hybrid",
-            Self::ThreadThenBlock => "thread-then-block",
-            Self::TwoPass => "two-pass",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether it gives this statistic: the strategies that swap give only what is the same in any order.
     #[must_use]
     pub const fn gives(self, statistic: Statistic) -> bool {
         matches!(self, Self::Tree | Self::TwoPass) || statistic.is_order_free()
-    }
-}
-
-impl std::fmt::Display for Strategy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
     }
 }
 

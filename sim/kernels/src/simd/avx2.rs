@@ -71,190 +71,126 @@ impl Simd for Avx2 {
         smaller_unsigned(a: Words, b: Words) -> Words = _mm256_min_epu32;
     }
 
-    #[inline(always)]
-    fn load(self, from: &[f32; LANES]) -> Self::Floats {
-        let from = from.as_ptr();
-        // SAFETY: see above.
-        unsafe { (_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))) }
-    }
-    #[inline(always)]
-    fn store(self, value: Self::Floats, to: &mut [f32; LANES]) {
-        let to = to.as_mut_ptr();
-        // SAFETY: see above.
-        unsafe {
-            _mm256_storeu_ps(to, value.0);
-            _mm256_storeu_ps(to.add(8), value.1);
-        }
-    }
-    #[inline(always)]
-    fn stream(self, value: Self::Floats, to: &mut [f32; LANES]) {
-        debug_assert!(to.as_ptr().addr().is_multiple_of(64));
-        let to = to.as_mut_ptr();
-        // SAFETY: see above; the caller has aligned the address.
-        unsafe {
-            _mm256_stream_ps(to, value.0);
-            _mm256_stream_ps(to.add(8), value.1);
-        }
-    }
-    #[inline(always)]
-    fn fence(self) {
-        // SAFETY: SSE is part of every x86-64.
-        unsafe { _mm_sfence() }
-    }
-    #[inline(always)]
-    fn ask_ahead(self, at: &[f32; LANES]) {
-        // SAFETY: a prefetch reads nothing that the program can see, and faults on no address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.as_ptr().wrapping_add(AHEAD).cast()) }
-    }
-    #[inline(always)]
-    fn splat(self, value: f32) -> Self::Floats {
-        // SAFETY: see above.
-        let all = unsafe { _mm256_set1_ps(value) };
-        (all, all)
-    }
-    #[inline(always)]
-    fn smallest(self, a: Self::Floats) -> f32 {
-        // SAFETY: see above.
-        unsafe {
+    operations! {
+        fn load(self, from: &[f32; LANES]) -> Self::Floats = {
+            let from = from.as_ptr();
+            unsafe { (_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))) }
+        };
+        fn store(self, value: Self::Floats, to: &mut [f32; LANES]) = {
+            let to = to.as_mut_ptr();
+            unsafe {
+                _mm256_storeu_ps(to, value.0);
+                _mm256_storeu_ps(to.add(8), value.1);
+            }
+        };
+        fn stream(self, value: Self::Floats, to: &mut [f32; LANES]) = {
+            debug_assert!(to.as_ptr().addr().is_multiple_of(64));
+            let to = to.as_mut_ptr();
+            // SAFETY: see above; the caller has aligned the address.
+            unsafe {
+                _mm256_stream_ps(to, value.0);
+                _mm256_stream_ps(to.add(8), value.1);
+            }
+        };
+        fn fence(self) = {
+            // SAFETY: SSE is part of every x86-64.
+            unsafe { _mm_sfence() }
+        };
+        fn ask_ahead(self, at: &[f32; LANES]) = {
+            // SAFETY: a prefetch reads nothing that the program can see, and faults on no address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.as_ptr().wrapping_add(AHEAD).cast()) }
+        };
+        fn splat(self, value: f32) -> Self::Floats = {
+            let all = unsafe { _mm256_set1_ps(value) };
+            (all, all)
+        };
+        fn smallest(self, a: Self::Floats) -> f32 = unsafe {
             let a = _mm256_min_ps(a.0, a.1);
             let a = _mm_min_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
             let a = _mm_min_ps(a, _mm_movehl_ps(a, a));
             _mm_cvtss_f32(_mm_min_ss(a, _mm_movehdup_ps(a)))
-        }
-    }
-    #[inline(always)]
-    fn greatest(self, a: Self::Floats) -> f32 {
-        // SAFETY: see above.
-        unsafe {
+        };
+        fn greatest(self, a: Self::Floats) -> f32 = unsafe {
             let a = _mm256_max_ps(a.0, a.1);
             let a = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
             let a = _mm_max_ps(a, _mm_movehl_ps(a, a));
             _mm_cvtss_f32(_mm_max_ss(a, _mm_movehdup_ps(a)))
-        }
-    }
-    #[inline(always)]
-    fn are_finite(self, a: Self::Floats) -> bool {
-        // SAFETY: see above.
-        unsafe {
+        };
+        fn are_finite(self, a: Self::Floats) -> bool = unsafe {
             // Infinity less itself is NaN, and anything finite less itself is not.
             let difference = _mm256_add_ps(_mm256_sub_ps(a.0, a.0), _mm256_sub_ps(a.1, a.1));
             _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(difference, difference)) == 0
-        }
-    }
-    #[inline(always)]
-    fn positive(self, a: Self::Floats) -> u16 {
-        // SAFETY: see above.
-        unsafe {
+        };
+        fn positive(self, a: Self::Floats) -> u16 = unsafe {
             let zero = _mm256_setzero_ps();
             let low = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a.0, zero));
             let high = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a.1, zero));
             (low | high << 8) as u16
-        }
-    }
-    #[inline(always)]
-    fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats {
-        // SAFETY: see above.
-        let sign = unsafe {
-            let lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-            let (low, high) = (_mm256_set1_epi32(i32::from(mask)), _mm256_set1_epi32(i32::from(mask >> 8)));
-            (_mm256_and_si256(low, lane), _mm256_and_si256(high, lane))
         };
-        // The sign of 0 makes 0, a positive one keeps. A comparison and a conjunction would be stored under a mask where
-        // they are stored back in place, which some processors do far more slowly than whole.
-        self.floats_of_bits(self.signed_as(self.bits(a), sign))
-    }
-    #[inline(always)]
-    fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles {
-        // SAFETY: see above.
-        unsafe {
+        fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats = {
+            let sign = unsafe {
+                let lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+                let (low, high) = (_mm256_set1_epi32(i32::from(mask)), _mm256_set1_epi32(i32::from(mask >> 8)));
+                (_mm256_and_si256(low, lane), _mm256_and_si256(high, lane))
+            };
+            // The sign of 0 makes 0, a positive one keeps. A comparison and a conjunction would be stored under a mask where
+            // they are stored back in place, which some processors do far more slowly than whole.
+            self.floats_of_bits(self.signed_as(self.bits(a), sign))
+        };
+        fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles = unsafe {
             let a = _mm256_add_ps(a.0, a.1);
             let low = _mm256_cvtps_pd(_mm256_castps256_ps128(a));
             let high = _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(a));
             (_mm256_add_pd(into.0, low), _mm256_add_pd(into.1, high))
-        }
-    }
-    #[inline(always)]
-    fn no_doubles(self) -> Self::Doubles {
-        // SAFETY: see above.
-        unsafe { (_mm256_setzero_pd(), _mm256_setzero_pd()) }
-    }
-    #[inline(always)]
-    fn total(self, a: Self::Doubles) -> f64 {
-        let mut lanes = [0.0_f64; 4];
-        // SAFETY: see above; `lanes` has four elements.
-        unsafe { _mm256_storeu_pd(lanes.as_mut_ptr(), _mm256_add_pd(a.0, a.1)) };
-        (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
-    }
+        };
+        fn no_doubles(self) -> Self::Doubles = unsafe { (_mm256_setzero_pd(), _mm256_setzero_pd()) };
+        fn total(self, a: Self::Doubles) -> f64 = {
+            let mut lanes = [0.0_f64; 4];
+            // SAFETY: see above; `lanes` has four elements.
+            unsafe { _mm256_storeu_pd(lanes.as_mut_ptr(), _mm256_add_pd(a.0, a.1)) };
+            (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
+        };
 
-    #[inline(always)]
-    fn load_words(self, from: &[u32; LANES]) -> Self::Words {
-        let from = from.as_ptr().cast::<__m256i>();
-        // SAFETY: see above.
-        unsafe { (_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))) }
-    }
-    #[inline(always)]
-    fn store_words(self, value: Self::Words, to: &mut [u32; LANES]) {
-        let to = to.as_mut_ptr().cast::<__m256i>();
-        // SAFETY: see above.
-        unsafe {
-            _mm256_storeu_si256(to, value.0);
-            _mm256_storeu_si256(to.add(1), value.1);
-        }
-    }
-    #[inline(always)]
-    fn splat_word(self, value: u32) -> Self::Words {
-        // SAFETY: see above.
-        let all = unsafe { _mm256_set1_epi32(value as i32) };
-        (all, all)
-    }
-    #[inline(always)]
-    fn up(self, a: Self::Words, count: u32) -> Self::Words {
-        // SAFETY: see above.
-        unsafe {
+        fn load_words(self, from: &[u32; LANES]) -> Self::Words = {
+            let from = from.as_ptr().cast::<__m256i>();
+            unsafe { (_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))) }
+        };
+        fn store_words(self, value: Self::Words, to: &mut [u32; LANES]) = {
+            let to = to.as_mut_ptr().cast::<__m256i>();
+            unsafe {
+                _mm256_storeu_si256(to, value.0);
+                _mm256_storeu_si256(to.add(1), value.1);
+            }
+        };
+        fn splat_word(self, value: u32) -> Self::Words = {
+            let all = unsafe { _mm256_set1_epi32(value as i32) };
+            (all, all)
+        };
+        fn up(self, a: Self::Words, count: u32) -> Self::Words = unsafe {
             let count = _mm_cvtsi32_si128(count as i32);
             (_mm256_sll_epi32(a.0, count), _mm256_sll_epi32(a.1, count))
-        }
-    }
-    #[inline(always)]
-    fn down(self, a: Self::Words, count: u32) -> Self::Words {
-        // SAFETY: see above.
-        unsafe {
+        };
+        fn down(self, a: Self::Words, count: u32) -> Self::Words = unsafe {
             let count = _mm_cvtsi32_si128(count as i32);
             (_mm256_srl_epi32(a.0, count), _mm256_srl_epi32(a.1, count))
-        }
-    }
+        };
 
-    #[inline(always)]
-    fn widen(self, from: &[i8; LANES]) -> Self::Words {
-        // SAFETY: see above.
-        unsafe {
+        fn widen(self, from: &[i8; LANES]) -> Self::Words = unsafe {
             let bytes = _mm_loadu_si128(from.as_ptr().cast());
             (_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_unpackhi_epi64(bytes, bytes)))
-        }
-    }
-    #[inline(always)]
-    fn narrow(self, value: Self::Words, to: &mut [i8; LANES]) {
-        // SAFETY: see above.
-        unsafe {
+        };
+        fn narrow(self, value: Self::Words, to: &mut [i8; LANES]) = unsafe {
             // The instruction packs the low halves of both, then the high ones: the middle quarters change places.
             let halves = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(value.0, value.1));
             let bytes = _mm_packs_epi16(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves));
             _mm_storeu_si128(to.as_mut_ptr().cast(), bytes);
-        }
+        };
+        fn no_products(self) -> Self::Products = self.splat_word(0);
+        fn multiply_add(self, sums: Self::Products, a: Self::Words, b: Self::Words) -> Self::Products =
+            self.add(sums, unsafe { (_mm256_madd_epi16(a.0, b.0), _mm256_madd_epi16(a.1, b.1)) });
+        fn finish(self, sums: Self::Products) -> Self::Words = sums;
     }
-    #[inline(always)]
-    fn no_products(self) -> Self::Products {
-        self.splat_word(0)
-    }
-    #[inline(always)]
-    fn multiply_add(self, sums: Self::Products, a: Self::Words, b: Self::Words) -> Self::Products {
-        // SAFETY: see above.
-        self.add(sums, unsafe { (_mm256_madd_epi16(a.0, b.0), _mm256_madd_epi16(a.1, b.1)) })
-    }
-    #[inline(always)]
-    fn finish(self, sums: Self::Products) -> Self::Words {
-        sums
-    }
+
     // Of sixteen registers six rows of sums take twelve.
     #[inline(always)]
     fn tiled<T: Tiled>(self, work: T) -> T::Output {

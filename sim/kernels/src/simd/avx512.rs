@@ -63,153 +63,76 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
         smaller_unsigned(a: Words, b: Words) -> Words = _mm512_min_epu32;
     }
 
-    #[inline(always)]
-    fn load(self, from: &[f32; LANES]) -> Self::Floats {
-        // SAFETY: see above.
-        unsafe { _mm512_loadu_ps(from.as_ptr()) }
-    }
-    #[inline(always)]
-    fn store(self, value: Self::Floats, to: &mut [f32; LANES]) {
-        // SAFETY: see above.
-        unsafe { _mm512_storeu_ps(to.as_mut_ptr(), value) }
-    }
-    #[inline(always)]
-    fn stream(self, value: Self::Floats, to: &mut [f32; LANES]) {
-        debug_assert!(to.as_ptr().addr().is_multiple_of(64));
-        // SAFETY: see above; the caller has aligned the address.
-        unsafe { _mm512_stream_ps(to.as_mut_ptr(), value) }
-    }
-    #[inline(always)]
-    fn fence(self) {
-        // SAFETY: SSE is part of every x86-64.
-        unsafe { _mm_sfence() }
-    }
-    #[inline(always)]
-    fn ask_ahead(self, at: &[f32; LANES]) {
-        // SAFETY: a prefetch reads nothing that the program can see, and faults on no address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.as_ptr().wrapping_add(AHEAD).cast()) }
-    }
-    #[inline(always)]
-    fn splat(self, value: f32) -> Self::Floats {
-        // SAFETY: see above.
-        unsafe { _mm512_set1_ps(value) }
-    }
-    #[inline(always)]
-    fn smallest(self, a: Self::Floats) -> f32 {
-        // SAFETY: see above.
-        unsafe { _mm512_reduce_min_ps(a) }
-    }
-    #[inline(always)]
-    fn greatest(self, a: Self::Floats) -> f32 {
-        // SAFETY: see above.
-        unsafe { _mm512_reduce_max_ps(a) }
-    }
-    #[inline(always)]
-    fn are_finite(self, a: Self::Floats) -> bool {
-        // SAFETY: see above.
-        unsafe {
+    operations! {
+        fn load(self, from: &[f32; LANES]) -> Self::Floats = unsafe { _mm512_loadu_ps(from.as_ptr()) };
+        fn store(self, value: Self::Floats, to: &mut [f32; LANES]) =
+            unsafe { _mm512_storeu_ps(to.as_mut_ptr(), value) };
+        fn stream(self, value: Self::Floats, to: &mut [f32; LANES]) = {
+            debug_assert!(to.as_ptr().addr().is_multiple_of(64));
+            // SAFETY: see above; the caller has aligned the address.
+            unsafe { _mm512_stream_ps(to.as_mut_ptr(), value) }
+        };
+        fn fence(self) = {
+            // SAFETY: SSE is part of every x86-64.
+            unsafe { _mm_sfence() }
+        };
+        fn ask_ahead(self, at: &[f32; LANES]) = {
+            // SAFETY: a prefetch reads nothing that the program can see, and faults on no address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.as_ptr().wrapping_add(AHEAD).cast()) }
+        };
+        fn splat(self, value: f32) -> Self::Floats = unsafe { _mm512_set1_ps(value) };
+        fn smallest(self, a: Self::Floats) -> f32 = unsafe { _mm512_reduce_min_ps(a) };
+        fn greatest(self, a: Self::Floats) -> f32 = unsafe { _mm512_reduce_max_ps(a) };
+        fn are_finite(self, a: Self::Floats) -> bool = unsafe {
             // Infinity less itself is NaN, and anything finite less itself is not.
             let difference = _mm512_sub_ps(a, a);
             _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(difference, difference) == 0
-        }
-    }
-    #[inline(always)]
-    fn positive(self, a: Self::Floats) -> u16 {
-        // SAFETY: see above.
-        unsafe { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, _mm512_setzero_ps()) }
-    }
-    #[inline(always)]
-    fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats {
-        // SAFETY: see above.
-        unsafe { _mm512_maskz_mov_ps(mask, a) }
-    }
-    #[inline(always)]
-    fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles {
-        // SAFETY: see above.
-        unsafe {
+        };
+        fn positive(self, a: Self::Floats) -> u16 = unsafe { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, _mm512_setzero_ps()) };
+        fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats = unsafe { _mm512_maskz_mov_ps(mask, a) };
+        fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles = unsafe {
             let low = _mm512_cvtps_pd(_mm512_castps512_ps256(a));
             let high = _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(a));
             (_mm512_add_pd(into.0, low), _mm512_add_pd(into.1, high))
-        }
-    }
-    #[inline(always)]
-    fn no_doubles(self) -> Self::Doubles {
-        // SAFETY: see above.
-        unsafe { (_mm512_setzero_pd(), _mm512_setzero_pd()) }
-    }
-    #[inline(always)]
-    fn total(self, a: Self::Doubles) -> f64 {
-        let mut lanes = [0.0_f64; 8];
-        // SAFETY: see above; `lanes` has eight elements.
-        unsafe { _mm512_storeu_pd(lanes.as_mut_ptr(), _mm512_add_pd(a.0, a.1)) };
-        let [a, b, c, d, e, f, g, h] = lanes;
-        ((a + e) + (c + g)) + ((b + f) + (d + h))
+        };
+        fn no_doubles(self) -> Self::Doubles = unsafe { (_mm512_setzero_pd(), _mm512_setzero_pd()) };
+        fn total(self, a: Self::Doubles) -> f64 = {
+            let mut lanes = [0.0_f64; 8];
+            // SAFETY: see above; `lanes` has eight elements.
+            unsafe { _mm512_storeu_pd(lanes.as_mut_ptr(), _mm512_add_pd(a.0, a.1)) };
+            let [a, b, c, d, e, f, g, h] = lanes;
+            ((a + e) + (c + g)) + ((b + f) + (d + h))
+        };
+
+        fn load_words(self, from: &[u32; LANES]) -> Self::Words = unsafe { _mm512_loadu_si512(from.as_ptr().cast()) };
+        fn store_words(self, value: Self::Words, to: &mut [u32; LANES]) =
+            unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), value) };
+        fn splat_word(self, value: u32) -> Self::Words = unsafe { _mm512_set1_epi32(value as i32) };
+        fn up(self, a: Self::Words, count: u32) -> Self::Words =
+            unsafe { _mm512_sll_epi32(a, _mm_cvtsi32_si128(count as i32)) };
+        fn down(self, a: Self::Words, count: u32) -> Self::Words =
+            unsafe { _mm512_srlv_epi32(a, _mm512_set1_epi32(count as i32)) };
+        fn lookup(self, table: Self::Floats, index: Self::Words) -> Self::Floats =
+            unsafe { _mm512_permutexvar_ps(index, table) };
+
+        fn widen(self, from: &[i8; LANES]) -> Self::Words =
+            unsafe { _mm512_cvtepi8_epi32(_mm_loadu_si128(from.as_ptr().cast())) };
+        fn narrow(self, value: Self::Words, to: &mut [i8; LANES]) =
+            unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(value)) };
+        fn signed_as(self, a: Self::Words, sign: Self::Words) -> Self::Words =
+            unsafe { _mm512_mask_sub_epi32(a, _mm512_movepi32_mask(sign), _mm512_setzero_si512(), a) };
+        fn no_products(self) -> Self::Products = self.splat_word(0);
+        fn multiply_add(self, sums: Self::Products, a: Self::Words, b: Self::Words) -> Self::Products = {
+            if VNNI {
+                // SAFETY: `run_vnni` is called only where there is VNNI, too.
+                unsafe { _mm512_dpbusd_epi32(sums, a, b) }
+            } else {
+                self.add(sums, unsafe { _mm512_madd_epi16(a, b) })
+            }
+        };
+        fn finish(self, sums: Self::Products) -> Self::Words = sums;
     }
 
-    #[inline(always)]
-    fn load_words(self, from: &[u32; LANES]) -> Self::Words {
-        // SAFETY: see above.
-        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
-    }
-    #[inline(always)]
-    fn store_words(self, value: Self::Words, to: &mut [u32; LANES]) {
-        // SAFETY: see above.
-        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), value) }
-    }
-    #[inline(always)]
-    fn splat_word(self, value: u32) -> Self::Words {
-        // SAFETY: see above.
-        unsafe { _mm512_set1_epi32(value as i32) }
-    }
-    #[inline(always)]
-    fn up(self, a: Self::Words, count: u32) -> Self::Words {
-        // SAFETY: see above.
-        unsafe { _mm512_sll_epi32(a, _mm_cvtsi32_si128(count as i32)) }
-    }
-    #[inline(always)]
-    fn down(self, a: Self::Words, count: u32) -> Self::Words {
-        // SAFETY: see above.
-        unsafe { _mm512_srlv_epi32(a, _mm512_set1_epi32(count as i32)) }
-    }
-    #[inline(always)]
-    fn lookup(self, table: Self::Floats, index: Self::Words) -> Self::Floats {
-        // SAFETY: see above.
-        unsafe { _mm512_permutexvar_ps(index, table) }
-    }
-
-    #[inline(always)]
-    fn widen(self, from: &[i8; LANES]) -> Self::Words {
-        // SAFETY: see above.
-        unsafe { _mm512_cvtepi8_epi32(_mm_loadu_si128(from.as_ptr().cast())) }
-    }
-    #[inline(always)]
-    fn narrow(self, value: Self::Words, to: &mut [i8; LANES]) {
-        // SAFETY: see above.
-        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(value)) }
-    }
-    #[inline(always)]
-    fn signed_as(self, a: Self::Words, sign: Self::Words) -> Self::Words {
-        // SAFETY: see above.
-        unsafe { _mm512_mask_sub_epi32(a, _mm512_movepi32_mask(sign), _mm512_setzero_si512(), a) }
-    }
-    #[inline(always)]
-    fn no_products(self) -> Self::Products {
-        self.splat_word(0)
-    }
-    #[inline(always)]
-    fn multiply_add(self, sums: Self::Products, a: Self::Words, b: Self::Words) -> Self::Products {
-        if VNNI {
-            // SAFETY: `run_vnni` is called only where there is VNNI, too.
-            unsafe { _mm512_dpbusd_epi32(sums, a, b) }
-        } else {
-            // SAFETY: see above.
-            self.add(sums, unsafe { _mm512_madd_epi16(a, b) })
-        }
-    }
-    #[inline(always)]
-    fn finish(self, sums: Self::Products) -> Self::Words {
-        sums
-    }
     // There are registers for twice as many rows; twelve keep two multipliers busy, and fewer pad less.
     #[inline(always)]
     fn tiled<T: Tiled>(self, work: T) -> T::Output {

@@ -48,177 +48,100 @@ impl Simd for Neon {
         smaller_unsigned(a: Words, b: Words) -> Words = vminq_u32;
     }
 
-    #[inline(always)]
-    fn load(self, from: &[f32; LANES]) -> Self::Floats {
-        // SAFETY: see above.
-        from_fn(|i| unsafe { vld1q_f32(from.as_ptr().add(4 * i)) })
-    }
-    #[inline(always)]
-    fn store(self, value: Self::Floats, to: &mut [f32; LANES]) {
-        for (quarter, to) in value.into_iter().zip(to.as_chunks_mut::<4>().0) {
-            // SAFETY: `to` holds a quarter.
-            unsafe { vst1q_f32(to.as_mut_ptr(), quarter) }
-        }
-    }
-    #[inline(always)]
-    fn splat(self, value: f32) -> Self::Floats {
-        // SAFETY: see above.
-        [unsafe { vdupq_n_f32(value) }; 4]
-    }
-    #[inline(always)]
-    fn fused(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats {
-        // SAFETY: see above.
-        from_fn(|i| unsafe { vfmaq_f32(c[i], a[i], b[i]) })
-    }
-    // A comparison and a selection rather than `fminnm`, which makes NaN of a signalling NaN. The comparison is false for
-    // every kind of NaN.
-    #[inline(always)]
-    fn smaller(self, a: Self::Floats, b: Self::Floats) -> Self::Floats {
-        // SAFETY: see above.
-        from_fn(|i| unsafe { vbslq_f32(vcltq_f32(a[i], b[i]), a[i], b[i]) })
-    }
-    #[inline(always)]
-    fn greater(self, a: Self::Floats, b: Self::Floats) -> Self::Floats {
-        // SAFETY: see above.
-        from_fn(|i| unsafe { vbslq_f32(vcgtq_f32(a[i], b[i]), a[i], b[i]) })
-    }
-    #[inline(always)]
-    fn smallest(self, a: Self::Floats) -> f32 {
-        // SAFETY: see above.
-        unsafe { vminvq_f32(vminq_f32(vminq_f32(a[0], a[1]), vminq_f32(a[2], a[3]))) }
-    }
-    #[inline(always)]
-    fn greatest(self, a: Self::Floats) -> f32 {
-        // SAFETY: see above.
-        unsafe { vmaxvq_f32(vmaxq_f32(vmaxq_f32(a[0], a[1]), vmaxq_f32(a[2], a[3]))) }
-    }
-    #[inline(always)]
-    fn are_finite(self, a: Self::Floats) -> bool {
-        // Infinity less itself is NaN, anything finite less itself is 0, and the greatest of NaN and 0 is NaN.
-        // SAFETY: see above.
-        (0..4).all(|i| unsafe { vmaxvq_f32(vsubq_f32(a[i], a[i])) } == 0.0)
-    }
-    #[inline(always)]
-    fn positive(self, a: Self::Floats) -> u16 {
-        (0..4).fold(0, |mask, i| {
-            // SAFETY: see above.
-            let quarter = unsafe { vaddvq_u32(vandq_u32(vcgtzq_f32(a[i]), vld1q_u32(BITS.as_ptr()))) };
-            mask | (quarter as u16) << (4 * i)
-        })
-    }
-    #[inline(always)]
-    fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats {
-        // SAFETY: see above.
-        let kept = from_fn(|i| unsafe { vtstq_u32(vdupq_n_u32(u32::from(mask) >> (4 * i)), vld1q_u32(BITS.as_ptr())) });
-        self.floats_of_bits(self.and(self.bits(a), kept))
-    }
-    #[inline(always)]
-    fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles {
-        // SAFETY: see above.
-        unsafe {
+    operations! {
+        fn load(self, from: &[f32; LANES]) -> Self::Floats =
+            from_fn(|i| unsafe { vld1q_f32(from.as_ptr().add(4 * i)) });
+        fn store(self, value: Self::Floats, to: &mut [f32; LANES]) = {
+            for (quarter, to) in value.into_iter().zip(to.as_chunks_mut::<4>().0) {
+                // SAFETY: `to` holds a quarter.
+                unsafe { vst1q_f32(to.as_mut_ptr(), quarter) }
+            }
+        };
+        fn splat(self, value: f32) -> Self::Floats = [unsafe { vdupq_n_f32(value) }; 4];
+        fn fused(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats =
+            from_fn(|i| unsafe { vfmaq_f32(c[i], a[i], b[i]) });
+        // A comparison and a selection rather than `fminnm`, which makes NaN of a signalling NaN. The comparison is false for
+        // every kind of NaN.
+        fn smaller(self, a: Self::Floats, b: Self::Floats) -> Self::Floats =
+            from_fn(|i| unsafe { vbslq_f32(vcltq_f32(a[i], b[i]), a[i], b[i]) });
+        fn greater(self, a: Self::Floats, b: Self::Floats) -> Self::Floats =
+            from_fn(|i| unsafe { vbslq_f32(vcgtq_f32(a[i], b[i]), a[i], b[i]) });
+        fn smallest(self, a: Self::Floats) -> f32 =
+            unsafe { vminvq_f32(vminq_f32(vminq_f32(a[0], a[1]), vminq_f32(a[2], a[3]))) };
+        fn greatest(self, a: Self::Floats) -> f32 =
+            unsafe { vmaxvq_f32(vmaxq_f32(vmaxq_f32(a[0], a[1]), vmaxq_f32(a[2], a[3]))) };
+        fn are_finite(self, a: Self::Floats) -> bool = {
+            // Infinity less itself is NaN, anything finite less itself is 0, and the greatest of NaN and 0 is NaN.
+            (0..4).all(|i| unsafe { vmaxvq_f32(vsubq_f32(a[i], a[i])) } == 0.0)
+        };
+        fn positive(self, a: Self::Floats) -> u16 = {
+            (0..4).fold(0, |mask, i| {
+                let quarter = unsafe { vaddvq_u32(vandq_u32(vcgtzq_f32(a[i]), vld1q_u32(BITS.as_ptr()))) };
+                mask | (quarter as u16) << (4 * i)
+            })
+        };
+        fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats = {
+            let kept = from_fn(|i| unsafe { vtstq_u32(vdupq_n_u32(u32::from(mask) >> (4 * i)), vld1q_u32(BITS.as_ptr())) });
+            self.floats_of_bits(self.and(self.bits(a), kept))
+        };
+        fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles = unsafe {
             let a = vaddq_f32(vaddq_f32(a[0], a[2]), vaddq_f32(a[1], a[3]));
             [vaddq_f64(into[0], vcvt_f64_f32(vget_low_f32(a))), vaddq_f64(into[1], vcvt_high_f64_f32(a))]
-        }
-    }
-    #[inline(always)]
-    fn no_doubles(self) -> Self::Doubles {
-        // SAFETY: see above.
-        [unsafe { vdupq_n_f64(0.0) }; 2]
-    }
-    #[inline(always)]
-    fn total(self, a: Self::Doubles) -> f64 {
-        // SAFETY: see above.
-        unsafe { vaddvq_f64(vaddq_f64(a[0], a[1])) }
-    }
+        };
+        fn no_doubles(self) -> Self::Doubles = [unsafe { vdupq_n_f64(0.0) }; 2];
+        fn total(self, a: Self::Doubles) -> f64 = unsafe { vaddvq_f64(vaddq_f64(a[0], a[1])) };
 
-    #[inline(always)]
-    fn load_words(self, from: &[u32; LANES]) -> Self::Words {
-        // SAFETY: see above.
-        from_fn(|i| unsafe { vld1q_u32(from.as_ptr().add(4 * i)) })
-    }
-    #[inline(always)]
-    fn store_words(self, value: Self::Words, to: &mut [u32; LANES]) {
-        for (quarter, to) in value.into_iter().zip(to.as_chunks_mut::<4>().0) {
-            // SAFETY: `to` holds a quarter.
-            unsafe { vst1q_u32(to.as_mut_ptr(), quarter) }
-        }
-    }
-    #[inline(always)]
-    fn splat_word(self, value: u32) -> Self::Words {
-        // SAFETY: see above.
-        [unsafe { vdupq_n_u32(value) }; 4]
-    }
-    #[inline(always)]
-    fn up(self, a: Self::Words, count: u32) -> Self::Words {
-        // SAFETY: see above.
-        from_fn(|i| unsafe { vshlq_u32(a[i], vdupq_n_s32(count as i32)) })
-    }
-    // A negative count shifts down.
-    #[inline(always)]
-    fn down(self, a: Self::Words, count: u32) -> Self::Words {
-        // SAFETY: see above.
-        from_fn(|i| unsafe { vshlq_u32(a[i], vdupq_n_s32(-(count as i32))) })
-    }
-    // Never called: TABLE_BITS is 0. Two table instructions a quarter would be slower than the multiply-add.
-    #[inline(always)]
-    fn lookup(self, table: Self::Floats, _index: Self::Words) -> Self::Floats {
-        table
-    }
+        fn load_words(self, from: &[u32; LANES]) -> Self::Words =
+            from_fn(|i| unsafe { vld1q_u32(from.as_ptr().add(4 * i)) });
+        fn store_words(self, value: Self::Words, to: &mut [u32; LANES]) = {
+            for (quarter, to) in value.into_iter().zip(to.as_chunks_mut::<4>().0) {
+                // SAFETY: `to` holds a quarter.
+                unsafe { vst1q_u32(to.as_mut_ptr(), quarter) }
+            }
+        };
+        fn splat_word(self, value: u32) -> Self::Words = [unsafe { vdupq_n_u32(value) }; 4];
+        fn up(self, a: Self::Words, count: u32) -> Self::Words =
+            from_fn(|i| unsafe { vshlq_u32(a[i], vdupq_n_s32(count as i32)) });
+        // A negative count shifts down.
+        fn down(self, a: Self::Words, count: u32) -> Self::Words =
+            from_fn(|i| unsafe { vshlq_u32(a[i], vdupq_n_s32(-(count as i32))) });
+        // Never called: TABLE_BITS is 0. Two table instructions a quarter would be slower than the multiply-add.
+        fn lookup(self, table: Self::Floats, _index: Self::Words) -> Self::Floats = table;
 
-    #[inline(always)]
-    fn widen(self, from: &[i8; LANES]) -> Self::Words {
-        // SAFETY: see above.
-        unsafe {
+        fn widen(self, from: &[i8; LANES]) -> Self::Words = unsafe {
             let bytes = vld1q_s8(from.as_ptr());
             let (low, high) = (vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes));
             [vmovl_s16(vget_low_s16(low)), vmovl_high_s16(low), vmovl_s16(vget_low_s16(high)), vmovl_high_s16(high)]
                 .map(|quarter| vreinterpretq_u32_s32(quarter))
-        }
-    }
-    #[inline(always)]
-    fn narrow(self, value: Self::Words, to: &mut [i8; LANES]) {
-        // SAFETY: see above.
-        unsafe {
+        };
+        fn narrow(self, value: Self::Words, to: &mut [i8; LANES]) = unsafe {
             let [a, b, c, d] = value;
             let low = vmovn_high_u32(vmovn_u32(a), b);
             let high = vmovn_high_u32(vmovn_u32(c), d);
             vst1q_s8(to.as_mut_ptr(), vreinterpretq_s8_u8(vmovn_high_u16(vmovn_u16(low), high)));
-        }
+        };
+        fn magnitude(self, a: Self::Words) -> Self::Words =
+            from_fn(|i| unsafe { vreinterpretq_u32_s32(vabsq_s32(vreinterpretq_s32_u32(a[i]))) });
+        fn signed_as(self, a: Self::Words, sign: Self::Words) -> Self::Words = {
+            from_fn(|i| unsafe {
+                let negated = vreinterpretq_u32_s32(vnegq_s32(vreinterpretq_s32_u32(a[i])));
+                vbslq_u32(vcltzq_s32(vreinterpretq_s32_u32(sign[i])), negated, a[i])
+            })
+        };
+        fn no_products(self) -> Self::Products = [[unsafe { vdupq_n_s32(0) }; 2]; 4];
+        fn multiply_add(self, sums: Self::Products, a: Self::Words, b: Self::Words) -> Self::Products = {
+            from_fn(|i| {
+                let [low, high] = sums[i];
+                unsafe {
+                    let (a, b) = (vreinterpretq_s16_u32(a[i]), vreinterpretq_s16_u32(b[i]));
+                    [vmlal_s16(low, vget_low_s16(a), vget_low_s16(b)), vmlal_high_s16(high, a, b)]
+                }
+            })
+        };
+        fn finish(self, sums: Self::Products) -> Self::Words =
+            sums.map(|[low, high]| unsafe { vreinterpretq_u32_s32(vpaddq_s32(low, high)) });
     }
-    #[inline(always)]
-    fn magnitude(self, a: Self::Words) -> Self::Words {
-        // SAFETY: see above.
-        from_fn(|i| unsafe { vreinterpretq_u32_s32(vabsq_s32(vreinterpretq_s32_u32(a[i]))) })
-    }
-    #[inline(always)]
-    fn signed_as(self, a: Self::Words, sign: Self::Words) -> Self::Words {
-        // SAFETY: see above.
-        from_fn(|i| unsafe {
-            let negated = vreinterpretq_u32_s32(vnegq_s32(vreinterpretq_s32_u32(a[i])));
-            vbslq_u32(vcltzq_s32(vreinterpretq_s32_u32(sign[i])), negated, a[i])
-        })
-    }
-    #[inline(always)]
-    fn no_products(self) -> Self::Products {
-        // SAFETY: see above.
-        [[unsafe { vdupq_n_s32(0) }; 2]; 4]
-    }
-    #[inline(always)]
-    fn multiply_add(self, sums: Self::Products, a: Self::Words, b: Self::Words) -> Self::Products {
-        from_fn(|i| {
-            let [low, high] = sums[i];
-            // SAFETY: see above.
-            unsafe {
-                let (a, b) = (vreinterpretq_s16_u32(a[i]), vreinterpretq_s16_u32(b[i]));
-                [vmlal_s16(low, vget_low_s16(a), vget_low_s16(b)), vmlal_high_s16(high, a, b)]
-            }
-        })
-    }
-    #[inline(always)]
-    fn finish(self, sums: Self::Products) -> Self::Words {
-        // SAFETY: see above.
-        sums.map(|[low, high]| unsafe { vreinterpretq_u32_s32(vpaddq_s32(low, high)) })
-    }
+
     // Of thirty-two registers three rows of sums take twenty-four.
     #[inline(always)]
     fn tiled<T: Tiled>(self, work: T) -> T::Output {

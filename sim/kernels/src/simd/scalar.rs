@@ -49,100 +49,47 @@ impl Simd for Scalar {
         smaller_unsigned(a: Words, b: Words) -> Words = a.min(b);
     }
 
-    #[inline(always)]
-    fn load(self, from: &[f32; LANES]) -> Self::Floats {
-        *from
-    }
-    #[inline(always)]
-    fn store(self, value: Self::Floats, to: &mut [f32; LANES]) {
-        *to = value;
-    }
-    #[inline(always)]
-    fn splat(self, value: f32) -> Self::Floats {
-        [value; LANES]
-    }
-    #[inline(always)]
-    fn smallest(self, a: Self::Floats) -> f32 {
-        a.into_iter().fold(f32::INFINITY, f32::min)
-    }
-    #[inline(always)]
-    fn greatest(self, a: Self::Floats) -> f32 {
-        a.into_iter().fold(f32::NEG_INFINITY, f32::max)
-    }
-    #[inline(always)]
-    fn are_finite(self, a: Self::Floats) -> bool {
-        a.into_iter().all(f32::is_finite)
-    }
-    #[inline(always)]
-    fn positive(self, a: Self::Floats) -> u16 {
-        (0..LANES).fold(0, |mask, i| mask | (u16::from(a[i] > 0.0) << i))
-    }
-    #[inline(always)]
-    fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats {
-        from_fn(|i| if mask >> i & 1 == 1 { a[i] } else { 0.0 })
-    }
-    #[inline(always)]
-    fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles {
-        into + f64::from(a.into_iter().sum::<f32>())
-    }
-    #[inline(always)]
-    fn no_doubles(self) -> Self::Doubles {
-        0.0
-    }
-    #[inline(always)]
-    fn total(self, a: Self::Doubles) -> f64 {
-        a
+    operations! {
+        fn load(self, from: &[f32; LANES]) -> Self::Floats = *from;
+        fn store(self, value: Self::Floats, to: &mut [f32; LANES]) = *to = value;
+        fn splat(self, value: f32) -> Self::Floats = [value; LANES];
+        fn smallest(self, a: Self::Floats) -> f32 = a.into_iter().fold(f32::INFINITY, f32::min);
+        fn greatest(self, a: Self::Floats) -> f32 = a.into_iter().fold(f32::NEG_INFINITY, f32::max);
+        fn are_finite(self, a: Self::Floats) -> bool = a.into_iter().all(f32::is_finite);
+        fn positive(self, a: Self::Floats) -> u16 = (0..LANES).fold(0, |mask, i| mask | (u16::from(a[i] > 0.0) << i));
+        fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats =
+            from_fn(|i| if mask >> i & 1 == 1 { a[i] } else { 0.0 });
+        fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles =
+            into + f64::from(a.into_iter().sum::<f32>());
+        fn no_doubles(self) -> Self::Doubles = 0.0;
+        fn total(self, a: Self::Doubles) -> f64 = a;
+
+        fn load_words(self, from: &[u32; LANES]) -> Self::Words = *from;
+        fn store_words(self, value: Self::Words, to: &mut [u32; LANES]) = *to = value;
+        fn splat_word(self, value: u32) -> Self::Words = [value; LANES];
+        fn up(self, a: Self::Words, count: u32) -> Self::Words = a.map(|word| word << count);
+        fn down(self, a: Self::Words, count: u32) -> Self::Words = a.map(|word| word >> count);
     }
 
-    #[inline(always)]
-    fn load_words(self, from: &[u32; LANES]) -> Self::Words {
-        *from
-    }
-    #[inline(always)]
-    fn store_words(self, value: Self::Words, to: &mut [u32; LANES]) {
-        *to = value;
-    }
-    #[inline(always)]
-    fn splat_word(self, value: u32) -> Self::Words {
-        [value; LANES]
-    }
-    #[inline(always)]
-    fn up(self, a: Self::Words, count: u32) -> Self::Words {
-        a.map(|word| word << count)
-    }
-    #[inline(always)]
-    fn down(self, a: Self::Words, count: u32) -> Self::Words {
-        a.map(|word| word >> count)
-    }
     // Not inlined by force: the compiler makes a slower loop of the whole.
     fn lookup(self, table: Self::Floats, index: Self::Words) -> Self::Floats {
         index.map(|i| table[i as usize % LANES])
     }
 
-    #[inline(always)]
-    fn widen(self, from: &[i8; LANES]) -> Self::Words {
-        from.map(|byte| i32::from(byte) as u32)
+    operations! {
+        fn widen(self, from: &[i8; LANES]) -> Self::Words = from.map(|byte| i32::from(byte) as u32);
+        fn narrow(self, value: Self::Words, to: &mut [i8; LANES]) = *to = value.map(|word| word as i8);
+        fn no_products(self) -> Self::Products = [0; LANES];
+        fn multiply_add(self, sums: Self::Products, a: Self::Words, b: Self::Words) -> Self::Products = {
+            let product = |a: i32, b: i32| (a as i16 as i32).wrapping_mul(b as i16 as i32);
+            from_fn(|i| {
+                let (a, b) = (a[i] as i32, b[i] as i32);
+                sums[i].wrapping_add(product(a, b) as u32).wrapping_add(product(a >> 16, b >> 16) as u32)
+            })
+        };
+        fn finish(self, sums: Self::Products) -> Self::Words = sums;
     }
-    #[inline(always)]
-    fn narrow(self, value: Self::Words, to: &mut [i8; LANES]) {
-        *to = value.map(|word| word as i8);
-    }
-    #[inline(always)]
-    fn no_products(self) -> Self::Products {
-        [0; LANES]
-    }
-    #[inline(always)]
-    fn multiply_add(self, sums: Self::Products, a: Self::Words, b: Self::Words) -> Self::Products {
-        let product = |a: i32, b: i32| (a as i16 as i32).wrapping_mul(b as i16 as i32);
-        from_fn(|i| {
-            let (a, b) = (a[i] as i32, b[i] as i32);
-            sums[i].wrapping_add(product(a, b) as u32).wrapping_add(product(a >> 16, b >> 16) as u32)
-        })
-    }
-    #[inline(always)]
-    fn finish(self, sums: Self::Products) -> Self::Words {
-        sums
-    }
+
     #[inline(always)]
     fn tiled<T: Tiled>(self, work: T) -> T::Output {
         work.run::<Self, 4>(self)

@@ -3,6 +3,7 @@
 use std::ops::AddAssign;
 
 use haversack_devices::units::{Bytes, Nanos};
+use strum::IntoStaticStr;
 use thiserror::Error;
 
 use super::{ProcessId, RegionId};
@@ -188,7 +189,8 @@ pub struct Kill {
 }
 
 /// Why a process was ended: lmkd's decision order, then the kernel's own killer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum KillReason {
     /// (1) Free memory below `min` right after a kill.
     PressureAfterKill,
@@ -213,18 +215,8 @@ pub enum KillReason {
 impl KillReason {
     /// Its name, in words.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::PressureAfterKill => "pressure-after-kill",
-            Self::NotResponding => "not-responding",
-            Self::LowSwapAndThrashing => "low-swap-and-thrashing",
-            Self::LowMemoryAndSwap => "low-memory-and-swap",
-            Self::LowMemoryAndSwapUtilisation => "low-memory-and-swap-utilisation",
-            Self::LowMemoryAndThrashing => "low-memory-and-thrashing",
-            Self::DirectReclaimAndThrashing => "direct-reclaim-and-thrashing",
-            Self::LowFileCacheAfterThrashing => "low-file-cache-after-thrashing",
-            Self::OutOfMemory => "out-of-memory",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
