@@ -13,11 +13,10 @@ use clap::Args;
 use haversack_bench::{HAS_PEERS, Kernel, Measurement, SIZES};
 use haversack_reports::files::create_folder;
 use haversack_reports::write_atomically;
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::CommandError;
-use crate::output::{Format, note, print, print_json};
+use crate::output::{Format, note, print, print_json, progress};
 use haversack_devices::text::hint;
 
 /// The files, without their extensions.
@@ -88,7 +87,8 @@ fn select<'a>(catalogue: &'a [Kernel], filter: &str) -> Result<Vec<&'a Kernel>, 
 
 /// One run a size; the answers kernel by kernel, each from small to large.
 fn measure_all(kernels: &[&Kernel], compare: bool) -> Result<Vec<Measurement>, CommandError> {
-    let bar = progress(SIZES.iter().map(|&size| haversack_bench::turns(kernels, size, compare)).sum());
+    let turns = SIZES.iter().map(|&size| haversack_bench::turns(kernels, size, compare)).sum();
+    let bar = progress(turns, "{bar:40} {percent}% measured, {eta} left");
     let mut sizes = Vec::new();
     for size in SIZES {
         sizes.push(haversack_bench::run(kernels, size, compare, || bar.inc(1)).map_err(CommandError::failed)?);
@@ -98,23 +98,15 @@ fn measure_all(kernels: &[&Kernel], compare: bool) -> Result<Vec<Measurement>, C
     Ok((0..kernels.len()).flat_map(of_kernel).collect())
 }
 
-/// A bar on a terminal, nothing elsewhere.
-fn progress(turns: u64) -> ProgressBar {
-    let bar = ProgressBar::new(turns);
-    match ProgressStyle::with_template("{bar:40} {percent}% measured, {eta} left") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
 fn to_json(measured: &Measurement) -> Value {
-    let mut row = Map::new();
-    row.insert("name".to_owned(), json!(measured.kernel));
-    row.insert("size".to_owned(), json!(measured.size.0));
-    row.insert("bytes_per_s".to_owned(), json!(measured.rate.0));
-    row.insert("limit_bytes_per_s".to_owned(), json!(measured.limit_rate.0));
+    let mut row = json!({
+        "name": measured.kernel,
+        "size": measured.size.0,
+        "bytes_per_s": measured.rate.0,
+        "limit_bytes_per_s": measured.limit_rate.0,
+    });
     if let Some(peer) = &measured.peer {
-        row.insert("peer_bytes_per_s".to_owned(), json!(peer.rate.0));
+        row["peer_bytes_per_s"] = json!(peer.rate.0);
     }
-    Value::Object(row)
+    row
 }

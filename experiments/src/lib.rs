@@ -50,7 +50,6 @@ pub mod kernels_command;
 pub mod list;
 pub mod model_command;
 pub mod output;
-mod parquet_file;
 pub mod replay_command;
 pub mod reproduce;
 pub mod run;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use haversack_policies::{PolicyError, registry};
 use haversack_replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, Outcome, replay};
+use haversack_reports::text_table::{Column, TextTable};
 use serde_json::json;
 
 use crate::error::CommandError;
@@ -80,26 +81,20 @@ pub fn run(options: &ReplayOptions) -> Result<(), CommandError> {
 }
 
 fn text(outcome: &Outcome, log: &Log, heuristic: Heuristic, speed: Option<f64>) -> String {
-    let speed = speed.map_or_else(String::new, |speed| format!("speed        {speed:.0} operators/s\n"));
-    format!(
-        "{} under dtr with the heuristic {heuristic}\n\n\
-         status       {}\n\
-         slowdown     {:.4}\n\
-         clock        {} ns ({} without a budget)\n\
-         memory       {} of a budget of {} ({} without one)\n\
-         evictions    {} (digest {:016x})\n\
-         recomputed   {} of {} operators\n{speed}",
-        log.name(),
-        outcome.status,
-        outcome.slowdown,
-        outcome.clock_final,
-        outcome.baseline_compute,
-        outcome.peak_memory,
-        outcome.budget,
-        outcome.baseline_memory,
-        outcome.evictions,
-        outcome.evict_hash,
-        outcome.rematerialised_operators,
-        outcome.operators,
-    )
+    let Outcome { status, slowdown, clock_final, baseline_compute, baseline_memory, .. } = outcome;
+    let Outcome { peak_memory, budget, evictions, evict_hash, rematerialised_operators, operators, .. } = outcome;
+    let mut table = TextTable::new([Column::left(13)]);
+    table
+        .row([format!("{} under dtr with the heuristic {heuristic}", log.name())])
+        .row([""])
+        .row(["status".to_owned(), status.to_string()])
+        .row(["slowdown".to_owned(), format!("{slowdown:.4}")])
+        .row(["clock".to_owned(), format!("{clock_final} ns ({baseline_compute} without a budget)")])
+        .row(["memory".to_owned(), format!("{peak_memory} of a budget of {budget} ({baseline_memory} without one)")])
+        .row(["evictions".to_owned(), format!("{evictions} (digest {evict_hash:016x})")])
+        .row(["recomputed".to_owned(), format!("{rematerialised_operators} of {operators} operators")]);
+    if let Some(speed) = speed {
+        table.row(["speed".to_owned(), format!("{speed:.0} operators/s")]);
+    }
+    table.to_string()
 }

@@ -20,6 +20,7 @@ use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 use haversack_reports::files::create_folder;
+use haversack_reports::frame::ParquetFile;
 use haversack_reports::write_atomically;
 use polars::prelude::DataFrame;
 use rayon::ThreadPool;
@@ -33,7 +34,6 @@ pub use specification::Specification;
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::output::{note, progress};
-use crate::parquet_file::ParquetFile;
 use front::Fronts;
 use identity::Identity;
 use journal::Journal;

@@ -49,8 +49,9 @@ use crate::files::{FileError, write_atomically};
 /// The PNG has this many pixels for each of the SVG's, along each axis.
 pub const PNG_SCALE: u32 = 2;
 
-/// A figure: what is shown, not how.
-#[derive(Clone, Debug)]
+/// A figure: what is shown, not how. The default one has boxes as small as they may be.
+#[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Figure {
     /// The title, above everything.
     pub title: String,
@@ -77,81 +78,53 @@ pub struct Figure {
 impl Figure {
     /// A figure without panels.
     pub fn new(title: impl Into<String>) -> Self {
-        Self {
-            title: title.into(),
-            note: None,
-            panels: Vec::new(),
-            columns: None,
-            panel_size: (460, 300),
-            legend: Place::Below,
-            share_x: false,
-            share_y: false,
-            meanings: Meanings::default(),
-            order: Vec::new(),
-        }
+        Self { title: title.into(), panel_size: (460, 300), ..Self::default() }
     }
 
     /// With a sentence below the title.
-    #[must_use]
-    pub fn note(mut self, note: impl Into<String>) -> Self {
-        self.note = Some(note.into());
-        self
+    pub fn note(self, note: impl Into<String>) -> Self {
+        Self { note: Some(note.into()), ..self }
     }
 
     /// With one more panel.
-    #[must_use]
     pub fn panel(mut self, panel: Panel) -> Self {
         self.panels.push(panel);
         self
     }
 
     /// With this many panels in a row.
-    #[must_use]
-    pub fn columns(mut self, columns: usize) -> Self {
-        self.columns = Some(columns);
-        self
+    pub fn columns(self, columns: usize) -> Self {
+        Self { columns: Some(columns), ..self }
     }
 
     /// With data boxes of this size in pixels (at least 80 × 60, at most 4000 × 4000).
-    #[must_use]
-    pub fn panel_size(mut self, width: u32, height: u32) -> Self {
-        self.panel_size = (width, height);
-        self
+    pub fn panel_size(self, width: u32, height: u32) -> Self {
+        Self { panel_size: (width, height), ..self }
     }
 
     /// With the legend there.
-    #[must_use]
-    pub fn legend(mut self, place: Place) -> Self {
-        self.legend = place;
-        self
+    pub fn legend(self, place: Place) -> Self {
+        Self { legend: place, ..self }
     }
 
     /// With one horizontal range for all panels.
-    #[must_use]
-    pub fn share_x(mut self) -> Self {
-        self.share_x = true;
-        self
+    pub fn share_x(self) -> Self {
+        Self { share_x: true, ..self }
     }
 
     /// With one vertical range for all panels.
-    #[must_use]
-    pub fn share_y(mut self) -> Self {
-        self.share_y = true;
-        self
+    pub fn share_y(self) -> Self {
+        Self { share_y: true, ..self }
     }
 
     /// With these meanings of the looks.
-    #[must_use]
-    pub fn meanings(mut self, meanings: Meanings) -> Self {
-        self.meanings = meanings;
-        self
+    pub fn meanings(self, meanings: Meanings) -> Self {
+        Self { meanings, ..self }
     }
 
     /// With colours given to these names first.
-    #[must_use]
-    pub fn order<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.order = names.into_iter().map(Into::into).collect();
-        self
+    pub fn order<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
+        Self { order: names.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// Draws the figure. The same figure gives the same bytes.
@@ -168,6 +141,7 @@ impl Figure {
 
 /// One panel: two axes and a chart.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Panel {
     /// The title above the panel.
     pub title: Option<String>,
@@ -186,24 +160,18 @@ impl Panel {
     }
 
     /// With a title.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
+    pub fn title(self, title: impl Into<String>) -> Self {
+        Self { title: Some(title.into()), ..self }
     }
 
     /// With this horizontal axis.
-    #[must_use]
-    pub fn x(mut self, axis: Axis) -> Self {
-        self.x = axis;
-        self
+    pub fn x(self, axis: Axis) -> Self {
+        Self { x: axis, ..self }
     }
 
     /// With this vertical axis.
-    #[must_use]
-    pub fn y(mut self, axis: Axis) -> Self {
-        self.y = axis;
-        self
+    pub fn y(self, axis: Axis) -> Self {
+        Self { y: axis, ..self }
     }
 }
 

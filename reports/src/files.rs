@@ -3,7 +3,7 @@
 //! The bytes go to `.<name>.part` in the same folder, are flushed to the disc, and take the final name in one
 //! rename. Creating folders is left to [`create_folder`].
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -32,19 +32,9 @@ impl FileError {
 /// # Errors
 /// [`FileError`] names `path` and the cause; the partial file is removed.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let failed = |source| FileError::new("write", path, source);
-    let name = path
-        .file_name()
-        .ok_or_else(|| failed(io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name")))?;
-    let part = path.with_file_name(partial_name(name));
-    let written = write_through(&part, bytes).and_then(|()| fs::rename(&part, path));
-    written.map_err(|source| {
-        // The first error is the one worth telling; there may be no partial file to remove.
-        let _ = fs::remove_file(&part);
-        failed(source)
-    })?;
-    sync_folder(path);
-    Ok(())
+    let (part, mut file) = Part::create(path)?;
+    file.write_all(bytes).map_err(|source| FileError::new("write", path, source))?;
+    part.take_name()
 }
 
 /// Creates `path` and the folders above it.
@@ -55,17 +45,46 @@ pub fn create_folder(path: &Path) -> Result<(), FileError> {
     fs::create_dir_all(path).map_err(|source| FileError::new("create", path, source))
 }
 
-fn partial_name(name: &OsStr) -> OsString {
-    let mut part = OsString::from(".");
-    part.push(name);
-    part.push(".part");
-    part
+/// A file under way beside its name; it goes away with its owner, unless it has taken the name.
+pub(crate) struct Part {
+    part: PathBuf,
+    path: PathBuf,
+    is_whole: bool,
 }
 
-fn write_through(part: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(part)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+impl Part {
+    /// An empty file that will be at `path`.
+    pub(crate) fn create(path: &Path) -> Result<(Self, File), FileError> {
+        let nameless = || io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name");
+        let create = || {
+            let mut name = OsString::from(".");
+            name.push(path.file_name().ok_or_else(nameless)?);
+            name.push(".part");
+            let part = path.with_file_name(name);
+            let file = File::create(&part)?;
+            Ok((Self { part, path: path.to_path_buf(), is_whole: false }, file))
+        };
+        create().map_err(|source| FileError::new("write", path, source))
+    }
+
+    /// Gives the file, which is whole, to the disc and its name.
+    pub(crate) fn take_name(mut self) -> Result<(), FileError> {
+        let written = File::open(&self.part).and_then(|file| file.sync_all());
+        let named = written.and_then(|()| fs::rename(&self.part, &self.path));
+        named.map_err(|source| FileError::new("write", &self.path, source))?;
+        self.is_whole = true;
+        sync_folder(&self.path);
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.is_whole {
+            // The first error is the one worth telling.
+            let _ = fs::remove_file(&self.part);
+        }
+    }
 }
 
 /// Makes the rename itself durable where folders can be opened; the file is complete either way.

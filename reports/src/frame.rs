@@ -2,12 +2,14 @@
 //!
 //! The bytes depend on the frame alone: one writer thread's order, one compression, no time or host in the metadata.
 
-use std::io::Cursor;
+use std::fs::File;
+use std::io::{BufWriter, Cursor};
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{DataFrame, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, SerReader};
+use polars::io::parquet::write::BatchedWriter;
+use polars::prelude::{DataFrame, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, Schema, SerReader};
 
-use crate::files::{FileError, write_atomically};
+use crate::files::{FileError, Part};
 
 /// Why a data frame could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -28,28 +30,57 @@ pub enum FrameError {
     },
 }
 
-/// The frame as Parquet bytes.
+/// A Parquet file that is written batch by batch, beside its name, and takes the name when it is whole.
 ///
-/// # Errors
-/// [`FrameError::Encode`] where a column cannot be held as Parquet.
-pub fn to_parquet(frame: &DataFrame) -> Result<Vec<u8>, FrameError> {
-    // The writer wants `&mut` only to align chunks, which a copy of the handles can do as well.
-    let mut frame = frame.clone();
-    let mut bytes = Vec::new();
-    ParquetWriter::new(&mut bytes)
-        .with_compression(ParquetCompression::Snappy)
-        .set_parallel(false)
-        .finish(&mut frame)
-        .map_err(FrameError::Encode)?;
-    Ok(bytes)
+/// Each batch becomes a row group, so that a table of any length is written in the memory of one batch. Dropped before
+/// [`finish`](Self::finish), the file leaves nothing behind.
+pub struct ParquetFile {
+    part: Part,
+    writer: BatchedWriter<BufWriter<File>>,
 }
 
-/// Writes the frame to `path` as Parquet, atomically.
+impl ParquetFile {
+    /// A file of the columns `schema` that will be at `path`.
+    ///
+    /// # Errors
+    /// A path that cannot be written, or columns that Parquet does not have.
+    pub fn create(path: &Path, schema: &Schema) -> Result<Self, FrameError> {
+        let (part, file) = Part::create(path)?;
+        let writer = ParquetWriter::new(BufWriter::with_capacity(1 << 20, file))
+            .with_compression(ParquetCompression::Snappy)
+            .set_parallel(false)
+            .batched(schema)
+            .map_err(FrameError::Encode)?;
+        Ok(Self { part, writer })
+    }
+
+    /// Appends the rows of `frame`.
+    ///
+    /// # Errors
+    /// Rows that cannot be held as Parquet, or a disc that is full.
+    pub fn write(&mut self, frame: &DataFrame) -> Result<(), FrameError> {
+        self.writer.write_batch(frame).map_err(FrameError::Encode)
+    }
+
+    /// Ends the file and gives it its name.
+    ///
+    /// # Errors
+    /// A disc that is full, or a name that cannot be taken.
+    pub fn finish(self) -> Result<(), FrameError> {
+        self.writer.finish().map_err(FrameError::Encode)?;
+        drop(self.writer);
+        Ok(self.part.take_name()?)
+    }
+}
+
+/// Writes the frame to `path` as Parquet, atomically, in one batch.
 ///
 /// # Errors
-/// [`FrameError::Encode`], or [`FrameError::File`] with the path and the cause.
+/// As those of a [`ParquetFile`].
 pub fn write_parquet(path: &Path, frame: &DataFrame) -> Result<(), FrameError> {
-    Ok(write_atomically(path, &to_parquet(frame)?)?)
+    let mut file = ParquetFile::create(path, frame.schema())?;
+    file.write(frame)?;
+    file.finish()
 }
 
 /// Reads a Parquet file whole.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! numbers and labels ── figure::Figure ──▶ SVG, PNG ──┐
-//! cells ── table::Table ──▶ CSV, HTML ────────────────┼─▶ page::Page ──▶ index.html
+//! cells ── table::Table ──▶ CSV ──────────────────────┼─▶ page::Page ──▶ index.html
 //! points ── pareto::front ──▶ which of them to draw   │
 //! rows ── text_table::TextTable ──▶ the terminal      └─▶ files::write_atomically
 //! ```
@@ -12,7 +12,7 @@
 //!
 //! - [`figure`]: a declarative description of a figure, rendered to SVG and PNG.
 //! - [`pareto`]: fronts and hypervolumes in two dimensions.
-//! - [`table`]: typed cells to CSV and HTML.
+//! - [`table`]: typed cells to CSV.
 //! - [`text_table`]: rows of words in columns, for a terminal.
 //! - [`page`]: one self-contained `index.html` for a set of artefacts.
 //! - [`frame`]: a polars data frame to Parquet and back.

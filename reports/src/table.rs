@@ -1,11 +1,7 @@
-//! Rows of typed cells, as CSV for programs and as an HTML table for people.
+//! Rows of typed cells, as CSV for programs; people read them on the [page](crate::page).
 //!
 //! CSV follows RFC 4180 in its quoting; lines end with LF (not CR LF), the last one too. Numbers are written in the
 //! shortest form that reads back to the same value, so that nothing is lost and equal data give equal bytes.
-
-use std::fmt::Write as _;
-
-use crate::figure::number;
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,10 +60,6 @@ impl Cell {
             Self::Count(value) => value.to_string(),
             Self::Flag(value) => value.to_string(),
         }
-    }
-
-    fn is_numeric(&self) -> bool {
-        matches!(self, Self::Number(_) | Self::Count(_))
     }
 }
 
@@ -135,32 +127,6 @@ impl Table {
             let _ = writer.write_record(&record);
         }
         String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
-    }
-
-    /// The table as an HTML `<table>`, numbers to three digits with the exact value as the cell's title.
-    #[must_use]
-    pub fn to_html(&self) -> String {
-        let mut html = String::from("<table>\n<thead><tr>");
-        for column in &self.columns {
-            let _ = write!(html, "<th>{}</th>", escaped(column));
-        }
-        html.push_str("</tr></thead>\n<tbody>\n");
-        for row in &self.rows {
-            html.push_str("<tr>");
-            for cell in row {
-                let exact = escaped(&cell.exact());
-                let _ = match cell {
-                    Cell::Number(value) if value.is_finite() => {
-                        write!(html, "<td class=\"number\" title=\"{exact}\">{}</td>", number(*value))
-                    }
-                    cell if cell.is_numeric() => write!(html, "<td class=\"number\">{exact}</td>"),
-                    _ => write!(html, "<td>{exact}</td>"),
-                };
-            }
-            html.push_str("</tr>\n");
-        }
-        html.push_str("</tbody>\n</table>\n");
-        html
     }
 }
 

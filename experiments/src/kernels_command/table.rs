@@ -1,9 +1,10 @@
 //! The measurements as a table, for programs and for people.
 
-use std::fmt::Write as _;
+use std::iter::once;
 
 use haversack_bench::{Family, Measurement, SIZES};
 use haversack_reports::table::Table;
+use haversack_reports::text_table::{Column, TextTable};
 
 use crate::error::CommandError;
 
@@ -35,52 +36,92 @@ pub(super) fn csv(measured: &[Measurement]) -> Result<String, CommandError> {
 /// One line a kernel, the sizes side by side, under a title for each family.
 pub(super) fn text(measured: &[Measurement]) -> String {
     let compared = measured.iter().any(|found| found.peer.is_some());
-    let width = measured.iter().map(|found| found.kernel.len()).max().unwrap_or(0);
-    let mut text = header(width, compared);
+    let numbers = if compared { &NUMBERS[..] } else { &NUMBERS[..2] };
+    let names = Column::left(measured.iter().map(|found| found.kernel.len()).max().unwrap_or(0));
+    let of_a_size = Column::right(numbers.iter().map(|(_, width)| width).sum());
+    let mut sizes = TextTable::new(once(names).chain([of_a_size; SIZES.len()]));
+    sizes.row(once(String::new()).chain(SIZES.map(|size| format!("{} B", size.0))));
+    let columns = SIZES.iter().flat_map(|_| numbers).map(|&(_, width)| Column::right(width));
+    let mut table = TextTable::new(once(names).chain(columns));
+    table.row(once("kernel").chain(SIZES.iter().flat_map(|_| numbers).map(|&(title, _)| title)));
     for family in Family::ALL {
         let of_family: Vec<&Measurement> = measured.iter().filter(|found| found.family == family).collect();
         if !of_family.is_empty() {
-            // Writing to a text cannot fail.
-            let _ = writeln!(text, "\n{}", family.title());
+            table.row([""]).row([family.title()]);
         }
         for sizes in of_family.chunk_by(|a, b| a.kernel == b.kernel) {
-            text.push_str(&line(sizes, width, compared));
+            table.row(row(sizes, compared));
         }
     }
-    text.push_str(
-        "\nof limit: the rate as a share of the fastest read, write or copy of the same tensor in the same run\n",
-    );
+    table
+        .row([""])
+        .row(["of limit: the rate as a share of the fastest read, write or copy of the same tensor in the same run"]);
     if compared {
-        text.push_str("× peer: how many times as fast as the peer, which the last column names\n");
+        table.row(["× peer: how many times as fast as the peer, which the last column names"]);
     }
-    text
+    format!("{sizes}{table}")
 }
 
-fn header(width: usize, compared: bool) -> String {
-    let peer = if compared { "  × peer" } else { "" };
-    let columns = format!("    GB/s  of limit{peer}");
-    let mut sizes = format!("{:width$}", "");
-    let mut names = format!("{:width$}", "kernel");
-    for size in SIZES {
-        let _ = write!(sizes, "{:>place$}", format!("{} B", size.0), place = columns.chars().count());
-        names.push_str(&columns);
-    }
-    format!("{sizes}\n{names}\n")
-}
+/// What is told of a kernel at a size, each with the width of its column.
+const NUMBERS: [(&str, usize); 3] = [("GB/s", 8), ("of limit", 10), ("× peer", 8)];
 
-fn line(sizes: &[&Measurement], width: usize, compared: bool) -> String {
-    let name = sizes.first().map_or("", |found| found.kernel.as_str());
-    let mut line = format!("{name:width$}");
+/// The cells of a kernel: its name, its numbers at each size, and its peer.
+fn row(sizes: &[&Measurement], compared: bool) -> Vec<String> {
+    let mut row: Vec<String> = sizes.first().map(|found| found.kernel.clone()).into_iter().collect();
     for found in sizes {
-        let _ = write!(line, "{:>8.2}{:>10.3}", found.rate.0 * 1e-9, found.share_of_limit());
-        match found.times_peer() {
-            Some(times) => {
-                let _ = write!(line, "{times:>8.2}");
-            }
-            None if compared => line.push_str("       -"),
-            None => {}
+        row.extend([format!("{:.2}", found.rate.0 * 1e-9), format!("{:.3}", found.share_of_limit())]);
+        let times = found.times_peer().map(|times| format!("{times:.2}"));
+        row.extend(times.or_else(|| compared.then(|| "-".to_owned())));
+    }
+    // Wider than a number, so that it follows the last one wherever that stands.
+    row.extend(sizes.first().and_then(|found| found.peer.as_ref()).map(|peer| format!("  {:6}", peer.name)));
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use haversack_bench::{Limit, Peer};
+    use haversack_devices::units::BytesPerSecond;
+
+    use super::*;
+
+    fn measured(kernel: &str, size: usize, peer: Option<f64>) -> Measurement {
+        Measurement {
+            kernel: kernel.to_owned(),
+            family: Family::Reduction,
+            size: SIZES[size],
+            rate: BytesPerSecond(12.5e9),
+            limit: Limit::Read,
+            limit_rate: BytesPerSecond(20e9),
+            peer: peer.map(|rate| Peer { name: "a loop".to_owned(), rate: BytesPerSecond(rate) }),
         }
     }
-    let peer = sizes.first().and_then(|found| found.peer.as_ref());
-    line + &peer.map_or_else(String::new, |peer| format!("  {}", peer.name)) + "\n"
+
+    #[test]
+    fn numbers_stand_below_their_titles() {
+        // 12.5 GB/s of 20 are 0.625, and five times 2.5 GB/s. A kernel that has no third size has its peer behind the second.
+        let all = [0, 1, 2].map(|size| measured("min", size, Some(2.5e9)));
+        let some = [0, 1].map(|size| measured("product", size, if size == 0 { Some(2.5e9) } else { None }));
+        let text = text(&[all.to_vec(), some.to_vec()].concat());
+        let expected = "                         204800 B                 1572864 B                67108864 B
+kernel     GB/s  of limit  × peer    GB/s  of limit  × peer    GB/s  of limit  × peer
+
+Reductions
+min       12.50     0.625    5.00   12.50     0.625    5.00   12.50     0.625    5.00  a loop
+product   12.50     0.625    5.00   12.50     0.625       -  a loop
+
+of limit: the rate as a share of the fastest read, write or copy of the same tensor in the same run
+× peer: how many times as fast as the peer, which the last column names
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn without_peers_there_is_no_column_for_them() {
+        let text = text(&[measured("minimum", 0, None)]);
+        // A name of seven letters, then two columns a size, of 8 and 10.
+        let sizes = format!("{:7}{:>18}{:>18}{:>18}", "", "204800 B", "1572864 B", "67108864 B");
+        assert!(text.starts_with(&format!("{sizes}\nkernel     GB/s  of limit    GB/s")), "{text}");
+        assert!(text.contains("\nminimum   12.50     0.625\n") && !text.contains("peer"), "{text}");
+    }
 }

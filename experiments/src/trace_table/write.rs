@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use haversack_reports::files::create_folder;
-use haversack_reports::frame::FrameError;
+use haversack_reports::frame::{FrameError, ParquetFile};
 
 use super::{Batch, TableError};
-use crate::parquet_file::ParquetFile;
 
 /// A table under way; dropped before [`Table::finish`], it leaves nothing behind.
 pub struct Table<B> {

@@ -23,6 +23,7 @@ pub enum Scale {
 /// assert_eq!(axis.title(), "iteration time (ms, log scale)");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[must_use]
 pub struct Axis {
     /// The quantity.
     pub label: String,
@@ -45,38 +46,28 @@ impl Axis {
     }
 
     /// With a unit.
-    #[must_use]
-    pub fn unit(mut self, unit: impl Into<String>) -> Self {
-        self.unit = Some(unit.into());
-        self
+    pub fn unit(self, unit: impl Into<String>) -> Self {
+        Self { unit: Some(unit.into()), ..self }
     }
 
     /// Logarithmic.
-    #[must_use]
-    pub fn log(mut self) -> Self {
-        self.scale = Scale::Log;
-        self
+    pub fn log(self) -> Self {
+        Self { scale: Scale::Log, ..self }
     }
 
     /// From `lo` to `hi`, whatever the data.
-    #[must_use]
-    pub fn range(mut self, lo: f64, hi: f64) -> Self {
-        self.range = Some((lo, hi));
-        self
+    pub fn range(self, lo: f64, hi: f64) -> Self {
+        Self { range: Some((lo, hi)), ..self }
     }
 
     /// With labelled ticks at these values and nowhere else: batch sizes, budgets.
-    #[must_use]
-    pub fn ticks_at(mut self, values: impl Into<Vec<f64>>) -> Self {
-        self.ticks = Some(values.into());
-        self
+    pub fn ticks_at(self, values: impl Into<Vec<f64>>) -> Self {
+        Self { ticks: Some(values.into()), ..self }
     }
 
     /// Beginning at zero.
-    #[must_use]
-    pub fn from_zero(mut self) -> Self {
-        self.from_zero = true;
-        self
+    pub fn from_zero(self) -> Self {
+        Self { from_zero: true, ..self }
     }
 
     /// The title as drawn: quantity, unit, and the scale where it is not linear.

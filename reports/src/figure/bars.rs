@@ -13,6 +13,7 @@ use super::ticks::number;
 ///
 /// On a logarithmic axis a bar has no base to stand on, so each value is drawn as a marker in its bar's place.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Bars {
     /// The categories, left to right.
     pub categories: Vec<String>,
@@ -29,17 +30,14 @@ impl Bars {
     }
 
     /// With one more series.
-    #[must_use]
     pub fn series(mut self, series: BarSeries) -> Self {
         self.series.push(series);
         self
     }
 
     /// With the value above each bar.
-    #[must_use]
-    pub fn show_values(mut self) -> Self {
-        self.values_shown = true;
-        self
+    pub fn show_values(self) -> Self {
+        Self { values_shown: true, ..self }
     }
 
     /// Where the bars of a group stand, as left edges in units of a bar's width, and the group's whole width.
@@ -79,6 +77,7 @@ impl Bars {
 
 /// One series of bars.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct BarSeries {
     /// The name; series of one name share a colour.
     pub name: String,
@@ -95,10 +94,8 @@ impl BarSeries {
     }
 
     /// In this look.
-    #[must_use]
-    pub fn look(mut self, look: Look) -> Self {
-        self.look = look;
-        self
+    pub fn look(self, look: Look) -> Self {
+        Self { look, ..self }
     }
 }
 
@@ -180,14 +177,11 @@ impl Plot for Bars {
         let mut looks: Vec<Look> = self.series.iter().map(|s| s.look).collect();
         looks.dedup();
         let only = if let [look] = looks.as_slice() { *look } else { Look::Solid };
-        let mut keys: Vec<Entry> = Vec::new();
-        for series in &self.series {
-            if !keys.iter().any(|k| k.label == series.name) {
-                let key = Key::Swatch { colour: styles.of(&series.name).colour, look: only };
-                keys.push(Entry { key, label: series.name.clone() });
-            }
-        }
-        keys
+        let key = |series: &BarSeries| Entry {
+            key: Key::Swatch { colour: styles.of(&series.name).colour, look: only },
+            label: series.name.clone(),
+        };
+        self.series.iter().map(key).collect()
     }
 
     fn looks(&self) -> Vec<(Look, Key)> {

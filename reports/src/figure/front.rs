@@ -10,6 +10,7 @@ use crate::pareto::{self, BOTH_MINIMISED, Sense, Senses};
 
 /// Clouds of points, each with its front as a step line.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Front {
     /// The clouds, the last on top.
     pub clouds: Vec<Cloud>,
@@ -27,30 +28,24 @@ impl Default for Front {
 
 impl Front {
     /// No clouds yet, both axes minimised.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// With one more cloud.
-    #[must_use]
     pub fn cloud(mut self, name: impl Into<String>, points: impl Into<Vec<(f64, f64)>>) -> Self {
         self.clouds.push(Cloud { name: name.into(), points: points.into(), look: Look::Solid });
         self
     }
 
     /// With these senses.
-    #[must_use]
-    pub fn senses(mut self, senses: Senses) -> Self {
-        self.senses = senses;
-        self
+    pub fn senses(self, senses: Senses) -> Self {
+        Self { senses, ..self }
     }
 
     /// With the front over all clouds.
-    #[must_use]
-    pub fn overall(mut self) -> Self {
-        self.overall = true;
-        self
+    pub fn overall(self) -> Self {
+        Self { overall: true, ..self }
     }
 
     /// The corners of the boundary between what a front reaches and what it does not.

@@ -9,6 +9,7 @@ use super::style::{Look, MUTED, Shape, Style, Styles};
 
 /// Series of points over a numeric axis.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Lines {
     /// The series, the last on top.
     pub series: Vec<Series>,
@@ -18,23 +19,19 @@ pub struct Lines {
 
 impl Lines {
     /// No series yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// With one more series.
-    #[must_use]
     pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);
         self
     }
 
     /// With these words for the mark of [`Series::ends_low`] (else "does not go lower").
-    #[must_use]
-    pub fn end_meaning(mut self, meaning: impl Into<String>) -> Self {
-        self.end_meaning = Some(meaning.into());
-        self
+    pub fn end_meaning(self, meaning: impl Into<String>) -> Self {
+        Self { end_meaning: Some(meaning.into()), ..self }
     }
 }
 
@@ -61,7 +58,8 @@ pub enum Mark {
 }
 
 /// One series.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Series {
     /// The name; series of one name share colour and marker.
     pub name: String,
@@ -80,42 +78,27 @@ pub struct Series {
 impl Series {
     /// A series of joined, marked points.
     pub fn new(name: impl Into<String>, points: impl Into<Vec<(f64, f64)>>) -> Self {
-        Self {
-            name: name.into(),
-            points: points.into(),
-            stroke: Stroke::Straight,
-            mark: Mark::Shown,
-            look: Look::Solid,
-            ends_low: false,
-        }
+        Self { name: name.into(), points: points.into(), ..Self::default() }
     }
 
     /// Joined in this way.
-    #[must_use]
-    pub fn stroke(mut self, stroke: Stroke) -> Self {
-        self.stroke = stroke;
-        self
+    pub fn stroke(self, stroke: Stroke) -> Self {
+        Self { stroke, ..self }
     }
 
     /// Without markers.
-    #[must_use]
-    pub fn unmarked(mut self) -> Self {
-        self.mark = Mark::Hidden;
-        self
+    pub fn unmarked(self) -> Self {
+        Self { mark: Mark::Hidden, ..self }
     }
 
     /// In this look: the paper's values beside the simulated ones.
-    #[must_use]
-    pub fn look(mut self, look: Look) -> Self {
-        self.look = look;
-        self
+    pub fn look(self, look: Look) -> Self {
+        Self { look, ..self }
     }
 
     /// Marked at its least `x`: it does not go lower.
-    #[must_use]
-    pub fn ends_low(mut self) -> Self {
-        self.ends_low = true;
-        self
+    pub fn ends_low(self) -> Self {
+        Self { ends_low: true, ..self }
     }
 
     fn path(&self) -> Vec<(f64, f64)> {
@@ -175,12 +158,9 @@ impl Plot for Lines {
     }
 
     fn keys(&self, styles: &Styles) -> Vec<Entry> {
-        let mut keys: Vec<Entry> = Vec::new();
-        for series in &self.series {
-            if !keys.iter().any(|k| k.label == series.name) {
-                keys.push(Entry { key: series.key(styles.of(&series.name)), label: series.name.clone() });
-            }
-        }
+        // A name that comes twice stands in the legend once: the layout sees to that.
+        let key = |series: &Series| Entry { key: series.key(styles.of(&series.name)), label: series.name.clone() };
+        let mut keys: Vec<Entry> = self.series.iter().map(key).collect();
         if self.series.iter().any(|s| s.ends_low && !s.points.is_empty()) {
             let label = self.end_meaning.clone().unwrap_or_else(|| "does not go lower".into());
             keys.push(Entry { key: Key::Cap, label });

@@ -14,6 +14,7 @@ use super::ticks::number;
 
 /// One bar a category, made of parts that are not negative.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Stack {
     /// The categories, left to right.
     pub categories: Vec<String>,
@@ -41,24 +42,19 @@ impl Stack {
     }
 
     /// With one more part, on top of the others.
-    #[must_use]
     pub fn part(mut self, name: impl Into<String>, values: impl Into<Vec<f64>>) -> Self {
         self.parts.push(Part { name: name.into(), values: values.into() });
         self
     }
 
     /// With the whole above each bar.
-    #[must_use]
-    pub fn show_totals(mut self) -> Self {
-        self.totals_shown = true;
-        self
+    pub fn show_totals(self) -> Self {
+        Self { totals_shown: true, ..self }
     }
 
     /// With each part's share inside it, in per cent.
-    #[must_use]
-    pub fn show_shares(mut self) -> Self {
-        self.shares_shown = true;
-        self
+    pub fn show_shares(self) -> Self {
+        Self { shares_shown: true, ..self }
     }
 
     fn total(&self, category: usize) -> f64 {

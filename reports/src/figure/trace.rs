@@ -11,6 +11,7 @@ use super::text::Face;
 
 /// Memory in use over time as a filled area, with what limits it and what happens to it.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Trace {
     /// What the area is, for the legend.
     pub name: String,
@@ -57,21 +58,18 @@ impl Trace {
     }
 
     /// With a budget; each value holds until the next point, the last to the end.
-    #[must_use]
     pub fn wall(mut self, name: impl Into<String>, points: impl Into<Vec<(f64, f64)>>) -> Self {
         (self.wall_name, self.wall) = (name.into(), points.into());
         self
     }
 
     /// With one more phase.
-    #[must_use]
     pub fn phase(mut self, from: f64, to: f64, label: impl Into<String>) -> Self {
         self.phases.push(Phase { from, to, label: label.into() });
         self
     }
 
     /// With one more event.
-    #[must_use]
     pub fn event(mut self, at: f64, label: impl Into<String>) -> Self {
         self.events.push(Event { at, label: label.into() });
         self

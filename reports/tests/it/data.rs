@@ -2,10 +2,11 @@
 
 use std::fs;
 
+use haversack_reports::figure::number;
 use haversack_reports::files::write_atomically;
-use haversack_reports::frame::{FrameError, read_parquet, to_parquet, write_parquet};
+use haversack_reports::frame::{FrameError, ParquetFile, read_parquet, write_parquet};
 use haversack_reports::pareto::{BOTH_MINIMISED, Sense, Senses, front, hypervolume};
-use haversack_reports::table::{Cell, Table, shortest};
+use haversack_reports::table::{Cell, Table, escaped, shortest};
 use haversack_reports::text_table::{Column, TextTable};
 use polars::df;
 use proptest::prelude::*;
@@ -83,10 +84,10 @@ fn csv_quotes_as_rfc_4180_and_ends_lines_with_lf() {
 }
 
 #[test]
-fn html_tables_escape_and_keep_the_exact_value() {
-    let html = table().to_html();
-    assert!(html.contains("say &quot;no&quot;\nor &lt;yes&gt; &amp; go"));
-    assert!(html.contains("<td class=\"number\" title=\"1e300\">10³⁰⁰</td>"), "{html}");
+fn what_goes_into_a_page_is_escaped_and_shown_in_three_digits() {
+    assert_eq!(escaped("say \"no\"\nor <yes> & 'go'"), "say &quot;no&quot;\nor &lt;yes&gt; &amp; &#39;go&#39;");
+    // The exact value stays in the CSV beside it.
+    assert_eq!((number(1e300), shortest(1e300)), ("10³⁰⁰".to_owned(), "1e300".to_owned()));
 }
 
 #[test]
@@ -117,7 +118,14 @@ fn a_frame_survives_parquet_and_gives_the_same_bytes() {
     let path = folder.path().join("results.parquet");
     write_parquet(&path, &frame).unwrap();
     assert!(read_parquet(&path).unwrap().equals_missing(&frame));
-    assert_eq!(fs::read(&path).unwrap(), to_parquet(&frame).unwrap());
+    let bytes = fs::read(&path).unwrap();
+    write_parquet(&path, &frame).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    // One that is not finished leaves nothing behind, and what was there stays.
+    let mut file = ParquetFile::create(&path, frame.schema()).unwrap();
+    file.write(&frame).unwrap();
+    drop(file);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]
