@@ -91,7 +91,7 @@ pub fn map_counts(elements: u64, machine: &Machine) -> Result<KernelCounts, Kern
     let resident = (u64::from(machine.limits.units) * u64::from(launch.blocks_per_unit)).min(launch.blocks);
     let (threads, lanes) = (u64::from(launch.threads), u64::from(machine.lanes));
     let (rows, tail) = (elements / threads, elements % threads);
-    let row = |start, length| SECTOR * row_sectors::<f32>(start, length, machine.lanes);
+    let row = |start, length| SECTOR * row_sectors(4, start, length, machine.lanes);
     let moved = Bytes(rows * row(0, threads) + row(rows * threads, tail));
     let first = elements.div_ceil(threads).min(u64::from(VECTOR));
     Ok(KernelCounts {

@@ -139,8 +139,8 @@ impl Block<'_, '_> {
         self.held(buffer, start, threads)?;
         self.own.waits = true;
         self.issue(1, threads);
-        self.tally.read += SECTOR * row_sectors::<T>(start as u64, threads as u64, self.lanes);
-        self.tally.touched.mark(buffer.index(), start as u64 * T::BYTES, (start + threads) as u64 * T::BYTES);
+        self.tally.read += SECTOR * row_sectors(buffer.bytes, start as u64, threads as u64, self.lanes);
+        self.tally.touched.mark(buffer.index(), start as u64 * buffer.bytes, (start + threads) as u64 * buffer.bytes);
         self.held(buffer, start, threads)
     }
 
@@ -153,8 +153,8 @@ impl Block<'_, '_> {
         self.wait();
         self.issue(1, words.len());
         let end = start + words.len();
-        self.tally.written += SECTOR * row_sectors::<T>(start as u64, words.len() as u64, self.lanes);
-        self.tally.touched.mark(buffer.index(), start as u64 * T::BYTES, end as u64 * T::BYTES);
+        self.tally.written += SECTOR * row_sectors(buffer.bytes, start as u64, words.len() as u64, self.lanes);
+        self.tally.touched.mark(buffer.index(), start as u64 * buffer.bytes, end as u64 * buffer.bytes);
         if let Some(place) = self.memory.words_mut(buffer).get_mut(start..end) {
             place.copy_from_slice(words);
         }
@@ -217,7 +217,7 @@ impl Block<'_, '_> {
         for warp in indices.chunks(self.lanes as usize) {
             met.clear();
             for &index in warp.iter().flatten().filter(|&&index| index < length) {
-                let sector = index as u64 * T::BYTES / SECTOR;
+                let sector = index as u64 * buffer.bytes / SECTOR;
                 // Most warps touch rising addresses.
                 if met.last() != Some(&sector) && !met.contains(&sector) {
                     met.push(sector);

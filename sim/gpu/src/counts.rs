@@ -185,10 +185,7 @@ fn traffic(pass: &Pass, statistics: &[Statistic], lanes: u32) -> Moved {
     let threads = u64::from(pass.threads);
     let sectors = |bytes: u64| {
         let (full, tail) = (pass.elements / threads, pass.elements % threads);
-        let row = |start, length| match bytes {
-            8 => row_sectors::<f64>(start, length, lanes),
-            _ => row_sectors::<f32>(start, length, lanes),
-        };
+        let row = |start, length| row_sectors(bytes, start, length, lanes);
         SECTOR * (full * row(0, threads) + row(full * threads, tail))
     };
     let whole = |bytes: u64| bytes.div_ceil(SECTOR) * SECTOR;

@@ -3,14 +3,14 @@
 //! The resident blocks of a wave advance in lock step, a phase at a time; at the end of a phase the atomics of all of
 //! them contend. Blocks of the next wave start together when the last of the wave has ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use haversack_devices::units::Bytes;
 use haversack_devices::{AtomicCounts, Device, Gpu, GpuLimits, KernelCounts};
 
 use crate::atomic::contend;
 use crate::block::{Block, Own, Request, Tally};
-use crate::memory::{Memory, Word};
+use crate::memory::{Memory, SECTOR, Storage, Word};
 use crate::shared::Shared;
 use haversack_kernels::KernelError;
 
@@ -84,6 +84,13 @@ struct Slot<R> {
     own: Own,
     seen: Vec<u64>,
     phase: u32,
+}
+
+impl<R> Slot<R> {
+    fn new() -> Self {
+        let (shared, own) = (Shared::default(), Own::default());
+        Self { index: 0, registers: None, shared, own, seen: Vec::new(), phase: 0 }
+    }
 }
 
 impl Machine {
@@ -220,14 +227,6 @@ struct Grid<'g, 'a, K: Kernel> {
 
 impl<'g, 'a, K: Kernel> Grid<'g, 'a, K> {
     fn new(machine: &'g Machine, memory: &'g mut Memory<'a>, kernel: &'g K, launch: &'g Launch, resident: u64) -> Self {
-        let slot = |_| Slot {
-            index: 0,
-            registers: None,
-            shared: Shared::default(),
-            own: Own::default(),
-            seen: Vec::new(),
-            phase: 0,
-        };
         Self {
             machine,
             memory,
@@ -235,7 +234,7 @@ impl<'g, 'a, K: Kernel> Grid<'g, 'a, K> {
             launch,
             resident,
             waves: 0,
-            slots: (0..resident).map(slot).collect(),
+            slots: (0..resident).map(|_| Slot::new()).collect(),
             requests: Vec::new(),
             tally: Tally::default(),
             most: Own::default(),
@@ -324,9 +323,9 @@ impl<'g, 'a, K: Kernel> Grid<'g, 'a, K> {
                 return Err(KernelError::Launch { kernel: K::NAME, reason });
             }
             let counts = match self.memory.buffers.get_mut(first.buffer) {
-                Some(crate::memory::Storage::F32(words)) => serve_cell(words.to_mut(), group, &mut self.slots),
-                Some(crate::memory::Storage::U32(words)) => serve_cell(words.to_mut(), group, &mut self.slots),
-                Some(crate::memory::Storage::F64(words)) => serve_cell(words.to_mut(), group, &mut self.slots),
+                Some(Storage::F32(words)) => serve_cell(words.to_mut(), group, &mut self.slots),
+                Some(Storage::U32(words)) => serve_cell(words.to_mut(), group, &mut self.slots),
+                Some(Storage::F64(words)) => serve_cell(words.to_mut(), group, &mut self.slots),
                 None => None,
             };
             let Some(counts) = counts else {
@@ -343,18 +342,9 @@ impl<'g, 'a, K: Kernel> Grid<'g, 'a, K> {
 
     fn counts(mut self) -> KernelCounts {
         // A cell comes to the L2 once, and leaves it once.
-        let sector = crate::memory::SECTOR;
-        let sectors: std::collections::BTreeSet<_> = self
-            .cells
-            .keys()
-            .map(|&(buffer, word)| {
-                let bytes = match self.memory.buffers.get(buffer) {
-                    Some(crate::memory::Storage::F64(_)) => 8,
-                    _ => 4,
-                };
-                (buffer, word as u64 * bytes / sector)
-            })
-            .collect();
+        let sector = SECTOR;
+        let place = |&(buffer, word): &(usize, usize)| (buffer, word as u64 * self.memory.bytes[buffer] / sector);
+        let sectors: BTreeSet<_> = self.cells.keys().map(place).collect();
         for &(buffer, place) in &sectors {
             self.tally.touched.mark(buffer, place * sector, place * sector + 1);
         }

@@ -74,6 +74,8 @@ word!(f64, F64, f64::to_bits, f64::from_bits, |a, b| a + b);
 #[derive(Debug)]
 pub struct Buffer<T> {
     index: usize,
+    /// Of a word, as the GPU stores it.
+    pub(crate) bytes: u64,
     word: PhantomData<T>,
 }
 
@@ -95,6 +97,8 @@ impl<T> Buffer<T> {
 #[derive(Clone, Debug, Default)]
 pub struct Memory<'a> {
     pub(crate) buffers: Vec<Storage<'a>>,
+    /// Bytes of a word of each buffer.
+    pub(crate) bytes: Vec<u64>,
 }
 
 impl<'a> Memory<'a> {
@@ -106,17 +110,23 @@ impl<'a> Memory<'a> {
 
     /// A buffer that reads `words` where they lie; the first write copies them.
     pub fn share<T: Word>(&mut self, words: &'a [T]) -> Buffer<T> {
-        self.push(Cow::Borrowed(words))
+        self.push(Cow::Borrowed(words), T::BYTES)
     }
 
     /// A buffer of `length` words, each `word`.
     pub fn fill<T: Word>(&mut self, length: usize, word: T) -> Buffer<T> {
-        self.push(Cow::Owned(vec![word; length]))
+        self.fill_as(T::BYTES, length, word)
     }
 
-    fn push<T: Word>(&mut self, words: Cow<'a, [T]>) -> Buffer<T> {
+    /// The same with words that the GPU stores in so many `bytes`: of numbers that a narrower type holds exactly.
+    pub(crate) fn fill_as<T: Word>(&mut self, bytes: u64, length: usize, word: T) -> Buffer<T> {
+        self.push(Cow::Owned(vec![word; length]), bytes)
+    }
+
+    fn push<T: Word>(&mut self, words: Cow<'a, [T]>, bytes: u64) -> Buffer<T> {
         self.buffers.push(T::store(words));
-        Buffer { index: self.buffers.len() - 1, word: PhantomData }
+        self.bytes.push(bytes);
+        Buffer { index: self.buffers.len() - 1, bytes, word: PhantomData }
     }
 
     /// What a buffer of this memory holds; nothing of a buffer of another.
@@ -130,14 +140,15 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// Sectors that the warps of `lanes` lanes touch where thread i of `threads` touches word `start + i`.
+/// Sectors that the warps of `lanes` lanes touch where thread i of `threads` touches word `start + i`, a word of so many
+/// `bytes`.
 #[must_use]
-pub fn row_sectors<T: Word>(start: u64, threads: u64, lanes: u32) -> u64 {
+pub fn row_sectors(bytes: u64, start: u64, threads: u64, lanes: u32) -> u64 {
     let mut sectors = 0;
     let (mut first, end) = (start, start + threads);
     while first < end {
         let last = (first + u64::from(lanes)).min(end);
-        sectors += (last * T::BYTES - 1) / SECTOR - first * T::BYTES / SECTOR + 1;
+        sectors += (last * bytes - 1) / SECTOR - first * bytes / SECTOR + 1;
         first = last;
     }
     sectors

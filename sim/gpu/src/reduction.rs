@@ -9,7 +9,7 @@ use crate::atomic::Update;
 use crate::block::Block;
 use crate::machine::{Kernel, Launch, Machine, Next};
 use crate::memory::{Buffer, Memory};
-use crate::plan::{Combine, From, NAME, Pass, Placement, Plan, To, instructions, operation};
+use crate::plan::{Combine, From, NAME, Pass, Placement, Plan, To, instructions, operation, word_bytes};
 use crate::shared::Array;
 use haversack_kernels::KernelError;
 use haversack_kernels::reduce::Statistic;
@@ -60,44 +60,37 @@ pub(crate) fn memsets(plan: &Plan) -> u32 {
     u32::from(plan.strategy.ends_atomically() && plan.placement == Placement::Own)
 }
 
-/// Partial results of one statistic in global memory.
+/// Partial results of one statistic in global memory: an extremum is an f32 there, which an f64 holds exactly.
 #[derive(Clone, Copy, Debug)]
-enum Words {
-    F32(Buffer<f32>),
-    /// Floats in an integer code of the same order.
-    Ordered(Buffer<u32>),
-    F64(Buffer<f64>),
+struct Words {
+    buffer: Buffer<f64>,
+    /// They are floats in an integer code of the same order.
+    are_ordered: bool,
 }
 
 impl Words {
     fn new(memory: &mut Memory<'_>, statistic: Statistic, update: Update, to: To, length: usize) -> Self {
-        let identity = statistic.identity();
-        match (statistic.is_order_free(), to, update) {
-            (false, ..) => Self::F64(memory.fill(length, identity)),
-            (true, To::Cell, Update::Native) => Self::Ordered(memory.fill(length, ordered(identity as f32))),
-            (true, ..) => Self::F32(memory.fill(length, identity as f32)),
-        }
+        let are_ordered = statistic.is_order_free() && (to, update) == (To::Cell, Update::Native);
+        let identity = if are_ordered { ordered(statistic.identity()) } else { statistic.identity() };
+        Self { buffer: memory.fill_as(word_bytes(statistic), length, identity), are_ordered }
     }
 
     /// The first word, a zero as +0.
     fn first(self, memory: &Memory<'_>) -> f64 {
-        let value = match self {
-            Self::F32(words) => memory.words(words).first().map(|&word| f64::from(word)),
-            Self::Ordered(words) => memory.words(words).first().map(|&word| f64::from(from_ordered(word))),
-            Self::F64(words) => memory.words(words).first().copied(),
-        };
-        value.unwrap_or(f64::NAN) + 0.0
+        let word = memory.words(self.buffer).first().copied().unwrap_or(f64::NAN);
+        (if self.are_ordered { from_ordered(word) } else { word }) + 0.0
     }
 }
 
 /// The bits of a float as an integer of the same order: flip all bits of a negative, the sign of the others.
-fn ordered(value: f32) -> u32 {
-    let bits = value.to_bits();
-    if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
+fn ordered(value: f64) -> f64 {
+    let bits = (value as f32).to_bits();
+    f64::from(if bits >> 31 == 1 { !bits } else { bits | 1 << 31 })
 }
 
-fn from_ordered(code: u32) -> f32 {
-    f32::from_bits(if code >> 31 == 1 { code ^ 1 << 31 } else { !code })
+fn from_ordered(code: f64) -> f64 {
+    let code = code as u32;
+    f64::from(f32::from_bits(if code >> 31 == 1 { code ^ 1 << 31 } else { !code }))
 }
 
 /// One pass.
@@ -113,51 +106,9 @@ struct Reduction<'k> {
 /// What the threads of a block hold: a partial result a statistic and thread.
 struct Registers {
     partial: Vec<Vec<f64>>,
-    shared: Vec<SharedWords>,
+    shared: Vec<Array<f64>>,
     /// Threads that had an operand.
     active: usize,
-}
-
-#[derive(Clone, Copy)]
-enum SharedWords {
-    F32(Array<f32>),
-    F64(Array<f64>),
-}
-
-impl SharedWords {
-    fn new(block: &mut Block<'_, '_>, statistic: Statistic, length: usize) -> Self {
-        if statistic.is_order_free() {
-            Self::F32(block.shared_array(length))
-        } else {
-            Self::F64(block.shared_array(length))
-        }
-    }
-
-    fn store(self, block: &mut Block<'_, '_>, values: &[f64]) -> Result<(), KernelError> {
-        match self {
-            Self::F32(array) => block.store_shared(array, 0, &narrow(values)),
-            Self::F64(array) => block.store_shared(array, 0, values),
-        }
-    }
-
-    fn load(self, block: &mut Block<'_, '_>, start: usize, threads: usize) -> Result<Vec<f64>, KernelError> {
-        match self {
-            Self::F32(array) => {
-                let mut words = Vec::new();
-                block.load_shared(array, start, threads, &mut words)?;
-                Ok(words.into_iter().map(f64::from).collect())
-            }
-            Self::F64(array) => {
-                let mut words = Vec::new();
-                block.load_shared(array, start, threads, &mut words)?;
-                Ok(words)
-            }
-        }
-    }
-}
-
-fn narrow(values: &[f64]) -> Vec<f32> {
-    values.iter().map(|&value| value as f32).collect()
 }
 
 /// `into` with operands of `statistic` added: those of the first pass are elements.
@@ -188,7 +139,8 @@ impl Kernel for Reduction<'_> {
             Combine::Shuffles => threads.div_ceil(block.lanes()),
             Combine::SharedCell(_) => 1,
         };
-        let shared = self.statistics.iter().map(|&statistic| SharedWords::new(block, statistic, words)).collect();
+        let array = |&statistic: &Statistic| block.shared_array_as(word_bytes(statistic), words);
+        let shared = self.statistics.iter().map(array).collect();
         let partial = self.statistics.iter().map(|statistic| vec![statistic.identity(); threads]).collect();
         Ok(Registers { partial, shared, active: 0 })
     }
@@ -239,19 +191,9 @@ impl Reduction<'_> {
     ) -> Result<(), KernelError> {
         if self.pass.from == From::Partials {
             for ((&statistic, into), words) in self.statistics.iter().zip(&mut registers.partial).zip(self.partials) {
-                match *words {
-                    Words::F32(words) => {
-                        let words = block.load_row(words, row, active)?;
-                        accumulate(statistic, false, into, words.iter().map(|&word| f64::from(word)));
-                    }
-                    Words::Ordered(words) => {
-                        let words = block.load_row(words, row, active)?;
-                        accumulate(statistic, false, into, words.iter().map(|&word| f64::from(from_ordered(word))));
-                    }
-                    Words::F64(words) => {
-                        accumulate(statistic, false, into, block.load_row(words, row, active)?.iter().copied());
-                    }
-                }
+                let operands = block.load_row(words.buffer, row, active)?.iter();
+                let operands = operands.map(|&word| if words.are_ordered { from_ordered(word) } else { word });
+                accumulate(statistic, false, into, operands);
             }
             return Ok(());
         }
@@ -268,18 +210,18 @@ impl Reduction<'_> {
     /// A tree in shared memory: the upper half of the threads' words meets the lower half, and so on.
     fn tree(&self, registers: &mut Registers, block: &mut Block<'_, '_>) -> Result<(), KernelError> {
         for (partial, shared) in registers.partial.iter().zip(&registers.shared) {
-            shared.store(block, partial)?;
+            block.store_shared(*shared, 0, partial)?;
         }
         block.barrier();
         let mut half = block.threads() / 2;
         while half > 0 {
             for (index, &statistic) in self.statistics.iter().enumerate() {
                 let shared = registers.shared[index];
-                let mut own = shared.load(block, 0, half)?;
-                let other = shared.load(block, half, half)?;
+                let mut own = block.load_shared(shared, 0, half)?;
+                let other = block.load_shared(shared, half, half)?;
                 block.operate(instructions(statistic, From::Partials), half);
                 accumulate(statistic, false, &mut own, other.into_iter());
-                shared.store(block, &own)?;
+                block.store_shared(shared, 0, &own)?;
                 registers.partial[index] = own;
             }
             block.barrier();
@@ -299,12 +241,12 @@ impl Reduction<'_> {
         }
         for (partial, shared) in registers.partial.iter().zip(&registers.shared) {
             let firsts: Vec<f64> = partial.iter().step_by(lanes).copied().collect();
-            store_of_warps(*shared, &firsts, block)?;
+            block.store_shared_of_warps(*shared, &firsts)?;
         }
         block.barrier();
         let warps = threads.div_ceil(lanes);
         for (index, &statistic) in self.statistics.iter().enumerate() {
-            let mut firsts = registers.shared[index].load(block, 0, warps)?;
+            let mut firsts = block.load_shared(registers.shared[index], 0, warps)?;
             firsts.resize(lanes, statistic.identity());
             shuffled(statistic, &mut firsts, lanes, block);
             registers.partial[index] = firsts;
@@ -320,21 +262,16 @@ impl Reduction<'_> {
         block: &mut Block<'_, '_>,
     ) -> Result<(), KernelError> {
         for (&statistic, shared) in self.statistics.iter().zip(&registers.shared) {
-            shared.store(block, &[statistic.identity()])?;
+            block.store_shared(*shared, 0, &[statistic.identity()])?;
         }
         block.barrier();
         for (index, &statistic) in self.statistics.iter().enumerate() {
             let values = &registers.partial[index][..registers.active];
-            match registers.shared[index] {
-                SharedWords::F32(array) => {
-                    block.atomic_shared(array, 0, operation(statistic), update, &narrow(values))?;
-                }
-                SharedWords::F64(array) => block.atomic_shared(array, 0, operation(statistic), update, values)?,
-            }
+            block.atomic_shared(registers.shared[index], 0, operation(statistic), update, values)?;
         }
         block.barrier();
         for (partial, shared) in registers.partial.iter_mut().zip(&registers.shared) {
-            *partial = shared.load(block, 0, 1)?;
+            *partial = block.load_shared(*shared, 0, 1)?;
         }
         Ok(())
     }
@@ -344,19 +281,14 @@ impl Reduction<'_> {
         let active = if self.pass.combine == Combine::Nothing { registers.active } else { 1 };
         for (index, &statistic) in self.statistics.iter().enumerate() {
             let values = &registers.partial[index][..active];
-            let (operation, update) = (operation(statistic), self.updates[index]);
-            match (self.pass.to, self.target[index]) {
-                (To::Cell, Words::F32(cell)) => block.atomic(cell, 0, operation, update, &narrow(values)),
-                (To::Cell, Words::F64(cell)) => block.atomic(cell, 0, operation, update, values),
-                (To::Cell, Words::Ordered(cell)) => {
-                    let codes: Vec<u32> = values.iter().map(|&value| ordered(value as f32)).collect();
-                    block.atomic(cell, 0, operation, update, &codes);
+            let Words { buffer, are_ordered } = self.target[index];
+            match self.pass.to {
+                To::Partials => block.store_row(buffer, block.index() as usize, values)?,
+                To::Cell => {
+                    let codes: Vec<f64> =
+                        values.iter().map(|&value| if are_ordered { ordered(value) } else { value }).collect();
+                    block.atomic(buffer, 0, operation(statistic), self.updates[index], &codes);
                 }
-                (To::Partials, Words::F32(words)) => {
-                    block.store_row(words, block.index() as usize, &narrow(values))?;
-                }
-                (To::Partials, Words::F64(words)) => block.store_row(words, block.index() as usize, values)?,
-                (To::Partials, Words::Ordered(_)) => {}
             }
         }
         Ok(())
@@ -371,22 +303,9 @@ fn block_threads(threads: u64) -> usize {
 fn shuffled(statistic: Statistic, values: &mut [f64], threads: usize, block: &mut Block<'_, '_>) {
     let mut distance = block.lanes() / 2;
     while distance > 0 {
-        if statistic.is_order_free() {
-            let mut words = narrow(values);
-            block.shuffle_down(&mut words, threads, distance, |a, b| operation(statistic).apply(a, b));
-            values.iter_mut().zip(words).for_each(|(value, word)| *value = f64::from(word));
-        } else {
-            block.shuffle_down(values, threads, distance, |a, b| a + b);
-        }
+        let step = |a, b| operation(statistic).apply(a, b);
+        block.shuffle_down(values, word_bytes(statistic), (threads, distance), step);
         block.operate(instructions(statistic, From::Partials), threads);
         distance /= 2;
-    }
-}
-
-/// The first lane of warp w stores word w.
-fn store_of_warps(shared: SharedWords, firsts: &[f64], block: &mut Block<'_, '_>) -> Result<(), KernelError> {
-    match shared {
-        SharedWords::F32(array) => block.store_shared_of_warps(array, &narrow(firsts)),
-        SharedWords::F64(array) => block.store_shared_of_warps(array, firsts),
     }
 }

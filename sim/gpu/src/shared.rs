@@ -12,6 +12,8 @@ use crate::memory::Word;
 pub struct Array<T> {
     start: usize,
     length: usize,
+    /// Of a word, as the GPU stores it.
+    pub(crate) bytes: u64,
     word: PhantomData<T>,
 }
 
@@ -65,11 +67,11 @@ impl Shared {
         self.interval += 1;
     }
 
-    pub(crate) fn array<T: Word>(&mut self, length: usize) -> Array<T> {
+    pub(crate) fn array<T: Word>(&mut self, bytes: u64, length: usize) -> Array<T> {
         let start = self.slots.len();
         self.slots.resize(start + length, Slot::default());
-        self.bytes += length as u64 * T::BYTES;
-        Array { start, length, word: PhantomData }
+        self.bytes += length as u64 * bytes;
+        Array { start, length, bytes, word: PhantomData }
     }
 
     fn slot<T: Word>(&mut self, array: Array<T>, index: usize) -> Result<&mut Slot, String> {

@@ -9,32 +9,34 @@ use crate::shared::Array;
 use haversack_kernels::KernelError;
 
 impl Block<'_, '_> {
-    /// Every warp does one shuffle a register of 32 bits, among the first `threads` threads: `step` combines a lane's word with the word of
-    /// lane `lane + distance` of the same warp, and gets its own where there is no such lane.
+    /// Every warp does one shuffle a register of 32 bits, of which a word takes `bytes`, among the first `threads` threads:
+    /// `step` combines a lane's word with the word of lane `lane + distance` of the same warp, and gets its own where there
+    /// is no such lane.
     pub fn shuffle_down<T: Word>(
         &mut self,
         words: &mut [T],
-        threads: usize,
-        distance: usize,
+        bytes: u64,
+        (threads, distance): (usize, usize),
         step: impl Fn(T, T) -> T,
     ) {
-        self.shuffle(words, threads, |lane| lane.saturating_add(distance), step);
+        self.shuffle(words, bytes, threads, |lane| lane.saturating_add(distance), step);
     }
 
-    /// The same with lane `lane ^ mask`.
+    /// The same with lane `lane ^ mask` and whole words.
     pub fn shuffle_xor<T: Word>(&mut self, words: &mut [T], threads: usize, mask: usize, step: impl Fn(T, T) -> T) {
-        self.shuffle(words, threads, |lane| lane ^ mask, step);
+        self.shuffle(words, T::BYTES, threads, |lane| lane ^ mask, step);
     }
 
     fn shuffle<T: Word>(
         &mut self,
         words: &mut [T],
+        bytes: u64,
         threads: usize,
         from: impl Fn(usize) -> usize,
         step: impl Fn(T, T) -> T,
     ) {
         self.wait();
-        let registers = T::BYTES.div_ceil(4);
+        let registers = bytes.div_ceil(4);
         self.issue(registers, threads);
         self.tally.shuffles += registers * (threads as u64).div_ceil(u64::from(self.lanes));
         let active = words.len().min(threads);
@@ -48,13 +50,36 @@ impl Block<'_, '_> {
 
     /// Reserves shared memory, at the start of a block.
     pub fn shared_array<T: Word>(&mut self, length: usize) -> Array<T> {
-        self.shared.array(length)
+        self.shared.array(T::BYTES, length)
+    }
+
+    /// The same with words that the GPU stores in so many `bytes`: of numbers that a narrower type holds exactly.
+    pub(crate) fn shared_array_as<T: Word>(&mut self, bytes: u64, length: usize) -> Array<T> {
+        self.shared.array(bytes, length)
     }
 
     /// Shared memory that the block holds.
     #[must_use]
     pub fn shared_held(&self) -> Bytes {
         Bytes(self.shared.bytes())
+    }
+
+    /// Stores words in shared memory, each by a warp at an index.
+    fn put<T: Word>(
+        &mut self,
+        array: Array<T>,
+        words: impl Iterator<Item = (usize, usize, T)>,
+    ) -> Result<(), KernelError> {
+        for (warp, index, word) in words {
+            self.tally.shared += array.bytes;
+            self.shared.store(array, index, warp as u32, word).map_err(|reason| self.fault(reason))?;
+        }
+        Ok(())
+    }
+
+    /// The word at an index of shared memory, for a thread.
+    fn take<T: Word>(&mut self, array: Array<T>, index: usize, thread: usize) -> Result<T, KernelError> {
+        self.shared.load(array, index, thread as u32 / self.lanes).map_err(|reason| self.fault(reason))
     }
 
     /// Stores a row in shared memory: thread i of the first ones stores `words[i]` at `start + i`.
@@ -64,12 +89,9 @@ impl Block<'_, '_> {
     pub fn store_shared<T: Word>(&mut self, array: Array<T>, start: usize, words: &[T]) -> Result<(), KernelError> {
         self.wait();
         self.issue(1, words.len());
-        self.tally.shared += words.len() as u64 * T::BYTES;
-        for (thread, &word) in words.iter().enumerate() {
-            let warp = thread as u32 / self.lanes;
-            self.shared.store(array, start.saturating_add(thread), warp, word).map_err(|reason| self.fault(reason))?;
-        }
-        Ok(())
+        let lanes = self.lanes();
+        let place = |(thread, &word): (usize, &T)| (thread / lanes, start.saturating_add(thread), word);
+        self.put(array, words.iter().enumerate().map(place))
     }
 
     /// The first lane of every warp stores a word: that of warp w stores `words[w]` at w.
@@ -79,11 +101,7 @@ impl Block<'_, '_> {
     pub fn store_shared_of_warps<T: Word>(&mut self, array: Array<T>, words: &[T]) -> Result<(), KernelError> {
         self.wait();
         self.issue(1, words.len() * self.lanes());
-        self.tally.shared += words.len() as u64 * T::BYTES;
-        for (warp, &word) in words.iter().enumerate() {
-            self.shared.store(array, warp, warp as u32, word).map_err(|reason| self.fault(reason))?;
-        }
-        Ok(())
+        self.put(array, words.iter().enumerate().map(|(warp, &word)| (warp, warp, word)))
     }
 
     /// Loads a row from shared memory: thread i of the first `threads` gets word `start + i`.
@@ -95,19 +113,11 @@ impl Block<'_, '_> {
         array: Array<T>,
         start: usize,
         threads: usize,
-        into: &mut Vec<T>,
-    ) -> Result<(), KernelError> {
+    ) -> Result<Vec<T>, KernelError> {
         self.wait();
         self.issue(1, threads);
-        self.tally.shared += threads as u64 * T::BYTES;
-        into.clear();
-        for thread in 0..threads {
-            let warp = thread as u32 / self.lanes;
-            into.push(
-                self.shared.load(array, start.saturating_add(thread), warp).map_err(|reason| self.fault(reason))?,
-            );
-        }
-        Ok(())
+        self.tally.shared += threads as u64 * array.bytes;
+        (0..threads).map(|thread| self.take(array, start.saturating_add(thread), thread)).collect()
     }
 
     /// Loads from anywhere in shared memory: thread i gets word `indices[i]`, or the default where it has none.
@@ -128,9 +138,8 @@ impl Block<'_, '_> {
                 into.push(T::default());
                 continue;
             };
-            self.tally.shared += T::BYTES;
-            let warp = thread as u32 / self.lanes;
-            into.push(self.shared.load(array, index, warp).map_err(|reason| self.fault(reason))?);
+            self.tally.shared += array.bytes;
+            into.push(self.take(array, index, thread)?);
         }
         Ok(())
     }
@@ -146,13 +155,9 @@ impl Block<'_, '_> {
     ) -> Result<(), KernelError> {
         self.wait();
         self.issue(1, words.len());
-        for (thread, word) in words.iter().enumerate() {
-            let Some((index, word)) = *word else { continue };
-            self.tally.shared += T::BYTES;
-            let warp = thread as u32 / self.lanes;
-            self.shared.store(array, index, warp, word).map_err(|reason| self.fault(reason))?;
-        }
-        Ok(())
+        let lanes = self.lanes();
+        let placed = words.iter().enumerate().filter_map(|(thread, word)| Some((thread, (*word)?)));
+        self.put(array, placed.map(|(thread, (index, word))| (thread / lanes, index, word)))
     }
 
     /// Shows whoever launched the kernel what the block has in shared memory from `start` on, in words `indices` of a
@@ -168,9 +173,7 @@ impl Block<'_, '_> {
         start: usize,
     ) -> Result<(), KernelError> {
         for (place, &index) in indices.iter().enumerate() {
-            let warp = place as u32 / self.lanes;
-            let word =
-                self.shared.load(array, start.saturating_add(place), warp).map_err(|reason| self.fault(reason))?;
+            let word = self.take(array, start.saturating_add(place), place)?;
             let words = self.memory.words_mut(buffer);
             let length = words.len();
             match words.get_mut(index) {
@@ -203,7 +206,7 @@ impl Block<'_, '_> {
         let counts = contend(&mut cell, operation, update, words, &mut Vec::new());
         *bits = cell.bits();
         self.own.shared_attempts = self.own.shared_attempts.max(counts.attempts);
-        self.tally.shared += 2 * counts.attempts as u64 * T::BYTES;
+        self.tally.shared += 2 * counts.attempts as u64 * array.bytes;
         Ok(())
     }
 }

@@ -139,10 +139,9 @@ impl Kernel for Unpack<'_> {
         }
         block.barrier();
         // Shared memory has the tile; the machine's caller gets it whatever the kernel does with it.
-        let mut row = Vec::new();
         for (first, elements) in elements.chunks(threads).enumerate() {
             if self.to == Destination::Global {
-                block.load_shared(*tile, first * threads, elements.len(), &mut row)?;
+                let row = block.load_shared(*tile, first * threads, elements.len())?;
                 block.scatter(self.values, &all(elements.iter().copied()), &row)?;
             } else {
                 block.hand_over(self.values, elements, *tile, first * threads)?;

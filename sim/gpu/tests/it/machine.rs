@@ -121,7 +121,7 @@ fn a_butterfly_of_shuffles_gives_every_lane_the_sum_of_its_warp() {
         // 0 + ... + 31 = 496; 32 + ... + 63 = 1520.
         assert_eq!((words[0], words[31], words[32], words[63]), (496, 496, 1520, 1520));
         let mut words: Vec<u32> = (0..64).collect();
-        block.shuffle_down(&mut words, 64, 16, |_, b| b);
+        block.shuffle_down(&mut words, 4, (64, 16), |_, b| b);
         // The upper lanes have none to ask.
         assert_eq!((words[0], words[15], words[16], words[32]), (16, 31, 16, 48));
         Ok(())

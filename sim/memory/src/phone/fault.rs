@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use haversack_devices::units::{Bytes, Nanos};
 
-use super::extents::{DIRTY, LISTS, NONE, State, WORKINGSET, YOUNG};
-use super::reclaim::{CLUSTER, Reclaimer};
+use super::extents::{DIRTY, LISTS, State, WORKINGSET, YOUNG};
+use super::reclaim::{CLUSTER, Look, Reclaimer};
 use super::settings::PAGE;
 use super::time::PATIENCE;
 use super::{ANON, Access, FILE, Flash, Lists, PINNED, PhoneError, PhoneMemory, RegionId, Stall};
@@ -93,11 +93,7 @@ impl PhoneMemory {
     fn write_mapped(&mut self, id: u32) {
         let extent = self.extents.get_mut(id);
         let region = &mut self.regions[extent.region as usize];
-        let clean = match region.kind() {
-            FILE => extent.flags & DIRTY == 0,
-            _ => extent.slot != NONE,
-        };
-        if extent.state != State::Mapped || !clean {
+        if extent.state != State::Mapped || !region.is_clean(extent) {
             return;
         }
         region.clean -= 1;
@@ -275,12 +271,8 @@ impl PhoneMemory {
         while reclaimed < pages.max(CLUSTER) {
             self.finish_writes(self.now);
             let patience = PATIENCE * (self.extents.kind_pages(ANON) + self.extents.kind_pages(FILE));
-            let (costs, now) = (self.faulting, self.now);
-            let step = if fruitless > patience {
-                None
-            } else {
-                self.reclaim_step(Reclaimer::Direct, costs, now, thread.flash)
-            };
+            let look = Look { who: Reclaimer::Direct, costs: self.faulting, at: self.now };
+            let step = if fruitless > patience { None } else { self.reclaim_step(look, thread.flash) };
             let Some(step) = step else {
                 if self.free < enough {
                     self.wait_or_kill(pages, thread)?;

@@ -6,8 +6,8 @@
 use haversack_devices::units::Nanos;
 
 use super::extents::{Extents, LISTS, State};
-use super::reclaim::{Reclaimer, Step};
-use super::{ANON, Costs, FILE, Flash, Lists, PhoneMemory};
+use super::reclaim::{Look, Step};
+use super::{ANON, FILE, Flash, Lists, PhoneMemory};
 
 /// Generations that are not evicted (`MIN_NR_GENS`): what is young and what was young in the last walk.
 const KEPT: u64 = 2;
@@ -109,20 +109,14 @@ impl Generations {
 
 impl PhoneMemory {
     /// Looks at the oldest extent, ageing first where too few generations are left.
-    pub(super) fn scan_oldest(
-        &mut self,
-        who: Reclaimer,
-        costs: Costs,
-        at: Nanos,
-        flash: &mut dyn Flash,
-    ) -> Option<Step> {
+    pub(super) fn scan_oldest(&mut self, look: Look, flash: &mut dyn Flash) -> Option<Step> {
         let swap = !self.swap_is_full() && self.settings.swappiness > 0;
         if self.extents.kind_pages(FILE) == 0 && !(swap && self.extents.kind_pages(ANON) > 0) {
             return None;
         }
         self.skip_empty(swap);
         if self.should_age(swap) {
-            return Some(self.age(costs, at));
+            return Some(self.age(look));
         }
         let first = self.generations.kind(u64::from(self.settings.swappiness), swap);
         let kinds = [first, 1 - first];
@@ -130,15 +124,15 @@ impl PhoneMemory {
             let list = Generations::list(kind, self.generations.oldest[kind]);
             self.extents.tail(list).filter(|_| self.generations.has_room(kind)).map(|id| (id, kind))
         });
-        let Some((id, kind)) = id else { return Some(self.age(costs, at)) };
+        let Some((id, kind)) = id else { return Some(self.age(look)) };
         if !self.test_and_clear_young(id) {
-            return Some(self.evict(id, who, costs, at, flash));
+            return Some(self.evict(id, look, flash));
         }
         let pages = u64::from(self.extents.get(id).pages);
-        self.count_scan(who, pages);
+        self.count_scan(look.who, pages);
         self.extents.unlink(id);
         self.extents.push_head(id, self.generations.youngest(kind));
-        Some(Step { running: costs.scan * pages, scanned: pages, ..Step::default() })
+        Some(look.spared(pages))
     }
 
     /// Closes generations that have run empty (`try_to_inc_min_seq`). With swap both kinds keep pace, so that their
@@ -184,7 +178,7 @@ impl PhoneMemory {
     }
 
     /// Walks all page tables: what is young moves to the youngest generation, and the next one begins.
-    fn age(&mut self, costs: Costs, at: Nanos) -> Step {
+    fn age(&mut self, Look { costs, at, .. }: Look) -> Step {
         let mut walked = 0;
         for index in 0..self.regions.len() {
             let kind = self.regions[index].kind();

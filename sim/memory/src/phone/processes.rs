@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use haversack_devices::units::{Bytes, Nanos};
 
-use super::extents::{DIRTY, NONE, State};
+use super::extents::{DIRTY, Extent, NONE, State};
 use super::settings::PAGE;
 use super::swap::Zram;
 use super::{
@@ -52,6 +52,11 @@ impl Region {
             Backing::File => FILE,
             Backing::Pinned => PINNED,
         }
+    }
+
+    /// Whether a write to one of its extents changes what else is known of it: clean ones of a file, copies in swap.
+    pub(super) fn is_clean(&self, extent: &Extent) -> bool {
+        if self.kind() == FILE { extent.flags & DIRTY == 0 } else { extent.slot != NONE }
     }
 
     pub(super) fn compressed(&self, pages: u64) -> u64 {
@@ -318,23 +323,19 @@ impl PhoneMemory {
         let extent = self.extents.get_mut(id);
         (extent.state, extent.clock) = (State::Mapped, stamp);
         extent.flags |= super::extents::YOUNG;
-        let pages = u64::from(extent.pages);
-        let (slot, dirty) = (extent.slot != NONE, extent.flags & DIRTY != 0);
         let region = &mut self.regions[extent.region as usize];
         region.mapped += 1;
-        region.clean += u32::from(slot || (region.kind() == FILE && !dirty));
-        self.processes[region.process as usize].resident += pages;
+        region.clean += u32::from(region.is_clean(extent));
+        self.processes[region.process as usize].resident += u64::from(extent.pages);
     }
 
     /// Takes a mapped extent's pages out of the page table.
     pub(super) fn unmap(&mut self, id: u32) {
         let extent = self.extents.get(id);
-        let pages = u64::from(extent.pages);
-        let (slot, dirty) = (extent.slot != NONE, extent.flags & DIRTY != 0);
         let region = &mut self.regions[extent.region as usize];
         region.mapped -= 1;
-        region.clean -= u32::from(slot || (region.kind() == FILE && !dirty));
-        self.processes[region.process as usize].resident -= pages;
+        region.clean -= u32::from(region.is_clean(extent));
+        self.processes[region.process as usize].resident -= u64::from(extent.pages);
     }
 
     /// The DRAM of an extent becomes free.

@@ -22,6 +22,21 @@ pub(super) enum Reclaimer {
     Direct,
 }
 
+/// A look at one extent: whose, on a core that takes `costs`, and when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    pub(super) who: Reclaimer,
+    pub(super) costs: Costs,
+    pub(super) at: Nanos,
+}
+
+impl Look {
+    /// What it comes to where the `pages` of the extent stay.
+    pub(super) fn spared(self, pages: u64) -> Step {
+        Step { running: self.costs.scan * pages, scanned: pages, ..Step::default() }
+    }
+}
+
 /// What looking at one extent came to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Step {
@@ -45,25 +60,19 @@ pub(super) struct Picker {
 }
 
 impl PhoneMemory {
-    /// Looks at the next extent, at time `at` on a core that takes `costs`.
-    pub(super) fn reclaim_step(
-        &mut self,
-        who: Reclaimer,
-        costs: Costs,
-        at: Nanos,
-        flash: &mut dyn Flash,
-    ) -> Option<Step> {
+    /// Looks at the next extent.
+    pub(super) fn reclaim_step(&mut self, look: Look, flash: &mut dyn Flash) -> Option<Step> {
         match self.settings.lists {
             Lists::Two => {
                 let list = self.pick()?;
                 let id = self.extents.tail(list)?;
                 Some(if list % LISTS == 1 {
-                    self.deactivate(id, list, costs)
+                    self.deactivate(id, list, look)
                 } else {
-                    self.scan_inactive(id, list, who, costs, at, flash)
+                    self.scan_inactive(id, list, look, flash)
                 })
             }
-            Lists::Generations { .. } => self.scan_oldest(who, costs, at, flash),
+            Lists::Generations { .. } => self.scan_oldest(look, flash),
         }
     }
 
@@ -169,7 +178,7 @@ impl PhoneMemory {
     }
 
     /// `shrink_active_list`: the tail goes to the inactive list, used or not.
-    fn deactivate(&mut self, id: u32, list: usize, costs: Costs) -> Step {
+    fn deactivate(&mut self, id: u32, list: usize, look: Look) -> Step {
         self.test_and_clear_young(id);
         self.extents.unlink(id);
         self.extents.push_head(id, list - 1);
@@ -178,34 +187,26 @@ impl PhoneMemory {
         let pages = u64::from(extent.pages);
         self.counters.pgrefill += pages;
         self.counters.pgdeactivate += pages;
-        Step { running: costs.scan * pages, scanned: pages, ..Step::default() }
+        look.spared(pages)
     }
 
     /// `shrink_inactive_list`: used once more, it stays; used twice, it is active; else it goes.
-    fn scan_inactive(
-        &mut self,
-        id: u32,
-        list: usize,
-        who: Reclaimer,
-        costs: Costs,
-        at: Nanos,
-        flash: &mut dyn Flash,
-    ) -> Step {
+    fn scan_inactive(&mut self, id: u32, list: usize, look: Look, flash: &mut dyn Flash) -> Step {
         if !self.test_and_clear_young(id) {
-            return self.evict(id, who, costs, at, flash);
+            return self.evict(id, look, flash);
         }
         let extent = self.extents.get_mut(id);
         let activate = extent.flags & REFERENCED != 0;
         extent.flags |= REFERENCED;
         let pages = u64::from(extent.pages);
-        self.count_scan(who, pages);
+        self.count_scan(look.who, pages);
         self.extents.unlink(id);
         self.extents.push_head(id, list + usize::from(activate));
         if activate {
             self.counters.pgactivate += pages;
             self.workingset.age += pages;
         }
-        Step { running: costs.scan * pages, scanned: pages, ..Step::default() }
+        look.spared(pages)
     }
 
     pub(super) fn count_scan(&mut self, who: Reclaimer, pages: u64) {
@@ -228,7 +229,8 @@ impl PhoneMemory {
 
     /// Evicts an extent that nobody used: dropped, compressed or sent to flash. Where there is no room it goes back to
     /// the head, active.
-    pub(super) fn evict(&mut self, id: u32, who: Reclaimer, costs: Costs, at: Nanos, flash: &mut dyn Flash) -> Step {
+    pub(super) fn evict(&mut self, id: u32, look: Look, flash: &mut dyn Flash) -> Step {
+        let Look { who, costs, at } = look;
         let extent = *self.extents.get(id);
         let pages = u64::from(extent.pages);
         let kind = self.regions[extent.region as usize].kind();
@@ -243,7 +245,7 @@ impl PhoneMemory {
             return Step { congested: Some(until), ..Step::default() };
         }
         self.count_scan(who, pages);
-        let mut step = Step { running: costs.scan * pages, scanned: pages, ..Step::default() };
+        let mut step = look.spared(pages);
         let list = extent.list as usize;
         if kind == ANON && extent.slot == NONE && !to_zram && !to_flash {
             self.extents.unlink(id);

@@ -35,84 +35,65 @@ impl AddAssign for Stall {
     }
 }
 
-/// Events since the beginning, in 4 KiB pages unless said otherwise, by their names in `/proc/vmstat`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the kernel's")]
-pub struct Counters {
-    pub pgfault: u64,
-    /// Faults that read flash or ZRAM; pages that read-ahead brought count once, with the fault that read them.
-    pub pgmajfault: u64,
-    /// From ZRAM and from the partition.
-    pub pswpin: u64,
-    /// To ZRAM and to the partition.
-    pub pswpout: u64,
-    /// Of `pswpin`, from ZRAM. Not a name of the kernel's.
-    pub zram_in: u64,
-    /// Of `pswpout`, to ZRAM. Not a name of the kernel's.
-    pub zram_out: u64,
-    pub pgscan_kswapd: u64,
-    pub pgscan_direct: u64,
-    pub pgsteal_kswapd: u64,
-    pub pgsteal_direct: u64,
-    pub pgsteal_anon: u64,
-    pub pgsteal_file: u64,
-    pub pgrefill: u64,
-    pub pgactivate: u64,
-    pub pgdeactivate: u64,
-    pub workingset_refault_anon: u64,
-    pub workingset_refault_file: u64,
-    pub workingset_activate_anon: u64,
-    pub workingset_activate_file: u64,
-    pub workingset_restore_anon: u64,
-    pub workingset_restore_file: u64,
-    /// Direct reclaims, each of up to 32 pages.
-    pub allocstall: u64,
-    /// Wake-ups of kswapd.
-    pub pageoutrun: u64,
-    /// File pages read from flash. Bytes over 4096, where the kernel's `pgpgin` counts KiB.
-    pub file_in: u64,
-    /// Dirty file pages written back by reclaim.
-    pub file_out: u64,
-    /// Processes that the kernel's own killer ended.
-    pub oom_kill: u64,
-    /// Processes that lmkd ended. Not a name of the kernel's.
-    pub lmkd_kill: u64,
+/// The struct of all counters and the difference of two, from one list.
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// Events since the beginning, in 4 KiB pages unless said otherwise, by their names in `/proc/vmstat`.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "the names are the kernel's")]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)+
+        }
+
+        impl Counters {
+            /// What has happened since they were `earlier`.
+            #[must_use]
+            pub fn since(&self, earlier: &Self) -> Self {
+                Self { $($name: self.$name - earlier.$name,)+ }
+            }
+        }
+    };
 }
 
-impl Counters {
-    /// What has happened since they were `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            pgfault: self.pgfault - earlier.pgfault,
-            pgmajfault: self.pgmajfault - earlier.pgmajfault,
-            pswpin: self.pswpin - earlier.pswpin,
-            pswpout: self.pswpout - earlier.pswpout,
-            zram_in: self.zram_in - earlier.zram_in,
-            zram_out: self.zram_out - earlier.zram_out,
-            pgscan_kswapd: self.pgscan_kswapd - earlier.pgscan_kswapd,
-            pgscan_direct: self.pgscan_direct - earlier.pgscan_direct,
-            pgsteal_kswapd: self.pgsteal_kswapd - earlier.pgsteal_kswapd,
-            pgsteal_direct: self.pgsteal_direct - earlier.pgsteal_direct,
-            pgsteal_anon: self.pgsteal_anon - earlier.pgsteal_anon,
-            pgsteal_file: self.pgsteal_file - earlier.pgsteal_file,
-            pgrefill: self.pgrefill - earlier.pgrefill,
-            pgactivate: self.pgactivate - earlier.pgactivate,
-            pgdeactivate: self.pgdeactivate - earlier.pgdeactivate,
-            workingset_refault_anon: self.workingset_refault_anon - earlier.workingset_refault_anon,
-            workingset_refault_file: self.workingset_refault_file - earlier.workingset_refault_file,
-            workingset_activate_anon: self.workingset_activate_anon - earlier.workingset_activate_anon,
-            workingset_activate_file: self.workingset_activate_file - earlier.workingset_activate_file,
-            workingset_restore_anon: self.workingset_restore_anon - earlier.workingset_restore_anon,
-            workingset_restore_file: self.workingset_restore_file - earlier.workingset_restore_file,
-            allocstall: self.allocstall - earlier.allocstall,
-            pageoutrun: self.pageoutrun - earlier.pageoutrun,
-            file_in: self.file_in - earlier.file_in,
-            file_out: self.file_out - earlier.file_out,
-            oom_kill: self.oom_kill - earlier.oom_kill,
-            lmkd_kill: self.lmkd_kill - earlier.lmkd_kill,
-        }
-    }
+counters! {
+    pgfault,
+    /// Faults that read flash or ZRAM; pages that read-ahead brought count once, with the fault that read them.
+    pgmajfault,
+    /// From ZRAM and from the partition.
+    pswpin,
+    /// To ZRAM and to the partition.
+    pswpout,
+    /// Of `pswpin`, from ZRAM. Not a name of the kernel's.
+    zram_in,
+    /// Of `pswpout`, to ZRAM. Not a name of the kernel's.
+    zram_out,
+    pgscan_kswapd,
+    pgscan_direct,
+    pgsteal_kswapd,
+    pgsteal_direct,
+    pgsteal_anon,
+    pgsteal_file,
+    pgrefill,
+    pgactivate,
+    pgdeactivate,
+    workingset_refault_anon,
+    workingset_refault_file,
+    workingset_activate_anon,
+    workingset_activate_file,
+    workingset_restore_anon,
+    workingset_restore_file,
+    /// Direct reclaims, each of up to 32 pages.
+    allocstall,
+    /// Wake-ups of kswapd.
+    pageoutrun,
+    /// File pages read from flash. Bytes over 4096, where the kernel's `pgpgin` counts KiB.
+    file_in,
+    /// Dirty file pages written back by reclaim.
+    file_out,
+    /// Processes that the kernel's own killer ended.
+    oom_kill,
+    /// Processes that lmkd ended. Not a name of the kernel's.
+    lmkd_kill,
 }
 
 /// Pressure-stall information: the share of time, in percent, that memory kept threads from working.

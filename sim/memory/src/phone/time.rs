@@ -3,7 +3,7 @@
 use haversack_devices::units::Nanos;
 
 use super::extents::State;
-use super::reclaim::Reclaimer;
+use super::reclaim::{Look, Reclaimer};
 use super::{ANON, Costs, FILE, Flash, KillReason, PhoneMemory};
 
 /// So often is all memory looked at in vain before reclaim gives up. Three times find what there is (to deactivate, to
@@ -101,7 +101,7 @@ impl PhoneMemory {
                 break;
             }
             let (costs, at) = (self.kswapd.costs, self.kswapd.clock);
-            match self.reclaim_step(Reclaimer::Kswapd, costs, at, flash) {
+            match self.reclaim_step(Look { who: Reclaimer::Kswapd, costs, at }, flash) {
                 None => match self.writes.front() {
                     Some(write) => self.kswapd.clock = write.done,
                     None => {
