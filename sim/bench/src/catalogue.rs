@@ -40,38 +40,40 @@ struct List {
 }
 
 /// What a kernel and its variants have in common.
-struct Entry<'a> {
-    id: &'a str,
-    about: &'a str,
+struct Entry {
+    id: String,
+    about: String,
     family: Family,
     limit: Limit,
     peer: Option<Contender>,
 }
 
+impl Entry {
+    fn new(id: &str, about: &str, (family, limit): (Family, Limit), peer: Option<Contender>) -> Self {
+        Self { id: id.to_owned(), about: about.to_owned(), family, limit, peer }
+    }
+}
+
 impl List {
-    /// Adds a kernel that has one form only.
-    fn one(&mut self, entry: &Entry<'_>, contender: Contender) {
-        self.kernels.push(Kernel {
-            contender,
-            about: entry.about.to_owned(),
-            family: entry.family,
-            limit: entry.limit,
-            peer: entry.peer.clone(),
-            largest: self.largest,
-        });
+    /// Adds a kernel in the instruction set that policies use.
+    fn one(&mut self, entry: Entry, contender: impl FnOnce(String, Isa) -> Contender) {
+        let Entry { id, about, family, limit, peer } = entry;
+        let contender = contender(id, self.chosen);
+        self.kernels.push(Kernel { contender, about, family, limit, peer, largest: self.largest });
     }
 
     /// Adds a kernel in the instruction set that policies use, and a variant for each that they may be told to use.
-    fn each(&mut self, entry: &Entry<'_>, contender: impl Fn(String, Isa) -> Contender) {
-        self.one(entry, contender(entry.id.to_owned(), self.chosen));
+    fn each(&mut self, entry: Entry, contender: impl Fn(String, Isa) -> Contender) {
+        let Entry { id, about, family, limit, peer } = &entry;
+        let variant = |isa| {
+            (isa, Entry::new(&format!("{id}-{isa}"), &format!("{about}, by {isa}"), (*family, *limit), peer.clone()))
+        };
         // `HAVERSACK_SIMD` says what is not to be used, too.
         let chosen = self.chosen;
-        for isa in Isa::available().into_iter().filter(|&isa| isa <= chosen) {
-            let about = format!("{}, by {isa}", entry.about);
-            self.one(
-                &Entry { about: &about, peer: entry.peer.clone(), ..*entry },
-                contender(format!("{}-{isa}", entry.id), isa),
-            );
+        let variants: Vec<_> = Isa::available().into_iter().filter(|&isa| isa <= chosen).map(variant).collect();
+        self.one(entry, &contender);
+        for (isa, variant) in variants {
+            self.one(variant, |id, _| contender(id, isa));
         }
     }
 }
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn what_is_not_measured_on_every_size_stands_last() {
         let kernels = catalogue().unwrap();
-        assert!(kernels.iter().map(Kernel::largest).is_sorted_by_key(|largest| largest.is_some()));
-        assert!(kernels.last().is_some_and(|last| last.largest().is_some()));
+        assert!(kernels.iter().map(|kernel| kernel.largest).is_sorted_by_key(|largest| largest.is_some()));
+        assert!(kernels.last().is_some_and(|last| last.largest.is_some()));
     }
 }

@@ -68,16 +68,20 @@ impl Contender {
         })
     }
 
+    /// One that needs nothing but the tensors, and may fail.
+    pub(super) fn fallible(
+        id: impl Into<String>,
+        pass: impl Fn(&mut Tensors) -> Result<(), KernelError> + Clone + 'static,
+    ) -> Self {
+        Self::owning(id, move |_| Ok(Box::new(pass.clone())))
+    }
+
     /// One that needs nothing but the tensors.
     pub(super) fn simple(id: impl Into<String>, pass: impl Fn(&mut Tensors) + Clone + 'static) -> Self {
-        Self::with(
-            id,
-            |_| Ok(()),
-            move |(), tensors| {
-                pass(tensors);
-                Ok(())
-            },
-        )
+        Self::fallible(id, move |tensors| {
+            pass(tensors);
+            Ok(())
+        })
     }
 
     /// With the clock on the wall, for what several threads do.

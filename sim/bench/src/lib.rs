@@ -124,6 +124,7 @@ pub struct Kernel {
     family: Family,
     limit: Limit,
     peer: Option<Contender>,
+    /// The largest tensor that it is measured on: a product's work outgrows its operands.
     largest: Option<Bytes>,
 }
 
@@ -140,28 +141,10 @@ impl Kernel {
         &self.about
     }
 
-    /// The picture that it belongs in.
-    #[must_use]
-    pub const fn family(&self) -> Family {
-        self.family
-    }
-
-    /// What it cannot be faster than.
-    #[must_use]
-    pub const fn limit(&self) -> Limit {
-        self.limit
-    }
-
     /// What it is compared with, in a few words.
     #[must_use]
     pub fn peer(&self) -> Option<&str> {
         self.peer.as_ref().map(|peer| peer.id.as_str())
-    }
-
-    /// The largest tensor that it is measured on, where that is not any: a product's work outgrows its operands.
-    #[must_use]
-    pub const fn largest(&self) -> Option<Bytes> {
-        self.largest
     }
 
     fn takes(&self, size: Bytes) -> bool {

@@ -15,6 +15,10 @@ use haversack_kernels::compress::{Bound, Codec, CodecError, FeatureMap, Mode, Sh
 /// The bound that is measured, as a share of the range.
 const SHARE: f32 = 1e-3;
 
+/// Kernels that read maps, and those that write them.
+const READ: (Family, Limit) = (Family::Compression, Limit::Read);
+const WRITE: (Family, Limit) = (Family::Compression, Limit::Write);
+
 pub(super) fn add(list: &mut List) {
     let bounded = Mode::ErrorBounded { bound: Bound::OfTensor(SHARE) };
     add_mode(list, "bounded", "every channel predicted", bounded);
@@ -22,19 +26,18 @@ pub(super) fn add(list: &mut List) {
     add_mode(list, "mixed", "FedHybrid's mix of quantised and predicted channels", mixed);
     // Not a kernel but a second thing to hold compression against.
     if let Some(zstd) = ByCrate::ZstdMaps.contender() {
-        list.one(&entry("compress-zstd3", "the same maps by zstd, level 3, without loss", Limit::Read, None), zstd);
+        let entry = Entry::new("compress-zstd3", "the same maps by zstd, level 3, without loss", READ, None);
+        list.one(entry, |_, _| zstd);
     }
 }
 
 fn add_mode(list: &mut List, name: &str, about: &str, mode: Mode) {
     let (id, line) = (format!("compress-{name}"), format!("compression, {about}"));
-    list.each(&entry(&id, &line, Limit::Read, ByCrate::LosslessMaps.contender()), |id, isa| compression(id, mode, isa));
+    let entry = Entry::new(&id, &line, READ, ByCrate::LosslessMaps.contender());
+    list.each(entry, |id, isa| compression(id, mode, isa));
     let (id, line) = (format!("decompress-{name}"), format!("decompression, {about}"));
-    list.each(&entry(&id, &line, Limit::Write, ByCrate::ZstdBack.contender()), |id, isa| decompression(id, mode, isa));
-}
-
-fn entry<'a>(id: &'a str, about: &'a str, limit: Limit, peer: Option<Contender>) -> Entry<'a> {
-    Entry { id, about, family: Family::Compression, limit, peer }
+    let entry = Entry::new(&id, &line, WRITE, ByCrate::ZstdBack.contender());
+    list.each(entry, |id, isa| decompression(id, mode, isa));
 }
 
 fn map(values: &[f32], Shape { channels, height, width }: Shape) -> FeatureMap<'_> {

@@ -14,29 +14,23 @@ use crate::{Family, Limit, peers};
 const PAST_CACHES_FROM: usize = 16 << 20;
 
 pub(super) fn add(list: &mut List) {
-    let peer = |id: &str, pass: fn(&mut Tensors)| Contender::simple(id, pass);
-    let entry = |id, about, limit, peer| Entry { id, about, family: Family::Conversion, limit, peer: Some(peer) };
-    let saturating = peer("a loop of `as u32`, which saturates", |Tensors { values, integers, .. }| {
-        peers::to_integers(black_box(values), black_box(integers));
+    let entry = |id, about, limit, peer| Entry::new(id, about, (Family::Conversion, limit), Some(peer));
+    let saturating =
+        Contender::simple("a loop of `as u32`, which saturates", |Tensors { values, integers, .. }| {
+            peers::to_integers(black_box(values), black_box(integers));
+        });
+    list.each(entry("f2i", "floats to integers by adding 2^23", Limit::Copy, saturating), |id, isa| {
+        Contender::fallible(id, move |Tensors { values, integers, .. }| {
+            convert::to_integers(black_box(values), black_box(integers), isa)
+        })
     });
-    list.each(&entry("f2i", "floats to integers by adding 2^23", Limit::Copy, saturating), |id, isa| {
-        Contender::with(
-            id,
-            |_| Ok(()),
-            move |(), Tensors { values, integers, .. }| {
-                convert::to_integers(black_box(values), black_box(integers), isa)
-            },
-        )
-    });
-    let signed = peer("a loop of `as i32 as f32`", |Tensors { integers, output, .. }| {
+    let signed = Contender::simple("a loop of `as i32 as f32`", |Tensors { integers, output, .. }| {
         peers::to_floats(black_box(integers), black_box(output));
     });
-    list.each(&entry("i2f", "integers to floats by subtracting 2^23", Limit::Copy, signed), |id, isa| {
-        Contender::with(
-            id,
-            |_| Ok(()),
-            move |(), Tensors { integers, output, .. }| convert::to_floats(black_box(integers), black_box(output), isa),
-        )
+    list.each(entry("i2f", "integers to floats by subtracting 2^23", Limit::Copy, signed), |id, isa| {
+        Contender::fallible(id, move |Tensors { integers, output, .. }| {
+            convert::to_floats(black_box(integers), black_box(output), isa)
+        })
     });
     // One bit an element, as the backward pass of a rectifier needs.
     let words = |tensors: &Tensors| Ok(Buffer::<u32>::zeroed(mask::mask_words(tensors.values.len())));
@@ -45,7 +39,7 @@ pub(super) fn add(list: &mut List) {
         Ok(())
     });
     let about = "one bit an element: whether it is above zero";
-    list.each(&entry("mask", about, Limit::Read, packing), |id, isa| {
+    list.each(entry("mask", about, Limit::Read, packing), |id, isa| {
         Contender::with(id, words, move |words, Tensors { values, .. }| {
             mask::pack_positive(black_box(values), isa, black_box(words))
         })
@@ -60,18 +54,19 @@ pub(super) fn add(list: &mut List) {
         peers::gate(black_box(words), black_box(output));
         Ok(())
     });
-    list.each(&entry("gate", "zero, in place, where a mask has no bit", Limit::Update, gating), |id, isa| {
+    list.each(entry("gate", "zero, in place, where a mask has no bit", Limit::Update, gating), |id, isa| {
         Contender::with(id, marked, move |words, Tensors { output, .. }| {
             mask::gate(black_box(words), isa, black_box(output))
         })
     });
-    let standard = peer("copy_from_slice", |Tensors { values, output, .. }| {
+    let standard = Contender::simple("copy_from_slice", |Tensors { values, output, .. }| {
         black_box(output).copy_from_slice(black_box(values));
     });
-    let copy = Contender::simple("copy", move |Tensors { values, output, .. }| {
-        let past_caches = size_of_val(&**values) >= PAST_CACHES_FROM;
-        limit::copy(black_box(values), black_box(output), past_caches, chosen);
-    });
     let about = "a copy, by stores that bypass the caches from 16 MiB on";
-    list.one(&entry("copy", about, Limit::Copy, standard), copy);
+    list.one(entry("copy", about, Limit::Copy, standard), |id, isa| {
+        Contender::simple(id, move |Tensors { values, output, .. }| {
+            let past_caches = size_of_val(&**values) >= PAST_CACHES_FROM;
+            limit::copy(black_box(values), black_box(output), past_caches, isa);
+        })
+    });
 }

@@ -18,7 +18,7 @@ pub(super) fn add(list: &mut List) {
     let peer = Contender::simple("an iterator's fold over leading zeros", |Tensors { values, .. }| {
         black_box(peers::scale(words(black_box(values))));
     });
-    list.each(&entry("int8-scale", "by how many bits i32 are too wide for i8", peer), |id, isa| {
+    list.each(entry("int8-scale", "by how many bits i32 are too wide for i8", peer), |id, isa| {
         Contender::simple(id, move |Tensors { values, .. }| {
             black_box(int8::scale_of(words(black_box(values)), isa));
         })
@@ -28,20 +28,20 @@ pub(super) fn add(list: &mut List) {
         peers::round_shift(words(black_box(values)), black_box(SHIFT), black_box(narrow));
         Ok(())
     });
-    list.each(&entry("int8-round", "i32 to the nearest i8 by a known shift", peer), |id, isa| {
+    list.each(entry("int8-round", "i32 to the nearest i8 by a known shift", peer), |id, isa| {
         Contender::with(id, narrow, move |narrow, Tensors { values, .. }| {
             int8::round_shift(words(black_box(values)), black_box(SHIFT), black_box(narrow), isa)
         })
     });
     let about = "the weight gradients of four micro-batches of one scale, added";
-    list.each(&entry("int8-gradients", about, in_f32([9; PARTIALS])), |id, isa| gradients(id, [9; PARTIALS], isa));
+    list.each(entry("int8-gradients", about, in_f32([9; PARTIALS])), |id, isa| gradients(id, [9; PARTIALS], isa));
     let (id, about) = ("int8-gradients-mixed", "the same, of which one has a scale below the others'");
     let scales = [9, 9, 8, 9];
-    list.one(&entry(id, about, in_f32(scales)), gradients(id.to_owned(), scales, list.chosen));
+    list.one(entry(id, about, in_f32(scales)), |id, isa| gradients(id, scales, isa));
 }
 
-fn entry<'a>(id: &'a str, about: &'a str, peer: Contender) -> Entry<'a> {
-    Entry { id, about, family: Family::Rescaling, limit: Limit::Read, peer: Some(peer) }
+fn entry(id: &str, about: &str, peer: Contender) -> Entry {
+    Entry::new(id, about, (Family::Rescaling, Limit::Read), Some(peer))
 }
 
 /// Equation 4 over the four quarters of the tensor.

@@ -46,21 +46,19 @@ fn interleaved(bits: u8, grouping: Grouping) -> Result<Format, KernelError> {
     Ok(Format::new(Bits::new(bits)?, grouping, Layout::Interleaved))
 }
 
-/// How ids and descriptions speak of a grouping.
-fn words_for(grouping: Grouping) -> (&'static str, &'static str) {
+/// How ids and descriptions speak of a grouping, and the families of its packing and of its unpacking.
+fn words_for(grouping: Grouping) -> (&'static str, &'static str, [Family; 2]) {
     match grouping {
-        Grouping::Tensor => ("", "one scale"),
-        Grouping::Group256 => ("-group256", "a scale for 256 elements"),
+        Grouping::Tensor => ("", "one scale", [Family::Pack, Family::Unpack]),
+        Grouping::Group256 => ("-group256", "a scale for 256 elements", [Family::GroupPack, Family::GroupUnpack]),
     }
 }
 
 fn add_packing(list: &mut List, bits: u8, grouping: Grouping) {
-    let (suffix, scales) = words_for(grouping);
-    let family = if grouping == Grouping::Tensor { Family::Pack } else { Family::GroupPack };
+    let (suffix, scales, [family, _]) = words_for(grouping);
     let (id, about) = (format!("pack{bits}{suffix}"), format!("f32 to {} by {scales}", width(bits)));
-    let entry =
-        Entry { id: &id, about: &about, family, limit: Limit::Read, peer: ByCrate::Pack(bits, grouping).contender() };
-    list.each(&entry, |id, isa| packing(id, isa, Rounding::NearestEven, move || interleaved(bits, grouping)));
+    let entry = Entry::new(&id, &about, (family, Limit::Read), ByCrate::Pack(bits, grouping).contender());
+    list.each(entry, |id, isa| packing(id, isa, Rounding::NearestEven, move || interleaved(bits, grouping)));
     if grouping == Grouping::Tensor {
         add_known_scale(list, bits);
     }
@@ -70,56 +68,43 @@ fn add_packing(list: &mut List, bits: u8, grouping: Grouping) {
 /// every group's range by plain folds. Its own peer is the first, whose ranges are as fast as vectors make them.
 fn add_folded_pipeline(list: &mut List, bits: u8) {
     let Some(contender) = ByCrate::PackByFolds(bits).contender() else { return };
-    let id = contender.id.clone();
     let about = format!("f32 to {} by a scale for 256 elements: bitpacking, with ranges by folds", width(bits));
     let peer = ByCrate::Pack(bits, Grouping::Group256).contender();
-    list.one(&Entry { id: &id, about: &about, family: Family::GroupPack, limit: Limit::Read, peer }, contender);
+    list.one(Entry::new(&contender.id, &about, (Family::GroupPack, Limit::Read), peer), |_, _| contender.clone());
 }
 
 /// Packing by a scale that was known before: what is left where a reduction was fused into the producer.
 fn add_known_scale(list: &mut List, bits: u8) {
-    let (isa, peer) = (list.chosen, ByCrate::PackKnown(bits).contender());
     let (id, about) = (format!("pack{bits}-known"), format!("f32 to {} by a scale that was known before", width(bits)));
-    let own = move |tensors: &Tensors| {
-        let (format, values) = (interleaved(bits, Grouping::Tensor)?, &tensors.values);
-        let (minimum, maximum) = (reduce::minimum(values, isa), reduce::maximum(values, isa));
-        let range = Scale::of(minimum, maximum, format.bits, Grouping::Tensor)?;
-        Ok((format, range, Buffer::<u32>::zeroed(format.words(values.len()))))
-    };
-    let contender = Contender::with(&id, own, move |(format, range, words), Tensors { values, .. }| {
-        let (values, words) = (black_box(&**values), black_box(words));
-        quantise::pack_into(values, *range, format.bits, format.layout, Rounding::NearestEven, isa, words)
+    let entry = Entry::new(&id, &about, (Family::Pack, Limit::Read), ByCrate::PackKnown(bits).contender());
+    list.one(entry, |id, isa| {
+        let own = move |tensors: &Tensors| {
+            let (format, values) = (interleaved(bits, Grouping::Tensor)?, &tensors.values);
+            let (minimum, maximum) = (reduce::minimum(values, isa), reduce::maximum(values, isa));
+            let range = Scale::of(minimum, maximum, format.bits, Grouping::Tensor)?;
+            Ok((format, range, Buffer::<u32>::zeroed(format.words(values.len()))))
+        };
+        Contender::with(id, own, move |(format, range, words), Tensors { values, .. }| {
+            let (values, words) = (black_box(&**values), black_box(words));
+            quantise::pack_into(values, *range, format.bits, format.layout, Rounding::NearestEven, isa, words)
+        })
     });
-    list.one(&Entry { id: &id, about: &about, family: Family::Pack, limit: Limit::Read, peer }, contender);
 }
 
 fn add_unpacking(list: &mut List, bits: u8, grouping: Grouping) {
-    let (suffix, scales) = words_for(grouping);
-    let family = if grouping == Grouping::Tensor { Family::Unpack } else { Family::GroupUnpack };
+    let (suffix, scales, [_, family]) = words_for(grouping);
     let (id, about) = (format!("unpack{bits}{suffix}"), format!("{} to f32 by {scales}", width(bits)));
-    let entry = Entry {
-        id: &id,
-        about: &about,
-        family,
-        limit: Limit::Write,
-        peer: ByCrate::Unpack(bits, grouping).contender(),
-    };
-    list.each(&entry, |id, isa| unpacking(id, isa, move || interleaved(bits, grouping)));
+    let entry = Entry::new(&id, &about, (family, Limit::Write), ByCrate::Unpack(bits, grouping).contender());
+    list.each(entry, |id, isa| unpacking(id, isa, move || interleaved(bits, grouping)));
 }
 
 /// Rounding by chance, per group, as ActNN stores activations. No crate does it.
 fn add_stochastic(list: &mut List, bits: u8) {
     let id = format!("pack{bits}-group256-stochastic");
     let about = format!("f32 to {bits} bits by a scale for 256 elements, rounded by chance");
-    let entry = Entry {
-        id: &id,
-        about: &about,
-        family: Family::GroupPack,
-        limit: Limit::Read,
-        peer: ByCrate::Lossless.contender(),
-    };
+    let entry = Entry::new(&id, &about, (Family::GroupPack, Limit::Read), ByCrate::Lossless.contender());
     let rounding = Rounding::Stochastic { seed: 1 };
-    list.one(&entry, packing(id.clone(), list.chosen, rounding, move || interleaved(bits, Grouping::Group256)));
+    list.one(entry, |id, isa| packing(id, isa, rounding, move || interleaved(bits, Grouping::Group256)));
 }
 
 /// The orders that a GPU reads. No crate packs in them.
@@ -130,13 +115,12 @@ fn add_layout(list: &mut List, bits: u8, name: &str) {
         Ok(Format::new(Bits::new(bits)?, Grouping::Tensor, layout))
     };
     let (id, about) = (format!("pack{bits}-{name}"), format!("f32 to {bits} bits by one scale, in the {name} layout"));
-    let entry =
-        Entry { id: &id, about: &about, family: Family::Pack, limit: Limit::Read, peer: ByCrate::Lossless.contender() };
-    list.one(&entry, packing(id.clone(), list.chosen, Rounding::NearestEven, format));
+    let entry = Entry::new(&id, &about, (Family::Pack, Limit::Read), ByCrate::Lossless.contender());
+    list.one(entry, |id, isa| packing(id, isa, Rounding::NearestEven, format));
     let (id, about) =
         (format!("unpack{bits}-{name}"), format!("{bits} bits to f32 by one scale, from the {name} layout"));
-    let entry = Entry { id: &id, about: &about, family: Family::Unpack, limit: Limit::Write, peer: None };
-    list.one(&entry, unpacking(id.clone(), list.chosen, format));
+    let entry = Entry::new(&id, &about, (Family::Unpack, Limit::Write), None);
+    list.one(entry, |id, isa| unpacking(id, isa, format));
 }
 
 /// Quantises and packs into buffers of its own.

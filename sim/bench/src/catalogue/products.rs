@@ -5,7 +5,7 @@ use std::hint::black_box;
 use haversack_devices::units::Bytes;
 
 use super::{Entry, List};
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Plain};
 use crate::contender::{Contender, Tensors};
 use crate::peers::products::{COLUMNS, in_f32, triple_loop};
 use crate::random::Random;
@@ -19,10 +19,9 @@ pub(super) fn add(list: &mut List) {
     list.largest = Some(SIZES[1]);
     let isa = list.chosen;
     let peer = Some(product("a triple loop", isa, Layer::triple_loop));
-    list.each(&entry("int8-gemm", "i8 matrices multiplied into i32", peer), |id, isa| {
-        product(id, isa, Layer::multiply)
-    });
-    let mut one = |id: &str, about: &str, peer, pass| list.one(&entry(id, about, peer), product(id, isa, pass));
+    let entry = |id, about, peer| Entry::new(id, about, (Family::Product, Limit::Multiply), peer);
+    list.each(entry("int8-gemm", "i8 matrices multiplied into i32", peer), |id, isa| product(id, isa, Layer::multiply));
+    let mut one = |id, about, peer, pass| list.one(entry(id, about, peer), |id, isa| product(id, isa, pass));
     one("int8-gemm-input-gradient", "the same, the right one transposed", None, Layer::input_gradient);
     one("int8-gemm-weight-gradient", "the same, the left one transposed", None, Layer::weight_gradient);
     let dynamic = Some(product("dynamic rescaling", isa, Layer::multiply_rescaled));
@@ -33,11 +32,7 @@ pub(super) fn add(list: &mut List) {
     one("int8-gemm-dynamic", about, passes, Layer::multiply_rescaled);
     // Not a kernel but a second thing to hold the product against.
     let about = "f32 matrices multiplied in blocks: what a product of i8 saves";
-    list.one(&entry("int8-gemm-in-f32", about, None), floats("int8-gemm-in-f32", isa));
-}
-
-fn entry<'a>(id: &'a str, about: &'a str, peer: Option<Contender>) -> Entry<'a> {
-    Entry { id, about, family: Family::Product, limit: Limit::Multiply, peer }
+    list.one(entry("int8-gemm-in-f32", about, None), floats);
 }
 
 /// Two square matrices, and what becomes of them.
@@ -54,13 +49,8 @@ struct Layer {
 
 impl Layer {
     fn new(edge: usize, isa: Isa) -> Result<Self, KernelError> {
-        let mut random = Random::default();
-        let mut noise = || {
-            let mut values = Buffer::zeroed(edge * edge);
-            values.iter_mut().for_each(|value| *value = (random.next() & 0xff) as i8);
-            values
-        };
-        let (left, right, gemm) = (noise(), noise(), Gemm::new(isa));
+        let [left, right] = noise(edge, |random| (random.next() & 0xff) as i8);
+        let gemm = Gemm::new(isa);
         let (wide, narrow) = (Buffer::zeroed(edge * edge), Buffer::zeroed(edge * edge));
         let mut layer = Self { isa, gemm, edge, left, right, wide, narrow, shift: 0 };
         layer.shift = layer.rescaled()?;
@@ -108,6 +98,16 @@ impl Layer {
     }
 }
 
+/// Two square matrices of noise.
+fn noise<T: Plain>(edge: usize, draw: impl Fn(&mut Random) -> T) -> [Buffer<T>; 2] {
+    let mut random = Random::default();
+    std::array::from_fn(|_| {
+        let mut values = Buffer::zeroed(edge * edge);
+        values.iter_mut().for_each(|value| *value = draw(&mut random));
+        values
+    })
+}
+
 fn square(values: &[i8], edge: usize) -> Result<Matrix<'_>, KernelError> {
     Matrix::new(black_box(values), edge, edge)
 }
@@ -125,16 +125,10 @@ fn product(id: impl Into<String>, isa: Isa, pass: fn(&mut Layer) -> Result<(), K
 }
 
 /// A product of as many floats.
-fn floats(id: &str, isa: Isa) -> Contender {
+fn floats(id: String, isa: Isa) -> Contender {
     Contender::owning(id, move |tensors| {
         let edge = edge(size(tensors));
-        let mut random = Random::default();
-        let mut noise = || {
-            let mut values = Buffer::zeroed(edge * edge);
-            values.iter_mut().for_each(|value| *value = random.next_float());
-            values
-        };
-        let (left, right) = (noise(), noise());
+        let [left, right] = noise(edge, Random::next_float);
         let (mut panel, mut out) = (vec![[0.0; COLUMNS]; edge], Buffer::zeroed(edge * edge));
         Ok(Box::new(move |_| {
             in_f32(black_box(&left), black_box(&right), &mut panel, black_box(&mut out), isa);

@@ -36,8 +36,7 @@ where
     let peer = Contender::simple(format!("an iterator's {id}"), move |tensors| {
         black_box(peer(black_box(&tensors.values)));
     });
-    let entry = Entry { id, about, family: Family::Reduction, limit: Limit::Read, peer: Some(peer) };
-    list.each(&entry, |id, isa| {
+    list.each(Entry::new(id, about, (Family::Reduction, Limit::Read), Some(peer)), |id, isa| {
         Contender::simple(id, move |tensors| {
             black_box(of(black_box(&tensors.values), isa));
         })
@@ -59,14 +58,12 @@ fn add_strategy(list: &mut List, strategy: Strategy) {
         black_box(values.par_iter().copied().reduce(|| f32::INFINITY, f32::min));
     });
     let (id, about) = (format!("min-{strategy}"), format!("the smallest element by {THREADS} threads: {about}"));
-    let entry =
-        Entry { id: &id, about: &about, family: Family::Strategy, limit: Limit::Read, peer: Some(peer.on_the_wall()) };
-    let isa = list.chosen;
-    let contender = Contender::owning(&id, move |_| {
-        Ok(Box::new(move |tensors| {
+    let entry = Entry::new(&id, &about, (Family::Strategy, Limit::Read), Some(peer.on_the_wall()));
+    list.one(entry, |id, isa| {
+        let contender = Contender::fallible(id, move |tensors| {
             black_box(reduce_with(strategy, Statistic::Minimum, black_box(&tensors.values), THREADS, isa)?);
             Ok(())
-        }))
+        });
+        contender.on_the_wall()
     });
-    list.one(&entry, contender.on_the_wall());
 }

@@ -16,35 +16,31 @@ const FEATURES: usize = 1024;
 
 /// Packing and unpacking at one width. No crate packs in this order.
 pub(super) fn add(list: &mut List, bits: u8) {
-    let (id, about) =
-        (format!("pack{bits}-sample-major"), format!("f32 to {bits} bits, the samples of a feature in a byte"));
-    let entry = Entry {
-        id: &id,
-        about: &about,
-        family: Family::GroupPack,
-        limit: Limit::Read,
-        peer: ByCrate::Lossless.contender(),
-    };
+    let of =
+        |what, how: &str| (format!("{what}{bits}-sample-major"), format!("{how}, the samples of a feature in a byte"));
+    let (id, about) = of("pack", &format!("f32 to {bits} bits"));
+    let entry = Entry::new(&id, &about, (Family::GroupPack, Limit::Read), ByCrate::Lossless.contender());
     let own = move |tensors: &Tensors| {
         let shape = shape(tensors, bits)?;
         Ok((shape, Buffer::<u8>::zeroed(shape.code_bytes()), Buffer::<u32>::zeroed(shape.params())))
     };
-    let packing = Contender::with(&id, own, |(shape, codes, params), Tensors { values, .. }| {
-        actnn::pack_into(black_box(values), *shape, Rounding::NearestEven, black_box(codes), black_box(params))
+    list.one(entry, |id, _| {
+        Contender::with(id, own, |(shape, codes, params), Tensors { values, .. }| {
+            actnn::pack_into(black_box(values), *shape, Rounding::NearestEven, black_box(codes), black_box(params))
+        })
     });
-    list.one(&entry, packing);
-    let (id, about) =
-        (format!("unpack{bits}-sample-major"), format!("{bits} bits to f32, the samples of a feature in a byte"));
-    let entry = Entry { id: &id, about: &about, family: Family::GroupUnpack, limit: Limit::Write, peer: None };
+    let (id, about) = of("unpack", &format!("{bits} bits to f32"));
+    let entry = Entry::new(&id, &about, (Family::GroupUnpack, Limit::Write), None);
     let packed = move |tensors: &Tensors| {
         let (shape, mut codes, mut params) = own(tensors)?;
         actnn::pack_into(&tensors.values, shape, Rounding::NearestEven, &mut codes, &mut params)?;
         Ok((shape, codes, params))
     };
-    let unpacking = Contender::with(&id, packed, |(shape, codes, params), Tensors { output, .. }| {
-        actnn::unpack_into(black_box(codes), black_box(params), *shape, black_box(output))
+    list.one(entry, |id, _| {
+        Contender::with(id, packed, |(shape, codes, params), Tensors { output, .. }| {
+            actnn::unpack_into(black_box(codes), black_box(params), *shape, black_box(output))
+        })
     });
-    list.one(&entry, unpacking);
 }
 
 fn shape(tensors: &Tensors, bits: u8) -> Result<SampleMajor, KernelError> {
