@@ -80,32 +80,25 @@ pub fn contend<T: Word>(
 ) -> AtomicCounts {
     seen.clear();
     match (update, operation) {
-        (Update::Native, _) => native(cell, operation, values, seen),
         (Update::Tested, Operation::Minimum | Operation::Maximum) => tested(cell, operation, values, seen),
-        _ => unconditional(cell, operation, values, seen),
+        _ => in_turn(cell, operation, update != Update::Native, values, seen),
     }
 }
 
-fn native<T: Word>(cell: &mut T, operation: Operation, values: &[T], seen: &mut Vec<T>) -> AtomicCounts {
-    let mut changes = 0_u64;
-    for &value in values {
-        seen.push(*cell);
-        let next = operation.apply(*cell, value);
-        changes += u64::from(next.bits() != cell.bits());
-        *cell = next;
-    }
-    let issued = values.len() as f64;
-    AtomicCounts { issued, attempts: issued, changes: changes as f64, ..AtomicCounts::default() }
-}
-
-fn unconditional<T: Word>(cell: &mut T, operation: Operation, values: &[T], seen: &mut Vec<T>) -> AtomicCounts {
+/// One after the other; if they swap, each change fails all behind it.
+fn in_turn<T: Word>(
+    cell: &mut T,
+    operation: Operation,
+    they_swap: bool,
+    values: &[T],
+    seen: &mut Vec<T>,
+) -> AtomicCounts {
     let (mut changes, mut retries, mut refetches) = (0_u64, 0_u64, 0_u64);
     for (index, &value) in values.iter().enumerate() {
         seen.push(*cell);
         let next = operation.apply(*cell, value);
         if next.bits() != cell.bits() {
-            // All behind it in this round fail.
-            let failed = (values.len() - index - 1) as u64;
+            let failed = if they_swap { (values.len() - index - 1) as u64 } else { 0 };
             changes += 1;
             retries += failed;
             refetches += u64::from(failed > 0);

@@ -122,7 +122,7 @@ impl Packing {
         access: Access,
         machine: &Machine,
     ) -> Result<(Vec<u32>, KernelCounts), KernelError> {
-        same("the tensor", values.len(), self.length)?;
+        KernelError::expect_length("the tensor", values.len(), self.length)?;
         let (format, mut memory) = (self.format()?, Memory::new());
         let elements = memory.share(values);
         let words = memory.fill(format.words(self.length), 0_u32);
@@ -143,7 +143,7 @@ impl Packing {
         machine: &Machine,
     ) -> Result<(Vec<f32>, KernelCounts), KernelError> {
         let (format, mut memory) = (self.format()?, Memory::new());
-        same("the buffer of words", words.len(), format.words(self.length))?;
+        KernelError::expect_length("the buffer of words", words.len(), format.words(self.length))?;
         let words = memory.share(words);
         let values = memory.fill(self.length, 0.0_f32);
         let kernel = Unpack { packing: self, format, words, values, to };
@@ -280,7 +280,3 @@ struct Collected {
 const NAME: &str = "a packing kernel";
 /// The bits of 2^23.
 const MAGIC: u32 = 0x4B00_0000;
-
-fn same(what: &'static str, found: usize, expected: usize) -> Result<(), KernelError> {
-    if found == expected { Ok(()) } else { Err(KernelError::Length { what, found, expected }) }
-}

@@ -24,7 +24,7 @@ const EXPONENT: u32 = 0x4B00_0000;
 /// # Errors
 /// `integers` is not as long as `floats`.
 pub fn to_integers(floats: &[f32], integers: &mut [u32], isa: Isa) -> Result<(), KernelError> {
-    same_length(floats.len(), integers.len())?;
+    KernelError::expect_length("output", integers.len(), floats.len())?;
     dispatch(isa, ToIntegers { floats, integers });
     Ok(())
 }
@@ -37,7 +37,7 @@ pub fn to_integers(floats: &[f32], integers: &mut [u32], isa: Isa) -> Result<(),
 /// # Errors
 /// `floats` is not as long as `integers`.
 pub fn to_floats(integers: &[u32], floats: &mut [f32], isa: Isa) -> Result<(), KernelError> {
-    same_length(integers.len(), floats.len())?;
+    KernelError::expect_length("output", floats.len(), integers.len())?;
     dispatch(isa, ToFloats { integers, floats });
     Ok(())
 }
@@ -57,10 +57,6 @@ pub fn to_integer(float: f32) -> u32 {
 #[must_use]
 pub fn to_float(integer: u32) -> f32 {
     f32::from_bits((integer & LARGEST) | EXPONENT) - OFFSET
-}
-
-fn same_length(expected: usize, found: usize) -> Result<(), KernelError> {
-    if found == expected { Ok(()) } else { Err(KernelError::Length { what: "output", found, expected }) }
 }
 
 /// A loop that the compiler turns into vectors of every instruction set.

@@ -92,3 +92,13 @@ pub enum KernelError {
         reason: String,
     },
 }
+
+impl KernelError {
+    /// Fails unless `what` has as many elements as it should.
+    ///
+    /// # Errors
+    /// [`KernelError::Length`].
+    pub const fn expect_length(what: &'static str, found: usize, expected: usize) -> Result<(), Self> {
+        if found == expected { Ok(()) } else { Err(Self::Length { what, found, expected }) }
+    }
+}

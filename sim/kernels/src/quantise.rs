@@ -39,4 +39,4 @@ pub use packed::Packed;
 pub use requantise::requantise;
 pub use rounding::{Rounding, draw};
 pub use scale::{Scale, code};
-pub use unpack::{dequantise_into, dequantise_range, dequantise_tile};
+pub use unpack::dequantise_into;

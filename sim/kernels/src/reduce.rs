@@ -11,8 +11,8 @@
 //!   underflow enough to matter, a piece of 65536 elements is summed again in f64. NaN and infinity in the data
 //!   reach the sum. The sum of nothing is 0.
 //! - The elements that share a lane, and the order in which lanes are added, depend on the length and the instruction
-//!   set alone: not on the address, nor on the number of threads. The `parallel_` functions give the bits of the
-//!   plain ones. Two instruction sets agree within 1e-6 of the sum of magnitudes.
+//!   set alone: not on the address, nor on the number of threads. [`Statistic::parallel`] gives the bits of
+//!   [`Statistic::of`]. Two instruction sets agree within 1e-6 of the sum of magnitudes.
 //!
 //! An instruction set that the processor lacks runs the scalar twin. Extrema of tensors that no cache holds are read
 //! as eight streams side by side, which memory serves faster than one; for sums, whose order is fixed, it was slower. How a reduction is spread over blocks and
@@ -37,7 +37,7 @@ use sums::{Plain, Square, parallel, pieces};
 /// The unit of work of a thread, too, which is what makes sums independent of how many there are.
 pub const PIECE: usize = 1 << 16;
 
-/// The tensor size in bytes below which the `parallel_` functions stay on the calling thread.
+/// The tensor size in bytes below which [`Statistic::parallel`] stays on the calling thread.
 ///
 /// Waking a pool costs 10 to 40 microseconds, in which one core reads 1 to 3 MiB from its cache: from 16 MiB on that
 /// is less than a tenth of the time, even where the other cores turn out to be busy.
@@ -96,6 +96,18 @@ impl Statistic {
             Self::SumOfSquares => sum_of_squares(data, isa),
         }
     }
+
+    /// The bits of [`of`](Self::of), by every core for tensors of [`PARALLEL_FROM`] bytes and more.
+    #[must_use]
+    pub fn parallel(self, data: &[f32], isa: Isa) -> f64 {
+        match self {
+            Self::Minimum => f64::from(parallel_extremum::<Smallest>(data, isa)),
+            Self::Maximum => f64::from(parallel_extremum::<Largest>(data, isa)),
+            Self::AbsoluteMaximum => f64::from(parallel_extremum::<Farthest>(data, isa)),
+            Self::Sum => parallel::<Plain, false>(data, isa).sum,
+            Self::SumOfSquares => parallel::<Square, false>(data, isa).sum,
+        }
+    }
 }
 
 /// What dynamic quantisation wants to know of a tensor, from one pass over it.
@@ -148,36 +160,6 @@ pub fn sum_of_squares(data: &[f32], isa: Isa) -> f64 {
 #[must_use]
 pub fn triple(data: &[f32], isa: Isa) -> Triple {
     pieces::<Square, true>(data, isa).into()
-}
-
-/// [`minimum`], on every core for tensors of [`PARALLEL_FROM`] bytes and more.
-#[must_use]
-pub fn parallel_minimum(data: &[f32], isa: Isa) -> f32 {
-    parallel_extremum::<Smallest>(data, isa)
-}
-
-/// [`maximum`], on every core for tensors of [`PARALLEL_FROM`] bytes and more.
-#[must_use]
-pub fn parallel_maximum(data: &[f32], isa: Isa) -> f32 {
-    parallel_extremum::<Largest>(data, isa)
-}
-
-/// [`absolute_maximum`], on every core for tensors of [`PARALLEL_FROM`] bytes and more.
-#[must_use]
-pub fn parallel_absolute_maximum(data: &[f32], isa: Isa) -> f32 {
-    parallel_extremum::<Farthest>(data, isa)
-}
-
-/// [`sum`], on every core for tensors of [`PARALLEL_FROM`] bytes and more.
-#[must_use]
-pub fn parallel_sum(data: &[f32], isa: Isa) -> f64 {
-    parallel::<Plain, false>(data, isa).sum
-}
-
-/// [`sum_of_squares`], on every core for tensors of [`PARALLEL_FROM`] bytes and more.
-#[must_use]
-pub fn parallel_sum_of_squares(data: &[f32], isa: Isa) -> f64 {
-    parallel::<Square, false>(data, isa).sum
 }
 
 /// [`triple`], on every core for tensors of [`PARALLEL_FROM`] bytes and more.

@@ -136,66 +136,51 @@ impl Regions {
         }
         (self.above, self.below) = (above, below);
     }
+}
 
-    fn both(&self, s: usize) -> u64 {
-        self.forward[s].compute.saturating_add(self.reverse[s].compute)
+/// The bookkeeping of h_DTR, the neighbourhood in both directions over size and staleness, and of h_MSPS, which looks at
+/// the evicted ancestors alone and leaves staleness out.
+pub(crate) struct Regional<const BOTH: bool>(Regions);
+
+/// The bookkeeping of h_DTR.
+pub(crate) type Neighbourhoods = Regional<true>;
+/// The bookkeeping of h_MSPS.
+pub(crate) type Ancestors = Regional<false>;
+
+impl<const BOTH: bool> Regional<BOTH> {
+    fn update(regions: &Regions, compute: &[u64], cost: &mut [f64], s: usize) {
+        let forward = if BOTH { regions.forward[s].compute } else { 0 };
+        let neighbourhood = forward.saturating_add(regions.reverse[s].compute);
+        cost[s] = compute[s].saturating_add(neighbourhood) as f64;
+    }
+}
+
+impl<const BOTH: bool> Bookkeeping for Regional<BOTH> {
+    fn new(program: &Program) -> Self {
+        Self(Regions::new(program))
     }
 
-    fn ancestors(&self, s: usize) -> u64 {
-        self.reverse[s].compute
+    fn created(&mut self, state: &mut State<'_>, op: &Op) {
+        for &s in state.program.output_storages(op) {
+            Self::update(&self.0, &state.compute, &mut state.cost, s as usize);
+        }
     }
-}
 
-macro_rules! bookkeeping {
-    ($(#[$doc:meta])* $name:ident, $neighbourhood:ident, |$cost:ident, $size:ident, $staleness:ident| $score:expr) => {
-        $(#[$doc])*
-        pub(crate) struct $name(Regions);
+    fn evicted(&mut self, state: &mut State<'_>, storage: u32) {
+        let mut cost = std::mem::take(&mut state.cost);
+        self.0.evicted(state, storage, |regions, s| Self::update(regions, &state.compute, &mut cost, s));
+        state.cost = cost;
+    }
 
-        impl $name {
-            fn update(regions: &Regions, compute: &[u64], cost: &mut [f64], s: usize) {
-                cost[s] = compute[s].saturating_add(regions.$neighbourhood(s)) as f64;
-            }
-        }
+    fn materialised(&mut self, state: &mut State<'_>, storages: &[u32]) {
+        let mut cost = std::mem::take(&mut state.cost);
+        self.0.materialised(state, storages, |regions, s| Self::update(regions, &state.compute, &mut cost, s));
+        state.cost = cost;
+    }
 
-        impl Bookkeeping for $name {
-            fn new(program: &Program) -> Self {
-                Self(Regions::new(program))
-            }
-
-            fn created(&mut self, state: &mut State<'_>, op: &Op) {
-                for &s in state.program.output_storages(op) {
-                    Self::update(&self.0, &state.compute, &mut state.cost, s as usize);
-                }
-            }
-
-            fn evicted(&mut self, state: &mut State<'_>, storage: u32) {
-                let mut cost = std::mem::take(&mut state.cost);
-                self.0.evicted(state, storage, |regions, s| Self::update(regions, &state.compute, &mut cost, s));
-                state.cost = cost;
-            }
-
-            fn materialised(&mut self, state: &mut State<'_>, storages: &[u32]) {
-                let mut cost = std::mem::take(&mut state.cost);
-                self.0.materialised(state, storages, |regions, s| {
-                    Self::update(regions, &state.compute, &mut cost, s);
-                });
-                state.cost = cost;
-            }
-
-            #[inline]
-            fn score(state: &State<'_>, s: usize, now: f64) -> f64 {
-                let ($cost, $size, $staleness) = (state.cost[s], state.program.sizes[s], now - state.last_access[s]);
-                $score
-            }
-        }
-    };
-}
-
-bookkeeping! {
-    /// h_DTR: the neighbourhood in both directions, over size and staleness.
-    Neighbourhoods, both, |cost, size, staleness| per_byte_and_staleness(cost, size, staleness)
-}
-bookkeeping! {
-    /// h_MSPS: the evicted ancestors, over size.
-    Ancestors, ancestors, |cost, size, _staleness| per_byte(cost, size)
+    #[inline]
+    fn score(state: &State<'_>, s: usize, now: f64) -> f64 {
+        let (cost, size) = (state.cost[s], state.program.sizes[s]);
+        if BOTH { per_byte_and_staleness(cost, size, now - state.last_access[s]) } else { per_byte(cost, size) }
+    }
 }

@@ -125,11 +125,7 @@ fn check(left: Matrix<'_>, right: Matrix<'_>, found: usize) -> Result<(), Kernel
     if left.columns() > MOST_TERMS {
         return Err(KernelError::Overflow { terms: left.columns(), most: MOST_TERMS });
     }
-    let expected = left.rows().saturating_mul(right.columns());
-    if found != expected {
-        return Err(KernelError::Length { what: "the product", found, expected });
-    }
-    Ok(())
+    KernelError::expect_length("the product", found, left.rows().saturating_mul(right.columns()))
 }
 
 impl Workspace {

@@ -60,10 +60,8 @@ fn check(partials: &[Partial<'_>], expected: usize) -> Result<(), KernelError> {
     if partials.len() > MOST_PARTIALS {
         return Err(KernelError::Overflow { terms: partials.len(), most: MOST_PARTIALS });
     }
-    match partials.iter().map(|partial| partial.values.len()).find(|&found| found != expected) {
-        Some(found) => Err(KernelError::Length { what: "a micro-batch's gradient", found, expected }),
-        None => Ok(()),
-    }
+    let mut lengths = partials.iter().map(|partial| partial.values.len());
+    lengths.try_for_each(|found| KernelError::expect_length("a micro-batch's gradient", found, expected))
 }
 
 struct Wide<'a> {

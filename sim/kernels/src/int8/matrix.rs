@@ -23,10 +23,7 @@ impl<'a> Matrix<'a> {
     /// # Errors
     /// [`KernelError::Length`] for more or fewer values.
     pub fn new(values: &'a [i8], rows: usize, columns: usize) -> Result<Self, KernelError> {
-        let expected = rows.saturating_mul(columns);
-        if values.len() != expected {
-            return Err(KernelError::Length { what: "the matrix", found: values.len(), expected });
-        }
+        KernelError::expect_length("the matrix", values.len(), rows.saturating_mul(columns))?;
         Ok(Self { values, rows, columns, is_transposed: false })
     }
 

@@ -65,9 +65,7 @@ pub(super) fn scale_of_bits(magnitudes: u32) -> u32 {
 /// [`KernelError::Length`] for an output that is not as long as the values, and [`KernelError::Shift`] for a shift
 /// above [`LARGEST_SHIFT`].
 pub fn round_shift(values: &[i32], shift: u32, out: &mut [i8], isa: Isa) -> Result<(), KernelError> {
-    if out.len() != values.len() {
-        return Err(KernelError::Length { what: "output", found: out.len(), expected: values.len() });
-    }
+    KernelError::expect_length("output", out.len(), values.len())?;
     let shift = checked(shift)?;
     dispatch(isa, RoundShift { values, shift, out });
     Ok(())

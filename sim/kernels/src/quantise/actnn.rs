@@ -8,7 +8,7 @@
 //! One thing differs: `ActNN` does not clamp codes from above, and a rounding error can carry one into the bits of its
 //! neighbour. Here the last code is the last.
 
-use super::format::{Bits, GROUP, expect};
+use super::format::{Bits, GROUP};
 use super::rounding::{MAGIC, Rounding, draw};
 use super::scale::range_error;
 use crate::error::KernelError;
@@ -153,9 +153,9 @@ pub fn unpack_into(codes: &[u8], params: &[u32], shape: SampleMajor, out: &mut [
 }
 
 fn check(shape: SampleMajor, len: usize, codes: usize, params: usize) -> Result<(), KernelError> {
-    expect("the tensor", len, shape.len())?;
-    expect("the buffer of codes", codes, shape.code_bytes())?;
-    expect("the buffer of ranges", params, shape.params())
+    KernelError::expect_length("the tensor", len, shape.len())?;
+    KernelError::expect_length("the buffer of codes", codes, shape.code_bytes())?;
+    KernelError::expect_length("the buffer of ranges", params, shape.params())
 }
 
 /// The nearest of 0 to `top` <= 255, to even; 0 for NaN. Adding 2^23 leaves the integer in the last bits.

@@ -111,8 +111,8 @@ impl Format {
     /// Fails on buffers that do not fit `len` elements, and on a matrix that `len` elements do not fill.
     pub(super) fn check(&self, len: usize, words: usize, params: usize) -> Result<(), KernelError> {
         self.layout.check(len)?;
-        expect("the buffer of words", words, self.words(len))?;
-        expect("the buffer of ranges", params, self.params(len))
+        KernelError::expect_length("the buffer of words", words, self.words(len))?;
+        KernelError::expect_length("the buffer of ranges", params, self.params(len))
     }
 
     /// The pieces that are packed on their own, in stored order.
@@ -125,11 +125,6 @@ impl Format {
 #[must_use]
 pub fn packed_bytes(len: usize, bits: Bits, grouping: Grouping, layout: Layout) -> u64 {
     Format::new(bits, grouping, layout).bytes(len)
-}
-
-/// Fails unless `found` is `expected`.
-pub(super) fn expect(what: &'static str, found: usize, expected: usize) -> Result<(), KernelError> {
-    if found == expected { Ok(()) } else { Err(KernelError::Length { what, found, expected }) }
 }
 
 /// Calls a function with the width and the codes of a word as constants.

@@ -2,7 +2,6 @@
 //!
 //! Bit `i % 32` of word `i / 32` belongs to element i; the bits after the last element are zero.
 
-use super::format::expect;
 use crate::error::KernelError;
 use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
@@ -24,7 +23,7 @@ pub const fn mask_bytes(len: usize) -> u64 {
 /// # Errors
 /// [`KernelError::Length`] if `words` are not [`mask_words`].
 pub fn pack_positive(values: &[f32], isa: Isa, words: &mut [u32]) -> Result<(), KernelError> {
-    expect("the mask", words.len(), mask_words(values.len()))?;
+    KernelError::expect_length("the mask", words.len(), mask_words(values.len()))?;
     dispatch(isa, Positive { values, words });
     Ok(())
 }
@@ -34,7 +33,7 @@ pub fn pack_positive(values: &[f32], isa: Isa, words: &mut [u32]) -> Result<(), 
 /// # Errors
 /// [`KernelError::Length`] if `words` are not [`mask_words`].
 pub fn pack_bools(flags: &[bool], words: &mut [u32]) -> Result<(), KernelError> {
-    expect("the mask", words.len(), mask_words(flags.len()))?;
+    KernelError::expect_length("the mask", words.len(), mask_words(flags.len()))?;
     for (word, flags) in words.iter_mut().zip(flags.chunks(32)) {
         *word = flags.iter().enumerate().fold(0, |word, (i, &flag)| word | u32::from(flag) << i);
     }
@@ -46,7 +45,7 @@ pub fn pack_bools(flags: &[bool], words: &mut [u32]) -> Result<(), KernelError> 
 /// # Errors
 /// [`KernelError::Length`] if `words` are not the [`mask_words`] of `flags`.
 pub fn unpack_bools(words: &[u32], flags: &mut [bool]) -> Result<(), KernelError> {
-    expect("the mask", words.len(), mask_words(flags.len()))?;
+    KernelError::expect_length("the mask", words.len(), mask_words(flags.len()))?;
     for (word, flags) in words.iter().zip(flags.chunks_mut(32)) {
         for (i, flag) in flags.iter_mut().enumerate() {
             *flag = word >> i & 1 == 1;
@@ -60,7 +59,7 @@ pub fn unpack_bools(words: &[u32], flags: &mut [bool]) -> Result<(), KernelError
 /// # Errors
 /// [`KernelError::Length`] if `words` are not the [`mask_words`] of `values`.
 pub fn gate(words: &[u32], isa: Isa, values: &mut [f32]) -> Result<(), KernelError> {
-    expect("the mask", words.len(), mask_words(values.len()))?;
+    KernelError::expect_length("the mask", words.len(), mask_words(values.len()))?;
     dispatch(isa, Gate { words, values });
     Ok(())
 }

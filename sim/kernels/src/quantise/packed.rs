@@ -7,7 +7,7 @@ use super::pack::quantise_into;
 use super::requantise::requantise;
 use super::rounding::Rounding;
 use super::scale::Scale;
-use super::unpack::{dequantise_range, dequantise_tile};
+use super::unpack::View;
 use crate::error::KernelError;
 use crate::isa::Isa;
 
@@ -121,17 +121,22 @@ impl Packed {
     /// Writes the values of some elements.
     ///
     /// # Errors
-    /// As [`dequantise_range`](fn@dequantise_range).
+    /// [`KernelError::Length`] if the range ends beyond the tensor, or if `out` is not as long as the range.
     pub fn dequantise_range(&self, range: Range<usize>, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
-        dequantise_range(&self.words, &self.params, self.format, self.len, range, isa, out)
+        self.view()?.dequantise_range(range, isa, out)
     }
 
-    /// Writes the values of one tile.
+    /// Writes the values of one tile of the unified layout, in the row-major order of the tile; other layouts have one
+    /// tile: the tensor.
     ///
     /// # Errors
-    /// As [`dequantise_tile`](fn@dequantise_tile).
+    /// [`KernelError::Length`] if there is no such tile, or if `out` is not as long as it.
     pub fn dequantise_tile(&self, tile: usize, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
-        dequantise_tile(&self.words, &self.params, self.format, self.len, tile, isa, out)
+        self.view()?.dequantise_tile(tile, isa, out)
+    }
+
+    fn view(&self) -> Result<View<'_>, KernelError> {
+        View::new(&self.words, &self.params, self.format, self.len)
     }
 
     /// Goes to fewer bits in place, and gives the words that this frees back.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::block::{Block, Codes, decode, split};
-use super::format::{Format, GROUP, Grouping, expect, with_width};
+use super::format::{Format, GROUP, Grouping, with_width};
 use super::layout::{Layout, Segment};
 use super::pack::common_divisor;
 use super::scale::Scale;
@@ -22,61 +22,51 @@ pub fn dequantise_into(
     isa: Isa,
     out: &mut [f32],
 ) -> Result<(), KernelError> {
-    dequantise_range(words, params, format, out.len(), 0..out.len(), isa, out)
+    View::new(words, params, format, out.len())?.dequantise_range(0..out.len(), isa, out)
 }
 
-/// Unpacks and dequantises the elements `range` of a tensor of `len` elements.
-///
-/// # Errors
-/// [`KernelError::Length`] if `words` and `params` are not those of `len` elements, if the range ends beyond them, or if
-/// `out` is not as long as the range.
-pub fn dequantise_range(
-    words: &[u32],
-    params: &[u32],
-    format: Format,
-    len: usize,
-    range: Range<usize>,
-    isa: Isa,
-    out: &mut [f32],
-) -> Result<(), KernelError> {
-    format.check(len, words.len(), params.len())?;
-    if range.end > len {
-        return Err(KernelError::Length { what: "the tensor", found: len, expected: range.end });
-    }
-    expect("the output", out.len(), range.len())?;
-    dispatch(isa, Dequantise { words, params, format, len, range, out });
-    Ok(())
-}
-
-/// Unpacks and dequantises one tile of the unified layout, in the row-major order of the tile.
-///
-/// # Errors
-/// [`KernelError::Length`] if `words` and `params` are not those of `len` elements, if there is no such tile (other
-/// layouts have one: the tensor), or if `out` is not as long as the tile.
-pub fn dequantise_tile(
-    words: &[u32],
-    params: &[u32],
-    format: Format,
-    len: usize,
-    tile: usize,
-    isa: Isa,
-    out: &mut [f32],
-) -> Result<(), KernelError> {
-    format.check(len, words.len(), params.len())?;
-    let Some(segment) = format.segments(len).nth(tile) else {
-        let found = format.segments(len).count();
-        return Err(KernelError::Length { what: "the list of tiles", found, expected: tile + 1 });
-    };
-    expect("the output", out.len(), segment.len())?;
-    dispatch(isa, DequantiseTile { words, params, format, segment, out });
-    Ok(())
-}
-
-struct Dequantise<'a> {
+/// A packed tensor of `len` elements, where its words and ranges lie.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
     words: &'a [u32],
     params: &'a [u32],
     format: Format,
     len: usize,
+}
+
+impl<'a> View<'a> {
+    /// Fails on words and ranges that are not those of so many elements.
+    pub(super) fn new(words: &'a [u32], params: &'a [u32], format: Format, len: usize) -> Result<Self, KernelError> {
+        format.check(len, words.len(), params.len())?;
+        Ok(Self { words, params, format, len })
+    }
+
+    /// Unpacks and dequantises the elements `range`. Fails on a range that ends beyond the tensor, and on an output of
+    /// another length.
+    pub(super) fn dequantise_range(self, range: Range<usize>, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
+        if range.end > self.len {
+            return Err(KernelError::Length { what: "the tensor", found: self.len, expected: range.end });
+        }
+        KernelError::expect_length("the output", out.len(), range.len())?;
+        dispatch(isa, Dequantise { tensor: self, range, out });
+        Ok(())
+    }
+
+    /// Unpacks and dequantises one tile of the unified layout, in the row-major order of the tile; other layouts have one:
+    /// the tensor. Fails if there is no such tile, and on an output that is not as long.
+    pub(super) fn dequantise_tile(self, tile: usize, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
+        let Some(segment) = self.format.segments(self.len).nth(tile) else {
+            let found = self.format.segments(self.len).count();
+            return Err(KernelError::Length { what: "the list of tiles", found, expected: tile + 1 });
+        };
+        KernelError::expect_length("the output", out.len(), segment.len())?;
+        dispatch(isa, DequantiseTile { tensor: self, segment, out });
+        Ok(())
+    }
+}
+
+struct Dequantise<'a> {
+    tensor: View<'a>,
     range: Range<usize>,
     out: &'a mut [f32],
 }
@@ -86,25 +76,19 @@ impl Kernel for Dequantise<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { words, params, format, len, range, out } = self;
+        let Self { tensor, range, out } = self;
+        let View { words, params, format, .. } = tensor;
         let whole = LANES * format.bits.per_word();
         let (first, last) = (range.start.div_ceil(whole), range.end / whole);
         if !matches!(format.layout, Layout::Interleaved) || first >= last {
-            return blocks(simd, Dequantise { words, params, format, len, range, out });
+            return blocks(simd, Dequantise { tensor, range, out });
         }
         let (before, rest) = out.split_at_mut(first * whole - range.start);
         let (inside, after) = rest.split_at_mut((last - first) * whole);
-        with_width!(
-            format.bits,
-            interleaved<S>,
-            simd,
-            &words[first * LANES..],
-            first,
-            (format.grouping, params),
-            inside
-        );
+        let (words, grouped) = (&words[first * LANES..], (format.grouping, params));
+        with_width!(format.bits, interleaved<S>, simd, words, first, grouped, inside);
         for (range, out) in [(range.start..first * whole, before), (last * whole..range.end, after)] {
-            blocks(simd, Dequantise { words, params, format, len, range, out });
+            blocks(simd, Dequantise { tensor, range, out });
         }
     }
 }
@@ -184,7 +168,7 @@ impl<S: Simd, const B: u32> Decoder<S, B> {
 /// The elements of the range, block by block.
 #[inline(always)]
 fn blocks<S: Simd>(simd: S, job: Dequantise<'_>) {
-    let Dequantise { words, params, format, len, range, out } = job;
+    let Dequantise { tensor: View { words, params, format, len }, range, out } = job;
     if range.is_empty() {
         return;
     }
@@ -215,9 +199,7 @@ fn blocks<S: Simd>(simd: S, job: Dequantise<'_>) {
 }
 
 struct DequantiseTile<'a> {
-    words: &'a [u32],
-    params: &'a [u32],
-    format: Format,
+    tensor: View<'a>,
     segment: Segment,
     out: &'a mut [f32],
 }
@@ -227,7 +209,7 @@ impl Kernel for DequantiseTile<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { words, params, format, segment, out } = self;
+        let Self { tensor: View { words, params, format, .. }, segment, out } = self;
         let mut codes: Codes = [0; _];
         for block in Block::of(&segment, format.bits, 0) {
             split(simd, format.layout, format.bits, &words[block.words(format.bits)], &mut codes[..block.count]);

@@ -136,8 +136,8 @@ pub fn reduce_with(
 fn by_strategy<O: Order>(strategy: Strategy, data: &[f32], threads: usize, isa: Isa) -> Reduction {
     match strategy {
         Strategy::Tree => partials::extremum_by_tree::<O>(data, threads, isa),
-        Strategy::AtomicUnconditional => atomic::unconditional::<O>(data, threads),
-        Strategy::AtomicTested => atomic::tested::<O>(data, threads),
+        Strategy::AtomicUnconditional => atomic::by_element::<O, false>(data, threads),
+        Strategy::AtomicTested => atomic::by_element::<O, true>(data, threads),
         Strategy::Hybrid => atomic::hybrid::<O>(data, threads, isa),
         Strategy::ThreadThenBlock => atomic::thread_then_block::<O>(data, threads),
         Strategy::TwoPass => partials::extremum_by_two_passes::<O>(data, threads, isa),

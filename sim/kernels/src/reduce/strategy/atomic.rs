@@ -24,27 +24,13 @@ impl<O: Order> Cell<O> {
         f32::from_bits(self.bits.load(Relaxed))
     }
 
-    /// Algorithm 1: the swap is issued even where it changes nothing. Nothing else is published through the cell, so
-    /// relaxed order is enough.
-    fn swap(&self, value: f32, progress: &mut Progress) {
-        let mut old = self.bits.load(Relaxed);
-        loop {
-            progress.attempts += 1;
-            let new = O::keep(f32::from_bits(old), value).to_bits();
-            match self.bits.compare_exchange(old, new, Relaxed, Relaxed) {
-                Ok(_) => return,
-                Err(now) => old = now,
-            }
-            progress.retries += 1;
-        }
-    }
-
-    /// Swaps only what would change the cell.
-    fn test_and_swap(&self, value: f32, progress: &mut Progress) {
+    /// Algorithm 1: the swap is issued even where it changes nothing, unless `TESTED`. Nothing else is published through
+    /// the cell, so relaxed order is enough.
+    fn swap<const TESTED: bool>(&self, value: f32, progress: &mut Progress) {
         let mut old = self.bits.load(Relaxed);
         loop {
             let new = O::keep(f32::from_bits(old), value).to_bits();
-            if new == old {
+            if TESTED && new == old {
                 return;
             }
             progress.attempts += 1;
@@ -57,27 +43,18 @@ impl<O: Order> Cell<O> {
     }
 }
 
-/// Every element by Algorithm 1 into one cell.
-pub(super) fn unconditional<O: Order>(data: &[f32], threads: usize) -> Reduction {
+/// Every element by Algorithm 1 into one cell, if `TESTED` only where it would change it.
+pub(super) fn by_element<O: Order, const TESTED: bool>(data: &[f32], threads: usize) -> Reduction {
     by_block::<O>(data, threads, |block, cell, progress| {
         for &element in block {
-            cell.swap(O::see(element), progress);
-        }
-    })
-}
-
-/// Every element into one cell, swapped only where it would change it.
-pub(super) fn tested<O: Order>(data: &[f32], threads: usize) -> Reduction {
-    by_block::<O>(data, threads, |block, cell, progress| {
-        for &element in block {
-            cell.test_and_swap(O::see(element), progress);
+            cell.swap::<TESTED>(O::see(element), progress);
         }
     })
 }
 
 /// The root of each block's tree by Algorithm 1 into one cell.
 pub(super) fn hybrid<O: Order>(data: &[f32], threads: usize, isa: Isa) -> Reduction {
-    by_block::<O>(data, threads, |block, cell, progress| cell.swap(extremum::<O>(block, isa), progress))
+    by_block::<O>(data, threads, |block, cell, progress| cell.swap::<false>(extremum::<O>(block, isa), progress))
 }
 
 /// Every element by Algorithm 1 into its block's cell, and that into one cell.
@@ -86,9 +63,9 @@ pub(super) fn thread_then_block<O: Order>(data: &[f32], threads: usize) -> Reduc
         // Stays in the cache of the core that runs the block, as shared memory stays in a multiprocessor.
         let own = Cell::<O>::new();
         for &element in block {
-            own.swap(O::see(element), progress);
+            own.swap::<false>(O::see(element), progress);
         }
-        cell.swap(own.value(), progress);
+        cell.swap::<false>(own.value(), progress);
     })
 }
 
@@ -119,8 +96,8 @@ mod tests {
     fn the_unconditional_swap_is_issued_for_every_element_and_the_tested_one_for_records() {
         // 5, 7, 3, 3, NaN, 4: all six are swapped; only 5 and 3 are below what came before.
         let data = [5.0, 7.0, 3.0, 3.0, f32::NAN, 4.0];
-        let all = unconditional::<Smallest>(&data, 1);
-        let records = tested::<Smallest>(&data, 1);
+        let all = by_element::<Smallest, false>(&data, 1);
+        let records = by_element::<Smallest, true>(&data, 1);
         assert_eq!((all.value, all.progress.attempts, all.progress.retries), (3.0, 6, 0));
         assert_eq!((records.value, records.progress.attempts, records.progress.retries), (3.0, 2, 0));
     }

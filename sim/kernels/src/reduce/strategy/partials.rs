@@ -5,44 +5,56 @@ use super::{BLOCK, Progress, RESIDENT, Reduction, SUBSCRIPTION_FACTOR};
 use crate::isa::Isa;
 use crate::reduce::extrema::{Order, extremum};
 
-/// An extremum by a tree: the roots of one pass are the leaves of the next.
+/// An extremum by a tree.
 pub(super) fn extremum_by_tree<O: Order>(data: &[f32], threads: usize, isa: Isa) -> Reduction {
-    let mut progress = Progress::default();
-    let mut roots = pass(data, BLOCK, threads, |block| extremum::<O>(block, isa), &mut progress);
-    while roots.len() > 1 {
-        roots = pass(&roots, BLOCK, threads, |block| extremum::<O>(block, isa), &mut progress);
-    }
-    Reduction { value: f64::from(roots.first().copied().unwrap_or(O::IDENTITY)), progress }
+    let of = |block: &[f32]| extremum::<O>(block, isa);
+    let (root, progress) = by_tree(data, threads, of, of);
+    Reduction { value: f64::from(root.unwrap_or(O::IDENTITY)), progress }
 }
 
 /// A sum by a tree.
 pub(super) fn sum_by_tree(data: &[f32], threads: usize, sum: impl Fn(&[f32]) -> f64 + Sync) -> Reduction {
+    let (root, progress) = by_tree(data, threads, sum, halved);
+    Reduction { value: root.unwrap_or(0.0), progress }
+}
+
+/// The roots of one pass are the leaves of the next.
+fn by_tree<T: Copy + Send + Sync>(
+    data: &[f32],
+    threads: usize,
+    first: impl Fn(&[f32]) -> T + Sync,
+    next: impl Fn(&[T]) -> T + Sync,
+) -> (Option<T>, Progress) {
     let mut progress = Progress::default();
-    let mut roots = pass(data, BLOCK, threads, sum, &mut progress);
+    let mut roots = pass(data, BLOCK, threads, first, &mut progress);
     while roots.len() > 1 {
-        roots = pass(&roots, BLOCK, threads, halved, &mut progress);
+        roots = pass(&roots, BLOCK, threads, &next, &mut progress);
     }
-    Reduction { value: roots.first().copied().unwrap_or(0.0), progress }
+    (roots.first().copied(), progress)
 }
 
 /// An extremum in two passes.
 pub(super) fn extremum_by_two_passes<O: Order>(data: &[f32], threads: usize, isa: Isa) -> Reduction {
-    let mut progress = Progress::default();
-    let partials = pass(data, range(data.len()), threads, |range| extremum::<O>(range, isa), &mut progress);
-    second(&partials, f64::from(extremum::<O>(&partials, isa)), progress)
+    let of = |range: &[f32]| extremum::<O>(range, isa);
+    by_two_passes(data, threads, of, |partials| f64::from(of(partials)))
 }
 
 /// A sum in two passes.
 pub(super) fn sum_by_two_passes(data: &[f32], threads: usize, sum: impl Fn(&[f32]) -> f64 + Sync) -> Reduction {
-    let mut progress = Progress::default();
-    let partials = pass(data, range(data.len()), threads, sum, &mut progress);
-    second(&partials, halved(&partials), progress)
+    by_two_passes(data, threads, sum, halved)
 }
 
 /// A tensor of one range needs no second pass.
-fn second<T>(partials: &[T], value: f64, mut progress: Progress) -> Reduction {
+fn by_two_passes<T: Send>(
+    data: &[f32],
+    threads: usize,
+    first: impl Fn(&[f32]) -> T + Sync,
+    second: impl Fn(&[T]) -> f64,
+) -> Reduction {
+    let mut progress = Progress::default();
+    let partials = pass(data, range(data.len()), threads, first, &mut progress);
     progress.passes += u64::from(partials.len() > 1);
-    Reduction { value, progress }
+    Reduction { value: second(&partials), progress }
 }
 
 /// Elements of each range of the grid: whole blocks, as even as they allow, in at most `SUBSCRIPTION_FACTOR` ranges
