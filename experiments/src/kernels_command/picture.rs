@@ -11,7 +11,7 @@ pub(super) fn draw(measured: &[Measurement]) -> Figure {
         .note("rates as shares of the fastest read, write or copy of the same tensor in the same run")
         .meanings(Meanings { solid: "kernel".into(), outlined: "peer".into(), ..Meanings::default() })
         .columns(1);
-    for family in Family::ALL {
+    for &family in Family::ALL {
         let found: Vec<&Measurement> =
             measured.iter().filter(|found| found.family == family && !is_twin(found, measured)).collect();
         if !found.is_empty() {

@@ -44,7 +44,7 @@ pub(super) fn text(measured: &[Measurement]) -> String {
     let columns = SIZES.iter().flat_map(|_| numbers).map(|&(_, width)| Column::right(width));
     let mut table = TextTable::new(once(names).chain(columns));
     table.row(once("kernel").chain(SIZES.iter().flat_map(|_| numbers).map(|&(title, _)| title)));
-    for family in Family::ALL {
+    for &family in Family::ALL {
         let of_family: Vec<&Measurement> = measured.iter().filter(|found| found.family == family).collect();
         if !of_family.is_empty() {
             table.row([""]).row([family.title()]);

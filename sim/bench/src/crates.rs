@@ -46,15 +46,19 @@ impl ByCrate {
 impl ByCrate {
     /// The contender, if it is compiled in.
     pub(crate) fn contender(self) -> Option<Contender> {
-        use crate::peers::{bitpacked, lossless};
+        use crate::peers::bitpacked::{self, Scales};
+        use crate::peers::lossless;
         let scales = |grouping| if grouping == Grouping::Tensor { "one scale" } else { "a scale for 256 elements" };
         Some(match self {
             Self::Pack(bits, grouping) => {
-                bitpacked::packing(format!("bitpacking, {}, {}", width(bits), scales(grouping)), bits, grouping)
+                let by = if grouping == Grouping::Tensor { Scales::OfTensor } else { Scales::OfBlocks };
+                bitpacked::packing(format!("bitpacking, {}, {}", width(bits), scales(grouping)), bits, by)
             }
-            Self::PackByFolds(bits) => bitpacked::packing_by_folds(format!("bitpacking{bits}-group256-folds"), bits),
+            Self::PackByFolds(bits) => {
+                bitpacked::packing(format!("bitpacking{bits}-group256-folds"), bits, Scales::ByFolds)
+            }
             Self::PackKnown(bits) => {
-                bitpacked::packing_known(format!("bitpacking, {}, a known scale", width(bits)), bits)
+                bitpacked::packing(format!("bitpacking, {}, a known scale", width(bits)), bits, Scales::Known)
             }
             Self::Unpack(bits, grouping) => bitpacked::unpacking(
                 format!("bitpacking, back from {}, {}", width(bits), scales(grouping)),

@@ -42,6 +42,7 @@ mod random;
 use std::time::Duration;
 
 use haversack_devices::units::{Bytes, BytesPerSecond};
+use strum::{IntoStaticStr, VariantArray};
 
 pub use catalogue::catalogue;
 pub use crates::HAS_PEERS;
@@ -60,60 +61,48 @@ pub const SIZES: [Bytes; 3] = [Bytes(204_800), Bytes(1_572_864), Bytes(67_108_86
 pub const FEATURE_MAPS: Bytes = Bytes(64 * 112 * 112 * 4);
 
 /// Kernels that are drawn in one picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 pub enum Family {
     /// Reductions by one thread.
+    #[strum(serialize = "Reductions")]
     Reduction,
     /// The minimum by two threads, one kernel a strategy.
+    #[strum(serialize = "The minimum by two threads")]
     Strategy,
     /// Quantisation and packing with one scale a tensor.
+    #[strum(serialize = "Quantise and pack, one scale a tensor")]
     Pack,
     /// Quantisation and packing with one scale for 256 elements.
+    #[strum(serialize = "Quantise and pack, one scale for 256 elements")]
     GroupPack,
     /// Unpacking and dequantisation by one scale a tensor.
+    #[strum(serialize = "Unpack and dequantise, one scale a tensor")]
     Unpack,
     /// Unpacking and dequantisation by one scale for 256 elements.
+    #[strum(serialize = "Unpack and dequantise, one scale for 256 elements")]
     GroupUnpack,
     /// Conversions, masks and copies.
+    #[strum(serialize = "Conversions, masks and copies")]
     Conversion,
     /// Rescaling, and sums of gradients, of INT8 training.
+    #[strum(serialize = "INT8 training: rescaling, and sums of gradients")]
     Rescaling,
     /// Compression of feature maps within an error bound.
+    #[strum(serialize = "Compression of smooth feature maps, within 0.1 % of their range")]
     Compression,
     /// Products of i8 matrices.
+    #[strum(serialize = "INT8 training: products of matrices")]
     Product,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 10] = [
-        Self::Reduction,
-        Self::Strategy,
-        Self::Pack,
-        Self::GroupPack,
-        Self::Unpack,
-        Self::GroupUnpack,
-        Self::Conversion,
-        Self::Rescaling,
-        Self::Compression,
-        Self::Product,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Its title.
     #[must_use]
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Reduction => "Reductions",
-            Self::Strategy => "The minimum by two threads",
-            Self::Pack => "Quantise and pack, one scale a tensor",
-            Self::GroupPack => "Quantise and pack, one scale for 256 elements",
-            Self::Unpack => "Unpack and dequantise, one scale a tensor",
-            Self::GroupUnpack => "Unpack and dequantise, one scale for 256 elements",
-            Self::Conversion => "Conversions, masks and copies",
-            Self::Rescaling => "INT8 training: rescaling, and sums of gradients",
-            Self::Compression => "Compression of smooth feature maps, within 0.1 % of their range",
-            Self::Product => "INT8 training: products of matrices",
-        }
+    pub fn title(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -79,7 +79,7 @@ fn kernel(plan: &Plan, pass: &Pass, statistics: &[Statistic], machine: &Machine)
         To::Cell => statistics.iter().map(|&statistic| updates(statistic).round_trips()).sum(),
         To::Partials => 0,
     };
-    let first = first_block(pass, tiles);
+    let (own_tiles, own_rows) = first_block(pass, tiles);
     let cells = cells(plan, pass, statistics, machine, resident, threads * (pass.blocks - 1) + short);
     KernelCounts {
         launches: u32::from(pass.from != From::Registers),
@@ -95,8 +95,8 @@ fn kernel(plan: &Plan, pass: &Pass, statistics: &[Statistic], machine: &Machine)
         barriers: most.barriers,
         barriers_of_all: most.barriers * pass.blocks,
         shuffles: most.shuffles * pass.blocks,
-        round_trips: first.tiles * u64::from(loads > 0) + waits,
-        operations: first.rows * a_row + most.operations + ends,
+        round_trips: own_tiles * u64::from(loads > 0) + waits,
+        operations: own_rows * a_row + most.operations + ends,
         lane_operations: row_slots * a_row
             + most.lane_operations * (pass.blocks - 1)
             + last.lane_operations
@@ -108,12 +108,7 @@ fn kernel(plan: &Plan, pass: &Pass, statistics: &[Statistic], machine: &Machine)
 }
 
 /// The tiles and rows of the first block, which has the most.
-struct First {
-    tiles: u64,
-    rows: u64,
-}
-
-fn first_block(pass: &Pass, tiles: u64) -> First {
+fn first_block(pass: &Pass, tiles: u64) -> (u64, u64) {
     let items = u64::from(pass.items);
     let own = tiles.div_ceil(pass.blocks);
     let mut rows = own * items;
@@ -121,7 +116,7 @@ fn first_block(pass: &Pass, tiles: u64) -> First {
         let in_last = pass.elements.div_ceil(u64::from(pass.threads)) - (tiles - 1) * items;
         rows -= items - in_last;
     }
-    First { tiles: own, rows }
+    (own, rows)
 }
 
 /// A block's combination, of which `active` threads have an operand.

@@ -262,17 +262,22 @@ pub enum Combine {
 }
 
 impl Combine {
+    /// Words of shared memory of a block, for each statistic.
+    pub(crate) fn words(self, threads: u32, lanes: u32) -> u32 {
+        match self {
+            Self::Nothing => 0,
+            Self::Tree => threads,
+            Self::Shuffles if threads <= lanes => 0,
+            Self::Shuffles => threads.div_ceil(lanes),
+            Self::SharedCell(_) => 1,
+        }
+    }
+
     /// Shared memory of a block.
     #[must_use]
     pub fn shared(self, statistics: &[Statistic], threads: u32, lanes: u32) -> Bytes {
-        let words = match self {
-            Self::Nothing => 0,
-            Self::Tree => u64::from(threads),
-            Self::Shuffles if threads <= lanes => 0,
-            Self::Shuffles => u64::from(threads.div_ceil(lanes)),
-            Self::SharedCell(_) => 1,
-        };
-        Bytes(statistics.iter().map(|&statistic| word_bytes(statistic)).sum::<u64>() * words)
+        let bytes: u64 = statistics.iter().map(|&statistic| word_bytes(statistic)).sum();
+        Bytes(bytes * u64::from(self.words(threads, lanes)))
     }
 }
 

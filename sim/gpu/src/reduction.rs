@@ -132,13 +132,7 @@ impl Kernel for Reduction<'_> {
 
     fn start(&self, block: &mut Block<'_, '_>) -> Result<Registers, KernelError> {
         let threads = block.threads();
-        let words = match self.pass.combine {
-            Combine::Nothing => 0,
-            Combine::Tree => threads,
-            Combine::Shuffles if threads <= block.lanes() => 0,
-            Combine::Shuffles => threads.div_ceil(block.lanes()),
-            Combine::SharedCell(_) => 1,
-        };
+        let words = self.pass.combine.words(block.threads, block.lanes) as usize;
         let array = |&statistic: &Statistic| block.shared_array_as(word_bytes(statistic), words);
         let shared = self.statistics.iter().map(array).collect();
         let partial = self.statistics.iter().map(|statistic| vec![statistic.identity(); threads]).collect();

@@ -21,41 +21,33 @@ const MAGIC: f32 = 8_388_608.0;
 /// Lanes of a range: four registers of each kind hide the latency of their instruction.
 const LANES: usize = 32;
 
-/// Packing by one scale or by one for each block, every range as fast as vectors find it.
-pub(crate) fn packing(id: String, bits: u8, grouping: Grouping) -> Contender {
+/// Where the scales come from that a tensor is packed by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scales {
+    /// One, of the tensor, as fast as vectors find it.
+    OfTensor,
+    /// One that is known before.
+    Known,
+    /// One for each block, as fast as vectors find it.
+    OfBlocks,
+    /// One for each block by plain folds: what a user of the crate would write.
+    ByFolds,
+}
+
+/// Packing.
+pub(crate) fn packing(id: String, bits: u8, by: Scales) -> Contender {
     Contender::owning(id, move |tensors| {
         let (pipeline, mut packed, mut scales) = made(bits, tensors);
+        let known = pipeline.scale(&tensors.values);
         Ok(Box::new(move |Tensors { values, .. }| {
             let values = black_box(&**values);
-            match grouping {
-                Grouping::Tensor => {
-                    pipeline.pack(values, Ranges::Known(pipeline.scale(values)), black_box(&mut packed))
-                }
-                Grouping::Group256 => pipeline.pack(values, Ranges::Found(&mut scales), black_box(&mut packed)),
-            }
-            Ok(())
-        }))
-    })
-}
-
-/// Packing by one scale for each block, whose range is found by plain folds: what a user of the crate would write.
-pub(crate) fn packing_by_folds(id: String, bits: u8) -> Contender {
-    Contender::owning(id, move |tensors| {
-        let (pipeline, mut packed, mut scales) = made(bits, tensors);
-        Ok(Box::new(move |Tensors { values, .. }| {
-            pipeline.pack(black_box(values), Ranges::Folded(&mut scales), black_box(&mut packed));
-            Ok(())
-        }))
-    })
-}
-
-/// Packing by one scale that is known before.
-pub(crate) fn packing_known(id: String, bits: u8) -> Contender {
-    Contender::owning(id, move |tensors| {
-        let (pipeline, mut packed, _) = made(bits, tensors);
-        let scale = pipeline.scale(&tensors.values);
-        Ok(Box::new(move |Tensors { values, .. }| {
-            pipeline.pack(black_box(values), Ranges::Known(scale), black_box(&mut packed));
+            let ranges = match by {
+                Scales::OfTensor => Ranges::Known(pipeline.scale(values)),
+                Scales::Known => Ranges::Known(known),
+                Scales::OfBlocks => Ranges::Found(&mut scales),
+                Scales::ByFolds => Ranges::Folded(&mut scales),
+            };
+            pipeline.pack(values, ranges, black_box(&mut packed));
             Ok(())
         }))
     })

@@ -14,7 +14,7 @@ const UPDATES: u64 = 10;
 const PERIOD: Nanos = Nanos(2_000_000_000);
 
 /// A share of a window that makes an event.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Trigger {
     window: Nanos,
     threshold: Nanos,
@@ -56,7 +56,7 @@ pub(super) struct Events {
 }
 
 /// Stalls, summed and averaged. Index 0 is `some`, 1 is `full`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Pressure {
     total: [Nanos; 2],
     folded: [Nanos; 2],
@@ -72,24 +72,9 @@ pub(super) struct Pressure {
 impl Pressure {
     pub(super) fn new(lmkd: Option<&Lmkd>) -> Self {
         let window = lmkd.map_or(OWN_WINDOW, |lmkd| lmkd.psi_window);
-        let trigger = |threshold| Trigger {
-            window,
-            threshold,
-            start: Nanos::ZERO,
-            at_start: Nanos::ZERO,
-            before: Nanos::ZERO,
-            last: None,
-        };
-        Self {
-            total: [Nanos::ZERO; 2],
-            folded: [Nanos::ZERO; 2],
-            average: [[0.0; 3]; 2],
-            next_fold: PERIOD,
-            window,
-            triggers: lmkd.map(|lmkd| [trigger(lmkd.partial_stall), trigger(lmkd.complete_stall)]),
-            until: None,
-            next_update: Nanos::MAX,
-        }
+        let trigger = |threshold| Trigger { window, threshold, ..Trigger::default() };
+        let triggers = lmkd.map(|lmkd| [trigger(lmkd.partial_stall), trigger(lmkd.complete_stall)]);
+        Self { next_fold: PERIOD, window, triggers, next_update: Nanos::MAX, ..Self::default() }
     }
 
     /// Stalls begin: windows start anew, unless they run already.
