@@ -57,7 +57,7 @@ pub fn run(options: &ModelOptions) -> Result<(), CommandError> {
     let counts = count(&network, samples);
     let nodes = node_counts(&network)?;
     match options.format {
-        Format::Json => print_json(&to_json(&counts, nodes)),
+        Format::Json => print_json(&to_json(&counts, nodes)?),
         Format::Text => {
             let shape = input.or_else(|| workload::own_input(model));
             let shape = shape.map_or_else(String::new, |shape| format!(", input {shape}"));
@@ -87,20 +87,11 @@ fn overflows(network: &Network, samples: u64) -> bool {
     flops.max(bytes) > u128::from(u64::MAX >> 4)
 }
 
-fn to_json(counts: &Counts, nodes: [u64; 4]) -> Value {
+fn to_json(counts: &Counts, nodes: [u64; 4]) -> Result<Value, CommandError> {
     let variants = Variant::ALL.iter().zip(nodes).map(|(variant, nodes)| (variant.id().to_owned(), json!(nodes)));
-    json!({
-        "parameters": counts.parameters,
-        "trainable_parameters": counts.trainable_parameters,
-        "parameter_bytes": counts.parameter_bytes,
-        "forward_flops": counts.forward_flops,
-        "training_flops": counts.training_flops,
-        "saved_bytes": counts.saved_bytes,
-        "saved_act_bytes": counts.saved_act_bytes,
-        "saved_tensors": counts.saved_tensors,
-        "largest_saved_bytes": counts.largest_saved_bytes,
-        "co_nodes": variants.collect::<Map<String, Value>>(),
-    })
+    let mut value = serde_json::to_value(counts).map_err(CommandError::failed)?;
+    value["co_nodes"] = variants.collect::<Map<String, Value>>().into();
+    Ok(value)
 }
 
 fn text(title: &str, counts: &Counts, nodes: [u64; 4]) -> String {

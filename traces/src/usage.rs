@@ -23,11 +23,9 @@
 
 mod alive;
 pub mod carat;
-mod demand;
 mod fit;
 mod generate;
 mod holdings;
-mod interpolate;
 mod model;
 mod play;
 mod session;
@@ -37,10 +35,9 @@ mod user;
 
 pub use crate::data::{DataError, Weights};
 pub use alive::{AliveApp, AppEvent, AppEventKind, AppId};
-pub use demand::{Demand, DemandSeries, demand, footprints};
 pub use fit::{Fit, Targets, fit};
 pub use generate::Population;
-pub use holdings::{Held, Holding, holdings};
+pub use holdings::{Demand, DemandSeries, Held, Holding, demand, footprints, holdings};
 pub use model::{Apps, Carat, CatalogueApp, Day, Interpolation, Launcher, Sessions, UsageModel};
 pub use session::{Session, SessionStream};
 pub use statistics::{SessionReader, SessionStatistics, UserSessions, sessions};

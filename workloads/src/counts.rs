@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 
+use serde::Serialize;
+
 use crate::network::{FP32, Network, OperatorNode};
 use crate::operator::Op;
 use crate::training_graph::Role;
 
 /// The counts of a network at one batch; all as PyTorch's tools count them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Weights, frozen ones included.
     pub parameters: u64,

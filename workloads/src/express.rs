@@ -17,8 +17,6 @@
 mod expression;
 mod forward;
 mod gradient;
-mod normal;
-mod update;
 mod writer;
 
 use crate::autograd::Optimiser;

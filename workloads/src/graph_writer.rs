@@ -3,8 +3,8 @@
 use haversack_devices::work::OperatorKind;
 
 use crate::network::FP32;
-use crate::optimiser::Optimiser;
 use crate::shape::Extent;
+use crate::training_graph::Optimiser;
 use crate::training_graph::{Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
 
 /// A training graph in the making.

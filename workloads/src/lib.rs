@@ -48,7 +48,6 @@ pub mod models;
 pub mod network;
 pub mod onnx;
 pub mod operator;
-mod optimiser;
 pub mod prune;
 pub mod shape;
 pub mod training_graph;

@@ -12,7 +12,6 @@ mod computable;
 mod forward;
 mod fusion;
 mod kernels;
-mod reduction;
 
 use std::collections::HashSet;
 
@@ -98,7 +97,7 @@ fn group(graph: &ComputableGraph, variant: Variant) -> Vec<Kernel> {
     match variant {
         Variant::Original | Variant::Direct => (0..graph.nodes.len() as u32).map(|id| vec![id]).collect(),
         Variant::Fused => fusion::fuse(graph),
-        Variant::Reduced => reduction::reduce(graph, fusion::fuse(graph)),
+        Variant::Reduced => fusion::reduce(graph, fusion::fuse(graph)),
     }
 }
 
@@ -124,8 +123,7 @@ mod tests {
     use haversack_devices::work::OperatorKind;
 
     use super::computable::{Class, ComputableGraph};
-    use super::fusion::{Kernel, fuse};
-    use super::reduction::{external_inputs, reduce};
+    use super::fusion::{Kernel, external_inputs, fuse, reduce};
     use super::{Variant, computable, group};
     use crate::counts::count;
     use crate::models::{self, MODELS};

@@ -10,7 +10,6 @@ mod description;
 mod plan;
 mod product;
 mod rewriter;
-mod update;
 
 use std::sync::LazyLock;
 

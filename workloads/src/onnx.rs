@@ -74,12 +74,15 @@ pub fn read(path: &Path, input: Option<&[u64]>) -> Result<Imported, WorkloadErro
     decode(&stem, bytes.into(), input).map_err(|fault| fault.of(&file))
 }
 
-fn decode(name: &str, bytes: Bytes, input: Option<&[u64]>) -> Result<Imported, Fault> {
+fn decode(name: &str, bytes: Bytes, input: Option<&[u64]>) -> Result<Imported> {
     let model = proto::ModelProto::decode(bytes).map_err(|error| {
         Fault::new(format!("not a whole ONNX model: {error}; expected a file that ONNX tools load"))
     })?;
     importer::import(name, graph::Graph::new(model)?, input)
 }
+
+/// What a part of the import gives.
+type Result<T, E = Fault> = std::result::Result<T, E>;
 
 /// What is wrong, before the file and the node are known.
 #[derive(Debug)]

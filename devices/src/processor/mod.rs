@@ -4,7 +4,6 @@
 //! for which every cost names the bytes that it moves.
 
 mod cpu;
-mod dram;
 mod dsp;
 mod governor;
 mod gpu;
@@ -12,11 +11,10 @@ mod power;
 mod selection;
 
 pub use cpu::{Core, Cpu, CpuCores};
-pub use dram::Dram;
 pub use dsp::Dsp;
 pub use governor::{Schedutil, StepWise};
 pub use gpu::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};
-pub use power::{Energy, Power, Usage};
+pub use power::{Dram, Energy, Power, Usage};
 pub use selection::{CoreSelection, Frequency, SelectionError};
 use thiserror::Error;
 

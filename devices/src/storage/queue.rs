@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::storage::cache::WriteCache;
+use crate::storage::flash::WriteCache;
 use crate::storage::sharing::Sharing;
 use crate::storage::{Direction, Driver, Flash, PAGE, Request, Stream};
 use crate::units::{Bytes, Nanos};

@@ -1,8 +1,7 @@
 //! Rows as columns, a batch at a time: names are kept once a batch, rows refer to them.
 
-use std::collections::HashMap;
-
 use haversack_traces::row::{AppRow, Confidence, CounterRow, Source};
+use indexmap::IndexSet;
 use polars::prelude::{
     ChunkTake, Column, DataFrame, DataType, IdxCa, IdxSize, IntoColumn, NamedFrom, NewChunkedArray, PolarsResult,
     Schema, Series, StringChunked,
@@ -38,8 +37,7 @@ pub trait Batch: Default {
 /// Names of a column, each kept once.
 #[derive(Default)]
 struct Names {
-    places: HashMap<Box<str>, IdxSize>,
-    names: Vec<Box<str>>,
+    names: IndexSet<Box<str>>,
     bytes: usize,
     /// The place of every row's name.
     rows: Vec<IdxSize>,
@@ -49,26 +47,19 @@ impl Names {
     fn push(&mut self, name: &str) {
         // Rows of one user, or one counter, come together.
         if let Some(&last) = self.rows.last()
-            && self.names.get(last as usize).is_some_and(|recent| **recent == *name)
+            && self.names.get_index(last as usize).is_some_and(|recent| **recent == *name)
         {
             self.rows.push(last);
             return;
         }
-        let place = match self.places.get(name) {
-            Some(place) => *place,
-            None => {
-                let place = self.names.len() as IdxSize;
-                self.places.insert(name.into(), place);
-                self.names.push(name.into());
-                self.bytes += name.len();
-                place
-            }
-        };
-        self.rows.push(place);
+        let place = self.names.get_index_of(name).unwrap_or_else(|| {
+            self.bytes += name.len();
+            self.names.insert_full(name.into()).0
+        });
+        self.rows.push(place as IdxSize);
     }
 
     fn take(&mut self, column: &str) -> PolarsResult<Column> {
-        self.places.clear();
         self.bytes = 0;
         let names = std::mem::take(&mut self.names);
         column_of(column, names.iter().map(AsRef::as_ref), std::mem::take(&mut self.rows))

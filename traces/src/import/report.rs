@@ -56,19 +56,8 @@ pub enum Reason {
 impl Reason {
     /// Whether something of the line could not be imported.
     #[must_use]
-    pub const fn is_bad(self) -> bool {
-        matches!(
-            self,
-            Self::DamagedFile
-                | Self::CutLine
-                | Self::LongLine
-                | Self::NotText
-                | Self::NotJson
-                | Self::Columns
-                | Self::Field
-                | Self::NegativeMemory
-                | Self::ImplausibleMemory
-        )
+    pub fn is_bad(self) -> bool {
+        self <= Self::ImplausibleMemory
     }
 
     /// The reason in a few words.

@@ -2,7 +2,7 @@
 //!
 //! The state of a user is small and their number is bounded, so that memory does not grow with the input.
 
-use std::collections::HashMap;
+use indexmap::IndexMap;
 
 use super::report::Coverage;
 use crate::row::UtcTime;
@@ -50,21 +50,19 @@ struct State {
 /// All users met.
 #[derive(Debug, Default)]
 pub struct Tracker {
-    places: HashMap<Box<str>, usize>,
-    states: Vec<State>,
+    users: IndexMap<Box<str>, State>,
     name_bytes: usize,
 }
 
 impl Tracker {
     /// The place of a user who was seen.
     pub(super) fn place(&self, user: &str) -> Option<usize> {
-        self.places.get(user).copied()
+        self.users.get_index_of(user)
     }
 
     /// Takes note of a sample whose content hashes to `content`.
     pub fn see(&mut self, user: &str, time: UtcTime, content: u64) -> Order {
-        let place = self.place(user);
-        let Some(state) = place.and_then(|place| self.states.get_mut(place)) else {
+        let Some(state) = self.users.get_mut(user) else {
             return self.first(user, time, content);
         };
         if state.before == time && state.content == content {
@@ -87,24 +85,22 @@ impl Tracker {
     }
 
     fn first(&mut self, user: &str, time: UtcTime, content: u64) -> Order {
-        if self.states.len() >= MOST_USERS || self.name_bytes + user.len() > MOST_NAME_BYTES {
+        if self.users.len() >= MOST_USERS || self.name_bytes + user.len() > MOST_NAME_BYTES {
             return Order::Untracked;
         }
         self.name_bytes += user.len();
-        self.places.insert(user.into(), self.states.len());
         let (samples, days, longest_gap) = (1, 1, 0);
-        self.states.push(State { first: time, last: time, before: time, content, samples, days, longest_gap });
+        let state = State { first: time, last: time, before: time, content, samples, days, longest_gap };
+        self.users.insert(user.into(), state);
         Order::First
     }
 
     /// How much of every user there is.
     #[must_use]
     pub fn coverage(self) -> Vec<Coverage> {
-        let mut names: Vec<(Box<str>, usize)> = self.places.into_iter().collect();
-        names.sort_unstable_by_key(|(_, place)| *place);
-        let users = names.into_iter().zip(self.states);
+        let users = self.users.into_iter();
         users
-            .map(|((user, _), state)| Coverage {
+            .map(|(user, state)| Coverage {
                 user: user.into(),
                 samples: state.samples,
                 days: state.days,

@@ -1,14 +1,15 @@
 //! What a phone simulation needs of a user: which apps start, come in front, leave it and end within a window.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use haversack_devices::units::Nanos;
+use indexmap::IndexSet;
 
 use super::alive::{AliveApp, AppEvent, AppEventKind, AppId, AppSet, apply};
 use super::generate::{LAUNCHER, UserEvents, days_until};
-use super::interpolate::interpolate;
 use super::model::UsageModel;
+use super::play::{Candidate, Player};
+use super::session::{Session, SessionStream};
 use super::user::User;
 use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
 
@@ -85,7 +86,7 @@ impl AppTimeline {
                 change(&mut set, time, app, row, &mut events);
             }
         }
-        let window = Self::empty(user, start, length, names.packages);
+        let window = Self::empty(user, start, length, names.packages());
         window.filled(since(first, start), events.into_iter())
     }
 
@@ -192,27 +193,105 @@ fn change(set: &mut AppSet, time: Nanos, app: AppId, row: &AppRow<'_>, out: &mut
     set.record(AppEvent { time, app, kind, confidence: row.confidence }, out);
 }
 
-/// Packages and their ids, the launcher's the first.
-pub(super) struct Names {
-    pub(super) packages: Vec<Arc<str>>,
-    ids: HashMap<Arc<str>, AppId>,
-}
+/// Packages by number, in the order that they came.
+struct Names(IndexSet<Arc<str>>);
 
 impl Names {
-    pub(super) fn new(launcher: &str) -> Self {
-        let mut names = Self { packages: Vec::new(), ids: HashMap::new() };
-        let first = names.id(launcher);
-        debug_assert_eq!(first, LAUNCHER);
-        names
+    /// With the launcher, which is [`LAUNCHER`].
+    fn new(launcher: &str) -> Self {
+        Self(IndexSet::from([Arc::from(launcher)]))
     }
 
-    pub(super) fn id(&mut self, package: &str) -> AppId {
-        if let Some(&id) = self.ids.get(package) {
-            return id;
+    fn id(&mut self, package: &str) -> AppId {
+        let known = self.0.get_index_of(package);
+        AppId(known.unwrap_or_else(|| self.0.insert_full(Arc::from(package)).0) as u32)
+    }
+
+    fn packages(self) -> Vec<Arc<str>> {
+        self.0.into_iter().collect()
+    }
+}
+
+/// A sample: when, since the midnight before the trace, and the apps that the next sessions show.
+#[derive(Clone, Debug, PartialEq)]
+struct Sample {
+    time: Nanos,
+    candidates: Vec<Candidate>,
+}
+
+/// The timeline of `user` over a window, from `rows` that are samples, sorted by time and not empty: "Between samples" in
+/// [`crate::usage`].
+fn interpolate(
+    model: &UsageModel,
+    seed: u64,
+    rows: &[AppRow<'_>],
+    (user, start, length): (&str, UtcTime, Nanos),
+    opened: impl Fn(&str) -> bool,
+) -> AppTimeline {
+    const DAY: i64 = 86_400 * 1_000_000_000;
+    let first = rows.first().map_or(start, |row| row.time);
+    let midnight = UtcTime(first.0.div_euclid(DAY).saturating_mul(DAY));
+    let mut names = Names::new(&model.launcher.package);
+    let samples = samples(model, rows, midnight, &mut names, opened);
+    let user_drawn = User::new(model, seed, user);
+    // The user's days begin with the trace, whatever the window, which may begin before or after.
+    let (from, lead) = (since(midnight, start), since(start, midnight));
+    let end = Nanos(from.0.saturating_add(length.saturating_sub(lead).0));
+    let behind: &[Candidate] = samples.first().map_or(&[], |sample| &sample.candidates);
+    let mut events = Vec::new();
+    let mut player = Player::new(model, (seed, user), LAUNCHER, (behind, user_drawn.background + 1), &mut events);
+    for session in SessionStream::new(model, seed, &user_drawn, days_until(end)) {
+        if let Some(sample) = latest(&samples, &session, model.interpolation.horizon.value) {
+            player.play(&session, &sample.candidates, &mut events);
         }
-        let (id, package) = (AppId(self.packages.len() as u32), Arc::<str>::from(package));
-        self.packages.push(Arc::clone(&package));
-        self.ids.insert(package, id);
-        id
+    }
+    let events = events.into_iter().map(|event| AppEvent { time: event.time + lead, ..event });
+    AppTimeline::empty(user, start, length, names.packages()).filled(from, events)
+}
+
+/// The sample that a session follows within `horizon`.
+fn latest<'s>(samples: &'s [Sample], session: &Session, horizon: Nanos) -> Option<&'s Sample> {
+    let after = samples.partition_point(|sample| sample.time <= session.start);
+    let sample = after.checked_sub(1).and_then(|index| samples.get(index))?;
+    (session.start.saturating_sub(sample.time) <= horizon).then_some(sample)
+}
+
+/// The samples of a user with what each says of apps, the likeliest first.
+fn samples(
+    model: &UsageModel,
+    rows: &[AppRow<'_>],
+    midnight: UtcTime,
+    names: &mut Names,
+    opened: impl Fn(&str) -> bool,
+) -> Vec<Sample> {
+    rows.chunk_by(|a, b| a.time == b.time)
+        .map(|rows| {
+            let mut candidates: Vec<Candidate> = Vec::new();
+            for row in rows.iter().filter(|row| opened(row.package)) {
+                let Some(weight) = weight(model, row) else { continue };
+                let app = names.id(row.package);
+                let known = model.catalogue.iter().find(|known| known.package == row.package);
+                let perceptible = known.map_or(0.0, |known| known.perceptible);
+                match candidates.iter_mut().find(|candidate| candidate.app == app) {
+                    Some(twice) => twice.weight = twice.weight.max(weight),
+                    None => candidates.push(Candidate { app, weight, perceptible }),
+                }
+            }
+            candidates.retain(|candidate| candidate.app != LAUNCHER);
+            candidates.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.app.cmp(&b.app)));
+            Sample { time: since(midnight, rows.first().map_or(midnight, |row| row.time)), candidates }
+        })
+        .collect()
+}
+
+/// How likely the app of a row is opened; none for what is not the user's.
+fn weight(model: &UsageModel, row: &AppRow<'_>) -> Option<f64> {
+    let foreground = model.interpolation.foreground_weight.value.0;
+    match row.adj {
+        _ if row.source == Source::Tsinghua => Some(1.0),
+        adj if adj < OomAdj::FOREGROUND_APP => None,
+        adj if adj <= OomAdj::PERCEPTIBLE_APP => Some(foreground),
+        adj if adj >= OomAdj::PREVIOUS_APP && adj < OomAdj::CACHED_APP_MAX => Some(1.0),
+        _ => None,
     }
 }

@@ -2,8 +2,7 @@
 
 use haversack_devices::work::OperatorKind;
 
-use super::Differentiator;
-use super::operators::{kind_of, need_of};
+use super::{Differentiator, kind_of, need_of};
 use crate::network::{FP32, OperatorNode, ValueId};
 use crate::operator::Op;
 use crate::shape::Extent;

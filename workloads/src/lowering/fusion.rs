@@ -5,6 +5,13 @@
 //! operation reads an element in several places or in another order than its inputs make it, so
 //! those have to reside in memory first, as has a tensor that more than one operation reads, or
 //! that is a weight's gradient: each ends a kernel.
+//!
+//! Subgraph reduction (section 3.2.2): a fused operation that several kernels read is computed
+//! again inside each of them, if that is cheap. The conditions are the paper's: (i) symmetrical,
+//! (ii) variadic with fewer than `K_W` inputs, or (iii) monadic with fewer than `K_H` operations. As
+//! in fusion, only symmetrical readers can compute it where they read it.
+
+use std::collections::HashSet;
 
 use super::computable::{Class, ComputableGraph};
 
@@ -57,4 +64,62 @@ fn may_precede(graph: &ComputableGraph, producer: u32, consumer: u32) -> bool {
         (Class::Translation, _) => true,
         (Class::Symmetrical | Class::Asymmetrical, after) => after == Class::Symmetrical,
     }
+}
+
+/// Inputs from which on a variadic operation is too heavy on bandwidth to be computed again.
+const K_W: usize = 5;
+/// Operations from which on a monadic operation is too heavy to be computed again.
+const K_H: usize = 5;
+
+/// Removes the kernels that their consumers can compute for themselves.
+pub(super) fn reduce(graph: &ComputableGraph, kernels: Vec<Kernel>) -> Vec<Kernel> {
+    let consumers = graph.consumers();
+    // The nodes that stand in for a removed tensor, by the tensor.
+    let mut inlined: Vec<Option<Kernel>> = vec![None; graph.tensors.len()];
+    let mut kept = Vec::with_capacity(kernels.len());
+    for kernel in kernels {
+        let kernel = with_inlined(graph, kernel, &inlined);
+        let Some(&last) = kernel.last() else { continue };
+        let output = graph.nodes[last as usize].output;
+        let readers = &consumers[output as usize];
+        let removable = readers.len() > 1
+            && !graph.is_result(output)
+            && readers.iter().all(|&reader| graph.nodes[reader as usize].class == Class::Symmetrical)
+            && is_cheap(graph, &kernel);
+        if removable {
+            inlined[output as usize] = Some(kernel);
+        } else {
+            kept.push(kernel);
+        }
+    }
+    kept
+}
+
+fn is_cheap(graph: &ComputableGraph, kernel: &Kernel) -> bool {
+    let symmetrical = |&id: &u32| matches!(graph.nodes[id as usize].class, Class::Symmetrical | Class::Translation);
+    if !kernel.iter().all(symmetrical) {
+        return false;
+    }
+    match external_inputs(graph, kernel).len() {
+        0 => false,
+        1 => kernel.len() < K_H,
+        inputs => inputs < K_W,
+    }
+}
+
+/// The tensors that the kernel reads and does not make, each once, in order of first reading.
+pub(super) fn external_inputs(graph: &ComputableGraph, kernel: &Kernel) -> Vec<u32> {
+    let own = |input: u32| graph.producer[input as usize].is_some_and(|maker| kernel.binary_search(&maker).is_ok());
+    let mut seen = HashSet::new();
+    let read = kernel.iter().flat_map(|&id| &graph.nodes[id as usize].inputs).copied();
+    read.filter(|&input| !own(input) && seen.insert(input)).collect()
+}
+
+/// The kernel with the nodes of every removed tensor that it reads.
+fn with_inlined(graph: &ComputableGraph, mut kernel: Kernel, inlined: &[Option<Kernel>]) -> Kernel {
+    let inputs = external_inputs(graph, &kernel);
+    kernel.extend(inputs.into_iter().filter_map(|input| inlined[input as usize].as_ref()).flatten());
+    kernel.sort_unstable();
+    kernel.dedup();
+    kernel
 }

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use haversack_devices::work::OperatorKind;
 
 use super::computable::{Class, ComputableGraph};
-use super::fusion::Kernel;
-use super::reduction::external_inputs;
+use super::fusion::{Kernel, external_inputs};
 use super::{Gradients, Variant};
 use crate::autograd::Optimiser;
 use crate::graph_writer::GraphWriter;

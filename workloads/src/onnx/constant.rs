@@ -1,7 +1,7 @@
 //! Constants that shape sub-graphs are computed with: small tensors of numbers that are linear in the batch.
 
-use super::Fault;
 use super::proto::TensorProto;
+use super::{Fault, Result};
 use crate::network::{FP32, INT64};
 use crate::shape::{Dim, Shape};
 
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// The kind of an ONNX element type.
-    pub(super) fn of(data_type: i32) -> Result<Self, Fault> {
+    pub(super) fn of(data_type: i32) -> Result<Self> {
         match data_type {
             1 | 10 | 11 | 16 => Ok(Self::Real),
             2..=7 | 12 | 13 => Ok(Self::Whole),
@@ -271,14 +271,14 @@ fn offset(dims: &[u64], index: &[u64]) -> Option<usize> {
 }
 
 /// The dimensions of `tensor`.
-pub(super) fn dims_of(tensor: &TensorProto) -> Result<Vec<u64>, Fault> {
+pub(super) fn dims_of(tensor: &TensorProto) -> Result<Vec<u64>> {
     let sizes = tensor.dims.iter().map(|&dim| u64::try_from(dim).ok());
     let dims = sizes.collect::<Option<Vec<u64>>>();
     dims.ok_or_else(|| Fault::new(format!("tensor '{}' has dimensions {:?}; expected sizes", tensor.name, tensor.dims)))
 }
 
 /// The numbers of `tensor`; `None` if they lie outside the file, are too many, or are not needed as numbers.
-pub(super) fn numbers_of(tensor: &TensorProto, dims: &[u64]) -> Result<Option<Vec<Number>>, Fault> {
+pub(super) fn numbers_of(tensor: &TensorProto, dims: &[u64]) -> Result<Option<Vec<Number>>> {
     let Some(count) = elements(dims).and_then(|count| usize::try_from(count).ok()).filter(|&count| count <= KEPT)
     else {
         return Ok(None);

@@ -1,14 +1,14 @@
 //! Operators on what needs no gradient: shapes and other constants are computed, the rest keeps its shape only.
 
-use super::Fault;
 use super::constant::{Constant, KEPT, Kind, Number, elements};
 use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::Item;
+use super::{Fault, Result};
 use crate::shape::{Dim, Shape};
 
 /// `Shape`: a row of sizes.
-pub(super) fn shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let place = |value: i64| {
@@ -25,7 +25,7 @@ pub(super) fn shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
 }
 
 /// The shape that a row of numbers describes.
-pub(super) fn described(importer: &Importer<'_>, item: &Item) -> Result<Shape, Fault> {
+pub(super) fn described(importer: &Importer<'_>, item: &Item) -> Result<Shape> {
     let numbers = importer.numbers(item)?;
     let dims = numbers.iter().map(|number| number.dim()).collect::<Option<Vec<Dim>>>();
     let shape = Shape(dims.ok_or_else(|| Fault::mismatch(importer.shape(item), "a row of sizes"))?);
@@ -41,7 +41,7 @@ fn small(shape: &Shape) -> Option<Vec<u64>> {
 }
 
 /// `ConstantOfShape`.
-pub(super) fn constant_of_shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn constant_of_shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let sizes = importer.item(node, 0)?;
     let shape = described(importer, &sizes)?;
     let (number, kind) = match node.attribute("value").and_then(|attribute| attribute.t.as_ref()) {
@@ -61,7 +61,7 @@ pub(super) fn constant_of_shape(importer: &mut Importer<'_>, node: &OnnxNode) ->
 }
 
 /// `Range`.
-pub(super) fn range(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn range(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let mut bounds = Vec::new();
     for index in 0..3 {
         let item = importer.item(node, index)?;
@@ -87,7 +87,7 @@ pub(super) fn range(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
 }
 
 /// `Cast`: another kind of element; a value stays what it is, as networks here are fp32 throughout.
-pub(super) fn cast(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn cast(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let to = i32::try_from(node.required_int("to")?).map_err(|_| Fault::new("attribute 'to' is no element type"))?;
     let kind = Kind::of(to)?;
     Ok(match importer.item(node, 0)? {
@@ -113,7 +113,7 @@ pub(super) fn cast(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item,
 }
 
 /// An operator whose result has its first input's shape and is not looked into (`CumSum`, `Trilu`).
-pub(super) fn same_shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn same_shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     if let Item::Value(_) | Item::Weight(_) = item {
         return Err(Fault::mismatch(importer.shape(&item), "a tensor that needs no gradient"));
@@ -123,7 +123,7 @@ pub(super) fn same_shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
 }
 
 /// An element-wise operator on tensors that need no gradient.
-pub(super) fn elementwise(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn elementwise(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let items = inputs(importer, node)?;
     if let Some(item) = items.iter().find(|item| item.is_learned()) {
         return Err(Fault::mismatch(importer.shape(item), "tensors that need no gradient"));
@@ -132,12 +132,12 @@ pub(super) fn elementwise(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
 }
 
 /// All inputs of `node`.
-pub(super) fn inputs(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Vec<Item>, Fault> {
+pub(super) fn inputs(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Vec<Item>> {
     (0..node.inputs.len().max(1)).map(|index| importer.item(node, index)).collect()
 }
 
 /// The result of an element-wise operator on constant or opaque `items`.
-pub(super) fn fold(importer: &Importer<'_>, node: &OnnxNode, items: &[Item]) -> Result<Item, Fault> {
+pub(super) fn fold(importer: &Importer<'_>, node: &OnnxNode, items: &[Item]) -> Result<Item> {
     let mut shape = Shape::default();
     for item in items {
         shape = broadcast(&shape, &importer.shape(item))?;
@@ -174,7 +174,7 @@ fn compute(operator: &str, shape: &Shape, parts: &[Constant], kind: Kind) -> Opt
 }
 
 /// The shape to which both broadcast.
-pub(super) fn broadcast(a: &Shape, b: &Shape) -> Result<Shape, Fault> {
+pub(super) fn broadcast(a: &Shape, b: &Shape) -> Result<Shape> {
     let (long, short) = if a.rank() >= b.rank() { (a, b) } else { (b, a) };
     let mut dims = long.0.clone();
     for (dim, &other) in dims.iter_mut().rev().zip(short.0.iter().rev()) {

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::Fault;
 use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use super::{Fault, Result};
 
 /// A node; absent inputs and outputs are empty names.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ impl OnnxNode {
     }
 
     /// An integer attribute.
-    pub(super) fn int(&self, name: &str) -> Result<Option<i64>, Fault> {
+    pub(super) fn int(&self, name: &str) -> Result<Option<i64>> {
         match self.attribute(name) {
             None => Ok(None),
             Some(AttributeProto { i: Some(value), .. }) => Ok(Some(*value)),
@@ -36,7 +36,7 @@ impl OnnxNode {
     }
 
     /// An integer attribute that the operator cannot do without.
-    pub(super) fn required_int(&self, name: &str) -> Result<i64, Fault> {
+    pub(super) fn required_int(&self, name: &str) -> Result<i64> {
         self.int(name)?.ok_or_else(|| missing(name))
     }
 
@@ -46,7 +46,7 @@ impl OnnxNode {
     }
 
     /// A list of integers that the operator cannot do without.
-    pub(super) fn required_ints(&self, name: &str) -> Result<&[i64], Fault> {
+    pub(super) fn required_ints(&self, name: &str) -> Result<&[i64]> {
         self.attribute(name).map(|attribute| attribute.ints.as_slice()).ok_or_else(|| missing(name))
     }
 
@@ -81,7 +81,7 @@ pub(super) struct Graph {
 
 impl Graph {
     /// Resolves the names of `model`'s graph.
-    pub(super) fn new(model: ModelProto) -> Result<Self, Fault> {
+    pub(super) fn new(model: ModelProto) -> Result<Self> {
         let graph: GraphProto = model.graph.ok_or_else(|| Fault::new("no graph in it; expected an ONNX model"))?;
         let opset = model.opset_import.iter().find(|set| is_standard(&set.domain)).map(|set| set.version);
         // It stands last in many files, so a file that is cut between two fields is found here.
@@ -123,7 +123,7 @@ impl Graph {
     }
 
     /// Checks that every tensor that is read has one maker.
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<()> {
         let mut known: HashSet<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
         known.extend(self.initialisers.keys().map(String::as_str));
         for node in &self.nodes {
@@ -147,7 +147,7 @@ impl Graph {
     }
 
     /// Keeps the nodes that `output` needs, in an order of execution near the file's.
-    pub(super) fn arrange(&mut self, output: &str) -> Result<(), Fault> {
+    pub(super) fn arrange(&mut self, output: &str) -> Result<()> {
         let order = {
             let producers = self.producers();
             let parents: Vec<BTreeSet<usize>> = self
@@ -171,7 +171,7 @@ impl Graph {
     }
 
     /// Kahn's order, the earliest node of the file first; a cycle is reported with its nodes.
-    fn sort(&self, parents: &[BTreeSet<usize>]) -> Result<Vec<usize>, Fault> {
+    fn sort(&self, parents: &[BTreeSet<usize>]) -> Result<Vec<usize>> {
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
         let mut open: Vec<usize> = parents.iter().map(BTreeSet::len).collect();
         for (place, above) in parents.iter().enumerate() {

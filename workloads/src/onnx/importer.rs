@@ -6,7 +6,7 @@ use super::constant::{Constant, Kind, Number, Origin, dims_of, elements, numbers
 use super::graph::{Graph, OnnxNode};
 use super::items::{Item, Opaque, Provenance, Source, Weight};
 use super::proto::TensorProto;
-use super::{Fault, Imported, operators, refold, samples};
+use super::{Fault, Imported, Result, operators, refold, samples};
 use crate::network::{Network, ParameterId, StorageId, ValueId};
 use crate::operator::Op;
 use crate::shape::{Dim, Shape};
@@ -19,7 +19,7 @@ const MOST: u128 = 1 << 50;
 const MOST_DIMENSIONS: usize = 32;
 
 /// The network of `graph`, for samples of shape `input` if one is given.
-pub(super) fn import(name: &str, mut graph: Graph, input: Option<&[u64]>) -> Result<Imported, Fault> {
+pub(super) fn import(name: &str, mut graph: Graph, input: Option<&[u64]>) -> Result<Imported> {
     graph.check()?;
     let mut notes = Vec::new();
     let output = graph.outputs.pop().unwrap_or_default();
@@ -95,7 +95,7 @@ pub(super) struct Importer<'a> {
 }
 
 impl Importer<'_> {
-    fn start(&mut self, sources: Vec<Source>) -> Result<(), Fault> {
+    fn start(&mut self, sources: Vec<Source>) -> Result<()> {
         for (place, source) in sources.into_iter().enumerate() {
             let (name, kind, shape) = (source.name.clone(), source.kind, source.shape.clone());
             self.admit(&shape)?;
@@ -113,7 +113,7 @@ impl Importer<'_> {
     }
 
     /// The loss over `output`.
-    fn finish(&mut self, output: &str) -> Result<(), Fault> {
+    fn finish(&mut self, output: &str) -> Result<()> {
         let expected = "scores, a row of classes for each label";
         let Some(&Item::Value(mut scores)) = self.items.get(output) else {
             return Err(Fault::new(format!("output '{output}' does not depend on the samples; expected {expected}")));
@@ -140,7 +140,7 @@ impl Importer<'_> {
     }
 
     /// Input `index` of `node`, which the operator cannot do without.
-    pub(super) fn item(&mut self, node: &OnnxNode, index: usize) -> Result<Item, Fault> {
+    pub(super) fn item(&mut self, node: &OnnxNode, index: usize) -> Result<Item> {
         match self.optional(node, index)? {
             Some(item) => Ok(item),
             None => Err(Fault::new(format!("input {index} is missing; expected one"))),
@@ -148,13 +148,13 @@ impl Importer<'_> {
     }
 
     /// Input `index` of `node`, which the operator cannot do without, as a value of the network.
-    pub(super) fn input(&mut self, node: &OnnxNode, index: usize) -> Result<ValueId, Fault> {
+    pub(super) fn input(&mut self, node: &OnnxNode, index: usize) -> Result<ValueId> {
         let item = self.item(node, index)?;
         self.value(node, &item)
     }
 
     /// Input `index` of `node`, if it is given.
-    pub(super) fn optional(&mut self, node: &OnnxNode, index: usize) -> Result<Option<Item>, Fault> {
+    pub(super) fn optional(&mut self, node: &OnnxNode, index: usize) -> Result<Option<Item>> {
         let Some(name) = node.input(index) else { return Ok(None) };
         if let Some(item) = self.items.get(name) {
             return Ok(Some(item.clone()));
@@ -168,7 +168,7 @@ impl Importer<'_> {
     }
 
     /// What `tensor` is; a floating-point one of at least one dimension is a weight where it may be `trained`.
-    pub(super) fn tensor(&self, tensor: &TensorProto, trained: bool) -> Result<Item, Fault> {
+    pub(super) fn tensor(&self, tensor: &TensorProto, trained: bool) -> Result<Item> {
         let kind = Kind::of(tensor.data_type)?;
         let dims = dims_of(tensor)?;
         let shape = Shape::fixed(&dims);
@@ -213,7 +213,7 @@ impl Importer<'_> {
     }
 
     /// An opaque result of `items`, none of which needs a gradient.
-    pub(super) fn computed(&self, items: &[Item], shape: Shape, kind: Kind) -> Result<Item, Fault> {
+    pub(super) fn computed(&self, items: &[Item], shape: Shape, kind: Kind) -> Result<Item> {
         self.admit(&shape)?;
         let source = items.iter().find_map(|item| if let Item::Opaque(opaque) = item { opaque.source() } else { None });
         let source = source.map(str::to_owned);
@@ -221,7 +221,7 @@ impl Importer<'_> {
     }
 
     /// An item as a value of the network.
-    pub(super) fn value(&mut self, node: &OnnxNode, item: &Item) -> Result<ValueId, Fault> {
+    pub(super) fn value(&mut self, node: &OnnxNode, item: &Item) -> Result<ValueId> {
         match item {
             Item::Value(value) => Ok(*value),
             Item::Weight(weight) => {
@@ -279,7 +279,7 @@ impl Importer<'_> {
     }
 
     /// An input of the graph as a value, made once.
-    fn source(&mut self, name: &str) -> Result<ValueId, Fault> {
+    fn source(&mut self, name: &str) -> Result<ValueId> {
         let Some((source, value)) = self.sources.get_mut(name) else {
             return Err(Fault::new(format!("'{name}' is not an input; expected one")));
         };
@@ -288,7 +288,7 @@ impl Importer<'_> {
     }
 
     /// The parameter of a weight, made once however often the initialiser is read.
-    pub(super) fn parameter(&mut self, weight: &Weight) -> Result<ParameterId, Fault> {
+    pub(super) fn parameter(&mut self, weight: &Weight) -> Result<ParameterId> {
         if let Some(&parameter) = self.parameters.get(&weight.name) {
             return Ok(parameter);
         }
@@ -300,7 +300,7 @@ impl Importer<'_> {
     }
 
     /// Input `index` as a weight of `rank` dimensions.
-    pub(super) fn weight(&mut self, node: &OnnxNode, index: usize, rank: usize) -> Result<Weight, Fault> {
+    pub(super) fn weight(&mut self, node: &OnnxNode, index: usize, rank: usize) -> Result<Weight> {
         match self.item(node, index)? {
             Item::Weight(weight) if weight.dims.len() == rank => Ok(weight),
             other => {
@@ -329,7 +329,7 @@ impl Importer<'_> {
     }
 
     /// Refuses a shape whose counts would overflow.
-    pub(super) fn admit(&self, shape: &Shape) -> Result<(), Fault> {
+    pub(super) fn admit(&self, shape: &Shape) -> Result<()> {
         if shape.rank() > MOST_DIMENSIONS {
             return Err(Fault::mismatch(format!("{} dimensions", shape.rank()), format!("at most {MOST_DIMENSIONS}")));
         }
@@ -345,7 +345,7 @@ impl Importer<'_> {
     }
 
     /// Refuses a product of more than countable operations: `terms` multiply-adds for each element of `output`.
-    pub(super) fn admit_product(&self, output: &Shape, terms: u64) -> Result<(), Fault> {
+    pub(super) fn admit_product(&self, output: &Shape, terms: u64) -> Result<()> {
         self.admit(output)?;
         let elements: u128 = output.0.iter().map(|dim| u128::from(dim.size)).product();
         if elements.saturating_mul(u128::from(terms)) > MOST {
@@ -356,7 +356,7 @@ impl Importer<'_> {
     }
 
     /// Weighs what the last operator added.
-    fn count(&mut self) -> Result<(), Fault> {
+    fn count(&mut self) -> Result<()> {
         for node in self.network.nodes.iter().skip(self.counted.nodes) {
             self.counted.flops += u128::from(node.flops.fixed) + u128::from(node.flops.per_sample);
         }
@@ -374,7 +374,7 @@ impl Importer<'_> {
     }
 
     /// The integers of a constant item.
-    pub(super) fn ints(&self, item: &Item) -> Result<Vec<i64>, Fault> {
+    pub(super) fn ints(&self, item: &Item) -> Result<Vec<i64>> {
         let ints = match item {
             Item::Constant(constant) => constant.numbers.iter().map(|number| number.int()).collect::<Option<Vec<_>>>(),
             _ => None,
@@ -383,7 +383,7 @@ impl Importer<'_> {
     }
 
     /// The numbers of a constant item, which may depend on the batch.
-    pub(super) fn numbers(&self, item: &Item) -> Result<Vec<Number>, Fault> {
+    pub(super) fn numbers(&self, item: &Item) -> Result<Vec<Number>> {
         match item {
             Item::Constant(constant) => Ok(constant.numbers.clone()),
             other => Err(Fault::mismatch(self.shape(other), "numbers that do not depend on data")),

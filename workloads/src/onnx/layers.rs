@@ -1,11 +1,11 @@
 //! Operators with weights, products, pooling, normalisation, dropout and softmax.
 
-use super::Fault;
 use super::constant::Number;
 use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::{Item, Weight};
 use super::rearrange::{axes, place};
+use super::{Fault, Result};
 use crate::network::{ParameterId, ValueId};
 use crate::operator::Window;
 use crate::shape::{Dim, Shape};
@@ -14,14 +14,14 @@ use crate::shape::{Dim, Shape};
 const MOST_POSITIONS: u64 = 1 << 24;
 
 /// Input 0 as a value of samples × channels × height × width.
-fn image(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<ValueId, Fault> {
+fn image(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<ValueId> {
     let x = importer.input(node, 0)?;
     let shape = importer.network.shape(x);
     let led = shape.0.first() == Some(&Dim::batched(1));
     if led && shape.rank() == 4 { Ok(x) } else { Err(Fault::mismatch(shape, "a B×C×H×W tensor (2-D only)")) }
 }
 
-fn pair(node: &OnnxNode, name: &str, values: &[i64], default: u64, least: u64) -> Result<[u64; 2], Fault> {
+fn pair(node: &OnnxNode, name: &str, values: &[i64], default: u64, least: u64) -> Result<[u64; 2]> {
     let sizes: Vec<Option<u64>> = values
         .iter()
         .map(|&value| u64::try_from(value).ok().filter(|size| (least..=MOST_POSITIONS).contains(size)))
@@ -36,7 +36,7 @@ fn pair(node: &OnnxNode, name: &str, values: &[i64], default: u64, least: u64) -
 }
 
 /// The window of a convolution or pooling whose kernel is `kernel`.
-fn window(node: &OnnxNode, kernel: [u64; 2]) -> Result<Window, Fault> {
+fn window(node: &OnnxNode, kernel: [u64; 2]) -> Result<Window> {
     let stride = pair(node, "strides", node.ints("strides"), 1, 1)?;
     if pair(node, "dilations", node.ints("dilations"), 1, 1)? != [1, 1] {
         return Err(Fault::mismatch(format!("dilations of {:?}", node.ints("dilations")), "dilations of 1"));
@@ -67,7 +67,7 @@ fn windowed(
     channels: u64,
     round_up: bool,
     terms: u64,
-) -> Result<(), Fault> {
+) -> Result<()> {
     let shape = importer.network.shape(x);
     let sides = [0, 1].map(|axis| window.output(axis, shape.size(2 + axis), round_up));
     let [Some(height), Some(width)] = sides else {
@@ -78,7 +78,7 @@ fn windowed(
 }
 
 /// `Conv` with two spatial axes.
-pub(super) fn convolution(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn convolution(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let x = image(importer, node)?;
     let weight = importer.weight(node, 1, 4)?;
     let &[channels, inner, height, width] = weight.dims.as_slice() else {
@@ -108,7 +108,7 @@ pub(super) fn convolution(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
 }
 
 /// Input 2 as a bias of `features`, if it is given.
-fn bias(importer: &mut Importer<'_>, node: &OnnxNode, features: u64) -> Result<Option<ParameterId>, Fault> {
+fn bias(importer: &mut Importer<'_>, node: &OnnxNode, features: u64) -> Result<Option<ParameterId>> {
     if importer.optional(node, 2)?.is_none() {
         return Ok(None);
     }
@@ -116,7 +116,7 @@ fn bias(importer: &mut Importer<'_>, node: &OnnxNode, features: u64) -> Result<O
 }
 
 /// Input `index` as a weight of one dimension of `size`.
-fn row(importer: &mut Importer<'_>, node: &OnnxNode, index: usize, size: u64) -> Result<ParameterId, Fault> {
+fn row(importer: &mut Importer<'_>, node: &OnnxNode, index: usize, size: u64) -> Result<ParameterId> {
     let weight = importer.weight(node, index, 1)?;
     if weight.dims != [size] {
         let got = format!("{} values as input {index}", Shape::fixed(&weight.dims));
@@ -126,7 +126,7 @@ fn row(importer: &mut Importer<'_>, node: &OnnxNode, index: usize, size: u64) ->
 }
 
 /// `BatchNormalization` with the batch's statistics; the running ones are buffers.
-pub(super) fn batch_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn batch_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let x = importer.input(node, 0)?;
     let channels = importer.network.shape(x).size(1);
     let parameters = [row(importer, node, 1, channels)?, row(importer, node, 2, channels)?];
@@ -134,7 +134,7 @@ pub(super) fn batch_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
 }
 
 /// `LayerNormalization` over the last axis.
-pub(super) fn layer_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn layer_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let x = importer.input(node, 0)?;
     let shape = importer.network.shape(x).clone();
     if place(node.int("axis")?.unwrap_or(-1), shape.rank())? + 1 != shape.rank() {
@@ -145,13 +145,13 @@ pub(super) fn layer_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
 }
 
 /// `MaxPool`.
-pub(super) fn max_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn max_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let (x, window, round_up) = pool(importer, node)?;
     Ok(Item::Value(importer.network.max_pool(&node.name, x, window, round_up)?))
 }
 
 /// `AveragePool`.
-pub(super) fn average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let (x, window, round_up) = pool(importer, node)?;
     let shape = importer.network.shape(x);
     let partial = |axis: usize| {
@@ -163,7 +163,7 @@ pub(super) fn average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Resu
     Ok(Item::Value(importer.network.average_pool(&node.name, x, window)?))
 }
 
-fn pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(ValueId, Window, bool), Fault> {
+fn pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(ValueId, Window, bool)> {
     let x = image(importer, node)?;
     let kernel = pair(node, "kernel_shape", node.required_ints("kernel_shape")?, 1, 1)?;
     let window = window(node, kernel)?;
@@ -174,13 +174,13 @@ fn pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(ValueId, Window
 }
 
 /// `GlobalAveragePool`: a mean over all positions, which saves nothing.
-pub(super) fn global_average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn global_average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let x = image(importer, node)?;
     Ok(Item::Value(importer.network.adaptive_average_pool(&node.name, x, 1)?))
 }
 
 /// `ReduceMean` over fixed axes.
-pub(super) fn reduce_mean(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn reduce_mean(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let reduced = match axes(importer, node)? {
@@ -207,7 +207,7 @@ pub(super) fn reduce_mean(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
 }
 
 /// `Gemm` with a weight: a linear layer.
-pub(super) fn gemm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn gemm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let scaled = ["alpha", "beta"].into_iter().any(|name| node.float(name).is_some_and(|value| value != 1.0));
     if scaled || node.int("transA")?.unwrap_or(0) != 0 {
         return Err(Fault::mismatch("scaled or transposed operands", "alpha and beta of 1 and transA of 0"));
@@ -221,7 +221,7 @@ pub(super) fn gemm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item,
 }
 
 /// `x W + b`, with `weight` seen as inputs × outputs and the bias as input 2.
-fn linear(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, weight: &Weight) -> Result<Item, Fault> {
+fn linear(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, weight: &Weight) -> Result<Item> {
     let shape = importer.network.shape(x).clone();
     let (Some(last), &[inputs, outputs]) = (shape.0.last(), weight.dims.as_slice()) else {
         return Err(Fault::mismatch(&shape, "a tensor and a weight of two dimensions"));
@@ -241,7 +241,7 @@ fn linear(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, weight: &Wei
 }
 
 /// `MatMul`: a linear layer where the second operand is a weight, else a product of two values.
-pub(super) fn matmul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn matmul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let (a, b) = (importer.item(node, 0)?, importer.item(node, 1)?);
     if let Item::Weight(weight) = &b
         && weight.dims.len() == 2
@@ -269,7 +269,7 @@ pub(super) fn matmul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
 }
 
 /// `Softmax` over the last axis.
-pub(super) fn softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let x = importer.input(node, 0)?;
     let shape = importer.network.shape(x);
     // Until operator set 13 the axis was the second one by default.
@@ -281,7 +281,7 @@ pub(super) fn softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
 }
 
 /// `LogSoftmax` before the output: the loss computes it.
-pub(super) fn log_softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn log_softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let made = node.outputs.first().filter(|made| importer.graph.outputs.contains(made));
     if made.is_none_or(|made| importer.readers(made) != 1) {
@@ -292,7 +292,7 @@ pub(super) fn log_softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
 }
 
 /// `Dropout`; its input as it is if its ratio is zero or its training mode is false.
-pub(super) fn dropout(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn dropout(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     const DEFAULT: f64 = 0.5;
     let item = importer.item(node, 0)?;
     let mut settings = [None, None];

@@ -6,11 +6,11 @@ use super::constant::{Constant, Kind, Number};
 use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::Item;
-use super::{Fault, evaluate, layers, pointwise, rearrange, slices};
+use super::{Fault, Result, evaluate, layers, pointwise, rearrange, slices};
 use crate::operator::Unary;
 
 /// Adds what a node does to the network, and says what its first output is.
-type Apply = fn(&mut Importer<'_>, &OnnxNode) -> Result<Item, Fault>;
+type Apply = fn(&mut Importer<'_>, &OnnxNode) -> Result<Item>;
 
 /// What each operator does.
 const OPERATORS: &[(&[&str], Apply)] = &[
@@ -70,7 +70,7 @@ pub fn operators() -> impl Iterator<Item = &'static str> {
 }
 
 /// Adds what `node` does.
-pub(super) fn apply(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(), Fault> {
+pub(super) fn apply(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<()> {
     let found = OPERATORS.iter().find(|(names, _)| names.contains(&node.operator.as_str()));
     let (_, apply) = found.ok_or_else(|| unsupported(&node.operator))?;
     let item = apply(importer, node)?;
@@ -91,7 +91,7 @@ fn unsupported(operator: &str) -> Fault {
 }
 
 /// `Constant`.
-fn constant(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+fn constant(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let real = |value: f32| Number::Real(f64::from(value));
     Ok(if let Some(tensor) = node.attribute("value").and_then(|attribute| attribute.t.as_ref()) {
         let mut item = importer.tensor(tensor, false)?;

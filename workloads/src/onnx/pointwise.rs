@@ -1,11 +1,11 @@
 //! Element-wise operators where a gradient flows.
 
-use super::Fault;
 use super::constant::Number;
 use super::evaluate::{broadcast, fold, inputs};
 use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::Item;
+use super::{Fault, Result};
 use crate::network::ValueId;
 use crate::operator::Unary;
 
@@ -19,7 +19,7 @@ enum Sides {
     Mixed { x: ValueId, other: Item, first: bool },
 }
 
-fn sides(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Sides, Fault> {
+fn sides(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Sides> {
     let (a, b) = (importer.item(node, 0)?, importer.item(node, 1)?);
     match (a.is_learned(), b.is_learned()) {
         (false, false) => fold(importer, node, &[a, b]).map(Sides::Folded),
@@ -32,7 +32,7 @@ fn sides(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Sides, Fault> {
 }
 
 /// Refuses a second operand that would widen `x`.
-fn keeps_shape(importer: &Importer<'_>, x: ValueId, other: &Item) -> Result<(), Fault> {
+fn keeps_shape(importer: &Importer<'_>, x: ValueId, other: &Item) -> Result<()> {
     let (shape, small) = (importer.network.shape(x), importer.shape(other));
     if broadcast(shape, &small)? == *shape {
         return Ok(());
@@ -41,7 +41,7 @@ fn keeps_shape(importer: &Importer<'_>, x: ValueId, other: &Item) -> Result<(), 
 }
 
 /// `Add`, or `Sub`, which costs and saves what a sum does.
-pub(super) fn add(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn add(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     Ok(match sides(importer, node)? {
         Sides::Folded(item) => item,
         Sides::Values(a, b) => Item::Value(importer.network.add(&node.name, a, b)?),
@@ -53,7 +53,7 @@ pub(super) fn add(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, 
 }
 
 /// `Mul`.
-pub(super) fn mul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn mul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     Ok(match sides(importer, node)? {
         Sides::Folded(item) => item,
         Sides::Values(a, b) => Item::Value(importer.network.mul(&node.name, a, b)?),
@@ -62,7 +62,7 @@ pub(super) fn mul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, 
 }
 
 /// A value times, or divided by, something that needs no gradient.
-fn scale(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: &Item) -> Result<ValueId, Fault> {
+fn scale(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: &Item) -> Result<ValueId> {
     keeps_shape(importer, x, other)?;
     if let Item::Constant(constant) = other
         && constant.single().is_some()
@@ -74,7 +74,7 @@ fn scale(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: &Item)
 }
 
 /// `Div` by what needs no gradient.
-pub(super) fn div(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn div(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     Ok(match sides(importer, node)? {
         Sides::Folded(item) => item,
         Sides::Mixed { x, other, first: true } => Item::Value(scale(importer, node, x, &other)?),
@@ -88,7 +88,7 @@ pub(super) fn div(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, 
 }
 
 /// `Pow` with a constant exponent: saves its input.
-pub(super) fn pow(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn pow(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     Ok(match sides(importer, node)? {
         Sides::Folded(item) => item,
         Sides::Mixed { x, other: Item::Constant(exponent), first: true } if exponent.single().is_some() => {
@@ -101,7 +101,7 @@ pub(super) fn pow(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, 
 }
 
 /// The first input as a value, or the result where it needs no gradient.
-fn operand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Result<ValueId, Item>, Fault> {
+fn operand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Result<ValueId, Item>> {
     let item = importer.item(node, 0)?;
     Ok(match item {
         Item::Value(_) | Item::Weight(_) => Ok(importer.value(node, &item)?),
@@ -110,7 +110,7 @@ fn operand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Result<ValueI
 }
 
 /// An element-wise function of one operand.
-pub(super) fn unary(importer: &mut Importer<'_>, node: &OnnxNode, function: Unary) -> Result<Item, Fault> {
+pub(super) fn unary(importer: &mut Importer<'_>, node: &OnnxNode, function: Unary) -> Result<Item> {
     Ok(match operand(importer, node)? {
         Ok(x) => Item::Value(importer.network.unary(&node.name, x, function)),
         Err(folded) => folded,
@@ -118,7 +118,7 @@ pub(super) fn unary(importer: &mut Importer<'_>, node: &OnnxNode, function: Unar
 }
 
 /// `Relu`, in place where nobody else needs its input.
-pub(super) fn relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     Ok(match operand(importer, node)? {
         Ok(x) if importer.overwrites(x) => Item::Value(importer.network.relu_in_place(&node.name, x)),
         Ok(x) => Item::Value(importer.network.unary(&node.name, x, Unary::Relu)),
@@ -127,7 +127,7 @@ pub(super) fn relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item,
 }
 
 /// `Clip`: ReLU6, in place where nobody else needs its input, or another clamp, which saves its input as well.
-pub(super) fn clip(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn clip(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let mut bounds = Vec::new();
     for (index, name) in [(1, "min"), (2, "max")] {
         bounds.push(match importer.optional(node, index)? {
@@ -145,7 +145,7 @@ pub(super) fn clip(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item,
 }
 
 /// `Where`: a value masked by a condition that needs no gradient.
-pub(super) fn select(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn select(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let items = inputs(importer, node)?;
     Ok(match items.as_slice() {
         [condition, a, b] if !condition.is_learned() && a.is_learned() != b.is_learned() => {

@@ -1,16 +1,16 @@
 //! Operators that rearrange: reshape, transpose, slices, concatenation, look-ups.
 
-use super::Fault;
 use super::constant::{Constant, KEPT, Kind, Number, elements};
 use super::evaluate::{broadcast, described, inputs};
 use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::{Item, Opaque, Provenance, Weight};
+use super::{Fault, Result};
 use crate::network::ValueId;
 use crate::shape::{Dim, Shape};
 
 /// `axis` counted from the front.
-pub(super) fn place(axis: i64, rank: usize) -> Result<usize, Fault> {
+pub(super) fn place(axis: i64, rank: usize) -> Result<usize> {
     let wide = i64::try_from(rank).unwrap_or(i64::MAX);
     let front = if axis < 0 { axis.saturating_add(wide) } else { axis };
     let place = usize::try_from(front).ok().filter(|&place| place < rank);
@@ -18,7 +18,7 @@ pub(super) fn place(axis: i64, rank: usize) -> Result<usize, Fault> {
 }
 
 /// The axes of `node`: its second input, or the attribute of older operator sets.
-pub(super) fn axes(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Option<Vec<i64>>, Fault> {
+pub(super) fn axes(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Option<Vec<i64>>> {
     if let Some(item) = importer.optional(node, 1)? {
         return importer.ints(&item).map(Some);
     }
@@ -26,7 +26,7 @@ pub(super) fn axes(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Optio
 }
 
 /// `Reshape`.
-pub(super) fn reshape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn reshape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let target = importer.item(node, 1)?;
     let numbers = importer.numbers(&target)?;
@@ -37,7 +37,7 @@ pub(super) fn reshape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
 
 /// The shape that `numbers` make of `old`: 0 keeps a size, −1 takes what is left. Where the file was exported with a batch
 /// of a number, that number in front stands for the batch.
-fn resolve(old: &Shape, numbers: &[Number], keeps_zero: bool, batch: Option<u64>) -> Result<Shape, Fault> {
+fn resolve(old: &Shape, numbers: &[Number], keeps_zero: bool, batch: Option<u64>) -> Result<Shape> {
     let wrong =
         || Fault::mismatch(format!("{old} and a target of {} sizes", numbers.len()), "sizes with as many elements");
     let mut dims: Vec<Option<Dim>> = Vec::new();
@@ -71,7 +71,7 @@ fn resolve(old: &Shape, numbers: &[Number], keeps_zero: bool, batch: Option<u64>
 }
 
 /// `item` with the same elements under `shape`.
-fn reshaped(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, shape: Shape) -> Result<Item, Fault> {
+fn reshaped(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, shape: Shape) -> Result<Item> {
     importer.admit(&shape)?;
     Ok(match item {
         Item::Value(x) => Item::Value(look(importer, node, x, shape)?),
@@ -82,7 +82,7 @@ fn reshaped(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, shape: Sha
 }
 
 /// A value under another shape; axes of one position come and go without a copy.
-fn look(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, shape: Shape) -> Result<ValueId, Fault> {
+fn look(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, shape: Shape) -> Result<ValueId> {
     let old = importer.network.shape(x);
     let dense = |shape: &Shape| shape.0.iter().copied().filter(|&dim| dim != Dim::ONE).collect::<Vec<_>>();
     if *old == shape {
@@ -95,7 +95,7 @@ fn look(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, shape: Shape) 
 }
 
 /// `Flatten`: two dimensions, cut before `axis`.
-pub(super) fn flatten(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn flatten(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let axis = node.int("axis")?.unwrap_or(1);
@@ -110,7 +110,7 @@ pub(super) fn flatten(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
 }
 
 /// `Squeeze`.
-pub(super) fn squeeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn squeeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let places = match axes(importer, node)? {
@@ -126,7 +126,7 @@ pub(super) fn squeeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
 }
 
 /// `Unsqueeze`.
-pub(super) fn unsqueeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn unsqueeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let new = axes(importer, node)?.ok_or_else(|| Fault::new("attribute 'axes' is missing; expected one"))?;
@@ -143,7 +143,7 @@ pub(super) fn unsqueeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<
 }
 
 /// `Transpose`.
-pub(super) fn transpose(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn transpose(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let order = match node.attribute("perm") {
@@ -177,7 +177,7 @@ pub(super) fn transpose(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<
 }
 
 /// `Expand`.
-pub(super) fn expand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn expand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let target = importer.item(node, 1)?;
     let mut target = described(importer, &target)?;
@@ -211,7 +211,7 @@ pub(super) fn expand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
 }
 
 /// `Concat`.
-pub(super) fn concat(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn concat(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let items = inputs(importer, node)?;
     let shapes: Vec<Shape> = items.iter().map(|item| importer.shape(item)).collect();
     let first = shapes.first().cloned().unwrap_or_default();

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::Fault;
 use super::constant::Kind;
 use super::graph::Graph;
 use super::items::Source;
 use super::proto::{Dimension, ValueInfoProto};
+use super::{Fault, Result};
 use crate::shape::{Dim, Shape};
 
 /// The name under which exporters usually leave the batch open.
@@ -31,7 +31,7 @@ enum Batch<'a> {
 }
 
 /// Reads the inputs of `graph`; `given` is the shape of a sample, if a person gave one.
-pub(super) fn read(graph: &Graph, given: Option<&[u64]>) -> Result<Samples, Fault> {
+pub(super) fn read(graph: &Graph, given: Option<&[u64]>) -> Result<Samples> {
     let readers = graph.readers();
     let read: Vec<_> = graph.inputs.iter().filter(|input| readers.contains_key(input.name.as_str())).collect();
     let Some(samples) = read.first() else {
@@ -60,7 +60,7 @@ pub(super) fn read(graph: &Graph, given: Option<&[u64]>) -> Result<Samples, Faul
     Ok(Samples { sources, batch: size, notes })
 }
 
-fn dimensions(input: &ValueInfoProto) -> Result<&[Dimension], Fault> {
+fn dimensions(input: &ValueInfoProto) -> Result<&[Dimension]> {
     let tensor = input.r#type.as_ref().and_then(|r#type| r#type.tensor_type.as_ref());
     let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
     let shape = shape.ok_or_else(|| Fault::new(format!("input '{}' has no shape; expected a tensor's", input.name)))?;
@@ -84,7 +84,7 @@ struct Overrides<'a> {
 }
 
 impl<'a> Overrides<'a> {
-    fn new(samples: &'a ValueInfoProto, given: Option<&'a [u64]>, batch: &Batch<'_>) -> Result<Self, Fault> {
+    fn new(samples: &'a ValueInfoProto, given: Option<&'a [u64]>, batch: &Batch<'_>) -> Result<Self> {
         let dims = dimensions(samples)?;
         let rest = dims.iter().enumerate().filter(|(axis, dim)| !is_batch(*axis, dim, batch)).map(|(_, dim)| dim);
         let rest: Vec<_> = rest.collect();
@@ -103,7 +103,7 @@ impl<'a> Overrides<'a> {
     }
 }
 
-fn source(input: &ValueInfoProto, batch: &Batch<'_>, overrides: &mut Overrides<'_>) -> Result<Source, Fault> {
+fn source(input: &ValueInfoProto, batch: &Batch<'_>, overrides: &mut Overrides<'_>) -> Result<Source> {
     let dims = dimensions(input)?;
     let tensor = input.r#type.as_ref().and_then(|r#type| r#type.tensor_type.as_ref());
     let kind = Kind::of(tensor.map_or(0, |tensor| tensor.elem_type))?;

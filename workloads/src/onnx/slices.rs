@@ -1,11 +1,11 @@
 //! Operators that take a part of a tensor: slices, splits and look-ups.
 
-use super::Fault;
 use super::constant::{Kind, Number};
 use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::Item;
 use super::rearrange::place;
+use super::{Fault, Result};
 use crate::shape::{Dim, Shape};
 
 /// Positions `start`, `start + step`, … along `axis`, `count` of them.
@@ -18,7 +18,7 @@ struct Cut {
 }
 
 /// `Slice`.
-pub(super) fn slice(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn slice(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let starts = bounds(importer, node, 1, "starts")?.ok_or_else(|| missing("starts"))?;
     let ends = bounds(importer, node, 2, "ends")?.ok_or_else(|| missing("ends"))?;
@@ -59,12 +59,7 @@ fn missing(name: &str) -> Fault {
 }
 
 /// Bounds of a slice: an input, or the attribute of older operator sets.
-fn bounds(
-    importer: &mut Importer<'_>,
-    node: &OnnxNode,
-    index: usize,
-    name: &str,
-) -> Result<Option<Vec<Number>>, Fault> {
+fn bounds(importer: &mut Importer<'_>, node: &OnnxNode, index: usize, name: &str) -> Result<Option<Vec<Number>>> {
     if let Some(item) = importer.optional(node, index)? {
         return importer.numbers(&item).map(Some);
     }
@@ -96,7 +91,7 @@ fn cut(axis: usize, size: u64, start: i64, end: i64, step: i64) -> Option<Cut> {
 }
 
 /// The part of `item` that `cut` selects.
-fn take(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, cut: Cut) -> Result<Item, Fault> {
+fn take(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, cut: Cut) -> Result<Item> {
     let shape = importer.shape(&item);
     let mut dims = shape.0.clone();
     if let Some(dim) = dims.get_mut(cut.axis) {
@@ -138,7 +133,7 @@ fn in_one_piece(shape: &Shape, axis: usize) -> bool {
 }
 
 /// `Split`: equal parts, or parts of given sizes.
-pub(super) fn split(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn split(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let shape = importer.shape(&item);
     let axis = place(node.int("axis")?.unwrap_or(0), shape.rank())?;
@@ -174,7 +169,7 @@ pub(super) fn split(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
 }
 
 /// `Pad` by nothing, which exporters leave where a network pads to a multiple.
-pub(super) fn pad(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn pad(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let pads = bounds(importer, node, 1, "pads")?.ok_or_else(|| missing("pads"))?;
     if pads.iter().any(|&pad| pad != Number::whole(0)) {
@@ -184,7 +179,7 @@ pub(super) fn pad(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, 
 }
 
 /// `Gather`: rows of a weight by ids, one position of a value, or a look-up in a constant.
-pub(super) fn gather(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item, Fault> {
+pub(super) fn gather(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let data = importer.item(node, 0)?;
     let indices = importer.item(node, 1)?;
     let shape = importer.shape(&data);
