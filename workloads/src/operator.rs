@@ -1,5 +1,7 @@
 //! The differentiable operators, as PyTorch's autograd sees them.
 
+use strum::{IntoStaticStr, VariantNames};
+
 /// Window of a convolution or a pooling: kernel, stride and padding, height then width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -48,7 +50,8 @@ impl Window {
 }
 
 /// An element-wise function of one tensor.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum Unary {
     /// max(x, 0); saves its output.
     Relu,
@@ -59,12 +62,14 @@ pub enum Unary {
     /// Saves its output.
     Tanh,
     /// x³, as `pow`; saves its input.
+    #[strum(serialize = "pow")]
     Cube,
     /// Multiplied by a constant; saves nothing.
     Scale,
     /// A constant or an unsaved mask is added; saves nothing.
     AddConstant,
     /// Divided by a tensor of one element (GPT-2's scale): saves that element.
+    #[strum(serialize = "divide")]
     DivideByElement,
     /// Masked by a buffer of booleans (`where`); saves the condition.
     Where,
@@ -73,7 +78,8 @@ pub enum Unary {
 }
 
 /// A differentiable operator; shapes and parameters stand beside it in its [`crate::network::OperatorNode`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum Op {
     /// 2-D convolution.
     Convolution {
@@ -130,39 +136,10 @@ pub enum Op {
 impl Op {
     /// The operator's name, as it appears in messages and timelines.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
-            Self::Convolution { .. } => "convolution",
-            Self::Linear => "linear",
-            Self::Matmul => "matmul",
-            Self::BatchNorm => "batch_norm",
-            Self::LayerNorm => "layer_norm",
-            Self::Unary { function, .. } => match function {
-                Unary::Relu => "relu",
-                Unary::Relu6 => "relu6",
-                Unary::Gelu => "gelu",
-                Unary::Tanh => "tanh",
-                Unary::Cube => "pow",
-                Unary::Scale => "scale",
-                Unary::AddConstant => "add_constant",
-                Unary::DivideByElement => "divide",
-                Unary::Where => "where",
-                Unary::DropPath => "drop_path",
-            },
-            Self::Add => "add",
-            Self::Mul => "mul",
-            Self::Concat => "concat",
-            Self::MaxPool(_) => "max_pool",
-            Self::AveragePool(_) => "average_pool",
-            Self::GlobalAveragePool => "global_average_pool",
-            Self::Dropout => "dropout",
-            Self::Softmax => "softmax",
-            Self::Embedding => "embedding",
-            Self::IndexTable => "index_table",
-            Self::View => "view",
-            Self::Slice => "slice",
-            Self::Copy => "copy",
-            Self::CrossEntropy => "cross_entropy",
+            Self::Unary { function, .. } => function.into(),
+            other => other.into(),
         }
     }
 

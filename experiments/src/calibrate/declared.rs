@@ -25,8 +25,9 @@ const FILE: &str = "experiments/calibrations.toml";
 const TEXT: &str = include_str!("../../calibrations.toml");
 
 /// Whose file holds a constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Of {
     /// The device's.
     Device,
@@ -39,12 +40,8 @@ pub enum Of {
 impl Of {
     /// The word of the file.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Device => "device",
-            Self::Stack => "stack",
-            Self::System => "system",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -48,7 +48,8 @@ pub(super) enum Function {
 }
 
 /// What an expression computes of its inputs, which are meant in this order.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Operation {
     /// The input, the weight, and the bias if there is one.
     Convolution,
@@ -58,6 +59,7 @@ pub(super) enum Operation {
     Subtract,
     Multiply,
     /// A constant is added.
+    #[strum(serialize = "add_constant")]
     Offset,
     /// Multiplied or divided by a constant.
     Scale,
@@ -91,14 +93,8 @@ impl Operation {
     /// The name of its node, if it is element-wise.
     pub(super) fn sweep_name(self) -> &'static str {
         match self {
-            Self::Add => "add",
-            Self::Subtract => "subtract",
-            Self::Multiply => "multiply",
-            Self::Offset => "add_constant",
-            Self::Scale => "scale",
-            Self::Select => "select",
             Self::Function(function) => function.into(),
-            _ => "",
+            other => other.into(),
         }
     }
 }

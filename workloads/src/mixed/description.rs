@@ -1,43 +1,24 @@
 //! Reading an algorithm's description: what it may say, and how it is refused.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use haversack_devices::text::{TomlDocument, TomlError};
 use serde::{Deserialize, Deserializer, de};
+use strum::VariantNames;
 
 use super::algorithm::{Algorithm, OperatorName, Treatment};
 use crate::error::WorkloadError;
+use crate::operator::{Op, Unary};
 
 /// The operators that a translation may name, by [`crate::Op::name`]; views are no work and need none.
-const OPERATORS: &[&str] = &[
-    "convolution",
-    "linear",
-    "matmul",
-    "batch_norm",
-    "layer_norm",
-    "relu",
-    "relu6",
-    "gelu",
-    "tanh",
-    "pow",
-    "scale",
-    "add_constant",
-    "divide",
-    "where",
-    "drop_path",
-    "add",
-    "mul",
-    "concat",
-    "max_pool",
-    "average_pool",
-    "global_average_pool",
-    "dropout",
-    "softmax",
-    "embedding",
-    "index_table",
-    "copy",
-    "cross_entropy",
-];
+static OPERATORS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let names = Op::VARIANTS.iter().flat_map(|name| match *name {
+        "unary" => Unary::VARIANTS,
+        _ => std::slice::from_ref(name),
+    });
+    names.copied().filter(|name| !["view", "slice"].contains(name)).collect()
+});
 /// Those that leave the range of integers: exponentials and logarithms.
 const FLOAT_ONLY: &[&str] = &["softmax", "cross_entropy"];
 /// Those that may be left out, because their output has the shape of their input.
@@ -47,7 +28,7 @@ impl<'de> Deserialize<'de> for OperatorName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         let known = OPERATORS.iter().find(|&&known| known == name);
-        known.map(|&known| Self(known)).ok_or_else(|| de::Error::unknown_variant(&name, OPERATORS))
+        known.map(|&known| Self(known)).ok_or_else(|| de::Error::unknown_variant(&name, OPERATORS.as_slice()))
     }
 }
 
