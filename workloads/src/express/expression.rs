@@ -17,6 +17,23 @@ pub(super) enum DataFormat {
     Blocks,
 }
 
+/// What a tensor is read as: a shape, and the order of its elements.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) shape: Shape,
+    pub(super) format: DataFormat,
+}
+
+impl Layout {
+    pub(super) const fn rows(shape: Shape) -> Self {
+        Self { shape, format: DataFormat::Rows }
+    }
+
+    pub(super) const fn blocks(shape: Shape) -> Self {
+        Self { shape, format: DataFormat::Blocks }
+    }
+}
+
 /// A shaped look at a tensor.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {

@@ -2,7 +2,7 @@
 
 use haversack_devices::work::{OperatorKind, ProductRole};
 
-use super::expression::{DataFormat, Function, Operation, VariableId};
+use super::expression::{DataFormat, Function, Layout, Operation, VariableId};
 use super::writer::{ExpressionWriter, Shown};
 use crate::network::{OperatorNode, ValueId};
 use crate::operator::{Op, Unary};
@@ -31,7 +31,7 @@ impl ExpressionWriter<'_> {
                 let a = self.in_rows(x);
                 let b = self.read(node.inputs[1]);
                 let operands = [a, self.in_rows(b)];
-                let y = self.product("matmul", ProductRole::Forward, &operands, shape, DataFormat::Rows);
+                let y = self.product("matmul", ProductRole::Forward, &operands, Layout::rows(shape));
                 self.record(Operation::Product, &operands, y)
             }
             Op::BatchNorm => self.batch_norm(node, x),
@@ -50,7 +50,7 @@ impl ExpressionWriter<'_> {
             Op::Softmax => self.softmax(x),
             Op::Embedding | Op::IndexTable => {
                 let table = self.weights[node.parameters[0] as usize];
-                let y = self.make("gather", shape, DataFormat::Rows);
+                let y = self.make("gather", Layout::rows(shape));
                 let (elements, rows) = (self.elements(y), self.bytes(y));
                 let bytes = self.bytes(x) + rows * 2;
                 let work = self.push("gather", OperatorKind::Gather, &[table, x], &[y]);
@@ -74,7 +74,7 @@ impl ExpressionWriter<'_> {
             return shown.variable;
         }
         let shape = self.network.shape(value).clone();
-        let variable = self.rearrange("permute", shown.variable, shape, DataFormat::Rows);
+        let variable = self.rearrange("permute", shown.variable, Layout::rows(shape));
         self.shown[value as usize] = Some(in_place(variable));
         variable
     }
@@ -96,7 +96,7 @@ impl ExpressionWriter<'_> {
         let x = self.in_format(x, DataFormat::Blocks);
         let weights = node.parameters.iter().take(2).map(|&parameter| self.weights[parameter as usize]);
         let inputs: Vec<_> = std::iter::once(x).chain(weights).collect();
-        let y = self.product("convolution", ProductRole::Forward, &inputs, shape, DataFormat::Blocks);
+        let y = self.product("convolution", ProductRole::Forward, &inputs, Layout::blocks(shape));
         self.record(Operation::Convolution, &inputs, y)
     }
 
@@ -130,7 +130,7 @@ impl ExpressionWriter<'_> {
     /// Pooling over windows of `taps` positions, in blocks.
     fn pool(&mut self, kind: OperatorKind, x: VariableId, shape: &Shape, taps: u64) -> VariableId {
         let x = self.in_format(x, DataFormat::Blocks);
-        let y = self.make("pool", shape.clone(), DataFormat::Blocks);
+        let y = self.make("pool", Layout::blocks(shape.clone()));
         let work = self.push("pool", kind, &[x], &[y]);
         let flops = shape.elements() * taps;
         (work.flops, work.parallelism) = (flops, shape.elements());
@@ -151,7 +151,7 @@ impl ExpressionWriter<'_> {
         let parts: Vec<_> = node.inputs.iter().map(|&part| self.read(part)).collect();
         let format = self.format_of(&parts);
         let parts: Vec<_> = parts.into_iter().map(|part| self.in_format(part, format)).collect();
-        let y = self.map("concat", OperatorKind::Layout, &parts, shape, format);
+        let y = self.map("concat", OperatorKind::Layout, &parts, Layout { shape, format });
         self.record(Operation::Concat, &parts, y)
     }
 
@@ -178,7 +178,7 @@ impl ExpressionWriter<'_> {
         if parts.len() > 1 && of_all == self.elements(x) {
             // Parts with more axes than the whole are seen by heads, whose axis has moved.
             let permuted = shape.rank() > self.shape(x).rank();
-            let make = |part: &ValueId| self.make("split", self.network.shape(*part).clone(), format);
+            let make = |part: &ValueId| self.make("split", Layout { shape: self.network.shape(*part).clone(), format });
             let made: Vec<_> = parts.iter().map(make).collect();
             self.push("split", OperatorKind::Layout, &[x], &made);
             for (&part, &variable) in parts.iter().zip(&made) {
@@ -188,7 +188,7 @@ impl ExpressionWriter<'_> {
             self.record_all(Operation::Split, &[x], made);
             return Shown { variable: first, permuted };
         }
-        let y = self.make("slice", shape, format);
+        let y = self.make("slice", Layout { shape, format });
         let (elements, bytes) = (self.elements(y), self.bytes(y) * 2);
         let work = self.push("slice", OperatorKind::Layout, &[x], &[y]);
         (work.flops, work.parallelism, work.dram) = (elements, elements, bytes);
@@ -205,7 +205,7 @@ impl ExpressionWriter<'_> {
             return in_place(x);
         }
         let x = self.in_rows(x);
-        let y = self.make("copy", shape, DataFormat::Rows);
+        let y = self.make("copy", Layout::rows(shape));
         // Ids are wider than activations.
         let storage = self.network.storage(self.network.value(node.output).storage);
         let tensor = self.tensor(y);
@@ -283,7 +283,7 @@ impl ExpressionWriter<'_> {
     /// A mask of `shape`, drawn anew, times `x`.
     pub(super) fn dropped(&mut self, x: VariableId, shape: Shape) -> VariableId {
         let format = if shape == self.shape(x) { self.variable(x).format } else { DataFormat::Rows };
-        let mask = self.map("mask", OperatorKind::ElementWise, &[], shape, format);
+        let mask = self.map("mask", OperatorKind::ElementWise, &[], Layout { shape, format });
         self.tensor(mask).element = Element::Whole;
         self.variables[mask as usize].need = Need::Mask;
         self.step(Operation::Multiply, &[x, mask])
@@ -292,7 +292,7 @@ impl ExpressionWriter<'_> {
     /// Softmax in one operator.
     pub(super) fn softmax(&mut self, x: VariableId) -> VariableId {
         let x = self.in_rows(x);
-        let y = self.map("softmax", OperatorKind::Reduction, &[x], self.shape(x), DataFormat::Rows);
+        let y = self.map("softmax", OperatorKind::Reduction, &[x], Layout::rows(self.shape(x)));
         self.record(Operation::Softmax, &[x], y)
     }
 
@@ -301,7 +301,7 @@ impl ExpressionWriter<'_> {
         let shape = self.shape(scores);
         let predicted = self.softmax(scores);
         let log = self.apply(Function::Log, predicted);
-        let one_hot = self.map("one_hot", OperatorKind::Gather, &[labels], shape.clone(), DataFormat::Rows);
+        let one_hot = self.map("one_hot", OperatorKind::Gather, &[labels], Layout::rows(shape.clone()));
         let picked = self.step(Operation::Multiply, &[log, one_hot]);
         let rows = self.reduce(false, picked, shape.with_last(1));
         let mean = self.reduce(true, rows, Shape::default());

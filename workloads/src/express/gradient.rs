@@ -5,7 +5,7 @@
 
 use haversack_devices::work::{OperatorKind, ProductRole};
 
-use super::expression::{DataFormat, Expression, Function, Operation, VariableId};
+use super::expression::{Expression, Function, Layout, Operation, VariableId};
 use super::writer::ExpressionWriter;
 use crate::autograd::Optimiser;
 use crate::network::{FP32, ValueId};
@@ -16,7 +16,7 @@ impl ExpressionWriter<'_> {
     /// Writes the gradients of every trained weight.
     pub(super) fn backward(&mut self, loss: ValueId) {
         self.writer.phase = Phase::Backward;
-        let seed = self.map("seed", OperatorKind::ElementWise, &[], Shape::default(), DataFormat::Rows);
+        let seed = self.map("seed", OperatorKind::ElementWise, &[], Layout::rows(Shape::default()));
         let loss = self.show(loss).variable;
         self.give(loss, seed);
         for expression in std::mem::take(&mut self.expressions).into_iter().rev() {
@@ -71,12 +71,10 @@ impl ExpressionWriter<'_> {
                 let zeros = self.zeros_like(x);
                 self.sweep("add", &[zeros, share])
             }
-            Operation::Softmax => {
-                self.map("softmax", OperatorKind::Reduction, &[y, dy], self.shape(x), DataFormat::Rows)
-            }
+            Operation::Softmax => self.map("softmax", OperatorKind::Reduction, &[y, dy], Layout::rows(self.shape(x))),
             Operation::Pool { kind, flops } => {
                 let elements = self.elements(x);
-                let dx = self.make("pool", self.shape(x), DataFormat::Blocks);
+                let dx = self.make("pool", Layout::blocks(self.shape(x)));
                 // One operator that refers to the pooling's input, its output and the gradient.
                 let work = self.push("pool", kind, &[x, y, dy], &[dx]);
                 // Every position of every window is compared with the maximum, or given its share.
@@ -85,23 +83,23 @@ impl ExpressionWriter<'_> {
             }
             Operation::Gather => {
                 let elements = self.elements(dy);
-                let made = self.make("scatter", self.shape(x), DataFormat::Rows);
+                let made = self.make("scatter", Layout::rows(self.shape(x)));
                 let work = self.push("scatter", OperatorKind::Gather, &[dy, inputs[1]], &[made]);
                 (work.flops, work.parallelism) = (elements, elements);
                 made
             }
             Operation::Reshape => {
                 let tensor = self.variable(dy).tensor;
-                self.look(tensor, self.shape(x), DataFormat::Rows)
+                self.look(tensor, Layout::rows(self.shape(x)))
             }
-            Operation::Rearrange(label) => self.map_like(label, OperatorKind::Layout, &[dy], x),
+            Operation::Rearrange(label) => self.map(label, OperatorKind::Layout, &[dy], self.layout(x)),
             Operation::Slice => {
                 let zeros = self.zeros_like(x);
-                self.map_like("slice_write", OperatorKind::Layout, &[zeros, dy], x)
+                self.map("slice_write", OperatorKind::Layout, &[zeros, dy], self.layout(x))
             }
             Operation::Concat => {
                 let wanted: Vec<_> = inputs.iter().copied().filter(|&part| self.variable(part).trains).collect();
-                let make = |&part: &u32| self.make("split", self.shape(part), self.variable(part).format);
+                let make = |&part: &u32| self.make("split", self.layout(part));
                 let made: Vec<_> = wanted.iter().map(make).collect();
                 self.push("split", OperatorKind::Layout, &[dy], &made);
                 return wanted.into_iter().zip(made).for_each(|(part, dx)| self.give(part, dx));
@@ -116,17 +114,17 @@ impl ExpressionWriter<'_> {
         let (x, weight) = (inputs[0], inputs[1]);
         if self.variable(x).trains {
             let (role, shape) = (ProductRole::InputGradient, self.shape(x));
-            let dx = self.product("input_gradient", role, &[dy, weight], shape, DataFormat::Blocks);
+            let dx = self.product("input_gradient", role, &[dy, weight], Layout::blocks(shape));
             self.give(x, dx);
         }
         if self.variable(weight).trains {
             let (role, shape) = (ProductRole::WeightGradient, self.shape(weight));
-            let made = self.product("weight_gradient", role, &[x, dy], shape, DataFormat::Rows);
+            let made = self.product("weight_gradient", role, &[x, dy], Layout::rows(shape));
             self.give(weight, made);
         }
         if let Some(&bias) = inputs.get(2).filter(|&&bias| self.variable(bias).trains) {
-            let rows = self.map("convert", OperatorKind::Layout, &[dy], self.shape(dy), DataFormat::Rows);
-            let made = self.map_like("reduce_sum", OperatorKind::Reduction, &[rows], bias);
+            let rows = self.map("convert", OperatorKind::Layout, &[dy], Layout::rows(self.shape(dy)));
+            let made = self.map("reduce_sum", OperatorKind::Reduction, &[rows], self.layout(bias));
             self.give(bias, made);
         }
     }
@@ -138,7 +136,7 @@ impl ExpressionWriter<'_> {
         for (wanted, other, role) in [(a, b, ProductRole::InputGradient), (b, a, of_b)] {
             if self.variable(wanted).trains {
                 let label = if role == ProductRole::WeightGradient { "weight_gradient" } else { "input_gradient" };
-                let made = self.product(label, role, &[dy, other], self.shape(wanted), DataFormat::Rows);
+                let made = self.product(label, role, &[dy, other], Layout::rows(self.shape(wanted)));
                 self.give(wanted, made);
             }
         }
@@ -231,13 +229,13 @@ impl ExpressionWriter<'_> {
         if given.is_empty() {
             return;
         }
-        let dx = self.map_like("concat", OperatorKind::Layout, &given, x);
+        let dx = self.map("concat", OperatorKind::Layout, &given, self.layout(x));
         self.give(x, dx);
     }
 
     /// Zeros of `x`'s shape: it refers to `x`, which stays in memory for its shape alone, and writes only.
     fn zeros_like(&mut self, x: VariableId) -> VariableId {
-        let zeros = self.make("zeros_like", self.shape(x), self.variable(x).format);
+        let zeros = self.make("zeros_like", self.layout(x));
         let bytes = self.bytes(zeros);
         self.push("zeros_like", OperatorKind::ElementWise, &[x], &[zeros]).dram = bytes;
         self.needs_shapes();
@@ -250,7 +248,7 @@ impl ExpressionWriter<'_> {
             return;
         }
         let fits = self.elements(gradient) == self.elements(side);
-        let summed = |this: &mut Self| this.map_like("reduce_sum", OperatorKind::Reduction, &[gradient], side);
+        let summed = |this: &mut Self| this.map("reduce_sum", OperatorKind::Reduction, &[gradient], this.layout(side));
         let fitted = if fits { gradient } else { summed(self) };
         self.give(side, fitted);
     }
@@ -302,7 +300,7 @@ impl ExpressionWriter<'_> {
             for _ in 0..sweeps.states {
                 let name = format!("{}.state", parameter.name);
                 let state = self.writer.tensor(Tensor::new(name, elements * FP32, Role::OptimiserState));
-                let state = self.look(state, shape.clone(), DataFormat::Rows);
+                let state = self.look(state, Layout::rows(shape.clone()));
                 inputs.push(state);
                 outputs.push(state);
             }

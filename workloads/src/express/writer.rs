@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use haversack_devices::work::{OperatorKind, Product, ProductRole};
 
-use super::expression::{DataFormat, Expression, Function, Operation, Variable, VariableId};
+use super::expression::{DataFormat, Expression, Function, Layout, Operation, Variable, VariableId};
 use crate::autograd::{EagerRules, differentiate};
 use crate::error::WorkloadError;
 use crate::graph_writer::GraphWriter;
@@ -94,6 +94,10 @@ impl<'a> ExpressionWriter<'a> {
         self.variable(id).shape.clone()
     }
 
+    pub(super) fn layout(&self, id: VariableId) -> Layout {
+        Layout { shape: self.shape(id), format: self.variable(id).format }
+    }
+
     pub(super) fn elements(&self, id: VariableId) -> Extent {
         self.variable(id).shape.elements()
     }
@@ -112,11 +116,12 @@ impl<'a> ExpressionWriter<'a> {
     pub(super) fn leaf(&mut self, storage: StorageId, shape: Shape) -> VariableId {
         // Whatever forward does not make has a tensor from the start.
         let tensor = self.leaves[storage as usize].unwrap_or(TensorId::MAX);
-        self.look(tensor, shape, DataFormat::Rows)
+        self.look(tensor, Layout::rows(shape))
     }
 
     /// A variable over `tensor`.
-    pub(super) fn look(&mut self, tensor: TensorId, shape: Shape, format: DataFormat) -> VariableId {
+    pub(super) fn look(&mut self, tensor: TensorId, layout: Layout) -> VariableId {
+        let Layout { shape, format } = layout;
         self.variables.push(Variable { tensor, shape, format, trains: false, need: Need::Values });
         self.gradients.push(None);
         (self.variables.len() - 1) as VariableId
@@ -133,12 +138,12 @@ impl<'a> ExpressionWriter<'a> {
         shown
     }
 
-    /// A new tensor of `shape` in `format`, and the variable over it.
-    pub(super) fn make(&mut self, label: &str, shape: Shape, format: DataFormat) -> VariableId {
+    /// A new tensor in `layout`, and the variable over it.
+    pub(super) fn make(&mut self, label: &str, layout: Layout) -> VariableId {
         let role = if self.writer.phase == Phase::Forward { Role::Activation } else { Role::Gradient };
-        let tensor = Tensor::new(self.name_of(label), bytes_of(&shape, format), role);
+        let tensor = Tensor::new(self.name_of(label), bytes_of(&layout), role);
         let tensor = self.writer.tensor(tensor);
-        self.look(tensor, shape, format)
+        self.look(tensor, layout)
     }
 
     /// Writes a node. It costs a sweep over the largest of its inputs and outputs, and the bytes of all of them, unless
@@ -171,36 +176,17 @@ impl<'a> ExpressionWriter<'a> {
         &mut node.work
     }
 
-    /// A node with one output of `shape` in `format`.
-    pub(super) fn map(
-        &mut self,
-        label: &str,
-        kind: OperatorKind,
-        inputs: &[VariableId],
-        shape: Shape,
-        format: DataFormat,
-    ) -> VariableId {
-        let y = self.make(label, shape, format);
+    /// A node with one output in `layout`.
+    pub(super) fn map(&mut self, label: &str, kind: OperatorKind, inputs: &[VariableId], layout: Layout) -> VariableId {
+        let y = self.make(label, layout);
         self.push(label, kind, inputs, &[y]);
         y
-    }
-
-    /// A node with one output of the shape and in the format of `model`.
-    pub(super) fn map_like(
-        &mut self,
-        label: &str,
-        kind: OperatorKind,
-        inputs: &[VariableId],
-        model: VariableId,
-    ) -> VariableId {
-        let format = self.variable(model).format;
-        self.map(label, kind, inputs, self.shape(model), format)
     }
 
     /// An element-wise node, as large as the largest of its inputs.
     pub(super) fn sweep(&mut self, label: &str, inputs: &[VariableId]) -> VariableId {
         let model = self.largest(inputs).unwrap_or(inputs[0]);
-        self.map_like(label, OperatorKind::ElementWise, inputs, model)
+        self.map(label, OperatorKind::ElementWise, inputs, self.layout(model))
     }
 
     /// The variable with the most elements, those of a batch before those that do not depend on it.
@@ -216,10 +202,9 @@ impl<'a> ExpressionWriter<'a> {
         label: &str,
         role: ProductRole,
         inputs: &[VariableId],
-        shape: Shape,
-        format: DataFormat,
+        layout: Layout,
     ) -> VariableId {
-        let y = self.make(label, shape, format);
+        let y = self.make(label, layout);
         let parallelism = self.elements(y);
         let layer = self.writer.origin.and_then(|origin| self.layers[origin as usize]);
         let kind = layer.map_or(OperatorKind::Gemm, |layer| layer.kind);
@@ -291,19 +276,13 @@ impl ExpressionWriter<'_> {
     /// The mean, or the sum, of `x` over the axes that `shape` lacks.
     pub(super) fn reduce(&mut self, mean: bool, x: VariableId, shape: Shape) -> VariableId {
         let label = if mean { "reduce_mean" } else { "reduce_sum" };
-        let y = self.map(label, OperatorKind::Reduction, &[x], shape, DataFormat::Rows);
+        let y = self.map(label, OperatorKind::Reduction, &[x], Layout::rows(shape));
         self.record(Operation::Reduce { mean }, &[x], y)
     }
 
-    /// A copy of `x` as `shape` in `format`.
-    pub(super) fn rearrange(
-        &mut self,
-        label: &'static str,
-        x: VariableId,
-        shape: Shape,
-        format: DataFormat,
-    ) -> VariableId {
-        let y = self.map(label, OperatorKind::Layout, &[x], shape, format);
+    /// A copy of `x` in `layout`.
+    pub(super) fn rearrange(&mut self, label: &'static str, x: VariableId, layout: Layout) -> VariableId {
+        let y = self.map(label, OperatorKind::Layout, &[x], layout);
         self.record(Operation::Rearrange(label), &[x], y)
     }
 
@@ -317,7 +296,7 @@ impl ExpressionWriter<'_> {
         if let Some(&known) = self.conversions.get(&looked_at) {
             return known;
         }
-        let converted = self.rearrange("convert", x, looked_at.1.clone(), format);
+        let converted = self.rearrange("convert", x, Layout { shape: looked_at.1.clone(), format });
         self.conversions.insert(looked_at, converted);
         converted
     }
@@ -332,16 +311,16 @@ impl ExpressionWriter<'_> {
         let x = self.in_rows(x);
         let seen = self.variable(x);
         let (tensor, trains) = (seen.tensor, seen.trains);
-        let y = self.look(tensor, shape, DataFormat::Rows);
+        let y = self.look(tensor, Layout::rows(shape));
         self.variables[y as usize].trains = trains;
         self.record(Operation::Reshape, &[x], y)
     }
 }
 
 /// The bytes of `shape` in `format`.
-fn bytes_of(shape: &Shape, format: DataFormat) -> Extent {
-    let mut shape = shape.clone();
-    if format == DataFormat::Blocks
+fn bytes_of(layout: &Layout) -> Extent {
+    let mut shape = layout.shape.clone();
+    if layout.format == DataFormat::Blocks
         && let Some(channels) = shape.0.get_mut(1)
     {
         channels.size = channels.size.next_multiple_of(BLOCK);
