@@ -62,22 +62,18 @@ impl Lowering<'_> {
         let x = self.tensors[input as usize];
         let y = self.tensors[node.output as usize];
         let elements = self.elements(input);
-        match node.op {
-            Op::Convolution { window, groups } => {
-                self.bias_gradient(node, dy);
-                self.convolution_gradients(node, x, dy, window, groups);
-            }
+        let dx = match node.op {
+            Op::Convolution { window, groups } => return self.convolution_gradients(node, x, dy, window, groups),
             Op::Linear => {
                 self.bias_gradient(node, dy);
                 if let Some(weight) = self.trains(node, 0) {
-                    let size = Extent::fixed(self.network.parameter(weight).elements);
-                    let made = self.product(dy, x, size, node.flops);
+                    let made = self.product(dy, x, self.size(weight), node.flops);
                     self.weight_gradient(weight, made);
                 }
-                if self.wants(input) {
-                    let made = self.product(dy, self.weight(node, 0), elements, node.flops);
-                    self.give(input, made);
+                if !self.wants(input) {
+                    return;
                 }
+                self.product(dy, self.weight(node, 0), elements, node.flops)
             }
             Op::Matmul => {
                 let other = node.inputs[1];
@@ -85,21 +81,19 @@ impl Lowering<'_> {
                     let made = self.product(x, dy, self.elements(other), node.flops);
                     self.give(other, made);
                 }
-                if self.wants(input) {
-                    let made = self.product(dy, self.tensors[other as usize], elements, node.flops);
-                    self.give(input, made);
+                if !self.wants(input) {
+                    return;
                 }
+                self.product(dy, self.tensors[other as usize], elements, node.flops)
             }
-            Op::BatchNorm | Op::LayerNorm => self.normalise_gradients(id, node, dy),
-            Op::Unary { function, .. } => {
-                let dx = self.unary_gradient(function, x, y, dy);
-                self.give(input, dx);
-            }
+            Op::BatchNorm | Op::LayerNorm => return self.normalise_gradients(id, node, dy),
+            Op::Unary { function, .. } => self.unary_gradient(function, x, y, dy),
             Op::Add => {
                 for side in [node.inputs[0], node.inputs[1]] {
                     let dx = self.folded(dy, side);
                     self.give(side, dx);
                 }
+                return;
             }
             Op::Mul => {
                 for (side, other) in [(0, 1), (1, 0)] {
@@ -110,6 +104,7 @@ impl Lowering<'_> {
                         self.give(node.inputs[side], dx);
                     }
                 }
+                return;
             }
             Op::Concat => {
                 for &part in &node.inputs {
@@ -118,27 +113,22 @@ impl Lowering<'_> {
                         self.give(part, cut);
                     }
                 }
+                return;
             }
-            Op::MaxPool(window) => self.max_pool_gradient(id, node, x, y, dy, window),
-            Op::AveragePool(window) => {
-                let dx = if self.composite {
-                    let wide = self.graph.translate("expand", dy, self.elements(node.output) * window.taps());
-                    let share = self.graph.symmetrical("scale", &[wide]);
-                    self.graph.rearrange("col2im", &[share], elements)
-                } else {
-                    self.graph.contract("average_pool_gradient", OperatorKind::Reduction, &[dy], elements, elements)
-                };
-                self.give(input, dx);
+            Op::MaxPool(window) => self.max_pool_gradient(id, node, dy, window),
+            Op::AveragePool(window) if self.composite => {
+                let wide = self.graph.translate("expand", dy, self.elements(node.output) * window.taps());
+                let share = self.graph.symmetrical("scale", &[wide]);
+                self.graph.rearrange("col2im", &[share], elements)
+            }
+            Op::AveragePool(_) => {
+                self.graph.contract("average_pool_gradient", OperatorKind::Reduction, &[dy], elements, elements)
             }
             Op::GlobalAveragePool => {
                 let wide = self.graph.translate("expand", dy, elements);
-                let dx = self.graph.symmetrical("scale", &[wide]);
-                self.give(input, dx);
+                self.graph.symmetrical("scale", &[wide])
             }
-            Op::Dropout => {
-                let dx = self.graph.symmetrical("mul", &[dy, self.inner[id][0]]);
-                self.give(input, dx);
-            }
+            Op::Dropout => self.graph.symmetrical("mul", &[dy, self.inner[id][0]]),
             Op::Softmax => {
                 let rows = self.network.shape(node.output).with_last(1).elements();
                 let g = &mut self.graph;
@@ -146,34 +136,33 @@ impl Lowering<'_> {
                 let total = g.reduce("reduce_sum", weighted, rows);
                 let total = g.translate("expand", total, elements);
                 let centred = g.symmetrical("sub", &[dy, total]);
-                let dx = g.symmetrical("mul", &[centred, y]);
-                self.give(input, dx);
+                g.symmetrical("mul", &[centred, y])
             }
             Op::Embedding | Op::IndexTable => {
                 if let Some(table) = self.trains(node, 0) {
-                    let size = Extent::fixed(self.network.parameter(table).elements);
+                    let size = self.size(table);
                     let made = self.graph.opaque("scatter_add", &[x, dy], size);
                     self.weight_gradient(table, made);
                 }
+                return;
             }
-            Op::View => self.give(input, dy),
-            Op::Slice => {
-                let placed = self.graph.rearrange("place", &[dy], elements);
-                self.give(input, placed);
-            }
-            Op::Copy => {
-                let dx = self.copy(dy, elements);
-                self.give(input, dx);
-            }
+            Op::View => dy,
+            Op::Slice => self.graph.rearrange("place", &[dy], elements),
+            Op::Copy => self.copy(dy, elements),
             Op::CrossEntropy => {
                 let target = self.tensors[node.inputs[1] as usize];
                 let probabilities = self.graph.symmetrical("exp", &[self.inner[id][0]]);
                 let labels = self.graph.opaque("one_hot", &[target], elements);
                 let difference = self.graph.symmetrical("sub", &[probabilities, labels]);
-                let dx = self.graph.symmetrical("scale", &[difference]);
-                self.give(input, dx);
+                self.graph.symmetrical("scale", &[difference])
             }
-        }
+        };
+        self.give(input, dx);
+    }
+
+    /// The elements of a parameter.
+    fn size(&self, parameter: ParameterId) -> Extent {
+        Extent::fixed(self.network.parameter(parameter).elements)
     }
 
     /// `dy` summed over what `value` was broadcast to, or `dy` itself where it was not.
@@ -188,20 +177,20 @@ impl Lowering<'_> {
 
     fn bias_gradient(&mut self, node: &OperatorNode, dy: TensorId) {
         if let Some(bias) = self.trains(node, 1) {
-            let size = Extent::fixed(self.network.parameter(bias).elements);
-            let made = self.graph.reduce("reduce_sum", dy, size);
+            let made = self.graph.reduce("reduce_sum", dy, self.size(bias));
             self.weight_gradient(bias, made);
         }
     }
 
     fn convolution_gradients(&mut self, node: &OperatorNode, x: TensorId, dy: TensorId, window: Window, groups: u64) {
+        self.bias_gradient(node, dy);
         let (kind, of_weight, of_input) = match groups {
             1 => (OperatorKind::Convolution, "conv_weight_gradient", "conv_input_gradient"),
             _ => (OperatorKind::DepthwiseConvolution, "depthwise_weight_gradient", "depthwise_input_gradient"),
         };
         let gathers = self.gathers(window, groups);
         let weight = node.parameters[0];
-        let size = Extent::fixed(self.network.parameter(weight).elements);
+        let size = self.size(weight);
         if self.trains(node, 0).is_some() {
             // Windows are gathered again: kept from forward they would be as many maps as there are taps.
             let x = self.gathered(node, x, window, groups);
@@ -229,8 +218,7 @@ impl Lowering<'_> {
     fn normalise_gradients(&mut self, id: usize, node: &OperatorNode, dy: TensorId) {
         let [normal, inverse] = [self.inner[id][0], self.inner[id][1]];
         let elements = self.graph.elements_of(dy);
-        let (groups, features) =
-            (self.graph.elements_of(inverse), Extent::fixed(self.network.parameter(node.parameters[0]).elements));
+        let (groups, features) = (self.graph.elements_of(inverse), self.size(node.parameters[0]));
         let wants = self.wants(node.inputs[0]);
         // Batch normalisation sums over what its weights are shared by, frozen ones too; layer normalisation does not.
         let shared = groups == features;
@@ -311,17 +299,10 @@ impl Lowering<'_> {
     }
 
     /// The gradient goes to the positions that equal the maximum of their window.
-    fn max_pool_gradient(
-        &mut self,
-        id: usize,
-        node: &OperatorNode,
-        x: TensorId,
-        y: TensorId,
-        dy: TensorId,
-        window: Window,
-    ) {
+    fn max_pool_gradient(&mut self, id: usize, node: &OperatorNode, dy: TensorId, window: Window) -> TensorId {
+        let [x, y] = [node.inputs[0], node.output].map(|value| self.tensors[value as usize]);
         let elements = self.elements(node.inputs[0]);
-        let dx = if self.composite {
+        if self.composite {
             let windows = self.inner[id][0];
             let wide = self.elements(node.output) * window.taps();
             let g = &mut self.graph;
@@ -332,7 +313,6 @@ impl Lowering<'_> {
             g.rearrange("col2im", &[chosen], elements)
         } else {
             self.graph.contract("max_pool_gradient", OperatorKind::Reduction, &[x, y, dy], elements, elements)
-        };
-        self.give(node.inputs[0], dx);
+        }
     }
 }
