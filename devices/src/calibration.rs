@@ -7,8 +7,8 @@ mod calibrated;
 mod dimension;
 mod error;
 
-pub use calibrated::{BuiltIn, Calibrated, Listing, Schema, digest, entries};
-pub(crate) use calibrated::{DEVICES, STACKS, SYSTEMS, zero_rate};
+pub use calibrated::{BuiltIn, Calibrated, Contradiction, Listing, Schema, digest, entries};
+pub(crate) use calibrated::{DEVICES, STACKS, SYSTEMS, against, zero_divisor};
 pub use dimension::{Dimension, Quantity, Unit};
 pub use error::CalibrationError;
 use serde::{Deserialize, Deserializer, de};

@@ -7,7 +7,7 @@ mod schema;
 
 pub use schema::*;
 
-use crate::calibration::{BuiltIn, Calibrated, DEVICES, Kind, Schema, zero_rate};
+use crate::calibration::{BuiltIn, Calibrated, Contradiction, DEVICES, Kind, Schema, against, zero_divisor};
 use crate::text::{aside, nearest};
 use crate::units::{Bytes, Count};
 
@@ -32,52 +32,10 @@ impl Device {
 /// More cores than any device has; a typing error beyond it.
 const MOST_CORES: f64 = 1024.0;
 
-/// Everything that work is divided by.
-const RATES: &[&str] = &[
-    "storage.sequential_read",
-    "storage.sequential_write",
-    "storage.sustained_write",
-    "storage.datasheet_read",
-    "storage.datasheet_write",
-    "storage.random_read",
-    "storage.random_write",
-    "cpu.cores",
-    "cpu.frequency",
-    "cpu.frequency_lowest",
-    "cpu.fp32_rate",
-    "cpu.fp16_rate",
-    "cpu.int8_rate",
-    "cpu.int8_widening_rate",
-    "cpu.l1_rate",
-    "cpu.l2_rate",
-    "cpu.l3_rate",
-    "cpu.dram_bandwidth",
-    "gpu.units",
-    "gpu.clock",
-    "gpu.fp32_peak",
-    "gpu.fp16_peak",
-    "gpu.int8_peak",
-    "gpu.fp16_tensor_peak",
-    "gpu.int8_tensor_peak",
-    "gpu.threads",
-    "gpu.shared_rate",
-    "gpu.l2_bandwidth",
-    "dsp.vector",
-    "dsp.contexts",
-    "dsp.clock",
-    "dsp.product_rate",
-    "dsp.l2_bandwidth",
-    "dsp.dram_bandwidth",
-    "dsp.irregular_bandwidth",
-    "thermal.die_capacity",
-    "thermal.die_resistance",
-    "thermal.chassis_capacity",
-    "thermal.chassis_resistance",
-    "thermal.battery_capacity",
-    "thermal.battery_resistance",
-    "dram.peak",
-    "dram.achievable",
-];
+/// What work is divided by beside the rates.
+const DIVISORS: &[&str] = &["cpu.cores", "gpu.units", "gpu.threads", "dsp.vector", "dsp.contexts", "dram.achievable"];
+/// Rates that nothing is divided by.
+const IDLE_RATES: &[&str] = &["gpu.fp32_rate", "dsp.int8_peak", "dsp.fp32_peak"];
 
 impl Schema for DeviceConstants {
     const WHAT: &'static str = "device";
@@ -87,39 +45,40 @@ impl Schema for DeviceConstants {
         format!("{} ({})", self.name, self.soc)
     }
 
-    fn contradiction(&self) -> Option<(&'static str, String)> {
+    fn contradiction(&self) -> Option<Contradiction> {
         if self.cpu.is_empty() && self.gpu.is_none() {
-            return Some(("", "a device needs a [[cpu]] cluster or a [gpu]".to_owned()));
+            return against("", "a device needs a [[cpu]] cluster or a [gpu]");
         }
-        if let Some(zero) = zero_rate(self, RATES) {
+        if let Some(zero) = zero_divisor(self, DIVISORS, IDLE_RATES) {
             return Some(zero);
         }
         if self.cpu.iter().any(|cluster| cluster.cores.value.0 > MOST_CORES) {
-            return Some(("cpu", format!("a cluster has at most {MOST_CORES} cores")));
+            return against("cpu", format!("a cluster has at most {MOST_CORES} cores"));
         }
-        let of_curves = || self.dvfs.iter().find_map(|curve| Some(("dvfs", curve_contradiction(curve, self)?)));
+        let of_curves = || self.dvfs.iter().find_map(|curve| Some(("dvfs".into(), curve_contradiction(curve, self)?)));
         limits_contradiction(self).or_else(of_curves)
     }
 }
 
 /// Limits that stand above what they limit.
-fn limits_contradiction(constants: &DeviceConstants) -> Option<(&'static str, String)> {
+fn limits_contradiction(constants: &DeviceConstants) -> Option<Contradiction> {
     if let Some(storage) = &constants.storage {
         let [slots, reserved] = [storage.queue_depth.value.0.floor(), storage.reserved_slots.value.0.floor()];
         if reserved >= slots {
-            return Some(("storage", format!("reserved_slots, {reserved}, leaves none of the queue's {slots} slots")));
+            return against("storage", format!("reserved_slots, {reserved}, leaves none of the queue's {slots} slots"));
         }
     }
     for cluster in &constants.cpu {
         let [lowest, highest] = [&cluster.frequency_lowest, &cluster.frequency].map(|point| point.value.0 * 1e-6);
         if lowest > highest {
             let core = &cluster.core;
-            return Some(("cpu", format!("frequency_lowest of {core}, {lowest} MHz, is above its {highest} MHz")));
+            return against("cpu", format!("frequency_lowest of {core}, {lowest} MHz, is above its {highest} MHz"));
         }
     }
     let thermal = constants.thermal.as_ref()?;
     let (trip, limit) = (thermal.trip.value.0, thermal.limit.value.0);
-    (trip >= limit).then(|| ("thermal", format!("the governor's trip, {trip} °C, is not below the limit, {limit} °C")))
+    (trip >= limit)
+        .then(|| ("thermal".into(), format!("the governor's trip, {trip} °C, is not below the limit, {limit} °C")))
 }
 
 fn curve_contradiction(curve: &DvfsCurve, constants: &DeviceConstants) -> Option<String> {

@@ -3,7 +3,8 @@
 //! A stack is a property of the run, not of the device.
 
 use crate::calibration::{
-    BuiltIn, Calibrated, Constant, ConstantEntry, Kind, STACKS, Schema, Visit, section, zero_rate,
+    BuiltIn, Calibrated, Constant, ConstantEntry, Contradiction, Kind, STACKS, Schema, Visit, against, section,
+    zero_divisor,
 };
 use crate::device::{ClusterClass, Device};
 use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Count, Factor, Fraction, Hertz, Nanos};
@@ -265,15 +266,10 @@ impl Stack {
     }
 }
 
-/// Everything but efficiencies that work is divided by.
-const RATES: &[&str] = &[
-    "gpu.packing_efficiency",
-    "gpu.winograd_saving",
-    "gpu.tensor_factor",
-    "cpu.irregular_rate",
-    "codec.compress_rate",
-    "codec.decompress_rate",
-];
+/// What work is divided by beside the rates and the efficiencies.
+const DIVISORS: &[&str] = &["gpu.packing_efficiency", "gpu.winograd_saving", "gpu.tensor_factor"];
+/// Rates that may be zero.
+const IDLE_RATES: &[&str] = &["cpu.preparation", "housekeeping.frequency"];
 
 impl Schema for StackConstants {
     const WHAT: &'static str = "software stack";
@@ -283,18 +279,18 @@ impl Schema for StackConstants {
         self.name.clone()
     }
 
-    fn contradiction(&self) -> Option<(&'static str, String)> {
+    fn contradiction(&self) -> Option<Contradiction> {
         let gpu = self.gpu.iter().map(|gpu| ("gpu", &gpu.efficiency));
         let cpu = self.cpu.iter().map(|cpu| ("cpu", &cpu.efficiency));
         for (section, efficiency) in gpu.chain(cpu) {
             if let Some(kind) = OperatorKind::ALL.iter().find(|&&kind| efficiency.of(kind).0 <= 0.0) {
-                return Some((section, format!("the efficiency of {kind} is zero: no work would ever end")));
+                return against(section, format!("the efficiency of {kind} is zero: no work would ever end"));
             }
         }
         if self.dsp.as_ref().is_some_and(|dsp| dsp.depth_padding.value.0 < 1.0) {
-            return Some(("dsp", "depth_padding is below one: work is divided by it".to_owned()));
+            return against("dsp", "depth_padding is below one: work is divided by it");
         }
-        zero_rate(self, RATES)
+        zero_divisor(self, DIVISORS, IDLE_RATES)
     }
 }
 

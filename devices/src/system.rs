@@ -9,7 +9,7 @@ mod schema;
 pub use memory::{Killer, PageCosts, Resident, Watermarks};
 pub use schema::*;
 
-use crate::calibration::{BuiltIn, Calibrated, SYSTEMS, Schema};
+use crate::calibration::{BuiltIn, Calibrated, Contradiction, SYSTEMS, Schema, against};
 use crate::storage::{Direction, Flash, FlashQueue, ScalarSpeed, Stream};
 use crate::units::{Bytes, Nanos};
 
@@ -29,21 +29,21 @@ impl Schema for SystemConstants {
         self.name.clone()
     }
 
-    fn contradiction(&self) -> Option<(&'static str, String)> {
+    fn contradiction(&self) -> Option<Contradiction> {
         let reclaim = &self.reclaim;
         let (lowest, highest) = (reclaim.min_free_lowest.value, reclaim.min_free_highest.value);
         if lowest > highest {
-            return Some(("reclaim", format!("min_free_lowest, {lowest}, is above min_free_highest, {highest}")));
+            return against("reclaim", format!("min_free_lowest, {lowest}, is above min_free_highest, {highest}"));
         }
         if reclaim.swappiness.value.0 > MOST_SWAPPINESS {
-            return Some(("reclaim", format!("swappiness is at most {MOST_SWAPPINESS}")));
+            return against("reclaim", format!("swappiness is at most {MOST_SWAPPINESS}"));
         }
         if reclaim.page_cluster.value.0 > MOST_PAGE_CLUSTER {
-            return Some(("reclaim", format!("page_cluster is at most {MOST_PAGE_CLUSTER}")));
+            return against("reclaim", format!("page_cluster is at most {MOST_PAGE_CLUSTER}"));
         }
         if reclaim.lists == PageLists::Generations && reclaim.generations.as_ref().is_none_or(|most| most.value.0 < 2.0)
         {
-            return Some(("reclaim", "lists of generations need `generations`, at least 2".to_owned()));
+            return against("reclaim", "lists of generations need `generations`, at least 2");
         }
         let killer = &self.killer;
         for (name, span) in [
@@ -53,17 +53,17 @@ impl Schema for SystemConstants {
             ("thrashing_reset", &killer.thrashing_reset),
         ] {
             if span.value.0 == 0 {
-                return Some(("killer", format!("{name} is zero: it would never end")));
+                return against("killer", format!("{name} is zero: it would never end"));
             }
         }
         if self.zram.as_ref().is_some_and(|zram| zram.size.is_none() && zram.share.is_none()) {
-            return Some(("zram", "needs a `size` or a `share` of memory".to_owned()));
+            return against("zram", "needs a `size` or a `share` of memory");
         }
         // A page that does not shrink is kept as it is.
         let zram = self.zram.iter().map(|zram| ("zram", &zram.ratio));
         let mut ratios = zram.chain([("trainer", &self.trainer.ratio)]);
         let (section, _) = ratios.find(|(_, ratio)| ratio.value.0 < 1.0)?;
-        Some((section, "ratio is below one: compression never makes more of it".to_owned()))
+        against(section, "ratio is below one: compression never makes more of it")
     }
 }
 

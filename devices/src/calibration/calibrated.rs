@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::{CalibrationError, ConstantEntry, Visit};
+use super::{CalibrationError, ConstantEntry, Dimension, Visit};
 use crate::text::{TomlDocument, TomlError, nearest};
 
 /// A calibration that the program brings along.
@@ -19,6 +19,14 @@ pub struct BuiltIn {
 // The build script lists `calibrations/**/*.toml`, so that a new file needs no code.
 include!(concat!(env!("OUT_DIR"), "/calibrations.rs"));
 
+/// The section that contradicts itself, empty for the file, and how.
+pub type Contradiction = (String, String);
+
+/// That `section` contradicts itself.
+pub(crate) fn against(section: &str, message: impl Into<String>) -> Option<Contradiction> {
+    Some((section.to_owned(), message.into()))
+}
+
 /// What the top of a calibration's file holds; made by `section!`.
 pub trait Schema: Clone + DeserializeOwned + Visit {
     /// What the file describes, for errors: `device`.
@@ -27,7 +35,7 @@ pub trait Schema: Clone + DeserializeOwned + Visit {
     const BUILT_IN: &'static [BuiltIn];
 
     /// What types cannot say: the section that is wrong, and why; `None` if all is well.
-    fn contradiction(&self) -> Option<(&'static str, String)>;
+    fn contradiction(&self) -> Option<Contradiction>;
 
     /// What it is, in one line for a listing.
     fn line(&self) -> String;
@@ -96,7 +104,7 @@ impl<T: Schema> Calibrated<T> {
         let document = TomlDocument::parse(file, text)?;
         let constants: T = document.read()?;
         if let Some((section, message)) = constants.contradiction() {
-            return Err(document.refuse(section, message).into());
+            return Err(document.refuse(&section, message).into());
         }
         Ok(Self { id: id.to_owned(), file: file.to_owned(), digest: digest(text), constants })
     }
@@ -127,7 +135,7 @@ impl<T: Schema> Calibrated<T> {
             return refused(&full, format!("{value} is out of range; expected {expected}"));
         }
         if let Some((section, message)) = constants.contradiction() {
-            return refused(section, message);
+            return refused(&section, message);
         }
         self.constants = constants;
         Ok(())
@@ -170,17 +178,25 @@ pub fn entries(table: &(impl Visit + Clone), file: &str) -> Vec<ConstantEntry> {
     entries
 }
 
-/// The section of the first constant among `rates` that is not above zero, and what is wrong with it; counts are
-/// rounded down to whole ones.
+/// The first constant of `table` that something is divided by and that is not above zero; counts are rounded down to
+/// whole ones.
 ///
-/// A rate is `section.name`, without the number of an array's table.
-pub(crate) fn zero_rate(table: &(impl Visit + Clone), rates: &[&'static str]) -> Option<(&'static str, String)> {
-    entries(table, "").into_iter().find_map(|entry| {
-        let name = entry.name.split('.').filter(|part| part.parse::<usize>().is_err()).collect::<Vec<_>>().join(".");
-        let value = if entry.unit == "count" { entry.value.floor() } else { entry.value };
-        let (section, rate) = rates.iter().find(|&&rate| rate == name && value <= 0.0)?.split_once('.')?;
-        Some((section, format!("{rate} is zero: no work would ever end")))
-    })
+/// Divisors are the constants of a dimension that is one, but for those named in `idle`, and those named in `divisors`. A
+/// name is `section.name`, without the number of an array's table.
+pub(crate) fn zero_divisor(table: &(impl Visit + Clone), divisors: &[&str], idle: &[&str]) -> Option<Contradiction> {
+    let mut zero = None;
+    table.clone().visit("", &mut |name, constant| {
+        let name = name.split('.').filter(|part| part.parse::<usize>().is_err()).collect::<Vec<_>>().join(".");
+        let (unit, value) = (constant.unit(), constant.value_in_unit());
+        let value = if unit.dimension == Dimension::Count { value.floor() } else { value };
+        let is_rate = unit.dimension.is_divisor() && !idle.contains(&name.as_str());
+        if zero.is_none() && value <= 0.0 && (is_rate || divisors.contains(&name.as_str())) {
+            let section_and_rate = name.split_once('.');
+            zero = section_and_rate
+                .map(|(section, rate)| (section.to_owned(), format!("{rate} is zero: no work would ever end")));
+        }
+    });
+    zero
 }
 
 /// FNV-1a, 64 bit, of `text`, as 16 lower-case hex digits.

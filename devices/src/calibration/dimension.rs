@@ -96,6 +96,12 @@ impl Dimension {
         UNITS.iter().find(|unit| unit.dimension == self && unit.symbol == symbol)
     }
 
+    /// Whether something is divided by quantities of this dimension: work by a rate, heat by a capacity.
+    pub(crate) fn is_divisor(self) -> bool {
+        let rates = [Self::Bandwidth, Self::Throughput, Self::Frequency, Self::FlopsPerCycle, Self::BytesPerCycle];
+        rates.contains(&self) || [Self::HeatCapacity, Self::ThermalResistance].contains(&self)
+    }
+
     /// The largest value in base units that makes sense.
     #[must_use]
     pub fn ceiling(self) -> f64 {
