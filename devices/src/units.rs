@@ -93,12 +93,18 @@ impl Nanos {
 
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            n if n < 10_000 => write!(f, "{n} ns"),
-            n if n < 10_000_000 => write!(f, "{:.1} µs", n as f64 * 1e-3),
-            n if n < 10_000_000_000 => write!(f, "{:.1} ms", n as f64 * 1e-6),
-            n => write!(f, "{:.2} s", n as f64 * 1e-9),
-        }
+        scaled(f, self.0, ["ns", "µs", "ms", "s"])
+    }
+}
+
+/// Writes `number` in the unit of `units`, each a thousand of the one before, that leaves it at most five digits.
+fn scaled(f: &mut fmt::Formatter<'_>, number: u64, units: [&str; 4]) -> fmt::Result {
+    let [one, thousand, million, billion] = units;
+    match number {
+        n if n < 10_000 => write!(f, "{n} {one}"),
+        n if n < 10_000_000 => write!(f, "{:.1} {thousand}", n as f64 * 1e-3),
+        n if n < 10_000_000_000 => write!(f, "{:.1} {million}", n as f64 * 1e-6),
+        n => write!(f, "{:.2} {billion}", n as f64 * 1e-9),
     }
 }
 
@@ -118,12 +124,7 @@ impl Bytes {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            n if n < 10_000 => write!(f, "{n} B"),
-            n if n < 10_000_000 => write!(f, "{:.1} kB", n as f64 * 1e-3),
-            n if n < 10_000_000_000 => write!(f, "{:.1} MB", n as f64 * 1e-6),
-            n => write!(f, "{:.2} GB", n as f64 * 1e-9),
-        }
+        scaled(f, self.0, ["B", "kB", "MB", "GB"])
     }
 }
 

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use haversack_bench::Kernel;
 use haversack_policies::entry::Entry;
 use haversack_policies::registry::POLICIES;
+use haversack_reports::text_table::{Column, TextTable};
 use haversack_workloads::models::MODELS;
 
 use crate::artefacts::ARTEFACTS;
@@ -56,7 +57,11 @@ pub fn run(options: ListOptions) -> Result<(), CommandError> {
         Listed::Artefacts => artefacts()?,
         Listed::Kernels => kernels()?,
     };
-    print(&columns(&rows))
+    let mut table = TextTable::new([Column::left(0).fitted(), Column::left(0).after(2)]);
+    for (id, line) in rows {
+        table.row([id, line]);
+    }
+    print(&table.to_string())
 }
 
 fn calibrations(listed: Vec<haversack_devices::Listing>) -> Vec<(String, String)> {
@@ -96,9 +101,4 @@ fn artefacts() -> Result<Vec<(String, String)>, CommandError> {
         }
     }
     Ok(rows)
-}
-
-fn columns(rows: &[(String, String)]) -> String {
-    let width = rows.iter().map(|(id, _)| id.chars().count()).max().unwrap_or(0);
-    rows.iter().map(|(id, line)| format!("{id:width$}  {line}\n")).collect()
 }

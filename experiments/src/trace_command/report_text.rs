@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use haversack_devices::units::Bytes;
+use haversack_reports::text_table::{Column, TextTable};
 use haversack_traces::import::{Coverage, Gaps, Kind, Report, Tally};
 
 /// Users that are written out; of more, only how many.
@@ -96,19 +97,16 @@ pub(super) fn coverage(users: &[Coverage]) -> String {
     if users.is_empty() {
         return text;
     }
-    let _ = writeln!(text, "  {:24}{:>10}{:>7}{:>16}{:>16}{:>12}", "", "samples", "days", "first_s", "last_s", "gap_h");
+    let [samples, days, time, gap] = [10, 7, 16, 12].map(Column::right);
+    let mut table = TextTable::new([Column::left(24), samples, days, time, time, gap]).indented(2);
+    table.row(["", "samples", "days", "first_s", "last_s", "gap_h"]);
     for user in users.iter().take(WRITTEN_OUT) {
         let name: String = user.user.chars().take(22).collect();
-        let _ = writeln!(
-            text,
-            "  {name:24}{:>10}{:>7}{:>16}{:>16}{:>12.1}",
-            user.samples,
-            user.days,
-            user.first_s,
-            user.last_s,
-            user.longest_gap_s / 3600.0
-        );
+        let [first, last] = [user.first_s, user.last_s].map(|time| time.to_string());
+        let gap = format!("{:.1}", user.longest_gap_s / 3600.0);
+        table.row([name, user.samples.to_string(), user.days.to_string(), first, last, gap]);
     }
+    let _ = write!(text, "{table}");
     if users.len() > WRITTEN_OUT {
         let _ = writeln!(text, "  and {} more; --format json has them all", users.len() - WRITTEN_OUT);
     }

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use haversack_reports::text_table::{Column, TextTable};
+
 use super::report_text::{coverage, gaps};
 use super::sessions::Sessions;
 use super::stats::{AppStats, Distribution, Of, Stats};
@@ -21,11 +23,14 @@ pub(super) fn text(path: &Path, stats: &Stats) -> String {
     match &stats.of {
         Of::Apps(apps) => text.push_str(&of_apps(apps)),
         Of::Counters(counters) => {
-            let _ = writeln!(text, "\n{:32}{:>10}{:>18}{:>18}{:>18}", "counter", "rows", "least", "mean", "most");
-            for (name, spread) in counters.iter().take(WRITTEN_OUT) {
-                let (count, least, mean, most) = (spread.count, spread.min, spread.mean(), spread.max);
-                let _ = writeln!(text, "{name:32}{count:>10}{least:>18}{mean:>18.1}{most:>18}");
+            let number = Column::right(18);
+            let mut table = TextTable::new([Column::left(32), Column::right(10), number, number, number]);
+            table.row(["counter", "rows", "least", "mean", "most"]);
+            for (name, of) in counters.iter().take(WRITTEN_OUT) {
+                let [rows, least, most] = [of.count.to_string(), of.min.to_string(), of.max.to_string()];
+                table.row([name.clone(), rows, least, format!("{:.1}", of.mean()), most]);
             }
+            let _ = write!(text, "\n{table}");
             if counters.len() > WRITTEN_OUT {
                 let _ = writeln!(text, "and {} more; --format json has them all", counters.len() - WRITTEN_OUT);
             }
@@ -47,16 +52,9 @@ fn of_apps(apps: &AppStats) -> String {
     list("rows by confidence", &mut apps.confidences.iter().map(named));
     list("rows by oom_score_adj", &mut apps.adjs.iter().map(|(adj, count)| (adj.to_string(), *count)));
     if apps.processes.count() > 0 {
-        let _ = writeln!(
-            text,
-            "\na sample has{:>22}{:>8}{:>8}{:>8}{:>8}{:>8}",
-            "mean", "p25", "median", "p75", "p90", "most"
-        );
-        for (name, distribution) in
-            [("processes", &apps.processes), ("in front", &apps.in_front), ("in the background", &apps.background)]
-        {
-            let _ = writeln!(text, "  {name:24}{}", quantiles(distribution, distribution.mean()));
-        }
+        let rows =
+            [("processes", &apps.processes), ("in front", &apps.in_front), ("in the background", &apps.background)];
+        let _ = write!(text, "\n{}", quantiles("a sample has", rows.map(|(name, of)| (name, of, of.mean()))));
     }
     match &apps.sessions {
         Some(sessions) => text.push_str(&of_sessions(sessions)),
@@ -65,9 +63,14 @@ fn of_apps(apps: &AppStats) -> String {
     text
 }
 
-fn quantiles(of: &Distribution, mean: f64) -> String {
-    let at = |share| of.quantile(share).unwrap_or_default();
-    format!("{mean:8.1}{:8}{:8}{:8}{:8}{:8}", at(0.25), at(0.5), at(0.75), at(0.9), at(1.0))
+fn quantiles<const N: usize>(title: &str, rows: [(&str, &Distribution, f64); N]) -> TextTable {
+    let mut table = TextTable::new(std::iter::once(Column::left(26)).chain([Column::right(8); 6]));
+    table.row([title, "mean", "p25", "median", "p75", "p90", "most"]);
+    for (name, of, mean) in rows {
+        let at = [0.25, 0.5, 0.75, 0.9, 1.0].map(|share| of.quantile(share).unwrap_or_default().to_string());
+        table.row([format!("  {name}"), format!("{mean:.1}")].into_iter().chain(at));
+    }
+    table
 }
 
 fn of_sessions(sessions: &Sessions) -> String {
@@ -77,9 +80,9 @@ fn of_sessions(sessions: &Sessions) -> String {
         let _ =
             writeln!(text, "  {} of them end with their last row, because no row ends them", sessions.statistics.cut);
     }
-    let _ = writeln!(text, "  {:24}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}", "", "mean", "p25", "median", "p75", "p90", "most");
-    let _ = writeln!(text, "  {:24}{}", "length, s", quantiles(&sessions.lengths, sessions.mean_s()));
-    let _ = writeln!(text, "  {:24}{}", "apps behind", quantiles(&sessions.background, sessions.background.mean()));
+    let lengths = ("length, s", &sessions.lengths, sessions.mean_s());
+    let behind = ("apps behind", &sessions.background, sessions.background.mean());
+    text += &quantiles("", [lengths, behind]).to_string();
     for (name, count_in) in sessions.bins() {
         let _ = writeln!(text, "  {name:24}{count_in:>8}  {:5.1}%", 100.0 * count_in as f64 / count.max(1) as f64);
     }

@@ -98,18 +98,18 @@ impl Lmkd {
             return Ok(());
         }
         self.give_up(context)?;
-        for (field, value) in FIELDS.iter().zip(&values) {
-            let Some(factor) = field.unit.factor() else { continue };
+        for (&(name, counter, factor), value) in FIELDS.iter().zip(values.iter().skip(OTHERS)) {
             match value.parse::<f64>().ok().filter(|value| value.is_finite()) {
-                Some(value) if value < 0.0 && field.unit == Unit::Kilobytes => {
-                    context.find(Reason::NegativeMemory, field.name, || format!("expected kB, found {value}"))?;
+                Some(value) if value < 0.0 && factor == KILOBYTES => {
+                    context.find(Reason::NegativeMemory, name, || format!("expected kB, found {value}"))?;
                 }
                 Some(value) => {
-                    let (user, counter) = (self.owner.as_str(), field.counter);
-                    context.counter(CounterRow { user, time, counter, value: value * factor })?;
+                    let (user, value) = (self.owner.as_str(), value * f64::from(factor));
+                    context.counter(CounterRow { user, time, counter, value })?;
                 }
-                None => context
-                    .find(Reason::Field, field.name, || format!("expected a number, found '{}'", excerpt(value)))?,
+                None => {
+                    context.find(Reason::Field, name, || format!("expected a number, found '{}'", excerpt(value)))?
+                }
             }
         }
         if !is_named {
@@ -160,81 +160,51 @@ fn killinfo(line: &str) -> Option<&str> {
     Some(rest.split(']').next().unwrap_or(rest))
 }
 
-/// What a field counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
-    /// Memory: kB in the event, bytes in the row.
-    Kilobytes,
-    /// Anything else, which stays as it is.
-    Plain,
-    /// Part of the row of apps, no counter.
-    None,
-}
+/// The number of fields that are no counters: the process, its user and its value.
+const OTHERS: usize = 3;
+/// Memory is in kB in the event, and in bytes in the row.
+const KILOBYTES: u32 = 1024;
+/// Anything else stays as it is.
+const PLAIN: u32 = 1;
 
-impl Unit {
-    /// What a value is multiplied by, where it is a counter.
-    fn factor(self) -> Option<f64> {
-        match self {
-            Self::Kilobytes => Some(1024.0),
-            Self::Plain => Some(1.0),
-            Self::None => None,
-        }
-    }
-}
-
-/// A field.
-struct Field {
-    /// Its name in the event.
-    name: &'static str,
-    /// The counter that it becomes: `/proc/meminfo`'s name where it is one of its, else lmkd's.
-    counter: &'static str,
-    unit: Unit,
-}
-
-const fn field(name: &'static str, counter: &'static str, unit: Unit) -> Field {
-    Field { name, counter, unit }
-}
-
-/// The fields.
-const FIELDS: [Field; 38] = [
-    field("Pid", "", Unit::None),
-    field("Uid", "", Unit::None),
-    field("OomAdj", "", Unit::None),
-    field("MinOomAdj", "lmkd/min_oom_adj", Unit::Plain),
-    field("TaskSize", "lmkd/task_size", Unit::Kilobytes),
-    field("reason", "lmkd/reason", Unit::Plain),
-    field("MemFree", "MemFree", Unit::Kilobytes),
-    field("Cached", "Cached", Unit::Kilobytes),
-    field("SwapCached", "SwapCached", Unit::Kilobytes),
-    field("Buffers", "Buffers", Unit::Kilobytes),
-    field("Shmem", "Shmem", Unit::Kilobytes),
-    field("Unevictable", "Unevictable", Unit::Kilobytes),
-    field("SwapTotal", "SwapTotal", Unit::Kilobytes),
-    field("SwapFree", "SwapFree", Unit::Kilobytes),
-    field("ActiveAnon", "Active(anon)", Unit::Kilobytes),
-    field("InactiveAnon", "Inactive(anon)", Unit::Kilobytes),
-    field("ActiveFile", "Active(file)", Unit::Kilobytes),
-    field("InactiveFile", "Inactive(file)", Unit::Kilobytes),
-    field("SReclaimable", "SReclaimable", Unit::Kilobytes),
-    field("SUnreclaim", "SUnreclaim", Unit::Kilobytes),
-    field("KernelStack", "KernelStack", Unit::Kilobytes),
-    field("PageTables", "PageTables", Unit::Kilobytes),
-    field("IonHeap", "ION_heap", Unit::Kilobytes),
-    field("IonHeapPool", "ION_heap_pool", Unit::Kilobytes),
-    field("CmaFree", "CmaFree", Unit::Kilobytes),
-    field("MsSinceEvent", "lmkd/ms_since_event", Unit::Plain),
-    field("MsSincePrevWakeup", "lmkd/ms_since_prev_wakeup", Unit::Plain),
-    field("WakeupsSinceEvent", "lmkd/wakeups_since_event", Unit::Plain),
-    field("SkippedWakeups", "lmkd/skipped_wakeups", Unit::Plain),
-    field("TaskSwapSize", "lmkd/task_swap_size", Unit::Kilobytes),
-    field("GPU", "lmkd/gpu", Unit::Kilobytes),
-    field("Thrashing", "lmkd/thrashing", Unit::Plain),
-    field("MaxThrashing", "lmkd/max_thrashing", Unit::Plain),
-    field("PsiMemSome", "lmkd/psi_mem_some", Unit::Plain),
-    field("PsiMemFull", "lmkd/psi_mem_full", Unit::Plain),
-    field("PsiIoSome", "lmkd/psi_io_some", Unit::Plain),
-    field("PsiIoFull", "lmkd/psi_io_full", Unit::Plain),
-    field("PsiCpuSome", "lmkd/psi_cpu_some", Unit::Plain),
+/// The fields behind the process, its user and its value: their names in the event, the counters that they become, which
+/// are `/proc/meminfo`'s where they are of its own, else lmkd's, and what a value is multiplied by.
+const FIELDS: [(&str, &str, u32); 35] = [
+    ("MinOomAdj", "lmkd/min_oom_adj", PLAIN),
+    ("TaskSize", "lmkd/task_size", KILOBYTES),
+    ("reason", "lmkd/reason", PLAIN),
+    ("MemFree", "MemFree", KILOBYTES),
+    ("Cached", "Cached", KILOBYTES),
+    ("SwapCached", "SwapCached", KILOBYTES),
+    ("Buffers", "Buffers", KILOBYTES),
+    ("Shmem", "Shmem", KILOBYTES),
+    ("Unevictable", "Unevictable", KILOBYTES),
+    ("SwapTotal", "SwapTotal", KILOBYTES),
+    ("SwapFree", "SwapFree", KILOBYTES),
+    ("ActiveAnon", "Active(anon)", KILOBYTES),
+    ("InactiveAnon", "Inactive(anon)", KILOBYTES),
+    ("ActiveFile", "Active(file)", KILOBYTES),
+    ("InactiveFile", "Inactive(file)", KILOBYTES),
+    ("SReclaimable", "SReclaimable", KILOBYTES),
+    ("SUnreclaim", "SUnreclaim", KILOBYTES),
+    ("KernelStack", "KernelStack", KILOBYTES),
+    ("PageTables", "PageTables", KILOBYTES),
+    ("IonHeap", "ION_heap", KILOBYTES),
+    ("IonHeapPool", "ION_heap_pool", KILOBYTES),
+    ("CmaFree", "CmaFree", KILOBYTES),
+    ("MsSinceEvent", "lmkd/ms_since_event", PLAIN),
+    ("MsSincePrevWakeup", "lmkd/ms_since_prev_wakeup", PLAIN),
+    ("WakeupsSinceEvent", "lmkd/wakeups_since_event", PLAIN),
+    ("SkippedWakeups", "lmkd/skipped_wakeups", PLAIN),
+    ("TaskSwapSize", "lmkd/task_swap_size", KILOBYTES),
+    ("GPU", "lmkd/gpu", KILOBYTES),
+    ("Thrashing", "lmkd/thrashing", PLAIN),
+    ("MaxThrashing", "lmkd/max_thrashing", PLAIN),
+    ("PsiMemSome", "lmkd/psi_mem_some", PLAIN),
+    ("PsiMemFull", "lmkd/psi_mem_full", PLAIN),
+    ("PsiIoSome", "lmkd/psi_io_some", PLAIN),
+    ("PsiIoFull", "lmkd/psi_io_full", PLAIN),
+    ("PsiCpuSome", "lmkd/psi_cpu_some", PLAIN),
 ];
 
 /// The least number of fields that an event needs to be one: up to `MemFree`.
