@@ -1,5 +1,6 @@
 //! The artefacts of the papers that are modelled, one file each; each makes its own entry.
 
+mod chart;
 mod comparison;
 pub(crate) mod daf;
 pub(crate) mod fedhybrid;

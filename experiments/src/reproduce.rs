@@ -9,8 +9,10 @@ mod artefact;
 mod assemble;
 pub mod cells;
 mod content;
+mod data;
 mod error;
 mod folder;
+mod frame;
 mod notes;
 mod options;
 mod outcome;
@@ -33,14 +35,16 @@ use rayon::prelude::*;
 
 pub use answer::{Answer, AnswerError};
 pub use artefact::{Artefact, ArtefactError, Context, Run};
+pub use data::Cells;
 pub use error::ReproduceError;
+pub use frame::FigureFrame;
 pub use notes::{Note, NoteKind, Notes};
 pub use options::ReproduceOptions;
 pub use outcome::Outcome;
 pub use quantity::Quantities;
 pub(crate) use report::counted;
 pub use selection::{Selection, UnknownSelector};
-pub use summary::median;
+pub use summary::{mean, median, range};
 
 use content::Content;
 use folder::Folder;

@@ -1,7 +1,6 @@
 //! What artefacts draw alike: values of subjects under methods, each beside the paper's own.
 
-use haversack_reports::figure::{Axis, BarSeries, Bars, Look, Panel};
-use haversack_reports::table::{Cell, Table, WidthError};
+use haversack_reports::figure::{BarSeries, Bars, Look};
 
 use crate::reproduce::{ArtefactError, Context, Outcome};
 
@@ -47,6 +46,11 @@ impl Grid {
         self.places.push(Place { subject, method, metric, simulated, paper });
     }
 
+    /// What is simulated of one metric, in the order in which it came.
+    pub(super) fn simulated(&self, metric: &str) -> impl Iterator<Item = f64> {
+        self.places.iter().filter(move |place| place.metric == metric).filter_map(|place| place.simulated)
+    }
+
     /// The bars of one metric: a group for each subject, and in it for each method what is simulated and the paper's.
     pub(super) fn bars(&self, metric: &str) -> Bars {
         let of_metric = || self.places.iter().filter(|place| place.metric == metric);
@@ -69,40 +73,16 @@ impl Grid {
     }
 }
 
-/// `bars` with what is simulated under `name` and, hatched, the paper's.
+/// `bars` with what is simulated under `name` and, hatched, the paper's where it has any.
 pub(super) fn beside<S: Into<Option<f64>>, P: Into<Option<f64>>>(
     bars: Bars,
     name: &str,
     simulated: impl IntoIterator<Item = S>,
     paper: impl IntoIterator<Item = P>,
 ) -> Bars {
-    let papers = if name == SIMULATED { "paper" } else { name };
-    bars.series(BarSeries::new(name, simulated)).series(BarSeries::new(papers, paper).look(Look::Hatched))
-}
-
-/// Bars under `label`, which is the panel's title and the axis's name.
-pub(super) fn titled(bars: Bars, label: &str, unit: &str) -> Panel {
-    Panel::new(bars).title(label).y(axis(label, unit))
-}
-
-/// An axis; a quantity without a unit has an empty one.
-pub(super) fn axis(label: &str, unit: &str) -> Axis {
-    if unit.is_empty() { Axis::new(label) } else { Axis::new(label).unit(unit) }
-}
-
-/// A table of `columns` with `rows`.
-///
-/// # Errors
-/// None: the width of the rows is that of the columns.
-pub(super) fn table<const N: usize>(
-    columns: [&str; N],
-    rows: impl IntoIterator<Item = [Cell; N]>,
-) -> Result<Table, WidthError> {
-    let mut table = Table::new(columns);
-    for row in rows {
-        table.push(row)?;
-    }
-    Ok(table)
+    let papers = BarSeries::new(if name == SIMULATED { "paper" } else { name }, paper).look(Look::Hatched);
+    let bars = bars.series(BarSeries::new(name, simulated));
+    if papers.values.iter().any(Option::is_some) { bars.series(papers) } else { bars }
 }
 
 #[cfg(test)]
@@ -119,11 +99,11 @@ mod tests {
         let bars = grid.bars("time");
         assert_eq!(bars.categories, ["a", "b"]);
         let series: Vec<_> = bars.series.iter().map(|one| (one.name.as_str(), one.values.clone(), one.look)).collect();
-        // Of b under n there is nothing, nor of the paper but one value.
+        // Of b under n there is nothing, nor of the paper but one value, so that n has no bars of the paper's.
         assert_eq!(series[0], ("m", vec![Some(1.0), Some(4.0)], Look::Solid));
         assert_eq!(series[1], ("m", vec![Some(2.0), None], Look::Hatched));
         assert_eq!(series[2], ("n", vec![Some(3.0), None], Look::Solid));
-        assert_eq!(series[3], ("n", vec![None, None], Look::Hatched));
+        assert_eq!(series.len(), 3);
         let names = beside(Bars::new(["a"]), SIMULATED, [1.0], [2.0]);
         assert_eq!(names.series[1].name, "paper");
     }

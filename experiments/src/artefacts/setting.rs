@@ -1,4 +1,4 @@
-//! What the artefacts of several papers share: variations of a scenario, and small statistics.
+//! What the artefacts of several papers share: variations of a scenario.
 
 use crate::scenario::Scenario;
 
@@ -17,29 +17,9 @@ pub(super) fn with(scenario: &Scenario, set: Set<'_>) -> Scenario {
     scenario
 }
 
-/// The lowest and the highest of `values`; `None` of none.
-pub(super) fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
-    values.into_iter().fold(None, |range, value| {
-        let (lo, hi) = range.unwrap_or((value, value));
-        Some((value.min(lo), value.max(hi)))
-    })
-}
-
-/// The mean of `values`; `None` of none.
-pub(super) fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_mean_and_a_range_are_of_something() {
-        // (1 + 2 + 6) / 3 = 3.
-        assert_eq!((mean(&[1.0, 2.0, 6.0]), mean(&[])), (Some(3.0), None));
-        assert_eq!((range([2.0, 1.0, 6.0]), range([])), (Some((1.0, 6.0)), None));
-    }
 
     #[test]
     fn another_policy_starts_with_its_own_parameters() {

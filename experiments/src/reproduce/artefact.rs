@@ -77,6 +77,14 @@ impl Context<'_> {
         found.copied().ok_or_else(|| anyhow::anyhow!("no row of this artefact is called `{id}`"))
     }
 
+    /// The paper's one number of the row called `id`, where it gives one.
+    ///
+    /// # Errors
+    /// The reference has no such row of this artefact.
+    pub fn paper(&self, id: &str) -> Result<Option<f64>, ArtefactError> {
+        Ok(self.row(id)?.number())
+    }
+
     /// The reading called `id` that is declared for this artefact.
     ///
     /// # Errors

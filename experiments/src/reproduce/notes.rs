@@ -19,6 +19,7 @@
 //! | `{ratio:ROWS}` | simulated over the paper's, likewise |
 //! | `{median:METRIC:ROLE}` | the median of the absolute relative errors of the artefact's rows |
 //! | `{quantity:NAME}` | what the artefact offers under this name |
+//! | `{reading:ID}` | the value of a reading that is declared for the artefact |
 //!
 //! `ROWS` is an id of the reference; a `*` in it stands for any text.
 
@@ -107,28 +108,34 @@ impl Note {
         if self.text.trim().is_empty() || self.artefacts.is_empty() {
             return Some("artefacts and text must say something".to_owned());
         }
-        let pieces = match pieces(&self.text) {
-            Ok(pieces) => pieces,
-            Err(message) => return Some(message),
-        };
-        let wrong = |piece: &Piece<'_>| match *piece {
-            Piece::Words(words) => typed_result(words)
-                .map(|found| format!("`{found}` is typed, where a placeholder takes it from the run")),
-            Piece::Placeholder("simulated" | "paper" | "errors" | "ratio", ids) => {
-                let known = rows.iter().any(|row| matches(ids, &row.id));
-                (!known).then(|| format!("no row of its artefacts is called `{ids}`"))
-            }
-            Piece::Placeholder("median", which) => {
-                let known = rows.iter().any(|row| is_of(row, which));
-                (!known).then(|| format!("`{which}` is not `METRIC:ROLE` of rows of its artefacts"))
-            }
-            Piece::Placeholder("quantity", _) => None,
-            Piece::Placeholder(function, _) => {
-                Some(format!("expected simulated, paper, errors, ratio, median or quantity, found `{function}`"))
-            }
-        };
-        pieces.iter().find_map(wrong)
+        text_contradiction(&self.text, rows)
     }
+}
+
+/// What is wrong with a text that is filled from a run, given the rows of its artefacts.
+pub(super) fn text_contradiction(text: &str, rows: &[&Row]) -> Option<String> {
+    let pieces = match pieces(text) {
+        Ok(pieces) => pieces,
+        Err(message) => return Some(message),
+    };
+    let wrong = |piece: &Piece<'_>| match *piece {
+        Piece::Words(words) => {
+            typed_result(words).map(|found| format!("`{found}` is typed, where a placeholder takes it from the run"))
+        }
+        Piece::Placeholder("simulated" | "paper" | "errors" | "ratio", ids) => {
+            let known = rows.iter().any(|row| matches(ids, &row.id));
+            (!known).then(|| format!("no row of its artefacts is called `{ids}`"))
+        }
+        Piece::Placeholder("median", which) => {
+            let known = rows.iter().any(|row| is_of(row, which));
+            (!known).then(|| format!("`{which}` is not `METRIC:ROLE` of rows of its artefacts"))
+        }
+        Piece::Placeholder("quantity" | "reading", _) => None,
+        Piece::Placeholder(function, _) => {
+            Some(format!("expected simulated, paper, errors, ratio, median, quantity or reading, found `{function}`"))
+        }
+    };
+    pieces.iter().find_map(wrong)
 }
 
 fn is_of(row: &Row, metric_and_role: &str) -> bool {
@@ -156,6 +163,8 @@ fn typed_result(words: &str) -> Option<String> {
 pub(super) struct Facts<'a> {
     pub(super) cells: &'a [Cell],
     pub(super) quantities: &'a Quantities,
+    /// The value of a reading that is declared for the artefact, in words.
+    pub(super) declared: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Facts<'_> {
@@ -178,7 +187,7 @@ impl Facts<'_> {
     }
 
     /// The text with every placeholder filled; `None` if a row that it quotes has no answer, of which its cell tells.
-    fn text(&self, text: &str) -> Result<Option<String>, String> {
+    pub(super) fn text(&self, text: &str) -> Result<Option<String>, String> {
         let mut filled = String::new();
         for piece in pieces(text)? {
             match piece {
@@ -188,6 +197,7 @@ impl Facts<'_> {
                     None if function == "quantity" => {
                         return Err(format!("a note quotes `{argument}`, which the artefact does not offer"));
                     }
+                    None if function == "reading" => return Err(format!("no reading `{argument}` is declared for it")),
                     None => return Ok(None),
                 },
             }
@@ -212,6 +222,7 @@ impl Facts<'_> {
                 Some(format!("{} %", to_three_digits(median)))
             }
             "quantity" => self.quantities.quoted(argument),
+            "reading" => (self.declared)(argument),
             _ => None,
         }
     }
@@ -252,7 +263,8 @@ mod tests {
         let cells = [cell("time", 100.0, 80.0), cell("time", 100.0, 95.0), cell("memory", 10.0, 15.0)];
         let mut quantities = Quantities::default();
         quantities.offer("share", "%", vec![44.4, 94.0]);
-        let facts = Facts { cells: &cells, quantities: &quantities };
+        let facts =
+            Facts { cells: &cells, quantities: &quantities, declared: &|id| (id == "batch").then(|| "32".to_owned()) };
         let filled = |text: &str| facts.text(text).unwrap().unwrap();
         let row = "sage/table1/net/method/time";
         assert_eq!(filled(&format!("Of {{simulated:{row}}}.")), "Of 80 to 95 ms.");
@@ -261,6 +273,8 @@ mod tests {
         assert_eq!(filled("{ratio:sage/table1/*/memory} times"), "1.5 times");
         assert_eq!(filled("{median:time:check} and {quantity:share}"), "12.5 % and 44.4 to 94 %");
         assert!(facts.text("{quantity:other}").unwrap_err().contains("`other`, which the artefact does not offer"));
+        assert_eq!(filled("batch {reading:batch}"), "batch 32");
+        assert!(facts.text("{reading:other}").unwrap_err().contains("no reading `other`"));
         assert_eq!(facts.text("{simulated:sage/table1/net/method/energy}").unwrap(), None);
 
         let conditional = Note { when: Some("other".to_owned()), ..note("{quantity:other}") };

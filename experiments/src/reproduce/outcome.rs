@@ -1,9 +1,11 @@
 //! What an artefact found: answers to its rows, a figure, its data, and quantities for predicates and notes.
 
-use haversack_reports::Figure;
-use haversack_reports::table::Table;
+use haversack_reports::Panel;
+use haversack_reports::figure::{Axis, Bars, Chart};
+use haversack_reports::table::{Table, WidthError};
 
 use super::answer::Answer;
+use super::data::Cells;
 use super::quantity::Quantities;
 use super::reference::{Role, Row};
 use super::summary::median;
@@ -17,8 +19,8 @@ pub struct Outcome {
     pub nulls: Vec<(String, f64)>,
     /// What there is to say about an answer, by reference id.
     pub remarks: Vec<(String, String)>,
-    /// The figure, where the artefact has a picture.
-    pub figure: Option<Figure>,
+    /// The panels of its figure, around which stands what the readings declare; none where it has no picture.
+    pub panels: Vec<Panel>,
     /// The plotted data; the artefact's cells if it has none.
     pub table: Option<Table>,
     /// What predicates compare and notes quote.
@@ -28,6 +30,33 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Nothing yet, with data under this header: the columns' names with commas between them.
+    #[must_use]
+    pub fn of(header: &str) -> Self {
+        Self { table: Some(Table::new(header.split(','))), ..Self::default() }
+    }
+
+    /// Adds a row to the data.
+    ///
+    /// # Errors
+    /// [`WidthError`] where it has not one cell for each column.
+    pub fn row(&mut self, cells: impl Cells) -> Result<(), WidthError> {
+        let mut row = Vec::new();
+        cells.fill(&mut row);
+        self.table.get_or_insert_default().push(row)
+    }
+
+    /// Adds a panel with two axes; a title that is empty is none.
+    pub fn panel(&mut self, title: &str, chart: impl Into<Chart>, x: Axis, y: Axis) {
+        let panel = Panel::new(chart).x(x).y(y);
+        self.panels.push(if title.is_empty() { panel } else { panel.title(title) });
+    }
+
+    /// Adds a panel of bars with the value above each.
+    pub fn bars(&mut self, title: &str, bars: Bars, y: Axis) {
+        self.panel(title, bars.show_values(), Axis::default(), y);
+    }
+
     /// Answers a row.
     pub fn answer(&mut self, id: impl Into<String>, answer: Answer) {
         self.answers.push((id.into(), answer));
@@ -51,12 +80,6 @@ impl Outcome {
     /// Says something about a row's answer.
     pub fn remark(&mut self, id: impl Into<String>, words: impl Into<String>) {
         self.remarks.push((id.into(), words.into()));
-    }
-
-    /// With a figure and its data.
-    #[must_use]
-    pub fn drawn(self, figure: Figure, table: Table) -> Self {
-        Self { figure: Some(figure), table: Some(table), ..self }
     }
 
     /// Answers a row with a number, or says why it has none.

@@ -1,5 +1,7 @@
 //! What an artefact computes beside the answers to its rows: predicates compare it, and notes quote it.
 
+use super::summary::range;
+
 /// Named quantities of one run of an artefact.
 #[derive(Clone, Debug, Default)]
 pub struct Quantities {
@@ -54,11 +56,8 @@ impl Quantities {
 
 /// The least and the largest of `values`, or the one that they all are.
 pub(super) fn span(values: impl Iterator<Item = f64>) -> Option<String> {
-    let ends = values.fold(None, |ends, value| {
-        let (least, largest) = ends.unwrap_or((value, value));
-        Some((value.min(least), value.max(largest)))
-    });
-    let (least, largest) = ends.map(|(least, largest)| (to_three_digits(least), to_three_digits(largest)))?;
+    let (least, largest) = range(values)?;
+    let (least, largest) = (to_three_digits(least), to_three_digits(largest));
     Some(if least == largest { least } else { format!("{least} to {largest}") })
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A *reading* is a choice that a paper leaves open (a batch, what counts as memory), declared once with its reason
 //! and counted beside the fitted constants. A *predicate* says what an `order` row claims, written before its first
-//! run ([`super::predicate`]). A *note* tells what an artefact is worth (`notes`).
+//! run ([`super::predicate`]). A *note* tells what an artefact is worth (`notes`), and a *figure* what stands around the
+//! panels of one (`frame`).
 //!
 //! ```toml
 //! [[reading]]
@@ -30,7 +31,8 @@ use std::fmt;
 use haversack_devices::text::read_toml;
 use serde::{Deserialize, Serialize};
 
-use super::notes::Note;
+use super::frame::FigureFrame;
+use super::notes::{Note, text_contradiction};
 use super::predicate::Predicate;
 use super::reference::{Claim, Reference, Row};
 
@@ -132,6 +134,8 @@ struct File {
     predicates: Vec<Predicate>,
     #[serde(default, rename = "note")]
     notes: Vec<Note>,
+    #[serde(default, rename = "figure")]
+    frames: Vec<FigureFrame>,
 }
 
 /// The readings, predicates and notes of the four papers and of their comparison.
@@ -178,11 +182,17 @@ impl Readings {
         of_paper.filter(move |note| note.artefacts.iter().any(|name| name == artefact))
     }
 
-    /// Every artefact that readings or notes name, as `(paper, artefact)`.
+    /// What stands around the panels of an artefact's figure.
+    pub(super) fn frame(&self, paper: &str, artefact: &str) -> Option<&FigureFrame> {
+        self.files(paper).flat_map(|file| &file.frames).find(|frame| frame.artefact == artefact)
+    }
+
+    /// Every artefact that readings, notes or figures name, as `(paper, artefact)`.
     pub fn artefacts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.papers.iter().flat_map(|(paper, file)| {
             let of_notes = file.notes.iter().flat_map(|note| &note.artefacts);
-            let named = file.readings.iter().flat_map(|reading| &reading.artefacts).chain(of_notes);
+            let of_frames = file.frames.iter().map(|frame| &frame.artefact);
+            let named = file.readings.iter().flat_map(|reading| &reading.artefacts).chain(of_notes).chain(of_frames);
             named.map(|name| (*paper, name.as_str()))
         })
     }
@@ -258,7 +268,14 @@ fn contradiction(paper: &str, file: &File, reference: &Reference) -> Option<(Str
         let message = unknown(&note.artefacts).or_else(|| note.contradiction(&rows));
         message.map(|message| (note.text.clone(), message))
     };
-    file.notes.iter().find_map(of_note)
+    let of_frame = |frame: &FigureFrame| {
+        let rows: Vec<&Row> = reference.of(paper, &frame.artefact).collect();
+        let mut texts = std::iter::once(&frame.title).chain(&frame.note);
+        let message = unknown(std::slice::from_ref(&frame.artefact));
+        let message = message.or_else(|| texts.find_map(|text| text_contradiction(text, &rows)));
+        message.map(|message| (frame.title.clone(), message))
+    };
+    file.notes.iter().find_map(of_note).or_else(|| file.frames.iter().find_map(of_frame))
 }
 
 #[cfg(test)]

@@ -6,31 +6,13 @@ use haversack_devices::{ConstantEntry, Kind};
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::UsageModel;
 use serde::Serialize;
+use serde_json::json;
 
 use super::artefact::Artefact;
 use super::content::Content;
 use super::error::ReproduceError;
 use super::readings::Reading;
 use super::reference::Role;
-use super::summary::Tally;
-
-/// A fitted constant.
-#[derive(Clone, Debug, Serialize)]
-struct Constant<'a> {
-    name: &'a str,
-    value: f64,
-    unit: &'a str,
-    file: &'a str,
-    source: &'a str,
-}
-
-/// A declared reading, with its paper.
-#[derive(Clone, Debug, Serialize)]
-struct Declared<'a> {
-    paper: &'a str,
-    #[serde(flatten)]
-    reading: &'a Reading,
-}
 
 /// The calibrations that artefacts use: their digests and what of them was fitted.
 #[derive(Clone, Debug, Default)]
@@ -49,20 +31,21 @@ impl Calibrations {
             artefacts.iter().flat_map(names).copied().collect()
         };
         let mut all = Self::default();
+        let mut add = |entries: Vec<ConstantEntry>, file: String, digest: String| {
+            all.fitted.extend(entries);
+            all.digests.insert(file, digest);
+        };
         for id in named(|artefact| artefact.devices) {
             let device = haversack_devices::load(id)?;
-            all.fitted.extend(device.entries());
-            all.digests.insert(device.file, device.digest);
+            add(device.entries(), device.file, device.digest);
         }
         for id in named(|artefact| artefact.stacks) {
             let stack = haversack_devices::load_stack(id)?;
-            all.fitted.extend(stack.entries());
-            all.digests.insert(stack.file, stack.digest);
+            add(stack.entries(), stack.file, stack.digest);
         }
         for id in named(|artefact| artefact.systems) {
             let system = haversack_devices::load_system(id)?;
-            all.fitted.extend(system.entries());
-            all.digests.insert(system.file, system.digest);
+            add(system.entries(), system.file, system.digest);
         }
         if artefacts.iter().any(|artefact| artefact.users) {
             all.fitted.extend(UsageModel::built_in()?.entries());
@@ -73,51 +56,39 @@ impl Calibrations {
     }
 }
 
-/// The file, with its keys in this order.
-#[derive(Serialize)]
-struct Record<'a> {
-    program: &'static str,
-    version: &'static str,
-    command: &'static str,
-    seed: u64,
-    full: bool,
-    selection: &'a [String],
-    artefacts: Vec<String>,
-    calibrations: &'a BTreeMap<String, String>,
-    reference: BTreeMap<&'a str, &'a str>,
-    fitted_constants_count: usize,
-    fit_rows: usize,
-    declared_readings_count: usize,
-    fitted_constants: Vec<Constant<'a>>,
-    declared_readings: Vec<Declared<'a>>,
-    summary: &'a [Tally],
+/// A declared reading, with its paper.
+#[derive(Clone, Debug, Serialize)]
+struct Declared<'a> {
+    paper: &'a str,
+    #[serde(flatten)]
+    reading: &'a Reading,
 }
 
-/// The record as JSON.
+/// The record as JSON, with its keys in this order.
 pub(super) fn json(content: &Content<'_>) -> Result<String, serde_json::Error> {
-    let fitted = content.calibrations.fitted.iter().map(|entry| Constant {
-        name: &entry.name,
-        value: entry.value,
-        unit: entry.unit,
-        file: &entry.file,
-        source: &entry.source,
-    });
-    let record = Record {
-        program: "haversack",
-        version: env!("CARGO_PKG_VERSION"),
-        command: "reproduce",
-        seed: content.options.seed,
-        full: content.options.full,
-        selection: content.selectors,
-        artefacts: content.finished.iter().map(|f| format!("{}/{}", f.paper, f.artefact)).collect(),
-        calibrations: &content.calibrations.digests,
-        reference: content.reference.digests().iter().map(|(file, digest)| (*file, digest.as_str())).collect(),
-        fitted_constants_count: content.calibrations.fitted.len(),
-        fit_rows: content.cells.iter().filter(|cell| cell.role == Role::Fit).count(),
-        declared_readings_count: content.declared.len(),
-        fitted_constants: fitted.collect(),
-        declared_readings: content.declared.iter().map(|(paper, reading)| Declared { paper, reading }).collect(),
-        summary: &content.tallies,
+    let Content { options, finished, calibrations, reference, declared, .. } = content;
+    let constant = |entry: &ConstantEntry| {
+        let ConstantEntry { name, value, unit, file, source, .. } = entry;
+        json!({ "name": name, "value": value, "unit": unit, "file": file, "source": source })
     };
+    let digests: BTreeMap<_, _> = reference.digests().iter().map(|(file, digest)| (*file, digest)).collect();
+    let readings: Vec<_> = declared.iter().map(|(paper, reading)| Declared { paper, reading }).collect();
+    let record = json!({
+        "program": "haversack",
+        "version": env!("CARGO_PKG_VERSION"),
+        "command": "reproduce",
+        "seed": options.seed,
+        "full": options.full,
+        "selection": content.selectors,
+        "artefacts": finished.iter().map(|f| format!("{}/{}", f.paper, f.artefact)).collect::<Vec<_>>(),
+        "calibrations": calibrations.digests,
+        "reference": digests,
+        "fitted_constants_count": calibrations.fitted.len(),
+        "fit_rows": content.cells.iter().filter(|cell| cell.role == Role::Fit).count(),
+        "declared_readings_count": declared.len(),
+        "fitted_constants": calibrations.fitted.iter().map(constant).collect::<Vec<_>>(),
+        "declared_readings": readings,
+        "summary": content.tallies,
+    });
     serde_json::to_string_pretty(&record).map(|json| json + "\n")
 }

@@ -6,26 +6,12 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// A reference file, embedded in the program.
-struct Embedded {
-    paper: &'static str,
-    file: &'static str,
-    text: &'static str,
-}
-
-const FILES: [Embedded; 4] = [
-    Embedded { paper: "daf", file: "experiments/reference/daf.csv", text: include_str!("../../reference/daf.csv") },
-    Embedded { paper: "sage", file: "experiments/reference/sage.csv", text: include_str!("../../reference/sage.csv") },
-    Embedded {
-        paper: "mandheling",
-        file: "experiments/reference/mandheling.csv",
-        text: include_str!("../../reference/mandheling.csv"),
-    },
-    Embedded {
-        paper: "fedhybrid",
-        file: "experiments/reference/fedhybrid.csv",
-        text: include_str!("../../reference/fedhybrid.csv"),
-    },
+/// Each paper's file, embedded in the program: the paper, the path and the text.
+const FILES: [(&str, &str, &str); 4] = [
+    ("daf", "experiments/reference/daf.csv", include_str!("../../reference/daf.csv")),
+    ("sage", "experiments/reference/sage.csv", include_str!("../../reference/sage.csv")),
+    ("mandheling", "experiments/reference/mandheling.csv", include_str!("../../reference/mandheling.csv")),
+    ("fedhybrid", "experiments/reference/fedhybrid.csv", include_str!("../../reference/fedhybrid.csv")),
 ];
 
 const COLUMNS: [&str; 12] =
@@ -155,7 +141,7 @@ impl Reference {
     /// A row that does not follow the schema.
     pub fn load() -> Result<Self, ReferenceError> {
         let mut reference = Self::default();
-        for Embedded { paper, file, text } in FILES {
+        for (paper, file, text) in FILES {
             reference.rows.extend(parse(paper, file, text)?);
             reference.digests.push((file, haversack_devices::registry::digest(text)));
         }
@@ -170,7 +156,7 @@ impl Reference {
 
     /// The papers, in the order of reports.
     pub fn papers() -> impl Iterator<Item = &'static str> {
-        FILES.iter().map(|file| file.paper)
+        FILES.iter().map(|(paper, ..)| *paper)
     }
 
     /// All rows.
@@ -312,7 +298,7 @@ mod tests {
     fn every_embedded_row_is_read() {
         let reference = Reference::load().unwrap();
         // One line a row below the header: no field of the files holds a line break.
-        let lines: usize = FILES.iter().map(|file| file.text.trim_end().lines().count() - 1).sum();
+        let lines: usize = FILES.iter().map(|(.., text)| text.trim_end().lines().count() - 1).sum();
         assert_eq!(reference.rows().len(), lines);
         assert_eq!(reference.digests().len(), 4);
         for paper in Reference::papers() {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use haversack_reports::text_table::{Column, TextTable};
+
 use super::cells::{Cell, Verdict};
 use super::summary::{Tally, distance};
 use super::task::Finished;
@@ -30,9 +32,11 @@ pub(super) fn text(tallies: &[Tally], cells: &[Cell], finished: &[Finished<'_>],
 }
 
 fn roles(text: &mut String, tallies: &[Tally]) {
-    let header = ["paper", "role", "rows", "answered", "median error", "null baseline", "bounds and orders"];
-    let mut rows = vec![header.map(str::to_owned)];
-    rows.extend(tallies.iter().map(|tally| {
+    let word = Column::left(0).fitted();
+    let number = Column::right(0).fitted().after(2);
+    let mut table = TextTable::new([word, word.after(2), number, number, number, number, number]);
+    table.row(["paper", "role", "rows", "answered", "median error", "null baseline", "bounds and orders"]);
+    for tally in tallies {
         let bounds = if tally.bounds == 0 { dash() } else { format!("{} of {} hold", tally.held, tally.bounds) };
         let null = match (tally.median_null, tally.median_beside_null) {
             (Some(null), Some(ours)) => {
@@ -41,25 +45,12 @@ fn roles(text: &mut String, tallies: &[Tally]) {
             }
             _ => dash(),
         };
-        [
-            tally.paper.to_owned(),
-            tally.role.to_string(),
-            tally.rows.to_string(),
-            tally.answered.to_string(),
-            tally.median_error.map_or_else(dash, percent),
-            null,
-            bounds,
-        ]
-    }));
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
-    let widths: Vec<usize> = (0..header.len()).map(|column| width(column).unwrap_or_default()).collect();
-    for row in &rows {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let _ = if column < 2 { write!(line, "{cell:<width$}  ") } else { write!(line, "{cell:>width$}  ") };
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
+        let error = tally.median_error.map_or_else(dash, percent);
+        let counts = [tally.rows, tally.answered].map(|count| count.to_string());
+        let names = [tally.paper.to_owned(), tally.role.to_string()];
+        table.row(names.into_iter().chain(counts).chain([error, null, bounds]));
     }
+    text.push_str(&table.to_string());
 }
 
 fn misses(text: &mut String, cells: &[Cell]) {

@@ -1,6 +1,7 @@
 //! How the roles of each paper came out: medians of errors, and bounds that hold.
 
 use serde::Serialize;
+use statrs::statistics::{Data, OrderStatistics};
 
 use super::cells::{Cell, Verdict};
 use super::reference::{Claim, Reference, Role};
@@ -87,17 +88,25 @@ fn relative(value: f64, paper: f64) -> f64 {
     if paper == 0.0 { value.abs() } else { ((value - paper) / paper).abs() }
 }
 
-/// The middle value, or the mean of the two in the middle.
+/// The middle value, or the mean of the two in the middle; `None` of none.
 #[must_use]
-pub fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = values.len() / 2;
-    let high = *values.get(upper)?;
-    if values.len() % 2 == 1 {
-        return Some(high);
-    }
-    let low = *values.get(upper.checked_sub(1)?)?;
-    Some(f64::midpoint(low, high))
+pub fn median(values: Vec<f64>) -> Option<f64> {
+    (!values.is_empty()).then(|| OrderStatistics::median(&mut Data::new(values)))
+}
+
+/// The lowest and the highest of `values`; `None` of none.
+#[must_use]
+pub fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    values.into_iter().fold(None, |range, value| {
+        let (lo, hi) = range.unwrap_or((value, value));
+        Some((value.min(lo), value.max(hi)))
+    })
+}
+
+/// The mean of `values`; `None` of none.
+#[must_use]
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 #[cfg(test)]
@@ -116,6 +125,13 @@ mod tests {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
         // (1 + 2) / 2 = 1.5.
         assert_eq!(median(vec![9.0, 1.0, 0.5, 2.0]), Some(1.5));
+    }
+
+    #[test]
+    fn a_mean_and_a_range_are_of_something() {
+        // (1 + 2 + 6) / 3 = 3.
+        assert_eq!((mean(&[1.0, 2.0, 6.0]), mean(&[])), (Some(3.0), None));
+        assert_eq!((range([2.0, 1.0, 6.0]), range([])), (Some((1.0, 6.0)), None));
     }
 
     #[test]

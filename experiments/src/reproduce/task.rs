@@ -1,6 +1,6 @@
 //! One artefact of a selection: run, judged, and its files written as soon as it is done.
 
-use haversack_reports::Figure;
+use haversack_reports::{Panel, Rendered};
 
 use super::artefact::{Artefact, Context};
 use super::assemble;
@@ -86,13 +86,16 @@ impl Setting<'_> {
         match self.simulate(task) {
             Ok(outcome) => {
                 (finished.cells, finished.faults) = assemble::cells(&task.rows, &outcome, self.readings);
-                match outcome.figure.as_ref().map(Figure::render).transpose() {
-                    Ok(rendered) => picture = rendered,
-                    Err(error) => finished.faults.push(format!("the figure cannot be drawn: {error}")),
+                let declared = |id: &str| {
+                    let reading = self.readings.reading(task.paper, task.artefact, id);
+                    reading.map(|reading| reading.value.to_string())
+                };
+                let facts = Facts { cells: &finished.cells, quantities: &outcome.quantities, declared: &declared };
+                let (notes, mut faults) = facts.fill(self.readings.notes(task.paper, task.artefact));
+                match self.figure(task, outcome.panels, &facts) {
+                    Ok(drawn) => (finished.figure_title, picture) = drawn.unzip(),
+                    Err(fault) => faults.push(fault),
                 }
-                finished.figure_title = outcome.figure.filter(|_| picture.is_some()).map(|figure| figure.title);
-                let facts = Facts { cells: &finished.cells, quantities: &outcome.quantities };
-                let (notes, faults) = facts.fill(self.readings.notes(task.paper, task.artefact));
                 finished.faults.extend(faults);
                 (finished.notes, finished.summary) = (notes, outcome.summary);
                 table = outcome.table;
@@ -105,6 +108,22 @@ impl Setting<'_> {
         let table = table.map_or_else(|| cells::table(&finished.cells), Ok)?;
         self.folder.write_artefact((task.paper, task.artefact), picture.as_ref(), &table.to_csv())?;
         Ok(finished)
+    }
+
+    /// The title and the picture of the figure; `None` without panels.
+    fn figure(
+        &self,
+        task: &Task<'_>,
+        panels: Vec<Panel>,
+        facts: &Facts<'_>,
+    ) -> Result<Option<(String, Rendered)>, String> {
+        if panels.is_empty() {
+            return Ok(None);
+        }
+        let frame = self.readings.frame(task.paper, task.artefact);
+        let figure = frame.ok_or("no figure is declared")?.around(panels, facts)?;
+        let rendered = figure.render().map_err(|error| format!("the figure cannot be drawn: {error}"))?;
+        Ok(Some((figure.title, rendered)))
     }
 
     /// The outcome, or why there is none.

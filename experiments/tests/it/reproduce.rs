@@ -12,7 +12,7 @@ use haversack::reproduce::reference::{Claim, Reference};
 use haversack::reproduce::{
     Answer, Artefact, ArtefactError, Context, Outcome, ReproduceError, ReproduceOptions, Reproduction, reproduce,
 };
-use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
+use haversack_reports::figure::{Axis, Lines, Series};
 use haversack_reports::table::Table;
 
 use crate::support::{call_in, refusal, stderr, stdout};
@@ -50,7 +50,7 @@ fn drawn(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     outcome.not_modelled("sage/figure8/densenet121/sage/minimum-memory-reduction", "no such network here");
     outcome.remark(id, "at micro-batch 1, \"as stated\"");
     let lines = Lines::new().series(Series::new("sage", [(1.0, 2.0), (2.0, 3.0)]));
-    outcome.figure = Some(Figure::new("Least memory").panel(Panel::new(lines).x(Axis::new("x")).y(Axis::new("y"))));
+    outcome.panel("", lines, Axis::new("x"), Axis::new("y"));
     Ok(outcome)
 }
 

@@ -2,7 +2,7 @@
 
 use haversack_reports::pareto::{BOTH_MINIMISED, front};
 
-use super::runs::{BATCH, Engines, Found, MODEL, POLICIES, Point, points};
+use super::runs::{Engines, Found, POLICIES, Point, points};
 use crate::artefacts::prelude::*;
 
 /// A phone each; the id is the phone's.
@@ -23,35 +23,23 @@ const COSTS: [Cost; 2] = [
 ];
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let phone = context.device(context.artefact.id)?.constants.name;
     let points = points(context)?;
-    let mut outcome = Outcome { table: Some(table(&points)?), ..Outcome::default() };
-    outcome.figure = Some(figure(&phone, &points));
-    offer(&mut outcome, &points);
-    Ok(outcome)
-}
-
-fn table(points: &[Point]) -> Result<Table, ArtefactError> {
-    let mut table =
-        Table::new(["engines", "policy", "stack", "budget_percent", "memory_gb", "time_s", "energy_j", "on_fronts"]);
-    for point in points {
+    let mut outcome = Outcome::of("engines,policy,stack,budget_percent,memory_gb,time_s,energy_j,on_fronts");
+    for point in &points {
         let engines = if point.engines == Engines::One { "one" } else { "own" };
-        let names = [engines.into(), point.policy.0.into(), point.stack.as_str().into(), point.percent.into()];
-        let found = point.found.as_ref();
-        let numbers = [
-            found.map(|found| found.memory).into(),
-            found.map(|found| found.time.seconds()).into(),
-            found.map(|found| found.energy.0).into(),
-        ];
-        let fronts: Vec<&str> = COSTS
+        let found = point.found.map(|found| [found.memory, found.time.seconds(), found.energy.0]);
+        let numbers = found.map_or([None; 3], |numbers| numbers.map(Some));
+        let fronts = COSTS
             .into_iter()
             .zip(["time", "energy"])
-            .filter(|(cost, _)| best(points, point.engines, *cost).iter().any(|other| std::ptr::eq(*other, point)))
-            .map(|(_, name)| name)
-            .collect();
-        table.push(names.into_iter().chain(numbers).chain([fronts.join(" and ").into()]))?;
+            .filter(|(cost, _)| best(&points, point.engines, *cost).iter().any(|other| std::ptr::eq(*other, point)));
+        let fronts: Vec<&str> = fronts.map(|(_, name)| name).collect();
+        let place = (engines, point.policy.0, point.stack.as_str(), point.percent);
+        outcome.row((place, numbers, fronts.join(" and ")))?;
     }
-    Ok(table)
+    draw(&mut outcome, &points);
+    offer(&mut outcome, &points);
+    Ok(outcome)
 }
 
 /// The points of the front over all policies, from the least memory on.
@@ -65,12 +53,7 @@ fn best(points: &[Point], engines: Engines, (.., cost): Cost) -> Vec<&Point> {
     front(&coordinates, BOTH_MINIMISED).into_iter().map(|index| own[index].0).collect()
 }
 
-fn figure(phone: &str, points: &[Point]) -> Figure {
-    let mut figure = Figure::new(format!("Four papers side by side: {} at batch {BATCH} on the {phone}", MODEL.1))
-        .note("Budgets from all that training needs on the engine down to a tenth. Mandheling has no budget, trains in eight bits and is on its own engine in every panel.")
-        .columns(2)
-        .order(POLICIES.map(|(_, name)| name))
-        .panel_size(470, 320);
+fn draw(outcome: &mut Outcome, points: &[Point]) {
     for (name, unit, cost) in COSTS {
         for (engines, title) in Engines::BOTH {
             let mut clouds = Front::new().overall();
@@ -80,11 +63,10 @@ fn figure(phone: &str, points: &[Point]) -> Figure {
                     own.filter_map(|point| point.found).map(|found| (found.memory, cost(&found))).collect();
                 clouds = clouds.cloud(label, cloud);
             }
-            let memory = Axis::new("memory that the framework holds").unit("GB").log();
-            figure = figure.panel(Panel::new(clouds).title(title).x(memory).y(Axis::new(name).unit(unit).log()));
+            let memory = axis("memory that the framework holds", "GB").log();
+            outcome.panel(title, clouds, memory, axis(name, unit).log());
         }
     }
-    figure
 }
 
 /// The policies of a front, each once where it is there several times in a row.

@@ -1,7 +1,6 @@
 //! Every policy at every budget, on one engine for all and on the engine of its paper.
 
 use haversack_devices::units::Joules;
-use haversack_training::RunError;
 use rayon::prelude::*;
 
 use crate::artefacts::mandheling::setting::timed;
@@ -9,8 +8,8 @@ use crate::artefacts::prelude::*;
 use crate::reproduce::readings::Value;
 
 /// The network, and pictures of a mini-batch.
-pub(super) const MODEL: (&str, &str) = ("mobilenetv2", "MobileNetV2");
-pub(super) const BATCH: u64 = 32;
+const MODEL: &str = "mobilenetv2";
+const BATCH: u64 = 32;
 /// The policies, and for people; those after the first four have no budget.
 pub(super) const POLICIES: [(&str, &str); 5] = [
     ("daf", "DAF"),
@@ -86,7 +85,7 @@ pub(super) fn points(context: &Context<'_>) -> Result<Vec<Point>, ArtefactError>
                     seed: context.seed,
                     stack: stack.map(str::to_owned),
                     cores: cores.map(str::parse).transpose()?,
-                    ..Scenario::new(context.artefact.id, MODEL.0)
+                    ..Scenario::new(context.artefact.id, MODEL)
                 };
                 let budgets: Vec<Option<f64>> = match policy.0 {
                     "mandheling" | "original" => vec![None],
@@ -107,15 +106,11 @@ pub(super) fn points(context: &Context<'_>) -> Result<Vec<Point>, ArtefactError>
 /// The stack on which `scenario` runs, and what it comes to: the mean over the batches by which Mandheling's artefacts
 /// time it, which for every other policy is one.
 fn measure(context: &Context<'_>, scenario: &Scenario) -> Result<(String, Option<Found>), ArtefactError> {
+    let stack = context.plan(scenario)?.machine().stack.id.clone();
     let runs = timed(scenario, warm_up(context)?);
-    let (mut stack, mut sum) = (String::new(), Found { memory: 0.0, time: Nanos::ZERO, energy: Joules(0.0) });
+    let mut sum = Found { memory: 0.0, time: Nanos::ZERO, energy: Joules(0.0) };
     for run in &runs {
-        let plan = context.plan(run)?;
-        stack.clone_from(&plan.machine().stack.id);
-        let record = match plan.run() {
-            Err(error) if RunError::is_infeasible(&error) => return Ok((stack, None)),
-            other => other?,
-        };
+        let Some(record) = context.run_if_it_ends(run)? else { return Ok((stack, None)) };
         sum.memory = sum.memory.max(record.reserved.as_f64() / 1e9);
         sum.time += record.iteration;
         sum.energy += record.energy;

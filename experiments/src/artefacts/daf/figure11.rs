@@ -1,6 +1,6 @@
 //! Figure 11: memory and time of all methods side by side.
 
-use haversack_training::Record;
+use haversack_training::{Breakdown, Record};
 
 use super::setting::{BOARD, METHODS, Network, artefact, of_method, scenario};
 use crate::artefacts::prelude::*;
@@ -28,99 +28,78 @@ pub(super) fn iterations(
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table = Table::new([
-        "network",
-        "method",
-        "footprint_mb",
-        "allocated_mb",
-        "fragments_mb",
-        "iteration_ms",
-        "control_ms",
-        "packing_ms",
-    ]);
-    let mut figure = Figure::new("DAF, figure 11: footprint and time of an iteration, Jetson AGX Xavier")
-        .columns(2)
-        .panel_size(430, 330);
-    let mut all: Vec<(String, Vec<f64>)> = Vec::new();
-    let mut losses: Option<Vec<(&'static str, Record)>> = None;
-    for network in [Network::ResNetCifar, Network::Roberta] {
-        let found = iterations(context, network)?;
+    let mut outcome =
+        Outcome::of("network,method,footprint_mb,allocated_mb,fragments_mb,iteration_ms,control_ms,packing_ms");
+    let found = [Network::ResNetCifar, Network::Roberta]
+        .into_iter()
+        .map(|network| Ok((network, iterations(context, network)?)))
+        .collect::<Result<Vec<_>, ArtefactError>>()?;
+    for (network, records) in &found {
         let mut front = Front::new();
-        for ((method, record), (_, name)) in found.iter().zip(METHODS) {
-            let milliseconds = record.iteration.seconds() * 1e3;
-            let footprint = record.reserved.megabytes();
-            let fragments = footprint - record.peak_memory.megabytes();
-            table.push([
-                network.name().into(),
-                (*method).into(),
-                footprint.into(),
-                record.peak_memory.megabytes().into(),
-                fragments.into(),
-                milliseconds.into(),
-                (record.breakdown.control.seconds() * 1e3).into(),
-                (record.breakdown.packing.seconds() * 1e3).into(),
-            ])?;
-            front = front.cloud(name, vec![(milliseconds, footprint)]);
+        for ((method, record), (_, name)) in records.iter().zip(METHODS) {
+            let memory = [record.reserved.megabytes(), record.peak_memory.megabytes(), fragments(record)];
+            let Breakdown { control, packing, .. } = record.breakdown;
+            let times = [record.iteration, control, packing].map(milliseconds);
+            outcome.row((network.name(), *method, memory, times))?;
+            front = front.cloud(name, vec![(times[0], memory[0])]);
         }
-        collect(&mut all, &found);
-        figure = figure.panel(
-            Panel::new(front)
-                .title(network.name())
-                .x(Axis::new("time of an iteration").unit("ms").from_zero())
-                .y(Axis::new("footprint").unit("MB").from_zero()),
-        );
-        losses.get_or_insert(found);
+        outcome.panel(network.name(), front, from_zero("time of an iteration", "ms"), from_zero("footprint", "MB"));
     }
-    if let Some(found) = losses {
-        figure = figure.panel(losses_in_memory(&found)).panel(losses_in_time(&found));
+    if let Some((_, records)) = found.first() {
+        losses(&mut outcome, records);
     }
-    for (name, values) in all {
-        outcome.quantity(&name, "", values);
-    }
+    compare(&mut outcome, &found);
     context.judge(&mut outcome, "daf/figure11/all/daf/memory-and-time")?;
-    Ok(outcome.drawn(figure, table))
+    Ok(outcome)
 }
 
-/// Adds what the predicate compares: each method's footprint and time, and their extremes over the other methods.
-fn collect(all: &mut Vec<(String, Vec<f64>)>, found: &[(&'static str, Record)]) {
-    let mut add = |name: String, value: f64| match all.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, values)) => values.push(value),
-        None => all.push((name, vec![value])),
-    };
-    for (method, record) in found {
-        add(format!("footprint of {method}"), record.reserved.as_f64());
-        add(format!("time of {method}"), record.iteration.seconds());
+fn milliseconds(time: Nanos) -> f64 {
+    time.seconds() * 1e3
+}
+
+/// What is reserved beyond what is allocated, in megabytes.
+fn fragments(record: &Record) -> f64 {
+    record.reserved.megabytes() - record.peak_memory.megabytes()
+}
+
+/// What the predicate compares, network by network: each method's footprint and time, and their extremes.
+fn compare(outcome: &mut Outcome, found: &[(Network, Vec<(&'static str, Record)>)]) {
+    let footprint = |(_, record): &(&str, Record)| record.reserved.as_f64();
+    let time = |(_, record): &(&str, Record)| record.iteration.seconds();
+    for (place, (method, _)) in METHODS.into_iter().enumerate() {
+        outcome.quantity(&format!("footprint of {method}"), "", found.iter().map(|(_, of)| footprint(&of[place])));
+        outcome.quantity(&format!("time of {method}"), "", found.iter().map(|(_, of)| time(&of[place])));
     }
-    let others = || found.iter().filter(|(method, _)| *method != "daf").map(|(_, record)| record);
-    add(
-        "least footprint of the others".to_owned(),
-        others().map(|o| o.reserved.as_f64()).fold(f64::INFINITY, f64::min),
+    let others = |of: &[(&str, Record)]| {
+        of.iter().filter(|(method, _)| *method != "daf").map(footprint).fold(f64::INFINITY, f64::min)
+    };
+    outcome.quantity("least footprint of the others", "", found.iter().map(|(_, of)| others(of)));
+    let longest = |of: &[(&str, Record)]| of.iter().map(time).fold(0.0, f64::max);
+    outcome.quantity("longest time", "", found.iter().map(|(_, of)| longest(of)));
+}
+
+/// Where memory goes, and where time does: the graph's own, statistics, packing.
+fn losses(outcome: &mut Outcome, found: &[(&'static str, Record)]) {
+    let names = || METHODS.map(|(_, name)| name);
+    let memory = stacks(
+        names(),
+        found,
+        [
+            ("allocated", |(_, record)| record.peak_memory.megabytes()),
+            ("fragments and caches", |(_, record)| fragments(record)),
+        ],
     );
-    add("longest time".to_owned(), found.iter().map(|(_, record)| record.iteration.seconds()).fold(0.0, f64::max));
-}
-
-/// Allocated bytes, and what is reserved beyond them.
-fn losses_in_memory(found: &[(&'static str, Record)]) -> Panel {
-    let megabytes = |of: fn(&Record) -> f64| found.iter().map(|(_, record)| of(record)).collect::<Vec<_>>();
-    let stack = Stack::new(METHODS.map(|(_, name)| name))
-        .part("allocated", megabytes(|record| record.peak_memory.megabytes()))
-        .part("fragments and caches", megabytes(|record| record.reserved.megabytes() - record.peak_memory.megabytes()));
-    Panel::new(stack).title("ResNet-18: where memory goes").y(Axis::new("footprint").unit("MB"))
-}
-
-/// The graph's own time, statistics, packing.
-fn losses_in_time(found: &[(&'static str, Record)]) -> Panel {
-    let milliseconds =
-        |of: fn(&Record) -> Nanos| found.iter().map(|(_, record)| of(record).seconds() * 1e3).collect::<Vec<_>>();
-    let stack = Stack::new(METHODS.map(|(_, name)| name))
-        .part(
-            "training",
-            milliseconds(|record| {
-                record.iteration.saturating_sub(record.breakdown.control).saturating_sub(record.breakdown.packing)
+    outcome.panel("ResNet-18: where memory goes", memory, Axis::default(), axis("footprint", "MB"));
+    let time = stacks(
+        names(),
+        found,
+        [
+            ("training", |(_, Record { iteration, breakdown, .. })| {
+                milliseconds(iteration.saturating_sub(breakdown.control).saturating_sub(breakdown.packing))
             }),
-        )
-        .part("statistics", milliseconds(|record| record.breakdown.control))
-        .part("packing", milliseconds(|record| record.breakdown.packing));
-    Panel::new(stack).title("ResNet-18: where time goes").y(Axis::new("iteration").unit("ms"))
+            ("statistics", |(_, record)| milliseconds(record.breakdown.control)),
+            ("packing", |(_, record)| milliseconds(record.breakdown.packing)),
+        ],
+    );
+    outcome.panel("ResNet-18: where time goes", time, Axis::default(), axis("iteration", "ms"));
 }

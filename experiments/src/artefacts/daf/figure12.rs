@@ -15,6 +15,7 @@ pub(super) static ARTEFACT: Artefact = Artefact {
     ..on_platforms("figure12", "speed-up of reductions, and the crossover of block atomics over units", run)
 };
 
+const SPEED_UP: &str = "daf/figure12/conv2d-[1,256,14,14];-attention-[1,512,768]/daf/reduction-speedup";
 /// The platforms: id, name for people, and whether CUB runs on it.
 const PLATFORMS: [(&str, &str, bool); 4] = [
     ("jetson-agx-orin", "Jetson AGX Orin", true),
@@ -49,87 +50,62 @@ impl Measured {
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(COLUMNS);
-    let Some(row) = context.rows.first() else { anyhow::bail!("the reference has no row of figure 12") };
-    let paper = match row.claim {
-        Claim::Range { lo, hi } => format!("{lo} to {hi}"),
-        _ => "no range".to_owned(),
-    };
-    let mut figure = Figure::new("DAF, figure 12: the cost of reductions")
-        .note(format!("Above: three statistics of a tensor; the paper has {paper} over all. Below: a minimum in a kernel of its own, without launches: both have two."))
-        .columns(2)
-        .panel_size(520, 280);
+    let mut outcome = Outcome::of("what,device,units,operation,method,plan,launches,framework_us,launch_us,busy_us");
     let mut all = Vec::new();
     for operation in OPERATIONS {
-        let mut measured = Vec::new();
-        for (id, name, has_cub) in PLATFORMS {
-            measured.push(measure(context, &mut table, operation, (id, name, has_cub))?);
-        }
-        figure = figure.panel(speed_ups(operation, &measured));
+        let of_platform = |platform| measure(context, &mut outcome, operation, platform);
+        let measured = PLATFORMS.into_iter().map(of_platform).collect::<Result<Vec<_>, _>>()?;
+        let bars = columns(
+            PLATFORMS.map(|(_, name, _)| name),
+            &measured,
+            [("over the original method", |at| Some(at.over_framework())), ("over CUB", Measured::over_cub)],
+        );
+        outcome.bars(operation.title, bars, axis("speed-up of DAF", "x"));
         all.extend(measured);
     }
     let mut crossings = Vec::new();
     for (id, name) in SCALED {
-        let (panel, found) = scaled(context, &mut table, id, name)?;
-        figure = figure.panel(panel);
-        crossings.extend(found);
+        crossings.extend(scaled(context, &mut outcome, id, name)?);
     }
     if let Some((lo, hi)) = range(speed_ups_of(&all)) {
-        outcome.answer(row.id.clone(), Answer::Range(lo, hi));
+        outcome.answer(SPEED_UP, Answer::Range(lo, hi));
     }
     outcome.quantity("share of launches and overhead", "%", all.iter().flat_map(|at| at.overheads.clone()));
     outcome.quantity("time of the epilogue", "µs", all.iter().map(|at| at.fused));
     outcome.summary.push(format!("figure 12: geometric mean of all speed-ups {:.1}", geometric_mean(&all)));
     outcome.summary.extend(crossings);
-    Ok(outcome.drawn(figure, table))
+    Ok(outcome)
 }
 
-const COLUMNS: [&str; 10] =
-    ["what", "device", "units", "operation", "method", "plan", "launches", "framework_us", "launch_us", "busy_us"];
-
-/// A row of the table.
+/// Adds a row to the data.
 fn push(
-    table: &mut Table,
+    outcome: &mut Outcome,
     (what, device, units, operation): (&str, &str, Option<u32>, Operation),
     (method, plan): (&str, String),
     time: &KernelTime,
     launches: u32,
 ) -> Result<(), ArtefactError> {
-    let units = units.map_or(Cell::Empty, |units| u64::from(units).into());
-    let micros = |seconds: f64| Cell::Number(seconds * 1e6);
-    table.push([
-        what.into(),
-        device.into(),
-        units,
-        operation.name.into(),
-        method.into(),
-        plan.into(),
-        u64::from(launches).into(),
-        micros(time.overhead.0),
-        micros(time.launch.0),
-        micros(time.busy.0),
-    ])?;
-    Ok(())
+    let times = [time.overhead, time.launch, time.busy].map(|time| time.0 * 1e6);
+    let place = (what, device, units.map(u64::from), operation.name);
+    Ok(outcome.row((place, method, plan, u64::from(launches), times))?)
 }
 
 fn measure(
     context: &Context<'_>,
-    table: &mut Table,
+    outcome: &mut Outcome,
     operation: Operation,
     (id, name, has_cub): (&str, &str, bool),
 ) -> Result<Measured, ArtefactError> {
     let profiler = profiler(context, &context.device(id)?)?;
     let place = ("reduction", name, None, operation);
     let best = fused(&profiler, operation.elements)?;
-    let plan = described(&best.plan);
-    push(table, place, ("DAF", plan), &best.time, best.counts.launches() + best.counts.memsets)?;
+    push(outcome, place, ("DAF", described(&best.plan)), &best.time, best.counts.launches() + best.counts.memsets)?;
     let framework = by_framework(&profiler, operation.elements)?;
-    let launches = |time: &KernelTime| (time.launch.0 / profiler.gpu.launch().seconds()).round() as u32;
-    push(table, place, ("framework", String::new()), &framework, launches(&framework))?;
     let cub = has_cub.then(|| by_cub(&profiler, operation.elements)).transpose()?;
-    if let Some(cub) = &cub {
-        push(table, place, ("CUB", String::new()), cub, launches(cub))?;
+    for (method, time) in [("framework", Some(&framework)), ("CUB", cub.as_ref())] {
+        let Some(time) = time else { continue };
+        let launches = (time.launch.0 / profiler.gpu.launch().seconds()).round() as u32;
+        push(outcome, place, (method, String::new()), time, launches)?;
     }
     let overhead = |time: &KernelTime| (time.overhead + time.launch).0 / micros(time) * 1e8;
     let overheads = [&framework].into_iter().chain(&cub).map(overhead).collect();
@@ -137,21 +113,8 @@ fn measure(
     Ok(Measured { fused, framework, cub: cub.as_ref().map(micros), overheads })
 }
 
-fn speed_ups(operation: Operation, measured: &[Measured]) -> Panel {
-    let bars = Bars::new(PLATFORMS.map(|(_, name, _)| name))
-        .series(BarSeries::new("over the original method", measured.iter().map(Measured::over_framework)))
-        .series(BarSeries::new("over CUB", measured.iter().map(Measured::over_cub)))
-        .show_values();
-    Panel::new(bars).title(operation.title).y(Axis::new("speed-up of DAF").unit("x"))
-}
-
 /// Block atomics over a second launch as the GPU is given other numbers of units: a panel, and where they are even.
-fn scaled(
-    context: &Context<'_>,
-    table: &mut Table,
-    id: &str,
-    name: &str,
-) -> Result<(Panel, Vec<String>), ArtefactError> {
+fn scaled(context: &Context<'_>, outcome: &mut Outcome, id: &str, name: &str) -> Result<Vec<String>, ArtefactError> {
     let device = context.device(id)?;
     let units: Vec<u32> = UNITS.collect();
     let mut lines = Lines::new();
@@ -165,7 +128,7 @@ fn scaled(
                 for (method, timed) in ["block atomics", "second launch"].into_iter().zip(&at.timed) {
                     let place = ("units", name, Some(at.units), operation);
                     let launches = timed.counts.launches() + timed.counts.memsets;
-                    push(table, place, (method, described(&timed.plan)), &timed.time, launches)?;
+                    push(outcome, place, (method, described(&timed.plan)), &timed.time, launches)?;
                 }
                 if let [block, passes] = at.timed.as_slice() {
                     points.push((f64::from(at.units), block.time.busy.0 / passes.time.busy.0));
@@ -176,12 +139,12 @@ fn scaled(
             lines = lines.series(Series::new(series, points).unmarked());
         }
     }
-    let ends = [(f64::from(*UNITS.start()), 1.0), (f64::from(*UNITS.end()), 1.0)];
-    let panel = Panel::new(lines.series(Series::new("equal", ends).unmarked()))
-        .title(format!("block atomics over two passes against units: {name}"))
-        .x(Axis::new("units").ticks_at([8.0, 16.0, 32.0, 48.0, 64.0, 82.0]))
-        .y(Axis::new("time over time").unit("x"));
-    Ok((panel, crossings))
+    let ends = [UNITS.start(), UNITS.end()].map(|units| (f64::from(*units), 1.0));
+    let lines = lines.series(Series::new("equal", ends).unmarked());
+    let title = format!("block atomics over two passes against units: {name}");
+    let units = Axis::new("units").ticks_at([8.0, 16.0, 32.0, 48.0, 64.0, 82.0]);
+    outcome.panel(&title, lines, units, axis("time over time", "x"));
+    Ok(crossings)
 }
 
 fn described(plan: &Plan) -> String {
@@ -206,7 +169,7 @@ fn speed_ups_of(measured: &[Measured]) -> impl Iterator<Item = f64> {
 
 fn geometric_mean(measured: &[Measured]) -> f64 {
     let logarithms: Vec<f64> = speed_ups_of(measured).map(f64::ln).collect();
-    (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp()
+    mean(&logarithms).unwrap_or_default().exp()
 }
 
 #[cfg(test)]

@@ -44,33 +44,20 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let bytes = |megabytes: f64| Bytes((megabytes * 1e6) as u64);
     let trials: Vec<Trial> =
         STEPS.iter().map(|&step| trial(context, step, bytes(before), bytes(after))).collect::<Result<_, _>>()?;
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["step_mb", "effective_mb", "paging_ms", "gradients_given_up", "iteration_ms"]);
+    let mut outcome = Outcome::of("step_mb,effective_mb,paging_ms,gradients_given_up,iteration_ms");
     outcome.quantity("memory allowed", "B", [bytes(after).as_f64()]);
     for one in &trials {
         outcome.quantity(&format!("memory kept by steps of {} MB", one.step), "B", [one.effective.as_f64()]);
         outcome.quantity(&format!("paging by steps of {} MB", one.step), "s", [one.paging.seconds()]);
-        table.push([
-            (one.step as f64).into(),
-            one.effective.megabytes().into(),
-            (one.paging.seconds() * 1e3).into(),
-            (one.given_up as f64).into(),
-            (one.iteration.seconds() * 1e3).into(),
-        ])?;
+        let [paging, iteration] = [one.paging, one.iteration].map(|time| time.seconds() * 1e3);
+        outcome.row([one.step as f64, one.effective.megabytes(), paging, one.given_up as f64, iteration])?;
     }
     context.judge(&mut outcome, "daf/figure13/jetson-agx-xavier/steps-30/100/400-mb/effective-memory")?;
     let names = || STEPS.map(|step| format!("{step} MB"));
-    let effective = Bars::new(names())
-        .series(BarSeries::new("in use", trials.iter().map(|one| one.effective.megabytes())))
-        .series(BarSeries::new("allowed", vec![after; STEPS.len()]))
-        .show_values();
-    let paging = Bars::new(names())
-        .series(BarSeries::new("calls and copies", trials.iter().map(|one| one.paging.seconds() * 1e3)))
-        .show_values();
-    let figure = Figure::new("DAF, figure 13: a budget cut within an iteration, by the arena's step")
-        .panel_size(430, 320)
-        .columns(2)
-        .panel(Panel::new(effective).title("pages in use after the cut").y(Axis::new("memory").unit("MB").from_zero()))
-        .panel(Panel::new(paging).title("time of the arena").y(Axis::new("time").unit("ms").from_zero()));
-    Ok(outcome.drawn(figure, table))
+    let effective = columns(names(), &trials, [("in use", |one| one.effective.megabytes())]);
+    let effective = effective.series(BarSeries::new("allowed", vec![after; STEPS.len()]));
+    outcome.bars("pages in use after the cut", effective, from_zero("memory", "MB"));
+    let paging = columns(names(), &trials, [("calls and copies", |one| one.paging.seconds() * 1e3)]);
+    outcome.bars("time of the arena", paging, from_zero("time", "ms"));
+    Ok(outcome)
 }

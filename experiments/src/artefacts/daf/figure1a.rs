@@ -16,19 +16,17 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let weights = plan.graph.bytes_of(|role| matches!(role, Role::Parameter { .. } | Role::Buffer)).at(1) as f64 * 1e-6;
     let rest = (all - activations - weights).max(0.0);
 
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome::of("part,memory_mb");
     outcome.number("daf/figure1a/roberta-base/original/activation-share", activations / all * 100.0);
-    let mut table = Table::new(["part", "memory_mb"]);
-    for (part, value) in [("activations", activations), ("weights", weights), ("rest", rest)] {
-        table.push([part.into(), value.into()])?;
+    let mut stack = Stack::new(["RoBERTa-base, LoRA"]).show_shares();
+    for (part, name, value) in [
+        ("activations", "activations", activations),
+        ("weights", "weights", weights),
+        ("rest", "gradients, temporaries, fragments", rest),
+    ] {
+        outcome.row((part, value))?;
+        stack = stack.part(name, vec![value]);
     }
-    let stack = Stack::new(["RoBERTa-base, LoRA"])
-        .part("activations", vec![activations])
-        .part("weights", vec![weights])
-        .part("gradients, temporaries, fragments", vec![rest])
-        .show_shares();
-    let figure = Figure::new("DAF, figure 1a: memory of fine-tuning")
-        .panel_size(520, 340)
-        .panel(Panel::new(stack).y(Axis::new("memory").unit("MB")));
-    Ok(outcome.drawn(figure, table))
+    outcome.panel("", stack, Axis::default(), axis("memory", "MB"));
+    Ok(outcome)
 }

@@ -4,7 +4,6 @@ use haversack_devices::Precision;
 use haversack_devices::processor::{Frequency, ProgramCounts};
 use haversack_gpu::baseline::{framework, map_counts};
 use haversack_gpu::profile::CONTROL;
-use haversack_reports::figure::Stack as Stacked;
 use haversack_training::{Machine, Trains};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::operator::Window;
@@ -49,11 +48,10 @@ fn forward(machine: &Machine, network: &Network) -> Result<f64, ArtefactError> {
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome::of("operation,part,time_us,over_operation");
     let device = context.device(BOARD)?;
     let profiler = profiler(context, &device)?;
     let machine = Machine::new(device.clone(), stack(context, &device)?, Trains::Either, None, Frequency::Highest)?;
-    let mut table = Table::new(["operation", "part", "time_us", "over_operation"]);
     let mut parts: Vec<(&str, Vec<f64>)> = vec![("the operation", Vec::new())];
     parts.extend(CONTROL.map(|statistic| (statistic.name(), Vec::new())));
     parts.push(("quantising", Vec::new()));
@@ -68,20 +66,17 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         let kernels = vec![map_counts(operation.elements, &profiler.machine)?];
         times.push(micros(&profiler.time_of(&ProgramCounts { kernels, memsets: 0, operators: 1 })));
         for ((name, column), time) in parts.iter_mut().zip(&times) {
-            table.push([operation.name.into(), (*name).into(), (*time).into(), (time / alone).into()])?;
+            outcome.row((operation.name, *name, *time, time / alone))?;
             column.push(*time);
         }
         let control: f64 = times.iter().skip(1).sum();
         largest = largest.max(control / alone);
     }
     outcome.number(ROW, largest);
-    let mut bars = Stacked::new(OPERATIONS.map(|operation| operation.title));
+    let mut stack = Stack::new(OPERATIONS.map(|operation| operation.title));
     for (name, column) in parts {
-        bars = bars.part(name, column);
+        stack = stack.part(name, column);
     }
-    let figure = Figure::new("DAF, figure 2a: dynamic quantisation control on the Jetson AGX Xavier")
-        .note("By the framework's operators. Forward of one sample.")
-        .panel_size(420, 320)
-        .panel(Panel::new(bars.show_totals().show_shares()).y(Axis::new("time").unit("µs")));
-    Ok(outcome.drawn(figure, table))
+    outcome.panel("", stack.show_totals().show_shares(), Axis::default(), axis("time", "µs"));
+    Ok(outcome)
 }

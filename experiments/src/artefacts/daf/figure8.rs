@@ -31,21 +31,16 @@ pub(super) fn largest(reductions: &[Reduction]) -> f64 {
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let found = reductions(context)?;
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome::of("network,daf_store,daf_footprint,actnn_footprint");
     outcome.number("daf/figure8/all/daf/memory-reduction", largest(&found));
-    let mut table = Table::new(["network", "daf_store", "daf_footprint", "actnn_footprint"]);
     for one in &found {
-        table.push([one.network.name().into(), one.daf.into(), one.daf_whole.into(), one.actnn.into()])?;
+        outcome.row((one.network.name(), [one.daf, one.daf_whole, one.actnn]))?;
     }
-    let column = |of: fn(&Reduction) -> f64| found.iter().map(of).collect::<Vec<_>>();
-    let bars = Bars::new(Network::ALL.map(Network::name))
-        .series(BarSeries::new("DAF's store, as the paper counts", column(|one| one.daf)))
-        .series(BarSeries::new("DAF, whole footprint", column(|one| one.daf_whole)))
-        .series(BarSeries::new("ActNN, whole footprint", column(|one| one.actnn)))
-        .show_values();
-    let figure = Figure::new("DAF, figure 8: Original's footprint over each method's memory")
-        .note("Two bits a value; accuracy is not measured here.")
-        .panel_size(820, 340)
-        .panel(Panel::new(bars).y(Axis::new("reduction").unit("times").from_zero()));
-    Ok(outcome.drawn(figure, table))
+    let series: [(_, fn(&Reduction) -> f64); 3] = [
+        ("DAF's store, as the paper counts", |one| one.daf),
+        ("DAF, whole footprint", |one| one.daf_whole),
+        ("ActNN, whole footprint", |one| one.actnn),
+    ];
+    outcome.bars("", columns(Network::ALL.map(Network::name), &found, series), from_zero("reduction", "times"));
+    Ok(outcome)
 }

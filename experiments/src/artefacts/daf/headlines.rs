@@ -11,7 +11,7 @@ pub(super) static ARTEFACT: Artefact =
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut outcome = Outcome::default();
     outcome.number("daf/abstract/all/daf/memory-reduction", largest(&reductions(context)?));
-    let best = speedups(context)?.iter().map(|one| one.speedup).fold(0.0, f64::max);
+    let best = speedups(context)?.iter().map(|one| one.2).fold(0.0, f64::max);
     outcome.number("daf/abstract/all/daf/speedup", best);
     Ok(outcome)
 }

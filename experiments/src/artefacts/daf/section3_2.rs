@@ -34,19 +34,17 @@ const SERVER: &str = "rtx-3090";
 const THREADS: u32 = 256;
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["claim", "device", "statistic", "elements", "threads", "quantity", "value"]);
-    let share = share_of_cases(context, &mut table)?;
+    let mut outcome = Outcome::of("claim,device,statistic,elements,threads,quantity,value");
+    let share = share_of_cases(context, &mut outcome)?;
     outcome.number(SHARE, 100.0 * share);
     let (mut board, mut server) = (Vec::new(), Vec::new());
     for operation in OPERATIONS {
-        board.push(over_passes(context, &mut table, BOARD, operation)?);
-        server.push(over_passes(context, &mut table, SERVER, operation)?);
+        board.push(over_passes(context, &mut outcome, BOARD, operation)?);
+        server.push(over_passes(context, &mut outcome, SERVER, operation)?);
     }
     outcome.quantity("block atomics over a second launch on the Xavier", "", board);
     outcome.quantity("block atomics over a second launch on the RTX 3090", "", server);
     context.judge(&mut outcome, CONTENTION)?;
-    outcome.table = Some(table);
     let words = "settled before the first run: both phones, each of the three statistics alone, every distinct size of a tensor whose values ResNet-18 (both inputs), RoBERTa-base and GPT-2 medium save at their declared batches, and blocks of 64 to 1024 threads, in an epilogue of as many outputs a thread as the stack has";
     outcome.remark(SHARE, format!("the cases, {words}"));
     outcome.remark(
@@ -65,7 +63,7 @@ fn sizes(graph: &TrainingGraph, batch: u64) -> BTreeSet<u64> {
 }
 
 /// The share of cases, from 0 to 1, in which threads-then-blocks beat the tree within the block.
-fn share_of_cases(context: &Context<'_>, table: &mut Table) -> Result<f64, ArtefactError> {
+fn share_of_cases(context: &Context<'_>, outcome: &mut Outcome) -> Result<f64, ArtefactError> {
     let mut all = BTreeSet::new();
     for network in Network::ALL {
         let plan = context.plan(&scenario(context, BOARD, network)?)?;
@@ -81,7 +79,7 @@ fn share_of_cases(context: &Context<'_>, table: &mut Table) -> Result<f64, Artef
                 // Over the block sizes, of which there are as many for every tensor.
                 let won = profiler.share_won(ours, other, &[statistic], &[elements], &[outputs])?.0;
                 let cells = (phone, statistic, elements, None);
-                push(table, "share", cells, "share of block sizes with atomics fastest", won)?;
+                push(outcome, "share", cells, "share of block sizes with atomics fastest", won)?;
                 sum += won;
                 rows += 1;
             }
@@ -92,7 +90,12 @@ fn share_of_cases(context: &Context<'_>, table: &mut Table) -> Result<f64, Artef
 
 /// The time of block-level atomics over that of a second launch, in the blocks of [`THREADS`]; the table gets all
 /// block sizes.
-fn over_passes(context: &Context<'_>, table: &mut Table, id: &str, operation: Operation) -> Result<f64, ArtefactError> {
+fn over_passes(
+    context: &Context<'_>,
+    outcome: &mut Outcome,
+    id: &str,
+    operation: Operation,
+) -> Result<f64, ArtefactError> {
     let device = context.device(id)?;
     let Some(profiler) = Profiler::of(&device) else { anyhow::bail!("{id} has no modelled GPU") };
     let statistic = Statistic::Minimum;
@@ -103,31 +106,21 @@ fn over_passes(context: &Context<'_>, table: &mut Table, id: &str, operation: Op
         let passes = profiler.time(passes, &[statistic], operation.elements)?.time;
         let whole = block.total().seconds() / passes.total().seconds();
         let cells = (id, statistic, operation.elements, Some(threads));
-        push(table, "contention", cells, "time over that of a second launch", whole)?;
-        push(table, "contention", cells, "the same without launches", block.busy.0 / passes.busy.0)?;
+        push(outcome, "contention", cells, "time over that of a second launch", whole)?;
+        push(outcome, "contention", cells, "the same without launches", block.busy.0 / passes.busy.0)?;
         found = found.or((threads == THREADS).then_some(whole));
     }
     found.ok_or_else(|| anyhow::anyhow!("the profile tries no blocks of {THREADS} threads"))
 }
 
 fn push(
-    table: &mut Table,
+    outcome: &mut Outcome,
     claim: &str,
     (device, statistic, elements, threads): (&str, Statistic, u64, Option<u32>),
     quantity: &str,
     value: f64,
 ) -> Result<(), ArtefactError> {
-    let threads = threads.map_or(Cell::Empty, |threads| u64::from(threads).into());
-    table.push([
-        claim.into(),
-        device.into(),
-        statistic.name().into(),
-        elements.into(),
-        threads,
-        quantity.into(),
-        value.into(),
-    ])?;
-    Ok(())
+    Ok(outcome.row((claim, device, statistic.name(), elements, threads.map(u64::from), quantity, value))?)
 }
 
 #[cfg(test)]

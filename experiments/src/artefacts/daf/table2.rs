@@ -47,15 +47,13 @@ pub(crate) fn packed(
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["configuration", "store_mib", "overhead_mib", "time_ms", "overhead_ms"]);
+    let mut outcome = Outcome::of("configuration,store_mib,overhead_mib,time_ms,overhead_ms");
     let mut grid = Grid::default();
     for (id, name, _) in CONFIGURATIONS {
         let record = context.run(&packed(|reading| context.reading_number(reading), id)?)?;
         let (time, overhead) = parts(&record);
         let values = [record.peak_staging.as_f64() / MIB, time.seconds() * 1e3, overhead.seconds() * 1e3];
-        let held = store(&record).as_f64() / MIB;
-        table.push([name.into(), held.into()].into_iter().chain(values.map(Into::into)))?;
+        outcome.row((name, store(&record).as_f64() / MIB, values))?;
         for ((metric, label, _), value) in METRICS.into_iter().zip(values) {
             let row = format!("daf/table2/resnet18-cifar10/{id}/{metric}");
             grid.answer((context, &mut outcome), &row, [name, SIMULATED, label], value)?;
@@ -63,11 +61,8 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     let budget = context.reading_number("activation-memory")?;
     outcome.answer("daf/table2/resnet18-cifar10/activation/memory", Answer::Input(budget));
-    let mut figure = Figure::new("DAF, table 2: packing and unpacking, ResNet-18 on the Jetson AGX Xavier")
-        .columns(1)
-        .panel_size(760, 190);
     for (_, label, unit) in METRICS {
-        figure = figure.panel(titled(grid.bars(label).show_values(), label, unit));
+        outcome.bars(label, grid.bars(label), axis(label, unit));
     }
-    Ok(outcome.drawn(figure, table))
+    Ok(outcome)
 }

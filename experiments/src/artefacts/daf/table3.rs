@@ -56,127 +56,92 @@ fn counts(activations: u32, freed_percent: u32) -> [Counts; 2] {
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table = Table::new([
-        "device",
-        "tensors",
-        "freed_percent",
-        "sort_comparisons",
-        "sort_moves",
-        "trees_comparisons",
-        "trees_moves",
-        "sort_us",
-        "trees_us",
-    ]);
+    let mut outcome = Outcome::of(
+        "device,tensors,freed_percent,sort_comparisons,sort_moves,trees_comparisons,trees_moves,sort_us,trees_us",
+    );
     // The tensors that forward saves in ResNet-18 on images of 32 by 32, as the reading `upkeep` has it.
     let plan = context.plan(&Scenario::new(BOARD, Network::ResNetCifar.model()))?;
     let activations = u32::try_from(plan.graph.saved().len())?;
-    let counted = counts(activations, 0);
     let mut grid = Grid::default();
     // The ratio of the two methods on the first device, in the paper.
     let mut stated = Vec::new();
     for (id, name) in DEVICES {
-        let device = context.device(id)?;
-        let stack = context.stack(&device.constants.default_stack)?;
-        let mut micros = [0.0; 2];
-        for (m, (method, method_name)) in METHODS.into_iter().enumerate() {
-            micros[m] = counted[m].micros(&device, &stack)?;
+        let swept = Swept::new(context, id, activations, 0)?;
+        for ((method, method_name), micros) in METHODS.into_iter().zip(swept.micros) {
             let row = format!("daf/table3/{id}/{method}/time");
-            stated.push(grid.answer((context, &mut outcome), &row, [name, method_name, "time"], micros[m])?);
+            stated.push(grid.answer((context, &mut outcome), &row, [name, method_name, "time"], micros)?);
         }
-        push(&mut table, name, activations, 0, &counted, micros)?;
+        swept.push(&mut outcome, name)?;
     }
-    // The other panels are of one core: what a core needs for an operation cancels out of a ratio.
-    let board = context.device(BOARD)?;
-    let stack = context.stack(&board.constants.default_stack)?;
-    let mut sweep = |of: Vec<(u32, u32)>| -> Result<Vec<[Counts; 2]>, ArtefactError> {
-        let mut found = Vec::new();
-        for (activations, freed) in of {
-            let counted = counts(activations, freed);
-            let micros = [counted[0].micros(&board, &stack)?, counted[1].micros(&board, &stack)?];
-            push(&mut table, "swept", activations, freed, &counted, micros)?;
-            found.push(counted);
-        }
-        Ok(found)
-    };
-    let over_number = sweep(SWEPT.map(|n| (n, 0)).to_vec())?;
-    let over_freed = sweep(FREED.map(|freed| (activations, freed)).to_vec())?;
     let stated = stated[0].zip(stated[1]).map(|(sort, trees)| sort / trees);
-    let ratios = |x: &[u32], counted: &[[Counts; 2]]| ratio_lines(x, counted, (&board, &stack), stated);
-    let time = Axis::new("time").unit("µs").log();
-    let figure = Figure::new("DAF, table 3: upkeep of the page table in one iteration")
-            .note(format!(
-                "{activations} tensors, of which each arrival gives one a new key. Both rows of the Orin are fitted, and its ratio is the paper's line; the Xavier's are withheld."
-            ))
-            .columns(3)
-            .panel_size(400, 300)
-            .panel(Panel::new(grid.bars("time").show_values()).title("time of an iteration").y(time))
-            .panel(
-                Panel::new(ratios(&SWEPT, &over_number)?)
-                    .title("sort over trees, by tensors")
-                    .x(Axis::new("tensors").log().ticks_at(SWEPT.map(f64::from)))
-                    .y(Axis::new("sort over trees").unit("x").log()),
-            )
-            .panel(
-                Panel::new(ratios(&FREED, &over_freed)?)
-                    .title("sort over trees, by what must go")
-                    .x(Axis::new("bytes that must go").unit("%"))
-                    .y(Axis::new("sort over trees").unit("x").log()),
-            );
-    let [sort, trees] = counted;
+    outcome.bars("time of an iteration", grid.bars("time"), axis("time", "µs").log());
+    // The other panels are of one core: what a core needs for an operation cancels out of a ratio.
+    let tensors = Axis::new("tensors").log().ticks_at(SWEPT.map(f64::from));
+    let by_tensors = ("sort over trees, by tensors", tensors, SWEPT.map(|tensors| (tensors, 0)).to_vec());
+    let freed = axis("bytes that must go", "%");
+    let by_freed = ("sort over trees, by what must go", freed, FREED.map(|freed| (activations, freed)).to_vec());
+    for (place, (title, x, of)) in [by_tensors, by_freed].into_iter().enumerate() {
+        let mut found = Vec::new();
+        for (tensors, freed) in of {
+            let swept = Swept::new(context, BOARD, tensors, freed)?;
+            swept.push(&mut outcome, "swept")?;
+            found.push((f64::from([tensors, freed][place]), swept));
+        }
+        outcome.panel(title, ratio_lines(&found, stated), x, axis("sort over trees", "x").log());
+    }
+    let [sort, trees] = counts(activations, 0);
+    outcome.quantity("tensors of the network", "", [f64::from(activations)]);
     outcome.summary.push(format!(
         "table 3, operations for {activations} tensors: sorting {:.0} comparisons and {:.0} moves, trees {:.0} and {:.0}",
         sort.comparisons, sort.moves, trees.comparisons, trees.moves
     ));
-    Ok(outcome.drawn(figure, table))
+    Ok(outcome)
 }
 
-fn push(
-    table: &mut Table,
-    device: &str,
+/// What an iteration takes on a device, by both methods.
+struct Swept {
     tensors: u32,
-    freed: u32,
-    [sort, trees]: &[Counts; 2],
-    [sort_us, trees_us]: [f64; 2],
-) -> Result<(), ArtefactError> {
-    table.push([
-        device.into(),
-        u64::from(tensors).into(),
-        u64::from(freed).into(),
-        sort.comparisons.into(),
-        sort.moves.into(),
-        trees.comparisons.into(),
-        trees.moves.into(),
-        sort_us.into(),
-        trees_us.into(),
-    ])?;
-    Ok(())
+    freed_percent: u32,
+    counted: [Counts; 2],
+    micros: [f64; 2],
 }
 
-/// Comparisons, moves and time of the sort over those of the trees, and the time that the paper has.
-fn ratio_lines(
-    x: &[u32],
-    counted: &[[Counts; 2]],
-    (device, stack): (&Device, &Stack),
-    paper: Option<f64>,
-) -> Result<Lines, ArtefactError> {
-    let mut points = [Vec::new(), Vec::new(), Vec::new()];
-    for (&x, [sort, trees]) in x.iter().zip(counted) {
-        let time = sort.micros(device, stack)? / trees.micros(device, stack)?;
-        let ratios = [sort.comparisons / trees.comparisons, sort.moves / trees.moves, time];
-        for (points, ratio) in points.iter_mut().zip(ratios) {
-            points.push((f64::from(x), ratio));
-        }
+impl Swept {
+    fn new(context: &Context<'_>, device: &str, tensors: u32, freed_percent: u32) -> Result<Self, ArtefactError> {
+        let device = context.device(device)?;
+        let stack = context.stack(&device.constants.default_stack)?;
+        let counted = counts(tensors, freed_percent);
+        let micros = [counted[0].micros(&device, &stack)?, counted[1].micros(&device, &stack)?];
+        Ok(Self { tensors, freed_percent, counted, micros })
     }
+
+    /// Adds a row to the data.
+    fn push(&self, outcome: &mut Outcome, device: &str) -> Result<(), ArtefactError> {
+        let [sort, trees] = self.counted.map(|counts| [counts.comparisons, counts.moves]);
+        let case = [self.tensors, self.freed_percent].map(u64::from);
+        Ok(outcome.row((device, case, sort, trees, self.micros))?)
+    }
+
+    /// Comparisons, moves and time of the sort over those of the trees.
+    fn ratios(&self) -> [f64; 3] {
+        let [sort, trees] = &self.counted;
+        let [sort_us, trees_us] = self.micros;
+        [sort.comparisons / trees.comparisons, sort.moves / trees.moves, sort_us / trees_us]
+    }
+}
+
+/// The ratios over what is swept, and that of times that the paper has.
+fn ratio_lines(found: &[(f64, Swept)], paper: Option<f64>) -> Lines {
     let mut lines = Lines::new();
-    for (name, points) in ["comparisons", "moves", "time"].into_iter().zip(points) {
+    for (which, name) in ["comparisons", "moves", "time"].into_iter().enumerate() {
+        let points: Vec<_> = found.iter().map(|(x, swept)| (*x, swept.ratios()[which])).collect();
         lines = lines.series(Series::new(name, points));
     }
-    if let (Some(ratio), [first, .., last]) = (paper, x) {
-        let across = [(f64::from(*first), ratio), (f64::from(*last), ratio)];
+    if let (Some(ratio), [(first, _), .., (last, _)]) = (paper, found) {
+        let across = [(*first, ratio), (*last, ratio)];
         lines = lines.series(Series::new("time", across).unmarked().look(Look::Hatched));
     }
-    Ok(lines)
+    lines
 }
 
 #[cfg(test)]

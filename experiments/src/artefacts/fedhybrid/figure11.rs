@@ -31,10 +31,11 @@ fn users_and_days(context: &Context<'_>) -> Result<[u64; 2], ArtefactError> {
     Ok([users as u64, days as u64])
 }
 
-/// The words of both figures that say whose sessions they show.
-fn whose(context: &Context<'_>) -> Result<String, ArtefactError> {
+/// Offers the words of both figures that say whose sessions they show.
+fn offer_whose(context: &Context<'_>, outcome: &mut Outcome) -> Result<(), ArtefactError> {
     let [users, days] = users_and_days(context)?;
-    Ok(format!("{users} synthetic users, {days} days of each, seed {}.", context.seed))
+    outcome.words("whose", format!("{users} synthetic users, {days} days of each, seed {}", context.seed));
+    Ok(())
 }
 
 /// The sessions of the users that the reading declares.
@@ -71,7 +72,7 @@ fn sessions(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let seconds = |s: u64| Nanos::from_seconds(s as f64);
     let share = found.sessions_within((seconds(ends[0]), seconds(ends[1]))).0 * 100.0;
 
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome::of("user,sessions,mean_s,deviation_s,sessions_per_day");
     outcome.number(MEAN, mean);
     outcome.remark(
         MEAN,
@@ -86,27 +87,19 @@ fn sessions(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     outcome.answer(SHARE, Answer::Input(share));
     outcome
         .remark(SHARE, "the spread of the sessions of one user is fitted to it, so that it says nothing of the model");
-    let mut table = Table::new(["user", "sessions", "mean_s", "deviation_s", "sessions_per_day"]);
     for user in &users {
-        let counts = [(user.sessions.len() as u64).into(), user.mean().seconds().into()];
-        let rest = [user.deviation().seconds().into(), user.per_day().0.into()];
-        table.push([user.user.as_str().into()].into_iter().chain(counts).chain(rest))?;
+        let seconds = [user.mean(), user.deviation()].map(Nanos::seconds);
+        outcome.row((user.user.as_str(), user.sessions.len() as u64, seconds, user.per_day().0))?;
     }
-    outcome.table = Some(table);
-    let note = whose(context)?;
-    outcome.figure = Some(
-        Figure::new("FedHybrid, figure 11a: lengths of sessions")
-            .note(format!("{note} Of the paper: the mean of over {of_users} % of the users, and the share of sessions within two lengths."))
-            .columns(2)
-            .panel_size(430, 320)
-            .panel(user_by_user(&users, stated.number(), nearest))
-            .panel(all_together(&found, ends, within.number())),
-    );
+    offer_whose(context, &mut outcome)?;
+    outcome.words("most of the users", format!("over {of_users} % of the users"));
+    user_by_user(&mut outcome, &users, stated.number(), nearest);
+    all_together(&mut outcome, &found, ends, within.number());
     Ok(outcome)
 }
 
 /// Mean and standard deviation, users by their means.
-fn user_by_user(users: &[&UserSessions], stated: Option<f64>, nearest: std::ops::Range<usize>) -> Panel {
+fn user_by_user(outcome: &mut Outcome, users: &[&UserSessions], stated: Option<f64>, nearest: std::ops::Range<usize>) {
     let curve = |of: fn(&UserSessions) -> Nanos| -> Vec<(f64, f64)> {
         let points = users.iter().enumerate().map(|(index, user)| ((index + 1) as f64, of(user).seconds()));
         // A user of one session has no deviation, and no place on a logarithmic axis.
@@ -119,14 +112,12 @@ fn user_by_user(users: &[&UserSessions], stated: Option<f64>, nearest: std::ops:
         let points = [(nearest.start + 1) as f64, nearest.end as f64].map(|user| (user, stated));
         lines = lines.series(Series::new("mean", points).look(Look::Hatched).unmarked());
     }
-    Panel::new(lines)
-        .title("each user")
-        .x(Axis::new("users, by their means"))
-        .y(Axis::new("length of a session").unit("s").log().ticks_at([30.0, 50.0, 100.0, 200.0, 300.0, 500.0]))
+    let length = axis("length of a session", "s").log().ticks_at([30.0, 50.0, 100.0, 200.0, 300.0, 500.0]);
+    outcome.panel("each user", lines, Axis::new("users, by their means"), length);
 }
 
 /// The share of all sessions that are no longer than a length.
-fn all_together(found: &SessionStatistics, ends: [u64; 2], stated: Option<f64>) -> Panel {
+fn all_together(outcome: &mut Outcome, found: &SessionStatistics, ends: [u64; 2], stated: Option<f64>) {
     let sessions = found.users.iter().flat_map(|user| &user.sessions);
     let mut lengths: Vec<f64> = sessions.map(|session| session.length.seconds()).collect();
     lengths.sort_by(f64::total_cmp);
@@ -141,11 +132,8 @@ fn all_together(found: &SessionStatistics, ends: [u64; 2], stated: Option<f64>) 
         let step = [(low, below), (high, below), (high, below + stated)];
         lines = lines.series(Series::new("sessions", step).look(Look::Hatched).unmarked());
     }
-    Panel::new(lines).title("all sessions").x(Axis::new("length of a session").unit("s").log()).y(Axis::new(
-        "sessions no longer",
-    )
-    .unit("%")
-    .range(0.0, 100.0))
+    let share = axis("sessions no longer", "%").range(0.0, 100.0);
+    outcome.panel("all sessions", lines, axis("length of a session", "s").log(), share);
 }
 
 fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
@@ -159,32 +147,19 @@ fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     // The least number that a tenth, or nine tenths, of all sessions do not exceed.
     let tenth = |tenths: usize| behind[(behind.len() * tenths).div_ceil(10).saturating_sub(1)];
     let (low, high) = (tenth(1), tenth(9));
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome::of("background_apps,sessions,share_percent");
     outcome.answer(BEHIND, Answer::Range(low as f64, high as f64));
-    let mut table = Table::new(["background_apps", "sessions", "share_percent"]);
-    let mut shares = Vec::new();
+    let mut grid = Grid::default();
     for count in least..=most {
         let sessions = behind.iter().filter(|&&other| other == count).count();
         let percent = sessions as f64 / behind.len() as f64 * 100.0;
-        table.push([(count as u64).into(), (sessions as u64).into(), percent.into()])?;
-        shares.push(percent);
+        outcome.row((count as u64, sessions as u64, percent))?;
+        grid.put([&count.to_string(), "sessions", "share"], Some(percent), None);
     }
-    let stated = match context.row(BEHIND)?.claim {
-        Claim::Range { lo, hi } => format!(" The paper: typically {lo} to {hi}."),
-        _ => String::new(),
-    };
-    let bars = Bars::new((least..=most).map(|count| count.to_string()))
-        .series(BarSeries::new("sessions", shares))
-        .show_values();
-    let figure = Figure::new("FedHybrid, figure 11b: apps behind the one in front")
-        .note(format!("{}{stated}", whose(context)?))
-        .panel_size(520, 320)
-        .panel(
-            Panel::new(bars)
-                .x(Axis::new("apps in the background"))
-                .y(Axis::new("share of sessions").unit("%").from_zero()),
-        );
-    Ok(outcome.drawn(figure, table))
+    offer_whose(context, &mut outcome)?;
+    let bars = grid.bars("share").show_values();
+    outcome.panel("", bars, Axis::new("apps in the background"), from_zero("share of sessions", "%"));
+    Ok(outcome)
 }
 
 #[cfg(test)]

@@ -78,17 +78,16 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let series = demand(&timeline, &footprints, |package| model.category(package), context.seed);
     let own = system.resident().total();
     let gigabytes = |bytes: Bytes| bytes.as_f64() / 1e9;
-    let mut table = Table::new(["time_s", "front", "apps", "app_anonymous_mb", "app_file_mb", "in_use_gb"]);
+    let mut outcome = Outcome::of("time_s,front,apps,app_anonymous_mb,app_file_mb,in_use_gb");
     let (mut memory, mut anonymous, mut files) = (Vec::new(), Vec::new(), Vec::new());
     for step in &series.demand {
         let front = step.front.map_or("", |app| timeline.package(app));
-        let in_use = gigabytes(own + step.total());
-        let apps = [step.anonymous.megabytes().into(), step.file.megabytes().into(), in_use.into()];
-        table.push([step.time.seconds().into(), front.into(), (step.apps as u64).into()].into_iter().chain(apps))?;
+        let (of_apps, in_use) = ([step.anonymous, step.file].map(Bytes::megabytes), gigabytes(own + step.total()));
+        outcome.row((step.time.seconds(), front, step.apps as u64, of_apps, in_use))?;
         let minutes = step.time.seconds() / 60.0;
         memory.push((minutes, in_use));
-        anonymous.push((minutes, step.anonymous.megabytes()));
-        files.push((minutes, step.file.megabytes()));
+        anonymous.push((minutes, of_apps[0]));
+        files.push((minutes, of_apps[1]));
     }
     let managed = gigabytes(system.managed(&device));
     let mut trace = Trace::new("memory in use", memory).wall("memory that the kernel manages", [(0.0, managed)]);
@@ -100,20 +99,11 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     let steps = |name, points: Vec<(f64, f64)>| Series::new(name, points).stroke(Stroke::Step).unmarked();
     let apps = Lines::new().series(steps("apps, anonymous", anonymous)).series(steps("apps, files", files));
-    let minutes = || Axis::new("time").unit("min").range(0.0, LENGTH.seconds() / 60.0);
-    let figure =
-        Figure::new("FedHybrid, figure 12: memory as apps are launched and switched, Galaxy S22")
-            .note(format!(
-                "User {}, seed {}: {} launches, {} returns from behind. Above, the app in front; none where it is the home screen, or dark.",
-                timeline.user,
-                context.seed,
-                changes(&timeline, true),
-                changes(&timeline, false)
-            ))
-            .columns(1)
-            .panel_size(900, 230)
-            .panel(Panel::new(trace).x(minutes()).y(Axis::new("whole phone").unit("GB")))
-            .panel(Panel::new(apps).x(minutes()).y(Axis::new("apps alone").unit("MB").from_zero()));
-    let outcome = Outcome { figure: Some(figure), table: Some(table), ..Outcome::default() };
+    let minutes = || axis("time", "min").range(0.0, LENGTH.seconds() / 60.0);
+    outcome.panel("", trace, minutes(), axis("whole phone", "GB"));
+    outcome.panel("", apps, minutes(), from_zero("apps alone", "MB"));
+    let [launches, returns] = [true, false].map(|launched| changes(&timeline, launched));
+    let who = format!("User {}, seed {}: {launches} launches, {returns} returns", timeline.user, context.seed);
+    outcome.words("whose apps", who);
     Ok(outcome)
 }

@@ -5,7 +5,7 @@ mod codec;
 
 use self::budget::{Phone, THRESHOLDS, phones};
 use self::codec::{Map, maps};
-use super::figure19::training::Trained;
+use super::figure19::training;
 use super::setting::on_testbed;
 use crate::artefacts::prelude::*;
 
@@ -14,8 +14,8 @@ pub(super) static ARTEFACT: Artefact =
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let (maps, phones) = (maps(context)?, phones(context)?);
-    let mut outcome = Outcome { table: Some(table(&maps, &phones)?), ..Outcome::default() };
-    outcome.figure = Some(figure(&maps, &phones));
+    let mut outcome = data(&maps, &phones)?;
+    draw(&mut outcome, &maps, &phones);
     offer(&mut outcome, &maps, &phones);
     Ok(outcome)
 }
@@ -30,16 +30,13 @@ fn thresholds() -> impl Iterator<Item = String> {
 
 /// The time of all rounds of all phones on which none fails to end.
 fn total(phones: &[Phone], which: usize) -> Option<f64> {
-    let times: Vec<f64> =
-        phones.iter().filter_map(|phone| Some(phone.predicted[which].as_ref()?.time.seconds())).collect();
+    let ended = phones.iter().filter_map(|phone| phone.predicted[which].as_ref());
+    let times: Vec<f64> = ended.map(training::time).collect();
     (!times.is_empty()).then(|| times.iter().sum())
 }
 
-fn table(maps: &[Map], phones: &[Phone]) -> Result<Table, ArtefactError> {
-    let mut table = Table::new(["panel", "subject", "method", "quantity", "unit", "value"]);
-    let mut row = |panel: &str, subject: &str, method: &str, quantity: &str, unit: &str, value: Option<f64>| {
-        table.push([panel, subject, method, quantity, unit].map(Into::into).into_iter().chain([value.into()]))
-    };
+fn data(maps: &[Map], phones: &[Phone]) -> Result<Outcome, ArtefactError> {
+    let mut outcome = Outcome::of("panel,subject,method,quantity,unit,value");
     for map in maps {
         let name = map.name();
         let times = [
@@ -49,85 +46,51 @@ fn table(maps: &[Map], phones: &[Phone]) -> Result<Table, ArtefactError> {
             ("convolution", map.convolution),
         ];
         for (method, time) in times {
-            row("a", &name, method, "time", "ms", Some(time.seconds() * 1e3))?;
+            outcome.row(("a", name.as_str(), method, "time", "ms", time.seconds() * 1e3))?;
         }
         for (method, error) in [("quantisation", map.quantised), ("mixed compression", map.mixed)] {
-            row("b", &name, method, "size", "B", Some(error.bytes as f64))?;
-            row("b", &name, method, "error variance over the map's", "", Some(error.variance))?;
+            outcome.row(("b", name.as_str(), method, "size", "B", error.bytes as f64))?;
+            outcome.row(("b", name.as_str(), method, "error variance over the map's", "", error.variance))?;
         }
     }
     for phone in phones {
-        let methods = [("direct measurement", phone.measured.as_ref()), ("predictor", phone.predicted[0].as_ref())];
-        for (method, trained) in methods {
-            row("c", &phone.user, method, "page faults", "", trained.map(|trained| trained.faults as f64))?;
+        let user = phone.user.as_str();
+        for (method, record) in [("direct measurement", &phone.measured), ("predictor", &phone.predicted[0])] {
+            outcome.row(("c", user, method, "page faults", "", record.as_ref().map(training::faults)))?;
         }
-        for (name, trained) in thresholds().zip(&phone.predicted) {
-            let seconds = trained.as_ref().map(|trained| trained.time.seconds());
-            row("d", &phone.user, &name, "time of all rounds", "s", seconds)?;
-            row(
-                "d",
-                &phone.user,
-                &name,
-                "budgets decided",
-                "",
-                trained.as_ref().map(|trained| trained.budgets.len() as f64),
-            )?;
+        for (name, record) in thresholds().zip(&phone.predicted) {
+            let record = record.as_ref();
+            outcome.row(("d", user, name.as_str(), "time of all rounds", "s", record.map(training::time)))?;
+            outcome.row(("d", user, name.as_str(), "budgets decided", "", record.map(training::budgets)))?;
         }
     }
-    Ok(table)
+    Ok(outcome)
 }
 
-fn figure(maps: &[Map], phones: &[Phone]) -> Figure {
+fn draw(outcome: &mut Outcome, maps: &[Map], phones: &[Phone]) {
     let names = || maps.iter().map(Map::name);
-    let milliseconds = |of: fn(&Map) -> haversack_devices::units::Nanos| {
-        maps.iter().map(move |map| of(map).seconds() * 1e3).collect::<Vec<_>>()
-    };
-    let times = Bars::new(names())
-        .series(BarSeries::new("quantisation", milliseconds(|map| map.quantise)))
-        .series(BarSeries::new("mixed compression", milliseconds(|map| map.compress)))
-        .series(BarSeries::new("convolution", milliseconds(|map| map.convolution)));
-    let variances = |of: fn(&Map) -> f64| maps.iter().map(of).collect::<Vec<_>>();
-    let errors = Bars::new(names())
-        .series(BarSeries::new("quantisation", variances(|map| map.quantised.variance)))
-        .series(BarSeries::new("mixed compression", variances(|map| map.mixed.variance)));
-    let faults = |of: fn(&Phone) -> Option<&Trained>| {
-        phones.iter().map(|phone| of(phone).map(|trained| trained.faults as f64)).collect::<Vec<_>>()
-    };
-    let users = phones.iter().map(|phone| phone.user.trim_start_matches("synthetic-0000").to_owned());
-    let faults = Bars::new(users)
-        .series(BarSeries::new("direct measurement", faults(|phone| phone.measured.as_ref())))
-        .series(BarSeries::new("predictor", faults(|phone| phone.predicted[0].as_ref())))
-        .show_values();
-    let totals: Vec<Option<f64>> = (0..THRESHOLDS.len()).map(|which| total(phones, which)).collect();
+    let times: [(_, fn(&Map) -> f64); 3] = [
+        ("quantisation", |map| map.quantise.seconds() * 1e3),
+        ("mixed compression", |map| map.compress.seconds() * 1e3),
+        ("convolution", |map| map.convolution.seconds() * 1e3),
+    ];
+    let time = axis("time", "ms").log();
+    outcome.panel("a: time of one map", columns(names(), maps, times), Axis::new("map"), time);
+    let errors: [(_, fn(&Map) -> f64); 2] =
+        [("quantisation", |map| map.quantised.variance), ("mixed compression", |map| map.mixed.variance)];
+    let variance = Axis::new("variance, over the map's").log();
+    outcome.panel("b: error within the same bytes", columns(names(), maps, errors), Axis::new("map"), variance);
+    let users = phones.iter().map(|phone| phone.user.trim_start_matches("synthetic-0000"));
+    let faults: [(_, fn(&Phone) -> Option<f64>); 2] = [
+        ("direct measurement", |phone| phone.measured.as_ref().map(training::faults)),
+        ("predictor", |phone| phone.predicted[0].as_ref().map(training::faults)),
+    ];
+    let faults = columns(users, phones, faults).show_values();
+    outcome.panel("c: page faults in five rounds", faults, Axis::new("synthetic user"), from_zero("page faults", ""));
+    let totals = (0..THRESHOLDS.len()).map(|which| total(phones, which));
     let totals = Bars::new(thresholds()).series(BarSeries::new("predictor", totals)).show_values();
-    Figure::new("FedHybrid, figure 18: the local training engine, Galaxy S22")
-        .note("The paper prints no number. Maps of one sample, synthetic where their values matter; five phones in use, five rounds of MobileNetV2 at batch 32 on each.")
-        .columns(2)
-        .panel_size(460, 260)
-        .panel(
-            Panel::new(times)
-                .title("a: time of one map")
-                .x(Axis::new("map"))
-                .y(Axis::new("time").unit("ms").log()),
-        )
-        .panel(
-            Panel::new(errors)
-                .title("b: error within the same bytes")
-                .x(Axis::new("map"))
-                .y(Axis::new("variance, over the map's").log()),
-        )
-        .panel(
-            Panel::new(faults)
-                .title("c: page faults in five rounds")
-                .x(Axis::new("synthetic user"))
-                .y(Axis::new("page faults").from_zero()),
-        )
-        .panel(
-            Panel::new(totals)
-                .title("d: time of all rounds by the thresholds")
-                .x(Axis::new("(TP1, TP2)"))
-                .y(Axis::new("time on five phones").unit("s").from_zero()),
-        )
+    let title = "d: time of all rounds by the thresholds";
+    outcome.panel(title, totals, Axis::new("(TP1, TP2)"), from_zero("time on five phones", "s"));
 }
 
 /// What the notes quote.
@@ -141,8 +104,8 @@ fn offer(outcome: &mut Outcome, maps: &[Map], phones: &[Phone]) {
     }
     let better = maps.iter().filter(|map| map.mixed.variance < map.quantised.variance).count();
     outcome.words("maps with the smaller error", format!("{better} of {} maps", maps.len()));
-    let plans = |which: usize| {
-        phones.iter().filter_map(|phone| Some(phone.predicted[which].as_ref()?.budgets.len())).sum::<usize>()
+    let plans = |which: usize| -> f64 {
+        phones.iter().filter_map(|phone| phone.predicted[which].as_ref()).map(training::budgets).sum()
     };
     let counts: Vec<String> = (0..THRESHOLDS.len()).map(|which| plans(which).to_string()).collect();
     outcome.words("budgets decided", counts.join(", "));

@@ -5,13 +5,13 @@ pub(crate) mod training;
 
 use haversack_policies::budget::{BudgetRule, Sample, SwapKind};
 use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
-use haversack_training::watch;
+use haversack_training::{Record, watch};
 use rayon::prelude::*;
 
 use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_testbed, scenario};
 use crate::artefacts::prelude::*;
 use traces::{LENGTH, Trace, traces};
-use training::{RULES, Trained, train};
+use training::{RULES, train};
 
 pub(super) static FIGURE19A: Artefact = Artefact {
     users: true,
@@ -85,12 +85,9 @@ fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         traces.par_iter().map(|trace| Followed::new(context, trace)).collect::<Result<_, _>>()?;
     let mean = |of: usize| followed.iter().map(|one| one.spreads[of]).sum::<f64>() / TRACES as f64;
     let means = [mean(0), mean(1)];
-    let mut outcome = Outcome::default();
-    let mut words = Vec::new();
+    let mut outcome = Outcome::of("user,time_s,available_mb,predicted_mb");
     for (method, mean) in ["actual", "predicted"].into_iter().zip(means) {
         let id = format!("fedhybrid/figure19a/s22-example-trace/{method}/available-memory-spread");
-        let paper = context.row(&id)?.number().map_or_else(String::new, |mb| format!(" ({mb} in the paper)"));
-        words.push(format!("{method} {mean:.0} MB{paper}"));
         outcome.remark(
             &id,
             format!(
@@ -101,68 +98,44 @@ fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         );
         outcome.number(id, mean);
     }
-    let mut table = Table::new(["user", "time_s", "available_mb", "predicted_mb"]);
     for one in &followed {
         for point in &one.points {
-            table.push([
-                one.trace.user.as_str().into(),
-                point.time.seconds().into(),
-                point.available.megabytes().into(),
-                point.predicted.megabytes().into(),
-            ])?;
+            let memory = [point.available, point.predicted].map(Bytes::megabytes);
+            outcome.row((one.trace.user.as_str(), point.time.seconds(), memory))?;
         }
     }
-    outcome.table = Some(table);
     // By how much available memory moves; the example is the trace in which it moves most nearly as in the mean.
     followed.sort_by(|a, b| a.spreads[0].total_cmp(&b.spreads[0]));
     let distance = |one: &Followed<'_>| (one.spreads[0] - means[0]).abs();
-    let example = followed.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-    outcome.figure = example.map(|example| draw(example, &followed, &words));
+    if let Some(example) = followed.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))) {
+        outcome.words("user of the example", &example.trace.user);
+        draw(&mut outcome, example, &followed);
+    }
     Ok(outcome)
 }
 
-fn draw(example: &Followed<'_>, all: &[Followed<'_>], means: &[String]) -> Figure {
+fn draw(outcome: &mut Outcome, example: &Followed<'_>, all: &[Followed<'_>]) {
     let curve = |of: fn(&Point) -> Bytes| -> Vec<(f64, f64)> {
         example.points.iter().map(|point| (point.time.seconds(), of(point).as_f64() / 1e9)).collect()
     };
-    let (available, predicted) = (curve(|point| point.available), curve(|point| point.predicted));
-    let both = || available.iter().chain(&predicted).map(|point| point.1);
-    let begins = [both().fold(f64::INFINITY, f64::min), both().fold(0.0, f64::max)].map(|y| (WATCHED.seconds(), y));
-    let steps = |name, points: Vec<(f64, f64)>| Series::new(name, points).stroke(Stroke::Step).unmarked();
     let names = ["available memory", "predicted budget"];
-    let lines = Lines::new()
-        .series(steps(names[0], available.clone()))
-        .series(steps(names[1], predicted.clone()))
-        .series(Series::new("training could begin", begins).unmarked());
-    let mut spreads = Lines::new();
-    for (of, name) in names.into_iter().enumerate() {
+    let followed = [curve(|point| point.available), curve(|point| point.predicted)];
+    let both = || followed.iter().flatten().map(|point| point.1);
+    let begins = [both().fold(f64::INFINITY, f64::min), both().fold(0.0, f64::max)].map(|y| (WATCHED.seconds(), y));
+    let (mut lines, mut spreads) = (Lines::new(), Lines::new());
+    for (of, (name, points)) in names.into_iter().zip(followed).enumerate() {
+        lines = lines.series(Series::new(name, points).stroke(Stroke::Step).unmarked());
         let points: Vec<_> = (1..).zip(all).map(|(place, one)| (f64::from(place), one.spreads[of])).collect();
         spreads = spreads.series(Series::new(name, points));
     }
-    Figure::new("FedHybrid, figure 19a: available memory and the predicted budget, Galaxy S22")
-        .note(format!(
-            "Five minutes of the evenings of thirty users. From the largest to the smallest once training could begin, the mean of all: {}. On the left user {}, whose available memory moves most nearly so.",
-            means.join(", "),
-            example.trace.user
-        ))
-        .columns(2)
-        .panel_size(560, 320)
-        .panel(
-            Panel::new(lines)
-                .title("one phone")
-                .x(Axis::new("time").unit("s").range(0.0, LENGTH.seconds()))
-                .y(Axis::new("memory").unit("GB")),
-        )
-        .panel(
-            Panel::new(spreads)
-                .title("all thirty")
-                .x(Axis::new("traces, by how far available memory moves").range(0.0, TRACES as f64))
-                .y(Axis::new("largest less smallest").unit("MB").from_zero()),
-        )
+    let lines = lines.series(Series::new("training could begin", begins).unmarked());
+    outcome.panel("one phone", lines, axis("time", "s").range(0.0, LENGTH.seconds()), axis("memory", "GB"));
+    let traces = Axis::new("traces, by how far available memory moves").range(0.0, TRACES as f64);
+    outcome.panel("all thirty", spreads, traces, from_zero("largest less smallest", "MB"));
 }
 
 /// What the rounds of one trace came to under each rule.
-type OfTrace = [Option<Trained>; RULES.len()];
+type OfTrace = [Option<Record>; RULES.len()];
 
 fn under_all_rules(context: &Context<'_>, trace: &Trace) -> Result<OfTrace, ArtefactError> {
     let mut found = OfTrace::default();
@@ -176,78 +149,57 @@ fn rules(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let traces = traces(context.seed, TRACES)?;
     let found: Vec<OfTrace> =
         traces.par_iter().map(|trace| under_all_rules(context, trace)).collect::<Result<_, _>>()?;
-    let mut outcome = Outcome::default();
-    let mut table = Table::new([
-        "user",
-        "rule",
-        "mean_round_s",
-        "ratio",
-        "first_budget_mb",
-        "budgets_decided",
-        "page_faults",
-        "trainer_killed",
-        "apps_killed",
-    ]);
+    let mut outcome = Outcome::of(
+        "user,rule,mean_round_s,ratio,first_budget_mb,budgets_decided,page_faults,trainer_killed,apps_killed",
+    );
     for (trace, of_trace) in traces.iter().zip(&found) {
         for (rule, (name, _)) in RULES.iter().enumerate() {
-            let trained = of_trace[rule].as_ref();
-            let of = |value: fn(&Trained) -> f64| trained.map(value).into();
-            let budget = trained.and_then(|trained| trained.budgets.first()).map(|budget| budget.megabytes());
-            table.push([
-                trace.user.as_str().into(),
-                (*name).into(),
-                of(Trained::mean),
-                ratio(of_trace, rule).into(),
-                budget.into(),
-                of(|trained| trained.budgets.len() as f64),
-                of(|trained| trained.faults as f64),
-                of(|trained| trained.kills as f64),
-                of(|trained| trained.apps_killed as f64),
-            ])?;
+            let record = of_trace[rule].as_ref();
+            let budget = record.and_then(|record| record.planned.first()).map(|budget| budget.megabytes());
+            let counts = [training::budgets, training::faults, training::kills, training::apps_killed];
+            let time = [record.map(training::round), ratio(of_trace, rule), budget];
+            outcome.row((trace.user.as_str(), *name, time, counts.map(|count| record.map(count))))?;
         }
     }
     let rows = [(1, "initial-memory-as-budget"), (2, "new-budget-every-round")];
     let mut papers = [None; RULES.len()];
     for (rule, method) in rows {
         let id = format!("fedhybrid/figure19b/s22-30-traces/{method}/latency-ratio");
-        papers[rule] = context.row(&id)?.number();
+        papers[rule] = context.paper(&id)?;
         let ratios: Vec<f64> = found.iter().filter_map(|of_trace| ratio(of_trace, rule)).collect();
         let largest = ratios.iter().copied().max_by(f64::total_cmp);
         outcome.answer(&id, largest.map_or(Answer::Never, Answer::Number));
         let above = ratios.iter().filter(|ratio| **ratio > 1.0).count();
         let never = found.len() - ratios.len();
-        let ended =
-            if ratios.is_empty() { String::new() } else { format!("above one on {above} of {} traces", ratios.len()) };
-        let parts =
-            [ended, if never > 0 { format!("no ratio on {never}, where training never ends") } else { String::new() }];
-        outcome.remark(&id, parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "));
+        let ended = (!ratios.is_empty()).then(|| format!("above one on {above} of {} traces", ratios.len()));
+        let endless = (never > 0).then(|| format!("no ratio on {never}, where training never ends"));
+        outcome.remark(&id, [ended, endless].into_iter().flatten().collect::<Vec<_>>().join("; "));
     }
-    outcome.table = Some(table);
-    outcome.figure = Some(bars(&found, papers));
+    draw_rules(&mut outcome, &found, papers);
     offer(&mut outcome, &found, papers);
     Ok(outcome)
 }
 
 /// How many times as long as under the predictor a round takes.
 fn ratio(of_trace: &OfTrace, rule: usize) -> Option<f64> {
-    let predicted = of_trace[0].as_ref()?;
-    Some(of_trace[rule].as_ref()?.mean() / predicted.mean())
+    let round = |rule: usize| of_trace[rule].as_ref().map(training::round);
+    Some(round(rule)? / round(0)?)
 }
 
-fn bars(found: &[OfTrace], papers: [Option<f64>; RULES.len()]) -> Figure {
-    let of = |rule: usize| found.iter().filter_map(move |of_trace| of_trace[rule].as_ref());
-    let average = |rule: usize, value: fn(&Trained) -> f64| {
-        let count = of(rule).count();
-        (count > 0).then(|| of(rule).map(value).sum::<f64>() / count as f64)
-    };
-    let largest = |rule: usize, value: fn(&Trained) -> f64| of(rule).map(value).max_by(f64::total_cmp);
-    let two = |value: fn(&Trained) -> f64| {
-        let mut bars = Bars::new(["mean of the traces", "largest"]).show_values();
+fn draw_rules(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>; RULES.len()]) {
+    let quantities: [(_, _, fn(&Record) -> f64); 2] = [
+        ("time", axis("time of a round", "s"), training::round),
+        ("page faults", axis("page faults in five rounds", ""), training::faults),
+    ];
+    for (title, axis, value) in quantities {
+        let mut bars = Bars::new(["mean of the traces", "largest"]);
         for (rule, (_, name)) in RULES.iter().enumerate() {
-            bars = bars.series(BarSeries::new(*name, [average(rule, value), largest(rule, value)]));
+            let values: Vec<f64> = found.iter().filter_map(|of_trace| of_trace[rule].as_ref().map(value)).collect();
+            let largest = values.iter().copied().max_by(f64::total_cmp);
+            bars = bars.series(BarSeries::new(*name, [mean(&values), largest]));
         }
-        bars
-    };
+        outcome.bars(title, bars, axis.from_zero());
+    }
     let mut ratios = Lines::new();
     for (rule, (_, name)) in RULES.iter().enumerate().skip(1) {
         let mut sorted: Vec<f64> = found.iter().filter_map(|of_trace| ratio(of_trace, rule)).collect();
@@ -259,23 +211,8 @@ fn bars(found: &[OfTrace], papers: [Option<f64>; RULES.len()]) -> Figure {
             ratios = ratios.series(largest.look(Look::Hatched));
         }
     }
-    Figure::new("FedHybrid, figure 19b: three rules for the budget on thirty phones in use, Galaxy S22")
-        .note("Five rounds of MobileNetV2 at batch 32, one iteration each. Of the paper: the largest ratio, which is all that it prints.")
-        .columns(3)
-        .panel_size(340, 300)
-        .order(RULES.map(|(_, name)| name))
-        .panel(Panel::new(two(Trained::mean)).title("time").y(Axis::new("time of a round").unit("s").from_zero()))
-        .panel(
-            Panel::new(two(|trained| trained.faults as f64))
-                .title("page faults")
-                .y(Axis::new("page faults in five rounds").from_zero()),
-        )
-        .panel(
-            Panel::new(ratios)
-                .title("against the predictor")
-                .x(Axis::new("traces, by their ratio").range(1.0, found.len() as f64))
-                .y(Axis::new("time of a round").unit("x")),
-        )
+    let traces = Axis::new("traces, by their ratio").range(1.0, found.len() as f64);
+    outcome.panel("against the predictor", ratios, traces, axis("time of a round", "x"));
 }
 
 /// What the notes on the rules quote.
@@ -286,15 +223,15 @@ fn offer(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>; RULES.l
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| format!("{count} of {} traces under `{name}`", found.len()))
         .collect();
-    let killed: usize = found.iter().flatten().flatten().map(|trained| trained.kills).sum();
-    let apps: u64 = ended(0).map(|trained| trained.apps_killed).sum();
-    outcome.quantity("kills of the trainer", "", [killed as f64]);
+    let killed: f64 = found.iter().flatten().flatten().map(training::kills).sum();
+    let apps: f64 = ended(0).map(training::apps_killed).sum();
+    outcome.quantity("kills of the trainer", "", [killed]);
     if !never.is_empty() {
         outcome.words("rounds that never end", never.join(", "));
     }
     let largest = |rule: usize| found.iter().filter_map(|of_trace| ratio(of_trace, rule)).max_by(f64::total_cmp);
     if largest(1).zip(papers[1]).is_some_and(|(own, paper)| own < paper / 2.0) {
-        outcome.quantity("apps killed under the predictor", "", [apps as f64 / ended(0).count().max(1) as f64]);
+        outcome.quantity("apps killed under the predictor", "", [apps / ended(0).count().max(1) as f64]);
     }
     if largest(2).zip(papers[2]).is_some_and(|(own, paper)| own > paper) {
         outcome.quantity("a new budget costs more", "", largest(2));

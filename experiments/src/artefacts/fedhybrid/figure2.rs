@@ -17,12 +17,9 @@ pub(super) static FIGURE2C: Artefact = on_two_phones("figure2c", "pages that are
 /// The phones, and as the reference names them.
 const TWO: [(&str, &str); 2] = [(S22, "s22"), (OP10P, "op10p")];
 const PAPER: &str = "paper";
-/// The states of a thread as the reference names them, for people, and as columns.
-const STATES: [(&str, &str, &str); 3] = [
-    ("uninterruptible-sleep", "uninterruptible sleep", "asleep_percent"),
-    ("running", "running", "running_percent"),
-    ("runnable", "runnable", "runnable_percent"),
-];
+/// The states of a thread as the reference names them, and for people.
+const STATES: [(&str, &str); 3] =
+    [("uninterruptible-sleep", "uninterruptible sleep"), ("running", "running"), ("runnable", "runnable")];
 
 /// A round on one phone.
 struct Round {
@@ -83,8 +80,8 @@ impl Round {
     }
 
     /// The columns that every table of the figure begins with.
-    fn head(&self) -> [Cell; 3] {
-        [self.phone.into(), self.batch.into(), u64::from(self.iterations).into()]
+    fn head(&self) -> (&'static str, [u64; 2]) {
+        (self.phone, [self.batch, u64::from(self.iterations)])
     }
 }
 
@@ -146,88 +143,61 @@ fn rounds(context: &Context<'_>, batch: u64) -> Result<Vec<Round>, ArtefactError
 }
 
 fn times(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["phone", "batch", "iterations", "time_s", "asleep_s", "running_s", "runnable_s"]);
-    let mut seconds = TWO.map(|_| Vec::new());
-    let (mut names, mut ratios, mut paper) = (Vec::new(), Vec::new(), Vec::new());
+    let mut outcome = Outcome::of("phone,batch,iterations,time_s,asleep_s,running_s,runnable_s");
+    let mut grid = Grid::default();
     for batch in [FEW_PICTURES, PICTURES] {
-        let both = rounds(context, batch)?;
-        for (round, seconds) in both.iter().zip(&mut seconds) {
-            let states = &round.span().states;
-            let times = [round.span().time, states.sleeping, states.running, states.runnable];
-            table.push(round.head().into_iter().chain(times.map(|time| time.seconds().into())))?;
-            seconds.push(round.seconds());
+        let (both, name) = (rounds(context, batch)?, format!("batch {batch}"));
+        for round in &both {
+            let PhoneSpan { time, states, .. } = round.span();
+            let times = [*time, states.sleeping, states.running, states.runnable];
+            outcome.row((round.head(), times.map(Nanos::seconds)))?;
+            grid.put([&name, phone_name(round.phone), "time"], Some(round.seconds()), None);
         }
         let [s22, op10p] = both.as_slice() else { anyhow::bail!("the figure is of two phones") };
         let id = format!("fedhybrid/figure2a/batch-{batch}/s22/op10p/time-ratio");
         let ratio = s22.seconds() / op10p.seconds();
-        names.push(format!("batch {batch}"));
-        ratios.push(ratio);
-        paper.push(context.row(&id)?.number());
-        outcome.number(id, ratio);
+        grid.answer((context, &mut outcome), &id, [&name, "S22 over OnePlus", "ratio"], ratio)?;
     }
-    let mut bars = Bars::new(names.clone()).show_values();
-    for ((phone, _), seconds) in TWO.iter().zip(seconds) {
-        bars = bars.series(BarSeries::new(phone_name(phone), seconds));
-    }
-    let ratios = beside(Bars::new(names), "S22 over OnePlus", ratios, paper).show_values();
-    let figure = Figure::new("FedHybrid, figure 2a: one round of MobileNetV2 on two phones of one chip")
-        .note(format!("{} At batch 32 the paper's ratio is a bound: over so many times.", window(context)?))
-        .columns(2)
-        .panel_size(420, 320)
-        .panel(Panel::new(bars).title("time of a round").y(Axis::new("time").unit("s").from_zero()))
-        .panel(Panel::new(ratios).title("ratio of the two").y(Axis::new("ratio").unit("x").from_zero()));
-    Ok(outcome.drawn(figure, table))
+    outcome.bars("time of a round", grid.bars("time"), from_zero("time", "s"));
+    outcome.bars("ratio of the two", grid.bars("ratio"), from_zero("ratio", "x"));
+    Ok(outcome)
 }
 
 fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let head = ["phone", "batch", "iterations"];
-    let mut table = Table::new(head.into_iter().chain(STATES.map(|(.., column)| column)).chain(["used_percent"]));
+    let mut outcome =
+        Outcome::of("phone,batch,iterations,asleep_percent,running_percent,runnable_percent,used_percent");
     let both = rounds(context, PICTURES)?;
-    let mut used = TWO.map(|_| None);
-    for ((round, (_, subject)), paper) in both.iter().zip(TWO).zip(&mut used) {
-        let numbers = round.shares().into_iter().chain([round.used()]);
-        table.push(round.head().into_iter().chain(numbers.map(Into::into)))?;
+    let mut grid = Grid::default();
+    for (round, (_, subject)) in both.iter().zip(TWO) {
+        outcome.row((round.head(), round.shares(), round.used()))?;
         let id = format!("fedhybrid/figure2b/{subject}-batch-{PICTURES}/system/memory-used");
-        *paper = context.row(&id)?.number();
-        outcome.number(id, round.used());
+        grid.answer((context, &mut outcome), &id, [phone_name(round.phone), "memory", "used"], round.used())?;
     }
     // The paper gives the states on the S22 alone.
-    let names: Vec<_> = both.iter().map(|round| phone_name(round.phone)).collect();
-    let mut stack = Stack::new(names.iter().copied().chain([PAPER])).show_shares();
-    for (index, (state, name, _)) in STATES.into_iter().enumerate() {
+    let mut stack = Stack::new(both.iter().map(|round| phone_name(round.phone)).chain([PAPER])).show_shares();
+    for (index, (state, name)) in STATES.into_iter().enumerate() {
         let mut values: Vec<f64> = both.iter().map(|round| round.shares()[index]).collect();
         let id = format!("fedhybrid/figure2b/s22-batch-{PICTURES}/{state}/share-of-time");
-        values.push(context.row(&id)?.number().unwrap_or_default());
+        values.push(context.paper(&id)?.unwrap_or_default());
         if let Some(s22) = values.first() {
             outcome.number(id, *s22);
         }
         stack = stack.part(name, values);
     }
-    let memory = beside(Bars::new(names), "memory", both.iter().map(Round::used), used).show_values();
-    let figure = Figure::new("FedHybrid, figure 2b: the thread that trains, and the phone's memory, at batch 32")
-        .note(format!("{} The bar of the paper is the Galaxy S22's.", window(context)?))
-        .columns(2)
-        .panel_size(440, 400)
-        .panel(
-            Panel::new(stack).title("states of the thread").y(Axis::new("share of time").unit("%").range(0.0, 100.0)),
-        )
-        .panel(Panel::new(memory).title("memory in use").y(Axis::new("share").unit("%").range(0.0, 100.0)));
-    Ok(outcome.drawn(figure, table))
+    let percent = |label| axis(label, "%").range(0.0, 100.0);
+    outcome.panel("states of the thread", stack, Axis::default(), percent("share of time"));
+    outcome.bars("memory in use", grid.bars("used"), percent("share"));
+    Ok(outcome)
 }
 
 fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let refaults = "fedhybrid/figure2c/s22-batch-32/kernel/page-refaults";
     let again = "fedhybrid/figure2c/s22-batch-32/kernel/evicted-re-accessed";
-    let mut outcome = Outcome::default();
-    let columns = ["evicted_pages", "read_pages", "zram_pages", "read_again_percent"];
-    let mut table = Table::new(["phone", "batch", "iterations"].into_iter().chain(columns));
+    let mut outcome = Outcome::of("phone,batch,iterations,evicted_pages,read_pages,zram_pages,read_again_percent");
     let both = rounds(context, PICTURES)?;
     for round in &both {
-        let [evicted, read, zram] = [round.evicted(), round.read(), round.zram_faults()].map(Some);
-        let numbers = [evicted, read, zram, round.read_again()].map(Into::into);
-        table.push(round.head().into_iter().chain(numbers))?;
+        let pages = [round.evicted(), round.read(), round.zram_faults()];
+        outcome.row((round.head(), pages, round.read_again()))?;
     }
     let Some(s22) = both.first() else { anyhow::bail!("no round was simulated") };
     outcome.number(refaults, s22.read());
@@ -240,39 +210,19 @@ fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             s22.zram_faults()
         ),
     );
-    match s22.read_again() {
-        Some(share) => outcome.number(again, share),
-        None => outcome.not_modelled(again, "nothing is evicted"),
-    }
-    let pages = |row: &str| -> Result<Option<f64>, ArtefactError> { Ok(context.row(row)?.number()) };
-    let (stated, share) = (pages(refaults)?, pages(again)?);
+    outcome.number_or(again, s22.read_again().ok_or_else(|| "nothing is evicted".to_owned()));
+    let (stated, share) = (context.paper(refaults)?, context.paper(again)?);
     // Pages that the paper's two numbers make together.
     let stated_evicted = stated.zip(share).map(|(read, share)| read / share * 100.0);
-    let simulated = [Some(s22.evicted()), Some(s22.read())];
-    let thousands = |pages: Option<f64>| pages.map(|pages| pages / 1e3);
-    let [simulated, stated] = [simulated, [stated_evicted, stated]].map(|pages| pages.map(thousands));
-    let counts = beside(Bars::new(["evicted", "read again"]), "pages", simulated, stated).show_values();
-    let shares = beside(Bars::new([phone_name(S22)]), "share", [s22.read_again()], [share]).show_values();
-    let figure = Figure::new("FedHybrid, figure 2c: pages that the Galaxy S22 evicts and reads again, at batch 32")
-        .note(format!(
-            "{} Counts are those of an iteration. Evictions of the paper follow from its count and its share.",
-            window(context)?
-        ))
-        .columns(2)
-        .panel_size(380, 320)
-        .panel(Panel::new(counts).title("pages of an iteration").y(Axis::new("pages").unit("thousands").from_zero()))
-        .panel(
-            Panel::new(shares)
-                .title("evicted pages that are read again")
-                .y(Axis::new("share").unit("%").range(0.0, 100.0)),
-        );
-    Ok(outcome.drawn(figure, table))
-}
-
-/// What a round is, in words.
-fn window(context: &Context<'_>) -> Result<String, ArtefactError> {
-    let iterations = context.reading_number("figure2-window")?;
-    Ok(format!("A round is {iterations} iterations at batch 32, and as many pictures at 16."))
+    let mut grid = Grid::default();
+    for (name, simulated, stated) in [("evicted", s22.evicted(), stated_evicted), ("read again", s22.read(), stated)] {
+        grid.put([name, "pages", "thousands"], Some(simulated / 1e3), stated.map(|pages| pages / 1e3));
+    }
+    grid.put([phone_name(S22), "share", "read again"], s22.read_again(), share);
+    outcome.bars("pages of an iteration", grid.bars("thousands"), from_zero("pages", "thousands"));
+    let percent = axis("share", "%").range(0.0, 100.0);
+    outcome.bars("evicted pages that are read again", grid.bars("read again"), percent);
+    Ok(outcome)
 }
 
 #[cfg(test)]

@@ -78,67 +78,44 @@ fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         .into_par_iter()
         .map(|(policy, percent)| point(context, trace, policy, percent))
         .collect::<Result<_, _>>()?;
-    let mut outcome = Outcome { table: Some(table(&points)?), ..Outcome::default() };
-    outcome.figure = Some(figure(trace, &points));
+    let mut outcome = data(&points)?;
+    outcome.words("user of the trace", &trace.user);
+    draw(&mut outcome, percents, &points);
     offer(&mut outcome, &points);
     Ok(outcome)
 }
 
-fn table(points: &[Point]) -> Result<Table, ArtefactError> {
-    let mut table = Table::new(["phone", "policy", "budget_percent", "memory_mb", "time_s", "page_faults", "killed"]);
+fn data(points: &[Point]) -> Result<Outcome, ArtefactError> {
+    let mut outcome = Outcome::of("phone,policy,budget_percent,memory_mb,time_s,page_faults,killed");
     for point in points {
-        let percent = || point.percent.into();
         for (phone, record) in [("to itself", &point.alone), ("in use", &point.in_use)] {
-            let memory = record.as_ref().map(|record| record.reserved.megabytes());
-            let seen = record.as_ref().and_then(|record| record.phone.as_ref());
+            let record = record.as_ref();
+            let seen = record.and_then(|record| record.phone.as_ref());
             let faults = seen.map(|phone| phone.run.counters.pgmajfault as f64);
             let kills = seen.map(|phone| phone.kills.len() as f64);
-            let numbers = [memory.into(), record.as_ref().map(seconds).into(), faults.into(), kills.into()];
-            table.push([phone.into(), point.policy.0.into(), percent()].into_iter().chain(numbers))?;
+            let found = [record.map(|record| record.reserved.megabytes()), record.map(seconds), faults, kills];
+            outcome.row((phone, point.policy.0, point.percent, found))?;
         }
     }
-    Ok(table)
+    Ok(outcome)
 }
 
-fn figure(trace: &Trace, points: &[Point]) -> Figure {
-    let of = |policy: &'static str| points.iter().filter(move |point| point.policy.0 == policy);
-    let (mut lines, mut clouds) = (Lines::new(), Front::new().overall());
-    let mut percents: Vec<f64> = points.iter().filter_map(|point| point.percent).collect();
-    percents.dedup();
-    percents.truncate(of(POLICIES[0].0).count());
-    for (policy, name) in POLICIES {
-        let curve: Vec<_> =
-            of(policy).filter_map(|point| Some((point.percent?, seconds(point.alone.as_ref()?)))).collect();
-        let ends = curve.len() < percents.len();
-        let series = Series::new(name, curve);
-        lines = lines.series(if ends { series.ends_low() } else { series });
-    }
+fn draw(outcome: &mut Outcome, percents: &[f64], points: &[Point]) {
+    let budgeted = points.iter().filter(|point| point.percent.is_some());
+    let place = |point: &Point| Some((point.percent?, seconds(point.alone.as_ref()?)));
+    let lines = curves(budgeted, |point| point.policy.1, place);
+    let budget = axis("memory budget, of what training needs", "%").ticks_at(percents);
+    outcome.panel("the phone to itself", lines, budget, axis("time of an iteration", "s"));
+    let mut clouds = Front::new().overall();
     for (policy, name) in POLICIES.into_iter().chain([ORIGINAL]) {
-        let cloud: Vec<_> = of(policy).filter_map(|point| point.in_use.as_ref()).map(Point::place).collect();
+        let own = points.iter().filter(|point| point.policy.0 == policy);
+        let cloud: Vec<_> = own.filter_map(|point| point.in_use.as_ref()).map(Point::place).collect();
         if !cloud.is_empty() {
             clouds = clouds.cloud(name, cloud);
         }
     }
-    Figure::new("FedHybrid, figure 20a: time within a memory budget, MobileNetV2 at batch 32 on the Galaxy S22")
-        .note(format!(
-            "All policies under MNN on the same four cores. Right: the same runs beside the apps of user {}, the mean of the iterations of figure 19; no paper has this comparison.",
-            trace.user
-        ))
-        .columns(2)
-        .order(POLICIES.map(|(_, name)| name))
-        .panel_size(470, 350)
-        .panel(
-            Panel::new(lines)
-                .title("the phone to itself")
-                .x(Axis::new("memory budget, of what training needs").unit("%").ticks_at(percents))
-                .y(Axis::new("time of an iteration").unit("s")),
-        )
-        .panel(
-            Panel::new(clouds)
-                .title("the phone in use")
-                .x(Axis::new("memory that the framework holds").unit("GB"))
-                .y(Axis::new("time of an iteration").unit("s").log()),
-        )
+    let memory = axis("memory that the framework holds", "GB");
+    outcome.panel("the phone in use", clouds, memory, axis("time of an iteration", "s").log());
 }
 
 /// What the notes quote.

@@ -58,7 +58,18 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     for network in 0..NETWORKS.len() {
         points.extend(of(context, network, idle)?);
     }
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome::of("network,policy,budget_percent,time_s,energy_j,energy_over_ideal,over_fedhybrid");
+    for point in &points {
+        let found = [point.found.map(|(time, _)| time), point.found.map(|(_, energy)| energy.0)];
+        let ratios = [point.increase, against_own(&points, point)];
+        outcome.row((NETWORKS[point.network].0, POLICIES[point.policy].0, point.percent, found, ratios))?;
+    }
+    for (network, (_, title)) in NETWORKS.into_iter().enumerate() {
+        let own = points.iter().filter(|point| point.network == network);
+        let lines = curves(own, |point| POLICIES[point.policy].1, |point| Some((point.percent, point.increase?)));
+        let budget = axis("memory budget, of what training needs", "%");
+        outcome.panel(title, lines, budget, axis("energy, over ideal", "x"));
+    }
     let own: Vec<f64> = points.iter().filter(|point| point.policy == 0).filter_map(|point| point.increase).collect();
     if let Some(mean) = mean(&own) {
         outcome.number(INCREASE, (mean - 1.0) * 100.0);
@@ -70,9 +81,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     if let Some((least, most)) = range(ratios) {
         outcome.answer(RATIO, Answer::Range(least, most));
     }
-    outcome.table = Some(table(&points)?);
-    outcome.figure = Some(figure(&points));
-    offer(&mut outcome, &points, context.row(INCREASE)?.number());
+    offer(&mut outcome, &points, context.paper(INCREASE)?);
     Ok(outcome)
 }
 
@@ -81,50 +90,6 @@ fn against_own(points: &[Point], baseline: &Point) -> Option<f64> {
     let same =
         |point: &&Point| point.policy == 0 && point.network == baseline.network && point.percent == baseline.percent;
     Some(baseline.increase? / points.iter().find(same)?.increase?)
-}
-
-fn table(points: &[Point]) -> Result<Table, ArtefactError> {
-    let mut table = Table::new([
-        "network",
-        "policy",
-        "budget_percent",
-        "time_s",
-        "energy_j",
-        "energy_over_ideal",
-        "over_fedhybrid",
-    ]);
-    for point in points {
-        let names = [NETWORKS[point.network].0.into(), POLICIES[point.policy].0.into(), point.percent.into()];
-        let found = [point.found.map(|(time, _)| time).into(), point.found.map(|(_, energy)| energy.0).into()];
-        let ratios = [point.increase.into(), against_own(points, point).into()];
-        table.push(names.into_iter().chain(found).chain(ratios))?;
-    }
-    Ok(table)
-}
-
-fn figure(points: &[Point]) -> Figure {
-    let mut figure = Figure::new("FedHybrid, figure 21: energy within a memory budget, batch 16 on the OnePlus 10 Pro")
-        .note("Energy of an iteration with the idle phone's, over that of training with enough memory. The paper prints a mean of FedHybrid's and the range of the others against it.")
-        .columns(2)
-        .share_y()
-        .order(POLICIES.map(|(_, name)| name))
-        .panel_size(420, 320);
-    for (network, (_, title)) in NETWORKS.iter().enumerate() {
-        let mut lines = Lines::new();
-        for (policy, (_, name)) in POLICIES.iter().enumerate() {
-            let own = points.iter().filter(|point| point.network == network && point.policy == policy);
-            let curve: Vec<_> = own.clone().filter_map(|point| Some((point.percent, point.increase?))).collect();
-            let series = Series::new(*name, curve);
-            lines = lines.series(if own.clone().any(|point| point.increase.is_none()) {
-                series.ends_low()
-            } else {
-                series
-            });
-        }
-        let budget = Axis::new("memory budget, of what training needs").unit("%");
-        figure = figure.panel(Panel::new(lines).title(*title).x(budget).y(Axis::new("energy, over ideal").unit("x")));
-    }
-    figure
 }
 
 /// What the notes quote.

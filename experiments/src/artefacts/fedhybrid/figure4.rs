@@ -103,18 +103,15 @@ fn cores(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let row = "fedhybrid/figure4a/ufs-3.1-128-mb/faster-core,-lower-latency/io-latency";
     let (storage, file) = (Storage::new(context)?, file(context)?);
     let points = storage.points()?;
-    let mut table = Table::new(["core", "frequency_ghz", "coremark_per_s", "direction", "latency_ms", "rate_mb_s"]);
-    let mut bars = Bars::new(points.iter().map(Point::name)).show_values();
-    let mut outcome = Outcome::default();
-    let mut ends = Vec::new();
+    let mut outcome = Outcome::of("core,frequency_ghz,coremark_per_s,direction,latency_ms,rate_mb_s");
+    let (mut grid, mut ends) = (Grid::default(), Vec::new());
     for (direction, name) in DIRECTIONS {
         let times: Vec<Nanos> = points.iter().map(|point| storage.time(direction, file, point.speed, 0)).collect();
         outcome.quantity(&format!("latency of {name}s by core"), "s", times.iter().map(|time| time.seconds()));
-        bars = bars.series(BarSeries::new(name, times.iter().map(|time| milliseconds(*time)).collect::<Vec<_>>()));
         for (point, time) in points.iter().zip(&times) {
-            let core = [point.core.as_str().into(), point.gigahertz.into(), point.coremark.into(), name.into()];
-            let rate = file.megabytes() / time.seconds();
-            table.push(core.into_iter().chain([milliseconds(*time).into(), rate.into()]))?;
+            let latency = (milliseconds(*time), file.megabytes() / time.seconds());
+            outcome.row((point.core.as_str(), [point.gigahertz, point.coremark], name, latency))?;
+            grid.put([&point.name(), name, "latency"], Some(latency.0), None);
         }
         if let (Some(slowest), Some(fastest)) = (times.first(), times.last()) {
             let [from, to] = [slowest, fastest].map(|time| milliseconds(*time));
@@ -123,60 +120,38 @@ fn cores(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     context.judge(&mut outcome, row)?;
     outcome.remark(row, ends.join("; "));
-    let figure = Figure::new(format!(
-        "FedHybrid, figure 4a: a file of {} MB by the core, Galaxy S22",
-        file.megabytes()
-    ))
-    .note(
-        "Cores at their operating points, the slowest first; nothing else uses the flash. The paper prints no number.",
-    )
-    .panel_size(640, 320)
-    .panel(Panel::new(bars).x(Axis::new("core")).y(Axis::new("latency").unit("ms").from_zero()));
-    Ok(outcome.drawn(figure, table))
+    outcome.panel("", grid.bars("latency").show_values(), Axis::new("core"), from_zero("latency", "ms"));
+    Ok(outcome)
 }
 
 fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let row = "fedhybrid/figure4b/ufs-3.1-128-mb/background-apps-raise-latency/io-latency";
     let (storage, file) = (Storage::new(context)?, file(context)?);
     let fastest = storage.fastest()?;
-    let mut table = Table::new(["background_apps", "direction", "latency_ms", "rate_mb_s"]);
-    let mut lines = Lines::new();
-    let mut outcome = Outcome::default();
-    let mut more = Vec::new();
+    let mut outcome = Outcome::of("background_apps,direction,latency_ms,rate_mb_s");
+    let (mut points, mut more) = (Vec::new(), Vec::new());
     for (direction, name) in DIRECTIONS {
         let times: Vec<Nanos> = APPS.map(|apps| storage.time(direction, file, fastest.speed, apps)).collect();
         outcome.quantity(&format!("latency of {name}s by apps"), "s", times.iter().map(|time| time.seconds()));
         for (apps, time) in APPS.zip(&times) {
-            let rate = file.megabytes() / time.seconds();
-            table.push([(apps as u64).into(), name.into(), milliseconds(*time).into(), rate.into()])?;
+            outcome.row((apps as u64, name, milliseconds(*time), file.megabytes() / time.seconds()))?;
+            points.push((name, apps as f64, milliseconds(*time)));
         }
         if let (Some(alone), Some(beside)) = (times.first(), times.last()) {
             let percent = (beside.seconds() / alone.seconds() - 1.0) * 100.0;
             more.push(format!("{name}s {percent:.1} % longer beside {} apps", APPS.end()));
         }
-        let points: Vec<_> = APPS.zip(&times).map(|(apps, time)| (apps as f64, milliseconds(*time))).collect();
-        lines = lines.series(Series::new(name, points));
     }
-    let Point { core, gigahertz, .. } = &fastest;
-    let streams = &storage.system.constants.background;
     context.judge(&mut outcome, row)?;
     outcome.remark(row, more.join("; "));
-    let figure = Figure::new(format!(
-        "FedHybrid, figure 4b: a file of {} MB beside apps, Galaxy S22",
-        file.megabytes()
-    ))
-    .note(format!(
-        "From a {core} at {gigahertz} GHz; an app writes {} MB/s in pieces of {} KiB. The paper prints no number.",
-        streams.rate.value.0 / 1e6,
-        streams.command.value.0 / 1024
-    ))
-    .panel_size(520, 320)
-    .panel(
-        Panel::new(lines)
-            .x(Axis::new("apps in the background").ticks_at(APPS.map(|apps| apps as f64).collect::<Vec<_>>()))
-            .y(Axis::new("latency").unit("ms").from_zero()),
-    );
-    Ok(outcome.drawn(figure, table))
+    let streams = &storage.system.constants.background;
+    outcome.quantity("what an app writes", "MB/s", [streams.rate.value.0 / 1e6]);
+    outcome.quantity("pieces of what an app writes", "KiB", [streams.command.value.0 as f64 / 1024.0]);
+    outcome.words("fastest core", fastest.name());
+    let lines = curves(&points, |point| point.0, |point| Some((point.1, point.2)));
+    let apps = Axis::new("apps in the background").ticks_at(APPS.map(|apps| apps as f64).collect::<Vec<_>>());
+    outcome.panel("", lines, apps, from_zero("latency", "ms"));
+    Ok(outcome)
 }
 
 fn rates(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
@@ -185,22 +160,21 @@ fn rates(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let constants = storage.device.constants.storage.as_ref();
     let constants = constants.ok_or_else(|| anyhow::anyhow!("{S22} has no storage"))?;
     let sheet = [&constants.datasheet_read, &constants.datasheet_write];
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["direction", "rate", "mb_s"]);
-    let (mut stated, mut paper, mut reached, mut of_files) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut outcome = Outcome::of("direction,rate,mb_s");
+    let mut grid = Grid::default();
     for ((direction, name), sheet) in DIRECTIONS.into_iter().zip(sheet) {
         let sheet = sheet.as_ref().ok_or_else(|| anyhow::anyhow!("{S22} has no rate of a data sheet"))?;
         let sheet = sheet.value.0 / 1e6;
         let many = storage.flash.sequential(direction).0 / 1e6;
         let one = FILE.megabytes() / storage.time(direction, FILE, fastest.speed, 0).seconds();
         let row = format!("fedhybrid/section4.3/ufs-3.1/{name}/throughput");
-        paper.push(context.row(&row)?.number());
-        for (rate, value) in [("data sheet", sheet), ("all commands together", many), ("one file", one)] {
-            table.push([name.into(), rate.into(), value.into()])?;
+        let paper = context.paper(&row)?;
+        for (rate, value, paper) in
+            [("data sheet", sheet, paper), ("all commands together", many, None), ("one file", one, None)]
+        {
+            outcome.row((name, rate, value))?;
+            grid.put([name, rate, "rate"], Some(value), paper);
         }
-        stated.push(sheet);
-        reached.push(many);
-        of_files.push(one);
         outcome.answer(row.clone(), Answer::Input(sheet));
         let through = if direction == Direction::Read { "read through" } else { "written through" };
         outcome.remark(
@@ -211,15 +185,7 @@ fn rates(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             ),
         );
     }
-    let bars = Bars::new(DIRECTIONS.map(|(_, name)| name))
-        .series(BarSeries::new("data sheet", stated))
-        .series(BarSeries::new("data sheet", paper).look(Look::Hatched))
-        .series(BarSeries::new("all commands together", reached))
-        .series(BarSeries::new(format!("one file of {} MB", FILE.megabytes()), of_files))
-        .show_values();
-    let figure = Figure::new("FedHybrid, section 4.3: rates of UFS 3.1, Galaxy S22")
-        .note(format!("Files from a {} at {} GHz, nothing else under way.", fastest.core, fastest.gigahertz))
-        .panel_size(560, 320)
-        .panel(Panel::new(bars).y(Axis::new("rate").unit("MB/s").from_zero()));
-    Ok(outcome.drawn(figure, table))
+    outcome.words("fastest core", fastest.name());
+    outcome.bars("", grid.bars("rate"), from_zero("rate", "MB/s"));
+    Ok(outcome)
 }

@@ -4,14 +4,15 @@ use haversack_training::Record;
 use haversack_workloads::Role;
 
 use super::null::null;
-use super::setting::{
-    BERT, MELON, MOBILENET, NOTE10, PICTURES, S22, TEXTS, on_s22, phone_name, run_if_it_fits, scenario,
-};
+use super::setting::{BERT, MELON, MOBILENET, NOTE10, PICTURES, S22, TEXTS, on_s22, run_if_it_fits, scenario};
 use crate::artefacts::prelude::*;
 
-pub(super) static FIGURE5A: Artefact = on_s22("figure5a", "time under Melon by its memory budget, Galaxy S22", s22);
-pub(super) static FIGURE5B: Artefact =
-    Artefact { devices: &[NOTE10], ..on_s22("figure5b", "the same on the Redmi Note 10", note10) };
+pub(super) static FIGURE5A: Artefact =
+    on_s22("figure5a", "time under Melon by its memory budget, Galaxy S22", |context| on(context, S22));
+pub(super) static FIGURE5B: Artefact = Artefact {
+    devices: &[NOTE10],
+    ..on_s22("figure5b", "the same on the Redmi Note 10", |context| on(context, NOTE10))
+};
 
 /// The lines: network and samples, and as the reference names them.
 const LINES: [((&str, &str), u64, &str); 2] =
@@ -53,65 +54,34 @@ impl Line {
     }
 }
 
-fn s22(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    on(context, S22, "figure5a")
-}
-
-fn note10(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    on(context, NOTE10, "figure5b")
-}
-
-fn on(context: &Context<'_>, phone: &'static str, artefact: &str) -> Result<Outcome, ArtefactError> {
+fn on(context: &Context<'_>, phone: &'static str) -> Result<Outcome, ArtefactError> {
+    let artefact = context.artefact.id;
     let least = Bytes((context.reading_number("budget")? * 1e6) as u64);
     let subject_phone = if phone == S22 { "s22" } else { phone };
-    let mut outcome = Outcome::default();
-    let mut table = Table::new([
-        "network",
-        "batch",
-        "budget_mb",
-        "budget_with_state_mb",
-        "time_s",
-        "recomputed_s",
-        "micro_batches",
-        "overhead",
-    ]);
-    let (mut lines, mut grid) = (Lines::new(), Grid::default());
+    let mut outcome =
+        Outcome::of("network,batch,budget_mb,budget_with_state_mb,time_s,recomputed_s,micro_batches,overhead");
+    let (mut points, mut grid) = (Vec::new(), Grid::default());
     for ((model, name), batch, subject) in LINES {
         let id = format!("fedhybrid/{artefact}/{subject_phone}-{subject}/melon/latency-overhead");
-        let given = context.row(&id)?.number();
         let line = Line::new(context, phone, model, batch)?;
-        let mut points = Vec::new();
         let mut last = Err(String::new());
         for budget in line.budgets(least) {
             last = line.within(context, budget)?;
             let Ok(record) = &last else { continue };
-            points.push((budget.megabytes(), line.overhead(record)));
-            let budgets = [budget, budget + line.state].map(|budget| Cell::from(budget.megabytes()));
-            let times = [record.iteration, record.breakdown.recompute].map(|time| Cell::from(time.seconds()));
-            let rest = [Cell::from(record.micro_batches.len() as u64), line.overhead(record).into()];
-            let head = [Cell::from(model), batch.into()];
-            table.push(head.into_iter().chain(budgets).chain(times).chain(rest))?;
+            let budgets = [budget, budget + line.state].map(Bytes::megabytes);
+            let times = [record.iteration, record.breakdown.recompute].map(Nanos::seconds);
+            let parts = record.micro_batches.len() as u64;
+            outcome.row((model, batch, budgets, times, parts, line.overhead(record)))?;
+            points.push((name, budgets[0], line.overhead(record)));
         }
-        lines = lines.series(Series::new(name, points));
         let overhead = last.map(|record| line.overhead(&record));
-        grid.put([name, "Melon", "overhead"], overhead.as_ref().ok().copied(), given);
+        grid.put([name, "Melon", "overhead"], overhead.as_ref().ok().copied(), context.paper(&id)?);
         outcome.number_or(id, overhead);
     }
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));
     outcome.compare_with_null(&context.rows, "latency-overhead", "figure 5");
-    let bars = grid.bars("overhead").show_values();
-    let part = artefact.trim_start_matches("figure");
-    let x = Axis::new("memory budget beside the optimiser's state").unit("MB");
-    let figure =
-        Figure::new(format!("FedHybrid, figure {part}: time under Melon by its memory budget, {}", phone_name(phone)))
-            .note("MobileNetV2 at batch 32, BERT at batch 8. A budget without a point has no plan.")
-            .columns(2)
-            .panel_size(430, 320)
-            .panel(Panel::new(lines).title("by budget").x(x).y(Axis::new("overhead").unit("x")))
-            .panel(
-                Panel::new(bars)
-                    .title(format!("at {} MB", least.megabytes()))
-                    .y(Axis::new("overhead").unit("x").from_zero()),
-            );
-    Ok(outcome.drawn(figure, table))
+    let lines = curves(&points, |point| point.0, |point| Some((point.1, point.2)));
+    outcome.panel("by budget", lines, axis("memory budget beside the optimiser's state", "MB"), axis("overhead", "x"));
+    outcome.bars(&format!("at {} MB", least.megabytes()), grid.bars("overhead"), from_zero("overhead", "x"));
+    Ok(outcome)
 }

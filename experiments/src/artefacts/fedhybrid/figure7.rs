@@ -20,6 +20,8 @@ const SWAPPING: &str = "fedhybrid/figure7/mobilenetv2-tensors/swapping-lowest-mp
 const COMPRESSION: &str = "fedhybrid/figure7/convolution-and-matmul-tensors/compression-above-recomputation/mps";
 /// The number of tensors, by the reading `reward`.
 const TENSORS: usize = 12;
+/// The techniques, in the order of [`Candidate::mps`].
+const TECHNIQUES: [&str; 3] = ["swapping", "recomputation", "compression"];
 /// Values are of four bytes.
 const VALUE: u64 = 4;
 
@@ -53,10 +55,14 @@ impl Candidate {
         })
     }
 
-    /// MPS by swapping, recomputation and compression; none for what the run cannot offer.
-    fn mps(&self) -> [Option<f64>; 3] {
+    /// What each of the techniques comes to; none for what the run cannot offer.
+    fn terms(&self) -> [Option<&Terms>; 3] {
         let Surveyed { recompute, compress, swap, .. } = &self.found;
-        [swap.as_ref().map(Terms::mps), Some(recompute.mps()), compress.as_ref().map(Terms::mps)]
+        [swap.as_ref(), Some(recompute), compress.as_ref()]
+    }
+
+    fn mps(&self) -> [Option<f64>; 3] {
+        self.terms().map(|terms| terms.map(Terms::mps))
     }
 }
 
@@ -107,9 +113,9 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let plan = plan(context)?;
     let tensors = selected(&plan);
     anyhow::ensure!(tensors.len() == TENSORS, "{} tensors are saved, of {TENSORS} that were asked for", tensors.len());
-    let mut outcome = Outcome::default();
+    let mut outcome = data(&tensors)?;
     let products: Vec<&Candidate> = tensors.iter().filter(|tensor| tensor.product).collect();
-    for (technique, name) in ["swapping", "recomputation", "compression"].into_iter().enumerate() {
+    for (technique, name) in TECHNIQUES.into_iter().enumerate() {
         // What the run cannot offer is no number, which stands in no relation.
         let mps = |tensor: &Candidate| tensor.mps()[technique].unwrap_or(f64::NAN);
         outcome.quantity(&format!("MPS of {name}"), "B·s per s", tensors.iter().map(mps));
@@ -133,8 +139,13 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     if let Some(miss) = products.iter().find(|tensor| !above(tensor)).and_then(|tensor| miss(tensor)) {
         outcome.words("a tensor that compression is not worth", miss);
     }
-    outcome.table = Some(table(&tensors)?);
-    outcome.figure = Some(figure(&plan, &tensors));
+    outcome.quantity("samples of the batch", "", [plan.scenario().batch as f64]);
+    let labels = tensors.iter().map(|tensor| format!("{} {}", tensor.operator, tensor.shape));
+    let mps = |tensor: &Candidate, which: usize| tensor.mps()[which].map(|mps| mps / 1e6);
+    let bars = TECHNIQUES.into_iter().enumerate().fold(Bars::new(labels), |bars, (which, name)| {
+        bars.series(BarSeries::new(name, tensors.iter().map(|tensor| mps(tensor, which)).collect::<Vec<_>>()))
+    });
+    outcome.panel("", bars, Axis::new("tensor of a sample"), axis("MPS", "MB·s per s").log());
     Ok(outcome)
 }
 
@@ -154,55 +165,16 @@ fn milliseconds(time: Nanos) -> f64 {
     time.seconds() * 1e3
 }
 
-fn table(tensors: &[Candidate]) -> Result<Table, ArtefactError> {
-    let mut table = Table::new([
-        "tensor",
-        "operator",
-        "shape",
-        "mb",
-        "unused_ms",
-        "technique",
-        "saved_mb",
-        "purge_ms",
-        "regain_ms",
-        "mps_mb_s_per_s",
-    ]);
-    for (index, tensor) in tensors.iter().enumerate() {
-        let Surveyed { recompute, compress, swap, .. } = &tensor.found;
-        let techniques =
-            [("swapping", swap.as_ref()), ("recomputation", Some(recompute)), ("compression", compress.as_ref())];
-        for (technique, terms) in techniques {
+fn data(tensors: &[Candidate]) -> Result<Outcome, ArtefactError> {
+    let mut outcome =
+        Outcome::of("tensor,operator,shape,mb,unused_ms,technique,saved_mb,purge_ms,regain_ms,mps_mb_s_per_s");
+    for (index, tensor) in (1_u64..).zip(tensors) {
+        for (technique, terms) in TECHNIQUES.into_iter().zip(tensor.terms()) {
             let Some(terms) = terms else { continue };
-            table.push([
-                (index as u64 + 1).into(),
-                tensor.operator.as_str().into(),
-                tensor.shape.as_str().into(),
-                tensor.bytes.megabytes().into(),
-                milliseconds(terms.lifetime).into(),
-                technique.into(),
-                terms.saved.megabytes().into(),
-                milliseconds(terms.purge).into(),
-                milliseconds(terms.regain).into(),
-                (terms.mps() / 1e6).into(),
-            ])?;
+            let [lifetime, purge, regain] = [terms.lifetime, terms.purge, terms.regain].map(milliseconds);
+            let head = (index, tensor.operator.as_str(), tensor.shape.as_str(), tensor.bytes.megabytes(), lifetime);
+            outcome.row((head, technique, [terms.saved.megabytes(), purge, regain, terms.mps() / 1e6]))?;
         }
     }
-    Ok(table)
-}
-
-fn figure(plan: &Plan, tensors: &[Candidate]) -> Figure {
-    let labels = tensors.iter().map(|tensor| format!("{} {}", tensor.operator, tensor.shape));
-    let of = |which: usize| tensors.iter().map(move |tensor| tensor.mps()[which].map(|mps| mps / 1e6));
-    let bars = Bars::new(labels)
-        .series(BarSeries::new("swapping", of(0)))
-        .series(BarSeries::new("recomputation", of(1)))
-        .series(BarSeries::new("compression", of(2)));
-    let scenario = plan.scenario();
-    Figure::new("FedHybrid, figure 7: memory saved for the time that it costs, MobileNetV2 on the Galaxy S22")
-        .note(format!(
-            "Twelve saved tensors at batch {}: the largest products of size and time unused, one of each operator and size. The paper prints no number.",
-            scenario.batch
-        ))
-        .panel_size(1000, 340)
-        .panel(Panel::new(bars).x(Axis::new("tensor of a sample")).y(Axis::new("MPS").unit("MB·s per s").log()))
+    Ok(outcome)
 }

@@ -33,14 +33,14 @@ fn row_of(subject: &str) -> String {
 }
 
 /// Milliseconds of layout transformations and of all else that is computed again.
-fn parts(record: &Record) -> (f64, f64) {
+fn parts(record: &Record) -> [f64; 2] {
     let layout = record.recomputed_layout;
-    (layout.seconds() * 1e3, record.breakdown.recompute.saturating_sub(layout).seconds() * 1e3)
+    [layout, record.breakdown.recompute.saturating_sub(layout)].map(|time| time.seconds() * 1e3)
 }
 
 /// What layout transformations take of all that is computed again, in per cent; `None` if nothing is.
 pub(crate) fn share(record: &Record) -> Option<f64> {
-    let (layout, other) = parts(record);
+    let [layout, other] = parts(record);
     (layout + other > 0.0).then(|| layout / (layout + other) * 100.0)
 }
 
@@ -64,42 +64,27 @@ pub(crate) fn plan_of_row(context: &Context<'_>, id: &str) -> Result<Option<Plan
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table =
-        Table::new(["network", "batch", "budget_mb", "layout_ms", "other_ms", "layout_percent", "paper_percent"]);
-    let (mut names, mut layouts, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    let mut grid = Grid::default();
+    let mut outcome = Outcome::of("network,batch,budget_mb,layout_ms,other_ms,layout_percent,paper_percent");
+    let (mut times, mut grid) = (Vec::new(), Grid::default());
     for (subject, name, model, sample) in NETWORKS {
         let id = row_of(subject);
-        let given = context.row(&id)?.number();
+        let given = context.paper(&id)?;
         let batch = batch(context, sample)?;
         let plan = plan(context, model, batch)?;
         let ran = run_if_it_fits(context, &plan)?;
-        names.push(name);
-        let (layout, other) = ran.as_ref().map_or((0.0, 0.0), parts);
-        layouts.push(layout);
-        others.push(other);
+        let parts = ran.as_ref().map_or([0.0; 2], parts);
+        times.push(parts);
         let share = ran.as_ref().ok().and_then(share);
         grid.put([name, "layout", "share"], share, given);
-        let budget = plan.budgets.activations.map(haversack_devices::units::Bytes::megabytes);
-        let numbers = [budget, Some(layout), Some(other), share, given].map(Into::into);
-        table.push([subject.into(), batch.into()].into_iter().chain(numbers))?;
-        match (share, ran) {
-            (Some(share), _) => outcome.number(id, share),
-            (None, Err(words)) => outcome.not_modelled(id, words),
-            (None, Ok(_)) => outcome.not_modelled(id, "nothing is computed again"),
-        }
+        outcome.row((subject, batch, plan.budgets.activations.map(Bytes::megabytes), parts, share, given))?;
+        outcome.number_or(id, share.ok_or_else(|| ran.err().unwrap_or_else(|| "nothing is computed again".to_owned())));
     }
     outcome.remark(row_of("swin-finetune"), "all weights are trained, where the paper fine-tunes");
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));
     outcome.compare_with_null(&context.rows, "layout", "table 1");
-    let times = Stack::new(names).part("layout", layouts).part("other", others).show_shares().show_totals();
-    let bars = grid.bars("share").show_values();
-    let figure = Figure::new("FedHybrid, table 1: layout transformations in what Melon computes again, Galaxy S22")
-            .note("An iteration in which saved tensors get half of what they would take. A network without a bar computes nothing again, or has no plan there.")
-            .columns(2)
-            .panel_size(460, 320)
-            .panel(Panel::new(times).title("computed again").y(Axis::new("time").unit("ms").from_zero()))
-            .panel(Panel::new(bars).title("share of layouts").y(Axis::new("share").unit("%").range(0.0, 100.0)));
-    Ok(outcome.drawn(figure, table))
+    let names = NETWORKS.map(|(_, name, ..)| name);
+    let stack = stacks(names, &times, [("layout", |parts| parts[0]), ("other", |parts| parts[1])]);
+    outcome.panel("computed again", stack.show_shares().show_totals(), Axis::default(), from_zero("time", "ms"));
+    outcome.bars("share of layouts", grid.bars("share"), axis("share", "%").range(0.0, 100.0));
+    Ok(outcome)
 }

@@ -2,7 +2,7 @@
 
 use haversack_devices::Frequency;
 
-use super::setting::{Network, XIAOMI_10, batch, method_names, on_xiaomi_10};
+use super::setting::{Network, XIAOMI_10, batch, on_xiaomi_10};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -41,80 +41,53 @@ fn saved(seconds: &[f64], step: &str) -> Option<f64> {
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let samples = context.reading_number("batch")? as u64;
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["network", "step", "time_s", "saved_percent", "energy_j"]);
-    let mut by_network = Vec::new();
+    let mut outcome = Outcome::of("network,step,time_s,saved_percent,energy_j");
+    let mut shown = Vec::new();
     for network in NETWORKS {
-        let mut seconds = Vec::new();
+        let name = Network::called(network)?.name;
+        let (mut seconds, mut paper): (Vec<f64>, Vec<Option<f64>>) = Default::default();
         for (step, ..) in STEPS {
             let Some(scenario) = of_step(step, network, samples) else { continue };
             let batch = batch(context, &scenario)?;
             seconds.push(batch.time.seconds());
             let percent = saved(&seconds, step).map(|share| share * 100.0);
-            let name = Network::called(network)?.name;
-            let numbers = [batch.time.seconds().into(), percent.into(), batch.energy.0.into()];
-            table.push([name.into(), step.into()].into_iter().chain(numbers))?;
-            if network == TOLD {
-                answer(context, &mut outcome, step, batch.time.seconds(), percent);
-            }
+            outcome.row((name, step, batch.time.seconds(), percent, batch.energy.0))?;
+            let stated =
+                if network == TOLD { answer(context, &mut outcome, step, &seconds, percent) } else { [None; 2] };
+            // Where the paper gives a share alone, its seconds follow from those of the step before.
+            let before = paper.last().copied().flatten();
+            let from_share = before.zip(stated[1]).map(|(before, percent)| before * (1.0 - percent / 100.0));
+            paper.push(stated[0].or(from_share));
         }
-        by_network.push(seconds);
-    }
-    let benefits: Vec<f64> = by_network.iter().filter_map(|seconds| saved(seconds, "+batch-splitting")).collect();
-    for (network, benefit) in NETWORKS.iter().zip(&benefits) {
-        outcome.quantity(&format!("what splitting saves of {network}"), "", [*benefit]);
+        let bars = beside(Bars::new(STEPS.map(|(_, name, ..)| name)), "Mandheling", seconds.iter().copied(), paper);
+        outcome.bars(name, bars, axis("time of a batch", "s"));
+        if let Some(benefit) = saved(&seconds, "+batch-splitting") {
+            outcome.quantity(&format!("what splitting saves of {network}"), "", [benefit]);
+            shown.push(format!("{network} {:.1} %", benefit * 100.0));
+        }
     }
     let id = "mandheling/figure10/vgg11-<-vgg16,-resnet34/batch-splitting/benefit";
     context.judge(&mut outcome, id)?;
-    let shown: Vec<String> = NETWORKS.iter().zip(&benefits).map(|(id, b)| format!("{id} {:.1} %", b * 100.0)).collect();
     outcome.remark(id, shown.join(", "));
-    outcome.figure = Some(figure(&by_network, &paper(context))?);
-    outcome.table = Some(table);
     Ok(outcome)
 }
 
-/// Answers the row of a step of the network that the text tells of: its time, or what it saves.
-fn answer(context: &Context<'_>, outcome: &mut Outcome, step: &str, seconds: f64, percent: Option<f64>) {
-    for (metric, value) in [("time", Some(seconds)), ("time-saved", percent)] {
-        let id = format!("mandheling/figure10/resnet34-on-xiaomi-10/{step}/{metric}");
-        if let (Ok(_), Some(value)) = (context.row(&id), value) {
-            outcome.number(id, value);
+/// Answers the rows of a step of the network that the text tells of, its time and what it saves in per cent; the
+/// paper's own of both.
+fn answer(
+    context: &Context<'_>,
+    outcome: &mut Outcome,
+    step: &str,
+    seconds: &[f64],
+    percent: Option<f64>,
+) -> [Option<f64>; 2] {
+    [("time", seconds.last().copied()), ("time-saved", percent)].map(|(metric, value)| {
+        let row = context.row(&format!("mandheling/figure10/resnet34-on-xiaomi-10/{step}/{metric}")).ok()?;
+        if let Some(value) = value {
+            outcome.number(&row.id, value);
         }
-    }
-}
-
-/// The paper's seconds of each step of the network that it tells of; those after the third from its percentages.
-fn paper(context: &Context<'_>) -> Vec<Option<f64>> {
-    let mut seconds: Vec<Option<f64>> = Vec::new();
-    for (step, ..) in STEPS {
-        let number = |metric: &str| {
-            let id = format!("mandheling/figure10/resnet34-on-xiaomi-10/{step}/{metric}");
-            context.row(&id).ok().and_then(|row| row.number())
-        };
-        let before = seconds.last().copied().flatten();
-        let from_share = before.zip(number("time-saved")).map(|(before, percent)| before * (1.0 - percent / 100.0));
-        seconds.push(number("time").or(from_share));
-    }
-    seconds
-}
-
-fn figure(by_network: &[Vec<f64>], paper: &[Option<f64>]) -> Result<Figure, ArtefactError> {
-    let mut figure = Figure::new("Mandheling, figure 10: the techniques, one after the other, Xiaomi 10, batch 64")
-        .note("The paper gives numbers for ResNet-34 alone, the last two as percentages of the step before.")
-        .columns(3)
-        .order(method_names())
-        .panel_size(380, 300);
-    for (network, seconds) in NETWORKS.iter().zip(by_network) {
-        let bars = Bars::new(STEPS.map(|(_, name, ..)| name)).show_values();
-        let bars = if *network == TOLD {
-            beside(bars, "Mandheling", seconds.iter().copied(), paper.iter().copied())
-        } else {
-            bars.series(BarSeries::new("Mandheling", seconds.iter().copied()))
-        };
-        let panel = Panel::new(bars).title(Network::called(network)?.name).y(Axis::new("time of a batch").unit("s"));
-        figure = figure.panel(panel);
-    }
-    Ok(figure)
+        row.number()
+    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Figure 11: other algorithms of mixed precision, on the DSP and on the CPU.
 
-use super::setting::{
-    Batch, Batches, Network, QUANTITIES, XIAOMI_11_PRO, batch, method_names, on_xiaomi_11_pro, scenario,
-};
+use super::setting::{Batch, Batches, Network, QUANTITIES, XIAOMI_11_PRO, batch, on_xiaomi_11_pro, scenario};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -15,6 +13,8 @@ const ALGORITHMS: [(&str, &str); 3] = [("niti", "NITI"), ("mls", "MLS"), ("wageu
 const BASELINES: [(&str, &str, &str); 2] =
     [("mnn-fp32", "mnn-fp32", "MNN-FP32"), ("mnn-same-algorithm", "mnn", "MNN, same algorithm")];
 const OWN: &str = "mandheling";
+/// The methods as the data name them, and for people.
+const SHOWN: [(&str, &str); 3] = [("mnn-fp32", "MNN-FP32"), ("mnn", "MNN, same algorithm"), (OWN, "Mandheling")];
 
 /// The batches of both networks, by network, algorithm and method.
 fn measure(context: &Context<'_>, networks: &[Network]) -> Result<Batches, ArtefactError> {
@@ -40,7 +40,20 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         let of = |method: &str| batches.of([network.name, algorithm, method]);
         Some(ratio(of(OWN)?, of(baseline)?))
     };
-    let mut outcome = Outcome::default();
+    let mut outcome = batches.data("network,algorithm,method")?;
+    for (label, unit, value) in QUANTITIES {
+        let mut grid = Grid::default();
+        for network in &networks {
+            for (algorithm, name) in ALGORITHMS {
+                for (method, method_name) in SHOWN {
+                    let found = batches.of([network.name, algorithm, method]).map(value);
+                    grid.put([&format!("{} {name}", network.name), method_name, label], found, None);
+                }
+            }
+        }
+        let title = format!("{label} of a batch");
+        outcome.panel(&title, grid.bars(label), Axis::default(), axis(&title, unit));
+    }
     let mut speed_ups = Grid::default();
     for (algorithm, name) in ALGORITHMS {
         for (id, baseline, of) in BASELINES {
@@ -63,25 +76,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             outcome.summary.push(line);
         }
     }
-    let mut figure = Figure::new("Mandheling, figure 11: algorithms of mixed precision, Xiaomi 11 Pro, batch 64")
-        .note("Frequency left to the governor. Which of the paper's numbers belongs to MLS and which to WAGEUBN is inferred.")
-        .columns(3)
-        .order(method_names())
-        .panel_size(400, 300);
-    let groups = || networks.iter().flat_map(|network| ALGORITHMS.map(|algorithm| (network, algorithm)));
-    for (label, unit, value) in QUANTITIES {
-        let names = groups().map(|(network, (_, name))| format!("{} {name}", network.name));
-        let mut bars = Bars::new(names);
-        for (method, name) in BASELINES.map(|(_, method, name)| (method, name)).into_iter().chain([(OWN, "Mandheling")])
-        {
-            let at =
-                |(network, (algorithm, _)): (&Network, (&str, &str))| batches.of([network.name, algorithm, method]);
-            bars = bars.series(BarSeries::new(name, groups().map(|group| at(group).map(value))));
-        }
-        figure = figure.panel(titled(bars, &format!("{label} of a batch"), unit));
-    }
-    let bars = speed_ups.bars("speed-up").show_values();
-    let panel =
-        Panel::new(bars).title("speed-up of Mandheling over").y(Axis::new("mean of VGG-11 and VGG-16").unit("x"));
-    Ok(outcome.drawn(figure.panel(panel), batches.table(["network", "algorithm", "method"])?))
+    let mean = axis("mean of VGG-11 and VGG-16", "x");
+    outcome.bars("speed-up of Mandheling over", speed_ups.bars("speed-up"), mean);
+    Ok(outcome)
 }

@@ -21,37 +21,28 @@ fn inference(plan: &Plan) -> Nanos {
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["network", "training_s", "inference_s", "ratio", "ratio_of_operations"]);
-    let (mut ratios, mut operations) = (Vec::new(), Vec::new());
+    let mut outcome = Outcome::of("network,training_s,inference_s,ratio,ratio_of_operations");
+    let mut ratios = Vec::new();
     for network in NETWORKS {
         let plan = context.plan(&scenario(context, XIAOMI_10, network, "mnn-fp32")?)?;
         let (training, inference) = (plan.run()?.iteration.seconds(), inference(&plan).seconds());
         let counts = count(&layers(context, network)?, 1);
-        let ratio = training / inference;
-        let of_operations = counts.training_flops as f64 / counts.forward_flops as f64;
-        table.push([network.name.into(), training.into(), inference.into(), ratio.into(), of_operations.into()])?;
+        let ratio = [training / inference, counts.training_flops as f64 / counts.forward_flops as f64];
+        outcome.row((network.name, training, inference, ratio))?;
         ratios.push(ratio);
-        operations.push(of_operations);
     }
-    let [mean_time, mean_operations] = [&ratios, &operations].map(|of| mean(of).unwrap_or_default());
-    outcome.number(ROW, mean_time);
-    outcome.null(ROW, mean_operations);
-    outcome.quantity("ratio of operations", "", [mean_operations]);
-    let each = Bars::new(NETWORKS.map(|network| network.name))
-        .series(BarSeries::new("time", ratios))
-        .series(BarSeries::new("operations", operations))
-        .show_values();
-    let means = Bars::new(["mean"])
-        .series(BarSeries::new("time", [mean_time]))
-        .series(BarSeries::new("time", [context.row(ROW)?.number()]).look(Look::Hatched))
-        .series(BarSeries::new("operations", [mean_operations]))
-        .show_values();
-    let axis = || Axis::new("training over inference").unit("times").from_zero();
-    let figure = Figure::new("Mandheling, figure 1a: training over inference under MNN-FP32, Xiaomi 10, batch 64")
-        .panel_size(560, 320)
-        .share_y()
-        .panel(Panel::new(each).title("networks").y(axis()))
-        .panel(Panel::new(means).title("mean of the six").y(axis()));
-    Ok(outcome.drawn(figure, table))
+    let means = [0, 1].map(|of| mean(&ratios.iter().map(|ratio| ratio[of]).collect::<Vec<_>>()).unwrap_or_default());
+    outcome.number(ROW, means[0]);
+    outcome.null(ROW, means[1]);
+    outcome.quantity("ratio of operations", "", [means[1]]);
+    let training_over_inference = || from_zero("training over inference", "times");
+    let each = columns(
+        NETWORKS.map(|network| network.name),
+        &ratios,
+        [("time", |ratio| ratio[0]), ("operations", |ratio| ratio[1])],
+    );
+    outcome.bars("networks", each, training_over_inference());
+    let bars = beside(Bars::new(["mean"]), "time", [means[0]], [context.paper(ROW)?]);
+    outcome.bars("mean of the six", bars.series(BarSeries::new("operations", [means[1]])), training_over_inference());
+    Ok(outcome)
 }

@@ -50,26 +50,20 @@ fn rescaled() -> Result<Vec<String>, ArtefactError> {
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let settled = Parameters::default().warm_up as usize;
     let names = rescaled()?;
-    let mut table = Table::new(["tensor", "mean_interval_batches", "least_factor", "largest_factor"]);
+    let mut outcome = Outcome::of("tensor,mean_interval_batches,least_factor,largest_factor");
     let (mut first, mut intervals) = (Vec::new(), Vec::new());
     for name in &names {
         let mut process = ScaleProcess::new(context.seed, name);
         let factors: Vec<u32> = (0..settled + WATCHED).map(|_| process.next_batch()).collect();
         let late = &factors[settled..];
         let interval = mean_interval(late).ok_or_else(|| anyhow::anyhow!("the factor of {name} never changes"))?;
-        let (least, largest) = (late.iter().min().copied(), late.iter().max().copied());
-        table.push([
-            name.as_str().into(),
-            interval.into(),
-            u64::from(least.unwrap_or_default()).into(),
-            u64::from(largest.unwrap_or_default()).into(),
-        ])?;
+        let ends = [late.iter().min(), late.iter().max()].map(|factor| u64::from(factor.copied().unwrap_or_default()));
+        outcome.row((name.as_str(), interval, ends))?;
         intervals.push(interval);
         if first.is_empty() {
             first = factors;
         }
     }
-    let mut outcome = Outcome::default();
     if let Some((low, high)) = range(intervals.iter().copied()) {
         outcome.answer(ROW, Answer::Range(low, high));
     }
@@ -90,27 +84,14 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     let batches = || Axis::new("batch").range(0.0, SHOWN as f64);
     let trace = Lines::new().series(Series::new("first convolution", factor).stroke(Stroke::Step).unmarked());
+    outcome.panel("(a) scale factor", trace, batches(), axis("scale factor", "bits"));
     let jumps = Lines::new().series(Series::new("first convolution", between).stroke(Stroke::None));
-    let figure = Figure::new("Mandheling, figure 4: scale factors of VGG-11")
-        .note(format!("Drawn from the documented process, not measured in training. Means from batch {settled} on."))
-        .panel_size(330, 280)
-        .panel(Panel::new(trace).title("(a) scale factor").x(batches()).y(Axis::new("scale factor").unit("bits")))
-        .panel(
-            Panel::new(jumps)
-                .title("(b) batches since the last change")
-                .x(batches())
-                .y(Axis::new("interval").unit("batches").from_zero()),
-        )
-        .panel(
-            Panel::new(means).title("mean interval of every tensor").x(Axis::new("tensor, by interval")).y(Axis::new(
-                "interval",
-            )
-            .unit("batches")
-            .from_zero()),
-        );
+    let interval = || from_zero("interval", "batches");
+    outcome.panel("(b) batches since the last change", jumps, batches(), interval());
+    outcome.panel("mean interval of every tensor", means, Axis::new("tensor, by interval"), interval());
     outcome.quantity("rescaled tensors", "", [names.len() as f64]);
     outcome.words("batches watched", format!("{WATCHED} batches from batch {settled} on"));
-    Ok(outcome.drawn(figure, table))
+    Ok(outcome)
 }
 
 #[cfg(test)]

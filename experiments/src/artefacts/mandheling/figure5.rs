@@ -1,7 +1,7 @@
 //! Figure 5: time of a batch, six networks on three phones under five methods; and what figure 6 shares with it.
 
 use super::setting::{
-    Batch, Batches, METHODS, NETWORKS, PHONES, batch_if_it_fits, method_names, of_no_phone, scenario,
+    Batch, Batches, METHODS, NETWORKS, PHONES, QUANTITIES, Quantity, batch_if_it_fits, of_no_phone, scenario,
 };
 use crate::artefacts::prelude::*;
 
@@ -51,29 +51,20 @@ fn ratios(batches: &Batches, methods: [&str; 2], ratio: Ratio) -> Vec<f64> {
 
 /// What one of the figures shows.
 #[derive(Clone, Copy)]
-pub(super) struct Quantity {
+pub(super) struct Shown {
     pub(super) artefact: &'static str,
     pub(super) metric: &'static str,
-    pub(super) title: &'static str,
-    pub(super) axis: (&'static str, &'static str),
+    pub(super) quantity: Quantity,
     pub(super) gain: &'static str,
-    pub(super) value: fn(Batch) -> f64,
     pub(super) ratio: Ratio,
 }
 
-const TIME: Quantity = Quantity {
-    artefact: "figure5",
-    metric: "speedup",
-    title: "Mandheling, figure 5: time of a batch of 64",
-    axis: ("time", "s"),
-    gain: "speed-up",
-    value: |batch| batch.time.seconds(),
-    ratio: Batch::speed_up,
-};
+const TIME: Shown =
+    Shown { artefact: "figure5", metric: "speedup", quantity: QUANTITIES[0], gain: "speed-up", ratio: Batch::speed_up };
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let batches = measure(context)?;
-    let mut outcome = shown(context, &batches, TIME)?;
+    let mut outcome = show(context, &batches, TIME)?;
     for baseline in ["mnn-fp32", "mnn-int8"] {
         let id = format!("mandheling/figure5/all/{baseline}/speedup");
         outcome.remark(id, "the paper's most contradicts its table 7");
@@ -102,25 +93,19 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
-/// The answers, the figure and the table of one quantity.
-pub(super) fn shown(context: &Context<'_>, batches: &Batches, quantity: Quantity) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut figure = Figure::new(quantity.title)
-        .note("Frequencies left to the governor. VGG-19 under MNN-FP32-GPU has no mark where it is out of memory.")
-        .columns(1)
-        .panel_size(820, 230)
-        .order(method_names());
-    let (label, unit) = quantity.axis;
+/// The answers, the panels and the data of one quantity.
+pub(super) fn show(context: &Context<'_>, batches: &Batches, shown: Shown) -> Result<Outcome, ArtefactError> {
+    let mut outcome = batches.data("phone,network,method")?;
+    let (label, unit, value) = shown.quantity;
     for (phone, name) in PHONES {
-        let mut bars = Bars::new(NETWORKS.map(|network| network.name));
-        for (method, method_name) in METHODS {
-            let values = NETWORKS.map(|network| batches.of([phone, network.name, method]).map(quantity.value));
-            bars = bars.series(BarSeries::new(method_name, values));
+        let mut grid = Grid::default();
+        for (network, (method, method_name)) in NETWORKS.iter().flat_map(|n| METHODS.map(|method| (n.name, method))) {
+            grid.put([network, method_name, label], batches.of([phone, network, method]).map(value), None);
         }
-        figure = figure.panel(Panel::new(bars).title(name).y(Axis::new(label).unit(unit).log()));
+        outcome.panel(name, grid.bars(label), Axis::default(), axis(label, unit).log());
     }
-    let panel = gains(context, &mut outcome, batches, quantity)?;
-    Ok(outcome.drawn(figure.panel(panel), batches.table(["phone", "network", "method"])?))
+    gains(context, &mut outcome, batches, shown)?;
+    Ok(outcome)
 }
 
 /// The least and the largest gain over each baseline, as answers and as a panel beside the paper's.
@@ -128,12 +113,12 @@ fn gains(
     context: &Context<'_>,
     outcome: &mut Outcome,
     batches: &Batches,
-    quantity: Quantity,
-) -> Result<Panel, ArtefactError> {
+    Shown { artefact, metric, gain, ratio, .. }: Shown,
+) -> Result<(), ArtefactError> {
     let mut grid = Grid::default();
     for baseline in BASELINES {
-        let id = format!("mandheling/{}/all/{baseline}/{}", quantity.artefact, quantity.metric);
-        let Some((lo, hi)) = range(ratios(batches, [OWN, baseline], quantity.ratio)) else { continue };
+        let id = format!("mandheling/{artefact}/all/{baseline}/{metric}");
+        let Some((lo, hi)) = range(ratios(batches, [OWN, baseline], ratio)) else { continue };
         let name = METHODS.iter().find(|(method, _)| *method == baseline).map_or(baseline, |(_, name)| name);
         let (least, most, answer) = match context.row(&id)?.claim {
             Claim::Range { lo: least, hi: most } => (Some(least), Some(most), Answer::Range(lo, hi)),
@@ -144,11 +129,11 @@ fn gains(
         // Of MNN-INT8 the paper gives the most alone.
         for (which, value, given) in [("least", lo, least), ("most", hi, most)] {
             if given.is_some() {
-                grid.put([&format!("{name} {which}"), "Mandheling", quantity.gain], Some(value), given);
+                grid.put([&format!("{name} {which}"), "Mandheling", gain], Some(value), given);
             }
         }
     }
-    let bars = grid.bars(quantity.gain).show_values();
-    let title = format!("{} over each baseline, all networks and phones", quantity.gain);
-    Ok(Panel::new(bars).title(title).y(Axis::new(quantity.gain).unit("x")))
+    let title = format!("{gain} over each baseline, all networks and phones");
+    outcome.bars(&title, grid.bars(gain), axis(gain, "x"));
+    Ok(())
 }

@@ -1,22 +1,20 @@
 //! Figure 6: energy of a batch, six networks on three phones under five methods.
 
-use super::figure5::{Quantity, measure, on_all_phones, shown};
-use super::setting::Batch;
+use super::figure5::{Shown, measure, on_all_phones, show};
+use super::setting::{Batch, QUANTITIES};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     on_all_phones("figure6", "energy of a batch: six networks, three phones, five methods", run);
 
-const ENERGY: Quantity = Quantity {
+const ENERGY: Shown = Shown {
     artefact: "figure6",
     metric: "energy-reduction",
-    title: "Mandheling, figure 6: energy of a batch of 64",
-    axis: ("energy", "J"),
+    quantity: QUANTITIES[1],
     gain: "reduction of energy",
-    value: |batch| batch.energy.0,
     ratio: Batch::energy_reduction,
 };
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    shown(context, &measure(context)?, ENERGY)
+    show(context, &measure(context)?, ENERGY)
 }

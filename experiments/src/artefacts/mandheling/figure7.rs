@@ -1,6 +1,6 @@
 //! Figure 7: time and energy of a batch over batch sizes.
 
-use super::setting::{Batches, Network, QUANTITIES, XIAOMI_11_PRO, batch, method_names, on_xiaomi_11_pro, scenario_of};
+use super::setting::{Batch, Batches, Network, QUANTITIES, XIAOMI_11_PRO, batch, on_xiaomi_11_pro, scenario_of};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
@@ -36,7 +36,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     };
     let gains: Vec<Vec<f64>> =
         networks.iter().map(|network| sizes.iter().filter_map(|size| gain(network, size)).collect()).collect();
-    let mut outcome = Outcome::default();
+    let mut outcome = batches.data("network,method,batch")?;
     if let Some(mean) = mean(&gains.concat()) {
         outcome.number(MEAN, mean);
     }
@@ -51,44 +51,26 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     context.judge(&mut outcome, id)?;
     let shown: Vec<String> = sizes.iter().zip(&means).map(|(size, mean)| format!("{size}: {mean:.2}")).collect();
     outcome.remark(id, format!("mean of the two networks by batch: {}", shown.join(", ")));
-    let paper = [context.row(MEAN)?.number(), context.row(LARGEST)?.number()];
-    let figure = figure(&networks, &batches, sizes, &gains, paper);
-    Ok(outcome.drawn(figure, batches.table(["network", "method", "batch"])?))
-}
-
-fn figure(
-    networks: &[Network],
-    batches: &Batches,
-    sizes: &[f64],
-    gains: &[Vec<f64>],
-    [paper_mean, paper_largest]: [Option<f64>; 2],
-) -> Figure {
-    let mut figure = Figure::new("Mandheling, figure 7: time and energy over batch sizes, Xiaomi 11 Pro")
-        .note("Frequency left to the governor. Dashed: the paper's mean speed-up over both networks, and its largest at batch 128, of whichever network.")
-        .columns(3)
-        .order(method_names())
-        .panel_size(360, 270);
+    let ends = [sizes.first(), sizes.last()].into_iter().flatten().copied();
+    let level: Vec<_> = ends.zip([context.paper(MEAN)?; 2]).filter_map(|(size, mean)| Some((size, mean?))).collect();
+    let mark: Vec<_> = sizes.last().copied().zip(context.paper(LARGEST)?).into_iter().collect();
     let size = || Axis::new("batch").log().ticks_at(sizes);
     for (network, gains) in networks.iter().zip(gains) {
+        let of_network: Vec<_> = batches.iter().filter(|([known, ..], _)| *known == network.name).collect();
         for (label, unit, value) in QUANTITIES {
-            let mut lines = Lines::new();
-            for (method, name) in METHODS {
-                let at = |size: &f64| Some((*size, value(batches.of([network.name, method, &size.to_string()])?)));
-                lines = lines.series(Series::new(name, sizes.iter().filter_map(at).collect::<Vec<_>>()));
-            }
-            let title = format!("{}: {label}", network.name);
-            figure = figure.panel(Panel::new(lines).title(title).x(size()).y(Axis::new(label).unit(unit).log()));
+            let name = |method: &str| METHODS.iter().find(|(id, _)| *id == method).map_or("", |(_, name)| name);
+            let point =
+                |(labels, batch): &([&str; 3], Option<Batch>)| Some((labels[2].parse().ok()?, value((*batch)?)));
+            let lines = curves(&of_network, |(labels, _)| name(labels[1]), point);
+            outcome.panel(&format!("{}: {label}", network.name), lines, size(), axis(label, unit).log());
         }
-        let points: Vec<_> = sizes.iter().copied().zip(gains.iter().copied()).collect();
-        let ends = [sizes.first(), sizes.last()].into_iter().flatten();
-        let level: Vec<_> = ends.zip([paper_mean; 2]).filter_map(|(size, mean)| Some((*size, mean?))).collect();
-        let mark: Vec<_> = sizes.last().copied().zip(paper_largest).into_iter().collect();
+        let points: Vec<_> = sizes.iter().copied().zip(gains).collect();
         let lines = Lines::new()
             .series(Series::new("Mandheling", points))
-            .series(Series::new("Mandheling", level).look(Look::Hatched).unmarked())
-            .series(Series::new("Mandheling", mark).look(Look::Hatched).stroke(Stroke::None));
-        let gain = Axis::new("speed-up over MNN-FP32").unit("x").from_zero();
-        figure = figure.panel(Panel::new(lines).title(format!("{}: speed-up", network.name)).x(size()).y(gain));
+            .series(Series::new("Mandheling", level.clone()).look(Look::Hatched).unmarked())
+            .series(Series::new("Mandheling", mark.clone()).look(Look::Hatched).stroke(Stroke::None));
+        let gain = from_zero("speed-up over MNN-FP32", "x");
+        outcome.panel(&format!("{}: speed-up", network.name), lines, size(), gain);
     }
-    figure
+    Ok(outcome)
 }

@@ -3,7 +3,7 @@
 use haversack_devices::Frequency;
 use haversack_training::HeatPoint;
 
-use super::setting::{Network, XIAOMI_10, method_names, on_xiaomi_10};
+use super::setting::{Network, XIAOMI_10, on_xiaomi_10};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
@@ -17,18 +17,18 @@ const BATCH: u64 = 64;
 const SPARE: f64 = 1.2;
 
 /// A method, and the minutes that the reading `figure9-run` gives it.
-struct Run {
+struct Watched {
     method: &'static str,
     name: &'static str,
     minutes: f64,
 }
 
-const RUNS: [Run; 2] = [
-    Run { method: "mnn-fp32", name: "MNN-FP32", minutes: 2.0 },
-    Run { method: "mandheling", name: "Mandheling", minutes: 18.0 },
+const RUNS: [Watched; 2] = [
+    Watched { method: "mnn-fp32", name: "MNN-FP32", minutes: 2.0 },
+    Watched { method: "mandheling", name: "Mandheling", minutes: 18.0 },
 ];
 
-impl Run {
+impl Watched {
     /// The device after each batch until the minutes are over.
     fn curve(&self, context: &Context<'_>) -> Result<Vec<HeatPoint>, ArtefactError> {
         let mut scenario = Scenario::new(XIAOMI_10, Network::called("vgg16")?.model);
@@ -47,15 +47,13 @@ impl Run {
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let start = context.reading_number("figure9-ambient")?;
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["method", "time_s", "die_c", "chassis_c", "battery_c", "cpu_ghz"]);
+    let mut outcome = Outcome::of("method,time_s,die_c,chassis_c,battery_c,cpu_ghz");
     let (mut temperatures, mut frequencies) = (Lines::new(), Lines::new());
     for run in RUNS {
         let curve = run.curve(context)?;
         for point in &curve {
-            let heat = [point.die, point.chassis, point.battery].map(|part| part.0.into());
-            let numbers = [point.at.seconds().into()].into_iter().chain(heat).chain([gigahertz(point).into()]);
-            table.push([run.method.into()].into_iter().chain(numbers))?;
+            let heat = [point.die, point.chassis, point.battery].map(|part| part.0);
+            outcome.row((run.method, point.at.seconds(), heat, gigahertz(point)))?;
         }
         let id = format!("mandheling/figure9/{XIAOMI_10}/{}/temperature", run.method);
         if let Some(last) = curve.last() {
@@ -74,19 +72,15 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         }
     }
     let stated = &context.row(&format!("mandheling/figure9/{XIAOMI_10}/mnn-fp32/temperature"))?.conditions;
-    let panel = |lines: Lines, title: &str| Panel::new(lines).title(title).x(Axis::new("time").unit("min"));
-    let figure = Figure::new("Mandheling, figure 9: heat and frequency, VGG-16 at batch 64 on the Xiaomi 10")
-        .note(format!("Of the paper, the first and the last temperature. Its MNN-FP32 {stated}."))
-        .columns(2)
-        .order(method_names())
-        .panel_size(440, 300)
-        .panel(panel(temperatures, "temperature of the die").y(Axis::new("temperature").unit("°C")))
-        .panel(panel(frequencies, "frequency of the CPU").y(Axis::new("frequency").unit("GHz").from_zero()));
-    Ok(outcome.drawn(figure, table))
+    outcome.words("what the paper says of MNN-FP32", stated);
+    let time = || axis("time", "min");
+    outcome.panel("temperature of the die", temperatures, time(), axis("temperature", "°C"));
+    outcome.panel("frequency of the CPU", frequencies, time(), from_zero("frequency", "GHz"));
+    Ok(outcome)
 }
 
 /// The paper's first and last value.
-fn ends(run: &Run, [first, last]: [f64; 2]) -> Series {
+fn ends(run: &Watched, [first, last]: [f64; 2]) -> Series {
     let points = [(0.0, first), (run.minutes, last)];
     Series::new(run.name, points).stroke(Stroke::None).look(Look::Hatched)
 }

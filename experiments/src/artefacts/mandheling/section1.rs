@@ -18,24 +18,21 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     scenario.frequency = context.reading_text("frequency")?.parse()?;
     let record = context.run(&scenario)?;
     let (memory, time) = (record.peak_memory.megabytes() / 1e3, record.iteration.seconds());
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["quantity", "part", "value", "unit"]);
-    table.push(["memory".into(), "peak".into(), memory.into(), "GB".into()])?;
-    table.push(["time".into(), "all".into(), time.into(), "s".into()])?;
+    let mut outcome = Outcome::of("quantity,part,value,unit");
+    outcome.row(("memory", "peak", memory, "GB"))?;
+    outcome.row(("time", "all", time, "s"))?;
     for (part, of_part) in record.breakdown.parts().into_iter().filter(|(_, time)| time.0 > 0) {
-        table.push(["time".into(), part.into(), of_part.seconds().into(), "s".into()])?;
+        outcome.row(("time", part, of_part.seconds(), "s"))?;
     }
-    let mut figure =
-        Figure::new("Mandheling, section 1: a batch of 32 of ResNet-50 on the Xiaomi 10").panel_size(260, 280);
     for (metric, value, unit) in [("memory", memory, "GB"), ("time", time, "s")] {
         let row = format!("mandheling/section1/resnet50-batch-32-on-xiaomi-10/cpu-libraries/{metric}");
-        let bars = beside(Bars::new([metric]), SIMULATED, [value], [context.row(&row)?.number()]).show_values();
-        figure = figure.panel(Panel::new(bars).y(Axis::new(metric).unit(unit).from_zero()));
+        let bars = beside(Bars::new([metric]), SIMULATED, [value], [context.paper(&row)?]);
+        outcome.bars("", bars, from_zero(metric, unit));
         outcome.number(row, value);
     }
     outcome.remark(
         "mandheling/section1/resnet50-batch-32-on-xiaomi-10/cpu-libraries/memory",
         "the peak of all tensors, in 10⁹ bytes",
     );
-    Ok(outcome.drawn(figure, table))
+    Ok(outcome)
 }

@@ -22,11 +22,11 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let bytes = Bytes((context.reading_number("map")? * MIB) as u64);
     let millis = |bytes| crossing(&device, &stack, bytes).map(|time| time.seconds() * 1e3);
     let (all, call) = millis(bytes).zip(millis(Bytes::ZERO)).ok_or_else(|| anyhow::anyhow!("no DSP to cross to"))?;
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome::of("part,time_ms");
     let row = "mandheling/section3.3/xiaomi-10/cpu-dsp-switch/latency";
     outcome.number(row, all);
     outcome.remark(row, format!("{call:.2} ms of it are the call, the rest is the copy of {bytes}"));
-    let rows = [["call".into(), call.into()], ["copy".into(), (all - call).into()]];
-    outcome.table = Some(table(["part", "time_ms"], rows)?);
+    outcome.row(("call", call))?;
+    outcome.row(("copy", all - call))?;
     Ok(outcome)
 }

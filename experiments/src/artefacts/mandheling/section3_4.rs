@@ -44,11 +44,9 @@ fn rescaled(context: &Context<'_>, network: Network) -> Result<Rescaled, Artefac
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let all = NETWORKS.map(|network| rescaled(context, network)).into_iter().collect::<Result<Vec<_>, _>>()?;
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["network", "dynamic_s", "adaptive_s", "ratio", "saved_percent"]);
+    let mut outcome = Outcome::of("network,dynamic_s,adaptive_s,ratio,saved_percent");
     for one in &all {
-        let numbers = [one.dynamic, one.adaptive, one.ratio(), one.saved()].map(Into::into);
-        table.push([one.network.name.into()].into_iter().chain(numbers))?;
+        outcome.row((one.network.name, [one.dynamic, one.adaptive, one.ratio(), one.saved()]))?;
         if one.network.id.0 == "resnet34" {
             outcome.number(RATIO, one.ratio());
         }
@@ -60,22 +58,10 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     if let Some((low, high)) = range(all.iter().map(Rescaled::saved)) {
         outcome.answer(SAVED, Answer::Range(low, high));
     }
-    let bars = |series: Vec<BarSeries>| {
-        let bars = Bars::new(NETWORKS.map(|network| network.name)).show_values();
-        series.into_iter().fold(bars, Bars::series)
-    };
-    let column = |name: &str, of: fn(&Rescaled) -> f64| BarSeries::new(name, all.iter().map(of).collect::<Vec<_>>());
-    let times = bars(vec![column("dynamic", |one| one.dynamic), column("self-adaptive", |one| one.adaptive)]);
-    let figure =
-        Figure::new("Mandheling, section 3.4: rescaling in every batch and when it is due, Xiaomi 10, batch 64")
-            .note("All other techniques off.")
-            .columns(1)
-            .panel_size(760, 240)
-            .panel(Panel::new(times).title("time of a batch").y(Axis::new("time").unit("s").log()))
-            .panel(
-                Panel::new(bars(vec![column("time saved", Rescaled::saved)]))
-                    .title("what self-adaptive rescaling saves")
-                    .y(Axis::new("time saved").unit("%").from_zero()),
-            );
-    Ok(outcome.drawn(figure, table))
+    let names = || NETWORKS.map(|network| network.name);
+    let times = columns(names(), &all, [("dynamic", |one| one.dynamic), ("self-adaptive", |one| one.adaptive)]);
+    outcome.bars("time of a batch", times, axis("time", "s").log());
+    let saved = columns(names(), &all, [("time saved", Rescaled::saved)]);
+    outcome.bars("what self-adaptive rescaling saves", saved, from_zero("time saved", "%"));
+    Ok(outcome)
 }

@@ -28,21 +28,17 @@ pub(crate) fn preparation(plan: &Plan, machine: &Machine) -> Nanos {
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let batch = context.reading_number("batch")? as u64;
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["engine", "operators", "preparation_ms"]);
+    let mut outcome = Outcome::of("engine,operators,preparation_ms");
     let mut grid = Grid::default();
     for (engine, name) in ENGINES {
         let plan = context.plan(&preparing(engine, batch))?;
         let time = preparation(&plan, plan.machine()).seconds() * 1e3;
         let row = format!("mandheling/section3.6/vgg16/{engine}/graph-preparation");
         let operators = plan.graph.nodes.iter().filter(|node| node.work.launches > 0).count() as u64;
-        table.push([engine.into(), operators.into(), time.into()])?;
+        outcome.row((engine, operators, time))?;
         grid.answer((context, &mut outcome), &row, [name, SIMULATED, "time"], time)?;
         outcome.remark(row, format!("{operators} operators"));
     }
-    let bars = grid.bars("time").show_values();
-    let figure = Figure::new("Mandheling, section 3.6: preparing the graph of VGG-16 for a batch")
-        .panel_size(420, 300)
-        .panel(Panel::new(bars).y(Axis::new("preparation").unit("ms").from_zero()));
-    Ok(outcome.drawn(figure, table))
+    outcome.bars("", grid.bars("time"), from_zero("preparation", "ms"));
+    Ok(outcome)
 }

@@ -2,7 +2,6 @@
 
 use haversack_devices::units::Joules;
 use haversack_devices::{CoreSelection, Frequency};
-use haversack_training::RunError;
 
 use crate::artefacts::prelude::*;
 
@@ -37,11 +36,6 @@ pub(crate) const METHODS: [(&str, &str); 5] = [
     ("mnn-fp32-gpu", "MNN-FP32-GPU"),
     ("mandheling", "Mandheling"),
 ];
-
-/// The names of the methods for people: they take their colours first, so that a method has one in every figure.
-pub(crate) fn method_names() -> [&'static str; METHODS.len()] {
-    METHODS.map(|(_, name)| name)
-}
 
 /// A network of table 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,19 +139,18 @@ impl Batches {
         self.0.iter().map(|(labels, batch)| (labels.each_ref().map(String::as_str), *batch))
     }
 
-    /// The data: three columns of labels, the time and the energy.
-    pub(super) fn table(&self, labels: [&str; 3]) -> Result<Table, ArtefactError> {
-        let mut table = Table::new(labels.into_iter().chain(["time_s", "energy_j"]));
+    /// An outcome with the data: three columns under the header `labels`, the time and the energy.
+    pub(super) fn data(&self, labels: &str) -> Result<Outcome, ArtefactError> {
+        let mut outcome = Outcome::of(&format!("{labels},time_s,energy_j"));
         for (labels, batch) in self.iter() {
-            let numbers = QUANTITIES.map(|(.., value)| batch.map(value).into());
-            table.push(labels.map(Into::into).into_iter().chain(numbers))?;
+            outcome.row((labels, QUANTITIES.map(|(.., value)| batch.map(value))))?;
         }
-        Ok(table)
+        Ok(outcome)
     }
 }
 
 /// What of a batch is shown: for people, the unit, and its value.
-type Quantity = (&'static str, &'static str, fn(Batch) -> f64);
+pub(super) type Quantity = (&'static str, &'static str, fn(Batch) -> f64);
 
 /// What is shown of every batch.
 pub(super) const QUANTITIES: [Quantity; 2] =
@@ -185,23 +178,22 @@ pub(crate) fn timed(scenario: &Scenario, warm_up: u64) -> Vec<Scenario> {
     (0..BATCHES).map(run).collect()
 }
 
-/// What a batch of `scenario` takes once scales have settled: the mean over those that [`timed`] names.
-pub(crate) fn batch(context: &Context<'_>, scenario: &Scenario) -> Result<Batch, ArtefactError> {
+/// What a batch of `scenario` takes once scales have settled: the mean over those that [`timed`] names; `None` if it is
+/// out of memory.
+pub(crate) fn batch_if_it_fits(context: &Context<'_>, scenario: &Scenario) -> Result<Option<Batch>, ArtefactError> {
     let runs = timed(scenario, context.reading_number("settled")? as u64);
     let mut sum = Batch::default();
     for scenario in &runs {
-        let record = context.run(scenario)?;
+        let Some(record) = context.run_if_it_ends(scenario)? else { return Ok(None) };
         sum.time += record.iteration;
         sum.energy += record.energy;
     }
     let count = runs.len().max(1);
-    Ok(Batch { time: Nanos(sum.time.0 / count as u64), energy: sum.energy / count as f64 })
+    Ok(Some(Batch { time: Nanos(sum.time.0 / count as u64), energy: sum.energy / count as f64 }))
 }
 
-/// As [`batch`]; `None` if it is out of memory.
-pub(crate) fn batch_if_it_fits(context: &Context<'_>, scenario: &Scenario) -> Result<Option<Batch>, ArtefactError> {
-    match batch(context, scenario) {
-        Err(error) if error.downcast_ref().is_some_and(RunError::is_infeasible) => Ok(None),
-        other => other.map(Some),
-    }
+/// As [`batch_if_it_fits`], where it does.
+pub(crate) fn batch(context: &Context<'_>, scenario: &Scenario) -> Result<Batch, ArtefactError> {
+    let batch = batch_if_it_fits(context, scenario)?;
+    batch.ok_or_else(|| anyhow::anyhow!("{} is out of memory under {}", scenario.model, scenario.policy))
 }

@@ -38,8 +38,7 @@ pub(crate) fn irregular(device: &Device, stack: &Stack, map: Bytes, on_dsp: bool
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let (device, stack) = (context.device(XIAOMI_10)?, context.stack("mandheling")?);
     let map = Bytes((context.reading_number("map")? * MIB) as u64);
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["operator", "processor", "time_ms"]);
+    let mut outcome = Outcome::of("operator,processor,time_ms");
     let mut grid = Grid::default();
     for (processor, name, on_dsp) in PROCESSORS {
         let time = irregular(&device, &stack, map, on_dsp);
@@ -47,12 +46,9 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         for (operator, operator_name) in OPERATORS {
             let row = format!("mandheling/table3/{operator}/{processor}/latency");
             grid.answer((context, &mut outcome), &row, [operator_name, name, "latency"], milliseconds)?;
-            table.push([operator.into(), processor.into(), milliseconds.into()])?;
+            outcome.row((operator, processor, milliseconds))?;
         }
     }
-    let figure = Figure::new("Mandheling, table 3: operators that do not suit the DSP, Xiaomi 10")
-        .note(format!("A map of {} MiB of eight-bit integers for all three.", map.as_f64() / MIB))
-        .panel_size(560, 320)
-        .panel(Panel::new(grid.bars("latency").show_values()).y(Axis::new("latency").unit("ms").from_zero()));
-    Ok(outcome.drawn(figure, table))
+    outcome.bars("", grid.bars("latency"), from_zero("latency", "ms"));
+    Ok(outcome)
 }

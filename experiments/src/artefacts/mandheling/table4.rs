@@ -61,42 +61,27 @@ fn null(reference: &Reference, row: &Row) -> Option<f64> {
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    // The operator is fixed by `called_alone`; the reading says which it is.
-    let operator = context.reading_text("table4-operator")?;
     let (device, stack) = (context.device(XIAOMI_10)?, context.stack("mandheling")?);
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["map", "batch", "simulated_ms", "paper_ms", "null_ms"]);
+    let mut outcome = Outcome::of("map,batch,simulated_ms,paper_ms,null_ms");
+    outcome.nulls_of(&context.rows, |row| null(context.reference, row));
     let mut lines = Lines::new();
     for size in SIZES {
         let (mut simulated, mut paper) = (Vec::new(), Vec::new());
         for batch in BATCHES {
-            let row = format!("mandheling/table4/conv-64x64-{size}x{size}/batch-{batch}/latency");
+            let row = context.row(&format!("mandheling/table4/conv-64x64-{size}x{size}/batch-{batch}/latency"))?;
             let time = called_alone(&device, &stack, size, batch);
             let milliseconds = time.ok_or_else(|| anyhow::anyhow!("the Xiaomi 10 has no DSP"))?.seconds() * 1e3;
-            let given = context.row(&row)?.number();
-            let null = null(context.reference, context.row(&row)?);
-            table.push([size.into(), batch.into(), milliseconds.into(), given.into(), null.into()])?;
+            outcome.row((size, batch, milliseconds, row.number(), null(context.reference, row)))?;
             simulated.push((batch as f64, milliseconds));
-            paper.extend(given.map(|given| (batch as f64, given)));
-            outcome.number(row, milliseconds);
+            paper.extend(row.number().map(|given| (batch as f64, given)));
+            outcome.number(&row.id, milliseconds);
         }
         let name = format!("{size}×{size}");
         lines = lines.series(Series::new(name.as_str(), simulated));
         lines = lines.series(Series::new(name, paper).look(Look::Hatched).stroke(Stroke::None));
     }
-    outcome.figure =
-        Some(
-            Figure::new("Mandheling, table 4: a convolution of 64 channels on the Hexagon 698")
-                .note(format!("Read as {operator}. Batches whose latency is withheld have no point of the paper."))
-                .panel_size(680, 400)
-                .panel(
-                    Panel::new(lines)
-                        .x(Axis::new("batch").log().ticks_at(BATCHES.map(|batch| batch as f64)))
-                        .y(Axis::new("latency").unit("ms").log()),
-                ),
-        );
-    outcome.table = Some(table);
-    outcome.nulls_of(&context.rows, |row| null(context.reference, row));
+    let batches = Axis::new("batch").log().ticks_at(BATCHES.map(|batch| batch as f64));
+    outcome.panel("", lines, batches, axis("latency", "ms").log());
     outcome.compare_with_null(&context.rows, "latency", "table 4");
     Ok(outcome)
 }

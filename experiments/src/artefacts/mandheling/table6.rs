@@ -23,37 +23,27 @@ fn convolutions(layers: &Layers) -> usize {
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let reading = context.reading_text("flops")?;
-    let mut outcome = Outcome::default();
-    let mut table =
-        Table::new(["network", "data_set", "convolutions", "forward_gflop", "training_gflop", "paper_gflop"]);
+    let mut outcome = Outcome::of("network,data_set,convolutions,forward_gflop,training_gflop,paper_gflop");
     let mut grid = Grid::default();
     for network in NETWORKS {
         let layers = layers(context, network)?;
-        let counts = count(&layers, 1);
-        let found =
-            [("flops", counts.training_flops as f64, 1e-9), ("convolutions", convolutions(&layers) as f64, 1.0)];
+        let (counts, convolutions) = (count(&layers, 1), convolutions(&layers) as f64);
         let (name, data) = network.id;
         let mut given = Vec::new();
-        for (metric, value, scale) in found {
+        for (metric, value, scale) in
+            [("flops", counts.training_flops as f64, 1e-9), ("convolutions", convolutions, 1.0)]
+        {
             let id = format!("mandheling/table6/{name}/{data}/{metric}");
-            let paper = context.row(&id)?.number().map(|paper| paper * scale);
+            let paper = context.paper(&id)?.map(|paper| paper * scale);
             outcome.number(id, value);
             grid.put([network.name, SIMULATED, metric], Some(value * scale), paper);
             given.push(paper);
         }
-        let gigaflops = [counts.forward_flops, counts.training_flops].map(|flops| (flops as f64 * 1e-9).into());
-        let head = [network.name.into(), data.into(), found[1].1.into()];
-        table.push(head.into_iter().chain(gigaflops).chain([given[0].into()]))?;
+        let gigaflops = [counts.forward_flops, counts.training_flops].map(|flops| flops as f64 * 1e-9);
+        outcome.row((network.name, data, convolutions, gigaflops, given[0]))?;
     }
-    let mut figure = Figure::new("Mandheling, table 6: the six networks").columns(1).panel_size(720, 230);
-    for (metric, axis) in
-        [("flops", Axis::new("operations").unit("GFLOP").log()), ("convolutions", Axis::new("convolutions"))]
-    {
-        figure = figure.panel(Panel::new(grid.bars(metric).show_values()).y(axis));
-    }
-    outcome.figure = Some(figure.note(format!("Operations: {reading}.")));
-    outcome.table = Some(table);
+    outcome.bars("", grid.bars("flops"), axis("operations", "GFLOP").log());
+    outcome.bars("", grid.bars("convolutions"), Axis::new("convolutions"));
     Ok(outcome)
 }
 

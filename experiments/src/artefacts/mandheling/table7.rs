@@ -4,7 +4,7 @@ use haversack_devices::{ClusterClass, CoreSelection, CpuCores, Device, Frequency
 use haversack_reports::figure::Cloud;
 
 use super::roofline;
-use super::setting::{Batch, Network, XIAOMI_11_PRO, batch, method_names, on, on_xiaomi_11_pro};
+use super::setting::{Batch, Network, XIAOMI_11_PRO, batch, on, on_xiaomi_11_pro};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -42,41 +42,30 @@ pub(super) fn chosen(device: &Device, cores: &str, frequency: &str) -> Option<Cp
     device.cpu()?.choose(*selection, *frequency).ok()
 }
 
-/// One method: simulated points and the paper's, each seconds and joules.
-#[derive(Default)]
-struct Points {
-    simulated: Vec<(f64, f64)>,
-    paper: Vec<(f64, f64)>,
-}
-
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let samples = context.reading_number("batch")? as u64;
     let device = context.device(XIAOMI_11_PRO)?;
     let cores_of = |cores: &str, frequency: &str| chosen(&device, cores, frequency);
-    let mut outcome = Outcome::default();
-    let mut table =
-        Table::new(["method", "cores", "frequency", "time_s", "energy_j", "paper_time_s", "paper_energy_j"]);
-    let mut points = Vec::new();
-    for (method, _) in METHODS {
-        let mut found = Points::default();
+    let mut outcome = Outcome::of("method,cores,frequency,time_s,energy_j,paper_time_s,paper_energy_j");
+    let (mut all, mut papers) = (Front::new(), Front::new());
+    for (method, name) in METHODS {
+        let (mut simulated, mut stated) = (Vec::new(), Vec::new());
         for (cores, ..) in CORES {
             for (frequency, _) in FREQUENCIES {
                 let Some(scenario) = of_row(cores, method, frequency, samples) else { continue };
                 let Batch { time, energy } = batch(context, &scenario)?;
-                let mut paper = Vec::new();
-                for (quantity, value) in [("time", time.seconds()), ("energy", energy.0)] {
-                    let id = format!("mandheling/table7/{cores}/{method}/{quantity}-{frequency}");
-                    paper.push(context.row(&id)?.number());
-                    outcome.number(id, value);
-                }
-                found.simulated.push((time.seconds(), energy.0));
-                found.paper.extend(paper[0].zip(paper[1]));
-                let head = [method.into(), cores.into(), frequency.into()];
-                let numbers = [time.seconds().into(), energy.0.into(), paper[0].into(), paper[1].into()];
-                table.push(head.into_iter().chain(numbers))?;
+                let found = [time.seconds(), energy.0];
+                let id = |quantity: &str| format!("mandheling/table7/{cores}/{method}/{quantity}-{frequency}");
+                let paper = [context.paper(&id("time"))?, context.paper(&id("energy"))?];
+                outcome.number(id("time"), found[0]);
+                outcome.number(id("energy"), found[1]);
+                outcome.row((method, cores, frequency, found, paper))?;
+                simulated.push((found[0], found[1]));
+                stated.extend(paper[0].zip(paper[1]));
             }
         }
-        points.push(found);
+        all = all.cloud(name, simulated);
+        papers.clouds.push(Cloud { name: name.to_owned(), points: stated, look: Look::Hatched });
     }
     for method in ["mnn-fp32", "mnn-int8"] {
         for (frequency, _) in FREQUENCIES {
@@ -88,29 +77,9 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     outcome.nulls_of(&context.rows, |row| roofline::of_table7(context.reference, row, &cores_of));
     outcome.compare_with_null(&context.rows, "time", "table 7, time");
     outcome.compare_with_null(&context.rows, "energy", "table 7, energy");
-    outcome.figure = Some(figure(&points));
-    outcome.table = Some(table);
-    Ok(outcome)
-}
-
-fn figure(points: &[Points]) -> Figure {
-    let (mut simulated, mut paper) = (Front::new(), Front::new());
-    for ((_, name), found) in METHODS.iter().zip(points) {
-        simulated = simulated.cloud(*name, found.simulated.clone());
-        let cloud = Cloud { name: (*name).to_owned(), points: found.paper.clone(), look: Look::Hatched };
-        paper.clouds.push(cloud);
+    for (title, front) in [("simulated", all), ("paper", papers)] {
+        let time = axis("time of a batch", "s").log();
+        outcome.panel(title, front, time, axis("energy of a batch", "J").log());
     }
-    let panel = |front: Front, title: &str| {
-        let time = Axis::new("time of a batch").unit("s").log();
-        Panel::new(front).title(title).x(time).y(Axis::new("energy of a batch").unit("J").log())
-    };
-    Figure::new("Mandheling, table 7: which cores and which frequency, VGG-16 at batch 64 on the Xiaomi 11 Pro")
-        .note("Six choices of cores at two frequencies each. Withheld cells have no mark of the paper: two big cores of MNN's, four little ones of all three.")
-        .order(method_names())
-        .columns(2)
-        .panel_size(470, 380)
-        .share_x()
-        .share_y()
-        .panel(panel(simulated, "simulated"))
-        .panel(panel(paper, "paper"))
+    Ok(outcome)
 }

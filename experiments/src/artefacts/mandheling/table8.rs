@@ -4,7 +4,7 @@ use haversack_devices::Frequency;
 use haversack_devices::units::Flops;
 
 use super::roofline;
-use super::setting::{Network, XIAOMI_11_PRO, batch, method_names, on_xiaomi_11_pro};
+use super::setting::{Network, XIAOMI_11_PRO, batch, on_xiaomi_11_pro};
 use super::table7::{METHODS, chosen};
 use crate::artefacts::prelude::*;
 use crate::reproduce::reference::Reference;
@@ -55,8 +55,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let cores_of = |cores: &str, frequency: &str| chosen(&device, cores, frequency);
     let of_table7 = Scenario { batch: samples, ..Scenario::new(XIAOMI_11_PRO, Network::called("vgg16")?.model) };
     let of_table7 = operations(context, &of_table7)?;
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["network", "method", "batch_s", "batch_j", "quantity", "simulated", "paper", "unit"]);
+    let mut outcome = Outcome::of("network,method,batch_s,batch_j,quantity,simulated,paper,unit");
     let mut grid = Grid::default();
     for (subject, name) in CENTRALISED {
         for (method, method_name) in METHODS {
@@ -76,8 +75,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
                 if let Some(null) = roofline::of_table8(context.reference, row, (share, rounds * batches), &cores_of) {
                     outcome.null(id, null);
                 }
-                let head = [name.into(), method.into(), each[0].into(), each[1].into()];
-                table.push(head.into_iter().chain([metric.into(), value.into(), paper.into(), unit.into()]))?;
+                outcome.row((name, method, each, metric, value, paper, unit))?;
             }
         }
     }
@@ -89,13 +87,8 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     for row in context.rows.iter().filter(|row| !answered.contains(&row.id)) {
         outcome.not_modelled(row.id.clone(), if row.metric == "accuracy" { ACCURACY } else { FEDERATION });
     }
-    let mut figure = Figure::new("Mandheling, table 8: training on one Xiaomi 11 Pro to convergence")
-        .note("CIFAR-10, batch 64, highest frequency; rounds are the table's. Withheld cells have no bar of the paper.")
-        .columns(2)
-        .panel_size(480, 320)
-        .order(method_names());
     for (_, words, unit) in QUANTITIES {
-        figure = figure.panel(titled(grid.bars(words).show_values(), words, unit));
+        outcome.bars(words, grid.bars(words), axis(words, unit));
     }
-    Ok(outcome.drawn(figure, table))
+    Ok(outcome)
 }

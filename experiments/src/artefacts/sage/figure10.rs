@@ -1,7 +1,7 @@
 //! Figure 10: throughput against memory on two phones and a server GPU.
 
 use super::setting::{BERT, MACHINES, NETWORKS, PHONES, RESNET, S10, artefact, scenario};
-use super::throughput::{SCHEMES, curves};
+use super::throughput::{SCHEMES, throughputs};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
@@ -9,39 +9,23 @@ pub(super) static ARTEFACT: Artefact = Artefact {
     ..artefact("figure10", "throughput against memory on three machines, four networks", run)
 };
 
-const SAGE: usize = 4;
-
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["device", "network", "scheme", "budget_mb", "samples_per_s"]);
-    let mut figure = Figure::new("Sage, figure 10: throughput against memory, batch 32")
-        .panel_size(270, 220)
-        .columns(NETWORKS.len());
+    let mut outcome = Outcome::of("device,network,scheme,budget_mb,samples_per_s");
     let mut fastest_bert = 0.0f64;
     let mut resnet = Vec::new();
-    for device in MACHINES {
+    for &device in MACHINES {
         for network in NETWORKS {
-            let found = curves(context, device, network, &SCHEMES)?;
-            for ((name, _, _), curve) in SCHEMES.iter().zip(&found.by_scheme) {
-                for (&percent, value) in found.percents.iter().zip(curve) {
-                    let budget = found.megabytes(percent);
-                    table.push([
-                        (*device).into(),
-                        network.name.into(),
-                        (*name).into(),
-                        budget.into(),
-                        (*value).into(),
-                    ])?;
-                }
+            let found = throughputs(context, device, network, &SCHEMES)?;
+            for point in &found.points {
+                outcome.row((device, network.name, point.scheme, point.megabytes, point.rate))?;
             }
-            if network == BERT && PHONES.contains(device) {
-                fastest_bert =
-                    found.by_scheme[SAGE].iter().flatten().fold(fastest_bert, |best, &value| best.max(value));
+            if network == BERT && PHONES.contains(&device) {
+                fastest_bert = found.of("Sage").flatten().fold(fastest_bert, f64::max);
             }
             if network == RESNET {
-                resnet.push((*device, found.unmanaged.1));
+                resnet.push((device, found.unmanaged));
             }
-            figure = figure.panel(found.panel(&format!("{} on {device}", network.name), &SCHEMES));
+            found.draw(&mut outcome, &format!("{} on {device}", network.name));
         }
     }
     outcome.number("sage/figure10/bert-small/sage/throughput", fastest_bert);
@@ -62,5 +46,5 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let id = "sage/figure10/resnet50/sage-vs-dga/minimum-memory";
     outcome.number(id, (1.0 - sage.as_f64() / dga.as_f64()) * 100.0);
     outcome.remark(id, format!("DGC needs {:.1} times Sage's least", dgc.as_f64() / sage.as_f64()));
-    Ok(outcome.drawn(figure, table))
+    Ok(outcome)
 }

@@ -1,7 +1,7 @@
 //! Figure 11: six ways to combine accumulation and checkpointing.
 
 use super::setting::{MACHINES, PHONES, RESNET, artefact};
-use super::throughput::{Scheme, curves};
+use super::throughput::{Scheme, throughputs};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = Artefact {
@@ -17,33 +17,29 @@ const HYBRIDS: [Scheme; 6] = [
     ("DGC first", "sage", &[("order", "dgc-first")]),
     ("Sage", "sage", &[]),
 ];
-const DGC_FIRST: usize = 4;
-const SAGE: usize = 5;
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["device", "hybrid", "mean_samples_per_s"]);
-    let mut figure = Figure::new("Sage, figure 11: mean throughput of six hybrids, ResNet-50")
-        .note("Mean over the declared budgets; a budget that a hybrid cannot reach counts as zero.")
-        .panel_size(300, 300);
-    let (mut phones, mut server) = (Vec::new(), Vec::new());
-    for device in MACHINES {
-        let found = curves(context, device, RESNET, &HYBRIDS)?;
-        let means: Vec<f64> = (0..HYBRIDS.len()).map(|hybrid| found.mean(hybrid)).collect();
-        let best = means.iter().fold(0.0f64, |best, &mean| best.max(mean));
-        if PHONES.contains(device) { &mut phones } else { &mut server }.push((means.clone(), best));
-        for ((name, _, _), &mean) in HYBRIDS.iter().zip(&means) {
-            table.push([(*device).into(), (*name).into(), mean.into()])?;
-        }
-        let bars =
-            Bars::new(HYBRIDS.map(|(name, _, _)| name)).series(BarSeries::new("mean throughput", means)).show_values();
-        figure = figure.panel(Panel::new(bars).title(*device).y(Axis::new("mean throughput").unit("samples/s")));
+    let mut outcome = Outcome::of("device,hybrid,mean_samples_per_s");
+    let mut means: Vec<(&str, &str, f64)> = Vec::new();
+    for &device in MACHINES {
+        let found = throughputs(context, device, RESNET, &HYBRIDS)?;
+        let own = HYBRIDS.map(|(name, ..)| (device, name, found.mean(name)));
+        own.into_iter().try_for_each(|row| outcome.row(row))?;
+        let bars = columns(HYBRIDS.map(|(name, ..)| name), &own, [("mean throughput", |one| one.2)]);
+        outcome.bars(device, bars, axis("mean throughput", "samples/s"));
+        means.extend(own);
     }
-    outcome.quantity("mean of Sage on the phones", "", phones.iter().map(|(means, _)| means[SAGE]));
-    outcome.quantity("highest mean on the phones", "", phones.iter().map(|(_, best)| *best));
-    outcome.quantity("mean of checkpointing first on the server", "", server.iter().map(|(means, _)| means[DGC_FIRST]));
-    outcome.quantity("highest mean on the server", "", server.iter().map(|(_, best)| *best));
+    for (where_to, is_phone, name, hybrid) in
+        [("on the phones", true, "Sage", "Sage"), ("on the server", false, "checkpointing first", "DGC first")]
+    {
+        let of = || means.iter().filter(|(device, ..)| PHONES.contains(device) == is_phone);
+        let own = of().filter(|(_, known, _)| *known == hybrid).map(|(.., mean)| *mean);
+        outcome.quantity(&format!("mean of {name} {where_to}"), "", own);
+        let best = of().map(|(.., mean)| *mean).collect::<Vec<_>>();
+        let best = best.chunks(HYBRIDS.len()).map(|of_device| of_device.iter().copied().fold(0.0, f64::max));
+        outcome.quantity(&format!("highest mean {where_to}"), "", best);
+    }
     context.judge(&mut outcome, "sage/figure11/resnet50-on-phones/sage-highest-of-six-hybrids/throughput")?;
     context.judge(&mut outcome, "sage/figure11/resnet50-on-rtx-3090/dgc-first-highest/throughput")?;
-    Ok(outcome.drawn(figure, table))
+    Ok(outcome)
 }

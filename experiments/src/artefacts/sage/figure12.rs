@@ -39,7 +39,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let parts = after_second.timeline.as_ref().map(|timeline| starts_of(timeline, last)).unwrap_or_default();
     let third = with_another_wall(percents[2], parts)?;
 
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome::of("time_s,memory_mb,budget_mb,micro_batch,recomputed");
     let samples = |parts: &[u64]| parts.iter().map(|&samples| samples as f64).collect::<Vec<_>>();
     outcome.quantity("micro-batches after the first wall", "", samples(&after_first));
     outcome.quantity("micro-batches after the second wall", "", samples(&after_second.micro_batches));
@@ -55,8 +55,8 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             after_second.micro_batches, third.recomputed
         ),
     );
-    let (figure, table) = draw(&third)?;
-    Ok(outcome.drawn(figure, table))
+    draw(&mut outcome, &third)?;
+    Ok(outcome)
 }
 
 /// When the part with `samples` samples that comes last begins.
@@ -65,37 +65,31 @@ fn starts_of(timeline: &Timeline, samples: u64) -> Nanos {
     last.and_then(|before| timeline.spans.get(before + 1)).map_or(Nanos::ZERO, |span| span.start)
 }
 
-fn draw(record: &Record) -> Result<(Figure, Table), ArtefactError> {
-    let mut table = Table::new(["time_s", "memory_mb", "budget_mb", "micro_batch", "recomputed"]);
+fn draw(outcome: &mut Outcome, record: &Record) -> Result<(), ArtefactError> {
     let (mut memory, mut budget) = (Vec::new(), Vec::new());
-    let mut trace_parts: Vec<(f64, u64)> = Vec::new();
+    let mut parts: Vec<(f64, u64)> = Vec::new();
     let spans = record.timeline.as_ref().map(|timeline| timeline.spans.as_slice()).unwrap_or_default();
     for span in spans {
         let at = span.start.seconds();
         let limit = span.budget.map(|budget| budget.megabytes());
-        let again = span.kind == SpanKind::Recomputed;
-        table.push([at.into(), span.memory.megabytes().into(), limit.into(), span.micro_batch.into(), again.into()])?;
+        outcome.row((at, span.memory.megabytes(), limit, span.micro_batch, span.kind == SpanKind::Recomputed))?;
         memory.push((at, span.memory.megabytes()));
         budget.extend(limit.map(|limit| (at, limit)));
-        if trace_parts.last().is_none_or(|(_, samples)| *samples != span.micro_batch) {
-            trace_parts.push((at, span.micro_batch));
+        if parts.last().is_none_or(|(_, samples)| *samples != span.micro_batch) {
+            parts.push((at, span.micro_batch));
         }
     }
     let end = record.iteration.seconds();
     budget.extend(budget.last().map(|(_, limit)| (end, *limit)));
     let mut trace = Trace::new("memory in use", memory).wall("memory available", budget);
-    for (from, to, label) in named(&trace_parts, end) {
+    for (from, to, label) in named(&parts, end) {
         trace = trace.phase(from, to, label);
     }
     if let Some(first) = spans.iter().find(|span| span.kind == SpanKind::Recomputed) {
         trace = trace.event(first.start.seconds(), "checkpointing");
     }
-    let panel = Panel::new(trace).x(Axis::new("time").unit("s")).y(Axis::new("memory").unit("MB"));
-    let figure = Figure::new("Sage, figure 12: ResNet-50 on the Galaxy S10 under falling budgets")
-        .note("Numbers above the plot: samples of the micro-batch.")
-        .panel_size(860, 340)
-        .panel(panel);
-    Ok((figure, table))
+    outcome.panel("", trace, axis("time", "s"), axis("memory", "MB"));
+    Ok(())
 }
 
 /// Phases with their names: micro-batches that last only a few kernels, while it shrinks, are one phase.

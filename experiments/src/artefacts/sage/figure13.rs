@@ -10,33 +10,27 @@ pub(super) static ARTEFACT: Artefact = Artefact {
 };
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["device", "network", "budget_percent", "joules_per_sample"]);
-    let percents = context.reading_numbers("budgets")?;
-    let mut figure =
-        Figure::new("Sage, figure 13: energy of a sample under Sage, batch 32").panel_size(420, 300).share_y();
-    for device in PHONES {
-        let mut lines = Lines::new();
+    let mut outcome = Outcome::of("device,network,budget_percent,joules_per_sample");
+    for &device in PHONES {
+        let mut points = Vec::new();
         for network in NETWORKS {
             let mut scenario = under(&scenario(context, device, network)?, "sage", &[]);
             let whole = context.run(&scenario)?.peak_memory;
-            let mut points = Vec::new();
-            for &percent in percents {
+            for &percent in context.reading_numbers("budgets")? {
                 let record = context.within(&scenario, budget(whole, percent))?;
                 let energy = record.map(|record| record.energy.0 / scenario.batch as f64);
-                points.extend(energy.map(|energy| (percent, energy)));
-                table.push([(*device).into(), network.name.into(), percent.into(), energy.into()])?;
+                outcome.row((device, network.name, percent, energy))?;
+                points.push((network.name, percent, energy));
             }
-            lines = lines.series(Series::new(network.name, points).ends_low());
-            if network == RESNET && *device == S10 {
+            if network == RESNET && device == S10 {
                 scenario.batch = context.reading_number("latency-batch")? as u64;
                 let energy = context.run(&scenario)?.energy;
                 outcome.number("sage/figure13/resnet50-on-galaxy-s10/sage/energy-per-iteration", energy.0);
             }
         }
-        let budget = Axis::new("memory budget").unit("% of unmanaged").log();
-        figure = figure
-            .panel(Panel::new(lines).title(*device).x(budget).y(Axis::new("energy").unit("J/sample").from_zero()));
+        let lines = curves(&points, |point| point.0, |point| Some((point.1, point.2?)));
+        let budget = axis("memory budget", "% of unmanaged").log();
+        outcome.panel(device, lines, budget, from_zero("energy", "J/sample"));
     }
-    Ok(outcome.drawn(figure, table))
+    Ok(outcome)
 }

@@ -32,8 +32,7 @@ fn measure(context: &Context<'_>, network: Network, variant: Variant) -> Result<
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let mut outcome = Outcome::default();
-    let mut table = Table::new(["network", "optimisation", "nodes", "memory_mb", "latency_ms"]);
+    let mut outcome = Outcome::of("network,optimisation,nodes,memory_mb,latency_ms");
     let mut grid = Grid::default();
     let (mut own, mut nulls) = (Vec::new(), Vec::new());
     for network in NETWORKS {
@@ -41,8 +40,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         let mut original = None;
         for (method, name, variant) in METHODS {
             let measured = measure(context, network, variant)?;
-            let [nodes, memory, latency] = measured;
-            table.push([network.name.into(), name.into(), nodes.into(), memory.into(), latency.into()])?;
+            outcome.row((network.name, name, measured))?;
             for ((metric, label, _), value) in METRICS.into_iter().zip(measured) {
                 let id = format!("sage/table1/{}/{method}/{metric}", network.subject);
                 let place = [network.name, name, label];
@@ -66,13 +64,9 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         ));
     }
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));
-    let mut figure = Figure::new("Sage, table 1: graph and operator optimisation on the Galaxy S10")
-        .note("Memory of a mini-batch of 32, latency of one sample. Withheld cells have no bar of the paper.")
-        .columns(1)
-        .panel_size(860, 230);
     for (metric, label, unit) in METRICS {
         outcome.compare_with_null(&context.rows, metric, &format!("table 1, {label}"));
-        figure = figure.panel(titled(grid.bars(label), label, unit));
+        outcome.panel(label, grid.bars(label), Axis::default(), axis(label, unit));
     }
-    Ok(outcome.drawn(figure, table))
+    Ok(outcome)
 }

@@ -10,39 +10,45 @@ pub(super) type Scheme = (&'static str, &'static str, Set<'static>);
 pub(super) const SCHEMES: [Scheme; 5] =
     [("SGC", "sgc", &[]), ("SGA", "sga", &[]), ("DGC", "dgc", &[]), ("DGA", "dga", &[]), ("Sage", "sage", &[])];
 
-/// Throughput of each scheme at each budget, in samples a second; `None` if the scheme does not fit.
-pub(super) struct Curves {
-    /// What the unmanaged graph needs, and its throughput.
-    pub(super) unmanaged: (Bytes, f64),
-    /// The budgets, in percent of it.
-    pub(super) percents: Vec<f64>,
+/// The throughput of a scheme within a budget.
+pub(super) struct Point {
+    pub(super) scheme: &'static str,
+    /// The budget in percent of what the unmanaged graph needs, and in megabytes.
+    pub(super) percent: f64,
+    pub(super) megabytes: f64,
+    /// Samples a second; `None` if the scheme does not fit.
+    pub(super) rate: Option<f64>,
+}
+
+/// Throughput of each scheme at each declared budget.
+pub(super) struct Throughputs {
+    /// The throughput of the unmanaged graph.
+    pub(super) unmanaged: f64,
     /// By scheme, then budget.
-    pub(super) by_scheme: Vec<Vec<Option<f64>>>,
+    pub(super) points: Vec<Point>,
 }
 
 /// Simulates `schemes` on `network` and `device` at every declared budget.
-pub(super) fn curves(
+pub(super) fn throughputs(
     context: &Context<'_>,
     device: &str,
     network: Network,
     schemes: &[Scheme],
-) -> Result<Curves, ArtefactError> {
+) -> Result<Throughputs, ArtefactError> {
     let mut scenario = scenario(context, device, network)?;
     scenario.iterations = context.reading_number("steady-state")? as u32;
     let unmanaged = context.run(&scenario)?;
-    let percents = context.reading_numbers("budgets")?.to_vec();
-    let mut by_scheme = Vec::new();
-    for (_, policy, set) in schemes {
+    let whole = unmanaged.peak_memory;
+    let mut points = Vec::new();
+    for &(name, policy, set) in schemes {
         let scenario = under(&scenario, policy, set);
-        let mut curve = Vec::new();
-        for percent in &percents {
-            let record = context.within(&scenario, budget(unmanaged.peak_memory, *percent))?;
-            curve.push(record.map(|record| record.samples_per_second()));
+        for &percent in context.reading_numbers("budgets")? {
+            let record = context.within(&scenario, budget(whole, percent))?;
+            let rate = record.map(|record| record.samples_per_second());
+            points.push(Point { scheme: name, percent, megabytes: whole.megabytes() * percent / 100.0, rate });
         }
-        by_scheme.push(curve);
     }
-    let unmanaged = (unmanaged.peak_memory, unmanaged.samples_per_second());
-    Ok(Curves { unmanaged, percents, by_scheme })
+    Ok(Throughputs { unmanaged: unmanaged.samples_per_second(), points })
 }
 
 /// The budget of `percent` of what the unmanaged graph needs.
@@ -50,27 +56,21 @@ pub(super) fn budget(whole: Bytes, percent: f64) -> Budget {
     Budget::Bytes(Bytes((whole.as_f64() * percent / 100.0).ceil() as u64))
 }
 
-impl Curves {
-    /// The budget of `percent`, in megabytes.
-    pub(super) fn megabytes(&self, percent: f64) -> f64 {
-        self.unmanaged.0.megabytes() * percent / 100.0
+impl Throughputs {
+    /// Samples a second of `scheme` by budget.
+    pub(super) fn of(&self, scheme: &str) -> impl Iterator<Item = Option<f64>> {
+        self.points.iter().filter(move |point| point.scheme == scheme).map(|point| point.rate)
     }
 
     /// The mean over all budgets; a budget that the scheme cannot reach counts as zero.
-    pub(super) fn mean(&self, scheme: usize) -> f64 {
-        let curve = &self.by_scheme[scheme];
-        curve.iter().map(|value| value.unwrap_or(0.0)).sum::<f64>() / curve.len().max(1) as f64
+    pub(super) fn mean(&self, scheme: &str) -> f64 {
+        let count = self.of(scheme).count().max(1);
+        self.of(scheme).map(|rate| rate.unwrap_or(0.0)).sum::<f64>() / count as f64
     }
 
-    /// The panel of the curves.
-    pub(super) fn panel(&self, title: &str, schemes: &[Scheme]) -> Panel {
-        let mut lines = Lines::new();
-        for ((name, _, _), curve) in schemes.iter().zip(&self.by_scheme) {
-            let points = self.percents.iter().zip(curve);
-            let points: Vec<_> = points.filter_map(|(&p, value)| Some((self.megabytes(p), (*value)?))).collect();
-            lines = lines.series(Series::new(*name, points).ends_low());
-        }
-        let memory = Axis::new("memory budget").unit("MB").log();
-        Panel::new(lines).title(title).x(memory).y(Axis::new("throughput").unit("samples/s").from_zero())
+    /// Adds the panel of the curves.
+    pub(super) fn draw(&self, outcome: &mut Outcome, title: &str) {
+        let lines = curves(&self.points, |point| point.scheme, |point| Some((point.megabytes, point.rate?)));
+        outcome.panel(title, lines, axis("memory budget", "MB").log(), from_zero("throughput", "samples/s"));
     }
 }

@@ -1,9 +1,10 @@
 //! Figures 18c and 18d: the memory budget predictor in training, against direct measurement and by its thresholds.
 
+use haversack_training::Record;
 use rayon::prelude::*;
 
 use super::super::figure19::traces::{Trace, traces};
-use super::super::figure19::training::{Trained, train};
+use super::super::figure19::training::train;
 use crate::artefacts::prelude::*;
 
 /// Phones in use: the first of figure 19b's.
@@ -16,9 +17,9 @@ pub(super) const THRESHOLDS: [(&str, &str); 5] = [("200", "3"), ("150", "3"), ("
 pub(super) struct Phone {
     pub(super) user: String,
     /// Memory is measured before every round, and taken for the budget.
-    pub(super) measured: Option<Trained>,
+    pub(super) measured: Option<Record>,
     /// With the predictor, by its thresholds.
-    pub(super) predicted: Vec<Option<Trained>>,
+    pub(super) predicted: Vec<Option<Record>>,
 }
 
 pub(super) fn phones(context: &Context<'_>) -> Result<Vec<Phone>, ArtefactError> {

@@ -1,5 +1,7 @@
 //! Training on a phone in use, and what the rule for its budget makes of it.
 
+use haversack_training::Record;
+
 use super::super::setting::{MOBILENET, PICTURES, S22, on_phone, scenario};
 use super::traces::Trace;
 use crate::artefacts::prelude::*;
@@ -8,44 +10,40 @@ use crate::artefacts::prelude::*;
 pub(crate) const RULES: [(&str, &str); 3] =
     [("predicted", "predictor"), ("initial", "initial memory"), ("every-round", "memory before every round")];
 
-/// Five rounds on one phone.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Trained {
-    /// All of them together.
-    pub(crate) time: Nanos,
-    /// Their number.
-    pub(crate) rounds: usize,
-    /// Page faults for which flash was read.
-    pub(crate) faults: u64,
-    /// The budgets that were decided, in their order.
-    pub(crate) budgets: Vec<Bytes>,
-    /// How often the trainer was killed.
-    pub(crate) kills: usize,
-    /// Apps that were killed since the phone was watched.
-    pub(crate) apps_killed: u64,
-}
-
-impl Trained {
-    /// The mean of a round.
-    pub(crate) fn mean(&self) -> f64 {
-        self.time.seconds() / self.rounds.max(1) as f64
-    }
-}
-
 /// The rounds that the reading declares, of MobileNetV2 on the S22 beside the apps of `trace`, under FedHybrid with
 /// the parameters `set`; `None` if they never end.
-pub(crate) fn train(context: &Context<'_>, trace: &Trace, set: Set<'_>) -> Result<Option<Trained>, ArtefactError> {
+pub(crate) fn train(context: &Context<'_>, trace: &Trace, set: Set<'_>) -> Result<Option<Record>, ArtefactError> {
     let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
     scenario.iterations = context.reading_number("round")? as u32;
-    let scenario = on_phone(context, with(&scenario, set), Some(trace.apps.clone()))?;
-    let Some(record) = context.run_if_it_ends(&scenario)? else { return Ok(None) };
-    let phone = record.phone.ok_or_else(|| anyhow::anyhow!("the run was not on a phone in use"))?;
-    Ok(Some(Trained {
-        time: record.iterations.iter().copied().sum(),
-        rounds: record.iterations.len(),
-        faults: phone.run.counters.pgmajfault,
-        budgets: record.planned,
-        kills: phone.kills.len(),
-        apps_killed: phone.apps_killed,
-    }))
+    context.run_if_it_ends(&on_phone(context, with(&scenario, set), Some(trace.apps.clone()))?)
+}
+
+/// Seconds of all rounds together.
+pub(crate) fn time(record: &Record) -> f64 {
+    record.iterations.iter().copied().sum::<Nanos>().seconds()
+}
+
+/// The mean of a round.
+pub(crate) fn round(record: &Record) -> f64 {
+    time(record) / record.iterations.len().max(1) as f64
+}
+
+/// Page faults for which flash was read.
+pub(crate) fn faults(record: &Record) -> f64 {
+    record.phone.as_ref().map_or(0, |phone| phone.run.counters.pgmajfault) as f64
+}
+
+/// How often the trainer was killed.
+pub(crate) fn kills(record: &Record) -> f64 {
+    record.phone.as_ref().map_or(0, |phone| phone.kills.len()) as f64
+}
+
+/// Apps that were killed since the phone was watched.
+pub(crate) fn apps_killed(record: &Record) -> f64 {
+    record.phone.as_ref().map_or(0, |phone| phone.apps_killed) as f64
+}
+
+/// The budgets that were decided.
+pub(crate) fn budgets(record: &Record) -> f64 {
+    record.planned.len() as f64
 }

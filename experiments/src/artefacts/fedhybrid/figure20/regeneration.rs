@@ -69,7 +69,7 @@ fn speed(device: &Device, cores: CoreSelection) -> Result<Option<ScalarSpeed>, A
 
 pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let traffic = traffic(context)?;
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome::of("new_plans,iterations_of_a_round,communication_s,training_s,share_percent");
     outcome.number(SHARE, traffic.share(PLANS, traffic.iterations));
     outcome.remark(
         SHARE,
@@ -81,47 +81,29 @@ pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome, ArtefactErr
         ),
     );
     answer_ratio(context, &mut outcome)?;
-    let mut table =
-        Table::new(["new_plans", "iterations_of_a_round", "communication_s", "training_s", "share_percent"]);
-    let mut lines = Lines::new();
+    let mut points = Vec::new();
     let mut lengths = vec![traffic.iterations, 1];
     lengths.dedup();
     for iterations in lengths {
-        let name = if iterations == 1 {
-            "rounds of one iteration".into()
-        } else {
-            format!("rounds of {iterations} iterations")
+        let name = match iterations {
+            1 => "rounds of one iteration".to_owned(),
+            more => format!("rounds of {more} iterations"),
         };
-        let mut curve = Vec::new();
         for plans in 0..=ROUNDS {
-            let (sending, share) = (traffic.seconds(plans), traffic.share(plans, iterations));
-            let training = traffic.training(iterations);
-            table.push([plans.into(), iterations.into(), sending.into(), training.into(), share.into()])?;
-            curve.push((plans as f64, share));
+            let share = traffic.share(plans, iterations);
+            outcome.row((plans, iterations, [traffic.seconds(plans), traffic.training(iterations), share]))?;
+            points.push((name.clone(), plans as f64, share));
         }
-        lines = lines.series(Series::new(name, curve));
     }
-    if let Some(paper) = context.row(SHARE)?.number() {
+    let mut lines = curves(&points, |point| point.0.as_str(), |point| Some((point.1, point.2)));
+    if let Some(paper) = context.paper(SHARE)? {
         let bound = Series::new("at most, five new plans", [(0.0, paper), (PLANS as f64, paper)]);
         lines = lines.series(bound.look(Look::Hatched).unmarked());
     }
-    outcome.table = Some(table);
-    outcome.figure = Some(
-        Figure::new("FedHybrid, figure 20c: what new plans cost in communication, Galaxy S22")
-            .note(format!(
-                "Ten local rounds of MobileNetV2 at batch 32; for each new plan {:.1} MB of weights both ways at 100 Mbit/s, and a plan of {:.1} kB.",
-                traffic.weights.megabytes(),
-                traffic.plan.as_f64() / 1e3
-            ))
-            .panel_size(700, 320)
-            .panel(
-                Panel::new(lines)
-                    .x(Axis::new("new plans in ten rounds"))
-                    .y(Axis::new("share of communication").unit("%").from_zero()),
-            ),
-    );
-    let bound = context.row(SHARE)?.number();
-    if let Some(bound) = bound.filter(|bound| traffic.share(PLANS, traffic.iterations) > *bound) {
+    outcome.panel("", lines, Axis::new("new plans in ten rounds"), from_zero("share of communication", "%"));
+    outcome.quantity("weights", "MB", [traffic.weights.megabytes()]);
+    outcome.quantity("size of a plan", "kB", [traffic.plan.as_f64() / 1e3]);
+    if let Some(bound) = context.paper(SHARE)?.filter(|bound| traffic.share(PLANS, traffic.iterations) > *bound) {
         let least = (traffic.seconds(PLANS) * (100.0 / bound - 1.0) / traffic.training(1)).ceil();
         outcome.quantity("iterations of a round below the bound", "", [least]);
     }
@@ -144,7 +126,7 @@ fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome) -> Result<(), Arte
     let ratio = phone.time(work).seconds() / server.time(work).seconds();
     outcome.number(RATIO, ratio);
     outcome.remark(RATIO, "one little core of the phone against one core of the server; the work itself cancels out");
-    if context.row(RATIO)?.number().is_some_and(|paper| ratio < paper / 1.5) {
+    if context.paper(RATIO)?.is_some_and(|paper| ratio < paper / 1.5) {
         outcome.quantity("a plan takes longer in the paper", "", [ratio]);
     }
     Ok(())

@@ -1,0 +1,90 @@
+//! Charts of items that an artefact has measured: which names a series, and which are its values.
+
+use haversack_reports::figure::{Axis, BarSeries, Bars, Lines, Series, Stack};
+
+/// Bars with a group for each of `names`, which are the items', and in it a bar for each series.
+pub(super) fn columns<T, V: Into<Option<f64>>, const N: usize>(
+    names: impl IntoIterator<Item = impl Into<String>>,
+    items: &[T],
+    series: [(&str, fn(&T) -> V); N],
+) -> Bars {
+    let one = |bars: Bars, (name, value): (&str, fn(&T) -> V)| {
+        bars.series(BarSeries::new(name, items.iter().map(value).collect::<Vec<_>>()))
+    };
+    series.into_iter().fold(Bars::new(names), one)
+}
+
+/// Stacks likewise: one for each of `names`, of a part for each series.
+pub(super) fn stacks<T, const N: usize>(
+    names: impl IntoIterator<Item = impl Into<String>>,
+    items: &[T],
+    parts: [(&str, fn(&T) -> f64); N],
+) -> Stack {
+    let one = |stack: Stack, (name, value): (&str, fn(&T) -> f64)| {
+        stack.part(name, items.iter().map(value).collect::<Vec<_>>())
+    };
+    parts.into_iter().fold(Stack::new(names), one)
+}
+
+/// Lines with a series for each name, in the order in which names come; where an item has no point, its series is
+/// marked as going no lower.
+pub(super) fn curves<'t, T: 't, N: Into<String> + PartialEq + Clone>(
+    items: impl IntoIterator<Item = &'t T>,
+    name: impl Fn(&'t T) -> N,
+    point: impl Fn(&'t T) -> Option<(f64, f64)>,
+) -> Lines {
+    let mut curves: Vec<(N, Vec<(f64, f64)>, bool)> = Vec::new();
+    for item in items {
+        let (name, point) = (name(item), point(item));
+        match curves.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, points, ends)) => {
+                points.extend(point);
+                *ends |= point.is_none();
+            }
+            None => curves.push((name, point.into_iter().collect(), point.is_none())),
+        }
+    }
+    let one = |lines: Lines, (name, points, ends)| {
+        let series = Series::new(name, points);
+        lines.series(if ends { series.ends_low() } else { series })
+    };
+    curves.into_iter().fold(Lines::new(), one)
+}
+
+/// An axis; a quantity without a unit has an empty one.
+pub(super) fn axis(label: &str, unit: &str) -> Axis {
+    if unit.is_empty() { Axis::new(label) } else { Axis::new(label).unit(unit) }
+}
+
+/// An axis that begins at zero.
+pub(super) fn from_zero(label: &str, unit: &str) -> Axis {
+    axis(label, unit).from_zero()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name, a place and a value.
+    type Item = (&'static str, f64, Option<f64>);
+    const ITEMS: [Item; 4] = [("a", 1.0, Some(2.0)), ("b", 1.0, Some(3.0)), ("a", 2.0, Some(4.0)), ("b", 2.0, None)];
+
+    #[test]
+    fn items_of_one_name_are_a_series_and_one_without_a_point_ends_it() {
+        let lines = curves(&ITEMS, |item| item.0, |item| Some((item.1, item.2?)));
+        let found: Vec<_> =
+            lines.series.iter().map(|one| (one.name.as_str(), one.points.clone(), one.ends_low)).collect();
+        assert_eq!(found, [("a", vec![(1.0, 2.0), (2.0, 4.0)], false), ("b", vec![(1.0, 3.0)], true)]);
+    }
+
+    #[test]
+    fn columns_and_stacks_have_a_value_of_each_item() {
+        let bars =
+            columns(["w", "x", "y", "z"], &ITEMS, [("place", |item: &Item| Some(item.1)), ("value", |item| item.2)]);
+        assert_eq!(bars.series[1].values, [Some(2.0), Some(3.0), Some(4.0), None]);
+        let stack = stacks(["w", "x", "y", "z"], &ITEMS, [("place", |item: &Item| item.1)]);
+        assert_eq!(stack.parts[0].values, [1.0, 1.0, 2.0, 2.0]);
+        assert_eq!((axis("time", "s").title(), axis("ratio", "").title()), ("time (s)".to_owned(), "ratio".to_owned()));
+        assert!(from_zero("time", "s").from_zero);
+    }
+}

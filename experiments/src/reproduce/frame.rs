@@ -1,0 +1,64 @@
+//! What stands around the panels of an artefact's figure: its title, a note, and how the panels lie.
+//!
+//! ```toml
+//! [[figure]]
+//! artefact = "figure10"           # of this paper
+//! title = "Sage, figure 10: throughput against memory, batch 32"
+//! note = "Of the paper: {paper:sage/figure10/*/ratio}."   # optional, with the placeholders of notes
+//! columns = 4                     # panels in a row
+//! size = [270, 220]               # of a panel, in pixels
+//! share_y = true                  # one range for all panels; likewise share_x
+//! order = ["SGC", "SGA"]          # names that take their colours first
+//! ```
+
+use haversack_reports::{Figure, Panel};
+use serde::Deserialize;
+
+use super::notes::Facts;
+
+/// What stands around the panels of an artefact's figure.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FigureFrame {
+    /// The artefact.
+    pub artefact: String,
+    /// The title, above everything.
+    pub title: String,
+    /// A sentence below the title, with placeholders.
+    pub note: Option<String>,
+    /// Panels in a row; chosen where `None`.
+    pub columns: Option<usize>,
+    /// Width and height of a panel's box in pixels; the default's where `None`.
+    pub size: Option<(u32, u32)>,
+    /// Whether all panels have one horizontal range.
+    #[serde(default)]
+    pub share_x: bool,
+    /// Whether all panels have one vertical range.
+    #[serde(default)]
+    pub share_y: bool,
+    /// Names that take their colours first.
+    #[serde(default)]
+    pub order: Vec<String>,
+}
+
+impl FigureFrame {
+    /// The figure of these panels.
+    ///
+    /// # Errors
+    /// What the title or the note quotes and the artefact does not offer.
+    pub(super) fn around(&self, panels: Vec<Panel>, facts: &Facts<'_>) -> Result<Figure, String> {
+        let title = facts.text(&self.title)?.unwrap_or_default();
+        let note = self.note.as_ref().map_or(Ok(None), |note| facts.text(note))?;
+        let figure = Figure::new(title);
+        Ok(Figure {
+            note,
+            panels,
+            columns: self.columns,
+            panel_size: self.size.unwrap_or(figure.panel_size),
+            share_x: self.share_x,
+            share_y: self.share_y,
+            order: self.order.clone(),
+            ..figure
+        })
+    }
+}
