@@ -51,7 +51,7 @@ use folder::Folder;
 use readings::Readings;
 use record::Calibrations;
 use reference::Reference;
-use task::{Finished, Setting, tasks};
+use task::{Finished, TaskSetting, tasks};
 
 use crate::cache::Cache;
 
@@ -95,7 +95,7 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<R
     let folder = Folder::open(&options.out, &papers).map_err(ReproduceError::Folder)?;
 
     let cache = Cache::new();
-    let setting = Setting { options, reference: &reference, readings: &readings, cache: &cache, folder: &folder };
+    let setting = TaskSetting { options, reference: &reference, readings: &readings, cache: &cache, folder: &folder };
     let threads = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get)).build()?;
     let bar = progress(tasks.len());
     let finished: Vec<Finished<'_>> = threads.install(|| {

@@ -66,8 +66,9 @@ mod tests {
     use super::*;
 
     /// A name, a place and a value.
-    type Item = (&'static str, f64, Option<f64>);
-    const ITEMS: [Item; 4] = [("a", 1.0, Some(2.0)), ("b", 1.0, Some(3.0)), ("a", 2.0, Some(4.0)), ("b", 2.0, None)];
+    type NamedValue = (&'static str, f64, Option<f64>);
+    const ITEMS: [NamedValue; 4] =
+        [("a", 1.0, Some(2.0)), ("b", 1.0, Some(3.0)), ("a", 2.0, Some(4.0)), ("b", 2.0, None)];
 
     #[test]
     fn items_of_one_name_are_a_series_and_one_without_a_point_ends_it() {
@@ -79,10 +80,13 @@ mod tests {
 
     #[test]
     fn columns_and_stacks_have_a_value_of_each_item() {
-        let bars =
-            columns(["w", "x", "y", "z"], &ITEMS, [("place", |item: &Item| Some(item.1)), ("value", |item| item.2)]);
+        let bars = columns(
+            ["w", "x", "y", "z"],
+            &ITEMS,
+            [("place", |item: &NamedValue| Some(item.1)), ("value", |item| item.2)],
+        );
         assert_eq!(bars.series[1].values, [Some(2.0), Some(3.0), Some(4.0), None]);
-        let stack = stacks(["w", "x", "y", "z"], &ITEMS, [("place", |item: &Item| item.1)]);
+        let stack = stacks(["w", "x", "y", "z"], &ITEMS, [("place", |item: &NamedValue| item.1)]);
         assert_eq!(stack.parts[0].values, [1.0, 1.0, 2.0, 2.0]);
         assert_eq!((axis("time", "s").title(), axis("ratio", "").title()), ("time (s)".to_owned(), "ratio".to_owned()));
         assert!(from_zero("time", "s").from_zero);

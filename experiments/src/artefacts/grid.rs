@@ -2,7 +2,7 @@
 
 use haversack_reports::figure::{BarSeries, Bars, Look};
 
-use crate::reproduce::{ArtefactError, Context, Outcome};
+use crate::reproduce::{Context, Outcome};
 
 /// The method whose bars are the simulation's beside a paper that compares none: its own bars are called `paper`.
 pub(super) const SIMULATED: &str = "simulated";
@@ -33,7 +33,7 @@ impl Grid {
         id: &str,
         place: [&str; 3],
         value: f64,
-    ) -> Result<Option<f64>, ArtefactError> {
+    ) -> anyhow::Result<Option<f64>> {
         let paper = context.row(id)?.number();
         self.put(place, Some(value), paper);
         outcome.number(id, value);

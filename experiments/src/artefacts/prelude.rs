@@ -1,12 +1,13 @@
 //! What nearly every artefact uses: what it is given and gives back, scenarios, units, charts and data.
 
+pub(super) use anyhow::{Context as _, Result, anyhow, bail, ensure};
 pub(super) use haversack_devices::units::{Bytes, Nanos};
 pub(super) use haversack_reports::figure::{Axis, BarSeries, Bars, Front, Lines, Look, Series, Stack, Stroke, Trace};
 
 pub(super) use super::chart::{axis, columns, curves, from_zero, stacks};
 pub(super) use super::grid::{Grid, SIMULATED, beside};
-pub(super) use super::setting::{Set, under, with};
-pub(super) use crate::reproduce::reference::{Claim, Row};
-pub(super) use crate::reproduce::{Answer, Artefact, ArtefactError, Context, Outcome, Run, mean, median, range};
+pub(super) use super::setting::{Set, trained, under, with};
+pub(super) use crate::reproduce::reference::{Claim, ReferenceRow};
+pub(super) use crate::reproduce::{Answer, Artefact, Context, Outcome, Run, mean, median, range};
 pub(super) use crate::run::Plan;
 pub(super) use crate::scenario::{Budget, Scenario};

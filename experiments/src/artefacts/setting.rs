@@ -5,6 +5,11 @@ use crate::scenario::Scenario;
 /// Parameters of a policy by name.
 pub(super) type Set<'a> = &'a [(&'a str, &'a str)];
 
+/// A scenario of `model` on `device` under `policy`, with a mini-batch of `batch` samples.
+pub(super) fn trained(device: &str, model: &str, policy: &str, batch: u64) -> Scenario {
+    Scenario { policy: policy.to_owned(), batch, ..Scenario::new(device, model) }
+}
+
 /// `scenario` under another policy, with its parameters.
 pub(super) fn under(scenario: &Scenario, policy: &str, set: Set<'_>) -> Scenario {
     with(&Scenario { policy: policy.to_owned(), set: Default::default(), ..scenario.clone() }, set)

@@ -6,7 +6,7 @@ use super::paper::Paper;
 use crate::artefacts::ARTEFACTS;
 use crate::artefacts::fedhybrid::{figure2, table1};
 use crate::error::CommandError;
-use crate::reproduce::reference::{Role, Row};
+use crate::reproduce::reference::{Role, ReferenceRow};
 use crate::reproduce::{Artefact, ArtefactError, Context};
 use crate::run::Plan;
 
@@ -40,7 +40,7 @@ pub(super) fn reclaim() -> Result<Vec<Observation>, CommandError> {
 /// The numbers of `artefacts` that may be fitted, above zero.
 fn of_artefacts(
     artefacts: &[&str],
-    simulates: impl Fn(&Context<'_>, &Row) -> Result<Option<Box<Simulated>>, ArtefactError>,
+    simulates: impl Fn(&Context<'_>, &ReferenceRow) -> Result<Option<Box<Simulated>>, ArtefactError>,
 ) -> Result<Vec<Observation>, CommandError> {
     let Paper { reference, readings, cache, .. } = &Paper::load(PAPER)?;
     let mut observations = Vec::new();
@@ -49,7 +49,7 @@ fn of_artefacts(
             .iter()
             .find(|known| known.paper == PAPER && known.id == artefact)
             .ok_or_else(|| CommandError::failed(format!("{PAPER}/{artefact} is not modelled")))?;
-        let rows: Vec<&Row> = reference.of(PAPER, artefact.id).collect();
+        let rows: Vec<&ReferenceRow> = reference.of(PAPER, artefact.id).collect();
         let context = Context { seed: 0, full: false, artefact, rows, reference, readings, cache };
         for row in context.rows.iter().filter(|row| row.role == Role::Fit) {
             let Some(observed) = row.number().filter(|number| *number > 0.0) else { continue };

@@ -9,7 +9,7 @@ use super::paper::Paper;
 use crate::artefacts::mandheling::setting::timed;
 use crate::artefacts::mandheling::{figure10, section3_3, section3_6, table3, table4, table7, table8};
 use crate::error::CommandError;
-use crate::reproduce::reference::Row;
+use crate::reproduce::reference::ReferenceRow;
 use crate::run::Plan;
 use crate::scenario::Scenario;
 
@@ -21,7 +21,7 @@ fn plans(paper: &Paper, artefact: &str, scenario: &Scenario) -> Result<Vec<Plan>
     timed(scenario, warm_up).iter().map(|scenario| paper.plan(scenario)).collect()
 }
 
-fn other(row: &Row, seconds: f64, simulated: impl Fn(&Device, &Stack) -> f64 + Send + Sync + 'static) -> Observation {
+fn other(row: &ReferenceRow, seconds: f64, simulated: impl Fn(&Device, &Stack) -> f64 + Send + Sync + 'static) -> Observation {
     let simulated = move |files: &Files| simulated(&files.device, &files.stack);
     Observation::of(row, seconds, "s", Measure::Other(Box::new(simulated)))
 }
@@ -90,10 +90,10 @@ pub(super) fn energy(of_mandheling: bool) -> Result<Vec<Observation>, CommandErr
 
 fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observation>, CommandError> {
     let mut observations = Vec::new();
-    let is_time = |row: &Row| row.metric.starts_with("time") || row.metric == "clock-hours";
-    let is_energy = |row: &Row| row.metric.starts_with("energy");
+    let is_time = |row: &ReferenceRow| row.metric.starts_with("time") || row.metric == "clock-hours";
+    let is_energy = |row: &ReferenceRow| row.metric.starts_with("energy");
     let wanted =
-        |row: &Row| (row.method == "mandheling") == of_mandheling && if times { is_time(row) } else { is_energy(row) };
+        |row: &ReferenceRow| (row.method == "mandheling") == of_mandheling && if times { is_time(row) } else { is_energy(row) };
     let batch = paper.number("table7", "batch")? as u64;
     for (row, value) in paper.rows("table7").filter(|(row, _)| wanted(row)) {
         let Some(scenario) = table7::of_row(&row.subject, &row.method, &row.metric, batch) else { continue };
@@ -111,7 +111,7 @@ fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observa
 }
 
 /// Seconds or joules of a batch: where only the CPU runs, batches are alike, and one is the sum of its operators.
-fn of_batch(row: &Row, observed: f64, is_time: bool, mut plans: Vec<Plan>) -> Observation {
+fn of_batch(row: &ReferenceRow, observed: f64, is_time: bool, mut plans: Vec<Plan>) -> Observation {
     let alone = plans.len() == 1 && plans.iter().all(|plan| plan.machine().dsp.is_none());
     let only = if alone { plans.pop() } else { None };
     let measure = match (only, is_time) {

@@ -15,7 +15,7 @@ use super::{fedhybrid, mandheling};
 use crate::artefacts::daf::table2;
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::reproduce::reference::Row;
+use crate::reproduce::reference::ReferenceRow;
 use crate::run::Plan;
 use crate::scenario::Scenario;
 
@@ -83,7 +83,7 @@ pub struct Observation {
 impl Observation {
     /// A time.
     /// Of a row of the reference.
-    pub(super) fn of(row: &Row, observed: f64, unit: &'static str, measure: Measure) -> Self {
+    pub(super) fn of(row: &ReferenceRow, observed: f64, unit: &'static str, measure: Measure) -> Self {
         Self { id: row.id.clone(), observed, unit, measure }
     }
 

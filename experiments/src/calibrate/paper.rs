@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::reproduce::readings::{Readings, Value};
-use crate::reproduce::reference::{Reference, Role, Row};
+use crate::reproduce::reference::{Reference, Role, ReferenceRow};
 use crate::run::Plan;
 use crate::scenario::Scenario;
 
@@ -23,7 +23,7 @@ impl Paper {
     }
 
     /// The rows of `artefact` that a constant may be fitted to, and their numbers.
-    pub(super) fn rows(&self, artefact: &str) -> impl Iterator<Item = (&Row, f64)> {
+    pub(super) fn rows(&self, artefact: &str) -> impl Iterator<Item = (&ReferenceRow, f64)> {
         let fit = self.reference.of(self.id, artefact).filter(|row| row.role == Role::Fit);
         fit.filter_map(|row| Some((row, row.number()?)))
     }

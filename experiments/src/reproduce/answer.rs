@@ -1,6 +1,6 @@
 //! What an artefact answers to a row of the reference, and whether the row can use it.
 
-use super::reference::{Claim, Row};
+use super::reference::{Claim, ReferenceRow};
 
 /// What an artefact answers to a row of the reference.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +62,7 @@ pub(super) fn rounded(value: f64) -> f64 {
 }
 
 /// The answer, rounded, if the row can use it.
-pub(super) fn checked(row: &Row, answer: Answer) -> Result<Answer, AnswerError> {
+pub(super) fn checked(row: &ReferenceRow, answer: Answer) -> Result<Answer, AnswerError> {
     let finite = |value: f64| {
         let error = || AnswerError::NotFinite { id: row.id.clone(), value };
         if value.is_finite() { Ok(rounded(value)) } else { Err(error()) }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::reproduce::reference::{Role, example};
 
-    fn row(claim: Claim) -> Row {
+    fn row(claim: Claim) -> ReferenceRow {
         example("time", claim, Role::Check)
     }
 

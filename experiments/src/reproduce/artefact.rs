@@ -9,7 +9,7 @@ use haversack_training::{Record, RunError};
 use super::answer::Answer;
 use super::outcome::Outcome;
 use super::readings::{Reading, Readings, Value};
-use super::reference::{Reference, Row};
+use super::reference::{Reference, ReferenceRow};
 use crate::cache::Cache;
 use crate::run::Plan;
 use crate::scenario::{Budget, Key, Scenario};
@@ -42,10 +42,28 @@ pub struct Artefact {
 pub type Run = fn(&Context<'_>) -> Result<Outcome, ArtefactError>;
 
 impl Artefact {
-    /// An artefact that loads no calibration: what it does load is set beside `..Artefact::new(…)`.
+    /// An artefact that loads no calibration.
     #[must_use]
     pub const fn new(paper: &'static str, id: &'static str, about: &'static str, run: Run) -> Self {
         Self { paper, id, about, devices: &[], stacks: &[], systems: &[], users: false, run }
+    }
+
+    /// The same, which loads these devices.
+    #[must_use]
+    pub const fn on(self, devices: &'static [&'static str]) -> Self {
+        Self { devices, ..self }
+    }
+
+    /// The same, which loads these software stacks.
+    #[must_use]
+    pub const fn under(self, stacks: &'static [&'static str]) -> Self {
+        Self { stacks, ..self }
+    }
+
+    /// The same, which draws synthetic users.
+    #[must_use]
+    pub const fn with_users(self) -> Self {
+        Self { users: true, ..self }
     }
 }
 
@@ -58,7 +76,7 @@ pub struct Context<'a> {
     /// The artefact itself.
     pub artefact: &'a Artefact,
     /// Its rows of the reference.
-    pub rows: Vec<&'a Row>,
+    pub rows: Vec<&'a ReferenceRow>,
     /// All rows; calibration may look at `fit` rows only.
     pub reference: &'a Reference,
     /// All readings and predicates.
@@ -72,7 +90,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// The reference has no such row of this artefact.
-    pub fn row(&self, id: &str) -> Result<&Row, ArtefactError> {
+    pub fn row(&self, id: &str) -> Result<&ReferenceRow, ArtefactError> {
         let found = self.rows.iter().find(|row| row.id == id);
         found.copied().ok_or_else(|| anyhow::anyhow!("no row of this artefact is called `{id}`"))
     }
@@ -100,10 +118,7 @@ impl Context<'_> {
     /// # Errors
     /// No such reading, or one that is no number.
     pub fn reading_number(&self, id: &str) -> Result<f64, ArtefactError> {
-        match self.reading(id)?.value {
-            Value::Number(number) => Ok(number),
-            ref other => anyhow::bail!("the reading `{id}` is not a number but {other}"),
-        }
+        self.value(id, "a number", |value| if let Value::Number(number) = value { Some(*number) } else { None })
     }
 
     /// The numbers of a reading that is a list.
@@ -111,10 +126,10 @@ impl Context<'_> {
     /// # Errors
     /// No such reading, or one that is no list of numbers.
     pub fn reading_numbers(&self, id: &str) -> Result<&[f64], ArtefactError> {
-        match &self.reading(id)?.value {
-            Value::Numbers(numbers) => Ok(numbers),
-            other => anyhow::bail!("the reading `{id}` is not a list of numbers but {other}"),
-        }
+        self.value(id, "a list of numbers", |value| match value {
+            Value::Numbers(numbers) => Some(numbers.as_slice()),
+            _ => None,
+        })
     }
 
     /// The words of a reading.
@@ -122,10 +137,13 @@ impl Context<'_> {
     /// # Errors
     /// No such reading, or one that is not words.
     pub fn reading_text(&self, id: &str) -> Result<&str, ArtefactError> {
-        match &self.reading(id)?.value {
-            Value::Text(text) => Ok(text),
-            other => anyhow::bail!("the reading `{id}` is not words but {other}"),
-        }
+        self.value(id, "words", |value| if let Value::Text(text) = value { Some(text.as_str()) } else { None })
+    }
+
+    /// What `take` makes of the value of a reading, which is to be `what`.
+    fn value<'v, T>(&'v self, id: &str, what: &str, take: fn(&'v Value) -> Option<T>) -> Result<T, ArtefactError> {
+        let value = &self.reading(id)?.value;
+        take(value).ok_or_else(|| anyhow::anyhow!("the reading `{id}` is not {what} but {value}"))
     }
 
     /// Answers an `order` row: whether its predicate holds of the quantities that the artefact offers.

@@ -3,23 +3,27 @@
 use std::collections::BTreeMap;
 
 use super::answer::{Answer, rounded};
-use super::cells::Cell;
+use super::cells::ComparedCell;
 use super::outcome::Outcome;
 use super::readings::Readings;
-use super::reference::{Claim, Row};
+use super::reference::{Claim, ReferenceRow};
 
 /// One cell for each row, in their order, and what is wrong with the outcome.
-pub(super) fn cells(rows: &[&Row], outcome: &Outcome, readings: &Readings) -> (Vec<Cell>, Vec<String>) {
+pub(super) fn cells(
+    rows: &[&ReferenceRow],
+    outcome: &Outcome,
+    readings: &Readings,
+) -> (Vec<ComparedCell>, Vec<String>) {
     let mut faults = Vec::new();
     let answers = by_row(rows, &outcome.answers, "answer", &mut faults);
     let nulls = by_row(rows, &outcome.nulls, "null baseline", &mut faults);
     let remarks = by_row(rows, &outcome.remarks, "remark", &mut faults);
-    let cell = |row: &&Row| {
+    let cell = |row: &&ReferenceRow| {
         let id = row.id.as_str();
         let answer = answers.get(id).copied().cloned();
         let mut cell = answered(row, answer, readings).unwrap_or_else(|fault| {
             faults.push(fault.clone());
-            Cell::not_modelled(row, fault)
+            ComparedCell::not_modelled(row, fault)
         });
         cell.null = nulls.get(id).map(|null| rounded(**null)).filter(|null| null.is_finite());
         if let Some(remark) = remarks.get(id) {
@@ -34,18 +38,18 @@ pub(super) fn cells(rows: &[&Row], outcome: &Outcome, readings: &Readings) -> (V
 }
 
 /// The cell of a row, or what is wrong with its answer.
-fn answered(row: &Row, answer: Option<Answer>, readings: &Readings) -> Result<Cell, String> {
-    let Some(answer) = answer else { return Ok(Cell::not_modelled(row, "the artefact gives no answer")) };
+fn answered(row: &ReferenceRow, answer: Option<Answer>, readings: &Readings) -> Result<ComparedCell, String> {
+    let Some(answer) = answer else { return Ok(ComparedCell::not_modelled(row, "the artefact gives no answer")) };
     let is_order = matches!(row.claim, Claim::Order(_)) && !matches!(answer, Answer::NotModelled(_));
     if is_order && readings.predicate(&row.id).is_none() {
         return Err(format!("{}: no predicate is declared", row.id));
     }
-    Cell::new(row, answer).map_err(|error| error.to_string())
+    ComparedCell::new(row, answer).map_err(|error| error.to_string())
 }
 
 /// What was said of each row; what was said of no row of the artefact, or twice, is a fault.
 fn by_row<'o, T>(
-    rows: &[&Row],
+    rows: &[&ReferenceRow],
     said: &'o [(String, T)],
     what: &str,
     faults: &mut Vec<String>,
@@ -67,9 +71,9 @@ mod tests {
     use crate::reproduce::cells::Verdict;
     use crate::reproduce::reference::Reference;
 
-    fn assembled(artefact: &str, outcome: &Outcome) -> (Vec<Cell>, Vec<String>) {
+    fn assembled(artefact: &str, outcome: &Outcome) -> (Vec<ComparedCell>, Vec<String>) {
         let reference = Reference::load().unwrap();
-        let rows: Vec<&Row> = reference.of("sage", artefact).collect();
+        let rows: Vec<&ReferenceRow> = reference.of("sage", artefact).collect();
         cells(&rows, outcome, &Readings::default())
     }
 

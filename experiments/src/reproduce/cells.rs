@@ -3,11 +3,15 @@
 //! The rules of the verdicts are here and nowhere else. Numbers are rounded to six significant digits first, so that
 //! errors and verdicts follow from what the file shows.
 
+use std::fmt;
+
 use haversack_reports::page::CellRow;
-use haversack_reports::table::{Cell as Field, Table, WidthError, shortest};
+use haversack_reports::table::{Cell as TableCell, Table, WidthError, shortest};
+
+use serde::Serialize;
 
 use super::answer::{Answer, AnswerError, checked, rounded};
-use super::reference::{Claim, Role, Row};
+use super::reference::{Claim, ReferenceRow, Role};
 
 /// The columns of `cells.csv`.
 pub const COLUMNS: [&str; 9] = ["id", "simulated", "unit", "paper", "role", "error", "verdict", "null", "reason"];
@@ -20,7 +24,8 @@ const WIDENED: f64 = 1.1;
 const NEAR: f64 = 0.25;
 
 /// How a row came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// A value within 15%.
     Ok,
@@ -38,21 +43,14 @@ pub enum Verdict {
     NotModelled,
 }
 
-impl Verdict {
+impl fmt::Display for Verdict {
     /// The word of `cells.csv`.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Off => "off",
-            Self::Holds => "holds",
-            Self::Fails => "fails",
-            Self::Predicted => "predicted",
-            Self::Input => "input",
-            Self::NotModelled => "not-modelled",
-        }
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
+}
 
+impl Verdict {
     fn holds(yes: bool) -> Self {
         if yes { Self::Holds } else { Self::Fails }
     }
@@ -60,7 +58,7 @@ impl Verdict {
 
 /// One row of `cells.csv`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct ComparedCell {
     /// The reference id.
     pub id: String,
     /// The paper.
@@ -87,12 +85,12 @@ pub struct Cell {
     pub reason: String,
 }
 
-impl Cell {
+impl ComparedCell {
     /// The answer beside the row, in the row's own unit, without a null baseline.
     ///
     /// # Errors
     /// An answer that the row has no use for.
-    pub fn new(row: &Row, answer: Answer) -> Result<Self, AnswerError> {
+    pub fn new(row: &ReferenceRow, answer: Answer) -> Result<Self, AnswerError> {
         let answer = checked(row, answer)?;
         if let Answer::NotModelled(reason) = answer {
             return Ok(Self::not_modelled(row, reason));
@@ -103,7 +101,7 @@ impl Cell {
 
     /// A row without an answer.
     #[must_use]
-    pub fn not_modelled(row: &Row, reason: impl Into<String>) -> Self {
+    pub fn not_modelled(row: &ReferenceRow, reason: impl Into<String>) -> Self {
         Self {
             id: row.id.clone(),
             paper: row.paper,
@@ -166,7 +164,7 @@ impl Cell {
             paper: self.paper_value(),
             role: self.role.to_string(),
             error: self.error,
-            verdict: self.verdict.word().to_owned(),
+            verdict: self.verdict.to_string(),
             null: self.null.map(shortest).unwrap_or_default(),
             reason: self.reason.clone(),
         }
@@ -177,26 +175,26 @@ impl Cell {
 ///
 /// # Errors
 /// None that an author of this module has not caused: a row of another width.
-pub fn table(cells: &[Cell]) -> Result<Table, WidthError> {
+pub fn table(cells: &[ComparedCell]) -> Result<Table, WidthError> {
     let mut table = Table::new(COLUMNS);
     for cell in cells {
         let row = cell.page_row();
-        let error = Field::from(row.error);
-        let text = [row.id, row.simulated, row.unit, row.paper, row.role].map(Field::from);
-        let rest = [row.verdict, row.null, row.reason].map(Field::from);
+        let error = TableCell::from(row.error);
+        let text = [row.id, row.simulated, row.unit, row.paper, row.role].map(TableCell::from);
+        let rest = [row.verdict, row.null, row.reason].map(TableCell::from);
         table.push(text.into_iter().chain([error]).chain(rest))?;
     }
     Ok(table)
 }
 
-fn error(row: &Row, answer: &Answer) -> Option<f64> {
+fn error(row: &ReferenceRow, answer: &Answer) -> Option<f64> {
     let (Answer::Number(simulated) | Answer::Input(simulated)) = *answer else { return None };
     let paper = row.number()?;
     let error = if paper == 0.0 { simulated.abs() } else { (simulated - paper) / paper };
     Some(rounded(error))
 }
 
-fn verdict(row: &Row, answer: &Answer) -> Verdict {
+fn verdict(row: &ReferenceRow, answer: &Answer) -> Verdict {
     match (&row.claim, answer) {
         (_, Answer::NotModelled(_)) => Verdict::NotModelled,
         (_, Answer::Input(_)) => Verdict::Input,
@@ -224,40 +222,40 @@ mod tests {
     use super::*;
     use crate::reproduce::reference::example;
 
-    fn row(claim: Claim, role: Role) -> Row {
+    fn row(claim: Claim, role: Role) -> ReferenceRow {
         example("time", claim, role)
     }
 
     /// Simulated, error and verdict.
-    fn judged(claim: Claim, answer: Answer) -> (String, Option<f64>, &'static str) {
-        let cell = Cell::new(&row(claim, Role::Check), answer).unwrap();
-        (cell.simulated(), cell.error, cell.verdict.word())
+    fn judged(claim: Claim, answer: Answer) -> (String, Option<f64>, String) {
+        let cell = ComparedCell::new(&row(claim, Role::Check), answer).unwrap();
+        (cell.simulated(), cell.error, cell.verdict.to_string())
     }
 
     #[test]
     fn a_value_is_ok_within_fifteen_hundredths() {
         let judge = |simulated| judged(Claim::Value(Some(200.0)), Answer::Number(simulated));
         // (230 − 200) / 200 = 0.15, the last that is ok; (170 − 200) / 200 = −0.15; (231 − 200) / 200 = 0.155.
-        assert_eq!(judge(230.0), ("230".into(), Some(0.15), "ok"));
-        assert_eq!(judge(170.0), ("170".into(), Some(-0.15), "ok"));
-        assert_eq!(judge(231.0), ("231".into(), Some(0.155), "off"));
+        assert_eq!(judge(230.0), ("230".into(), Some(0.15), "ok".into()));
+        assert_eq!(judge(170.0), ("170".into(), Some(-0.15), "ok".into()));
+        assert_eq!(judge(231.0), ("231".into(), Some(0.155), "off".into()));
         // Where the paper has a number, never reaching it is off, without an error to show.
-        assert_eq!(judged(Claim::Value(Some(200.0)), Answer::Never), ("never".into(), None, "off"));
+        assert_eq!(judged(Claim::Value(Some(200.0)), Answer::Never), ("never".into(), None, "off".into()));
     }
 
     #[test]
     fn beside_zero_the_error_is_absolute() {
         let judge = |simulated| judged(Claim::Value(Some(0.0)), Answer::Number(simulated));
-        assert_eq!(judge(0.1), ("0.1".into(), Some(0.1), "ok"));
-        assert_eq!(judge(0.2), ("0.2".into(), Some(0.2), "off"));
+        assert_eq!(judge(0.1), ("0.1".into(), Some(0.1), "ok".into()));
+        assert_eq!(judge(0.2), ("0.2".into(), Some(0.2), "off".into()));
     }
 
     #[test]
     fn bounds_hold_up_to_and_with_the_bound() {
         // (9 − 8) / 8 = 0.125; (7 − 8) / 8 = −0.125.
-        assert_eq!(judged(Claim::Min(8.0), Answer::Number(9.0)), ("9".into(), Some(0.125), "holds"));
+        assert_eq!(judged(Claim::Min(8.0), Answer::Number(9.0)), ("9".into(), Some(0.125), "holds".into()));
         assert_eq!(judged(Claim::Min(8.0), Answer::Number(8.0)).2, "holds");
-        assert_eq!(judged(Claim::Min(8.0), Answer::Number(7.0)), ("7".into(), Some(-0.125), "fails"));
+        assert_eq!(judged(Claim::Min(8.0), Answer::Number(7.0)), ("7".into(), Some(-0.125), "fails".into()));
         assert_eq!(judged(Claim::Max(8.0), Answer::Number(8.0)).2, "holds");
         assert_eq!(judged(Claim::Max(8.0), Answer::Number(9.0)).2, "fails");
         assert_eq!(judged(Claim::Max(8.0), Answer::Never).2, "fails");
@@ -266,7 +264,7 @@ mod tests {
     #[test]
     fn a_range_lies_in_the_papers_and_reaches_its_ends() {
         let judge = |lo, hi| judged(Claim::Range { lo: 11.0, hi: 40.0 }, Answer::Range(lo, hi));
-        assert_eq!(judge(11.0, 40.0), ("11..40".into(), None, "holds"));
+        assert_eq!(judge(11.0, 40.0), ("11..40".into(), None, "holds".into()));
         // 11 / 1.1 = 10 and 40 · 1.1 = 44 are the widest.
         assert_eq!(judge(10.01, 43.9).2, "holds");
         assert_eq!(judge(9.9, 40.0).2, "fails");
@@ -279,28 +277,28 @@ mod tests {
 
     #[test]
     fn orders_and_never_hold_or_fail_without_an_error() {
-        assert_eq!(judged(Claim::Order("a > b".into()), Answer::Order(true)), ("true".into(), None, "holds"));
-        assert_eq!(judged(Claim::Order(String::new()), Answer::Order(false)), ("false".into(), None, "fails"));
-        assert_eq!(judged(Claim::Never, Answer::Never), ("never".into(), None, "holds"));
-        assert_eq!(judged(Claim::Never, Answer::Number(3.0)), ("3".into(), None, "fails"));
+        assert_eq!(judged(Claim::Order("a > b".into()), Answer::Order(true)), ("true".into(), None, "holds".into()));
+        assert_eq!(judged(Claim::Order(String::new()), Answer::Order(false)), ("false".into(), None, "fails".into()));
+        assert_eq!(judged(Claim::Never, Answer::Never), ("never".into(), None, "holds".into()));
+        assert_eq!(judged(Claim::Never, Answer::Number(3.0)), ("3".into(), None, "fails".into()));
     }
 
     #[test]
     fn withheld_rows_are_predicted_and_inputs_are_inputs() {
-        let withheld = Cell::new(&row(Claim::Value(None), Role::Withheld), Answer::Number(3.5)).unwrap();
+        let withheld = ComparedCell::new(&row(Claim::Value(None), Role::Withheld), Answer::Number(3.5)).unwrap();
         let shown = (withheld.simulated(), withheld.paper_value(), withheld.error, withheld.verdict);
         assert_eq!(shown, ("3.5".into(), String::new(), None, Verdict::Predicted));
         // (140 − 140) / 140 = 0.
-        assert_eq!(judged(Claim::Value(Some(140.0)), Answer::Input(140.0)), ("140".into(), Some(0.0), "input"));
+        assert_eq!(judged(Claim::Value(Some(140.0)), Answer::Input(140.0)), ("140".into(), Some(0.0), "input".into()));
         let absent = row(Claim::Value(None), Role::Withheld);
-        let absent = Cell::new(&absent, Answer::NotModelled("out of reach".into())).unwrap();
-        assert_eq!((absent.simulated(), absent.verdict.word()), (String::new(), "not-modelled"));
+        let absent = ComparedCell::new(&absent, Answer::NotModelled("out of reach".into())).unwrap();
+        assert_eq!((absent.simulated(), absent.verdict.to_string()), (String::new(), "not-modelled".to_owned()));
         assert_eq!((absent.reason.as_str(), absent.answered()), ("out of reach", false));
     }
 
     #[test]
     fn the_file_has_the_columns_and_quotes_what_needs_it() {
-        let mut cell = Cell::new(&row(Claim::Value(Some(3.0)), Role::Fit), Answer::Number(2.0 / 0.7)).unwrap();
+        let mut cell = ComparedCell::new(&row(Claim::Value(Some(3.0)), Role::Fit), Answer::Number(2.0 / 0.7)).unwrap();
         cell.id = "daf/figure9/resnet18,roberta-base/daf/memory-reduction".into();
         cell.null = Some(2.5);
         cell.reason = "say \"no\", twice".into();

@@ -1,7 +1,7 @@
 //! All that the page, the record and the report are made of.
 
 use super::artefact::Artefact;
-use super::cells::Cell;
+use super::cells::ComparedCell;
 use super::options::ReproduceOptions;
 use super::readings::{Reading, Readings};
 use super::record::Calibrations;
@@ -17,7 +17,7 @@ pub(super) struct Content<'a> {
     pub(super) selectors: &'a [String],
     pub(super) finished: &'a [Finished<'a>],
     /// The selected cells of all artefacts.
-    pub(super) cells: Vec<Cell>,
+    pub(super) cells: Vec<ComparedCell>,
     pub(super) tallies: Vec<Tally>,
     pub(super) calibrations: &'a Calibrations,
     pub(super) reference: &'a Reference,
@@ -37,7 +37,7 @@ impl<'a> Content<'a> {
         (reference, readings): (&'a Reference, &'a Readings),
         artefacts: &[Artefact],
     ) -> Self {
-        let cells: Vec<Cell> = finished.iter().flat_map(Finished::selected).cloned().collect();
+        let cells: Vec<ComparedCell> = finished.iter().flat_map(Finished::selected).cloned().collect();
         Self {
             options,
             selectors: &selection.selectors,

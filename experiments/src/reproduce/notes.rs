@@ -26,9 +26,9 @@
 use serde::Deserialize;
 
 use super::answer::Answer;
-use super::cells::Cell;
+use super::cells::ComparedCell;
 use super::quantity::{Quantities, span, to_three_digits, with_unit};
-use super::reference::{Claim, Row};
+use super::reference::{Claim, ReferenceRow};
 use super::summary;
 
 /// Honesty about an artefact, beyond its readings and predicates, which the page adds.
@@ -104,7 +104,7 @@ fn matches(pattern: &str, id: &str) -> bool {
 
 impl Note {
     /// What is wrong with the text, given the rows of its artefacts.
-    pub(super) fn contradiction(&self, rows: &[&Row]) -> Option<String> {
+    pub(super) fn contradiction(&self, rows: &[&ReferenceRow]) -> Option<String> {
         if self.text.trim().is_empty() || self.artefacts.is_empty() {
             return Some("artefacts and text must say something".to_owned());
         }
@@ -113,7 +113,7 @@ impl Note {
 }
 
 /// What is wrong with a text that is filled from a run, given the rows of its artefacts.
-pub(super) fn text_contradiction(text: &str, rows: &[&Row]) -> Option<String> {
+pub(super) fn text_contradiction(text: &str, rows: &[&ReferenceRow]) -> Option<String> {
     let pieces = match pieces(text) {
         Ok(pieces) => pieces,
         Err(message) => return Some(message),
@@ -138,7 +138,7 @@ pub(super) fn text_contradiction(text: &str, rows: &[&Row]) -> Option<String> {
     pieces.iter().find_map(wrong)
 }
 
-fn is_of(row: &Row, metric_and_role: &str) -> bool {
+fn is_of(row: &ReferenceRow, metric_and_role: &str) -> bool {
     metric_and_role == format!("{}:{}", row.metric, row.role)
 }
 
@@ -161,7 +161,7 @@ fn typed_result(words: &str) -> Option<String> {
 
 /// What a run found, from which notes are filled.
 pub(super) struct Facts<'a> {
-    pub(super) cells: &'a [Cell],
+    pub(super) cells: &'a [ComparedCell],
     pub(super) quantities: &'a Quantities,
     /// The value of a reading that is declared for the artefact, in words.
     pub(super) declared: &'a dyn Fn(&str) -> Option<String>,
@@ -206,7 +206,7 @@ impl Facts<'_> {
     }
 
     fn placeholder(&self, function: &str, argument: &str) -> Option<String> {
-        let of = |value: fn(&Cell) -> Option<[f64; 2]>| {
+        let of = |value: fn(&ComparedCell) -> Option<[f64; 2]>| {
             let cells = self.cells.iter().filter(|cell| matches(argument, &cell.id));
             let unit = cells.clone().map(|cell| cell.unit.as_str()).next().unwrap_or_default();
             Some((span(cells.filter_map(value).flatten())?, unit))
@@ -228,7 +228,7 @@ impl Facts<'_> {
     }
 }
 
-fn simulated(cell: &Cell) -> Option<[f64; 2]> {
+fn simulated(cell: &ComparedCell) -> Option<[f64; 2]> {
     match cell.answer {
         Some(Answer::Number(value) | Answer::Input(value)) => Some([value; 2]),
         Some(Answer::Range(lo, hi)) => Some([lo, hi]),
@@ -236,7 +236,7 @@ fn simulated(cell: &Cell) -> Option<[f64; 2]> {
     }
 }
 
-fn paper(cell: &Cell) -> Option<[f64; 2]> {
+fn paper(cell: &ComparedCell) -> Option<[f64; 2]> {
     match cell.claim {
         Claim::Value(value) => value.map(|value| [value; 2]),
         Claim::Min(value) | Claim::Max(value) => Some([value; 2]),
@@ -257,7 +257,8 @@ mod tests {
     #[test]
     fn placeholders_are_filled_from_the_cells_and_quantities_of_the_run() {
         let cell = |metric: &str, paper, simulated| {
-            Cell::new(&example(metric, Claim::Value(Some(paper)), Role::Check), Answer::Number(simulated)).unwrap()
+            ComparedCell::new(&example(metric, Claim::Value(Some(paper)), Role::Check), Answer::Number(simulated))
+                .unwrap()
         };
         // Errors: (80 − 100) / 100 = −20 %, (95 − 100) / 100 = −5 %, their median (20 + 5) / 2 = 12.5 %.
         let cells = [cell("time", 100.0, 80.0), cell("time", 100.0, 95.0), cell("memory", 10.0, 15.0)];

@@ -7,8 +7,8 @@ use haversack_reports::table::{Table, WidthError};
 use super::answer::Answer;
 use super::data::Cells;
 use super::quantity::Quantities;
-use super::reference::{Role, Row};
-use super::summary::median;
+use super::reference::{ReferenceRow, Role};
+use super::summary::{median, range};
 
 /// What an artefact found.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +67,13 @@ impl Outcome {
         self.answer(id, Answer::Number(value));
     }
 
+    /// Answers a row with the lowest and the highest of `values`, if there are any.
+    pub fn range(&mut self, id: impl Into<String>, values: impl IntoIterator<Item = f64>) {
+        if let Some((lo, hi)) = range(values) {
+            self.answer(id, Answer::Range(lo, hi));
+        }
+    }
+
     /// Says why a row has no answer.
     pub fn not_modelled(&mut self, id: impl Into<String>, reason: impl Into<String>) {
         self.answer(id, Answer::NotModelled(reason.into()));
@@ -97,14 +104,22 @@ impl Outcome {
         self.quantities.offer_words(name, words.into());
     }
 
+    /// Offers words for notes, with commas between them; none where there are no words.
+    pub fn list(&mut self, name: &str, words: impl IntoIterator<Item = String>) {
+        let words: Vec<String> = words.into_iter().collect();
+        if !words.is_empty() {
+            self.words(name, words.join(", "));
+        }
+    }
+
     /// What the null baseline gives for each row that has one.
-    pub fn nulls_of(&mut self, rows: &[&Row], null: impl Fn(&Row) -> Option<f64>) {
+    pub fn nulls_of(&mut self, rows: &[&ReferenceRow], null: impl Fn(&ReferenceRow) -> Option<f64>) {
         self.nulls.extend(rows.iter().filter_map(|row| Some((row.id.clone(), null(row)?))));
     }
 
     /// Says in the summary how far off the `check` rows whose metric begins with `metric` are, beside the null
     /// baseline.
-    pub fn compare_with_null(&mut self, rows: &[&Row], metric: &str, words: &str) {
+    pub fn compare_with_null(&mut self, rows: &[&ReferenceRow], metric: &str, words: &str) {
         let (mut own, mut null) = (Vec::new(), Vec::new());
         for row in rows.iter().filter(|row| row.role == Role::Check && row.metric.starts_with(metric)) {
             let answer = self.answers.iter().find(|(id, _)| *id == row.id);

@@ -4,7 +4,7 @@ use haversack_devices::ConstantEntry;
 use haversack_reports::page::{Item, Notes, Page, Section, SummaryRow};
 use haversack_reports::table::shortest;
 
-use super::cells::{Cell, Verdict};
+use super::cells::{ComparedCell, Verdict};
 use super::content::Content;
 use super::readings::{Reading, Readings};
 use super::summary::Tally;
@@ -52,7 +52,7 @@ fn section(finished: &Finished<'_>, readings: &Readings) -> Section {
         artefact: (*artefact).to_owned(),
         alt: figure_title.as_ref().map(|figure| format!("{paper}, {title}. {figure}")),
         title,
-        cells: finished.selected().map(Cell::page_row).collect(),
+        cells: finished.selected().map(ComparedCell::page_row).collect(),
         notes: notes(finished, readings),
     }
 }

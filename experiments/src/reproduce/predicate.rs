@@ -165,16 +165,7 @@ fn each(left: &[f64], right: &[f64], holds: impl Fn(f64, f64) -> bool) -> bool {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Below => "<",
-            Self::AtMost => "<=",
-            Self::Above => ">",
-            Self::AtLeast => ">=",
-            Self::Equal => "=",
-            Self::Rises => "rises",
-            Self::Falls => "falls",
-            Self::DoesNotFall => "does not fall",
-        })
+        self.serialize(f)
     }
 }
 

@@ -5,12 +5,12 @@ use super::summary::range;
 /// Named quantities of one run of an artefact.
 #[derive(Clone, Debug, Default)]
 pub struct Quantities {
-    all: Vec<(String, Quantity)>,
+    all: Vec<(String, OfferedQuantity)>,
 }
 
 /// A quantity.
 #[derive(Clone, Debug)]
-enum Quantity {
+enum OfferedQuantity {
     /// Values of one unit, in an order that the artefact gives them.
     Values(&'static str, Vec<f64>),
     /// Words.
@@ -20,31 +20,31 @@ enum Quantity {
 impl Quantities {
     /// Offers `values` of `unit`; later ones of a name go before earlier ones.
     pub(super) fn offer(&mut self, name: &str, unit: &'static str, values: Vec<f64>) {
-        self.all.push((name.to_owned(), Quantity::Values(unit, values)));
+        self.all.push((name.to_owned(), OfferedQuantity::Values(unit, values)));
     }
 
     /// Offers words.
     pub(super) fn offer_words(&mut self, name: &str, words: String) {
-        self.all.push((name.to_owned(), Quantity::Words(words)));
+        self.all.push((name.to_owned(), OfferedQuantity::Words(words)));
     }
 
-    fn called(&self, name: &str) -> Option<&Quantity> {
+    fn called(&self, name: &str) -> Option<&OfferedQuantity> {
         self.all.iter().rev().find(|(known, _)| known == name).map(|(_, quantity)| quantity)
     }
 
     /// The values of a quantity.
     pub(super) fn values(&self, name: &str) -> Option<&[f64]> {
         match self.called(name)? {
-            Quantity::Values(_, values) => Some(values),
-            Quantity::Words(_) => None,
+            OfferedQuantity::Values(_, values) => Some(values),
+            OfferedQuantity::Words(_) => None,
         }
     }
 
     /// A quantity as a sentence quotes it: its words, its value, or its least and its largest, with the unit.
     pub(super) fn quoted(&self, name: &str) -> Option<String> {
         match self.called(name)? {
-            Quantity::Words(words) => Some(words.clone()),
-            Quantity::Values(unit, values) => span(values.iter().copied()).map(|span| with_unit(&span, unit)),
+            OfferedQuantity::Words(words) => Some(words.clone()),
+            OfferedQuantity::Values(unit, values) => span(values.iter().copied()).map(|span| with_unit(&span, unit)),
         }
     }
 

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use super::frame::FigureFrame;
 use super::notes::{Note, text_contradiction};
 use super::predicate::Predicate;
-use super::reference::{Claim, Reference, Row};
+use super::reference::{Claim, Reference, ReferenceRow};
 
 const FILES: [(&str, &str, &str); 5] = [
     ("daf", "experiments/readings/daf.toml", include_str!("../../readings/daf.toml")),
@@ -124,7 +124,7 @@ pub struct ReadingsError {
 /// What one file holds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ReadingsFile {
     /// Artefacts without a row in the reference.
     #[serde(default)]
     without_rows: Vec<String>,
@@ -141,7 +141,7 @@ struct File {
 /// The readings, predicates and notes of the four papers and of their comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
-    papers: Vec<(&'static str, File)>,
+    papers: Vec<(&'static str, ReadingsFile)>,
 }
 
 impl Readings {
@@ -204,14 +204,14 @@ impl Readings {
         declared.find(|reading| reading.metric.as_deref() == Some(metric)).map(|reading| reading.value.to_string())
     }
 
-    fn files(&self, paper: &str) -> impl Iterator<Item = &File> {
+    fn files(&self, paper: &str) -> impl Iterator<Item = &ReadingsFile> {
         self.papers.iter().filter(move |(name, _)| *name == paper).map(|(_, file)| file)
     }
 }
 
-fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<File, ReadingsError> {
+fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<ReadingsFile, ReadingsError> {
     let fail = |line, message| ReadingsError { file: file.to_owned(), line, message };
-    let parsed: File = read_toml(file, text)
+    let parsed: ReadingsFile = read_toml(file, text)
         .map_err(|error| fail(Some(error.at.line), format!("`{}`: {}", error.at.field, error.problem)))?;
     match contradiction(paper, &parsed, reference) {
         // The parsed file has no spans left; the id that a message begins with leads to the line.
@@ -224,7 +224,7 @@ fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<F
 }
 
 /// What the schema cannot say: the id or the text that is wrong, and why.
-fn contradiction(paper: &str, file: &File, reference: &Reference) -> Option<(String, String)> {
+fn contradiction(paper: &str, file: &ReadingsFile, reference: &Reference) -> Option<(String, String)> {
     let unknown = |artefacts: &[String]| {
         let known = |name: &String| reference.of(paper, name).next().is_some() || file.without_rows.contains(name);
         let unknown = artefacts.iter().find(|name| !known(name));
@@ -255,7 +255,7 @@ fn contradiction(paper: &str, file: &File, reference: &Reference) -> Option<(Str
         if !seen.insert(&predicate.id) {
             return wrong("declared twice");
         }
-        let is_order = |row: &&Row| row.paper == paper && matches!(row.claim, Claim::Order(_));
+        let is_order = |row: &&ReferenceRow| row.paper == paper && matches!(row.claim, Claim::Order(_));
         if reference.row(&predicate.id).filter(is_order).is_none() {
             return wrong("not the id of an order row of this paper");
         }
@@ -264,12 +264,12 @@ fn contradiction(paper: &str, file: &File, reference: &Reference) -> Option<(Str
         }
     }
     let of_note = |note: &Note| {
-        let rows: Vec<&Row> = note.artefacts.iter().flat_map(|name| reference.of(paper, name)).collect();
+        let rows: Vec<&ReferenceRow> = note.artefacts.iter().flat_map(|name| reference.of(paper, name)).collect();
         let message = unknown(&note.artefacts).or_else(|| note.contradiction(&rows));
         message.map(|message| (note.text.clone(), message))
     };
     let of_frame = |frame: &FigureFrame| {
-        let rows: Vec<&Row> = reference.of(paper, &frame.artefact).collect();
+        let rows: Vec<&ReferenceRow> = reference.of(paper, &frame.artefact).collect();
         let mut texts = std::iter::once(&frame.title).chain(&frame.note);
         let message = unknown(std::slice::from_ref(&frame.artefact));
         let message = message.or_else(|| texts.find_map(|text| text_contradiction(text, &rows)));
@@ -289,7 +289,7 @@ mod tests {
         reason = \"as stated\"\n";
     const NOTE: &str = "[[note]]\nartefacts = [\"table1\"]\nkind = \"left_out\"\ntext = \"All but the GPU.\"\n";
 
-    fn read(text: &str) -> Result<File, ReadingsError> {
+    fn read(text: &str) -> Result<ReadingsFile, ReadingsError> {
         parse("sage", "sage.toml", text, &Reference::load().unwrap())
     }
 

@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Serialize;
+
 /// Each paper's file, embedded in the program: the paper, the path and the text.
 const FILES: [(&str, &str, &str); 4] = [
     ("daf", "experiments/reference/daf.csv", include_str!("../../reference/daf.csv")),
@@ -18,7 +20,8 @@ const COLUMNS: [&str; 12] =
     ["id", "artefact", "subject", "method", "metric", "unit", "kind", "value", "lo", "hi", "role", "conditions"];
 
 /// What may be done with a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Calibration may use it.
     Fit,
@@ -35,11 +38,7 @@ impl Role {
 
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Fit => "fit",
-            Self::Check => "check",
-            Self::Withheld => "withheld",
-        })
+        self.serialize(f)
     }
 }
 
@@ -74,7 +73,7 @@ pub enum Claim {
 
 /// One number or claim.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ReferenceRow {
     /// `paper/artefact/subject/method/metric`.
     pub id: String,
     /// The paper.
@@ -97,7 +96,7 @@ pub struct Row {
     pub conditions: String,
 }
 
-impl Row {
+impl ReferenceRow {
     /// The paper's one number, where it gives one (`value`, `min`, `max`).
     #[must_use]
     pub fn number(&self) -> Option<f64> {
@@ -130,7 +129,7 @@ pub struct ReferenceError {
 /// Every row of the four papers, in the order of the files.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
-    rows: Vec<Row>,
+    rows: Vec<ReferenceRow>,
     digests: Vec<(&'static str, String)>,
 }
 
@@ -150,7 +149,7 @@ impl Reference {
 
     /// A reference of rows made up, for tests of what is computed from rows.
     #[cfg(test)]
-    pub(crate) fn of_rows(rows: Vec<Row>) -> Self {
+    pub(crate) fn of_rows(rows: Vec<ReferenceRow>) -> Self {
         Self { rows, digests: Vec::new() }
     }
 
@@ -161,18 +160,18 @@ impl Reference {
 
     /// All rows.
     #[must_use]
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[ReferenceRow] {
         &self.rows
     }
 
     /// The row called `id`.
     #[must_use]
-    pub fn row(&self, id: &str) -> Option<&Row> {
+    pub fn row(&self, id: &str) -> Option<&ReferenceRow> {
         self.rows.iter().find(|row| row.id == id)
     }
 
     /// The rows of one artefact.
-    pub fn of(&self, paper: &str, artefact: &str) -> impl Iterator<Item = &Row> {
+    pub fn of(&self, paper: &str, artefact: &str) -> impl Iterator<Item = &ReferenceRow> {
         self.rows.iter().filter(move |row| row.paper == paper && row.artefact == artefact)
     }
 
@@ -196,10 +195,10 @@ impl Reference {
 /// # Errors
 /// Another header, a row of another width, an unknown kind or role, a value that is not what its kind needs, an id
 /// that does not begin with its paper and artefact or stands there twice.
-pub fn parse(paper: &'static str, file: &str, text: &str) -> Result<Vec<Row>, ReferenceError> {
+pub fn parse(paper: &'static str, file: &str, text: &str) -> Result<Vec<ReferenceRow>, ReferenceError> {
     let fail = |line: u64, message: String| ReferenceError { file: file.to_owned(), line, message };
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<ReferenceRow> = Vec::new();
     let mut seen = HashSet::new();
     for (index, record) in reader.records().enumerate() {
         let record = record.map_err(|e| fail(e.position().map_or(0, csv::Position::line), e.to_string()))?;
@@ -219,7 +218,7 @@ pub fn parse(paper: &'static str, file: &str, text: &str) -> Result<Vec<Row>, Re
     Ok(rows)
 }
 
-fn row(paper: &'static str, record: &csv::StringRecord) -> Result<Row, String> {
+fn row(paper: &'static str, record: &csv::StringRecord) -> Result<ReferenceRow, String> {
     let text = |column: &str| {
         let index = COLUMNS.iter().position(|name| *name == column);
         index.and_then(|index| record.get(index)).unwrap_or_default().to_owned()
@@ -230,7 +229,7 @@ fn row(paper: &'static str, record: &csv::StringRecord) -> Result<Row, String> {
     if !id.starts_with(&format!("{paper}/{artefact}/")) {
         return Err(format!("`id`: expected it to begin with `{paper}/{artefact}/`, found `{id}`"));
     }
-    Ok(Row {
+    Ok(ReferenceRow {
         claim: claim(&text, role)?,
         id,
         paper,
@@ -269,8 +268,8 @@ fn claim(text: &dyn Fn(&str) -> String, role: Role) -> Result<Claim, String> {
 
 /// A row with this claim, for tests of what stands beside it.
 #[cfg(test)]
-pub(super) fn example(metric: &str, claim: Claim, role: Role) -> Row {
-    Row {
+pub(super) fn example(metric: &str, claim: Claim, role: Role) -> ReferenceRow {
+    ReferenceRow {
         id: format!("sage/table1/net/method/{metric}"),
         paper: "sage",
         artefact: "table1".into(),
@@ -290,7 +289,7 @@ mod tests {
 
     const HEADER: &str = "id,artefact,subject,method,metric,unit,kind,value,lo,hi,role,conditions\n";
 
-    fn one(line: &str) -> Result<Row, ReferenceError> {
+    fn one(line: &str) -> Result<ReferenceRow, ReferenceError> {
         parse("sage", "sage.csv", &format!("{HEADER}{line}\n")).map(|mut rows| rows.remove(0))
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use haversack_reports::text_table::{Column, TextTable};
 
-use super::cells::{Cell, Verdict};
+use super::cells::{ComparedCell, Verdict};
 use super::summary::{Tally, distance};
 use super::task::Finished;
 
@@ -14,7 +14,7 @@ const MISSES: usize = 20;
 const REASONS: usize = 12;
 
 /// The report as text.
-pub(super) fn text(tallies: &[Tally], cells: &[Cell], finished: &[Finished<'_>], remarks: &[String]) -> String {
+pub(super) fn text(tallies: &[Tally], cells: &[ComparedCell], finished: &[Finished<'_>], remarks: &[String]) -> String {
     let mut text = String::new();
     roles(&mut text, tallies);
     for finished in finished.iter().filter(|finished| !finished.summary.is_empty()) {
@@ -53,9 +53,9 @@ fn roles(text: &mut String, tallies: &[Tally]) {
     text.push_str(&table.to_string());
 }
 
-fn misses(text: &mut String, cells: &[Cell]) {
-    let missed = |cell: &&Cell| matches!(cell.verdict, Verdict::Off | Verdict::Fails);
-    let mut missed: Vec<&Cell> = cells.iter().filter(missed).collect();
+fn misses(text: &mut String, cells: &[ComparedCell]) {
+    let missed = |cell: &&ComparedCell| matches!(cell.verdict, Verdict::Off | Verdict::Fails);
+    let mut missed: Vec<&ComparedCell> = cells.iter().filter(missed).collect();
     if missed.is_empty() {
         return;
     }
@@ -63,20 +63,20 @@ fn misses(text: &mut String, cells: &[Cell]) {
     let _ = writeln!(text, "\n{} not match, worst first:", counted(missed.len(), "row does", "rows do"));
     for cell in missed.iter().take(MISSES) {
         let error = cell.error.map_or_else(String::new, |error| format!("{:+.1}%", error * 100.0));
-        let _ = writeln!(text, "  {:<5} {error:>8}  {}: {}", cell.verdict.word(), cell.id, beside(cell));
+        let _ = writeln!(text, "  {:<5} {error:>8}  {}: {}", cell.verdict, cell.id, beside(cell));
     }
     more(text, missed.len(), MISSES);
 }
 
 /// "2531 MB, the paper 908".
-fn beside(cell: &Cell) -> String {
+fn beside(cell: &ComparedCell) -> String {
     let unit = if cell.unit.is_empty() { String::new() } else { format!(" {}", cell.unit) };
     let paper = cell.paper_value();
     let paper = if paper.is_empty() { paper } else { format!(", the paper {paper}") };
     format!("{}{unit}{paper}", cell.simulated())
 }
 
-fn unanswered(text: &mut String, cells: &[Cell]) {
+fn unanswered(text: &mut String, cells: &[ComparedCell]) {
     let mut reasons: Vec<(&str, usize)> = Vec::new();
     for cell in cells.iter().filter(|cell| !cell.answered()) {
         match reasons.iter_mut().find(|(reason, _)| *reason == cell.reason) {
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn the_worst_miss_comes_first_and_reasons_are_counted() {
         let reference = Reference::load().unwrap();
-        let cell = |id: &str, answer| Cell::new(reference.row(id).unwrap(), answer).unwrap();
+        let cell = |id: &str, answer| ComparedCell::new(reference.row(id).unwrap(), answer).unwrap();
         let mut cells = vec![
             // (1.2 − 1) / 1 = +20%, (10 − 20) / 20 = −50%, 9 ≥ 8 holds.
             cell("sage/figure2/mobilenetv2/training/memory", Answer::Number(1.2)),
@@ -156,8 +156,8 @@ comparison: later
     #[test]
     fn long_lists_are_cut_with_a_count() {
         let reference = Reference::load().unwrap();
-        let off = |row| Cell::new(row, Answer::Number(1e9)).ok().filter(|cell| cell.verdict == Verdict::Off);
-        let cells: Vec<Cell> = reference.rows().iter().filter_map(off).take(MISSES + 3).collect();
+        let off = |row| ComparedCell::new(row, Answer::Number(1e9)).ok().filter(|cell| cell.verdict == Verdict::Off);
+        let cells: Vec<ComparedCell> = reference.rows().iter().filter_map(off).take(MISSES + 3).collect();
         let text = text(&[], &cells, &[], &[]);
         assert!(text.contains("23 rows do not match") && text.ends_with("  … and 3 more in cells.csv\n"), "{text}");
     }

@@ -5,7 +5,7 @@
 //! It never ends inside a number: `sage/figure1` does not select `figure10`.
 
 use super::artefact::Artefact;
-use super::reference::{Reference, Row};
+use super::reference::{Reference, ReferenceRow};
 use haversack_devices::text;
 
 /// The word for everything.
@@ -35,7 +35,7 @@ fn papers() -> String {
 #[derive(Clone, Debug)]
 pub struct Selection<'r> {
     /// The rows.
-    pub rows: Vec<&'r Row>,
+    pub rows: Vec<&'r ReferenceRow>,
     /// Artefacts without rows: pictures of a paper that prints no number of them, and the comparison.
     pub without_rows: Vec<&'r Artefact>,
     /// The selectors, as they were given; `all` where none was.
@@ -64,7 +64,7 @@ impl<'r> Selection<'r> {
                 return Err(UnknownSelector { selector: selector.clone(), nearest });
             }
         }
-        let row = |row: &&Row| selectors.iter().any(|selector| selects(selector, row.paper, &row.id));
+        let row = |row: &&ReferenceRow| selectors.iter().any(|selector| selects(selector, row.paper, &row.id));
         let artefact = |artefact: &&Artefact| selectors.iter().any(|selector| by(selector, artefact));
         Ok(Self {
             rows: reference.rows().iter().filter(row).collect(),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use statrs::statistics::{Data, OrderStatistics};
 
-use super::cells::{Cell, Verdict};
+use super::cells::{ComparedCell, Verdict};
 use super::reference::{Claim, Reference, Role};
 use super::selection::COMPARISON;
 
@@ -16,7 +16,6 @@ pub struct Tally {
     /// The paper.
     pub paper: &'static str,
     /// The role.
-    #[serde(serialize_with = "displayed")]
     pub role: Role,
     /// Rows of it.
     pub rows: usize,
@@ -36,25 +35,22 @@ pub struct Tally {
     pub bounds: usize,
 }
 
-fn displayed<S: serde::Serializer>(role: &Role, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(role)
-}
-
 /// Every role that has rows, paper by paper.
 #[must_use]
-pub fn tallies(cells: &[Cell]) -> Vec<Tally> {
+pub fn tallies(cells: &[ComparedCell]) -> Vec<Tally> {
     let papers = Reference::papers().chain([COMPARISON]);
     let groups = papers.flat_map(|paper| Role::ALL.map(|role| (paper, role)));
     let tally = |(paper, role)| {
-        let of_role: Vec<&Cell> = cells.iter().filter(|cell| cell.paper == paper && cell.role == role).collect();
+        let of_role: Vec<&ComparedCell> =
+            cells.iter().filter(|cell| cell.paper == paper && cell.role == role).collect();
         (!of_role.is_empty()).then(|| tally(paper, role, &of_role))
     };
     groups.filter_map(tally).collect()
 }
 
-fn tally(paper: &'static str, role: Role, cells: &[&Cell]) -> Tally {
-    let numeric: Vec<(&Cell, f64)> = cells.iter().filter_map(|cell| Some((*cell, numeric(cell)?))).collect();
-    let null = |(cell, paper): &(&Cell, f64)| Some((relative(cell.null?, *paper), distance(cell)));
+fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell]) -> Tally {
+    let numeric: Vec<(&ComparedCell, f64)> = cells.iter().filter_map(|cell| Some((*cell, numeric(cell)?))).collect();
+    let null = |(cell, paper): &(&ComparedCell, f64)| Some((relative(cell.null?, *paper), distance(cell)));
     let (nulls, beside): (Vec<f64>, Vec<f64>) = numeric.iter().filter_map(null).unzip();
     let bounds = || cells.iter().filter(|cell| cell.is_bound() && cell.verdict != Verdict::Input);
     Tally {
@@ -72,7 +68,7 @@ fn tally(paper: &'static str, role: Role, cells: &[&Cell]) -> Tally {
 }
 
 /// The paper's number, where the row counts for medians.
-fn numeric(cell: &Cell) -> Option<f64> {
+fn numeric(cell: &ComparedCell) -> Option<f64> {
     let counts = cell.metric != ACCURACY && cell.verdict != Verdict::Input;
     let Claim::Value(paper) = cell.claim else { return None };
     paper.filter(|_| counts)
@@ -80,7 +76,7 @@ fn numeric(cell: &Cell) -> Option<f64> {
 
 /// The absolute error; 1 where there is no answer, or the answer is *never*.
 #[must_use]
-pub(super) fn distance(cell: &Cell) -> f64 {
+pub(super) fn distance(cell: &ComparedCell) -> f64 {
     cell.error.map_or(1.0, f64::abs)
 }
 
@@ -115,8 +111,8 @@ mod tests {
     use crate::reproduce::answer::Answer;
     use crate::reproduce::reference::example;
 
-    fn cell(metric: &str, claim: Claim, role: Role, answer: Answer) -> Cell {
-        Cell::new(&example(metric, claim, role), answer).unwrap()
+    fn cell(metric: &str, claim: Claim, role: Role, answer: Answer) -> ComparedCell {
+        ComparedCell::new(&example(metric, claim, role), answer).unwrap()
     }
 
     #[test]

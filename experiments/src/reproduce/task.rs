@@ -4,14 +4,14 @@ use haversack_reports::{Panel, Rendered};
 
 use super::artefact::{Artefact, Context};
 use super::assemble;
-use super::cells::{self, Cell};
+use super::cells::{self, ComparedCell};
 use super::error::ReproduceError;
 use super::folder::Folder;
 use super::notes::{Facts, Notes};
 use super::options::ReproduceOptions;
 use super::outcome::Outcome;
 use super::readings::Readings;
-use super::reference::{Reference, Row};
+use super::reference::{Reference, ReferenceRow};
 use super::selection::Selection;
 use crate::cache::Cache;
 
@@ -24,7 +24,7 @@ pub(super) struct Task<'r> {
     pub(super) model: Option<&'r Artefact>,
     /// Why nothing does.
     reason: String,
-    rows: Vec<&'r Row>,
+    rows: Vec<&'r ReferenceRow>,
     selected: Vec<bool>,
 }
 
@@ -34,9 +34,9 @@ pub(super) fn tasks<'r>(
     selection: &Selection<'r>,
     artefacts: &'r [Artefact],
 ) -> Vec<Task<'r>> {
-    let chosen = |row: &Row| selection.rows.iter().any(|selected| selected.id == row.id);
+    let chosen = |row: &ReferenceRow| selection.rows.iter().any(|selected| selected.id == row.id);
     let of_paper = reference.artefacts().into_iter().filter_map(|(paper, artefact)| {
-        let rows: Vec<&Row> = reference.of(paper, artefact).collect();
+        let rows: Vec<&ReferenceRow> = reference.of(paper, artefact).collect();
         let selected: Vec<bool> = rows.iter().map(|row| chosen(row)).collect();
         let model = artefacts.iter().find(|model| model.paper == paper && model.id == artefact);
         let reason = if artefacts.iter().any(|model| model.paper == paper) {
@@ -59,7 +59,7 @@ pub(super) fn tasks<'r>(
 }
 
 /// What every task needs.
-pub(super) struct Setting<'s> {
+pub(super) struct TaskSetting<'s> {
     pub(super) options: &'s ReproduceOptions,
     pub(super) reference: &'s Reference,
     pub(super) readings: &'s Readings,
@@ -67,19 +67,15 @@ pub(super) struct Setting<'s> {
     pub(super) folder: &'s Folder,
 }
 
-impl Setting<'_> {
+impl TaskSetting<'_> {
     /// Runs an artefact and writes its files.
     pub(super) fn perform<'r>(&self, task: &Task<'r>) -> Result<Finished<'r>, ReproduceError> {
         let mut finished = Finished {
             paper: task.paper,
             artefact: task.artefact,
             about: task.model.map_or("", |model| model.about),
-            figure_title: None,
-            cells: Vec::new(),
             selected: task.selected.clone(),
-            notes: Notes::default(),
-            summary: Vec::new(),
-            faults: Vec::new(),
+            ..Finished::default()
         };
         let mut picture = None;
         let mut table = None;
@@ -101,7 +97,7 @@ impl Setting<'_> {
                 table = outcome.table;
             }
             Err(reason) => {
-                finished.cells = task.rows.iter().map(|row| Cell::not_modelled(row, &reason)).collect();
+                finished.cells = task.rows.iter().map(|row| ComparedCell::not_modelled(row, &reason)).collect();
                 finished.faults.extend(task.model.map(|_| reason));
             }
         }
@@ -143,7 +139,7 @@ impl Setting<'_> {
 }
 
 /// An artefact that has run, or that nobody has modelled.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Finished<'r> {
     pub(super) paper: &'static str,
     pub(super) artefact: &'r str,
@@ -151,7 +147,7 @@ pub(super) struct Finished<'r> {
     /// The figure's title, where there is a figure.
     pub(super) figure_title: Option<String>,
     /// All cells of the artefact, each with whether it is selected.
-    pub(super) cells: Vec<Cell>,
+    pub(super) cells: Vec<ComparedCell>,
     pub(super) selected: Vec<bool>,
     pub(super) notes: Notes,
     pub(super) summary: Vec<String>,
@@ -159,7 +155,7 @@ pub(super) struct Finished<'r> {
 }
 
 impl Finished<'_> {
-    pub(super) fn selected(&self) -> impl Iterator<Item = &Cell> {
+    pub(super) fn selected(&self) -> impl Iterator<Item = &ComparedCell> {
         self.cells.iter().zip(&self.selected).filter(|(_, selected)| **selected).map(|(cell, _)| cell)
     }
 }

@@ -2,7 +2,8 @@
 
 use haversack_reports::pareto::{BOTH_MINIMISED, front};
 
-use super::runs::{Engines, Found, POLICIES, Point, points};
+use super::runs::{Engines, POLICIES, PolicyPoint, points};
+use crate::artefacts::mandheling::setting::{BatchCost, BatchQuantity, QUANTITIES};
 use crate::artefacts::prelude::*;
 
 /// A phone each; the id is the phone's.
@@ -15,27 +16,25 @@ const fn on(phone: &'static str, devices: &'static [&'static str], about: &'stat
     Artefact { devices, stacks, ..Artefact::new("comparison", phone, about, run) }
 }
 
-/// What memory is set against: for people, the unit, and its value.
-type Cost = (&'static str, &'static str, fn(&Found) -> f64);
-const COSTS: [Cost; 2] = [
-    ("time of an iteration", "s", |found| found.time.seconds()),
-    ("energy of an iteration", "J", |found| found.energy.0),
-];
+/// What memory is set against.
+const COSTS: [BatchQuantity; 2] = QUANTITIES;
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+/// Gigabytes that the framework holds, and the cost.
+fn place(&(cost, memory): &(BatchCost, Bytes), (.., value): BatchQuantity) -> (f64, f64) {
+    (memory.as_f64() / 1e9, value(cost))
+}
+
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let points = points(context)?;
     let mut outcome = Outcome::of("engines,policy,stack,budget_percent,memory_gb,time_s,energy_j,on_fronts");
     for point in &points {
         let engines = if point.engines == Engines::One { "one" } else { "own" };
-        let found = point.found.map(|found| [found.memory, found.time.seconds(), found.energy.0]);
-        let numbers = found.map_or([None; 3], |numbers| numbers.map(Some));
-        let fronts = COSTS
-            .into_iter()
-            .zip(["time", "energy"])
-            .filter(|(cost, _)| best(&points, point.engines, *cost).iter().any(|other| std::ptr::eq(*other, point)));
-        let fronts: Vec<&str> = fronts.map(|(_, name)| name).collect();
-        let place = (engines, point.policy.0, point.stack.as_str(), point.percent);
-        outcome.row((place, numbers, fronts.join(" and ")))?;
+        let memory = point.found.map(|(_, memory)| memory.as_f64() / 1e9);
+        let costs = COSTS.map(|(.., value)| point.found.map(|(cost, _)| value(cost)));
+        let is_best = |cost| best(&points, point.engines, cost).iter().any(|other| std::ptr::eq(*other, point));
+        let fronts: Vec<&str> = COSTS.into_iter().filter(|cost| is_best(*cost)).map(|(name, ..)| name).collect();
+        let case = (engines, point.policy.0, point.stack.as_str(), point.percent);
+        outcome.row((case, memory, costs, fronts.join(" and ")))?;
     }
     draw(&mut outcome, &points);
     offer(&mut outcome, &points);
@@ -43,53 +42,46 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
 }
 
 /// The points of the front over all policies, from the least memory on.
-fn best(points: &[Point], engines: Engines, (.., cost): Cost) -> Vec<&Point> {
-    let own: Vec<(&Point, Found)> = points
-        .iter()
-        .filter(|point| point.engines == engines)
-        .filter_map(|point| Some((point, point.found?)))
-        .collect();
-    let coordinates: Vec<(f64, f64)> = own.iter().map(|(_, found)| (found.memory, cost(found))).collect();
-    front(&coordinates, BOTH_MINIMISED).into_iter().map(|index| own[index].0).collect()
+fn best(points: &[PolicyPoint], engines: Engines, cost: BatchQuantity) -> Vec<&PolicyPoint> {
+    let own = points.iter().filter(|point| point.engines == engines);
+    let (own, places): (Vec<&PolicyPoint>, Vec<(f64, f64)>) =
+        own.filter_map(|point| Some((point, place(point.found.as_ref()?, cost)))).unzip();
+    front(&places, BOTH_MINIMISED).into_iter().map(|index| own[index]).collect()
 }
 
-fn draw(outcome: &mut Outcome, points: &[Point]) {
-    for (name, unit, cost) in COSTS {
+fn draw(outcome: &mut Outcome, points: &[PolicyPoint]) {
+    for cost in COSTS {
         for (engines, title) in Engines::BOTH {
             let mut clouds = Front::new().overall();
             for (policy, label) in POLICIES {
                 let own = points.iter().filter(|point| point.engines == engines && point.policy.0 == policy);
-                let cloud: Vec<_> =
-                    own.filter_map(|point| point.found).map(|found| (found.memory, cost(&found))).collect();
-                clouds = clouds.cloud(label, cloud);
+                let found = own.filter_map(|point| point.found.as_ref());
+                clouds = clouds.cloud(label, found.map(|found| place(found, cost)).collect::<Vec<_>>());
             }
             let memory = axis("memory that the framework holds", "GB").log();
-            outcome.panel(title, clouds, memory, axis(name, unit).log());
+            outcome.panel(title, clouds, memory, axis(&format!("{} of an iteration", cost.0), cost.1).log());
         }
     }
 }
 
 /// The policies of a front, each once where it is there several times in a row.
-fn names(front: &[&Point]) -> String {
+fn names(front: &[&PolicyPoint]) -> String {
     let mut names: Vec<&str> = front.iter().map(|point| point.policy.1).collect();
     names.dedup();
     names.join(", ")
 }
 
 /// The fronts in the summary, and what the notes quote.
-fn offer(outcome: &mut Outcome, points: &[Point]) {
+fn offer(outcome: &mut Outcome, points: &[PolicyPoint]) {
     for (engines, title) in Engines::BOTH {
         let [time, energy] = COSTS.map(|cost| names(&best(points, engines, cost)));
         outcome
             .summary
             .push(format!("{title}: from the least memory on, the front of time is {time}; of energy {energy}"));
     }
-    let absent: Vec<String> = points
-        .iter()
-        .filter(|point| point.found.is_none())
-        .map(|point| format!("{} at {} % under {}", point.policy.1, point.percent.unwrap_or_default(), point.stack))
-        .collect();
-    if !absent.is_empty() {
-        outcome.words("points without a plan", absent.join(", "));
-    }
+    let absent = points.iter().filter(|point| point.found.is_none());
+    let name = |point: &PolicyPoint| {
+        format!("{} at {} % under {}", point.policy.1, point.percent.unwrap_or_default(), point.stack)
+    };
+    outcome.list("points without a plan", absent.map(name));
 }

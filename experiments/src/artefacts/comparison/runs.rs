@@ -1,9 +1,8 @@
 //! Every policy at every budget, on one engine for all and on the engine of its paper.
 
-use haversack_devices::units::Joules;
 use rayon::prelude::*;
 
-use crate::artefacts::mandheling::setting::timed;
+use crate::artefacts::mandheling::setting::{BatchCost, mean_batch, timed};
 use crate::artefacts::prelude::*;
 use crate::reproduce::readings::Value;
 
@@ -52,40 +51,28 @@ impl Engines {
 }
 
 /// A policy at a budget.
-pub(super) struct Point {
+pub(super) struct PolicyPoint {
     pub(super) engines: Engines,
     pub(super) policy: (&'static str, &'static str),
     /// The stack.
     pub(super) stack: String,
     /// The budget in percent of what is needed; `None` without one.
     pub(super) percent: Option<f64>,
-    /// What it came to; `None` if no plan fits the budget.
-    pub(super) found: Option<Found>,
-}
-
-/// An iteration.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    /// All that the framework holds, in GB.
-    pub(super) memory: f64,
-    pub(super) time: Nanos,
-    /// Above the idle phone.
-    pub(super) energy: Joules,
+    /// What an iteration takes above the idle phone, and all that the framework holds; `None` if no plan fits the budget.
+    pub(super) found: Option<(BatchCost, Bytes)>,
 }
 
 /// All points on the artefact's phone.
-pub(super) fn points(context: &Context<'_>) -> Result<Vec<Point>, ArtefactError> {
+pub(super) fn points(context: &Context<'_>) -> Result<Vec<PolicyPoint>> {
     let mut wanted = Vec::new();
     for (engines, _) in Engines::BOTH {
         for policy in POLICIES {
             for &(stack, cores) in engines.of(policy.0) {
                 let scenario = Scenario {
-                    policy: policy.0.to_owned(),
-                    batch: BATCH,
                     seed: context.seed,
                     stack: stack.map(str::to_owned),
                     cores: cores.map(str::parse).transpose()?,
-                    ..Scenario::new(context.artefact.id, MODEL)
+                    ..trained(context.artefact.id, MODEL, policy.0, BATCH)
                 };
                 let budgets: Vec<Option<f64>> = match policy.0 {
                     "mandheling" | "original" => vec![None],
@@ -97,33 +84,19 @@ pub(super) fn points(context: &Context<'_>) -> Result<Vec<Point>, ArtefactError>
     }
     let point = |(engines, policy, percent, mut scenario): (_, _, Option<f64>, Scenario)| {
         scenario.memory_budget = percent.map(Budget::Percent);
-        let (stack, found) = measure(context, &scenario)?;
-        Ok(Point { engines, policy, stack, percent, found })
+        let stack = context.plan(&scenario)?.machine().stack.id.clone();
+        // The mean over the batches by which Mandheling's artefacts time it, which for every other policy is one.
+        let found = mean_batch(context, &timed(&scenario, warm_up(context)?))?;
+        Ok(PolicyPoint { engines, policy, stack, percent, found })
     };
     wanted.into_par_iter().map(point).collect()
 }
 
-/// The stack on which `scenario` runs, and what it comes to: the mean over the batches by which Mandheling's artefacts
-/// time it, which for every other policy is one.
-fn measure(context: &Context<'_>, scenario: &Scenario) -> Result<(String, Option<Found>), ArtefactError> {
-    let stack = context.plan(scenario)?.machine().stack.id.clone();
-    let runs = timed(scenario, warm_up(context)?);
-    let mut sum = Found { memory: 0.0, time: Nanos::ZERO, energy: Joules(0.0) };
-    for run in &runs {
-        let Some(record) = context.run_if_it_ends(run)? else { return Ok((stack, None)) };
-        sum.memory = sum.memory.max(record.reserved.as_f64() / 1e9);
-        sum.time += record.iteration;
-        sum.energy += record.energy;
-    }
-    let count = runs.len().max(1);
-    Ok((stack, Some(Found { time: Nanos(sum.time.0 / count as u64), energy: sum.energy / count as f64, ..sum })))
-}
-
 /// Batches after which Mandheling's scales have settled, as its own artefacts read it.
-fn warm_up(context: &Context<'_>) -> Result<u64, ArtefactError> {
+fn warm_up(context: &Context<'_>) -> Result<u64> {
     let settled = context.readings.reading("mandheling", "table7", "settled");
     match settled.map(|reading| &reading.value) {
         Some(Value::Number(batches)) => Ok(*batches as u64),
-        _ => anyhow::bail!("Mandheling's reading `settled` is not a number"),
+        _ => bail!("Mandheling's reading `settled` is not a number"),
     }
 }

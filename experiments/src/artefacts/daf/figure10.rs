@@ -1,42 +1,41 @@
 //! Figure 10: how much faster DAF trains where time is short.
 
-use super::setting::{ACCURACY, Network, PLATFORMS, on_platforms};
+use super::setting::{ACCURACY, DafNetwork, GPT2, PLATFORMS, RESNET_CIFAR, ROBERTA, on_platforms};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     on_platforms("figure10", "speed-up where time alone is short, four platforms", run);
 
-const NETWORKS: [Network; 3] = [Network::ResNetCifar, Network::Roberta, Network::Gpt2];
+/// The networks of the figure.
+const SHOWN: [DafNetwork; 3] = [RESNET_CIFAR, ROBERTA, GPT2];
 
 /// The original iteration over DAF's: the platform, the network's name, and the ratio.
 pub(super) type Speedup = (&'static str, &'static str, f64);
 
 /// Every network and platform.
-pub(super) fn speedups(context: &Context<'_>) -> Result<Vec<Speedup>, ArtefactError> {
+pub(super) fn speedups(context: &Context<'_>) -> Result<Vec<Speedup>> {
     let share = context.reading_number("kept-importance")?.to_string();
     let batches = context.reading_numbers("figure10-batches")?;
     let mut found = Vec::new();
-    for (network, &batch) in NETWORKS.into_iter().zip(batches) {
+    for (network, &batch) in SHOWN.into_iter().zip(batches) {
         for &device in PLATFORMS {
-            let scenario = Scenario { batch: batch as u64, ..Scenario::new(device, network.model()) };
+            let scenario = Scenario { batch: batch as u64, ..Scenario::new(device, network.model) };
             let original = context.run(&scenario)?.iteration.seconds();
             let daf = under(&scenario, "daf", &[("bits", "32"), ("trained_share", &share)]);
-            found.push((device, network.name(), original / context.run(&daf)?.iteration.seconds()));
+            found.push((device, network.name, original / context.run(&daf)?.iteration.seconds()));
         }
     }
     Ok(found)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("device,network,speedup");
     let mut grid = Grid::default();
     for (device, network, speedup) in speedups(context)? {
         outcome.row((device, network, speedup))?;
         grid.put([device, network, "speed-up"], Some(speedup), None);
     }
-    if let Some((low, high)) = range(grid.simulated("speed-up")) {
-        outcome.answer("daf/figure10/all/daf/speedup", Answer::Range(low, high));
-    }
+    outcome.range("daf/figure10/all/daf/speedup", grid.simulated("speed-up"));
     outcome.not_modelled("daf/figure10/all/daf>elastictrainer,fixed8/accuracy-at-equal-time", ACCURACY);
     outcome.bars("", grid.bars("speed-up"), from_zero("speed-up", "times"));
     Ok(outcome)

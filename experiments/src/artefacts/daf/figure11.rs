@@ -2,17 +2,14 @@
 
 use haversack_training::{Breakdown, Record};
 
-use super::setting::{BOARD, METHODS, Network, artefact, of_method, scenario};
+use super::setting::{BOARD, DafNetwork, METHODS, RESNET_CIFAR, ROBERTA, artefact, of_method, scenario};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
     artefact("figure11", "footprint and time of all methods, and where both go", run);
 
 /// One iteration of every method; those that know a time budget get the declared one.
-pub(super) fn iterations(
-    context: &Context<'_>,
-    network: Network,
-) -> Result<Vec<(&'static str, Record)>, ArtefactError> {
+pub(super) fn iterations(context: &Context<'_>, network: DafNetwork) -> Result<Vec<(&'static str, Record)>> {
     let plain = scenario(context, BOARD, network)?;
     let original = context.run(&plain)?.iteration;
     let share = context.reading_number("time-budget")? / 100.0;
@@ -27,23 +24,23 @@ pub(super) fn iterations(
     Ok(found)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome =
         Outcome::of("network,method,footprint_mb,allocated_mb,fragments_mb,iteration_ms,control_ms,packing_ms");
-    let found = [Network::ResNetCifar, Network::Roberta]
+    let found = [RESNET_CIFAR, ROBERTA]
         .into_iter()
         .map(|network| Ok((network, iterations(context, network)?)))
-        .collect::<Result<Vec<_>, ArtefactError>>()?;
+        .collect::<Result<Vec<_>>>()?;
     for (network, records) in &found {
         let mut front = Front::new();
         for ((method, record), (_, name)) in records.iter().zip(METHODS) {
             let memory = [record.reserved.megabytes(), record.peak_memory.megabytes(), fragments(record)];
             let Breakdown { control, packing, .. } = record.breakdown;
             let times = [record.iteration, control, packing].map(milliseconds);
-            outcome.row((network.name(), *method, memory, times))?;
+            outcome.row((network.name, *method, memory, times))?;
             front = front.cloud(name, vec![(times[0], memory[0])]);
         }
-        outcome.panel(network.name(), front, from_zero("time of an iteration", "ms"), from_zero("footprint", "MB"));
+        outcome.panel(network.name, front, from_zero("time of an iteration", "ms"), from_zero("footprint", "MB"));
     }
     if let Some((_, records)) = found.first() {
         losses(&mut outcome, records);
@@ -63,7 +60,7 @@ fn fragments(record: &Record) -> f64 {
 }
 
 /// What the predicate compares, network by network: each method's footprint and time, and their extremes.
-fn compare(outcome: &mut Outcome, found: &[(Network, Vec<(&'static str, Record)>)]) {
+fn compare(outcome: &mut Outcome, found: &[(DafNetwork, Vec<(&'static str, Record)>)]) {
     let footprint = |(_, record): &(&str, Record)| record.reserved.as_f64();
     let time = |(_, record): &(&str, Record)| record.iteration.seconds();
     for (place, (method, _)) in METHODS.into_iter().enumerate() {

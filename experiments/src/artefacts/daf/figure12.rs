@@ -10,10 +10,14 @@ use super::reductions::{OPERATIONS, Operation, by_cub, by_framework, fused, micr
 use super::setting::on_platforms;
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = Artefact {
-    devices: &["jetson-agx-orin", "jetson-agx-xavier", "iqoo-neo3", "redmagic-7", "rtx-3090"],
-    ..on_platforms("figure12", "speed-up of reductions, and the crossover of block atomics over units", run)
-};
+pub(super) static ARTEFACT: Artefact =
+    on_platforms("figure12", "speed-up of reductions, and the crossover of block atomics over units", run).on(&[
+        "jetson-agx-orin",
+        "jetson-agx-xavier",
+        "iqoo-neo3",
+        "redmagic-7",
+        "rtx-3090",
+    ]);
 
 const SPEED_UP: &str = "daf/figure12/conv2d-[1,256,14,14];-attention-[1,512,768]/daf/reduction-speedup";
 /// The platforms: id, name for people, and whether CUB runs on it.
@@ -49,7 +53,7 @@ impl Measured {
     }
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("what,device,units,operation,method,plan,launches,framework_us,launch_us,busy_us");
     let mut all = Vec::new();
     for operation in OPERATIONS {
@@ -67,9 +71,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     for (id, name) in SCALED {
         crossings.extend(scaled(context, &mut outcome, id, name)?);
     }
-    if let Some((lo, hi)) = range(speed_ups_of(&all)) {
-        outcome.answer(SPEED_UP, Answer::Range(lo, hi));
-    }
+    outcome.range(SPEED_UP, speed_ups_of(&all));
     outcome.quantity("share of launches and overhead", "%", all.iter().flat_map(|at| at.overheads.clone()));
     outcome.quantity("time of the epilogue", "µs", all.iter().map(|at| at.fused));
     outcome.summary.push(format!("figure 12: geometric mean of all speed-ups {:.1}", geometric_mean(&all)));
@@ -84,7 +86,7 @@ fn push(
     (method, plan): (&str, String),
     time: &KernelTime,
     launches: u32,
-) -> Result<(), ArtefactError> {
+) -> Result<()> {
     let times = [time.overhead, time.launch, time.busy].map(|time| time.0 * 1e6);
     let place = (what, device, units.map(u64::from), operation.name);
     Ok(outcome.row((place, method, plan, u64::from(launches), times))?)
@@ -95,7 +97,7 @@ fn measure(
     outcome: &mut Outcome,
     operation: Operation,
     (id, name, has_cub): (&str, &str, bool),
-) -> Result<Measured, ArtefactError> {
+) -> Result<Measured> {
     let profiler = profiler(context, &context.device(id)?)?;
     let place = ("reduction", name, None, operation);
     let best = fused(&profiler, operation.elements)?;
@@ -114,7 +116,7 @@ fn measure(
 }
 
 /// Block atomics over a second launch as the GPU is given other numbers of units: a panel, and where they are even.
-fn scaled(context: &Context<'_>, outcome: &mut Outcome, id: &str, name: &str) -> Result<Vec<String>, ArtefactError> {
+fn scaled(context: &Context<'_>, outcome: &mut Outcome, id: &str, name: &str) -> Result<Vec<String>> {
     let device = context.device(id)?;
     let units: Vec<u32> = UNITS.collect();
     let mut lines = Lines::new();

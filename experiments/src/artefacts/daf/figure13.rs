@@ -1,6 +1,6 @@
 //! Figure 13: the arena under a budget that falls within an iteration, for three steps.
 
-use super::setting::{BOARD, Network, artefact, scenario};
+use super::setting::{BOARD, RESNET_IMAGENET, artefact, scenario};
 use crate::artefacts::prelude::*;
 use crate::scenario::Step;
 
@@ -20,8 +20,8 @@ struct Trial {
     iteration: Nanos,
 }
 
-fn trial(context: &Context<'_>, step: u64, before: Bytes, after: Bytes) -> Result<Trial, ArtefactError> {
-    let plain = scenario(context, BOARD, Network::ResNetImageNet)?;
+fn trial(context: &Context<'_>, step: u64, before: Bytes, after: Bytes) -> Result<Trial> {
+    let plain = scenario(context, BOARD, RESNET_IMAGENET)?;
     let mut scenario = under(&plain, "daf", &[("step_mb", &step.to_string())]);
     scenario.iterations = 1;
     scenario.activation_budget = Some(Budget::Bytes(before));
@@ -37,9 +37,9 @@ fn trial(context: &Context<'_>, step: u64, before: Bytes, after: Bytes) -> Resul
     })
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let [before, after] = context.reading_numbers("budget-cut")?[..] else {
-        anyhow::bail!("the reading `budget-cut` is not two numbers")
+        bail!("the reading `budget-cut` is not two numbers")
     };
     let bytes = |megabytes: f64| Bytes((megabytes * 1e6) as u64);
     let trials: Vec<Trial> =

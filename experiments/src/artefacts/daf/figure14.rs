@@ -1,13 +1,13 @@
 //! Figure 14: energy of an iteration under all methods.
 
 use super::figure11::iterations;
-use super::setting::{METHODS, Network, artefact};
+use super::setting::{METHODS, RESNET_CIFAR, artefact};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("figure14", "energy of an iteration under all methods", run);
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let found = iterations(context, Network::ResNetCifar)?;
+fn run(context: &Context<'_>) -> Result<Outcome> {
+    let found = iterations(context, RESNET_CIFAR)?;
     let mut outcome = Outcome::of("method,energy_j,iteration_ms");
     for (method, record) in &found {
         outcome.row((*method, record.energy.0, record.iteration.seconds() * 1e3))?;

@@ -19,7 +19,7 @@ pub(super) static ARTEFACT: Artefact =
 const ROW: &str = "daf/figure2a/all/quantisation-control/overhead-over-op";
 
 /// The two operations of [`OPERATIONS`], each a network of one product and a loss.
-fn networks() -> Result<[Network; 2], ArtefactError> {
+fn networks() -> Result<[Network; 2]> {
     let mut convolution = Network::new("conv2d");
     let image = convolution.input(&[256, 14, 14]);
     let made = convolution.convolution("conv2d", image, 256, Window::square(3, 1, 1), 1, false)?;
@@ -32,7 +32,7 @@ fn networks() -> Result<[Network; 2], ArtefactError> {
 }
 
 /// No network is differentiated without a loss.
-fn with_loss(network: &mut Network, made: ValueId) -> Result<(), ArtefactError> {
+fn with_loss(network: &mut Network, made: ValueId) -> Result<()> {
     let scores = network.flatten("flatten", made)?;
     let target = network.target(1);
     network.cross_entropy("loss", scores, target)?;
@@ -40,14 +40,14 @@ fn with_loss(network: &mut Network, made: ValueId) -> Result<(), ArtefactError> 
 }
 
 /// Microseconds of the product in forward, for one sample.
-fn forward(machine: &Machine, network: &Network) -> Result<f64, ArtefactError> {
+fn forward(machine: &Machine, network: &Network) -> Result<f64> {
     let graph = differentiate(network, EagerRules { dropout_mask_bytes: 1, optimiser: Optimiser::Sgd })?;
     let product = graph.nodes.iter().position(|node| node.phase == Phase::Forward && node.work.kind.is_dense_product());
-    let Some(id) = product else { anyhow::bail!("{} has no product", network.name) };
+    let Some(id) = product else { bail!("{} has no product", network.name) };
     Ok(machine.cost(&graph, id, 1, Precision::Fp32).alone().seconds() * 1e6)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("operation,part,time_us,over_operation");
     let device = context.device(BOARD)?;
     let profiler = profiler(context, &device)?;

@@ -8,7 +8,7 @@ use crate::artefacts::prelude::*;
 pub(super) static ARTEFACT: Artefact =
     on_platforms("abstract", "the largest reduction of memory and the largest speed-up", run);
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     outcome.number("daf/abstract/all/daf/memory-reduction", largest(&reductions(context)?));
     let best = speedups(context)?.iter().map(|one| one.2).fold(0.0, f64::max);

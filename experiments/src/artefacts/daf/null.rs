@@ -9,14 +9,14 @@ const ORIGINAL: &str = "original";
 /// The subject's own *Original* row times one ratio a method, the median over the method's `fit` rows.
 ///
 /// `None` for Original rows and for accuracies.
-pub(super) fn null(reference: &Reference, row: &Row) -> Option<f64> {
+pub(super) fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
     if row.method == ORIGINAL || row.metric != "memory" {
         return None;
     }
     let rows = || reference.of(row.paper, &row.artefact).filter(|other| other.metric == row.metric);
     let original = |subject: &str| {
-        let same = |other: &&Row| other.subject == subject && other.method == ORIGINAL;
-        rows().find(same).and_then(Row::number)
+        let same = |other: &&ReferenceRow| other.subject == subject && other.method == ORIGINAL;
+        rows().find(same).and_then(ReferenceRow::number)
     };
     let ratios = rows().filter(|other| other.role == Role::Fit && other.method == row.method);
     let ratios = ratios.filter_map(|other| Some(other.number()? / original(&other.subject)?)).collect();

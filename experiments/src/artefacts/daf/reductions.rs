@@ -29,10 +29,10 @@ pub(super) const OPERATIONS: [Operation; 2] = [
 ///
 /// # Errors
 /// A device without a GPU; a stack that the artefact does not name, or that has no kernels for a GPU.
-pub(super) fn profiler(context: &Context<'_>, device: &Device) -> Result<Profiler, ArtefactError> {
+pub(super) fn profiler(context: &Context<'_>, device: &Device) -> Result<Profiler> {
     let stack = stack(context, device)?.gpu().cloned();
-    let Some(profiler) = Profiler::of(device) else { anyhow::bail!("{} has no modelled GPU", device.id) };
-    anyhow::ensure!(stack.is_some(), "the stack of {} has no kernels for a GPU", device.id);
+    let Some(profiler) = Profiler::of(device) else { bail!("{} has no modelled GPU", device.id) };
+    ensure!(stack.is_some(), "the stack of {} has no kernels for a GPU", device.id);
     Ok(Profiler { stack, ..profiler })
 }
 
@@ -40,7 +40,7 @@ pub(super) fn profiler(context: &Context<'_>, device: &Device) -> Result<Profile
 ///
 /// # Errors
 /// A stack that the artefact does not name.
-pub(super) fn stack(context: &Context<'_>, device: &Device) -> Result<Stack, ArtefactError> {
+pub(super) fn stack(context: &Context<'_>, device: &Device) -> Result<Stack> {
     context.stack(&device.constants.default_stack)
 }
 
@@ -48,7 +48,7 @@ pub(super) fn stack(context: &Context<'_>, device: &Device) -> Result<Stack, Art
 ///
 /// # Errors
 /// No plan that fits the GPU.
-pub(super) fn fused(profiler: &Profiler, elements: u64) -> Result<Timed, ArtefactError> {
+pub(super) fn fused(profiler: &Profiler, elements: u64) -> Result<Timed> {
     Ok(profiler.fastest(&CONTROL, elements, profiler.epilogue())?)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn fused(profiler: &Profiler, elements: u64) -> Result<Timed, Artefac
 ///
 /// # Errors
 /// A GPU that the kernels do not fit.
-pub(super) fn by_framework(profiler: &Profiler, elements: u64) -> Result<KernelTime, ArtefactError> {
+pub(super) fn by_framework(profiler: &Profiler, elements: u64) -> Result<KernelTime> {
     Ok(profiler.time_of(&framework(&CONTROL, elements, &profiler.machine)?))
 }
 
@@ -64,7 +64,7 @@ pub(super) fn by_framework(profiler: &Profiler, elements: u64) -> Result<KernelT
 ///
 /// # Errors
 /// A GPU that the kernels do not fit.
-pub(super) fn by_cub(profiler: &Profiler, elements: u64) -> Result<KernelTime, ArtefactError> {
+pub(super) fn by_cub(profiler: &Profiler, elements: u64) -> Result<KernelTime> {
     Ok(profiler.time_of(&cub(&CONTROL, elements, &profiler.machine)?))
 }
 

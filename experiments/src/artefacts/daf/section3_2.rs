@@ -15,14 +15,13 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, TrainingGraph};
 
 use super::reductions::{OPERATIONS, Operation, profiler};
-use super::setting::{BOARD, Network, STACKS, artefact, scenario};
+use super::setting::{BOARD, NETWORKS, STACKS, artefact, scenario};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = Artefact {
-    devices: &["iqoo-neo3", "redmagic-7", BOARD, SERVER],
-    stacks: STACKS,
-    ..artefact("section3.2", "where thread-level atomics win, and where block-level ones contend", run)
-};
+pub(super) static ARTEFACT: Artefact =
+    artefact("section3.2", "where thread-level atomics win, and where block-level ones contend", run)
+        .on(&["iqoo-neo3", "redmagic-7", BOARD, SERVER])
+        .under(STACKS);
 
 const SHARE: &str = "daf/section3.2/mobile-gpu/atomic-thread-then-block/share-of-cases-fastest";
 const CONTENTION: &str = "daf/section3.2/rtx-3090-vs-jetson-agx-xavier/block-atomic/contention";
@@ -33,7 +32,7 @@ const SERVER: &str = "rtx-3090";
 /// Threads of a block: CUB's.
 const THREADS: u32 = 256;
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("claim,device,statistic,elements,threads,quantity,value");
     let share = share_of_cases(context, &mut outcome)?;
     outcome.number(SHARE, 100.0 * share);
@@ -63,9 +62,9 @@ fn sizes(graph: &TrainingGraph, batch: u64) -> BTreeSet<u64> {
 }
 
 /// The share of cases, from 0 to 1, in which threads-then-blocks beat the tree within the block.
-fn share_of_cases(context: &Context<'_>, outcome: &mut Outcome) -> Result<f64, ArtefactError> {
+fn share_of_cases(context: &Context<'_>, outcome: &mut Outcome) -> Result<f64> {
     let mut all = BTreeSet::new();
-    for network in Network::ALL {
+    for network in NETWORKS {
         let plan = context.plan(&scenario(context, BOARD, network)?)?;
         all.extend(sizes(&plan.graph, plan.scenario().batch));
     }
@@ -90,14 +89,9 @@ fn share_of_cases(context: &Context<'_>, outcome: &mut Outcome) -> Result<f64, A
 
 /// The time of block-level atomics over that of a second launch, in the blocks of [`THREADS`]; the table gets all
 /// block sizes.
-fn over_passes(
-    context: &Context<'_>,
-    outcome: &mut Outcome,
-    id: &str,
-    operation: Operation,
-) -> Result<f64, ArtefactError> {
+fn over_passes(context: &Context<'_>, outcome: &mut Outcome, id: &str, operation: Operation) -> Result<f64> {
     let device = context.device(id)?;
-    let Some(profiler) = Profiler::of(&device) else { anyhow::bail!("{id} has no modelled GPU") };
+    let Some(profiler) = Profiler::of(&device) else { bail!("{id} has no modelled GPU") };
     let statistic = Statistic::Minimum;
     let mut found = None;
     for &threads in &profiler.search.threads {
@@ -110,7 +104,7 @@ fn over_passes(
         push(outcome, "contention", cells, "the same without launches", block.busy.0 / passes.busy.0)?;
         found = found.or((threads == THREADS).then_some(whole));
     }
-    found.ok_or_else(|| anyhow::anyhow!("the profile tries no blocks of {THREADS} threads"))
+    found.with_context(|| format!("the profile tries no blocks of {THREADS} threads"))
 }
 
 fn push(
@@ -119,7 +113,7 @@ fn push(
     (device, statistic, elements, threads): (&str, Statistic, u64, Option<u32>),
     quantity: &str,
     value: f64,
-) -> Result<(), ArtefactError> {
+) -> Result<()> {
     Ok(outcome.row((claim, device, statistic.name(), elements, threads.map(u64::from), quantity, value))?)
 }
 

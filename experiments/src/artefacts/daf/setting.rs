@@ -16,62 +16,51 @@ pub(super) const ACCURACY: &str = "accuracy: measured once training runs on data
 
 /// An artefact on the board.
 pub(super) const fn artefact(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { devices: &[BOARD], stacks: &["pytorch-cuda"], ..Artefact::new("daf", id, about, run) }
+    Artefact::new("daf", id, about, run).on(&[BOARD]).under(&["pytorch-cuda"])
 }
 
 /// An artefact on several platforms.
 pub(super) const fn on_platforms(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { devices: PLATFORMS, stacks: STACKS, ..artefact(id, about, run) }
+    artefact(id, about, run).on(PLATFORMS).under(STACKS)
 }
 
 /// A network of the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Network {
-    /// ResNet-18 on images of 32 by 32.
-    ResNetCifar,
-    /// ResNet-18 on images of 224 by 224.
-    ResNetImageNet,
-    /// RoBERTa-base with low-rank adapters.
-    Roberta,
-    /// GPT-2 medium with low-rank adapters.
-    Gpt2,
-}
-
-impl Network {
-    /// All of them.
-    pub(super) const ALL: [Self; 4] = [Self::ResNetCifar, Self::ResNetImageNet, Self::Roberta, Self::Gpt2];
-
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DafNetwork {
     /// Its name for people.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::ResNetCifar => "ResNet-18",
-            Self::ResNetImageNet => "ResNet-18, ImageNet",
-            Self::Roberta => "RoBERTa-base",
-            Self::Gpt2 => "GPT-2 medium",
-        }
-    }
-
+    pub(super) name: &'static str,
     /// Its model.
-    pub(super) const fn model(self) -> &'static str {
-        match self {
-            Self::ResNetCifar => "resnet18-cifar",
-            Self::ResNetImageNet => "resnet18",
-            Self::Roberta => "roberta-base-lora",
-            Self::Gpt2 => "gpt2-medium-lora",
-        }
-    }
+    pub(super) model: &'static str,
+    /// The reading of its input, where that is not the model's own, and that of its batch.
+    input: Option<&'static str>,
+    batch: &'static str,
 }
+
+/// All networks: ResNet-18 on images of 32 by 32 and of 224 by 224, the others with low-rank adapters.
+pub(super) const NETWORKS: [DafNetwork; 4] = [RESNET_CIFAR, RESNET_IMAGENET, ROBERTA, GPT2];
+pub(super) const RESNET_CIFAR: DafNetwork =
+    DafNetwork { name: "ResNet-18", model: "resnet18-cifar", input: None, batch: "resnet-batch" };
+pub(super) const RESNET_IMAGENET: DafNetwork =
+    DafNetwork { name: "ResNet-18, ImageNet", model: "resnet18", ..RESNET_CIFAR };
+pub(super) const ROBERTA: DafNetwork = DafNetwork {
+    name: "RoBERTa-base",
+    model: "roberta-base-lora",
+    input: Some("roberta-tokens"),
+    batch: "roberta-batch",
+};
+pub(super) const GPT2: DafNetwork =
+    DafNetwork { name: "GPT-2 medium", model: "gpt2-medium-lora", input: Some("gpt2-tokens"), batch: "gpt2-batch" };
 
 /// The data sets of table 1, as the reference names them, for people, and what is trained on them.
-pub(super) const SUBJECTS: [(&str, &str, Network); 8] = [
-    ("resnet18-cifar10", "CIFAR-10", Network::ResNetCifar),
-    ("resnet18-cifar100", "CIFAR-100", Network::ResNetCifar),
-    ("resnet18-imagenet", "ImageNet", Network::ResNetImageNet),
-    ("roberta-base-stsb", "STSB", Network::Roberta),
-    ("roberta-base-mrpc", "MRPC", Network::Roberta),
-    ("roberta-base-sst2", "SST2", Network::Roberta),
-    ("gpt2-medium-e2e", "E2E", Network::Gpt2),
-    ("gpt2-medium-webnlg", "WebNLG", Network::Gpt2),
+pub(super) const SUBJECTS: [(&str, &str, DafNetwork); 8] = [
+    ("resnet18-cifar10", "CIFAR-10", RESNET_CIFAR),
+    ("resnet18-cifar100", "CIFAR-100", RESNET_CIFAR),
+    ("resnet18-imagenet", "ImageNet", RESNET_IMAGENET),
+    ("roberta-base-stsb", "STSB", ROBERTA),
+    ("roberta-base-mrpc", "MRPC", ROBERTA),
+    ("roberta-base-sst2", "SST2", ROBERTA),
+    ("gpt2-medium-e2e", "E2E", GPT2),
+    ("gpt2-medium-webnlg", "WebNLG", GPT2),
 ];
 
 /// The methods, as the reference and the policies name them, and for people.
@@ -85,23 +74,18 @@ pub(super) const METHODS: [(&str, &str); 5] = [
 
 /// A scenario of `network` on `device` under PyTorch's caching allocator, with the batch and the input that the
 /// readings declare for the artefact.
-pub(super) fn scenario(context: &Context<'_>, device: &str, network: Network) -> Result<Scenario, ArtefactError> {
-    let (input, batch) = match network {
-        Network::ResNetCifar | Network::ResNetImageNet => (None, "resnet-batch"),
-        Network::Roberta => (Some("roberta-tokens"), "roberta-batch"),
-        Network::Gpt2 => (Some("gpt2-tokens"), "gpt2-batch"),
-    };
-    let mut scenario = Scenario::new(device, network.model());
+pub(super) fn scenario(context: &Context<'_>, device: &str, network: DafNetwork) -> Result<Scenario> {
+    let mut scenario = Scenario::new(device, network.model);
     scenario.allocator = Some(AllocatorKind::Caching);
-    if let Some(input) = input {
+    if let Some(input) = network.input {
         scenario.input = Some(context.reading_text(input)?.parse()?);
     }
-    scenario.batch = context.reading_number(batch)? as u64;
+    scenario.batch = context.reading_number(network.batch)? as u64;
     Ok(scenario)
 }
 
 /// `scenario` under `method`; DAF with the bits that the readings declare.
-pub(super) fn of_method(context: &Context<'_>, scenario: &Scenario, method: &str) -> Result<Scenario, ArtefactError> {
+pub(super) fn of_method(context: &Context<'_>, scenario: &Scenario, method: &str) -> Result<Scenario> {
     let bits = context.reading_number("bits")?.to_string();
     let set = [("bits", bits.as_str())];
     Ok(under(scenario, method, if method == "daf" { &set } else { &[] }))

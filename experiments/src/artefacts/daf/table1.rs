@@ -1,18 +1,20 @@
 //! Table 1: memory of five methods on eight data sets.
 
 use super::null::null;
-use super::setting::{ACCURACY, BOARD, METHODS, Network, SUBJECTS, artefact, of_method, reported, scenario};
+use super::setting::{
+    ACCURACY, BOARD, DafNetwork, METHODS, NETWORKS, SUBJECTS, artefact, of_method, reported, scenario,
+};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("table1", "memory of five methods on eight data sets", run);
 
 /// Megabytes of `method` as the paper reports them, and of the whole footprint.
-fn memory(context: &Context<'_>, network: Network, method: &str) -> Result<[f64; 2], ArtefactError> {
+fn memory(context: &Context<'_>, network: DafNetwork, method: &str) -> Result<[f64; 2]> {
     let record = context.run(&of_method(context, &scenario(context, BOARD, network)?, method)?)?;
     Ok([reported(&record), record.reserved].map(Bytes::megabytes))
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("data_set,method,reported_mb,footprint_mb,paper_mb");
     let mut grid = Grid::default();
     for (subject, name, network) in SUBJECTS {
@@ -26,12 +28,12 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     for row in context.rows.iter().filter(|row| row.metric == "accuracy") {
         outcome.not_modelled(row.id.clone(), ACCURACY);
     }
-    for network in Network::ALL {
+    for network in NETWORKS {
         let ([_, original], [store, footprint]) =
             (memory(context, network, "original")?, memory(context, network, "daf")?);
         outcome.summary.push(format!(
             "table 1, {}: Original's footprint is {:.1} times DAF's store (the paper's way of counting) and {:.1} times DAF's whole footprint",
-            network.name(),
+            network.name,
             original / store,
             original / footprint,
         ));

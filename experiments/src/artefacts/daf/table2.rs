@@ -2,7 +2,7 @@
 
 use haversack_training::{AllocatorKind, Record};
 
-use super::setting::{BOARD, Network, artefact, store};
+use super::setting::{BOARD, RESNET_CIFAR, artefact, store};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("table2", "memory and time of packing by CPU, by GPU and by both", run);
@@ -32,13 +32,10 @@ pub(crate) fn parts(record: &Record) -> (Nanos, Nanos) {
 ///
 /// # Errors
 /// No such configuration, or no such reading.
-pub(crate) fn packed(
-    reading: impl Fn(&str) -> Result<f64, ArtefactError>,
-    id: &str,
-) -> Result<Scenario, ArtefactError> {
+pub(crate) fn packed(reading: impl Fn(&str) -> Result<f64>, id: &str) -> Result<Scenario> {
     let found = CONFIGURATIONS.iter().find(|(known, ..)| *known == id);
-    let (_, _, packing) = found.ok_or_else(|| anyhow::anyhow!("no configuration of table 2 is called `{id}`"))?;
-    let mut scenario = Scenario::new(BOARD, Network::ResNetCifar.model());
+    let (_, _, packing) = found.with_context(|| format!("no configuration of table 2 is called `{id}`"))?;
+    let mut scenario = Scenario::new(BOARD, RESNET_CIFAR.model);
     scenario.allocator = Some(AllocatorKind::Caching);
     scenario.batch = reading("resnet-batch")? as u64;
     scenario.activation_budget = Some(Budget::Bytes(Bytes((reading("activation-memory")? * MIB) as u64)));
@@ -46,7 +43,7 @@ pub(crate) fn packed(
     Ok(under(&scenario, "daf", &[("packing", packing), ("least_bits", &least)]))
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("configuration,store_mib,overhead_mib,time_ms,overhead_ms");
     let mut grid = Grid::default();
     for (id, name, _) in CONFIGURATIONS {

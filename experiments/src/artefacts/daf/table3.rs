@@ -3,13 +3,15 @@
 use haversack_devices::{Device, Stack};
 use haversack_memory::pages::order_cost::{self, OrderCost, OrderWork, OrderWorkload};
 
-use super::setting::{BOARD, Network, on_platforms};
+use super::setting::{BOARD, RESNET_CIFAR, on_platforms};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = Artefact {
-    devices: &["jetson-agx-orin", BOARD, "iqoo-neo3"],
-    ..on_platforms("table3", "time to keep the page table by sorting and by red-black trees", run)
-};
+pub(super) static ARTEFACT: Artefact =
+    on_platforms("table3", "time to keep the page table by sorting and by red-black trees", run).on(&[
+        "jetson-agx-orin",
+        BOARD,
+        "iqoo-neo3",
+    ]);
 
 /// The devices: as the reference names them, and for people.
 const DEVICES: [(&str, &str); 3] =
@@ -37,9 +39,9 @@ impl Counts {
     }
 
     /// Microseconds on the core that keeps the tables of `device` under `stack`.
-    fn micros(self, device: &Device, stack: &Stack) -> Result<f64, ArtefactError> {
+    fn micros(self, device: &Device, stack: &Stack) -> Result<f64> {
         let time = stack.table_time(device, self.comparisons.round() as u64, self.moves.round() as u64);
-        let Some(time) = time else { anyhow::bail!("{} does not say who keeps tables on {}", stack.id, device.id) };
+        let Some(time) = time else { bail!("{} does not say who keeps tables on {}", stack.id, device.id) };
         Ok(time.seconds() * 1e6)
     }
 }
@@ -55,12 +57,12 @@ fn counts(activations: u32, freed_percent: u32) -> [Counts; 2] {
     [of(|cost| cost.sort), of(|cost| cost.tree)]
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of(
         "device,tensors,freed_percent,sort_comparisons,sort_moves,trees_comparisons,trees_moves,sort_us,trees_us",
     );
     // The tensors that forward saves in ResNet-18 on images of 32 by 32, as the reading `upkeep` has it.
-    let plan = context.plan(&Scenario::new(BOARD, Network::ResNetCifar.model()))?;
+    let plan = context.plan(&Scenario::new(BOARD, RESNET_CIFAR.model))?;
     let activations = u32::try_from(plan.graph.saved().len())?;
     let mut grid = Grid::default();
     // The ratio of the two methods on the first device, in the paper.
@@ -107,7 +109,7 @@ struct Swept {
 }
 
 impl Swept {
-    fn new(context: &Context<'_>, device: &str, tensors: u32, freed_percent: u32) -> Result<Self, ArtefactError> {
+    fn new(context: &Context<'_>, device: &str, tensors: u32, freed_percent: u32) -> Result<Self> {
         let device = context.device(device)?;
         let stack = context.stack(&device.constants.default_stack)?;
         let counted = counts(tensors, freed_percent);
@@ -116,7 +118,7 @@ impl Swept {
     }
 
     /// Adds a row to the data.
-    fn push(&self, outcome: &mut Outcome, device: &str) -> Result<(), ArtefactError> {
+    fn push(&self, outcome: &mut Outcome, device: &str) -> Result<()> {
         let [sort, trees] = self.counted.map(|counts| [counts.comparisons, counts.moves]);
         let case = [self.tensors, self.freed_percent].map(u64::from);
         Ok(outcome.row((device, case, sort, trees, self.micros))?)

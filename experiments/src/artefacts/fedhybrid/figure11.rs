@@ -21,25 +21,25 @@ fn numbers(words: &str) -> Vec<u64> {
 }
 
 /// Exactly two of the numbers in `words`.
-fn two_numbers(words: &str) -> Result<[u64; 2], ArtefactError> {
-    numbers(words).try_into().map_err(|_| anyhow::anyhow!("`{words}` does not hold two numbers"))
+fn two_numbers(words: &str) -> Result<[u64; 2]> {
+    numbers(words).try_into().map_err(|_| anyhow!("`{words}` does not hold two numbers"))
 }
 
 /// The number of users, and the days of each, as the reading declares.
-fn users_and_days(context: &Context<'_>) -> Result<[u64; 2], ArtefactError> {
-    let &[users, days] = context.reading_numbers("users")? else { anyhow::bail!("`users` is users and days") };
+fn users_and_days(context: &Context<'_>) -> Result<[u64; 2]> {
+    let &[users, days] = context.reading_numbers("users")? else { bail!("`users` is users and days") };
     Ok([users as u64, days as u64])
 }
 
 /// Offers the words of both figures that say whose sessions they show.
-fn offer_whose(context: &Context<'_>, outcome: &mut Outcome) -> Result<(), ArtefactError> {
+fn offer_whose(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
     let [users, days] = users_and_days(context)?;
     outcome.words("whose", format!("{users} synthetic users, {days} days of each, seed {}", context.seed));
     Ok(())
 }
 
 /// The sessions of the users that the reading declares.
-fn generated(context: &Context<'_>) -> Result<SessionStatistics, ArtefactError> {
+fn generated(context: &Context<'_>) -> Result<SessionStatistics> {
     let [users, days] = users_and_days(context)?;
     let model = UsageModel::built_in()?;
     let population = Population::new(&model, users as usize, days, context.seed);
@@ -58,16 +58,16 @@ fn of_the_nearest(sorted: &[f64], share: f64) -> Option<(f64, std::ops::Range<us
     Some((sorted[nearest.clone()].iter().sum::<f64>() / count as f64, nearest))
 }
 
-fn sessions(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn sessions(context: &Context<'_>) -> Result<Outcome> {
     let found = generated(context)?;
     let mut users: Vec<&UserSessions> = found.users.iter().filter(|user| !user.sessions.is_empty()).collect();
     users.sort_by_key(|user| user.mean());
     let means: Vec<f64> = users.iter().map(|user| user.mean().seconds()).collect();
     let (stated, within) = (context.row(MEAN)?, context.row(SHARE)?);
     let of_users = numbers(&stated.conditions).first().copied();
-    let of_users = of_users.ok_or_else(|| anyhow::anyhow!("`{MEAN}` does not say of how many users"))?;
+    let of_users = of_users.with_context(|| format!("`{MEAN}` does not say of how many users"))?;
     let nearest = of_the_nearest(&means, of_users as f64 / 100.0);
-    let (mean, nearest) = nearest.ok_or_else(|| anyhow::anyhow!("nobody looked at a phone"))?;
+    let (mean, nearest) = nearest.context("nobody looked at a phone")?;
     let ends = two_numbers(&within.metric)?;
     let seconds = |s: u64| Nanos::from_seconds(s as f64);
     let share = found.sessions_within((seconds(ends[0]), seconds(ends[1]))).0 * 100.0;
@@ -136,13 +136,13 @@ fn all_together(outcome: &mut Outcome, found: &SessionStatistics, ends: [u64; 2]
     outcome.panel("all sessions", lines, axis("length of a session", "s").log(), share);
 }
 
-fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn apps(context: &Context<'_>) -> Result<Outcome> {
     let found = generated(context)?;
     let sessions = found.users.iter().flat_map(|user| &user.sessions);
     let mut behind: Vec<usize> = sessions.map(|session| session.background).collect();
     behind.sort_unstable();
     let (Some(&least), Some(&most)) = (behind.first(), behind.last()) else {
-        anyhow::bail!("nobody looked at a phone");
+        bail!("nobody looked at a phone");
     };
     // The least number that a tenth, or nine tenths, of all sessions do not exceed.
     let tenth = |tenths: usize| behind[(behind.len() * tenths).div_ceil(10).saturating_sub(1)];

@@ -6,11 +6,8 @@ use haversack_traces::usage::{AppEventKind, AppId, AppTimeline, Demand, Populati
 use super::setting::{S22, on_testbed};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = Artefact {
-    stacks: &[],
-    users: true,
-    ..on_testbed("figure12", "memory in use as apps are launched and switched", run)
-};
+pub(super) static ARTEFACT: Artefact =
+    on_testbed("figure12", "memory in use as apps are launched and switched", run).under(&[]).with_users();
 
 /// The window that is shown.
 const LENGTH: Nanos = Nanos(600 * 1_000_000_000);
@@ -25,7 +22,7 @@ const DAYS: u64 = 2;
 
 /// The first window of the first user that has this number of sessions and in which apps are launched in front and returned
 /// to as well.
-fn window(model: &UsageModel, seed: u64) -> Result<AppTimeline, ArtefactError> {
+fn window(model: &UsageModel, seed: u64) -> Result<AppTimeline> {
     let users = Population::new(model, USERS, DAYS, seed);
     for name in users.names() {
         let sessions: Vec<Session> = users.sessions(name).collect();
@@ -40,7 +37,7 @@ fn window(model: &UsageModel, seed: u64) -> Result<AppTimeline, ArtefactError> {
             }
         }
     }
-    anyhow::bail!("none of {USERS} users has {SESSIONS} sessions within {} s", LENGTH.seconds())
+    bail!("none of {USERS} users has {SESSIONS} sessions within {} s", LENGTH.seconds())
 }
 
 /// How often an app comes in front: by a launch, or from behind.
@@ -71,7 +68,7 @@ fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
     stretches
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let (device, system) = (context.device(S22)?, context.system(context.reading_text("system")?)?);
     let (model, footprints) = (UsageModel::built_in()?, FootprintTable::built_in()?);
     let timeline = window(&model, context.seed)?;

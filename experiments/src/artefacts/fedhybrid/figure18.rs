@@ -10,9 +10,9 @@ use super::setting::on_testbed;
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
-    Artefact { users: true, ..on_testbed("figure18", "the local training engine, part by part", run) };
+    on_testbed("figure18", "the local training engine, part by part", run).with_users();
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let (maps, phones) = (maps(context)?, phones(context)?);
     let mut outcome = data(&maps, &phones)?;
     draw(&mut outcome, &maps, &phones);
@@ -35,7 +35,7 @@ fn total(phones: &[Phone], which: usize) -> Option<f64> {
     (!times.is_empty()).then(|| times.iter().sum())
 }
 
-fn data(maps: &[Map], phones: &[Phone]) -> Result<Outcome, ArtefactError> {
+fn data(maps: &[Map], phones: &[Phone]) -> Result<Outcome> {
     let mut outcome = Outcome::of("panel,subject,method,quantity,unit,value");
     for map in maps {
         let name = map.name();

@@ -13,14 +13,10 @@ use crate::artefacts::prelude::*;
 use traces::{LENGTH, Trace, traces};
 use training::{RULES, train};
 
-pub(super) static FIGURE19A: Artefact = Artefact {
-    users: true,
-    ..on_testbed("figure19a", "available memory and the predicted budget over a trace", budgets)
-};
-pub(super) static FIGURE19B: Artefact = Artefact {
-    users: true,
-    ..on_testbed("figure19b", "time and page faults under three rules for the budget, thirty traces", rules)
-};
+pub(super) static FIGURE19A: Artefact =
+    on_testbed("figure19a", "available memory and the predicted budget over a trace", budgets).with_users();
+pub(super) static FIGURE19B: Artefact =
+    on_testbed("figure19b", "time and page faults under three rules for the budget, thirty traces", rules).with_users();
 
 /// Training begins after this time, in which the predictor watches the phone; budgets before it are for nobody.
 const WATCHED: Nanos = Nanos(120 * 1_000_000_000);
@@ -31,17 +27,17 @@ const TRACES: usize = 30;
 
 /// Available memory, and what the predictor makes of it.
 #[derive(Clone, Copy, Debug)]
-struct Point {
+struct WatchedSecond {
     time: Nanos,
     available: Bytes,
     predicted: Bytes,
 }
 
 /// What the predictor says each second of `trace`, while nobody trains.
-fn follow(context: &Context<'_>, trace: &Trace) -> Result<Vec<Point>, ArtefactError> {
+fn follow(context: &Context<'_>, trace: &Trace) -> Result<Vec<WatchedSecond>> {
     let scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
     let plan = context.plan(&on_phone(context, scenario, Some(trace.apps.clone()))?)?;
-    let phone = plan.resolved.phone.as_deref().ok_or_else(|| anyhow::anyhow!("the run is not on a phone in use"))?;
+    let phone = plan.resolved.phone.as_deref().context("the run is not on a phone in use")?;
     let swap = if phone.memory.zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash };
     let mut predictor = Predictor::new(Parameters::for_epoch(plan.unbounded_time() * EPOCH));
     let mut points = Vec::new();
@@ -50,7 +46,7 @@ fn follow(context: &Context<'_>, trace: &Trace) -> Result<Vec<Point>, ArtefactEr
         let (watermark_high, adjustments) = (sample.watermark_high, sample.adjustments.as_slice());
         predictor.observe(&Sample { time, available, watermark_high, swap, adjustments })?;
         let predicted = predictor.prediction().unwrap_or(available);
-        points.push(Point { time, available, predicted });
+        points.push(WatchedSecond { time, available, predicted });
     }
     Ok(points)
 }
@@ -63,14 +59,14 @@ fn spread(values: impl Iterator<Item = Bytes> + Clone) -> Option<f64> {
 /// What the phone of one trace has, and what the predictor makes of it.
 struct Followed<'a> {
     trace: &'a Trace,
-    points: Vec<Point>,
+    points: Vec<WatchedSecond>,
     /// From the largest to the smallest once training could begin, in MB: of available memory, and of the predicted
     /// budget.
     spreads: [f64; 2],
 }
 
 impl<'a> Followed<'a> {
-    fn new(context: &Context<'_>, trace: &'a Trace) -> Result<Self, ArtefactError> {
+    fn new(context: &Context<'_>, trace: &'a Trace) -> Result<Self> {
         let points = follow(context, trace)?;
         let training = || points.iter().filter(|point| point.time >= WATCHED);
         let spreads =
@@ -79,7 +75,7 @@ impl<'a> Followed<'a> {
     }
 }
 
-fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn budgets(context: &Context<'_>) -> Result<Outcome> {
     let traces = traces(context.seed, TRACES)?;
     let mut followed: Vec<Followed<'_>> =
         traces.par_iter().map(|trace| Followed::new(context, trace)).collect::<Result<_, _>>()?;
@@ -115,7 +111,7 @@ fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
 }
 
 fn draw(outcome: &mut Outcome, example: &Followed<'_>, all: &[Followed<'_>]) {
-    let curve = |of: fn(&Point) -> Bytes| -> Vec<(f64, f64)> {
+    let curve = |of: fn(&WatchedSecond) -> Bytes| -> Vec<(f64, f64)> {
         example.points.iter().map(|point| (point.time.seconds(), of(point).as_f64() / 1e9)).collect()
     };
     let names = ["available memory", "predicted budget"];
@@ -137,7 +133,7 @@ fn draw(outcome: &mut Outcome, example: &Followed<'_>, all: &[Followed<'_>]) {
 /// What the rounds of one trace came to under each rule.
 type OfTrace = [Option<Record>; RULES.len()];
 
-fn under_all_rules(context: &Context<'_>, trace: &Trace) -> Result<OfTrace, ArtefactError> {
+fn under_all_rules(context: &Context<'_>, trace: &Trace) -> Result<OfTrace> {
     let mut found = OfTrace::default();
     for ((rule, _), found) in RULES.iter().zip(&mut found) {
         *found = train(context, trace, &[("budget", rule)])?;
@@ -145,7 +141,7 @@ fn under_all_rules(context: &Context<'_>, trace: &Trace) -> Result<OfTrace, Arte
     Ok(found)
 }
 
-fn rules(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn rules(context: &Context<'_>) -> Result<Outcome> {
     let traces = traces(context.seed, TRACES)?;
     let found: Vec<OfTrace> =
         traces.par_iter().map(|trace| under_all_rules(context, trace)).collect::<Result<_, _>>()?;
@@ -218,17 +214,14 @@ fn draw_rules(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>; RU
 /// What the notes on the rules quote.
 fn offer(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>; RULES.len()]) {
     let ended = |rule: usize| found.iter().filter_map(move |of_trace| of_trace[rule].as_ref());
-    let never: Vec<String> = (0..RULES.len())
+    let never = (0..RULES.len())
         .map(|rule| (RULES[rule].1, found.len() - ended(rule).count()))
         .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| format!("{count} of {} traces under `{name}`", found.len()))
-        .collect();
+        .map(|(name, count)| format!("{count} of {} traces under `{name}`", found.len()));
     let killed: f64 = found.iter().flatten().flatten().map(training::kills).sum();
     let apps: f64 = ended(0).map(training::apps_killed).sum();
     outcome.quantity("kills of the trainer", "", [killed]);
-    if !never.is_empty() {
-        outcome.words("rounds that never end", never.join(", "));
-    }
+    outcome.list("rounds that never end", never);
     let largest = |rule: usize| found.iter().filter_map(|of_trace| ratio(of_trace, rule)).max_by(f64::total_cmp);
     if largest(1).zip(papers[1]).is_some_and(|(own, paper)| own < paper / 2.0) {
         outcome.quantity("apps killed under the predictor", "", [apps / ended(0).count().max(1) as f64]);

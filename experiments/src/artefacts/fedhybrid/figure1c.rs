@@ -11,7 +11,7 @@ pub(super) static ARTEFACT: Artefact = on_two_phones("figure1c", "memory in use 
 const BARS: [((&str, &str), u64, &str); 2] =
     [(MOBILENET, PICTURES, "mobilenetv2-batch-32"), (BERT, TEXTS, "bert-batch-8")];
 /// The parts of a bar, from its foot: the system, weights and their state, saved tensors, and all else.
-fn parts(context: &Context<'_>, model: &str, batch: u64) -> Result<[Bytes; 4], ArtefactError> {
+fn parts(context: &Context<'_>, model: &str, batch: u64) -> Result<[Bytes; 4]> {
     let idle = system(context)?.resident().total();
     let plan = context.plan(&scenario(context, OP10P, model, batch, "original")?)?;
     let record = plan.run()?;
@@ -21,7 +21,7 @@ fn parts(context: &Context<'_>, model: &str, batch: u64) -> Result<[Bytes; 4], A
     Ok([idle, state, saved, record.peak_memory.saturating_sub(state + saved)])
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,batch,system_gb,state_gb,saved_gb,rest_gb,total_gb");
     let mut found = Vec::new();
     for ((model, name), batch, subject) in BARS {

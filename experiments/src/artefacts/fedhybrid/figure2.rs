@@ -30,10 +30,9 @@ struct Round {
 }
 
 impl Round {
-    fn simulate(context: &Context<'_>, phone: &'static str, batch: u64) -> Result<Self, ArtefactError> {
+    fn simulate(context: &Context<'_>, phone: &'static str, batch: u64) -> Result<Self> {
         let scenario = of_round(context, phone, batch)?;
-        let report =
-            context.run(&scenario)?.phone.ok_or_else(|| anyhow::anyhow!("the run has no report of a phone"))?;
+        let report = context.run(&scenario)?.phone.context("the run has no report of a phone")?;
         Ok(Self { phone, batch, iterations: scenario.iterations, report })
     }
 
@@ -87,7 +86,7 @@ impl Round {
 
 /// The run of a round: one epoch over a client's pictures by MNN, started over adb as a native process, on a phone
 /// without apps.
-fn of_round(context: &Context<'_>, phone: &str, batch: u64) -> Result<Scenario, ArtefactError> {
+fn of_round(context: &Context<'_>, phone: &str, batch: u64) -> Result<Scenario> {
     let mut scenario = scenario(context, phone, MOBILENET.0, batch, "original")?;
     // The reading's iterations are of the larger batch: as many pictures at the smaller one take more.
     let pictures = context.reading_number("figure2-window")? * PICTURES as f64;
@@ -113,7 +112,7 @@ pub(crate) struct RoundsOfRow {
 
 impl RoundsOfRow {
     /// What answers `row`; `None` if it is not of batch 32, or neither a time nor a state.
-    pub(crate) fn new(context: &Context<'_>, row: &Row) -> Result<Option<Self>, ArtefactError> {
+    pub(crate) fn new(context: &Context<'_>, row: &ReferenceRow) -> Result<Option<Self>> {
         if !row.subject.ends_with(&format!("batch {PICTURES}")) {
             return Ok(None);
         }
@@ -138,11 +137,11 @@ impl RoundsOfRow {
 }
 
 /// The round of either phone at `batch`.
-fn rounds(context: &Context<'_>, batch: u64) -> Result<Vec<Round>, ArtefactError> {
+fn rounds(context: &Context<'_>, batch: u64) -> Result<Vec<Round>> {
     TWO.iter().map(|(phone, _)| Round::simulate(context, phone, batch)).collect()
 }
 
-fn times(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn times(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("phone,batch,iterations,time_s,asleep_s,running_s,runnable_s");
     let mut grid = Grid::default();
     for batch in [FEW_PICTURES, PICTURES] {
@@ -153,7 +152,7 @@ fn times(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             outcome.row((round.head(), times.map(Nanos::seconds)))?;
             grid.put([&name, phone_name(round.phone), "time"], Some(round.seconds()), None);
         }
-        let [s22, op10p] = both.as_slice() else { anyhow::bail!("the figure is of two phones") };
+        let [s22, op10p] = both.as_slice() else { bail!("the figure is of two phones") };
         let id = format!("fedhybrid/figure2a/batch-{batch}/s22/op10p/time-ratio");
         let ratio = s22.seconds() / op10p.seconds();
         grid.answer((context, &mut outcome), &id, [&name, "S22 over OnePlus", "ratio"], ratio)?;
@@ -163,7 +162,7 @@ fn times(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
-fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn states(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome =
         Outcome::of("phone,batch,iterations,asleep_percent,running_percent,runnable_percent,used_percent");
     let both = rounds(context, PICTURES)?;
@@ -190,7 +189,7 @@ fn states(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
-fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn pages(context: &Context<'_>) -> Result<Outcome> {
     let refaults = "fedhybrid/figure2c/s22-batch-32/kernel/page-refaults";
     let again = "fedhybrid/figure2c/s22-batch-32/kernel/evicted-re-accessed";
     let mut outcome = Outcome::of("phone,batch,iterations,evicted_pages,read_pages,zram_pages,read_again_percent");
@@ -199,7 +198,7 @@ fn pages(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         let pages = [round.evicted(), round.read(), round.zram_faults()];
         outcome.row((round.head(), pages, round.read_again()))?;
     }
-    let Some(s22) = both.first() else { anyhow::bail!("no round was simulated") };
+    let Some(s22) = both.first() else { bail!("no round was simulated") };
     outcome.number(refaults, s22.read());
     outcome.remark(
         refaults,

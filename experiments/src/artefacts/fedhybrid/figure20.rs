@@ -11,11 +11,9 @@ use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_s22, on_testbed, sce
 use crate::artefacts::prelude::*;
 
 pub(super) static FIGURE20A: Artefact =
-    Artefact { users: true, ..on_testbed("figure20a", "time over the memory budget, six policies", budgets) };
-pub(super) static FIGURE20C: Artefact = Artefact {
-    devices: &[S22, regeneration::SERVER],
-    ..on_s22("figure20c", "what new plans cost", regeneration::regeneration)
-};
+    on_testbed("figure20a", "time over the memory budget, six policies", budgets).with_users();
+pub(super) static FIGURE20C: Artefact =
+    on_s22("figure20c", "what new plans cost", regeneration::regeneration).on(&[S22, regeneration::SERVER]);
 
 /// The policies as they are called, and for people.
 pub(super) const POLICIES: [(&str, &str); 6] = [
@@ -30,14 +28,14 @@ pub(super) const POLICIES: [(&str, &str); 6] = [
 const ORIGINAL: (&str, &str) = ("original", "no policy");
 
 /// A policy at a budget, with the phone to itself and beside apps; `None` if training never ends.
-struct Point {
+struct BudgetedRun {
     policy: (&'static str, &'static str),
     percent: Option<f64>,
     alone: Option<Record>,
     in_use: Option<Record>,
 }
 
-impl Point {
+impl BudgetedRun {
     /// Memory held in GB, and seconds of an iteration.
     fn place(record: &Record) -> (f64, f64) {
         (record.reserved.as_f64() / 1e9, seconds(record))
@@ -58,23 +56,23 @@ fn point(
     trace: &Trace,
     policy: (&'static str, &'static str),
     percent: Option<f64>,
-) -> Result<Point, ArtefactError> {
+) -> Result<BudgetedRun> {
     let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, policy.0)?;
     scenario.memory_budget = percent.map(Budget::Percent);
     let alone = context.run_if_it_ends(&scenario)?;
     scenario.iterations = context.reading_number("round")? as u32;
     let in_use = context.run_if_it_ends(&on_phone(context, scenario, Some(trace.apps.clone()))?)?;
-    Ok(Point { policy, percent, alone, in_use })
+    Ok(BudgetedRun { policy, percent, alone, in_use })
 }
 
-fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn budgets(context: &Context<'_>) -> Result<Outcome> {
     let percents = context.reading_numbers("energy-budgets")?;
     let found = traces(context.seed, 1)?;
-    let trace = found.first().ok_or_else(|| anyhow::anyhow!("there is no trace"))?;
+    let trace = found.first().context("there is no trace")?;
     let budgets = || percents.iter().copied().map(Some);
     let wanted = POLICIES.into_iter().flat_map(|policy| budgets().map(move |percent| (policy, percent)));
     let wanted: Vec<_> = wanted.chain([(ORIGINAL, None)]).collect();
-    let points: Vec<Point> = wanted
+    let points: Vec<BudgetedRun> = wanted
         .into_par_iter()
         .map(|(policy, percent)| point(context, trace, policy, percent))
         .collect::<Result<_, _>>()?;
@@ -85,7 +83,7 @@ fn budgets(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
-fn data(points: &[Point]) -> Result<Outcome, ArtefactError> {
+fn data(points: &[BudgetedRun]) -> Result<Outcome> {
     let mut outcome = Outcome::of("phone,policy,budget_percent,memory_mb,time_s,page_faults,killed");
     for point in points {
         for (phone, record) in [("to itself", &point.alone), ("in use", &point.in_use)] {
@@ -100,16 +98,16 @@ fn data(points: &[Point]) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
-fn draw(outcome: &mut Outcome, percents: &[f64], points: &[Point]) {
+fn draw(outcome: &mut Outcome, percents: &[f64], points: &[BudgetedRun]) {
     let budgeted = points.iter().filter(|point| point.percent.is_some());
-    let place = |point: &Point| Some((point.percent?, seconds(point.alone.as_ref()?)));
+    let place = |point: &BudgetedRun| Some((point.percent?, seconds(point.alone.as_ref()?)));
     let lines = curves(budgeted, |point| point.policy.1, place);
     let budget = axis("memory budget, of what training needs", "%").ticks_at(percents);
     outcome.panel("the phone to itself", lines, budget, axis("time of an iteration", "s"));
     let mut clouds = Front::new().overall();
     for (policy, name) in POLICIES.into_iter().chain([ORIGINAL]) {
         let own = points.iter().filter(|point| point.policy.0 == policy);
-        let cloud: Vec<_> = own.filter_map(|point| point.in_use.as_ref()).map(Point::place).collect();
+        let cloud: Vec<_> = own.filter_map(|point| point.in_use.as_ref()).map(BudgetedRun::place).collect();
         if !cloud.is_empty() {
             clouds = clouds.cloud(name, cloud);
         }
@@ -119,13 +117,13 @@ fn draw(outcome: &mut Outcome, percents: &[f64], points: &[Point]) {
 }
 
 /// What the notes quote.
-fn offer(outcome: &mut Outcome, points: &[Point]) {
+fn offer(outcome: &mut Outcome, points: &[BudgetedRun]) {
     let places: Vec<(&str, (f64, f64))> =
-        points.iter().filter_map(|point| Some((point.policy.1, Point::place(point.in_use.as_ref()?)))).collect();
+        points.iter().filter_map(|point| Some((point.policy.1, BudgetedRun::place(point.in_use.as_ref()?)))).collect();
     let coordinates: Vec<(f64, f64)> = places.iter().map(|(_, place)| *place).collect();
     let mut best: Vec<&str> = front(&coordinates, BOTH_MINIMISED).into_iter().map(|index| places[index].0).collect();
     best.dedup();
-    let never = |of: fn(&Point) -> &Option<Record>| {
+    let never = |of: fn(&BudgetedRun) -> &Option<Record>| {
         let absent = points.iter().filter(|point| of(point).is_none());
         let names: Vec<String> = absent
             .map(|point| point.percent.map_or(point.policy.1.to_owned(), |p| format!("{} at {p} %", point.policy.1)))

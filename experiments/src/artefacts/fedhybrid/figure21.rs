@@ -7,10 +7,8 @@ use rayon::prelude::*;
 use super::setting::{FEW_PICTURES, MOBILENET, OP10P, on_s22, scenario};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = Artefact {
-    devices: &[OP10P],
-    ..on_s22("figure21", "energy over the memory budget against training without any", run)
-};
+pub(super) static ARTEFACT: Artefact =
+    on_s22("figure21", "energy over the memory budget against training without any", run).on(&[OP10P]);
 
 const INCREASE: &str = "fedhybrid/figure21/op10p-mobilenetv2,squeezenet-batch-16/fedhybrid/ideal/energy-increase";
 const RATIO: &str = "fedhybrid/figure21/op10p/baselines/fedhybrid/energy-ratio";
@@ -21,7 +19,7 @@ const POLICIES: [(&str, &str); 4] =
     [("fedhybrid", "FedHybrid"), ("melon", "Melon"), ("capuchin", "Capuchin"), ("gact", "GACT")];
 
 /// An iteration at a budget.
-struct Point {
+struct EnergyPoint {
     network: usize,
     policy: usize,
     percent: f64,
@@ -36,23 +34,23 @@ fn energy(record: &Record, idle: Watts) -> Joules {
     record.energy + idle * record.iteration
 }
 
-fn of(context: &Context<'_>, network: usize, idle: Watts) -> Result<Vec<Point>, ArtefactError> {
+fn of(context: &Context<'_>, network: usize, idle: Watts) -> Result<Vec<EnergyPoint>> {
     let base = scenario(context, OP10P, NETWORKS[network].0, FEW_PICTURES, "original")?;
     let ideal = energy(&context.run(&base)?, idle);
     let percents = context.reading_numbers("energy-budgets")?;
     let cells: Vec<(usize, f64)> =
         (0..POLICIES.len()).flat_map(|policy| percents.iter().map(move |percent| (policy, *percent))).collect();
-    let point = |(policy, percent): (usize, f64)| -> Result<Point, ArtefactError> {
+    let point = |(policy, percent): (usize, f64)| -> Result<EnergyPoint> {
         let own = scenario(context, OP10P, NETWORKS[network].0, FEW_PICTURES, POLICIES[policy].0)?;
         let record = context.within(&own, Budget::Percent(percent))?;
         let found = record.map(|record| (record.iteration.seconds(), energy(&record, idle)));
         let increase = found.map(|(_, energy)| energy.0 / ideal.0);
-        Ok(Point { network, policy, percent, found, increase })
+        Ok(EnergyPoint { network, policy, percent, found, increase })
     };
     cells.into_par_iter().map(point).collect()
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let idle = context.device(OP10P)?.constants.power.idle.value;
     let mut points = Vec::new();
     for network in 0..NETWORKS.len() {
@@ -78,31 +76,28 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         }
     }
     let ratios = points.iter().filter(|point| point.policy > 0).filter_map(|point| against_own(&points, point));
-    if let Some((least, most)) = range(ratios) {
-        outcome.answer(RATIO, Answer::Range(least, most));
-    }
+    outcome.range(RATIO, ratios);
     offer(&mut outcome, &points, context.paper(INCREASE)?);
     Ok(outcome)
 }
 
 /// A baseline's energy over FedHybrid's at the same budget.
-fn against_own(points: &[Point], baseline: &Point) -> Option<f64> {
-    let same =
-        |point: &&Point| point.policy == 0 && point.network == baseline.network && point.percent == baseline.percent;
+fn against_own(points: &[EnergyPoint], baseline: &EnergyPoint) -> Option<f64> {
+    let same = |point: &&EnergyPoint| {
+        point.policy == 0 && point.network == baseline.network && point.percent == baseline.percent
+    };
     Some(baseline.increase? / points.iter().find(same)?.increase?)
 }
 
 /// What the notes quote.
-fn offer(outcome: &mut Outcome, points: &[Point], paper: Option<f64>) {
+fn offer(outcome: &mut Outcome, points: &[EnergyPoint], paper: Option<f64>) {
     let absent = points.iter().filter(|point| point.found.is_none());
-    let absent: Vec<String> = absent
-        .map(|point| format!("{} for {} at {} %", POLICIES[point.policy].1, NETWORKS[point.network].1, point.percent))
-        .collect();
+    let name = |point: &EnergyPoint| {
+        format!("{} for {} at {} %", POLICIES[point.policy].1, NETWORKS[point.network].1, point.percent)
+    };
+    outcome.list("points without a plan", absent.map(name));
     let own = points.iter().filter(|point| point.policy == 0).filter_map(|point| point.increase);
     let most = own.fold(1.0, f64::max) * 100.0 - 100.0;
-    if !absent.is_empty() {
-        outcome.words("points without a plan", absent.join(", "));
-    }
     if paper.is_some_and(|paper| most < paper) {
         outcome.quantity("largest increase of energy", "%", [most]);
     }

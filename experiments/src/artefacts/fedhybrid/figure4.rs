@@ -15,7 +15,7 @@ pub(super) static SECTION4_3: Artefact = of_flash("section4.3", "rates of the fl
 
 /// An artefact of flash and its system, without an engine.
 const fn of_flash(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { stacks: &[], ..on_testbed(id, about, run) }
+    on_testbed(id, about, run).under(&[])
 }
 
 /// The file of figure 4, for section 4.3.
@@ -33,7 +33,7 @@ struct Storage {
 
 /// A core at one of its operating points.
 #[derive(Clone, Debug)]
-struct Point {
+struct OperatingCore {
     core: String,
     gigahertz: f64,
     /// CoreMark iterations a second.
@@ -42,9 +42,9 @@ struct Point {
 }
 
 impl Storage {
-    fn new(context: &Context<'_>) -> Result<Self, ArtefactError> {
+    fn new(context: &Context<'_>) -> Result<Self> {
         let device = context.device(S22)?;
-        let flash = device.flash().ok_or_else(|| anyhow::anyhow!("{S22} has no storage"))?;
+        let flash = device.flash().with_context(|| format!("{S22} has no storage"))?;
         Ok(Self { device, flash, system: context.system(context.reading_text("system")?)? })
     }
 
@@ -56,29 +56,29 @@ impl Storage {
     }
 
     /// One core of every class at each of its operating points, from the slowest to the fastest.
-    fn points(&self) -> Result<Vec<Point>, ArtefactError> {
-        let cpu = self.device.cpu().ok_or_else(|| anyhow::anyhow!("{S22} has no CPU"))?;
+    fn points(&self) -> Result<Vec<OperatingCore>> {
+        let cpu = self.device.cpu().with_context(|| format!("{S22} has no CPU"))?;
         let mut points = Vec::new();
         for cluster in &self.device.constants.cpu {
             let one = CoreSelection::Some { class: cluster.class, count: 1 };
             let highest = cpu.choose(one, Frequency::Highest)?;
             for share in highest.operating_shares() {
-                points.push(Point::new(&cluster.core, &highest.limited(share))?);
+                points.push(OperatingCore::new(&cluster.core, &highest.limited(share))?);
             }
         }
         points.sort_by(|a, b| a.coremark.total_cmp(&b.coremark));
         Ok(points)
     }
 
-    fn fastest(&self) -> Result<Point, ArtefactError> {
-        self.points()?.pop().ok_or_else(|| anyhow::anyhow!("{S22} has no cores"))
+    fn fastest(&self) -> Result<OperatingCore> {
+        self.points()?.pop().with_context(|| format!("{S22} has no cores"))
     }
 }
 
-impl Point {
-    fn new(core: &str, cores: &CpuCores) -> Result<Self, ArtefactError> {
+impl OperatingCore {
+    fn new(core: &str, cores: &CpuCores) -> Result<Self> {
         const ITERATIONS: f64 = 1e6;
-        let unknown = || anyhow::anyhow!("the CoreMark of {core} is not known");
+        let unknown = || anyhow!("the CoreMark of {core} is not known");
         let coremark = ITERATIONS / cores.scalar_time(ITERATIONS).ok_or_else(unknown)?.seconds();
         let gigahertz = cores.cores().first().map_or(0.0, |core| core.frequency.0 / 1e9);
         let speed = ScalarSpeed::per_second(coremark).ok_or_else(unknown)?;
@@ -95,11 +95,11 @@ fn milliseconds(time: Nanos) -> f64 {
 }
 
 /// The file of the reading.
-fn file(context: &Context<'_>) -> Result<Bytes, ArtefactError> {
+fn file(context: &Context<'_>) -> Result<Bytes> {
     Ok(Bytes((context.reading_number("file")? * 1e6) as u64))
 }
 
-fn cores(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn cores(context: &Context<'_>) -> Result<Outcome> {
     let row = "fedhybrid/figure4a/ufs-3.1-128-mb/faster-core,-lower-latency/io-latency";
     let (storage, file) = (Storage::new(context)?, file(context)?);
     let points = storage.points()?;
@@ -124,7 +124,7 @@ fn cores(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
-fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn apps(context: &Context<'_>) -> Result<Outcome> {
     let row = "fedhybrid/figure4b/ufs-3.1-128-mb/background-apps-raise-latency/io-latency";
     let (storage, file) = (Storage::new(context)?, file(context)?);
     let fastest = storage.fastest()?;
@@ -154,16 +154,16 @@ fn apps(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
-fn rates(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn rates(context: &Context<'_>) -> Result<Outcome> {
     let storage = Storage::new(context)?;
     let fastest = storage.fastest()?;
     let constants = storage.device.constants.storage.as_ref();
-    let constants = constants.ok_or_else(|| anyhow::anyhow!("{S22} has no storage"))?;
+    let constants = constants.with_context(|| format!("{S22} has no storage"))?;
     let sheet = [&constants.datasheet_read, &constants.datasheet_write];
     let mut outcome = Outcome::of("direction,rate,mb_s");
     let mut grid = Grid::default();
     for ((direction, name), sheet) in DIRECTIONS.into_iter().zip(sheet) {
-        let sheet = sheet.as_ref().ok_or_else(|| anyhow::anyhow!("{S22} has no rate of a data sheet"))?;
+        let sheet = sheet.as_ref().with_context(|| format!("{S22} has no rate of a data sheet"))?;
         let sheet = sheet.value.0 / 1e6;
         let many = storage.flash.sequential(direction).0 / 1e6;
         let one = FILE.megabytes() / storage.time(direction, FILE, fastest.speed, 0).seconds();

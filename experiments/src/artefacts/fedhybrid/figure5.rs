@@ -9,10 +9,8 @@ use crate::artefacts::prelude::*;
 
 pub(super) static FIGURE5A: Artefact =
     on_s22("figure5a", "time under Melon by its memory budget, Galaxy S22", |context| on(context, S22));
-pub(super) static FIGURE5B: Artefact = Artefact {
-    devices: &[NOTE10],
-    ..on_s22("figure5b", "the same on the Redmi Note 10", |context| on(context, NOTE10))
-};
+pub(super) static FIGURE5B: Artefact =
+    on_s22("figure5b", "the same on the Redmi Note 10", |context| on(context, NOTE10)).on(&[NOTE10]);
 
 /// The lines: network and samples, and as the reference names them.
 const LINES: [((&str, &str), u64, &str); 2] =
@@ -30,7 +28,7 @@ struct Line {
 }
 
 impl Line {
-    fn new(context: &Context<'_>, phone: &str, model: &str, batch: u64) -> Result<Self, ArtefactError> {
+    fn new(context: &Context<'_>, phone: &str, model: &str, batch: u64) -> Result<Self> {
         let scenario = scenario(context, phone, model, batch, MELON)?;
         let plan = context.plan(&scenario)?;
         let state = Bytes(plan.graph.bytes_of(|role| role == Role::OptimiserState).at(batch));
@@ -38,7 +36,7 @@ impl Line {
     }
 
     /// An iteration within `budget` beside the optimiser's state, or why there is none.
-    fn within(&self, context: &Context<'_>, budget: Bytes) -> Result<Result<Record, String>, ArtefactError> {
+    fn within(&self, context: &Context<'_>, budget: Bytes) -> Result<Result<Record, String>> {
         let memory_budget = Some(Budget::Bytes(budget + self.state));
         run_if_it_fits(context, &context.plan(&Scenario { memory_budget, ..self.scenario.clone() })?)
     }
@@ -54,7 +52,7 @@ impl Line {
     }
 }
 
-fn on(context: &Context<'_>, phone: &'static str) -> Result<Outcome, ArtefactError> {
+fn on(context: &Context<'_>, phone: &'static str) -> Result<Outcome> {
     let artefact = context.artefact.id;
     let least = Bytes((context.reading_number("budget")? * 1e6) as u64);
     let subject_phone = if phone == S22 { "s22" } else { phone };

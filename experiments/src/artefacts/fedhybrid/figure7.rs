@@ -103,16 +103,16 @@ fn selected(plan: &Plan) -> Vec<Candidate> {
 }
 
 /// MobileNetV2 on the S22, as MNN trains it: four threads on the fastest cores.
-fn plan(context: &Context<'_>) -> Result<Plan, ArtefactError> {
+fn plan(context: &Context<'_>) -> Result<Plan> {
     let batch = context.reading_number("figure7-batch")? as u64;
     let scenario = scenario(context, S22, MOBILENET.0, batch, "original")?;
     context.plan(&scenario)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let plan = plan(context)?;
     let tensors = selected(&plan);
-    anyhow::ensure!(tensors.len() == TENSORS, "{} tensors are saved, of {TENSORS} that were asked for", tensors.len());
+    ensure!(tensors.len() == TENSORS, "{} tensors are saved, of {TENSORS} that were asked for", tensors.len());
     let mut outcome = data(&tensors)?;
     let products: Vec<&Candidate> = tensors.iter().filter(|tensor| tensor.product).collect();
     for (technique, name) in TECHNIQUES.into_iter().enumerate() {
@@ -165,7 +165,7 @@ fn milliseconds(time: Nanos) -> f64 {
     time.seconds() * 1e3
 }
 
-fn data(tensors: &[Candidate]) -> Result<Outcome, ArtefactError> {
+fn data(tensors: &[Candidate]) -> Result<Outcome> {
     let mut outcome =
         Outcome::of("tensor,operator,shape,mb,unused_ms,technique,saved_mb,purge_ms,regain_ms,mps_mb_s_per_s");
     for (index, tensor) in (1_u64..).zip(tensors) {

@@ -9,19 +9,20 @@ use crate::reproduce::reference::{Reference, Role};
 /// `None` if the row itself is the only such row, and for all other artefacts: figures 1c and 2 have no two rows of one
 /// method and metric of which one is `fit` and another is not. Figure 1c's and 2a's rows are all `fit`, and the memory in
 /// use of figure 2b and the counts of figure 2c are all `check`.
-pub(super) fn null(reference: &Reference, row: &Row) -> Option<f64> {
+pub(super) fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
     let together: &[&str] = match row.artefact.as_str() {
         "table1" => &["table1"],
         "figure5a" | "figure5b" => &["figure5a", "figure5b"],
         _ => return None,
     };
-    let alike = |other: &&Row| other.method == row.method && other.metric == row.metric && other.role == Role::Fit;
+    let alike =
+        |other: &&ReferenceRow| other.method == row.method && other.metric == row.metric && other.role == Role::Fit;
     let known = together.iter().flat_map(|artefact| reference.of(row.paper, artefact)).filter(alike);
-    let known: Vec<&Row> = known.collect();
+    let known: Vec<&ReferenceRow> = known.collect();
     if known.iter().all(|other| other.id == row.id) {
         return None;
     }
-    median(known.into_iter().filter_map(Row::number).collect())
+    median(known.into_iter().filter_map(ReferenceRow::number).collect())
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ const SYSTEM: &str = "android-testbed";
 
 /// An artefact on the Galaxy S22.
 pub(super) const fn on_s22(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { devices: &[S22], stacks: &[STACK], ..Artefact::new("fedhybrid", id, about, run) }
+    Artefact::new("fedhybrid", id, about, run).on(&[S22]).under(&[STACK])
 }
 
 /// An artefact on the Galaxy S22 under the testbed's system.
@@ -29,12 +29,12 @@ pub(super) const fn on_testbed(id: &'static str, about: &'static str, run: Run) 
 
 /// An artefact on the testbed's two phones of one chip and different memory.
 pub(super) const fn on_two_phones(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { devices: &[S22, OP10P], ..on_testbed(id, about, run) }
+    on_testbed(id, about, run).on(&[S22, OP10P])
 }
 
 /// An artefact of users alone.
 pub(super) const fn of_users(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { users: true, ..Artefact::new("fedhybrid", id, about, run) }
+    Artefact::new("fedhybrid", id, about, run).with_users()
 }
 
 /// The phones as the device calibrations name them, and for people.
@@ -66,24 +66,16 @@ pub(crate) const TEXTS: u64 = 8;
 
 /// A scenario of MNN: `model` at `batch` samples on `phone` under `policy`, on the cores and at the frequency that the
 /// readings declare for the artefact; on all cores but the little ones where there are fewer than that.
-pub(crate) fn scenario(
-    context: &Context<'_>,
-    phone: &str,
-    model: &str,
-    batch: u64,
-    policy: &str,
-) -> Result<Scenario, ArtefactError> {
-    let mut scenario = Scenario::new(phone, model);
+pub(crate) fn scenario(context: &Context<'_>, phone: &str, model: &str, batch: u64, policy: &str) -> Result<Scenario> {
+    let mut scenario = trained(phone, model, policy, batch);
     scenario.stack = Some(STACK.to_owned());
-    policy.clone_into(&mut scenario.policy);
-    scenario.batch = batch;
     scenario.seed = context.seed;
     let told = COMPUTING_BUDGETS.iter().find_map(|reading| context.reading_number(reading).ok());
     if let (MELON, Some(percent)) = (policy, told) {
         scenario.set.insert("computing_budget".to_owned(), percent.to_string());
     }
     scenario.frequency = context.reading_text("frequency")?.parse()?;
-    let cpu = context.device(phone)?.cpu().ok_or_else(|| anyhow::anyhow!("{phone} has no CPU"))?;
+    let cpu = context.device(phone)?.cpu().with_context(|| format!("{phone} has no CPU"))?;
     let cores = context.reading_text("cores")?.parse()?;
     scenario.cores = Some(match (cores, cpu.choose(cores, scenario.frequency)) {
         (CoreSelection::Some { class, .. }, Err(SelectionError::TooMany { available, .. })) => {
@@ -95,7 +87,7 @@ pub(crate) fn scenario(
 }
 
 /// Runs `plan`; where nothing fits its budget, the words that say so and what would.
-pub(crate) fn run_if_it_fits(context: &Context<'_>, plan: &Plan) -> Result<Result<Record, String>, ArtefactError> {
+pub(crate) fn run_if_it_fits(context: &Context<'_>, plan: &Plan) -> Result<Result<Record, String>> {
     match plan.run() {
         Err(error) if error.is_infeasible() => Ok(Err(plan.explain_failure(error, context.cache).to_string())),
         other => Ok(Ok(other?)),
@@ -103,15 +95,11 @@ pub(crate) fn run_if_it_fits(context: &Context<'_>, plan: &Plan) -> Result<Resul
 }
 
 /// `scenario` on a phone in use under the system that the reading declares, which does what `apps` says.
-pub(super) fn on_phone(
-    context: &Context<'_>,
-    scenario: Scenario,
-    apps: Option<PhoneApps>,
-) -> Result<Scenario, ArtefactError> {
+pub(super) fn on_phone(context: &Context<'_>, scenario: Scenario, apps: Option<PhoneApps>) -> Result<Scenario> {
     Ok(Scenario { system: Some(context.reading_text("system")?.to_owned()), apps, ..scenario })
 }
 
 /// The system that the reading declares.
-pub(crate) fn system(context: &Context<'_>) -> Result<System, ArtefactError> {
+pub(crate) fn system(context: &Context<'_>) -> Result<System> {
     context.system(context.reading_text("system")?)
 }

@@ -45,25 +45,25 @@ pub(crate) fn share(record: &Record) -> Option<f64> {
 }
 
 /// The batch of the reading.
-fn batch(context: &Context<'_>, sample: Sample) -> Result<u64, ArtefactError> {
+fn batch(context: &Context<'_>, sample: Sample) -> Result<u64> {
     let batches = context.reading_numbers("table1-batch")?;
-    let [pictures, texts] = batches else { anyhow::bail!("the reading `table1-batch` is not two numbers") };
+    let [pictures, texts] = batches else { bail!("the reading `table1-batch` is not two numbers") };
     Ok(if sample == Sample::Picture { *pictures } else { *texts } as u64)
 }
 
-fn plan(context: &Context<'_>, model: &str, batch: u64) -> Result<Plan, ArtefactError> {
+fn plan(context: &Context<'_>, model: &str, batch: u64) -> Result<Plan> {
     let mut scenario = scenario(context, S22, model, batch, MELON)?;
     scenario.activation_budget = Some(BUDGET);
     context.plan(&scenario)
 }
 
 /// The run that answers a row; `None` if no network is the row's.
-pub(crate) fn plan_of_row(context: &Context<'_>, id: &str) -> Result<Option<Plan>, ArtefactError> {
+pub(crate) fn plan_of_row(context: &Context<'_>, id: &str) -> Result<Option<Plan>> {
     let network = NETWORKS.iter().find(|(subject, ..)| row_of(subject) == id);
     network.map(|&(_, _, model, sample)| plan(context, model, batch(context, sample)?)).transpose()
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,batch,budget_mb,layout_ms,other_ms,layout_percent,paper_percent");
     let (mut times, mut grid) = (Vec::new(), Grid::default());
     for (subject, name, model, sample) in NETWORKS {

@@ -2,7 +2,7 @@
 
 use haversack_devices::Frequency;
 
-use super::setting::{Network, XIAOMI_10, batch, on_xiaomi_10};
+use super::setting::{MandhelingNetwork, XIAOMI_10, batch, on_xiaomi_10};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -25,7 +25,7 @@ pub(crate) const STEPS: [(&str, &str, &str, &str); 5] = [
 /// The scenario in which all techniques up to `step` are at work, on the Xiaomi 10.
 pub(crate) fn of_step(step: &str, network: &str, batch: u64) -> Option<Scenario> {
     let last = STEPS.iter().position(|(id, ..)| *id == step)?;
-    let scenario = Scenario::new(XIAOMI_10, Network::called(network).ok()?.model);
+    let scenario = Scenario::new(XIAOMI_10, MandhelingNetwork::called(network).ok()?.model);
     let scenario = Scenario { batch, frequency: Frequency::Governor, ..scenario };
     let mut set = vec![("rescaling", "dynamic"), ("reuse", "off"), ("splitting", "off"), ("coscheduling", "off")];
     set.extend(STEPS[1..=last].iter().map(|&(.., key, value)| (key, value)));
@@ -39,12 +39,12 @@ fn saved(seconds: &[f64], step: &str) -> Option<f64> {
     Some(1.0 - after / before)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let samples = context.reading_number("batch")? as u64;
     let mut outcome = Outcome::of("network,step,time_s,saved_percent,energy_j");
     let mut shown = Vec::new();
     for network in NETWORKS {
-        let name = Network::called(network)?.name;
+        let name = MandhelingNetwork::called(network)?.name;
         let (mut seconds, mut paper): (Vec<f64>, Vec<Option<f64>>) = Default::default();
         for (step, ..) in STEPS {
             let Some(scenario) = of_step(step, network, samples) else { continue };

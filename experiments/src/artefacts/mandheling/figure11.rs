@@ -1,6 +1,8 @@
 //! Figure 11: other algorithms of mixed precision, on the DSP and on the CPU.
 
-use super::setting::{Batch, Batches, Network, QUANTITIES, XIAOMI_11_PRO, batch, on_xiaomi_11_pro, scenario};
+use super::setting::{
+    BatchCost, Batches, MandhelingNetwork, QUANTITIES, XIAOMI_11_PRO, batch, on_xiaomi_11_pro, scenario,
+};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -17,7 +19,7 @@ const OWN: &str = "mandheling";
 const SHOWN: [(&str, &str); 3] = [("mnn-fp32", "MNN-FP32"), ("mnn", "MNN, same algorithm"), (OWN, "Mandheling")];
 
 /// The batches of both networks, by network, algorithm and method.
-fn measure(context: &Context<'_>, networks: &[Network]) -> Result<Batches, ArtefactError> {
+fn measure(context: &Context<'_>, networks: &[MandhelingNetwork]) -> Result<Batches> {
     let mut batches = Batches::default();
     for network in networks {
         let of = |method: &str| scenario(context, XIAOMI_11_PRO, *network, method);
@@ -32,14 +34,15 @@ fn measure(context: &Context<'_>, networks: &[Network]) -> Result<Batches, Artef
     Ok(batches)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    let networks = NETWORKS.map(Network::called).into_iter().collect::<Result<Vec<_>, _>>()?;
+fn run(context: &Context<'_>) -> Result<Outcome> {
+    let networks = NETWORKS.map(MandhelingNetwork::called).into_iter().collect::<Result<Vec<_>, _>>()?;
     let batches = measure(context, &networks)?;
     // What `ratio` makes of Mandheling and a baseline.
-    let against = |network: &Network, algorithm: &str, baseline: &str, ratio: fn(Batch, Batch) -> f64| {
-        let of = |method: &str| batches.of([network.name, algorithm, method]);
-        Some(ratio(of(OWN)?, of(baseline)?))
-    };
+    let against =
+        |network: &MandhelingNetwork, algorithm: &str, baseline: &str, ratio: fn(BatchCost, BatchCost) -> f64| {
+            let of = |method: &str| batches.of([network.name, algorithm, method]);
+            Some(ratio(of(OWN)?, of(baseline)?))
+        };
     let mut outcome = batches.data("network,algorithm,method")?;
     for (label, unit, value) in QUANTITIES {
         let mut grid = Grid::default();
@@ -58,7 +61,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     for (algorithm, name) in ALGORITHMS {
         for (id, baseline, of) in BASELINES {
             let id = format!("mandheling/figure11/{algorithm}/mandheling/{id}/speedup");
-            let each = networks.iter().filter_map(|network| against(network, algorithm, baseline, Batch::speed_up));
+            let each = networks.iter().filter_map(|network| against(network, algorithm, baseline, BatchCost::speed_up));
             let Some(mean) = mean(&each.collect::<Vec<_>>()) else { continue };
             speed_ups.answer((context, &mut outcome), &id, [name, of, "speed-up"], mean)?;
         }
@@ -69,7 +72,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     }
     // The reductions of energy that the text gives, which are no rows.
     for network in &networks {
-        let reduction = |(algorithm, _)| against(network, algorithm, "mnn-fp32", Batch::energy_reduction);
+        let reduction = |(algorithm, _)| against(network, algorithm, "mnn-fp32", BatchCost::energy_reduction);
         if let Some(mean) = mean(&ALGORITHMS.into_iter().filter_map(reduction).collect::<Vec<_>>()) {
             let id = network.id.0;
             let line = format!("figure 11, {id}: {mean:.1} times less energy than MNN-FP32, mean of the three");

@@ -8,7 +8,7 @@ use haversack_policies::mandheling::scales::ScaleProcess;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::{mixed, models};
 
-use super::setting::{Network, of_no_phone};
+use super::setting::{MandhelingNetwork, of_no_phone};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = of_no_phone("figure4b", "how a scale factor changes while VGG-11 trains", run);
@@ -34,8 +34,8 @@ fn mean_interval(factors: &[u32]) -> Option<f64> {
 }
 
 /// The tensors whose scale is taken anew while VGG-11 trains, in the order of an iteration.
-fn rescaled() -> Result<Vec<String>, ArtefactError> {
-    let network = models::build(Network::called("vgg11")?.model, None)?;
+fn rescaled() -> Result<Vec<String>> {
+    let network = models::build(MandhelingNetwork::called("vgg11")?.model, None)?;
     let graph = mixed::rewrite(&network, mixed::algorithm(ALGORITHM.default)?, Optimiser::Sgd)?;
     let mut names: Vec<String> = Vec::new();
     for tensor in graph.nodes.iter().filter_map(|node| node.rescales) {
@@ -47,7 +47,7 @@ fn rescaled() -> Result<Vec<String>, ArtefactError> {
     Ok(names)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let settled = Parameters::default().warm_up as usize;
     let names = rescaled()?;
     let mut outcome = Outcome::of("tensor,mean_interval_batches,least_factor,largest_factor");
@@ -56,7 +56,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         let mut process = ScaleProcess::new(context.seed, name);
         let factors: Vec<u32> = (0..settled + WATCHED).map(|_| process.next_batch()).collect();
         let late = &factors[settled..];
-        let interval = mean_interval(late).ok_or_else(|| anyhow::anyhow!("the factor of {name} never changes"))?;
+        let interval = mean_interval(late).with_context(|| format!("the factor of {name} never changes"))?;
         let ends = [late.iter().min(), late.iter().max()].map(|factor| u64::from(factor.copied().unwrap_or_default()));
         outcome.row((name.as_str(), interval, ends))?;
         intervals.push(interval);
@@ -64,9 +64,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             first = factors;
         }
     }
-    if let Some((low, high)) = range(intervals.iter().copied()) {
-        outcome.answer(ROW, Answer::Range(low, high));
-    }
+    outcome.range(ROW, intervals.iter().copied());
     outcome.remark(ROW, "an input: the process was set to this range");
     let shown = &first[..SHOWN];
     let factor: Vec<(f64, f64)> = shown.iter().enumerate().map(|(batch, &f)| (batch as f64, f64::from(f))).collect();

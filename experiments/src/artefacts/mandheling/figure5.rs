@@ -1,7 +1,7 @@
 //! Figure 5: time of a batch, six networks on three phones under five methods; and what figure 6 shares with it.
 
 use super::setting::{
-    Batch, Batches, METHODS, NETWORKS, PHONES, QUANTITIES, Quantity, batch_if_it_fits, of_no_phone, scenario,
+    BatchCost, BatchQuantity, Batches, METHODS, NETWORKS, PHONES, QUANTITIES, batch_if_it_fits, of_no_phone, scenario,
 };
 use crate::artefacts::prelude::*;
 
@@ -10,11 +10,11 @@ pub(super) static ARTEFACT: Artefact =
 
 /// An artefact on the phones of table 5 under all engines.
 pub(super) const fn on_all_phones(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact {
-        devices: &["xiaomi-11-pro", "xiaomi-10", "redmi-note9-pro"],
-        stacks: &["tflite", "mnn", "mandheling"],
-        ..of_no_phone(id, about, run)
-    }
+    of_no_phone(id, about, run).on(&["xiaomi-11-pro", "xiaomi-10", "redmi-note9-pro"]).under(&[
+        "tflite",
+        "mnn",
+        "mandheling",
+    ])
 }
 
 const OWN: &str = "mandheling";
@@ -22,7 +22,7 @@ const OWN: &str = "mandheling";
 const BASELINES: [&str; 4] = ["tflite-fp32", "mnn-fp32", "mnn-int8", "mnn-fp32-gpu"];
 
 /// Every batch of both figures, by phone, network and method.
-pub(super) fn measure(context: &Context<'_>) -> Result<Batches, ArtefactError> {
+pub(super) fn measure(context: &Context<'_>) -> Result<Batches> {
     let mut batches = Batches::default();
     for (phone, _) in PHONES {
         for network in NETWORKS {
@@ -35,7 +35,7 @@ pub(super) fn measure(context: &Context<'_>) -> Result<Batches, ArtefactError> {
     Ok(batches)
 }
 
-type Ratio = fn(Batch, Batch) -> f64;
+type Ratio = fn(BatchCost, BatchCost) -> f64;
 
 /// What `ratio` makes of `method` and of `baseline` on one phone, for each network that both run.
 fn ratios_on(batches: &Batches, phone: &str, [method, baseline]: [&str; 2], ratio: Ratio) -> Vec<f64> {
@@ -54,15 +54,20 @@ fn ratios(batches: &Batches, methods: [&str; 2], ratio: Ratio) -> Vec<f64> {
 pub(super) struct Shown {
     pub(super) artefact: &'static str,
     pub(super) metric: &'static str,
-    pub(super) quantity: Quantity,
+    pub(super) quantity: BatchQuantity,
     pub(super) gain: &'static str,
     pub(super) ratio: Ratio,
 }
 
-const TIME: Shown =
-    Shown { artefact: "figure5", metric: "speedup", quantity: QUANTITIES[0], gain: "speed-up", ratio: Batch::speed_up };
+const TIME: Shown = Shown {
+    artefact: "figure5",
+    metric: "speedup",
+    quantity: QUANTITIES[0],
+    gain: "speed-up",
+    ratio: BatchCost::speed_up,
+};
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let batches = measure(context)?;
     let mut outcome = show(context, &batches, TIME)?;
     for baseline in ["mnn-fp32", "mnn-int8"] {
@@ -70,9 +75,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         outcome.remark(id, "the paper's most contradicts its table 7");
     }
     let id = "mandheling/figure5/all/mnn-fp32-gpu/mnn-fp32/latency-ratio";
-    if let Some((lo, hi)) = range(ratios(&batches, ["mnn-fp32", "mnn-fp32-gpu"], Batch::speed_up)) {
-        outcome.answer(id, Answer::Range(lo, hi));
-    }
+    outcome.range(id, ratios(&batches, ["mnn-fp32", "mnn-fp32-gpu"], BatchCost::speed_up));
     let on_gpu = |vgg19: bool, fits: bool| {
         let of_gpu = batches.iter().filter(|([_, network, method], batch)| {
             *method == "mnn-fp32-gpu" && (*network == "VGG-19") == vgg19 && batch.is_some() == fits
@@ -82,7 +85,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     outcome.quantity("phones whose GPU holds VGG-19", "", on_gpu(true, true));
     outcome.quantity("others that a GPU does not hold", "", on_gpu(false, false));
     context.judge(&mut outcome, "mandheling/figure5/vgg19-imagenet/mnn-fp32-gpu/out-of-memory")?;
-    let gain = |phone: &str| mean(&ratios_on(&batches, phone, [OWN, "mnn-fp32"], Batch::speed_up));
+    let gain = |phone: &str| mean(&ratios_on(&batches, phone, [OWN, "mnn-fp32"], BatchCost::speed_up));
     let gains: Vec<f64> = PHONES.iter().filter_map(|(phone, _)| gain(phone)).collect();
     outcome.quantity("gain on the Redmi Note9 Pro", "", gain("redmi-note9-pro"));
     outcome.quantity("gains on all phones", "", gains.iter().copied());
@@ -94,7 +97,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
 }
 
 /// The answers, the panels and the data of one quantity.
-pub(super) fn show(context: &Context<'_>, batches: &Batches, shown: Shown) -> Result<Outcome, ArtefactError> {
+pub(super) fn show(context: &Context<'_>, batches: &Batches, shown: Shown) -> Result<Outcome> {
     let mut outcome = batches.data("phone,network,method")?;
     let (label, unit, value) = shown.quantity;
     for (phone, name) in PHONES {
@@ -114,7 +117,7 @@ fn gains(
     outcome: &mut Outcome,
     batches: &Batches,
     Shown { artefact, metric, gain, ratio, .. }: Shown,
-) -> Result<(), ArtefactError> {
+) -> Result<()> {
     let mut grid = Grid::default();
     for baseline in BASELINES {
         let id = format!("mandheling/{artefact}/all/{baseline}/{metric}");

@@ -1,7 +1,7 @@
 //! Figure 6: energy of a batch, six networks on three phones under five methods.
 
 use super::figure5::{Shown, measure, on_all_phones, show};
-use super::setting::{Batch, QUANTITIES};
+use super::setting::{BatchCost, QUANTITIES};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -12,9 +12,9 @@ const ENERGY: Shown = Shown {
     metric: "energy-reduction",
     quantity: QUANTITIES[1],
     gain: "reduction of energy",
-    ratio: Batch::energy_reduction,
+    ratio: BatchCost::energy_reduction,
 };
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     show(context, &measure(context)?, ENERGY)
 }

@@ -1,12 +1,12 @@
 //! Figure 7: time and energy of a batch over batch sizes.
 
-use super::setting::{Batch, Batches, Network, QUANTITIES, XIAOMI_11_PRO, batch, on_xiaomi_11_pro, scenario_of};
+use super::setting::{
+    BatchCost, Batches, MandhelingNetwork, QUANTITIES, XIAOMI_11_PRO, batch, on_xiaomi_11_pro, scenario_of,
+};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = Artefact {
-    stacks: &["tflite", "mnn", "mandheling"],
-    ..on_xiaomi_11_pro("figure7", "time and energy of a batch over batch sizes", run)
-};
+pub(super) static ARTEFACT: Artefact = on_xiaomi_11_pro("figure7", "time and energy of a batch over batch sizes", run)
+    .under(&["tflite", "mnn", "mandheling"]);
 
 const NETWORKS: [&str; 2] = ["vgg16", "inceptionv3"];
 const BASELINE: &str = "mnn-fp32";
@@ -17,9 +17,9 @@ const METHODS: [(&str, &str); 4] =
 const MEAN: &str = "mandheling/figure7/vgg16,inceptionv3-on-xiaomi-11-pro/mandheling/speedup";
 const LARGEST: &str = "mandheling/figure7/batch-128/mandheling/speedup";
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let sizes = context.reading_numbers("figure7-batches")?;
-    let networks = NETWORKS.map(Network::called).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let networks = NETWORKS.map(MandhelingNetwork::called).into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut batches = Batches::default();
     for network in &networks {
         for (method, _) in METHODS {
@@ -30,7 +30,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         }
     }
     // Mandheling's speed-up over the baseline by network and size.
-    let gain = |network: &Network, size: &f64| {
+    let gain = |network: &MandhelingNetwork, size: &f64| {
         let of = |method: &str| batches.of([network.name, method, &size.to_string()]);
         Some(of("mandheling")?.speed_up(of(BASELINE)?))
     };
@@ -60,7 +60,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         for (label, unit, value) in QUANTITIES {
             let name = |method: &str| METHODS.iter().find(|(id, _)| *id == method).map_or("", |(_, name)| name);
             let point =
-                |(labels, batch): &([&str; 3], Option<Batch>)| Some((labels[2].parse().ok()?, value((*batch)?)));
+                |(labels, batch): &([&str; 3], Option<BatchCost>)| Some((labels[2].parse().ok()?, value((*batch)?)));
             let lines = curves(&of_network, |(labels, _)| name(labels[1]), point);
             outcome.panel(&format!("{}: {label}", network.name), lines, size(), axis(label, unit).log());
         }

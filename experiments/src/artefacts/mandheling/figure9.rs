@@ -3,13 +3,11 @@
 use haversack_devices::Frequency;
 use haversack_training::HeatPoint;
 
-use super::setting::{Network, XIAOMI_10, on_xiaomi_10};
+use super::setting::{MandhelingNetwork, XIAOMI_10, on_xiaomi_10};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = Artefact {
-    stacks: &["mnn", "mandheling"],
-    ..on_xiaomi_10("figure9", "temperature and frequency while a phone trains", run)
-};
+pub(super) static ARTEFACT: Artefact =
+    on_xiaomi_10("figure9", "temperature and frequency while a phone trains", run).under(&["mnn", "mandheling"]);
 
 /// Samples of a batch, by the reading `figure9-run`.
 const BATCH: u64 = 64;
@@ -30,10 +28,8 @@ const RUNS: [Watched; 2] = [
 
 impl Watched {
     /// The device after each batch until the minutes are over.
-    fn curve(&self, context: &Context<'_>) -> Result<Vec<HeatPoint>, ArtefactError> {
-        let mut scenario = Scenario::new(XIAOMI_10, Network::called("vgg16")?.model);
-        self.method.clone_into(&mut scenario.policy);
-        scenario.batch = BATCH;
+    fn curve(&self, context: &Context<'_>) -> Result<Vec<HeatPoint>> {
+        let mut scenario = trained(XIAOMI_10, MandhelingNetwork::called("vgg16")?.model, self.method, BATCH);
         scenario.frequency = Frequency::Governor;
         scenario.ambient_c = Some(context.reading_number("figure9-ambient")?);
         let cool = context.run(&scenario)?.iteration;
@@ -45,7 +41,7 @@ impl Watched {
     }
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let start = context.reading_number("figure9-ambient")?;
     let mut outcome = Outcome::of("method,time_s,die_c,chassis_c,battery_c,cpu_ghz");
     let (mut temperatures, mut frequencies) = (Lines::new(), Lines::new());

@@ -50,7 +50,7 @@ fn peak(cores: &CpuCores) -> f64 {
 /// sum of their powers times one factor a method, both the medians over the method's `fit` rows.
 ///
 /// `None` for cores that there are not.
-pub(super) fn of_table7(reference: &Reference, row: &Row, cores: &Cores<'_>) -> Option<f64> {
+pub(super) fn of_table7(reference: &Reference, row: &ReferenceRow, cores: &Cores<'_>) -> Option<f64> {
     let (quantity, frequency) = row.metric.split_once('-')?;
     let roofline = Roofline::of(reference, &row.method, cores)?;
     let chosen = cores(&row.subject, frequency)?;
@@ -63,7 +63,7 @@ pub(super) fn of_table7(reference: &Reference, row: &Row, cores: &Cores<'_>) -> 
 /// `None` for rows that are neither.
 pub(super) fn of_table8(
     reference: &Reference,
-    row: &Row,
+    row: &ReferenceRow,
     (share, batches): (f64, f64),
     cores: &Cores<'_>,
 ) -> Option<f64> {

@@ -3,14 +3,12 @@
 use super::setting::{XIAOMI_10, on_xiaomi_10};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = Artefact {
-    stacks: &[],
-    ..on_xiaomi_10("section2.3", "operations of eight bits that one cycle of the DSP holds", run)
-};
+pub(super) static ARTEFACT: Artefact =
+    on_xiaomi_10("section2.3", "operations of eight bits that one cycle of the DSP holds", run).under(&[]);
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let device = context.device(XIAOMI_10)?;
-    let dsp = device.constants.dsp.as_ref().ok_or_else(|| anyhow::anyhow!("the Xiaomi 10 has no DSP"))?;
+    let dsp = device.constants.dsp.as_ref().context("the Xiaomi 10 has no DSP")?;
     let mut outcome = Outcome::default();
     let id = "mandheling/section2.3/hexagon-698/int8-lanes-per-cycle/throughput";
     outcome.answer(id, Answer::Input(dsp.vector.value.as_f64()));

@@ -17,11 +17,11 @@ pub(crate) fn crossing(device: &Device, stack: &Stack, bytes: Bytes) -> Option<N
     Some(machine.crossing(bytes))
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let (device, stack) = (context.device(XIAOMI_10)?, context.stack("mandheling")?);
     let bytes = Bytes((context.reading_number("map")? * MIB) as u64);
     let millis = |bytes| crossing(&device, &stack, bytes).map(|time| time.seconds() * 1e3);
-    let (all, call) = millis(bytes).zip(millis(Bytes::ZERO)).ok_or_else(|| anyhow::anyhow!("no DSP to cross to"))?;
+    let (all, call) = millis(bytes).zip(millis(Bytes::ZERO)).context("no DSP to cross to")?;
     let mut outcome = Outcome::of("part,time_ms");
     let row = "mandheling/section3.3/xiaomi-10/cpu-dsp-switch/latency";
     outcome.number(row, all);

@@ -1,7 +1,7 @@
 //! Section 3.4: dynamic against static rescaling, and what the self-adaptive kind saves.
 
 use super::figure10::of_step;
-use super::setting::{NETWORKS, Network, batch as settled, on_xiaomi_10};
+use super::setting::{MandhelingNetwork, NETWORKS, batch as settled, on_xiaomi_10};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -12,7 +12,7 @@ const SAVED: &str = "mandheling/section3.4/all/self-adaptive-rescaling/time-save
 
 /// A network with and without a scale that is taken anew in every batch, all other techniques off.
 struct Rescaled {
-    network: Network,
+    network: MandhelingNetwork,
     dynamic: f64,
     adaptive: f64,
 }
@@ -28,11 +28,11 @@ impl Rescaled {
     }
 }
 
-fn rescaled(context: &Context<'_>, network: Network) -> Result<Rescaled, ArtefactError> {
+fn rescaled(context: &Context<'_>, network: MandhelingNetwork) -> Result<Rescaled> {
     let batch = context.reading_number("batch")? as u64;
-    let seconds = |step: &str| -> Result<f64, ArtefactError> {
+    let seconds = |step: &str| -> Result<f64> {
         let scenario = of_step(step, network.id.0, batch);
-        let mut scenario = scenario.ok_or_else(|| anyhow::anyhow!("figure 10 has no step `{step}`"))?;
+        let mut scenario = scenario.with_context(|| format!("figure 10 has no step `{step}`"))?;
         scenario.frequency = context.reading_text("frequency")?.parse()?;
         if network.model == "inceptionv3" {
             scenario.input = Some(context.reading_text("inception-input")?.parse()?);
@@ -42,7 +42,7 @@ fn rescaled(context: &Context<'_>, network: Network) -> Result<Rescaled, Artefac
     Ok(Rescaled { network, dynamic: seconds("none")?, adaptive: seconds("+self-adaptive-rescaling")? })
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let all = NETWORKS.map(|network| rescaled(context, network)).into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut outcome = Outcome::of("network,dynamic_s,adaptive_s,ratio,saved_percent");
     for one in &all {
@@ -55,9 +55,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         let words = format!("ResNet-34, the network of figure 10; {low:.2} to {high:.2} over the six networks");
         outcome.remark(RATIO, words);
     }
-    if let Some((low, high)) = range(all.iter().map(Rescaled::saved)) {
-        outcome.answer(SAVED, Answer::Range(low, high));
-    }
+    outcome.range(SAVED, all.iter().map(Rescaled::saved));
     let names = || NETWORKS.map(|network| network.name);
     let times = columns(names(), &all, [("dynamic", |one| one.dynamic), ("self-adaptive", |one| one.adaptive)]);
     outcome.bars("time of a batch", times, axis("time", "s").log());

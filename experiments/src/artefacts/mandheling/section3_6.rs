@@ -2,20 +2,19 @@
 
 use haversack_training::Machine;
 
-use super::setting::{Network, XIAOMI_11_PRO, on_xiaomi_11_pro};
+use super::setting::{MandhelingNetwork, XIAOMI_11_PRO, on_xiaomi_11_pro};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = Artefact {
-    stacks: &["mnn", "tflite"],
-    ..on_xiaomi_11_pro("section3.6", "what engines spend on preparing a graph for every batch", run)
-};
+pub(super) static ARTEFACT: Artefact =
+    on_xiaomi_11_pro("section3.6", "what engines spend on preparing a graph for every batch", run)
+        .under(&["mnn", "tflite"]);
 
 /// The engines, as the reference names them and for people.
 const ENGINES: [(&str, &str); 2] = [("tflite", "TFLite"), ("mnn", "MNN")];
 
 /// A batch of VGG-16 under the engine of a row.
 pub(crate) fn preparing(engine: &str, batch: u64) -> Scenario {
-    let model = Network::called("vgg16").map_or("vgg16-cifar", |network| network.model);
+    let model = MandhelingNetwork::called("vgg16").map_or("vgg16-cifar", |network| network.model);
     Scenario { policy: format!("{engine}-fp32"), batch, ..Scenario::new(XIAOMI_11_PRO, model) }
 }
 
@@ -26,7 +25,7 @@ pub(crate) fn preparation(plan: &Plan, machine: &Machine) -> Nanos {
     (0..plan.graph.nodes.len()).map(launch).sum()
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let batch = context.reading_number("batch")? as u64;
     let mut outcome = Outcome::of("engine,operators,preparation_ms");
     let mut grid = Grid::default();

@@ -1,7 +1,7 @@
 //! What Mandheling's artefacts share: phones, networks, methods, and what a batch of one takes.
 
+use haversack_devices::Frequency;
 use haversack_devices::units::Joules;
-use haversack_devices::{CoreSelection, Frequency};
 
 use crate::artefacts::prelude::*;
 
@@ -16,12 +16,12 @@ pub(super) const fn of_no_phone(id: &'static str, about: &'static str, run: Run)
 
 /// An artefact on the Xiaomi 10.
 pub(super) const fn on_xiaomi_10(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { devices: &[XIAOMI_10], stacks: &["mandheling"], ..of_no_phone(id, about, run) }
+    of_no_phone(id, about, run).on(&[XIAOMI_10]).under(&["mandheling"])
 }
 
 /// An artefact on the Xiaomi 11 Pro.
 pub(super) const fn on_xiaomi_11_pro(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { devices: &[XIAOMI_11_PRO], stacks: &["mnn", "mandheling"], ..of_no_phone(id, about, run) }
+    of_no_phone(id, about, run).on(&[XIAOMI_11_PRO]).under(&["mnn", "mandheling"])
 }
 
 /// The phones of table 5, and for people.
@@ -39,7 +39,7 @@ pub(crate) const METHODS: [(&str, &str); 5] = [
 
 /// A network of table 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Network {
+pub(crate) struct MandhelingNetwork {
     /// As the reference's table 6 names it: network and data set.
     pub(crate) id: (&'static str, &'static str),
     /// For people.
@@ -49,20 +49,20 @@ pub(crate) struct Network {
 }
 
 /// The networks of table 6.
-pub(crate) const NETWORKS: [Network; 6] = [
-    Network { id: ("vgg11", "cifar10"), name: "VGG-11", model: "vgg11-cifar" },
-    Network { id: ("vgg16", "cifar10"), name: "VGG-16", model: "vgg16-cifar" },
-    Network { id: ("vgg19", "imagenet"), name: "VGG-19", model: "vgg19" },
-    Network { id: ("resnet34", "cifar10"), name: "ResNet-34", model: "resnet34-cifar" },
-    Network { id: ("resnet18", "imagenet"), name: "ResNet-18", model: "resnet18" },
-    Network { id: ("inceptionv3", "cifar10"), name: "InceptionV3", model: "inceptionv3" },
+pub(crate) const NETWORKS: [MandhelingNetwork; 6] = [
+    MandhelingNetwork { id: ("vgg11", "cifar10"), name: "VGG-11", model: "vgg11-cifar" },
+    MandhelingNetwork { id: ("vgg16", "cifar10"), name: "VGG-16", model: "vgg16-cifar" },
+    MandhelingNetwork { id: ("vgg19", "imagenet"), name: "VGG-19", model: "vgg19" },
+    MandhelingNetwork { id: ("resnet34", "cifar10"), name: "ResNet-34", model: "resnet34-cifar" },
+    MandhelingNetwork { id: ("resnet18", "imagenet"), name: "ResNet-18", model: "resnet18" },
+    MandhelingNetwork { id: ("inceptionv3", "cifar10"), name: "InceptionV3", model: "inceptionv3" },
 ];
 
-impl Network {
+impl MandhelingNetwork {
     /// The network of table 6 called `id`, e.g. `vgg16`.
-    pub(crate) fn called(id: &str) -> Result<Self, ArtefactError> {
+    pub(crate) fn called(id: &str) -> Result<Self> {
         let found = NETWORKS.iter().find(|network| network.id.0 == id);
-        found.copied().ok_or_else(|| anyhow::anyhow!("table 6 has no network `{id}`"))
+        found.copied().with_context(|| format!("table 6 has no network `{id}`"))
     }
 }
 
@@ -71,9 +71,9 @@ impl Network {
 pub(crate) fn scenario(
     context: &Context<'_>,
     phone: &str,
-    network: Network,
+    network: MandhelingNetwork,
     method: &str,
-) -> Result<Scenario, ArtefactError> {
+) -> Result<Scenario> {
     scenario_of(context, phone, network, method, context.reading_number("batch")? as u64)
 }
 
@@ -81,13 +81,11 @@ pub(crate) fn scenario(
 pub(crate) fn scenario_of(
     context: &Context<'_>,
     phone: &str,
-    network: Network,
+    network: MandhelingNetwork,
     method: &str,
     samples: u64,
-) -> Result<Scenario, ArtefactError> {
-    let mut scenario = Scenario::new(phone, network.model);
-    method.clone_into(&mut scenario.policy);
-    scenario.batch = samples;
+) -> Result<Scenario> {
+    let mut scenario = trained(phone, network.model, method, samples);
     scenario.frequency = context.reading_text("frequency")?.parse()?;
     if network.model == "inceptionv3" {
         scenario.input = Some(context.reading_text("inception-input")?.parse()?);
@@ -95,19 +93,14 @@ pub(crate) fn scenario_of(
     Ok(scenario)
 }
 
-/// `scenario` on `cores` at `frequency`.
-pub(crate) fn on(scenario: &Scenario, cores: CoreSelection, frequency: Frequency) -> Scenario {
-    Scenario { cores: Some(cores), frequency, ..scenario.clone() }
-}
-
 /// What a batch takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Batch {
+pub(crate) struct BatchCost {
     pub(crate) time: Nanos,
     pub(crate) energy: Joules,
 }
 
-impl Batch {
+impl BatchCost {
     /// How many times as fast as `other` it is.
     pub(crate) fn speed_up(self, other: Self) -> f64 {
         other.time.seconds() / self.time.seconds()
@@ -121,26 +114,26 @@ impl Batch {
 
 /// Batches by what they are of: three labels each, as tables show them.
 #[derive(Default)]
-pub(super) struct Batches(Vec<([String; 3], Option<Batch>)>);
+pub(super) struct Batches(Vec<([String; 3], Option<BatchCost>)>);
 
 impl Batches {
     /// Keeps a batch; `None` if it is out of memory.
-    pub(super) fn put(&mut self, labels: [&str; 3], batch: Option<Batch>) {
+    pub(super) fn put(&mut self, labels: [&str; 3], batch: Option<BatchCost>) {
         self.0.push((labels.map(str::to_owned), batch));
     }
 
     /// The batch of these labels, if it fits.
-    pub(super) fn of(&self, labels: [&str; 3]) -> Option<Batch> {
+    pub(super) fn of(&self, labels: [&str; 3]) -> Option<BatchCost> {
         self.0.iter().find(|(known, _)| *known == labels)?.1
     }
 
     /// Labels and batches, in the order in which they came.
-    pub(super) fn iter(&self) -> impl Iterator<Item = ([&str; 3], Option<Batch>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = ([&str; 3], Option<BatchCost>)> {
         self.0.iter().map(|(labels, batch)| (labels.each_ref().map(String::as_str), *batch))
     }
 
     /// An outcome with the data: three columns under the header `labels`, the time and the energy.
-    pub(super) fn data(&self, labels: &str) -> Result<Outcome, ArtefactError> {
+    pub(super) fn data(&self, labels: &str) -> Result<Outcome> {
         let mut outcome = Outcome::of(&format!("{labels},time_s,energy_j"));
         for (labels, batch) in self.iter() {
             outcome.row((labels, QUANTITIES.map(|(.., value)| batch.map(value))))?;
@@ -150,10 +143,10 @@ impl Batches {
 }
 
 /// What of a batch is shown: for people, the unit, and its value.
-pub(super) type Quantity = (&'static str, &'static str, fn(Batch) -> f64);
+pub(crate) type BatchQuantity = (&'static str, &'static str, fn(BatchCost) -> f64);
 
 /// What is shown of every batch.
-pub(super) const QUANTITIES: [Quantity; 2] =
+pub(crate) const QUANTITIES: [BatchQuantity; 2] =
     [("time", "s", |batch| batch.time.seconds()), ("energy", "J", |batch| batch.energy.0)];
 
 /// Batches that a mean is of where they differ ...
@@ -178,22 +171,30 @@ pub(crate) fn timed(scenario: &Scenario, warm_up: u64) -> Vec<Scenario> {
     (0..BATCHES).map(run).collect()
 }
 
-/// What a batch of `scenario` takes once scales have settled: the mean over those that [`timed`] names; `None` if it is
-/// out of memory.
-pub(crate) fn batch_if_it_fits(context: &Context<'_>, scenario: &Scenario) -> Result<Option<Batch>, ArtefactError> {
-    let runs = timed(scenario, context.reading_number("settled")? as u64);
-    let mut sum = Batch::default();
-    for scenario in &runs {
-        let Some(record) = context.run_if_it_ends(scenario)? else { return Ok(None) };
+/// What a batch takes, the mean over `runs`, and the most that the framework holds in one of them; `None` if one is out
+/// of memory.
+pub(crate) fn mean_batch(context: &Context<'_>, runs: &[Scenario]) -> Result<Option<(BatchCost, Bytes)>> {
+    let (mut sum, mut most) = (BatchCost::default(), Bytes::ZERO);
+    for run in runs {
+        let Some(record) = context.run_if_it_ends(run)? else { return Ok(None) };
         sum.time += record.iteration;
         sum.energy += record.energy;
+        most = most.max(record.reserved);
     }
     let count = runs.len().max(1);
-    Ok(Some(Batch { time: Nanos(sum.time.0 / count as u64), energy: sum.energy / count as f64 }))
+    let mean = BatchCost { time: Nanos(sum.time.0 / count as u64), energy: sum.energy / count as f64 };
+    Ok(Some((mean, most)))
+}
+
+/// What a batch of `scenario` takes once scales have settled: the mean over those that [`timed`] names; `None` if it is
+/// out of memory.
+pub(crate) fn batch_if_it_fits(context: &Context<'_>, scenario: &Scenario) -> Result<Option<BatchCost>> {
+    let runs = timed(scenario, context.reading_number("settled")? as u64);
+    Ok(mean_batch(context, &runs)?.map(|(mean, _)| mean))
 }
 
 /// As [`batch_if_it_fits`], where it does.
-pub(crate) fn batch(context: &Context<'_>, scenario: &Scenario) -> Result<Batch, ArtefactError> {
+pub(crate) fn batch(context: &Context<'_>, scenario: &Scenario) -> Result<BatchCost> {
     let batch = batch_if_it_fits(context, scenario)?;
-    batch.ok_or_else(|| anyhow::anyhow!("{} is out of memory under {}", scenario.model, scenario.policy))
+    batch.with_context(|| format!("{} is out of memory under {}", scenario.model, scenario.policy))
 }

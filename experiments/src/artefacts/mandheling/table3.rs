@@ -35,14 +35,14 @@ pub(crate) fn irregular(device: &Device, stack: &Stack, map: Bytes, on_dsp: bool
     Some(cpu.cost(&work).alone())
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let (device, stack) = (context.device(XIAOMI_10)?, context.stack("mandheling")?);
     let map = Bytes((context.reading_number("map")? * MIB) as u64);
     let mut outcome = Outcome::of("operator,processor,time_ms");
     let mut grid = Grid::default();
     for (processor, name, on_dsp) in PROCESSORS {
         let time = irregular(&device, &stack, map, on_dsp);
-        let milliseconds = time.ok_or_else(|| anyhow::anyhow!("the Xiaomi 10 has no {name}"))?.seconds() * 1e3;
+        let milliseconds = time.with_context(|| format!("the Xiaomi 10 has no {name}"))?.seconds() * 1e3;
         for (operator, operator_name) in OPERATORS {
             let row = format!("mandheling/table3/{operator}/{processor}/latency");
             grid.answer((context, &mut outcome), &row, [operator_name, name, "latency"], milliseconds)?;

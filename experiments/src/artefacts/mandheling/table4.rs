@@ -49,9 +49,9 @@ pub(crate) fn called_alone(device: &Device, stack: &Stack, size: u64, batch: u64
 
 /// The null baseline, a roofline with one efficiency: the convolution's multiply-adds over one rate, the median over
 /// the table's `fit` rows.
-fn null(reference: &Reference, row: &Row) -> Option<f64> {
+fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
     // Channels and taps are alike in all rows, so that samples and pixels alone tell their multiply-adds apart.
-    let work = |row: &Row| {
+    let work = |row: &ReferenceRow| {
         let (size, batch) = setting(&row.subject, &row.method)?;
         Some((size * size * batch) as f64)
     };
@@ -60,7 +60,7 @@ fn null(reference: &Reference, row: &Row) -> Option<f64> {
     Some(work(row)? / median(rates)?)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let (device, stack) = (context.device(XIAOMI_10)?, context.stack("mandheling")?);
     let mut outcome = Outcome::of("map,batch,simulated_ms,paper_ms,null_ms");
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));
@@ -70,7 +70,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         for batch in BATCHES {
             let row = context.row(&format!("mandheling/table4/conv-64x64-{size}x{size}/batch-{batch}/latency"))?;
             let time = called_alone(&device, &stack, size, batch);
-            let milliseconds = time.ok_or_else(|| anyhow::anyhow!("the Xiaomi 10 has no DSP"))?.seconds() * 1e3;
+            let milliseconds = time.context("the Xiaomi 10 has no DSP")?.seconds() * 1e3;
             outcome.row((size, batch, milliseconds, row.number(), null(context.reference, row)))?;
             simulated.push((batch as f64, milliseconds));
             paper.extend(row.number().map(|given| (batch as f64, given)));

@@ -3,14 +3,14 @@
 use haversack_workloads::counts::count;
 use haversack_workloads::{Network as Layers, Op, models};
 
-use super::setting::{NETWORKS, Network, of_no_phone};
+use super::setting::{MandhelingNetwork, NETWORKS, of_no_phone};
 use crate::artefacts::prelude::*;
 use crate::scenario::InputShape;
 
 pub(super) static ARTEFACT: Artefact = of_no_phone("table6", "operations and convolutions of the six networks", run);
 
 /// The layers of `network`, InceptionV3 at the input that the reading declares.
-pub(super) fn layers(context: &Context<'_>, network: Network) -> Result<Layers, ArtefactError> {
+pub(super) fn layers(context: &Context<'_>, network: MandhelingNetwork) -> Result<Layers> {
     let input: Option<InputShape> = match network.model {
         "inceptionv3" => Some(context.reading_text("inception-input")?.parse()?),
         _ => None,
@@ -22,7 +22,7 @@ fn convolutions(layers: &Layers) -> usize {
     layers.nodes.iter().filter(|node| matches!(node.op, Op::Convolution { .. })).count()
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,data_set,convolutions,forward_gflop,training_gflop,paper_gflop");
     let mut grid = Grid::default();
     for network in NETWORKS {

@@ -4,7 +4,7 @@ use haversack_devices::{ClusterClass, CoreSelection, CpuCores, Device, Frequency
 use haversack_reports::figure::Cloud;
 
 use super::roofline;
-use super::setting::{Batch, Network, XIAOMI_11_PRO, batch, on, on_xiaomi_11_pro};
+use super::setting::{BatchCost, MandhelingNetwork, XIAOMI_11_PRO, batch, on_xiaomi_11_pro};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -29,10 +29,8 @@ pub(crate) const FREQUENCIES: [(&str, Frequency); 2] = [("high", Frequency::High
 pub(crate) fn of_row(cores: &str, method: &str, metric: &str, batch: u64) -> Option<Scenario> {
     let (.., selection) = CORES.iter().find(|(id, ..)| *id == cores)?;
     let (_, frequency) = FREQUENCIES.iter().find(|(id, _)| metric.ends_with(id))?;
-    let mut scenario = Scenario::new(XIAOMI_11_PRO, Network::called("vgg16").ok()?.model);
-    method.clone_into(&mut scenario.policy);
-    scenario.batch = batch;
-    Some(on(&scenario, *selection, *frequency))
+    let scenario = trained(XIAOMI_11_PRO, MandhelingNetwork::called("vgg16").ok()?.model, method, batch);
+    Some(Scenario { cores: Some(*selection), frequency: *frequency, ..scenario })
 }
 
 /// The cores that the reference calls `cores`, at the frequency that its metrics end in.
@@ -42,7 +40,7 @@ pub(super) fn chosen(device: &Device, cores: &str, frequency: &str) -> Option<Cp
     device.cpu()?.choose(*selection, *frequency).ok()
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let samples = context.reading_number("batch")? as u64;
     let device = context.device(XIAOMI_11_PRO)?;
     let cores_of = |cores: &str, frequency: &str| chosen(&device, cores, frequency);
@@ -53,7 +51,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         for (cores, ..) in CORES {
             for (frequency, _) in FREQUENCIES {
                 let Some(scenario) = of_row(cores, method, frequency, samples) else { continue };
-                let Batch { time, energy } = batch(context, &scenario)?;
+                let BatchCost { time, energy } = batch(context, &scenario)?;
                 let found = [time.seconds(), energy.0];
                 let id = |quantity: &str| format!("mandheling/table7/{cores}/{method}/{quantity}-{frequency}");
                 let paper = [context.paper(&id("time"))?, context.paper(&id("energy"))?];

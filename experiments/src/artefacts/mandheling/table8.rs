@@ -4,7 +4,7 @@ use haversack_devices::Frequency;
 use haversack_devices::units::Flops;
 
 use super::roofline;
-use super::setting::{Network, XIAOMI_11_PRO, batch, on_xiaomi_11_pro};
+use super::setting::{MandhelingNetwork, XIAOMI_11_PRO, batch, on_xiaomi_11_pro};
 use super::table7::{METHODS, chosen};
 use crate::artefacts::prelude::*;
 use crate::reproduce::reference::Reference;
@@ -24,36 +24,34 @@ const FEDERATION: &str = "federation";
 /// The scenario of a batch of a row's training; nothing for federated ones.
 pub(crate) fn of_row(subject: &str, method: &str, batch: u64) -> Option<Scenario> {
     let model = match subject {
-        "vgg11-cifar10" => Network::called("vgg11").ok()?.model,
+        "vgg11-cifar10" => MandhelingNetwork::called("vgg11").ok()?.model,
         "resnet18-cifar10" => "resnet18-cifar",
         _ => return None,
     };
-    let mut scenario = Scenario::new(XIAOMI_11_PRO, model);
-    method.clone_into(&mut scenario.policy);
-    scenario.batch = batch;
-    scenario.frequency = Frequency::Highest;
-    Some(scenario)
+    Some(Scenario { frequency: Frequency::Highest, ..trained(XIAOMI_11_PRO, model, method, batch) })
 }
 
 /// The rounds of the row's training, an input.
-pub(crate) fn rounds(reference: &Reference, row: &Row) -> Option<f64> {
-    let same = |other: &&Row| other.metric == "rounds" && other.subject == row.subject && other.method == row.method;
+pub(crate) fn rounds(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
+    let same =
+        |other: &&ReferenceRow| other.metric == "rounds" && other.subject == row.subject && other.method == row.method;
     reference.of(row.paper, &row.artefact).find(same)?.number()
 }
 
 /// The operations of a batch in fp32, forward and backward, as the engines on the CPU compute them.
-fn operations(context: &Context<'_>, scenario: &Scenario) -> Result<Flops, ArtefactError> {
+fn operations(context: &Context<'_>, scenario: &Scenario) -> Result<Flops> {
     let in_floats = Scenario { policy: "mnn-fp32".to_owned(), ..scenario.clone() };
     let plan = context.plan(&in_floats)?;
     Ok(plan.graph.nodes.iter().map(|node| Flops(node.work.flops.at(scenario.batch) as f64)).sum())
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let samples = context.reading_number("batch")? as u64;
     let batches = context.reading_number("batches-per-round")?;
     let device = context.device(XIAOMI_11_PRO)?;
     let cores_of = |cores: &str, frequency: &str| chosen(&device, cores, frequency);
-    let of_table7 = Scenario { batch: samples, ..Scenario::new(XIAOMI_11_PRO, Network::called("vgg16")?.model) };
+    let of_table7 =
+        Scenario { batch: samples, ..Scenario::new(XIAOMI_11_PRO, MandhelingNetwork::called("vgg16")?.model) };
     let of_table7 = operations(context, &of_table7)?;
     let mut outcome = Outcome::of("network,method,batch_s,batch_j,quantity,simulated,paper,unit");
     let mut grid = Grid::default();
@@ -62,7 +60,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
             let Some(scenario) = of_row(subject, method, samples) else { continue };
             let rounds_row = context.row(&format!("mandheling/table8/{subject}/{method}/rounds"))?;
             let rounds = rounds(context.reference, rounds_row);
-            let rounds = rounds.ok_or_else(|| anyhow::anyhow!("{} has no number", rounds_row.id))?;
+            let rounds = rounds.with_context(|| format!("{} has no number", rounds_row.id))?;
             outcome.answer(rounds_row.id.clone(), Answer::Input(rounds));
             let batch = batch(context, &scenario)?;
             let share = operations(context, &scenario)?.0 / of_table7.0;

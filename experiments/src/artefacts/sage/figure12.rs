@@ -14,7 +14,7 @@ const NAMED: f64 = 0.05;
 /// When the first two walls rise, in shares of the unmanaged iteration: both within the first forward pass.
 const FIRST_WALLS: [f64; 2] = [0.02, 0.25];
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut base = scenario(context, S10, RESNET)?;
     // The picture is of the iteration in which the walls are met.
     base.iterations = 1;
@@ -27,7 +27,7 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let share = |share: f64| Nanos::from_seconds(unmanaged.iteration.seconds() * share);
 
     scenario.memory_budget = Some(Budget::Bytes(unmanaged.peak_memory));
-    let mut with_another_wall = |percent: f64, at: Nanos| -> Result<Record, ArtefactError> {
+    let mut with_another_wall = |percent: f64, at: Nanos| -> Result<Record> {
         scenario.budget_walls.memory.push(Step { at, budget: Budget::Bytes(memory(percent)) });
         let observe = Observe { timeline: true, peak: false };
         Ok(Plan { observe, ..context.plan(&scenario)? }.run()?)
@@ -65,7 +65,7 @@ fn starts_of(timeline: &Timeline, samples: u64) -> Nanos {
     last.and_then(|before| timeline.spans.get(before + 1)).map_or(Nanos::ZERO, |span| span.start)
 }
 
-fn draw(outcome: &mut Outcome, record: &Record) -> Result<(), ArtefactError> {
+fn draw(outcome: &mut Outcome, record: &Record) -> Result<()> {
     let (mut memory, mut budget) = (Vec::new(), Vec::new());
     let mut parts: Vec<(f64, u64)> = Vec::new();
     let spans = record.timeline.as_ref().map(|timeline| timeline.spans.as_slice()).unwrap_or_default();

@@ -4,12 +4,11 @@ use super::setting::{NETWORKS, PHONES, RESNET, S10, artefact, scenario};
 use super::throughput::budget;
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = Artefact {
-    devices: PHONES,
-    ..artefact("figure13", "energy of an iteration against the memory budget, four networks on two phones", run)
-};
+pub(super) static ARTEFACT: Artefact =
+    artefact("figure13", "energy of an iteration against the memory budget, four networks on two phones", run)
+        .on(PHONES);
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("device,network,budget_percent,joules_per_sample");
     for &device in PHONES {
         let mut points = Vec::new();

@@ -9,7 +9,7 @@ use crate::artefacts::prelude::*;
 pub(super) static ARTEFACT: Artefact =
     artefact("figure2", "memory of inference and of training at several batches, four networks", run);
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,what,weights_mb,rest_mb");
     let mut ratios: Vec<f64> = Vec::new();
     for network in NETWORKS {
@@ -33,14 +33,12 @@ fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
         let stack = stacks(names, &peaks, [("weights", |peak| peak.1), ("activations and gradients", |peak| peak.2)]);
         outcome.panel(network.name, stack.show_totals(), Axis::default(), axis("memory", "MB"));
     }
-    if let Some((low, high)) = range(ratios) {
-        outcome.answer("sage/figure2/all/training/inference/memory-ratio", Answer::Range(low, high));
-    }
+    outcome.range("sage/figure2/all/training/inference/memory-ratio", ratios);
     Ok(outcome)
 }
 
 /// The peak of the forward pass alone, of one sample.
-fn inference_peak(context: &Context<'_>, scenario: &Scenario) -> Result<Bytes, ArtefactError> {
+fn inference_peak(context: &Context<'_>, scenario: &Scenario) -> Result<Bytes> {
     let plan = context.plan(scenario)?;
     let mut graph: TrainingGraph = (*plan.graph).clone();
     graph.nodes.retain(|node| node.phase == Phase::Forward);

@@ -10,7 +10,7 @@ pub(super) static ARTEFACT: Artefact =
 
 const SCHEMES: [&str; 5] = ["baseline", "GO", "DGC", "DGA", "Sage"];
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,scheme,least_memory_mb,reduction");
     let (mut grid, mut worst) = (Grid::default(), f64::MAX);
     for network in NETWORKS {

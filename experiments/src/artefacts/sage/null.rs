@@ -12,13 +12,14 @@ const ORIGINAL: &str = "original";
 ///
 /// `None` for ResNet-50 itself and for Original rows, which would be their own baseline, and if a number that is needed
 /// is withheld.
-pub(super) fn null(reference: &Reference, row: &Row) -> Option<f64> {
+pub(super) fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
     if row.subject == DONOR || row.method == ORIGINAL {
         return None;
     }
     let given = |subject: &str, method: &str| {
-        let same = |other: &&Row| other.subject == subject && other.method == method && other.metric == row.metric;
-        reference.of(row.paper, &row.artefact).find(same).and_then(Row::number)
+        let same =
+            |other: &&ReferenceRow| other.subject == subject && other.method == method && other.metric == row.metric;
+        reference.of(row.paper, &row.artefact).find(same).and_then(ReferenceRow::number)
     };
     let ratio = given(DONOR, &row.method)? / given(DONOR, ORIGINAL)?;
     Some(given(&row.subject, ORIGINAL)? * ratio).filter(|value| value.is_finite())

@@ -7,7 +7,7 @@ use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("section5", "memory that half precision saves", run);
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut saved = Vec::new();
     for network in NETWORKS {
         let whole = scenario(context, S10, network)?;

@@ -13,12 +13,12 @@ pub(super) const MACHINES: &[&str] = &[S10, "galaxy-note20", "rtx-3090"];
 
 /// An artefact on the Galaxy S10.
 pub(super) const fn artefact(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { devices: &[S10], stacks: &[STACK], ..Artefact::new("sage", id, about, run) }
+    Artefact::new("sage", id, about, run).on(&[S10]).under(&[STACK])
 }
 
 /// A network of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Network {
+pub(super) struct SageNetwork {
     /// Its name in the reference.
     pub(super) subject: &'static str,
     /// Its name for people.
@@ -26,17 +26,17 @@ pub(super) struct Network {
 }
 
 /// The four networks, in the order of table 1.
-pub(super) const NETWORKS: [Network; 4] = [RESNET, DENSENET, MOBILENET, BERT];
+pub(super) const NETWORKS: [SageNetwork; 4] = [RESNET, DENSENET, MOBILENET, BERT];
 /// ResNet-50, on which most of the paper's claims are made.
-pub(super) const RESNET: Network = Network { subject: "resnet50", name: "ResNet-50" };
-const DENSENET: Network = Network { subject: "densenet121", name: "DenseNet-121" };
+pub(super) const RESNET: SageNetwork = SageNetwork { subject: "resnet50", name: "ResNet-50" };
+const DENSENET: SageNetwork = SageNetwork { subject: "densenet121", name: "DenseNet-121" };
 /// MobileNetV2, whose input a reading declares.
-pub(super) const MOBILENET: Network = Network { subject: "mobilenetv2", name: "MobileNetV2" };
+pub(super) const MOBILENET: SageNetwork = SageNetwork { subject: "mobilenetv2", name: "MobileNetV2" };
 /// BERT-small, whose head a reading may declare.
-pub(super) const BERT: Network = Network { subject: "bert-small", name: "BERT-small" };
+pub(super) const BERT: SageNetwork = SageNetwork { subject: "bert-small", name: "BERT-small" };
 
 /// A scenario of `network` on `device`, with what the readings declare for all of the paper.
-pub(super) fn scenario(context: &Context<'_>, device: &str, network: Network) -> Result<Scenario, ArtefactError> {
+pub(super) fn scenario(context: &Context<'_>, device: &str, network: SageNetwork) -> Result<Scenario> {
     let model =
         if network == BERT { context.reading_text("bert-head").unwrap_or(BERT.subject) } else { network.subject };
     let mut scenario = Scenario::new(device, model);
@@ -54,6 +54,6 @@ pub(super) fn scenario(context: &Context<'_>, device: &str, network: Network) ->
 }
 
 /// The same on the original graph, which nothing optimises.
-pub(super) fn unoptimised(context: &Context<'_>, network: Network) -> Result<Scenario, ArtefactError> {
+pub(super) fn unoptimised(context: &Context<'_>, network: SageNetwork) -> Result<Scenario> {
     Ok(Scenario { graph: Some(Variant::Original), ..scenario(context, S10, network)? })
 }

@@ -3,7 +3,7 @@
 use haversack_workloads::lowering::{Variant, node_counts};
 
 use super::null::null;
-use super::setting::{NETWORKS, Network, S10, artefact, scenario};
+use super::setting::{NETWORKS, S10, SageNetwork, artefact, scenario};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -21,7 +21,7 @@ const METRICS: [(&str, &str, &str); 3] =
     [("co-nodes", "nodes of the graph", ""), ("memory", "memory", "MB"), ("latency", "latency of a sample", "ms")];
 
 /// Nodes, megabytes and milliseconds of one row.
-fn measure(context: &Context<'_>, network: Network, variant: Variant) -> Result<[f64; 3], ArtefactError> {
+fn measure(context: &Context<'_>, network: SageNetwork, variant: Variant) -> Result<[f64; 3]> {
     let scenario = Scenario { graph: Some(variant), ..scenario(context, S10, network)? };
     let plan = context.plan(&scenario)?;
     let counts = node_counts(&plan.resolved.network)?;
@@ -31,7 +31,7 @@ fn measure(context: &Context<'_>, network: Network, variant: Variant) -> Result<
     Ok([nodes as f64, memory, context.run(&one)?.iteration.seconds() * 1e3])
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,optimisation,nodes,memory_mb,latency_ms");
     let mut grid = Grid::default();
     let (mut own, mut nulls) = (Vec::new(), Vec::new());

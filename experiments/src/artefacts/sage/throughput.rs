@@ -1,6 +1,6 @@
 //! Throughput against the memory budget: the curves of figures 9 to 11.
 
-use super::setting::{Network, scenario};
+use super::setting::{SageNetwork, scenario};
 use crate::artefacts::prelude::*;
 
 /// A scheme: its name for people, its policy and the policy's parameters.
@@ -11,7 +11,7 @@ pub(super) const SCHEMES: [Scheme; 5] =
     [("SGC", "sgc", &[]), ("SGA", "sga", &[]), ("DGC", "dgc", &[]), ("DGA", "dga", &[]), ("Sage", "sage", &[])];
 
 /// The throughput of a scheme within a budget.
-pub(super) struct Point {
+pub(super) struct ThroughputPoint {
     pub(super) scheme: &'static str,
     /// The budget in percent of what the unmanaged graph needs, and in megabytes.
     pub(super) percent: f64,
@@ -25,16 +25,16 @@ pub(super) struct Throughputs {
     /// The throughput of the unmanaged graph.
     pub(super) unmanaged: f64,
     /// By scheme, then budget.
-    pub(super) points: Vec<Point>,
+    pub(super) points: Vec<ThroughputPoint>,
 }
 
 /// Simulates `schemes` on `network` and `device` at every declared budget.
 pub(super) fn throughputs(
     context: &Context<'_>,
     device: &str,
-    network: Network,
+    network: SageNetwork,
     schemes: &[Scheme],
-) -> Result<Throughputs, ArtefactError> {
+) -> Result<Throughputs> {
     let mut scenario = scenario(context, device, network)?;
     scenario.iterations = context.reading_number("steady-state")? as u32;
     let unmanaged = context.run(&scenario)?;
@@ -45,7 +45,12 @@ pub(super) fn throughputs(
         for &percent in context.reading_numbers("budgets")? {
             let record = context.within(&scenario, budget(whole, percent))?;
             let rate = record.map(|record| record.samples_per_second());
-            points.push(Point { scheme: name, percent, megabytes: whole.megabytes() * percent / 100.0, rate });
+            points.push(ThroughputPoint {
+                scheme: name,
+                percent,
+                megabytes: whole.megabytes() * percent / 100.0,
+                rate,
+            });
         }
     }
     Ok(Throughputs { unmanaged: unmanaged.samples_per_second(), points })

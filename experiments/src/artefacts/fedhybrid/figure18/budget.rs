@@ -22,11 +22,11 @@ pub(super) struct Phone {
     pub(super) predicted: Vec<Option<Record>>,
 }
 
-pub(super) fn phones(context: &Context<'_>) -> Result<Vec<Phone>, ArtefactError> {
+pub(super) fn phones(context: &Context<'_>) -> Result<Vec<Phone>> {
     traces(context.seed, TRACES)?.par_iter().map(|trace| phone(context, trace)).collect()
 }
 
-fn phone(context: &Context<'_>, trace: &Trace) -> Result<Phone, ArtefactError> {
+fn phone(context: &Context<'_>, trace: &Trace) -> Result<Phone> {
     let under =
         |(tp1, tp2): (&str, &str)| train(context, trace, &[("budget", "predicted"), ("tp1", tp1), ("tp2", tp2)]);
     Ok(Phone {

@@ -58,12 +58,12 @@ impl Map {
 }
 
 /// All maps of one sample on the cores that the readings declare.
-pub(super) fn maps(context: &Context<'_>) -> Result<Vec<Map>, ArtefactError> {
+pub(super) fn maps(context: &Context<'_>) -> Result<Vec<Map>> {
     let plan = context.plan(&scenario(context, S22, MOBILENET.0, 1, "original")?)?;
     MAPS.into_par_iter().map(|shape| map(&plan, shape)).collect()
 }
 
-fn map(plan: &Plan, shape: [usize; 3]) -> Result<Map, ArtefactError> {
+fn map(plan: &Plan, shape: [usize; 3]) -> Result<Map> {
     let machine = plan.machine();
     let graph = express(&network(shape)?, Optimiser::default())?;
     let job = Job { graph: &graph, batch: 1, ..plan.job() };
@@ -71,7 +71,7 @@ fn map(plan: &Plan, shape: [usize; 3]) -> Result<Map, ArtefactError> {
     let surveyed = with_setting(machine, &job, |setting| FedHybrid::survey(setting, Layouts::Overlooked));
     let compressed = surveyed.iter().filter(|found| graph.tensor(found.tensor).bytes.at(1) == values * VALUE);
     let terms = compressed.filter_map(|found| found.compress).next();
-    let terms = terms.ok_or_else(|| anyhow::anyhow!("the stack has no codec for a map of {values} values"))?;
+    let terms = terms.with_context(|| format!("the stack has no codec for a map of {values} values"))?;
     let (quantised, mixed) = errors(shape)?;
     Ok(Map {
         shape,
@@ -117,12 +117,12 @@ fn quantising(machine: &Machine, values: u64) -> Nanos {
 
 /// What plain quantisation adds to a synthetic map, and the mixed codec within as many bytes: normal channels have as
 /// many bits, and salient ones the smallest bound that leaves the whole no larger.
-fn errors([channels, height, width]: [usize; 3]) -> Result<(Error, Error), ArtefactError> {
+fn errors([channels, height, width]: [usize; 3]) -> Result<(Error, Error)> {
     let values = Kind::Rectified.generate(Shape { channels, height, width });
     let map = FeatureMap { values: &values, channels, height, width };
     let (isa, bits) = (Isa::chosen()?, Bits::new(BITS)?);
     let own = variance(&values);
-    let error = |mode: Mode| -> Result<Error, ArtefactError> {
+    let error = |mode: Mode| -> Result<Error> {
         let codec = Codec::new(mode, isa)?;
         let bytes = codec.compress(map, &mut Vec::new())?.bytes;
         Ok(Error { bytes, variance: codec.error_variance(map)? / own })

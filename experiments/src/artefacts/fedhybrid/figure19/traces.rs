@@ -34,7 +34,7 @@ fn lasts(session: &Session) -> bool {
 ///
 /// # Errors
 /// Fewer such users.
-pub(crate) fn traces(seed: u64, count: usize) -> Result<Vec<Trace>, ArtefactError> {
+pub(crate) fn traces(seed: u64, count: usize) -> Result<Vec<Trace>> {
     let model = UsageModel::built_in()?;
     let users = Population::new(&model, USERS, DAYS, seed);
     let trace = |user: &String| {
@@ -43,7 +43,7 @@ pub(crate) fn traces(seed: u64, count: usize) -> Result<Vec<Trace>, ArtefactErro
         Some(Trace { user: user.clone(), apps })
     };
     let found: Vec<Trace> = users.names().iter().filter_map(trace).take(count).collect();
-    anyhow::ensure!(found.len() == count, "{} of {USERS} users have such a session, of {count} asked for", found.len());
+    ensure!(found.len() == count, "{} of {USERS} users have such a session, of {count} asked for", found.len());
     Ok(found)
 }
 

@@ -12,7 +12,7 @@ pub(crate) const RULES: [(&str, &str); 3] =
 
 /// The rounds that the reading declares, of MobileNetV2 on the S22 beside the apps of `trace`, under FedHybrid with
 /// the parameters `set`; `None` if they never end.
-pub(crate) fn train(context: &Context<'_>, trace: &Trace, set: Set<'_>) -> Result<Option<Record>, ArtefactError> {
+pub(crate) fn train(context: &Context<'_>, trace: &Trace, set: Set<'_>) -> Result<Option<Record>> {
     let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
     scenario.iterations = context.reading_number("round")? as u32;
     context.run_if_it_ends(&on_phone(context, with(&scenario, set), Some(trace.apps.clone()))?)

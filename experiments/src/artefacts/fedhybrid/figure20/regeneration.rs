@@ -49,7 +49,7 @@ impl Traffic {
     }
 }
 
-fn traffic(context: &Context<'_>) -> Result<Traffic, ArtefactError> {
+fn traffic(context: &Context<'_>) -> Result<Traffic> {
     let plan = context.plan(&scenario(context, S22, MOBILENET.0, PICTURES, "original")?)?;
     let weights = plan.graph.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(PICTURES);
     let saved = plan.graph.saved().len() as u64;
@@ -62,12 +62,12 @@ fn traffic(context: &Context<'_>) -> Result<Traffic, ArtefactError> {
 }
 
 /// The speed of one of `device`'s `cores`; `None` if its CoreMark is not known.
-fn speed(device: &Device, cores: CoreSelection) -> Result<Option<ScalarSpeed>, ArtefactError> {
-    let cpu = device.cpu().ok_or_else(|| anyhow::anyhow!("{} has no CPU", device.id))?;
+fn speed(device: &Device, cores: CoreSelection) -> Result<Option<ScalarSpeed>> {
+    let cpu = device.cpu().with_context(|| format!("{} has no CPU", device.id))?;
     Ok(ScalarSpeed::of(&cpu.choose(cores, Frequency::Highest)?))
 }
 
-pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome> {
     let traffic = traffic(context)?;
     let mut outcome = Outcome::of("new_plans,iterations_of_a_round,communication_s,training_s,share_percent");
     outcome.number(SHARE, traffic.share(PLANS, traffic.iterations));
@@ -111,7 +111,7 @@ pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome, ArtefactErr
 }
 
 /// A plan is one thread's scalar work: the same number of operations on either core.
-fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome) -> Result<(), ArtefactError> {
+fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
     let phone = speed(&context.device(S22)?, LITTLE.parse()?)?;
     let server = speed(&context.device(SERVER)?, CoreSelection::All)?;
     let (Some(phone), Some(server)) = (phone, server) else {
