@@ -6,7 +6,7 @@ use super::paper::Paper;
 use crate::artefacts::ARTEFACTS;
 use crate::artefacts::fedhybrid::{figure2, table1};
 use crate::error::CommandError;
-use crate::reproduce::reference::{Role, ReferenceRow};
+use crate::reproduce::reference::{ReferenceRow, Role};
 use crate::reproduce::{Artefact, ArtefactError, Context};
 use crate::run::Plan;
 

@@ -21,7 +21,11 @@ fn plans(paper: &Paper, artefact: &str, scenario: &Scenario) -> Result<Vec<Plan>
     timed(scenario, warm_up).iter().map(|scenario| paper.plan(scenario)).collect()
 }
 
-fn other(row: &ReferenceRow, seconds: f64, simulated: impl Fn(&Device, &Stack) -> f64 + Send + Sync + 'static) -> Observation {
+fn other(
+    row: &ReferenceRow,
+    seconds: f64,
+    simulated: impl Fn(&Device, &Stack) -> f64 + Send + Sync + 'static,
+) -> Observation {
     let simulated = move |files: &Files| simulated(&files.device, &files.stack);
     Observation::of(row, seconds, "s", Measure::Other(Box::new(simulated)))
 }
@@ -92,8 +96,9 @@ fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observa
     let mut observations = Vec::new();
     let is_time = |row: &ReferenceRow| row.metric.starts_with("time") || row.metric == "clock-hours";
     let is_energy = |row: &ReferenceRow| row.metric.starts_with("energy");
-    let wanted =
-        |row: &ReferenceRow| (row.method == "mandheling") == of_mandheling && if times { is_time(row) } else { is_energy(row) };
+    let wanted = |row: &ReferenceRow| {
+        (row.method == "mandheling") == of_mandheling && if times { is_time(row) } else { is_energy(row) }
+    };
     let batch = paper.number("table7", "batch")? as u64;
     for (row, value) in paper.rows("table7").filter(|(row, _)| wanted(row)) {
         let Some(scenario) = table7::of_row(&row.subject, &row.method, &row.metric, batch) else { continue };

@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::reproduce::readings::{Readings, Value};
-use crate::reproduce::reference::{Reference, Role, ReferenceRow};
+use crate::reproduce::reference::{Reference, ReferenceRow, Role};
 use crate::run::Plan;
 use crate::scenario::Scenario;
 
