@@ -4,12 +4,11 @@
 //! schema's file once it is read: its constants can be listed and overridden by name.
 
 mod calibrated;
-mod dimension;
 mod error;
 
+pub use crate::units::{Dimension, Quantity, Unit};
 pub use calibrated::{BuiltIn, Calibrated, Contradiction, Listing, Schema, digest, entries};
 pub(crate) use calibrated::{DEVICES, STACKS, SYSTEMS, against, zero_divisor};
-pub use dimension::{Dimension, Quantity, Unit};
 pub use error::CalibrationError;
 use serde::{Deserialize, Deserializer, de};
 
@@ -79,14 +78,10 @@ pub struct ConstantEntry {
 
 /// A constant whose quantity is not known to the caller.
 pub trait AnyConstant {
-    /// The value in the unit of the file.
-    fn value_in_unit(&self) -> f64;
     /// The unit of the file.
     fn unit(&self) -> &'static Unit;
-    /// How it is known.
-    fn kind(&self) -> Kind;
-    /// Where it comes from.
-    fn source(&self) -> &str;
+    /// What a listing says of it: `name` is its dotted name, `file` the calibration that holds it.
+    fn entry(&self, name: &str, file: &str) -> ConstantEntry;
     /// Takes `value`, in the unit of the file.
     ///
     /// # Errors
@@ -95,17 +90,13 @@ pub trait AnyConstant {
 }
 
 impl<Q: Quantity> AnyConstant for Constant<Q> {
-    fn value_in_unit(&self) -> f64 {
-        self.value.base() / self.unit.scale
-    }
     fn unit(&self) -> &'static Unit {
         self.unit
     }
-    fn kind(&self) -> Kind {
-        self.kind
-    }
-    fn source(&self) -> &str {
-        &self.source
+    fn entry(&self, name: &str, file: &str) -> ConstantEntry {
+        let value = self.value.base() / self.unit.scale;
+        let (name, source, file) = (name.to_owned(), self.source.clone(), file.to_owned());
+        ConstantEntry { name, value, unit: self.unit.symbol, kind: self.kind, source, file }
     }
     fn replace(&mut self, value: f64) -> Result<(), String> {
         self.value = Q::convert(value, self.unit)?;

@@ -3,9 +3,13 @@
 //! Time is an integer number of nanoseconds and sizes are integer bytes; rates, powers and
 //! energies are floating point. Nothing here compares floats to decide an order of events.
 
+mod dimension;
+
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+pub use dimension::{Dimension, Quantity, Unit};
 
 /// A point in, or a span of, simulated time, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,7 +133,7 @@ impl fmt::Display for Bytes {
 }
 
 macro_rules! real_quantities {
-    ($($(#[$doc:meta])* $name:ident: $unit:literal;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $(: $dimension:ident)? = $unit:literal;)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
         pub struct $name(pub f64);
@@ -141,6 +145,17 @@ macro_rules! real_quantities {
                 Self(self.0 / divisor)
             }
         }
+        $(impl Quantity for $name {
+            const DIMENSION: Dimension = Dimension::$dimension;
+
+            fn from_base(value: f64) -> Self {
+                Self(value)
+            }
+
+            fn base(self) -> f64 {
+                self.0
+            }
+        })?
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{} {}", self.0, $unit)
@@ -150,39 +165,39 @@ macro_rules! real_quantities {
 }
 real_quantities! {
     /// A rate of moving bytes.
-    BytesPerSecond: "B/s";
+    BytesPerSecond: Bandwidth = "B/s";
     /// An energy.
-    Joules: "J";
+    Joules: Energy = "J";
     /// A power.
-    Watts: "W";
+    Watts: Power = "W";
     /// A frequency.
-    Hertz: "Hz";
+    Hertz: Frequency = "Hz";
     /// A number of floating-point operations; a multiply-add counts as two.
-    Flops: "FLOP";
+    Flops = "FLOP";
     /// A rate of floating-point (or integer) operations.
-    FlopsPerSecond: "FLOP/s";
+    FlopsPerSecond: Throughput = "FLOP/s";
     /// A span too fine for whole nanoseconds; to be multiplied before it becomes [`Nanos`].
-    Interval: "s";
+    Interval: Time = "s";
     /// A number of cores, threads, outputs or operations.
-    Count: "count";
+    Count: Count = "count";
     /// A share between zero and one.
-    Fraction: "fraction";
+    Fraction: Fraction = "fraction";
     /// A dimensionless multiplier or exponent.
-    Factor: "factor";
+    Factor: Factor = "factor";
     /// Arithmetic operations a clock cycle; a multiply-add counts as two.
-    FlopsPerCycle: "FLOP/cycle";
+    FlopsPerCycle: FlopsPerCycle = "FLOP/cycle";
     /// Bytes moved a clock cycle.
-    BytesPerCycle: "B/cycle";
+    BytesPerCycle: BytesPerCycle = "B/cycle";
     /// Bytes moved for an arithmetic operation.
-    BytesPerFlop: "B/FLOP";
+    BytesPerFlop: BytesPerFlop = "B/FLOP";
     /// A temperature.
-    Celsius: "°C";
+    Celsius: Temperature = "°C";
     /// What a heat flow of one watt raises a temperature by.
-    KelvinPerWatt: "K/W";
+    KelvinPerWatt: ThermalResistance = "K/W";
     /// The heat that raises a temperature by one kelvin.
-    JoulesPerKelvin: "J/K";
+    JoulesPerKelvin: HeatCapacity = "J/K";
     /// The energy of moving one byte.
-    JoulesPerByte: "J/B";
+    JoulesPerByte: EnergyPerByte = "J/B";
 }
 
 impl Mul<Hertz> for FlopsPerCycle {

@@ -165,16 +165,7 @@ impl<T: Schema> Calibrated<T> {
 #[must_use]
 pub fn entries(table: &(impl Visit + Clone), file: &str) -> Vec<ConstantEntry> {
     let mut entries = Vec::new();
-    table.clone().visit("", &mut |name, constant| {
-        entries.push(ConstantEntry {
-            name: name.to_owned(),
-            value: constant.value_in_unit(),
-            unit: constant.unit().symbol,
-            kind: constant.kind(),
-            source: constant.source().to_owned(),
-            file: file.to_owned(),
-        });
-    });
+    table.clone().visit("", &mut |name, constant| entries.push(constant.entry(name, file)));
     entries
 }
 
@@ -187,7 +178,7 @@ pub(crate) fn zero_divisor(table: &(impl Visit + Clone), divisors: &[&str], idle
     let mut zero = None;
     table.clone().visit("", &mut |name, constant| {
         let name = name.split('.').filter(|part| part.parse::<usize>().is_err()).collect::<Vec<_>>().join(".");
-        let (unit, value) = (constant.unit(), constant.value_in_unit());
+        let (unit, value) = (constant.unit(), constant.entry("", "").value);
         let value = if unit.dimension == Dimension::Count { value.floor() } else { value };
         let is_rate = unit.dimension.is_divisor() && !idle.contains(&name.as_str());
         if zero.is_none() && value <= 0.0 && (is_rate || divisors.contains(&name.as_str())) {

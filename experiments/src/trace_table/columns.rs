@@ -87,14 +87,8 @@ impl Batch for Apps {
     type Row<'r> = AppRow<'r>;
 
     fn schema() -> Schema {
-        let types = [
-            DataType::String,
-            DataType::Float64,
-            DataType::String,
-            DataType::Int32,
-            DataType::String,
-            DataType::String,
-        ];
+        use DataType::{Float64, Int32, String};
+        let types = [String, Float64, String, Int32, String, String];
         APP_COLUMNS.into_iter().map(Into::into).zip(types).collect()
     }
 

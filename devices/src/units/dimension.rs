@@ -2,10 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::units::{
-    Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Celsius, Count, Factor, FlopsPerCycle, FlopsPerSecond,
-    Fraction, Hertz, Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts,
-};
+use super::{Bytes, Nanos};
 
 /// What a number measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,38 +129,6 @@ pub trait Quantity: Copy + Debug + 'static {
             Err("a finite number that is not negative".to_owned())
         }
     }
-}
-
-macro_rules! real_quantities {
-    ($($name:ident: $dimension:ident;)+) => {$(
-        impl Quantity for $name {
-            const DIMENSION: Dimension = Dimension::$dimension;
-            fn from_base(value: f64) -> Self {
-                Self(value)
-            }
-            fn base(self) -> f64 {
-                self.0
-            }
-        }
-    )+};
-}
-real_quantities! {
-    Interval: Time;
-    BytesPerSecond: Bandwidth;
-    FlopsPerSecond: Throughput;
-    Hertz: Frequency;
-    Watts: Power;
-    Joules: Energy;
-    JoulesPerByte: EnergyPerByte;
-    FlopsPerCycle: FlopsPerCycle;
-    BytesPerCycle: BytesPerCycle;
-    BytesPerFlop: BytesPerFlop;
-    Celsius: Temperature;
-    KelvinPerWatt: ThermalResistance;
-    JoulesPerKelvin: HeatCapacity;
-    Count: Count;
-    Fraction: Fraction;
-    Factor: Factor;
 }
 
 impl Quantity for Nanos {
