@@ -4,7 +4,6 @@
 
 pub mod declared;
 mod fedhybrid;
-pub mod files;
 pub mod fit;
 mod mandheling;
 pub mod observation;

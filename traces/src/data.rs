@@ -2,7 +2,7 @@
 
 use haversack_devices::calibration::{Kind, Visit};
 use haversack_devices::text::{TomlError, aside};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 use thiserror::Error;
 
 /// Why a data file of the usage model or of the footprints could not be used.
@@ -72,4 +72,11 @@ impl TryFrom<WrittenWeights> for Weights {
         }
         Ok(Self { values, kind, source })
     }
+}
+
+/// A decimal number from zero to `most`.
+pub(crate) fn number<'de, D: Deserializer<'de>>(from: D, most: f64, unit: &str) -> Result<f64, D::Error> {
+    let value = f64::deserialize(from)?;
+    let expected = || de::Error::custom(format!("{value}: expected a number from 0 to {most}{unit}"));
+    if (0.0..=most).contains(&value) { Ok(value) } else { Err(expected()) }
 }

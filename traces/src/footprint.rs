@@ -6,9 +6,9 @@ use haversack_devices::calibration::{ConstantEntry, Kind};
 use haversack_devices::text::{TomlDocument, nearest};
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer};
 
-use crate::data::{self, DataError};
+use crate::data::{self, DataError, number};
 use crate::stream::stream;
 
 /// The table that the crate brings along, and the name that stands for it.
@@ -135,13 +135,6 @@ struct Entry {
     writes_mb_s: BytesPerSecond,
     kind: Kind,
     source: String,
-}
-
-/// A decimal number from zero to `most`.
-fn number<'de, D: Deserializer<'de>>(from: D, most: f64, unit: &str) -> Result<f64, D::Error> {
-    let value = f64::deserialize(from)?;
-    let expected = || de::Error::custom(format!("{value}: expected a number from 0 to {most}{unit}"));
-    if (0.0..=most).contains(&value) { Ok(value) } else { Err(expected()) }
 }
 
 fn megabytes<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {

@@ -1,6 +1,6 @@
 //! What FedHybrid's paper observed and may be fitted: shares of layout transformations, and a phone short of memory.
 
-use super::files::Files;
+use super::declared::Files;
 use super::observation::{Measure, Observation, Simulated};
 use super::paper::Paper;
 use crate::artefacts::ARTEFACTS;

@@ -10,8 +10,7 @@ use argmin::solver::neldermead::NelderMead;
 use haversack_engine::Stream;
 use rand::RngExt;
 
-use super::declared::{Calibration, Constant};
-use super::files::Files;
+use super::declared::{Calibration, Constant, Files};
 use super::observation::{self, Observation};
 use crate::error::CommandError;
 

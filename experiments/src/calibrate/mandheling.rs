@@ -3,7 +3,7 @@
 use haversack_devices::units::Bytes;
 use haversack_devices::{Device, Stack};
 
-use super::files::Files;
+use super::declared::Files;
 use super::observation::{Measure, Observation, Part};
 use super::paper::Paper;
 use crate::artefacts::mandheling::setting::timed;

@@ -8,8 +8,7 @@ use haversack_training::Record;
 use haversack_workloads::Phase;
 use haversack_workloads::lowering::{Gradients, Variant};
 
-use super::declared::{Calibration, Observations};
-use super::files::Files;
+use super::declared::{Calibration, Files, Observations};
 use super::paper::Paper;
 use super::{fedhybrid, mandheling};
 use crate::artefacts::daf::table2;

@@ -162,9 +162,7 @@ fn positive<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> 
 }
 
 fn share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-    let value = f64::deserialize(from)?;
-    let expected = || serde::de::Error::custom(format!("{value}: expected a number from 0 to 1"));
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(expected()) }
+    data::number(from, 1.0, "")
 }
 
 impl UsageModel {

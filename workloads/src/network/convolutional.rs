@@ -71,9 +71,6 @@ impl Network {
     /// # Errors
     /// A tensor without channels.
     pub fn batch_norm(&mut self, module: &str, x: ValueId) -> Result<ValueId> {
-        if self.shape(x).rank() < 2 {
-            return Err(self.shape_error(module, &Op::BatchNorm, &[x], "a B×C×… tensor"));
-        }
         let channels = self.shape(x).size(1);
         let parameters = ["weight", "bias"].map(|p| self.parameter_of(&format!("{module}.{p}"), channels, true));
         self.batch_norm_with(module, x, parameters)
