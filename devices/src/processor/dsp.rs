@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::device::{Device, DspConstants};
 use crate::processor::Cost;
 use crate::stack::StackOnDsp;
-use crate::units::{Bytes, FlopsPerSecond, Nanos, Watts};
+use crate::units::{Bytes, FlopsPerSecond, Nanos};
 use crate::work::{OperatorKind, Precision, Product, ProductRole, Work};
 
 /// A DSP.
@@ -50,12 +50,6 @@ impl Dsp {
             vector_rate: FlopsPerSecond(contexts * constants.vector.value.as_f64() * constants.clock.value.0),
             constants: Arc::new(constants.clone()),
         }
-    }
-
-    /// Power while it runs.
-    #[must_use]
-    pub fn power(&self) -> Watts {
-        self.constants.power.value
     }
 
     /// Memory that a process may map.

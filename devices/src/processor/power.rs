@@ -87,13 +87,13 @@ impl Device {
     pub fn power(&self, cores: Option<&CpuCores>, stack: &Stack) -> Power {
         let gpu = self.constants.gpu.as_ref();
         let cpu = cores.map_or(Watts::ZERO, CpuCores::power);
-        let dsp = self.dsp().zip(stack.dsp());
+        let dsp = self.constants.dsp.as_ref().zip(stack.dsp());
         Power {
             gpu: gpu.map_or(Watts::ZERO, |gpu| gpu.power.value),
             gpu_idle: gpu.map_or(Watts::ZERO, |gpu| gpu.power_idle.value),
             cpu,
-            cpu_waiting: dsp.as_ref().map_or(Watts::ZERO, |(_, on_dsp)| cpu * on_dsp.waiting_share.value.0),
-            dsp: dsp.map_or(Watts::ZERO, |(dsp, _)| dsp.power()),
+            cpu_waiting: dsp.map_or(Watts::ZERO, |(_, on_dsp)| cpu * on_dsp.waiting_share.value.0),
+            dsp: dsp.map_or(Watts::ZERO, |(dsp, _)| dsp.power.value),
             rest: self.constants.power.rest_of_soc.value,
             dram: self.dram(),
         }
