@@ -38,7 +38,7 @@ pub use artefact::{Artefact, ArtefactError, Context, Run};
 pub use data::Cells;
 pub use error::ReproduceError;
 pub use frame::FigureFrame;
-pub use notes::{Note, NoteKind, Notes};
+pub use notes::{Note, NoteKind};
 pub use options::ReproduceOptions;
 pub use outcome::Outcome;
 pub use quantity::Quantities;

@@ -6,7 +6,7 @@ pub(super) use haversack_reports::figure::{Axis, BarSeries, Bars, Front, Lines, 
 
 pub(super) use super::chart::{axis, columns, curves, from_zero, stacks};
 pub(super) use super::grid::{Grid, SIMULATED, beside};
-pub(super) use super::setting::{Set, trained, under, with};
+pub(super) use super::setting::{Set, milliseconds, trained, under, with};
 pub(super) use crate::reproduce::reference::{Claim, ReferenceRow};
 pub(super) use crate::reproduce::{Answer, Artefact, Context, Outcome, Run, mean, median, range};
 pub(super) use crate::run::Plan;

@@ -1,5 +1,7 @@
 //! What the artefacts of several papers share: variations of a scenario.
 
+use haversack_devices::units::Nanos;
+
 use crate::scenario::Scenario;
 
 /// Parameters of a policy by name.
@@ -20,6 +22,11 @@ pub(super) fn with(scenario: &Scenario, set: Set<'_>) -> Scenario {
     let mut scenario = scenario.clone();
     scenario.set.extend(set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     scenario
+}
+
+/// Milliseconds.
+pub(super) fn milliseconds(time: Nanos) -> f64 {
+    time.seconds() * 1e3
 }
 
 #[cfg(test)]

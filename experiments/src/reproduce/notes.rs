@@ -23,6 +23,7 @@
 //!
 //! `ROWS` is an id of the reference; a `*` in it stands for any text.
 
+use haversack_reports::page::Notes;
 use serde::Deserialize;
 
 use super::answer::Answer;
@@ -30,19 +31,6 @@ use super::cells::ComparedCell;
 use super::quantity::{Quantities, span, to_three_digits, with_unit};
 use super::reference::{Claim, ReferenceRow};
 use super::summary;
-
-/// Honesty about an artefact, beyond its readings and predicates, which the page adds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// What is calibrated.
-    pub calibrated: Vec<String>,
-    /// What is predicted.
-    pub predicted: Vec<String>,
-    /// What the model leaves out.
-    pub left_out: Vec<String>,
-    /// Where it misses, and why.
-    pub misses: Vec<String>,
-}
 
 /// A note of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -63,17 +63,11 @@ fn notes(finished: &Finished<'_>, readings: &Readings) -> Notes {
         format!("{id}: {key} = {} ({reason}; {source})", reading.shown())
     });
     let predicates = finished.cells.iter().filter_map(|cell| readings.predicate(&cell.id));
-    let mut predicted = finished.notes.predicted.clone();
-    predicted.extend(finished.summary.iter().cloned());
-    let mut misses = finished.notes.misses.clone();
-    misses.extend(missed(finished));
-    Notes {
-        calibrated: finished.notes.calibrated.clone(),
-        predicted,
-        readings: declared.chain(predicates.map(ToString::to_string)).collect(),
-        left_out: finished.notes.left_out.clone(),
-        misses,
-    }
+    let mut notes = finished.notes.clone();
+    notes.predicted.extend(finished.summary.iter().cloned());
+    notes.readings = declared.chain(predicates.map(ToString::to_string)).collect();
+    notes.misses.extend(missed(finished));
+    notes
 }
 
 /// How many rows miss, in a line.

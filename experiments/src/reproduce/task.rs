@@ -1,5 +1,6 @@
 //! One artefact of a selection: run, judged, and its files written as soon as it is done.
 
+use haversack_reports::page::Notes;
 use haversack_reports::{Panel, Rendered};
 
 use super::artefact::{Artefact, Context};
@@ -7,7 +8,7 @@ use super::assemble;
 use super::cells::{self, ComparedCell};
 use super::error::ReproduceError;
 use super::folder::Folder;
-use super::notes::{Facts, Notes};
+use super::notes::Facts;
 use super::options::ReproduceOptions;
 use super::outcome::Outcome;
 use super::readings::Readings;

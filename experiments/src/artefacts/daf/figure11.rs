@@ -50,10 +50,6 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn milliseconds(time: Nanos) -> f64 {
-    time.seconds() * 1e3
-}
-
 /// What is reserved beyond what is allocated, in megabytes.
 fn fragments(record: &Record) -> f64 {
     record.reserved.megabytes() - record.peak_memory.megabytes()
@@ -78,25 +74,24 @@ fn compare(outcome: &mut Outcome, found: &[(DafNetwork, Vec<(&'static str, Recor
 /// Where memory goes, and where time does: the graph's own, statistics, packing.
 fn losses(outcome: &mut Outcome, found: &[(&'static str, Record)]) {
     let names = || METHODS.map(|(_, name)| name);
-    let memory = stacks(
-        names(),
-        found,
-        [
-            ("allocated", |(_, record)| record.peak_memory.megabytes()),
-            ("fragments and caches", |(_, record)| fragments(record)),
-        ],
-    );
+    type Part = fn(&(&'static str, Record)) -> f64;
+    let parts: [(_, Part); 2] = [
+        ("allocated", |(_, record)| record.peak_memory.megabytes()),
+        ("fragments and caches", |(_, record)| fragments(record)),
+    ];
+    let memory = stacks(names(), found, parts);
     outcome.panel("ResNet-18: where memory goes", memory, Axis::default(), axis("footprint", "MB"));
-    let time = stacks(
-        names(),
-        found,
-        [
-            ("training", |(_, Record { iteration, breakdown, .. })| {
-                milliseconds(iteration.saturating_sub(breakdown.control).saturating_sub(breakdown.packing))
-            }),
-            ("statistics", |(_, record)| milliseconds(record.breakdown.control)),
-            ("packing", |(_, record)| milliseconds(record.breakdown.packing)),
-        ],
+    let parts: [(_, Part); 3] = [
+        ("training", |(_, Record { iteration, breakdown: Breakdown { control, packing, .. }, .. })| {
+            milliseconds(iteration.saturating_sub(*control).saturating_sub(*packing))
+        }),
+        ("statistics", |(_, record)| milliseconds(record.breakdown.control)),
+        ("packing", |(_, record)| milliseconds(record.breakdown.packing)),
+    ];
+    outcome.panel(
+        "ResNet-18: where time goes",
+        stacks(names(), found, parts),
+        Axis::default(),
+        axis("iteration", "ms"),
     );
-    outcome.panel("ResNet-18: where time goes", time, Axis::default(), axis("iteration", "ms"));
 }

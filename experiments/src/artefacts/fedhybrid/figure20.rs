@@ -6,7 +6,8 @@ use haversack_reports::pareto::{BOTH_MINIMISED, front};
 use haversack_training::Record;
 use rayon::prelude::*;
 
-use super::figure19::traces::{Trace, traces};
+use super::figure19::traces::traces;
+use super::figure19::training;
 use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_s22, on_testbed, scenario};
 use crate::artefacts::prelude::*;
 
@@ -45,24 +46,7 @@ impl BudgetedRun {
 /// An iteration: on a phone in use the mean of all, since apps change between them; else the last, since a policy may
 /// spend the first on finding its micro-batch.
 fn seconds(record: &Record) -> f64 {
-    if record.phone.is_none() {
-        return record.iteration.seconds();
-    }
-    record.iterations.iter().copied().sum::<Nanos>().seconds() / record.iterations.len().max(1) as f64
-}
-
-fn point(
-    context: &Context<'_>,
-    trace: &Trace,
-    policy: (&'static str, &'static str),
-    percent: Option<f64>,
-) -> Result<BudgetedRun> {
-    let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, policy.0)?;
-    scenario.memory_budget = percent.map(Budget::Percent);
-    let alone = context.run_if_it_ends(&scenario)?;
-    scenario.iterations = context.reading_number("round")? as u32;
-    let in_use = context.run_if_it_ends(&on_phone(context, scenario, Some(trace.apps.clone()))?)?;
-    Ok(BudgetedRun { policy, percent, alone, in_use })
+    if record.phone.is_some() { training::round(record) } else { record.iteration.seconds() }
 }
 
 fn budgets(context: &Context<'_>) -> Result<Outcome> {
@@ -72,10 +56,16 @@ fn budgets(context: &Context<'_>) -> Result<Outcome> {
     let budgets = || percents.iter().copied().map(Some);
     let wanted = POLICIES.into_iter().flat_map(|policy| budgets().map(move |percent| (policy, percent)));
     let wanted: Vec<_> = wanted.chain([(ORIGINAL, None)]).collect();
-    let points: Vec<BudgetedRun> = wanted
-        .into_par_iter()
-        .map(|(policy, percent)| point(context, trace, policy, percent))
-        .collect::<Result<_, _>>()?;
+    let rounds = context.reading_number("round")? as u32;
+    let run = |(policy, percent): ((&'static str, _), Option<f64>)| {
+        let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, policy.0)?;
+        scenario.memory_budget = percent.map(Budget::Percent);
+        let alone = context.run_if_it_ends(&scenario)?;
+        scenario.iterations = rounds;
+        let in_use = context.run_if_it_ends(&on_phone(context, scenario, Some(trace.apps.clone()))?)?;
+        Ok(BudgetedRun { policy, percent, alone, in_use })
+    };
+    let points: Vec<BudgetedRun> = wanted.into_par_iter().map(run).collect::<Result<_>>()?;
     let mut outcome = data(&points)?;
     outcome.words("user of the trace", &trace.user);
     draw(&mut outcome, percents, &points);
@@ -88,11 +78,10 @@ fn data(points: &[BudgetedRun]) -> Result<Outcome> {
     for point in points {
         for (phone, record) in [("to itself", &point.alone), ("in use", &point.in_use)] {
             let record = record.as_ref();
-            let seen = record.and_then(|record| record.phone.as_ref());
-            let faults = seen.map(|phone| phone.run.counters.pgmajfault as f64);
-            let kills = seen.map(|phone| phone.kills.len() as f64);
-            let found = [record.map(|record| record.reserved.megabytes()), record.map(seconds), faults, kills];
-            outcome.row((phone, point.policy.0, point.percent, found))?;
+            let found = [record.map(|record| record.reserved.megabytes()), record.map(seconds)];
+            let in_use = record.filter(|record| record.phone.is_some());
+            let seen = [in_use.map(training::faults), in_use.map(training::kills)];
+            outcome.row((phone, point.policy.0, point.percent, found, seen))?;
         }
     }
     Ok(outcome)

@@ -90,10 +90,6 @@ impl OperatingCore {
     }
 }
 
-fn milliseconds(time: Nanos) -> f64 {
-    time.seconds() * 1e3
-}
-
 /// The file of the reading.
 fn file(context: &Context<'_>) -> Result<Bytes> {
     Ok(Bytes((context.reading_number("file")? * 1e6) as u64))

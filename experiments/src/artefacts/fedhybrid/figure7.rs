@@ -161,10 +161,6 @@ fn miss(tensor: &Candidate) -> Option<String> {
     ))
 }
 
-fn milliseconds(time: Nanos) -> f64 {
-    time.seconds() * 1e3
-}
-
 fn data(tensors: &[Candidate]) -> Result<Outcome> {
     let mut outcome =
         Outcome::of("tensor,operator,shape,mb,unused_ms,technique,saved_mb,purge_ms,regain_ms,mps_mb_s_per_s");

@@ -14,44 +14,34 @@ const BATCH: u64 = 64;
 /// How much faster a batch may get on the way, as far as the number of batches is concerned.
 const SPARE: f64 = 1.2;
 
-/// A method, and the minutes that the reading `figure9-run` gives it.
-struct Watched {
-    method: &'static str,
-    name: &'static str,
-    minutes: f64,
-}
+/// A method as the policies name it, for people, and the minutes that the reading `figure9-run` gives it.
+type Watched = (&'static str, &'static str, f64);
+const RUNS: [Watched; 2] = [("mnn-fp32", "MNN-FP32", 2.0), ("mandheling", "Mandheling", 18.0)];
 
-const RUNS: [Watched; 2] = [
-    Watched { method: "mnn-fp32", name: "MNN-FP32", minutes: 2.0 },
-    Watched { method: "mandheling", name: "Mandheling", minutes: 18.0 },
-];
-
-impl Watched {
-    /// The device after each batch until the minutes are over.
-    fn curve(&self, context: &Context<'_>) -> Result<Vec<HeatPoint>> {
-        let mut scenario = trained(XIAOMI_10, MandhelingNetwork::called("vgg16")?.model, self.method, BATCH);
-        scenario.frequency = Frequency::Governor;
-        scenario.ambient_c = Some(context.reading_number("figure9-ambient")?);
-        let cool = context.run(&scenario)?.iteration;
-        let end = Nanos::from_seconds(self.minutes * 60.0);
-        scenario.iterations = (end.seconds() / cool.seconds() * SPARE).ceil() as u32;
-        let mut heat = context.run(&scenario)?.heat;
-        heat.retain(|point| point.at <= end);
-        Ok(heat)
-    }
+/// The device after each batch until the minutes are over.
+fn curve(context: &Context<'_>, (method, _, minutes): Watched) -> Result<Vec<HeatPoint>> {
+    let mut scenario = trained(XIAOMI_10, MandhelingNetwork::called("vgg16")?.model, method, BATCH);
+    scenario.frequency = Frequency::Governor;
+    scenario.ambient_c = Some(context.reading_number("figure9-ambient")?);
+    let cool = context.run(&scenario)?.iteration;
+    let end = Nanos::from_seconds(minutes * 60.0);
+    scenario.iterations = (end.seconds() / cool.seconds() * SPARE).ceil() as u32;
+    let mut heat = context.run(&scenario)?.heat;
+    heat.retain(|point| point.at <= end);
+    Ok(heat)
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let start = context.reading_number("figure9-ambient")?;
     let mut outcome = Outcome::of("method,time_s,die_c,chassis_c,battery_c,cpu_ghz");
     let (mut temperatures, mut frequencies) = (Lines::new(), Lines::new());
-    for run in RUNS {
-        let curve = run.curve(context)?;
+    for (method, name, minutes_of_run) in RUNS {
+        let curve = curve(context, (method, name, minutes_of_run))?;
         for point in &curve {
             let heat = [point.die, point.chassis, point.battery].map(|part| part.0);
-            outcome.row((run.method, point.at.seconds(), heat, gigahertz(point)))?;
+            outcome.row((method, point.at.seconds(), heat, gigahertz(point)))?;
         }
-        let id = format!("mandheling/figure9/{XIAOMI_10}/{}/temperature", run.method);
+        let id = format!("mandheling/figure9/{XIAOMI_10}/{method}/temperature");
         if let Some(last) = curve.last() {
             outcome.answer(id.clone(), Answer::Range(start.min(last.die.0), last.die.0));
             let highest = curve.iter().map(|point| point.die.0).fold(start, f64::max);
@@ -61,10 +51,12 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         let die = curve.iter().map(|point| (minutes(point), point.die.0));
         let die: Vec<_> = [(0.0, start)].into_iter().chain(die).collect();
         let clock: Vec<_> = curve.iter().map(|point| (minutes(point), gigahertz(point))).collect();
-        temperatures = temperatures.series(Series::new(run.name, die).unmarked());
-        frequencies = frequencies.series(Series::new(run.name, clock).stroke(Stroke::Step).unmarked());
+        temperatures = temperatures.series(Series::new(name, die).unmarked());
+        frequencies = frequencies.series(Series::new(name, clock).stroke(Stroke::Step).unmarked());
         if let Claim::Range { lo, hi } = context.row(&id)?.claim {
-            temperatures = temperatures.series(ends(&run, [lo, hi]));
+            // The paper's first and last value.
+            let ends = Series::new(name, [(0.0, lo), (minutes_of_run, hi)]);
+            temperatures = temperatures.series(ends.stroke(Stroke::None).look(Look::Hatched));
         }
     }
     let stated = &context.row(&format!("mandheling/figure9/{XIAOMI_10}/mnn-fp32/temperature"))?.conditions;
@@ -73,12 +65,6 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     outcome.panel("temperature of the die", temperatures, time(), axis("temperature", "°C"));
     outcome.panel("frequency of the CPU", frequencies, time(), from_zero("frequency", "GHz"));
     Ok(outcome)
-}
-
-/// The paper's first and last value.
-fn ends(run: &Watched, [first, last]: [f64; 2]) -> Series {
-    let points = [(0.0, first), (run.minutes, last)];
-    Series::new(run.name, points).stroke(Stroke::None).look(Look::Hatched)
 }
 
 fn gigahertz(point: &HeatPoint) -> f64 {

@@ -10,25 +10,9 @@ pub(super) static ARTEFACT: Artefact =
 const RATIO: &str = "mandheling/section3.4/dynamic-vs-static-rescaling/dsp/latency-ratio";
 const SAVED: &str = "mandheling/section3.4/all/self-adaptive-rescaling/time-saved";
 
-/// A network with and without a scale that is taken anew in every batch, all other techniques off.
-struct Rescaled {
-    network: MandhelingNetwork,
-    dynamic: f64,
-    adaptive: f64,
-}
-
-impl Rescaled {
-    fn ratio(&self) -> f64 {
-        self.dynamic / self.adaptive
-    }
-
-    /// Per cent.
-    fn saved(&self) -> f64 {
-        (1.0 - self.adaptive / self.dynamic) * 100.0
-    }
-}
-
-fn rescaled(context: &Context<'_>, network: MandhelingNetwork) -> Result<Rescaled> {
+/// Seconds of a batch with a scale that is taken anew in every batch and with one when it is due, all other techniques
+/// off; their ratio, and what is saved in per cent.
+fn rescaled(context: &Context<'_>, network: MandhelingNetwork) -> Result<[f64; 4]> {
     let batch = context.reading_number("batch")? as u64;
     let seconds = |step: &str| -> Result<f64> {
         let scenario = of_step(step, network.id.0, batch);
@@ -39,27 +23,30 @@ fn rescaled(context: &Context<'_>, network: MandhelingNetwork) -> Result<Rescale
         }
         Ok(settled(context, &scenario)?.time.seconds())
     };
-    Ok(Rescaled { network, dynamic: seconds("none")?, adaptive: seconds("+self-adaptive-rescaling")? })
+    let (dynamic, adaptive) = (seconds("none")?, seconds("+self-adaptive-rescaling")?);
+    Ok([dynamic, adaptive, dynamic / adaptive, (1.0 - adaptive / dynamic) * 100.0])
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome> {
-    let all = NETWORKS.map(|network| rescaled(context, network)).into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut outcome = Outcome::of("network,dynamic_s,adaptive_s,ratio,saved_percent");
-    for one in &all {
-        outcome.row((one.network.name, [one.dynamic, one.adaptive, one.ratio(), one.saved()]))?;
-        if one.network.id.0 == "resnet34" {
-            outcome.number(RATIO, one.ratio());
+    let mut all = Vec::new();
+    for network in NETWORKS {
+        let found = rescaled(context, network)?;
+        outcome.row((network.name, found))?;
+        if network.id.0 == "resnet34" {
+            outcome.number(RATIO, found[2]);
         }
+        all.push(found);
     }
-    if let Some((low, high)) = range(all.iter().map(Rescaled::ratio)) {
+    if let Some((low, high)) = range(all.iter().map(|found| found[2])) {
         let words = format!("ResNet-34, the network of figure 10; {low:.2} to {high:.2} over the six networks");
         outcome.remark(RATIO, words);
     }
-    outcome.range(SAVED, all.iter().map(Rescaled::saved));
+    outcome.range(SAVED, all.iter().map(|found| found[3]));
     let names = || NETWORKS.map(|network| network.name);
-    let times = columns(names(), &all, [("dynamic", |one| one.dynamic), ("self-adaptive", |one| one.adaptive)]);
+    let times = columns(names(), &all, [("dynamic", |found| found[0]), ("self-adaptive", |found| found[1])]);
     outcome.bars("time of a batch", times, axis("time", "s").log());
-    let saved = columns(names(), &all, [("time saved", Rescaled::saved)]);
+    let saved = columns(names(), &all, [("time saved", |found| found[3])]);
     outcome.bars("what self-adaptive rescaling saves", saved, from_zero("time saved", "%"));
     Ok(outcome)
 }
