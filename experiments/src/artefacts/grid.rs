@@ -10,11 +10,11 @@ pub(super) const SIMULATED: &str = "simulated";
 /// Values by subject, method and metric, all as people call them, each beside the paper's own.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grid {
-    places: Vec<Place>,
+    places: Vec<GridValue>,
 }
 
 #[derive(Clone, Debug)]
-struct Place {
+struct GridValue {
     subject: String,
     method: String,
     metric: String,
@@ -43,7 +43,7 @@ impl Grid {
     /// Keeps a value and the paper's at `[subject, method, metric]`.
     pub(super) fn put(&mut self, [subject, method, metric]: [&str; 3], simulated: Option<f64>, paper: Option<f64>) {
         let [subject, method, metric] = [subject, method, metric].map(str::to_owned);
-        self.places.push(Place { subject, method, metric, simulated, paper });
+        self.places.push(GridValue { subject, method, metric, simulated, paper });
     }
 
     /// What is simulated of one metric, in the order in which it came.
@@ -63,7 +63,7 @@ impl Grid {
                 }
             }
         }
-        let column = |method: &str, value: fn(&Place) -> Option<f64>| {
+        let column = |method: &str, value: fn(&GridValue) -> Option<f64>| {
             let at = |subject: &&str| of_metric().find(|place| place.subject == **subject && place.method == method);
             subjects.iter().map(|subject| at(subject).and_then(value)).collect::<Vec<_>>()
         };

@@ -62,3 +62,26 @@ impl FigureFrame {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::quantity::Quantities;
+
+    #[test]
+    fn a_frame_is_filled_from_the_run_and_laid_around_the_panels() {
+        let text = "artefact = \"figure8\"\ntitle = \"At {reading:batch} samples\"\nnote = \"{quantity:users}.\"\n\
+            columns = 2\nsize = [300, 200]\nshare_y = true\n";
+        let frame: FigureFrame = toml::from_str(text).unwrap();
+        let mut quantities = Quantities::default();
+        quantities.offer_words("users", "two users".to_owned());
+        let declared = |id: &str| (id == "batch").then(|| "32".to_owned());
+        let facts = Facts { cells: &[], quantities: &quantities, declared: &declared };
+        let figure = frame.around(Vec::new(), &facts).unwrap();
+        assert_eq!((figure.title.as_str(), figure.note.as_deref()), ("At 32 samples", Some("two users.")));
+        assert_eq!((figure.panel_size, figure.columns), ((300, 200), Some(2)));
+        assert!(figure.share_y && !figure.share_x);
+        let other = FigureFrame { note: Some("{quantity:phones}".to_owned()), ..frame };
+        assert!(other.around(Vec::new(), &facts).unwrap_err().contains("`phones`"));
+    }
+}

@@ -336,6 +336,15 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_is_of_an_artefact_and_types_no_result() {
+        let figure = "[[figure]]\nartefact = \"table1\"\ntitle = \"Memory\"\n";
+        assert_eq!(read(figure).unwrap().frames[0].title, "Memory");
+        assert!(refused(&figure.replace("table1", "table7")).contains("sage has no artefact `table7`"));
+        assert!(refused(&figure.replace("Memory", "15 % off")).contains("is typed"));
+        assert!(refused(&figure.replace("title", "name")).contains("`figure.0.name`: unknown key"));
+    }
+
+    #[test]
     fn a_predicate_belongs_to_an_order_row() {
         let id = "sage/figure9b/infinite-cores/dgc>dga/throughput";
         let value_row = "sage/table1/resnet50/original/memory";
