@@ -153,6 +153,16 @@ impl<E> EventQueue<E> {
         Some((self.now, event))
     }
 
+    /// Moves the clock on to `time` if no event comes before it or at it; returns whether it did.
+    #[inline]
+    pub fn pass_to(&mut self, time: Nanos) -> bool {
+        let free = time >= self.now && self.next_time().is_none_or(|next| next > time);
+        if free {
+            self.now = time;
+        }
+        free
+    }
+
     /// Hands every event to `handler`, which may schedule and cancel, until none is left.
     ///
     /// # Errors

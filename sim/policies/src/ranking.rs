@@ -2,12 +2,9 @@
 //!
 //! A policy gives each tensor that may go a few keys, from which it can tell how high the scores of several tensors
 //! can be at most, now and later. A binary tree keeps the largest keys of every range of tensors: a question walks
-//! down to the tensors that may still be the first, and only these are scored. Keys may promise too much; each score
-//! corrects those of its tensor. So a question costs a logarithm, and what was found holds for the next question
-//! wherever nothing changed. The answer is that of a search through all scores; of equal ones the lower id goes first.
-
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+//! down to the tensors that may still be the first, the most promising half first, and only these are scored. Keys may
+//! promise too much; each score corrects those of its tensor. So a question costs a logarithm, and what was found holds
+//! for the next question wherever nothing changed. The answer is that of a search through all scores; of equal ones the lower id goes first.
 
 use haversack_devices::units::Bytes;
 use haversack_workloads::TensorId;
@@ -48,6 +45,8 @@ pub struct Ranking<const K: usize> {
     keys: Vec<[f64; K]>,
     /// The number of leaves, a power of two: the keys of tensor `t` are at `leaves + t`.
     leaves: usize,
+    /// Ranges that the question under way has still to look at; empty between questions.
+    open: Vec<Range>,
     /// What was taken since the last refreshing.
     taken: Vec<TensorId>,
     /// The micro-batch at the last refreshing.
@@ -57,43 +56,18 @@ pub struct Ranking<const K: usize> {
 
 impl<const K: usize> Default for Ranking<K> {
     fn default() -> Self {
-        Self { keys: vec![Self::ABSENT; 2], leaves: 1, taken: Vec::new(), samples: 0, scored: 0 }
+        Self { keys: vec![Self::ABSENT; 2], leaves: 1, open: Vec::new(), taken: Vec::new(), samples: 0, scored: 0 }
     }
 }
 
-/// A range of tensors, or one whose score is known, in the order in which a question looks at them.
+/// A range of tensors that is still to be looked at: the one below `place` of the tree.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct Range {
     bound: f64,
+    place: usize,
     lowest: usize,
     span: usize,
-    place: usize,
 }
-
-impl Step {
-    /// The place of what needs no further look.
-    const KNOWN: usize = 0;
-}
-
-impl Ord for Step {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.bound.total_cmp(&other.bound).then(Reverse(self.lowest).cmp(&Reverse(other.lowest)))
-    }
-}
-
-impl PartialOrd for Step {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Step {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Step {}
 
 impl<const K: usize> Ranking<K> {
     const ABSENT: [f64; K] = [f64::NEG_INFINITY; K];
@@ -108,10 +82,11 @@ impl<const K: usize> Ranking<K> {
             self.grow(id + 1);
         }
         // No key of a tensor that is there is that of one that is not.
-        self.keys[self.leaves + id] = keys.map_or(Self::ABSENT, |keys| keys.map(|key| key.max(f64::MIN)));
-        let mut place = (self.leaves + id) / 2;
-        while place > 0 {
-            self.keys[place] = larger(&self.keys[2 * place], &self.keys[2 * place + 1]);
+        let mut largest = keys.map_or(Self::ABSENT, |keys| keys.map(|key| key.max(f64::MIN)));
+        let mut place = self.leaves + id;
+        while place > 0 && self.keys[place] != largest {
+            self.keys[place] = largest;
+            largest = larger(&self.keys[place], &self.keys[place ^ 1]);
             place /= 2;
         }
     }
@@ -155,36 +130,44 @@ impl<const K: usize> Ranking<K> {
         bound: impl Fn(&[f64; K]) -> f64,
         mut score: impl FnMut(TensorId) -> Scored<K>,
     ) -> Option<TensorId> {
-        let mut open = BinaryHeap::new();
-        let push = |keys: &[f64; K], lowest, span, place| {
+        let mut best: Option<(f64, usize)> = None;
+        let mut open = std::mem::take(&mut self.open);
+        let range = |keys: &[f64; K], place, lowest, span| {
             let bound = if *keys == Self::ABSENT { f64::NEG_INFINITY } else { bound(keys) };
-            if bound > f64::NEG_INFINITY { Some(Step { bound, lowest, span, place }) } else { None }
+            Range { bound, place, lowest, span }
         };
-        open.extend(push(&self.keys[1], 0, self.leaves, 1));
-        while let Some(Step { lowest, span, place, .. }) = open.pop() {
-            let tensor = lowest as TensorId;
-            if place == Step::KNOWN {
-                self.put(tensor, None);
-                self.taken.push(tensor);
-                return Some(tensor);
-            }
-            if span > 1 {
-                let half = span / 2;
-                open.extend(push(&self.keys[2 * place], lowest, half, 2 * place));
-                open.extend(push(&self.keys[2 * place + 1], lowest + half, half, 2 * place + 1));
+        open.push(range(&self.keys[1], 1, 0, self.leaves));
+        while let Some(Range { bound: most, place, lowest, span }) = open.pop() {
+            let beaten = best.is_some_and(|(score, tensor)| most < score || (most == score && lowest > tensor));
+            if beaten || most == f64::NEG_INFINITY {
                 continue;
             }
-            self.scored += 1;
-            match score(tensor) {
-                Scored::At(score, keys) => {
-                    self.put(tensor, Some(keys));
-                    open.push(Step { bound: score, lowest, span, place: Step::KNOWN });
+            if span == 1 {
+                self.scored += 1;
+                match score(lowest as TensorId) {
+                    Scored::At(score, keys) => {
+                        self.put(lowest as TensorId, Some(keys));
+                        if best.is_none_or(|(first, tensor)| score > first || (score == first && lowest < tensor)) {
+                            best = Some((score, lowest));
+                        }
+                    }
+                    Scored::NotNow => {}
+                    Scored::Never => self.put(lowest as TensorId, None),
                 }
-                Scored::NotNow => {}
-                Scored::Never => self.put(tensor, None),
+                continue;
             }
+            let half = |side| {
+                let (place, span) = (2 * place + side, span / 2);
+                range(&self.keys[place], place, lowest + side * span, span)
+            };
+            let (left, right) = (half(0), half(1));
+            open.extend(if left.bound >= right.bound { [right, left] } else { [left, right] });
         }
-        None
+        self.open = open;
+        let (_, tensor) = best?;
+        self.put(tensor as TensorId, None);
+        self.taken.push(tensor as TensorId);
+        Some(tensor as TensorId)
     }
 
     /// Drops the best, one after the other, until `wanted` is freed or none is left.
@@ -271,6 +254,16 @@ mod tests {
         }
         // One score a question: the lowest of equals is found without looking at the others.
         assert_eq!(ranking.scored(), 100);
+    }
+
+    #[test]
+    fn of_no_tensors_none_is_scored() {
+        let mut ranking = Ranking::<1>::default();
+        assert_eq!(ranking.take_best(|&[key]| key, |_| Scored::At(0.0, [0.0])), None);
+        ranking.put(3, Some([1.0]));
+        ranking.put(3, None);
+        assert_eq!(ranking.take_best(|&[key]| key, |_| Scored::At(0.0, [0.0])), None);
+        assert_eq!(ranking.scored(), 0);
     }
 
     #[test]

@@ -92,11 +92,13 @@ impl TensorSet {
 
     /// Whether `tensor` is in it.
     #[must_use]
+    #[inline]
     pub fn contains(&self, tensor: TensorId) -> bool {
         self.places.get(tensor as usize).is_some_and(|&place| place != NOWHERE)
     }
 
     /// Adds `tensor`; returns whether it is new.
+    #[inline]
     pub fn insert(&mut self, tensor: TensorId) -> bool {
         let id = tensor as usize;
         if id >= self.places.len() {
@@ -111,6 +113,7 @@ impl TensorSet {
     }
 
     /// Takes `tensor` out; returns whether it was there.
+    #[inline]
     pub fn remove(&mut self, tensor: TensorId) -> bool {
         let Some(place) = self.places.get_mut(tensor as usize) else { return false };
         let place = std::mem::replace(place, NOWHERE);

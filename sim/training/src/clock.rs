@@ -156,12 +156,27 @@ impl Clock {
 
     /// The processor computes while DRAM moves the kernel's bytes, at most as fast as the processor asks for them.
     pub(crate) fn compute(&mut self, cost: &Cost) -> Result<(), RunError> {
-        if cost.dram == Bytes::ZERO || cost.busy == Nanos::ZERO {
-            self.events.schedule_in(cost.busy, Event::Done);
-            return Ok(());
+        match rate_alone(cost) {
+            Some(rate) => self.transfer(cost.dram, rate, Flow::Kernel),
+            None => {
+                self.events.schedule_in(cost.busy, Event::Done);
+                Ok(())
+            }
         }
-        let rate = BytesPerSecond(cost.dram.as_f64() / cost.busy.seconds());
-        self.transfer(cost.dram, rate, Flow::Kernel)
+    }
+
+    /// Launches a kernel and runs it to its end, if nothing else happens by then; returns whether it did. Events would
+    /// come to the same.
+    pub(crate) fn compute_undisturbed(&mut self, cost: &Cost) -> Result<bool, RunError> {
+        let begin = Nanos(self.now.0.saturating_add(cost.launch.0));
+        let before = self.events.next_time().unwrap_or(Nanos::MAX);
+        let end = match rate_alone(cost) {
+            Some(rate) => self.dram.move_alone(begin, cost.dram, Some(rate), before)?,
+            None => Some(Nanos(begin.0.saturating_add(cost.busy.0))),
+        };
+        let Some(end) = end.filter(|&end| self.events.pass_to(end)) else { return Ok(false) };
+        self.now = end;
+        Ok(true)
     }
 
     /// DRAM begins to move the bytes of a flow, at most as fast as `rate`.
@@ -317,4 +332,10 @@ impl Clock {
             budget: tensors.limits().memory,
         });
     }
+}
+
+/// The bandwidth at which a kernel moves its bytes if it has DRAM to itself; `None` if it moves none.
+fn rate_alone(cost: &Cost) -> Option<BytesPerSecond> {
+    let moves = cost.dram > Bytes::ZERO && cost.busy > Nanos::ZERO;
+    moves.then(|| BytesPerSecond(cost.dram.as_f64() / cost.busy.seconds()))
 }

@@ -98,12 +98,14 @@ impl Lanes {
         tensors: &mut Tensors<'_>,
     ) -> Result<(), RunError> {
         let start = clock.now();
-        clock.schedule_in(cost.launch, Event::Launched);
-        while let Some(progress) = self.next(clock, tensors)? {
-            match progress {
-                Progress::Launched => clock.compute(cost)?,
-                Progress::Done => break,
-                Progress::Paused | Progress::Other => {}
+        if !clock.compute_undisturbed(cost)? {
+            clock.schedule_in(cost.launch, Event::Launched);
+            while let Some(progress) = self.next(clock, tensors)? {
+                match progress {
+                    Progress::Launched => clock.compute(cost)?,
+                    Progress::Done => break,
+                    Progress::Paused | Progress::Other => {}
+                }
             }
         }
         clock.was_busy(on, start, cost);

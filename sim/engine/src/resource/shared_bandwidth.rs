@@ -145,6 +145,28 @@ impl<T> SharedBandwidth<T> {
         Ok(FlowId(id))
     }
 
+    /// Adds a flow as [`Self::insert`] does and completes it, if no other is in flight or due and it ends before
+    /// `before`: the same as to advance until then, without the heaps. Returns its end; `None` if nothing was done.
+    ///
+    /// # Errors
+    ///
+    /// [`ResourceError::Cap`] and [`ResourceError::Past`].
+    #[inline]
+    pub fn move_alone(
+        &mut self,
+        now: Nanos,
+        volume: Bytes,
+        cap: Option<BytesPerSecond>,
+        before: Nanos,
+    ) -> Result<Option<Nanos>, ResourceError> {
+        let cap = cap.map(|cap| cap_units(cap).ok_or(ResourceError::Cap(cap))).transpose()?;
+        check(now, self.now(), None)?;
+        if self.in_flight() > 0 || !self.completed.is_empty() {
+            return Ok(None);
+        }
+        Ok(self.lanes.move_alone(now, work_units(volume), cap, before))
+    }
+
     /// Moves the clock to the next completion or to `now`, whichever is first, and returns the
     /// completion. To be called until it returns `None`.
     ///

@@ -283,3 +283,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_clock_passes_what_is_free_of_events() {
+    let mut queue = EventQueue::new();
+    assert!(queue.pass_to(Nanos(7)) && !queue.pass_to(Nanos(6)));
+    let event = queue.schedule_in(Nanos(3), 'a');
+    // It comes at 10: up to 9 nothing does.
+    assert!(queue.pass_to(Nanos(9)) && !queue.pass_to(Nanos(10)) && queue.now() == Nanos(9));
+    queue.cancel(event);
+    assert!(queue.pass_to(Nanos(10)));
+    assert_eq!(queue.schedule_at(Nanos(9), 'b').map_err(|_| ()), Err(()));
+}

@@ -179,3 +179,30 @@ fn a_level_that_swings_across_many_caps_keeps_every_byte() {
     // other 8015.4 B end at 10,015.4, rounded up.
     assert_eq!(collect(&mut link, 20_000).iter().map(|done| done.0).collect::<Vec<_>>(), [10_016; 64]);
 }
+
+/// What moves alone ends when, and delivers what, it would as a flow; with company, or too late, nothing is done.
+#[test]
+fn moving_alone_is_inserting_and_advancing() {
+    for (cap, volume) in [(None, 1_000), (Some(2e9), 1_000), (Some(90e9), 7), (None, 0), (Some(0.3e9), 20_000_001)] {
+        let cap = cap.map(BytesPerSecond);
+        let (mut alone, mut flow) = (shared(3.0), shared(3.0));
+        for begin in [5, 1_000_000_000] {
+            let end = alone.move_alone(Nanos(begin), Bytes(volume), cap, Nanos::MAX).unwrap().unwrap();
+            flow.insert(Nanos(begin), Bytes(volume), cap, 'f').unwrap();
+            let done = flow.next_completion().unwrap();
+            assert_eq!(flow.advance(done).unwrap().map(|completion| completion.time), Some(end));
+            assert_eq!((alone.now(), alone.delivered()), (flow.now(), flow.delivered()));
+        }
+    }
+    // 1,000 B at 3 B/ns take 333.3 ns: until 334.
+    let mut link = shared(3.0);
+    assert_eq!(link.move_alone(Nanos(0), Bytes(1_000), None, Nanos(334)).unwrap(), None);
+    assert_eq!((link.now(), link.delivered()), (Nanos(0), Bytes(0)));
+    assert_eq!(link.move_alone(Nanos(0), Bytes(1_000), None, Nanos(335)).unwrap(), Some(Nanos(334)));
+    insert(&mut link, 400, 10, None, 'a');
+    assert_eq!(link.move_alone(Nanos(400), Bytes(1), None, Nanos::MAX).unwrap(), None);
+    assert_eq!(collect(&mut link, 500), [(404, 'a')]);
+    assert!(link.move_alone(Nanos(499), Bytes(1), None, Nanos::MAX).is_err());
+    // No capacity moves nothing.
+    assert_eq!(shared(0.0).move_alone(Nanos(0), Bytes(1), None, Nanos::MAX).unwrap(), None);
+}

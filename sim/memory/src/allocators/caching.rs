@@ -8,8 +8,6 @@
 //! the smallest block that fits is taken, the oldest among equals. Segments stay reserved until a
 //! new one would exceed the budget; then those that are entirely free are given back.
 
-use std::collections::BTreeSet;
-
 use haversack_devices::units::Bytes;
 
 use super::{Allocation, AllocationError, Allocator};
@@ -34,12 +32,15 @@ pub struct CachingAllocator {
     budget: u64,
     blocks: Vec<Block>,
     vacant: Vec<u32>,
-    /// Free blocks of small and of large segments: by size, then by age.
-    free: [BTreeSet<(u64, u64, u32)>; 2],
+    /// Free blocks of small and of large segments, sorted: by size, then by age. There are few, as neighbours merge.
+    free: [Vec<FreeBlock>; 2],
     born: u64,
     allocated: u64,
     reserved: u64,
 }
+
+/// Size, place and number of a block.
+type FreeBlock = (u64, u64, u32);
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
@@ -67,7 +68,7 @@ impl CachingAllocator {
             budget: budget.0,
             blocks: Vec::new(),
             vacant: Vec::new(),
-            free: [BTreeSet::new(), BTreeSet::new()],
+            free: [Vec::new(), Vec::new()],
             born: 0,
             allocated: 0,
             reserved: 0,
@@ -97,12 +98,16 @@ impl CachingAllocator {
         let block = &mut self.blocks[id as usize];
         block.state = State::Free;
         let key = (block.size, block.place, id);
-        self.free[usize::from(block.large)].insert(key);
+        let free = &mut self.free[usize::from(block.large)];
+        free.insert(free.partition_point(|other| *other < key), key);
     }
 
     fn remove_free(&mut self, id: u32) {
         let block = self.block(id);
-        self.free[usize::from(block.large)].remove(&(block.size, block.place, id));
+        let free = &mut self.free[usize::from(block.large)];
+        if let Ok(found) = free.binary_search(&(block.size, block.place, id)) {
+            free.remove(found);
+        }
     }
 
     fn drop_block(&mut self, id: u32) {
@@ -112,9 +117,10 @@ impl CachingAllocator {
 
     /// A free block that holds `size`, taken from the cache or from a new segment.
     fn find(&mut self, size: u64, large: bool) -> Result<u32, AllocationError> {
-        let best = self.free[usize::from(large)].range((size, 0, 0)..).next().copied();
-        if let Some((_, _, id)) = best {
-            self.remove_free(id);
+        let free = &mut self.free[usize::from(large)];
+        let best = free.partition_point(|&(held, ..)| held < size);
+        if best < free.len() {
+            let (_, _, id) = free.remove(best);
             return Ok(id);
         }
         let segment = segment_size(size);
@@ -137,15 +143,12 @@ impl CachingAllocator {
     /// Gives every segment that is entirely free back to the system.
     fn release_cached(&mut self) {
         for pool in 0..2 {
-            let whole: Vec<_> = self.free[pool]
-                .iter()
-                .filter(|(_, _, id)| self.block(*id).previous.is_none() && self.block(*id).next.is_none())
-                .copied()
-                .collect();
-            for key in whole {
-                self.free[pool].remove(&key);
-                self.reserved -= key.0;
-                self.drop_block(key.2);
+            let alone = |id: u32| self.block(id).previous.is_none() && self.block(id).next.is_none();
+            let (whole, parts): (Vec<_>, Vec<_>) = self.free[pool].iter().partition(|(_, _, id)| alone(*id));
+            self.free[pool] = parts;
+            for (size, _, id) in whole {
+                self.reserved -= size;
+                self.drop_block(id);
             }
         }
     }

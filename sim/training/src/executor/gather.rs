@@ -18,6 +18,8 @@ const THRASHING: u64 = 40;
 #[derive(Default)]
 pub(super) struct GatherStack {
     frames: Vec<Frame>,
+    /// Inputs that are there and locked: the lowest node's first.
+    locked: Vec<TensorId>,
 }
 
 /// A node whose inputs are being brought into memory.
@@ -25,8 +27,8 @@ struct Frame {
     node: NodeId,
     /// What it is run again for; `None` for the schedule's own node.
     target: Option<TensorId>,
-    /// Inputs that are there and locked.
-    locked: Vec<TensorId>,
+    /// Where its inputs begin among those that are locked.
+    first_locked: usize,
     /// When it was put on the stack.
     since: Nanos,
 }
@@ -35,23 +37,32 @@ impl GatherStack {
     /// Nobody waits for anything any more.
     pub(super) fn clear(&mut self) {
         self.frames.clear();
+        self.locked.clear();
     }
 
     fn push(&mut self, node: NodeId, target: Option<TensorId>, since: Nanos) {
-        self.frames.push(Frame { node, target, locked: Vec::new(), since });
+        self.frames.push(Frame { node, target, first_locked: self.locked.len(), since });
     }
 
     /// Locks an input that is there for the node on top.
     fn lock(&mut self, input: TensorId, tensors: &mut Tensors<'_>) {
         tensors.lock(input);
-        if let Some(frame) = self.frames.last_mut() {
-            frame.locked.push(input);
-        }
+        self.locked.push(input);
+    }
+
+    /// Where the inputs of the node on top begin among those that are locked.
+    fn first_of_top(&self) -> usize {
+        self.frames.last().map_or(0, |frame| frame.first_locked)
+    }
+
+    /// Whether `input` is locked for the node on top.
+    fn holds(&self, input: TensorId) -> bool {
+        self.locked[self.first_of_top()..].contains(&input)
     }
 
     /// Unlocks what the node on top has gathered.
     pub(super) fn release_top(&mut self, tensors: &mut Tensors<'_>) {
-        for input in self.frames.last_mut().into_iter().flat_map(|frame| frame.locked.drain(..)) {
+        for input in self.locked.drain(self.first_of_top()..) {
             tensors.unlock(input);
         }
     }
@@ -59,13 +70,12 @@ impl GatherStack {
     /// Unlocks what nodes that wait for others on the stack have gathered so far; they gather it again. Returns whether
     /// there was anything. Used when nothing else is left to drop, which algorithm 1 leaves open.
     pub(super) fn release_waiting(&mut self, tensors: &mut Tensors<'_>) -> bool {
-        let waiting = self.frames.len().saturating_sub(1);
-        let mut released = false;
-        for tensor in self.frames[..waiting].iter_mut().flat_map(|frame| frame.locked.drain(..)) {
+        let waiting = self.first_of_top();
+        for tensor in self.locked.drain(..waiting) {
             tensors.unlock(tensor);
-            released = true;
         }
-        released
+        self.frames.iter_mut().for_each(|frame| frame.first_locked = 0);
+        waiting > 0
     }
 }
 
@@ -99,7 +109,7 @@ impl Executor<'_> {
     fn lock_inputs(&mut self, node: NodeId) -> Result<Option<TensorId>, Stop> {
         let mut stored = Vec::new();
         for &input in &self.tensors.graph().nodes[node as usize].inputs {
-            if self.stack.frames.last().is_some_and(|frame| frame.locked.contains(&input)) {
+            if self.stack.holds(input) {
                 continue;
             }
             if self.tensors.storage(input).is_some() {

@@ -102,6 +102,22 @@ impl<T> Lanes<T> {
         self.now = now;
     }
 
+    /// What a flow that begins now among no others and ends before `before` comes to; `None` if it ends later or never.
+    pub(super) fn move_alone(&mut self, now: Nanos, work: u128, cap: Option<u64>, before: Nanos) -> Option<Nanos> {
+        let rate = cap.map_or(self.capacity, |cap| cap.min(self.capacity));
+        if work > 0 && rate == 0 {
+            return None;
+        }
+        let end = u128::from(now.0) + if work == 0 { 0 } else { span(work, rate) };
+        if end >= u128::from(before.0) {
+            return None;
+        }
+        self.delivered += work;
+        self.inserted += 1;
+        self.now = Nanos(end as u64);
+        Some(self.now)
+    }
+
     /// Adds a sharing flow. [`Self::share`] is due after it.
     pub(super) fn insert(&mut self, work: u128, cap: Option<u64>, item: T) -> Key {
         let lane = self.begin_sharing(self.flows.next_slot(), work, cap);
