@@ -16,15 +16,31 @@ fn main() {
 }
 
 const SIZES: [usize; 3] = [5_000, 15_000, 50_000];
-const POLICIES: [&str; 10] =
-    ["original", "dgc", "sage", "dtr", "melon", "capuchin", "fedhybrid", "actnn", "gact", "daf"];
+const POLICIES: [&str; 15] = [
+    "original",
+    "sgc",
+    "sga",
+    "dgc",
+    "dga",
+    "sage",
+    "dtr",
+    "fixed8",
+    "elastictrainer",
+    "melon",
+    "capuchin",
+    "fedhybrid",
+    "actnn",
+    "gact",
+    "daf",
+];
 
-/// Items are operators of the schedule; half of the memory is left.
+/// Items are operators of the schedule; half of the memory is left, and more than enough to those that do not give way.
 #[divan::bench(args = POLICIES, consts = SIZES, sample_count = 3, sample_size = 1)]
 fn iteration<const OPERATORS: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     let (machine, graph) = (chains::phone(), chains::network(OPERATORS, 4));
     let run = || {
-        let pressure = Pressure::Planned(if policy == "original" { 100 } else { 50 });
+        let pressure =
+            Pressure::Planned(if matches!(policy, "original" | "sgc" | "sga" | "elastictrainer") { 200 } else { 50 });
         chains::run(&machine, &graph, pressure, 1, registry::build(policy, &[]).unwrap().as_mut()).unwrap().recomputed
     };
     bencher.counter(ItemsCount::new(OPERATORS)).bench_local(run);
