@@ -16,13 +16,11 @@ pub type Device = Calibrated<DeviceConstants>;
 
 impl Device {
     /// Memory of the device.
-    #[must_use]
     pub fn ram(&self) -> Bytes {
         self.constants.ram.value
     }
 
     /// Pixels of the display, across and down, if they are known.
-    #[must_use]
     pub fn display(&self) -> Option<[Count; 2]> {
         let memory = self.constants.memory.as_ref()?;
         Some([memory.display_width.value, memory.display_height.value])

@@ -34,7 +34,6 @@ section! {
 
 impl Efficiency {
     /// The share for `kind`.
-    #[must_use]
     pub fn of(&self, kind: OperatorKind) -> Fraction {
         match kind {
             OperatorKind::Convolution => self.convolution.value,
@@ -227,25 +226,21 @@ pub type Stack = Calibrated<StackConstants>;
 
 impl Stack {
     /// The stack on a GPU, if it has kernels for one.
-    #[must_use]
     pub fn gpu(&self) -> Option<&StackOnGpu> {
         self.constants.gpu.as_ref()
     }
 
     /// The stack on a CPU, if it has kernels for one.
-    #[must_use]
     pub fn cpu(&self) -> Option<&StackOnCpu> {
         self.constants.cpu.as_ref()
     }
 
     /// The stack on a DSP, if it has kernels for one.
-    #[must_use]
     pub fn dsp(&self) -> Option<&StackOnDsp> {
         self.constants.dsp.as_ref()
     }
 
     /// `size` as the stack's allocator hands it out.
-    #[must_use]
     pub fn allocated(&self, size: Bytes) -> Bytes {
         let step = self.constants.allocation_rounding.value.0.max(1);
         Bytes(size.0.div_ceil(step).saturating_mul(step))
@@ -253,7 +248,6 @@ impl Stack {
 
     /// The time that the stack's housekeeping core on `device` takes for a number of comparisons and moves of table
     /// entries; `None` if the stack or the device does not say.
-    #[must_use]
     pub fn table_time(&self, device: &Device, comparisons: u64, moves: u64) -> Option<Nanos> {
         let housekeeping = self.constants.housekeeping.as_ref()?;
         let cluster = device.constants.cpu.iter().find(|cluster| cluster.class == housekeeping.class)?;
@@ -295,7 +289,6 @@ impl Schema for StackConstants {
 }
 
 /// The constants of a device and a stack that were fitted to reference numbers, for `run.json`.
-#[must_use]
 pub fn fitted_constants(device: &Device, stack: &Stack) -> Vec<ConstantEntry> {
     let mut entries = device.entries();
     entries.extend(stack.entries());

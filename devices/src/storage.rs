@@ -61,13 +61,11 @@ pub struct ScalarSpeed(f64);
 
 impl ScalarSpeed {
     /// This number of CoreMark iterations a second; `None` if that is no speed.
-    #[must_use]
     pub fn per_second(iterations: f64) -> Option<Self> {
         (iterations.is_finite() && iterations > 0.0).then_some(Self(iterations))
     }
 
     /// Of the fastest of the cores at its present frequency; `None` if its CoreMark is not known.
-    #[must_use]
     pub fn of(cores: &CpuCores) -> Option<Self> {
         // A million iterations take long enough that whole nanoseconds do not round.
         const ITERATIONS: f64 = 1e6;
@@ -75,7 +73,6 @@ impl ScalarSpeed {
     }
 
     /// The time of `work`, in millionths of a CoreMark iteration.
-    #[must_use]
     pub fn time(self, work: Factor) -> Nanos {
         Nanos::from_seconds(work.0 * 1e-6 / self.0)
     }
@@ -86,6 +83,7 @@ impl ScalarSpeed {
 /// What follows a command's completion, the interrupt and the wake-up of who waits, is counted here too, before the
 /// command: for a command alone the sum is the same, and in a stream of them the core is as busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
 pub struct Driver {
     /// For each command.
     pub command: Nanos,
@@ -95,19 +93,16 @@ pub struct Driver {
 
 impl Driver {
     /// The time of a command of `bytes`.
-    #[must_use]
     pub fn time(&self, bytes: Bytes) -> Nanos {
         self.command + self.pages(bytes)
     }
 
     /// The time of the pages of `bytes`.
-    #[must_use]
     pub fn pages(&self, bytes: Bytes) -> Nanos {
         Nanos(self.page.0.saturating_mul(bytes.0.div_ceil(PAGE.0)))
     }
 
     /// The same for pages that are written from where they are: only commands cost.
-    #[must_use]
     pub fn in_place(self) -> Self {
         Self { page: Nanos::ZERO, ..self }
     }

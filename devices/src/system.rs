@@ -69,7 +69,6 @@ impl Schema for SystemConstants {
 
 impl System {
     /// What `apps` apps in the background write to their caches.
-    #[must_use]
     pub fn background(&self, apps: usize) -> Vec<Stream> {
         let background = &self.constants.background;
         let stream = Stream {
@@ -85,7 +84,6 @@ impl System {
     /// How long a thread on a core of this speed takes to read a file of `bytes` from its start to its end.
     ///
     /// The kernel reads ahead, a few commands at a time, so that driver and flash overlap only so far.
-    #[must_use]
     pub fn read_file(&self, flash: &Flash, bytes: Bytes, speed: ScalarSpeed, apps: usize) -> Nanos {
         let (mut queue, start) = self.busy(flash, apps);
         let files = &self.constants.files;
@@ -96,7 +94,6 @@ impl System {
     /// How long a thread on a core of this speed takes to write a file of `bytes` and to see it on the flash (`fsync`).
     ///
     /// All pages are copied into the page cache first; their write-back then fills the queue.
-    #[must_use]
     pub fn write_file(&self, flash: &Flash, bytes: Bytes, speed: ScalarSpeed, apps: usize) -> Nanos {
         let (mut queue, start) = self.busy(flash, apps);
         let driver = flash.driver(speed);

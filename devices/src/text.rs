@@ -27,7 +27,6 @@ const LONGEST_NAME: usize = 80;
 /// assert_eq!(nearest("memory_bugdet", ["memory_budget", "time_budget"]), Some("memory_budget"));
 /// assert_eq!(nearest("zzzzzz", ["batch", "seed"]), None);
 /// ```
-#[must_use]
 pub fn nearest<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let found = beginning(found);
     let scored = valid.into_iter().map(|name| (Likeness::new(&found, name), name));
@@ -37,7 +36,6 @@ pub fn nearest<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// The `number` valid names most like `found`, best first, however far they are.
-#[must_use]
 pub fn nearest_few<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>, number: usize) -> Vec<&'a str> {
     let found = beginning(found);
     let mut names: Vec<_> = valid.into_iter().map(|name| (Likeness::new(&found, name), name)).collect();
@@ -46,25 +44,21 @@ pub fn nearest_few<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>, nu
 }
 
 /// `; did you mean 'name'?`, or nothing if there is no such name.
-#[must_use]
 pub fn question(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
 }
 
 /// `` (did you mean `name`?)``, with a space before it, or nothing if there is no such name.
-#[must_use]
 pub fn aside(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
 /// The [`question`] whether the valid name nearest to `found` was meant.
-#[must_use]
 pub fn hint<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>) -> String {
     question(nearest(found, valid))
 }
 
 /// Names in a sentence: `a, b or c`.
-#[must_use]
 pub fn alternatives<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match names.as_slice() {

@@ -68,7 +68,6 @@ struct Modes {
 
 impl Device {
     /// How the device heats up, if that is known.
-    #[must_use]
     pub fn thermal(&self) -> Option<Thermal> {
         self.constants.thermal.as_ref().map(Thermal::new)
     }
@@ -90,19 +89,16 @@ impl Thermal {
     }
 
     /// The governor lowers frequencies while the die is hotter.
-    #[must_use]
     pub fn trip(&self) -> Celsius {
         self.trip
     }
 
     /// The device does not start, or shuts down, above it.
-    #[must_use]
     pub fn limit(&self) -> Celsius {
         self.limit
     }
 
     /// A device that has long been switched off.
-    #[must_use]
     pub fn at_rest(ambient: Celsius) -> Heat {
         Heat { die: ambient, chassis: ambient, battery: ambient, ambient }
     }
@@ -133,7 +129,6 @@ impl Thermal {
     }
 
     /// What constant `power` leads to: each part is above the next by the power times the resistance between them.
-    #[must_use]
     pub fn steady(&self, ambient: Celsius, power: Watts) -> Heat {
         let [to_chassis, to_battery, to_ambient] = self.resistances.map(|resistance| resistance.0 * power.0);
         let battery = ambient.0 + to_ambient;

@@ -13,10 +13,12 @@ pub use dimension::{Dimension, Quantity, Unit};
 
 /// A point in, or a span of, simulated time, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[must_use]
 pub struct Nanos(pub u64);
 
 /// A size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[must_use]
 pub struct Bytes(pub u64);
 
 /// What every quantity can do: be added and subtracted, multiplied by a plain number, and summed in order.
@@ -65,7 +67,6 @@ macro_rules! integer_quantity {
             pub const MAX: Self = Self(u64::MAX);
 
             /// The difference, or zero where `other` is the larger.
-            #[must_use]
             pub fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
@@ -82,14 +83,12 @@ integer_quantity!(Bytes);
 
 impl Nanos {
     /// The span nearest to `seconds`; negative, infinite and not-a-number spans become the nearest end.
-    #[must_use]
     pub fn from_seconds(seconds: f64) -> Self {
         // A float cast saturates, and turns not-a-number into zero.
         Self((seconds * 1e9).round() as u64)
     }
 
     /// The span in seconds.
-    #[must_use]
     pub fn seconds(self) -> f64 {
         self.0 as f64 * 1e-9
     }
@@ -114,13 +113,11 @@ fn scaled(f: &mut fmt::Formatter<'_>, number: u64, units: [&str; 4]) -> fmt::Res
 
 impl Bytes {
     /// The size as a float, for rates and ratios.
-    #[must_use]
     pub fn as_f64(self) -> f64 {
         self.0 as f64
     }
 
     /// The size in decimal megabytes.
-    #[must_use]
     pub fn megabytes(self) -> f64 {
         self.0 as f64 * 1e-6
     }
@@ -135,6 +132,7 @@ impl fmt::Display for Bytes {
 macro_rules! real_quantities {
     ($($(#[$doc:meta])* $name:ident $(: $dimension:ident)? = $unit:literal;)+) => {$(
         $(#[$doc])*
+        #[must_use]
         #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
         pub struct $name(pub f64);
 

@@ -32,19 +32,16 @@ impl Precision {
     pub const OF_RUNS: [Self; 3] = [Self::Fp32, Self::Fp16, Self::Int8];
 
     /// The name used in scenarios and calibrations.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Whether its numbers are floating-point.
-    #[must_use]
     pub fn is_float(self) -> bool {
         matches!(self, Self::Fp32 | Self::Fp16)
     }
 
     /// The size of one element.
-    #[must_use]
     pub fn bytes(self) -> Bytes {
         match self {
             Self::Fp32 | Self::Int32 => Bytes(4),
@@ -81,13 +78,11 @@ impl OperatorKind {
     pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The name used in calibrations and breakdowns.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Whether the operator is a dense product that a tensor core can compute.
-    #[must_use]
     pub fn is_dense_product(self) -> bool {
         matches!(self, Self::Convolution | Self::Gemm)
     }
@@ -125,7 +120,6 @@ pub struct Product {
 
 impl Product {
     /// Multiply-adds for `samples` samples; those of the gradients are as many as of the output.
-    #[must_use]
     pub fn multiply_adds(&self, samples: u64) -> f64 {
         let all = [self.outputs, self.inputs, self.output_size[0], self.output_size[1], self.taps[0], self.taps[1]];
         all.iter().fold(samples as f64, |product, &factor| product * factor as f64)
@@ -143,6 +137,7 @@ pub struct Traffic {
 
 /// One operator, in counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
 pub struct Work {
     /// The class of the operator.
     pub kind: OperatorKind,
@@ -172,7 +167,6 @@ pub struct Work {
 
 impl Work {
     /// Work of one launch that does nothing yet, for struct-update syntax.
-    #[must_use]
     pub fn empty(kind: OperatorKind, precision: Precision) -> Self {
         Self {
             kind,

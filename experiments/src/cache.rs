@@ -16,13 +16,13 @@ type Slots<K, V> = Mutex<HashMap<K, Slot<V>>>;
 
 /// Values that are made once, whichever thread asks first; others wait for it.
 #[derive(Default)]
+#[must_use]
 pub struct Cache {
     by_type: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Cache {
     /// Nothing shared yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -89,14 +89,12 @@ impl CommandError {
     }
 
     /// An error while writing to the standard output.
-    #[must_use]
     pub fn output(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe { Self::OutputClosed } else { Self::Output(error) }
     }
 
     /// The exit code: 2 if the input is wrong or no plan can exist, 1 if the run failed, 0 if
     /// there is nothing to complain about.
-    #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,

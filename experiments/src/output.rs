@@ -51,7 +51,6 @@ pub fn note(message: &dyn Display) {
 }
 
 /// A bar on a terminal, nothing elsewhere; `template` is indicatif's.
-#[must_use]
 pub fn progress(length: u64, template: &str) -> ProgressBar {
     let bar = ProgressBar::new(length);
     match ProgressStyle::with_template(template) {

@@ -76,13 +76,11 @@ impl Plan {
     }
 
     /// The scenario, nothing left open.
-    #[must_use]
     pub fn scenario(&self) -> &Scenario {
         &self.resolved.scenario
     }
 
     /// The processor that trains.
-    #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.resolved.machine
     }
@@ -98,7 +96,6 @@ impl Plan {
     }
 
     /// The job that is simulated.
-    #[must_use]
     pub fn job(&self) -> Job<'_> {
         let scenario = self.scenario();
         Job {
@@ -138,7 +135,6 @@ impl Plan {
     }
 
     /// The time of an iteration in which nothing is short.
-    #[must_use]
     pub fn unbounded_time(&self) -> Nanos {
         let scenario = self.scenario();
         self.machine().unbounded_time(&self.graph, scenario.batch, scenario.precision)
@@ -256,7 +252,6 @@ fn activation_need(resolved: &Resolved, cache: &Cache) -> Result<Bytes, PlanErro
 
 impl Plan {
     /// The bytes of all tensors that forward saves for backward.
-    #[must_use]
     pub fn saved_bytes(&self) -> Bytes {
         let batch = self.scenario().batch;
         Bytes(self.graph.saved().iter().map(|&tensor| self.graph.tensor(tensor).bytes.at(batch)).sum())

@@ -39,7 +39,6 @@ pub const BOTH_MINIMISED: Senses = [Sense::Minimise, Sense::Minimise];
 /// let points = [(1.0, 9.0), (2.0, 4.0), (3.0, 6.0), (4.0, 1.0)];
 /// assert_eq!(front(&points, BOTH_MINIMISED), [0, 1, 3]);
 /// ```
-#[must_use]
 pub fn front(points: &[(f64, f64)], senses: Senses) -> Vec<usize> {
     let costs = |index: usize| points.get(index).map_or((f64::NAN, f64::NAN), |p| cost(*p, senses));
     let mut order: Vec<usize> =
@@ -66,7 +65,6 @@ pub fn front(points: &[(f64, f64)], senses: Senses) -> Vec<usize> {
 /// // (1, 2) dominates 3 × 2 of the box up to (4, 4); (2, 1) adds the strip 2 × 1 below it.
 /// assert_eq!(hypervolume(&[(1.0, 2.0), (2.0, 1.0)], (4.0, 4.0), BOTH_MINIMISED), 8.0);
 /// ```
-#[must_use]
 pub fn hypervolume(points: &[(f64, f64)], reference: (f64, f64), senses: Senses) -> f64 {
     let corner = cost(reference, senses);
     let mut area = 0.0;

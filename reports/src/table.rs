@@ -51,7 +51,6 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 
 impl Cell {
     /// The cell as CSV holds it, before quoting.
-    #[must_use]
     pub fn exact(&self) -> String {
         match self {
             Self::Empty => String::new(),
@@ -102,7 +101,6 @@ impl Table {
     }
 
     /// The rows so far.
-    #[must_use]
     pub fn rows(&self) -> &[Vec<Cell>] {
         &self.rows
     }
@@ -118,7 +116,6 @@ impl Table {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn to_csv(&self) -> String {
         let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new());
         let rows = self.rows.iter().map(|row| row.iter().map(Cell::exact).collect());
@@ -131,7 +128,6 @@ impl Table {
 }
 
 /// The shortest decimal that reads back to `value`; `NaN`, `inf` and `-inf` are spelt so.
-#[must_use]
 pub fn shortest(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude != 0.0 && !(1e-5..1e16).contains(&magnitude) && value.is_finite() {
@@ -142,7 +138,6 @@ pub fn shortest(value: f64) -> String {
 }
 
 /// `text` made safe between HTML tags and in quoted attributes.
-#[must_use]
 pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -11,6 +11,7 @@ enum Side {
 
 /// A column of a [`TextTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Column {
     side: Side,
     width: usize,
@@ -20,25 +21,21 @@ pub struct Column {
 
 impl Column {
     /// Words: `width` characters wide, cells on the left.
-    #[must_use]
     pub const fn left(width: usize) -> Self {
         Self { side: Side::Left, width, gap: 0, is_fitted: false }
     }
 
     /// Numbers: `width` characters wide, cells on the right.
-    #[must_use]
     pub const fn right(width: usize) -> Self {
         Self { side: Side::Right, ..Self::left(width) }
     }
 
     /// The same, `gap` blanks behind the column before.
-    #[must_use]
     pub const fn after(self, gap: usize) -> Self {
         Self { gap, ..self }
     }
 
     /// The same, as wide as its longest cell where that is wider; otherwise a longer cell pushes its own row on.
-    #[must_use]
     pub const fn fitted(self) -> Self {
         Self { is_fitted: true, ..self }
     }
@@ -54,6 +51,7 @@ impl Column {
 /// assert_eq!(table.to_string(), "constant      fitted\ngpu.launch      25.0\n");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
 pub struct TextTable {
     columns: Vec<Column>,
     indent: usize,
@@ -67,7 +65,6 @@ impl TextTable {
     }
 
     /// The same with `blanks` before every row.
-    #[must_use]
     pub fn indented(self, blanks: usize) -> Self {
         Self { indent: blanks, ..self }
     }

@@ -33,7 +33,6 @@ pub struct Footprint {
 
 impl Footprint {
     /// Anonymous and file bytes of the whole app, or of what stays when it is cached.
-    #[must_use]
     pub fn held(&self, whole: bool) -> (Bytes, Bytes) {
         let share = if whole { 1.0 } else { self.kept.0 };
         (scaled(self.anonymous, share), scaled(self.file, share))
@@ -66,6 +65,7 @@ pub struct Launch {
 
 /// Footprints by package, by category, and for everything else.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct FootprintTable {
     file: String,
     launch: Launch,
@@ -221,32 +221,27 @@ impl FootprintTable {
     }
 
     /// The file of the table, as shown to people.
-    #[must_use]
     pub fn file(&self) -> &str {
         &self.file
     }
 
     /// The launch of an app.
-    #[must_use]
     pub fn launch(&self) -> Launch {
         self.launch
     }
 
     /// The standard deviation of the logarithm of a footprint over users.
-    #[must_use]
     pub fn spread(&self) -> Factor {
         self.spread
     }
 
     /// The same table with another extra of a launch: a quantity that a trace can be fitted to.
-    #[must_use]
     pub fn with_launch_extra(mut self, extra: Bytes) -> Self {
         self.launch.extra = extra;
         self
     }
 
     /// The same table with another spread: a quantity that a trace can be fitted to.
-    #[must_use]
     pub fn with_spread(mut self, spread: Factor) -> Self {
         self.spread = spread;
         self
@@ -265,7 +260,6 @@ impl FootprintTable {
     }
 
     /// The numbers of the launch and the spread, for records of runs.
-    #[must_use]
     pub fn entries(&self) -> Vec<ConstantEntry> {
         let Launch { extra, span: (least, most), return_share, return_span } = self.launch;
         let numbers = [
@@ -288,7 +282,6 @@ impl FootprintTable {
     ///
     /// Categories are compared without case, and `&`, `_` and spaces are `-`: `GAME_PUZZLE` finds `game-puzzle`, else
     /// `game`.
-    #[must_use]
     pub fn find(&self, package: &str, category: Option<&str>) -> (Footprint, Found) {
         if let Some(entry) = self.packages.get(package) {
             return (self.footprint(entry), Found::Package);
@@ -306,7 +299,6 @@ impl FootprintTable {
 
     /// The footprint of `package` on the phone of `user`: as [`FootprintTable::find`], its bytes scaled by a lognormal
     /// number of median one that depends on the seed, the user and the package alone.
-    #[must_use]
     pub fn find_for(&self, package: &str, category: Option<&str>, user: &str, seed: u64) -> (Footprint, Found) {
         let (footprint, found) = self.find(package, category);
         let normal: f64 = StandardNormal.sample(&mut stream(seed, user, &format!("footprint {package}")));

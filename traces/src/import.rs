@@ -90,19 +90,16 @@ impl Kind {
     pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The name on the command line.
-    #[must_use]
     pub fn word(self) -> &'static str {
         self.into()
     }
 
     /// Whether its files can hold rows of apps.
-    #[must_use]
     pub const fn has_apps(self) -> bool {
         !matches!(self, Self::Meminfo | Self::Vmstat)
     }
 
     /// Whether its files can hold rows of counters.
-    #[must_use]
     pub const fn has_counters(self) -> bool {
         !matches!(self, Self::Carat | Self::Lsapp | Self::Tsinghua)
     }
@@ -122,6 +119,7 @@ pub enum CaratSemantics {
 
 /// How to import.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Options {
     /// The format.
     pub kind: Kind,
@@ -145,7 +143,6 @@ pub struct Options {
 
 impl Options {
     /// The defaults for `kind`: lenient, with ten findings a reason.
-    #[must_use]
     pub fn new(kind: Kind) -> Self {
         Self {
             kind,
@@ -214,6 +211,7 @@ trait Format {
 }
 
 /// An import under way.
+#[must_use]
 pub struct Import<'i> {
     context: ImportContext<'i>,
     format: Box<dyn Format>,
@@ -221,7 +219,6 @@ pub struct Import<'i> {
 
 impl<'i> Import<'i> {
     /// An import that gives its rows to `sink`.
-    #[must_use]
     pub fn new(options: Options, sink: &'i mut Sink<'i>) -> Self {
         let format: Box<dyn Format> = match options.kind {
             Kind::Carat => Box::new(carat::Carat::new(options.semantics, false)),

@@ -13,17 +13,16 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 ///
 /// Traces that know no clock (a boot-relative Perfetto trace, a synthetic user) count from their own beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[must_use]
 pub struct UtcTime(pub i64);
 
 impl UtcTime {
     /// The point `seconds` after 1970; saturates far beyond any trace.
-    #[must_use]
     pub const fn from_seconds(seconds: i64) -> Self {
         Self(seconds.saturating_mul(1_000_000_000))
     }
 
     /// The point nearest to `seconds` after 1970; saturates, and not-a-number is 1970.
-    #[must_use]
     pub fn nearest(seconds: f64) -> Self {
         // Whole seconds stay exact: a float has 53 bits, nanoseconds since 1970 need 61.
         let whole = seconds.floor();
@@ -32,14 +31,12 @@ impl UtcTime {
     }
 
     /// Seconds since 1970, as the column `time_s` holds them.
-    #[must_use]
     pub fn seconds(self) -> f64 {
         // Divided, not multiplied: whole seconds stay whole.
         self.0 as f64 / 1e9
     }
 
     /// The whole seconds since 1970, rounded down.
-    #[must_use]
     pub const fn whole_seconds(self) -> i64 {
         self.0.div_euclid(1_000_000_000)
     }
@@ -84,20 +81,17 @@ impl OomAdj {
     pub const GREATEST: Self = Self(1000);
 
     /// The value, where Android knows such a one.
-    #[must_use]
     pub fn new(value: i64) -> Option<Self> {
         let adj = Self(i16::try_from(value).ok()?);
         (Self::LEAST..=Self::GREATEST).contains(&adj).then_some(adj)
     }
 
     /// Whether the user looks at the process.
-    #[must_use]
     pub fn is_foreground(self) -> bool {
         self == Self::FOREGROUND_APP
     }
 
     /// Whether the process runs for nobody who would notice: a service, or cached.
-    #[must_use]
     pub fn is_background(self) -> bool {
         self > Self::PERCEPTIBLE_APP
     }
@@ -136,7 +130,6 @@ impl Source {
     pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The word in the column `source`.
-    #[must_use]
     pub fn word(self) -> &'static str {
         self.into()
     }
@@ -159,7 +152,6 @@ impl Confidence {
     pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The word in the column `confidence`.
-    #[must_use]
     pub fn word(self) -> &'static str {
         self.into()
     }

@@ -32,7 +32,6 @@ pub struct Counts {
 }
 
 /// Counts `network` at a batch of `samples`.
-#[must_use]
 pub fn count(network: &Network, samples: u64) -> Counts {
     let elements = |trainable_only: bool| {
         network.parameters.iter().filter(|p| p.trainable || !trainable_only).map(|p| p.elements).sum::<u64>()

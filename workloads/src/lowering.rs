@@ -42,7 +42,6 @@ impl Variant {
     pub const ALL: [Self; 4] = [Self::Original, Self::Direct, Self::Fused, Self::Reduced];
 
     /// Its id on the command line.
-    #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
             Self::Original => "original",

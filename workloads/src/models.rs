@@ -50,7 +50,6 @@ pub enum Sample {
 
 impl Sample {
     /// The model's own shape.
-    #[must_use]
     pub const fn own(&self) -> &[u64] {
         match self {
             Self::Image { own } => own,

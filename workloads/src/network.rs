@@ -97,6 +97,7 @@ pub struct OperatorNode {
 
 /// A network: values, storages, weights and operators in the order of execution.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Network {
     /// The model or the file that it was built from.
     pub name: String,
@@ -114,7 +115,6 @@ pub struct Network {
 
 impl Network {
     /// An empty network.
-    #[must_use]
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
@@ -128,25 +128,21 @@ impl Network {
     }
 
     /// The value at this position.
-    #[must_use]
     pub fn value(&self, id: ValueId) -> &Value {
         &self.values[id as usize]
     }
 
     /// The shape of a value.
-    #[must_use]
     pub fn shape(&self, id: ValueId) -> &Shape {
         &self.value(id).shape
     }
 
     /// The parameter at this position.
-    #[must_use]
     pub fn parameter(&self, id: ParameterId) -> &Parameter {
         &self.parameters[id as usize]
     }
 
     /// The storage at this position.
-    #[must_use]
     pub fn storage(&self, id: StorageId) -> &Storage {
         &self.storages[id as usize]
     }

@@ -4,6 +4,7 @@ use strum::{IntoStaticStr, VariantNames};
 
 /// Window of a convolution or a pooling: kernel, stride and padding, height then width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Window {
     /// Kernel height and width.
     pub kernel: [u64; 2],
@@ -15,25 +16,21 @@ pub struct Window {
 
 impl Window {
     /// A square window.
-    #[must_use]
     pub const fn square(kernel: u64, stride: u64, padding: u64) -> Self {
         Self { kernel: [kernel, kernel], stride: [stride, stride], padding: [padding, padding] }
     }
 
     /// The positions that it covers.
-    #[must_use]
     pub const fn taps(&self) -> u64 {
         self.kernel[0] * self.kernel[1]
     }
 
     /// Whether it is a point at every position, so that no neighbourhood has to be gathered.
-    #[must_use]
     pub fn is_pointwise(&self) -> bool {
         self.kernel == [1, 1] && self.stride == [1, 1]
     }
 
     /// The output size along `axis` (0 height, 1 width), or `None` if the window does not fit.
-    #[must_use]
     pub fn output(&self, axis: usize, input: u64, round_up: bool) -> Option<u64> {
         let span = (input + 2 * self.padding[axis]).checked_sub(self.kernel[axis])?;
         let stride = self.stride[axis].max(1);
@@ -135,7 +132,6 @@ pub enum Op {
 
 impl Op {
     /// The operator's name, as it appears in messages and timelines.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Unary { function, .. } => function.into(),
@@ -144,7 +140,6 @@ impl Op {
     }
 
     /// Whether mixed precision runs it in fp32.
-    #[must_use]
     pub const fn keeps_full_precision(&self) -> bool {
         matches!(self, Self::LayerNorm | Self::Softmax | Self::CrossEntropy)
     }
@@ -154,7 +149,6 @@ impl Op {
     ///
     /// A tanh counts as part of a GELU written out in steps, of which only the first, a cube, saves the module's own
     /// input; BERT's pooler has a tanh that is a module, over one row a sample. The loss is a module.
-    #[must_use]
     pub const fn is_functional(&self) -> bool {
         matches!(
             self,

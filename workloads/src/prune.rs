@@ -6,7 +6,6 @@ impl TrainingGraph {
     /// The iteration without the parameter gradients that `given_up` names, and without all that only they needed:
     /// their updates, and the backward nodes whose results nobody reads any more (a backward pass that ends at the
     /// earliest weight still trained). Tensors keep their ids; those that only removed nodes read are no longer saved.
-    #[must_use]
     pub fn without_gradients(&self, given_up: impl Fn(TensorId) -> bool) -> Self {
         let mut kept = self.kept_without(given_up).into_iter();
         let mut graph = self.clone();
@@ -15,7 +14,6 @@ impl TrainingGraph {
     }
 
     /// The nodes that [`Self::without_gradients`] keeps.
-    #[must_use]
     pub fn kept_without(&self, given_up: impl Fn(TensorId) -> bool) -> Vec<bool> {
         let lost = |id: TensorId| self.tensor(id).role == Role::ParameterGradient && given_up(id);
         let mut wanted = vec![false; self.tensors.len()];

@@ -6,6 +6,7 @@ use std::ops::{Add, AddAssign, Mul};
 
 /// A count that is linear in the batch: `fixed + per_sample × batch`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[must_use]
 pub struct Extent {
     /// The part that does not depend on the batch.
     pub fixed: u64,
@@ -18,37 +19,31 @@ impl Extent {
     pub const ZERO: Self = Self { fixed: 0, per_sample: 0 };
 
     /// A count that does not depend on the batch.
-    #[must_use]
     pub const fn fixed(count: u64) -> Self {
         Self { fixed: count, per_sample: 0 }
     }
 
     /// A count that every sample adds.
-    #[must_use]
     pub const fn per_sample(count: u64) -> Self {
         Self { fixed: 0, per_sample: count }
     }
 
     /// The count for a batch of `samples`.
-    #[must_use]
     pub const fn at(self, samples: u64) -> u64 {
         self.fixed + self.per_sample * samples
     }
 
     /// Whether it is zero at any batch.
-    #[must_use]
     pub const fn is_zero(self) -> bool {
         self.fixed == 0 && self.per_sample == 0
     }
 
     /// The count times `numerator / denominator`, rounded down part by part.
-    #[must_use]
     pub const fn times(self, numerator: u64, denominator: u64) -> Self {
         Self { fixed: self.fixed * numerator / denominator, per_sample: self.per_sample * numerator / denominator }
     }
 
     /// The larger of each part.
-    #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self { fixed: self.fixed.max(other.fixed), per_sample: self.per_sample.max(other.per_sample) }
     }
@@ -82,6 +77,7 @@ impl Sum for Extent {
 
 /// One dimension of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
 pub struct Dim {
     /// Its size; for a batched dimension, the size that one sample adds.
     pub size: u64,
@@ -94,13 +90,11 @@ impl Dim {
     pub const ONE: Self = Self::fixed(1);
 
     /// A size that does not depend on the batch.
-    #[must_use]
     pub const fn fixed(size: u64) -> Self {
         Self { size, batched: false }
     }
 
     /// A size that each sample adds.
-    #[must_use]
     pub const fn batched(size: u64) -> Self {
         Self { size, batched: true }
     }
@@ -108,66 +102,57 @@ impl Dim {
 
 /// A shape whose leading dimension usually carries the batch; `[]` is a scalar.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[must_use]
 pub struct Shape(pub Vec<Dim>);
 
 impl Shape {
     /// A shape whose first dimension is the batch: `batched(&[3, 224, 224])` is `B×3×224×224`.
-    #[must_use]
     pub fn batched(rest: &[u64]) -> Self {
         Self(std::iter::once(Dim::batched(1)).chain(rest.iter().map(|&size| Dim::fixed(size))).collect())
     }
 
     /// A shape without a batch.
-    #[must_use]
     pub fn fixed(sizes: &[u64]) -> Self {
         Self(sizes.iter().map(|&size| Dim::fixed(size)).collect())
     }
 
     /// The number of dimensions.
-    #[must_use]
     pub fn rank(&self) -> usize {
         self.0.len()
     }
 
     /// The number of elements.
-    #[must_use]
     pub fn elements(&self) -> Extent {
         let product = self.0.iter().map(|dim| dim.size).product();
         if self.is_batched() { Extent::per_sample(product) } else { Extent::fixed(product) }
     }
 
     /// Whether the batch multiplies one of the dimensions.
-    #[must_use]
     pub fn is_batched(&self) -> bool {
         self.0.iter().any(|dim| dim.batched)
     }
 
     /// Dimension `axis`; [`Dim::ONE`] beyond the rank.
-    #[must_use]
     pub fn dim(&self, axis: usize) -> Dim {
         self.0.get(axis).copied().unwrap_or(Dim::ONE)
     }
 
     /// The size of dimension `axis`, one sample's share if it is batched; 1 beyond the rank.
-    #[must_use]
     pub fn size(&self, axis: usize) -> u64 {
         self.dim(axis).size
     }
 
     /// The sizes of all dimensions, one sample's share of a batched one.
-    #[must_use]
     pub fn sizes(&self) -> Vec<u64> {
         self.0.iter().map(|dim| dim.size).collect()
     }
 
     /// The size of the last dimension; 1 for a scalar.
-    #[must_use]
     pub fn last(&self) -> u64 {
         self.0.last().map_or(1, |dim| dim.size)
     }
 
     /// The same shape with its last dimension replaced.
-    #[must_use]
     pub fn with_last(&self, size: u64) -> Self {
         let mut dims = self.0.clone();
         if let Some(last) = dims.last_mut() {

@@ -39,7 +39,6 @@ pub enum Role {
 
 impl Role {
     /// Whether it is resident before the forward pass and after the update.
-    #[must_use]
     pub fn is_state(self) -> bool {
         matches!(self, Self::Parameter { .. } | Self::OptimiserState | Self::Buffer)
     }
@@ -60,6 +59,7 @@ pub enum Element {
 
 /// A tensor: storage with one size, however many views look at it.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Tensor {
     /// Where it comes from, for people.
     pub name: String,
@@ -73,7 +73,6 @@ pub struct Tensor {
 
 impl Tensor {
     /// A tensor of floating-point numbers that mixed precision makes smaller.
-    #[must_use]
     pub fn new(name: impl Into<String>, bytes: Extent, role: Role) -> Self {
         Self { name: name.into(), bytes, role, element: Element::Float }
     }
@@ -137,6 +136,7 @@ impl KernelCost {
 
 /// What a node asks of a processor, for any batch.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct NodeWork {
     /// The kind of operator, which decides the rate that a processor reaches.
     pub kind: OperatorKind,
@@ -166,7 +166,6 @@ pub struct NodeWork {
 
 impl NodeWork {
     /// One launch of an operator of `kind` that computes nothing and moves nothing yet.
-    #[must_use]
     pub const fn new(kind: OperatorKind) -> Self {
         Self {
             kind,
@@ -184,19 +183,16 @@ impl NodeWork {
     }
 
     /// One launch of an operator of `kind` that computes `flops` for `outputs` independent outputs.
-    #[must_use]
     pub const fn computing(kind: OperatorKind, flops: Extent, outputs: Extent) -> Self {
         Self { flops, parallelism: outputs, ..Self::new(kind) }
     }
 
     /// Whether it multiplies matrices or convolves.
-    #[must_use]
     pub const fn is_product(&self) -> bool {
         matches!(self.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm)
     }
 
     /// The work for a batch of `samples` with kernels that cost `kernels`.
-    #[must_use]
     pub fn at(&self, samples: u64, precision: Precision, kernels: KernelCost) -> Work {
         let dram = Bytes(self.dram.at(samples));
         let precision = self.precision.unwrap_or(precision);
@@ -247,7 +243,6 @@ pub struct Node {
 
 impl Node {
     /// A node that reads and writes nothing yet.
-    #[must_use]
     pub fn new(name: impl Into<String>, phase: Phase, work: NodeWork) -> Self {
         Self {
             name: name.into(),
@@ -268,7 +263,6 @@ impl Node {
     }
 
     /// What it needs of `tensor`.
-    #[must_use]
     pub fn need_of(&self, tensor: TensorId) -> Need {
         self.saved.iter().find(|saved| saved.tensor == tensor).map_or(Need::Values, |saved| saved.need)
     }
@@ -290,19 +284,16 @@ pub struct TrainingGraph {
 
 impl TrainingGraph {
     /// The tensor at this position.
-    #[must_use]
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id as usize]
     }
 
     /// The bytes of all tensors of a role that `wanted` accepts.
-    #[must_use]
     pub fn bytes_of(&self, wanted: impl Fn(Role) -> bool) -> Extent {
         self.tensors.iter().filter(|tensor| wanted(tensor.role)).map(|tensor| tensor.bytes).sum()
     }
 
     /// The tensors made in forward that backward reads: the saved tensors, in order of production.
-    #[must_use]
     pub fn saved(&self) -> Vec<TensorId> {
         let mut read_in_backward = vec![false; self.tensors.len()];
         for node in self.nodes.iter().filter(|node| node.phase == Phase::Backward) {
@@ -323,7 +314,6 @@ impl TrainingGraph {
     /// keep their fp32 masters beside an fp16 copy, weight gradients and states stay fp32.
     ///
     /// `Fp32` leaves the graph as it is. `Int8` needs a rewrite of the graph and is not done here.
-    #[must_use]
     pub fn at_precision(&self, precision: Precision) -> Self {
         let mut graph = self.clone();
         if precision != Precision::Fp16 {
@@ -360,7 +350,6 @@ pub enum Optimiser {
 
 impl Optimiser {
     /// Values of state that every trained weight keeps.
-    #[must_use]
     pub const fn states(self) -> u64 {
         match self {
             Self::Sgd => 0,

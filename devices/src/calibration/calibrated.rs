@@ -110,7 +110,6 @@ impl<T: Schema> Calibrated<T> {
     }
 
     /// Every single constant, in the order of the schema; curves are not listed.
-    #[must_use]
     pub fn entries(&self) -> Vec<ConstantEntry> {
         entries(&self.constants, &self.file)
     }
@@ -162,7 +161,6 @@ impl<T: Schema> Calibrated<T> {
 }
 
 /// Every constant below `table`, in the order of its schema.
-#[must_use]
 pub fn entries(table: &(impl Visit + Clone), file: &str) -> Vec<ConstantEntry> {
     let mut entries = Vec::new();
     table.clone().visit("", &mut |name, constant| entries.push(constant.entry(name, file)));
@@ -191,7 +189,6 @@ pub(crate) fn zero_divisor(table: &(impl Visit + Clone), divisors: &[&str], idle
 }
 
 /// FNV-1a, 64 bit, of `text`, as 16 lower-case hex digits.
-#[must_use]
 pub fn digest(text: &str) -> String {
     let hash = text
         .bytes()

@@ -26,7 +26,6 @@ impl ClusterClass {
     pub const ALL: [Self; 3] = [Self::Big, Self::Middle, Self::Little];
 
     /// The word for it in calibrations and selections of cores.
-    #[must_use]
     pub fn word(self) -> &'static str {
         self.into()
     }

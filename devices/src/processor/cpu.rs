@@ -49,13 +49,11 @@ impl Core {
     }
 
     /// Operations a second in `precision`, every lane full, with the best instructions that there are.
-    #[must_use]
     pub fn peak(&self, precision: Precision) -> FlopsPerSecond {
         self.peak_with(precision, Int8Kernels::DotProduct)
     }
 
     /// The same with a stack's way of multiplying eight-bit integers.
-    #[must_use]
     pub fn peak_with(&self, precision: Precision, int8: Int8Kernels) -> FlopsPerSecond {
         self.cluster.rate(precision, int8) * self.frequency
     }
@@ -104,7 +102,6 @@ pub struct Cpu {
 
 impl Device {
     /// The CPU model, if the device's host is modelled.
-    #[must_use]
     pub fn cpu(&self) -> Option<Cpu> {
         let constants = &self.constants;
         if constants.cpu.is_empty() {
@@ -187,6 +184,7 @@ fn operating_point(cluster: &Cluster, asked: Hertz) -> Result<Hertz, SelectionEr
 
 /// The cores that a run uses, fastest first.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct CpuCores {
     cores: Vec<Core>,
     l3: Bytes,
@@ -195,14 +193,12 @@ pub struct CpuCores {
 
 impl CpuCores {
     /// The cores, fastest class first.
-    #[must_use]
     pub fn cores(&self) -> &[Core] {
         &self.cores
     }
 
     /// The same cores under a limit: each at its highest operating point at or below `share` of its highest
     /// frequency, but never below its lowest operating point, nor above the frequency that it was chosen at.
-    #[must_use]
     pub fn limited(&self, share: Fraction) -> Self {
         self.each_at(|core| {
             let point = core.cluster.at_or_below(core.highest() * share.0);
@@ -213,7 +209,6 @@ impl CpuCores {
     /// The same cores as a governor sets them that wants `share` of the highest frequency: each at its lowest
     /// operating point at or above that, but never below its cluster's floor. [`limited`](Self::limited) then counts
     /// that as chosen.
-    #[must_use]
     pub fn following(&self, share: Fraction) -> Self {
         let followed = self.each_at(|core| {
             let wanted = core.highest() * share.0;
@@ -229,13 +224,11 @@ impl CpuCores {
     }
 
     /// The frequency of the fastest core, as a share of its highest.
-    #[must_use]
     pub fn share(&self) -> Fraction {
         self.of_fastest(|core| core.frequency)
     }
 
     /// The floor that a governor keeps the fastest core above, as a share of its highest frequency.
-    #[must_use]
     pub fn floor(&self) -> Fraction {
         self.of_fastest(|core| core.cluster.floor)
     }
@@ -246,7 +239,6 @@ impl CpuCores {
 
     /// The operating points of the fastest core up to its present frequency, as shares of its highest, rising; at
     /// least one.
-    #[must_use]
     pub fn operating_shares(&self) -> Vec<Fraction> {
         let Some(core) = self.cores.first() else { return vec![Fraction(1.0)] };
         let below = core.cluster.points().filter(|point| point.0 < core.frequency.0);
@@ -254,27 +246,23 @@ impl CpuCores {
     }
 
     /// The peak of all cores together.
-    #[must_use]
     pub fn peak(&self, precision: Precision) -> FlopsPerSecond {
         self.cores.iter().map(|core| core.peak(precision)).sum()
     }
 
     /// The bandwidth at which the cores together stream through memory, at most what DRAM achieves.
-    #[must_use]
     pub fn streaming_bandwidth(&self) -> BytesPerSecond {
         let together = self.cores.iter().map(|core| core.cluster.constants.dram_bandwidth.value.0).sum::<f64>();
         BytesPerSecond(together.min(self.dram.bandwidth.0))
     }
 
     /// The time that the fastest core takes for this number of CoreMark iterations; `None` if its CoreMark is not known.
-    #[must_use]
     pub fn scalar_time(&self, iterations: f64) -> Option<Nanos> {
         let core = self.cores.first()?;
         Some(Nanos::from_seconds(iterations / (core.cluster.coremark?.0 * core.frequency.0)))
     }
 
     /// Power while all cores are busy.
-    #[must_use]
     pub fn power(&self) -> Watts {
         self.cores.iter().map(|core| core.power).sum()
     }
@@ -287,7 +275,6 @@ impl CpuCores {
     /// as a core can draw it: cores do not wait for their tiles at the same time, so that together they ask less of DRAM
     /// than it gives.
     /// Shared-memory traffic and barriers are a GPU's and cost nothing here.
-    #[must_use]
     pub fn cost(&self, work: &Work, stack: &StackOnCpu) -> Cost {
         if work.launches == 0 {
             return Cost { occupancy: 1.0, ..Cost::default() };

@@ -36,7 +36,6 @@ struct Streams {
 
 impl Device {
     /// The DSP model, if the device has a DSP.
-    #[must_use]
     pub fn dsp(&self) -> Option<Dsp> {
         self.constants.dsp.as_ref().map(Dsp::new)
     }
@@ -53,25 +52,21 @@ impl Dsp {
     }
 
     /// Memory that a process may map.
-    #[must_use]
     pub fn memory(&self) -> Bytes {
         self.constants.memory.value
     }
 
     /// A call from the CPU and back, without the copies of tensors.
-    #[must_use]
     pub fn call(&self) -> Nanos {
         self.constants.fastrpc.value
     }
 
     /// Whether the vendor's library has an operator for `work`.
-    #[must_use]
     pub fn runs(&self, work: &Work) -> bool {
         matches!(work.precision, Precision::Int8 | Precision::Int16)
     }
 
     /// What `work` costs within a subgraph, alone; only for work that it [runs](Self::runs).
-    #[must_use]
     pub fn cost(&self, work: &Work, stack: &StackOnDsp) -> Cost {
         if work.launches == 0 {
             return Cost { occupancy: 1.0, ..Cost::default() };

@@ -13,6 +13,7 @@ use crate::units::{Celsius, Fraction, Nanos, Watts};
 /// spent. The simulator applies the governor between iterations, each of which counts with its mean utilisation.
 /// A share becomes operating points by [`CpuCores::following`].
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
 pub struct Schedutil {
     floor: Fraction,
     utilisation: Fraction,
@@ -25,13 +26,11 @@ impl Schedutil {
     const HEADROOM: f64 = 1.25;
 
     /// For `cores` that have been busy until now.
-    #[must_use]
     pub fn new(cores: &CpuCores) -> Self {
         Self { floor: cores.floor(), utilisation: Fraction(1.0) }
     }
 
     /// After a `span` of which the cores spent the share `busy` at work, at `share` of their highest frequency.
-    #[must_use]
     pub fn after(self, span: Nanos, busy: Fraction, share: Fraction) -> Self {
         let remembered = (-(span.seconds() / Self::HALF_LIFE.seconds())).exp2();
         let seen = (busy.0 * share.0).clamp(0.0, 1.0);
@@ -39,7 +38,6 @@ impl Schedutil {
     }
 
     /// The share of the highest frequency that it wants: at least the floor, at most 1.
-    #[must_use]
     pub fn share(&self) -> Fraction {
         Fraction((Self::HEADROOM * self.utilisation.0).max(self.floor.0).min(1.0))
     }
@@ -48,6 +46,7 @@ impl Schedutil {
 /// Keeps the die cool, as Linux's `step_wise` does: once a second, one operating point down while the die is above
 /// the trip temperature and gets hotter, one up when it is below that less the hysteresis.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct StepWise {
     trip: Celsius,
     /// Operating points as shares of the highest frequency, rising.
@@ -66,7 +65,6 @@ impl StepWise {
     pub const HYSTERESIS: Celsius = Celsius(2.0);
 
     /// For `cores` in a device that heats up like `thermal`; it limits nothing yet.
-    #[must_use]
     pub fn new(cores: &CpuCores, thermal: &Thermal) -> Self {
         Self {
             trip: thermal.trip(),
@@ -78,7 +76,6 @@ impl StepWise {
     }
 
     /// The share of the highest frequency that it allows, for [`CpuCores::limited`].
-    #[must_use]
     pub fn share(&self) -> Fraction {
         self.shares.iter().rev().nth(self.forbidden).copied().unwrap_or(Fraction(1.0))
     }

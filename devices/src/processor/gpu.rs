@@ -41,7 +41,6 @@ pub struct Gpu {
 
 impl Device {
     /// The GPU model, if the device has a GPU.
-    #[must_use]
     pub fn gpu(&self) -> Option<Gpu> {
         Some(Gpu::new(self.constants.gpu.as_ref()?, self.dram()))
     }
@@ -61,13 +60,11 @@ impl Gpu {
     }
 
     /// Time from one kernel of a queue to the next.
-    #[must_use]
     pub fn launch(&self) -> Nanos {
         self.constants.launch.value
     }
 
     /// Threads resident on the whole GPU.
-    #[must_use]
     pub fn resident_threads(&self) -> Count {
         self.resident_threads
     }
@@ -98,7 +95,6 @@ impl Gpu {
     }
 
     /// The share of the GPU's lanes that `work` fills.
-    #[must_use]
     pub fn occupancy(&self, work: &Work, stack: &StackOnGpu) -> f64 {
         self.waves(work, stack).min(1.0)
     }
@@ -111,7 +107,6 @@ impl Gpu {
     }
 
     /// What `work` costs under `stack`, alone.
-    #[must_use]
     pub fn cost(&self, work: &Work, stack: &StackOnGpu) -> Cost {
         if work.launches == 0 {
             return Cost { occupancy: 1.0, ..Cost::default() };

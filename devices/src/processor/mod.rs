@@ -38,7 +38,6 @@ pub struct Cost {
 
 impl Cost {
     /// The whole time when the processor runs alone.
-    #[must_use]
     pub fn alone(&self) -> Nanos {
         self.launch + self.busy
     }
@@ -94,7 +93,6 @@ pub enum Processor {
 
 impl Processor {
     /// What `work` costs here, alone.
-    #[must_use]
     pub fn cost(&self, work: &Work) -> Cost {
         match self {
             Self::Cpu(cores, stack) => cores.cost(work, stack),
@@ -103,7 +101,6 @@ impl Processor {
     }
 
     /// Which kind it is.
-    #[must_use]
     pub fn kind(&self) -> ProcessorKind {
         match self {
             Self::Cpu(..) => ProcessorKind::Cpu,

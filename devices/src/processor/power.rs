@@ -37,7 +37,6 @@ pub struct Energy {
 
 impl Energy {
     /// The whole.
-    #[must_use]
     pub fn total(&self) -> Joules {
         self.gpu + self.cpu + self.dsp + self.dram + self.rest
     }
@@ -64,7 +63,6 @@ pub struct Power {
 
 impl Power {
     /// Energy of `usage`; busy spans longer than the whole count as the whole, and cores wait only while not busy.
-    #[must_use]
     pub fn energy(&self, usage: &Usage) -> Energy {
         let gpu_busy = usage.gpu_busy.min(usage.span);
         let gpu_idle = usage.span.saturating_sub(gpu_busy);
@@ -83,7 +81,6 @@ impl Power {
 
 impl Device {
     /// The powers of this device when a run under `stack` uses `cores` of its CPU, or none.
-    #[must_use]
     pub fn power(&self, cores: Option<&CpuCores>, stack: &Stack) -> Power {
         let gpu = self.constants.gpu.as_ref();
         let cpu = cores.map_or(Watts::ZERO, CpuCores::power);
@@ -113,7 +110,6 @@ pub struct Dram {
 
 impl Device {
     /// The DRAM that all processors share.
-    #[must_use]
     pub fn dram(&self) -> Dram {
         Dram::new(&self.constants.dram)
     }
@@ -129,7 +125,6 @@ impl Dram {
     }
 
     /// Energy of moving `bytes` within `span`.
-    #[must_use]
     pub fn energy(&self, span: Nanos, bytes: Bytes) -> Joules {
         self.power_idle * span + self.energy_per_byte * bytes
     }

@@ -26,6 +26,7 @@ struct Way {
 /// rates and one does not (UFS 3.1 reads 4 KiB in about 0.1 ms, yet 50,000 of them a second). How several commands get
 /// on beside each other is said in [`crate::storage`].
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Flash {
     slots: usize,
     read: Way,
@@ -47,7 +48,6 @@ pub(crate) struct Demand {
 
 impl Device {
     /// The flash storage, if the device has one that is modelled.
-    #[must_use]
     pub fn flash(&self) -> Option<Flash> {
         self.constants.storage.as_ref().map(Flash::new)
     }
@@ -55,7 +55,6 @@ impl Device {
 
 impl Flash {
     /// The storage that `constants` describe.
-    #[must_use]
     pub fn new(constants: &StorageConstants) -> Self {
         let way = |sequential: BytesPerSecond, datasheet: Option<BytesPerSecond>, random, latency| Way {
             sequential,
@@ -89,43 +88,36 @@ impl Flash {
     }
 
     /// Commands that the device works on at once.
-    #[must_use]
     pub fn slots(&self) -> usize {
         self.slots
     }
 
     /// What all requests together reach in practice with large commands, the write cache having room.
-    #[must_use]
     pub fn sequential(&self, direction: Direction) -> BytesPerSecond {
         self.way(direction).sequential
     }
 
     /// What writes reach behind a full write cache.
-    #[must_use]
     pub fn sustained_write(&self) -> BytesPerSecond {
         self.sustained_write
     }
 
     /// What the write cache holds.
-    #[must_use]
     pub fn write_cache(&self) -> Bytes {
         self.write_cache
     }
 
     /// The driver's work on a core of this speed.
-    #[must_use]
     pub fn driver(&self, speed: ScalarSpeed) -> Driver {
         Driver { command: speed.time(self.command_work), page: speed.time(self.page_work) }
     }
 
     /// How long a command of `bytes` takes in the device when it is alone there, the write cache having room.
-    #[must_use]
     pub fn alone(&self, direction: Direction, bytes: Bytes) -> Nanos {
         Nanos::from_seconds(self.demand(direction, bytes, true).alone * 1e-9)
     }
 
     /// For how long a command of `bytes` takes up the device, however many share it.
-    #[must_use]
     pub fn occupation(&self, direction: Direction, bytes: Bytes) -> Interval {
         Interval(self.demand(direction, bytes, true).occupation * 1e-9)
     }

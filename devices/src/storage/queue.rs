@@ -99,6 +99,7 @@ struct Flow {
 /// Time never goes back: a call for a time before the clock, which [`read`](Self::read), [`write`](Self::write) and
 /// [`write_behind`](Self::write_behind) carry ahead, counts as made at the clock.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct FlashQueue {
     flash: Flash,
     clock: Nanos,
@@ -118,7 +119,6 @@ pub struct FlashQueue {
 
 impl FlashQueue {
     /// An idle device with an empty write cache, the clock at zero.
-    #[must_use]
     pub fn new(flash: Flash) -> Self {
         Self {
             clock: Nanos::ZERO,
@@ -136,25 +136,21 @@ impl FlashQueue {
     }
 
     /// The storage behind it.
-    #[must_use]
     pub fn flash(&self) -> &Flash {
         &self.flash
     }
 
     /// The time up to which it has run.
-    #[must_use]
     pub fn clock(&self) -> Nanos {
         self.clock
     }
 
     /// Commands in the device's slots and, behind them, in the queue.
-    #[must_use]
     pub fn commands(&self) -> (usize, usize) {
         (self.device.len(), self.waiting.len())
     }
 
     /// Bytes in the write cache.
-    #[must_use]
     pub fn write_cache_level(&self) -> Bytes {
         self.cache.level()
     }
@@ -210,7 +206,6 @@ impl FlashQueue {
     /// When the next request ends if no other comes; `None` if none is under way.
     ///
     /// It runs a copy ahead: as much work as the simulation of that span.
-    #[must_use]
     pub fn next_completion(&self) -> Option<Nanos> {
         if let Some(done) = self.completed.front() {
             return Some(done.time);

@@ -54,7 +54,6 @@ pub struct Resident {
 
 impl Resident {
     /// All of it.
-    #[must_use]
     pub fn total(&self) -> Bytes {
         self.kernel + self.anonymous + self.file
     }
@@ -79,7 +78,6 @@ fn share(bytes: Bytes, share: Fraction) -> Bytes {
 
 impl System {
     /// The memory of `device` that the kernel manages.
-    #[must_use]
     pub fn managed(&self, device: &Device) -> Bytes {
         share(device.ram(), self.constants.reclaim.managed_share.value)
     }
@@ -88,7 +86,6 @@ impl System {
     /// min = √(16 · managed), within its bounds; a step = max(min / 4, managed · scale factor / 10,000);
     /// low = min + step + screens, high = min + 2 steps + screens, where the screens are Android's
     /// `extra_free_kbytes`.
-    #[must_use]
     pub fn watermarks(&self, device: &Device) -> Watermarks {
         let reclaim = &self.constants.reclaim;
         let kib = |bytes: Bytes| bytes.0 / 1024;
@@ -111,7 +108,6 @@ impl System {
     }
 
     /// What ZRAM takes on `device` before compression; zero if there is none.
-    #[must_use]
     pub fn zram(&self, device: &Device) -> Bytes {
         let Some(zram) = &self.constants.zram else { return Bytes::ZERO };
         if let Some(size) = &zram.size {
@@ -122,25 +118,21 @@ impl System {
     }
 
     /// Bytes before compression for each byte in ZRAM; 1 if there is none.
-    #[must_use]
     pub fn zram_ratio(&self) -> Factor {
         self.constants.zram.as_ref().map_or(Factor(1.0), |zram| zram.ratio.value)
     }
 
     /// The swap partition on flash; zero if there is none.
-    #[must_use]
     pub fn swap_partition(&self) -> Bytes {
         self.constants.swap.as_ref().map_or(Bytes::ZERO, |swap| swap.partition.value)
     }
 
     /// Pages that a fault brings in from swap.
-    #[must_use]
     pub fn swap_read_ahead(&self) -> u64 {
         1_u64 << (self.constants.reclaim.page_cluster.value.0 as u32).min(31)
     }
 
     /// The kernel's work on a page on a core of this speed.
-    #[must_use]
     pub fn page_costs(&self, speed: ScalarSpeed) -> PageCosts {
         let costs = &self.constants.costs;
         PageCosts {
@@ -157,7 +149,6 @@ impl System {
     }
 
     /// What the system itself holds on an idle phone, however much memory it has.
-    #[must_use]
     pub fn resident(&self) -> Resident {
         let resident = &self.constants.resident;
         Resident {
@@ -169,7 +160,6 @@ impl System {
     }
 
     /// The low-memory killer's properties that differ on a device of little memory.
-    #[must_use]
     pub fn killer(&self, device: &Device) -> Killer {
         let killer = &self.constants.killer;
         if device.ram() <= killer.low_ram.value {

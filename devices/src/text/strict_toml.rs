@@ -44,7 +44,6 @@ pub fn read_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlE
 }
 
 /// The line of the byte at `offset` in `text`, from one.
-#[must_use]
 pub fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }
@@ -98,14 +97,12 @@ impl<'a> TomlDocument<'a> {
     }
 
     /// Where the field with this dotted name stands; if it does not, the innermost table around it that does.
-    #[must_use]
     pub fn locate(&self, field: &str) -> Location {
         let found = self.place("").find(field);
         Location { file: self.file.to_owned(), line: line_of(self.text, found.offset), field: found.field }
     }
 
     /// An error about the field with this dotted name, in the caller's words.
-    #[must_use]
     pub fn refuse(&self, field: &str, message: impl Into<String>) -> TomlError {
         TomlError { at: Box::new(self.locate(field)), problem: TomlProblem::Refused(message.into()) }
     }

@@ -88,7 +88,6 @@ impl Dimension {
     }
 
     /// The unit with this symbol; `None` if it measures something else.
-    #[must_use]
     pub fn unit(self, symbol: &str) -> Option<&'static Unit> {
         UNITS.iter().find(|unit| unit.dimension == self && unit.symbol == symbol)
     }
@@ -100,7 +99,6 @@ impl Dimension {
     }
 
     /// The largest value in base units that makes sense.
-    #[must_use]
     pub fn ceiling(self) -> f64 {
         if self == Self::Fraction { 1.0 } else { f64::MAX }
     }

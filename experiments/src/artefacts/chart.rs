@@ -2,13 +2,16 @@
 
 use haversack_reports::figure::{Axis, BarSeries, Bars, Lines, Series, Stack};
 
+/// The name of a series, and its value of an item.
+pub(super) type Quantity<T, V = f64> = (&'static str, fn(&T) -> V);
+
 /// Bars with a group for each of `names`, which are the items', and in it a bar for each series.
 pub(super) fn columns<T, V: Into<Option<f64>>, const N: usize>(
     names: impl IntoIterator<Item = impl Into<String>>,
     items: &[T],
-    series: [(&str, fn(&T) -> V); N],
+    series: [Quantity<T, V>; N],
 ) -> Bars {
-    let one = |bars: Bars, (name, value): (&str, fn(&T) -> V)| {
+    let one = |bars: Bars, (name, value): Quantity<T, V>| {
         bars.series(BarSeries::new(name, items.iter().map(value).collect::<Vec<_>>()))
     };
     series.into_iter().fold(Bars::new(names), one)
@@ -18,11 +21,9 @@ pub(super) fn columns<T, V: Into<Option<f64>>, const N: usize>(
 pub(super) fn stacks<T, const N: usize>(
     names: impl IntoIterator<Item = impl Into<String>>,
     items: &[T],
-    parts: [(&str, fn(&T) -> f64); N],
+    parts: [Quantity<T>; N],
 ) -> Stack {
-    let one = |stack: Stack, (name, value): (&str, fn(&T) -> f64)| {
-        stack.part(name, items.iter().map(value).collect::<Vec<_>>())
-    };
+    let one = |stack: Stack, (name, value): Quantity<T>| stack.part(name, items.iter().map(value).collect::<Vec<_>>());
     parts.into_iter().fold(Stack::new(names), one)
 }
 
@@ -33,7 +34,7 @@ pub(super) fn curves<'t, T: 't, N: Into<String> + PartialEq + Clone>(
     name: impl Fn(&'t T) -> N,
     point: impl Fn(&'t T) -> Option<(f64, f64)>,
 ) -> Lines {
-    let mut curves: Vec<(N, Vec<(f64, f64)>, bool)> = Vec::new();
+    let mut curves = Vec::<(N, Vec<_>, bool)>::new();
     for item in items {
         let (name, point) = (name(item), point(item));
         match curves.iter_mut().find(|(known, ..)| *known == name) {

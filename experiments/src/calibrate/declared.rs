@@ -41,7 +41,6 @@ pub enum Of {
 
 impl Of {
     /// The word of the file.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -77,7 +76,6 @@ pub enum Observations {
 
 impl Observations {
     /// The keys of the sources in the calibrations.
-    #[must_use]
     pub const fn sources(self) -> &'static [&'static str] {
         match self {
             Self::PytorchTimings => &["pytorch-timings"],
@@ -175,7 +173,6 @@ impl Files {
     }
 
     /// The constants of one of the files.
-    #[must_use]
     pub fn entries(&self, of: Of) -> Vec<ConstantEntry> {
         match of {
             Of::Device => self.device.entries(),

@@ -91,7 +91,6 @@ impl Observation {
     }
 
     /// The same under `files`; infinite if that cannot run.
-    #[must_use]
     pub fn simulated(&self, files: &Files) -> f64 {
         let machine = |plan: &Plan| plan.machine().under(files.device.clone(), files.stack.clone());
         let run = |plan: &Plan| -> Option<Record> { plan.run_on(&machine(plan).ok()?).ok() };

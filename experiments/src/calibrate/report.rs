@@ -33,7 +33,6 @@ pub struct Fitted {
 
 impl Fitted {
     /// The bound that it ended at; `None` between them.
-    #[must_use]
     pub fn bound_hit(&self) -> Option<&'static str> {
         let near = |bound: f64| (self.after / bound).ln().abs() < 1e-6;
         let [lower, upper] = self.bounds;
@@ -41,7 +40,6 @@ impl Fitted {
     }
 
     /// Whether the rows decide it.
-    #[must_use]
     pub fn is_identified(&self) -> bool {
         self.bound_hit().is_none() && self.rise >= WEAK
     }
@@ -64,20 +62,17 @@ pub struct Residual {
 
 impl Residual {
     /// (simulated − observed) / observed at the fitted constants.
-    #[must_use]
     pub fn error(&self) -> f64 {
         self.after / self.observed - 1.0
     }
 
     /// The same at the constants of the files.
-    #[must_use]
     pub fn error_before(&self) -> f64 {
         self.before / self.observed - 1.0
     }
 }
 
 /// The median and the largest of the absolute errors.
-#[must_use]
 pub fn spread(errors: impl Iterator<Item = f64>) -> (f64, f64) {
     let mut errors: Vec<f64> = errors.map(f64::abs).collect();
     let worst = errors.iter().copied().max_by(f64::total_cmp).unwrap_or(0.0);
@@ -106,19 +101,16 @@ pub struct Report {
 
 impl Report {
     /// The median and the largest absolute error at the fitted constants.
-    #[must_use]
     pub fn errors(&self) -> (f64, f64) {
         spread(self.rows.iter().map(Residual::error))
     }
 
     /// The same at the constants of the files.
-    #[must_use]
     pub fn errors_before(&self) -> (f64, f64) {
         spread(self.rows.iter().map(Residual::error_before))
     }
 
     /// For programs.
-    #[must_use]
     pub fn json(&self) -> Value {
         let constants = self.constants.iter().map(|constant| {
             json!({
@@ -161,7 +153,6 @@ impl Report {
     }
 
     /// For people.
-    #[must_use]
     pub fn text(&self) -> String {
         let (rows, constants) = (self.rows.len(), self.constants.len());
         let system = self.system.as_ref().map_or_else(String::new, |system| format!(" and {system}"));

@@ -19,6 +19,7 @@ pub type ArtefactError = anyhow::Error;
 
 /// An artefact that is modelled.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct Artefact {
     /// The paper, as the reference spells it, or `comparison`.
     pub paper: &'static str,
@@ -43,25 +44,21 @@ pub type Run = fn(&Context<'_>) -> Result<Outcome, ArtefactError>;
 
 impl Artefact {
     /// An artefact that loads no calibration.
-    #[must_use]
     pub const fn new(paper: &'static str, id: &'static str, about: &'static str, run: Run) -> Self {
         Self { paper, id, about, devices: &[], stacks: &[], systems: &[], users: false, run }
     }
 
     /// The same, which loads these devices.
-    #[must_use]
     pub const fn on(self, devices: &'static [&'static str]) -> Self {
         Self { devices, ..self }
     }
 
     /// The same, which loads these software stacks.
-    #[must_use]
     pub const fn under(self, stacks: &'static [&'static str]) -> Self {
         Self { stacks, ..self }
     }
 
     /// The same, which draws synthetic users.
-    #[must_use]
     pub const fn with_users(self) -> Self {
         Self { users: true, ..self }
     }

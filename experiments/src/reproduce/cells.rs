@@ -58,6 +58,7 @@ impl Verdict {
 
 /// One row of `cells.csv`.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct ComparedCell {
     /// The reference id.
     pub id: String,
@@ -100,7 +101,6 @@ impl ComparedCell {
     }
 
     /// A row without an answer.
-    #[must_use]
     pub fn not_modelled(row: &ReferenceRow, reason: impl Into<String>) -> Self {
         Self {
             id: row.id.clone(),
@@ -119,7 +119,6 @@ impl ComparedCell {
     }
 
     /// The simulated value as `cells.csv` shows it.
-    #[must_use]
     pub fn simulated(&self) -> String {
         match self.answer {
             Some(Answer::Number(value) | Answer::Input(value)) => shortest(value),
@@ -131,7 +130,6 @@ impl ComparedCell {
     }
 
     /// The paper's value as `cells.csv` shows it.
-    #[must_use]
     pub fn paper_value(&self) -> String {
         match &self.claim {
             Claim::Value(value) => value.map(shortest).unwrap_or_default(),
@@ -143,19 +141,16 @@ impl ComparedCell {
     }
 
     /// Whether there is an answer.
-    #[must_use]
     pub const fn answered(&self) -> bool {
         self.answer.is_some()
     }
 
     /// Whether the row is a bound, a range, an order or a *never*.
-    #[must_use]
     pub fn is_bound(&self) -> bool {
         !matches!(self.claim, Claim::Value(_))
     }
 
     /// The row as the page shows it.
-    #[must_use]
     pub fn page_row(&self) -> CellRow {
         CellRow {
             id: self.id.clone(),

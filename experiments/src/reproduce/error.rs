@@ -61,7 +61,6 @@ pub enum ReproduceError {
 
 impl ReproduceError {
     /// 2 where the input is wrong, 1 where the run failed.
-    #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Selector(_) | Self::Folder(_) => 2,

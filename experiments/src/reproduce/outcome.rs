@@ -12,6 +12,7 @@ use super::summary::{median, range};
 
 /// What an artefact found.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Outcome {
     /// Answers by reference id; a row without one is `not-modelled`.
     pub answers: Vec<(String, Answer)>,
@@ -31,7 +32,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// Nothing yet, with data under this header: the columns' names with commas between them.
-    #[must_use]
     pub fn of(header: &str) -> Self {
         Self { table: Some(Table::new(header.split(','))), ..Self::default() }
     }

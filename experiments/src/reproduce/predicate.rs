@@ -81,7 +81,6 @@ pub enum Comparison {
 
 impl Comparison {
     /// Whether it is of the values of one quantity.
-    #[must_use]
     pub const fn is_of_one(self) -> bool {
         matches!(self, Self::Rises | Self::Falls | Self::DoesNotFall)
     }

@@ -102,7 +102,6 @@ pub struct Reading {
 
 impl Reading {
     /// The value with its unit.
-    #[must_use]
     pub fn shown(&self) -> String {
         let unit = self.unit.as_ref().map_or_else(String::new, |unit| format!(" {unit}"));
         format!("{}{unit}", self.value)
@@ -165,13 +164,11 @@ impl Readings {
     }
 
     /// The reading called `id` that is declared for an artefact.
-    #[must_use]
     pub fn reading(&self, paper: &str, artefact: &str, id: &str) -> Option<&Reading> {
         self.of(paper, artefact).find(|reading| reading.id == id)
     }
 
     /// The predicate of an `order` row.
-    #[must_use]
     pub fn predicate(&self, row: &str) -> Option<&Predicate> {
         self.papers.iter().flat_map(|(_, file)| &file.predicates).find(|predicate| predicate.id == row)
     }
@@ -198,7 +195,6 @@ impl Readings {
     }
 
     /// The unit that a reading declares for the rows of a metric.
-    #[must_use]
     pub fn unit(&self, paper: &str, artefact: &str, metric: &str) -> Option<String> {
         let mut declared = self.of(paper, artefact).filter(|reading| reading.key == UNIT);
         declared.find(|reading| reading.metric.as_deref() == Some(metric)).map(|reading| reading.value.to_string())

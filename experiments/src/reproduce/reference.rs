@@ -98,7 +98,6 @@ pub struct ReferenceRow {
 
 impl ReferenceRow {
     /// The paper's one number, where it gives one (`value`, `min`, `max`).
-    #[must_use]
     pub fn number(&self) -> Option<f64> {
         match self.claim {
             Claim::Value(value) => value,
@@ -108,7 +107,6 @@ impl ReferenceRow {
     }
 
     /// `paper/artefact`.
-    #[must_use]
     pub fn place(&self) -> String {
         format!("{}/{}", self.paper, self.artefact)
     }
@@ -159,13 +157,11 @@ impl Reference {
     }
 
     /// All rows.
-    #[must_use]
     pub fn rows(&self) -> &[ReferenceRow] {
         &self.rows
     }
 
     /// The row called `id`.
-    #[must_use]
     pub fn row(&self, id: &str) -> Option<&ReferenceRow> {
         self.rows.iter().find(|row| row.id == id)
     }
@@ -176,7 +172,6 @@ impl Reference {
     }
 
     /// `(paper, artefact)` of every artefact, in the order of the rows.
-    #[must_use]
     pub fn artefacts(&self) -> Vec<(&'static str, &str)> {
         let mut seen = HashSet::new();
         let places = self.rows.iter().map(|row| (row.paper, row.artefact.as_str()));
@@ -184,7 +179,6 @@ impl Reference {
     }
 
     /// Each file with the digest of its text.
-    #[must_use]
     pub fn digests(&self) -> &[(&'static str, String)] {
         &self.digests
     }

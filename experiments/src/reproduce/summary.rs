@@ -36,7 +36,6 @@ pub struct Tally {
 }
 
 /// Every role that has rows, paper by paper.
-#[must_use]
 pub fn tallies(cells: &[ComparedCell]) -> Vec<Tally> {
     let papers = Reference::papers().chain([COMPARISON]);
     let groups = papers.flat_map(|paper| Role::ALL.map(|role| (paper, role)));
@@ -75,7 +74,6 @@ fn numeric(cell: &ComparedCell) -> Option<f64> {
 }
 
 /// The absolute error; 1 where there is no answer, or the answer is *never*.
-#[must_use]
 pub(super) fn distance(cell: &ComparedCell) -> f64 {
     cell.error.map_or(1.0, f64::abs)
 }
@@ -85,13 +83,11 @@ fn relative(value: f64, paper: f64) -> f64 {
 }
 
 /// The middle value, or the mean of the two in the middle; `None` of none.
-#[must_use]
 pub fn median(values: Vec<f64>) -> Option<f64> {
     (!values.is_empty()).then(|| OrderStatistics::median(&mut Data::new(values)))
 }
 
 /// The lowest and the highest of `values`; `None` of none.
-#[must_use]
 pub fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values.into_iter().fold(None, |range, value| {
         let (lo, hi) = range.unwrap_or((value, value));
@@ -100,7 +96,6 @@ pub fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
 }
 
 /// The mean of `values`; `None` of none.
-#[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

@@ -37,7 +37,6 @@ pub enum PlanError {
 
 impl PlanError {
     /// Whether the input is wrong or no plan can exist, as opposed to a run that failed.
-    #[must_use]
     pub const fn is_input(&self) -> bool {
         !matches!(self, Self::Run(error) if !matches!(error, RunError::Policy(_)))
     }
@@ -45,7 +44,6 @@ impl PlanError {
 
 impl Plan {
     /// What to tell about a run that ended in `cause`: where memory was short, the least budget that works.
-    #[must_use]
     pub fn explain_failure(&self, cause: RunError, cache: &Cache) -> PlanError {
         if !cause.is_infeasible() {
             return PlanError::Run(cause);

@@ -25,7 +25,6 @@ pub enum LeastBudget {
 
 impl LeastBudget {
     /// The bytes.
-    #[must_use]
     pub const fn bytes(self) -> Bytes {
         match self {
             Self::Memory(bytes) | Self::Activations(bytes) => bytes,
@@ -33,7 +32,6 @@ impl LeastBudget {
     }
 
     /// The sentence that tells the user.
-    #[must_use]
     pub fn advice(self) -> String {
         let (kind, flag) = match self {
             Self::Memory(_) => ("memory", "memory-budget"),

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// The figures of a run, in seconds, bytes and joules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[must_use]
 pub struct Results {
     /// The whole iteration.
     pub iteration_time_s: f64,
@@ -59,7 +60,6 @@ pub struct Results {
 
 impl Results {
     /// The figures of `record`.
-    #[must_use]
     pub fn new(record: &Record) -> Self {
         let phone = record.phone.clone().unwrap_or_default();
         let pages = |pages: u64| pages * PAGE;
@@ -92,13 +92,11 @@ impl Results {
     }
 
     /// The names of the breakdown's parts, in order.
-    #[must_use]
     pub fn parts() -> Vec<&'static str> {
         Breakdown::default().parts().into_iter().map(|(name, _)| name).collect()
     }
 
     /// The figures as the JSON of `haversack simulate`.
-    #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
         let mut map = match serde_json::to_value(self) {
             Ok(Value::Object(map)) => map,

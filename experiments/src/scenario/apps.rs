@@ -69,7 +69,6 @@ impl fmt::Display for PhoneApps {
 }
 
 /// What the apps of `timeline` do to memory by `table`; packages have the categories that `model` knows.
-#[must_use]
 pub fn app_changes(timeline: &AppTimeline, table: &FootprintTable, model: &UsageModel, seed: u64) -> Vec<AppChange> {
     let changes = holdings(timeline, table, |package| model.category(package), seed);
     let changed = changes.into_iter().map(|change| AppChange {
@@ -86,7 +85,6 @@ pub fn app_changes(timeline: &AppTimeline, table: &FootprintTable, model: &Usage
 }
 
 /// The apps of the synthetic user `name` under `seed` for `length` from `from` after the first midnight on.
-#[must_use]
 pub fn generated_apps(
     model: &UsageModel,
     table: &FootprintTable,

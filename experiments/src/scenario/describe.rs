@@ -56,7 +56,6 @@ impl Cell {
     }
 
     /// The cell as JSON.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         match self {
             Self::Text(text) => json!(text),
@@ -70,7 +69,6 @@ impl Cell {
 
 impl Scenario {
     /// The value of `key`.
-    #[must_use]
     pub fn cell(&self, key: Key) -> Cell {
         match key {
             Key::Device => Cell::text(&self.device),
@@ -103,7 +101,6 @@ impl Scenario {
 
     /// All keys with their values, and the budgets in bytes if they are known; a key that is shown only if it was given
     /// is left out if it was not.
-    #[must_use]
     pub fn cells(&self, memory: Option<Bytes>, activations: Option<Bytes>) -> Vec<(&'static str, Cell)> {
         let mut cells = Vec::new();
         for key in Key::ALL {
@@ -123,7 +120,6 @@ impl Scenario {
     }
 
     /// The text of `keys`, by which results that depend on nothing else are shared.
-    #[must_use]
     pub fn fingerprint(&self, keys: impl IntoIterator<Item = Key>) -> String {
         let named = keys.into_iter().map(|key| (key.name().to_owned(), self.cell(key).to_json()));
         Value::Object(named.collect::<Map<String, Value>>()).to_string()

@@ -38,7 +38,6 @@ impl Literal {
     }
 
     /// What was found, for messages.
-    #[must_use]
     pub fn found(&self) -> String {
         match self.kind {
             Kind::Text => format!("'{}'", self.text),
@@ -136,7 +135,6 @@ impl Document {
     }
 
     /// The place of `field`.
-    #[must_use]
     pub fn origin(&self, line: usize) -> Origin {
         Origin::File { file: Arc::clone(&self.file), line }
     }

@@ -128,37 +128,31 @@ impl Key {
     }
 
     /// The name in a file; as a flag, with hyphens.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().0
     }
 
     /// The name as a flag.
-    #[must_use]
     pub const fn flag(self) -> &'static str {
         self.row().1
     }
 
     /// What the key takes in a file.
-    #[must_use]
     pub const fn takes(self) -> Takes {
         self.row().2
     }
 
     /// The key called `name`.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|key| key.name() == name)
     }
 
     /// Whether results name the key only if it was given: it came later than the columns that scripts rely on.
-    #[must_use]
     pub const fn is_shown_if_given(self) -> bool {
         matches!(self, Self::TrainerAdj | Self::Apps | Self::BudgetWalls)
     }
 
     /// The word for the key's value, and what the key means, for people.
-    #[must_use]
     pub const fn about(self) -> (&'static str, &'static str) {
         match self {
             Self::Device => ("ID", "the device that trains: an id of `list devices`, or a calibration's .toml file"),

@@ -103,13 +103,11 @@ fn in_whole_units(amount: u64, units: &[(&'static str, u64)]) -> String {
 }
 
 /// `time` as [`parse_time`] reads it, exactly.
-#[must_use]
 pub fn time_text(time: Nanos) -> String {
     in_whole_units(time.0, &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)])
 }
 
 /// `size` as [`parse_size`] reads it, exactly.
-#[must_use]
 pub fn size_text(size: Bytes) -> String {
     // Decimal first: that is how budgets are spoken of.
     let decimal = [("GB", 1_000_000_000), ("MB", 1_000_000)];
@@ -130,7 +128,6 @@ pub enum Budget {
 
 impl Budget {
     /// The bytes, where `original` needs `whole`.
-    #[must_use]
     pub fn of(self, whole: Bytes) -> Bytes {
         match self {
             Self::Bytes(bytes) => bytes,

@@ -32,7 +32,6 @@ const OF_ACTIVATIONS: &str = "activations:";
 
 impl BudgetWalls {
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.memory.is_empty() && self.activations.is_empty()
     }

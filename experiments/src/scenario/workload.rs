@@ -7,7 +7,6 @@ use haversack_workloads::{Network, WorkloadError, models, onnx};
 use super::InputShape;
 
 /// Whether `model` is a file.
-#[must_use]
 pub fn is_file(model: &str) -> bool {
     Path::new(model).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"))
 }
@@ -22,7 +21,6 @@ pub fn network(model: &str, input: Option<&InputShape>) -> Result<Network, Workl
 }
 
 /// The shape of a sample by default; `None` for a file, which decides itself.
-#[must_use]
 pub fn own_input(model: &str) -> Option<InputShape> {
     let found = models::MODELS.iter().find(|known| known.id == model);
     found.map(|known| InputShape(known.sample.own().to_vec()))

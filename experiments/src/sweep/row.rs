@@ -22,7 +22,6 @@ pub enum Status {
 
 impl Status {
     /// Its word in the table.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -35,6 +34,7 @@ impl Status {
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[must_use]
 pub struct Row {
     /// The number of the run, from zero.
     pub run: u64,
@@ -54,7 +54,6 @@ pub struct Row {
 
 impl Row {
     /// Runs the run numbered `run`; whatever goes wrong is in the row.
-    #[must_use]
     pub fn run(run: u64, specification: &Specification, cache: &Cache) -> Self {
         let mut row = Self {
             run,

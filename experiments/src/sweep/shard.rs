@@ -13,7 +13,6 @@ pub struct Shard {
 
 impl Shard {
     /// The numbers of this part's runs, of `runs` in all.
-    #[must_use]
     pub fn of(self, runs: u64) -> Range<u64> {
         let end = |part: u64| (u128::from(runs) * u128::from(part) / u128::from(self.parts)) as u64;
         end(self.part - 1)..end(self.part)

@@ -86,7 +86,6 @@ impl Specification {
     }
 
     /// How many runs there are.
-    #[must_use]
     pub const fn runs(&self) -> u64 {
         self.runs
     }
@@ -156,7 +155,6 @@ impl Specification {
     }
 
     /// The specification as JSON: each key with its values.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut keys = Map::new();
         for (key, field) in &self.document.fields {

@@ -71,7 +71,6 @@ impl Axis {
     }
 
     /// The title as drawn: quantity, unit, and the scale where it is not linear.
-    #[must_use]
     pub fn title(&self) -> String {
         let log = (self.scale == Scale::Log).then_some("log scale");
         let notes: Vec<&str> = self.unit.as_deref().into_iter().chain(log).collect();

@@ -99,7 +99,6 @@ fn logarithmic(span: Span, target: usize) -> Vec<Tick> {
 }
 
 /// A number as labels show it: three or four digits, with k, M, G, or a power of ten far from one.
-#[must_use]
 pub fn number(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude == 0.0 {

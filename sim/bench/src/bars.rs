@@ -38,7 +38,6 @@ pub struct Bar {
 
 impl Bar {
     /// What was reached, or `None` where the kernel was not measured: this machine lacks its instruction set.
-    #[must_use]
     pub fn reached(&self, measured: &[Measurement]) -> Option<f64> {
         let of = |name: &str| measured.iter().find(|found| found.kernel == name && found.size == self.size);
         let found = of(&self.kernel)?;
@@ -61,7 +60,6 @@ impl Bar {
 /// The packing of groups stands against two pipelines of the bitpacking crate: one whose ranges are found by vectors
 /// as wide as the kernel's own, and one that finds them by plain folds, as a user of the crate would. The bar is
 /// the same for both; the first is much the harder.
-#[must_use]
 pub fn bars() -> Vec<Bar> {
     let bar = |kernel: String, size, against, least| Bar { kernel, size, against, least };
     let mut bars = Vec::new();

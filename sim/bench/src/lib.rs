@@ -100,7 +100,6 @@ impl Family {
     pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Its title.
-    #[must_use]
     pub fn title(self) -> &'static str {
         self.into()
     }
@@ -119,19 +118,16 @@ pub struct Kernel {
 
 impl Kernel {
     /// Its name, of which a variant's is `<kernel>-<variant>`.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.contender.id
     }
 
     /// What it does, in a line.
-    #[must_use]
     pub fn about(&self) -> &str {
         &self.about
     }
 
     /// What it is compared with, in a few words.
-    #[must_use]
     pub fn peer(&self) -> Option<&str> {
         self.peer.as_ref().map(|peer| peer.id.as_str())
     }
@@ -169,13 +165,11 @@ pub struct Measurement {
 
 impl Measurement {
     /// The rate as a share of the limit.
-    #[must_use]
     pub fn share_of_limit(&self) -> f64 {
         self.rate.0 / self.limit_rate.0
     }
 
     /// How many times as fast as its peer the kernel is.
-    #[must_use]
     pub fn times_peer(&self) -> Option<f64> {
         self.peer.as_ref().map(|peer| self.rate.0 / peer.rate.0)
     }
@@ -230,14 +224,12 @@ pub fn run(
 }
 
 /// How often [`run`] calls back.
-#[must_use]
 pub fn turns(kernels: &[&Kernel], size: Bytes, compare: bool) -> u64 {
     race::turns(contenders(&taking(kernels, size), compare).len(), rules(size))
 }
 
 /// Rows and columns of the square i8 matrices that a product of this size multiplies: both take about so many bytes,
 /// and 2·edge³ operations. A multiple of sixteen.
-#[must_use]
 pub fn edge(size: Bytes) -> usize {
     let values = usize::try_from(size.0 / 2).unwrap_or(usize::MAX);
     (values.isqrt() / 16 * 16).max(16)

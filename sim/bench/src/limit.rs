@@ -30,7 +30,6 @@ type Way = (&'static str, fn(&mut Tensors, Isa));
 
 impl Limit {
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }

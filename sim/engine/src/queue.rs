@@ -62,6 +62,7 @@ pub enum ScheduleError {
 /// # Ok::<(), haversack_engine::ScheduleError>(())
 /// ```
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct EventQueue<E> {
     agenda: Agenda<u64, E>,
     now: Nanos,
@@ -72,45 +73,38 @@ impl<E> EventQueue<E> {
     pub const BYTES_PER_EVENT: usize = Agenda::<u64, E>::BYTES_PER_ENTRY;
 
     /// An empty queue with the clock at zero.
-    #[must_use]
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
 
     /// An empty queue with room for `capacity` pending events.
-    #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self { agenda: Agenda::with_capacity(capacity), now: Nanos::ZERO }
     }
 
     /// The clock: the time of the event that was popped last, or the end of [`Self::run_until`].
-    #[must_use]
     #[inline]
     pub fn now(&self) -> Nanos {
         self.now
     }
 
     /// The number of pending events.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.agenda.len()
     }
 
     /// Whether nothing is pending.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.agenda.is_empty()
     }
 
     /// The time of the next event.
-    #[must_use]
     #[inline]
     pub fn next_time(&self) -> Option<Nanos> {
         self.agenda.first_rank().map(Nanos)
     }
 
     /// The bytes allocated for events, used or not.
-    #[must_use]
     pub fn footprint(&self) -> Bytes {
         Bytes(self.agenda.footprint() as u64)
     }
@@ -140,7 +134,6 @@ impl<E> EventQueue<E> {
     }
 
     /// The event, if it is still pending.
-    #[must_use]
     pub fn get(&self, handle: EventHandle) -> Option<&E> {
         self.agenda.get(handle.0)
     }

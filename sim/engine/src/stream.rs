@@ -38,11 +38,11 @@ const FAMILY: u64 = 1;
 /// assert!((0.0..1.0).contains(&share));
 /// ```
 #[derive(Debug)]
+#[must_use]
 pub struct Stream(ChaCha8Rng);
 
 impl Stream {
     /// The stream of `component` for `purpose` under `seed`.
-    #[must_use]
     pub fn new(seed: u64, component: &str, purpose: &str) -> Self {
         let words = [seed, fnv1a(component), fnv1a(purpose), FAMILY];
         let mut key = [0; 32];

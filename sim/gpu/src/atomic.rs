@@ -23,7 +23,6 @@ pub enum Operation {
 
 impl Operation {
     /// The cell after the update; a value that does not beat the cell leaves its bits alone.
-    #[must_use]
     pub fn apply<T: Word>(self, cell: T, value: T) -> T {
         match self {
             Self::Minimum if value < cell => value,
@@ -53,14 +52,12 @@ impl Update {
     pub const ALL: [Self; 3] = [Self::Unconditional, Self::Tested, Self::Native];
 
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Trips to memory that a thread waits for when none interferes: the load, and the swap unless the test made it
     /// needless; a native update whose answer is unused is not waited for.
-    #[must_use]
     pub const fn round_trips(self) -> u64 {
         match self {
             Self::Unconditional => 2,

@@ -66,25 +66,21 @@ pub struct Block<'b, 'a> {
 
 impl Block<'_, '_> {
     /// The place of the block in the grid.
-    #[must_use]
     pub fn index(&self) -> u64 {
         self.index
     }
 
     /// Blocks of the grid.
-    #[must_use]
     pub fn blocks(&self) -> u64 {
         self.blocks
     }
 
     /// Threads of the block.
-    #[must_use]
     pub fn threads(&self) -> usize {
         self.threads as usize
     }
 
     /// Lanes of a warp.
-    #[must_use]
     pub fn lanes(&self) -> usize {
         self.lanes as usize
     }
@@ -261,7 +257,6 @@ impl Block<'_, '_> {
     }
 
     /// What the `request`th update of the last phase found in its cell.
-    #[must_use]
     pub fn seen<T: Word>(&self, request: usize) -> Option<T> {
         self.seen.get(request).map(|&bits| T::from_bits(bits))
     }

@@ -242,7 +242,6 @@ const WAVES: u64 = 1024;
 /// then fails the q − i behind it. Behind a test, only those try that beat the cell: of m that do, the first to come
 /// wins and leaves a random number of them, so that they try A(m) = m + mean of A(0)…A(m − 1) = 2m − H(m) times.
 /// Every sum changes the cell and fails all others of its wave.
-#[must_use]
 pub fn expected(statistic: Statistic, update: Update, updates: u64, contenders: u64) -> AtomicCounts {
     let (k, q) = (updates as f64, contenders.max(1).min(updates) as f64);
     let changes = if statistic.is_order_free() { harmonic(k) } else { k };
@@ -291,7 +290,6 @@ pub fn expected(statistic: Statistic, update: Update, updates: u64, contenders: 
 }
 
 /// H(n) = 1 + 1/2 + … + 1/n: of n values in random order, the expected number that are the smallest so far.
-#[must_use]
 pub fn harmonic(n: f64) -> f64 {
     /// Euler's γ.
     const GAMMA: f64 = 0.577_215_664_901_532_9;

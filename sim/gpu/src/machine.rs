@@ -19,6 +19,7 @@ pub const MOST_THREADS: u32 = 1024;
 
 /// What runs a kernel: what a GPU holds at once, and how wide its warps are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Machine {
     /// What is resident at once.
     pub limits: GpuLimits,
@@ -95,20 +96,17 @@ impl<R> Slot<R> {
 
 impl Machine {
     /// The machine of a GPU with warps of 32 lanes that adds floats by compare-and-swap.
-    #[must_use]
     pub fn of(gpu: &Gpu) -> Self {
         Self { limits: gpu.limits(), lanes: 32, adds_natively: false }
     }
 
     /// The machine of a device's GPU, where it has one: with CUDA's float atomics where its stack is one of CUDA.
-    #[must_use]
     pub fn of_device(device: &Device) -> Option<Self> {
         let adds_natively = device.constants.default_stack.ends_with("cuda");
         device.gpu().map(|gpu| Self { adds_natively, ..Self::of(&gpu) })
     }
 
     /// The same machine with warps of so many lanes.
-    #[must_use]
     pub fn with_lanes(self, lanes: u32) -> Self {
         Self { lanes, ..self }
     }

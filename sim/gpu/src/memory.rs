@@ -95,6 +95,7 @@ impl<T> Buffer<T> {
 
 /// The global memory of a machine.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct Memory<'a> {
     pub(crate) buffers: Vec<Storage<'a>>,
     /// Bytes of a word of each buffer.
@@ -103,7 +104,6 @@ pub struct Memory<'a> {
 
 impl<'a> Memory<'a> {
     /// A memory without buffers.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -130,7 +130,6 @@ impl<'a> Memory<'a> {
     }
 
     /// What a buffer of this memory holds; nothing of a buffer of another.
-    #[must_use]
     pub fn words<T: Word>(&self, buffer: Buffer<T>) -> &[T] {
         self.buffers.get(buffer.index).map_or(&[], T::words)
     }
@@ -142,7 +141,6 @@ impl<'a> Memory<'a> {
 
 /// Sectors that the warps of `lanes` lanes touch where thread i of `threads` touches word `start + i`, a word of so many
 /// `bytes`.
-#[must_use]
 pub fn row_sectors(bytes: u64, start: u64, threads: u64, lanes: u32) -> u64 {
     let mut sectors = 0;
     let (mut first, end) = (start, start + threads);

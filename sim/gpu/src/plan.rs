@@ -37,13 +37,11 @@ impl Strategy {
     pub const ALL: [Self; 5] = [Self::Tree, Self::Atomic, Self::Hybrid, Self::ThreadThenBlock, Self::TwoPass];
 
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Whether it ends with atomics on a global cell, which must be cleared before, and so can be an epilogue.
-    #[must_use]
     pub const fn ends_atomically(self) -> bool {
         matches!(self, Self::Atomic | Self::Hybrid | Self::ThreadThenBlock)
     }
@@ -74,6 +72,7 @@ pub enum Placement {
 
 /// A reduction, ready to run on any machine and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[must_use]
 pub struct Plan {
     /// How partial results meet.
     pub strategy: Strategy,
@@ -94,7 +93,6 @@ pub struct Plan {
 
 impl Plan {
     /// The strategy as the paper or CUB runs it, with blocks of `threads` threads.
-    #[must_use]
     pub fn new(strategy: Strategy, threads: u32) -> Self {
         let (items, grid) = match strategy {
             Strategy::Tree | Strategy::Atomic => (1, Grid::Whole),
@@ -106,26 +104,22 @@ impl Plan {
     }
 
     /// The strategy as the epilogue of a kernel whose threads compute `outputs` elements each.
-    #[must_use]
     pub fn epilogue(strategy: Strategy, threads: u32, outputs: u32) -> Self {
         let placement = Placement::Epilogue;
         Self { items: outputs, grid: Grid::Whole, placement, ..Self::new(strategy, threads) }
     }
 
     /// Operators of a framework that it takes: none where it ends another kernel.
-    #[must_use]
     pub fn operators(&self) -> u32 {
         u32::from(!matches!(self.placement, Placement::Epilogue))
     }
 
     /// The same plan with another update.
-    #[must_use]
     pub fn with_update(self, update: Update) -> Self {
         Self { update, ..self }
     }
 
     /// How the plan updates the global cell of `statistic` on `machine`.
-    #[must_use]
     pub fn update_of(&self, statistic: Statistic, machine: &Machine) -> Update {
         match self.update {
             _ if statistic.is_order_free() => self.update,
@@ -274,7 +268,6 @@ impl Combine {
     }
 
     /// Shared memory of a block.
-    #[must_use]
     pub fn shared(self, statistics: &[Statistic], threads: u32, lanes: u32) -> Bytes {
         let bytes: u64 = statistics.iter().map(|&statistic| word_bytes(statistic)).sum();
         Bytes(bytes * u64::from(self.words(threads, lanes)))

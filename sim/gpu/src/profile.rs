@@ -82,21 +82,18 @@ pub struct Profiler {
 
 impl Profiler {
     /// A profiler of the device's GPU, where it has one, that tries everything.
-    #[must_use]
     pub fn of(device: &Device) -> Option<Self> {
         let (gpu, machine) = (device.gpu()?, Machine::of_device(device)?);
         Some(Self { gpu, machine, stack: None, search: Search::default() })
     }
 
     /// The epilogue of the kernels of the stack: as many elements a thread as its kernels have outputs.
-    #[must_use]
     pub fn epilogue(&self) -> Setting {
         let outputs = self.stack.as_ref().map_or(1.0, |stack| stack.outputs_per_thread.value.0);
         Setting::Epilogue { outputs: outputs.max(1.0) as u32 }
     }
 
     /// The plans that the search names and the machine can run.
-    #[must_use]
     pub fn plans(&self, setting: Setting) -> Vec<Plan> {
         let most = self.machine.limits.threads.max(1);
         let mut threads: Vec<u32> = self.search.threads.iter().copied().filter(|&threads| threads <= most).collect();
@@ -137,7 +134,6 @@ impl Profiler {
     }
 
     /// Every plan with its time, the fastest first; equal ones in the order of [`Plan`].
-    #[must_use]
     pub fn table(&self, statistics: &[Statistic], elements: u64, setting: Setting) -> Vec<Timed> {
         let time = |plan| self.time(plan, statistics, elements).ok();
         let mut table: Vec<Timed> = self.plans(setting).into_iter().filter_map(time).collect();
@@ -192,7 +188,6 @@ impl Profiler {
     }
 
     /// What counted kernels take on this GPU under the stack.
-    #[must_use]
     pub fn time_of(&self, counts: &ProgramCounts) -> KernelTime {
         self.gpu.time_of(counts, self.stack.as_ref())
     }
@@ -271,7 +266,6 @@ pub fn over_units(
 
 /// Two reductions that differ only in how blocks meet: by an unconditional compare-and-swap of each (DAF's hybrid),
 /// or in a second launch. The grid is as many blocks of `threads` threads as are resident.
-#[must_use]
 pub fn block_against_passes(threads: u32) -> [Plan; 2] {
     let block = Plan::new(Strategy::Hybrid, threads);
     [block, Plan { strategy: Strategy::TwoPass, ..block }]

@@ -68,13 +68,11 @@ pub struct Shape {
 
 impl Shape {
     /// Elements of a channel, or `None` if there are more than can be counted.
-    #[must_use]
     pub const fn plane(self) -> Option<usize> {
         self.height.checked_mul(self.width)
     }
 
     /// Elements, or `None` if there are more than can be counted.
-    #[must_use]
     pub fn elements(self) -> Option<usize> {
         self.plane()?.checked_mul(self.channels)
     }
@@ -96,7 +94,6 @@ pub struct FeatureMap<'a> {
 
 impl FeatureMap<'_> {
     /// Its shape.
-    #[must_use]
     pub const fn shape(&self) -> Shape {
         Shape { channels: self.channels, height: self.height, width: self.width }
     }
@@ -116,6 +113,7 @@ pub enum Bound {
 
 /// What becomes of the channels.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
 pub enum Mode {
     /// `FedHybrid`'s: normal channels are quantised, salient ones cut into sparse and dense blocks.
     Mixed {
@@ -142,13 +140,11 @@ pub enum Mode {
 
 impl Mode {
     /// The mixed mode that keeps a bound on every element, with the default [`Blocks`].
-    #[must_use]
     pub const fn mixed(bound: Bound) -> Self {
         Self::Mixed { bits: None, bound, blocks: Blocks::DEFAULT }
     }
 
     /// The bound, where it is not the bits alone that bound the error.
-    #[must_use]
     pub const fn bound(&self) -> Option<Bound> {
         match self {
             Self::Mixed { bound, .. } | Self::ErrorBounded { bound } => Some(*bound),
@@ -202,13 +198,11 @@ impl Codec {
     }
 
     /// What becomes of the channels.
-    #[must_use]
     pub const fn mode(&self) -> Mode {
         self.mode
     }
 
     /// The instruction set.
-    #[must_use]
     pub const fn isa(&self) -> Isa {
         self.isa
     }

@@ -44,7 +44,6 @@ pub fn to_floats(integers: &[u32], floats: &mut [f32], isa: Isa) -> Result<(), K
 
 /// Rounds one element as [`to_integers`] does: the definition.
 #[inline(always)]
-#[must_use]
 pub fn to_integer(float: f32) -> u32 {
     // The comparisons, unlike `clamp`, take NaN to 0.
     let float = if float > 0.0 { float } else { 0.0 };
@@ -54,7 +53,6 @@ pub fn to_integer(float: f32) -> u32 {
 
 /// Turns one integer into a float as [`to_floats`] does: the definition.
 #[inline(always)]
-#[must_use]
 pub fn to_float(integer: u32) -> f32 {
     f32::from_bits((integer & LARGEST) | EXPONENT) - OFFSET
 }

@@ -28,13 +28,11 @@ impl Isa {
     pub const ALL: [Self; 4] = [Self::Scalar, Self::Neon, Self::Avx2, Self::Avx512];
 
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Whether this processor has it.
-    #[must_use]
     pub fn is_available(self) -> bool {
         static AVAILABLE: OnceLock<[bool; Isa::ALL.len()]> = OnceLock::new();
         AVAILABLE.get_or_init(|| Self::ALL.map(Self::detect))[self as usize]
@@ -68,7 +66,6 @@ impl Isa {
     }
 
     /// What this processor has, narrow to wide.
-    #[must_use]
     pub fn available() -> Vec<Self> {
         Self::ALL.into_iter().filter(|isa| isa.is_available()).collect()
     }

@@ -15,7 +15,6 @@ use crate::simd::{Kernel, LANES, STREAMS, Simd, Tiled, dispatch, dispatch_tiled,
 const LINE: usize = 64;
 
 /// Adds up a tensor in f32 and nothing else: no f64, no care for NaN, no accuracy. Read as one stream, or as eight.
-#[must_use]
 pub fn read(data: &[f32], in_streams: bool, isa: Isa) -> f32 {
     if in_streams { dispatch(isa, ReadStreams(data)) } else { dispatch(isa, Read(data)) }
 }
@@ -158,7 +157,6 @@ impl Kernel for Update<'_> {
 
 /// Does at least so many multiply-adds of i8 on a tile that the registers hold and panels that the first cache holds:
 /// nothing is packed, and nothing handed on. Answers a sum.
-#[must_use]
 pub fn multiply_adds(count: usize, isa: Isa) -> u32 {
     dispatch_tiled(isa, MultiplyAdds(count))
 }

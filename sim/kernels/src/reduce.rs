@@ -64,13 +64,11 @@ impl Statistic {
     pub const ALL: [Self; 5] = [Self::Minimum, Self::Maximum, Self::AbsoluteMaximum, Self::Sum, Self::SumOfSquares];
 
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// The statistic of nothing.
-    #[must_use]
     pub const fn identity(self) -> f64 {
         match self {
             Self::Minimum => f64::INFINITY,
@@ -80,13 +78,11 @@ impl Statistic {
     }
 
     /// Whether its answer is the same, to the bit, in any order of evaluation.
-    #[must_use]
     pub const fn is_order_free(self) -> bool {
         matches!(self, Self::Minimum | Self::Maximum | Self::AbsoluteMaximum)
     }
 
     /// The statistic of a tensor. An extremum is an f32, which an f64 holds exactly.
-    #[must_use]
     pub fn of(self, data: &[f32], isa: Isa) -> f64 {
         match self {
             Self::Minimum => f64::from(minimum(data, isa)),
@@ -98,7 +94,6 @@ impl Statistic {
     }
 
     /// The bits of [`of`](Self::of), by every core for tensors of [`PARALLEL_FROM`] bytes and more.
-    #[must_use]
     pub fn parallel(self, data: &[f32], isa: Isa) -> f64 {
         match self {
             Self::Minimum => f64::from(parallel_extremum::<Smallest>(data, isa)),
@@ -127,43 +122,36 @@ impl Triple {
 }
 
 /// The smallest element; +inf if there is none but NaN.
-#[must_use]
 pub fn minimum(data: &[f32], isa: Isa) -> f32 {
     extremum::<Smallest>(data, isa)
 }
 
 /// The largest element; -inf if there is none but NaN.
-#[must_use]
 pub fn maximum(data: &[f32], isa: Isa) -> f32 {
     extremum::<Largest>(data, isa)
 }
 
 /// The largest magnitude of an element; 0 if there is none but NaN.
-#[must_use]
 pub fn absolute_maximum(data: &[f32], isa: Isa) -> f32 {
     extremum::<Farthest>(data, isa)
 }
 
 /// The sum of the elements.
-#[must_use]
 pub fn sum(data: &[f32], isa: Isa) -> f64 {
     pieces::<Plain, false>(data, isa).sum
 }
 
 /// The sum of the squares of the elements.
-#[must_use]
 pub fn sum_of_squares(data: &[f32], isa: Isa) -> f64 {
     pieces::<Square, false>(data, isa).sum
 }
 
 /// Minimum, maximum and sum of squares in one pass; the sum has the bits of [`sum_of_squares`].
-#[must_use]
 pub fn triple(data: &[f32], isa: Isa) -> Triple {
     pieces::<Square, true>(data, isa).into()
 }
 
 /// [`triple`], on every core for tensors of [`PARALLEL_FROM`] bytes and more.
-#[must_use]
 pub fn parallel_triple(data: &[f32], isa: Isa) -> Triple {
     parallel::<Square, true>(data, isa).into()
 }

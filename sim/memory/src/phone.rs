@@ -135,7 +135,6 @@ impl PhoneMemory {
     }
 
     /// How the phone was set up.
-    #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -153,7 +152,6 @@ impl PhoneMemory {
     }
 
     /// The time up to which everything has happened.
-    #[must_use]
     pub fn now(&self) -> Nanos {
         self.now
     }
@@ -164,14 +162,12 @@ impl PhoneMemory {
     }
 
     /// Free memory (`MemFree`).
-    #[must_use]
     pub fn free(&self) -> Bytes {
         Bytes(self.free)
     }
 
     /// What could be used without swapping (`MemAvailable`): free less the reserve of the high watermark, and the file
     /// pages less half of them or the low watermark (`si_mem_available`).
-    #[must_use]
     pub fn available(&self) -> Bytes {
         let Watermarks { low, high, .. } = self.settings.watermarks;
         let file = self.extents.kind_pages(FILE) * PAGE;
@@ -180,13 +176,11 @@ impl PhoneMemory {
     }
 
     /// What is neither free nor of files: `used` of `free(1)`.
-    #[must_use]
     pub fn used(&self) -> Bytes {
         Bytes(self.settings.ram.0 - self.free - self.resident[FILE] * PAGE)
     }
 
     /// Where all memory is.
-    #[must_use]
     pub fn usage(&self) -> Usage {
         let pages = |pages: u64| Bytes(pages * PAGE);
         Usage {
@@ -203,7 +197,6 @@ impl PhoneMemory {
     }
 
     /// Events so far.
-    #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }

@@ -38,6 +38,7 @@ pub const RULES: Quantisation = Quantisation {
 
 /// ActNN at level L3.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct ActNn {
     bits: u8,
     stored: Option<Quantised>,
@@ -45,7 +46,6 @@ pub struct ActNn {
 
 impl ActNn {
     /// With `bits` a value on average.
-    #[must_use]
     pub const fn new(bits: u8) -> Self {
         Self { bits, stored: None }
     }

@@ -18,7 +18,6 @@ pub enum SwapKind {
 
 impl SwapKind {
     /// α: how many high watermarks are kept free (FedHybrid, section 4.4.2).
-    #[must_use]
     pub const fn watermarks(self) -> u64 {
         match self {
             Self::Flash => 1,
@@ -44,7 +43,6 @@ pub struct Sample<'a> {
 
 impl Sample<'_> {
     /// M_safe: available memory less α high watermarks; nothing where they are more.
-    #[must_use]
     pub fn safe(&self) -> Bytes {
         self.available.saturating_sub(Bytes(self.watermark_high.0.saturating_mul(self.swap.watermarks())))
     }

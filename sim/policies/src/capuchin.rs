@@ -157,7 +157,6 @@ impl Rankings {
 
 impl Capuchin {
     /// The number of scores that were worked out so far.
-    #[must_use]
     pub const fn scored(&self) -> u64 {
         self.rankings.scored()
     }

@@ -100,6 +100,7 @@ const NEWEST: f64 = 0.1;
 
 /// What can be set.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct Parameters {
     /// Bits of every tensor; nothing to let the budgets decide.
     pub bits: Option<u8>,
@@ -136,6 +137,7 @@ impl Default for Parameters {
 const UNBOUNDED_BITS: u8 = 2;
 
 /// Dynamic activation quantisation.
+#[must_use]
 pub struct Daf {
     parameters: Parameters,
     plan: Option<Plan>,
@@ -168,7 +170,6 @@ struct Plan {
 
 impl Daf {
     /// With `parameters`.
-    #[must_use]
     pub const fn new(parameters: Parameters) -> Self {
         Self { parameters, plan: None, averages: Vec::new() }
     }

@@ -41,6 +41,7 @@ static HEURISTIC: Choice<Heuristic> = Choice::new(
 
 /// Dynamic tensor rematerialisation.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Dtr {
     heuristic: Heuristic,
     ranking: Ranking<2>,
@@ -49,13 +50,11 @@ pub struct Dtr {
 
 impl Dtr {
     /// Ranks tensors by `heuristic`.
-    #[must_use]
     pub fn new(heuristic: Heuristic) -> Self {
         Self { heuristic, ranking: Ranking::default(), neighbours: None }
     }
 
     /// The number of scores that were worked out so far.
-    #[must_use]
     pub const fn scored(&self) -> u64 {
         self.ranking.scored()
     }

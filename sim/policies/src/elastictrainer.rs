@@ -27,13 +27,13 @@ pub static ENTRY: Entry = Entry {
 
 /// ElasticTrainer.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct ElasticTrainer {
     metric: Metric,
 }
 
 impl ElasticTrainer {
     /// Ranks weights by `metric`.
-    #[must_use]
     pub const fn new(metric: Metric) -> Self {
         Self { metric }
     }

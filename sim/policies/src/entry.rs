@@ -71,6 +71,7 @@ pub trait Typed<V>: Parameter {
 
 /// A technique that is on or off.
 #[derive(Debug)]
+#[must_use]
 pub struct Switch {
     name: &'static str,
     /// Whether it is on if nothing is set.
@@ -80,7 +81,6 @@ pub struct Switch {
 
 impl Switch {
     /// In `about`, `{}` stands for the values.
-    #[must_use]
     pub const fn new(name: &'static str, default: bool, about: &'static str) -> Self {
         Self { name, default, about }
     }
@@ -88,6 +88,7 @@ impl Switch {
 
 /// A whole number; `V` is `u64`, or `Option<u64>` if nothing set is a value of its own.
 #[derive(Debug)]
+#[must_use]
 pub struct Number<V: 'static = u64> {
     name: &'static str,
     /// The number if nothing is set.
@@ -98,7 +99,6 @@ pub struct Number<V: 'static = u64> {
 
 impl<V: Copy> Number<V> {
     /// In `about`, `{}` stands for the numbers of a few, `{default}`, `{least}` and `{most}` for those of a range.
-    #[must_use]
     pub const fn new(name: &'static str, default: V, range: Numbers, about: &'static str) -> Self {
         Self { name, default, range, about }
     }
@@ -117,6 +117,7 @@ pub enum Numbers {
 
 /// One of a few words, each of which stands for a `T`; `V` is `T`, or `Option<T>` if nothing set is a value of its own.
 #[derive(Debug)]
+#[must_use]
 pub struct Choice<T: 'static, V: 'static = T> {
     name: &'static str,
     /// The value if nothing is set.
@@ -130,20 +131,17 @@ pub struct Choice<T: 'static, V: 'static = T> {
 
 impl<T: Copy, V: Copy> Choice<T, V> {
     /// In `about`, `{}` stands for the words.
-    #[must_use]
     pub const fn new(name: &'static str, default: V, words: &'static [(&'static str, T)], about: &'static str) -> Self {
         Self { name, default, words, about, reason: "", in_prose: false }
     }
 
     /// Has help say why the default is one.
-    #[must_use]
     pub const fn because(mut self, reason: &'static str) -> Self {
         self.reason = reason;
         self
     }
 
     /// Has an error list the words as help does, instead of separating them by commas and naming the nearest.
-    #[must_use]
     pub const fn in_prose(mut self) -> Self {
         self.in_prose = true;
         self

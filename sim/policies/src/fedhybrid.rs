@@ -111,6 +111,7 @@ static SHRINK_PERCENT: Number = Number::new(
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Parameters {
     /// Whether tensors may be compressed.
     pub compression: bool,
@@ -185,6 +186,7 @@ impl Parameters {
 
 /// Hybrid tensor management.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct FedHybrid {
     parameters: Parameters,
     costs: Option<RestoreCosts>,
@@ -194,20 +196,17 @@ pub struct FedHybrid {
 
 impl FedHybrid {
     /// With `parameters`.
-    #[must_use]
     pub fn new(parameters: Parameters) -> Self {
         Self { parameters, costs: None, ranking: Ranking::default() }
     }
 
     /// The number of scores that were worked out so far.
-    #[must_use]
     pub const fn scored(&self) -> u64 {
         self.ranking.scored()
     }
 
     /// The MPS of every saved tensor by each technique, where nothing else is given up and each stays away from its
     /// last use in forward to its first in backward (figure 7). What forward does not save is gone by then.
-    #[must_use]
     pub fn survey(setting: &Setting<'_>, layouts: Layouts) -> Vec<Surveyed> {
         let mut costs = RestoreCosts::new(setting, layouts);
         let saved = setting.graph.saved();

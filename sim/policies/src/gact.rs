@@ -67,6 +67,7 @@ pub enum Level {
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Parameters {
     /// The level.
     pub level: Level,
@@ -84,6 +85,7 @@ impl Default for Parameters {
 
 /// GACT.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Gact {
     parameters: Parameters,
     stored: Option<Quantised>,
@@ -95,7 +97,6 @@ pub struct Gact {
 
 impl Gact {
     /// With `parameters`.
-    #[must_use]
     pub const fn new(parameters: Parameters) -> Self {
         Self { parameters, stored: None, values: Vec::new(), sensitivity: Vec::new(), bits: Vec::new() }
     }
@@ -110,7 +111,6 @@ impl Gact {
 
 /// Bits for tensors of so many `values` each, no more than `mean` over all values, with the least sum of
 /// sensitivity / (2^bits − 1)² that taking from one after the other finds.
-#[must_use]
 pub fn adapted(sensitivity: &[f64], values: &[u64], mean: u8) -> Vec<u8> {
     let mut bits = vec![BITS[0]; values.len()];
     let target = values.iter().map(|&values| u128::from(values) * u128::from(mean)).sum::<u128>();

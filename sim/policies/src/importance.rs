@@ -31,7 +31,6 @@ pub(crate) static IMPORTANCE: Choice<Metric> = Choice::new(
 .because("trained values, late layers more");
 
 /// The importance of every parameter gradient, 0 for all other tensors.
-#[must_use]
 pub fn of_gradients(graph: &TrainingGraph, metric: Metric) -> Vec<f64> {
     let mut importance = vec![0.0; graph.tensors.len()];
     // Backward writes the gradients from the last layer to the first.
@@ -49,7 +48,6 @@ pub fn of_gradients(graph: &TrainingGraph, metric: Metric) -> Vec<f64> {
 }
 
 /// Every parameter gradient with the node that writes it first, in the order of backward.
-#[must_use]
 pub fn gradients_in_order(graph: &TrainingGraph) -> Vec<(NodeId, TensorId)> {
     let mut seen = vec![false; graph.tensors.len()];
     let mut written = Vec::new();
@@ -67,7 +65,6 @@ pub fn gradients_in_order(graph: &TrainingGraph) -> Vec<(NodeId, TensorId)> {
 
 /// The importance of every saved tensor: the sum over the parameter gradients that its values enter. A tensor that
 /// only weight gradients read enters those; any other enters the gradients of all layers before it too.
-#[must_use]
 pub fn of_saved(graph: &TrainingGraph, metric: Metric) -> Vec<f64> {
     let of_gradient = of_gradients(graph, metric);
     // What backward nodes from each position on write.
@@ -102,7 +99,6 @@ pub fn of_saved(graph: &TrainingGraph, metric: Metric) -> Vec<f64> {
 }
 
 /// Whether a node's only results are gradients of weights, so that it can be given up.
-#[must_use]
 pub fn writes_parameter_gradients_only(
     graph: &TrainingGraph,
     node: &haversack_workloads::training_graph::Node,
@@ -111,7 +107,6 @@ pub fn writes_parameter_gradients_only(
 }
 
 /// Whether only weight gradients read the saved tensor, so that they can be given up with it.
-#[must_use]
 pub fn skippable(graph: &TrainingGraph) -> Vec<bool> {
     let mut skippable = vec![false; graph.tensors.len()];
     for tensor in graph.saved() {

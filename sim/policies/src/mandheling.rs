@@ -97,6 +97,7 @@ pub enum Rescaling {
 
 /// What can be set.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct Parameters {
     /// Whether crossings decide where an operator runs; otherwise each runs where it is at home.
     pub coscheduling: bool,
@@ -130,6 +131,7 @@ impl Default for Parameters {
 
 /// Mandheling.
 #[derive(Debug)]
+#[must_use]
 pub struct Mandheling {
     parameters: Parameters,
     /// Nothing where scale factors are taken anew in every batch.
@@ -138,7 +140,6 @@ pub struct Mandheling {
 
 impl Mandheling {
     /// With `parameters`.
-    #[must_use]
     pub const fn new(parameters: Parameters) -> Self {
         Self { parameters, factors: None }
     }

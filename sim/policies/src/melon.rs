@@ -51,6 +51,7 @@ static COMPUTING_BUDGET: Number = Number::new(
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Parameters {
     /// Whether the micro-batch shrinks where nothing is left to drop.
     pub micro_batching: bool,
@@ -66,6 +67,7 @@ impl Default for Parameters {
 
 /// Melon.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Melon {
     parameters: Parameters,
     accumulation: Dynamic,
@@ -76,7 +78,6 @@ pub struct Melon {
 
 impl Melon {
     /// With `parameters`.
-    #[must_use]
     pub fn new(parameters: Parameters) -> Self {
         let accumulation = Dynamic::new(Order::AccumulationOnly, None);
         Self { parameters, accumulation, costs: None, ranking: Ranking::default() }
@@ -119,7 +120,6 @@ impl Melon {
     }
 
     /// The number of scores that were worked out so far.
-    #[must_use]
     pub const fn scored(&self) -> u64 {
         self.ranking.scored()
     }

@@ -65,7 +65,6 @@ pub struct Schedule {
 
 impl Schedule {
     /// The graph as it is, from a micro-batch of `micro_batch` samples.
-    #[must_use]
     pub const fn plain(micro_batch: u64) -> Self {
         Self {
             micro_batch,
@@ -96,6 +95,7 @@ pub struct Offload {
 
 /// What a policy fixes for one iteration.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct IterationPlan {
     /// Samples of the first micro-batch; at least one, at most the mini-batch's.
     pub micro_batch: u64,
@@ -104,7 +104,6 @@ pub struct IterationPlan {
 
 impl IterationPlan {
     /// From a micro-batch of `micro_batch` samples; every scale is taken anew.
-    #[must_use]
     pub const fn new(micro_batch: u64) -> Self {
         Self { micro_batch, kept_scales: TensorSet::new() }
     }
@@ -115,7 +114,6 @@ impl IterationPlan {
     }
 
     /// Whether the scale of `tensor` is taken anew.
-    #[must_use]
     pub fn rescales(&self, tensor: TensorId) -> bool {
         !self.kept_scales.contains(tensor)
     }
@@ -149,7 +147,6 @@ pub enum Want {
 
 impl Want {
     /// How much is wanted.
-    #[must_use]
     pub const fn bytes(self) -> Bytes {
         match self {
             Self::Shortfall(bytes) | Self::OverPlan(bytes) => bytes,

@@ -52,7 +52,6 @@ pub enum Packing {
 
 impl Packing {
     /// Whether the CPU packs.
-    #[must_use]
     pub const fn cpu_packs(self) -> bool {
         !matches!(self, Self::Gpu)
     }
@@ -111,13 +110,13 @@ struct Parts {
 
 /// What every saved tensor of a graph takes under a policy's rules.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Quantised {
     parts: Vec<Option<Parts>>,
 }
 
 impl Quantised {
     /// Looks through what backward needs of each saved tensor of `graph`.
-    #[must_use]
     pub fn new(graph: &TrainingGraph, rules: &Quantisation, sizes: ElementBytes) -> Self {
         let mut parts: Vec<Option<Parts>> = vec![None; graph.tensors.len()];
         for tensor in graph.saved() {
@@ -156,26 +155,22 @@ impl Quantised {
     }
 
     /// Whether the tensor is saved and within reach.
-    #[must_use]
     pub fn reaches(&self, tensor: TensorId) -> bool {
         self.of(tensor).is_some()
     }
 
     /// Values that have to be packed, all copies counted.
-    #[must_use]
     pub fn packed_values(&self, tensor: TensorId, samples: u64) -> u64 {
         self.of(tensor).map_or(0, |parts| parts.values.at(samples) * parts.copies)
     }
 
     /// Values of one copy.
-    #[must_use]
     pub fn values(&self, tensor: TensorId, samples: u64) -> u64 {
         self.of(tensor).map_or(0, |parts| parts.values.at(samples))
     }
 
     /// Bytes of the tensor with `bits` a value (32 is whole): codes, the scale and minimum of every 256 values, and
     /// what is kept of signs, masks and positions.
-    #[must_use]
     pub fn bytes(&self, tensor: TensorId, bits: u8, samples: u64) -> Bytes {
         let Some(parts) = self.of(tensor) else { return Bytes::ZERO };
         if bits == WHOLE {
@@ -195,7 +190,6 @@ impl Quantised {
 
 /// The most that a batch of `samples` needs at once beside the saved tensors' stored form: state, temporaries,
 /// gradients, and each saved tensor whole while forward still works on it or one backward node reads it.
-#[must_use]
 pub fn working_memory(graph: &TrainingGraph, samples: u64) -> Bytes {
     let mut last = vec![None; graph.tensors.len()];
     let mut is_saved = vec![false; graph.tensors.len()];

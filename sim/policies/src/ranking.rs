@@ -16,13 +16,11 @@ use crate::view::{MemoryView, TensorState};
 const ROUNDING: f64 = 1.0 + 1e-12;
 
 /// What is promised of products and quotients of keys: never less than the score that is rounded otherwise.
-#[must_use]
 pub fn at_most(value: f64) -> f64 {
     value * if value < 0.0 { 2.0 - ROUNDING } else { ROUNDING }
 }
 
 /// What a rate of scores promises for `factor`, of which less than nothing counts as nothing.
-#[must_use]
 pub fn promised(rate: f64, factor: f64) -> f64 {
     if rate == f64::INFINITY { rate } else { at_most(rate * factor.max(0.0)) }
 }
@@ -189,7 +187,6 @@ impl<const K: usize> Ranking<K> {
     }
 
     /// The number of scores that were asked for so far.
-    #[must_use]
     pub const fn scored(&self) -> u64 {
         self.scored
     }

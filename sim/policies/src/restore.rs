@@ -24,7 +24,6 @@ pub enum Technique {
 
 impl Technique {
     /// The relief that does so to `tensor`.
-    #[must_use]
     pub const fn relief(self, tensor: TensorId) -> Relief {
         match self {
             Self::Recompute => Relief::Rematerialise(tensor),
@@ -118,6 +117,7 @@ pub(crate) fn absences(graph: &TrainingGraph) -> Vec<Option<(NodeId, NodeId)>> {
 /// A price holds until one of the tensors that counted in it comes back: [`RestoreCosts::take_in`] names those that may
 /// be cheaper than they were. Everything else that happens makes tensors dearer.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct RestoreCosts {
     batch: u64,
     layouts: Layouts,
@@ -149,7 +149,6 @@ pub struct RestoreCosts {
 
 impl RestoreCosts {
     /// For the graph, the times and the costs of a setting.
-    #[must_use]
     pub fn new(setting: &Setting<'_>, layouts: Layouts) -> Self {
         let graph = setting.graph;
         let (nodes, tensors) = (graph.nodes.len(), graph.tensors.len());
@@ -233,26 +232,22 @@ impl RestoreCosts {
 
     /// The time from the beginning of one node to that of another, or to the end of the iteration, where nothing is
     /// given up.
-    #[must_use]
     pub fn between(&self, from: NodeId, to: NodeId, samples: u64) -> Nanos {
         let start = |node: NodeId| self.starts[(node as usize).min(self.times.len())];
         self.share(start(to).saturating_sub(start(from)), samples)
     }
 
     /// When `node` begins with the whole mini-batch where nothing is given up, in nanoseconds.
-    #[must_use]
     pub fn start(&self, node: NodeId) -> f64 {
         self.starts[(node as usize).min(self.times.len())].0 as f64
     }
 
     /// What `samples` take of the time of the whole mini-batch.
-    #[must_use]
     pub fn ratio(&self, samples: u64) -> f64 {
         samples as f64 / self.batch as f64
     }
 
     /// Whether any tensor can be given up so.
-    #[must_use]
     pub fn offers(&self, technique: Technique) -> bool {
         match technique {
             Technique::Recompute => true,
@@ -262,7 +257,6 @@ impl RestoreCosts {
     }
 
     /// The tensor compressed; nothing where no codec reaches it.
-    #[must_use]
     pub fn compression(&self, tensor: TensorId, samples: u64) -> Option<Compression> {
         self.compression[tensor as usize].map(|whole| Compression {
             bytes: Bytes(share(whole.bytes.0, samples, self.batch)),
@@ -272,28 +266,24 @@ impl RestoreCosts {
     }
 
     /// The tensor on flash; nothing where there is none.
-    #[must_use]
     pub fn swapping(&self, tensor: TensorId, samples: u64) -> Option<Swapping> {
         self.swapping[tensor as usize]
             .map(|whole| Swapping { out: self.share(whole.out, samples), back: self.share(whole.back, samples) })
     }
 
     /// The tensor on flash with the whole mini-batch; `None` if there is no flash.
-    #[must_use]
     pub fn whole_swapping(&self, tensor: TensorId) -> Option<Swapping> {
         self.swapping[tensor as usize]
     }
 
     /// The layout transformations from `reader` on up to the operator that takes the tensor; none where they are
     /// overlooked.
-    #[must_use]
     pub fn layout_path(&self, reader: NodeId, samples: u64) -> Nanos {
         let Layouts::Counted { times } = self.layouts else { return Nanos::ZERO };
         self.share(self.layout_paths.get(reader as usize).copied().unwrap_or_default() * times, samples)
     }
 
     /// The last node that uses a tensor that a node makes; `NodeId::MAX` for all others.
-    #[must_use]
     pub fn released(&self, tensor: TensorId) -> NodeId {
         self.released[tensor as usize]
     }
@@ -396,7 +386,6 @@ fn layout_paths(graph: &TrainingGraph, times: &[Nanos], is_layout: &[bool]) -> V
 }
 
 /// What is won for each nanosecond that it costs: zero if nothing is won, without bound if it costs nothing.
-#[must_use]
 pub fn worth(won: f64, cost: Nanos) -> f64 {
     if won > 0.0 { won / cost.0 as f64 } else { 0.0 }
 }

@@ -91,6 +91,7 @@ pub enum Order {
 
 /// Dynamic checkpointing and accumulation, combined in some order.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Dynamic {
     order: Order,
     /// The micro-batch from which on accumulation costs nothing; `None` asks the device.
@@ -104,7 +105,6 @@ pub struct Dynamic {
 
 impl Dynamic {
     /// The schemes combined in `order`; `mtp` overrides the under-utilisation point of the device.
-    #[must_use]
     pub fn new(order: Order, mtp: Option<u64>) -> Self {
         Self { order, least_full: mtp, mtp: 1, checkpoint_next: false, learned: None, ranking: Ranking::default() }
     }
@@ -116,7 +116,6 @@ impl Dynamic {
     }
 
     /// The number of scores that were worked out so far.
-    #[must_use]
     pub const fn scored(&self) -> u64 {
         self.ranking.scored()
     }

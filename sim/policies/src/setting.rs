@@ -6,6 +6,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
 /// What a policy knows before the first iteration.
+#[must_use]
 pub struct Setting<'a> {
     /// The graph that will be executed.
     pub graph: &'a TrainingGraph,
@@ -32,7 +33,6 @@ pub struct Setting<'a> {
 impl<'a> Setting<'a> {
     /// `batch` samples of `graph` in fp32, with masks of a byte an element, without budgets, a DSP, a codec or flash;
     /// one sample fills the processor.
-    #[must_use]
     pub fn plain(graph: &'a TrainingGraph, batch: u64, node_times: NodeTimes<'a>) -> Self {
         Self {
             graph,
@@ -49,24 +49,22 @@ impl<'a> Setting<'a> {
     }
 
     /// What each node takes with the whole mini-batch, alone. Worked out when it is first asked for.
-    #[must_use]
     pub fn times(&self) -> &[Nanos] {
         &self.node_times.0
     }
 }
 
 /// The times of a graph's nodes, worked out when they are first asked for.
+#[must_use]
 pub struct NodeTimes<'a>(LazyCell<Vec<Nanos>, Box<dyn FnOnce() -> Vec<Nanos> + 'a>>);
 
 impl<'a> NodeTimes<'a> {
     /// Those that `measure` yields, one a node.
-    #[must_use]
     pub fn on_demand(measure: impl FnOnce() -> Vec<Nanos> + 'a) -> Self {
         Self(LazyCell::new(Box::new(measure)))
     }
 
     /// Those that are known already, one a node.
-    #[must_use]
     pub fn known(times: &'a [Nanos]) -> Self {
         Self::on_demand(|| times.to_vec())
     }

@@ -5,6 +5,7 @@ use haversack_workloads::{Extent, NodeId, Phase, TensorId, TrainingGraph};
 
 /// How a tensor is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
 pub enum Form {
     /// Nowhere: it was not made yet, or nobody reads it any more.
     #[default]
@@ -32,13 +33,11 @@ pub enum Storage {
 
 impl Form {
     /// Whether the tensor takes up memory as it was made.
-    #[must_use]
     pub const fn is_whole(self) -> bool {
         matches!(self, Self::Whole | Self::InFlight(_))
     }
 
     /// How the tensor is stored otherwise; `None` if it is not.
-    #[must_use]
     pub const fn storage(self) -> Option<Storage> {
         match self {
             Self::Stored(storage) | Self::InFlight(storage) => Some(storage),
@@ -47,7 +46,6 @@ impl Form {
     }
 
     /// The form of a tensor that is whole in memory or not, and stored in some way or not.
-    #[must_use]
     pub const fn of(whole: bool, storage: Option<Storage>) -> Self {
         match (whole, storage) {
             (true, Some(storage)) => Self::InFlight(storage),
@@ -75,6 +73,7 @@ pub struct TensorState {
 
 /// A set of tensors: membership, insertion and removal take constant time.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct TensorSet {
     members: Vec<TensorId>,
     /// Where each tensor is in `members`, by id; `NOWHERE` if it is not.
@@ -85,13 +84,11 @@ const NOWHERE: u32 = u32::MAX;
 
 impl TensorSet {
     /// The empty set.
-    #[must_use]
     pub const fn new() -> Self {
         Self { members: Vec::new(), places: Vec::new() }
     }
 
     /// Whether `tensor` is in it.
-    #[must_use]
     #[inline]
     pub fn contains(&self, tensor: TensorId) -> bool {
         self.places.get(tensor as usize).is_some_and(|&place| place != NOWHERE)
@@ -140,13 +137,11 @@ impl TensorSet {
     }
 
     /// The number of members.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.members.len()
     }
 
     /// Whether it has no member.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -171,6 +166,7 @@ static EMPTY: TensorSet = TensorSet::new();
 /// without a tensor's change: what a score takes from [`MemoryView::now`] or [`MemoryView::at`] is the policy's own
 /// matter.
 #[derive(Clone, Copy)]
+#[must_use]
 pub struct MemoryView<'a> {
     /// The graph that runs: the schedule's, or the job's where the schedule has none.
     pub graph: &'a TrainingGraph,
@@ -200,7 +196,6 @@ pub struct MemoryView<'a> {
 impl<'a> MemoryView<'a> {
     /// A memory with nothing in it, at the beginning of an iteration of `graph` with one sample: what tests of
     /// policies start from.
-    #[must_use]
     pub const fn empty(graph: &'a TrainingGraph) -> Self {
         Self {
             graph,
@@ -218,13 +213,11 @@ impl<'a> MemoryView<'a> {
     }
 
     /// How `tensor` is held; absent where the view does not know it.
-    #[must_use]
     pub fn form(&self, tensor: TensorId) -> Form {
         self.tensors.get(tensor as usize).map_or(Form::Absent, |state| state.form)
     }
 
     /// The largest micro-batch, no smaller than `least`, with which everything needed fits; `least` where none does.
-    #[must_use]
     pub fn fitting_micro_batch(&self, least: u64) -> u64 {
         let room = self.budget.0.saturating_sub(self.needed.fixed);
         let fits = room.checked_div(self.needed.per_sample).unwrap_or(self.micro_batch);

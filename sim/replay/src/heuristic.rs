@@ -37,13 +37,11 @@ impl Heuristic {
     pub const ALL: [Self; 6] = [Self::Dtr, Self::DtrEq, Self::DtrLocal, Self::Msps, Self::Lru, Self::Size];
 
     /// The name on the command line.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// The score of one candidate; the lowest is evicted.
-    #[must_use]
     pub fn score(self, candidate: &Candidate) -> f64 {
         // Saturating: a neighbourhood's estimate may have drifted below zero.
         let own = i64::try_from(candidate.compute.0).unwrap_or(i64::MAX);
@@ -93,28 +91,24 @@ pub struct Candidate {
 /// Whole numbers below 2^53 are exact in a float, so the product and the quotient are each
 /// rounded once, as if the integers had been multiplied first and then divided.
 #[inline]
-#[must_use]
 pub fn per_byte_and_staleness(cost: f64, size: f64, staleness: f64) -> f64 {
     per_byte(cost, size * staleness)
 }
 
 /// `cost / size`; infinite where the size is zero.
 #[inline]
-#[must_use]
 pub fn per_byte(cost: f64, size: f64) -> f64 {
     if size > 0.0 { cost / size } else { f64::INFINITY }
 }
 
 /// The time of the last access itself: the oldest goes first.
 #[inline]
-#[must_use]
 pub fn least_recent(last_access: f64) -> f64 {
     last_access
 }
 
 /// `1 / size`: the largest goes first.
 #[inline]
-#[must_use]
 pub fn largest(size: f64) -> f64 {
     per_byte(1.0, size)
 }

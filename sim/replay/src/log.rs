@@ -63,37 +63,31 @@ impl Log {
     }
 
     /// The file, or what the caller named it.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Operators in the log, one for each constant included.
-    #[must_use]
     pub fn operators(&self) -> usize {
         self.program.ops.len()
     }
 
     /// Tensors made, aliases included.
-    #[must_use]
     pub fn tensors(&self) -> usize {
         self.program.tensor_op.len()
     }
 
     /// Storages behind the tensors.
-    #[must_use]
     pub fn storages(&self) -> usize {
         self.program.roots.len()
     }
 
     /// Time of every operator once.
-    #[must_use]
     pub fn baseline_compute(&self) -> Nanos {
         Nanos(self.program.baseline_compute)
     }
 
     /// Peak memory of plain reference counting without a budget.
-    #[must_use]
     pub fn baseline_memory(&self) -> Bytes {
         Bytes(self.program.baseline_memory)
     }

@@ -19,7 +19,6 @@ pub enum Status {
 
 impl Status {
     /// The word that the reference prints: `ok`, `OOM` or `thrash`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }

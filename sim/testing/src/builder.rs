@@ -5,7 +5,6 @@ use haversack_workloads::training_graph::{Need, Node, NodeWork, Saved, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
 
 /// A node that reads `inputs` and writes `outputs`.
-#[must_use]
 pub fn node(name: &str, phase: Phase, inputs: &[TensorId], outputs: &[TensorId], work: NodeWork) -> Node {
     Node { inputs: inputs.to_vec(), outputs: outputs.to_vec(), ..Node::new(name, phase, work) }
 }

@@ -34,7 +34,6 @@ pub use random::Draws;
 ///
 /// # Panics
 /// If there is no such model.
-#[must_use]
 pub fn eager(model: &str) -> TrainingGraph {
     differentiate(&models::build(model, None).unwrap(), EagerRules::default()).unwrap()
 }
@@ -43,7 +42,6 @@ pub fn eager(model: &str) -> TrainingGraph {
 ///
 /// # Panics
 /// If there is no such model.
-#[must_use]
 pub fn eager_on_cuda(model: &str) -> TrainingGraph {
     let rules = EagerRules { dropout_mask_bytes: 1, ..EagerRules::default() };
     differentiate(&models::build(model, None).unwrap(), rules).unwrap()
@@ -54,7 +52,6 @@ pub fn eager_on_cuda(model: &str) -> TrainingGraph {
 ///
 /// # Panics
 /// If there is no such model.
-#[must_use]
 pub fn lowered(model: &str, variant: Variant) -> TrainingGraph {
     lower(&models::build(model, None).unwrap(), variant, Optimiser::Sgd, Gradients::Kept).unwrap()
 }

@@ -93,7 +93,6 @@ pub enum RunError {
 
 impl RunError {
     /// Whether more memory would help.
-    #[must_use]
     pub const fn is_infeasible(&self) -> bool {
         matches!(
             self,

@@ -52,6 +52,7 @@ pub struct Observe {
 
 /// One simulation.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Job<'a> {
     /// The iteration's graph.
     pub graph: &'a TrainingGraph,
@@ -75,7 +76,6 @@ pub struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// One iteration of `batch` samples of `graph` in fp32, without budgets, every tensor in its own exact piece.
-    #[must_use]
     pub fn plain(graph: &'a TrainingGraph, batch: u64) -> Self {
         Self {
             graph,

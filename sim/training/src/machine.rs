@@ -40,6 +40,7 @@ pub enum Trains {
 
 /// A processor of a device, with the kernels of a stack.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Machine {
     /// The device and its constants.
     pub device: Device,
@@ -115,7 +116,6 @@ impl Machine {
     }
 
     /// The same with other CPU cores, as a governor sets them.
-    #[must_use]
     pub(crate) fn with_cores(&self, cores: CpuCores) -> Self {
         let processor = match &self.processor {
             Processor::Cpu(_, stack) => Processor::Cpu(cores, stack.clone()),
@@ -125,7 +125,6 @@ impl Machine {
     }
 
     /// The bytes that the processor can address; `None` if those are all that the device has.
-    #[must_use]
     pub fn addressable(&self) -> Option<Bytes> {
         let Processor::Gpu(..) = &self.processor else { return None };
         let share = self.device.constants.gpu.as_ref()?.memory_share.as_ref()?;
@@ -133,7 +132,6 @@ impl Machine {
     }
 
     /// The CPU cores of the machine: those that train, or drive the DSP.
-    #[must_use]
     pub fn cores(&self) -> Option<&CpuCores> {
         match &self.processor {
             Processor::Cpu(cores, _) => Some(cores),
@@ -143,7 +141,6 @@ impl Machine {
 
     /// What node `id` of `graph` costs on the DSP with `samples` samples in parts of `split`, which equation 4 adds up
     /// again (Xu et al., MobiCom 2022, section 3.5); whole if `split` is 0. `None` if no DSP can run it.
-    #[must_use]
     pub fn dsp_cost(
         &self,
         graph: &TrainingGraph,
@@ -175,7 +172,6 @@ impl Machine {
 
     /// Crossing between the CPU and the DSP with `bytes` to be copied: a call, and the host's work on the copy. Without
     /// a DSP nothing.
-    #[must_use]
     pub fn crossing(&self, bytes: Bytes) -> Nanos {
         let Some(Offloader { dsp, stack }) = &self.dsp else { return Nanos::ZERO };
         let iterations = bytes.as_f64() * stack.copy_work.value.0 * 1e-6;
@@ -183,14 +179,12 @@ impl Machine {
     }
 
     /// What adding one part's gradient to the sum of the others costs on the DSP; zero without one.
-    #[must_use]
     pub(crate) fn accumulation(&self, graph: &TrainingGraph, id: usize) -> Cost {
         let on_dsp = self.dsp.as_ref();
         on_dsp.map_or_else(Cost::default, |Offloader { dsp, stack }| dsp.cost(&accumulation(graph, id), stack))
     }
 
     /// What writing `bytes` to flash and reading them back takes with nothing else under way; `None` without flash.
-    #[must_use]
     pub fn swapping(&self, bytes: Bytes) -> Option<Swapping> {
         let storage = self.device.constants.storage.as_ref()?;
         let at = |rate: BytesPerSecond| Nanos::from_seconds(bytes.as_f64() / rate.0);
@@ -198,13 +192,11 @@ impl Machine {
     }
 
     /// What node `id` of `graph` costs with `samples` samples.
-    #[must_use]
     pub fn cost(&self, graph: &TrainingGraph, id: usize, samples: u64, precision: Precision) -> Cost {
         self.processor.cost(&graph.nodes[id].work.at(samples, precision, self.kernels))
     }
 
     /// The same where it reads `less` bytes fewer from memory than the graph says.
-    #[must_use]
     pub(crate) fn cost_reading_less(
         &self,
         graph: &TrainingGraph,
@@ -219,7 +211,6 @@ impl Machine {
     }
 
     /// Workspace that a library takes while it runs node `id`: the transformed tiles of Winograd's algorithm.
-    #[must_use]
     pub fn workspace(&self, graph: &TrainingGraph, id: usize, samples: u64, precision: Precision) -> Bytes {
         let Processor::Gpu(_, on_gpu) = &self.processor else { return Bytes::ZERO };
         let node = &graph.nodes[id];
@@ -230,7 +221,6 @@ impl Machine {
     }
 
     /// Memory that the stack's libraries hold from the first operator on.
-    #[must_use]
     pub fn library_workspace(&self) -> Bytes {
         match &self.processor {
             Processor::Gpu(_, on_gpu) => on_gpu.library_workspace.value,
@@ -240,7 +230,6 @@ impl Machine {
 
     /// The smallest micro-batch with which every forward product that matters fills the processor (Sage's MTP,
     /// section 3.4.3): products of at least a hundredth of the forward arithmetic. At least one, at most `batch`.
-    #[must_use]
     pub fn filling_micro_batch(&self, graph: &TrainingGraph, batch: u64) -> u64 {
         let products = || {
             graph.nodes.iter().enumerate().filter(|(_, node)| {
@@ -262,13 +251,11 @@ impl Machine {
     }
 
     /// What each node of `graph` takes at `batch`, alone.
-    #[must_use]
     pub fn times(&self, graph: &TrainingGraph, batch: u64, precision: Precision) -> Vec<Nanos> {
         (0..graph.nodes.len()).map(|id| self.cost(graph, id, batch, precision).alone()).collect()
     }
 
     /// The time of one iteration of `graph` at `batch` where nothing is short, from costs alone.
-    #[must_use]
     pub fn unbounded_time(&self, graph: &TrainingGraph, batch: u64, precision: Precision) -> Nanos {
         self.times(graph, batch, precision).into_iter().sum()
     }

@@ -70,7 +70,6 @@ impl Breakdown {
     }
 
     /// Time of operators of `kind`.
-    #[must_use]
     pub fn of(&self, kind: OperatorKind) -> Nanos {
         self.kinds[slot(kind)]
     }
@@ -95,14 +94,12 @@ impl Breakdown {
     }
 
     /// All parts by name, in a fixed order.
-    #[must_use]
     pub fn parts(&self) -> Vec<(&'static str, Nanos)> {
         let kinds = OperatorKind::ALL.iter().map(|kind| kind.name());
         kinds.chain(Self::NAMES.iter().copied()).zip(self.times()).collect()
     }
 
     /// The sum of all parts.
-    #[must_use]
     pub fn total(&self) -> Nanos {
         self.times().sum()
     }
@@ -204,13 +201,11 @@ pub struct HeatPoint {
 
 impl Record {
     /// Samples a second.
-    #[must_use]
     pub fn samples_per_second(&self) -> f64 {
         self.batch as f64 / self.iteration.seconds()
     }
 
     /// The share of the iteration that is spent computing dropped tensors again.
-    #[must_use]
     pub fn recompute_share(&self) -> f64 {
         self.breakdown.recompute.0 as f64 / (self.iteration.0 as f64).max(1.0)
     }

@@ -88,7 +88,6 @@ pub struct Timeline {
 
 impl Timeline {
     /// The power from each time on at which it changes.
-    #[must_use]
     pub fn power(&self) -> Vec<(Nanos, Watts)> {
         let ends = self
             .draws
@@ -109,7 +108,6 @@ impl Timeline {
     }
 
     /// The energy of the run until `end`: its power, integrated.
-    #[must_use]
     pub fn energy(&self, end: Nanos) -> Joules {
         let steps = self.power();
         let ends = steps.iter().skip(1).map(|(time, _)| *time).chain([end]);
@@ -117,7 +115,6 @@ impl Timeline {
     }
 
     /// The trace as JSON that `chrome://tracing` and Perfetto read; times are in microseconds.
-    #[must_use]
     pub fn to_chrome_json(&self, graph: &TrainingGraph) -> Value {
         let microseconds = |time: Nanos| time.0 as f64 * 1e-3;
         let mut events = vec![

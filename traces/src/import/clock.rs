@@ -12,13 +12,13 @@ const LATEST: i64 = 4_102_444_800;
 
 /// What a local clock is ahead of UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
 pub struct UtcOffset {
     seconds: i32,
 }
 
 impl UtcOffset {
     /// A number of whole hours ahead.
-    #[must_use]
     pub const fn hours(hours: i32) -> Self {
         Self { seconds: hours * 3600 }
     }

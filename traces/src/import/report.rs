@@ -55,13 +55,11 @@ pub enum Reason {
 
 impl Reason {
     /// Whether something of the line could not be imported.
-    #[must_use]
     pub fn is_bad(self) -> bool {
         self <= Self::ImplausibleMemory
     }
 
     /// The reason in a few words.
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::DamagedFile => "file breaks off or is damaged",
@@ -241,7 +239,6 @@ pub struct Report {
 
 impl Report {
     /// How often a reason was found.
-    #[must_use]
     pub fn count(&self, reason: Reason) -> u64 {
         self.findings.get(&reason).map_or(0, |findings| findings.count)
     }

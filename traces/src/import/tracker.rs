@@ -96,7 +96,6 @@ impl Tracker {
     }
 
     /// How much of every user there is.
-    #[must_use]
     pub fn coverage(self) -> Vec<Coverage> {
         let users = self.users.into_iter();
         users

@@ -33,7 +33,6 @@ pub enum AppEventKind {
 
 impl AppEventKind {
     /// The app's adj from then on; none after the end.
-    #[must_use]
     pub fn adj(self) -> Option<OomAdj> {
         match self {
             Self::Launch(adj) | Self::ToBackground(adj) => Some(adj),

@@ -69,6 +69,7 @@ impl CaratSample {
 /// A day has as many samples as the user's rate says, at hours drawn from the profile. The user's own apps are in a
 /// sample with the priority of their adj at that second; the rest of the list is filled with services named
 /// `com.example.service…`, so that the number of processes and the shares of priorities are the published ones.
+#[must_use]
 pub struct CaratSamples<'a> {
     model: &'a UsageModel,
     random: ChaCha8Rng,
@@ -83,7 +84,6 @@ pub struct CaratSamples<'a> {
 
 impl<'a> CaratSamples<'a> {
     /// The samples of the synthetic user `name` over `days` days.
-    #[must_use]
     pub fn new(model: &'a UsageModel, seed: u64, name: &str, days: u64) -> Self {
         let mut random = stream(seed, name, "carat");
         let carat = &model.carat;

@@ -9,6 +9,7 @@ use super::model::UsageModel;
 ///
 /// Who reports one of these of generated users reports an input, not a prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
 pub struct Targets {
     /// The mean session of most users: 153 s.
     pub mean: Nanos,
@@ -24,7 +25,6 @@ pub struct Targets {
 
 impl Targets {
     /// As published.
-    #[must_use]
     pub fn published() -> Self {
         Self {
             mean: Nanos::from_seconds(153.0),
@@ -50,7 +50,6 @@ pub struct Fit {
 /// In logarithms a user's mean is normal, and so is a session: median ln(median of the means) − σ²/2, variance σ² plus
 /// that of the means. The share of users is linear in the share of regular ones, which follows; the share of sessions
 /// falls as σ grows, so that bisection finds σ. None where no share of regular users, or no spread, meets the targets.
-#[must_use]
 pub fn fit(model: &UsageModel, targets: &Targets) -> Option<Fit> {
     let sessions = &model.sessions;
     let regular = Class { mean: sessions.regular_mean.value, spread: sessions.regular_spread.value.0 };

@@ -10,6 +10,7 @@ use super::user::User;
 use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
 
 /// Synthetic users over some days. Everything of a user follows from the seed and the user's name.
+#[must_use]
 pub struct Population<'a> {
     model: &'a UsageModel,
     seed: u64,
@@ -20,26 +21,22 @@ pub struct Population<'a> {
 impl<'a> Population<'a> {
     /// `users` users, named `synthetic-0000000` upwards, over `days` days from 1970 on: a synthetic user knows no
     /// calendar.
-    #[must_use]
     pub fn new(model: &'a UsageModel, users: usize, days: u64, seed: u64) -> Self {
         let names = (0..users).map(|index| format!("synthetic-{index:07}")).collect();
         Self { model, seed, days, names }
     }
 
     /// The users' names, in their order.
-    #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
     /// What is drawn of a user once.
-    #[must_use]
     pub fn user(&self, name: &str) -> User {
         User::new(self.model, self.seed, name)
     }
 
     /// The sessions of a user, without their apps.
-    #[must_use]
     pub fn sessions(&self, name: &str) -> SessionStream<'a> {
         SessionStream::new(self.model, self.seed, &self.user(name), self.days)
     }
@@ -133,7 +130,6 @@ pub(super) fn days_until(time: Nanos) -> u64 {
 
 impl AppEvent {
     /// Whether the event brings its app in front.
-    #[must_use]
     pub fn is_to_front(&self) -> bool {
         matches!(self.kind, AppEventKind::ToForeground | AppEventKind::Launch(OomAdj::FOREGROUND_APP))
     }

@@ -41,7 +41,6 @@ pub struct Held {
 /// (an adj up to 200) keeps all. A launch in front takes `launch_extra` more for a span between the table's two, drawn for
 /// that launch; a return to the front takes the table's share of it, for the table's span. Extra bytes go when the app
 /// leaves the front. A launch touches everything, a return the table's share, and an app that leaves the front nothing.
-#[must_use]
 pub fn holdings<'c>(
     timeline: &AppTimeline,
     table: &FootprintTable,
@@ -137,7 +136,6 @@ pub struct Demand {
 
 impl Demand {
     /// All bytes.
-    #[must_use]
     pub fn total(&self) -> Bytes {
         self.anonymous + self.file
     }
@@ -155,7 +153,6 @@ pub struct DemandSeries {
 /// The footprints of a timeline's apps on their user's phone, by [`AppId`], and how each was found.
 ///
 /// `category` gives the Play category of a package, where it is known.
-#[must_use]
 pub fn footprints<'c>(
     timeline: &AppTimeline,
     table: &FootprintTable,
@@ -167,7 +164,6 @@ pub fn footprints<'c>(
 }
 
 /// The demand of a timeline at steps of a second: the sum of what its apps hold ([`holdings`]).
-#[must_use]
 pub fn demand<'c>(
     timeline: &AppTimeline,
     table: &FootprintTable,

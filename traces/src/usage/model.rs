@@ -223,14 +223,12 @@ impl UsageModel {
     }
 
     /// The Play category of a package of the catalogue.
-    #[must_use]
     pub fn category(&self, package: &str) -> Option<&str> {
         let app = self.catalogue.iter().find(|app| app.package == package).map(|app| app.category.as_str());
         app.or_else(|| (self.launcher.package == package).then_some(self.launcher.category.as_str()))
     }
 
     /// Every constant with its dotted name, for listings and records of runs.
-    #[must_use]
     pub fn entries(&self) -> Vec<ConstantEntry> {
         entries(self, &self.file)
     }

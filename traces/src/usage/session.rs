@@ -28,7 +28,6 @@ pub struct Session {
 
 impl Session {
     /// When the screen goes dark.
-    #[must_use]
     pub fn end(&self) -> Nanos {
         self.start + self.length
     }
@@ -38,6 +37,7 @@ impl Session {
 ///
 /// A day has a Poisson number of sessions that begin at hours drawn from the profile; one that would begin before the
 /// one before it is over, and a pause, waits. Weekdays and weekends are alike.
+#[must_use]
 pub struct SessionStream<'a> {
     model: &'a UsageModel,
     random: ChaCha8Rng,
@@ -54,7 +54,6 @@ pub struct SessionStream<'a> {
 
 impl<'a> SessionStream<'a> {
     /// The sessions that begin within the first `days` days, of which there are at most a hundred years'.
-    #[must_use]
     pub fn new(model: &'a UsageModel, seed: u64, user: &User, days: u64) -> Self {
         Self {
             model,

@@ -24,13 +24,11 @@ pub struct UserSessions {
 
 impl UserSessions {
     /// The mean length; zero without sessions.
-    #[must_use]
     pub fn mean(&self) -> Nanos {
         Nanos::from_seconds(self.mean_s())
     }
 
     /// The standard deviation of the lengths, over all sessions; zero with fewer than two.
-    #[must_use]
     pub fn deviation(&self) -> Nanos {
         let mean = self.mean_s();
         let squares: f64 = self.sessions.iter().map(|session| (session.length.seconds() - mean).powi(2)).sum();
@@ -38,14 +36,12 @@ impl UserSessions {
     }
 
     /// The mean number of sessions a day.
-    #[must_use]
     pub fn per_day(&self) -> Count {
         let days = self.covered.seconds() / 86_400.0;
         Count(if days > 0.0 { self.sessions.len() as f64 / days } else { 0.0 })
     }
 
     /// The mean number of apps behind the one in front.
-    #[must_use]
     pub fn background(&self) -> Count {
         let sum: usize = self.sessions.iter().map(|session| session.background).sum();
         Count(sum as f64 / self.sessions.len().max(1) as f64)
@@ -70,14 +66,12 @@ pub struct SessionStatistics {
 
 impl SessionStatistics {
     /// The number of sessions.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.users.iter().map(|user| user.sessions.len()).sum()
     }
 
     /// The share of users (of those with sessions) whose mean session is within `tolerance` of `mean`, as a share of
     /// it.
-    #[must_use]
     pub fn users_near(&self, mean: Nanos, tolerance: Fraction) -> Fraction {
         let near = |user: &&UserSessions| (user.mean_s() - mean.seconds()).abs() <= tolerance.0 * mean.seconds();
         let with = || self.users.iter().filter(|user| !user.sessions.is_empty());
@@ -85,13 +79,11 @@ impl SessionStatistics {
     }
 
     /// The share of all sessions that last from `low` to `high`, both included.
-    #[must_use]
     pub fn sessions_within(&self, (low, high): (Nanos, Nanos)) -> Fraction {
         self.sessions_that(|session| (low..=high).contains(&session.length))
     }
 
     /// The share of all sessions with `low` to `high` apps behind the one in front, both included.
-    #[must_use]
     pub fn background_within(&self, (low, high): (usize, usize)) -> Fraction {
         self.sessions_that(|session| (low..=high).contains(&session.background))
     }
@@ -107,7 +99,6 @@ fn share(some: usize, all: usize) -> Fraction {
 }
 
 /// The sessions in `rows`, as [`SessionReader`] sees them.
-#[must_use]
 pub fn sessions<'r>(rows: impl IntoIterator<Item = AppRow<'r>>) -> SessionStatistics {
     let mut reader = SessionReader::default();
     rows.into_iter().for_each(|row| reader.push(&row));
@@ -145,7 +136,6 @@ impl SessionReader {
     }
 
     /// What there was; a session that is still open ends with its last row.
-    #[must_use]
     pub fn finish(mut self) -> SessionStatistics {
         if let Some(done) = self.phone.take() {
             done.finish(&mut self.statistics);

@@ -18,6 +18,7 @@ use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
 /// The number of apps alive is the usage model's (for imported rows, the trace's): who simulates memory may end one
 /// earlier, and then takes the app's next [`AppEventKind::ToForeground`] for a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct AppTimeline {
     /// Whose phone.
     pub user: String,
@@ -35,7 +36,6 @@ pub struct AppTimeline {
 
 impl AppTimeline {
     /// The window of `length` that begins `from` after the beginning of the synthetic user `name`.
-    #[must_use]
     pub fn generated(model: &UsageModel, seed: u64, name: &str, from: Nanos, length: Nanos) -> Self {
         let end = Nanos(from.0.saturating_add(length.0));
         let events = UserEvents::new(model, seed, name, days_until(end));
@@ -58,7 +58,6 @@ impl AppTimeline {
     ///
     /// Where there are samples, other rows are left aside: the whole timeline is an interpolated one. Without rows the
     /// timeline is empty.
-    #[must_use]
     pub fn from_rows<'r>(
         model: &UsageModel,
         seed: u64,
@@ -109,13 +108,11 @@ impl AppTimeline {
     }
 
     /// The package of an app.
-    #[must_use]
     pub fn package(&self, app: AppId) -> &str {
         self.packages.get(app.0 as usize).map_or("", |package| package)
     }
 
     /// What is alive at `time`, after the events then, in order of launch.
-    #[must_use]
     pub fn alive_at(&self, time: Nanos) -> Vec<AliveApp> {
         let mut alive = self.initial.clone();
         self.events.iter().take_while(|event| event.time <= time).for_each(|event| apply(&mut alive, event));
@@ -138,14 +135,12 @@ impl AppTimeline {
 }
 
 /// Whether rows of `source` are sparse samples, which do not say when anything happened.
-#[must_use]
 pub fn is_sampled(source: Source) -> bool {
     matches!(source, Source::CaratProcessList | Source::CaratUsageInterval | Source::Tsinghua)
 }
 
 /// Whether a package is something that a user opens, as far as its name tells: Android's own providers, services and
 /// shells are not. A table of Play categories knows better.
-#[must_use]
 pub fn seems_opened(package: &str) -> bool {
     const PARTS: [&str; 12] = [
         "android.process",

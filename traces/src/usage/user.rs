@@ -20,6 +20,7 @@ pub struct InstalledApp {
 
 /// What is drawn of a user before anything happens.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct User {
     /// The name, which with the seed decides everything.
     pub name: String,
@@ -39,7 +40,6 @@ pub struct User {
 
 impl User {
     /// The user `name` under `seed`; depends on nobody else.
-    #[must_use]
     pub fn new(model: &UsageModel, seed: u64, name: &str) -> Self {
         let sessions = &model.sessions;
         let mut random = stream(seed, name, "habits");

@@ -240,7 +240,6 @@ pub(super) enum Treatment {
 
 impl Algorithm {
     /// Whether the scale of products with `role` is taken anew in some iterations.
-    #[must_use]
     pub fn rescales(&self, role: ProductRole) -> bool {
         self.translation.rescaled.contains(&role)
     }

@@ -19,7 +19,6 @@ pub struct GpuLimits {
 
 impl GpuLimits {
     /// Blocks of `threads` threads that hold `shared` bytes each, resident on one unit; none where a block is too large.
-    #[must_use]
     pub fn blocks_per_unit(&self, threads: u32, shared: Bytes) -> u32 {
         let by_threads = self.threads / threads.max(1);
         let by_shared = self.shared.0.checked_div(shared.0).unwrap_or(u64::MAX);
@@ -29,6 +28,7 @@ impl GpuLimits {
 
 /// Atomic updates of one memory cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[must_use]
 pub struct AtomicCounts {
     /// Updates that threads had to make, in updates.
     pub issued: f64,
@@ -47,7 +47,6 @@ pub struct AtomicCounts {
 impl AtomicCounts {
     /// Of the counts of several cells those that can take longest, most attempts first: no other of them has both as
     /// many attempts and as many refetches.
-    #[must_use]
     pub fn most_contended(mut cells: Vec<Self>) -> Vec<Self> {
         let heavier = |a: &Self, b: &Self| b.attempts.total_cmp(&a.attempts).then(b.refetches.total_cmp(&a.refetches));
         cells.sort_by(heavier);
@@ -61,7 +60,6 @@ impl AtomicCounts {
     }
 
     /// The counts of both, one after the other on the same cell.
-    #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
             issued: self.issued + other.issued,
@@ -129,13 +127,11 @@ pub struct ProgramCounts {
 
 impl ProgramCounts {
     /// Launches of kernels, memsets not among them.
-    #[must_use]
     pub fn launches(&self) -> u32 {
         self.kernels.iter().map(|kernel| kernel.launches).sum()
     }
 
     /// Bytes that all kernels move to and from global memory.
-    #[must_use]
     pub fn traffic(&self) -> Bytes {
         self.kernels.iter().map(|kernel| kernel.read + kernel.written).sum()
     }

@@ -47,13 +47,11 @@ pub struct KernelTime {
 
 impl KernelTime {
     /// The whole time.
-    #[must_use]
     pub fn total(&self) -> Nanos {
         Nanos::from_seconds((self.overhead + self.launch + self.busy).0)
     }
 
     /// The same as what an operator costs, for whoever runs it beside others; the GPU counts as full.
-    #[must_use]
     pub fn cost(&self) -> Cost {
         Cost {
             launch: Nanos::from_seconds((self.overhead + self.launch).0),
@@ -66,7 +64,6 @@ impl KernelTime {
 
 impl Gpu {
     /// What the counted `program` takes, alone; `stack` adds its overhead an operator and its factor a launch.
-    #[must_use]
     pub fn time_of(&self, program: &ProgramCounts, stack: Option<&StackOnGpu>) -> KernelTime {
         let factor = stack.map_or(1.0, |stack| stack.launch_factor.value.0);
         let overhead = stack.map_or(Nanos::ZERO, |stack| stack.operator_overhead.value);
@@ -118,7 +115,6 @@ impl Gpu {
     }
 
     /// What the GPU holds at once.
-    #[must_use]
     pub fn limits(&self) -> GpuLimits {
         GpuLimits {
             units: (self.constants.units.value.0 as u32).max(1),

@@ -30,7 +30,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     for one in &found {
         outcome.row(*one)?;
     }
-    let series: [(_, fn(&Reduction) -> f64); 3] = [
+    let series: [Quantity<Reduction>; 3] = [
         ("DAF's store, as the paper counts", |one| one.1[0]),
         ("DAF, whole footprint", |one| one.1[1]),
         ("ActNN, whole footprint", |one| one.1[2]),

@@ -69,19 +69,19 @@ fn data(maps: &[Map], phones: &[Phone]) -> Result<Outcome> {
 
 fn draw(outcome: &mut Outcome, maps: &[Map], phones: &[Phone]) {
     let names = || maps.iter().map(Map::name);
-    let times: [(_, fn(&Map) -> f64); 3] = [
+    let times: [Quantity<Map>; 3] = [
         ("quantisation", |map| map.quantise.seconds() * 1e3),
         ("mixed compression", |map| map.compress.seconds() * 1e3),
         ("convolution", |map| map.convolution.seconds() * 1e3),
     ];
     let time = axis("time", "ms").log();
     outcome.panel("a: time of one map", columns(names(), maps, times), Axis::new("map"), time);
-    let errors: [(_, fn(&Map) -> f64); 2] =
+    let errors: [Quantity<Map>; 2] =
         [("quantisation", |map| map.quantised.variance), ("mixed compression", |map| map.mixed.variance)];
     let variance = Axis::new("variance, over the map's").log();
     outcome.panel("b: error within the same bytes", columns(names(), maps, errors), Axis::new("map"), variance);
     let users = phones.iter().map(|phone| phone.user.trim_start_matches("synthetic-0000"));
-    let faults: [(_, fn(&Phone) -> Option<f64>); 2] = [
+    let faults: [Quantity<Phone, Option<f64>>; 2] = [
         ("direct measurement", |phone| phone.measured.as_ref().map(training::faults)),
         ("predictor", |phone| phone.predicted[0].as_ref().map(training::faults)),
     ];

@@ -183,11 +183,11 @@ fn ratio(of_trace: &OfTrace, rule: usize) -> Option<f64> {
 }
 
 fn draw_rules(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>; RULES.len()]) {
-    let quantities: [(_, _, fn(&Record) -> f64); 2] = [
-        ("time", axis("time of a round", "s"), training::round),
-        ("page faults", axis("page faults in five rounds", ""), training::faults),
+    let quantities: [(Axis, Quantity<Record>); 2] = [
+        (axis("time of a round", "s"), ("time", training::round)),
+        (axis("page faults in five rounds", ""), ("page faults", training::faults)),
     ];
-    for (title, axis, value) in quantities {
+    for (axis, (title, value)) in quantities {
         let mut bars = Bars::new(["mean of the traces", "largest"]);
         for (rule, (_, name)) in RULES.iter().enumerate() {
             let values: Vec<f64> = found.iter().filter_map(|of_trace| of_trace[rule].as_ref().map(value)).collect();

@@ -33,7 +33,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         outcome.number(id, total);
         found.push((format!("{name}, batch {batch}"), gigabytes));
     }
-    let parts: [(_, fn(&(String, [f64; 4])) -> f64); 4] = [
+    let parts: [Quantity<(String, [f64; 4])>; 4] = [
         ("system", |one| one.1[0]),
         ("weights and their state", |one| one.1[1]),
         ("saved tensors", |one| one.1[2]),

@@ -75,45 +75,38 @@ impl<T> SharedBandwidth<T> {
     }
 
     /// The clock: the time of the last call that succeeded.
-    #[must_use]
     pub fn now(&self) -> Nanos {
         self.lanes.now()
     }
 
     /// The number of flows that have bytes left to move.
-    #[must_use]
     pub fn in_flight(&self) -> usize {
         self.lanes.len()
     }
 
     /// The capacity, as rounded.
-    #[must_use]
     pub fn capacity(&self) -> BytesPerSecond {
         rate_of(self.lanes.capacity())
     }
 
     /// The bytes moved so far for all flows together, rounded down.
-    #[must_use]
     pub fn delivered(&self) -> Bytes {
         whole_bytes(self.lanes.delivered())
     }
 
     /// The present rate of a flow; `None` once it has completed or was cancelled.
-    #[must_use]
     pub fn rate(&mut self, id: FlowId) -> Option<BytesPerSecond> {
         self.share();
         self.lanes.rate(id.0).map(rate_of)
     }
 
     /// The bytes that a flow has still to move, a byte begun included.
-    #[must_use]
     pub fn remaining(&self, id: FlowId) -> Option<Bytes> {
         self.lanes.remaining(id.0).map(bytes_begun)
     }
 
     /// When the next flow ends if nothing changes, due ones included. `None` if nothing moves, or if
     /// the end lies beyond [`Nanos::MAX`].
-    #[must_use]
     #[inline]
     pub fn next_completion(&mut self) -> Option<Nanos> {
         if !self.completed.is_empty() {

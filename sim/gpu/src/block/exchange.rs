@@ -59,7 +59,6 @@ impl Block<'_, '_> {
     }
 
     /// Shared memory that the block holds.
-    #[must_use]
     pub fn shared_held(&self) -> Bytes {
         Bytes(self.shared.bytes())
     }

@@ -42,7 +42,6 @@ impl Kind {
     pub const ALL: [Self; 3] = [Self::Smooth, Self::Rectified, Self::Tokens];
 
     /// The values of a whole tensor, channel by channel.
-    #[must_use]
     pub fn generate(self, shape: Shape) -> Vec<f32> {
         self.window(shape, shape)
     }

@@ -25,6 +25,7 @@ const BLOCK_COLUMNS: usize = 256;
 
 /// Multiplies i8 matrices, and keeps the memory that it needs for the next product: 2 bytes for each value of both
 /// operands, besides 4 bytes for each value of the result where it is rescaled dynamically.
+#[must_use]
 pub struct Gemm {
     isa: Isa,
     workspace: Workspace,
@@ -45,7 +46,6 @@ struct Workspace {
 
 impl Gemm {
     /// Multiplication in an instruction set.
-    #[must_use]
     pub fn new(isa: Isa) -> Self {
         Self { isa, workspace: Workspace::default(), wide: Vec::new() }
     }

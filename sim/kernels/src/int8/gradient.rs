@@ -21,7 +21,6 @@ pub struct Partial<'a> {
 }
 
 /// `S = max S_i`: the scale of the sum, which is that of the widest micro-batch; 0 where there is none.
-#[must_use]
 pub fn common_scale(partials: &[Partial<'_>]) -> u32 {
     partials.iter().map(|partial| partial.scale).max().unwrap_or(0)
 }

@@ -10,6 +10,7 @@ use crate::error::KernelError;
 /// - input gradient: `e` by `w.transposed()`, \[batch, inputs\];
 /// - weight gradient: `x.transposed()` by `e`, \[inputs, outputs\].
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct Matrix<'a> {
     values: &'a [i8],
     rows: usize,
@@ -28,19 +29,16 @@ impl<'a> Matrix<'a> {
     }
 
     /// The same values with rows for columns.
-    #[must_use]
     pub const fn transposed(self) -> Self {
         Self { rows: self.columns, columns: self.rows, is_transposed: !self.is_transposed, ..self }
     }
 
     /// Rows.
-    #[must_use]
     pub const fn rows(self) -> usize {
         self.rows
     }
 
     /// Columns.
-    #[must_use]
     pub const fn columns(self) -> usize {
         self.columns
     }

@@ -21,7 +21,6 @@ pub const LARGEST_SHIFT: u32 = 31;
 const LARGEST: u32 = 127;
 
 /// Bits of a value's magnitude: `32 - clz(|value|)`; 0 for 0, and 32 for [`i32::MIN`].
-#[must_use]
 pub const fn bits(value: i32) -> u32 {
     u32::BITS - value.unsigned_abs().leading_zeros()
 }
@@ -31,7 +30,6 @@ pub const fn bits(value: i32) -> u32 {
 /// The definition of what [`round_shift`] does to an element. NITI decides halves, and more, by a pseudo-random draw
 /// from the bits that are shifted out; here the same input always gives the same result, and its negative the
 /// negative. A shift of 32 or more is taken for 31.
-#[must_use]
 pub fn rounded(value: i32, shift: u32) -> i8 {
     let shift = shift.min(LARGEST_SHIFT);
     // At most 2^31 + 2^30.
@@ -49,7 +47,6 @@ pub(super) const fn half(shift: u32) -> u32 {
 ///
 /// By so many bits an i32 result is too wide for i8, and by so many its scale grows. Of nothing it is 0. Rounding may
 /// still carry the largest magnitude to 128, which [`round_shift`] holds at 127.
-#[must_use]
 pub fn scale_of(values: &[i32], isa: Isa) -> u32 {
     scale_of_bits(dispatch(isa, Magnitudes(values)))
 }

@@ -37,39 +37,33 @@ impl SampleMajor {
     }
 
     /// Elements.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.samples * self.features
     }
 
     /// Whether there are no elements.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Groups of a sample.
-    #[must_use]
     pub const fn groups(&self) -> usize {
         self.features.div_ceil(GROUP)
     }
 
     /// Bytes of codes: `floor((b * N' * G * 256 + 8) / 8)`, N' being the samples rounded up to whole bytes. `ActNN`
     /// allocates one byte more than it fills.
-    #[must_use]
     pub const fn code_bytes(&self) -> usize {
         let bits = self.bits.get() as usize;
         (bits * self.samples.next_multiple_of(8 / bits) * self.groups() * GROUP + 8) / 8
     }
 
     /// 32-bit words of ranges: one for each sample and group.
-    #[must_use]
     pub const fn params(&self) -> usize {
         self.samples * self.groups()
     }
 
     /// Bytes that the tensor takes, codes and ranges.
-    #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.code_bytes() as u64 + 4 * self.params() as u64
     }

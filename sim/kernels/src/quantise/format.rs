@@ -23,13 +23,11 @@ impl Bits {
     }
 
     /// The number of bits.
-    #[must_use]
     pub const fn get(self) -> u32 {
         self.0 as u32
     }
 
     /// The greatest code, 2^b - 1.
-    #[must_use]
     pub const fn top(self) -> u32 {
         (1 << self.0) - 1
     }
@@ -39,7 +37,6 @@ impl Bits {
     /// No code straddles two words: one load, one shift and one mask read it, on the CPU and on the GPU alike. Widths
     /// that do not divide 32 leave the top 2 (3, 5 and 6 bits) or 4 bits (7 bits) of each word zero, so that an element
     /// costs 3.2, 5.33 and 6.4 bits, and 7 bits cost what 8 do.
-    #[must_use]
     pub const fn per_word(self) -> usize {
         32 / self.0 as usize
     }
@@ -65,6 +62,7 @@ pub enum Grouping {
 
 /// How a packed tensor is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
 pub struct Format {
     /// Bits of a code.
     pub bits: Bits,
@@ -76,19 +74,16 @@ pub struct Format {
 
 impl Format {
     /// A format.
-    #[must_use]
     pub const fn new(bits: Bits, grouping: Grouping, layout: Layout) -> Self {
         Self { bits, grouping, layout }
     }
 
     /// 32-bit words that hold the codes of `len` elements.
-    #[must_use]
     pub fn words(&self, len: usize) -> usize {
         self.layout.words(len, self.bits)
     }
 
     /// 32-bit words that hold the ranges of `len` elements: two for a tensor, one a group; none for an empty tensor.
-    #[must_use]
     pub fn params(&self, len: usize) -> usize {
         match self.grouping {
             Grouping::Tensor => 2 * usize::from(len > 0),
@@ -97,13 +92,11 @@ impl Format {
     }
 
     /// Bytes that `len` elements take, codes and ranges.
-    #[must_use]
     pub fn bytes(&self, len: usize) -> u64 {
         4 * (self.words(len) as u64 + self.params(len) as u64)
     }
 
     /// Where the code of `element` of a tensor of `len` elements lies; `None` outside the tensor.
-    #[must_use]
     pub fn slot(&self, element: usize, len: usize) -> Option<Slot> {
         (element < len).then(|| self.layout.slot(element, len, self.bits))
     }
@@ -122,7 +115,6 @@ impl Format {
 }
 
 /// Bytes that a tensor of `len` elements takes, codes and ranges.
-#[must_use]
 pub fn packed_bytes(len: usize, bits: Bits, grouping: Grouping, layout: Layout) -> u64 {
     Format::new(bits, grouping, layout).bytes(len)
 }

@@ -77,7 +77,6 @@ impl TiledMatrix {
     }
 
     /// Tiles that cover `len` elements.
-    #[must_use]
     pub const fn tiles(&self, len: usize) -> usize {
         len.div_ceil(self.columns).div_ceil(self.tile_rows) * self.across()
     }
@@ -119,7 +118,6 @@ impl Layout {
     }
 
     /// Its name.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.into()
     }

@@ -7,13 +7,11 @@ use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
 /// Words that hold the mask of `len` elements.
-#[must_use]
 pub const fn mask_words(len: usize) -> usize {
     len.div_ceil(32)
 }
 
 /// Bytes of the mask of `len` elements.
-#[must_use]
 pub const fn mask_bytes(len: usize) -> u64 {
     4 * mask_words(len) as u64
 }

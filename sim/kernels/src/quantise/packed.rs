@@ -42,44 +42,37 @@ impl Packed {
     }
 
     /// The codes, as [`Format::slot`] places them.
-    #[must_use]
     pub fn words(&self) -> &[u32] {
         &self.words
     }
 
     /// The ranges: the bits of the minimum and of the step as f32 (per tensor), or both as bf16 in one word a group, the
     /// minimum in the upper half.
-    #[must_use]
     pub fn params(&self) -> &[u32] {
         &self.params
     }
 
     /// Elements.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
     /// Whether there are no elements.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// How it is to be read.
-    #[must_use]
     pub const fn format(&self) -> Format {
         self.format
     }
 
     /// Bytes that it takes: what [`Format::bytes`] says.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         4 * (self.words.len() as u64 + self.params.len() as u64)
     }
 
     /// The scale of an element; `None` outside the tensor.
-    #[must_use]
     pub fn scale(&self, element: usize) -> Option<Scale> {
         (element < self.len).then(|| Scale::stored(self.format, &self.params, element))
     }
@@ -94,14 +87,12 @@ impl Packed {
     }
 
     /// Its codes, one a byte, in the tensor's order, as [`Format::slot`] places them.
-    #[must_use]
     pub fn codes(&self) -> Vec<u8> {
         let slots = (0..self.len).filter_map(|element| self.format.slot(element, self.len));
         slots.map(|slot| (self.words[slot.word] >> slot.shift & self.format.bits.top()) as u8).collect()
     }
 
     /// Its values.
-    #[must_use]
     pub fn dequantise(&self, isa: Isa) -> Vec<f32> {
         let mut values = vec![0.0; self.len];
         // The lengths fit: every constructor has checked them.

@@ -33,7 +33,6 @@ fn keys(seed: u64) -> [u32; 2] {
 /// The draw of [`Rounding::Stochastic`] for an element: a multiple of 2^-24 in 0..1.
 ///
 /// Two rounds of Wellons' `lowbias32` hash, each after a word of the key: a bijection of the index for every seed.
-#[must_use]
 pub fn draw(seed: u64, element: usize) -> f32 {
     let [first, second] = keys(seed);
     (mix(mix(element as u32 ^ first).wrapping_add(second)) >> 8) as f32 * DRAW

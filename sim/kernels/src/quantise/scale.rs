@@ -60,14 +60,12 @@ impl Scale {
 
     /// What a distance from the minimum is multiplied by to give a code.
     #[inline(always)]
-    #[must_use]
     pub fn inverse(self) -> f32 {
         if self.step > 0.0 { 1.0 / self.step } else { 0.0 }
     }
 
     /// The value of a code.
     #[inline(always)]
-    #[must_use]
     pub fn value(self, code: u8) -> f32 {
         f32::from(code).mul_add(self.step, self.minimum)
     }
@@ -97,7 +95,6 @@ impl Scale {
 ///
 /// NaN and what lies below the scale give 0, what lies above gives 2^b - 1. `element` is the value's index in its
 /// tensor, which stochastic rounding draws by.
-#[must_use]
 pub fn code(x: f32, scale: Scale, bits: Bits, rounding: Rounding, element: usize) -> u8 {
     let above = x - scale.minimum;
     let above = if above > 0.0 { above } else { 0.0 };

@@ -56,13 +56,11 @@ impl Strategy {
         [Self::Tree, Self::AtomicUnconditional, Self::AtomicTested, Self::Hybrid, Self::ThreadThenBlock, Self::TwoPass];
 
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Whether it gives this statistic: the strategies that swap give only what is the same in any order.
-    #[must_use]
     pub const fn gives(self, statistic: Statistic) -> bool {
         matches!(self, Self::Tree | Self::TwoPass) || statistic.is_order_free()
     }

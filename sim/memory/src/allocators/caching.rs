@@ -28,6 +28,7 @@ const SEGMENT_STEP: u64 = 2 * MIB;
 
 /// A caching allocator with splitting, merging and fragmentation.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct CachingAllocator {
     budget: u64,
     blocks: Vec<Block>,
@@ -62,7 +63,6 @@ enum State {
 
 impl CachingAllocator {
     /// An allocator that may reserve `budget` bytes.
-    #[must_use]
     pub fn new(budget: Bytes) -> Self {
         Self {
             budget: budget.0,
@@ -76,7 +76,6 @@ impl CachingAllocator {
     }
 
     /// Bytes of free blocks: reserved but not allocated.
-    #[must_use]
     pub fn cached(&self) -> Bytes {
         Bytes(self.reserved - self.allocated)
     }

@@ -6,6 +6,7 @@ use super::{Allocation, AllocationError, Allocator};
 
 /// An allocator without rounding, caching or fragments: reserved equals allocated.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct ExactAllocator {
     budget: Bytes,
     sizes: Vec<Option<Bytes>>,
@@ -15,7 +16,6 @@ pub struct ExactAllocator {
 
 impl ExactAllocator {
     /// An allocator that may hold `budget` bytes.
-    #[must_use]
     pub fn new(budget: Bytes) -> Self {
         Self { budget, sizes: Vec::new(), vacant: Vec::new(), allocated: Bytes::ZERO }
     }

@@ -10,6 +10,7 @@ use super::{IDS, PageError};
 
 /// How a [`PageArena`] is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct ArenaConfig {
     /// Bytes of a page. Small pages lose less (half a page for each activation), large ones have fewer links and give
     /// a kernel longer stretches between two look-ups.
@@ -28,7 +29,6 @@ impl ArenaConfig {
     pub const STEP: Bytes = Bytes(100_000_000);
 
     /// Default pages and steps under `budget`.
-    #[must_use]
     pub const fn new(budget: Bytes) -> Self {
         Self { page: Self::PAGE, step: Self::STEP, budget }
     }
@@ -199,7 +199,6 @@ impl PageArena {
     }
 
     /// Bytes of pages to give back before [`PageArena::set_budget`] can follow.
-    #[must_use]
     pub fn shortfall(&self, budget: Bytes) -> Bytes {
         Bytes(self.blocks.shortfall(budget.0))
     }
@@ -240,7 +239,6 @@ impl PageArena {
     }
 
     /// The size of an activation; `None` if it is not there.
-    #[must_use]
     pub fn size(&self, id: u32) -> Option<Bytes> {
         self.list(id).ok().map(|list| Bytes(list.size()))
     }
@@ -251,37 +249,31 @@ impl PageArena {
     }
 
     /// What the arena may reserve.
-    #[must_use]
     pub const fn budget(&self) -> Bytes {
         Bytes(self.blocks.budget())
     }
 
     /// The bytes of pages that the budget allows: whole pages, and 2²⁶ of them at most, whatever the budget.
-    #[must_use]
     pub fn capacity(&self) -> Bytes {
         Bytes(self.blocks.capacity())
     }
 
     /// Bytes of the activations.
-    #[must_use]
     pub const fn stored(&self) -> Bytes {
         Bytes(self.stored)
     }
 
     /// Bytes of pages in use.
-    #[must_use]
     pub fn used(&self) -> Bytes {
         Bytes(self.blocks.used())
     }
 
     /// Bytes held from the system.
-    #[must_use]
     pub fn reserved(&self) -> Bytes {
         Bytes(self.blocks.reserved())
     }
 
     /// How well the arena is filled; walks all pages.
-    #[must_use]
     pub fn fragmentation(&self) -> Fragmentation {
         let mut report = Fragmentation {
             reserved: self.reserved(),

@@ -61,7 +61,6 @@ pub struct OrderCost {
 ///
 /// The sort is the introsort of libstdc++ (`std::sort`): quicksort by the median of three down to 16 elements, then
 /// one insertion sort.
-#[must_use]
 pub fn iteration(n: u32, workload: &OrderWorkload) -> OrderCost {
     let mut list = SortedList::default();
     let victims = run(n, workload, &mut list);

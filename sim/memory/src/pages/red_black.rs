@@ -40,19 +40,16 @@ impl Default for RedBlackTree {
 
 impl RedBlackTree {
     /// The number of ids in it.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
     /// Whether no id is in it.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// What it has done so far.
-    #[must_use]
     pub const fn work(&self) -> OrderWork {
         self.work
     }
@@ -81,7 +78,6 @@ impl RedBlackTree {
     }
 
     /// The id that goes first.
-    #[must_use]
     pub fn max(&self) -> Option<u32> {
         (self.root != NIL).then(|| self.extreme(self.root, RIGHT) - 1)
     }
@@ -93,7 +89,6 @@ impl RedBlackTree {
     }
 
     /// How many nodes lie above an id: a search for it compares that many keys and its own.
-    #[must_use]
     pub fn depth(&self, id: u32) -> Option<u32> {
         let node = id.saturating_add(1);
         self.nodes.get(node as usize).filter(|node| node.present)?;

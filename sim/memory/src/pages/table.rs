@@ -15,6 +15,7 @@ pub struct Keys {
 
 /// The constraint that is closer to being exhausted, hence the order in which victims are picked (section 3.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
 pub enum Tighter {
     /// Memory: the order by importance / size.
     Memory,
@@ -26,7 +27,6 @@ impl Tighter {
     /// The constraint with the smaller remaining proportion; memory where they are equal.
     ///
     /// Exact in integers: the remaining proportion is smaller where used / budget is larger.
-    #[must_use]
     pub fn of((used, budget): (Bytes, Bytes), (spent, allowed): (Nanos, Nanos)) -> Self {
         let memory = u128::from(used.0) * u128::from(allowed.0);
         let time = u128::from(spent.0) * u128::from(budget.0);
@@ -141,25 +141,21 @@ impl PageTable {
     }
 
     /// The activation that goes first under a constraint: `SelectMax`, the one worth least for what it costs.
-    #[must_use]
     pub fn first(&self, tighter: Tighter) -> Option<u32> {
         self.order.max(tighter)
     }
 
     /// Bytes of the pages of all activations: Algorithm 3's used memory, which the policy keeps within the budget.
-    #[must_use]
     pub fn demand(&self) -> Bytes {
         Bytes(u64::try_from(self.demand).unwrap_or(u64::MAX))
     }
 
     /// What an activation is ranked by; `None` if it is not there.
-    #[must_use]
     pub fn keys(&self, id: u32) -> Option<Keys> {
         self.entry(id).ok().map(|entry| entry.keys)
     }
 
     /// Both orders.
-    #[must_use]
     pub const fn order(&self) -> &Tournament {
         &self.order
     }

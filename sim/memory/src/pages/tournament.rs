@@ -19,7 +19,6 @@ impl Rank {
     const ABSENT: Self = Self([0; 2]);
 
     /// From importance / size and importance / time, compared as by [`f64::total_cmp`]; `None` where one is NaN.
-    #[must_use]
     pub fn new(by_size: f64, by_time: f64) -> Option<Self> {
         let rank = |quotient: f64| (!quotient.is_nan()).then(|| !ordered(quotient));
         Some(Self([rank(by_size)?, rank(by_time)?]))
@@ -27,7 +26,6 @@ impl Rank {
 
     /// The key of one order, the other constraint breaking ties; the larger goes first, and of equal ones the smaller
     /// id.
-    #[must_use]
     pub const fn key(self, tighter: Tighter) -> (u64, u64) {
         let Self([memory, time]) = self;
         match tighter {
@@ -56,19 +54,16 @@ pub struct Tournament {
 
 impl Tournament {
     /// The number of ids in it.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
     /// Whether no id is in it.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The rank of an id.
-    #[must_use]
     pub fn rank(&self, id: u32) -> Option<Rank> {
         self.ranks.get(id as usize).copied().filter(|&rank| rank != Rank::ABSENT)
     }
@@ -93,7 +88,6 @@ impl Tournament {
     }
 
     /// The id that goes first under a constraint.
-    #[must_use]
     pub fn max(&self, tighter: Tighter) -> Option<u32> {
         if self.len == 0 {
             return None;

@@ -13,6 +13,7 @@ use super::{ANON, FILE, KillReason, PhoneError, PhoneMemory};
 
 /// The properties `ro.lmk.*` and the constants of its source. Percentages are whole numbers, as the properties are.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct Lmkd {
     /// Over which stalls are summed, and for how long it polls after an event (`PSI_WINDOW_SIZE_MS`).
     pub psi_window: Nanos,
@@ -53,7 +54,6 @@ pub struct Lmkd {
 
 impl Lmkd {
     /// The daemon of `system` on `device`; what depends on the device is what a device of little memory has otherwise.
-    #[must_use]
     pub fn new(system: &System, device: &Device) -> Self {
         let (killer, own) = (&system.constants.killer, system.killer(device));
         let percent = |share: f64| (share * 100.0).round() as u64;
@@ -138,7 +138,6 @@ pub struct Sight {
 }
 
 /// Whether lmkd ends a process, why, and the least score that may be ended.
-#[must_use]
 pub fn decide(lmkd: &Lmkd, sight: &Sight) -> Option<(KillReason, i32)> {
     use KillReason as R;
     let low = sight.breached < Breached::High;

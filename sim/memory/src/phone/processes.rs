@@ -118,7 +118,6 @@ impl PhoneMemory {
     }
 
     /// Whether a process runs still.
-    #[must_use]
     pub fn is_running(&self, process: ProcessId) -> bool {
         self.process(process).is_ok()
     }

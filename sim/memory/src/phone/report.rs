@@ -21,7 +21,6 @@ pub struct Stall {
 
 impl Stall {
     /// The thread's whole delay.
-    #[must_use]
     pub fn total(self) -> Nanos {
         self.running + self.sleeping + self.runnable
     }
@@ -41,13 +40,13 @@ macro_rules! counters {
         /// Events since the beginning, in 4 KiB pages unless said otherwise, by their names in `/proc/vmstat`.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[allow(missing_docs, reason = "the names are the kernel's")]
+        #[must_use]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)+
         }
 
         impl Counters {
             /// What has happened since they were `earlier`.
-            #[must_use]
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: self.$name - earlier.$name,)+ }
             }
@@ -195,7 +194,6 @@ pub enum KillReason {
 
 impl KillReason {
     /// Its name, in words.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }

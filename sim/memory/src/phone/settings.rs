@@ -27,6 +27,7 @@ pub enum Lists {
 
 /// The memory that the kernel manages, and how.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct Settings {
     /// What the kernel manages: DRAM less its own image and what firmware and the modem take.
     pub ram: Bytes,
@@ -59,7 +60,6 @@ impl Settings {
     /// A phone of `ram` with `watermarks`: 256 KiB extents, two lists, swappiness 100, no swap, 4 KiB of swap
     /// read-ahead (`page-cluster` 0 of Qualcomm's scripts), 128 KiB of file read-ahead, 8 MiB of queued writes (128
     /// requests of 64 KiB), no lmkd. Fields are there to be set.
-    #[must_use]
     pub const fn new(ram: Bytes, watermarks: Watermarks) -> Self {
         Self {
             ram,
@@ -78,7 +78,6 @@ impl Settings {
     }
 
     /// The memory of `device` as `system` manages it, with its low-memory killer.
-    #[must_use]
     pub fn of(system: &System, device: &Device) -> Self {
         let reclaim = &system.constants.reclaim;
         let lists = match reclaim.lists {

@@ -19,14 +19,12 @@ pub struct Terms {
 
 impl Terms {
     /// RW: memory saved times how long, in byte-nanoseconds.
-    #[must_use]
     pub fn reward(&self) -> f64 {
         self.saved.as_f64() * self.lifetime.0 as f64
     }
 
     /// MPS: bytes saved for as long as is spent on it (byte-seconds a second). Nothing where nothing is saved; without
     /// bound where it costs nothing.
-    #[must_use]
     pub fn mps(&self) -> f64 {
         worth(self.reward(), self.purge + self.regain)
     }

@@ -15,6 +15,7 @@ const MAX_SCORE: u128 = 1000;
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Parameters {
     /// W: the window at first, the duration of one epoch of training.
     pub window: Nanos,
@@ -34,7 +35,6 @@ pub struct Parameters {
 impl Parameters {
     /// The paper's thresholds (section 5.2: TP_1 = 2, TP_2 = 3, WS_adj = 0.9) for epochs of such a duration. It states
     /// neither period: a second each, several to the shortest changes of its figure 12.
-    #[must_use]
     pub const fn for_epoch(epoch: Nanos) -> Self {
         let second = Nanos(1_000_000_000);
         Self { window: epoch, period: second, slide: second, fault_percent: 200, kills: 3, shrink_percent: 90 }
@@ -44,6 +44,7 @@ impl Parameters {
 /// The importance w of the apps that run: Σ max score / adjustment, over activities that are not below 0; an adjustment
 /// of 0, the foreground, counts as 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[must_use]
 pub struct Weight(u128);
 
 impl Weight {
@@ -51,14 +52,12 @@ impl Weight {
     const ONE: u128 = 1 << 20;
 
     /// Of activities with these values of `oom_score_adj`.
-    #[must_use]
     pub fn of(adjustments: &[i16]) -> Self {
         let listed = adjustments.iter().filter_map(|&adjustment| u128::try_from(adjustment).ok());
         Self(listed.map(|adjustment| MAX_SCORE * Self::ONE / adjustment.max(1)).sum())
     }
 
     /// The weight as a number.
-    #[must_use]
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / Self::ONE as f64
     }
@@ -84,6 +83,7 @@ struct Point {
 
 /// Predicts the memory that training can count on.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Predictor {
     parameters: Parameters,
     window: Nanos,
@@ -103,7 +103,6 @@ pub struct Predictor {
 
 impl Predictor {
     /// Before any measurement. Periods and windows are at least a nanosecond, a window at least a period.
-    #[must_use]
     pub fn new(mut parameters: Parameters) -> Self {
         parameters.period = parameters.period.max(Nanos(1));
         Self {
@@ -126,13 +125,11 @@ impl Predictor {
     /// far. Nothing before the first sample.
     ///
     /// Where no activity is known at all in the window, its periods count alike.
-    #[must_use]
     pub fn prediction(&self) -> Option<Bytes> {
         self.predicted.map(|(_, budget)| budget).or_else(|| Some(bytes(self.open.mean()?.0)))
     }
 
     /// W, as it stands.
-    #[must_use]
     pub const fn window(&self) -> Nanos {
         self.window
     }
@@ -197,7 +194,7 @@ impl BudgetRule for Predictor {
     }
 
     fn begin_round(&mut self) -> Option<Bytes> {
-        self.prediction()?;
+        let _ = self.prediction()?;
         if std::mem::take(&mut self.due) {
             let less = u128::from(self.window.0) * u128::from(self.parameters.shrink_percent) / 100;
             self.window = Nanos(u64::try_from(less).unwrap_or(u64::MAX)).max(self.parameters.period);

@@ -20,7 +20,6 @@ pub enum Rule {
 
 impl Rule {
     /// The rule, before any measurement; the baselines have no parameters.
-    #[must_use]
     pub fn start(self, parameters: Parameters) -> Box<dyn BudgetRule> {
         match self {
             Self::Predicted => Box::new(Predictor::new(parameters)),

@@ -12,7 +12,6 @@ const NEVER: Nanos = Nanos::MAX;
 /// operator before it ran on the other processor. The first operator comes without a crossing, as in the paper. Of
 /// equal times, staying on a processor wins over crossing, and of the two ends the DSP's, which takes less energy.
 /// Linear in the number of operators; the slices are of one length.
-#[must_use]
 pub fn assign(cpu: &[Nanos], dsp: &[Option<Nanos>], switch: &[Nanos]) -> Vec<bool> {
     // Whether the best way to end with operator i on the CPU, or on the DSP, had the one before on the DSP.
     let mut before: Vec<[bool; 2]> = Vec::with_capacity(cpu.len());
@@ -37,7 +36,6 @@ pub fn assign(cpu: &[Nanos], dsp: &[Option<Nanos>], switch: &[Nanos]) -> Vec<boo
 }
 
 /// What the operators take on the processors that `on_dsp` names, crossings included; nothing where the DSP lacks one.
-#[must_use]
 pub fn time_of(cpu: &[Nanos], dsp: &[Option<Nanos>], switch: &[Nanos], on_dsp: &[bool]) -> Option<Nanos> {
     let mut sum = Nanos::ZERO;
     for (place, &there) in on_dsp.iter().enumerate() {
@@ -51,7 +49,6 @@ pub fn time_of(cpu: &[Nanos], dsp: &[Option<Nanos>], switch: &[Nanos], on_dsp: &
 
 /// The scheme without the technique: what the DSP has an operator for and is not `unfriendly` to it runs there, the
 /// rest on the CPU, neighbours together, whatever the crossings cost.
-#[must_use]
 pub fn apart(dsp: &[Option<Nanos>], unfriendly: &[bool]) -> Vec<bool> {
     dsp.iter().zip(unfriendly).map(|(time, &unfriendly)| time.is_some() && !unfriendly).collect()
 }

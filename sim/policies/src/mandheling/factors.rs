@@ -7,6 +7,7 @@ use super::scales::ScaleProcess;
 
 /// The scale factors of a graph's tensors and who decides when each is taken anew.
 #[derive(Debug, Default)]
+#[must_use]
 pub struct Factors {
     all: Vec<Factor>,
     /// The factor of each tensor.
@@ -25,7 +26,6 @@ struct Factor {
 impl Factors {
     /// Those of the tensors that nodes of `graph` rescale, drawn under `seed` by the tensors' names; each decision
     /// remembers `history` batches.
-    #[must_use]
     pub fn new(graph: &TrainingGraph, seed: u64, history: u64) -> Self {
         let mut of = vec![None; graph.tensors.len()];
         let mut tensors: Vec<TensorId> = Vec::new();
@@ -60,7 +60,6 @@ impl Factors {
     }
 
     /// Whether the factor of `tensor` is taken anew in this batch; one that is not known here always is.
-    #[must_use]
     pub fn due(&self, tensor: TensorId) -> bool {
         self.factor(tensor).is_none_or(|factor| factor.due)
     }
@@ -71,7 +70,6 @@ impl Factors {
     }
 
     /// Batches from one turn of the factor of `tensor` to the next.
-    #[must_use]
     pub fn period(&self, tensor: TensorId) -> u64 {
         self.factor(tensor).map_or(1, |factor| factor.rescaler.period())
     }

@@ -18,6 +18,7 @@ pub const LEAST_HISTORY: u64 = 4;
 /// s = (1 − exp(−2g / f)) / 2 of checks g batches apart sees a change; f is worked out from that. Where none sees one,
 /// or half of them or more, half a change is added or taken away.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Rescaler {
     /// K.
     remembered: u64,
@@ -35,14 +36,12 @@ pub struct Rescaler {
 impl Rescaler {
     /// Remembers `remembered` batches, at least [`LEAST_HISTORY`]; it is number `place` of `of` factors, whose turns are spread
     /// evenly over the batches so that all batches have as many.
-    #[must_use]
     pub fn new(remembered: u64, place: u64, of: u64) -> Self {
         let (remembered, place) = (remembered.max(LEAST_HISTORY), (place % of.max(1), of.max(1)));
         Self { remembered, place, period: 1, last: None, next: 0, checks: 0, changes: 0, reach: 0 }
     }
 
     /// Whether the factor is to be taken anew in `batch`.
-    #[must_use]
     pub fn due(&self, batch: u64) -> bool {
         batch >= self.next
     }
@@ -62,7 +61,6 @@ impl Rescaler {
     }
 
     /// Batches from one turn to the next.
-    #[must_use]
     pub fn period(&self) -> u64 {
         self.period
     }

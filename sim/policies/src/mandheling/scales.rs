@@ -37,6 +37,7 @@ const MEMORY: [f64; 2] = [3.8, 13.5];
 
 /// The scale factor of one layer's tensor, batch by batch.
 #[derive(Debug)]
+#[must_use]
 pub struct ScaleProcess {
     stream: Stream,
     level: f64,
@@ -50,7 +51,6 @@ pub struct ScaleProcess {
 
 impl ScaleProcess {
     /// The factor of `layer` under `seed`; equal names have equal draws.
-    #[must_use]
     pub fn new(seed: u64, layer: &str) -> Self {
         let mut stream = Stream::new(seed, layer, "scale factor");
         let level = between(LEVEL, stream.random());
@@ -69,7 +69,6 @@ impl ScaleProcess {
     }
 
     /// The factor of the batch that is under way, at first the first.
-    #[must_use]
     pub fn factor(&self) -> u32 {
         let early = (-(self.batch as f64) / INITIALISATION).exp();
         let logarithm = self.level + early * DRIFT + (1.0 + early * EXCESS) * self.width * self.fluctuation[0];

@@ -28,7 +28,6 @@ pub struct SubgraphTooLarge {
 
 /// The runs of nodes on the DSP that no node of the CPU interrupts, but for those that are `absent`: they rarely run.
 /// A range begins and ends with a node of the DSP.
-#[must_use]
 pub fn runs(on_dsp: &[bool], absent: &[bool]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut open = false;

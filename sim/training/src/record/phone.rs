@@ -35,19 +35,16 @@ pub struct PhoneSpan {
 
 impl PhoneSpan {
     /// Pages that were evicted: what reclaim has freed.
-    #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.counters.pgsteal_anon + self.counters.pgsteal_file
     }
 
     /// Evicted pages that were wanted again.
-    #[must_use]
     pub const fn refaults(&self) -> u64 {
         self.counters.workingset_refault_anon + self.counters.workingset_refault_file
     }
 
     /// Pages that were read from flash, for faults.
-    #[must_use]
     pub const fn read_from_flash(&self) -> u64 {
         self.counters.pswpin - self.counters.zram_in + self.counters.file_in
     }
