@@ -138,7 +138,7 @@ fn combine(pass: &Pass, statistics: &[Statistic], active: u64, lanes: u64) -> Sh
                 share.shared += (bytes * (threads + 3 * (threads - 1))) as f64;
             }
             Combine::Shuffles => {
-                let steps = u64::from(lanes.trailing_zeros());
+                let steps = u64::from(lanes.min(threads).trailing_zeros());
                 let registers = bytes / 4;
                 share.issue(steps * (registers + work), threads, lanes);
                 share.shuffles += steps * registers * warps;

@@ -293,9 +293,9 @@ fn block_threads(threads: u64) -> usize {
     usize::try_from(threads.max(1)).unwrap_or(usize::MAX)
 }
 
-/// Every warp's first lane gets the result of its warp.
+/// Every warp's first lane gets the result of its warp. A block of fewer threads than lanes has no others to ask.
 fn shuffled(statistic: Statistic, values: &mut [f64], threads: usize, block: &mut Block<'_, '_>) {
-    let mut distance = block.lanes() / 2;
+    let mut distance = block.lanes().min(threads) / 2;
     while distance > 0 {
         let step = |a, b| operation(statistic).apply(a, b);
         block.shuffle_down(values, word_bytes(statistic), (threads, distance), step);
