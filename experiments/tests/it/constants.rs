@@ -23,6 +23,16 @@ const UNUSED: &[(&str, &str, &str)] = &[
     ("system", "killer.kill_timeout", "the wait after a kill, which the memory of a phone in use will have"),
     ("system", "killer.low", "the pressure level that kills nobody, likewise"),
     ("system", "killer.medium", "likewise"),
+    ("system", "scores.*", "names of adjustments that traces give as numbers, for apps by their state"),
+    ("device", "battery", "shares of its charge, which Mandheling's figure 9 shows and no scenario"),
+    ("device", "power.idle", "a phone that does nothing, which FedHybrid's figure 21 shows and no scenario"),
+    ("device", "dsp.*_peak", "what the maker promises, beside the rates that kernels reach"),
+    ("device", "dsp.l2_line", "the DSP's cache by lines, as that of cores"),
+    ("device", "dsp.poll", "a DSP that is polled instead of woken"),
+    ("device", "dsp.queue", "calls of the DSP that wait for each other"),
+    ("device", "gpu.round_trip", "atomics that wait for their answer, by counts of kernels"),
+    ("stack", "gpu.compile", "the compiling of kernels before the first batch, which Sage's section 3.2.3 shows alone"),
+    ("stack", "allocation_rounding", "allocators that round, beside the caching one, which has its own rules"),
 ];
 
 /// What no run of the list reaches yet, a name a line.
@@ -105,6 +115,15 @@ fn keep<V: Send + Sync + 'static>(cache: &Cache, id: &str, value: V) {
 
 fn plain(world: World, cache: &Cache, lines: &str) -> Option<String> {
     simulate(world, cache, lines, |_| ())
+}
+
+/// The world with kernels for a CPU: MNN's where its own stack has none.
+fn with_cores(world: World) -> Option<World> {
+    if world.stack.cpu().is_some() { Some(world) } else { Some(World { stack: load_stack("mnn-2").ok()?, ..world }) }
+}
+
+fn on_cores(world: World, cache: &Cache, lines: &str) -> Option<String> {
+    plain(with_cores(world)?, cache, lines)
 }
 
 /// The same under another stack than the world's, unless that stack is the one whose constants move.
@@ -202,12 +221,18 @@ fn files(world: World, _: &Cache) -> Option<String> {
     let speed = ScalarSpeed::of(&cores)?;
     let mut text = String::new();
     for apps in [0, 3] {
-        for size in [Bytes(64 << 10), Bytes(16 << 20)] {
+        for size in [Bytes(64 << 10), Bytes(16 << 20), Bytes(16 << 30)] {
             write!(text, "{:?} ", system.read_file(&flash, size, speed, apps)).unwrap();
             write!(text, "{:?} ", system.write_file(&flash, size, speed, apps)).unwrap();
         }
     }
     Some(text)
+}
+
+/// Time that the core for housekeeping takes for tables of two shapes.
+fn tables(world: World, _: &Cache) -> Option<String> {
+    let time = |comparisons, moves| world.stack.table_time(&world.device, comparisons, moves);
+    Some(format!("{:?} {:?}", time(1_000_000, 1_000)?, time(1_000, 1_000_000)?))
 }
 
 /// A phone whose memory is short: what it manages is made `gib`, whatever the device has, and apps come and go.
@@ -227,7 +252,7 @@ fn crowded(mut world: World, cache: &Cache, gib: f64, lines: &str) -> Option<Str
         app(200, "camera", 700, 500),
         app(201, "game", 0, 700),
     ];
-    simulate(world, cache, &format!("SYSTEM\n{lines}"), |plan| {
+    simulate(with_cores(world)?, cache, &format!("SYSTEM\n{lines}"), |plan| {
         if let Some(phone) = plan.resolved.phone.as_deref() {
             let phone = Phone { apps: apps.clone(), ..phone.clone() };
             plan.resolved.phone = Some(phone.into());
@@ -243,16 +268,25 @@ fn runs() -> Vec<Run> {
         run("the same on TFLite's", &["cpu"], sweep_under("tflite")),
         run("files", &["storage", "files", "background"], files),
         run("training", &["gpu", "power", "dram"], |world, cache| plain(world, cache, "")),
-        run("training on big cores", &["cpu.0", "power"], |world, cache| plain(world, cache, "cores = \"big:1\"")),
-        run("training on middle cores", &["cpu.1"], |world, cache| plain(world, cache, "cores = \"middle:1\"")),
-        run("training on little cores", &["cpu"], |world, cache| plain(world, cache, "cores = \"little:1\"")),
-        run("training on all cores", &["cpu"], |world, cache| plain(world, cache, "cores = \"all\"")),
+        run("training on big cores", &["cpu.0", "power"], |world, cache| on_cores(world, cache, "cores = \"big:1\"")),
+        run("training on middle cores", &["cpu.1"], |world, cache| on_cores(world, cache, "cores = \"middle:1\"")),
+        run("training on little cores", &["cpu"], |world, cache| on_cores(world, cache, "cores = \"little:1\"")),
+        run("training on all cores", &["cpu"], |world, cache| on_cores(world, cache, "cores = \"all\"")),
         run("the lowest frequency", &["cpu", "dvfs"], |world, cache| {
-            plain(world, cache, "cores = \"all\"\nfrequency = \"lowest\"")
+            on_cores(world, cache, "cores = \"all\"\nfrequency = \"lowest\"")
         }),
         run("a governor in the heat", &["thermal", "dvfs", "cpu"], |world, cache| {
-            plain(world, cache, "cores = \"all\"\nfrequency = \"governor\"\nambient_c = 45\niterations = 4")
+            on_cores(world, cache, "cores = \"all\"\nfrequency = \"governor\"\nambient_c = 45\niterations = 4")
         }),
+        run("minutes in the heat", &["thermal", "dvfs", "battery", "power"], |world, cache| {
+            let of_minutes = "model = \"resnet18-cifar\"\nbatch = 512\niterations = 12";
+            on_cores(world, cache, &format!("cores = \"all\"\nfrequency = \"governor\"\nambient_c = 45\n{of_minutes}"))
+        }),
+        run("tables", &["housekeeping"], tables),
+        run("more samples than memory holds", &["ram", "gpu.memory", "memory"], |world, cache| {
+            plain(world, cache, "model = \"resnet50\"\nbatch = 65536")
+        }),
+        run("a residual network", &["gpu", "cpu"], |world, cache| plain(world, cache, "model = \"resnet18-cifar\"")),
         run("half precision", &["gpu"], |world, cache| plain(world, cache, "precision = \"fp16\"")),
         run("integers", &["gpu", "cpu"], |world, cache| plain(world, cache, "precision = \"int8\"")),
         run("Sage within 70 %", &["gpu"], |world, cache| {
@@ -267,10 +301,17 @@ fn runs() -> Vec<Run> {
         run("FedHybrid within 60 %", &["codec"], |world, cache| {
             plain(world, cache, "policy = \"fedhybrid\"\nmemory_budget = \"60%\"")
         }),
+        run("FedHybrid with a larger network", &["codec"], |world, cache| {
+            let network = "model = \"mobilenetv2\"\ninput = \"3x64x64\"\nbatch = 16";
+            plain(world, cache, &format!("policy = \"fedhybrid\"\nmemory_budget = \"50%\"\n{network}"))
+        }),
         run("MNN in integers", &["cpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-int8\"")),
         run("MNN on the GPU", &["gpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-fp32-gpu\"")),
         run("Mandheling", &["dsp", "cpu"], |world, cache| {
             under("mandheling", world, cache, "policy = \"mandheling\"\nmodel = \"resnet18-cifar\"\nbatch = 4")
+        }),
+        run("Mandheling with large layers", &["dsp"], |world, cache| {
+            under("mandheling", world, cache, "policy = \"mandheling\"\nmodel = \"resnet50\"\nbatch = 16")
         }),
         run("a network with dropout", &["dropout"], |world, cache| {
             plain(world, cache, "model = \"bert-small-s64\"\nbatch = 1")
@@ -283,6 +324,14 @@ fn runs() -> Vec<Run> {
         }),
         run("a phone of little memory", &["killer"], |world, cache| {
             crowded(world, cache, 2.05, "cores = \"big:1\"\niterations = 3")
+        }),
+        run("a phone and a user", &["killer", "reclaim", "swap", "zram", "trainer"], |world, cache| {
+            let apps = "apps = \"synthetic-0001@68400s+10min\"";
+            on_cores(
+                world,
+                cache,
+                &format!("SYSTEM\n{apps}\ncores = \"big:1\"\nmodel = \"resnet18-cifar\"\nbatch = 512"),
+            )
         }),
         run(
             "a phone in use",
@@ -297,7 +346,7 @@ fn runs() -> Vec<Run> {
 fn moves(entry: &ConstantEntry) -> Vec<f64> {
     match entry.value {
         0.0 => vec![1.0, 10.0, 100.0, 1000.0],
-        value if entry.unit == "count" => {
+        value if entry.unit == "count" || entry.unit == "B" => {
             let step = (0.1 * value.abs()).round().max(1.0);
             vec![value + step, value - step]
         }
