@@ -47,6 +47,7 @@ fn sweep_of_2880_runs() {
         specification: Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/sweep.toml"),
         out: folder.path().join("out"),
         resume: false,
+        overwrite: false,
         shard: None,
         jobs: None,
     })

@@ -18,7 +18,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runs = Specification::read(&specification)?.runs();
     let folder = tempfile::tempdir()?;
     let start = Instant::now();
-    sweep::run(&SweepOptions { specification, out: folder.path().join("out"), resume: false, shard: None, jobs })?;
+    sweep::run(&SweepOptions {
+        specification,
+        out: folder.path().join("out"),
+        resume: false,
+        overwrite: false,
+        shard: None,
+        jobs,
+    })?;
     let wall = start.elapsed().as_secs_f64();
     println!("{runs} runs in {wall:.2} s, {:.2} ms a run", 1e3 * wall / runs as f64);
     if let Some(seconds) = processor_seconds() {

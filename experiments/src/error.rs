@@ -11,6 +11,7 @@ use haversack_reports::{FigureError, FileError};
 use haversack_workloads::WorkloadError;
 use thiserror::Error;
 
+use crate::output_folder::FolderError;
 use crate::reproduce::ReproduceError;
 use crate::run::PlanError;
 use crate::scenario::ScenarioError;
@@ -50,6 +51,9 @@ pub enum CommandError {
     /// The run failed, in words.
     #[error("{0}")]
     Failed(String),
+    /// The folder for the results cannot be had.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// A file could not be written or read.
     #[error(transparent)]
     File(#[from] FileError),
@@ -107,7 +111,8 @@ impl CommandError {
             | Self::Workload(_)
             | Self::Policy(_)
             | Self::Log(_)
-            | Self::Replay(_) => 2,
+            | Self::Replay(_)
+            | Self::Folder(_) => 2,
             Self::Failed(_) | Self::File(_) | Self::Frame(_) | Self::Figure(_) | Self::Output(_) => 1,
         }
     }

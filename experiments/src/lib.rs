@@ -23,6 +23,7 @@
 //! | [`run`] | plans, and the least budget with which one works |
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
 //! | [`trace_table`] | tables of traces in Parquet |
+//! | [`output_folder`] | whose a folder of results is |
 //! | [`cache`] | what runs share |
 //!
 //! A module uses those below it in this list, never one above; a test reads the imports and says where that fails.
@@ -50,6 +51,7 @@ pub mod kernels_command;
 pub mod list;
 pub mod model_command;
 pub mod output;
+pub mod output_folder;
 pub mod replay_command;
 pub mod reproduce;
 pub mod run;

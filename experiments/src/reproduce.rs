@@ -27,6 +27,7 @@ mod selection;
 pub mod summary;
 mod task;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 
@@ -54,6 +55,7 @@ use reference::Reference;
 use task::{Finished, TaskSetting, tasks};
 
 use crate::cache::Cache;
+use crate::output_folder::OutputFolder;
 
 /// What a reproduction came to, beside its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +95,9 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<R
     let calibrations = Calibrations::of(&modelled)?;
     let papers: Vec<&str> = tasks.iter().map(|task| task.paper).collect();
     let folder = Folder::open(&options.out, &papers).map_err(ReproduceError::Folder)?;
+    let owner = record::owner(options);
+    let mut owned = OutputFolder::claim(&options.out, &owner, options.overwrite)?;
+    owned.begin("cells.csv")?;
 
     let cache = Cache::new();
     let setting = TaskSetting { options, reference: &reference, readings: &readings, cache: &cache, folder: &folder };
@@ -107,7 +112,13 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<R
     let content = Content::new(options, &selection, &finished, &calibrations, (&reference, &readings), artefacts);
     folder.write("cells.csv", &cells::table(&content.cells)?.to_csv())?;
     folder.write("index.html", &page::page(&content).render()?)?;
-    folder.write("run.json", &record::json(&content)?)?;
+    let names =
+        finished.iter().flat_map(|f| ["csv", "svg", "png"].map(|kind| format!("{}/{}.{kind}", f.paper, f.artefact)));
+    let written = ["cells.csv", "index.html"].map(str::to_owned).into_iter().chain(names);
+    // What earlier selections left here stays, and stays listed.
+    let outputs: BTreeSet<String> = written.chain(owned.listed().iter().cloned()).collect();
+    let outputs: Vec<String> = outputs.into_iter().filter(|name| owned.path(name).is_file()).collect();
+    owned.record(record::record(&content)?, &outputs)?;
     let faults = |f: &Finished<'_>| {
         let place = format!("{}/{}", f.paper, f.artefact);
         f.faults.iter().map(move |why| format!("{place}: {why}")).collect::<Vec<_>>()

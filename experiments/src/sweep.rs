@@ -15,13 +15,11 @@ mod table;
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
-use haversack_reports::files::create_folder;
 use haversack_reports::frame::ParquetFile;
-use haversack_reports::write_atomically;
 use polars::prelude::DataFrame;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -34,14 +32,13 @@ pub use specification::Specification;
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::output::{note, progress};
+use crate::output_folder::{OutputFolder, RECORD};
 use front::Fronts;
 use identity::Identity;
 use journal::Journal;
 
 /// The table of a sweep, in its folder.
 const RESULTS: &str = "results.parquet";
-/// What the table is of.
-const RECORD: &str = "run.json";
 
 /// What `sweep` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -63,6 +60,9 @@ pub struct SweepOptions {
     /// Goes on where a killed sweep of the same specification ended
     #[arg(long)]
     pub resume: bool,
+    /// Deletes what the folder lists of another command or specification
+    #[arg(long)]
+    pub overwrite: bool,
     /// Runs only the I-th of N equal parts, for `haversack merge`
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
@@ -81,6 +81,9 @@ pub struct MergeOptions {
     /// The folder to write to
     #[arg(long, value_name = "DIR", default_value = "out")]
     pub out: PathBuf,
+    /// Deletes what the folder lists of another command or specification
+    #[arg(long)]
+    pub overwrite: bool,
 }
 
 /// Runs the sweep and writes its folder.
@@ -93,13 +96,13 @@ pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
     let cache = Cache::new();
     let identity = pool.install(|| Identity::new(&specification, options.shard, &cache))?;
     let runs = options.shard.map_or(0..specification.runs(), |shard| shard.of(specification.runs()));
-    let (results, record) = (options.out.join(RESULTS), options.out.join(RECORD));
+    let mut folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
+    let (results, record) = (folder.path(RESULTS), folder.path(RECORD));
     if options.resume && Journal::is_finished(&options.out) && identity.is_of(&record)? && results.is_file() {
         note(&format!("{} holds the whole sweep already", options.out.display()));
         return Ok(());
     }
-    // A folder that cannot be had was named wrongly; one that fills up later was not.
-    create_folder(&options.out).map_err(CommandError::input)?;
+    folder.begin(journal::NAME)?;
     let journal = Journal::open(&options.out, &identity, &runs, options.resume)?;
     let pending: Vec<u64> = runs.clone().filter(|run| !journal.holds(*run)).collect();
     let all = runs.end - runs.start;
@@ -114,7 +117,7 @@ pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
     })?;
     bar.finish_and_clear();
     let journal = journal.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut writer = Writer::new(&options.out, identity);
+    let mut writer = Writer::new(folder, identity);
     for group in groups(runs) {
         writer.push(&table::table(&journal.rows(group)?, &specification, &cache)?)?;
     }
@@ -134,15 +137,15 @@ fn groups(runs: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 
 /// The files of a sweep's folder, made from its tables one after the other.
 struct Writer {
-    folder: PathBuf,
+    folder: OutputFolder,
     identity: Identity,
     fronts: Fronts,
     file: Option<ParquetFile>,
 }
 
 impl Writer {
-    fn new(folder: &Path, identity: Identity) -> Self {
-        Self { folder: folder.to_path_buf(), identity, fronts: Fronts::default(), file: None }
+    fn new(folder: OutputFolder, identity: Identity) -> Self {
+        Self { folder, identity, fronts: Fronts::default(), file: None }
     }
 
     /// Appends a table, whose runs come after those before.
@@ -150,7 +153,7 @@ impl Writer {
         self.fronts.see(table);
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => ParquetFile::create(&self.folder.join(RESULTS), table.schema())?,
+            None => ParquetFile::create(&self.folder.path(RESULTS), table.schema())?,
         };
         file.write(table)?;
         self.file = Some(file);
@@ -160,11 +163,13 @@ impl Writer {
     /// Draws the fronts of a whole sweep, and writes the record and the table.
     fn finish(self, is_whole: bool, pool: &ThreadPool) -> Result<(), CommandError> {
         let fronts = if is_whole { self.fronts.draw(pool)? } else { Vec::new() };
+        self.file.map_or(Ok(()), ParquetFile::finish)?;
+        let mut outputs = vec![RESULTS.to_owned()];
         for (name, front) in &fronts {
-            front.write(&self.folder.join(name))?;
+            front.write(&self.folder.path(name))?;
+            outputs.extend([format!("{name}.svg"), format!("{name}.png")]);
         }
-        write_atomically(&self.folder.join(RECORD), self.identity.to_json().as_bytes())?;
-        Ok(self.file.map_or(Ok(()), ParquetFile::finish)?)
+        Ok(self.folder.record(self.identity.record(), &outputs)?)
     }
 }
 

@@ -11,6 +11,7 @@ use haversack_traces::usage::DataError;
 use super::readings::ReadingsError;
 use super::reference::ReferenceError;
 use super::selection::UnknownSelector;
+use crate::output_folder::FolderError;
 
 /// Why a reproduction was not made, or not whole.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +22,9 @@ pub enum ReproduceError {
     /// The folder cannot be used. Nothing was written.
     #[error(transparent)]
     Folder(FileError),
+    /// The folder is somebody else's. Nothing was written.
+    #[error(transparent)]
+    Owner(#[from] FolderError),
     /// A file could not be written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -63,7 +67,7 @@ impl ReproduceError {
     /// 2 where the input is wrong, 1 where the run failed.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Selector(_) | Self::Folder(_) => 2,
+            Self::Selector(_) | Self::Folder(_) | Self::Owner(_) => 2,
             _ => 1,
         }
     }

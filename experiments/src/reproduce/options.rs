@@ -17,6 +17,9 @@ pub struct ReproduceOptions {
     /// The folder to write to
     #[arg(long, value_name = "DIR", default_value = "out")]
     pub out: PathBuf,
+    /// Deletes what the folder lists of another command, seed or --full
+    #[arg(long)]
+    pub overwrite: bool,
     /// The seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,

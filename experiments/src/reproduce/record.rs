@@ -6,11 +6,12 @@ use haversack_devices::{ConstantEntry, Kind};
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::UsageModel;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::artefact::Artefact;
 use super::content::Content;
 use super::error::ReproduceError;
+use super::options::ReproduceOptions;
 use super::readings::Reading;
 use super::reference::Role;
 
@@ -64,8 +65,14 @@ struct Declared<'a> {
     reading: &'a Reading,
 }
 
+/// What of the record says whose the folder is: the selection is not of it.
+pub(super) fn owner(options: &ReproduceOptions) -> Map<String, Value> {
+    let keys = [("command", json!("reproduce")), ("seed", json!(options.seed)), ("full", json!(options.full))];
+    keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
 /// The record as JSON, with its keys in this order.
-pub(super) fn json(content: &Content<'_>) -> Result<String, serde_json::Error> {
+pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_json::Error> {
     let Content { options, finished, calibrations, reference, declared, .. } = content;
     let constant = |entry: &ConstantEntry| {
         let ConstantEntry { name, value, unit, file, source, .. } = entry;
@@ -73,7 +80,7 @@ pub(super) fn json(content: &Content<'_>) -> Result<String, serde_json::Error> {
     };
     let digests: BTreeMap<_, _> = reference.digests().iter().map(|(file, digest)| (*file, digest)).collect();
     let readings: Vec<_> = declared.iter().map(|(paper, reading)| Declared { paper, reading }).collect();
-    let record = json!({
+    serde_json::from_value(json!({
         "program": "haversack",
         "version": env!("CARGO_PKG_VERSION"),
         "command": "reproduce",
@@ -89,6 +96,5 @@ pub(super) fn json(content: &Content<'_>) -> Result<String, serde_json::Error> {
         "fitted_constants": calibrations.fitted.iter().map(constant).collect::<Vec<_>>(),
         "declared_readings": readings,
         "summary": content.tallies,
-    });
-    serde_json::to_string_pretty(&record).map(|json| json + "\n")
+    }))
 }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{Shard, Specification};
 use crate::cache::Cache;
 use crate::error::CommandError;
+use crate::output_folder::OUTPUTS;
 use crate::scenario::{PhoneApps, trace_file, workload};
 
 /// What the results are of. Two sweeps whose identities are equal have the same results.
@@ -55,6 +56,7 @@ impl Identity {
             Ok(())
         })?;
         let whole = json!({
+            "command": "sweep",
             "version": env!("CARGO_PKG_VERSION"),
             "specification": specification.to_json(),
             "runs": specification.runs(),
@@ -71,6 +73,7 @@ impl Identity {
     /// The identity in the JSON object `text`, if there is one.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let Ok(Value::Object(mut whole)) = serde_json::from_str(text) else { return None };
+        whole.remove(OUTPUTS);
         let shard = whole.remove(SHARD).and_then(|shard| shard.as_str().map(str::to_owned));
         whole.contains_key("specification").then_some(Self { whole, shard })
     }
@@ -97,20 +100,24 @@ impl Identity {
         Self { whole: self.whole.clone(), shard: None }
     }
 
-    fn value(&self) -> Value {
+    /// The record of the folder.
+    pub(super) fn record(&self) -> Map<String, Value> {
         let mut map = self.whole.clone();
         if let Some(shard) = &self.shard {
             map.insert(SHARD.to_owned(), json!(shard));
         }
-        Value::Object(map)
+        map
     }
 
-    pub(super) fn to_json(&self) -> String {
-        format!("{:#}\n", self.value())
+    /// What of the record says whose the folder is.
+    pub(super) fn owner(&self) -> Map<String, Value> {
+        let record = self.record();
+        let keys = ["command", "specification", SHARD];
+        keys.into_iter().map(|key| (key.to_owned(), record.get(key).cloned().unwrap_or_default())).collect()
     }
 
     /// The identity in one line.
     pub(super) fn to_line(&self) -> String {
-        self.value().to_string()
+        Value::Object(self.record()).to_string()
     }
 }

@@ -12,7 +12,7 @@ use super::identity::Identity;
 use crate::error::CommandError;
 use crate::output::note;
 
-const NAME: &str = "rows.part";
+pub(super) const NAME: &str = "rows.part";
 /// Bytes that are read at once: about two lines.
 const READ: usize = 2048;
 
@@ -108,7 +108,10 @@ impl Journal {
 
     /// Takes the journal off the disc: the results are there.
     pub(super) fn remove(self) -> Result<(), CommandError> {
-        std::fs::remove_file(&self.path).map_err(|error| self.failure("write", &error))
+        match std::fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failure("write", &error)),
+            _ => Ok(()),
+        }
     }
 
     fn failure(&self, action: &str, error: &io::Error) -> CommandError {

@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use haversack_reports::files::create_folder;
 use polars::prelude::DataFrame;
 
 use super::identity::Identity;
 use super::table;
-use super::{MergeOptions, RECORD, RESULTS, Writer, groups, pool};
+use super::{MergeOptions, RESULTS, Writer, groups, pool};
 use crate::error::CommandError;
+use crate::output_folder::{OutputFolder, RECORD};
 
 /// Merges the folders of all shards of one sweep, to the same bytes as one run.
 ///
@@ -38,8 +38,8 @@ pub fn merge(options: &MergeOptions) -> Result<(), CommandError> {
     shards.retain(|shard| !shard.runs.is_empty());
     shards.sort_by_key(|shard| shard.runs.first().copied());
     check(&shards, runs)?;
-    create_folder(&options.out).map_err(CommandError::input)?;
-    let mut writer = Writer::new(&options.out, identity);
+    let folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
+    let mut writer = Writer::new(folder, identity);
     for group in groups(0..runs) {
         writer.push(&gather(&shards, &group)?)?;
     }

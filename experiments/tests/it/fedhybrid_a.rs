@@ -35,8 +35,14 @@ fn number(row: &Row, column: &str) -> f64 {
 fn run(artefact: &str, seed: u64) -> (Rows, BTreeMap<String, Row>) {
     let out = tempfile::tempdir().unwrap();
     let selectors = vec![format!("fedhybrid/{artefact}/")];
-    let options =
-        ReproduceOptions { selectors, out: out.path().to_path_buf(), seed, jobs: NonZeroUsize::new(1), full: false };
+    let options = ReproduceOptions {
+        selectors,
+        out: out.path().to_path_buf(),
+        seed,
+        jobs: NonZeroUsize::new(1),
+        full: false,
+        overwrite: false,
+    };
     let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
     assert!(failures.is_empty(), "{failures:?}");
     let cells = Rows::read(&out.path().join("cells.csv")).0;

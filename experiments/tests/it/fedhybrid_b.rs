@@ -22,8 +22,14 @@ fn read(path: &std::path::Path) -> Vec<Row> {
 fn make(artefacts: &[&str]) -> Made {
     let out = tempfile::tempdir().unwrap();
     let selectors = artefacts.iter().map(|artefact| format!("fedhybrid/{artefact}")).collect();
-    let options =
-        ReproduceOptions { selectors, out: out.path().to_path_buf(), seed: 0, jobs: NonZeroUsize::new(2), full: false };
+    let options = ReproduceOptions {
+        selectors,
+        out: out.path().to_path_buf(),
+        seed: 0,
+        jobs: NonZeroUsize::new(2),
+        full: false,
+        overwrite: false,
+    };
     let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
     assert!(failures.is_empty(), "{failures:?}");
     let cells = read(&out.path().join("cells.csv"));

@@ -14,8 +14,14 @@ type Row = BTreeMap<String, String>;
 fn run(place: &str) -> (Vec<Row>, BTreeMap<String, Row>) {
     let out = tempfile::tempdir().unwrap();
     let selectors = vec![format!("{place}/")];
-    let options =
-        ReproduceOptions { selectors, out: out.path().to_path_buf(), seed: 0, jobs: NonZeroUsize::new(2), full: false };
+    let options = ReproduceOptions {
+        selectors,
+        out: out.path().to_path_buf(),
+        seed: 0,
+        jobs: NonZeroUsize::new(2),
+        full: false,
+        overwrite: false,
+    };
     let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
     assert!(failures.is_empty(), "{failures:?}");
     let read = |path: String| -> Vec<Row> {

@@ -77,6 +77,7 @@ fn options(out: &Path, selectors: &[&str], jobs: usize) -> ReproduceOptions {
         seed: 7,
         jobs: NonZeroUsize::new(jobs),
         full: false,
+        overwrite: false,
     }
 }
 

@@ -80,7 +80,7 @@ fn one_thread_and_two_and_shards_give_the_same_bytes() {
     let message = refusal(&call_in(folder.path(), &["merge", "part1", "part2", "part2", "part3", "--out", "m"]), 2);
     assert!(message.contains("is in another folder too"), "{message}");
     fs::write(folder.path().join("spec.toml"), SPECIFICATION.replace("[1]", "[2]")).unwrap();
-    sweep(folder.path(), "--out part2 --shard 2/3");
+    sweep(folder.path(), "--out part2 --shard 2/3 --overwrite");
     let message = refusal(&call_in(folder.path(), &["merge", "part1", "part2", "part3", "--out", "m"]), 2);
     assert!(message.contains("are of different sweeps"), "{message}");
     assert!(!folder.path().join("m").exists());
@@ -216,4 +216,64 @@ fn a_folder_that_cannot_be_had_is_named() {
     fs::write(folder.path().join("file"), "").unwrap();
     let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--out", "file/out"]), 2);
     assert!(message.contains("file/out"), "{message}");
+}
+
+/// A folder that is whole stays whole: another specification, a shard of the same and another command are refused.
+#[test]
+fn a_folder_belongs_to_one_command_and_one_specification() {
+    let folder = folder();
+    let path = folder.path();
+    sweep(path, "--out out");
+    let before = files(&path.join("out"));
+    fs::write(path.join("other.toml"), SPECIFICATION.replace("seed = [1]", "seed = [2]")).unwrap();
+    for line in [
+        "sweep other.toml --out out",
+        "sweep other.toml --out out --resume",
+        "sweep spec.toml --out out --shard 1/4",
+        "sweep spec.toml --out out --shard 1/4 --resume",
+        "reproduce sage/section5 --out out",
+    ] {
+        let message = refusal(&call_in(path, &line.split(' ').collect::<Vec<_>>()), 2);
+        assert!(message.contains("out holds the results of 'sweep'") && message.contains("--overwrite"), "{message}");
+        assert!(files(&path.join("out")) == before, "{line} changed something");
+    }
+    // The same again replaces its own.
+    sweep(path, "--out out");
+    assert!(files(&path.join("out")) == before);
+    // --overwrite deletes what is listed: the fronts go, for a shard draws none, and what is not ours stays.
+    fs::write(path.join("out/notes.txt"), "mine").unwrap();
+    sweep(path, "--out out --shard 1/4 --overwrite");
+    let names: Vec<String> = files(&path.join("out")).into_keys().collect();
+    assert_eq!(names, [".lock", "notes.txt", "results.parquet", "run.json"]);
+}
+
+#[test]
+fn a_reproduction_keeps_its_folder_from_sweeps_and_takes_more_artefacts() {
+    let folder = folder();
+    let call = |line: &str| call_in(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    assert_eq!(call("reproduce sage/section5 --out out").status.code(), Some(0));
+    let message = refusal(&call("sweep spec.toml --out out"), 2);
+    assert!(message.contains("'reproduce'"), "{message}");
+    refusal(&call("reproduce sage/section5 --out out --seed 7"), 2);
+    assert_eq!(call("reproduce daf/table3 --out out").status.code(), Some(0));
+    let record: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("out/run.json")).unwrap()).unwrap();
+    let outputs: Vec<&str> = record["outputs"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+    for name in ["cells.csv", "index.html", "daf/table3.csv", "sage/section5.csv"] {
+        assert!(outputs.contains(&name), "{name} is not in {outputs:?}");
+    }
+    assert!(outputs.iter().all(|name| folder.path().join("out").join(name).is_file()), "{outputs:?}");
+}
+
+#[test]
+fn two_sweeps_do_not_write_to_one_folder_at_once() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("out")).unwrap();
+    let lock = fs::File::create(folder.path().join("out/.lock")).unwrap();
+    lock.lock().unwrap();
+    let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--out", "out"]), 2);
+    assert!(message.contains("another process writes to out"), "{message}");
+    // The lock is the process's: a file that it leaves behind locks nothing.
+    drop(lock);
+    sweep(folder.path(), "--out out");
 }

@@ -1,0 +1,229 @@
+//! The folder that a command writes its results to: it belongs to one command and one specification.
+//!
+//! `run.json` names both (what was asked, and the seed; neither version, jobs nor digests) and lists what was written.
+//! The same again replaces its own files; whoever asks for something else is refused, or deletes what is listed and
+//! nothing else. The lock on `.lock` is the operating system's: it goes with its process, however that ends.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use haversack_reports::FileError;
+use haversack_reports::files::{create_folder, write_atomically};
+use serde_json::{Map, Value};
+
+/// The record of what a folder holds.
+pub const RECORD: &str = "run.json";
+const LOCK: &str = ".lock";
+/// The key of the record that lists the files.
+pub const OUTPUTS: &str = "outputs";
+
+/// Why a folder cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// It cannot be made, locked or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It holds the results of another command or specification.
+    #[error(
+        "{} holds the results of {owner} with another specification, says its {RECORD}; expected another folder, or \
+         --overwrite, which deletes the files listed there",
+        folder.display()
+    )]
+    Taken {
+        /// The folder.
+        folder: PathBuf,
+        /// The command whose results it holds.
+        owner: String,
+    },
+    /// Another process writes to it.
+    #[error("another process writes to {}; expected another folder, or to wait for its end", .0.display())]
+    Busy(PathBuf),
+}
+
+/// A folder that is this process's own until it is dropped.
+#[derive(Debug)]
+pub struct OutputFolder {
+    root: PathBuf,
+    /// Its record as it is; that of its owner if there is none yet.
+    own: Map<String, Value>,
+    /// What the record lists from before.
+    listed: Vec<String>,
+    _lock: File,
+}
+
+impl OutputFolder {
+    /// Makes the folder, or takes one that belongs to `owner`: the keys and values of its record that say who asks for
+    /// what. A value of null is a key that the record has not got.
+    ///
+    /// # Errors
+    /// [`FolderError`]; nothing is deleted then.
+    pub fn claim(root: &Path, owner: &Map<String, Value>, overwrite: bool) -> Result<Self, FolderError> {
+        create_folder(root)?;
+        let lock = lock(root)?;
+        let found = read(&root.join(RECORD))?;
+        let of = |found: &Value| owner.iter().all(|(key, value)| found.get(key).unwrap_or(&Value::Null) == value);
+        let outputs = found.as_ref().and_then(|found| found.get(OUTPUTS)?.as_array()).into_iter().flatten();
+        let mut listed: Vec<String> = outputs.filter_map(Value::as_str).map(str::to_owned).collect();
+        let own = match found {
+            Some(Value::Object(found)) if of(&Value::Object(found.clone())) => found,
+            Some(found) if !overwrite => {
+                let command = found.get("command").and_then(Value::as_str);
+                let owner = command.map_or_else(|| "somebody else".to_owned(), |command| format!("'{command}'"));
+                return Err(FolderError::Taken { folder: root.to_path_buf(), owner });
+            }
+            _ => {
+                listed.drain(..).try_for_each(|name| remove(root, &name))?;
+                owner.clone()
+            }
+        };
+        Ok(Self { root: root.to_path_buf(), own, listed, _lock: lock })
+    }
+
+    /// Writing begins, first of the file `working`, which a run that is cut off leaves behind: the folder is its all the
+    /// same.
+    ///
+    /// # Errors
+    /// A record that cannot be written.
+    pub fn begin(&mut self, working: &str) -> Result<(), FolderError> {
+        if !self.listed.iter().any(|name| name == working) {
+            self.listed.push(working.to_owned());
+            write(&self.path(RECORD), self.own.clone(), &self.listed)?;
+        }
+        Ok(())
+    }
+
+    /// Where the file of that name lies.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// What the record has listed since before this run.
+    pub fn listed(&self) -> &[String] {
+        &self.listed
+    }
+
+    /// Writes the record, which lists `outputs`, and deletes what an earlier record listed beside them.
+    ///
+    /// # Errors
+    /// A file that cannot be written or deleted.
+    pub fn record(&self, record: Map<String, Value>, outputs: &[String]) -> Result<(), FolderError> {
+        write(&self.path(RECORD), record, outputs)?;
+        let mut stale = self.listed.iter().filter(|name| !outputs.contains(name));
+        Ok(stale.try_for_each(|name| remove(&self.root, name))?)
+    }
+}
+
+fn lock(root: &Path) -> Result<File, FolderError> {
+    let path = root.join(LOCK);
+    let failed = |source| FileError { action: "lock", path: path.clone(), source };
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(FolderError::Busy(root.to_path_buf())),
+        Err(TryLockError::Error(source)) => Err(failed(source).into()),
+    }
+}
+
+/// The record, if there is one; one that is no JSON is nobody's.
+fn read(path: &Path) -> Result<Option<Value>, FileError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(serde_json::from_str(&text).unwrap_or(Value::Null))),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) if source.kind() == io::ErrorKind::InvalidData => Ok(Some(Value::Null)),
+        Err(source) => Err(FileError { action: "read", path: path.to_path_buf(), source }),
+    }
+}
+
+fn write(path: &Path, mut record: Map<String, Value>, outputs: &[String]) -> Result<(), FileError> {
+    record.retain(|_, value| !value.is_null());
+    record.insert(OUTPUTS.to_owned(), outputs.into());
+    write_atomically(path, format!("{:#}\n", Value::Object(record)).as_bytes())
+}
+
+/// Deletes a listed file, unless its name leads out of the folder; one that is gone already is fine.
+fn remove(root: &Path, name: &str) -> Result<(), FileError> {
+    let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+    let path = root.join(name);
+    match if inside { fs::remove_file(&path) } else { Ok(()) } {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(FileError { action: "remove", path, source }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn owner(seed: u64) -> Map<String, Value> {
+        json!({ "command": "test", "seed": seed, "shard": null }).as_object().cloned().unwrap()
+    }
+
+    fn claim(root: &Path, seed: u64, overwrite: bool) -> Result<OutputFolder, FolderError> {
+        let mut folder = OutputFolder::claim(root, &owner(seed), overwrite)?;
+        folder.begin("part")?;
+        Ok(folder)
+    }
+
+    fn names(root: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_same_again_replaces_its_own_files_and_nothing_else() {
+        let top = tempfile::tempdir().unwrap();
+        let root = top.path();
+        fs::write(root.join("mine"), "kept").unwrap();
+        let folder = claim(root, 1, false).unwrap();
+        fs::write(folder.path("a"), "").unwrap();
+        fs::write(folder.path("b"), "").unwrap();
+        folder.record(owner(1), &["a".into(), "b".into()]).unwrap();
+        drop(folder);
+        let again = claim(root, 1, false).unwrap();
+        assert_eq!(again.listed(), ["a", "b", "part"]);
+        again.record(owner(1), &["a".into()]).unwrap();
+        assert_eq!(names(root), [".lock", "a", "mine", "run.json"]);
+    }
+
+    #[test]
+    fn another_is_refused_and_may_delete_what_is_listed() {
+        let top = tempfile::tempdir().unwrap();
+        let root = &top.path().join("deep/er");
+        fs::write(top.path().join("outside"), "kept").unwrap();
+        let folder = claim(root, 1, false).unwrap();
+        fs::write(folder.path("a"), "").unwrap();
+        fs::write(folder.path("mine"), "").unwrap();
+        folder.record(owner(1), &["a".into(), "../../outside".into()]).unwrap();
+        drop(folder);
+        let refused = claim(root, 2, false).unwrap_err().to_string();
+        assert!(refused.contains("'test'") && refused.contains("--overwrite"), "{refused}");
+        assert_eq!(names(root), [".lock", "a", "mine", "run.json"]);
+        drop(claim(root, 2, true).unwrap());
+        assert_eq!(names(root), [".lock", "mine", "run.json"]);
+        assert!(top.path().join("outside").exists());
+        // It is the other's now, though nothing was recorded: a run that is cut off has its folder.
+        assert!(matches!(claim(root, 1, false), Err(FolderError::Taken { .. })));
+    }
+
+    #[test]
+    fn one_process_writes_at_a_time() {
+        let top = tempfile::tempdir().unwrap();
+        let held = claim(top.path(), 1, false).unwrap();
+        assert!(matches!(claim(top.path(), 1, false), Err(FolderError::Busy(_))));
+        drop(held);
+        assert!(claim(top.path(), 1, false).is_ok());
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_is_nobody_s() {
+        let top = tempfile::tempdir().unwrap();
+        fs::write(top.path().join(RECORD), [0xff, 0xfe]).unwrap();
+        assert!(claim(top.path(), 1, false).unwrap_err().to_string().contains("somebody else"));
+    }
+}
