@@ -1,10 +1,12 @@
 //! One run of a sweep: how it ended, and its figures.
 
+use haversack_policies::PolicyError;
+use haversack_training::RunError;
 use serde::{Deserialize, Serialize};
 
 use super::Specification;
 use crate::cache::Cache;
-use crate::run::{LeastBudget, Plan, Results};
+use crate::run::{LeastBudget, Plan, PlanError, Results};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +16,8 @@ pub enum Status {
     Ok,
     /// No plan fits its budgets.
     Infeasible,
+    /// Its values do not go together, such as a policy for DSPs and a device without one.
+    Unsupported,
     /// The operating system ended it.
     Killed,
     /// It failed.
@@ -26,6 +30,7 @@ impl Status {
         match self {
             Self::Ok => "ok",
             Self::Infeasible => "infeasible",
+            Self::Unsupported => "unsupported",
             Self::Killed => "killed",
             Self::Error => "error",
         }
@@ -67,7 +72,12 @@ impl Row {
         let plan = specification.scenario(run).map_err(Into::into).and_then(|scenario| Plan::new(&scenario, cache));
         match plan {
             Ok(plan) => row.simulate(&plan, cache),
-            Err(error) => row.reason = Some(error.to_string()),
+            Err(error) => {
+                if matches!(error, PlanError::Scenario(_)) {
+                    row.status = Status::Unsupported;
+                }
+                row.reason = Some(error.to_string());
+            }
         }
         row
     }
@@ -93,7 +103,12 @@ impl Row {
                 let advice = least.map_or_else(|error| format!("no budget works: {error}"), LeastBudget::advice);
                 self.reason = Some(format!("{error}; {advice}"));
             }
-            Err(error) => self.reason = Some(error.to_string()),
+            Err(error) => {
+                if matches!(error, RunError::Policy(PolicyError::NoDsp { .. })) {
+                    self.status = Status::Unsupported;
+                }
+                self.reason = Some(error.to_string());
+            }
         }
     }
 }

@@ -100,13 +100,8 @@ impl Specification {
 
     fn scenario_of(&self, run: u64, axes: &[&[Setting]]) -> Result<Scenario, ScenarioError> {
         let mut scenario = Scenario::new("", "");
-        let mut rest = run;
-        for axis in axes.iter().rev() {
-            let steps = axis.len().max(1) as u64;
-            if let Some(setting) = axis.get((rest % steps) as usize) {
-                self.apply(setting, &mut scenario)?;
-            }
-            rest /= steps;
+        for (value, axis) in values_of(run, axes).into_iter().zip(axes).rev() {
+            self.apply(&axis[value], &mut scenario)?;
         }
         scenario.complete(self.document.origin(0))?;
         Ok(scenario)
@@ -125,10 +120,12 @@ impl Specification {
         }
     }
 
-    /// Checks every value, and every combination of those that depend on each other; `see` is shown each combination.
+    /// Checks every value, and every combination of those that depend on each other; `see` is shown each combination
+    /// that can be. A value with which no combination can be is a mistake; of a combination that cannot be while others
+    /// of its values can, such as a policy for DSPs on one of several devices, the table says so.
     ///
     /// # Errors
-    /// The first fault, in the order of the runs, or what `see` fails with.
+    /// The first fault of a value that fits nowhere, in the order of the runs, or what `see` fails with.
     pub fn validate(
         &self,
         cache: &Cache,
@@ -144,14 +141,31 @@ impl Specification {
             self.axes.iter().map(|axis| if is_number(axis) { &axis[..1] } else { axis.as_slice() }).collect();
         let combinations: u64 = axes.iter().map(|axis| axis.len() as u64).product();
         let resolve = |run: u64| self.scenario_of(run, &axes)?.resolve_in(cache);
+        // Of each value whether it fits anywhere, and whether a fault of it is kept.
+        let mut seen: Vec<Vec<(bool, bool)>> = axes.iter().map(|axis| vec![(false, false); axis.len()]).collect();
+        let mut faults: Vec<(u64, ScenarioError)> = Vec::new();
         for start in (0..combinations).step_by(AT_ONCE) {
             let some = start..combinations.min(start + AT_ONCE as u64);
             let resolved: Vec<Result<Resolved, ScenarioError>> = some.into_par_iter().map(resolve).collect();
-            for resolved in resolved {
-                see(&resolved?)?;
+            for (run, resolved) in (start..).zip(resolved) {
+                let mut is_first = faults.is_empty();
+                for (value, seen) in values_of(run, &axes).into_iter().zip(&mut seen) {
+                    let (fits, failed) = &mut seen[value];
+                    match &resolved {
+                        Ok(_) => *fits = true,
+                        Err(_) => is_first |= !std::mem::replace(failed, true),
+                    }
+                }
+                match resolved {
+                    Ok(resolved) => see(&resolved)?,
+                    Err(fault) if is_first => faults.push((run, fault)),
+                    Err(_) => {}
+                }
             }
         }
-        Ok(())
+        let fits_nowhere = |run: u64| values_of(run, &axes).into_iter().zip(&seen).any(|(value, seen)| !seen[value].0);
+        let mistake = faults.into_iter().find(|(run, _)| axes.is_empty() || fits_nowhere(*run));
+        mistake.map_or(Ok(()), |(_, fault)| Err(fault.into()))
     }
 
     /// The specification as JSON: each key with its values.
@@ -173,6 +187,19 @@ impl Specification {
         }
         Value::Object(Key::ALL.iter().filter_map(|key| keys.remove_entry(key.name())).collect())
     }
+}
+
+/// The place of its value on each axis, for the combination numbered `run`: the first axis varies slowest.
+fn values_of(run: u64, axes: &[&[Setting]]) -> Vec<usize> {
+    let mut rest = run;
+    let mut values: Vec<usize> = Vec::with_capacity(axes.len());
+    for axis in axes.iter().rev() {
+        let steps = axis.len().max(1) as u64;
+        values.push((rest % steps) as usize);
+        rest /= steps;
+    }
+    values.reverse();
+    values
 }
 
 fn texts(values: &[Placed]) -> Value {

@@ -84,7 +84,9 @@ pub(super) fn table(rows: &[Row], specification: &Specification, cache: &Cache) 
 fn scenarios(rows: &[Row], specification: &Specification, cache: &Cache) -> Result<Vec<Column>, CommandError> {
     let mut columns: Vec<(&str, Vec<Cell>)> = Vec::new();
     for row in rows {
-        let scenario = specification.scenario(row.run)?.resolve_in(cache)?.scenario;
+        let asked = specification.scenario(row.run)?;
+        // Of what does not go together the table has what was asked.
+        let scenario = asked.resolve_in(cache).map_or(asked, |resolved| resolved.scenario);
         let cells = scenario.cells(row.memory_budget_bytes.map(Bytes), row.activation_budget_bytes.map(Bytes));
         if columns.is_empty() {
             columns = cells.iter().map(|(name, _)| (*name, Vec::with_capacity(rows.len()))).collect();

@@ -277,3 +277,30 @@ fn two_sweeps_do_not_write_to_one_folder_at_once() {
     drop(lock);
     sweep(folder.path(), "--out out");
 }
+
+/// Mandheling needs a DSP, which an RTX 3090 has not got: a row of the table, while a network that is nowhere is a mistake.
+#[test]
+fn what_does_not_go_together_is_a_row_and_what_fits_nowhere_a_mistake() {
+    let folder = tempdir().unwrap();
+    let specification = |device: &str, model: &str| {
+        let text =
+            format!("device = {device}\nmodel = {model}\nbatch = [8]\npolicy = [\"original\", \"mandheling\"]\n");
+        fs::write(folder.path().join("spec.toml"), text).unwrap();
+    };
+    specification("[\"xiaomi-10\", \"rtx-3090\"]", "[\"lenet5\"]");
+    sweep(folder.path(), "--out out");
+    let frame = read_parquet(&folder.path().join("out/results.parquet")).unwrap();
+    let (status, reason) = (texts(&frame, "status"), texts(&frame, "reason"));
+    // xiaomi-10 with both policies, rtx-3090 with both.
+    let status: Vec<&str> = status.iter().flatten().map(String::as_str).collect();
+    assert_eq!(status, ["ok", "ok", "ok", "unsupported"]);
+    assert!(reason[3].as_deref().is_some_and(|reason| reason.contains("rtx-3090 has no modelled DSP")), "{reason:?}");
+
+    specification("[\"xiaomi-10\", \"rtx-3090\"]", "[\"lenet5\", \"lenet6\"]");
+    let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--out", "other"]), 2);
+    assert!(message.contains("spec.toml:2: model: ") && message.contains("'lenet5'"), "{message}");
+    // No device has a DSP: the policy fits nowhere.
+    specification("[\"rtx-3090\"]", "[\"lenet5\"]");
+    let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--out", "other"]), 2);
+    assert!(message.contains("spec.toml:4: policy: rtx-3090 has no modelled DSP"), "{message}");
+}
