@@ -80,6 +80,11 @@ fn earliest(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
     one.into_iter().chain(other).min()
 }
 
+/// When the first of the streams issues a command; the end of time if there is none.
+fn first_issue(streams: &[Flow]) -> Nanos {
+    streams.iter().fold(Nanos::MAX, |first, flow| first.min(flow.next))
+}
+
 /// A stream under way.
 #[derive(Clone, Debug)]
 struct Flow {
@@ -110,6 +115,8 @@ pub struct FlashQueue {
     /// When the first of their drivers has a command ready.
     ready: Option<Nanos>,
     streams: Vec<Flow>,
+    /// When the first of them issues its next command; the end of time if there is none.
+    issue: Nanos,
     generation: u64,
     cache: WriteCache,
     submitted: u64,
@@ -127,6 +134,7 @@ impl FlashQueue {
             requests: Vec::new(),
             ready: None,
             streams: Vec::new(),
+            issue: Nanos::MAX,
             generation: 0,
             cache: WriteCache::new(&flash),
             submitted: 0,
@@ -171,6 +179,7 @@ impl FlashQueue {
                 Flow { stream, period, next: Nanos(clock.0.saturating_add(first)), in_queue: 0 }
             })
             .collect();
+        self.issue = first_issue(&self.streams);
     }
 
     /// Starts a request at `now`, with a driver on a core of its own.
@@ -267,16 +276,17 @@ impl FlashQueue {
     /// What happens next at or before `until`: a command ends, or leaves a driver, or a stream issues one, in that
     /// order where times are equal. Whether something did.
     fn step(&mut self, until: Nanos) -> bool {
-        let device = self.device.due();
-        let driver = self.ready;
-        let stream = self.streams.iter().map(|flow| flow.next).min();
         // What saturates at the end of time never happens.
-        let next = [device, driver, stream].into_iter().flatten().min();
-        let Some(at) = next.filter(|&at| at <= until && at < Nanos::MAX) else { return false };
+        let never = Nanos::MAX;
+        let (device, driver) = (self.device.due().unwrap_or(never), self.ready.unwrap_or(never));
+        let at = device.min(driver).min(self.issue);
+        if at > until || at == never {
+            return false;
+        }
         self.pass(at);
-        if device == Some(at) {
+        if device == at {
             self.end_command();
-        } else if driver == Some(at) {
+        } else if driver == at {
             self.hand_over();
         } else {
             self.issue_stream();
@@ -346,9 +356,10 @@ impl FlashQueue {
                     let Stream { direction, command: bytes, .. } = flow.stream;
                     self.waiting.push_back(Command { owner, direction, bytes });
                 }
-                return;
+                break;
             }
         }
+        self.issue = first_issue(&self.streams);
     }
 
     fn fill_slots(&mut self) {
