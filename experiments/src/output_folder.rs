@@ -58,7 +58,7 @@ impl OutputFolder {
     /// what. A value of null is a key that the record has not got.
     ///
     /// # Errors
-    /// [`FolderError`]; nothing is deleted then.
+    /// [`FolderError`]; nothing is deleted from a folder that is refused.
     pub fn claim(root: &Path, owner: &Map<String, Value>, overwrite: bool) -> Result<Self, FolderError> {
         create_folder(root)?;
         let lock = lock(root)?;

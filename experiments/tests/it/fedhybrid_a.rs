@@ -2,10 +2,8 @@
 //! are.
 
 use std::collections::{BTreeMap, HashSet};
-use std::num::NonZeroUsize;
 
-use haversack::artefacts::ARTEFACTS;
-use haversack::reproduce::{ReproduceOptions, reproduce};
+use crate::support::reproduce_into;
 use haversack_devices::device::StorageConstants;
 use haversack_devices::{load, load_system};
 use haversack_traces::footprint::FootprintTable;
@@ -35,16 +33,7 @@ fn number(row: &Row, column: &str) -> f64 {
 fn run(artefact: &str, seed: u64) -> (Rows, BTreeMap<String, Row>) {
     let out = tempfile::tempdir().unwrap();
     let selectors = vec![format!("fedhybrid/{artefact}/")];
-    let options = ReproduceOptions {
-        selectors,
-        out: out.path().to_path_buf(),
-        seed,
-        jobs: NonZeroUsize::new(1),
-        full: false,
-        overwrite: false,
-    };
-    let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
-    assert!(failures.is_empty(), "{failures:?}");
+    reproduce_into(out.path(), selectors, seed, 1);
     let cells = Rows::read(&out.path().join("cells.csv")).0;
     let place = format!("fedhybrid/{artefact}/");
     let own = cells.into_iter().filter_map(|row| Some((row["id"].strip_prefix(&place)?.to_owned(), row)));

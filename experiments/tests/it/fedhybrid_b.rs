@@ -1,10 +1,8 @@
 //! FedHybrid's tables and figures of one phone that trains: table 1 and figures 1c, 2 and 5.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
 
-use haversack::artefacts::ARTEFACTS;
-use haversack::reproduce::{ReproduceOptions, reproduce};
+use crate::support::reproduce_into;
 use haversack_devices::{load, load_system};
 
 type Row = BTreeMap<String, String>;
@@ -22,16 +20,7 @@ fn read(path: &std::path::Path) -> Vec<Row> {
 fn make(artefacts: &[&str]) -> Made {
     let out = tempfile::tempdir().unwrap();
     let selectors = artefacts.iter().map(|artefact| format!("fedhybrid/{artefact}")).collect();
-    let options = ReproduceOptions {
-        selectors,
-        out: out.path().to_path_buf(),
-        seed: 0,
-        jobs: NonZeroUsize::new(2),
-        full: false,
-        overwrite: false,
-    };
-    let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
-    assert!(failures.is_empty(), "{failures:?}");
+    reproduce_into(out.path(), selectors, 0, 2);
     let cells = read(&out.path().join("cells.csv"));
     let cells: BTreeMap<_, _> =
         cells.into_iter().map(|row| (row["id"].trim_start_matches("fedhybrid/").to_owned(), row)).collect();

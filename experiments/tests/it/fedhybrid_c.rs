@@ -2,10 +2,8 @@
 //! mechanisms.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 
-use haversack::artefacts::ARTEFACTS;
-use haversack::reproduce::{ReproduceOptions, reproduce};
+use crate::support::reproduce_into;
 use haversack_devices::{CpuCores, Frequency, load, load_stack, load_system};
 
 type Row = BTreeMap<String, String>;
@@ -14,16 +12,7 @@ type Row = BTreeMap<String, String>;
 fn run(place: &str) -> (Vec<Row>, BTreeMap<String, Row>) {
     let out = tempfile::tempdir().unwrap();
     let selectors = vec![format!("{place}/")];
-    let options = ReproduceOptions {
-        selectors,
-        out: out.path().to_path_buf(),
-        seed: 0,
-        jobs: NonZeroUsize::new(2),
-        full: false,
-        overwrite: false,
-    };
-    let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
-    assert!(failures.is_empty(), "{failures:?}");
+    reproduce_into(out.path(), selectors, 0, 2);
     let read = |path: String| -> Vec<Row> {
         csv::Reader::from_path(out.path().join(path)).unwrap().deserialize().map(Result::unwrap).collect()
     };

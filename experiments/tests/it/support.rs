@@ -1,8 +1,11 @@
 //! Calls of the program, and what came of them.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use haversack::artefacts::ARTEFACTS;
+use haversack::reproduce::{ReproduceOptions, reproduce};
 use serde_json::Value;
 
 /// The program with `arguments`, in the folder `within`.
@@ -49,4 +52,12 @@ pub(crate) fn refusal(output: &Output, code: i32) -> String {
 /// The names of an object, in order.
 pub(crate) fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Reproduces what `selectors` select into `out`; all of it is answered.
+pub(crate) fn reproduce_into(out: &Path, selectors: Vec<String>, seed: u64, jobs: usize) {
+    let (out, jobs) = (out.to_path_buf(), NonZeroUsize::new(jobs));
+    let options = ReproduceOptions { selectors, out, seed, jobs, full: false, overwrite: false };
+    let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
+    assert!(failures.is_empty(), "{failures:?}");
 }

@@ -1,10 +1,11 @@
 //! Which tensor goes first, without asking for the score of every one each time.
 //!
-//! A policy gives each tensor that may go a few keys, from which it can tell how high the scores of several tensors
-//! can be at most, now and later. A binary tree keeps the largest keys of every range of tensors: a question walks
-//! down to the tensors that may still be the first, the most promising half first, and only these are scored. Keys may
-//! promise too much; each score corrects those of its tensor. So a question costs a logarithm, and what was found holds
-//! for the next question wherever nothing changed. The answer is that of a search through all scores; of equal ones the lower id goes first.
+//! A policy gives each tensor that may go a few keys, from which it can tell how high the scores of several tensors can
+//! be at most, now and later. A binary tree keeps the largest keys of every range of tensors: a question walks down to
+//! the tensors that may still be the first, the most promising half first, and only these are scored. Keys may promise
+//! too much; each score corrects those of its tensor. So a question costs a logarithm, and what was found holds for the
+//! next question wherever nothing changed. The answer is that of a search through all scores; of equal ones the lower
+//! id goes first.
 
 use haversack_devices::units::Bytes;
 use haversack_workloads::TensorId;

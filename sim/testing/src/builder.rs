@@ -35,8 +35,9 @@ impl GraphBuilder {
 
     /// Adds a node, which may then be changed.
     pub fn node(&mut self, phase: Phase, inputs: &[TensorId], outputs: &[TensorId]) -> &mut Node {
+        let place = self.graph.nodes.len();
         self.graph.nodes.push(node("", phase, inputs, outputs, NodeWork::new(OperatorKind::ElementWise)));
-        self.graph.nodes.last_mut().unwrap()
+        &mut self.graph.nodes[place]
     }
 
     /// Adds a backward node that reads what forward saved: each tensor, what is needed of it, and whether a module
