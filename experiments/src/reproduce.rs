@@ -8,6 +8,7 @@ mod answer;
 mod artefact;
 mod assemble;
 pub mod cells;
+pub mod committed;
 mod content;
 mod data;
 mod error;

@@ -1,0 +1,104 @@
+//! The results that came with this version: `docs/results.csv`, the `cells.csv` of everything that it reproduces.
+//!
+//! What is said of a device, and the README's table, are of these rows; a run of one's own is compared with them by
+//! `haversack compare`.
+
+use super::answer::Answer;
+use super::cells::{COLUMNS, ComparedCell};
+use super::reference::Reference;
+
+/// The path of the committed results in the project.
+pub const FILE: &str = "docs/results.csv";
+const TEXT: &str = include_str!("../../../docs/results.csv");
+
+/// A table of results that is not one: `file:line: what is wrong`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {message}")]
+pub struct ResultsError {
+    file: String,
+    line: usize,
+    message: String,
+}
+
+/// The committed results, artefact by artefact, as `reproduce` writes them.
+///
+/// # Errors
+/// A committed file that does not follow the reference that is built in; a test sees to it that it does.
+pub fn cells(reference: &Reference) -> Result<Vec<ComparedCell>, ResultsError> {
+    read(FILE, TEXT, reference)
+}
+
+/// The rows of a `cells.csv`; `file` is how errors name it. Errors and verdicts are judged anew.
+///
+/// # Errors
+/// [`ResultsError`]: other columns, a row that the reference has not got, a value that the row has no use for.
+pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<ComparedCell>, ResultsError> {
+    let wrong = |line: usize, message: String| ResultsError { file: file.to_owned(), line, message };
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().map_err(|error| wrong(1, error.to_string()))?;
+    if !header.iter().eq(COLUMNS) {
+        return Err(wrong(1, format!("expected the columns {}", COLUMNS.join(","))));
+    }
+    let mut cells = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|error| wrong(cells.len() + 2, error.to_string()))?;
+        let line = record.position().map_or(0, |position| position.line() as usize);
+        // The reader has refused rows of another width than the header's nine.
+        let field = |place: usize| record.get(place).unwrap_or_default();
+        let (id, simulated, verdict, null, reason) = (field(0), field(1), field(6), field(7), field(8));
+        let row = reference.row(id).ok_or_else(|| wrong(line, format!("no row of the papers is called '{id}'")))?;
+        let answer = match verdict {
+            "not-modelled" => Some(Answer::NotModelled(reason.to_owned())),
+            _ => answer(simulated, verdict),
+        };
+        let answer = answer.ok_or_else(|| wrong(line, format!("'{simulated}' is no answer")))?;
+        let judged = ComparedCell::new(row, answer).map_err(|error| wrong(line, error.to_string()))?;
+        cells.push(ComparedCell { null: null.parse().ok(), reason: reason.to_owned(), ..judged });
+    }
+    Ok(cells)
+}
+
+/// What `cells.csv` shows as `simulated`, read back.
+fn answer(simulated: &str, verdict: &str) -> Option<Answer> {
+    match simulated {
+        "never" => Some(Answer::Never),
+        "true" | "false" => Some(Answer::Order(simulated == "true")),
+        _ => match simulated.split_once("..") {
+            Some((lo, hi)) => Some(Answer::Range(lo.parse().ok()?, hi.parse().ok()?)),
+            None if verdict == "input" => Some(Answer::Input(simulated.parse().ok()?)),
+            None => Some(Answer::Number(simulated.parse().ok()?)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::reproduce::cells::table;
+
+    #[test]
+    fn the_committed_results_are_a_cells_csv_of_every_row_once() {
+        let reference = Reference::load().unwrap();
+        let cells = cells(&reference).unwrap();
+        let committed: BTreeSet<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
+        let rows: BTreeSet<&str> = reference.rows().iter().map(|row| row.id.as_str()).collect();
+        assert_eq!((cells.len(), committed), (rows.len(), rows.clone()));
+        // What is judged anew is what stands there.
+        assert_eq!(table(&cells).unwrap().to_csv(), TEXT);
+    }
+
+    #[test]
+    fn what_is_no_table_of_results_is_refused_by_file_and_line() {
+        let reference = Reference::load().unwrap();
+        let wrong = |text: &str| read("a.csv", text, &reference).unwrap_err().to_string();
+        let header = COLUMNS.join(",");
+        assert!(wrong("id,value\n").starts_with("a.csv:1: expected the columns id,simulated"));
+        assert!(wrong(&format!("{header}\nno/such/row,1,,,fit,,ok,,\n")).contains("a.csv:2: no row"));
+        let row = "daf/table1/resnet18-cifar10/original/memory";
+        assert!(wrong(&format!("{header}\n{row},much,MB,1196,fit,,ok,,\n")).contains("a.csv:2: 'much' is no answer"));
+        assert!(wrong(&format!("{header}\n{row},1..2,MB,1196,fit,,ok,,\n")).contains("a.csv:2:"));
+        assert!(wrong(&format!("{header}\n{row},1\n")).contains("a.csv:2:"));
+    }
+}
