@@ -1,11 +1,11 @@
 //! The command line: what can be asked for, and which module answers.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
-    calibrate, kernels_command, list, model_command, replay_command, reproduce, simulate, sweep, trace_command,
+    calibrate, completions, kernels_command, list, model_command, replay_command, reproduce, simulate, sweep, trace_command,
 };
 
 /// The command line of `haversack`.
@@ -46,6 +46,10 @@ enum Command {
     Trace(trace_command::TraceOptions),
     /// Lists what scenarios can name
     List(list::ListOptions),
+    /// Prints what completes this program's commands and flags in a shell
+    Completions(completions::CompletionsOptions),
+    /// Prints this program's page of the manual, or writes the pages of all commands
+    Man(completions::ManOptions),
 }
 
 /// Runs the command.
@@ -64,5 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
         Command::Calibrate(options) => calibrate::run(options),
         Command::Trace(options) => trace_command::run(options),
         Command::List(options) => list::run(*options),
+        Command::Completions(options) => completions::completions(*options, Arguments::command()),
+        Command::Man(options) => completions::man(options, Arguments::command()),
     }
 }

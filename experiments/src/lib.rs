@@ -18,7 +18,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
-//! | [`simulate`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`] | a command each |
+//! | [`simulate`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`completions`] | a command each |
 //! | [`reproduce`], [`artefacts`] | the papers' numbers beside simulated ones, and what simulates them |
 //! | [`run`] | plans, and the least budget with which one works |
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
@@ -46,6 +46,7 @@ pub mod artefacts;
 pub mod cache;
 pub mod calibrate;
 pub mod cli;
+pub mod completions;
 pub mod error;
 pub mod kernels_command;
 pub mod list;

@@ -5,6 +5,7 @@ mod bad_input;
 mod calibrate;
 mod circles;
 mod commands;
+mod completions;
 mod constants;
 mod fedhybrid_a;
 mod fedhybrid_b;
