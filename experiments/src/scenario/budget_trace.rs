@@ -45,7 +45,9 @@ pub(super) fn read(path: &Path, origin: &Origin) -> Result<Vec<Step>, ScenarioEr
 
 /// The steps of a trace; `None` if the text is something else.
 fn parse(file: &str, text: &str) -> Result<Option<Vec<Step>>, ScenarioError> {
-    let mut lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
+    // A line that begins with '#' is a comment.
+    let is_row = |(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
+    let mut lines = (1..).zip(text.lines().map(str::trim)).filter(is_row);
     let header = lines.next().map(|(_, line)| line.trim_start_matches('\u{feff}').replace(' ', ""));
     if header.as_deref() != Some(HEADER) {
         return Ok(None);
@@ -86,7 +88,7 @@ mod tests {
 
     #[test]
     fn rows_become_steps_and_sizes_may_have_units() {
-        let steps = parse("t.csv", "time_s, budget_bytes\n0,1000\n\n0.5, 2MB\n1,30%\n").unwrap().unwrap();
+        let steps = parse("t.csv", "# a comment\ntime_s, budget_bytes\n0,1000\n\n0.5, 2MB\n1,30%\n").unwrap().unwrap();
         assert_eq!(steps.len(), 3);
         // Half a second is 5e8 ns, 2 MB are 2e6 B.
         assert_eq!(steps[1], Step { at: Nanos(500_000_000), budget: Budget::Bytes(Bytes(2_000_000)) });
@@ -97,7 +99,7 @@ mod tests {
     fn a_wrong_row_is_named() {
         let error = |text: &str| parse("t.csv", text).unwrap_err().to_string();
         assert!(error("time_s,budget_bytes\n0,1MB\n0,2MB\n").starts_with("t.csv:3: time_s: times must rise"));
-        assert!(error("time_s,budget_bytes\n0,-1\n").starts_with("t.csv:2: budget_bytes: expected a size"));
+        assert!(error("#\ntime_s,budget_bytes\n0,-1\n").starts_with("t.csv:3: budget_bytes: expected a size"));
         assert!(error("time_s,budget_bytes\n").contains("no rows"));
         assert!(parse("t.csv", "user,time_s\n").unwrap().is_none());
     }

@@ -7,6 +7,8 @@ mod circles;
 mod commands;
 mod completions;
 mod constants;
+mod docs;
+mod examples;
 mod fedhybrid_a;
 mod fedhybrid_b;
 mod fedhybrid_c;
