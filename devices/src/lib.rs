@@ -43,7 +43,7 @@ pub mod units;
 pub mod work;
 
 pub use calibration::{Calibrated, CalibrationError, Constant, ConstantEntry, Kind};
-pub use device::{ClusterClass, Device};
+pub use device::{ClusterClass, Device, Form};
 pub use processor::{
     AtomicCounts, CoreSelection, Cost, Cpu, CpuCores, Dram, Dsp, Energy, Frequency, Gpu, GpuLimits, KernelCounts,
     KernelTime, Power, Processor, ProcessorError, ProcessorKind, ProgramCounts, Schedutil, SelectionError, StepWise,

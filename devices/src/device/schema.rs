@@ -8,6 +8,25 @@ use crate::units::{
     Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts,
 };
 
+/// What a device is, as far as somebody would choose it by that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, IntoStaticStr, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Form {
+    /// Carried around, with a display and a battery.
+    Phone,
+    /// A computer on a module, for robots and the like.
+    Board,
+    /// A graphics card; its host is not modelled.
+    Gpu,
+    /// A core of a machine that others share.
+    Server,
+    /// A thought experiment of a paper.
+    Idealised,
+}
+
+impl Visit for Form {}
+
 /// The classes of CPU clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -301,6 +320,8 @@ section! {
         pub name: String,
         /// Its system on a chip.
         pub soc: String,
+        /// `phone`, `board`, `gpu`, `server` or `idealised`; one without belongs to no group of devices.
+        pub form: Option<Form>,
         /// Choices and doubts that a reader should know.
         pub remark: Option<String>,
         /// The software stack where a run names none.

@@ -43,6 +43,7 @@ fn every_shipped_calibration_loads_and_names_a_stack_that_fits_it() {
             (device.gpu().is_some() && stack.gpu().is_some()) || (device.cpu().is_some() && stack.cpu().is_some());
         assert!(fits, "{id} under {}", stack.id);
         assert_eq!(device.digest.len(), 16);
+        assert!(device.constants.form.is_some(), "{id} belongs to no group of devices");
     }
     let stacks: Vec<&str> = list_stacks().unwrap().iter().map(|listing| listing.id).collect();
     for id in ["mandheling", "mnn", "pytorch-cpu", "pytorch-cuda", "sage-opencl", "tflite"] {
