@@ -48,6 +48,7 @@ fn sweep_of_2880_runs() {
         out: folder.path().join("out"),
         resume: false,
         overwrite: false,
+        dry_run: false,
         shard: None,
         jobs: None,
     })

@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         out: folder.path().join("out"),
         resume: false,
         overwrite: false,
+        dry_run: false,
         shard: None,
         jobs,
     })?;

@@ -5,7 +5,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
-    calibrate, completions, kernels_command, list, model_command, replay_command, reproduce, simulate, sweep,
+    calibrate, completions, interrupt, kernels_command, list, model_command, replay_command, reproduce, simulate, sweep,
     trace_command,
 };
 
@@ -58,6 +58,9 @@ enum Command {
 /// # Errors
 /// [`CommandError`], whose exit code is the program's.
 pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
+    if let Command::Reproduce(_) | Command::Sweep(_) = &arguments.command {
+        interrupt::watch().map_err(CommandError::failed)?;
+    }
     match &arguments.command {
         Command::Reproduce(options) => reproduce::run(options, &ARTEFACTS).map_err(CommandError::from),
         Command::Simulate(options) => simulate::run(options),

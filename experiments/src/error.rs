@@ -11,7 +11,9 @@ use haversack_reports::{FigureError, FileError};
 use haversack_workloads::WorkloadError;
 use thiserror::Error;
 
+use crate::interrupt;
 use crate::output_folder::FolderError;
+use crate::progress::Stopped;
 use crate::reproduce::ReproduceError;
 use crate::run::PlanError;
 use crate::scenario::ScenarioError;
@@ -51,6 +53,12 @@ pub enum CommandError {
     /// The run failed, in words.
     #[error("{0}")]
     Failed(String),
+    /// Ctrl-C came.
+    #[error("stopped by Ctrl-C")]
+    Interrupted,
+    /// Ctrl-C came; what is finished is kept.
+    #[error(transparent)]
+    Stopped(Stopped),
     /// The folder for the results cannot be had.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -97,13 +105,23 @@ impl CommandError {
         if error.kind() == io::ErrorKind::BrokenPipe { Self::OutputClosed } else { Self::Output(error) }
     }
 
-    /// The exit code: 2 if the input is wrong or no plan can exist, 1 if the run failed, 0 if
+    /// The same of work that goes on where it was stopped.
+    pub fn stopped(self, stopped: Stopped) -> Self {
+        match self {
+            Self::Interrupted => Self::Stopped(stopped),
+            error => Self::Failed(format!("{error}; {stopped}")),
+        }
+    }
+
+    /// The exit code: 130 if Ctrl-C came, 2 if the input is wrong or no plan can exist, 1 if the run failed, 0 if
     /// there is nothing to complain about.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
             Self::Reproduce(error) => error.exit_code(),
+            Self::Interrupted | Self::Stopped(_) => interrupt::EXIT_CODE,
             Self::Plan(error) if !error.is_input() => 1,
+            Self::Folder(error) if error.is_disc_full() => 1,
             Self::Input(_)
             | Self::Scenario(_)
             | Self::Plan(_)

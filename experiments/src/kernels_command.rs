@@ -16,7 +16,8 @@ use haversack_reports::write_atomically;
 use serde_json::{Value, json};
 
 use crate::error::CommandError;
-use crate::output::{Format, note, print, print_json, progress};
+use crate::output::{Format, note, print, print_json};
+use crate::progress::{Amount, Progress};
 use haversack_devices::text::hint;
 
 /// The files, without their extensions.
@@ -88,12 +89,12 @@ fn select<'a>(catalogue: &'a [Kernel], filter: &str) -> Result<Vec<&'a Kernel>, 
 /// One run a size; the answers kernel by kernel, each from small to large.
 fn measure_all(kernels: &[&Kernel], compare: bool) -> Result<Vec<Measurement>, CommandError> {
     let turns = SIZES.iter().map(|&size| haversack_bench::turns(kernels, size, compare)).sum();
-    let bar = progress(turns, "{bar:40} {percent}% measured, {eta} left");
+    let bar = Progress::new(Amount::Share("measured"), turns, 0);
     let mut sizes = Vec::new();
     for size in SIZES {
         sizes.push(haversack_bench::run(kernels, size, compare, || bar.inc(1)).map_err(CommandError::failed)?);
     }
-    bar.finish_and_clear();
+    bar.finish();
     let of_kernel = |place: usize| sizes.iter().filter_map(move |measured| measured.get(place).cloned());
     Ok((0..kernels.len()).flat_map(of_kernel).collect())
 }

@@ -23,6 +23,7 @@
 //! | [`run`] | plans, and the least budget with which one works |
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
 //! | [`trace_table`] | tables of traces in Parquet |
+//! | [`progress`], [`interrupt`] | how far long work has come, and Ctrl-C |
 //! | [`output_folder`] | whose a folder of results is |
 //! | [`cache`] | what runs share |
 //!
@@ -48,11 +49,13 @@ pub mod calibrate;
 pub mod cli;
 pub mod completions;
 pub mod error;
+pub mod interrupt;
 pub mod kernels_command;
 pub mod list;
 pub mod model_command;
 pub mod output;
 pub mod output_folder;
+pub mod progress;
 pub mod replay_command;
 pub mod reproduce;
 pub mod run;

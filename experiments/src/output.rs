@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use crate::error::CommandError;
@@ -48,15 +47,6 @@ pub fn warn(message: &dyn Display) {
 /// Says what a result rests on.
 pub fn note(message: &dyn Display) {
     say("note", message);
-}
-
-/// A bar on a terminal, nothing elsewhere; `template` is indicatif's.
-pub fn progress(length: u64, template: &str) -> ProgressBar {
-    let bar = ProgressBar::new(length);
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }
 
 fn say(what: &str, message: &dyn Display) {

@@ -42,6 +42,16 @@ pub enum FolderError {
     Busy(PathBuf),
 }
 
+impl FolderError {
+    /// Whether there is no room for its files: a failure of the run, where all else is wrong input.
+    pub fn is_disc_full(&self) -> bool {
+        let is_full = |kind| {
+            matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded)
+        };
+        matches!(self, Self::File(error) if is_full(error.source.kind()))
+    }
+}
+
 /// A folder that is this process's own until it is dropped.
 #[derive(Debug)]
 pub struct OutputFolder {
@@ -113,6 +123,12 @@ impl OutputFolder {
         let mut stale = self.listed.iter().filter(|name| !outputs.contains(name));
         Ok(stale.try_for_each(|name| remove(&self.root, name))?)
     }
+}
+
+/// The command whose results `folder` holds, as far as its record says.
+pub fn command_of(folder: &Path) -> Option<String> {
+    let record = read(&folder.join(RECORD)).ok()??;
+    record.get("command").and_then(Value::as_str).map(str::to_owned)
 }
 
 fn lock(root: &Path) -> Result<File, FolderError> {

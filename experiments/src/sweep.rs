@@ -3,6 +3,9 @@
 //! Finished runs go to `rows.part` as they come, so that a killed sweep can go on; the table is made from
 //! it at the end, sorted by the run's number. Nothing in the results depends on threads, shards or interruptions.
 
+mod class;
+mod dry_run;
+mod found;
 mod front;
 mod identity;
 mod journal;
@@ -11,15 +14,16 @@ mod row;
 mod shard;
 mod span;
 mod specification;
+mod summary;
 mod table;
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
-use haversack_reports::frame::ParquetFile;
+use haversack_reports::frame::{CsvFile, ParquetFile};
 use polars::prelude::DataFrame;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -31,14 +35,18 @@ pub use specification::Specification;
 
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::output::{note, progress};
+use crate::interrupt;
+use crate::output::{note, print};
 use crate::output_folder::{OutputFolder, RECORD};
-use front::Fronts;
+use crate::progress::{Amount, Progress, Stopped, word};
+use found::Found;
 use identity::Identity;
 use journal::Journal;
 
 /// The table of a sweep, in its folder.
-const RESULTS: &str = "results.parquet";
+pub const RESULTS: &str = "results.parquet";
+/// The same table for programs that do not read Parquet.
+const CSV: &str = "results.csv";
 
 /// What `sweep` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -49,7 +57,9 @@ const RESULTS: &str = "results.parquet";
     Every key of a scenario may have one value, a list, or a span. Runs are numbered in the order device, stack, \
     model, input, batch, policy, set, precision, optimizer, graph, gradients, allocator, system, trainer_adj, apps, \
     cores, frequency, ambient_c, memory_budget, activation_budget, budget_walls, time_budget, trace, iterations, seed: \
-    the first varies slowest.")]
+    the first varies slowest.\n\n\
+    policy = \"all\" stands for every policy, device = \"phones\", \"boards\" or \"gpus\" for every device of that form, alone \
+    or in a list. What does not go together is a row of the status unsupported.")]
 pub struct SweepOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]
@@ -66,6 +76,9 @@ pub struct SweepOptions {
     /// Runs only the I-th of N equal parts, for `haversack merge`
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
+    /// Counts what would be run and written, and does neither
+    #[arg(long)]
+    pub dry_run: bool,
     /// Runs at once [default: one a processor]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
@@ -86,43 +99,102 @@ pub struct MergeOptions {
     pub overwrite: bool,
 }
 
-/// Runs the sweep and writes its folder.
+/// Runs the sweep, writes its folder and prints what was found.
 ///
 /// # Errors
-/// A specification that is wrong, before anything is written; a folder that cannot be written.
+/// A specification that is wrong, before anything is written; a folder that cannot be written; Ctrl-C.
 pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
     let specification = Specification::read(&options.specification)?;
     let pool = pool(options.jobs)?;
     let cache = Cache::new();
-    let identity = pool.install(|| Identity::new(&specification, options.shard, &cache))?;
+    let (identity, unsupported) = pool.install(|| Identity::new(&specification, options.shard, &cache))?;
+    if options.dry_run {
+        return print(&dry_run::text(options, &specification, unsupported));
+    }
     let runs = options.shard.map_or(0..specification.runs(), |shard| shard.of(specification.runs()));
     let mut folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
-    let (results, record) = (folder.path(RESULTS), folder.path(RECORD));
-    if options.resume && Journal::is_finished(&options.out) && identity.is_of(&record)? && results.is_file() {
+    let is_there = || [RESULTS, CSV].iter().all(|name| folder.path(name).is_file());
+    if options.resume && Journal::is_finished(&options.out) && identity.is_of(&folder.path(RECORD))? && is_there() {
         note(&format!("{} holds the whole sweep already", options.out.display()));
         return Ok(());
     }
     folder.begin(journal::NAME)?;
-    let journal = Journal::open(&options.out, &identity, &runs, options.resume)?;
-    let pending: Vec<u64> = runs.clone().filter(|run| !journal.holds(*run)).collect();
-    let all = runs.end - runs.start;
-    let bar = progress(all, "{bar:40} {pos} of {len} runs, {eta} left").with_position(all - pending.len() as u64);
-    let journal = Mutex::new(journal);
-    pool.install(|| {
-        pending.par_iter().try_for_each(|&run| {
-            let row = Row::run(run, &specification, &cache);
-            bar.inc(1);
-            journal.lock().unwrap_or_else(PoisonError::into_inner).append(&row)
-        })
-    })?;
-    bar.finish_and_clear();
+    let journal = Mutex::new(Journal::open(&options.out, &identity, &runs, options.resume)?);
+    let written = pool
+        .install(|| simulate(&specification, &runs, &journal, &cache))
+        .and_then(|()| write(folder, identity, &runs, &journal, (&specification, &cache)))
+        .and_then(|writer| {
+            if interrupt::came() {
+                Err(CommandError::Interrupted)
+            } else {
+                writer.finish(options.shard.is_none(), &pool)
+            }
+        });
     let journal = journal.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut writer = Writer::new(folder, identity);
-    for group in groups(runs) {
-        writer.push(&table::table(&journal.rows(group)?, &specification, &cache)?)?;
+    match written {
+        Ok(summary) => {
+            journal.remove()?;
+            print(&summary)
+        }
+        Err(error) => {
+            let (done, all) = (journal.done(), runs.end - runs.start);
+            Err(error.stopped(Stopped { done, all, things: "runs", command: options.to_go_on() }))
+        }
     }
-    writer.finish(options.shard.is_none(), &pool)?;
-    journal.remove()
+}
+
+/// Whether `folder` holds a sweep that ended early.
+pub fn is_unfinished(folder: &Path) -> bool {
+    !Journal::is_finished(folder)
+}
+
+impl SweepOptions {
+    /// The command that goes on where this one was stopped.
+    fn to_go_on(&self) -> String {
+        let shard = self.shard.map_or_else(String::new, |shard| format!(" --shard {shard}"));
+        format!("haversack sweep {} --out {}{shard} --resume", word(&self.specification), word(&self.out))
+    }
+}
+
+/// Runs what the journal of `runs` does not hold yet.
+fn simulate(
+    specification: &Specification,
+    runs: &Range<u64>,
+    journal: &Mutex<Journal>,
+    cache: &Cache,
+) -> Result<(), CommandError> {
+    let lock = || journal.lock().unwrap_or_else(PoisonError::into_inner);
+    let pending: Vec<u64> = {
+        let journal = lock();
+        runs.clone().filter(|run| !journal.holds(*run)).collect()
+    };
+    let all = runs.end - runs.start;
+    let progress = Progress::new(Amount::Number("runs"), all, all - pending.len() as u64);
+    pending.par_iter().try_for_each(|&run| {
+        if interrupt::came() {
+            return Err(CommandError::Interrupted);
+        }
+        let row = Row::run(run, specification, cache);
+        lock().append(&row)?;
+        progress.inc(1);
+        Ok(())
+    })
+}
+
+/// Writes the tables of `runs` from the journal, which holds all of them.
+fn write(
+    folder: OutputFolder,
+    identity: Identity,
+    runs: &Range<u64>,
+    journal: &Mutex<Journal>,
+    (specification, cache): (&Specification, &Cache),
+) -> Result<Writer, CommandError> {
+    let journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut writer = Writer::new(folder, identity);
+    for group in groups(runs.clone()) {
+        writer.push(&table::table(&journal.rows(group)?, specification, cache)?)?;
+    }
+    Ok(writer)
 }
 
 /// Runs that are written at once, each lot a row group of the file.
@@ -139,37 +211,51 @@ fn groups(runs: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 struct Writer {
     folder: OutputFolder,
     identity: Identity,
-    fronts: Fronts,
-    file: Option<ParquetFile>,
+    found: Found,
+    files: Option<(ParquetFile, CsvFile)>,
 }
 
 impl Writer {
     fn new(folder: OutputFolder, identity: Identity) -> Self {
-        Self { folder, identity, fronts: Fronts::default(), file: None }
+        Self { folder, identity, found: Found::default(), files: None }
     }
 
     /// Appends a table, whose runs come after those before.
     fn push(&mut self, table: &DataFrame) -> Result<(), CommandError> {
-        self.fronts.see(table);
-        let mut file = match self.file.take() {
-            Some(file) => file,
-            None => ParquetFile::create(&self.folder.path(RESULTS), table.schema())?,
+        self.found.see(table);
+        let (mut parquet, mut csv) = match self.files.take() {
+            Some(files) => files,
+            None => (
+                ParquetFile::create(&self.folder.path(RESULTS), table.schema())?,
+                CsvFile::create(&self.folder.path(CSV), table)?,
+            ),
         };
-        file.write(table)?;
-        self.file = Some(file);
+        parquet.write(table)?;
+        csv.write(table)?;
+        self.files = Some((parquet, csv));
         Ok(())
     }
 
-    /// Draws the fronts of a whole sweep, and writes the record and the table.
-    fn finish(self, is_whole: bool, pool: &ThreadPool) -> Result<(), CommandError> {
-        let fronts = if is_whole { self.fronts.draw(pool)? } else { Vec::new() };
-        self.file.map_or(Ok(()), ParquetFile::finish)?;
-        let mut outputs = vec![RESULTS.to_owned()];
+    /// Draws the fronts of a whole sweep, and writes the record and the tables; what was found, as text.
+    fn finish(self, is_whole: bool, pool: &ThreadPool) -> Result<String, CommandError> {
+        let fronts = if is_whole { front::draw(&self.found, pool)? } else { Vec::new() };
+        if let Some((parquet, csv)) = self.files {
+            parquet.finish()?;
+            csv.finish()?;
+        }
+        let mut outputs = vec![RESULTS.to_owned(), CSV.to_owned()];
+        let mut files = format!("{}, {CSV}, {RECORD}", word(&self.folder.path(RESULTS)));
         for (name, front) in &fronts {
             front.write(&self.folder.path(name))?;
             outputs.extend([format!("{name}.svg"), format!("{name}.png")]);
         }
-        Ok(self.folder.record(self.identity.record(), &outputs)?)
+        match fronts.as_slice() {
+            [] => {}
+            [(name, _)] => files += &format!(", {name}.{{svg,png}}"),
+            several => files += &format!(" and {} pictures of fronts, pareto-*.{{svg,png}}", several.len()),
+        }
+        self.folder.record(self.identity.record(), &outputs)?;
+        Ok(summary::text(&self.found, &files))
     }
 }
 

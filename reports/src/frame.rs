@@ -1,6 +1,8 @@
-//! A polars data frame to Parquet and back; nothing else about data lives here.
+//! A polars data frame to Parquet and back, and to CSV; nothing else about data lives here.
 //!
 //! The bytes depend on the frame alone: one writer thread's order, one compression, no time or host in the metadata.
+
+mod csv_file;
 
 use std::fs::File;
 use std::io::{BufWriter, Cursor};
@@ -8,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use polars::io::parquet::write::BatchedWriter;
 use polars::prelude::{DataFrame, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, Schema, SerReader};
+
+pub use csv_file::{CsvFile, Texts, texts};
 
 use crate::files::{FileError, Part};
 

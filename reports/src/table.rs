@@ -152,3 +152,34 @@ pub fn escaped(text: &str) -> String {
     }
     safe
 }
+
+/// A number to three significant digits, whole ones whole.
+pub fn three_digits(value: f64) -> String {
+    if value.fract() == 0.0 || value.abs() >= 1000.0 {
+        return format!("{value:.0}");
+    }
+    let before_the_point = value.abs().log10().floor().clamp(-6.0, 2.0);
+    let text = format!("{value:.*}", (2.0 - before_the_point) as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::three_digits;
+
+    #[test]
+    fn a_number_has_three_digits() {
+        let cases = [
+            (0.0, "0"),
+            (12.0, "12"),
+            (1234.5, "1234"),
+            (100.4, "100"),
+            (123.4, "123"),
+            (12.345, "12.3"),
+            (1.5, "1.5"),
+        ];
+        for (value, text) in cases.into_iter().chain([(0.123_45, "0.123"), (-0.04567, "-0.0457"), (99.99, "100")]) {
+            assert_eq!(three_digits(value), text);
+        }
+    }
+}

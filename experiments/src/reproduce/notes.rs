@@ -24,11 +24,12 @@
 //! `ROWS` is an id of the reference; a `*` in it stands for any text.
 
 use haversack_reports::page::Notes;
+use haversack_reports::table::three_digits;
 use serde::Deserialize;
 
 use super::answer::Answer;
 use super::cells::ComparedCell;
-use super::quantity::{Quantities, span, to_three_digits, with_unit};
+use super::quantity::{Quantities, span, with_unit};
 use super::reference::{Claim, ReferenceRow};
 use super::summary;
 
@@ -207,7 +208,7 @@ impl Facts<'_> {
             "median" => {
                 let cells = self.cells.iter().filter(|cell| argument == format!("{}:{}", cell.metric, cell.role));
                 let median = summary::median(cells.filter_map(|cell| Some(cell.error?.abs() * 100.0)).collect())?;
-                Some(format!("{} %", to_three_digits(median)))
+                Some(format!("{} %", three_digits(median)))
             }
             "quantity" => self.quantities.quoted(argument),
             "reading" => (self.declared)(argument),

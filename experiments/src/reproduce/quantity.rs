@@ -1,5 +1,7 @@
 //! What an artefact computes beside the answers to its rows: predicates compare it, and notes quote it.
 
+use haversack_reports::table::three_digits;
+
 use super::summary::range;
 
 /// Named quantities of one run of an artefact.
@@ -57,7 +59,7 @@ impl Quantities {
 /// The least and the largest of `values`, or the one that they all are.
 pub(super) fn span(values: impl Iterator<Item = f64>) -> Option<String> {
     let (least, largest) = range(values)?;
-    let (least, largest) = (to_three_digits(least), to_three_digits(largest));
+    let (least, largest) = (three_digits(least), three_digits(largest));
     Some(if least == largest { least } else { format!("{least} to {largest}") })
 }
 
@@ -67,35 +69,9 @@ pub(super) fn with_unit(number: &str, unit: &str) -> String {
     if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }
 }
 
-/// A number to three significant digits, whole ones whole.
-pub(super) fn to_three_digits(value: f64) -> String {
-    if value.fract() == 0.0 || value.abs() >= 1000.0 {
-        return format!("{value:.0}");
-    }
-    let before_the_point = value.abs().log10().floor().clamp(-6.0, 2.0);
-    let text = format!("{value:.*}", (2.0 - before_the_point) as usize);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_number_has_three_digits() {
-        let cases = [
-            (0.0, "0"),
-            (12.0, "12"),
-            (1234.5, "1234"),
-            (100.4, "100"),
-            (123.4, "123"),
-            (12.345, "12.3"),
-            (1.5, "1.5"),
-        ];
-        for (value, text) in cases.into_iter().chain([(0.123_45, "0.123"), (-0.04567, "-0.0457"), (99.99, "100")]) {
-            assert_eq!(to_three_digits(value), text);
-        }
-    }
 
     #[test]
     fn a_quantity_is_quoted_with_its_unit() {

@@ -25,15 +25,16 @@ pub(super) struct Identity {
 const SHARD: &str = "shard";
 
 impl Identity {
-    /// Checks every combination of the specification, and says what all of them read.
+    /// Checks every combination of the specification, and says what all of them read, and of how many runs it is known
+    /// that their values do not go together.
     pub(super) fn new(
         specification: &Specification,
         shard: Option<Shard>,
         cache: &Cache,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<(Self, u64), CommandError> {
         let mut calibrations = BTreeMap::new();
         let mut files: BTreeMap<String, String> = BTreeMap::new();
-        specification.validate(cache, |resolved| {
+        let unsupported = specification.validate(cache, |resolved| {
             let (device, stack) = (&resolved.device, &resolved.stack);
             calibrations.insert(device.id.clone(), device.digest.clone());
             calibrations.insert(stack.id.clone(), stack.digest.clone());
@@ -67,7 +68,7 @@ impl Identity {
             Value::Object(whole) => whole,
             _ => Map::new(),
         };
-        Ok(Self { whole, shard: shard.map(|shard| shard.to_string()) })
+        Ok((Self { whole, shard: shard.map(|shard| shard.to_string()) }, unsupported))
     }
 
     /// The identity in the JSON object `text`, if there is one.

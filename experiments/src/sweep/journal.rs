@@ -69,6 +69,11 @@ impl Journal {
         self.line(run).is_some()
     }
 
+    /// How many runs are finished.
+    pub(super) fn done(&self) -> u64 {
+        self.lines.iter().filter(|line| **line > 0).count() as u64
+    }
+
     fn line(&self, run: u64) -> Option<u64> {
         let place = run.checked_sub(self.first)?;
         self.lines.get(place as usize).copied().filter(|line| *line > 0)

@@ -9,6 +9,7 @@ use super::identity::Identity;
 use super::table;
 use super::{MergeOptions, RESULTS, Writer, groups, pool};
 use crate::error::CommandError;
+use crate::output::print;
 use crate::output_folder::{OutputFolder, RECORD};
 
 /// Merges the folders of all shards of one sweep, to the same bytes as one run.
@@ -43,7 +44,7 @@ pub fn merge(options: &MergeOptions) -> Result<(), CommandError> {
     for group in groups(0..runs) {
         writer.push(&gather(&shards, &group)?)?;
     }
-    writer.finish(true, &pool(None)?)
+    print(&writer.finish(true, &pool(None)?)?)
 }
 
 /// The table of a shard.

@@ -25,6 +25,9 @@ pub enum Status {
 }
 
 impl Status {
+    /// All ways in which a run ends.
+    pub const ALL: [Self; 5] = [Self::Ok, Self::Infeasible, Self::Unsupported, Self::Killed, Self::Error];
+
     /// Its word in the table.
     pub const fn word(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ use std::path::Path;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::class::{Members, expand};
 use super::span;
 use crate::cache::Cache;
 use crate::error::CommandError;
@@ -35,6 +36,7 @@ enum Setting {
 pub struct Specification {
     document: Document,
     axes: Vec<Vec<Setting>>,
+    members: Members,
     runs: u64,
 }
 
@@ -55,7 +57,8 @@ impl Specification {
         Self::new(Document::parse(file, text)?)
     }
 
-    fn new(document: Document) -> Result<Self, ScenarioError> {
+    fn new(mut document: Document) -> Result<Self, ScenarioError> {
+        let members = expand(&mut document)?;
         let field = |key: Key| document.fields.iter().find(|(found, _)| *found == key).map(|(_, field)| field);
         let mut axes = Vec::new();
         for key in Key::ALL {
@@ -82,7 +85,7 @@ impl Specification {
             let fault = Fault::Refused(format!("the product is more than {MOST_RUNS} runs; split it"));
             ScenarioError::new(document.origin(0), "", fault)
         })?;
-        Ok(Self { document, axes, runs })
+        Ok(Self { document, axes, members, runs })
     }
 
     /// How many runs there are.
@@ -122,7 +125,8 @@ impl Specification {
 
     /// Checks every value, and every combination of those that depend on each other; `see` is shown each combination
     /// that can be. A value with which no combination can be is a mistake; of a combination that cannot be while others
-    /// of its values can, such as a policy for DSPs on one of several devices, the table says so.
+    /// of its values can, such as a policy for DSPs on one of several devices, the table says so, and so it does of what a
+    /// word such as `all` stands for. Returns the number of runs of which it is known that they cannot be.
     ///
     /// # Errors
     /// The first fault of a value that fits nowhere, in the order of the runs, or what `see` fails with.
@@ -130,7 +134,7 @@ impl Specification {
         &self,
         cache: &Cache,
         mut see: impl FnMut(&Resolved) -> Result<(), CommandError>,
-    ) -> Result<(), CommandError> {
+    ) -> Result<u64, CommandError> {
         let is_number = |axis: &[Setting]| matches!(axis.first(), Some(Setting::Key(key, _)) if NUMBERS.contains(key));
         let mut scratch = Scenario::new("", "");
         for setting in self.axes.iter().flatten() {
@@ -144,6 +148,7 @@ impl Specification {
         // Of each value whether it fits anywhere, and whether a fault of it is kept.
         let mut seen: Vec<Vec<(bool, bool)>> = axes.iter().map(|axis| vec![(false, false); axis.len()]).collect();
         let mut faults: Vec<(u64, ScenarioError)> = Vec::new();
+        let mut unsupported = 0;
         for start in (0..combinations).step_by(AT_ONCE) {
             let some = start..combinations.min(start + AT_ONCE as u64);
             let resolved: Vec<Result<Resolved, ScenarioError>> = some.into_par_iter().map(resolve).collect();
@@ -156,6 +161,7 @@ impl Specification {
                         Err(_) => is_first |= !std::mem::replace(failed, true),
                     }
                 }
+                unsupported += u64::from(resolved.is_err());
                 match resolved {
                     Ok(resolved) => see(&resolved)?,
                     Err(fault) if is_first => faults.push((run, fault)),
@@ -163,9 +169,39 @@ impl Specification {
                 }
             }
         }
-        let fits_nowhere = |run: u64| values_of(run, &axes).into_iter().zip(&seen).any(|(value, seen)| !seen[value].0);
+        let fits_nowhere = |run: u64| {
+            let mut values = values_of(run, &axes).into_iter().zip(&axes).zip(&seen);
+            values.any(|((value, axis), seen)| !seen[value].0 && !self.is_member(&axis[value]))
+        };
         let mistake = faults.into_iter().find(|(run, _)| axes.is_empty() || fits_nowhere(*run));
-        mistake.map_or(Ok(()), |(_, fault)| Err(fault.into()))
+        mistake.map_or(Ok(unsupported * (self.runs / combinations.max(1))), |(_, fault)| Err(fault.into()))
+    }
+
+    /// Whether a word such as `all` brought the value.
+    fn is_member(&self, setting: &Setting) -> bool {
+        let (key, (value, _)) = match setting {
+            Setting::Key(key, value) => (*key, value),
+            Setting::Policy(Some(value), _) => (Key::Policy, value),
+            Setting::Policy(None, _) => return false,
+        };
+        self.members.iter().any(|(of, name)| *of == key && *name == value.text)
+    }
+
+    /// Each key that has values with these, in the order of the product; a policy with its parameters is one value.
+    pub fn axes(&self) -> Vec<(Key, Vec<String>)> {
+        let text = |setting: &Setting| match setting {
+            Setting::Key(_, (value, _)) => value.text.clone(),
+            Setting::Policy(policy, parameters) => {
+                let own = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+                let set = parameters.iter().map(|(name, (value, _))| format!(" {}={}", own(name), value.text));
+                policy.iter().map(|(value, _)| value.text.clone()).chain(set).collect()
+            }
+        };
+        let key = |axis: &Vec<Setting>| match axis.first() {
+            Some(Setting::Key(key, _)) => *key,
+            _ => Key::Policy,
+        };
+        self.axes.iter().map(|axis| (key(axis), axis.iter().map(text).collect())).collect()
     }
 
     /// The specification as JSON: each key with its values.

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::options::GenerateOptions;
 use crate::error::CommandError;
-use crate::output::{Format, print, print_json, progress};
+use crate::output::{Format, print, print_json};
+use crate::progress::{Amount, Progress};
 use crate::trace_table::{Apps, Table};
 
 /// Generates users into a table, one after the other.
@@ -21,14 +22,14 @@ pub(super) fn generate(asked: &GenerateOptions) -> Result<(), CommandError> {
     let model = UsageModel::built_in().map_err(CommandError::failed)?;
     let population = Population::new(&model, asked.users as usize, u64::from(asked.days), asked.seed);
     let mut table = Table::<Apps>::create(&asked.out)?;
-    let bar = progress(u64::from(asked.users), "{bar:40} {pos} of {len} users, {eta} left");
+    let bar = Progress::new(Amount::Number("users"), u64::from(asked.users), 0);
     for name in population.names() {
         for row in population.rows_of(name) {
             table.push(&row)?;
         }
         bar.inc(1);
     }
-    bar.finish_and_clear();
+    bar.finish();
     let rows = table.finish()?;
     let GenerateOptions { users, days, seed, out, .. } = asked;
     match asked.format {

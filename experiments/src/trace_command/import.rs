@@ -11,7 +11,8 @@ use super::inputs::Inputs;
 use super::options::ImportOptions;
 use super::report_text;
 use crate::error::CommandError;
-use crate::output::{Format, note, print, print_json, progress, warn};
+use crate::output::{Format, note, print, print_json, warn};
+use crate::progress::{Amount, Progress};
 use crate::trace_table::{Apps, Counters, Table};
 
 /// Which table is where.
@@ -71,7 +72,7 @@ pub(super) fn import(asked: &ImportOptions) -> Result<(), CommandError> {
 fn read(options: Options, inputs: &Inputs, places: &Places) -> Result<(Report, Vec<(PathBuf, u64)>), CommandError> {
     let mut apps = places.apps.as_deref().map(Table::<Apps>::create).transpose()?;
     let mut counters = places.counters.as_deref().map(Table::<Counters>::create).transpose()?;
-    let bar = progress(inputs.bytes, "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
+    let bar = Progress::new(Amount::Bytes, inputs.bytes, 0);
     let mut sink = |row: Row<'_>| {
         match (row, &mut apps, &mut counters) {
             (Row::App(row), Some(apps), _) => apps.push(&row)?,
@@ -85,10 +86,10 @@ fn read(options: Options, inputs: &Inputs, places: &Places) -> Result<(Report, V
     for path in &inputs.files {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| CommandError::input(format!("{name} cannot be read: {error}")))?;
-        import.read(&name, bar.wrap_read(file)).map_err(from_import)?;
+        import.read(&name, bar.reading(file)).map_err(from_import)?;
     }
     let report = import.finish().map_err(from_import)?;
-    bar.finish_and_clear();
+    bar.finish();
     let mut tables = Vec::new();
     if let (Some(table), Some(path)) = (apps, &places.apps) {
         tables.push((path.clone(), table.finish()?));

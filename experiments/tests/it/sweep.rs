@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::support::{call_in, refusal, stderr};
+use crate::support::{call_in, refusal, stderr, stdout};
 use haversack_reports::frame::read_parquet;
 use polars::prelude::DataFrame;
 use tempfile::{TempDir, tempdir};
@@ -23,26 +23,27 @@ order = ["dga-first", "half"]
 /// Two devices, two models, (original, dga, sage in two orders), five budgets.
 const RUNS: usize = 2 * 2 * 4 * 5;
 
-fn folder() -> TempDir {
+pub(crate) fn folder() -> TempDir {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("spec.toml"), SPECIFICATION).unwrap();
     folder
 }
 
-fn sweep(folder: &Path, flags: &str) {
+/// Runs the sweep; what it said at the end.
+pub(crate) fn sweep(folder: &Path, flags: &str) -> String {
     let line = format!("sweep spec.toml {flags}");
     let output = call_in(folder, &line.split(' ').collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(output.stdout.is_empty(), "a result was printed");
+    stdout(&output)
 }
 
 /// Every file of a folder with its bytes.
-fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
 }
 
-fn same(folder: &TempDir, one: &str, other: &str) {
+pub(crate) fn same(folder: &TempDir, one: &str, other: &str) {
     let (one, other) = (files(&folder.path().join(one)), files(&folder.path().join(other)));
     assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
     for (name, bytes) in &one {
@@ -50,7 +51,7 @@ fn same(folder: &TempDir, one: &str, other: &str) {
     }
 }
 
-fn texts(frame: &DataFrame, column: &str) -> Vec<Option<String>> {
+pub(crate) fn texts(frame: &DataFrame, column: &str) -> Vec<Option<String>> {
     frame.column(column).unwrap().str().unwrap().iter().map(|text| text.map(str::to_owned)).collect()
 }
 
@@ -244,7 +245,7 @@ fn a_folder_belongs_to_one_command_and_one_specification() {
     fs::write(path.join("out/notes.txt"), "mine").unwrap();
     sweep(path, "--out out --shard 1/4 --overwrite");
     let names: Vec<String> = files(&path.join("out")).into_keys().collect();
-    assert_eq!(names, [".lock", "notes.txt", "results.parquet", "run.json"]);
+    assert_eq!(names, [".lock", "notes.txt", "results.csv", "results.parquet", "run.json"]);
 }
 
 #[test]

@@ -1,0 +1,204 @@
+//! How far long work has come: a bar on a terminal, elsewhere a line now and then; and what to say if it ends early.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{DecimalBytes, HumanCount, ProgressBar, ProgressStyle};
+
+/// No line follows another sooner.
+const SOONEST: Duration = Duration::from_secs(10);
+/// A line comes for each such part of the work that is done ...
+const PARTS: u64 = 10;
+/// ... and after this time whatever was done.
+const LATEST: Duration = Duration::from_secs(60);
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// Things of this name, in the plural.
+    Number(&'static str),
+    /// Bytes.
+    Bytes,
+    /// Parts of a whole to which this has happened; shown as a percentage.
+    Share(&'static str),
+}
+
+impl Amount {
+    /// The bar of a terminal, as indicatif writes it.
+    fn template(self) -> String {
+        match self {
+            Self::Number(things) => format!("{{bar:40}} {{human_pos}} of {{human_len}} {things}, {{eta}} left"),
+            Self::Bytes => {
+                "{bar:40} {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left".to_owned()
+            }
+            Self::Share(happened) => format!("{{bar:40}} {{percent}}% {happened}, {{eta}} left"),
+        }
+    }
+
+    /// "1,200 of 12,000 runs".
+    fn text(self, done: u64, all: u64) -> String {
+        match self {
+            Self::Number(things) => format!("{} of {} {things}", HumanCount(done), HumanCount(all)),
+            Self::Bytes => format!("{} of {}", DecimalBytes(done), DecimalBytes(all)),
+            Self::Share(happened) => format!("{:.0}% {happened}", 100.0 * done as f64 / all.max(1) as f64),
+        }
+    }
+}
+
+/// How far a piece of work has come, told on the standard error while it goes on.
+pub struct Progress {
+    bar: ProgressBar,
+    lines: Option<Mutex<Lines>>,
+    begun: Instant,
+}
+
+impl Progress {
+    /// Work of `all`, of which `done` was done before.
+    pub fn new(amount: Amount, all: u64, done: u64) -> Self {
+        let lines = Lines { amount, all, before: done, done, told: done, last: Duration::ZERO };
+        let lines = (!io::stderr().is_terminal()).then(|| Mutex::new(lines));
+        let bar = if lines.is_some() { ProgressBar::hidden() } else { ProgressBar::new(all).with_position(done) };
+        let bar = match ProgressStyle::with_template(&amount.template()) {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        };
+        Self { bar, lines, begun: Instant::now() }
+    }
+
+    /// So much more is done.
+    pub fn inc(&self, more: u64) {
+        self.bar.inc(more);
+        let Some(lines) = &self.lines else { return };
+        let line = lines.lock().unwrap_or_else(PoisonError::into_inner).line(self.begun.elapsed(), more);
+        if let Some(line) = line {
+            // Where nobody listens there is nobody to tell.
+            let _ = writeln!(io::stderr().lock(), "{line}");
+        }
+    }
+
+    /// `reader`, whose bytes count as they are read.
+    pub fn reading<R: Read>(&self, reader: R) -> impl Read {
+        Reading { reader, progress: self }
+    }
+
+    /// Nothing more is to come.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The lines that stand for the bar where there is no terminal.
+struct Lines {
+    amount: Amount,
+    all: u64,
+    /// What was done before the work began.
+    before: u64,
+    done: u64,
+    /// What was done at the last line, and when that was.
+    told: u64,
+    last: Duration,
+}
+
+impl Lines {
+    /// The line that is due if `more` is done `now`, counted from the beginning.
+    fn line(&mut self, now: Duration, more: u64) -> Option<String> {
+        self.done += more;
+        let since = now.saturating_sub(self.last);
+        let is_part = (self.done - self.told).saturating_mul(PARTS) >= self.all;
+        if since < SOONEST || self.done >= self.all || !(is_part || since >= LATEST) {
+            return None;
+        }
+        (self.told, self.last) = (self.done, now);
+        let left = now.as_secs_f64() * (self.all - self.done) as f64 / (self.done - self.before).max(1) as f64;
+        Some(format!("{}, {} left about", self.amount.text(self.done, self.all), clock(left)))
+    }
+}
+
+/// Seconds as `m:ss`, or `h:mm:ss` from an hour on.
+fn clock(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+struct Reading<'p, R> {
+    reader: R,
+    progress: &'p Progress,
+}
+
+impl<R: Read> Read for Reading<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.progress.inc(read as u64);
+        Ok(read)
+    }
+}
+
+/// How far work had come that ended early, and how it goes on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stopped after {}; `{command}` goes on", Amount::Number(things).text(*done, *all))]
+pub struct Stopped {
+    /// How much was done ...
+    pub done: u64,
+    /// ... of how much ...
+    pub all: u64,
+    /// ... of what, in the plural.
+    pub things: &'static str,
+    /// The command that goes on.
+    pub command: String,
+}
+
+/// A path as a word of a command line, in quotation marks if a shell would take it apart.
+pub fn word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(all: u64) -> Lines {
+        Lines { amount: Amount::Number("runs"), all, before: 0, done: 0, told: 0, last: Duration::ZERO }
+    }
+
+    #[test]
+    fn lines_come_a_tenth_at_a_time_and_never_within_ten_seconds() {
+        let mut lines = lines(12_000);
+        let mut at = |seconds: u64, more: u64| lines.line(Duration::from_secs(seconds), more);
+        assert_eq!(at(9, 1_200), None, "too soon");
+        assert_eq!(at(9, 0), None);
+        // 1,200 in 10 s: 10,800 more take 90 s.
+        assert_eq!(at(10, 0).as_deref(), Some("1,200 of 12,000 runs, 1:30 left about"));
+        assert_eq!(at(25, 600), None, "less than a tenth more");
+        // A minute after the last line: 1,800 in 70 s, so 10,200 more take 396.7 s.
+        assert_eq!(at(70, 0).as_deref(), Some("1,800 of 12,000 runs, 6:37 left about"));
+        assert_eq!(at(90, 10_200), None, "what is done needs no line");
+    }
+
+    #[test]
+    fn what_was_done_before_makes_nothing_faster() {
+        let mut lines = Lines { before: 50, done: 50, told: 50, ..lines(100) };
+        // 10 in 3600 s: 40 more take four hours.
+        let line = lines.line(Duration::from_secs(3600), 10).unwrap();
+        assert_eq!(line, "60 of 100 runs, 4:00:00 left about");
+    }
+
+    #[test]
+    fn what_ended_early_says_how_to_go_on() {
+        let command = format!("haversack sweep {} --resume", word(Path::new("my sweep.toml")));
+        let stopped = Stopped { done: 312, all: 4_096, things: "runs", command };
+        let expected = "stopped after 312 of 4,096 runs; `haversack sweep 'my sweep.toml' --resume` goes on";
+        assert_eq!(stopped.to_string(), expected);
+        assert_eq!(word(Path::new("out/a-b.toml")), "out/a-b.toml");
+    }
+}

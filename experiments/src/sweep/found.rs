@@ -1,0 +1,154 @@
+//! What a sweep found, gathered from its tables one after the other: what each policy reached, by device and model.
+//!
+//! Of a run two numbers are kept, its memory and its throughput; a table is forgotten once it was seen.
+
+use std::collections::HashSet;
+
+use haversack_devices::units::Bytes;
+use polars::prelude::{ChunkedArray, DataFrame, Float64Type, PolarsResult, StringChunked, UInt64Type};
+
+use super::Status;
+
+/// What a sweep found.
+#[derive(Default)]
+pub(super) struct Found {
+    /// How many runs ended in each way, in the order of [`Status::ALL`].
+    pub(super) statuses: [u64; Status::ALL.len()],
+    pub(super) clouds: Vec<Cloud>,
+    pub(super) names: HashSet<String>,
+}
+
+/// What was found of a device and a model; one picture shows it.
+pub(super) struct Cloud {
+    pub(super) device: String,
+    pub(super) model: String,
+    /// The name of the picture's files, without their extension.
+    pub(super) name: String,
+    /// The policies in the order of the runs.
+    pub(super) policies: Vec<Reached>,
+}
+
+/// What a policy reached.
+pub(super) struct Reached {
+    pub(super) policy: String,
+    pub(super) runs: u64,
+    /// Memory in megabytes and samples a second of the runs that fit.
+    pub(super) points: Vec<(f64, f64)>,
+    /// The one of them with most samples a second, the first of equals.
+    pub(super) fastest: Option<Fastest>,
+    /// The least memory that was enough for a run, or that a run which did not fit would have needed.
+    pub(super) least: Option<Bytes>,
+}
+
+/// The fastest run of a policy.
+pub(super) struct Fastest {
+    pub(super) samples_per_s: f64,
+    pub(super) iteration_time_s: f64,
+    pub(super) memory: Bytes,
+}
+
+/// The columns of a table that are looked at.
+struct Columns<'t> {
+    texts: [&'t StringChunked; 4],
+    rate: &'t ChunkedArray<Float64Type>,
+    time: &'t ChunkedArray<Float64Type>,
+    memory: &'t ChunkedArray<UInt64Type>,
+    least: &'t ChunkedArray<UInt64Type>,
+}
+
+impl<'t> Columns<'t> {
+    fn of(table: &'t DataFrame) -> PolarsResult<Self> {
+        let text = |name: &str| table.column(name)?.str();
+        let whole = |name: &str| table.column(name)?.u64();
+        let real = |name: &str| table.column(name)?.f64();
+        Ok(Self {
+            texts: [text("device")?, text("model")?, text("policy")?, text("status")?],
+            rate: real("samples_per_s")?,
+            time: real("iteration_time_s")?,
+            memory: whole("peak_memory_bytes")?,
+            least: whole("least_memory_bytes")?,
+        })
+    }
+}
+
+impl Found {
+    /// Takes the runs of `table`, which come after those before; none if it lacks a column.
+    pub(super) fn see(&mut self, table: &DataFrame) {
+        let Ok(columns) = Columns::of(table) else { return };
+        for row in 0..table.height() {
+            let [Some(device), Some(model), Some(policy), Some(status)] = columns.texts.map(|texts| texts.get(row))
+            else {
+                continue;
+            };
+            let place = Status::ALL.iter().position(|known| known.word() == status);
+            place.and_then(|place| self.statuses.get_mut(place)).into_iter().for_each(|number| *number += 1);
+            let reached = self.cloud(device, model).policy(policy);
+            reached.runs += 1;
+            let (memory, rate) = (columns.memory.get(row).map(Bytes), columns.rate.get(row));
+            let mut least = columns.least.get(row).map(Bytes);
+            if let (true, Some(memory), Some(rate)) = (status == Status::Ok.word(), memory, rate) {
+                reached.points.push((memory.megabytes(), rate));
+                least = Some(memory);
+                if reached.fastest.as_ref().is_none_or(|fastest| rate > fastest.samples_per_s) {
+                    let iteration_time_s = columns.time.get(row).unwrap_or(f64::NAN);
+                    reached.fastest = Some(Fastest { samples_per_s: rate, iteration_time_s, memory });
+                }
+            }
+            reached.least = reached.least.into_iter().chain(least).min();
+        }
+    }
+
+    /// What was found of a device and a model.
+    pub(super) fn cloud(&mut self, device: &str, model: &str) -> &mut Cloud {
+        let names = &mut self.names;
+        place(
+            &mut self.clouds,
+            |cloud| cloud.device == device && cloud.model == model,
+            || Cloud {
+                device: device.to_owned(),
+                model: model.to_owned(),
+                name: file_name(device, model, names),
+                policies: Vec::new(),
+            },
+        )
+    }
+}
+
+impl Cloud {
+    fn policy(&mut self, policy: &str) -> &mut Reached {
+        let nothing = || Reached { policy: policy.to_owned(), runs: 0, points: Vec::new(), fastest: None, least: None };
+        place(&mut self.policies, |reached| reached.policy == policy, nothing)
+    }
+}
+
+/// The item that `is_it` finds, made and put at the end if there is none.
+fn place<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> &mut T {
+    let found = items.iter().position(is_it).unwrap_or(items.len());
+    if found == items.len() {
+        items.push(make());
+    }
+    &mut items[found]
+}
+
+/// `pareto-<device>-<model>`, in characters that every file system takes, no name twice.
+fn file_name(device: &str, model: &str, taken: &mut HashSet<String>) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
+    let stem: String = format!("pareto-{device}-{model}").chars().map(plain).take(120).collect();
+    let numbered = (2_u64..).map(|number| format!("{stem}-{number}"));
+    let free = std::iter::once(stem.clone()).chain(numbered).find(|name| !taken.contains(name));
+    let name = free.unwrap_or(stem);
+    taken.insert(name.clone());
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain_and_never_the_same() {
+        let mut taken = HashSet::new();
+        assert_eq!(file_name("my/phone.toml", "a b", &mut taken), "pareto-my_phone.toml-a_b");
+        assert_eq!(file_name("my_phone.toml", "a_b", &mut taken), "pareto-my_phone.toml-a_b-2");
+    }
+}

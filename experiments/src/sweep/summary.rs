@@ -1,0 +1,184 @@
+//! What a terminal is told at the end of a sweep.
+
+use std::fmt::Write as _;
+
+use haversack_reports::pareto::front;
+use haversack_reports::table::three_digits;
+use haversack_reports::text_table::{Column, TextTable};
+use indicatif::HumanCount;
+
+use super::Status;
+use super::found::{Cloud, Found, Reached};
+use super::front::SENSES;
+
+/// Rows of the table, at most.
+const ROWS: usize = 14;
+/// Pictures whose fronts are told in words, at most.
+const TOLD: usize = 3;
+
+/// The summary; the last line names `files`.
+pub(super) fn text(found: &Found, files: &str) -> String {
+    let mut text = format!("{}\n", statuses(found));
+    let clouds: Vec<(&Cloud, Vec<(&Reached, usize)>)> =
+        found.clouds.iter().map(|cloud| (cloud, ranked(cloud))).collect();
+    if clouds.iter().any(|(_, ranked)| !ranked.is_empty()) {
+        table(&mut text, &clouds);
+        fronts(&mut text, &clouds);
+    }
+    // Writing to a text cannot fail.
+    let _ = writeln!(text, "\nwrote {files}");
+    text
+}
+
+/// "320 runs: 236 ok, 84 infeasible".
+pub(super) fn statuses(found: &Found) -> String {
+    let runs: u64 = found.statuses.iter().sum();
+    let by_status = Status::ALL.iter().zip(found.statuses).filter(|(_, number)| *number > 0);
+    let by_status: Vec<String> =
+        by_status.map(|(status, number)| format!("{} {}", HumanCount(number), status.word())).collect();
+    let runs = format!("{} {}", HumanCount(runs), if runs == 1 { "run" } else { "runs" });
+    if by_status.is_empty() { runs } else { format!("{runs}: {}", by_status.join(", ")) }
+}
+
+/// The policies of a picture with how many of their runs are on its front, the fastest first, then those none of whose
+/// runs fits by what they would need.
+fn ranked(cloud: &Cloud) -> Vec<(&Reached, usize)> {
+    let of_points = |reached: &Reached| reached.points.len();
+    let points: Vec<(f64, f64)> = cloud.policies.iter().flat_map(|reached| reached.points.iter().copied()).collect();
+    let mut on_front = front(&points, SENSES);
+    on_front.sort_unstable();
+    let mut start = 0;
+    let mut ranked = Vec::new();
+    for reached in &cloud.policies {
+        let end = start + of_points(reached);
+        let place = |limit: usize| on_front.partition_point(|index| *index < limit);
+        ranked.push((reached, place(end) - place(start)));
+        start = end;
+    }
+    let rate = |reached: &Reached| reached.fastest.as_ref().map_or(0.0, |fastest| fastest.samples_per_s);
+    let need = |reached: &Reached| reached.least.map_or(u64::MAX, |bytes| bytes.0);
+    ranked.sort_by(|(a, _), (b, _)| rate(b).total_cmp(&rate(a)).then(need(a).cmp(&need(b))));
+    ranked
+}
+
+/// A row for each policy, as many of each picture as there is room for.
+fn table(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
+    let (word, number) = (Column::left(0).fitted().after(2), Column::right(0).fitted().after(2));
+    let name = Column::left(0).fitted();
+    let mut table = TextTable::new([name, word, word, number, number, number, number, number, number]);
+    table.row([
+        "device",
+        "model",
+        "policy",
+        "ok",
+        "samples/s",
+        "iteration (s)",
+        "memory (MB)",
+        "least memory (MB)",
+        "on the front",
+    ]);
+    let rows: usize = clouds.iter().map(|(_, ranked)| ranked.len()).sum();
+    let each = if rows > ROWS { (ROWS / clouds.len().max(1)).max(1) } else { rows };
+    let mut shown = 0;
+    for (cloud, ranked) in clouds.iter().take(ROWS) {
+        for (reached, on_front) in ranked.iter().take(each) {
+            shown += 1;
+            let fastest = reached.fastest.as_ref();
+            let figure = |number: Option<f64>| number.map_or_else(|| "–".to_owned(), three_digits);
+            table.row([
+                cloud.device.clone(),
+                cloud.model.clone(),
+                reached.policy.clone(),
+                format!("{} of {}", reached.points.len(), reached.runs),
+                figure(fastest.map(|fastest| fastest.samples_per_s)),
+                figure(fastest.map(|fastest| fastest.iteration_time_s)),
+                figure(fastest.map(|fastest| fastest.memory.megabytes())),
+                figure(reached.least.map(|bytes| bytes.megabytes())),
+                on_front.to_string(),
+            ]);
+        }
+    }
+    let _ = write!(text, "\nthe fastest run of each policy, and the least memory with which it runs\n{table}");
+    if shown < rows {
+        let _ = writeln!(text, "… and {} more", rows - shown);
+    }
+}
+
+/// Where the fronts begin and end.
+fn fronts(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
+    for (place, (cloud, _)) in clouds.iter().enumerate().take(TOLD) {
+        let points: Vec<((f64, f64), &str)> = cloud
+            .policies
+            .iter()
+            .flat_map(|reached| reached.points.iter().map(|point| (*point, reached.policy.as_str())))
+            .collect();
+        let plain: Vec<(f64, f64)> = points.iter().map(|(point, _)| *point).collect();
+        let on_front = front(&plain, SENSES);
+        let end = |index: Option<&usize>| {
+            let ((memory, rate), policy) = points.get(*index?)?;
+            Some(format!("{} MB and {} samples/s ({policy})", three_digits(*memory), three_digits(*rate)))
+        };
+        let (Some(least), Some(most)) = (end(on_front.first()), end(on_front.last())) else { continue };
+        let before = if place == 0 { "\n" } else { "" };
+        let of = format!("{} on {}", cloud.model, cloud.device);
+        let runs = if least == most { least } else { format!("{} runs from {least} to {most}", on_front.len()) };
+        let _ = writeln!(text, "{before}the front of {of}: {runs}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haversack_devices::units::Bytes;
+
+    use super::super::found::Fastest;
+    use super::*;
+
+    fn reached(policy: &str, points: &[(f64, f64)], runs: u64, least: u64) -> Reached {
+        let best = points.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let fastest = best.map(|(memory, rate)| Fastest {
+            samples_per_s: *rate,
+            iteration_time_s: 8.0 / rate,
+            memory: Bytes((memory * 1e6) as u64),
+        });
+        Reached { policy: policy.into(), runs, points: points.to_vec(), fastest, least: Some(Bytes(least)) }
+    }
+
+    fn cloud(model: &str, policies: Vec<Reached>) -> Cloud {
+        Cloud { device: "phone".into(), model: model.into(), name: String::new(), policies }
+    }
+
+    #[test]
+    fn the_fastest_comes_first_and_the_front_is_counted() {
+        // Of the five points (300, 40) and (100, 20) of b and (50, 10) of a are on the front: (200, 20) needs more than
+        // (100, 20), and (300, 30) than (300, 40).
+        let policies = vec![
+            reached("a", &[(50.0, 10.0), (200.0, 20.0), (300.0, 30.0)], 4, 50_000_000),
+            reached("none", &[], 4, 1_234_000_000),
+            reached("b", &[(100.0, 20.0), (300.0, 40.0)], 4, 100_000_000),
+        ];
+        let found = Found { statuses: [5, 6, 0, 0, 1], clouds: vec![cloud("net", policies)], ..Found::default() };
+        let expected = "\
+12 runs: 5 ok, 6 infeasible, 1 error
+
+the fastest run of each policy, and the least memory with which it runs
+device  model  policy      ok  samples/s  iteration (s)  memory (MB)  least memory (MB)  on the front
+phone   net    b       2 of 4         40            0.2          300                100             2
+phone   net    a       3 of 4         30          0.267          300                 50             1
+phone   net    none    0 of 4          –              –            –               1234             0
+
+the front of net on phone: 3 runs from 50 MB and 10 samples/s (a) to 300 MB and 40 samples/s (b)
+
+wrote out/results.parquet
+";
+        assert_eq!(text(&found, "out/results.parquet"), expected);
+    }
+
+    #[test]
+    fn however_many_pictures_there_are_the_text_is_short() {
+        let policies = || (0..9).map(|n| reached(&n.to_string(), &[(1.0, f64::from(n))], 1, 1)).collect();
+        let clouds = (0..60).map(|n| cloud(&n.to_string(), policies())).collect();
+        let text = text(&Found { statuses: [540, 0, 0, 0, 0], clouds, ..Found::default() }, "it");
+        // 14 of the 540 rows are shown.
+        assert!(text.contains("… and 526 more") && text.lines().count() <= 26, "{text}");
+    }
+}

@@ -1,0 +1,70 @@
+//! Work that ends early: Ctrl-C and a full disk say how far it came, and `--resume` goes on to the same bytes.
+#![cfg(unix)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{command, refusal, stderr};
+use crate::sweep::{folder, same, sweep};
+
+/// Starts the program, waits until `is_time`, presses Ctrl-C, and waits for its end.
+pub(crate) fn interrupted(within: &Path, arguments: &[&str], is_time: impl Fn() -> bool) -> Output {
+    let mut child = command(within, arguments);
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while !is_time() && child.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never was time");
+        std::thread::yield_now();
+    }
+    let pid = child.id().to_string();
+    // Gone already, it takes no signal: the test sees by its exit code.
+    let _ = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn ctrl_c_ends_a_sweep_between_runs_and_it_goes_on() {
+    let folder = folder();
+    sweep(folder.path(), "--out whole");
+    let part = folder.path().join("out/rows.part");
+    let written = || fs::read(&part).map(|bytes| bytes.iter().filter(|&&byte| byte == b'\n').count()).unwrap_or(0);
+    let line = ["sweep", "spec.toml", "--out", "out", "--jobs", "1"];
+    let output = interrupted(folder.path(), &line, || written() >= 3);
+    let message = refusal(&output, 130);
+    assert!(message.contains("error: stopped after ") && message.contains(" of 80 runs; "), "{message}");
+    assert!(message.contains("`haversack sweep spec.toml --out out --resume` goes on"), "{message}");
+    assert!(output.stdout.is_empty() && part.exists());
+    sweep(folder.path(), "--out out --resume");
+    same(&folder, "whole", "out");
+}
+
+/// The program with files of at most so many blocks of 512 bytes, which fails as a full disk does.
+fn within_blocks(folder: &Path, blocks: u32, line: &str) -> Output {
+    let program = env!("CARGO_BIN_EXE_haversack");
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec {program} {line}");
+    Command::new("sh").args(["-c", &script]).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn a_full_disk_ends_a_sweep_and_it_goes_on() {
+    let folder = folder();
+    sweep(folder.path(), "--out whole");
+    // A row of the journal takes more than 512 bytes, so 80 of them do not go into 20 blocks of at most 1 KiB.
+    let output = within_blocks(folder.path(), 20, "sweep spec.toml --out out");
+    let message = refusal(&output, 1);
+    assert!(message.contains("rows.part: ") && message.contains("; stopped after "), "{message}");
+    assert!(message.contains(" of 80 runs; `haversack sweep spec.toml --out out --resume` goes on"), "{message}");
+    sweep(folder.path(), "--out out --resume");
+    same(&folder, "whole", "out");
+
+    // All runs are in the journal, and the tables have no room: nothing is lost either.
+    let rows = fs::metadata(folder.path().join("out/results.csv")).unwrap().len();
+    let journal = "sweep spec.toml --out late";
+    let blocks = (rows / 512) as u32;
+    let output = within_blocks(folder.path(), blocks, journal);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    sweep(folder.path(), "--out late --resume");
+    same(&folder, "whole", "late");
+}
