@@ -18,6 +18,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
+//! | [`show_table`] | the rows of a sweep, chosen and sorted |
 //! | [`simulate`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`completions`] | a command each |
 //! | [`reproduce`], [`artefacts`] | the papers' numbers beside simulated ones, and what simulates them |
 //! | [`run`] | plans, and the least budget with which one works |
@@ -60,6 +61,7 @@ pub mod replay_command;
 pub mod reproduce;
 pub mod run;
 pub mod scenario;
+pub mod show_table;
 pub mod simulate;
 pub mod sweep;
 pub mod trace_command;

@@ -1,0 +1,212 @@
+//! `haversack show DIR`: the table of a sweep, its rows chosen and sorted.
+//!
+//! On a terminal stand what tells the rows apart, what they came to, and every column that the question names; as JSON
+//! every column.
+
+mod column;
+mod condition;
+
+use std::cmp::Ordering;
+use std::path::Path;
+
+use clap::Args;
+use haversack_devices::text::hint;
+use haversack_reports::frame::read_parquet;
+use haversack_reports::text_table::{self, TextTable};
+use polars::prelude::DataFrame;
+use serde_json::{Map, Value};
+
+use crate::error::CommandError;
+use crate::output::{Format, print};
+use crate::output_folder;
+use crate::scenario::Key;
+use crate::sweep::{RESULTS, is_unfinished};
+use column::{Cell, Cells};
+use condition::Condition;
+
+/// Rows on a terminal if nothing is said.
+const ROWS: usize = 20;
+/// Rows that are printed at once as JSON.
+const AT_ONCE: usize = 1 << 10;
+/// What every run comes to; shown where any row has it.
+const FIGURES: [&str; 6] =
+    ["status", "iteration_time_s", "samples_per_s", "peak_memory_bytes", "energy_j", "least_memory_bytes"];
+/// Keys that are told of all rows together if they are the same in all.
+const COMMON: [&str; 5] = ["device", "model", "batch", "policy", "memory_budget"];
+
+/// Which rows of a table are shown, and in which order.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TableOptions {
+    /// Sorts by a column, the least first; -COLUMN sorts the greatest first
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub sort: Option<String>,
+    /// Shows only rows of which all of these hold, with =, !=, <, <=, > or >=: "status=ok,iteration_time_s<2"
+    #[arg(long = "where", value_name = "CONDITIONS")]
+    pub conditions: Vec<String>,
+    /// Shows at most so many rows [default: 20, and all as JSON]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+}
+
+/// Prints the rows of the sweep in `folder` that the options choose.
+///
+/// # Errors
+/// A folder without the table of a sweep, a column that it has not got, a condition that cannot be read; a standard
+/// output that cannot be written.
+pub fn show(folder: &Path, options: &TableOptions, format: Format) -> Result<(), CommandError> {
+    let table = Table::read(folder)?;
+    let mut named = Vec::new();
+    let mut rows: Vec<usize> = (0..table.height).collect();
+    for text in options.conditions.iter().flat_map(|conditions| conditions.split(',')) {
+        let condition = Condition::parse(text).map_err(|why| CommandError::input(format!("--where: {why}")))?;
+        let place = table.find("where", &condition.column)?;
+        let test =
+            condition.test(&table.columns[place].1).map_err(|why| CommandError::input(format!("--where: {why}")))?;
+        rows.retain(|row| test(*row));
+        named.push(place);
+    }
+    if let Some(sort) = &options.sort {
+        let (name, is_falling) = sort.strip_prefix('-').map_or((sort.as_str(), false), |name| (name, true));
+        let place = table.find("sort", name)?;
+        rows.sort_by(|a, b| column::order(&table.columns[place].1, (*a, *b), is_falling));
+        named.push(place);
+    }
+    let chosen = rows.len();
+    let shown = options.limit.unwrap_or(if format == Format::Json { usize::MAX } else { ROWS });
+    let cut = &rows[..shown.min(chosen)];
+    match format {
+        Format::Json => table.print_json(cut),
+        Format::Text => print(&table.text(&rows, cut, &named)),
+    }
+}
+
+/// The table of a sweep.
+struct Table {
+    columns: Vec<(String, Cells)>,
+    height: usize,
+}
+
+impl Table {
+    fn read(folder: &Path) -> Result<Self, CommandError> {
+        let path = folder.join(RESULTS);
+        if !path.is_file() {
+            return Err(CommandError::input(no_table(folder)));
+        }
+        let frame: DataFrame = read_parquet(&path).map_err(CommandError::input)?;
+        let columns = frame.columns().iter().map(|column| Ok((column.name().to_string(), Cells::of(column)?)));
+        let columns = columns.collect::<Result<_, CommandError>>()?;
+        Ok(Self { columns, height: frame.height() })
+    }
+
+    /// The place of the column `name`, which `flag` names.
+    fn find(&self, flag: &str, name: &str) -> Result<usize, CommandError> {
+        self.place(name).ok_or_else(|| {
+            let names = || self.columns.iter().map(|(name, _)| name.as_str());
+            let guess = hint(name, names());
+            let all = if guess.is_empty() {
+                format!("; the columns are {}", names().collect::<Vec<_>>().join(", "))
+            } else {
+                guess
+            };
+            CommandError::input(format!("--{flag}: no column is called '{name}'{all}"))
+        })
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|(found, _)| found == name)
+    }
+
+    /// Whether a column holds more than one value in `rows`.
+    fn varies(&self, place: usize, rows: &[usize]) -> bool {
+        let cells = &self.columns[place].1;
+        let first = rows.first().map(|row| cells.get(*row));
+        rows.iter().any(|row| Some(cells.get(*row)) != first)
+    }
+
+    /// The columns that a terminal shows of `rows`: run, keys that vary, figures that any row has, and those `named`.
+    fn shown(&self, rows: &[usize], named: &[usize]) -> Vec<usize> {
+        let keys = Key::ALL.iter().map(|key| key.name());
+        let mut shown: Vec<usize> = self.place("run").into_iter().collect();
+        shown.extend(keys.filter_map(|key| self.place(key)).filter(|place| self.varies(*place, rows)));
+        let figures = FIGURES.iter().filter_map(|name| self.place(name));
+        let any = |place: &usize| rows.iter().any(|row| self.columns[*place].1.get(*row) != Cell::Missing);
+        shown.extend(figures.filter(any));
+        for place in named {
+            if !shown.contains(place) {
+                shown.push(*place);
+            }
+        }
+        shown
+    }
+
+    /// The rows of `cut`, the first of `rows`, for people.
+    fn text(&self, rows: &[usize], cut: &[usize], named: &[usize]) -> String {
+        let shown = self.shown(rows, named);
+        let layout = shown.iter().enumerate().map(|(at, place)| {
+            let column = if self.columns[*place].1.is_numbers() {
+                text_table::Column::right(0)
+            } else {
+                text_table::Column::left(0)
+            };
+            column.fitted().after(if at == 0 { 0 } else { 2 })
+        });
+        let mut table = TextTable::new(layout);
+        table.row(shown.iter().map(|place| column::heading(&self.columns[*place].0)));
+        for row in cut {
+            table
+                .row(shown.iter().map(|place| column::text(&self.columns[*place].0, self.columns[*place].1.get(*row))));
+        }
+        let mut text = self.common(rows, &shown);
+        text += &table.to_string();
+        let more = if cut.len() < rows.len() { "; --limit N shows more" } else { "" };
+        text + &format!("\n{} of {} chosen rows, {} in all{more}\n", cut.len(), rows.len(), self.height)
+    }
+
+    /// What all rows have in common, in a line.
+    fn common(&self, rows: &[usize], shown: &[usize]) -> String {
+        let Some(first) = rows.first() else { return String::new() };
+        let same = COMMON.iter().filter_map(|name| {
+            let place = self.place(name).filter(|place| !shown.contains(place))?;
+            let (_, cells) = &self.columns[place];
+            let cell = cells.get(*first);
+            (cell != Cell::Missing).then(|| format!("{name} = {}", column::text(name, cell)))
+        });
+        let same: Vec<String> = same.collect();
+        if same.is_empty() { String::new() } else { format!("{} in every row\n\n", same.join(", ")) }
+    }
+
+    /// Prints `rows` as an array of objects, a line each.
+    fn print_json(&self, rows: &[usize]) -> Result<(), CommandError> {
+        print("[")?;
+        for (lot, rows) in rows.chunks(AT_ONCE).enumerate() {
+            let mut text = String::new();
+            for (place, row) in rows.iter().enumerate() {
+                text += if lot + place == 0 { "\n" } else { ",\n" };
+                let cells = self.columns.iter().map(|(name, cells)| (name.clone(), cells.get(*row).to_json()));
+                text += &Value::Object(cells.collect::<Map<_, _>>()).to_string();
+            }
+            print(&text)?;
+        }
+        print("\n]\n")
+    }
+}
+
+/// Why a folder has no table of a sweep.
+fn no_table(folder: &Path) -> String {
+    let (shown, expected) = (folder.display(), format!("expected the folder of a sweep, with {RESULTS}"));
+    if !folder.is_dir() {
+        return format!("there is no folder {shown}; {expected}");
+    }
+    if is_unfinished(folder) {
+        return format!("{shown} holds an unfinished sweep; --resume finishes it");
+    }
+    match output_folder::command_of(folder) {
+        Some(command) => format!("{shown} holds the results of '{command}'; {expected}"),
+        None => format!("{shown} holds no {RESULTS}; {expected}"),
+    }
+}
+
+/// Rows in the order of their numbers where nothing else tells them apart.
+fn by_row((a, b): (usize, usize)) -> Ordering {
+    a.cmp(&b)
+}
