@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
-    calibrate, completions, interrupt, kernels_command, list, model_command, replay_command, reproduce, simulate, sweep,
-    trace_command,
+    calibrate, completions, interrupt, kernels_command, list, model_command, replay_command, reproduce, simulate,
+    sweep, trace_command,
 };
 
 /// The command line of `haversack`.
