@@ -50,6 +50,9 @@ pub enum CommandError {
     /// A reproduction was not made, or not whole.
     #[error(transparent)]
     Reproduce(#[from] ReproduceError),
+    /// The input is right, and no plan fits memory or time, in words.
+    #[error("{0}")]
+    NoPlan(String),
     /// The run failed, in words.
     #[error("{0}")]
     Failed(String),
@@ -113,13 +116,14 @@ impl CommandError {
         }
     }
 
-    /// The exit code: 130 if Ctrl-C came, 2 if the input is wrong or no plan can exist, 1 if the run failed, 0 if
-    /// there is nothing to complain about.
+    /// The exit code: 130 if Ctrl-C came, 1 if the run failed, 2 if the input is wrong, 3 if it is right and no plan fits
+    /// memory or time, 0 if there is nothing to complain about.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
             Self::Reproduce(error) => error.exit_code(),
             Self::Interrupted | Self::Stopped(_) => interrupt::EXIT_CODE,
+            Self::Plan(PlanError::Infeasible { .. }) | Self::NoPlan(_) => 3,
             Self::Plan(error) if !error.is_input() => 1,
             Self::Folder(error) if error.is_disc_full() => 1,
             Self::Input(_)

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 use haversack_policies::{PolicyError, registry};
-use haversack_replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, Outcome, replay};
+use haversack_replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, Outcome, Status, replay};
 use haversack_reports::text_table::{Column, TextTable};
 use serde_json::json;
 
@@ -66,7 +66,8 @@ pub fn run(options: &ReplayOptions) -> Result<(), CommandError> {
         Format::Json => {
             let mut answer = json!({
                 "status": outcome.status.as_str(),
-                "slowdown": outcome.slowdown,
+                // Of what ran until memory was short there is nothing to compare.
+                "slowdown": (outcome.status != Status::Oom).then_some(outcome.slowdown),
                 "clock_final": outcome.clock_final,
                 "evictions": outcome.evictions,
                 "evict_hash": format!("{:016x}", outcome.evict_hash),

@@ -3,6 +3,7 @@
 //! Everything a run needs is worked out in [`Plan::new`]; [`Plan::run`] only simulates, so a plan is run
 //! as often and on as many threads as one likes.
 
+mod budgets;
 mod error;
 mod least;
 mod results;
@@ -13,31 +14,19 @@ use haversack_devices::System;
 use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_devices::work::Precision;
 use haversack_policies::{Policy, PolicyError, registry};
-use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, Wall, simulate};
+use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::express::express;
 use haversack_workloads::lowering::{Gradients, lower};
 use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
 
+pub use budgets::References;
 pub use error::PlanError;
 pub use least::LeastBudget;
 pub use results::Results;
 
 use crate::cache::Cache;
-use crate::scenario::{Budget, BudgetWalls, Fault, GraphKind, InputShape, Key, Resolved, Scenario, Step};
-
-/// The keys that decide what `original` needs; nothing else does.
-const NEED: [Key; 9] = [
-    Key::Device,
-    Key::Stack,
-    Key::Model,
-    Key::Input,
-    Key::Batch,
-    Key::Precision,
-    Key::Optimizer,
-    Key::Gradients,
-    Key::Allocator,
-];
+use crate::scenario::{BudgetBytes, Fault, GraphKind, InputShape, Key, Resolved, Scenario};
 
 /// By what graphs are shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +48,8 @@ pub struct Plan {
     pub graph: Arc<TrainingGraph>,
     /// The budgets in bytes and nanoseconds.
     pub budgets: Budgets,
+    /// What those in percent are of.
+    pub references: References,
     /// What to record beside the results.
     pub observe: Observe,
 }
@@ -71,8 +62,8 @@ impl Plan {
     pub fn new(scenario: &Scenario, cache: &Cache) -> Result<Self, PlanError> {
         let resolved = scenario.resolve_in(cache)?;
         let graph = graph_of(&resolved, cache)?;
-        let budgets = budgets_of(&resolved, cache)?;
-        Ok(Self { resolved, graph, budgets, observe: Observe::default() })
+        let (budgets, references) = budgets::of(&resolved, cache)?;
+        Ok(Self { resolved, graph, budgets, references, observe: Observe::default() })
     }
 
     /// The scenario, nothing left open.
@@ -83,6 +74,17 @@ impl Plan {
     /// The processor that trains.
     pub fn machine(&self) -> &Machine {
         &self.resolved.machine
+    }
+
+    /// The budgets in bytes, as results show them.
+    pub fn budget_bytes(&self) -> BudgetBytes {
+        let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
+        BudgetBytes {
+            memory: bytes(self.budgets.memory),
+            reference: bytes(self.references.memory),
+            activations: bytes(self.budgets.activations),
+            activation_reference: bytes(self.references.activations),
+        }
     }
 
     /// A fresh policy with the scenario's parameters.
@@ -186,68 +188,6 @@ fn counts_overflow(graph: &TrainingGraph, batch: u64) -> bool {
     });
     // Room for what is counted twice, such as recomputation.
     tensors.max(work.sum()) > u128::from(u64::MAX >> 8)
-}
-
-fn budgets_of(resolved: &Resolved, cache: &Cache) -> Result<Budgets, PlanError> {
-    let scenario = &resolved.scenario;
-    let bytes = |budget: Budget, need: &dyn Fn(&Resolved, &Cache) -> Result<Bytes, PlanError>| match budget {
-        Budget::Bytes(bytes) => Ok(bytes),
-        Budget::Percent(_) => Ok::<_, PlanError>(budget.of(need(resolved, cache)?)),
-    };
-    let mut memory = scenario.memory_budget.map(|budget| bytes(budget, &memory_need)).transpose()?;
-    let activations = scenario.activation_budget.map(|budget| bytes(budget, &activation_need)).transpose()?;
-    let mut walls = Vec::new();
-    for step in resolved.trace.iter() {
-        let wall = bytes(step.budget, &memory_need)?;
-        // What holds from the start is the budget itself: a wall takes hold only after an operator.
-        if step.at == Nanos::ZERO {
-            memory = Some(wall);
-        } else {
-            walls.push(Wall { at: step.at, memory: wall });
-        }
-    }
-    let given = &scenario.budget_walls;
-    for step in &given.memory {
-        walls.push(Wall { at: step.at, memory: bytes(step.budget, &memory_need)? });
-    }
-    let of_activations = |step: &Step| Ok(Wall { at: step.at, memory: bytes(step.budget, &activation_need)? });
-    let activation_walls = given.activations.iter().map(of_activations).collect::<Result<_, PlanError>>()?;
-    Ok(Budgets { memory, activations, time: scenario.time_budget, walls, activation_walls })
-}
-
-/// The scenario's configuration under the policy `original`, which needs what percentages are of.
-fn original(resolved: &Resolved) -> Scenario {
-    let mut scenario = resolved.scenario.clone();
-    "original".clone_into(&mut scenario.policy);
-    scenario.set.clear();
-    scenario.graph = None;
-    scenario.memory_budget = None;
-    scenario.activation_budget = None;
-    scenario.time_budget = None;
-    scenario.budget_walls = BudgetWalls::default();
-    scenario.trace = None;
-    scenario.system = None;
-    scenario.trainer_adj = None;
-    scenario.apps = None;
-    scenario.iterations = 1;
-    scenario
-}
-
-/// All that `original` needs in this configuration.
-fn memory_need(resolved: &Resolved, cache: &Cache) -> Result<Bytes, PlanError> {
-    let key = format!("memory {}", resolved.scenario.fingerprint(NEED));
-    let need = cache.get(key, || {
-        let plan = Plan::new(&original(resolved), cache)?;
-        plan.run().map(|record| record.reserved).map_err(PlanError::Need)
-    })?;
-    Ok(*need)
-}
-
-/// What the saved tensors take that `original` keeps, all of them, at the end of forward.
-fn activation_need(resolved: &Resolved, cache: &Cache) -> Result<Bytes, PlanError> {
-    let key = format!("activations {}", resolved.scenario.fingerprint(NEED));
-    let need = cache.get(key, || Ok::<_, PlanError>(Plan::new(&original(resolved), cache)?.saved_bytes()))?;
-    Ok(*need)
 }
 
 impl Plan {

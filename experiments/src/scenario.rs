@@ -30,12 +30,12 @@ use haversack_workloads::lowering::{Gradients, Variant};
 
 pub use apps::{PhoneApps, app_changes, generated_apps};
 pub(crate) use budget_trace::split as trace_file;
-pub use describe::Cell;
+pub use describe::{BudgetBytes, Cell};
 pub use document::{Document, Field, Item, Kind, Literal};
 pub use error::{Fault, Origin, ScenarioError};
 pub use flags::ScenarioFlags;
 pub use key::{Key, Takes};
-pub use quantity::{Budget, InputShape, QuantityError, parse_size, parse_time, size_text, time_text};
+pub use quantity::{Budget, BudgetReference, InputShape, QuantityError, parse_size, parse_time, size_text, time_text};
 pub use resolve::{GraphKind, Resolved};
 pub use walls::{BudgetWalls, Step};
 
@@ -70,7 +70,7 @@ pub struct Scenario {
     pub precision: Precision,
     /// How weights are updated.
     pub optimizer: Optimiser,
-    /// How far Sage's graph is optimised; by default all the way, and not at all under the policy `original`.
+    /// How far Sage's graph is optimised; by default all the way.
     pub graph: Option<Variant>,
     /// When weight gradients are applied.
     pub gradients: Gradients,
@@ -92,6 +92,8 @@ pub struct Scenario {
     pub memory_budget: Option<Budget>,
     /// All that saved tensors may take.
     pub activation_budget: Option<Budget>,
+    /// What budgets in percent are of.
+    pub budget_reference: BudgetReference,
     /// Budgets that take the place of the first ones during every iteration.
     pub budget_walls: BudgetWalls,
     /// What an iteration may take.
@@ -130,6 +132,7 @@ impl Scenario {
             ambient_c: None,
             memory_budget: None,
             activation_budget: None,
+            budget_reference: BudgetReference::default(),
             budget_walls: BudgetWalls::default(),
             time_budget: None,
             trace: None,
@@ -259,6 +262,7 @@ impl Scenario {
             Key::AmbientC => self.ambient_c = Some(degrees(value)?),
             Key::MemoryBudget => self.memory_budget = Some(text.parse()?),
             Key::ActivationBudget => self.activation_budget = Some(text.parse()?),
+            Key::BudgetReference => self.budget_reference = word(text, &BudgetReference::WORDS)?,
             Key::BudgetWalls => self.budget_walls = text.parse()?,
             Key::TimeBudget => self.time_budget = Some(parse_time(text)?),
             Key::Trace => self.trace = Some(PathBuf::from(text)),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_reports::write_atomically;
-use haversack_training::{Observe, PeakReport, Record};
+use haversack_training::{Observe, PeakReport, Record, RunError};
 use serde_json::{Map, Value, json};
 
 use crate::cache::Cache;
@@ -67,7 +67,11 @@ pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
         note(sentence);
     }
     plan.observe = Observe { timeline: options.timeline.is_some(), peak: options.explain };
-    let record = plan.run().map_err(|error| plan.explain_failure(error, &cache))?;
+    let record = match plan.run() {
+        Ok(record) => record,
+        Err(error @ RunError::Killed { .. }) => return answer_killed(&plan, &error, options.format),
+        Err(error) => return Err(plan.explain_failure(error, &cache).into()),
+    };
     let least_memory = if options.least_memory { Some(plan.least_memory().map_err(PlanError::Run)?) } else { None };
     if let (Some(path), Some(timeline)) = (&options.timeline, &record.timeline) {
         write_atomically(path, timeline.to_chrome_json(&plan.graph).to_string().as_bytes())?;
@@ -91,10 +95,25 @@ pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
     match plan.budgets.time {
         Some(budget) if record.iteration > budget => {
             let took = record.iteration;
-            Err(CommandError::failed(format!("the iteration takes {took}, more than the time budget of {budget}")))
+            Err(CommandError::NoPlan(format!("the iteration takes {took}, more than the time budget of {budget}")))
         }
         _ => Ok(()),
     }
+}
+
+/// A run that the low-memory killer ended every time: an answer too, without figures.
+fn answer_killed(plan: &Plan, error: &RunError, format: Format) -> Result<(), CommandError> {
+    match format {
+        Format::Json => {
+            print_json(&json!({"status": "killed", "reason": error.to_string(), "scenario": scenario_json(plan)}))
+        }
+        Format::Text => print(&format!("{error}\n")),
+    }
+}
+
+fn scenario_json(plan: &Plan) -> Value {
+    let cells = plan.scenario().cells(plan.budget_bytes());
+    Value::Object(cells.into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect())
 }
 
 impl Simulated<'_> {
@@ -107,11 +126,8 @@ impl Simulated<'_> {
 
     fn to_json(&self) -> Map<String, Value> {
         let mut map = self.results.to_json();
-        let budgets = &self.plan.budgets;
-        let cells = self.plan.scenario().cells(budgets.memory, budgets.activations);
-        let scenario: Map<String, Value> =
-            cells.into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect();
-        map.insert("scenario".to_owned(), Value::Object(scenario));
+        map.insert("status".to_owned(), json!("ok"));
+        map.insert("scenario".to_owned(), scenario_json(self.plan));
         if let Some(bytes) = self.least_memory {
             map.insert("least_memory_bytes".to_owned(), json!(bytes.0));
         }

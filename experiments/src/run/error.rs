@@ -36,7 +36,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Whether the input is wrong or no plan can exist, as opposed to a run that failed.
+    /// Whether the input is wrong or no plan fits, as opposed to a run that failed.
     pub const fn is_input(&self) -> bool {
         !matches!(self, Self::Run(error) if !matches!(error, RunError::Policy(_)))
     }

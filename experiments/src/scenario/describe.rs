@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use haversack_devices::units::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::key::Key;
-use super::{ALLOCATORS, GRADIENTS, OPTIMISERS, Scenario, name_of, time_text};
+use super::{ALLOCATORS, BudgetReference, GRADIENTS, OPTIMISERS, Scenario, name_of, time_text};
 
 /// One value of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +67,19 @@ impl Cell {
     }
 }
 
+/// The budgets of a run in bytes; `None` without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetBytes {
+    /// All that the framework may hold.
+    pub memory: Option<u64>,
+    /// What percentages of it are of; `None` if none is given.
+    pub reference: Option<u64>,
+    /// All that saved tensors may take.
+    pub activations: Option<u64>,
+    /// What percentages of it are of; `None` if none is given.
+    pub activation_reference: Option<u64>,
+}
+
 impl Scenario {
     /// The value of `key`.
     pub fn cell(&self, key: Key) -> Cell {
@@ -91,6 +104,10 @@ impl Scenario {
             Key::AmbientC => Cell::Real(self.ambient_c),
             Key::MemoryBudget => Cell::Text(self.memory_budget.map(|budget| budget.to_string())),
             Key::ActivationBudget => Cell::Text(self.activation_budget.map(|budget| budget.to_string())),
+            Key::BudgetReference => {
+                let given = self.budget_reference != BudgetReference::default();
+                Cell::Text(given.then(|| name_of(self.budget_reference, &BudgetReference::WORDS).to_owned()))
+            }
             Key::BudgetWalls => Cell::Text((!self.budget_walls.is_empty()).then(|| self.budget_walls.to_string())),
             Key::TimeBudget => Cell::Text(self.time_budget.map(time_text)),
             Key::Trace => Cell::Text(self.trace.as_ref().map(|path| path.display().to_string())),
@@ -99,9 +116,9 @@ impl Scenario {
         }
     }
 
-    /// All keys with their values, and the budgets in bytes if they are known; a key that is shown only if it was given
-    /// is left out if it was not.
-    pub fn cells(&self, memory: Option<Bytes>, activations: Option<Bytes>) -> Vec<(&'static str, Cell)> {
+    /// All keys with their values, and beside the budgets their bytes and those that percentages are of; a key that is
+    /// shown only if it was given is left out if it was not.
+    pub fn cells(&self, bytes: BudgetBytes) -> Vec<(&'static str, Cell)> {
         let mut cells = Vec::new();
         for key in Key::ALL {
             let cell = self.cell(key);
@@ -109,12 +126,15 @@ impl Scenario {
                 continue;
             }
             cells.push((key.name(), cell));
-            let (name, bytes) = match key {
-                Key::MemoryBudget => ("memory_budget_bytes", memory),
-                Key::ActivationBudget => ("activation_budget_bytes", activations),
+            let names = match key {
+                Key::MemoryBudget => [("memory_budget_bytes", bytes.memory), ("reference_bytes", bytes.reference)],
+                Key::ActivationBudget => [
+                    ("activation_budget_bytes", bytes.activations),
+                    ("activation_reference_bytes", bytes.activation_reference),
+                ],
                 _ => continue,
             };
-            cells.push((name, Cell::Whole(bytes.map(|bytes| bytes.0))));
+            cells.extend(names.map(|(name, bytes)| (name, Cell::Whole(bytes))));
         }
         cells
     }

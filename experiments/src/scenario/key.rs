@@ -43,6 +43,8 @@ pub enum Key {
     MemoryBudget,
     /// All that saved tensors may take.
     ActivationBudget,
+    /// What budgets in percent are of.
+    BudgetReference,
     /// Budgets that take the place of the first ones during an iteration.
     BudgetWalls,
     /// What an iteration may take.
@@ -68,7 +70,7 @@ pub enum Takes {
 
 impl Key {
     /// All keys, in the order of a sweep's product.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Device,
         Self::Stack,
         Self::Model,
@@ -89,6 +91,7 @@ impl Key {
         Self::AmbientC,
         Self::MemoryBudget,
         Self::ActivationBudget,
+        Self::BudgetReference,
         Self::BudgetWalls,
         Self::TimeBudget,
         Self::Trace,
@@ -119,6 +122,7 @@ impl Key {
             Self::AmbientC => ("ambient_c", "ambient-c", Takes::Quantity),
             Self::MemoryBudget => ("memory_budget", "memory-budget", Takes::Quantity),
             Self::ActivationBudget => ("activation_budget", "activation-budget", Takes::Quantity),
+            Self::BudgetReference => ("budget_reference", "budget-reference", Takes::Text),
             Self::BudgetWalls => ("budget_walls", "budget-walls", Takes::Text),
             Self::TimeBudget => ("time_budget", "time-budget", Takes::Quantity),
             Self::Trace => ("trace", "trace", Takes::Text),
@@ -149,7 +153,7 @@ impl Key {
 
     /// Whether results name the key only if it was given: it came later than the columns that scripts rely on.
     pub const fn is_shown_if_given(self) -> bool {
-        matches!(self, Self::TrainerAdj | Self::Apps | Self::BudgetWalls)
+        matches!(self, Self::TrainerAdj | Self::Apps | Self::BudgetReference | Self::BudgetWalls)
     }
 
     /// The word for the key's value, and what the key means, for people.
@@ -168,8 +172,7 @@ impl Key {
             Self::Optimizer => ("NAME", "sgd, momentum or adam [default: sgd]"),
             Self::Graph => (
                 "VARIANT",
-                "original, direct, of or sr: how far Sage's graph is optimised, on stacks that run it \
-                 [default: sr; original for the policy original]",
+                "original, direct, of or sr: how far Sage's graph is optimised, on stacks that run it [default: sr]",
             ),
             Self::Gradients => (
                 "WHEN",
@@ -204,9 +207,15 @@ impl Key {
             Self::MemoryBudget => (
                 "SIZE",
                 "all that the framework holds, weights and states included: 800MB (decimal), 800MiB (binary), \
-                 or 30% of what the policy original needs [default: none]",
+                 or 30% of what the policy original needs (see --budget-reference) [default: none]",
             ),
             Self::ActivationBudget => ("SIZE", "saved tensors alone, as for --memory-budget [default: none]"),
+            Self::BudgetReference => (
+                "WHOSE",
+                "what percentages are of, which is what the policy original needs for the same model, input, batch and \
+                 optimizer: device, in fp32 on the device's default stack, or own, on the policy's own stack in its own \
+                 precision [default: device]",
+            ),
             Self::BudgetWalls => (
                 "WALLS",
                 "budgets that take the place of --memory-budget during every iteration, in order of time, such as \

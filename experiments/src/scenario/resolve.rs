@@ -125,6 +125,9 @@ impl Scenario {
         self.check_ambient(&device)?;
         let mut notes = self.notes(&machine);
         let (trace, traced) = self.read_trace(cache, &mut notes)?;
+        if self.memory_budget.is_some() && !trace.is_empty() {
+            notes.push("the smaller of --memory-budget and the budget of the trace counts at every time".to_owned());
+        }
         let apps = traced.or(self.named_apps(cache, &mut notes)?);
         if apps.is_some() && scenario.system.is_none() {
             scenario.system = Some(SYSTEM_OF_APPS.to_owned());
@@ -210,10 +213,7 @@ impl Scenario {
         match stack.constants.graph {
             StackGraph::Eager | StackGraph::Expressions => {}
             StackGraph::Decomposed => return Ok(GraphKind::Computable(self.graph.unwrap_or(Variant::Direct))),
-            StackGraph::Optimised => {
-                let own = if self.policy == "original" { Variant::Original } else { Variant::Reduced };
-                return Ok(GraphKind::Computable(self.graph.unwrap_or(own)));
-            }
+            StackGraph::Optimised => return Ok(GraphKind::Computable(self.graph.unwrap_or(Variant::Reduced))),
         }
         let eager = |what: &str| {
             Fault::Refused(format!(

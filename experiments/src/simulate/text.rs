@@ -7,7 +7,7 @@ use haversack_memory::phone::PAGE;
 use haversack_training::{PeakReport, PhoneReport, TrainerKill};
 
 use super::Simulated;
-use crate::scenario::{Cell, Key, size_text};
+use crate::scenario::{Budget, BudgetReference, Cell, Key, size_text};
 
 /// Characters of the longest bar.
 const BAR: f64 = 40.0;
@@ -100,15 +100,25 @@ impl Simulated<'_> {
         let mut text = row("peak memory", &record.peak_memory.to_string());
         text += &row("  above its start", &format!("{}, where weights and samples are there", record.peak_growth));
         text += &row("  reserved", &format!("{}, by the allocator", record.reserved));
-        let scenario = self.plan.scenario();
+        let (scenario, budgets, references) = (self.plan.scenario(), &self.plan.budgets, &self.plan.references);
         let budgets = [
-            ("  memory budget", self.plan.budgets.memory, scenario.memory_budget.map(|budget| budget.to_string())),
-            ("  activation budget", self.plan.budgets.activations, scenario.activation_budget.map(|b| b.to_string())),
+            ("  memory budget", budgets.memory, scenario.memory_budget, references.memory, "original needs"),
+            (
+                "  activation budget",
+                budgets.activations,
+                scenario.activation_budget,
+                references.activations,
+                "original saves",
+            ),
         ];
-        for (name, bytes, written) in budgets {
+        for (name, bytes, given, reference, whole) in budgets {
             if let Some(bytes) = bytes {
-                let written = written.filter(|written| written.ends_with('%'));
-                let share = written.map_or_else(String::new, |percent| format!(", {percent} of what original needs"));
+                let share = match (given, reference) {
+                    (Some(percent @ Budget::Percent(_)), Some(reference)) => {
+                        format!(", {percent} of the {reference} that {whole} ({})", self.reference())
+                    }
+                    _ => String::new(),
+                };
                 text += &row(name, &format!("{bytes}{share}"));
             }
         }
@@ -119,6 +129,15 @@ impl Simulated<'_> {
             }
         }
         text
+    }
+
+    /// How `original` runs that percentages are of.
+    fn reference(&self) -> String {
+        let device = &self.plan.resolved.device.constants;
+        match self.plan.scenario().budget_reference {
+            BudgetReference::Device => format!("fp32, stack {}", device.default_stack),
+            BudgetReference::Own => "its own precision and stack".to_owned(),
+        }
     }
 
     /// What the phone's kernel saw.

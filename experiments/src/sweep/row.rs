@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Specification;
 use crate::cache::Cache;
 use crate::run::{LeastBudget, Plan, PlanError, Results};
+use crate::scenario::BudgetBytes;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,10 +47,8 @@ impl Status {
 pub struct Row {
     /// The number of the run, from zero.
     pub run: u64,
-    /// The memory budget; `None` without one.
-    pub memory_budget_bytes: Option<u64>,
-    /// The activation budget; `None` without one.
-    pub activation_budget_bytes: Option<u64>,
+    /// Its budgets.
+    pub budgets: BudgetBytes,
     /// Whether there are figures, and if not why.
     pub status: Status,
     /// The figures; of a run that missed its time budget too.
@@ -65,8 +64,7 @@ impl Row {
     pub fn run(run: u64, specification: &Specification, cache: &Cache) -> Self {
         let mut row = Self {
             run,
-            memory_budget_bytes: None,
-            activation_budget_bytes: None,
+            budgets: BudgetBytes::default(),
             status: Status::Error,
             results: None,
             least_memory_bytes: None,
@@ -86,8 +84,7 @@ impl Row {
     }
 
     fn simulate(&mut self, plan: &Plan, cache: &Cache) {
-        self.memory_budget_bytes = plan.budgets.memory.map(|bytes| bytes.0);
-        self.activation_budget_bytes = plan.budgets.activations.map(|bytes| bytes.0);
+        self.budgets = plan.budget_bytes();
         match plan.run() {
             Ok(record) => {
                 self.results = Some(Results::new(&record));
@@ -107,9 +104,11 @@ impl Row {
                 self.reason = Some(format!("{error}; {advice}"));
             }
             Err(error) => {
-                if matches!(error, RunError::Policy(PolicyError::NoDsp { .. })) {
-                    self.status = Status::Unsupported;
-                }
+                self.status = match error {
+                    RunError::Policy(PolicyError::NoDsp { .. }) => Status::Unsupported,
+                    RunError::Killed { .. } => Status::Killed,
+                    _ => Status::Error,
+                };
                 self.reason = Some(error.to_string());
             }
         }

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::path::Path;
 
-use haversack_devices::units::Bytes;
 use haversack_reports::FileError;
 use haversack_reports::frame::FrameError;
 use polars::prelude::{
@@ -87,7 +86,7 @@ fn scenarios(rows: &[Row], specification: &Specification, cache: &Cache) -> Resu
         let asked = specification.scenario(row.run)?;
         // Of what does not go together the table has what was asked.
         let scenario = asked.resolve_in(cache).map_or(asked, |resolved| resolved.scenario);
-        let cells = scenario.cells(row.memory_budget_bytes.map(Bytes), row.activation_budget_bytes.map(Bytes));
+        let cells = scenario.cells(row.budgets);
         if columns.is_empty() {
             columns = cells.iter().map(|(name, _)| (*name, Vec::with_capacity(rows.len()))).collect();
         }

@@ -2,7 +2,7 @@
 
 use haversack::cache::Cache;
 use haversack::run::Plan;
-use haversack::scenario::{Budget, Key, Literal, Origin, Resolved, Scenario, generated_apps};
+use haversack::scenario::{Budget, BudgetBytes, Key, Literal, Origin, Resolved, Scenario, generated_apps};
 use haversack::sweep::Specification;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_traces::footprint::FootprintTable;
@@ -64,8 +64,8 @@ fn faults_name_file_line_and_field() {
 fn a_program_needs_no_command_line() {
     let cache = Cache::new();
     let scenario = Scenario {
-        policy: "dgc".to_owned(),
-        memory_budget: Some(Budget::Percent(60.0)),
+        policy: "sage".to_owned(),
+        memory_budget: Some(Budget::Percent(70.0)),
         batch: 8,
         ..Scenario::new("galaxy-s10", "lenet5")
     };
@@ -119,14 +119,14 @@ fn walls_are_budgets_of_the_run_and_percentages_of_what_original_needs() {
 fn keys_that_came_later_are_shown_only_if_they_were_given() {
     let names = |text: &str| {
         let text = format!("device = \"galaxy-s10\"\nmodel = \"lenet5\"\n{text}");
-        let cells = Scenario::parse("s.toml", &text).unwrap().cells(None, None);
+        let cells = Scenario::parse("s.toml", &text).unwrap().cells(BudgetBytes::default());
         cells.into_iter().map(|(name, _)| name).collect::<Vec<&str>>()
     };
-    // 22 keys, and both budgets in bytes.
-    assert_eq!(names("").len(), 24);
-    let given = names("trainer_adj = 0\napps = \"none\"\nbudget_walls = \"1s=50%\"");
+    // 22 keys, and of both budgets the bytes and those of their reference.
+    assert_eq!(names("").len(), 26);
+    let given = names("trainer_adj = 0\napps = \"none\"\nbudget_reference = \"own\"\nbudget_walls = \"1s=50%\"");
     let later: Vec<&&str> = given.iter().filter(|name| !names("").contains(name)).collect();
-    assert_eq!(later, [&"trainer_adj", &"apps", &"budget_walls"]);
+    assert_eq!(later, [&"trainer_adj", &"apps", &"budget_reference", &"budget_walls"]);
 }
 
 #[test]
