@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
-    calibrate, completions, interrupt, kernels_command, list, model_command, replay_command, reproduce, simulate,
-    sweep, trace_command,
+    calibrate, compare, completions, interrupt, kernels_command, list, model_command, replay_command, reproduce,
+    simulate, sweep, trace_command,
 };
 
 /// The command line of `haversack`.
@@ -32,8 +32,10 @@ enum Command {
     Simulate(simulate::SimulateOptions),
     /// Runs a whole grid of scenarios into one table and Pareto fronts
     Sweep(sweep::SweepOptions),
-    /// Puts the shards of a sweep together, to the same bytes as one run
+    /// Puts the shards of a sweep or a reproduction together, to the same bytes as one run
     Merge(sweep::MergeOptions),
+    /// Says what moved between two sweeps or reproductions, the farthest first
+    Compare(compare::CompareOptions),
     /// Counts a network: weights, operations, and the bytes saved for backward
     Model(model_command::ModelOptions),
     /// Replays a recorded operator log under dynamic tensor rematerialisation
@@ -65,7 +67,8 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
         Command::Reproduce(options) => reproduce::run(options, &ARTEFACTS).map_err(CommandError::from),
         Command::Simulate(options) => simulate::run(options),
         Command::Sweep(options) => sweep::run(options),
-        Command::Merge(options) => sweep::merge(options),
+        Command::Merge(options) => merge(options),
+        Command::Compare(options) => compare::run(options),
         Command::Model(options) => model_command::run(options),
         Command::Replay(options) => replay_command::run(options),
         Command::Kernels(options) => kernels_command::run(options),
@@ -75,4 +78,13 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
         Command::Completions(options) => completions::completions(*options, Arguments::command()),
         Command::Man(options) => completions::man(options, Arguments::command()),
     }
+}
+
+/// The shards say what they are of.
+fn merge(options: &sweep::MergeOptions) -> Result<(), CommandError> {
+    let sweep::MergeOptions { shards, out, overwrite } = options;
+    if shards.first().is_some_and(|folder| reproduce::is_reproduction(folder)) {
+        return Ok(reproduce::merge(shards, out, *overwrite, &ARTEFACTS)?);
+    }
+    sweep::merge(options)
 }

@@ -18,13 +18,14 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
+//! | [`compare`] | what moved between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
 //! | [`simulate`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`completions`] | a command each |
 //! | [`reproduce`], [`artefacts`] | the papers' numbers beside simulated ones, and what simulates them |
 //! | [`run`] | plans, and the least budget with which one works |
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
 //! | [`trace_table`] | tables of traces in Parquet |
-//! | [`progress`], [`interrupt`] | how far long work has come, and Ctrl-C |
+//! | [`progress`], [`interrupt`], [`shard`] | how far long work has come, Ctrl-C, and parts of work |
 //! | [`output_folder`] | whose a folder of results is |
 //! | [`cache`] | what runs share |
 //!
@@ -48,6 +49,7 @@ pub mod artefacts;
 pub mod cache;
 pub mod calibrate;
 pub mod cli;
+pub mod compare;
 pub mod completions;
 pub mod error;
 pub mod interrupt;
@@ -61,6 +63,7 @@ pub mod replay_command;
 pub mod reproduce;
 pub mod run;
 pub mod scenario;
+pub mod shard;
 pub mod show_table;
 pub mod simulate;
 pub mod sweep;

@@ -92,26 +92,31 @@ impl OutputFolder {
     }
 
     /// Writing begins, first of the file `working`, which a run that is cut off leaves behind: the folder is its all the
-    /// same.
+    /// same. The record takes the keys of `more`, too.
     ///
     /// # Errors
     /// A record that cannot be written.
-    pub fn begin(&mut self, working: &str) -> Result<(), FolderError> {
-        if !self.listed.iter().any(|name| name == working) {
+    pub fn begin(&mut self, working: &str, more: Map<String, Value>) -> Result<(), FolderError> {
+        let is_listed = self.listed.iter().any(|name| name == working);
+        if !is_listed {
             self.listed.push(working.to_owned());
+        }
+        if !is_listed || more.iter().any(|(key, value)| self.own.get(key) != Some(value)) {
+            self.own.extend(more);
             write(&self.path(RECORD), self.own.clone(), &self.listed)?;
         }
         Ok(())
     }
 
+    /// The texts that the record has under `key` in a list; none if it has no such list.
+    pub fn recorded(&self, key: &str) -> Vec<String> {
+        let texts = self.own.get(key).and_then(Value::as_array).into_iter().flatten();
+        texts.filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
     /// Where the file of that name lies.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
-    }
-
-    /// What the record has listed since before this run.
-    pub fn listed(&self) -> &[String] {
-        &self.listed
     }
 
     /// Writes the record, which lists `outputs`, and deletes what an earlier record listed beside them.
@@ -180,7 +185,7 @@ mod tests {
 
     fn claim(root: &Path, seed: u64, overwrite: bool) -> Result<OutputFolder, FolderError> {
         let mut folder = OutputFolder::claim(root, &owner(seed), overwrite)?;
-        folder.begin("part")?;
+        folder.begin("part", Map::new())?;
         Ok(folder)
     }
 
@@ -202,7 +207,7 @@ mod tests {
         folder.record(owner(1), &["a".into(), "b".into()]).unwrap();
         drop(folder);
         let again = claim(root, 1, false).unwrap();
-        assert_eq!(again.listed(), ["a", "b", "part"]);
+        assert_eq!(again.listed, ["a", "b", "part"]);
         again.record(owner(1), &["a".into()]).unwrap();
         assert_eq!(names(root), [".lock", "a", "mine", "run.json"]);
     }

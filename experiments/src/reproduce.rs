@@ -14,6 +14,8 @@ mod data;
 mod error;
 mod folder;
 mod frame;
+mod holdings;
+mod merge;
 mod notes;
 mod options;
 mod outcome;
@@ -25,14 +27,15 @@ mod record;
 pub mod reference;
 mod report;
 mod selection;
+mod stored;
 pub mod summary;
 mod task;
+mod whole;
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 
 pub use answer::{Answer, AnswerError};
@@ -40,6 +43,7 @@ pub use artefact::{Artefact, ArtefactError, Context, Run};
 pub use data::Cells;
 pub use error::ReproduceError;
 pub use frame::FigureFrame;
+pub use merge::{is_reproduction, merge};
 pub use notes::{Note, NoteKind};
 pub use options::ReproduceOptions;
 pub use outcome::Outcome;
@@ -48,15 +52,21 @@ pub(crate) use report::counted;
 pub use selection::{Selection, UnknownSelector};
 pub use summary::{mean, median, range};
 
-use content::Content;
 use folder::Folder;
+use holdings::{Holdings, Part, Sources, Work};
 use readings::Readings;
-use record::Calibrations;
 use reference::Reference;
+use stored::{MadeWith, Stored};
 use task::{Finished, TaskSetting, tasks};
+use whole::Whole;
 
 use crate::cache::Cache;
+use crate::interrupt;
 use crate::output_folder::OutputFolder;
+use crate::progress::{Amount, Progress, Stopped};
+
+/// The table of a reproduction's rows, in its folder.
+pub const CELLS: &str = "cells.csv";
 
 /// What a reproduction came to, beside its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,13 +82,17 @@ pub struct Reproduction {
 /// # Errors
 /// [`ReproduceError`]; its exit code says whether the input was wrong or the run failed.
 pub fn run(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<(), ReproduceError> {
-    let Reproduction { report, failures } = reproduce(options, artefacts)?;
+    print(&reproduce(options, artefacts)?)
+}
+
+/// Prints the report; artefacts that failed are an error.
+fn print(Reproduction { report, failures }: &Reproduction) -> Result<(), ReproduceError> {
     let mut out = io::stdout().lock();
     match out.write_all(report.as_bytes()).and_then(|()| out.flush()) {
         // A reader that has had enough is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(ReproduceError::Output(error)),
         _ if failures.is_empty() => Ok(()),
-        _ => Err(ReproduceError::Artefacts { failures }),
+        _ => Err(ReproduceError::Artefacts { failures: failures.clone() }),
     }
 }
 
@@ -88,54 +102,62 @@ pub fn run(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<(), Rep
 /// An unknown selector or a folder that cannot be used, before anything is written; a file that cannot be written.
 /// An artefact that fails is no error: its rows have no answer, and it is among the failures.
 pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<Reproduction, ReproduceError> {
+    options.check()?;
     let reference = Reference::load()?;
     let readings = Readings::load(&reference)?;
-    let selection = Selection::new(&reference, artefacts, &options.selectors)?;
-    let tasks = tasks(&reference, &selection, artefacts);
-    let modelled: Vec<Artefact> = tasks.iter().filter_map(|task| task.model).copied().collect();
-    let calibrations = Calibrations::of(&modelled)?;
-    let papers: Vec<&str> = tasks.iter().map(|task| task.paper).collect();
+    let sources = Sources { options, artefacts, reference: &reference, readings: &readings };
+    let asked = Selection::new(&reference, artefacts, &options.selectors)?;
+    let papers: Vec<&str> = tasks(&reference, &asked, artefacts).iter().map(|task| task.paper).collect();
     let folder = Folder::open(&options.out, &papers).map_err(ReproduceError::Folder)?;
-    let owner = record::owner(options);
-    let mut owned = OutputFolder::claim(&options.out, &owner, options.overwrite)?;
-    owned.begin("cells.csv")?;
+    let mut owned = OutputFolder::claim(&options.out, &record::owner(options), options.overwrite)?;
+    let holdings = Holdings::new(sources, &asked, &options.out, &owned.recorded("artefacts"))?;
+    // What is kept was asked for once, and stands in the record and on the page before what is asked for now.
+    let mut selection = asked;
+    if holdings.keeps_more {
+        let mut selectors = owned.recorded(record::SELECTION);
+        selectors
+            .extend(selection.selectors.iter().filter(|asked| !selectors.contains(asked)).cloned().collect::<Vec<_>>());
+        selection.selectors = selectors;
+    }
+    owned.begin(CELLS, record::selection(&selection.selectors))?;
 
+    let (number, before) = holdings.asked();
+    let done = AtomicUsize::new(before);
+    let kept = holdings.parts.iter().enumerate().filter(|(_, part)| !part.is_asked);
+    let kept: Vec<usize> = kept.map(|(place, _)| place).collect();
     let cache = Cache::new();
     let setting = TaskSetting { options, reference: &reference, readings: &readings, cache: &cache, folder: &folder };
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get)).build()?;
-    let bar = progress(tasks.len());
-    let finished: Vec<Finished<'_>> = threads.install(|| {
-        let performed = tasks.par_iter().map(|task| setting.perform(task).inspect(|_| bar.inc(1)));
-        performed.collect::<Result<_, ReproduceError>>()
-    })?;
-    bar.finish_and_clear();
-
-    let content = Content::new(options, &selection, &finished, &calibrations, (&reference, &readings), artefacts);
-    folder.write("cells.csv", &cells::table(&content.cells)?.to_csv())?;
-    folder.write("index.html", &page::page(&content).render()?)?;
-    let names =
-        finished.iter().flat_map(|f| ["csv", "svg", "png"].map(|kind| format!("{}/{}.{kind}", f.paper, f.artefact)));
-    let written = ["cells.csv", "index.html"].map(str::to_owned).into_iter().chain(names);
-    // What earlier selections left here stays, and stays listed.
-    let outputs: BTreeSet<String> = written.chain(owned.listed().iter().cloned()).collect();
-    let outputs: Vec<String> = outputs.into_iter().filter(|name| owned.path(name).is_file()).collect();
-    owned.record(record::record(&content)?, &outputs)?;
-    let faults = |f: &Finished<'_>| {
-        let place = format!("{}/{}", f.paper, f.artefact);
-        f.faults.iter().map(move |why| format!("{place}: {why}")).collect::<Vec<_>>()
-    };
-    Ok(Reproduction {
-        report: report::text(&content.tallies, &content.cells, &finished, &content.remarks),
-        failures: finished.iter().flat_map(faults).collect(),
+    let whole = finish(sources, &setting, holdings.parts, (number, &done)).and_then(|finished| {
+        Whole { sources, selection: &selection, finished: &finished }.write(&folder, &owned, &kept)
+    });
+    whole.map_err(|error| {
+        let (done, all) = (done.load(Ordering::Relaxed) as u64, number as u64);
+        error.stopped(Stopped { done, all, things: "artefacts", command: options.to_go_on() })
     })
 }
 
-/// A bar on a terminal, nothing elsewhere.
-fn progress(tasks: usize) -> ProgressBar {
-    let bar = ProgressBar::new(u64::try_from(tasks).unwrap_or(u64::MAX));
-    let style = ProgressStyle::with_template("{bar:40} {pos} of {len} artefacts");
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    bar
+/// Runs what is to run, each artefact on the disc as soon as it is finished; `done` counts those of `number` that were
+/// asked for.
+fn finish<'r>(
+    sources: Sources<'r>,
+    setting: &TaskSetting<'_>,
+    parts: Vec<Part<'r>>,
+    (number, done): (usize, &AtomicUsize),
+) -> Result<Vec<Finished<'r>>, ReproduceError> {
+    let Sources { options, reference, .. } = sources;
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get)).build()?;
+    let progress = Progress::new(Amount::Number("artefacts"), number as u64, done.load(Ordering::Relaxed) as u64);
+    let perform = |part: Part<'r>| match part.work {
+        Work::Kept(finished) => Ok(finished),
+        Work::Run(_) if interrupt::came() => Err(ReproduceError::Interrupted),
+        Work::Run(task) => {
+            let finished = setting.perform(&task)?;
+            let stored = Stored::new(&finished, MadeWith::now(options, task.model, reference)?)?;
+            setting.folder.write(&stored::name(task.paper, task.artefact), &stored.to_text()?)?;
+            done.fetch_add(1, Ordering::Relaxed);
+            progress.inc(1);
+            Ok(finished)
+        }
+    };
+    threads.install(|| parts.into_par_iter().map(perform).collect())
 }

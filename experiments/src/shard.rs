@@ -1,10 +1,10 @@
-//! A part of a sweep.
+//! A part of a sweep or of a reproduction.
 
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// The `part`-th of `parts` parts of a sweep, from one; parts are ranges of run numbers.
+/// The `part`-th of `parts` parts, from one: of a sweep a range of run numbers, of a reproduction artefacts by turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     part: u64,
@@ -16,6 +16,11 @@ impl Shard {
     pub fn of(self, runs: u64) -> Range<u64> {
         let end = |part: u64| (u128::from(runs) * u128::from(part) / u128::from(self.parts)) as u64;
         end(self.part - 1)..end(self.part)
+    }
+
+    /// Whether what stands at `place`, from zero, is this part's where parts take turns.
+    pub const fn is_turn(self, place: usize) -> bool {
+        place as u64 % self.parts == self.part - 1
     }
 }
 
@@ -46,6 +51,12 @@ mod tests {
         let runs: Vec<u64> = (1..=7).flat_map(|part| Shard { part, parts: 7 }.of(24)).collect();
         assert_eq!(runs, (0..24).collect::<Vec<_>>());
         assert_eq!(Shard { part: 1, parts: 4 }.of(1), 0..0);
+    }
+
+    #[test]
+    fn parts_take_turns() {
+        let of = |part| (0..7).filter(|place| Shard { part, parts: 3 }.is_turn(*place)).collect::<Vec<_>>();
+        assert_eq!([of(1), of(2), of(3)], [vec![0, 3, 6], vec![1, 4], vec![2, 5]]);
     }
 
     #[test]

@@ -11,7 +11,6 @@ mod identity;
 mod journal;
 mod merge;
 mod row;
-mod shard;
 mod span;
 mod specification;
 mod summary;
@@ -27,10 +26,10 @@ use haversack_reports::frame::{CsvFile, ParquetFile};
 use polars::prelude::DataFrame;
 use rayon::ThreadPool;
 use rayon::prelude::*;
+use serde_json::Map;
 
 pub use merge::merge;
 pub use row::{Row, Status};
-pub use shard::Shard;
 pub use specification::Specification;
 
 use crate::cache::Cache;
@@ -39,6 +38,7 @@ use crate::interrupt;
 use crate::output::{note, print};
 use crate::output_folder::{OutputFolder, RECORD};
 use crate::progress::{Amount, Progress, Stopped, word};
+pub use crate::shard::Shard;
 use found::Found;
 use identity::Identity;
 use journal::Journal;
@@ -88,7 +88,7 @@ pub struct SweepOptions {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  haversack merge part1 part2 --out whole")]
 pub struct MergeOptions {
-    /// The folders of all shards of one sweep
+    /// The folders of all shards of one sweep or one reproduction
     #[arg(value_name = "DIR", required = true)]
     pub shards: Vec<PathBuf>,
     /// The folder to write to
@@ -118,7 +118,7 @@ pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
         note(&format!("{} holds the whole sweep already", options.out.display()));
         return Ok(());
     }
-    folder.begin(journal::NAME)?;
+    folder.begin(journal::NAME, Map::new())?;
     let journal = Mutex::new(Journal::open(&options.out, &identity, &runs, options.resume)?);
     let written = pool
         .install(|| simulate(&specification, &runs, &journal, &cache))

@@ -4,7 +4,7 @@
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Output, State, Value, context};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::table::escaped;
 
@@ -87,7 +87,7 @@ pub struct CellRow {
 }
 
 /// Honesty about one artefact; an empty list is left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Notes {
     /// What is calibrated.
     pub calibrated: Vec<String>,

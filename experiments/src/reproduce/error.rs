@@ -1,6 +1,7 @@
 //! Why a reproduction was not made, or not whole.
 
 use std::io;
+use std::path::PathBuf;
 
 use haversack_devices::CalibrationError;
 use haversack_reports::FileError;
@@ -11,7 +12,9 @@ use haversack_traces::usage::DataError;
 use super::readings::ReadingsError;
 use super::reference::ReferenceError;
 use super::selection::UnknownSelector;
+use crate::interrupt;
 use crate::output_folder::FolderError;
+use crate::progress::Stopped;
 
 /// Why a reproduction was not made, or not whole.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +28,34 @@ pub enum ReproduceError {
     /// The folder is somebody else's. Nothing was written.
     #[error(transparent)]
     Owner(#[from] FolderError),
+    /// The input is wrong, in words. Nothing was written.
+    #[error("{0}")]
+    Input(String),
+    /// The folder holds artefacts that were made with something else. Nothing was written.
+    #[error(
+        "{} holds {} of another version or with other calibrations; expected another folder, all of them at once, or \
+         --overwrite, which deletes those that are not asked for", folder.display(), few(others)
+    )]
+    Others {
+        /// The folder.
+        folder: PathBuf,
+        /// `paper/artefact` of each.
+        others: Vec<String>,
+    },
+    /// Ctrl-C came.
+    #[error("stopped by Ctrl-C")]
+    Interrupted,
+    /// Ctrl-C came; what is finished is kept.
+    #[error(transparent)]
+    Stopped(Stopped),
+    /// It failed on the way; what is finished is kept.
+    #[error("{error}; {stopped}")]
+    Cut {
+        /// Why.
+        error: Box<ReproduceError>,
+        /// How far it came.
+        stopped: Stopped,
+    },
     /// A file could not be written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -63,11 +94,27 @@ pub enum ReproduceError {
     },
 }
 
+/// The first of the names, and how many more there are.
+fn few(names: &[String]) -> String {
+    let first = names.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > 3 { format!("{first} and {} more artefacts", names.len() - 3) } else { first }
+}
+
 impl ReproduceError {
-    /// 2 where the input is wrong, 1 where the run failed.
-    pub const fn exit_code(&self) -> u8 {
+    /// The same of work that goes on where it was stopped; what never began to run stays as it is.
+    pub(super) fn stopped(self, stopped: Stopped) -> Self {
         match self {
-            Self::Selector(_) | Self::Folder(_) | Self::Owner(_) => 2,
+            Self::Interrupted => Self::Stopped(stopped),
+            error => Self::Cut { error: Box::new(error), stopped },
+        }
+    }
+
+    /// 2 where the input is wrong, 130 where Ctrl-C came, 1 where the run failed.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Owner(error) if error.is_disc_full() => 1,
+            Self::Selector(_) | Self::Folder(_) | Self::Owner(_) | Self::Input(_) | Self::Others { .. } => 2,
+            Self::Interrupted | Self::Stopped(_) => interrupt::EXIT_CODE,
             _ => 1,
         }
     }

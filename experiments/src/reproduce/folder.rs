@@ -9,6 +9,8 @@ use haversack_reports::{FileError, Rendered};
 
 /// The files at the top.
 const FILES: [&str; 3] = ["cells.csv", "index.html", "run.json"];
+/// The files of an artefact: its table, its picture twice, and what later runs read.
+pub(super) const EXTENSIONS: [&str; 4] = ["csv", "svg", "png", "json"];
 /// Written and removed to see whether files can be.
 const PROBE: &str = ".haversack-probe";
 
@@ -61,6 +63,22 @@ impl Folder {
             }
         }
         write_atomically(&file("csv"), csv.as_bytes())
+    }
+}
+
+impl Folder {
+    /// Copies an artefact's files from the folder `from`.
+    pub(super) fn copy_artefact(&self, from: &Path, (paper, artefact): (&str, &str)) -> Result<(), FileError> {
+        create_folder(&self.root.join(paper))?;
+        for extension in EXTENSIONS {
+            let name = format!("{paper}/{artefact}.{extension}");
+            match fs::read(from.join(&name)) {
+                Ok(bytes) => write_atomically(&self.root.join(&name), &bytes)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => absent_or_removed(&self.root.join(&name))?,
+                Err(source) => return Err(FileError { action: "read", path: from.join(&name), source }),
+            }
+        }
+        Ok(())
     }
 }
 

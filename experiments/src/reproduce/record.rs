@@ -65,10 +65,26 @@ struct Declared<'a> {
     reading: &'a Reading,
 }
 
+/// The command that writes the record.
+pub(super) const COMMAND: &str = "reproduce";
+/// The key of what was asked for.
+pub(super) const SELECTION: &str = "selection";
+
 /// What of the record says whose the folder is: the selection is not of it.
 pub(super) fn owner(options: &ReproduceOptions) -> Map<String, Value> {
-    let keys = [("command", json!("reproduce")), ("seed", json!(options.seed)), ("full", json!(options.full))];
+    let shard = options.shard.map(|shard| shard.to_string());
+    let keys = [
+        ("command", json!(COMMAND)),
+        ("seed", json!(options.seed)),
+        ("full", json!(options.full)),
+        ("shard", json!(shard)),
+    ];
     keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// The part of the record that says what was asked for.
+pub(super) fn selection(selectors: &[String]) -> Map<String, Value> {
+    Map::from_iter([(SELECTION.to_owned(), json!(selectors))])
 }
 
 /// The record as JSON, with its keys in this order.
@@ -83,10 +99,11 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
     serde_json::from_value(json!({
         "program": "haversack",
         "version": env!("CARGO_PKG_VERSION"),
-        "command": "reproduce",
+        "command": COMMAND,
         "seed": options.seed,
         "full": options.full,
-        "selection": content.selectors,
+        "shard": options.shard.map(|shard| shard.to_string()),
+        SELECTION: content.selectors,
         "artefacts": finished.iter().map(|f| format!("{}/{}", f.paper, f.artefact)).collect::<Vec<_>>(),
         "calibrations": calibrations.digests,
         "reference": digests,

@@ -25,8 +25,22 @@ pub(super) struct Task<'r> {
     pub(super) model: Option<&'r Artefact>,
     /// Why nothing does.
     reason: String,
-    rows: Vec<&'r ReferenceRow>,
-    selected: Vec<bool>,
+    pub(super) rows: Vec<&'r ReferenceRow>,
+    /// Which of the rows were asked for.
+    pub(super) selected: Vec<bool>,
+}
+
+impl Task<'_> {
+    /// Selects the rows called `ids`, too; whether one of them was not selected before.
+    pub(super) fn select(&mut self, ids: &[String]) -> bool {
+        let mut is_more = false;
+        for (row, selected) in self.rows.iter().zip(&mut self.selected) {
+            if !*selected && ids.contains(&row.id) {
+                (*selected, is_more) = (true, true);
+            }
+        }
+        is_more
+    }
 }
 
 /// The artefacts of the selection, in the order of the reference, those without rows last.
@@ -140,7 +154,7 @@ impl TaskSetting<'_> {
 }
 
 /// An artefact that has run, or that nobody has modelled.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Finished<'r> {
     pub(super) paper: &'static str,
     pub(super) artefact: &'r str,

@@ -40,6 +40,28 @@ fn ctrl_c_ends_a_sweep_between_runs_and_it_goes_on() {
     same(&folder, "whole", "out");
 }
 
+#[test]
+fn ctrl_c_ends_a_reproduction_between_artefacts_and_it_goes_on() {
+    let top = tempfile::tempdir().unwrap();
+    let call = |flags: &str| {
+        let line = format!("reproduce sage/figure2 daf/table3 sage/section5 {flags} --jobs 1");
+        let output = crate::support::call_in(top.path(), &line.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    };
+    call("--out whole");
+    let line = ["reproduce", "sage/figure2", "daf/table3", "sage/section5", "--out", "out", "--jobs", "1"];
+    // The first of them is on the disc; the others are still to come.
+    let first = top.path().join("out/daf/table3.json");
+    let output = interrupted(top.path(), &line, || first.exists());
+    let message = refusal(&output, 130);
+    assert!(message.contains("error: stopped after ") && message.contains(" of 3 artefacts; "), "{message}");
+    let command = "`haversack reproduce sage/figure2 daf/table3 sage/section5 --out out --resume` goes on";
+    assert!(message.contains(command) && !top.path().join("out/cells.csv").exists(), "{message}");
+    call("--out out --resume");
+    let files = |name: &str| crate::reproduce::tree(&top.path().join(name));
+    assert_eq!(files("whole"), files("out"));
+}
+
 /// The program with files of at most so many blocks of 512 bytes, which fails as a full disk does.
 fn within_blocks(folder: &Path, blocks: u32, line: &str) -> Output {
     let program = env!("CARGO_BIN_EXE_haversack");

@@ -5,6 +5,7 @@ mod bad_input;
 mod calibrate;
 mod circles;
 mod commands;
+mod compare;
 mod completions;
 mod constants;
 mod docs;

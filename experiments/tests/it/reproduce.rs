@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haversack::artefacts::ARTEFACTS;
 use haversack::reproduce::readings::Readings;
@@ -76,8 +77,7 @@ fn options(out: &Path, selectors: &[&str], jobs: usize) -> ReproduceOptions {
         out: out.to_path_buf(),
         seed: 7,
         jobs: NonZeroUsize::new(jobs),
-        full: false,
-        overwrite: false,
+        ..ReproduceOptions::default()
     }
 }
 
@@ -99,7 +99,7 @@ fn cells(out: &Path) -> (BTreeMap<String, BTreeMap<String, String>>, usize) {
 }
 
 /// Every file below `folder` with its bytes.
-fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {
@@ -230,19 +230,117 @@ fn an_artefact_that_fails_leaves_the_others_whole() {
 }
 
 #[test]
-fn another_selection_into_the_same_folder_replaces_the_cells() {
-    let out = tempfile::tempdir().unwrap();
-    reproduce(&options(out.path(), &["sage/figure8"], 1), &[DRAWN]).unwrap();
-    let earlier = fs::read(out.path().join("sage/figure8.svg")).unwrap();
-    reproduce(&options(out.path(), &["sage/figure13"], 1), &[PLAIN]).unwrap();
-    let (now, _) = cells(out.path());
-    assert!(now.keys().all(|id| id.starts_with("sage/figure13/")) && !now.is_empty());
-    assert!(!fs::read_to_string(out.path().join("index.html")).unwrap().contains("sage/figure8"));
-    // What was not selected is left as it was.
-    assert_eq!(fs::read(out.path().join("sage/figure8.svg")).unwrap(), earlier);
+fn another_selection_into_the_same_folder_joins_the_cells() {
+    let top = tempfile::tempdir().unwrap();
+    let (out, once) = (top.path().join("out"), top.path().join("once"));
+    let artefacts = [DRAWN, PLAIN, TABLE];
+    reproduce(&options(&out, &["sage/figure8"], 1), &artefacts).unwrap();
+    let joined = reproduce(&options(&out, &["sage/figure13"], 1), &artefacts).unwrap();
+    // The report is of what was asked for, the files of all.
+    assert!(!joined.report.contains("no such network here") && joined.report.contains("holds 2 artefacts"));
+    reproduce(&options(&once, &["sage/figure8", "sage/figure13"], 1), &artefacts).unwrap();
+    assert_eq!(tree(&out), tree(&once), "the same bytes as one run");
+    // One more row of an artefact selects it beside those that were.
+    let row = "sage/table1/mobilenetv2/direct/latency";
+    reproduce(&options(&out, &[row], 1), &artefacts).unwrap();
+    reproduce(&options(&out, &["sage/table1/densenet121/direct/latency"], 1), &artefacts).unwrap();
+    let (now, rows) = cells(&out);
+    assert_eq!(now.keys().filter(|id| id.starts_with("sage/table1/")).count(), 2);
+    assert_eq!(rows, cells(&once).1 + 2);
     // The artefact has no figure any more: its old one does not stand beside new numbers.
-    reproduce(&options(out.path(), &["sage/figure8"], 1), &[Artefact { run: plain, ..DRAWN }]).unwrap();
-    assert!(!out.path().join("sage/figure8.svg").exists());
+    reproduce(&options(&out, &["sage/figure8"], 1), &[Artefact { run: plain, ..DRAWN }, PLAIN, TABLE]).unwrap();
+    assert!(!out.join("sage/figure8.svg").exists());
+}
+
+/// Artefacts that were made with other calibrations do not stand beside new ones.
+#[test]
+fn what_was_made_otherwise_is_refused_or_deleted() {
+    let out = tempfile::tempdir().unwrap();
+    reproduce(&options(out.path(), &["sage/table1", "sage/figure8"], 1), &[TABLE, DRAWN]).unwrap();
+    // As if the device's file had changed since.
+    let stored = out.path().join("sage/table1.json");
+    let device = haversack_devices::load("galaxy-s10").unwrap();
+    fs::write(&stored, fs::read_to_string(&stored).unwrap().replace(&device.digest, "0123456789abcdef")).unwrap();
+    let before = tree(out.path());
+    let refused = reproduce(&options(out.path(), &["sage/figure13"], 1), &[TABLE, DRAWN, PLAIN]).unwrap_err();
+    assert_eq!(refused.exit_code(), 2);
+    let message = refused.to_string();
+    assert!(message.contains("holds sage/table1 of another version") && message.contains("--overwrite"), "{message}");
+    assert_eq!(tree(out.path()), before);
+    // Asked for again it is made anew, and what fits stays.
+    let wanted = ReproduceOptions { overwrite: true, ..options(out.path(), &["sage/figure13"], 1) };
+    reproduce(&wanted, &[TABLE, DRAWN, PLAIN]).unwrap();
+    let files = tree(out.path());
+    assert!(!files.contains_key("sage/table1.csv") && !files.contains_key("sage/table1.json"), "{:?}", files.keys());
+    assert!(files.contains_key("sage/figure8.svg") && files.contains_key("sage/figure13.csv"));
+}
+
+/// How often [`counted_run`] ran.
+static RUNS: AtomicUsize = AtomicUsize::new(0);
+
+fn counted_run(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    RUNS.fetch_add(1, Ordering::Relaxed);
+    plain(context)
+}
+
+#[test]
+fn what_is_finished_is_left_alone_if_asked() {
+    let top = tempfile::tempdir().unwrap();
+    let (out, whole) = (top.path().join("out"), top.path().join("whole"));
+    let artefacts = [Artefact { run: counted_run, ..PLAIN }, DRAWN, BROKEN];
+    let all = ["sage/figure8", "sage/figure10", "sage/figure13"];
+    reproduce(&options(&whole, &all, 1), &artefacts).unwrap();
+    let resumed = ReproduceOptions { resume: true, ..options(&out, &all, 1) };
+    reproduce(&resumed, &artefacts).unwrap();
+    assert_eq!(RUNS.load(Ordering::Relaxed), 2, "in a new folder all of them run");
+    // As a kill leaves it: nothing tells of the whole folder yet, and of one artefact nothing says that it is whole.
+    for name in ["cells.csv", "index.html", "sage/figure8.json"] {
+        fs::remove_file(out.join(name)).unwrap();
+    }
+    let again = reproduce(&resumed, &artefacts).unwrap();
+    assert_eq!((RUNS.load(Ordering::Relaxed), again.failures.len()), (2, 1), "what failed fails again");
+    assert_eq!(tree(&out), tree(&whole));
+    // Another seed is another specification, and without --resume everything runs again.
+    let other = reproduce(&ReproduceOptions { seed: 8, ..resumed }, &artefacts).unwrap_err();
+    assert_eq!(other.exit_code(), 2);
+    reproduce(&options(&out, &all, 1), &artefacts).unwrap();
+    assert_eq!(RUNS.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn shards_are_merged_to_the_bytes_of_one_run() {
+    let top = tempfile::tempdir().unwrap();
+    let haversack = |line: &str| call_in(top.path(), &line.split(' ').collect::<Vec<_>>());
+    let selectors = "sage/section5 daf/table3 mandheling/table3 sage/figure2";
+    let done = haversack(&format!("reproduce {selectors} --out whole --jobs 2"));
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    for part in 1..=3 {
+        let done = haversack(&format!("reproduce {selectors} --out part{part} --shard {part}/3"));
+        assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    }
+    let merged = haversack("merge part2 part1 part3 --out merged");
+    assert_eq!(
+        (merged.status.code(), stdout(&merged)),
+        (Some(0), stdout(&haversack(&format!("reproduce {selectors} --out whole --resume"))))
+    );
+    assert_eq!(tree(&top.path().join("whole")), tree(&top.path().join("merged")));
+    // A shard is a part of a specification: the whole is not reproduced into its folder.
+    refusal(&haversack(&format!("reproduce {selectors} --out part1")), 2);
+    let said = refusal(&haversack("merge part1 part3 --out other"), 2);
+    assert!(said.contains(" is in none of the folders"), "{said}");
+    let said = refusal(&haversack("merge part1 part2 part2 part3 --out other"), 2);
+    assert!(said.contains(" is in another folder too"), "{said}");
+    let done = haversack(&format!("reproduce {selectors} --out other-seed --shard 2/3 --seed 1"));
+    assert_eq!(done.status.code(), Some(0));
+    let said = refusal(&haversack("merge part1 other-seed part3 --out other"), 2);
+    assert!(said.contains("are of different reproductions"), "{said}");
+    assert!(!top.path().join("other").exists());
+}
+
+#[test]
+fn a_trace_that_nothing_takes_is_refused() {
+    let said = refusal(&call_in(Path::new("."), &["reproduce", "daf/table3", "--trace", "days.parquet"]), 2);
+    assert!(said.contains("--trace days.parquet: no artefact takes a trace"), "{said}");
 }
 
 #[test]
@@ -318,7 +416,9 @@ fn the_program_says_what_was_wrong_and_leaves_nothing() {
     refusal(&haversack("reproduce sage/section5 --out file"), 2);
     assert_eq!(tree(top.path()).len(), 1);
     let done = haversack("reproduce daf/table3 --out out --jobs 2");
-    assert_eq!((done.status.code(), stderr(&done)), (Some(0), String::new()));
+    assert_eq!(done.status.code(), Some(0));
+    // A slow machine may have told how far it had come.
+    assert!(stderr(&done).lines().all(|line| line.ends_with(" left about")), "{}", stderr(&done));
     assert!(stdout(&done).contains("daf"));
     assert!(top.path().join("out/cells.csv").exists());
 }

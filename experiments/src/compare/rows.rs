@@ -1,0 +1,260 @@
+//! The rows of both results, matched by what identifies them, and what of each moved.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use haversack_reports::frame::texts;
+use polars::prelude::DataFrame;
+
+use crate::error::CommandError;
+use crate::scenario::Key;
+
+/// The column that identifies a cell.
+const ID: &str = "id";
+/// The columns of a cell that are compared.
+const OF_CELLS: [&str; 2] = ["simulated", "verdict"];
+
+/// A table: what identifies each row, and the columns that are compared.
+pub(super) struct Table {
+    kind: &'static str,
+    ids: Vec<String>,
+    columns: Columns,
+}
+
+enum Columns {
+    /// Of cells, each column whole.
+    Cells(Vec<(String, Vec<Option<String>>)>),
+    /// Of runs, read as they are asked for: only one column at a time is text.
+    Runs(DataFrame, Vec<String>),
+}
+
+impl Table {
+    /// The cells in the CSV file at `path`.
+    pub(super) fn of_cells(path: &Path) -> Result<Self, CommandError> {
+        let wrong = |why: String| CommandError::input(format!("{}: {why}", path.display()));
+        let mut reader = csv::Reader::from_path(path).map_err(|error| wrong(error.to_string()))?;
+        let header = reader.headers().map_err(|error| wrong(error.to_string()))?.clone();
+        let place = |name: &str| header.iter().position(|found| found == name);
+        let (Some(id), Some(_)) = (place(ID), place(OF_CELLS[0])) else {
+            return Err(wrong(format!("expected the columns {ID} and {} of cells", OF_CELLS[0])));
+        };
+        let places: Vec<(usize, &str)> = OF_CELLS.iter().filter_map(|name| Some((place(name)?, *name))).collect();
+        let mut columns: Vec<(String, Vec<Option<String>>)> =
+            places.iter().map(|(_, name)| ((*name).to_owned(), Vec::new())).collect();
+        let mut ids = Vec::new();
+        for record in reader.records() {
+            let record = record.map_err(|error| wrong(error.to_string()))?;
+            ids.push(record.get(id).unwrap_or_default().to_owned());
+            for ((place, _), (_, cells)) in places.iter().zip(&mut columns) {
+                cells.push(record.get(*place).filter(|cell| !cell.is_empty()).map(str::to_owned));
+            }
+        }
+        Ok(Self { kind: "cells", ids: numbered(ids), columns: Columns::Cells(columns) })
+    }
+
+    /// The runs of a sweep.
+    pub(super) fn of_runs(frame: DataFrame) -> Result<Self, CommandError> {
+        let is_key = |name: &str| Key::named(name).is_some();
+        let names: Vec<String> = frame.columns().iter().map(|column| column.name().to_string()).collect();
+        let keys: Vec<&String> = names.iter().filter(|name| is_key(name)).collect();
+        let mut ids = vec![String::new(); frame.height()];
+        for key in keys {
+            let column = frame.column(key).map_err(CommandError::input)?;
+            // What no run was given identifies none of them.
+            for (id, cell) in ids.iter_mut().zip(texts(column)?) {
+                let Some(cell) = cell else { continue };
+                let comma = if id.is_empty() { "" } else { ", " };
+                id.push_str(&format!("{comma}{key} = {cell}"));
+            }
+        }
+        // The number of a run is no result of it.
+        let compared = names.into_iter().filter(|name| !is_key(name) && name != "run").collect();
+        Ok(Self { kind: "runs", ids: numbered(ids), columns: Columns::Runs(frame, compared) })
+    }
+
+    /// What its rows are.
+    pub(super) const fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    fn names(&self) -> Vec<&str> {
+        match &self.columns {
+            Columns::Cells(columns) => columns.iter().map(|(name, _)| name.as_str()).collect(),
+            Columns::Runs(_, names) => names.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// The cells of a column; `None` if the table has none of that name.
+    fn column(&self, name: &str) -> Result<Option<Vec<Option<String>>>, CommandError> {
+        match &self.columns {
+            Columns::Cells(columns) => {
+                Ok(columns.iter().find(|(found, _)| found == name).map(|(_, cells)| cells.clone()))
+            }
+            Columns::Runs(frame, _) => match frame.column(name) {
+                Ok(column) => Ok(Some(texts(column)?.collect())),
+                Err(_) => Ok(None),
+            },
+        }
+    }
+}
+
+/// Ids of which none is there twice: the second of the same is `… (2)`.
+fn numbered(mut ids: Vec<String>) -> Vec<String> {
+    let mut seen: HashMap<String, u64> = HashMap::new();
+    for id in &mut ids {
+        let times = seen.entry(id.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            id.push_str(&format!(" ({times})"));
+        }
+    }
+    ids
+}
+
+/// A cell that changed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Change {
+    pub(super) column: String,
+    pub(super) before: Option<String>,
+    pub(super) after: Option<String>,
+}
+
+impl Change {
+    /// How far a number moved, in parts of what it was; `None` of what is no number on both sides.
+    fn distance(&self) -> Option<f64> {
+        let numbers = |text: &Option<String>| -> Option<Vec<f64>> {
+            text.as_deref()?.split("..").map(|number| number.parse::<f64>().ok()).collect()
+        };
+        let (before, after) = (numbers(&self.before)?, numbers(&self.after)?);
+        let moved = |(before, after): (&f64, &f64)| {
+            let difference = (after - before).abs();
+            if *before == 0.0 { difference } else { difference / before.abs() }
+        };
+        (before.len() == after.len())
+            .then(|| before.iter().zip(&after).map(moved).fold(0.0, f64::max))
+            .filter(|distance| !distance.is_nan())
+    }
+}
+
+/// A row of which something moved.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Moved {
+    pub(super) id: String,
+    /// How far the number moved that moved farthest; infinite where one came, went, or none of what changed is one.
+    pub(super) distance: f64,
+    /// What changed, the farthest first.
+    pub(super) changes: Vec<Change>,
+}
+
+impl Moved {
+    fn new(id: String, mut changes: Vec<Change>) -> Self {
+        let far = |change: &Change| change.distance().unwrap_or(f64::NEG_INFINITY);
+        changes.sort_by(|a, b| far(b).total_cmp(&far(a)));
+        let came_or_went = changes.iter().any(|change| change.before.is_none() != change.after.is_none());
+        let farthest = changes.first().and_then(Change::distance).filter(|_| !came_or_went);
+        Self { id, distance: farthest.unwrap_or(f64::INFINITY), changes }
+    }
+}
+
+/// What moved between two tables.
+pub(super) struct RowChanges {
+    pub(super) kind: &'static str,
+    /// Rows that both have.
+    pub(super) both: usize,
+    /// The farthest first.
+    pub(super) moved: Vec<Moved>,
+    pub(super) only_before: Vec<String>,
+    pub(super) only_after: Vec<String>,
+    /// Columns that only one of them has.
+    pub(super) columns: Vec<String>,
+}
+
+impl RowChanges {
+    pub(super) fn new(before: &Table, after: &Table) -> Result<Self, CommandError> {
+        let places: HashMap<&str, usize> = after.ids.iter().enumerate().map(|(row, id)| (id.as_str(), row)).collect();
+        let pairs: Vec<(usize, usize)> =
+            before.ids.iter().enumerate().filter_map(|(row, id)| Some((row, *places.get(id.as_str())?))).collect();
+        let mut changes: Vec<Vec<Change>> = vec![Vec::new(); pairs.len()];
+        let mut columns: Vec<String> =
+            after.names().into_iter().filter(|name| !before.names().contains(name)).map(str::to_owned).collect();
+        for name in before.names() {
+            let (Some(old), Some(new)) = (before.column(name)?, after.column(name)?) else {
+                columns.push(name.to_owned());
+                continue;
+            };
+            for ((a, b), changes) in pairs.iter().zip(&mut changes) {
+                let (before, after) = (old.get(*a).cloned().flatten(), new.get(*b).cloned().flatten());
+                if before != after {
+                    changes.push(Change { column: name.to_owned(), before, after });
+                }
+            }
+        }
+        let changed = pairs.iter().zip(changes).filter(|(_, changes)| !changes.is_empty());
+        let mut moved: Vec<Moved> =
+            changed.map(|((row, _), changes)| Moved::new(before.ids[*row].clone(), changes)).collect();
+        moved.sort_by(|a, b| b.distance.total_cmp(&a.distance));
+        let only = |these: &Table, those: &Table| {
+            let known: std::collections::HashSet<&String> = those.ids.iter().collect();
+            these.ids.iter().filter(|id| !known.contains(id)).cloned().collect::<Vec<_>>()
+        };
+        let (only_before, only_after) = (only(before, after), only(after, before));
+        Ok(Self { kind: before.kind, both: pairs.len(), moved, only_before, only_after, columns })
+    }
+
+    /// How many rows moved, came or went; of `common` rows, how many moved.
+    pub(super) fn number(&self, common: bool) -> usize {
+        let one_sided = if common { 0 } else { self.only_before.len() + self.only_after.len() };
+        self.moved.len() + one_sided
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(rows: &[(&str, &str, &str)]) -> Table {
+        let text = |cell: &str| (!cell.is_empty()).then(|| cell.to_owned());
+        Table {
+            kind: "cells",
+            ids: rows.iter().map(|row| row.0.to_owned()).collect(),
+            columns: Columns::Cells(vec![
+                ("simulated".to_owned(), rows.iter().map(|row| text(row.1)).collect()),
+                ("verdict".to_owned(), rows.iter().map(|row| text(row.2)).collect()),
+            ]),
+        }
+    }
+
+    #[test]
+    fn the_farthest_comes_first_and_rows_are_matched_by_id() {
+        let before = cells(&[
+            ("a", "100", "ok"),
+            ("b", "2..8", "holds"),
+            ("c", "5", "ok"),
+            ("d", "", "not-modelled"),
+            ("e", "true", "holds"),
+            ("gone", "1", "ok"),
+        ]);
+        let after = cells(&[
+            ("e", "false", "fails"),
+            ("d", "7", "ok"),
+            ("c", "5", "ok"),
+            ("b", "2..10", "holds"),
+            ("a", "110", "off"),
+            ("new", "1", "ok"),
+        ]);
+        let changes = RowChanges::new(&before, &after).unwrap();
+        let far: Vec<(&str, f64)> = changes.moved.iter().map(|moved| (moved.id.as_str(), moved.distance)).collect();
+        // d came and e is no number; (10 − 8) / 8 = 0.25; (110 − 100) / 100 = 0.1; c is as it was.
+        assert_eq!(far, [("d", f64::INFINITY), ("e", f64::INFINITY), ("b", 0.25), ("a", 0.1)]);
+        assert_eq!((changes.both, changes.only_before.len(), changes.only_after.len()), (5, 1, 1));
+        assert_eq!((changes.number(false), changes.number(true)), (6, 4));
+        let columns: Vec<&str> = changes.moved[3].changes.iter().map(|change| change.column.as_str()).collect();
+        assert_eq!(columns, ["simulated", "verdict"]);
+    }
+
+    #[test]
+    fn ids_that_are_there_twice_are_told_apart() {
+        let ids = ["a", "b", "a", "a"].map(str::to_owned).to_vec();
+        assert_eq!(numbered(ids), ["a", "b", "a (2)", "a (3)"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! A finished artefact on the disc: `<paper>/<artefact>.json` beside its figure and its table.
+//!
+//! From it `cells.csv` and the page are made anew: when more artefacts are reproduced into the folder, when a run goes on
+//! where one was stopped, and when shards are merged.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use haversack_reports::page::Notes;
+use serde::{Deserialize, Serialize};
+
+use super::artefact::Artefact;
+use super::cells;
+use super::committed;
+use super::error::ReproduceError;
+use super::options::ReproduceOptions;
+use super::readings::Readings;
+use super::record::Calibrations;
+use super::reference::Reference;
+use super::task::{Finished, Task};
+
+/// All that an artefact's answers depend on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct MadeWith {
+    version: String,
+    seed: u64,
+    full: bool,
+    calibrations: BTreeMap<String, String>,
+    reference: BTreeMap<String, String>,
+}
+
+impl MadeWith {
+    /// What `artefact` is made with by this program; `None` is one that nobody has modelled.
+    pub(super) fn now(
+        options: &ReproduceOptions,
+        artefact: Option<&Artefact>,
+        reference: &Reference,
+    ) -> Result<Self, ReproduceError> {
+        let calibrations = artefact.map_or_else(|| Ok(Calibrations::default()), |one| Calibrations::of(&[*one]))?;
+        let digests = reference.digests().iter().map(|(file, digest)| ((*file).to_owned(), digest.clone()));
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            seed: options.seed,
+            full: options.full,
+            calibrations: calibrations.digests,
+            reference: digests.collect(),
+        })
+    }
+}
+
+/// A finished artefact.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Stored {
+    pub(super) made_with: MadeWith,
+    figure_title: Option<String>,
+    /// All rows of the artefact, as `cells.csv` has them.
+    cells: String,
+    /// The ids of those that were selected.
+    pub(super) selected: Vec<String>,
+    notes: Notes,
+    summary: Vec<String>,
+    pub(super) faults: Vec<String>,
+}
+
+/// The name of the file in a folder of results.
+pub(super) fn name(paper: &str, artefact: &str) -> String {
+    format!("{paper}/{artefact}.json")
+}
+
+impl Stored {
+    pub(super) fn new(finished: &Finished<'_>, made_with: MadeWith) -> Result<Self, ReproduceError> {
+        Ok(Self {
+            made_with,
+            figure_title: finished.figure_title.clone(),
+            cells: cells::table(&finished.cells)?.to_csv(),
+            selected: finished.selected().map(|cell| cell.id.clone()).collect(),
+            notes: finished.notes.clone(),
+            summary: finished.summary.clone(),
+            faults: finished.faults.clone(),
+        })
+    }
+
+    /// The artefact in the folder `root`; `None` if it is not there, or not whole.
+    pub(super) fn read(root: &Path, task: &Task<'_>) -> Option<Self> {
+        let text = std::fs::read_to_string(root.join(name(task.paper, task.artefact))).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    pub(super) fn to_text(&self) -> Result<String, ReproduceError> {
+        Ok(format!("{}\n", serde_json::to_string_pretty(self)?))
+    }
+
+    /// The artefact as if it had just run, with the rows of `task` selected; `None` if it has other rows.
+    pub(super) fn finished<'r>(
+        &self,
+        task: &Task<'r>,
+        reference: &Reference,
+        readings: &Readings,
+    ) -> Option<Finished<'r>> {
+        let mut cells = committed::read(&name(task.paper, task.artefact), &self.cells, reference).ok()?;
+        if !cells.iter().map(|cell| &cell.id).eq(task.rows.iter().map(|row| &row.id)) {
+            return None;
+        }
+        for cell in &mut cells {
+            if let Some(unit) = readings.unit(task.paper, task.artefact, &cell.metric) {
+                cell.unit = unit;
+            }
+        }
+        Some(Finished {
+            paper: task.paper,
+            artefact: task.artefact,
+            about: task.model.map_or("", |model| model.about),
+            figure_title: self.figure_title.clone(),
+            cells,
+            selected: task.selected.clone(),
+            notes: self.notes.clone(),
+            summary: self.summary.clone(),
+            faults: self.faults.clone(),
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! All artefacts of a folder, and the files that tell of them together: `cells.csv`, `index.html`, `run.json`.
+
+use std::collections::BTreeSet;
+
+use super::artefact::Artefact;
+use super::cells;
+use super::content::Content;
+use super::error::ReproduceError;
+use super::folder::{EXTENSIONS, Folder};
+use super::holdings::Sources;
+use super::record::{self, Calibrations};
+use super::selection::Selection;
+use super::task::Finished;
+use super::{CELLS, Reproduction, page, report};
+use crate::output_folder::OutputFolder;
+
+const PAGE: &str = "index.html";
+
+/// All artefacts of a folder.
+pub(super) struct Whole<'a> {
+    pub(super) sources: Sources<'a>,
+    /// All that was ever asked for.
+    pub(super) selection: &'a Selection<'a>,
+    pub(super) finished: &'a [Finished<'a>],
+}
+
+impl Whole<'_> {
+    /// Writes the files, and deletes what the record listed and nobody stands for any more; the report is of all
+    /// artefacts but those that are `kept` beside what was asked for.
+    pub(super) fn write(
+        &self,
+        folder: &Folder,
+        owned: &OutputFolder,
+        kept: &[usize],
+    ) -> Result<Reproduction, ReproduceError> {
+        let calibrations = self.calibrations()?;
+        let content = self.content(self.finished, &calibrations);
+        folder.write(CELLS, &cells::table(&content.cells)?.to_csv())?;
+        folder.write(PAGE, &page::page(&content).render()?)?;
+        let names = self
+            .finished
+            .iter()
+            .flat_map(|f| EXTENSIONS.map(|extension| format!("{}/{}.{extension}", f.paper, f.artefact)));
+        let written: BTreeSet<String> = [CELLS, PAGE].map(str::to_owned).into_iter().chain(names).collect();
+        let outputs: Vec<String> = written.into_iter().filter(|name| owned.path(name).is_file()).collect();
+        owned.record(record::record(&content)?, &outputs)?;
+        if kept.is_empty() {
+            return Ok(reproduction(&content, self.finished));
+        }
+        let asked = self.finished.iter().enumerate().filter(|(place, _)| !kept.contains(place));
+        let asked: Vec<Finished<'_>> = asked.map(|(_, finished)| finished.clone()).collect();
+        let mut reproduction = reproduction(&self.content(&asked, &calibrations), &asked);
+        let (all, out) = (self.finished.len(), self.sources.options.out.display());
+        reproduction.report += &format!("\n{out} holds {all} artefacts; its {CELLS} and {PAGE} are of all of them\n");
+        Ok(reproduction)
+    }
+
+    fn calibrations(&self) -> Result<Calibrations, ReproduceError> {
+        let model = |finished: &Finished<'_>| {
+            let mut known = self.sources.artefacts.iter();
+            known.find(|model| model.paper == finished.paper && model.id == finished.artefact).copied()
+        };
+        Calibrations::of(&self.finished.iter().filter_map(model).collect::<Vec<Artefact>>())
+    }
+
+    fn content<'c>(&'c self, finished: &'c [Finished<'c>], calibrations: &'c Calibrations) -> Content<'c> {
+        let Sources { options, artefacts, reference, readings } = self.sources;
+        Content::new(options, self.selection, finished, calibrations, (reference, readings), artefacts)
+    }
+}
+
+fn reproduction(content: &Content<'_>, finished: &[Finished<'_>]) -> Reproduction {
+    let faults = |f: &Finished<'_>| {
+        let place = format!("{}/{}", f.paper, f.artefact);
+        f.faults.iter().map(move |why| format!("{place}: {why}")).collect::<Vec<_>>()
+    };
+    Reproduction {
+        report: report::text(&content.tallies, &content.cells, finished, &content.remarks),
+        failures: finished.iter().flat_map(faults).collect(),
+    }
+}
