@@ -51,7 +51,10 @@ pub(super) fn check(page: &Page) -> Vec<String> {
                     shown.push((next, printed));
                 }
             }
-            "text" | "rust" | "python" | "json" => {}
+            "rust" if !is_in_a_linked_file(page, block) => {
+                faults.push(format!("{place_in_page}: this code is in no file that the page links"));
+            }
+            "text" | "rust" | "python" => {}
             other => faults.push(format!("{place_in_page}: a block of '{other}'")),
         }
     }
@@ -74,6 +77,13 @@ fn write_file(block: &Block, folder: &Path) {
     if let Some(name) = name.filter(|name| name.ends_with(".toml") && !name.contains(' ')) {
         fs::write(folder.join(name), &block.text).unwrap();
     }
+}
+
+/// Whether a file that the page links has the block's text.
+fn is_in_a_linked_file(page: &Page, block: &Block) -> bool {
+    let folder = page.path.parent().unwrap();
+    let files = page.links().into_iter().filter(|link| link.ends_with(".rs"));
+    files.map(|link| fs::read_to_string(folder.join(link)).unwrap()).any(|text| text.contains(&block.text))
 }
 
 /// As much of `printed` as `shown` shows.
