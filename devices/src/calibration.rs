@@ -3,6 +3,7 @@
 //! A schema is a set of structs made by `section!`: each struct is a table, each field a key. [`Calibrated`] is any
 //! schema's file once it is read: its constants can be listed and overridden by name.
 
+mod base;
 mod calibrated;
 mod error;
 

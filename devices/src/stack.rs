@@ -166,8 +166,9 @@ section! {
 }
 
 /// The graph that a stack executes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum StackGraph {
     /// Whole operators, as an eager framework records them.
     Eager,
@@ -182,8 +183,9 @@ pub enum StackGraph {
 impl Visit for StackGraph {}
 
 /// Where a stack's tensors come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum StackAllocator {
     /// A plan made before the run: every tensor its own exact piece.
     Exact,
@@ -196,6 +198,8 @@ impl Visit for StackAllocator {}
 section! {
     /// All that a stack's calibration holds; the top of the file.
     pub struct StackConstants {
+        /// Another stack of which this one overrides a few numbers: an id, or a file beside this one.
+        pub base: Option<String>,
         /// The stack.
         pub name: String,
         /// Choices and doubts that a reader should know.

@@ -4,23 +4,28 @@
 //! [`TomlDocument`] read a TOML file strictly through serde: every complaint names the file, the line and the field, says
 //! what was expected and, for a mistyped word, the nearest valid one.
 
+mod document;
+mod merge;
 mod strict_toml;
 mod toml_error;
 
 use std::cmp::Ordering;
 
-pub use strict_toml::{TomlDocument, line_of, read_toml};
+pub use document::{TomlDocument, line_of, read_toml};
 pub use toml_error::{Location, TomlError, TomlProblem};
 
 /// Nobody means a name by a page of text, and the comparison is quadratic.
 const LONGEST_NAME: usize = 80;
 
+/// A part of a name that is shorter says nothing of which is meant.
+const SHORTEST_PART: usize = 3;
+
 /// The valid name most like `found`, or `None` if none is close enough to be meant.
 ///
 /// Names are compared without regard to case by the number of letters that were inserted, left out, replaced or
-/// swapped (optimal string alignment). Up to two such errors are forgiven, or as many as half the longer name has
-/// letters. Equally many errors are told apart by Jaro-Winkler similarity, which favours a common beginning, then by
-/// the alphabet.
+/// swapped (optimal string alignment). As many such errors are forgiven as a third of the longer name has letters; or
+/// all, where the name was only begun (`high` of `highest`), or its last part is there (`s22` of `galaxy-s22`). Equally many errors are told apart by
+/// Jaro-Winkler similarity, which favours a common beginning, then by the alphabet.
 ///
 /// ```
 /// use haversack_devices::text::nearest;
@@ -30,22 +35,17 @@ const LONGEST_NAME: usize = 80;
 pub fn nearest<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let found = beginning(found);
     let scored = valid.into_iter().map(|name| (Likeness::new(&found, name), name));
-    let (Likeness { errors, .. }, name) = scored.min_by(compare)?;
-    let longest = name.chars().count().max(found.chars().count());
-    (errors <= 2.max(longest / 2) && errors < longest).then_some(name)
-}
-
-/// The `number` valid names most like `found`, best first, however far they are.
-pub fn nearest_few<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>, number: usize) -> Vec<&'a str> {
-    let found = beginning(found);
-    let mut names: Vec<_> = valid.into_iter().map(|name| (Likeness::new(&found, name), name)).collect();
-    names.sort_by(compare);
-    names.into_iter().take(number).map(|(_, name)| name).collect()
+    scored.filter(|(likeness, name)| likeness.is_meant(&found, name)).min_by(compare).map(|(_, name)| name)
 }
 
 /// `; did you mean 'name'?`, or nothing if there is no such name.
 pub fn question(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
+}
+
+/// The [`question`], or `; otherwise` if there is no such name.
+pub fn question_or(nearest: Option<&str>, otherwise: &str) -> String {
+    nearest.map_or_else(|| format!("; {otherwise}"), |name| question(Some(name)))
 }
 
 /// `` (did you mean `name`?)``, with a space before it, or nothing if there is no such name.
@@ -79,6 +79,16 @@ impl Likeness {
         let name = name.to_lowercase();
         let similarity = strsim::jaro_winkler(found, &name);
         Self { errors: strsim::osa_distance(found, &name), similarity }
+    }
+
+    /// Whether who wrote `found` may have meant `name`.
+    fn is_meant(&self, found: &str, name: &str) -> bool {
+        let (of_name, of_found) = (name.chars().count(), found.chars().count());
+        let (longest, shortest) = (of_name.max(of_found), of_name.min(of_found));
+        let name = name.to_lowercase();
+        let is_part = name.starts_with(found) || name.ends_with(&format!("-{found}"));
+        let is_begun = shortest >= SHORTEST_PART && is_part;
+        self.errors == 0 || self.errors <= longest / 3 || is_begun
     }
 }
 
@@ -114,7 +124,11 @@ mod tests {
         assert_eq!(nearest("sag", ["sga", "sage"]), Some("sage"));
         // One error and the same similarity: the alphabet decides, not the order in which they are given.
         assert_eq!(nearest("ax", ["ac", "ab"]), Some("ab"));
-        assert_eq!(nearest_few("ConvTranspose", ["Relu", "Conv", "Transpose"], 2), ["Transpose", "Conv"]);
+        // A name that was only begun, or only ended.
+        assert_eq!(nearest("high", ["highest", "lowest"]), Some("highest"));
+        assert_eq!(nearest("s22", ["galaxy-s10", "galaxy-s22"]), Some("galaxy-s22"));
+        // Two letters of five, and nothing in common but one of two.
+        assert_eq!((nearest("all", ["sga", "dga"]), nearest("s", ["B", "KB"])), (None, None));
     }
 
     #[test]
@@ -128,6 +142,7 @@ mod tests {
         assert_eq!(question(Some("of")), "; did you mean 'of'?");
         assert_eq!(aside(Some("of")), " (did you mean `of`?)");
         assert_eq!(question(None) + &aside(None), "");
+        assert_eq!(question_or(None, "see there") + &question_or(Some("of"), "no"), "; see there; did you mean 'of'?");
         assert_eq!(hint("hlaf", ["half", "whole"]), "; did you mean 'half'?");
         assert_eq!(alternatives([]), "");
         assert_eq!(alternatives(["a"]), "a");

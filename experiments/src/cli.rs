@@ -5,7 +5,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
-    calibrate, compare, completions, interrupt, kernels_command, list, model_command, replay_command, reproduce,
+    calibrate, compare, completions, interrupt, kernels_command, list, model_command, replay_command, reproduce, show,
     simulate, sweep, trace_command,
 };
 
@@ -49,6 +49,8 @@ enum Command {
     Trace(trace_command::TraceOptions),
     /// Lists what scenarios can name
     List(list::ListOptions),
+    /// Says what a device, a stack, a network, a policy or a system is, and how far its numbers may be believed
+    Show(show::ShowOptions),
     /// Prints what completes this program's commands and flags in a shell
     Completions(completions::CompletionsOptions),
     /// Prints this program's page of the manual, or writes the pages of all commands
@@ -74,7 +76,8 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
         Command::Kernels(options) => kernels_command::run(options),
         Command::Calibrate(options) => calibrate::run(options),
         Command::Trace(options) => trace_command::run(options),
-        Command::List(options) => list::run(*options),
+        Command::List(options) => list::run(options),
+        Command::Show(options) => show::run(options),
         Command::Completions(options) => completions::completions(*options, Arguments::command()),
         Command::Man(options) => completions::man(options, Arguments::command()),
     }

@@ -18,9 +18,9 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
+//! | [`simulate`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`show`], [`completions`] | a command each |
 //! | [`compare`] | what moved between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
-//! | [`simulate`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`completions`] | a command each |
 //! | [`reproduce`], [`artefacts`] | the papers' numbers beside simulated ones, and what simulates them |
 //! | [`run`] | plans, and the least budget with which one works |
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
@@ -64,6 +64,7 @@ pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod shard;
+pub mod show;
 pub mod show_table;
 pub mod simulate;
 pub mod sweep;

@@ -1,28 +1,31 @@
-//! `haversack list`: what scenarios can name, one id a line first, then its description.
-
-use std::fmt::Write as _;
+//! `haversack list`: what scenarios can name, one id a line first, then what is said of it.
 
 use clap::{Args, ValueEnum};
-use haversack_bench::Kernel;
+use haversack_devices::{Listing, load};
 use haversack_policies::entry::Entry;
-use haversack_policies::registry::POLICIES;
+use haversack_policies::registry::{self, POLICIES};
+use haversack_reports::table::three_digits;
 use haversack_reports::text_table::{Column, TextTable};
-use haversack_workloads::models::MODELS;
+use haversack_workloads::models::{MODELS, Model, Sample};
+use haversack_workloads::onnx;
+use serde_json::{Value, json};
 
 use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
-use crate::output::print;
+use crate::output::{Format, print, print_json};
 use crate::reproduce::ReproduceError;
 use crate::reproduce::reference::Reference;
+use crate::scenario::InputShape;
+use crate::show;
 
 /// What can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Listed {
-    /// Devices that train
+    /// Devices that train, with their memory
     Devices,
-    /// Networks that are trained
+    /// Networks that are trained, with the shape of a sample
     Models,
-    /// Memory policies, with their parameters
+    /// Memory policies; `list policies ID` has the parameters of one
     Policies,
     /// Software stacks
     Stacks,
@@ -32,73 +35,194 @@ pub enum Listed {
     Artefacts,
     /// Kernels that really run
     Kernels,
+    /// Operators that an ONNX file may hold
+    Operators,
 }
 
 /// What `list` is asked for.
-#[derive(Clone, Copy, Debug, Args)]
-#[command(after_help = "Example:\n  haversack list policies")]
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Examples:\n  haversack list devices\n  haversack list policies daf\n  haversack list models --format json"
+)]
 pub struct ListOptions {
-    /// What to list: one id a line, then its description
+    /// What to list: one id a line, then what is said of it
     pub what: Listed,
+    /// Of policies, the one whose parameters to list
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// How to print the list
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// An id, further columns for people and for programs, and a line about it.
+struct Row {
+    id: String,
+    columns: Vec<(&'static str, String, Value)>,
+    about: String,
+}
+
+impl Row {
+    fn new(id: impl Into<String>, about: impl Into<String>) -> Self {
+        Self { id: id.into(), columns: Vec::new(), about: about.into() }
+    }
+
+    fn with(mut self, key: &'static str, text: String, value: Value) -> Self {
+        self.columns.push((key, text, value));
+        self
+    }
+
+    fn json(&self) -> Value {
+        let mut value = json!({ "id": self.id, "about": self.about });
+        for (key, _, column) in &self.columns {
+            value[*key] = column.clone();
+        }
+        value
+    }
 }
 
 /// Prints the list.
 ///
 /// # Errors
-/// A built-in calibration that does not load, a `HAVERSACK_SIMD` that this machine lacks, or a standard output that
-/// cannot be written.
-pub fn run(options: ListOptions) -> Result<(), CommandError> {
-    let rows: Vec<(String, String)> = match options.what {
-        Listed::Devices => calibrations(haversack_devices::list()?),
+/// A policy that there is not, a built-in calibration that does not load, a `HAVERSACK_SIMD` that this machine lacks, or
+/// a standard output that cannot be written.
+pub fn run(options: &ListOptions) -> Result<(), CommandError> {
+    if let Some(id) = &options.id {
+        return parameters(options, id);
+    }
+    let mut rows: Vec<Row> = match options.what {
+        Listed::Devices => devices()?,
         Listed::Stacks => calibrations(haversack_devices::list_stacks()?),
         Listed::Systems => calibrations(haversack_devices::list_systems()?),
-        Listed::Models => MODELS.iter().map(|model| (model.id.to_owned(), model.about.to_owned())).collect(),
-        Listed::Policies => POLICIES.iter().map(policy).collect(),
+        Listed::Models => MODELS.iter().map(model).collect(),
+        Listed::Policies => POLICIES.iter().map(|entry| policy(entry)).collect(),
         Listed::Artefacts => artefacts()?,
         Listed::Kernels => kernels()?,
+        Listed::Operators => onnx::operators().map(operator).collect(),
     };
-    let mut table = TextTable::new([Column::left(0).fitted(), Column::left(0).after(2)]);
-    for (id, line) in rows {
-        table.row([id, line]);
+    rows.sort_by_cached_key(|row| natural(&row.id));
+    match options.format {
+        Format::Json => print_json(&rows.iter().map(Row::json).collect()),
+        Format::Text => print(&text(&rows)),
     }
-    print(&table.to_string())
 }
 
-fn calibrations(listed: Vec<haversack_devices::Listing>) -> Vec<(String, String)> {
-    listed.into_iter().map(|listing| (listing.id.to_owned(), listing.line)).collect()
+fn text(rows: &[Row]) -> String {
+    let columns = rows.iter().map(|row| row.columns.len()).max().unwrap_or(0);
+    let word = Column::left(0).fitted();
+    let middle = std::iter::repeat_n(Column::right(0).fitted().after(2), columns);
+    let mut table = TextTable::new(std::iter::once(word).chain(middle).chain([word.after(2)]));
+    for row in rows {
+        let middle = row.columns.iter().map(|(_, text, _)| text.clone());
+        table.row(std::iter::once(row.id.clone()).chain(middle).chain([row.about.clone()]));
+    }
+    table.to_string()
+}
+
+/// An id with its numbers as numbers, so that `figure9` comes before `figure10`.
+fn natural(id: &str) -> Vec<(String, u64)> {
+    let mut parts = vec![(String::new(), 0_u64)];
+    let mut in_number = false;
+    for letter in id.chars() {
+        let digit = letter.to_digit(10).map(u64::from);
+        if in_number && digit.is_none() {
+            parts.push((String::new(), 0));
+        }
+        in_number = digit.is_some();
+        if let Some((word, number)) = parts.last_mut() {
+            match digit {
+                Some(digit) => *number = number.saturating_mul(10).saturating_add(digit),
+                None => word.push(letter),
+            }
+        }
+    }
+    parts
+}
+
+/// The parameters of the policy `id`.
+fn parameters(options: &ListOptions, id: &str) -> Result<(), CommandError> {
+    if options.what != Listed::Policies {
+        let what = options.what.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        return Err(CommandError::input(format!("only policies have parameters to list; found '{id}' after {what}")));
+    }
+    let entry = registry::find(id)?;
+    match options.format {
+        Format::Json => {
+            print_json(&entry.parameters.iter().map(|parameter| show::parameter_json(*parameter)).collect())
+        }
+        Format::Text => print(&show::parameters(entry)),
+    }
+}
+
+fn devices() -> Result<Vec<Row>, CommandError> {
+    let row = |listing: Listing| {
+        let device = load(listing.id)?;
+        let bytes = device.ram();
+        let memory = format!("{} GiB", three_digits(bytes.as_f64() / f64::from(1_u32 << 30)));
+        let stack = &device.constants.default_stack;
+        let about = format!("{}, default stack {stack}", listing.line);
+        Ok(Row { about, ..Row::new(listing.id, "").with("ram_bytes", memory, json!(bytes.0)) })
+    };
+    haversack_devices::list()?.into_iter().map(row).collect()
+}
+
+fn calibrations(listed: Vec<Listing>) -> Vec<Row> {
+    listed.into_iter().map(|listing| Row::new(listing.id, listing.line)).collect()
+}
+
+fn model(model: &Model) -> Row {
+    let shape = model.sample.own();
+    let unit = if matches!(model.sample, Sample::Tokens { .. }) { " tokens" } else { "" };
+    Row::new(model.id, model.about).with("input", format!("{}{unit}", InputShape(shape.to_vec())), json!(shape))
+}
+
+fn operator(name: &'static str) -> Row {
+    let gradients = onnx::carries_gradients(name);
+    Row::new(name, if gradients { "trained through" } else { "of constants and shapes alone" })
 }
 
 /// Every kernel that can be measured here.
-fn kernels() -> Result<Vec<(String, String)>, CommandError> {
-    let row = |kernel: &Kernel| (kernel.id().to_owned(), kernel.about().to_owned());
-    Ok(haversack_bench::catalogue().map_err(CommandError::input)?.iter().map(row).collect())
+fn kernels() -> Result<Vec<Row>, CommandError> {
+    let kernels = haversack_bench::catalogue().map_err(CommandError::input)?;
+    Ok(kernels.iter().map(|kernel| Row::new(kernel.id(), kernel.about())).collect())
 }
 
-/// A policy with its source and its parameters.
-fn policy(entry: &&Entry) -> (String, String) {
-    let mut line = format!("{} ({})", entry.about, entry.citation);
-    for (place, parameter) in entry.parameters.iter().enumerate() {
-        let before = if place == 0 { "; parameters: " } else { "; " };
-        // Writing to a text cannot fail.
-        let _ = write!(line, "{before}{} = {}", parameter.name(), parameter.help());
-    }
-    (entry.id.to_owned(), line)
+/// A policy with its source and the names of its parameters.
+fn policy(entry: &Entry) -> Row {
+    let names: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name()).collect();
+    let parameters = if names.is_empty() { String::new() } else { format!("; parameters: {}", names.join(", ")) };
+    Row::new(entry.id, format!("{} ({}){parameters}", entry.about, entry.citation))
 }
 
-/// Every artefact that can be selected, in the order of the reference.
-fn artefacts() -> Result<Vec<(String, String)>, CommandError> {
+/// Every artefact that can be selected.
+fn artefacts() -> Result<Vec<Row>, CommandError> {
     let reference = Reference::load().map_err(ReproduceError::from)?;
     let mut rows = Vec::new();
     for (paper, id) in reference.artefacts() {
         let known = ARTEFACTS.iter().find(|artefact| artefact.paper == paper && artefact.id == id);
-        rows.push((format!("{paper}/{id}"), known.map_or("not modelled yet", |artefact| artefact.about).to_owned()));
+        rows.push(Row::new(format!("{paper}/{id}"), known.map_or("not modelled yet", |artefact| artefact.about)));
     }
     // Those of the comparison belong to no paper's reference.
-    let others = ARTEFACTS.iter().map(|artefact| (format!("{}/{}", artefact.paper, artefact.id), artefact.about));
-    for (id, about) in others {
-        if !rows.iter().any(|(known, _)| *known == id) {
-            rows.push((id, about.to_owned()));
+    for artefact in ARTEFACTS.iter() {
+        let id = format!("{}/{}", artefact.paper, artefact.id);
+        if !rows.iter().any(|row| row.id == id) {
+            rows.push(Row::new(id, artefact.about));
         }
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::natural;
+
+    #[test]
+    fn numbers_in_ids_are_ordered_as_numbers() {
+        let mut ids =
+            ["sage/figure10", "sage/figure9b", "daf/table1", "sage/figure9a", "resnet50", "resnet18-cifar", "resnet18"];
+        ids.sort_by_key(|id| natural(id));
+        let sorted =
+            ["daf/table1", "resnet18", "resnet18-cifar", "resnet50", "sage/figure9a", "sage/figure9b", "sage/figure10"];
+        assert_eq!(ids, sorted);
+    }
 }

@@ -48,6 +48,13 @@ pub struct TableOptions {
     pub limit: Option<usize>,
 }
 
+impl TableOptions {
+    /// Whether anything was chosen.
+    pub fn is_given(&self) -> bool {
+        self.sort.is_some() || !self.conditions.is_empty() || self.limit.is_some()
+    }
+}
+
 /// Prints the rows of the sweep in `folder` that the options choose.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! What can be wrong with a network, a model's name or an ONNX file.
 
-use haversack_devices::text::{TomlError, question};
+use haversack_devices::text::{TomlError, question, question_or};
 use thiserror::Error;
 
 /// A fault in a network's description.
@@ -20,7 +20,7 @@ pub enum WorkloadError {
         expected: String,
     },
     /// No model has this name.
-    #[error("unknown model '{name}'{}", question(nearest.as_deref()))]
+    #[error("unknown model '{name}'{}", question_or(nearest.as_deref(), "expected an .onnx file, or an id of `haversack list models`"))]
     UnknownModel {
         /// The name asked for.
         name: String,

@@ -34,7 +34,7 @@ use prost::bytes::Bytes;
 use crate::error::WorkloadError;
 use crate::network::Network;
 
-pub use operators::operators;
+pub use operators::{carries_gradients, operators};
 
 /// A network that was imported, with what had to be assumed.
 #[derive(Clone, Debug)]

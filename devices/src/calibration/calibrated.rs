@@ -1,19 +1,21 @@
 //! A calibration's file, once it is read: what a device, a software stack and an operating system have in common.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
+use super::base::{Text, chain, is_path};
 use super::{CalibrationError, ConstantEntry, Dimension, Visit};
 use crate::text::{TomlDocument, TomlError, nearest};
 
 /// A calibration that the program brings along.
 #[derive(Debug)]
 pub struct BuiltIn {
-    id: &'static str,
-    file: &'static str,
-    text: &'static str,
+    pub(super) id: &'static str,
+    pub(super) file: &'static str,
+    pub(super) text: &'static str,
 }
 
 // The build script lists `calibrations/**/*.toml`, so that a new file needs no code.
@@ -57,10 +59,14 @@ pub struct Calibrated<T> {
     pub id: String,
     /// The file, as shown to people.
     pub file: String,
-    /// FNV-1a of the calibration's text, 16 lower-case hex digits.
+    /// FNV-1a of the calibration's text, and of those that it overrides after it, 16 lower-case hex digits.
     pub digest: String,
     /// What the calibration holds.
     pub constants: T,
+    /// The files that it overrides, the nearest first.
+    pub bases: Vec<String>,
+    /// The file of each constant that stands in another than `file`, by name.
+    inherited: BTreeMap<String, String>,
 }
 
 impl<T: Schema> Calibrated<T> {
@@ -73,8 +79,7 @@ impl<T: Schema> Calibrated<T> {
             return Self::parse(found.id, found.file, found.text);
         }
         let path = Path::new(id);
-        let is_path = path.extension().is_some_and(|extension| extension == "toml");
-        if !is_path && path.components().count() < 2 {
+        if !is_path(id) {
             let valid: Vec<_> = T::BUILT_IN.iter().map(|built_in| built_in.id).collect();
             let nearest = nearest(id, valid.iter().copied()).map(str::to_owned);
             return Err(CalibrationError::UnknownId { what: T::WHAT, id: id.to_owned(), nearest, valid });
@@ -96,22 +101,53 @@ impl<T: Schema> Calibrated<T> {
         T::BUILT_IN.iter().map(line).collect()
     }
 
-    /// Reads a calibration's text; `file` is how errors name it.
+    /// Reads a calibration's text; `file` is how errors name it, and from whose folder a `base` is looked for.
     ///
     /// # Errors
-    /// Anything that is not exactly the schema, with its line and field.
+    /// Anything that is not exactly the schema, with its line and field; a base that there is not.
     pub fn parse(id: &str, file: &str, text: &str) -> Result<Self, CalibrationError> {
-        let document = TomlDocument::parse(file, text)?;
-        let constants: T = document.read()?;
+        let texts = chain::<T>(Text::new(file, text))?;
+        let mut documents = Vec::new();
+        for text in &texts {
+            documents.push(TomlDocument::parse(&text.file, &text.text)?);
+        }
+        let Some(document) = documents.into_iter().rev().reduce(|base, document| document.over(base)) else {
+            return Err(TomlError::of_program(file, "", "no text".to_owned()).into());
+        };
+        let constants: T = document.read_beside(Self::examples)?;
         if let Some((section, message)) = constants.contradiction() {
             return Err(document.refuse(&section, message).into());
         }
-        Ok(Self { id: id.to_owned(), file: file.to_owned(), digest: digest(text), constants })
+        let mut inherited = BTreeMap::new();
+        if texts.len() > 1 {
+            let located =
+                entries(&constants, file).into_iter().map(|entry| (document.locate(&entry.name).file, entry.name));
+            inherited = located.filter(|(of, _)| of != file).map(|(of, name)| (name, of)).collect();
+        }
+        Ok(Self {
+            id: id.to_owned(),
+            file: file.to_owned(),
+            digest: digest(&texts.iter().map(|text| text.text.as_ref()).collect::<String>()),
+            constants,
+            bases: texts.iter().skip(1).map(|text| text.file.clone().into_owned()).collect(),
+            inherited,
+        })
     }
 
-    /// Every single constant, in the order of the schema; curves are not listed.
+    /// The calibrations that the program brings along, to read on behind a mistake.
+    fn examples<'a>() -> Vec<TomlDocument<'a>> {
+        T::BUILT_IN.iter().filter_map(|built_in| TomlDocument::parse(built_in.file, built_in.text).ok()).collect()
+    }
+
+    /// Every single constant, in the order of the schema, with the file that it stands in; curves are not listed.
     pub fn entries(&self) -> Vec<ConstantEntry> {
-        entries(&self.constants, &self.file)
+        let mut entries = entries(&self.constants, &self.file);
+        for entry in &mut entries {
+            if let Some(file) = self.inherited.get(&entry.name) {
+                entry.file.clone_from(file);
+            }
+        }
+        entries
     }
 
     /// Overrides a constant by its dotted name (`gpu.launch`, `cpu.0.power`) or an ending of it that only one has;

@@ -316,6 +316,8 @@ section! {
 section! {
     /// All that a device's calibration holds; the top of the file.
     pub struct DeviceConstants {
+        /// Another device of which this one overrides a few numbers: an id, or a file beside this one.
+        pub base: Option<String>,
         /// The product.
         pub name: String,
         /// Its system on a chip.

@@ -194,9 +194,9 @@ impl FromStr for Frequency {
             return Err(error(aside(nearest(found, Self::WORDS.map(|(word, _)| word)))));
         };
         let Some(unit) = Dimension::Frequency.unit(unit) else {
-            let near = nearest(unit, Dimension::Frequency.symbols()).filter(|_| !unit.is_empty());
-            let meant = near.unwrap_or("MHz");
-            return Err(error(format!(" (did you mean `{number}{meant}`?)")));
+            let meant = if unit.is_empty() { Some("MHz") } else { nearest(unit, Dimension::Frequency.symbols()) };
+            let meant = meant.map(|unit| format!("{number}{unit}"));
+            return Err(error(aside(meant.as_deref())));
         };
         let hertz = number * unit.scale;
         if hertz.is_finite() && hertz >= 1.0 {

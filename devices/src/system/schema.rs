@@ -4,8 +4,9 @@ use crate::calibration::{Constant, Dimension, Quantity, Unit, Visit, section};
 use crate::units::{Bytes, BytesPerSecond, Count, Factor, Fraction, Nanos};
 
 /// How the kernel orders pages for reclaim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum PageLists {
     /// An active and an inactive list.
     Two,
@@ -262,6 +263,8 @@ section! {
 section! {
     /// All that an operating system's calibration holds; the top of the file.
     pub struct SystemConstants {
+        /// Another system of which this one overrides a few numbers: an id, or a file beside this one.
+        pub base: Option<String>,
         /// The system.
         pub name: String,
         /// Choices and doubts that a reader should know.

@@ -6,122 +6,27 @@
 //! `deny_unknown_fields`.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt;
 
 use serde::de::value::{MapAccessDeserializer, StringDeserializer};
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, Expected, IntoDeserializer, Unexpected, Visitor};
+use serde::de::{DeserializeSeed, Error as _, Expected, IntoDeserializer, Unexpected, Visitor};
 use serde::{Deserializer, de, forward_to_deserialize_any};
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::nearest;
-use super::toml_error::{Location, TomlError, TomlProblem};
-
-/// Reads `text` as a `T`; `file` is how errors name it.
-///
-/// # Errors
-/// Text that is not TOML, or not exactly a `T`.
-///
-/// ```
-/// use haversack_devices::text::read_toml;
-///
-/// #[derive(Debug, serde::Deserialize)]
-/// struct Screen {
-///     width: u32,
-///     colours: Vec<String>,
-/// }
-///
-/// let screen: Screen = read_toml("screen.toml", "width = 1080\ncolours = ['red']").unwrap();
-/// assert_eq!((screen.width, screen.colours.len()), (1080, 1));
-/// let error = read_toml::<Screen>("screen.toml", "width = 1080\ncolour = []").unwrap_err();
-/// assert_eq!(
-///     error.to_string(),
-///     "screen.toml:2: `colour`: unknown key (did you mean `colours`?); valid keys: width, colours"
-/// );
-/// ```
-pub fn read_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlError> {
-    TomlDocument::parse(file, text)?.read()
-}
-
-/// The line of the byte at `offset` in `text`, from one.
-pub fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
-}
-
-/// A TOML text, kept beside what was read from it, so that what serde cannot check can be refused at its line.
-#[derive(Debug)]
-pub struct TomlDocument<'a> {
-    file: &'a str,
-    text: &'a str,
-    top: Spanned<DeTable<'a>>,
-}
-
-impl<'a> TomlDocument<'a> {
-    /// Parses `text`; `file` is how errors name it.
-    ///
-    /// # Errors
-    /// Text that is not TOML.
-    pub fn parse(file: &'a str, text: &'a str) -> Result<Self, TomlError> {
-        match DeTable::parse(text) {
-            Ok(top) => Ok(Self { file, text, top }),
-            Err(error) => Err(TomlError {
-                at: Box::new(Location {
-                    file: file.to_owned(),
-                    line: line_of(text, error.span().map_or(0, |span| span.start)),
-                    field: String::new(),
-                }),
-                problem: TomlProblem::Syntax(error.message().to_owned()),
-            }),
-        }
-    }
-
-    /// The document as a `T`.
-    ///
-    /// An error that a `Deserialize` of the caller makes with [`de::Error::custom`] is located at the value it was
-    /// reading; a message that begins with `.key: ` is located at that key of the value.
-    ///
-    /// # Errors
-    /// Anything that is not exactly a `T`.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, TomlError> {
-        let read = |absent| T::deserialize(self.place(absent)).map_err(|fault| fault.at(&self.place(absent)));
-        let fault = match read("") {
-            // serde only says that a key is missing: ask again with a value there that tells what it is asked for.
-            Err(Fault { at: Some((_, field)), problem: TomlProblem::MissingKey { .. } }) => read(&field),
-            other => other,
-        };
-        fault.map_err(|Fault { at, problem }| {
-            let (offset, field) = at.unwrap_or_default();
-            let (file, line) = (self.file.to_owned(), line_of(self.text, offset));
-            TomlError { at: Box::new(Location { file, line, field }), problem }
-        })
-    }
-
-    /// Where the field with this dotted name stands; if it does not, the innermost table around it that does.
-    pub fn locate(&self, field: &str) -> Location {
-        let found = self.place("").find(field);
-        Location { file: self.file.to_owned(), line: line_of(self.text, found.offset), field: found.field }
-    }
-
-    /// An error about the field with this dotted name, in the caller's words.
-    pub fn refuse(&self, field: &str, message: impl Into<String>) -> TomlError {
-        TomlError { at: Box::new(self.locate(field)), problem: TomlProblem::Refused(message.into()) }
-    }
-
-    fn place<'p>(&'p self, absent: &'p str) -> Place<'p> {
-        Place { node: Node::Table(self.top.get_ref()), offset: 0, field: String::new(), absent }
-    }
-}
+use super::toml_error::TomlProblem;
 
 /// What is wrong, and at which byte and field, as soon as that is known.
 #[derive(Debug)]
-struct Fault {
-    at: Option<(usize, String)>,
-    problem: TomlProblem,
+pub(super) struct Fault {
+    pub(super) at: Option<(usize, String)>,
+    pub(super) problem: TomlProblem,
 }
 
 impl Fault {
     /// The fault, located at `place` if it has no location yet.
-    fn at(mut self, place: &Place<'_>) -> Self {
+    pub(super) fn at(mut self, place: &Place<'_>) -> Self {
         if self.at.is_some() {
             return self;
         }
@@ -180,7 +85,7 @@ impl de::Error for Fault {
 }
 
 #[derive(Clone, Copy)]
-enum Node<'a> {
+pub(super) enum Node<'a> {
     Table(&'a DeTable<'a>),
     Value(&'a DeValue<'a>),
     /// Stands for a missing key, to learn what it should hold.
@@ -189,12 +94,14 @@ enum Node<'a> {
 
 /// One value of a document, with its byte and its dotted name.
 #[derive(Clone)]
-struct Place<'a> {
-    node: Node<'a>,
-    offset: usize,
-    field: String,
+pub(super) struct Place<'a> {
+    pub(super) node: Node<'a>,
+    pub(super) offset: usize,
+    pub(super) field: String,
     /// The dotted name of the key that is missing, if one is known to be.
-    absent: &'a str,
+    pub(super) absent: &'a str,
+    /// Where unknown keys are put, so that reading goes on behind them.
+    pub(super) unknown: &'a RefCell<Vec<Fault>>,
 }
 
 /// `name` below `parent`, which is empty at the top of the file.
@@ -225,7 +132,7 @@ impl<'a> Place<'a> {
     fn children(&self) -> Children<'a> {
         let child = |node, offset, key: &str| {
             let field = join(&self.field, &written(key));
-            (key.to_owned(), Place { node, offset, field, absent: self.absent })
+            (key.to_owned(), Place { node, offset, field, absent: self.absent, unknown: self.unknown })
         };
         let mut children = Vec::new();
         if let Some(table) = self.table() {
@@ -246,7 +153,7 @@ impl<'a> Place<'a> {
     }
 
     /// The field below with this dotted name, or the innermost place around it that there is.
-    fn find(&self, field: &str) -> Place<'a> {
+    pub(super) fn find(&self, field: &str) -> Place<'a> {
         let around = |place: &Place<'_>| {
             field.strip_prefix(&place.field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
@@ -273,11 +180,6 @@ impl<'a> Place<'a> {
         let Some(DeValue::Integer(integer)) = self.value() else { return Err(self.wrong(expected)) };
         let number = i64::from_str_radix(integer.as_str(), integer.radix()).map_err(|_| self.wrong(expected))?;
         visitor.visit_i64(number)
-    }
-
-    fn table_of<'de, V: Visitor<'de>>(&self, expected: &str, visitor: V) -> Result<V::Value, Fault> {
-        self.table().ok_or_else(|| self.wrong(expected))?;
-        visitor.visit_map(self.children())
     }
 }
 
@@ -351,7 +253,8 @@ impl<'de> Deserializer<'de> for Place<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        self.table_of("a table", visitor)
+        self.table().ok_or_else(|| self.wrong("a table"))?;
+        visitor.visit_map(self.children())
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -360,12 +263,14 @@ impl<'de> Deserializer<'de> for Place<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let unknown = |(key, _): &(String, Place<'_>)| !fields.contains(&key.as_str());
-        if let (Some(_), Some((key, place))) = (self.table(), self.children().rest.find(unknown)) {
-            return Err(Fault::unknown_field(&key, fields).at(&place));
-        }
         // A struct that is written in one line is called by its form: `{ value, unit }`.
-        self.table_of(if name.starts_with('{') { name } else { "a table" }, visitor)
+        let expected = if name.starts_with('{') { name } else { "a table" };
+        self.table().ok_or_else(|| self.wrong(expected))?;
+        let is_known = |(key, _): &(String, Place<'_>)| fields.contains(&key.as_str());
+        let (known, unknown): (Vec<_>, Vec<_>) = self.children().rest.partition(is_known);
+        let unknown = unknown.iter().map(|(key, place)| Fault::unknown_field(key, fields).at(place));
+        self.unknown.borrow_mut().extend(unknown);
+        visitor.visit_map(Children { rest: known.into_iter(), value: None })
     }
 
     fn deserialize_enum<V: Visitor<'de>>(

@@ -30,21 +30,41 @@ impl fmt::Display for Location {
     }
 }
 
-/// Why a TOML file was refused.
+/// Why a TOML file was refused: the first mistake, and all others, a line each.
 #[derive(Clone, Debug, PartialEq, Error)]
-#[error("{at}: {problem}")]
+#[error("{at}: {problem}{}", on_lines(others))]
 pub struct TomlError {
     /// Where.
     pub at: Box<Location>,
     /// What is wrong there.
     pub problem: TomlProblem,
+    /// What else is wrong, in the order of the file.
+    pub others: Vec<TomlError>,
+}
+
+/// Each of `errors` on a line of its own, after a line.
+fn on_lines(errors: &[TomlError]) -> String {
+    errors.iter().map(|error| format!("\n{error}")).collect()
 }
 
 impl TomlError {
+    /// That there is a problem at a place.
+    pub(crate) fn new(at: Location, problem: TomlProblem) -> Self {
+        Self { at: Box::new(at), problem, others: Vec::new() }
+    }
+
+    /// The first of `errors`, with the others after it.
+    pub(super) fn of(errors: impl IntoIterator<Item = Self>) -> Self {
+        let mut errors = errors.into_iter();
+        let nothing = || Self::of_program("", "", String::new());
+        let first = errors.next().unwrap_or_else(nothing);
+        Self { others: errors.collect(), ..first }
+    }
+
     /// Refuses a value that a program gave to `field`, which therefore has no line.
     pub(crate) fn of_program(file: &str, field: &str, message: String) -> Self {
-        let at = Box::new(Location { file: file.to_owned(), line: 0, field: field.to_owned() });
-        Self { at, problem: TomlProblem::Refused(message) }
+        let at = Location { file: file.to_owned(), line: 0, field: field.to_owned() };
+        Self::new(at, TomlProblem::Refused(message))
     }
 }
 

@@ -72,6 +72,17 @@ fn a_wrong_type_kind_or_class_is_named() {
 }
 
 #[test]
+fn every_mistake_is_named_at_once_in_the_order_of_the_file() {
+    let text = common::device_text();
+    let text = text.replacen("soc =", "sok =", 1).replacen("class = \"little\"", "class = \"tiny\"", 1);
+    let text = text.replacen("technology = \"test\"\n", "", 1).replacen("unit = \"MHz\"", "unit = \"us\"", 1);
+    let message = Device::parse("round", "round.toml", &text).unwrap_err().to_string();
+    let fields: Vec<&str> = message.lines().map(|line| line.split('`').nth(1).unwrap()).collect();
+    // That `soc` is missing goes without saying: `sok` is meant to be it.
+    assert_eq!(fields, ["sok", "cpu.1.class", "cpu.1.frequency_lowest", "dram.technology"], "{message}");
+}
+
+#[test]
 fn a_number_that_makes_no_sense_is_out_of_range() {
     assert_says(
         "value = 0.5, unit = \"fraction\"",

@@ -1,6 +1,7 @@
 //! Tests of the crate from outside.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod base;
 mod common;
 mod cpu;
 mod dsp;

@@ -59,7 +59,7 @@ fn lists_have_one_id_a_line() {
         assert!(found.iter().any(|id| id == known), "no {known} in {found:?}");
         assert!(found.iter().all(|id| !id.contains(' ')), "{found:?}");
     }
-    assert!(stdout(&call("list policies")).contains("order = "));
+    assert!(stdout(&call("list policies")).contains("parameters: order, mtp"));
     assert_eq!(call("list kernels").status.code(), Some(0));
     assert_eq!(call("list artefacts").status.code(), Some(0));
 }

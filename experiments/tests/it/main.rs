@@ -18,6 +18,7 @@ mod kernels_command;
 mod mandheling;
 mod reproduce;
 mod scenarios;
+mod show;
 mod simulate;
 mod support;
 mod sweep;

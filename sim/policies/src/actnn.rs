@@ -17,14 +17,16 @@ use crate::view::MemoryView;
 pub static ENTRY: Entry = Entry {
     id: "actnn",
     about: "what modules keep is quantised to two bits, group by group (level L3)",
-    citation: "Chen et al., ICML 2021",
+    description: "Every tensor that a module keeps is quantised group by group, each module its own copy; a ReLU and a dropout keep a bit for an element. It compresses whether memory is short or not, and pays for packing and unpacking on the GPU.",
+    citation: "Chen et al., ICML 2021, level L3",
     stores_floats: true,
     engine: None,
     parameters: &[&BITS],
     build: |settings| Ok(Box::new(ActNn::new(settings.get(&BITS)? as u8))),
 };
 
-static BITS: Number = Number::new("bits", 2, Numbers::Among(&[1, 2, 4, 8]), "mean bits a value: {}");
+static BITS: Number =
+    Number::new("bits", 2, Numbers::Among(&[1, 2, 4, 8]), "bits of a value, in the mean over a tensor");
 
 /// ActNN's rules of storage.
 pub const RULES: Quantisation = Quantisation {

@@ -25,7 +25,8 @@ use crate::view::MemoryView;
 pub static ENTRY: Entry = Entry {
     id: "capuchin",
     about: "swapping to flash where it hides behind computation, else what stalls less",
-    citation: "Peng et al., ASPLOS 2020",
+    description: "Saved tensors go to flash where writing and reading them hides behind computation, the one with the most free time first. Where it would stall backward, recomputation takes its place if it costs less. A device without flash only recomputes.",
+    citation: "Peng et al., ASPLOS 2020, section 4",
     stores_floats: false,
     engine: None,
     parameters: &[],

@@ -24,7 +24,8 @@ use crate::view::MemoryView;
 pub static ENTRY: Entry = Entry {
     id: "daf",
     about: "bits by importance for every saved tensor, in an arena of pages, packed by the CPU",
-    citation: "Liu et al., MobiSys 2025",
+    description: "Before an iteration a knapsack takes from the tensors with the least importance what is short: bits where memory is, the whole tensor and its weight gradients where time is. Tensors lie in an arena of pages, packed while the processor works; when the budget falls during an iteration, the same order gives way.",
+    citation: "Liu et al., MobiSys 2025, section 3.4, algorithm 3",
     stores_floats: true,
     engine: None,
     parameters: &[&FIXED_BITS, &TRAINED_SHARE, &LEAST_BITS, &IMPORTANCE, &PACKING, &CONTROL, &STEP, &PAGE],
@@ -46,51 +47,43 @@ pub static ENTRY: Entry = Entry {
 static FIXED_BITS: Number<Option<u64>> = Number::new(
     "bits",
     None,
-    Numbers::Among(&[32, 16, 8, 4, 2, 1]),
-    "{} for every tensor (default: what the budgets leave; 2 without any)",
+    Numbers::Among(&[1, 2, 4, 8, 16, 32]),
+    "bits of every tensor; not set, what the budgets leave, and 2 without any budget",
 );
 
 static TRAINED_SHARE: Number<Option<u64>> = Number::new(
     "trained_share",
     None,
     Numbers::Within(1..=100),
-    "{least} to {most}: the percentage of all importance at which giving up weight gradients for time stops",
+    "percentage of all importance at which giving up weight gradients for time stops; not set, it never does",
 );
 
-static LEAST_BITS: Number = Number::new(
-    "least_bits",
-    0,
-    Numbers::Among(&[8, 4, 2, 1, 0]),
-    "{}: the fewest bits that a budget may leave a tensor",
-);
+static LEAST_BITS: Number =
+    Number::new("least_bits", 0, Numbers::Among(&[0, 1, 2, 4, 8]), "the fewest bits that a budget may leave a tensor");
 
 static PACKING: Choice<Packing> = Choice::new(
     "packing",
     Packing::Unified,
     &[("unified", Packing::Unified), ("shared", Packing::Shared), ("cpu", Packing::Cpu), ("gpu", Packing::Gpu)],
-    "{}: who packs and who unpacks",
+    "who packs and who unpacks",
 );
 
 static CONTROL: Choice<Control> = Choice::new(
     "control",
     Control::Fused,
     &[("fused", Control::Fused), ("own-kernels", Control::OwnKernels)],
-    "{}: where statistics are computed",
+    "where statistics are computed",
 );
 
 static STEP: Number = Number::new(
     "step_mb",
     ArenaConfig::STEP.0 / 1_000_000,
     Numbers::Within(1..=1_000_000),
-    "megabytes by which the arena grows and shrinks (default {default})",
+    "megabytes by which the arena grows and shrinks",
 );
 
-static PAGE: Number = Number::new(
-    "page_kib",
-    ArenaConfig::PAGE.0 / 1024,
-    Numbers::Within(1..=1_000_000),
-    "KiB of a page (default {default})",
-);
+static PAGE: Number =
+    Number::new("page_kib", ArenaConfig::PAGE.0 / 1024, Numbers::Within(1..=1_000_000), "KiB of a page of the arena");
 
 /// The bits that a value can have, from whole to not stored (section 3.4.1).
 pub const BITS: [u8; 7] = [32, 16, 8, 4, 2, 1, 0];

@@ -17,7 +17,8 @@ use crate::watchers::{Stamps, Watchers};
 pub static ENTRY: Entry = Entry {
     id: "dtr",
     about: "dynamic tensor rematerialisation: the lowest heuristic score gives way",
-    citation: "Kirisame et al., ICLR 2021",
+    description: "Where memory runs short, the tensor with the lowest score is dropped, and computed again when it is read. The scores weigh how stale a tensor is, its size, and what computing it again costs; they are those of `haversack replay`.",
+    citation: "Kirisame et al., ICLR 2021, section 3",
     stores_floats: false,
     engine: None,
     parameters: &[&HEURISTIC],
@@ -35,9 +36,8 @@ static HEURISTIC: Choice<Heuristic> = Choice::new(
         ("lru", Heuristic::Lru),
         ("size", Heuristic::Size),
     ],
-    "{}",
-)
-.in_prose();
+    "the score by which a tensor gives way, as the replay names it",
+);
 
 /// Dynamic tensor rematerialisation.
 #[derive(Clone, Debug)]

@@ -18,6 +18,7 @@ use crate::view::TensorSet;
 pub static ENTRY: Entry = Entry {
     id: "elastictrainer",
     about: "trains the weights that matter most for their time, within a time budget",
+    description: "Under a time budget it chooses how deep backward goes and which weights on the way are trained: those with the most importance for their time that fit. It skips computations alone; the framework saves what it always saves.",
     citation: "Huang et al., MobiSys 2023",
     stores_floats: true,
     engine: None,

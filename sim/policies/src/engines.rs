@@ -8,7 +8,8 @@ use crate::original::Original;
 pub static TFLITE_FP32: Entry = Entry {
     id: "tflite-fp32",
     about: "TFLite in fp32 on the big cores: everything is kept",
-    citation: "Xu et al., MobiCom 2022",
+    description: "The baseline that Mandheling is compared with: TensorFlow Lite trains in fp32 on four big cores, keeps every tensor, and gives nothing up.",
+    citation: "Xu et al., MobiCom 2022, section 4.1",
     stores_floats: false,
     engine: Some(BIG_CORES),
     parameters: &[],
@@ -19,7 +20,8 @@ pub static TFLITE_FP32: Entry = Entry {
 pub static MNN_FP32: Entry = Entry {
     id: "mnn-fp32",
     about: "MNN in fp32 on the big cores: everything is kept",
-    citation: "Xu et al., MobiCom 2022",
+    description: "As tflite-fp32 with the kernels and the graph of MNN.",
+    citation: "Xu et al., MobiCom 2022, section 4.1",
     stores_floats: false,
     engine: Some(Engine { stack: "mnn", ..BIG_CORES }),
     parameters: &[],
@@ -30,7 +32,8 @@ pub static MNN_FP32: Entry = Entry {
 pub static MNN_INT8: Entry = Entry {
     id: "mnn-int8",
     about: "MNN in eight bits on the big cores: everything is kept, scale factors are taken anew in every batch",
-    citation: "Xu et al., MobiCom 2022",
+    description: "MNN trains in eight-bit integers on four big cores, without a DSP: scale factors are taken anew in every batch, and every tensor is kept.",
+    citation: "Xu et al., MobiCom 2022, section 4.1",
     stores_floats: false,
     engine: Some(Engine { stack: "mnn", eight_bit: true, ..BIG_CORES }),
     parameters: &[&ALGORITHM],
@@ -45,7 +48,8 @@ pub static MNN_INT8: Entry = Entry {
 pub static MNN_FP32_GPU: Entry = Entry {
     id: "mnn-fp32-gpu",
     about: "MNN in fp32 on the GPU: everything is kept",
-    citation: "Xu et al., MobiCom 2022",
+    description: "MNN trains in fp32 on the GPU by OpenCL, and keeps every tensor.",
+    citation: "Xu et al., MobiCom 2022, section 4.1",
     stores_floats: false,
     engine: Some(Engine { stack: "mnn", processor: EngineProcessor::Gpu, cores: None, eight_bit: false }),
     parameters: &[],
@@ -66,5 +70,5 @@ pub static ALGORITHM: Choice<&str> = Choice::new(
         ("wageubn", "wageubn"),
         ("mls", "mls"),
     ],
-    "{}",
+    "the algorithm of integer training (Mandheling, table 1)",
 );

@@ -1,6 +1,7 @@
 //! A policy's own entry in the list: what people read of it, and its parameters, each of which is help and parser at
 //! once.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use haversack_devices::text::{alternatives, hint, nearest};
@@ -14,7 +15,9 @@ pub struct Entry {
     pub id: &'static str,
     /// One line for people.
     pub about: &'static str,
-    /// The paper that it is from.
+    /// What it does, in a paragraph.
+    pub description: &'static str,
+    /// The paper that it is from, and the section.
     pub citation: &'static str,
     /// Whether it makes fp32 tensors smaller itself, so that it has nothing to store of a graph in integers.
     pub stores_floats: bool,
@@ -54,8 +57,18 @@ pub struct Engine {
 pub trait Parameter: Sync {
     /// Its name, as in `--set policy.NAME=value`.
     fn name(&self) -> &'static str;
-    /// What it does, its values and its default.
-    fn help(&self) -> String;
+    /// What it does.
+    fn about(&self) -> &'static str;
+    /// The values that it can have: `on or off`, `1 to 100`.
+    fn values(&self) -> String;
+    /// Its value if nothing is set; `None` where that is none of the values, of which `about` tells.
+    fn default_text(&self) -> Option<String>;
+
+    /// All of it in one line: `on or off (default off): tensors may go to flash`.
+    fn help(&self) -> String {
+        let default = self.default_text().map_or_else(String::new, |default| format!(" (default {default})"));
+        format!("{}{default}: {}", self.values(), self.about())
+    }
 }
 
 /// A parameter whose value is a `V`.
@@ -80,7 +93,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// In `about`, `{}` stands for the values.
+    /// One that is on or off.
     pub const fn new(name: &'static str, default: bool, about: &'static str) -> Self {
         Self { name, default, about }
     }
@@ -98,7 +111,7 @@ pub struct Number<V: 'static = u64> {
 }
 
 impl<V: Copy> Number<V> {
-    /// In `about`, `{}` stands for the numbers of a few, `{default}`, `{least}` and `{most}` for those of a range.
+    /// One of the numbers of `range`.
     pub const fn new(name: &'static str, default: V, range: Numbers, about: &'static str) -> Self {
         Self { name, default, range, about }
     }
@@ -107,12 +120,35 @@ impl<V: Copy> Number<V> {
 /// The numbers that a parameter can be.
 #[derive(Debug)]
 pub enum Numbers {
-    /// A few, in the order in which an error lists them.
+    /// A few.
     Among(&'static [u64]),
     /// From one to another.
     Within(RangeInclusive<u64>),
-    /// From one on, as an error says it.
-    From(u64, &'static str),
+    /// From one on.
+    From(u64),
+}
+
+impl Numbers {
+    fn contains(&self, number: u64) -> bool {
+        match self {
+            Self::Among(numbers) => numbers.contains(&number),
+            Self::Within(range) => range.contains(&number),
+            Self::From(least) => number >= *least,
+        }
+    }
+}
+
+impl fmt::Display for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Among(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                f.write_str(&alternatives(numbers.iter().map(String::as_str)))
+            }
+            Self::Within(range) => write!(f, "a whole number from {} to {}", range.start(), range.end()),
+            Self::From(least) => write!(f, "a whole number of at least {least}"),
+        }
+    }
 }
 
 /// One of a few words, each of which stands for a `T`; `V` is `T`, or `Option<T>` if nothing set is a value of its own.
@@ -125,26 +161,12 @@ pub struct Choice<T: 'static, V: 'static = T> {
     /// The words, in the order of help, and what each stands for.
     pub words: &'static [(&'static str, T)],
     about: &'static str,
-    reason: &'static str,
-    in_prose: bool,
 }
 
 impl<T: Copy, V: Copy> Choice<T, V> {
-    /// In `about`, `{}` stands for the words.
+    /// One of `words`.
     pub const fn new(name: &'static str, default: V, words: &'static [(&'static str, T)], about: &'static str) -> Self {
-        Self { name, default, words, about, reason: "", in_prose: false }
-    }
-
-    /// Has help say why the default is one.
-    pub const fn because(mut self, reason: &'static str) -> Self {
-        self.reason = reason;
-        self
-    }
-
-    /// Has an error list the words as help does, instead of separating them by commas and naming the nearest.
-    pub const fn in_prose(mut self) -> Self {
-        self.in_prose = true;
-        self
+        Self { name, default, words, about }
     }
 }
 
@@ -153,8 +175,16 @@ impl Parameter for Switch {
         self.name
     }
 
-    fn help(&self) -> String {
-        self.about.replace("{}", if self.default { "on (default) or off" } else { "on or off (default)" })
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn values(&self) -> String {
+        "on or off".to_owned()
+    }
+
+    fn default_text(&self) -> Option<String> {
+        Some(if self.default { "on" } else { "off" }.to_owned())
     }
 }
 
@@ -163,7 +193,7 @@ impl Typed<bool> for Switch {
         match text {
             "on" => Ok(true),
             "off" => Ok(false),
-            _ => Err("on or off".to_owned()),
+            _ => Err(self.values()),
         }
     }
 
@@ -177,36 +207,23 @@ impl<V: Copy + Into<Option<u64>> + Sync> Parameter for Number<V> {
         self.name
     }
 
-    fn help(&self) -> String {
-        let default: Option<u64> = self.default.into();
-        let shown = default.map(|number| number.to_string()).unwrap_or_default();
-        let about = self.about.replace("{default}", &shown);
-        match &self.range {
-            Numbers::Among(numbers) => {
-                let mut sorted = numbers.to_vec();
-                sorted.sort_unstable();
-                about.replace("{}", &choices(sorted.into_iter().map(|n| (n.to_string(), default == Some(n))), ""))
-            }
-            Numbers::Within(range) => {
-                about.replace("{least}", &range.start().to_string()).replace("{most}", &range.end().to_string())
-            }
-            Numbers::From(..) => about,
-        }
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn values(&self) -> String {
+        self.range.to_string()
+    }
+
+    fn default_text(&self) -> Option<String> {
+        self.default.into().map(|number| number.to_string())
     }
 }
 
 impl<V: Copy + Into<Option<u64>> + From<u64> + Sync> Typed<V> for Number<V> {
     fn parse(&self, text: &str) -> Result<V, String> {
-        let number = text.parse().ok().filter(|number| match &self.range {
-            Numbers::Among(numbers) => numbers.contains(number),
-            Numbers::Within(range) => range.contains(number),
-            Numbers::From(least, _) => number >= least,
-        });
-        number.map(V::from).ok_or_else(|| match &self.range {
-            Numbers::Among(numbers) => numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
-            Numbers::Within(range) => format!("a whole number from {} to {}", range.start(), range.end()),
-            Numbers::From(_, expected) => (*expected).to_owned(),
-        })
+        let number = text.parse().ok().filter(|number| self.range.contains(*number));
+        number.map(V::from).ok_or_else(|| self.values())
     }
 
     fn default(&self) -> V {
@@ -219,35 +236,30 @@ impl<T: Copy + Sync, V: Copy + From<T> + PartialEq + Sync> Parameter for Choice<
         self.name
     }
 
-    fn help(&self) -> String {
-        let words = self.words.iter().map(|&(word, value)| (word.to_owned(), V::from(value) == self.default));
-        self.about.replace("{}", &choices(words, self.reason))
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn values(&self) -> String {
+        alternatives(self.words.iter().map(|(word, _)| *word))
+    }
+
+    fn default_text(&self) -> Option<String> {
+        let default = self.words.iter().find(|&&(_, value)| V::from(value) == self.default);
+        default.map(|(word, _)| (*word).to_owned())
     }
 }
 
 impl<T: Copy + Sync, V: Copy + From<T> + PartialEq + Sync> Typed<V> for Choice<T, V> {
     fn parse(&self, text: &str) -> Result<V, String> {
         let known = self.words.iter().find(|(word, _)| *word == text);
-        known.map(|&(_, value)| V::from(value)).ok_or_else(|| {
-            let words = || self.words.iter().map(|(word, _)| *word);
-            match self.in_prose {
-                true => alternatives(words()),
-                false => format!("{}{}", words().collect::<Vec<_>>().join(", "), hint(text, words())),
-            }
-        })
+        let words = || self.words.iter().map(|(word, _)| *word);
+        known.map(|&(_, value)| V::from(value)).ok_or_else(|| self.values() + &hint(text, words()))
     }
 
     fn default(&self) -> V {
         self.default
     }
-}
-
-/// `a, b (default) or c`, with the reason of the default after it if there is one.
-fn choices(values: impl Iterator<Item = (String, bool)>, reason: &str) -> String {
-    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    let shown = |(value, default)| if default { format!("{value} (default{reason})") } else { value };
-    let values: Vec<String> = values.map(shown).collect();
-    alternatives(values.iter().map(String::as_str))
 }
 
 /// What was set of a policy's parameters, by name.
@@ -282,7 +294,9 @@ impl Entry {
         let names = || self.parameters.iter().map(|parameter| parameter.name());
         if let Some((found, _)) = set.iter().find(|(name, _)| !names().any(|known| known == name)) {
             let nearest = nearest(found, names()).map(str::to_owned);
-            return Err(PolicyError::UnknownParameter { policy: self.id, found: found.clone(), nearest });
+            let has = if self.parameters.is_empty() { "none".to_owned() } else { alternatives(names()) };
+            let (policy, found, has) = (self.id, found.clone(), format!("it has {has}"));
+            return Err(PolicyError::UnknownParameter { policy, found, nearest, has });
         }
         (self.build)(&Settings { policy: self.id, values: set })
     }

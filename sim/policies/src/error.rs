@@ -1,6 +1,6 @@
 //! Why a policy cannot work.
 
-use haversack_devices::text::question;
+use haversack_devices::text::question_or;
 use haversack_devices::units::{Bytes, Nanos};
 use thiserror::Error;
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PolicyError {
     /// No policy has this name.
-    #[error("unknown policy '{found}'{}", question(nearest.as_deref()))]
+    #[error("unknown policy '{found}'{}", question_or(nearest.as_deref(), "`haversack list policies` has them all"))]
     Unknown {
         /// What was asked for.
         found: String,
@@ -16,7 +16,7 @@ pub enum PolicyError {
         nearest: Option<String>,
     },
     /// The policy has no such parameter.
-    #[error("policy '{policy}' has no parameter '{found}'{}", question(nearest.as_deref()))]
+    #[error("policy '{policy}' has no parameter '{found}'{}", question_or(nearest.as_deref(), has))]
     UnknownParameter {
         /// The policy.
         policy: &'static str,
@@ -24,6 +24,8 @@ pub enum PolicyError {
         found: String,
         /// The nearest name.
         nearest: Option<String>,
+        /// The parameters that it has, in words.
+        has: String,
     },
     /// The policy's page table refuses an entry.
     #[error("{policy}: {reason}")]

@@ -32,7 +32,8 @@ pub use rule::Rule;
 pub static ENTRY: Entry = Entry {
     id: "fedhybrid",
     about: "the most memory saved per second gives way, by recomputation or by compression",
-    citation: "Tam et al., SenSys 2024",
+    description: "While memory is short, the tensor that saves the most memory for a second goes: by recomputation, by compression within an error bound, or to flash where that is allowed. On a phone in use it predicts the budget of the next round from page faults and kills.",
+    citation: "Tam et al., SenSys 2024, section 4.3, algorithm 1",
     stores_floats: false,
     engine: None,
     parameters: &[
@@ -67,47 +68,38 @@ pub static ENTRY: Entry = Entry {
     },
 };
 
-static COMPRESSION: Switch = Switch::new("compression", true, "{}: tensors may be compressed");
+static COMPRESSION: Switch = Switch::new("compression", true, "tensors may be compressed");
 
-static RECOMPUTATION: Switch = Switch::new("recomputation", true, "{}: tensors may be computed again");
+static RECOMPUTATION: Switch = Switch::new("recomputation", true, "tensors may be computed again");
 
-static SWAPPING: Switch = Switch::new("swapping", false, "{}: tensors may go to flash");
+static SWAPPING: Switch = Switch::new("swapping", false, "tensors may go to flash");
 
-static LAYOUT: Switch = Switch::new("layout", true, "{}: recomputation costs its layout transformations");
+static LAYOUT: Switch = Switch::new("layout", true, "recomputation costs its layout transformations");
 
 static CROSSING: Switch =
-    Switch::new("crossing", false, "{}: layout transformations cross from CPU to GPU and count twice");
+    Switch::new("crossing", false, "layout transformations cross from CPU to GPU and count twice");
 
 static BUDGET: Choice<Rule, Option<Rule>> = Choice::new(
     "budget",
     None,
     &[("predicted", Rule::Predicted), ("initial", Rule::Initial), ("every-round", Rule::EveryRound)],
-    "{}: who decides the memory budget on a phone in use (default: nobody)",
+    "who decides the memory budget on a phone in use; not set, nobody does",
 );
 
-static EPOCH: Number = Number::new(
-    "epoch",
-    10,
-    Numbers::Within(1..=1_000_000),
-    "iterations over whose time the predictor looks back (default {default})",
-);
+static EPOCH: Number =
+    Number::new("epoch", 10, Numbers::Within(1..=1_000_000), "iterations over whose time the predictor looks back");
 
 static FAULT_PERCENT: Number = Number::new(
     "tp1",
     200,
     Numbers::Within(1..=1_000_000),
-    "percent of the mean page faults beyond which it plans anew (default {default})",
+    "percent of the mean page faults beyond which it plans anew",
 );
 
-static KILLS: Number =
-    Number::new("tp2", 3, Numbers::Within(0..=1_000_000), "kills beyond which it plans anew (default {default})");
+static KILLS: Number = Number::new("tp2", 3, Numbers::Within(0..=1_000_000), "kills beyond which it plans anew");
 
-static SHRINK_PERCENT: Number = Number::new(
-    "ws_adj",
-    90,
-    Numbers::Within(1..=100),
-    "percent of its window that a new plan leaves (default {default})",
-);
+static SHRINK_PERCENT: Number =
+    Number::new("ws_adj", 90, Numbers::Within(1..=100), "percent of its window that a new plan leaves");
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

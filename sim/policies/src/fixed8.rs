@@ -17,7 +17,8 @@ use crate::setting::Setting;
 pub static ENTRY: Entry = Entry {
     id: "fixed8",
     about: "weights and activations of eight bits, computed with as they are",
-    citation: "Liu et al., MobiSys 2025",
+    description: "Weights and activations have eight bits throughout, and the arithmetic does too: nothing is packed or unpacked, and budgets change nothing. What functional code saves, gradients and statistics stay in fp32.",
+    citation: "Liu et al., MobiSys 2025, section 4.1",
     stores_floats: true,
     engine: None,
     parameters: &[],

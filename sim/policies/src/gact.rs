@@ -24,6 +24,7 @@ use crate::view::MemoryView;
 pub static ENTRY: Entry = Entry {
     id: "gact",
     about: "whatever autograd saves is quantised group by group, to the same bits or by sensitivity",
+    description: "Whatever autograd saves is quantised group by group. Level L1 gives every tensor the same bits; level L2 takes bits from those to which gradients are least sensitive, until the mean is met.",
     citation: "Liu et al., ICML 2022",
     stores_floats: true,
     engine: None,
@@ -35,12 +36,15 @@ pub static ENTRY: Entry = Entry {
     },
 };
 
-static LEVEL: Choice<Level> =
-    Choice::new("level", Level::Fixed, &[("L1", Level::Fixed), ("L2", Level::Adaptive)], "{} (2 to 8 by sensitivity)")
-        .because("the same bits");
+static LEVEL: Choice<Level> = Choice::new(
+    "level",
+    Level::Fixed,
+    &[("L1", Level::Fixed), ("L2", Level::Adaptive)],
+    "whether every tensor has the same bits, or 2 to 8 by its sensitivity",
+);
 
 static MEAN_BITS: Number =
-    Number::new("bits", 4, Numbers::Among(&[2, 4, 8]), "bits a value, the mean of them under L2: {}");
+    Number::new("bits", 4, Numbers::Among(&[2, 4, 8]), "bits of a value, under L2 in the mean over all");
 
 /// GACT's rules of storage.
 pub const RULES: Quantisation = Quantisation {

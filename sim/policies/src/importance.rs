@@ -26,9 +26,8 @@ pub(crate) static IMPORTANCE: Choice<Metric> = Choice::new(
     "importance",
     Metric::Depth,
     &[("depth", Metric::Depth), ("values", Metric::Values), ("uniform", Metric::Uniform)],
-    "{}: what a tensor is worth without data",
-)
-.because("trained values, late layers more");
+    "what a tensor is worth without data: its trained values by depth, its trained values, or one",
+);
 
 /// The importance of every parameter gradient, 0 for all other tensors.
 pub fn of_gradients(graph: &TrainingGraph, metric: Metric) -> Vec<f64> {

@@ -30,7 +30,8 @@ use crate::setting::{DspProfile, Setting};
 pub static ENTRY: Entry = Entry {
     id: "mandheling",
     about: "eight bits on the DSP, with the CPU beside it for what the DSP lacks",
-    citation: "Xu et al., MobiCom 2022",
+    description: "Trains in eight-bit integers on the DSP, and on the big cores what the DSP lacks. Operators lie where crossings between the two cost least, scale factors are taken anew as seldom as they change, products run in parts that fit the caches, and prepared subgraphs are used again.",
+    citation: "Xu et al., MobiCom 2022, section 3",
     stores_floats: false,
     engine: Some(Engine {
         stack: "mandheling",
@@ -53,35 +54,30 @@ pub static ENTRY: Entry = Entry {
     },
 };
 
-static COSCHEDULING: Switch = Switch::new("coscheduling", true, "{}: crossings decide where an operator runs");
+static COSCHEDULING: Switch = Switch::new("coscheduling", true, "crossings decide where an operator runs");
 
 static RESCALING: Choice<Rescaling> = Choice::new(
     "rescaling",
     Rescaling::Adaptive,
     &[("adaptive", Rescaling::Adaptive), ("dynamic", Rescaling::Dynamic)],
-    "{}: when scale factors are taken anew",
+    "when scale factors are taken anew",
 );
 
-static SPLITTING: Switch = Switch::new("splitting", true, "{}: products run in parts that fit the caches");
+static SPLITTING: Switch = Switch::new("splitting", true, "products run in parts that fit the caches");
 
-static REUSE: Switch = Switch::new("reuse", true, "{}: subgraphs of the DSP stay prepared");
+static REUSE: Switch = Switch::new("reuse", true, "subgraphs of the DSP stay prepared");
 
 static HISTORY: Number = Number::new(
     "history",
     16,
     Numbers::Within(rescaling::LEAST_HISTORY..=10_000),
-    "batches with rescaling from which the period of the next ones follows, at least {least} (default {default})",
+    "batches with rescaling from which the period of the next ones follows",
 );
 
-static WARM_UP: Number = Number::new(
-    "warm_up",
-    1000,
-    Numbers::Within(0..=1_000_000),
-    "batches trained before the first simulated one (default {default})",
-);
+static WARM_UP: Number =
+    Number::new("warm_up", 1000, Numbers::Within(0..=1_000_000), "batches trained before the first simulated one");
 
-static SEED: Number =
-    Number::new("seed", 0, Numbers::Within(0..=u64::MAX), "the seed of the scale factors' changes (default {default})");
+static SEED: Number = Number::new("seed", 0, Numbers::Within(0..=u64::MAX), "the seed of the scale factors' changes");
 
 const NAME: &str = "mandheling";
 

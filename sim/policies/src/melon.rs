@@ -28,7 +28,8 @@ use crate::view::{MemoryView, TensorState};
 pub static ENTRY: Entry = Entry {
     id: "melon",
     about: "the largest size × remaining life / cost is computed again; then the micro-batch gives way",
-    citation: "Wang et al., MobiSys 2022",
+    description: "While memory is short, the tensor with the largest size × remaining life / cost goes and is computed again; where nothing is left to drop, the micro-batch shrinks. A computing budget below 100 percent has it give up tensors after every operator, as its published planner does.",
+    citation: "Wang et al., MobiSys 2022, section 4",
     stores_floats: false,
     engine: None,
     parameters: &[&MICRO_BATCHING, &COMPUTING_BUDGET],
@@ -39,13 +40,13 @@ pub static ENTRY: Entry = Entry {
 };
 
 static MICRO_BATCHING: Switch =
-    Switch::new("micro_batching", true, "{}: the micro-batch shrinks where nothing is left to drop");
+    Switch::new("micro_batching", true, "the micro-batch shrinks where nothing is left to drop");
 
 static COMPUTING_BUDGET: Number = Number::new(
     "computing_budget",
     100,
     Numbers::Within(1..=100),
-    "{least} to {default} (default): percent of what weights and state leave of the memory budget, kept to after \
+    "percent of what weights and state leave of the memory budget, kept to after \
             every operator",
 );
 

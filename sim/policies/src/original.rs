@@ -7,7 +7,8 @@ use crate::policy::Policy;
 pub static ENTRY: Entry = Entry {
     id: "original",
     about: "no memory management: everything is kept",
-    citation: "Gim and Ko, MobiSys 2022",
+    description: "Every tensor that backward needs is kept from forward on, and nothing gives way: a run that does not fit its budget does not run. It is what percentages of budgets, and slow-downs, are relative to.",
+    citation: "Gim and Ko, MobiSys 2022, section 4",
     stores_floats: false,
     engine: None,
     parameters: &[],

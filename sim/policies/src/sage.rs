@@ -23,7 +23,8 @@ use crate::view::{MemoryView, TensorState};
 pub static DGC: Entry = Entry {
     id: "dgc",
     about: "dynamic gradient checkpointing: the lowest latency per byte gives way",
-    citation: "Gim and Ko, MobiSys 2022",
+    description: "Where memory runs short, the saved tensor with the lowest latency per byte is dropped and computed again in backward. The size of a batch stays.",
+    citation: "Gim and Ko, MobiSys 2022, section 3.4",
     stores_floats: false,
     engine: None,
     parameters: &[],
@@ -34,7 +35,8 @@ pub static DGC: Entry = Entry {
 pub static DGA: Entry = Entry {
     id: "dga",
     about: "dynamic gradient accumulation: the micro-batch gives way",
-    citation: "Gim and Ko, MobiSys 2022",
+    description: "Where memory runs short, the last samples of the part under way are dropped from everything in memory and trained in a further part. An iteration begins with the micro-batch that the one before it ended with.",
+    citation: "Gim and Ko, MobiSys 2022, section 3.4",
     stores_floats: false,
     engine: None,
     parameters: &[],
@@ -45,7 +47,8 @@ pub static DGA: Entry = Entry {
 pub static SAGE: Entry = Entry {
     id: "sage",
     about: "accumulation until the processor is under-used, then checkpointing",
-    citation: "Gim and Ko, MobiSys 2022",
+    description: "Accumulation (dga) gives way first, as long as the micro-batch is large enough to fill the processor; from there on checkpointing (dgc) does, and where nothing is left to drop the micro-batch shrinks further. Under a constant budget only the first iteration pays for finding the split.",
+    citation: "Gim and Ko, MobiSys 2022, section 3.4, algorithm 1",
     stores_floats: false,
     engine: None,
     parameters: &[&ORDER, &MTP],
@@ -61,15 +64,14 @@ static ORDER: Choice<Order> = Choice::new(
         ("half", Order::Half),
         ("alternate", Order::Alternate),
     ],
-    "{}: the hybrids of figure 11",
-)
-.in_prose();
+    "which of accumulation and checkpointing gives way, and when: the hybrids of figure 11",
+);
 
 static MTP: Number<Option<u64>> = Number::new(
     "mtp",
     None,
-    Numbers::From(1, "a whole number of samples above zero"),
-    "samples below which accumulation stops (default: what fills the device)",
+    Numbers::From(1),
+    "samples of a micro-batch below which accumulation stops; not set, what fills the device",
 );
 
 /// Which of the two dynamic schemes gives way, and when.

@@ -9,7 +9,8 @@ use crate::setting::Setting;
 pub static ENTRY: Entry = Entry {
     id: "sga",
     about: "static gradient accumulation: two micro-batches",
-    citation: "Gim and Ko, MobiSys 2022",
+    description: "The mini-batch is trained as two halves whose gradients are added up, whether memory is short or not. Saved tensors are half as large, and the processor is used less well.",
+    citation: "Gim and Ko, MobiSys 2022, section 4.3.1",
     stores_floats: false,
     engine: None,
     parameters: &[],

@@ -16,7 +16,8 @@ use crate::view::MemoryView;
 pub static ENTRY: Entry = Entry {
     id: "sgc",
     about: "static gradient checkpointing: every √n-th saved tensor is kept",
-    citation: "Chen et al., 2016",
+    description: "Of the tensors through which all of forward passes, every √n-th is kept. Everything else that backward needs is computed again from the one before it, a segment at a time, whether memory is short or not.",
+    citation: "Chen et al., 2016; Gim and Ko, MobiSys 2022, section 4.3.1",
     stores_floats: false,
     engine: None,
     parameters: &[],

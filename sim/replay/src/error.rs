@@ -2,6 +2,7 @@
 
 use std::io;
 
+use haversack_devices::text::{alternatives, question};
 use thiserror::Error;
 
 /// A log that cannot be replayed.
@@ -63,12 +64,12 @@ pub enum LineFault {
         reason: String,
     },
     /// `INSTRUCTION` is none of the known ones.
-    #[error("field INSTRUCTION: unknown instruction '{found}'; did you mean '{nearest}'?")]
+    #[error("field INSTRUCTION: unknown instruction '{found}'{}", question(*nearest))]
     UnknownInstruction {
         /// The word found.
         found: String,
-        /// The valid word nearest to it.
-        nearest: &'static str,
+        /// The valid word nearest to it, where one is near.
+        nearest: Option<&'static str>,
     },
     /// A field is absent.
     #[error("{instruction}: field {field} is missing; expected {expected}")]
@@ -155,12 +156,14 @@ pub enum ReplayError {
     #[error("overhead limit {0}: expected a number of at least 1, such as 4.0")]
     OverheadLimit(f64),
     /// No heuristic has this name.
-    #[error("unknown heuristic '{found}'; did you mean '{nearest}'?")]
+    #[error("unknown heuristic '{found}'; expected {}{}", alternatives(valid.iter().copied()), question(*nearest))]
     UnknownHeuristic {
         /// The name found.
         found: String,
-        /// The valid name nearest to it.
-        nearest: &'static str,
+        /// The valid name nearest to it, where one is near.
+        nearest: Option<&'static str>,
+        /// All valid names.
+        valid: Vec<&'static str>,
     },
 }
 

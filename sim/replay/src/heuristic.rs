@@ -6,7 +6,7 @@
 
 use std::str::FromStr;
 
-use haversack_devices::text::nearest_few;
+use haversack_devices::text::nearest;
 use haversack_devices::units::{Bytes, Nanos};
 use strum::{Display, IntoStaticStr};
 
@@ -64,7 +64,8 @@ impl FromStr for Heuristic {
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         Self::ALL.into_iter().find(|h| h.as_str() == name).ok_or_else(|| ReplayError::UnknownHeuristic {
             found: name.to_owned(),
-            nearest: nearest_few(name, Self::ALL.map(Self::as_str), 1).first().copied().unwrap_or("dtr"),
+            nearest: nearest(name, Self::ALL.map(Self::as_str)),
+            valid: Self::ALL.map(Self::as_str).to_vec(),
         })
     }
 }

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use haversack_devices::text::nearest_few;
+use haversack_devices::text::nearest;
 use haversack_devices::units::{Bytes, Nanos};
 use serde_json::{Map, Value};
 
@@ -256,7 +256,7 @@ fn parse_line(line: &[u8]) -> Result<Line, LineFault> {
     let mut fields = Fields { instruction: "line", map: fields };
     let found = fields.text("INSTRUCTION")?;
     let Some(&instruction) = INSTRUCTIONS.iter().find(|&&known| known == found) else {
-        let nearest = nearest_few(found, INSTRUCTIONS, 1).first().copied().unwrap_or("CALL");
+        let nearest = nearest(found, INSTRUCTIONS);
         return Err(LineFault::UnknownInstruction { found: found.to_owned(), nearest });
     };
     fields.instruction = instruction;

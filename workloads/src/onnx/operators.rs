@@ -1,6 +1,6 @@
 //! The operators that can be imported, and how a node finds its own.
 
-use haversack_devices::text::nearest_few;
+use haversack_devices::text::nearest;
 
 use super::constant::{Constant, Kind, Number};
 use super::graph::OnnxNode;
@@ -78,16 +78,53 @@ pub(super) fn apply(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<()> 
     Ok(())
 }
 
+/// Those that are computed beforehand, of constants and of shapes: no gradient flows through them.
+const COMPUTED_BEFOREHAND: &[&str] = &[
+    "Abs",
+    "And",
+    "Ceil",
+    "Equal",
+    "Floor",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Max",
+    "Min",
+    "Mod",
+    "Not",
+    "Or",
+    "Sqrt",
+    "Cast",
+    "Constant",
+    "ConstantOfShape",
+    "CumSum",
+    "Trilu",
+    "Range",
+    "Shape",
+];
+
+/// Whether gradients may flow through the operator `name`, or it is taken of constants and shapes alone.
+pub fn carries_gradients(name: &str) -> bool {
+    !COMPUTED_BEFOREHAND.contains(&name)
+}
+
 fn unsupported(operator: &str) -> Fault {
     const SHOWN: usize = 3;
     let plain = operator.rsplit('.').next().unwrap_or(operator);
     // What an operator is composed of by its name comes first: a transposed convolution is near a convolution.
     let mut near: Vec<_> = operators().filter(|name| plain.contains(name)).collect();
-    let others = nearest_few(plain, operators(), SHOWN);
-    near.extend(others.into_iter().filter(|name| !plain.contains(name)));
+    near.extend(nearest(plain, operators()).filter(|name| !plain.contains(name)));
     near.truncate(SHOWN);
-    let hint = if plain == "Erf" { " (it is taken as a part of a GELU only)" } else { "" };
-    Fault::new(format!("the operator '{operator}' is not supported{hint}; the nearest that are: {}", near.join(", ")))
+    let hint = match plain {
+        "Erf" => " (it is taken as a part of a GELU only)",
+        "Einsum" => " (MatMul, Transpose and Reshape say the same)",
+        _ => "",
+    };
+    let near = if near.is_empty() { String::new() } else { format!("; the nearest that are: {}", near.join(", ")) };
+    Fault::new(format!(
+        "the operator '{operator}' is not supported{hint}{near}; `haversack list operators` has all that are"
+    ))
 }
 
 /// `Constant`.

@@ -1,0 +1,211 @@
+//! A TOML text beside what is read from it, with the texts that it overrides below it.
+
+use std::cell::RefCell;
+
+use serde::de::DeserializeOwned;
+use toml::de::{DeTable, DeValue};
+
+use super::merge;
+use super::strict_toml::{Fault, Node, Place};
+use super::toml_error::{Location, TomlError, TomlProblem};
+
+/// Reads `text` as a `T`; `file` is how errors name it.
+///
+/// # Errors
+/// Text that is not TOML, or not exactly a `T`.
+///
+/// ```
+/// use haversack_devices::text::read_toml;
+///
+/// #[derive(Debug, serde::Deserialize)]
+/// struct Screen {
+///     width: u32,
+///     colours: Vec<String>,
+/// }
+///
+/// let screen: Screen = read_toml("screen.toml", "width = 1080\ncolours = ['red']").unwrap();
+/// assert_eq!((screen.width, screen.colours.len()), (1080, 1));
+/// let error = read_toml::<Screen>("screen.toml", "width = 1080\ncolour = []").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "screen.toml:2: `colour`: unknown key (did you mean `colours`?); valid keys: width, colours"
+/// );
+/// ```
+pub fn read_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlError> {
+    TomlDocument::parse(file, text)?.read()
+}
+
+/// The line of the byte at `offset` in `text`, from one.
+pub fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+}
+
+/// More wrong values than anybody mends at once.
+const MOST_MISTAKES: usize = 40;
+
+/// A text, and at which byte of all texts it begins.
+#[derive(Clone, Copy, Debug)]
+struct Source<'a> {
+    file: &'a str,
+    text: &'a str,
+    start: usize,
+}
+
+/// A TOML text, kept beside what was read from it, so that what serde cannot check can be refused at its line.
+#[derive(Clone, Debug)]
+pub struct TomlDocument<'a> {
+    /// The text, and those below it; never none.
+    sources: Vec<Source<'a>>,
+    /// Its offsets count through all texts.
+    top: DeTable<'a>,
+}
+
+impl<'a> TomlDocument<'a> {
+    /// Parses `text`; `file` is how errors name it.
+    ///
+    /// # Errors
+    /// Text that is not TOML.
+    pub fn parse(file: &'a str, text: &'a str) -> Result<Self, TomlError> {
+        match DeTable::parse(text) {
+            Ok(top) => Ok(Self { sources: vec![Source { file, text, start: 0 }], top: top.into_inner() }),
+            Err(error) => {
+                let line = line_of(text, error.span().map_or(0, |span| span.start));
+                let at = Location { file: file.to_owned(), line, field: String::new() };
+                Err(TomlError::new(at, TomlProblem::Syntax(error.message().to_owned())))
+            }
+        }
+    }
+
+    /// The document with `base` below it: what it does not say, `base` does.
+    ///
+    /// Tables are laid over each other key by key; so are the tables of an array (`[[cpu]]`) that agree in `id`, `name`,
+    /// `core` or `class`, the first of these in which exactly one of the base's does; others are added. Any other
+    /// array takes the place of the base's. A constant of which only the value is given keeps its unit; it is
+    /// `estimated`, and its source is the file.
+    #[must_use]
+    pub fn over(mut self, base: Self) -> Self {
+        let file = self.file();
+        let start = self.sources.last().map_or(0, |last| last.start + last.text.len() + 1);
+        let shifted = base.sources.into_iter().map(|source| Source { start: source.start + start, ..source });
+        self.sources.extend(shifted);
+        merge::lay_over(&mut self.top, merge::shifted(base.top, start), file);
+        self
+    }
+
+    /// The text of the top's key `name`, if there is one.
+    pub fn top_text(&self, name: &str) -> Option<&str> {
+        self.top.get(name)?.get_ref().as_str()
+    }
+
+    /// The document as a `T`.
+    ///
+    /// An error that a `Deserialize` of the caller makes with [`serde::de::Error::custom`] is located at the value it was
+    /// reading; a message that begins with `.key: ` is located at that key of the value.
+    ///
+    /// # Errors
+    /// Anything that is not exactly a `T`: every unknown key, and the first value that is wrong or missing.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, TomlError> {
+        self.read_beside(|| [])
+    }
+
+    /// As [`Self::read`], but says of every value what is wrong with it: behind a wrong or missing one it goes on with
+    /// the value that an example has in its place.
+    ///
+    /// # Errors
+    /// Anything that is not exactly a `T`.
+    pub fn read_beside<T: DeserializeOwned, Examples: AsRef<[Self]>>(
+        &self,
+        examples: impl FnOnce() -> Examples,
+    ) -> Result<T, TomlError> {
+        let unknown = RefCell::default();
+        let mut next = match self.attempt(&unknown) {
+            Ok(read) if unknown.borrow().is_empty() => return Ok(read),
+            first => first.err(),
+        };
+        let (examples, mut mended) = (examples(), self.clone());
+        let mut faults: Vec<Fault> = Vec::new();
+        while let Some(fault) = next.take() {
+            let field = fault.at.as_ref().map(|(_, field)| field.clone()).unwrap_or_default();
+            let is_new = !faults.iter().any(|known| known.at == fault.at);
+            faults.push(fault);
+            if is_new && faults.len() < MOST_MISTAKES && merge::mend(&mut mended.top, &field, examples.as_ref()) {
+                next = mended.attempt::<T>(&unknown).err();
+            }
+        }
+        // The last attempt came the furthest.
+        faults.extend(unknown.take());
+        Err(self.error(faults))
+    }
+
+    /// Reads the document once: the first fault that is no unknown key, of which `unknown` takes all.
+    fn attempt<T: DeserializeOwned>(&self, unknown: &RefCell<Vec<Fault>>) -> Result<T, Fault> {
+        let read = |absent: &str| {
+            unknown.take();
+            let top = self.place(absent, unknown);
+            T::deserialize(top.clone()).map_err(|fault| fault.at(&top))
+        };
+        match read("") {
+            // serde only says that a key is missing: ask again with a value there that tells what it is asked for.
+            Err(Fault { at: Some((_, field)), problem: TomlProblem::MissingKey { .. } }) => read(&field),
+            other => other,
+        }
+    }
+
+    /// All faults as one error, in the order of the file.
+    fn error(&self, mut faults: Vec<Fault>) -> TomlError {
+        let parent = |field: &str| field.rsplit_once('.').map_or(String::new(), |(parent, _)| parent.to_owned());
+        // Of a mistyped key it goes without saying that the right one is missing.
+        let meant = faults.iter().filter_map(|fault| match (&fault.at, &fault.problem) {
+            (Some((_, field)), TomlProblem::UnknownKey { nearest: Some(nearest), .. }) => {
+                Some(format!("{}.{nearest}", parent(field)))
+            }
+            _ => None,
+        });
+        let meant: Vec<String> = meant.collect();
+        faults.retain(|fault| match (&fault.at, &fault.problem) {
+            (Some((_, field)), TomlProblem::MissingKey { .. }) => {
+                let name = field.rsplit('.').next().unwrap_or_default();
+                !meant.contains(&format!("{}.{name}", parent(field)))
+            }
+            _ => true,
+        });
+        let located = |Fault { at, problem }: Fault| {
+            let (offset, field) = at.unwrap_or_default();
+            (offset, TomlError::new(self.location(offset, field), problem))
+        };
+        let mut errors: Vec<(usize, TomlError)> = faults.into_iter().map(located).collect();
+        errors.sort_by_key(|(offset, _)| *offset);
+        TomlError::of(errors.into_iter().map(|(_, error)| error))
+    }
+
+    /// Where the field with this dotted name stands; if it does not, the innermost table around it that does.
+    pub fn locate(&self, field: &str) -> Location {
+        let unknown = RefCell::default();
+        let found = self.place("", &unknown).find(field);
+        self.location(found.offset, found.field)
+    }
+
+    /// An error about the field with this dotted name, in the caller's words.
+    pub fn refuse(&self, field: &str, message: impl Into<String>) -> TomlError {
+        TomlError::new(self.locate(field), TomlProblem::Refused(message.into()))
+    }
+
+    /// The value of the field with this dotted name, or one like it.
+    pub(super) fn value(&self, field: &str) -> Option<DeValue<'a>> {
+        merge::value_at(&self.top, field).cloned()
+    }
+
+    fn file(&self) -> &'a str {
+        self.sources.first().map_or("", |source| source.file)
+    }
+
+    fn location(&self, offset: usize, field: String) -> Location {
+        let source = self.sources.iter().rev().find(|source| source.start <= offset);
+        let (file, line) = source.map_or(("", 0), |source| (source.file, line_of(source.text, offset - source.start)));
+        Location { file: file.to_owned(), line, field }
+    }
+
+    fn place<'p>(&'p self, absent: &'p str, unknown: &'p RefCell<Vec<Fault>>) -> Place<'p> {
+        Place { node: Node::Table(&self.top), offset: 0, field: String::new(), absent, unknown }
+    }
+}

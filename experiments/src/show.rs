@@ -1,0 +1,119 @@
+//! `haversack show`: what a device, a software stack, a network, a policy or an operating system is, and what is known of
+//! it; of a folder, the table that a sweep left there.
+
+mod calibrated;
+mod device;
+mod model;
+mod policy;
+mod software;
+mod writing;
+
+pub(crate) use policy::{parameter_json, parameters};
+
+use std::fmt;
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use haversack_devices::text::{alternatives, hint};
+use serde_json::Value;
+
+use crate::error::CommandError;
+use crate::output::{Format, print, print_json};
+use crate::show_table::{self, TableOptions};
+
+/// What `show` is asked for.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Examples:\n  haversack show device galaxy-s22\n  haversack show policy daf\n  haversack show model resnet50 --format json\n  haversack show out --where \"status=ok,iteration_time_s<2\" --sort energy_j"
+)]
+pub struct ShowOptions {
+    /// The kind of thing, which is device, stack, model, policy or system; or the folder of a sweep
+    #[arg(value_name = "WHAT|DIR")]
+    pub what: String,
+    /// Which: an id of `haversack list`, or a file: a .toml file of a device, stack or system, an .onnx file of a model
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Which rows of a sweep are shown.
+    #[command(flatten)]
+    pub table: TableOptions,
+}
+
+/// A kind of thing that can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+enum Thing {
+    Device,
+    Stack,
+    Model,
+    Policy,
+    System,
+}
+
+impl Thing {
+    /// The kind called `word`.
+    fn named(word: &str) -> Result<Self, CommandError> {
+        let words = || Self::value_variants().iter().map(<&str>::from);
+        let found = Self::value_variants().iter().find(|thing| <&str>::from(*thing) == word);
+        found.copied().ok_or_else(|| {
+            let expected = alternatives(words());
+            let hint = hint(word, words());
+            CommandError::input(format!("WHAT: expected {expected}, or the folder of a sweep, found '{word}'{hint}"))
+        })
+    }
+}
+
+impl fmt::Display for Thing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.into())
+    }
+}
+
+/// What is shown, for people and for programs.
+struct Shown {
+    text: String,
+    json: Value,
+}
+
+/// Puts the keys of `more` behind those of `value`.
+fn join(value: &mut Value, more: Value) {
+    if let (Value::Object(value), Value::Object(more)) = (value, more) {
+        value.extend(more);
+    }
+}
+
+/// Prints what a thing is.
+///
+/// # Errors
+/// A kind of thing or an id that nothing has, a file that does not describe one; of a folder, as
+/// [`show_table::show`].
+pub fn run(options: &ShowOptions) -> Result<(), CommandError> {
+    let folder = Path::new(&options.what);
+    let thing = match Thing::named(&options.what) {
+        Err(_) if folder.is_dir() => return show_table::show(folder, &options.table, options.format),
+        thing => thing?,
+    };
+    if options.table.is_given() {
+        return Err(CommandError::input("--sort, --where and --limit are for the folder of a sweep"));
+    }
+    let Some(id) = options.id.as_deref() else {
+        let list = match thing {
+            Thing::Policy => "policies".to_owned(),
+            other => format!("{other}s"),
+        };
+        return Err(CommandError::input(format!("ID: which {thing}? Expected an id of `haversack list {list}`")));
+    };
+    let shown = match thing {
+        Thing::Device => device::show(id)?,
+        Thing::Stack => software::stack(id)?,
+        Thing::System => software::system(id)?,
+        Thing::Model => model::show(id)?,
+        Thing::Policy => policy::show(id)?,
+    };
+    match options.format {
+        Format::Text => print(&shown.text),
+        Format::Json => print_json(&shown.json),
+    }
+}
