@@ -48,8 +48,8 @@ pub use notes::{Note, NoteKind};
 pub use options::ReproduceOptions;
 pub use outcome::Outcome;
 pub use quantity::Quantities;
-pub(crate) use report::counted;
 pub use selection::{Selection, UnknownSelector};
+pub(crate) use summary::counted;
 pub use summary::{mean, median, range};
 
 use folder::Folder;

@@ -9,7 +9,7 @@ use haversack_reports::figure::{
     Axis, BarSeries, Bars, Figure, Front, Lines, Look, Meanings, Panel, Place, Series, Stack, Stroke, Trace,
 };
 use haversack_reports::files::{create_folder, write_atomically};
-use haversack_reports::page::{CellRow, Item, Notes, Page, Section, SummaryRow};
+use haversack_reports::page::{CellRow, Item, Notes, Page, Section, Summary};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: gallery FOLDER")?;
@@ -258,16 +258,7 @@ fn section(name: &str, title: String) -> Section {
 }
 
 fn page(sections: Vec<Section>) -> Page {
-    let row = |paper: &str, role: &str, median: Option<f64>, bounds| SummaryRow {
-        paper: paper.into(),
-        role: role.into(),
-        rows: 40,
-        answered: 38,
-        median_error: median,
-        median_null: median.map(|m| m * 2.1),
-        held: bounds,
-        bounds: bounds + 1,
-    };
+    let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
     let item = |name: &str, value: &str, unit: &str, source: &str| Item {
         name: name.into(),
         value: value.into(),
@@ -278,12 +269,16 @@ fn page(sections: Vec<Section>) -> Page {
         title: "Four papers, simulated".into(),
         lead: "Each number beside the paper's own, with what was calibrated, what was predicted, and where it misses."
             .into(),
-        summary: vec![
-            row("sage", "fit", Some(0.041), 5),
-            row("sage", "check", Some(0.112), 9),
-            row("sage", "withheld", None, 0),
-            row("daf", "check", Some(0.087), 12),
-        ],
+        summary: Summary {
+            columns: ["paper", "role", "median error", "claims that hold"].map(str::to_owned).to_vec(),
+            rows: vec![
+                row(["sage", "fit", "4.1% (38 of 40)", "5 of 6"]),
+                row(["sage", "check", "11.2% (38 of 40)", "9 of 10"]),
+                row(["sage", "withheld", "–", "–"]),
+                row(["daf", "check", "8.7% (38 of 40)", "12 of 13"]),
+            ],
+            remarks: vec!["daf, check: the null baseline is nearer.".into()],
+        },
         sections,
         constants: vec![item("galaxy-s10.gpu.launch", "31", "µs", "fit to 12 rows of sage table 1")],
         readings: vec![item("sage/table1 batch", "32", "", "the batch that the rest of the paper uses")],

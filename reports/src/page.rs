@@ -16,7 +16,7 @@ pub struct Page {
     /// A sentence or two below it.
     pub lead: String,
     /// One row a paper and role.
-    pub summary: Vec<SummaryRow>,
+    pub summary: Summary,
     /// The artefacts, in order.
     pub sections: Vec<Section>,
     /// The constants that were fitted.
@@ -25,25 +25,15 @@ pub struct Page {
     pub readings: Vec<Item>,
 }
 
-/// How one role of one paper came out.
+/// How the roles of the papers came out, as a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct SummaryRow {
-    /// The paper.
-    pub paper: String,
-    /// `fit`, `check` or `withheld`.
-    pub role: String,
-    /// Reference rows.
-    pub rows: usize,
-    /// Those that have an answer.
-    pub answered: usize,
-    /// Median of the absolute relative errors, a fraction.
-    pub median_error: Option<f64>,
-    /// The same for the null baseline.
-    pub median_null: Option<f64>,
-    /// Bounds, ranges and orders that hold ...
-    pub held: usize,
-    /// ... of this many.
-    pub bounds: usize,
+pub struct Summary {
+    /// The names of the columns, of which the first two hold words and the others figures.
+    pub columns: Vec<String>,
+    /// One row a paper and role, a cell a column.
+    pub rows: Vec<Vec<String>>,
+    /// What is said below it, a sentence each.
+    pub remarks: Vec<String>,
 }
 
 /// One artefact.

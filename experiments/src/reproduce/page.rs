@@ -1,20 +1,22 @@
 //! `index.html`: every artefact's figure and cells, with what a reader must know to believe them.
 
 use haversack_devices::ConstantEntry;
-use haversack_reports::page::{Item, Notes, Page, Section, SummaryRow};
+use haversack_reports::page::{Item, Notes, Page, Section, Summary};
 use haversack_reports::table::shortest;
 
 use super::cells::{ComparedCell, Verdict};
 use super::content::Content;
 use super::readings::{Reading, Readings};
-use super::summary::Tally;
+use super::summary::{COLUMNS, Tally, Total};
 use super::task::Finished;
 
 /// The page.
 pub(super) fn page(content: &Content<'_>) -> Page {
     let Content { selectors, tallies, finished, calibrations, declared, readings, remarks, .. } = content;
     let mut lead = format!(
-        "Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and where it misses.",
+        "{}. Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and \
+         where it misses.",
+        Total::of(&content.cells),
         selectors.join(", "),
     );
     for remark in remarks {
@@ -23,23 +25,14 @@ pub(super) fn page(content: &Content<'_>) -> Page {
     Page {
         title: "haversack reproduce".to_owned(),
         lead,
-        summary: tallies.iter().map(summary_row).collect(),
+        summary: Summary {
+            columns: COLUMNS.map(str::to_owned).to_vec(),
+            rows: tallies.iter().map(|tally| tally.figures().to_vec()).collect(),
+            remarks: tallies.iter().filter_map(Tally::null_that_wins).collect(),
+        },
         sections: finished.iter().map(|finished| section(finished, readings)).collect(),
         constants: calibrations.fitted.iter().map(constant).collect(),
         readings: declared.iter().map(|(paper, reading)| item(paper, reading)).collect(),
-    }
-}
-
-fn summary_row(tally: &Tally) -> SummaryRow {
-    SummaryRow {
-        paper: tally.paper.to_owned(),
-        role: tally.role.to_string(),
-        rows: tally.rows,
-        answered: tally.answered,
-        median_error: tally.median_error,
-        median_null: tally.median_null,
-        held: tally.held,
-        bounds: tally.bounds,
     }
 }
 

@@ -14,6 +14,7 @@ use super::error::ReproduceError;
 use super::options::ReproduceOptions;
 use super::readings::Reading;
 use super::reference::Role;
+use super::summary::Total;
 
 /// The calibrations that artefacts use: their digests and what of them was fitted.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +113,7 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
         "declared_readings_count": declared.len(),
         "fitted_constants": calibrations.fitted.iter().map(constant).collect::<Vec<_>>(),
         "declared_readings": readings,
+        "total": Total::of(&content.cells),
         "summary": content.tallies,
     }))
 }

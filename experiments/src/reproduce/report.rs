@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use haversack_reports::text_table::{Column, TextTable};
 
+use super::answer::Answer;
 use super::cells::{ComparedCell, Verdict};
-use super::summary::{Tally, distance};
+use super::reference::Claim;
+use super::summary::{COLUMNS, Tally, Total, counted, distance};
 use super::task::Finished;
 
 /// Rows that did not match, at most.
@@ -15,7 +17,7 @@ const REASONS: usize = 12;
 
 /// The report as text.
 pub(super) fn text(tallies: &[Tally], cells: &[ComparedCell], finished: &[Finished<'_>], remarks: &[String]) -> String {
-    let mut text = String::new();
+    let mut text = format!("{}\n\n", Total::of(cells));
     roles(&mut text, tallies);
     for finished in finished.iter().filter(|finished| !finished.summary.is_empty()) {
         let _ = writeln!(text, "\n{}/{}", finished.paper, finished.artefact);
@@ -34,23 +36,16 @@ pub(super) fn text(tallies: &[Tally], cells: &[ComparedCell], finished: &[Finish
 fn roles(text: &mut String, tallies: &[Tally]) {
     let word = Column::left(0).fitted();
     let number = Column::right(0).fitted().after(2);
-    let mut table = TextTable::new([word, word.after(2), number, number, number, number, number]);
-    table.row(["paper", "role", "rows", "answered", "median error", "null baseline", "bounds and orders"]);
+    let mut table = TextTable::new([word, word.after(2), number, number, number, number, number, number]);
+    table.row(COLUMNS);
     for tally in tallies {
-        let bounds = if tally.bounds == 0 { dash() } else { format!("{} of {} hold", tally.held, tally.bounds) };
-        let null = match (tally.median_null, tally.median_beside_null) {
-            (Some(null), Some(ours)) => {
-                let rows = counted(tally.null_rows, "row", "rows");
-                format!("{} (ours {}, {rows})", percent(null), percent(ours))
-            }
-            _ => dash(),
-        };
-        let error = tally.median_error.map_or_else(dash, percent);
-        let counts = [tally.rows, tally.answered].map(|count| count.to_string());
-        let names = [tally.paper.to_owned(), tally.role.to_string()];
-        table.row(names.into_iter().chain(counts).chain([error, null, bounds]));
+        table.row(tally.figures());
     }
     text.push_str(&table.to_string());
+    let wins: Vec<String> = tallies.iter().filter_map(Tally::null_that_wins).collect();
+    if !wins.is_empty() {
+        let _ = writeln!(text, "\n{}", wins.join("\n"));
+    }
 }
 
 fn misses(text: &mut String, cells: &[ComparedCell]) {
@@ -63,13 +58,18 @@ fn misses(text: &mut String, cells: &[ComparedCell]) {
     let _ = writeln!(text, "\n{} not match, worst first:", counted(missed.len(), "row does", "rows do"));
     for cell in missed.iter().take(MISSES) {
         let error = cell.error.map_or_else(String::new, |error| format!("{:+.1}%", error * 100.0));
-        let _ = writeln!(text, "  {:<5} {error:>8}  {}: {}", cell.verdict, cell.id, beside(cell));
+        let verdict = cell.verdict.to_string();
+        let _ = writeln!(text, "  {verdict:<5} {error:>8}  {}: {}", cell.id, beside(cell));
     }
     more(text, missed.len(), MISSES);
 }
 
-/// "2531 MB, the paper 908".
+/// "2531 MB, the paper 908"; of an order, whose words are the paper's, that it is false.
 fn beside(cell: &ComparedCell) -> String {
+    if let (Claim::Order(words), Some(Answer::Order(holds))) = (&cell.claim, &cell.answer) {
+        let words = if words.is_empty() { String::new() } else { format!(" '{words}'") };
+        return format!("the order claim{words} is {holds}");
+    }
     let unit = if cell.unit.is_empty() { String::new() } else { format!(" {}", cell.unit) };
     let paper = cell.paper_value();
     let paper = if paper.is_empty() { paper } else { format!(", the paper {paper}") };
@@ -88,7 +88,7 @@ fn unanswered(text: &mut String, cells: &[ComparedCell]) {
         return;
     }
     let rows: usize = reasons.iter().map(|(_, count)| count).sum();
-    let _ = writeln!(text, "\n{} no answer:", counted(rows, "row has", "rows have"));
+    let _ = writeln!(text, "\n{} not modelled yet:", counted(rows, "row is", "rows are"));
     for (reason, count) in reasons.iter().take(REASONS) {
         let _ = writeln!(text, "  {count:>4}  {reason}");
     }
@@ -101,23 +101,11 @@ fn more(text: &mut String, all: usize, shown: usize) {
     }
 }
 
-pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
-
-fn percent(fraction: f64) -> String {
-    format!("{:.1}%", fraction * 100.0)
-}
-
-fn dash() -> String {
-    "–".to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::reproduce::answer::Answer;
-    use crate::reproduce::reference::Reference;
+    use crate::reproduce::reference::{Reference, ReferenceRow};
     use crate::reproduce::summary::tallies;
 
     #[test]
@@ -136,21 +124,34 @@ mod tests {
         cells[0].null = Some(0.9);
         let text = text(&tallies(&cells), &cells, &[], &["comparison: later".into()]);
         let expected = "\
-paper  role   rows  answered  median error              null baseline  bounds and orders
-sage   fit       4         2        100.0%                          –        1 of 1 hold
-sage   check     1         1         20.0%  10.0% (ours 20.0%, 1 row)                  –
+5 rows: 1 matches, 2 miss, 2 are not modelled
+
+paper  role   rows  answered  median error of numbers  unanswered as 100%  null baseline on the same rows  claims that hold
+sage   fit       4         2           50.0% (1 of 3)              100.0%                               –            1 of 1
+sage   check     1         1           20.0% (1 of 1)               20.0%           10.0%, ours 20.0% (1)                 –
+
+sage, check: on 1 row the null baseline is nearer than this model (10.0% off, ours 20.0%).
 
 2 rows do not match, worst first:
   off     -50.0%  sage/figure8/resnet50/sage/minimum-memory-reduction: 10 x, the paper 20
   off     +20.0%  sage/figure2/mobilenetv2/training/memory: 1.2 GB, the paper 1
 
-2 rows have no answer:
+2 rows are not modelled yet:
      2  later
 
 comparison: later
 ";
         // fit: errors 0.5, 1 and 1 (two are not modelled), median 1; check: 0.2 alone.
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn an_order_that_does_not_hold_is_said_to_be_false() {
+        let reference = Reference::load().unwrap();
+        let order = |row: &&ReferenceRow| matches!(&row.claim, Claim::Order(words) if !words.is_empty());
+        let row = reference.rows().iter().find(order).unwrap();
+        let cell = ComparedCell::new(row, Answer::Order(false)).unwrap();
+        assert_eq!(beside(&cell), format!("the order claim '{}' is false", cell.paper_value()));
     }
 
     #[test]

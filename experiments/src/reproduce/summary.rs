@@ -1,5 +1,7 @@
 //! How the roles of each paper came out: medians of errors, and bounds that hold.
 
+use std::fmt;
+
 use serde::Serialize;
 use statrs::statistics::{Data, OrderStatistics};
 
@@ -9,6 +11,62 @@ use super::selection::COMPARISON;
 
 /// A row of this metric takes no part in medians.
 const ACCURACY: &str = "accuracy";
+
+/// How all rows came out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Total {
+    /// Rows.
+    pub rows: usize,
+    /// Numbers within 15%, and claims that hold.
+    pub matched: usize,
+    /// Numbers that are off, and claims that do not hold.
+    pub missed: usize,
+    /// Numbers that the paper's reader is not told.
+    pub predicted: usize,
+    /// Rows without an answer.
+    pub not_modelled: usize,
+    /// Rows that were put in.
+    pub inputs: usize,
+}
+
+impl Total {
+    /// Of these rows.
+    pub fn of(cells: &[ComparedCell]) -> Self {
+        let mut total = Self { rows: cells.len(), ..Self::default() };
+        for cell in cells {
+            *match cell.verdict {
+                Verdict::Ok | Verdict::Holds => &mut total.matched,
+                Verdict::Off | Verdict::Fails => &mut total.missed,
+                Verdict::Predicted => &mut total.predicted,
+                Verdict::NotModelled => &mut total.not_modelled,
+                Verdict::Input => &mut total.inputs,
+            } += 1;
+        }
+        total
+    }
+}
+
+impl fmt::Display for Total {
+    /// In a sentence, such as "5 rows: 2 match, 1 misses, 1 is predicted, 1 is not modelled".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            (self.matched, "matches", "match"),
+            (self.missed, "misses", "miss"),
+            (self.predicted, "is predicted", "are predicted"),
+            (self.not_modelled, "is not modelled", "are not modelled"),
+            (self.inputs, "was put in", "were put in"),
+        ];
+        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, one, many)| counted(count, one, many)).collect();
+        let rows = counted(self.rows, "row", "rows");
+        if parts.is_empty() { f.write_str(&rows) } else { write!(f, "{rows}: {}", parts.join(", ")) }
+    }
+}
+
+/// A count with its word.
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
 
 /// One role of one paper.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,18 +79,40 @@ pub struct Tally {
     pub rows: usize,
     /// Those with an answer.
     pub answered: usize,
-    /// Median of the absolute errors of the numeric rows; one without an answer counts as 1.
-    pub median_error: Option<f64>,
-    /// Numeric rows that have a null baseline.
-    pub null_rows: usize,
-    /// Median of the absolute errors of the null baseline.
-    pub median_null: Option<f64>,
-    /// Median of our errors on the same rows.
-    pub median_beside_null: Option<f64>,
+    /// The errors of its numbers.
+    #[serde(flatten)]
+    pub errors: Errors,
+    /// Those of the null baseline, and ours on the same rows; `None` if no row has one.
+    #[serde(flatten)]
+    pub null: Option<BesideNull>,
     /// Bounds, ranges, orders and *never* rows that hold ...
     pub held: usize,
     /// ... of this many.
     pub bounds: usize,
+}
+
+/// The absolute relative errors of numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Errors {
+    /// Rows whose paper gives a number, other than accuracies and inputs.
+    pub numbers: usize,
+    /// Those with an answer.
+    pub answered_numbers: usize,
+    /// The median of all, where one without an answer counts as 1; `None` of none.
+    pub median_error: Option<f64>,
+    /// The median of those with an answer; `None` of none.
+    pub median_of_answered: Option<f64>,
+}
+
+/// Our errors and those of the null baseline, on the same rows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BesideNull {
+    /// Numbers that have a null baseline.
+    pub null_rows: usize,
+    /// The median of its errors.
+    pub median_null: f64,
+    /// The median of ours.
+    pub median_beside_null: f64,
 }
 
 /// Every role that has rows, paper by paper.
@@ -48,22 +128,84 @@ pub fn tallies(cells: &[ComparedCell]) -> Vec<Tally> {
 }
 
 fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell]) -> Tally {
-    let numeric: Vec<(&ComparedCell, f64)> = cells.iter().filter_map(|cell| Some((*cell, numeric(cell)?))).collect();
+    let numbers: Vec<(&ComparedCell, f64)> = cells.iter().filter_map(|cell| Some((*cell, numeric(cell)?))).collect();
     let null = |(cell, paper): &(&ComparedCell, f64)| Some((relative(cell.null?, *paper), distance(cell)));
-    let (nulls, beside): (Vec<f64>, Vec<f64>) = numeric.iter().filter_map(null).unzip();
+    let (nulls, beside): (Vec<f64>, Vec<f64>) = numbers.iter().filter_map(null).unzip();
+    let null_rows = nulls.len();
+    let answered: Vec<f64> =
+        numbers.iter().filter(|(cell, _)| cell.answered()).map(|(cell, _)| distance(cell)).collect();
     let bounds = || cells.iter().filter(|cell| cell.is_bound() && cell.verdict != Verdict::Input);
     Tally {
         paper,
         role,
         rows: cells.len(),
         answered: cells.iter().filter(|cell| cell.answered()).count(),
-        median_error: median(numeric.iter().map(|(cell, _)| distance(cell)).collect()),
-        null_rows: nulls.len(),
-        median_null: median(nulls),
-        median_beside_null: median(beside),
+        errors: Errors {
+            numbers: numbers.len(),
+            answered_numbers: answered.len(),
+            median_error: median(numbers.iter().map(|(cell, _)| distance(cell)).collect()),
+            median_of_answered: median(answered),
+        },
+        null: median(nulls).zip(median(beside)).map(|(null, ours)| BesideNull {
+            null_rows,
+            median_null: null,
+            median_beside_null: ours,
+        }),
         held: bounds().filter(|cell| cell.verdict == Verdict::Holds).count(),
         bounds: bounds().count(),
     }
+}
+
+/// The columns in which [`Tally::figures`] are shown, on a terminal and elsewhere.
+pub const COLUMNS: [&str; 8] = [
+    "paper",
+    "role",
+    "rows",
+    "answered",
+    "median error of numbers",
+    "unanswered as 100%",
+    "null baseline on the same rows",
+    "claims that hold",
+];
+
+impl Tally {
+    /// The tally in words and figures, a cell for each of [`COLUMNS`].
+    pub fn figures(&self) -> [String; 8] {
+        let Errors { numbers, answered_numbers, median_error, median_of_answered } = self.errors;
+        let dash = || "–".to_owned();
+        let answered = |median| format!("{} ({answered_numbers} of {numbers})", percent(median));
+        let null = |null: BesideNull| {
+            let BesideNull { null_rows, median_null, median_beside_null } = null;
+            format!("{}, ours {} ({null_rows})", percent(median_null), percent(median_beside_null))
+        };
+        [
+            self.paper.to_owned(),
+            self.role.to_string(),
+            self.rows.to_string(),
+            self.answered.to_string(),
+            median_of_answered.map_or_else(dash, answered),
+            median_error.map_or_else(dash, percent),
+            self.null.map_or_else(dash, null),
+            if self.bounds == 0 { dash() } else { format!("{} of {}", self.held, self.bounds) },
+        ]
+    }
+
+    /// That the null baseline is nearer, in words; `None` where it is not.
+    pub fn null_that_wins(&self) -> Option<String> {
+        let BesideNull { null_rows, median_null, median_beside_null } = self.null?;
+        (median_null < median_beside_null).then(|| {
+            let rows = counted(null_rows, "row", "rows");
+            let (null, ours) = (percent(median_null), percent(median_beside_null));
+            format!(
+                "{}, {}: on {rows} the null baseline is nearer than this model ({null} off, ours {ours}).",
+                self.paper, self.role
+            )
+        })
+    }
+}
+
+fn percent(fraction: f64) -> String {
+    format!("{:.1}%", fraction * 100.0)
 }
 
 /// The paper's number, where the row counts for medians.
@@ -147,15 +289,29 @@ mod tests {
             role: Role::Check,
             rows: 7,
             answered: 5,
-            median_error: Some(0.2),
-            null_rows: 1,
-            median_null: Some(0.05),
-            median_beside_null: Some(0.2),
+            // Of the two with an answer (0.1 + 0.2) / 2 = 0.15.
+            errors: Errors {
+                numbers: 3,
+                answered_numbers: 2,
+                median_error: Some(0.2),
+                median_of_answered: Some(0.15000000000000002),
+            },
+            null: Some(BesideNull { null_rows: 1, median_null: 0.05, median_beside_null: 0.2 }),
             held: 1,
             bounds: 2,
         };
         assert_eq!(tallies[0], check);
-        assert_eq!((tallies[1].role, tallies[1].median_error, tallies[1].rows), (Role::Withheld, None, 1));
+        assert_eq!((tallies[1].role, tallies[1].errors.median_error, tallies[1].rows), (Role::Withheld, None, 1));
         assert_eq!(tallies.len(), 2);
+        let figures = ["sage", "check", "7", "5", "15.0% (2 of 3)", "20.0%", "5.0%, ours 20.0% (1)", "1 of 2"];
+        assert_eq!(check.figures(), figures);
+        let words = "sage, check: on 1 row the null baseline is nearer than this model (5.0% off, ours 20.0%).";
+        assert_eq!(check.null_that_wins().as_deref(), Some(words));
+        assert_eq!(tallies[1].null_that_wins(), None);
+        // 110 is within 15%, 6 is above 5; 80 and the accuracy of 50 are off.
+        let total = Total { rows: 8, matched: 2, missed: 2, predicted: 1, not_modelled: 2, inputs: 1 };
+        assert_eq!(Total::of(&cells), total);
+        let words = "8 rows: 2 match, 2 miss, 1 is predicted, 2 are not modelled, 1 was put in";
+        assert_eq!(total.to_string(), words);
     }
 }

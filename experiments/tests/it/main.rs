@@ -17,6 +17,7 @@ mod interrupted;
 mod kernels_command;
 mod mandheling;
 mod reproduce;
+mod results;
 mod scenarios;
 mod show;
 mod simulate;

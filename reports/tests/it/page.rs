@@ -1,6 +1,6 @@
 //! The page escapes what it is given, is complete, and needs nothing from elsewhere.
 
-use haversack_reports::page::{CellRow, Item, Notes, Page, Section, SummaryRow};
+use haversack_reports::page::{CellRow, Item, Notes, Page, Section, Summary};
 
 fn page() -> Page {
     let cell = |id: &str, verdict: &str, error| CellRow {
@@ -17,16 +17,11 @@ fn page() -> Page {
     Page {
         title: "Four papers <reproduced> & compared".into(),
         lead: "Nothing is hidden.".into(),
-        summary: vec![SummaryRow {
-            paper: "sage".into(),
-            role: "check".into(),
-            rows: 42,
-            answered: 40,
-            median_error: Some(0.0834),
-            median_null: None,
-            held: 5,
-            bounds: 6,
-        }],
+        summary: Summary {
+            columns: ["paper", "role", "median error", "claims"].map(str::to_owned).to_vec(),
+            rows: vec![["sage", "check", "8.3% (40 of 42)", "5 of 6"].map(str::to_owned).to_vec()],
+            remarks: vec!["The null baseline is nearer.".into()],
+        },
         sections: vec![
             Section {
                 paper: "sage".into(),
@@ -88,7 +83,7 @@ fn the_contents_lead_to_what_is_there() {
         assert!(html.contains(&format!("id=\"{target}\"")), "no target for #{target}");
     }
     assert!(html.contains("Fitted constants (1)") && html.contains("Declared readings (0)"));
-    assert!(html.contains("8.3%") && html.contains("5 of 6"));
+    assert!(html.contains("8.3%") && html.contains("5 of 6") && html.contains("The null baseline is nearer."));
 }
 
 #[test]

@@ -1,0 +1,32 @@
+//! The committed results, and the table of them in the README.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use haversack::reproduce::committed;
+use haversack::reproduce::reference::Reference;
+use haversack::reproduce::summary::{COLUMNS, Tally, Total, tallies};
+
+/// Between these lines the README has what this test makes of the committed results.
+const MARKS: [&str; 2] = ["<!-- results -->\n", "<!-- /results -->"];
+
+#[test]
+fn the_readme_shows_the_committed_results() {
+    let cells = committed::cells(&Reference::load().unwrap()).unwrap();
+    let tallies = tallies(&cells);
+    let line = |cells: [&str; 8]| format!("| {} |\n", cells.join(" | "));
+    let mut expected = format!("{}\n\n{}{}", Total::of(&cells), line(COLUMNS), line(["---"; 8]));
+    for tally in &tallies {
+        let figures = tally.figures();
+        expected += &line(figures.each_ref().map(String::as_str));
+    }
+    for words in tallies.iter().filter_map(Tally::null_that_wins) {
+        let _ = write!(expected, "\n- {words}");
+    }
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md")).unwrap();
+    let [from, to] = MARKS;
+    let shown = readme.split_once(from).and_then(|(_, rest)| rest.split_once(to)).map(|(shown, _)| shown);
+    let shown = shown.expect("the README has both marks").trim();
+    assert_eq!(shown, expected.trim(), "\nbetween its marks the README should say:\n\n{expected}\n");
+}
