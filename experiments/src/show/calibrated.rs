@@ -15,7 +15,7 @@ use crate::error::CommandError;
 use crate::reproduce::cells::ComparedCell;
 use crate::reproduce::committed;
 use crate::reproduce::reference::Reference;
-use crate::reproduce::summary::{Tally, tallies};
+use crate::reproduce::summary::{COLUMNS, Tally, tallies};
 use crate::reproduce::{Artefact, ReproduceError};
 
 /// How far the numbers of a calibration may be believed.
@@ -84,15 +84,8 @@ impl Belief {
         if self.rows.is_empty() {
             return text + &fact("rows of the papers", "none: no row of a paper has ever checked it");
         }
-        let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}", share * 1e2));
-        let row = |tally: &Tally| {
-            let bounds = if tally.bounds == 0 { "-".to_owned() } else { format!("{} of {}", tally.held, tally.bounds) };
-            let [rows, answered] = [tally.rows, tally.answered].map(|count| count.to_string());
-            vec![tally.paper.to_owned(), tally.role.to_string(), rows, answered, percent(tally.median_error), bounds]
-        };
-        let header = ["paper", "role", "rows", "answered", "median error, %", "bounds that hold"];
         text += "\nrows of the papers that rest on it\n";
-        text + &table(&header, |at| at > 1, self.rows.iter().map(row).collect())
+        text + &table(&COLUMNS, |at| at > 1, self.rows.iter().map(|tally| tally.figures().to_vec()).collect())
     }
 
     pub(super) fn json(&self) -> Value {
