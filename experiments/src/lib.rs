@@ -27,6 +27,7 @@
 //! | [`trace_table`] | tables of traces in Parquet |
 //! | [`progress`], [`interrupt`], [`shard`] | how far long work has come, Ctrl-C, and parts of work |
 //! | [`output_folder`] | whose a folder of results is |
+//! | [`quantities`] | times and sizes as people read them |
 //! | [`cache`] | what runs share |
 //!
 //! A module uses those below it in this list, never one above; a test reads the imports and says where that fails.
@@ -59,6 +60,7 @@ pub mod model_command;
 pub mod output;
 pub mod output_folder;
 pub mod progress;
+pub mod quantities;
 pub mod replay_command;
 pub mod reproduce;
 pub mod run;

@@ -3,6 +3,7 @@
 //! Everything a run needs is worked out in [`Plan::new`]; [`Plan::run`] only simulates, so a plan is run
 //! as often and on as many threads as one likes.
 
+mod baseline;
 mod budgets;
 mod error;
 mod least;
@@ -23,7 +24,7 @@ use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
 pub use budgets::References;
 pub use error::PlanError;
 pub use least::LeastBudget;
-pub use results::Results;
+pub use results::{Results, share};
 
 use crate::cache::Cache;
 use crate::scenario::{BudgetBytes, Fault, GraphKind, InputShape, Key, Resolved, Scenario};
@@ -136,7 +137,7 @@ impl Plan {
         Self { resolved, ..self.clone() }.run().ok()
     }
 
-    /// The time of an iteration in which nothing is short.
+    /// The time of an iteration of the policy's own graph in which nothing is short, from the costs of its operators.
     pub fn unbounded_time(&self) -> Nanos {
         let scenario = self.scenario();
         self.machine().unbounded_time(&self.graph, scenario.batch, scenario.precision)

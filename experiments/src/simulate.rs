@@ -1,11 +1,12 @@
 //! `haversack simulate`: one run, for people or for programs.
 
+mod longest;
 mod text;
 
 use std::path::PathBuf;
 
 use clap::Args;
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::units::Bytes;
 use haversack_reports::write_atomically;
 use haversack_training::{Observe, PeakReport, Record, RunError};
 use serde_json::{Map, Value, json};
@@ -13,8 +14,10 @@ use serde_json::{Map, Value, json};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json, warn};
+use crate::quantities;
 use crate::run::{Plan, PlanError, Results};
 use crate::scenario::ScenarioFlags;
+use longest::Longest;
 
 /// What `simulate` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -51,7 +54,7 @@ struct Simulated<'a> {
     plan: &'a Plan,
     record: &'a Record,
     results: Results,
-    unbounded: Nanos,
+    longest: Vec<Longest>,
     least_memory: Option<Bytes>,
 }
 
@@ -66,21 +69,25 @@ pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
     for sentence in &plan.resolved.notes {
         note(sentence);
     }
-    plan.observe = Observe { timeline: options.timeline.is_some(), peak: options.explain };
+    plan.observe = Observe { timeline: options.timeline.is_some(), peak: options.explain, operators: true };
     let record = match plan.run() {
         Ok(record) => record,
         Err(error @ RunError::Killed { .. }) => return answer_killed(&plan, &error, options.format),
         Err(error) => return Err(plan.explain_failure(error, &cache).into()),
     };
+    if options.least_memory && !(plan.budgets.walls.is_empty() && plan.budgets.activation_walls.is_empty()) {
+        note(&"the least memory budget is of a run whose budget does not change");
+    }
     let least_memory = if options.least_memory { Some(plan.least_memory().map_err(PlanError::Run)?) } else { None };
     if let (Some(path), Some(timeline)) = (&options.timeline, &record.timeline) {
         write_atomically(path, timeline.to_chrome_json(&plan.graph).to_string().as_bytes())?;
     }
+    late_walls(&plan, &record);
     let simulated = Simulated {
         plan: &plan,
         record: &record,
         results: Results::new(&record),
-        unbounded: plan.unbounded_time(),
+        longest: longest::of(&plan.graph, &record),
         least_memory,
     };
     match options.format {
@@ -90,7 +97,10 @@ pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
                 warn(&warning);
             }
         }
-        Format::Text => print(&simulated.to_text())?,
+        Format::Text => {
+            let baseline = if plan.is_baseline() { None } else { Some(plan.baseline_time(&cache)) };
+            print(&simulated.to_text(baseline.as_ref()))?;
+        }
     }
     match plan.budgets.time {
         Some(budget) if record.iteration > budget => {
@@ -116,6 +126,18 @@ fn scenario_json(plan: &Plan) -> Value {
     Value::Object(cells.into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect())
 }
 
+/// Says of budgets that they never held, since the iteration was over before.
+fn late_walls(plan: &Plan, record: &Record) {
+    let walls = plan.budgets.walls.iter().chain(&plan.budgets.activation_walls);
+    let late = walls.clone().filter(|wall| wall.at >= record.iteration).count();
+    if late > 0 {
+        let (all, took) = (walls.count(), quantities::time(record.iteration));
+        note(&format!(
+            "{late} of {all} changes of the budget come after the iteration has ended, at {took}, and never hold"
+        ));
+    }
+}
+
 impl Simulated<'_> {
     /// What the device has to say about the run.
     fn warning(&self) -> Option<String> {
@@ -128,6 +150,7 @@ impl Simulated<'_> {
         let mut map = self.results.to_json();
         map.insert("status".to_owned(), json!("ok"));
         map.insert("scenario".to_owned(), scenario_json(self.plan));
+        map.insert("longest".to_owned(), self.longest.iter().map(Longest::to_json).collect());
         if let Some(bytes) = self.least_memory {
             map.insert("least_memory_bytes".to_owned(), json!(bytes.0));
         }

@@ -8,7 +8,8 @@ pub(crate) use cluster::Cluster;
 
 use crate::device::{ClusterClass, Device};
 use crate::processor::selection::{CoreSelection, Frequency, SelectionError};
-use crate::processor::{Cost, Dram};
+use crate::processor::stalls::{Limit, longest};
+use crate::processor::{Cost, Dram, Stalls};
 use crate::stack::{Int8Kernels, StackOnCpu};
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Fraction, Hertz, Nanos, Watts};
 use crate::work::{OperatorKind, Precision, Work};
@@ -143,6 +144,16 @@ impl Cpu {
         };
         let cores = chosen.iter().map(|cluster| Core::of(cluster, at(cluster))).collect();
         Ok(CpuCores { cores, l3: self.l3, dram: self.dram })
+    }
+
+    /// Checks that some core has an operating point at `frequency`.
+    ///
+    /// # Errors
+    /// None has; the error names the neighbours of the first cluster.
+    pub fn check_point(&self, frequency: Hertz) -> Result<(), SelectionError> {
+        let mut points = self.clusters.iter().map(|cluster| operating_point(cluster, frequency));
+        let Some(first) = points.next() else { return Ok(()) };
+        if first.is_ok() || points.any(|point| point.is_ok()) { Ok(()) } else { first.map(|_| ()) }
     }
 
     /// The cluster of each chosen core, fastest first.
@@ -289,6 +300,7 @@ impl CpuCores {
         let traffic = if work.kind.is_dense_product() { stack.product_traffic.value.0 * element } else { 0.0 };
         let tiles = work.flops.0 * traffic;
         let (mut slowest, mut moved, mut filled) = (0.0_f64, 0.0, 0.0);
+        let mut stalls = Stalls::default();
         for core in self.cores.iter().take(used) {
             let lanes = core.cluster.constants.vector.value.as_f64() / work.precision.bytes().as_f64();
             let vector = (outputs / parts / lanes.max(1.0)).min(1.0);
@@ -296,13 +308,19 @@ impl CpuCores {
             let share = work.working_set.as_f64() / parts;
             let dram_share = self.dram.bandwidth.0 / parts;
             let (bandwidth, from_dram) = core.bandwidth(share, in_l3, dram_share);
-            let bandwidth = match &stack.irregular_rate {
-                Some(rate) if work.kind == OperatorKind::Layout => bandwidth.min((rate.value * core.frequency).0),
-                _ => bandwidth,
-            };
+            let irregular = stack.irregular_rate.as_ref().filter(|_| work.kind == OperatorKind::Layout);
+            let core_path = irregular.map_or(f64::INFINITY, |rate| (rate.value * core.frequency).0);
+            let limit = if from_dram && bandwidth <= core_path { Limit::Dram } else { Limit::Caches };
+            let (alone, limit) = longest([(compute, Limit::Arithmetic), (bytes / bandwidth.min(core_path), limit)]);
             let again = tiles / parts;
             let tile_bandwidth = core.cluster.constants.dram_bandwidth.value.0.min(self.dram.bandwidth.0);
-            slowest = slowest.max(compute.max(bytes / bandwidth) + again / tile_bandwidth);
+            let tiled = again / tile_bandwidth;
+            if alone + tiled > slowest {
+                slowest = alone + tiled;
+                stalls = Stalls::default();
+                stalls.add(limit, alone);
+                stalls.add(Limit::Dram, tiled);
+            }
             moved += again + if from_dram { bytes } else { 0.0 };
             filled += vector;
         }
@@ -312,6 +330,7 @@ impl CpuCores {
             busy: Nanos::from_seconds(slowest),
             dram: Bytes(moved.round() as u64),
             occupancy: filled / self.cores.len().max(1) as f64,
+            stalls,
         }
     }
 }

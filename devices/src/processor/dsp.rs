@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::device::{Device, DspConstants};
 use crate::processor::Cost;
+use crate::processor::stalls::{Limit, Stalls, longest};
 use crate::stack::StackOnDsp;
 use crate::units::{Bytes, FlopsPerSecond, Nanos};
 use crate::work::{OperatorKind, Precision, Product, ProductRole, Work};
@@ -73,30 +74,41 @@ impl Dsp {
         }
         let operands = work.traffic.dram.as_f64();
         let width = work.precision.bytes().as_f64();
-        let (seconds, moved) = match (work.kind, work.product) {
-            (OperatorKind::Layout, _) => (operands / self.constants.irregular_bandwidth.value.0, operands),
+        let mut stalls = Stalls::default();
+        let ((seconds, limit), moved) = match (work.kind, work.product) {
+            (OperatorKind::Layout, _) => {
+                ((operands / self.constants.irregular_bandwidth.value.0, Limit::Dram), operands)
+            }
             (kind, product) if is_product(kind) => match product {
-                Some(layer) if layer.role == ProductRole::WeightGradient => self.weight_gradient(&layer, work, stack),
+                Some(layer) if layer.role == ProductRole::WeightGradient => {
+                    self.weight_gradient(&layer, work, stack, &mut stalls)
+                }
                 _ => (self.product(work), self.dram_bytes(work)),
             },
-            _ => ((work.flops.0 * width / self.vector_rate.0).max(self.streaming(work)), self.dram_bytes(work)),
+            _ => {
+                let compute = (work.flops.0 * width / self.vector_rate.0, Limit::Arithmetic);
+                (longest([compute, self.streaming(work)]), self.dram_bytes(work))
+            }
         };
+        let missed = stalls.dram.seconds();
+        stalls.add(limit, seconds - missed);
         Cost {
             launch: stack.operator_overhead.value,
             busy: Nanos::from_seconds(seconds),
             dram: Bytes(moved.round() as u64),
             occupancy: 1.0,
+            stalls,
         }
     }
 
-    /// Seconds to read and write the operands once.
-    fn streaming(&self, work: &Work) -> f64 {
-        let bandwidth = if work.working_set <= self.constants.l2.value {
-            self.constants.l2_bandwidth.value
+    /// Seconds to read and write the operands once, and from where.
+    fn streaming(&self, work: &Work) -> (f64, Limit) {
+        let (bandwidth, limit) = if work.working_set <= self.constants.l2.value {
+            (self.constants.l2_bandwidth.value, Limit::Caches)
         } else {
-            self.constants.dram_bandwidth.value
+            (self.constants.dram_bandwidth.value, Limit::Dram)
         };
-        work.traffic.dram.as_f64() / bandwidth.0
+        (work.traffic.dram.as_f64() / bandwidth.0, limit)
     }
 
     /// Bytes that they take from DRAM.
@@ -104,14 +116,20 @@ impl Dsp {
         if work.working_set <= self.constants.l2.value { 0.0 } else { work.traffic.dram.as_f64() }
     }
 
-    /// Seconds of a product whose operands are read once.
-    fn product(&self, work: &Work) -> f64 {
+    /// Seconds of a product whose operands are read once, and what they are bound by.
+    fn product(&self, work: &Work) -> (f64, Limit) {
         let width = work.precision.bytes().as_f64();
-        (work.flops.0 * width / self.product_rate.0).max(self.streaming(work))
+        longest([(work.flops.0 * width / self.product_rate.0, Limit::Arithmetic), self.streaming(work)])
     }
 
-    /// Seconds, and bytes from DRAM.
-    fn weight_gradient(&self, layer: &Product, work: &Work, stack: &StackOnDsp) -> (f64, f64) {
+    /// Seconds and what they are bound by, and bytes from DRAM; what misses L2 is among `stalls`.
+    fn weight_gradient(
+        &self,
+        layer: &Product,
+        work: &Work,
+        stack: &StackOnDsp,
+        stalls: &mut Stalls,
+    ) -> ((f64, Limit), f64) {
         let (once, bytes) = (self.product(work), self.dram_bytes(work));
         let width = work.precision.bytes().as_f64();
         let streams = streams(layer, depth(work.samples, stack), width);
@@ -121,7 +139,10 @@ impl Dsp {
         let missed = miss_share((streams.filter + streams.image) / self.constants.l2.value.as_f64());
         let moved = streams.passes * streams.filter;
         let hidden = moved * (1.0 - missed) / self.constants.l2_bandwidth.value.0;
-        (once.max(hidden) + moved * missed / self.constants.dram_bandwidth.value.0, bytes.max(moved * missed))
+        let waited = moved * missed / self.constants.dram_bandwidth.value.0;
+        stalls.add(Limit::Dram, waited);
+        let (seconds, limit) = longest([once, (hidden, Limit::Caches)]);
+        ((seconds + waited, limit), bytes.max(moved * missed))
     }
 }
 

@@ -15,7 +15,8 @@ pub use time::KernelTime;
 use std::sync::Arc;
 
 use crate::device::{Device, GpuConstants};
-use crate::processor::{Cost, Dram};
+use crate::processor::stalls::{Limit, longest};
+use crate::processor::{Cost, Dram, Stalls};
 use crate::stack::StackOnGpu;
 use crate::units::{Bytes, BytesPerSecond, Count, FlopsPerSecond, Interval, Nanos};
 use crate::work::{Precision, Work};
@@ -122,13 +123,24 @@ impl Gpu {
         let (bandwidth, dram) = self.served_by(work.working_set, work.traffic.dram);
         let bytes = work.traffic.dram.as_f64() / bandwidth.0;
         let shared = work.traffic.shared.as_f64() / self.shared_bandwidth.0;
-        let busy = (arithmetic + barriers).max(bytes).max(shared).max(self.atomics(work.atomics));
+        let (busy, limit) = longest([
+            (arithmetic + barriers, Limit::Arithmetic),
+            (bytes, by_dram(dram)),
+            (shared, Limit::Caches),
+            (self.atomics(work.atomics), Limit::Waiting),
+        ]);
+        let mut stalls = Stalls::default();
+        match limit {
+            Limit::Arithmetic => stalls.add(Limit::Waiting, barriers),
+            other => stalls.add(other, busy),
+        }
         let launches = f64::from(work.launches) * self.constants.launch.value.seconds();
         Cost {
             launch: stack.operator_overhead.value + Nanos::from_seconds(launches * stack.launch_factor.value.0),
             busy: Nanos::from_seconds(busy),
             dram,
             occupancy,
+            stalls,
         }
     }
 
@@ -157,4 +169,9 @@ impl Gpu {
         let changes = k.ln() + EULER_GAMMA;
         self.one_cell(k + contenders * changes, changes).0
     }
+}
+
+/// What bounds bytes of which DRAM moves `dram`.
+fn by_dram(dram: Bytes) -> Limit {
+    if dram > Bytes::ZERO { Limit::Dram } else { Limit::Caches }
 }

@@ -9,6 +9,7 @@ mod governor;
 mod gpu;
 mod power;
 mod selection;
+mod stalls;
 
 pub use cpu::{Core, Cpu, CpuCores};
 pub use dsp::Dsp;
@@ -16,6 +17,7 @@ pub use governor::{Schedutil, StepWise};
 pub use gpu::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};
 pub use power::{Dram, Energy, Power, Usage};
 pub use selection::{CoreSelection, Frequency, SelectionError};
+pub use stalls::Stalls;
 use thiserror::Error;
 
 use crate::device::Device;
@@ -34,6 +36,8 @@ pub struct Cost {
     pub dram: Bytes,
     /// The share of the processor's lanes that the work can fill.
     pub occupancy: f64,
+    /// What of `busy` is not arithmetic.
+    pub stalls: Stalls,
 }
 
 impl Cost {

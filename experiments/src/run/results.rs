@@ -2,7 +2,7 @@
 
 use haversack_devices::units::Nanos;
 use haversack_memory::phone::PAGE;
-use haversack_training::{Breakdown, Record};
+use haversack_training::{BoundBy, Breakdown, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -56,6 +56,8 @@ pub struct Results {
     pub micro_batches: Vec<u64>,
     /// Seconds by part, in the order of [`Results::parts`].
     pub breakdown: Vec<f64>,
+    /// Shares of the iteration by what bounds them, in the order of [`Results::bounds`]; they sum to one.
+    pub bound_by: Vec<f64>,
 }
 
 impl Results {
@@ -88,6 +90,7 @@ impl Results {
             recompute_share: record.recompute_share(),
             micro_batches: record.micro_batches.clone(),
             breakdown: record.breakdown.parts().into_iter().map(|(_, time)| seconds(time)).collect(),
+            bound_by: record.bound_by.parts().map(|(_, time)| share(time, record.iteration)).to_vec(),
         }
     }
 
@@ -96,14 +99,23 @@ impl Results {
         Breakdown::default().parts().into_iter().map(|(name, _)| name).collect()
     }
 
+    /// The names of what can bound a time, in order.
+    pub fn bounds() -> [&'static str; 5] {
+        BoundBy::default().parts().map(|(name, _)| name)
+    }
+
     /// The figures as the JSON of `haversack simulate`.
     pub fn to_json(&self) -> Map<String, Value> {
         let mut map = match serde_json::to_value(self) {
             Ok(Value::Object(map)) => map,
             _ => Map::new(),
         };
-        let parts = Self::parts().into_iter().zip(&self.breakdown);
-        map.insert("breakdown".to_owned(), Value::Object(parts.map(|(k, v)| (k.to_owned(), json!(v))).collect()));
+        let object = |names: &[&str], values: &[f64]| {
+            let pairs = names.iter().zip(values);
+            Value::Object(pairs.map(|(&name, value)| (name.to_owned(), json!(value))).collect())
+        };
+        map.insert("breakdown".to_owned(), object(&Self::parts(), &self.breakdown));
+        map.insert("bound_by".to_owned(), object(&Self::bounds(), &self.bound_by));
         map
     }
 }
@@ -111,4 +123,9 @@ impl Results {
 /// Whole nanoseconds over a power of ten: the nearest float, which prints as short as it can.
 fn seconds(time: Nanos) -> f64 {
     time.0 as f64 / 1e9
+}
+
+/// The share of `whole` that `part` is; zero of nothing.
+pub fn share(part: Nanos, whole: Nanos) -> f64 {
+    part.0 as f64 / (whole.0 as f64).max(1.0)
 }

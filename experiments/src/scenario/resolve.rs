@@ -123,6 +123,7 @@ impl Scenario {
         }
         let machine = self.machine(cache, &device, &stack, engine, scenario.cores)?;
         self.check_ambient(&device)?;
+        self.check_cores(&machine)?;
         let mut notes = self.notes(&machine);
         let (trace, traced) = self.read_trace(cache, &mut notes)?;
         if self.memory_budget.is_some() && !trace.is_empty() {
@@ -134,6 +135,9 @@ impl Scenario {
         }
         let apps = apps.unwrap_or_default();
         let phone = scenario.phone(cache, &device, &machine, apps)?;
+        if phone.is_none() {
+            self.check_idle(policy, &scenario.set)?;
+        }
         Ok(Resolved { scenario, device, stack, machine, network, graph, phone, trace, notes })
     }
 
@@ -168,6 +172,14 @@ impl Scenario {
         }
         if !asked && !in_integers {
             return Ok(None);
+        }
+        if !asked && self.origins.contains_key(&Key::Precision) {
+            let (policy, precision) = (&self.policy, self.precision);
+            let message = format!(
+                "the policy {policy} trains in int8, not in {precision}; leave the precision out, or choose a policy that \
+                 trains in {precision}, such as mnn-fp32 or sage"
+            );
+            return Err(self.error(Key::Precision, Fault::Refused(message)));
         }
         if policy.stores_floats {
             let message = format!("the policy {} stores fp32 tensors its own way; expected fp32 or fp16", self.policy);
@@ -207,6 +219,10 @@ impl Scenario {
             if self.graph.is_some() {
                 let message = "integer training rewrites the graph of whole operators; leave it out".to_owned();
                 return Err(self.error(Key::Graph, Fault::Refused(message)));
+            }
+            if self.gradients == Gradients::Streamed {
+                let message = "integer training keeps gradients until the update; leave it out".to_owned();
+                return Err(self.error(Key::Gradients, Fault::Refused(message)));
             }
             return Ok(GraphKind::Integer(algorithm));
         }
@@ -268,11 +284,46 @@ impl Scenario {
         })
     }
 
+    /// Refuses cores and frequencies that a GPU has no use for, or that the CPU beside it has not got.
+    fn check_cores(&self, machine: &Machine) -> Result<(), ScenarioError> {
+        if machine.cores().is_some() {
+            return Ok(());
+        }
+        if self.cores.is_some() {
+            let message = format!("the policy {} trains on the GPU; leave the cores out", self.policy);
+            return Err(self.error(Key::Cores, Fault::Refused(message)));
+        }
+        match (self.frequency, machine.device.cpu()) {
+            (Frequency::Fixed(point), Some(cpu)) => {
+                cpu.check_point(point).map_err(|error| self.error(Key::Frequency, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses parameters that decide something on a phone in use alone; this run is on none.
+    fn check_idle(&self, policy: &Entry, set: &BTreeMap<String, String>) -> Result<(), ScenarioError> {
+        let idle =
+            policy.parameters.iter().find(|parameter| parameter.is_of_a_phone() && set.contains_key(parameter.name()));
+        let Some(idle) = idle else { return Ok(()) };
+        let message = format!(
+            "{}.{} does nothing on a device that nobody else uses; name a system (`list systems`), apps or a trace of apps \
+             too",
+            policy.id,
+            idle.name()
+        );
+        Err(self.error(Key::Set, Fault::Refused(message)))
+    }
+
     fn notes(&self, machine: &Machine) -> Vec<String> {
         let mut notes = Vec::new();
-        let on_gpu = matches!(machine.processor, haversack_devices::Processor::Gpu(..));
+        let on_gpu = machine.cores().is_none();
         if on_gpu && self.frequency != Frequency::Highest {
             notes.push("the frequency is the CPU's; the GPU that trains here keeps its own".to_owned());
+        }
+        if self.ambient_c.is_some() && !machine.governed {
+            let why = if on_gpu { "no governor of a GPU is modelled" } else { "only --frequency governor follows it" };
+            notes.push(format!("the heat slows nothing down here: {why}"));
         }
         notes
     }

@@ -4,21 +4,26 @@ use std::fmt::Write as _;
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::phone::PAGE;
-use haversack_training::{PeakReport, PhoneReport, TrainerKill};
+use haversack_reports::table::three_digits;
+use haversack_training::{PeakReport, PhoneReport, TrainerKill, Wall};
 
-use super::Simulated;
+use super::{Simulated, longest};
+use crate::quantities::{self, Unit, percent};
+use crate::run::{PlanError, Results, share};
 use crate::scenario::{Budget, BudgetReference, Cell, Key, size_text};
 
-/// Characters of the longest bar.
+/// Characters of a bar of 100%.
 const BAR: f64 = 40.0;
 /// Micro-batches that are written out; of more, only how many.
 const WRITTEN_OUT: usize = 12;
 
 impl Simulated<'_> {
-    pub(super) fn to_text(&self) -> String {
+    /// The run in text; `baseline` is what it is compared with, `None` if it is the baseline itself.
+    pub(super) fn to_text(&self, baseline: Option<&Result<Nanos, PlanError>>) -> String {
         let mut text = self.heading();
+        let (times, memory) = (self.times() + &self.against(baseline), self.memory());
         // Writing to a text cannot fail.
-        let _ = write!(text, "\n{}\n{}\n{}", self.times(), self.memory(), self.breakdown());
+        let _ = write!(text, "\n{times}\n{memory}\n{}\n{}", self.breakdown(), self.bounds());
         if let Some(phone) = &self.record.phone {
             let _ = write!(text, "\n{}", Self::phone(phone));
         }
@@ -60,17 +65,18 @@ impl Simulated<'_> {
 
     fn times(&self) -> String {
         let record = self.record;
-        let mut text =
-            row("iteration", &format!("{}, {} samples/s", record.iteration, digits(record.samples_per_second())));
+        let mut text = row(
+            "iteration",
+            &format!("{}, {} samples/s", quantities::time(record.iteration), three_digits(record.samples_per_second())),
+        );
         for (name, time) in
             [("  forward", record.forward), ("  backward", record.backward), ("  update", record.update)]
         {
-            text += &row(name, &time.to_string());
+            text += &row(name, &quantities::time(time));
         }
-        text += &row("  if nothing is short", &format!("{}, this is {}", self.unbounded, self.slowdown()));
         if let Some(budget) = self.plan.budgets.time {
             let verdict = if record.iteration > budget { "missed" } else { "met" };
-            text += &row("  time budget", &format!("{budget}, {verdict}"));
+            text += &row("  time budget", &format!("{}, {verdict}", quantities::time(budget)));
         }
         let parts = &record.micro_batches;
         let sizes: Vec<String> = parts.iter().map(u64::to_string).collect();
@@ -81,25 +87,45 @@ impl Simulated<'_> {
             format!("{} ({})", parts.len(), sizes.join(" + "))
         };
         text += &row("micro-batches", &sizes);
-        text += &row("energy", &format!("{} J", digits(record.energy.0)));
+        text += &row("energy", &format!("{} J", three_digits(record.energy.0)));
         text
     }
 
-    fn slowdown(&self) -> String {
-        let (now, least) = (self.record.iteration.0 as f64, self.unbounded.0 as f64);
-        let percent = 100.0 * (now / least.max(1.0) - 1.0);
-        if percent.abs() < 0.05 {
-            "as fast".to_owned()
-        } else {
-            format!("{:.1}% {}", percent.abs(), if percent > 0.0 { "slower" } else { "faster" })
+    /// The run beside its baseline, in a sentence.
+    fn against(&self, baseline: Option<&Result<Nanos, PlanError>>) -> String {
+        let (own, of_baseline) = (self.plan.scenario().precision, self.plan.baseline().precision);
+        let precision = if own == of_baseline { String::new() } else { format!(", {of_baseline}") };
+        let name = format!("baseline (policy original, no budget{precision})");
+        match baseline {
+            None => format!("{name}: this run\n"),
+            Some(Err(error)) => format!("{name}: does not run here: {error}\n"),
+            Some(Ok(time)) => {
+                let times = three_digits(share(self.record.iteration, *time));
+                format!("{name}: {}; this run takes {times} times as long\n", quantities::time(*time))
+            }
         }
+    }
+
+    /// What the time was bound by, and the operators that took longest.
+    fn bounds(&self) -> String {
+        let mut shares: Vec<(&str, f64)> =
+            Results::bounds().into_iter().zip(self.results.bound_by.iter().copied()).collect();
+        shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        let mut text = "what bounds it\n".to_owned();
+        for (name, share) in shares.into_iter().filter(|(_, share)| *share > 0.0) {
+            let line = format!("  {name:22}{:>6}  {}", percent(share), bar(share));
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        let _ = write!(text, "\nthe operators that take longest\n{}", longest::table(&self.longest));
+        text
     }
 
     fn memory(&self) -> String {
         let record = self.record;
-        let mut text = row("peak memory", &record.peak_memory.to_string());
-        text += &row("  above its start", &format!("{}, where weights and samples are there", record.peak_growth));
-        text += &row("  reserved", &format!("{}, by the allocator", record.reserved));
+        let [peak, growth, reserved] = [record.peak_memory, record.peak_growth, record.reserved].map(quantities::size);
+        let mut text = row("peak memory", &peak);
+        text += &row("  above its start", &format!("{growth}, where weights and samples are there"));
+        text += &row("  reserved", &format!("{reserved}, by the allocator"));
         let (scenario, budgets, references) = (self.plan.scenario(), &self.plan.budgets, &self.plan.references);
         let budgets = [
             ("  memory budget", budgets.memory, scenario.memory_budget, references.memory, "original needs"),
@@ -115,19 +141,17 @@ impl Simulated<'_> {
             if let Some(bytes) = bytes {
                 let share = match (given, reference) {
                     (Some(percent @ Budget::Percent(_)), Some(reference)) => {
+                        let reference = quantities::size(reference);
                         format!(", {percent} of the {reference} that {whole} ({})", self.reference())
                     }
                     _ => String::new(),
                 };
-                text += &row(name, &format!("{bytes}{share}"));
+                text += &row(name, &format!("{}{share}", quantities::size(bytes)));
             }
         }
         let budgets = &self.plan.budgets;
-        for (name, walls) in [("  wall", &budgets.walls), ("  wall of saved tensors", &budgets.activation_walls)] {
-            for wall in walls {
-                text += &row(name, &format!("{} from {} on", wall.memory, wall.at));
-            }
-        }
+        text += &walls("budget", budgets.memory, &budgets.walls);
+        text += &walls("budget of saved tensors", budgets.activations, &budgets.activation_walls);
         text
     }
 
@@ -164,15 +188,15 @@ impl Simulated<'_> {
     }
 
     fn breakdown(&self) -> String {
-        let parts: Vec<(&str, Nanos)> =
+        let mut parts: Vec<(&str, Nanos)> =
             self.record.breakdown.parts().into_iter().filter(|(_, time)| *time > Nanos::ZERO).collect();
-        let most = parts.iter().map(|(_, time)| time.0).max().unwrap_or(1) as f64;
-        let whole = (self.record.iteration.0 as f64).max(1.0);
+        parts.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        let unit = Unit::of_times(parts.first().map_or(Nanos::ZERO, |(_, time)| *time));
         let mut text = "where the time went\n".to_owned();
         for (name, time) in parts {
-            let bar = "#".repeat((BAR * time.0 as f64 / most).round() as usize);
-            let share = 100.0 * time.0 as f64 / whole;
-            let line = format!("  {name:22}{share:5.1}%  {:>10}  {bar}", time.to_string());
+            let share = share(time, self.record.iteration);
+            let (number, symbol) = (unit.number(time.0 as f64), unit.symbol);
+            let line = format!("  {name:22}{:>6}  {number:>8} {symbol}  {}", percent(share), bar(share));
             let _ = writeln!(text, "{}", line.trim_end());
         }
         text
@@ -195,14 +219,17 @@ fn row(name: &str, value: &str) -> String {
     format!("{name:24}{value}\n")
 }
 
-/// A number with about four digits.
-fn digits(number: f64) -> String {
-    let places = if number >= 1000.0 {
-        0
-    } else if number >= 10.0 {
-        1
-    } else {
-        3
+/// A bar for `share` of the whole, which all of [`BAR`] stands for.
+fn bar(share: f64) -> String {
+    "#".repeat((BAR * share).round() as usize)
+}
+
+/// How `budget` changes during the iteration, which begins with `first`: a sentence for each wall.
+fn walls(budget: &str, first: Option<Bytes>, walls: &[Wall]) -> String {
+    let before = std::iter::once(first).chain(walls.iter().map(|wall| Some(wall.memory)));
+    let sentence = |(before, wall): (Option<Bytes>, &Wall)| {
+        let verb = if before.is_some_and(|before| before < wall.memory) { "rises" } else { "falls" };
+        format!("  {budget} {verb} to {} at {}\n", quantities::size(wall.memory), quantities::time(wall.at))
     };
-    format!("{number:.places$}")
+    before.zip(walls).map(sentence).collect()
 }

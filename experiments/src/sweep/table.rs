@@ -73,6 +73,11 @@ pub(super) fn table(rows: &[Row], specification: &Specification, cache: &Cache) 
             results().map(|results| results.and_then(share)).collect::<Vec<_>>(),
         ));
     }
+    for (place, bound) in Results::bounds().into_iter().enumerate() {
+        let share = |results: &Results| results.bound_by.get(place).copied();
+        let shares = results().map(|results| results.and_then(share)).collect::<Vec<_>>();
+        columns.push(column(&format!("bound_by_{bound}"), shares));
+    }
     columns.push(column("status", rows.iter().map(|row| Some(row.status.word())).collect::<Vec<_>>()));
     columns.push(column("least_memory_bytes", rows.iter().map(|row| row.least_memory_bytes).collect::<Vec<_>>()));
     columns.push(column("reason", rows.iter().map(|row| row.reason.as_deref()).collect::<Vec<_>>()));

@@ -16,6 +16,7 @@ mod fedhybrid_c;
 mod interrupted;
 mod kernels_command;
 mod mandheling;
+mod questions;
 mod reproduce;
 mod results;
 mod scenarios;

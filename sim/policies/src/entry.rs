@@ -64,6 +64,11 @@ pub trait Parameter: Sync {
     /// Its value if nothing is set; `None` where that is none of the values, of which `about` tells.
     fn default_text(&self) -> Option<String>;
 
+    /// Whether it decides something on a phone in use alone.
+    fn is_of_a_phone(&self) -> bool {
+        false
+    }
+
     /// All of it in one line: `on or off (default off): tensors may go to flash`.
     fn help(&self) -> String {
         let default = self.default_text().map_or_else(String::new, |default| format!(" (default {default})"));
@@ -161,12 +166,19 @@ pub struct Choice<T: 'static, V: 'static = T> {
     /// The words, in the order of help, and what each stands for.
     pub words: &'static [(&'static str, T)],
     about: &'static str,
+    of_a_phone: bool,
 }
 
 impl<T: Copy, V: Copy> Choice<T, V> {
     /// One of `words`.
     pub const fn new(name: &'static str, default: V, words: &'static [(&'static str, T)], about: &'static str) -> Self {
-        Self { name, default, words, about }
+        Self { name, default, words, about, of_a_phone: false }
+    }
+
+    /// Has it decide something on a phone in use alone.
+    pub const fn on_a_phone(mut self) -> Self {
+        self.of_a_phone = true;
+        self
     }
 }
 
@@ -248,6 +260,10 @@ impl<T: Copy + Sync, V: Copy + From<T> + PartialEq + Sync> Parameter for Choice<
         let default = self.words.iter().find(|&&(_, value)| V::from(value) == self.default);
         default.map(|(word, _)| (*word).to_owned())
     }
+
+    fn is_of_a_phone(&self) -> bool {
+        self.of_a_phone
+    }
 }
 
 impl<T: Copy + Sync, V: Copy + From<T> + PartialEq + Sync> Typed<V> for Choice<T, V> {
@@ -282,6 +298,27 @@ impl Settings<'_> {
             found: found.clone(),
             expected,
         })
+    }
+}
+
+impl Settings<'_> {
+    /// Checks that none of `parameters`, which do nothing without `other`, is set where that is not so.
+    ///
+    /// # Errors
+    /// The first of them that is set, and what it needs.
+    pub fn only_with(
+        &self,
+        other: &'static str,
+        is_so: bool,
+        parameters: &[&'static dyn Parameter],
+    ) -> Result<(), PolicyError> {
+        let is_set = |parameter: &&&dyn Parameter| self.values.iter().any(|(name, _)| name == parameter.name());
+        match parameters.iter().find(is_set) {
+            Some(parameter) if !is_so => {
+                Err(PolicyError::Idle { policy: self.policy, parameter: parameter.name(), other })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -75,6 +75,16 @@ pub enum PolicyError {
         /// What it may be.
         expected: String,
     },
+    /// The parameter does nothing without another.
+    #[error("{policy}.{parameter} does nothing without {other}; set that too, or leave {parameter} out")]
+    Idle {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// What it needs, as it is set.
+        other: &'static str,
+    },
 }
 
 impl PolicyError {

@@ -18,7 +18,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
 
 use crate::budget::BudgetRule;
-use crate::entry::{Choice, Entry, Number, Numbers, Switch};
+use crate::entry::{Choice, Entry, Number, Numbers, Parameter, Switch};
 use crate::error::PolicyError;
 use crate::policy::{Policy, Relief, Schedule, Want};
 use crate::ranking::{Ranking, Scored, promised};
@@ -57,6 +57,8 @@ pub static ENTRY: Entry = Entry {
             kills: settings.get(&KILLS)?,
             shrink_percent: settings.get(&SHRINK_PERCENT)?,
         };
+        let of_predictor: [&dyn Parameter; 4] = [&EPOCH, &FAULT_PERCENT, &KILLS, &SHRINK_PERCENT];
+        settings.only_with("budget=predicted", rule == Some(Rule::Predicted), &of_predictor)?;
         Ok(Box::new(FedHybrid::new(Parameters {
             compression: settings.get(&COMPRESSION)?,
             recomputation: settings.get(&RECOMPUTATION)?,
@@ -84,7 +86,8 @@ static BUDGET: Choice<Rule, Option<Rule>> = Choice::new(
     None,
     &[("predicted", Rule::Predicted), ("initial", Rule::Initial), ("every-round", Rule::EveryRound)],
     "who decides the memory budget on a phone in use; not set, nobody does",
-);
+)
+.on_a_phone();
 
 static EPOCH: Number =
     Number::new("epoch", 10, Numbers::Within(1..=1_000_000), "iterations over whose time the predictor looks back");

@@ -11,7 +11,8 @@ use haversack_memory::phone::Stall;
 use haversack_workloads::{NodeId, Phase, TensorId};
 
 use crate::error::RunError;
-use crate::record::{Breakdown, Record};
+use crate::job::Observe;
+use crate::record::{BoundBy, Breakdown, OperatorTimes, Record};
 use crate::tensors::Tensors;
 use crate::timeline::{Draw, PackingSpan, Span, SpanKind, Timeline};
 
@@ -73,6 +74,10 @@ struct Spent {
     /// Of the time of computing again, layout transformations'.
     layout: Nanos,
     breakdown: Breakdown,
+    /// What processors were bound by while they ran anything.
+    bound_by: BoundBy,
+    /// How long each operator took, where that is recorded.
+    operators: Option<OperatorTimes>,
     timeline: Option<Timeline>,
 }
 
@@ -113,9 +118,11 @@ impl Clock {
     }
 
     /// An iteration begins; processors draw `power`.
-    pub(crate) fn begin_iteration(&mut self, power: Power, timeline: bool) {
+    pub(crate) fn begin_iteration(&mut self, power: Power, observe: Observe) {
         (self.started, self.power, self.usage) = (self.now, power, Usage::default());
-        self.spent = Spent { timeline: timeline.then(Timeline::default), ..Spent::default() };
+        let (timeline, operators) =
+            (observe.timeline.then(Timeline::default), observe.operators.then(Default::default));
+        self.spent = Spent { timeline, operators, ..Spent::default() };
     }
 
     /// The iteration is over: what it took goes to the record.
@@ -124,6 +131,11 @@ impl Clock {
         record.iteration = self.now - self.started;
         (record.forward, record.backward, record.update) = (spent.forward, spent.backward, spent.update);
         (record.breakdown, record.recomputed_layout) = (spent.breakdown, spent.layout);
+        // When no processor ran, the iteration waited.
+        let waited = record.iteration.saturating_sub(spent.bound_by.total());
+        record.bound_by = spent.bound_by;
+        record.bound_by.waiting += waited;
+        record.operators = spent.operators.map(OperatorTimes::into_run).unwrap_or_default();
         self.usage.span = record.iteration;
         record.energy = self.power.energy(&self.usage).total();
         record.timeline = spent.timeline.map(|timeline| Timeline {
@@ -268,10 +280,19 @@ impl Clock {
 
     /// A processor has run a kernel of `cost` since `start`.
     pub(crate) fn was_busy(&mut self, on: ProcessorKind, start: Nanos, cost: &Cost) {
+        self.spent.bound_by += BoundBy::of(cost, self.now - start);
         // On a CPU the framework's own work is the CPU's too.
         let before = if on == ProcessorKind::Cpu { Nanos::ZERO } else { cost.launch };
         let busy = (self.now - start).saturating_sub(before);
         self.use_processor(on, busy, cost.dram);
+    }
+
+    /// The operator `node` of `cost` has run since `start`.
+    pub(crate) fn note_operator(&mut self, node: NodeId, start: Nanos, cost: &Cost) {
+        let took = self.now - start;
+        if let Some(operators) = &mut self.spent.operators {
+            operators.add(node, took, BoundBy::of(cost, took));
+        }
     }
 
     /// The cores that pack were busy with a tensor since `start`.

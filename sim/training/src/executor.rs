@@ -12,7 +12,7 @@ mod pressure;
 mod restore;
 mod walk;
 
-use haversack_devices::processor::{Cost, CpuCores, Usage};
+use haversack_devices::processor::{Cost, CpuCores, Stalls, Usage};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::{Allocator, CachingAllocator, ExactAllocator};
 use haversack_policies::budget::BudgetRule;
@@ -178,7 +178,7 @@ impl<'a> Executor<'a> {
         let machine = self.costs.machine();
         let packing = self.lanes.packer.as_ref().map(PackerLane::cores);
         let power = machine.device.power(machine.cores().or(packing), &machine.stack);
-        self.clock.begin_iteration(power, self.job.observe.timeline);
+        self.clock.begin_iteration(power, self.job.observe);
         self.record = Record { batch: self.job.batch, ..Record::default() };
         self.tensors.want_all_gradients();
         if let Some(phone) = &mut self.phone {
@@ -262,9 +262,10 @@ impl<'a> Executor<'a> {
         self.lanes.spend(cost, kind, self.costs.processor(), &mut self.clock, &mut self.tensors)
     }
 
-    /// The host works for `busy` beside the graph's nodes.
+    /// The host works for `busy` beside the graph's nodes, which wait for it.
     fn drive(&mut self, busy: Nanos, kind: SpanKind) -> Result<(), RunError> {
-        self.spend(&Cost { busy, ..Cost::default() }, kind)
+        let stalls = Stalls { waiting: busy, ..Stalls::default() };
+        self.spend(&Cost { busy, stalls, ..Cost::default() }, kind)
     }
 
     fn pause(&mut self, span: Nanos) -> Result<(), RunError> {

@@ -48,6 +48,8 @@ pub struct Observe {
     pub timeline: bool,
     /// What is resident at the peak.
     pub peak: bool,
+    /// How long each operator took.
+    pub operators: bool,
 }
 
 /// One simulation.

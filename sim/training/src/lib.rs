@@ -68,7 +68,10 @@ pub use job::{AllocatorKind, Budgets, Job, Observe, Wall};
 pub use least::least_memory;
 pub use machine::{Machine, MachineError, Offloader, Trains};
 pub use phone::{Phone, WatchedSample, watch};
-pub use record::{Breakdown, HeatPoint, Held, PeakReport, PhoneReport, PhoneSpan, Record, ThreadStates, TrainerKill};
+pub use record::{
+    BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, Record, ThreadStates,
+    TrainerKill,
+};
 pub use run::simulate;
 pub use setting::with_setting;
 pub use timeline::{PackingSpan, Span, SpanKind, Timeline};

@@ -263,7 +263,13 @@ impl Machine {
 
 /// `cost` a number of `times`, one after the other.
 fn repeated(cost: Cost, times: u64) -> Cost {
-    Cost { launch: cost.launch * times, busy: cost.busy * times, dram: cost.dram * times, ..cost }
+    Cost {
+        launch: cost.launch * times,
+        busy: cost.busy * times,
+        dram: cost.dram * times,
+        stalls: cost.stalls * times,
+        ..cost
+    }
 }
 
 /// One after the other.
@@ -272,6 +278,7 @@ fn together(first: Cost, second: Cost) -> Cost {
         launch: first.launch + second.launch,
         busy: first.busy + second.busy,
         dram: first.dram + second.dram,
+        stalls: first.stalls + second.stalls,
         ..first
     }
 }

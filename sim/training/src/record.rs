@@ -6,8 +6,11 @@ use haversack_memory::pages::Fragmentation;
 
 use crate::timeline::Timeline;
 
+mod bound;
 mod phone;
 
+pub(crate) use bound::OperatorTimes;
+pub use bound::{BoundBy, OperatorTime};
 pub use phone::{PhoneReport, PhoneSpan, ThreadStates, TrainerKill};
 
 /// Declares the parts beside the operators' own time once: for the struct, and for all that goes through them.
@@ -170,6 +173,10 @@ pub struct Record {
     pub recomputed_layout: Nanos,
     /// Where the time went.
     pub breakdown: Breakdown,
+    /// What it was bound by.
+    pub bound_by: BoundBy,
+    /// How long each operator took, in the order of the graph; empty where it was not asked for.
+    pub operators: Vec<OperatorTime>,
     /// What is resident at the peak, where it was asked for.
     pub peak: Option<PeakReport>,
     /// The timeline, where it was asked for.

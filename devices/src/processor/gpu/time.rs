@@ -7,7 +7,9 @@
 //! bandwidth (Little's law). A trip takes `atomic_latency`, the only latency of the memory system in the calibrations.
 
 use crate::processor::Cost;
+use crate::processor::gpu::by_dram;
 use crate::processor::gpu::{Gpu, GpuLimits, KernelCounts, PIPELINE, ProgramCounts};
+use crate::processor::stalls::{Limit, Stalls, longest};
 use crate::stack::StackOnGpu;
 use crate::units::{Bytes, Interval, Nanos};
 
@@ -43,6 +45,8 @@ pub struct KernelTime {
     pub busy: Interval,
     /// Bytes that DRAM moves.
     pub dram: Bytes,
+    /// What of `busy` is neither operations nor issue slots.
+    pub stalls: Stalls,
 }
 
 impl KernelTime {
@@ -58,6 +62,7 @@ impl KernelTime {
             busy: Nanos::from_seconds(self.busy.0),
             dram: self.dram,
             occupancy: 1.0,
+            stalls: self.stalls,
         }
     }
 }
@@ -101,7 +106,16 @@ impl Gpu {
         let shared = Interval(shared.0.max(queue.0));
         let cells = kernel.atomics.iter().map(|cell| self.one_cell(cell.attempts, cell.refetches).0);
         let atomics = Interval(cells.fold(0.0, f64::max));
-        let longest = [chain, issue, shared, atomics].iter().fold(memory.0, |longest, term| longest.max(term.0));
+        let (busy, limit) = longest([
+            (chain.0, Limit::Waiting),
+            (issue.0, Limit::Arithmetic),
+            (shared.0, Limit::Caches),
+            (atomics.0, Limit::Waiting),
+            (memory.0, by_dram(dram)),
+        ]);
+        // A thread that waits for its chain computes its operations meanwhile.
+        let computed = if chain.0 >= busy { operations.0 } else { 0.0 };
+        time.stalls.add(limit, busy - computed);
         time.memory += memory;
         time.round_trips += round_trips;
         time.barriers += barriers;
@@ -110,7 +124,7 @@ impl Gpu {
         time.issue += issue;
         time.shared += shared;
         time.atomics += atomics;
-        time.busy += Interval(longest);
+        time.busy += Interval(busy);
         time.dram += dram;
     }
 

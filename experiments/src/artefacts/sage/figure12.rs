@@ -29,7 +29,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     scenario.memory_budget = Some(Budget::Bytes(unmanaged.peak_memory));
     let mut with_another_wall = |percent: f64, at: Nanos| -> Result<Record> {
         scenario.budget_walls.memory.push(Step { at, budget: Budget::Bytes(memory(percent)) });
-        let observe = Observe { timeline: true, peak: false };
+        let observe = Observe { timeline: true, ..Observe::default() };
         Ok(Plan { observe, ..context.plan(&scenario)? }.run()?)
     };
     let after_first = with_another_wall(percents[0], share(FIRST_WALLS[0]))?.micro_batches;

@@ -362,6 +362,10 @@ fn help_and_parser_come_from_one_line() {
     let refused = |id: &str, name: &str, value: &str| refusal(id, &[(name, value)]).to_string();
     assert_eq!(refused("daf", "bits", "3"), "daf.bits cannot be '3'; expected 1, 2, 4, 8, 16 or 32");
     assert_eq!(
+        refused("fedhybrid", "epoch", "4"),
+        "fedhybrid.epoch does nothing without budget=predicted; set that too, or leave epoch out"
+    );
+    assert_eq!(
         refused("fedhybrid", "ws_adj", "101"),
         "fedhybrid.ws_adj cannot be '101'; expected a whole number from 1 to 100"
     );

@@ -191,6 +191,7 @@ impl Executor<'_> {
         };
         let began = self.clock.now();
         self.lanes.run(&cost, on, &mut self.clock, &mut self.tensors)?;
+        self.clock.note_operator(id, began, &cost);
         let spent = self.clock.now() - began;
         for &output in &node.outputs {
             // In-place operators add to the cost of what they overwrite.

@@ -3,7 +3,7 @@
 //! A GPU packs with kernels that reach the stack's share of DRAM bandwidth; CPU cores beside it stream through memory
 //! with SIMD and share that memory with the GPU.
 
-use haversack_devices::processor::{CoreSelection, Cost, CpuCores, Frequency, Processor};
+use haversack_devices::processor::{CoreSelection, Cost, CpuCores, Frequency, Processor, Stalls};
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
 use haversack_kernels::KernelError;
 use haversack_policies::quantised::{Control, Packing};
@@ -46,7 +46,7 @@ impl Machine {
     pub(crate) fn unpacking_within(&self, values: u64, bits: u8, columns: u64) -> Cost {
         let again = (columns as f64 / self.product_tile()).max(1.0);
         let busy = Nanos((self.packing_cost(values, bits).busy.0 as f64 * again) as u64);
-        Cost { launch: Nanos::ZERO, busy, dram: code_bytes(values, bits), occupancy: 1.0 }
+        Cost { launch: Nanos::ZERO, busy, dram: code_bytes(values, bits), occupancy: 1.0, stalls: by_dram(busy) }
     }
 
     /// The side of the square of outputs that a block of a product computes; an operand is read again for every one.
@@ -74,7 +74,8 @@ impl Machine {
     pub(crate) fn copying(&self, bytes: Bytes) -> Cost {
         let bandwidth = self.device.dram().bandwidth;
         let moved = Bytes(bytes.0 * 2);
-        Cost { busy: transfer(moved, bandwidth), dram: moved, ..Cost::default() }
+        let busy = transfer(moved, bandwidth);
+        Cost { busy, dram: moved, stalls: by_dram(busy), ..Cost::default() }
     }
 
     /// Kernels that stream `bytes` through packing code.
@@ -88,7 +89,7 @@ impl Machine {
             Processor::Cpu(_, on_cpu) => (1.0, on_cpu.operator_overhead.value),
         };
         let busy = transfer(bytes, BytesPerSecond(bandwidth.0 * share));
-        Cost { launch: Nanos(launch.0 * launches), busy, dram: bytes, occupancy: 1.0 }
+        Cost { launch: Nanos(launch.0 * launches), busy, dram: bytes, occupancy: 1.0, stalls: by_dram(busy) }
     }
 }
 
@@ -100,6 +101,11 @@ pub(crate) fn packing_traffic(values: u64, bits: u8) -> Bytes {
 /// Bytes of the codes alone.
 pub(crate) fn code_bytes(values: u64, bits: u8) -> Bytes {
     Bytes((values * u64::from(bits)).div_ceil(8))
+}
+
+/// All of `busy` waits for DRAM.
+fn by_dram(busy: Nanos) -> Stalls {
+    Stalls { dram: busy, ..Stalls::default() }
 }
 
 fn transfer(bytes: Bytes, bandwidth: BytesPerSecond) -> Nanos {

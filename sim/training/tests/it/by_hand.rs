@@ -62,6 +62,59 @@ fn a_kernel_takes_its_launch_and_the_longer_of_compute_and_bytes() {
 }
 
 #[test]
+fn a_kernel_is_bound_by_the_longer_of_compute_and_bytes() {
+    // As above: 10 ms of arithmetic hide 8 ms of DRAM, and 8 ms of DRAM hide 1 ms of arithmetic; the launch hides nothing.
+    for (flops, busy, bound) in [(3_434_000_000, 10_000_000, "arithmetic"), (343_400_000, 8_000_000, "dram")] {
+        let graph = one_kernel(flops);
+        let record = simulate(&by_hand(), &job(&graph, 1), policy("original").as_mut()).unwrap();
+        for (name, time) in record.bound_by.parts() {
+            let expected = if name == bound {
+                busy
+            } else if name == "launches" {
+                60_000
+            } else {
+                0
+            };
+            assert!(time.0.abs_diff(expected) <= 1, "{flops}: {time} of {name}, not {expected}");
+        }
+        let [operator] = record.operators.as_slice() else { panic!("{:?}", record.operators) };
+        assert_eq!((operator.node, operator.times, operator.time), (0, 1, record.iteration));
+        assert_eq!((operator.bound_by, operator.bound_by.longest()), (record.bound_by, bound));
+    }
+}
+
+#[test]
+fn a_core_is_bound_by_arithmetic_by_dram_or_by_its_caches() {
+    let (mut device, mut stack) = (load("server-core").unwrap(), load_stack("pytorch-cpu").unwrap());
+    for (name, value) in [("frequency", 4.0), ("fp32_rate", 64.0), ("dram_bandwidth", 15.0), ("l3_rate", 16.0)] {
+        device.set(&format!("cpu.0.{name}"), value).unwrap();
+    }
+    stack.set("cpu.efficiency.gemm", 0.5).unwrap();
+    stack.set("cpu.operator_overhead", 16.0).unwrap();
+    let machine = Machine::new(device, stack, Trains::Either, None, Frequency::default()).unwrap();
+    // 64 FLOP a cycle at 4 GHz and half of it: 128 GFLOP/s, so 2.56 GFLOP take 20 ms and 128 MFLOP 1 ms. 204.6 MB are
+    // more than the 32 MiB of L3 and take 13.64 ms at 15 GB/s. The framework's work is 16 µs.
+    for (flops, busy, bound) in [(2_560_000_000, 20_000_000, "arithmetic"), (128_000_000, 13_640_000, "dram")] {
+        let record = simulate(&machine, &job(&one_kernel(flops), 1), policy("original").as_mut()).unwrap();
+        for (name, time) in record.bound_by.parts() {
+            let expected = if name == bound {
+                busy
+            } else if name == "launches" {
+                16_000
+            } else {
+                0
+            };
+            assert!(time.0.abs_diff(expected) <= 1, "{flops}: {time} of {name}, not {expected}");
+        }
+    }
+    // 20.46 MB fit in L3, which gives 16 B a cycle: 319.7 µs for 128 kFLOP that take 1 µs.
+    let mut graph = one_kernel(128_000);
+    graph.nodes[0].work.dram = Extent::per_sample(20_460_000);
+    let record = simulate(&machine, &job(&graph, 1), policy("original").as_mut()).unwrap();
+    assert!(record.bound_by.caches.0.abs_diff(319_688) <= 1, "{:?}", record.bound_by);
+}
+
+#[test]
 fn energy_is_power_times_time() {
     let graph = one_kernel(3_434_000_000);
     let record = simulate(&by_hand(), &job(&graph, 2), policy("original").as_mut()).unwrap();

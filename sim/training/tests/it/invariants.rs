@@ -14,6 +14,7 @@ fn check(job: &Job<'_>, record: &Record, place: &str) {
     let graph = job.graph;
     // The breakdown and the phases are sums of the same nanoseconds.
     assert_eq!(record.breakdown.total(), record.iteration, "{place}: breakdown");
+    assert_eq!(record.bound_by.total(), record.iteration, "{place}: what bounds it");
     assert_eq!(record.forward + record.backward + record.update, record.iteration, "{place}: phases");
     assert_eq!(record.micro_batches.iter().sum::<u64>(), job.batch, "{place}: samples");
     assert!(record.micro_batches.iter().all(|&part| part > 0), "{place}: {:?}", record.micro_batches);
@@ -23,6 +24,11 @@ fn check(job: &Job<'_>, record: &Record, place: &str) {
     }
     assert!(record.peak_growth < record.peak_memory, "{place}: growth");
     let spans = &record.timeline.as_ref().unwrap().spans;
+    let operators = record.operators.iter();
+    let of_operators =
+        |span: &&haversack_training::Span| matches!(span.kind, SpanKind::Scheduled | SpanKind::Recomputed);
+    let ran: Nanos = spans.iter().filter(of_operators).map(|span| span.duration).sum();
+    assert_eq!(operators.map(|operator| operator.time).sum::<Nanos>(), ran, "{place}: operators");
     // One processor: spans follow each other without a gap, from the start to the end.
     let mut clock = Nanos::ZERO;
     for span in spans {

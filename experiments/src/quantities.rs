@@ -1,0 +1,80 @@
+//! Quantities as people read them: three significant digits, in a unit that leaves few zeros.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_reports::table::three_digits;
+
+/// A unit, and how much of the quantity's own it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
+pub struct Unit {
+    /// Its symbol.
+    pub symbol: &'static str,
+    /// In nanoseconds or bytes.
+    pub size: f64,
+}
+
+const fn unit(symbol: &'static str, size: f64) -> Unit {
+    Unit { symbol, size }
+}
+
+const TIMES: [Unit; 4] = [unit("ns", 1.0), unit("µs", 1e3), unit("ms", 1e6), unit("s", 1e9)];
+const SIZES: [Unit; 5] = [unit("B", 1.0), unit("kB", 1e3), unit("MB", 1e6), unit("GB", 1e9), unit("TB", 1e12)];
+
+impl Unit {
+    /// The unit for a column of times of which `longest` is the longest.
+    pub fn of_times(longest: Nanos) -> Self {
+        Self::among(&TIMES, longest.0 as f64)
+    }
+
+    /// The unit for a column of sizes of which `largest` is the largest.
+    pub fn of_sizes(largest: Bytes) -> Self {
+        Self::among(&SIZES, largest.as_f64())
+    }
+
+    /// The largest unit of which there is at least one.
+    fn among(units: &[Self], number: f64) -> Self {
+        let fits = units.iter().rev().find(|unit| number >= unit.size);
+        fits.or(units.first()).copied().unwrap_or(unit("", 1.0))
+    }
+
+    /// `number` of the quantity's own unit in this one, without its symbol.
+    pub fn number(self, number: f64) -> String {
+        three_digits(number / self.size)
+    }
+
+    fn with_symbol(self, number: f64) -> String {
+        format!("{} {}", self.number(number), self.symbol)
+    }
+}
+
+/// `315 ms`.
+pub fn time(time: Nanos) -> String {
+    Unit::of_times(time).with_symbol(time.0 as f64)
+}
+
+/// `1.03 GB`.
+pub fn size(bytes: Bytes) -> String {
+    Unit::of_sizes(bytes).with_symbol(bytes.as_f64())
+}
+
+/// A share as `12.3%`; of less than a thousandth there is no more to say.
+pub fn percent(share: f64) -> String {
+    if share > 0.0 && share < 1e-3 { "<0.1%".to_owned() } else { format!("{}%", three_digits(100.0 * share)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_have_three_digits_and_the_largest_unit_that_they_reach() {
+        assert_eq!(time(Nanos(315_432_000)), "315 ms");
+        assert_eq!(time(Nanos(1_000_000_000)), "1 s");
+        assert_eq!(time(Nanos(0)), "0 ns");
+        assert_eq!(size(Bytes(1_034_000_000)), "1.03 GB");
+        assert_eq!(size(Bytes(999_000)), "999 kB");
+        // A column in milliseconds keeps its small ones: 1,230 ns are 0.00123 ms.
+        assert_eq!(Unit::of_times(Nanos(2_000_000)).number(1230.0), "0.00123");
+        assert_eq!([0.1234, 0.0, 0.0009, 1.0].map(percent), ["12.3%", "0%", "<0.1%", "100%"]);
+    }
+}
