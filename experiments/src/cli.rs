@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
-    calibrate, compare, completions, interrupt, kernels_command, list, model_command, replay_command, reproduce, show,
-    simulate, sweep, trace_command,
+    advise, calibrate, compare, completions, interrupt, kernels_command, list, model_command, replay_command,
+    reproduce, show, simulate, sweep, trace_command,
 };
 
 /// The command line of `haversack`.
@@ -30,6 +30,8 @@ enum Command {
     Reproduce(reproduce::ReproduceOptions),
     /// Simulates one training run: time, memory, energy, and where the time went
     Simulate(simulate::SimulateOptions),
+    /// Tries every policy on a device and a network: which fit, ranked, and why the others do not
+    Advise(advise::AdviseOptions),
     /// Runs a whole grid of scenarios into one table and Pareto fronts
     Sweep(sweep::SweepOptions),
     /// Puts the shards of a sweep or a reproduction together, to the same bytes as one run
@@ -68,6 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
     match &arguments.command {
         Command::Reproduce(options) => reproduce::run(options, &ARTEFACTS).map_err(CommandError::from),
         Command::Simulate(options) => simulate::run(options),
+        Command::Advise(options) => advise::run(options),
         Command::Sweep(options) => sweep::run(options),
         Command::Merge(options) => merge(options),
         Command::Compare(options) => compare::run(options),

@@ -18,7 +18,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
-//! | [`simulate`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`show`], [`completions`] | a command each |
+//! | [`simulate`], [`advise`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`show`], [`completions`] | a command each |
 //! | [`compare`] | what moved between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
 //! | [`reproduce`], [`artefacts`] | the papers' numbers beside simulated ones, and what simulates them |
@@ -27,7 +27,7 @@
 //! | [`trace_table`] | tables of traces in Parquet |
 //! | [`progress`], [`interrupt`], [`shard`] | how far long work has come, Ctrl-C, and parts of work |
 //! | [`output_folder`] | whose a folder of results is |
-//! | [`quantities`] | times and sizes as people read them |
+//! | [`quantities`], [`plot`] | times and sizes as people read them; a figure in one file |
 //! | [`cache`] | what runs share |
 //!
 //! A module uses those below it in this list, never one above; a test reads the imports and says where that fails.
@@ -46,6 +46,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod advise;
 pub mod artefacts;
 pub mod cache;
 pub mod calibrate;
@@ -59,6 +60,7 @@ pub mod list;
 pub mod model_command;
 pub mod output;
 pub mod output_folder;
+pub mod plot;
 pub mod progress;
 pub mod quantities;
 pub mod replay_command;

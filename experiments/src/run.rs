@@ -7,6 +7,7 @@ mod baseline;
 mod budgets;
 mod error;
 mod least;
+mod outcome;
 mod results;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
 pub use budgets::References;
 pub use error::PlanError;
 pub use least::LeastBudget;
+pub use outcome::{Outcome, Status};
 pub use results::{Results, share};
 
 use crate::cache::Cache;

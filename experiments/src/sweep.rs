@@ -29,7 +29,7 @@ use rayon::prelude::*;
 use serde_json::Map;
 
 pub use merge::merge;
-pub use row::{Row, Status};
+pub use row::Row;
 pub use specification::Specification;
 
 use crate::cache::Cache;

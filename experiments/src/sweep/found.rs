@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use haversack_devices::units::Bytes;
 use polars::prelude::{ChunkedArray, DataFrame, Float64Type, PolarsResult, StringChunked, UInt64Type};
 
-use super::Status;
+use crate::run::Status;
 
 /// What a sweep found.
 #[derive(Default)]

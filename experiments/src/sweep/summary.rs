@@ -7,9 +7,9 @@ use haversack_reports::table::three_digits;
 use haversack_reports::text_table::{Column, TextTable};
 use indicatif::HumanCount;
 
-use super::Status;
 use super::found::{Cloud, Found, Reached};
 use super::front::SENSES;
+use crate::run::Status;
 
 /// Rows of the table, at most.
 const ROWS: usize = 14;
