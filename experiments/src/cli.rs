@@ -6,7 +6,7 @@ use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
     advise, calibrate, compare, completions, interrupt, kernels_command, list, model_command, replay_command,
-    reproduce, show, simulate, sweep, trace_command,
+    reproduce, sensitivity, show, simulate, sweep, trace_command,
 };
 
 /// The command line of `haversack`.
@@ -32,6 +32,8 @@ enum Command {
     Simulate(simulate::SimulateOptions),
     /// Tries every policy on a device and a network: which fit, ranked, and why the others do not
     Advise(advise::AdviseOptions),
+    /// Moves each constant that a run uses, one at a time, and sorts them by how far its figures move
+    Sensitivity(sensitivity::SensitivityOptions),
     /// Runs a whole grid of scenarios into one table and Pareto fronts
     Sweep(sweep::SweepOptions),
     /// Puts the shards of a sweep or a reproduction together, to the same bytes as one run
@@ -71,6 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
         Command::Reproduce(options) => reproduce::run(options, &ARTEFACTS).map_err(CommandError::from),
         Command::Simulate(options) => simulate::run(options),
         Command::Advise(options) => advise::run(options),
+        Command::Sensitivity(options) => sensitivity::run(options),
         Command::Sweep(options) => sweep::run(options),
         Command::Merge(options) => merge(options),
         Command::Compare(options) => compare::run(options),

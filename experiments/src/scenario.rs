@@ -17,6 +17,7 @@ mod surroundings;
 mod user_trace;
 mod walls;
 pub mod workload;
+mod world;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ pub use key::{Key, Takes};
 pub use quantity::{Budget, BudgetReference, InputShape, QuantityError, parse_size, parse_time, size_text, time_text};
 pub use resolve::{GraphKind, Resolved};
 pub use walls::{BudgetWalls, Step};
+pub use world::{Holder, World, moved};
 
 use haversack_devices::text::{alternatives, hint};
 

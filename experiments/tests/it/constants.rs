@@ -2,17 +2,15 @@
 //! of one of a fixed list of runs, or is listed with what will use it.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::fmt::Write as _;
 
 use haversack::cache::Cache;
 use haversack::run::{Plan, Results};
-use haversack::scenario::Scenario;
-use haversack_devices::calibration::digest;
+use haversack::scenario::{Holder, Scenario, World, moved};
 use haversack_devices::processor::{CoreSelection, Frequency, ProcessorKind};
 use haversack_devices::units::{Bytes, Flops, Fraction, Nanos};
 use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
-use haversack_devices::{ConstantEntry, Device, ScalarSpeed, Stack, System, list, list_stacks, list_systems};
+use haversack_devices::{ConstantEntry, ScalarSpeed, list, list_stacks, list_systems};
 use haversack_devices::{load, load_stack, load_system};
 use haversack_training::phone::{AppChange, AppState, Phone};
 use rayon::prelude::*;
@@ -38,18 +36,10 @@ const UNUSED: &[(&str, &str, &str)] = &[
 /// What no run of the list reaches yet, a name a line.
 const NOT_REACHED: &str = include_str!("constants_not_reached.txt");
 
-/// Where runs take place. Each has a copy of its own.
-#[derive(Clone)]
-struct World {
-    device: Device,
-    stack: Stack,
-    system: System,
-}
-
-impl World {
-    fn of(device: &str, stack: &str, system: &str) -> Self {
-        Self { device: load(device).unwrap(), stack: load_stack(stack).unwrap(), system: load_system(system).unwrap() }
-    }
+/// Where the files called so take place.
+fn world(device: &str, stack: &str, system: &str) -> World {
+    let system = Some(load_system(system).unwrap());
+    World { device: load(device).unwrap(), stack: load_stack(stack).unwrap(), system }
 }
 
 /// What a run answers in a world.
@@ -76,21 +66,11 @@ const LENET: &str = "model = \"lenet5\"\nbatch = 8\niterations = 1\n";
 
 /// The numbers of a scenario in `world`; `edit` changes the plan.
 fn simulate(world: World, cache: &Cache, lines: &str, edit: impl Fn(&mut Plan)) -> Option<String> {
-    let World { mut device, mut stack, mut system } = world;
     // What is changed has a name of its own, by which the cache knows it.
-    let [of_device, of_stack, of_system] =
-        [device.entries(), stack.entries(), system.entries()].map(|entries| values(&entries));
-    let name = digest(&format!("{of_device:?} {of_stack:?} {of_system:?} {:?}", curves(&device)));
-    for (id, file) in
-        [(&mut device.id, &mut device.file), (&mut stack.id, &mut stack.file), (&mut system.id, &mut system.file)]
-    {
-        *id = format!("{id} {name}");
-        file.clone_from(id);
-    }
-    let (of_device, of_stack, of_system) = (device.id.clone(), stack.id.clone(), system.id.clone());
-    keep(cache, &of_device, device);
-    keep(cache, &of_stack, stack);
-    keep(cache, &of_system, system);
+    let named = world.scenario(&Scenario::new("", "lenet5"), cache);
+    let (of_device, of_stack) = (named.device, named.stack.unwrap());
+    let of_system = named.system.unwrap();
+    let name = of_device.rsplit(' ').next().unwrap_or_default().to_owned();
     let lines = lines.replace("SYSTEM", &format!("system = \"{of_system}\""));
     let of_lenet = LENET.lines().filter(|line| !lines.contains(&line[..=line.find('=').unwrap()]));
     let defaults: String = of_lenet.map(|line| format!("{line}\n")).collect();
@@ -106,11 +86,6 @@ fn simulate(world: World, cache: &Cache, lines: &str, edit: impl Fn(&mut Plan)) 
         // The name is no number.
         Err(error) => Some(error.to_string().replace(&name, "")),
     }
-}
-
-/// Lets a scenario name what a program has changed by its id.
-fn keep<V: Send + Sync + 'static>(cache: &Cache, id: &str, value: V) {
-    let Ok(_) = cache.get(id.to_owned(), || Ok::<V, Infallible>(value));
 }
 
 fn plain(world: World, cache: &Cache, lines: &str) -> Option<String> {
@@ -130,17 +105,6 @@ fn on_cores(world: World, cache: &Cache, lines: &str) -> Option<String> {
 fn under(stack: &str, world: World, cache: &Cache, lines: &str) -> Option<String> {
     let stack = if world.stack.id == stack { world.stack } else { load_stack(stack).ok()? };
     plain(World { stack, ..world }, cache, lines)
-}
-
-fn values(entries: &[ConstantEntry]) -> Vec<f64> {
-    entries.iter().map(|entry| entry.value).collect()
-}
-
-fn curves(device: &Device) -> Vec<f64> {
-    let curves = device.constants.dvfs.iter();
-    curves
-        .flat_map(|curve| curve.frequency.values.iter().map(|f| f.0).chain(curve.power.values.iter().map(|p| p.0)))
-        .collect()
 }
 
 /// Copies, products and sums of all sizes from 4 KiB to 256 MiB, 5 % apart, so that every level of memory begins and
@@ -214,7 +178,7 @@ fn sweep_under(stack: &str) -> impl Fn(World, &Cache) -> Option<String> {
 
 /// Files of some sizes, read and written with apps in the background (FedHybrid's figure 4), and many small writes.
 fn files(world: World, _: &Cache) -> Option<String> {
-    let World { device, system, .. } = world;
+    let World { device, system: Some(system), .. } = world else { return None };
     let flash = device.flash()?;
     let cpu = device.cpu()?;
     let cores = cpu.choose(CoreSelection::All, Frequency::Highest).ok()?;
@@ -341,17 +305,9 @@ fn runs() -> Vec<Run> {
     ]
 }
 
-/// The value of a constant moved by a tenth, up and down: by at least one where it counts. Zero has no tenth; it becomes
-/// one, ten, a hundred and a thousand.
+/// The value of a constant moved by a tenth, up and down. Zero has no tenth; it becomes one, ten, a hundred and a thousand.
 fn moves(entry: &ConstantEntry) -> Vec<f64> {
-    match entry.value {
-        0.0 => vec![1.0, 10.0, 100.0, 1000.0],
-        value if entry.unit == "count" || entry.unit == "B" => {
-            let step = (0.1 * value.abs()).round().max(1.0);
-            vec![value + step, value - step]
-        }
-        value => vec![1.1 * value, 0.9 * value],
-    }
+    moved(entry, 0.1).map_or_else(|| vec![1.0, 10.0, 100.0, 1000.0], Vec::from)
 }
 
 /// Whether `name` is what `pattern` stands for: a `*` stands for any run of letters.
@@ -376,36 +332,28 @@ fn files_of_constants() -> Vec<(&'static str, &'static str, World)> {
     let mut files = Vec::new();
     for listing in list().unwrap() {
         let stack = load(listing.id).unwrap().constants.default_stack;
-        files.push(("device", listing.id, World::of(listing.id, &stack, "android-testbed")));
+        files.push(("device", listing.id, world(listing.id, &stack, "android-testbed")));
     }
     for listing in list_stacks().unwrap() {
-        files.push(("stack", listing.id, World::of(home(listing.id), listing.id, "android-testbed")));
+        files.push(("stack", listing.id, world(home(listing.id), listing.id, "android-testbed")));
     }
     for listing in list_systems().unwrap() {
-        files.push(("system", listing.id, World::of("galaxy-s22", "mnn-2", listing.id)));
+        files.push(("system", listing.id, world("galaxy-s22", "mnn-2", listing.id)));
     }
     files
 }
 
 /// Every constant of `file`, each with the worlds in which it alone is moved.
-fn moved(file: &str, world: &World) -> Vec<(String, Vec<World>)> {
-    let entries = match file {
-        "device" => world.device.entries(),
-        "stack" => world.stack.entries(),
-        _ => world.system.entries(),
+fn worlds(file: &str, world: &World) -> Vec<(String, Vec<World>)> {
+    let of_file = match file {
+        "device" => Holder::Device,
+        "stack" => Holder::Stack,
+        _ => Holder::System,
     };
     let mut all = Vec::new();
-    for entry in entries {
-        let worlds = moves(&entry).into_iter().filter_map(|value| {
-            let mut world = world.clone();
-            let set = match file {
-                "device" => world.device.set(&entry.name, value),
-                "stack" => world.stack.set(&entry.name, value),
-                _ => world.system.set(&entry.name, value),
-            };
-            // A value that makes the file contradict itself is none.
-            set.ok().map(|()| world)
-        });
+    for (holder, entry) in world.entries().into_iter().filter(|(holder, _)| *holder == of_file) {
+        // A value that makes the file contradict itself is none.
+        let worlds = moves(&entry).into_iter().filter_map(|value| world.with(holder, &entry.name, value).ok());
         all.push((entry.name.clone(), worlds.collect()));
     }
     if file == "device" {
@@ -431,7 +379,7 @@ fn every_constant_moves_a_number() {
             let start = std::time::Instant::now();
             let base: Vec<Option<String>> = runs.iter().map(|run| (run.numbers)(world.clone(), &cache)).collect();
             let of_base = start.elapsed();
-            let constants = moved(file, world);
+            let constants = worlds(file, world);
             let dead = constants.par_iter().filter_map(|(name, worlds)| {
                 let mut order: Vec<usize> = (0..runs.len()).filter(|&at| base[at].is_some()).collect();
                 order.sort_by_key(|&at| !runs[at].sections.iter().any(|section| name.starts_with(section)));

@@ -1,12 +1,17 @@
-//! What people ask of one run: what bounds it, and what it is compared with; and that no flag is ignored in silence.
+//! What people ask of one run: what bounds it, what it is compared with, which policy to take, which constants matter; and
+//! that no flag is ignored in silence.
+
+use std::fs;
 
 use haversack::cache::Cache;
 use haversack::run::{Plan, Results};
 use haversack::scenario::Scenario;
 use haversack_policies::registry::POLICIES;
 use rayon::prelude::*;
+use serde_json::Value;
+use tempfile::tempdir;
 
-use crate::support::{call, json, refusal, stderr, stdout};
+use crate::support::{call, call_in, json, refusal, stderr, stdout};
 
 const LENET: &str = "simulate --device xiaomi-10 --model lenet5 --batch 4";
 
@@ -42,7 +47,7 @@ fn the_operators_that_take_longest_are_listed_with_their_shares() {
     let longest = found["longest"].as_array().unwrap();
     assert_eq!(longest.len(), 10);
     let iteration = found["iteration_time_s"].as_f64().unwrap();
-    let time = |operator: &serde_json::Value| operator["time_s"].as_f64().unwrap();
+    let time = |operator: &Value| operator["time_s"].as_f64().unwrap();
     assert!(longest.windows(2).all(|pair| time(&pair[0]) >= time(&pair[1])));
     for operator in longest {
         assert!((operator["share"].as_f64().unwrap() * iteration - time(operator)).abs() < 1e-12, "{operator}");
@@ -57,9 +62,9 @@ fn the_operators_that_take_longest_are_listed_with_their_shares() {
 fn a_run_is_compared_with_original_without_a_budget() {
     let baseline =
         json(&call(&format!("{LENET} --policy original --format json")))["iteration_time_s"].as_f64().unwrap();
-    let own = json(&call(&format!("{LENET} --policy dgc --memory-budget 70% --format json")));
+    let own = json(&call(&format!("{LENET} --policy dgc --memory-budget 800KB --format json")));
     let times = own["iteration_time_s"].as_f64().unwrap() / baseline;
-    let shown = stdout(&call(&format!("{LENET} --policy dgc --memory-budget 70%")));
+    let shown = stdout(&call(&format!("{LENET} --policy dgc --memory-budget 800KB")));
     let sentence = shown.lines().find(|line| line.starts_with("baseline (policy original, no budget): ")).unwrap();
     let said = sentence.split("this run takes ").nth(1).unwrap().strip_suffix(" times as long").unwrap();
     // To three significant digits.
@@ -122,4 +127,127 @@ fn flags_that_do_less_than_one_may_expect_are_noted() {
         assert!(stderr(&run).contains(words), "{flags}: {}", stderr(&run));
         json(&run);
     }
+}
+
+const ADVISE: &str = "advise --device xiaomi-10 --model lenet5 --batch 16";
+
+#[test]
+fn advice_ranks_those_that_fit_and_says_why_others_do_not() {
+    let found = json(&call(&format!("{ADVISE} --memory-budget 40% --format json")));
+    let candidates = found["candidates"].as_array().unwrap();
+    assert_eq!(candidates.len(), POLICIES.len());
+    let budget = |candidate: &Value| candidate["memory_budget_bytes"].as_u64().unwrap();
+    let fitting: Vec<&Value> = candidates.iter().filter(|candidate| candidate["status"] == "ok").collect();
+    assert!(fitting.len() > 1 && fitting.len() < POLICIES.len(), "{}", fitting.len());
+    // Those that fit come first, the fastest in front, and each within its budget.
+    assert!(candidates[..fitting.len()].iter().all(|candidate| candidate["status"] == "ok"));
+    let number = |candidate: &Value, key: &str| candidate[key].as_f64().unwrap();
+    let ranked = |pair: &[&Value]| number(pair[0], "iteration_time_s") <= number(pair[1], "iteration_time_s");
+    assert!(fitting.windows(2).all(ranked));
+    let beats = |a: &Value, b: &Value| {
+        ["iteration_time_s", "peak_memory_bytes"].iter().all(|key| number(a, key) <= number(b, key))
+            && ["iteration_time_s", "peak_memory_bytes"].iter().any(|key| number(a, key) < number(b, key))
+    };
+    for candidate in &fitting {
+        assert!(number(candidate, "peak_memory_bytes") <= budget(candidate) as f64, "{candidate}");
+        let is_beaten = fitting.iter().any(|other| beats(other, candidate));
+        assert_eq!(candidate["pareto"], !is_beaten, "{candidate}");
+    }
+    // Of the others each says why, and the least budget that is named is above what it had.
+    for candidate in &candidates[fitting.len()..] {
+        assert!(candidate["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{candidate}");
+        if candidate["status"] == "infeasible" {
+            assert!(candidate["least_memory_bytes"].as_u64().unwrap() > budget(candidate), "{candidate}");
+        }
+    }
+    let original = candidates.iter().find(|candidate| candidate["policy"] == "original").unwrap();
+    assert_eq!(original["status"], "infeasible");
+}
+
+#[test]
+fn advice_for_people_has_the_same_and_is_drawn() {
+    let folder = tempdir().unwrap();
+    let line = format!("{ADVISE} --memory-budget 40% --by memory --plot fit.svg");
+    let run = call_in(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    let shown = stdout(&run);
+    for words in ["within a memory budget of 40% (", "these policies fit, by memory", "* no other", "these do not\n"] {
+        assert!(shown.contains(words), "no '{words}' in\n{shown}");
+    }
+    let why = shown.lines().find(|line| line.starts_with("  original ")).unwrap();
+    assert!(why.contains("the least memory budget that works is") && why.contains("--memory-budget"), "{why}");
+    let least = shown.lines().skip_while(|line| !line.contains("policy")).nth(1).unwrap();
+    assert!(least.starts_with("* "), "the smallest is on the front: {least}");
+    assert!(fs::read_to_string(folder.path().join("fit.svg")).unwrap().starts_with("<svg"));
+}
+
+#[test]
+fn advice_that_no_policy_fits_is_code_3_and_its_table_is_printed() {
+    let none = call(&format!("{ADVISE} --memory-budget 1KB"));
+    let message = refusal(&none, 3);
+    assert!(message.contains("no policy fits; the least memory budget with which one does is"), "{message}");
+    assert!(stdout(&none).contains("these do not\n"), "{}", stdout(&none));
+    let late = call(&format!("{ADVISE} --time-budget 1ns"));
+    assert!(refusal(&late, 3).contains("no policy fits"));
+    assert!(stdout(&late).contains("more than the time budget of 1 ns"), "{}", stdout(&late));
+}
+
+#[test]
+fn advice_refuses_what_is_wrong_for_every_policy() {
+    for (flags, words) in [
+        ("advise --device xiaomi-1 --model lenet5", "did you mean `xiaomi-10`?"),
+        ("advise --device xiaomi-10 --model lenet5 --policy sage", "--policy: every policy is tried"),
+        ("advise --device xiaomi-10 --model lenet5 --set bits=2", "--set: every policy is tried"),
+        ("advise --device xiaomi-10 --model lenet5 --plot a.pdf", "ends in .svg or .png"),
+        ("advise --model lenet5", "device"),
+    ] {
+        assert!(refusal(&call(flags), 2).contains(words), "{flags}: {}", stderr(&call(flags)));
+    }
+    // A device without a DSP: what needs one is named, and the rest is advised.
+    let shown = stdout(&call("advise --device server-core --model lenet5 --batch 4"));
+    let section = shown.split("these do not run here at all").nth(1).unwrap();
+    assert!(section.contains("mandheling  ") && section.contains("DSP"), "{shown}");
+}
+
+const SENSITIVITY: &str = "sensitivity --device single-core --model lenet5 --batch 8 --policy original";
+
+#[test]
+fn the_constants_that_matter_are_those_that_move_the_run() {
+    let found = json(&call(&format!("{SENSITIVITY} --format json")));
+    let constants = found["constants"].as_array().unwrap();
+    let of = |key: &str| constants.iter().find(|constant| constant["key"] == key).unwrap();
+    // Time there is arithmetic alone, so 20% less of the peak takes 1 / 0.8 = 1.25 times as long, and 20% more 1 / 1.2.
+    let base = found["base"]["iteration_time_s"].as_f64().unwrap();
+    let peak = of("gpu.fp32_peak");
+    let time = |side: &str| peak[side]["results"]["iteration_time_s"].as_f64().unwrap();
+    assert!((time("down") / base - 1.25).abs() < 1e-3, "{peak}");
+    assert!((time("up") / base - 1.0 / 1.2).abs() < 1e-3, "{peak}");
+    assert!((peak["iteration_time_moves"].as_f64().unwrap() - 0.25).abs() < 1e-3, "{peak}");
+    assert_eq!((&peak["kind"], &peak["unit"]), (&"estimated".into(), &"GFLOP/s".into()));
+    assert!(peak["file"].as_str().unwrap().ends_with("single-core.toml"), "{peak}");
+    assert_eq!(constants[0]["key"], "gpu.fp32_peak", "nothing matters more");
+    let moves: Vec<f64> = constants.iter().map(|one| one["iteration_time_moves"].as_f64().unwrap()).collect();
+    assert!(moves.windows(2).all(|pair| pair[0] >= pair[1]), "{moves:?}");
+    assert!(found["unmoved"].as_u64().unwrap() > 0);
+    // The price of DRAM's bytes is zero there, and what is zero has no share.
+    assert!(!constants.iter().any(|constant| constant["key"] == "dram.energy"));
+}
+
+#[test]
+fn sensitivity_for_people_is_a_table_and_a_tornado() {
+    let folder = tempdir().unwrap();
+    let line = format!("{SENSITIVITY} --by 10% --top 3 --plot tornado.png");
+    let shown = stdout(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()));
+    assert!(
+        shown.contains("each constant alone 10% less and more") && shown.contains("constants move nothing"),
+        "{shown}"
+    );
+    assert_eq!(
+        shown.lines().filter(|line| line.starts_with("  gpu.") || line.starts_with("  power.")).count(),
+        3,
+        "{shown}"
+    );
+    let png = fs::read(folder.path().join("tornado.png")).unwrap();
+    assert_eq!(png[..4], [0x89, b'P', b'N', b'G']);
+    assert!(refusal(&call(&format!("{SENSITIVITY} --by 120%")), 2).contains("such as 20%"));
+    assert!(refusal(&call(&format!("{SENSITIVITY} --memory-budget 1KB")), 3).contains("least memory budget"));
 }

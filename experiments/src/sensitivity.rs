@@ -1,0 +1,259 @@
+//! `haversack sensitivity`: one run again and again, each time with one constant moved, and how far its figures move.
+
+mod picture;
+mod text;
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use haversack_devices::ConstantEntry;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::output::{Format, note, print, print_json};
+use crate::plot::Plot;
+use crate::progress::{Amount, Progress};
+use crate::run::{Plan, Results};
+use crate::scenario::{Holder, Scenario, ScenarioFlags, World, moved};
+
+/// What `sensitivity` is asked for.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    haversack sensitivity --device galaxy-s10 --model resnet50 --batch 32 --policy sage --memory-budget 60%\n  \
+    haversack sensitivity scenario.toml --by 10% --top 20 --plot tornado.png\n\n\
+    Each constant of the device, the stack and the system, if there is one, is moved alone, down and up. Operating points \
+    (dvfs) are tables and stay; a constant that is zero stays too.")]
+pub struct SensitivityOptions {
+    /// A scenario file; flags win over what it says
+    #[arg(value_name = "SCENARIO.toml")]
+    pub file: Option<PathBuf>,
+    /// The keys that are given as flags.
+    #[command(flatten)]
+    pub scenario: ScenarioFlags,
+    /// How far each constant is moved, down and up
+    #[arg(long, value_name = "PERCENT", default_value = "20%")]
+    pub by: Move,
+    /// Shows only the N constants that matter most
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Draws how far the time moves into FILE, which ends in .svg or .png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<Plot>,
+}
+
+/// The share of a constant by which it is moved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Move(f64);
+
+impl FromStr for Move {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+        let percent = percent.filter(|percent| *percent > 0.0 && *percent < 100.0);
+        percent
+            .map(|percent| Self(percent / 100.0))
+            .ok_or_else(|| format!("expected a percentage above 0% and below 100%, such as 20%, found '{text}'"))
+    }
+}
+
+/// The figures of a run that are looked at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Figures {
+    time_s: f64,
+    energy_j: f64,
+    memory_bytes: u64,
+}
+
+impl Figures {
+    fn of(plan: &Plan) -> Option<Self> {
+        let results = Results::new(&plan.run().ok()?);
+        Some(Self {
+            time_s: results.iteration_time_s,
+            energy_j: results.energy_j,
+            memory_bytes: results.peak_memory_bytes,
+        })
+    }
+
+    /// Time, energy and memory, in this order.
+    const fn all(self) -> [f64; 3] {
+        [self.time_s, self.energy_j, self.memory_bytes as f64]
+    }
+
+    fn to_json(self) -> Value {
+        json!({
+            "iteration_time_s": self.time_s,
+            "energy_j": self.energy_j,
+            "peak_memory_bytes": self.memory_bytes,
+        })
+    }
+}
+
+/// A run with one constant moved.
+struct Side {
+    /// The constant's value.
+    value: f64,
+    /// The figures; `None` if nothing runs so.
+    figures: Option<Figures>,
+}
+
+/// A constant, and what becomes of the run where it is moved.
+struct Moved {
+    entry: ConstantEntry,
+    /// Moved down and up; `None` where the calibration does not allow the value.
+    sides: [Option<Side>; 2],
+}
+
+impl Moved {
+    /// By how much of themselves time, energy and memory move at most; infinite where nothing runs.
+    fn largest(&self, base: Figures) -> [f64; 3] {
+        let mut largest = [0.0_f64; 3];
+        for side in self.sides.iter().flatten() {
+            let figures = side.figures.map_or([f64::INFINITY; 3], Figures::all);
+            for (largest, (now, before)) in largest.iter_mut().zip(figures.into_iter().zip(base.all())) {
+                *largest = largest.max((now - before).abs() / before.max(f64::MIN_POSITIVE));
+            }
+        }
+        largest
+    }
+
+    fn to_json(&self, base: Figures) -> Value {
+        let side = |side: &Option<Side>| {
+            side.as_ref().map(|side| json!({"value": side.value, "results": side.figures.map(Figures::to_json)}))
+        };
+        // Infinity has no form in JSON: then it is null.
+        let [time, energy, memory] = self.largest(base);
+        let ConstantEntry { name, value, unit, kind, source, file } = &self.entry;
+        json!({
+            "file": file, "key": name, "unit": unit, "kind": kind, "source": source, "value": value,
+            "down": side(&self.sides[0]), "up": side(&self.sides[1]),
+            "iteration_time_moves": time, "energy_moves": energy, "peak_memory_moves": memory,
+        })
+    }
+}
+
+/// What moving every constant came to.
+struct Sensitivity {
+    scenario: Scenario,
+    by: f64,
+    base: Figures,
+    /// Those that move anything, the one that moves the time most first.
+    moved: Vec<Moved>,
+    /// The number of those that move nothing.
+    unmoved: usize,
+}
+
+/// Moves every constant of the scenario's run and prints how far its figures move.
+///
+/// # Errors
+/// A scenario that is wrong, or that does not run as it is; files that cannot be written.
+pub fn run(options: &SensitivityOptions) -> Result<(), CommandError> {
+    let scenario = options.scenario.over(options.file.as_deref())?;
+    let cache = Cache::new();
+    let plan = Plan::new(&scenario, &cache)?;
+    for sentence in &plan.resolved.notes {
+        note(sentence);
+    }
+    let record = plan.run().map_err(|error| plan.explain_failure(error, &cache))?;
+    let results = Results::new(&record);
+    let base = Figures {
+        time_s: results.iteration_time_s,
+        energy_j: results.energy_j,
+        memory_bytes: results.peak_memory_bytes,
+    };
+    let mut found = Sensitivity::new(scenario, &plan, base, options.by, &cache)?;
+    if let Some(top) = options.top {
+        found.moved.truncate(top);
+    }
+    if let Some(plot) = &options.plot
+        && !found.moved.is_empty()
+    {
+        plot.draw(&found.figure())?;
+    }
+    match options.format {
+        Format::Text => print(&found.to_text()),
+        Format::Json => print_json(&found.to_json()),
+    }
+}
+
+impl Sensitivity {
+    fn new(scenario: Scenario, plan: &Plan, base: Figures, by: Move, cache: &Cache) -> Result<Self, CommandError> {
+        let world = World::of(&plan.resolved, cache)?;
+        let entries = world.entries();
+        let all = entries.len() as u64;
+        let progress = Progress::new(Amount::Number("constants"), all, 0);
+        let run = |(holder, entry): (Holder, ConstantEntry)| {
+            let sides = moved(&entry, by.0).map(|values| {
+                values.map(|value| {
+                    // A value that makes the file contradict itself is none.
+                    let world = world.with(holder, &entry.name, value).ok()?;
+                    let scenario = world.scenario(&scenario, cache);
+                    let figures = Plan::new(&scenario, cache).ok().and_then(|plan| Figures::of(&plan));
+                    Some(Side { value, figures })
+                })
+            });
+            progress.inc(1);
+            Moved { entry, sides: sides.unwrap_or_default() }
+        };
+        let mut runs: Vec<Moved> = entries.into_par_iter().map(run).collect();
+        progress.finish();
+        let before = runs.len();
+        runs.retain(|moved| moved.largest(base) != [0.0; 3]);
+        let unmoved = before - runs.len();
+        runs.sort_by(|a, b| {
+            let pairs = b.largest(base).into_iter().zip(a.largest(base));
+            pairs.map(|(b, a)| b.total_cmp(&a)).fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+        });
+        Ok(Self { scenario, by: by.0, base, moved: runs, unmoved })
+    }
+
+    fn to_json(&self) -> Value {
+        let scenario = self.scenario.cells(Default::default()).into_iter();
+        let scenario: serde_json::Map<String, Value> =
+            scenario.map(|(name, cell)| (name.to_owned(), cell.to_json())).collect();
+        let constants: Vec<Value> = self.moved.iter().map(|moved| moved.to_json(self.base)).collect();
+        json!({
+            "scenario": scenario, "by": self.by, "base": self.base.to_json(),
+            "constants": constants, "unmoved": self.unmoved,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_is_a_percentage() {
+        assert_eq!("20%".parse(), Ok(Move(0.2)));
+        for text in ["20", "0%", "100%", "-5%", "many", "%", "NaN%"] {
+            assert!(text.parse::<Move>().unwrap_err().contains("such as 20%"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_moves_most_is_the_larger_of_both_sides() {
+        let figures = |time_s| Some(Figures { time_s, energy_j: 1.0, memory_bytes: 100 });
+        let side = |time_s| Some(Side { value: 1.0, figures: figures(time_s) });
+        let entry = ConstantEntry {
+            name: "x".to_owned(),
+            value: 1.0,
+            unit: "us",
+            kind: haversack_devices::Kind::Measured,
+            source: String::new(),
+            file: String::new(),
+        };
+        let base = Figures { time_s: 2.0, energy_j: 1.0, memory_bytes: 100 };
+        // 1.8 is 10% less than 2, and 2.5 is 25% more.
+        let moved = Moved { entry: entry.clone(), sides: [side(1.8), side(2.5)] };
+        assert_eq!(moved.largest(base), [0.25, 0.0, 0.0]);
+        let fails = Moved { entry, sides: [None, Some(Side { value: 1.0, figures: None })] };
+        assert_eq!(fails.largest(base), [f64::INFINITY; 3]);
+    }
+}
