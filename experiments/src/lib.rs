@@ -18,13 +18,9 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
-//! | [`simulate`], [`advise`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`show`], [`completions`] | a command each |
+//! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`show`], [`completions`] | a command each |
 //! | [`compare`] | what moved between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
-<<<<<<< HEAD
-=======
-//! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`completions`] | a command each |
->>>>>>> 775635a (sensitivity: each constant of a run moved alone, sorted by how far its figures move)
 //! | [`reproduce`], [`artefacts`] | the papers' numbers beside simulated ones, and what simulates them |
 //! | [`run`] | plans, and the least budget with which one works |
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
@@ -71,12 +67,9 @@ pub mod replay_command;
 pub mod reproduce;
 pub mod run;
 pub mod scenario;
-<<<<<<< HEAD
+pub mod sensitivity;
 pub mod shard;
 pub mod show;
-=======
-pub mod sensitivity;
->>>>>>> 775635a (sensitivity: each constant of a run moved alone, sorted by how far its figures move)
 pub mod show_table;
 pub mod simulate;
 pub mod sweep;

@@ -50,21 +50,24 @@ fn the_keys_of_a_run_and_the_columns_of_a_sweep_are_listed() {
     let found = answer(within, &format!("simulate {scenario} --format json --explain --least-memory"));
     let (breakdown, keys_of_scenario) = (listed("### breakdown"), listed("### scenario"));
     same("breakdown", &breakdown, &names(keys(&found["breakdown"])));
+    let bounds = listed("### bound_by");
+    same("bound_by", &bounds, &names(keys(&found["bound_by"])));
     same("scenario", &keys_of_scenario, &names(keys(&found["scenario"])));
     let figures: BTreeSet<_> = listed("## simulate")
         .difference(&breakdown)
-        .filter(|name| !keys_of_scenario.contains(*name))
+        .filter(|name| !keys_of_scenario.contains(*name) && !bounds.contains(*name))
         .cloned()
         .collect();
     same("simulate", &figures, &names(keys(&found)));
 
     fs::write(within.join("sweep.toml"), "device = \"galaxy-s10\"\nmodel = \"lenet5\"\n").unwrap();
     run(within, "sweep sweep.toml --out sweep");
-    let nested = ["breakdown", "scenario", "peak"];
+    let nested = ["breakdown", "bound_by", "longest", "scenario", "peak"];
     let mut expected = listed("## sweep");
     expected.extend(keys_of_scenario);
     expected.extend(figures.into_iter().filter(|name| !nested.contains(&name.as_str())));
     expected.extend(breakdown.iter().map(|part| format!("breakdown_{part}")));
+    expected.extend(bounds.iter().map(|bound| format!("bound_by_{bound}")));
     same("sweep", &expected, &columns(&within.join("sweep/results.parquet")));
     let record: Value = serde_json::from_str(&fs::read_to_string(within.join("sweep/run.json")).unwrap()).unwrap();
     let of_records = listed("## run.json");
