@@ -21,6 +21,7 @@
 //! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`show`], [`completions`] | a command each |
 //! | [`compare`] | what moved between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
+//! | [`checked`] | whether any number of the papers has checked a device under a stack |
 //! | [`reproduce`], [`artefacts`] | the papers' numbers beside simulated ones, and what simulates them |
 //! | [`run`] | plans, and the least budget with which one works |
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
@@ -50,6 +51,7 @@ pub mod advise;
 pub mod artefacts;
 pub mod cache;
 pub mod calibrate;
+pub mod checked;
 pub mod cli;
 pub mod compare;
 pub mod completions;

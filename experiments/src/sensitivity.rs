@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::cache::Cache;
+use crate::checked::doubt;
 use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json};
 use crate::plot::Plot;
@@ -157,7 +158,7 @@ pub fn run(options: &SensitivityOptions) -> Result<(), CommandError> {
     let scenario = options.scenario.over(options.file.as_deref())?;
     let cache = Cache::new();
     let plan = Plan::new(&scenario, &cache)?;
-    for sentence in &plan.resolved.notes {
+    for sentence in plan.resolved.notes.iter().chain(&doubt(&plan)) {
         note(sentence);
     }
     let record = plan.run().map_err(|error| plan.explain_failure(error, &cache))?;

@@ -12,6 +12,7 @@ use haversack_training::{Observe, PeakReport, Record, RunError};
 use serde_json::{Map, Value, json};
 
 use crate::cache::Cache;
+use crate::checked::doubt;
 use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json, warn};
 use crate::quantities;
@@ -95,6 +96,9 @@ pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
             print_json(&Value::Object(simulated.to_json()))?;
             if let Some(warning) = simulated.warning() {
                 warn(&warning);
+            }
+            if let Some(doubt) = doubt(&plan) {
+                note(&doubt);
             }
         }
         Format::Text => {

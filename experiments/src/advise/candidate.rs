@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::By;
 use crate::cache::Cache;
+use crate::checked::doubt;
 use crate::run::{Outcome, Plan, Results, Status};
 use crate::scenario::Scenario;
 
@@ -37,7 +38,7 @@ impl Candidate {
                 Self {
                     runs_as: Some(runs_as),
                     memory_budget: plan.budgets.memory,
-                    notes: plan.resolved.notes.clone(),
+                    notes: plan.resolved.notes.iter().cloned().chain(doubt(&plan)).collect(),
                     ..none(Outcome::of(&plan, cache))
                 }
             }

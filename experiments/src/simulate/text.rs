@@ -8,6 +8,7 @@ use haversack_reports::table::three_digits;
 use haversack_training::{PeakReport, PhoneReport, TrainerKill, Wall};
 
 use super::{Simulated, longest};
+use crate::checked::doubt;
 use crate::quantities::{self, Unit, percent};
 use crate::run::{PlanError, Results, share};
 use crate::scenario::{Budget, BudgetReference, Cell, Key, size_text};
@@ -35,6 +36,9 @@ impl Simulated<'_> {
         }
         if let Some(warning) = self.warning() {
             let _ = writeln!(text, "\nwarning: {warning}");
+        }
+        if let Some(doubt) = doubt(self.plan) {
+            let _ = writeln!(text, "\nnote: {doubt}");
         }
         text
     }

@@ -224,8 +224,11 @@ fn the_constants_that_matter_are_those_that_move_the_run() {
     assert!((peak["iteration_time_moves"].as_f64().unwrap() - 0.25).abs() < 1e-3, "{peak}");
     assert_eq!((&peak["kind"], &peak["unit"]), (&"estimated".into(), &"GFLOP/s".into()));
     assert!(peak["file"].as_str().unwrap().ends_with("single-core.toml"), "{peak}");
-    assert_eq!(constants[0]["key"], "gpu.fp32_peak", "nothing matters more");
-    let moves: Vec<f64> = constants.iter().map(|one| one["iteration_time_moves"].as_f64().unwrap()).collect();
+    // What does not run at all comes first: DRAM faster than the engine counts.
+    let moves = |constant: &Value| constant["iteration_time_moves"].as_f64();
+    let first = constants.iter().find(|constant| moves(constant).is_some()).unwrap();
+    assert_eq!(first["key"], "gpu.fp32_peak", "nothing matters more");
+    let moves: Vec<f64> = constants.iter().map(|one| moves(one).unwrap_or(f64::INFINITY)).collect();
     assert!(moves.windows(2).all(|pair| pair[0] >= pair[1]), "{moves:?}");
     assert!(found["unmoved"].as_u64().unwrap() > 0);
     // The price of DRAM's bytes is zero there, and what is zero has no share.
@@ -241,11 +244,7 @@ fn sensitivity_for_people_is_a_table_and_a_tornado() {
         shown.contains("each constant alone 10% less and more") && shown.contains("constants move nothing"),
         "{shown}"
     );
-    assert_eq!(
-        shown.lines().filter(|line| line.starts_with("  gpu.") || line.starts_with("  power.")).count(),
-        3,
-        "{shown}"
-    );
+    assert_eq!(shown.lines().filter(|line| line.ends_with(".toml")).count(), 3, "{shown}");
     let png = fs::read(folder.path().join("tornado.png")).unwrap();
     assert_eq!(png[..4], [0x89, b'P', b'N', b'G']);
     assert!(refusal(&call(&format!("{SENSITIVITY} --by 120%")), 2).contains("such as 20%"));
