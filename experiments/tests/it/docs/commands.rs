@@ -15,9 +15,6 @@ use super::markdown::{Block, Page, root};
 /// What is not run: programs that a reader has and a test may not.
 const NOT_RUN: [&str; 6] = ["cargo", "python3", "adb", "target/release/haversack", "mkdir", "git"];
 
-/// Commands that are being built.
-const SOON: [&str; 2] = ["advise", "sensitivity"];
-
 /// Runs the page's commands and compares what they print with what the page shows; what is wrong.
 pub(super) fn check(page: &Page) -> Vec<String> {
     let mut faults = Vec::new();
@@ -29,7 +26,6 @@ pub(super) fn check(page: &Page) -> Vec<String> {
         let is_named = words.len() == 2 && Arguments::command().find_subcommand(&words[1]).is_some();
         if let Err(message) = parse(&words[1..])
             && !is_named
-            && !SOON.contains(&words[1].as_str())
         {
             faults.push(format!("{}: {code}\n{message}", page.name()));
         }

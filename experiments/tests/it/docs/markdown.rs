@@ -51,12 +51,12 @@ impl Page {
     /// Its fenced blocks, in order.
     pub(crate) fn blocks(&self) -> Vec<Block> {
         let (mut blocks, mut open): (Vec<Block>, Option<Block>) = (Vec::new(), None);
-        let (mut is_long, mut is_soon) = (false, false);
+        let mut is_long = false;
         for (line, text) in self.text.lines().enumerate() {
             match (text.strip_prefix("```"), open.as_mut()) {
                 (Some(_), Some(_)) => blocks.extend(open.take()),
                 (Some(language), None) => {
-                    let language = if is_soon { "text" } else { language }.to_owned();
+                    let language = language.to_owned();
                     open = Some(Block { language, text: String::new(), line: line + 1, is_long });
                 }
                 (None, Some(block)) => {
@@ -67,7 +67,6 @@ impl Page {
             }
             if !text.is_empty() {
                 is_long = text.trim() == "<!-- long -->";
-                is_soon = text.trim() == "<!-- soon -->";
             }
         }
         assert!(open.is_none(), "{}: a block does not end", self.name());
