@@ -207,8 +207,10 @@ impl Readings {
 
 fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<ReadingsFile, ReadingsError> {
     let fail = |line, message| ReadingsError { file: file.to_owned(), line, message };
-    let parsed: ReadingsFile = read_toml(file, text)
-        .map_err(|error| fail(Some(error.at.line), format!("`{}`: {}", error.at.field, error.problem)))?;
+    let parsed: ReadingsFile = read_toml(file, text).map_err(|error| {
+        let others: String = error.others.iter().map(|other| format!("\n{other}")).collect();
+        fail(Some(error.at.line), format!("`{}`: {}{others}", error.at.field, error.problem))
+    })?;
     match contradiction(paper, &parsed, reference) {
         // The parsed file has no spans left; the id that a message begins with leads to the line.
         Some((id, message)) => {
