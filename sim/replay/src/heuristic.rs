@@ -187,6 +187,9 @@ mod tests {
             assert_eq!(heuristic.to_string().parse::<Heuristic>(), Ok(heuristic));
         }
         let error = "dtr-eqq".parse::<Heuristic>().unwrap_err();
-        assert_eq!(error.to_string(), "unknown heuristic 'dtr-eqq'; did you mean 'dtr-eq'?");
+        assert_eq!(
+            error.to_string(),
+            "unknown heuristic 'dtr-eqq'; expected dtr, dtr-eq, dtr-local, msps, lru or size; did you mean 'dtr-eq'?"
+        );
     }
 }
