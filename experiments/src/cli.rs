@@ -1,5 +1,7 @@
 //! The command line: what can be asked for, and which module answers.
 
+mod plainly;
+
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::artefacts::ARTEFACTS;
@@ -59,6 +61,12 @@ enum Command {
     Completions(completions::CompletionsOptions),
     /// Prints this program's page of the manual, or writes the pages of all commands
     Man(completions::ManOptions),
+}
+
+/// The command line of this process. One that is wrong ends the process with exit code 2 and what was expected; one
+/// that asks for help, with 0.
+pub fn parse() -> Arguments {
+    Arguments::try_parse().unwrap_or_else(|error| plainly::said(error).exit())
 }
 
 /// Runs the command.

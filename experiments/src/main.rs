@@ -2,11 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use haversack::cli::Arguments;
-
 fn main() -> ExitCode {
-    match haversack::cli::run(&Arguments::parse()) {
+    match haversack::cli::run(&haversack::cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let code = error.exit_code();

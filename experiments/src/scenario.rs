@@ -10,6 +10,7 @@ mod document;
 mod error;
 mod flags;
 mod key;
+mod names;
 mod phone;
 mod quantity;
 mod resolve;
@@ -33,6 +34,7 @@ pub use apps::{PhoneApps, app_changes, generated_apps};
 pub(crate) use budget_trace::split as trace_file;
 pub use describe::{BudgetBytes, Cell};
 pub use document::{Document, Field, Item, Kind, Literal};
+pub(crate) use error::Mistakes;
 pub use error::{Fault, Origin, ScenarioError};
 pub use flags::ScenarioFlags;
 pub use key::{Key, Takes};
@@ -41,7 +43,8 @@ pub use resolve::{GraphKind, Resolved};
 pub use walls::{BudgetWalls, Step};
 pub use world::{Holder, World, moved};
 
-use haversack_devices::text::{alternatives, hint};
+use crate::cache::Cache;
+use haversack_devices::text::{alternatives, hint, question};
 
 /// Samples of a mini-batch by default: Sage's batch.
 pub const DEFAULT_BATCH: u64 = 32;
@@ -149,46 +152,56 @@ impl Scenario {
     /// # Errors
     /// A file that cannot be read, or as [`Scenario::parse`].
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        Self::of(&Document::read(path)?)
+        Self::of(Document::read_on(path)?)
     }
 
     /// Reads a scenario from TOML; `file` is how errors name it.
     ///
     /// # Errors
-    /// Text that is not TOML; an unknown key, with the nearest valid one; a value that the key cannot have; no
+    /// Text that is not TOML; every unknown key, with the nearest valid one; every value that its key cannot have; no
     /// device or no model. Each names file, line and key.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        Self::of(&Document::parse(file, text)?)
+        Self::of(Document::parse_on(file, text)?)
     }
 
-    fn of(document: &Document) -> Result<Self, ScenarioError> {
+    fn of((document, mut mistakes): (Document, Mistakes)) -> Result<Self, ScenarioError> {
         let mut scenario = Self::new("", "");
-        scenario.apply(document)?;
-        scenario.complete(document.origin(0))?;
-        Ok(scenario)
+        scenario.apply_on(&document, &mut mistakes);
+        mistakes.note(scenario.complete(document.origin(0)));
+        scenario.finish(mistakes)
+    }
+
+    /// The scenario, unless there is a mistake; then the names that nothing has are mistakes, too.
+    pub(crate) fn finish(self, mut mistakes: Mistakes) -> Result<Self, ScenarioError> {
+        if !mistakes.is_empty() {
+            self.unknown_names(&Cache::new(), &mut mistakes);
+        }
+        mistakes.finish().map(|()| self)
     }
 
     /// Sets every field of `document`.
     ///
     /// # Errors
-    /// A value that a key cannot have.
+    /// Every value that a key cannot have.
     pub fn apply(&mut self, document: &Document) -> Result<(), ScenarioError> {
+        let mut mistakes = Mistakes::default();
+        self.apply_on(document, &mut mistakes);
+        mistakes.finish()
+    }
+
+    /// Sets every field of `document` whose value is right.
+    pub(crate) fn apply_on(&mut self, document: &Document, mistakes: &mut Mistakes) {
         for (key, field) in &document.fields {
-            let origin = document.origin(field.line);
             if let Item::Table(parameters) = &field.item {
                 for parameter in parameters {
-                    let origin = document.origin(parameter.line);
-                    let name = format!("set.{}", parameter.name);
-                    let value =
-                        parameter.item.one().map_err(|fault| ScenarioError::new(origin.clone(), name, fault))?;
-                    self.set_parameter(&parameter.name, value, origin);
+                    if let Some(value) = mistakes.note(document.one(parameter, &format!("set.{}", parameter.name))) {
+                        self.set_parameter(&parameter.name, value, document.origin(parameter.line));
+                    }
                 }
-            } else {
-                let value = field.item.one().map_err(|fault| ScenarioError::new(origin.clone(), key.name(), fault))?;
-                self.set(*key, value, origin)?;
+            } else if let Some(value) = mistakes.note(document.one(field, key.name())) {
+                mistakes.note(self.set(*key, value, document.origin(field.line)));
             }
         }
-        Ok(())
     }
 
     /// Sets a parameter of the policy; a name such as `sage.order` also says of which.
@@ -200,16 +213,18 @@ impl Scenario {
     /// Checks that there is a device and a model; `by` is who should have given them.
     ///
     /// # Errors
-    /// The key that is missing.
+    /// Each key that is missing.
     pub fn complete(&self, by: Origin) -> Result<(), ScenarioError> {
-        let missing = |key: Key, expected| Err(ScenarioError::new(by.clone(), key.name(), Fault::Missing(expected)));
-        if self.device.is_empty() {
-            return missing(Key::Device, "an id of `haversack list devices`, such as galaxy-s10");
+        let mut mistakes = Mistakes::default();
+        for (key, value, expected) in [
+            (Key::Device, &self.device, "an id of `haversack list devices`, such as galaxy-s10"),
+            (Key::Model, &self.model, "an id of `haversack list models`, such as resnet50"),
+        ] {
+            if value.is_empty() {
+                mistakes.add(ScenarioError::new(by.clone(), key.name(), Fault::Missing(expected)));
+            }
         }
-        if self.model.is_empty() {
-            return missing(Key::Model, "an id of `haversack list models`, such as resnet50");
-        }
-        Ok(())
+        mistakes.finish()
     }
 
     /// An error about `key`, with whoever gave it.
@@ -243,6 +258,7 @@ impl Scenario {
             }
             (Takes::Quantity, Kind::Boolean) => return Err(Fault::value("a number or a text", value.found())),
         }
+        names::check_one(key, text)?;
         match key {
             Key::Device => self.device = text.to_owned(),
             Key::Stack => self.stack = Some(text.to_owned()),
@@ -299,7 +315,8 @@ fn whole(value: &Literal, least: u64, most: u64) -> Result<u64, Fault> {
     let parsed = value.text.trim().replace('_', "").parse().ok();
     parsed.filter(|number| (least..=most).contains(number)).ok_or_else(|| {
         let range = if most == u64::MAX { String::new() } else { format!(" and at most {most}") };
-        Fault::value(format!("a whole number of at least {least}{range}"), value.found())
+        let (expected, found) = (format!("a whole number of at least {least}{range}"), value.found());
+        Fault::Value { expected, found, hint: names::several(&value.text) }
     })
 }
 
@@ -311,5 +328,10 @@ fn score(value: &Literal) -> Result<i32, Fault> {
 
 fn degrees(value: &Literal) -> Result<f64, Fault> {
     let parsed = value.text.trim().parse::<f64>().ok().filter(|degrees| (-50.0..=100.0).contains(degrees));
-    parsed.ok_or_else(|| Fault::value("degrees Celsius from -50 to 100", value.found()))
+    parsed.ok_or_else(|| {
+        let number = value.text.trim().trim_end_matches(['C', 'c', '°']);
+        let meant = number.parse::<f64>().ok().filter(|_| number != value.text.trim()).map(|_| number);
+        let (expected, found) = ("degrees Celsius from -50 to 100".to_owned(), value.found());
+        Fault::Value { expected, found, hint: question(meant) }
+    })
 }

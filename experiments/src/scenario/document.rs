@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Fault, Origin, ScenarioError};
+use super::error::{Fault, Mistakes, Origin, ScenarioError};
 use super::key::Key;
 use haversack_devices::text::{hint, line_of};
 
@@ -112,26 +112,44 @@ impl Document {
     /// # Errors
     /// As [`Document::parse`], or a file that cannot be read.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let (document, mistakes) = Self::read_on(path)?;
+        mistakes.finish().map(|()| document)
+    }
+
+    /// Reads the file at `path` as far as it is right, with what is wrong.
+    pub(crate) fn read_on(path: &Path) -> Result<(Self, Mistakes), ScenarioError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             ScenarioError::new(Origin::File { file: file.as_str().into(), line: 0 }, "", Fault::Read(error))
         })?;
-        Self::parse(&file, &text)
+        Self::parse_on(&file, &text)
     }
 
     /// Reads a document's text; `file` is how errors name it.
     ///
     /// # Errors
-    /// Text that is not TOML, or a key that no scenario has.
+    /// Text that is not TOML; every key that no scenario has, and every value that no key can have.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        let (document, mistakes) = Self::parse_on(file, text)?;
+        mistakes.finish().map(|()| document)
+    }
+
+    /// Reads a document's text as far as it is right, with what is wrong.
+    pub(crate) fn parse_on(file: &str, text: &str) -> Result<(Self, Mistakes), ScenarioError> {
         let reader = Reader { file: file.into(), text };
         let table = DeTable::parse(text).map_err(|error| {
             let line = error.span().map_or(0, |span| reader.line(span.start));
             reader.error(line, "", Fault::Syntax(error.message().to_owned()))
         })?;
-        let fields = reader.fields(table.get_ref(), "")?;
-        let fields: Result<Vec<_>, _> = fields.into_iter().map(|field| Ok((reader.key(&field)?, field))).collect();
-        Ok(Self { fields: fields?, file: reader.file })
+        let mut mistakes = Mistakes::default();
+        let fields = reader.fields(table.get_ref(), "", &mut mistakes);
+        let fields = fields.into_iter().filter_map(|field| Some((mistakes.note(reader.key(&field))?, field))).collect();
+        Ok((Self { fields, file: reader.file }, mistakes))
+    }
+
+    /// The one value of `field`, which errors call `name`.
+    pub(super) fn one<'f>(&self, field: &'f Field, name: &str) -> Result<&'f Literal, ScenarioError> {
+        field.item.one().map_err(|fault| ScenarioError::new(self.origin(field.line), name, fault))
     }
 
     /// The place of `field`.
@@ -164,19 +182,27 @@ impl Reader<'_> {
     }
 
     /// The fields of `table` in the order of the file, those of tables inside it under dotted names.
-    fn fields(&self, table: &DeTable<'_>, within: &str) -> Result<Vec<Field>, ScenarioError> {
+    fn fields(&self, table: &DeTable<'_>, within: &str, mistakes: &mut Mistakes) -> Vec<Field> {
         let mut entries: Vec<_> = table.iter().map(|(key, value)| (key.span().start, key.get_ref(), value)).collect();
         entries.sort_by_key(|&(offset, ..)| offset);
         let mut fields = Vec::new();
         for (offset, name, value) in entries {
             let (line, name) = (self.line(offset), format!("{within}{name}"));
-            let item = self.item(value.get_ref(), line, &name)?;
-            fields.push(Field { name, line, item });
+            let item = self.item(value.get_ref(), line, &name, mistakes);
+            if let Some(item) = mistakes.note(item) {
+                fields.push(Field { name, line, item });
+            }
         }
-        Ok(fields)
+        fields
     }
 
-    fn item(&self, value: &DeValue<'_>, line: usize, name: &str) -> Result<Item, ScenarioError> {
+    fn item(
+        &self,
+        value: &DeValue<'_>,
+        line: usize,
+        name: &str,
+        mistakes: &mut Mistakes,
+    ) -> Result<Item, ScenarioError> {
         match value {
             DeValue::Array(items) => {
                 let literals: Result<Vec<_>, _> = items
@@ -192,7 +218,7 @@ impl Reader<'_> {
             // Only a policy's parameters are a table; those of one policy are a table in that.
             DeValue::Table(table) if name == Key::Set.name() => {
                 let mut flat = Vec::new();
-                for field in self.fields(table, "")? {
+                for field in self.fields(table, "", mistakes) {
                     match field.item {
                         Item::Table(inner) => flat.extend(inner),
                         _ => flat.push(field),
@@ -201,7 +227,7 @@ impl Reader<'_> {
                 Ok(Item::Table(flat))
             }
             DeValue::Table(table) if !name.contains('.') && Key::named(name).is_none() => {
-                Ok(Item::Table(self.fields(table, &format!("{name}."))?))
+                Ok(Item::Table(self.fields(table, &format!("{name}."), mistakes)))
             }
             DeValue::Table(_) => {
                 let expected = "a value, a list or a span { from = …, to = …, steps = … }";

@@ -96,7 +96,7 @@ impl Fault {
 
 /// A scenario that cannot be run: the place, the field, and what is wrong with it.
 #[derive(Debug, Error)]
-#[error("{}{fault}", place(origin, field))]
+#[error("{}{fault}{}", place(origin, field), on_lines(others))]
 pub struct ScenarioError {
     /// Who gave the value.
     pub origin: Origin,
@@ -104,12 +104,90 @@ pub struct ScenarioError {
     pub field: String,
     /// What is wrong.
     pub fault: Box<Fault>,
+    /// What else is wrong, in the order of the lines.
+    pub others: Vec<ScenarioError>,
 }
 
 impl ScenarioError {
     /// A fault of the field `field` of `origin`.
     pub fn new(origin: Origin, field: impl Into<String>, fault: impl Into<Fault>) -> Self {
-        Self { origin, field: field.into(), fault: Box::new(fault.into()) }
+        Self { origin, field: field.into(), fault: Box::new(fault.into()), others: Vec::new() }
+    }
+}
+
+/// Each of `errors` on a line of its own, after a line.
+fn on_lines(errors: &[ScenarioError]) -> String {
+    errors.iter().map(|error| format!("\n{error}")).collect()
+}
+
+/// More mistakes than anybody mends at once.
+const MOST_MISTAKES: usize = 100;
+
+/// Mistakes as they are found, so that all are reported at once.
+#[derive(Debug, Default)]
+pub(crate) struct Mistakes(Vec<ScenarioError>);
+
+impl Mistakes {
+    /// Takes note of a mistake, with those behind it.
+    pub(crate) fn add(&mut self, mut error: ScenarioError) {
+        let others = std::mem::take(&mut error.others);
+        // What two readers of a value say alike is said once.
+        for error in std::iter::once(error).chain(others) {
+            if self.0.len() == MOST_MISTAKES {
+                return;
+            }
+            let text = error.to_string();
+            if self.0.iter().all(|known| known.to_string() != text) {
+                self.0.push(error);
+            }
+        }
+    }
+
+    /// The value, or `None` where there is a mistake instead, of which this takes note.
+    pub(crate) fn note<T>(&mut self, result: Result<T, ScenarioError>) -> Option<T> {
+        result.map_err(|error| self.add(error)).ok()
+    }
+
+    /// Whether there is one at the place of `error` already.
+    pub(crate) fn is_known(&self, error: &ScenarioError) -> bool {
+        self.0.iter().any(|known| known.origin == error.origin && known.field == error.field)
+    }
+
+    /// Whether there is none yet.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them as one error, those of a file in the order of its lines.
+    ///
+    /// # Errors
+    /// Any mistake.
+    pub(crate) fn finish(mut self) -> Result<(), ScenarioError> {
+        let told: Vec<String> = self.0.iter().filter_map(ScenarioError::meant).collect();
+        // That a key is missing which is there, but wrong or mistyped, goes without saying.
+        let goes_without_saying =
+            |error: &ScenarioError| matches!(*error.fault, Fault::Missing(_)) && told.contains(&error.field);
+        self.0.retain(|error| !goes_without_saying(error));
+        self.0.sort_by_key(|error| match error.origin {
+            Origin::File { line, .. } => line,
+            Origin::Program | Origin::Flag => usize::MAX,
+        });
+        let mut errors = self.0.into_iter();
+        match errors.next() {
+            None => Ok(()),
+            Some(first) => Err(ScenarioError { others: errors.collect(), ..first }),
+        }
+    }
+}
+
+impl ScenarioError {
+    /// The key that a mistake is about, or that was mistyped.
+    fn meant(&self) -> Option<String> {
+        match &*self.fault {
+            Fault::Missing(_) => None,
+            Fault::UnknownKey { hint, .. } => hint.split('\'').nth(1).map(str::to_owned),
+            _ => Some(self.field.clone()),
+        }
     }
 }
 

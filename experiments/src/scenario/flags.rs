@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
+use super::error::Mistakes;
 use super::{Document, Fault, Key, Literal, Origin, Scenario, ScenarioError};
 
 /// The keys that were given as flags.
@@ -19,25 +20,31 @@ impl ScenarioFlags {
     /// A file or a flag that is wrong; no device or no model.
     pub fn over(&self, file: Option<&Path>) -> Result<Scenario, ScenarioError> {
         let mut scenario = Scenario::new("", "");
-        let mut by = Origin::Flag;
+        let (mut by, mut mistakes) = (Origin::Flag, Mistakes::default());
         if let Some(file) = file {
-            let document = Document::read(file)?;
-            scenario.apply(&document)?;
+            let (document, wrong) = Document::read_on(file)?;
+            mistakes = wrong;
+            scenario.apply_on(&document, &mut mistakes);
             by = document.origin(0);
         }
         for (key, text) in &self.given {
-            if *key == Key::Set {
-                let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-                    let fault = Fault::value("a parameter and its value, such as order=half", format!("'{text}'"));
-                    ScenarioError::new(Origin::Flag, key.name(), fault)
-                })?;
-                scenario.set_parameter(name.trim(), &Literal::text(value.trim()), Origin::Flag);
-            } else {
-                scenario.set(*key, &Literal::text(text), Origin::Flag)?;
-            }
+            mistakes.note(Self::set(&mut scenario, *key, text));
         }
-        scenario.complete(by)?;
-        Ok(scenario)
+        mistakes.note(scenario.complete(by));
+        scenario.finish(mistakes)
+    }
+
+    /// Sets what the flag of `key` says.
+    fn set(scenario: &mut Scenario, key: Key, text: &str) -> Result<(), ScenarioError> {
+        if key != Key::Set {
+            return scenario.set(key, &Literal::text(text), Origin::Flag);
+        }
+        let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+            let fault = Fault::value("a parameter and its value, such as order=half", format!("'{text}'"));
+            ScenarioError::new(Origin::Flag, key.name(), fault)
+        })?;
+        scenario.set_parameter(name.trim(), &Literal::text(value.trim()), Origin::Flag);
+        Ok(())
     }
 }
 
@@ -81,7 +88,7 @@ impl Args for ScenarioFlags {
     }
 }
 
-/// `text` as clap's own help begins: with a capital.
+/// `text` as clap's own help begins: with a capital; no text of a key begins with a value.
 fn sentence(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())

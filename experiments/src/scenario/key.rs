@@ -165,21 +165,23 @@ impl Key {
             Self::Input => ("SHAPE", "the shape of a sample, such as 3x96x96 or 256 [default: the model's own]"),
             Self::Batch => ("N", "samples of a mini-batch [default: 32]"),
             Self::Policy => ("ID", "the memory policy: an id of `list policies` [default: original]"),
-            Self::Set => ("KEY=VALUE", "a parameter of the policy, as `list policies` prints them; may be repeated"),
-            Self::Precision => {
-                ("FORMAT", "fp32, fp16: mixed precision, or int8: integers as NITI trains [default: fp32]")
+            Self::Set => {
+                ("KEY=VALUE", "a parameter of the policy, of those that `list policies ID` has; may be repeated")
             }
-            Self::Optimizer => ("NAME", "sgd, momentum or adam [default: sgd]"),
+            Self::Precision => {
+                ("FORMAT", "the number format: fp32, fp16 (mixed precision) or int8 (as NITI trains) [default: fp32]")
+            }
+            Self::Optimizer => ("NAME", "how weights are updated: sgd, momentum or adam [default: sgd]"),
             Self::Graph => (
                 "VARIANT",
-                "original, direct, of or sr: how far Sage's graph is optimised, on stacks that run it [default: sr]",
+                "how far Sage's graph is optimised, on stacks that run it: original, direct, of or sr [default: sr]",
             ),
             Self::Gradients => (
                 "WHEN",
-                "kept until the update, or streamed: applied as they come, on stacks that run Sage's graph \
-                 [default: kept]",
+                "when weight gradients are applied, on stacks that run Sage's graph: kept (until the update) or streamed (as \
+                 they come) [default: kept]",
             ),
-            Self::Allocator => ("KIND", "exact or caching (PyTorch's) [default: the stack's own]"),
+            Self::Allocator => ("KIND", "the allocator: exact or caching (PyTorch's) [default: the stack's own]"),
             Self::System => (
                 "ID",
                 "the operating system, whose apps, page reclaim and low-memory killer share the memory: an id of \
@@ -199,7 +201,7 @@ impl Key {
             Self::Cores => ("CORES", "CPU cores, such as big:4, little:1 or all; trains on the CPU"),
             Self::Frequency => (
                 "POINT",
-                "highest, lowest, governor or an operating point such as 1804.8MHz, of the CPU [default: highest]",
+                "the CPU's frequency: highest, lowest, governor or an operating point such as 1804.8MHz [default: highest]",
             ),
             Self::AmbientC => {
                 ("DEGREES", "the temperature around the device and of it at the start; without it heat is left out")

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use haversack_devices::units::{Bytes, Nanos};
 use thiserror::Error;
 
-use haversack_devices::text::hint;
+use haversack_devices::text::{nearest, question};
 
 /// Text that is not the quantity that was expected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -68,6 +68,23 @@ fn unit_of(units: &[(&'static str, u64)], found: &str) -> Option<u64> {
     units.iter().find(|(name, _)| name.eq_ignore_ascii_case(found)).map(|&(_, unit)| unit)
 }
 
+/// What somebody may have meant who wrote `text` where a quantity in one of `units` is wanted.
+fn meant(text: &str, units: &[(&'static str, u64)]) -> String {
+    let number = split(text).filter(|(number, _)| number.parse::<f64>().is_ok());
+    let Some((number, unit)) = number.filter(|(_, unit)| unit_of(units, unit).is_none()) else { return String::new() };
+    let kinds = [(&[("%", 1)][..], "a percentage"), (&SIZES[..], "a size"), (&TIMES[..], "a time")];
+    if let Some((_, kind)) = kinds.iter().find(|(units, _)| unit_of(units, unit).is_some()) {
+        return format!("; '{}' is {kind}", text.trim());
+    }
+    let names = || units.iter().map(|(name, _)| *name);
+    let unit = match unit {
+        "" => names().find(|name| *name == "s"),
+        // `800M` of bytes.
+        unit => names().find(|name| name.eq_ignore_ascii_case(&format!("{unit}B"))).or_else(|| nearest(unit, names())),
+    };
+    question(unit.map(|unit| format!("{number}{unit}")).as_deref())
+}
+
 /// Reads a size; a number without a unit is bytes.
 ///
 /// # Errors
@@ -76,10 +93,7 @@ pub fn parse_size(text: &str) -> Result<Bytes, QuantityError> {
     let wrong = || QuantityError::new(SIZE, text);
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let unit = if unit.is_empty() { Some(1) } else { unit_of(&SIZES, unit) };
-    let Some(unit) = unit else {
-        let written = split(text).map_or("", |(_, unit)| unit);
-        return Err(QuantityError { hint: hint(written, SIZES.map(|(name, _)| name)), ..wrong() });
-    };
+    let Some(unit) = unit else { return Err(QuantityError { hint: meant(text, &SIZES), ..wrong() }) };
     scale(number, unit).filter(|&bytes| bytes > 0).map(Bytes).ok_or_else(wrong)
 }
 
@@ -91,7 +105,7 @@ pub fn parse_time(text: &str) -> Result<Nanos, QuantityError> {
     let wrong = || QuantityError::new(TIME, text);
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let Some(scaled) = unit_of(&TIMES, unit) else {
-        return Err(QuantityError { hint: hint(unit, TIMES.map(|(name, _)| name)), ..wrong() });
+        return Err(QuantityError { hint: meant(text, &TIMES), ..wrong() });
     };
     scale(number, scaled).filter(|&time| time > 0).map(Nanos).ok_or_else(wrong)
 }
@@ -218,7 +232,20 @@ mod tests {
             let error = parse_size(text).unwrap_err().to_string();
             assert!(error.contains("800MiB") && error.contains(&format!("'{text}'")), "{error}");
         }
-        assert!(parse_size("5MiBB").unwrap_err().to_string().contains("did you mean 'MiB'?"));
+    }
+
+    #[test]
+    fn a_hint_is_of_the_kind_that_is_wanted() {
+        let size = |text: &str| parse_size(text).unwrap_err().to_string();
+        let time = |text: &str| parse_time(text).unwrap_err().to_string();
+        assert!(size("5MiBB").ends_with("did you mean '5MiB'?") && size("800M").ends_with("did you mean '800MB'?"));
+        assert!(size("2s").ends_with("; '2s' is a time") && size("50%").ends_with("; '50%' is a percentage"));
+        assert!(time("50%").ends_with("; '50%' is a percentage") && time("800MB").ends_with("; '800MB' is a size"));
+        assert!(time("2").ends_with("did you mean '2s'?") && time("2mss").ends_with("did you mean '2ms'?"));
+        let budget = "2s".parse::<Budget>().unwrap_err().to_string();
+        assert!(budget.contains("or 30%") && budget.ends_with("; '2s' is a time"), "{budget}");
+        // What nobody can guess is not guessed at.
+        assert!(["5 parsecs", "banana", "0MB", "2h"].iter().all(|text| size(text).ends_with(&format!("'{text}'"))));
     }
 
     #[test]

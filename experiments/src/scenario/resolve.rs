@@ -14,7 +14,7 @@ use haversack_training::{AllocatorKind, Machine, MachineError, Phone, Trains};
 use haversack_workloads::lowering::{Gradients, Variant};
 use haversack_workloads::{Network, WorkloadError, mixed};
 
-use super::error::{Fault, Origin, ScenarioError};
+use super::error::{Fault, Mistakes, Origin, ScenarioError};
 use super::key::Key;
 use super::{Scenario, Step, phone, workload};
 use crate::cache::Cache;
@@ -86,6 +86,19 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::resolve`].
     pub fn resolve_in(&self, cache: &Cache) -> Result<Resolved, ScenarioError> {
+        let error = match self.resolved_in(cache) {
+            Ok(resolved) => return Ok(resolved),
+            Err(error) => error,
+        };
+        // One wrong name hides the others.
+        let mut mistakes = Mistakes::default();
+        mistakes.add(error);
+        self.unknown_names(cache, &mut mistakes);
+        mistakes.finish()?;
+        self.resolved_in(cache)
+    }
+
+    fn resolved_in(&self, cache: &Cache) -> Result<Resolved, ScenarioError> {
         self.complete(Origin::Program)?;
         let mut scenario = self.clone();
         let calibration = |key: Key| move |error| self.error(key, Fault::Calibration(Box::new(error)));

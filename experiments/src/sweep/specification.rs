@@ -9,7 +9,9 @@ use super::class::{Members, expand};
 use super::span;
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Origin, Resolved, Scenario, ScenarioError};
+use crate::scenario::{
+    Document, Fault, Field, Item, Key, Literal, Mistakes, Origin, Resolved, Scenario, ScenarioError,
+};
 
 /// More runs than anybody would wait for.
 const MOST_RUNS: u64 = 10_000_000;
@@ -31,6 +33,16 @@ enum Setting {
     Policy(Option<Placed>, Vec<(String, Placed)>),
 }
 
+impl Setting {
+    /// The key whose name it sets.
+    const fn key(&self) -> Key {
+        match self {
+            Self::Key(key, _) => *key,
+            Self::Policy(..) => Key::Policy,
+        }
+    }
+}
+
 /// A sweep's specification; its runs are numbered from zero, the first key varying slowest.
 #[derive(Clone, Debug)]
 pub struct Specification {
@@ -46,46 +58,43 @@ impl Specification {
     /// # Errors
     /// A file that cannot be read, or as [`Specification::parse`].
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        Self::new(Document::read(path)?)
+        Self::new(Document::read_on(path)?)
     }
 
     /// Reads a specification from TOML; `file` is how errors name it.
     ///
     /// # Errors
-    /// Text that is not TOML, an unknown key, a list or span that holds no values of the key.
+    /// Text that is not TOML; every unknown key, and every list or span that holds no values of its key.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        Self::new(Document::parse(file, text)?)
+        Self::new(Document::parse_on(file, text)?)
     }
 
-    fn new(mut document: Document) -> Result<Self, ScenarioError> {
-        let members = expand(&mut document)?;
-        let field = |key: Key| document.fields.iter().find(|(found, _)| *found == key).map(|(_, field)| field);
-        let mut axes = Vec::new();
-        for key in Key::ALL {
-            match key {
-                // Parameters go with the policy that has them.
-                Key::Policy => {
-                    let parameters = field(Key::Set).map_or(Ok(Vec::new()), |field| parameters(&document, field))?;
-                    let policies = field(key).map(|field| literals(&document, key, field)).transpose()?;
-                    if policies.is_some() || !parameters.is_empty() {
-                        axes.push(policy_axis(policies, &parameters));
-                    }
-                }
-                Key::Set => {}
-                key => {
-                    if let Some(field) = field(key) {
-                        let values = literals(&document, key, field)?;
-                        axes.push(values.into_iter().map(|value| Setting::Key(key, value)).collect());
-                    }
-                }
+    fn new((mut document, mut mistakes): (Document, Mistakes)) -> Result<Self, ScenarioError> {
+        let members = mistakes.note(expand(&mut document)).unwrap_or_default();
+        let axes: Vec<Vec<Setting>> =
+            Key::ALL.into_iter().filter_map(|key| mistakes.note(axis(&document, key)).flatten()).collect();
+        let runs = axes.iter().try_fold(1_u64, |runs, axis: &Vec<_>| runs.checked_mul(axis.len() as u64));
+        let runs = runs.filter(|runs| *runs <= MOST_RUNS).unwrap_or_else(|| {
+            let fault = Fault::Refused(format!("the product is more than {MOST_RUNS} runs; split it"));
+            mistakes.add(ScenarioError::new(document.origin(0), "", fault));
+            0
+        });
+        let specification = Self { document, axes, members, runs };
+        if !mistakes.is_empty() {
+            specification.check_values(&Cache::new(), &mut mistakes);
+        }
+        mistakes.finish().map(|()| specification)
+    }
+
+    /// Takes note of every value that its key cannot have, of every name that nothing has, and of keys that are missing.
+    fn check_values(&self, cache: &Cache, mistakes: &mut Mistakes) {
+        let mut scratch = Scenario::new("", "");
+        for setting in self.axes.iter().flatten() {
+            if mistakes.note(self.apply(setting, &mut scratch)).is_some() {
+                scratch.unknown_name(setting.key(), cache, mistakes);
             }
         }
-        let runs = axes.iter().try_fold(1_u64, |runs, axis: &Vec<_>| runs.checked_mul(axis.len() as u64));
-        let runs = runs.filter(|runs| *runs <= MOST_RUNS).ok_or_else(|| {
-            let fault = Fault::Refused(format!("the product is more than {MOST_RUNS} runs; split it"));
-            ScenarioError::new(document.origin(0), "", fault)
-        })?;
-        Ok(Self { document, axes, members, runs })
+        mistakes.note(scratch.complete(self.document.origin(0)));
     }
 
     /// How many runs there are.
@@ -129,17 +138,16 @@ impl Specification {
     /// word such as `all` stands for. Returns the number of runs of which it is known that they cannot be.
     ///
     /// # Errors
-    /// The first fault of a value that fits nowhere, in the order of the runs, or what `see` fails with.
+    /// Every value that is wrong; else the first fault of each that fits nowhere, or what `see` fails with.
     pub fn validate(
         &self,
         cache: &Cache,
         mut see: impl FnMut(&Resolved) -> Result<(), CommandError>,
     ) -> Result<u64, CommandError> {
         let is_number = |axis: &[Setting]| matches!(axis.first(), Some(Setting::Key(key, _)) if NUMBERS.contains(key));
-        let mut scratch = Scenario::new("", "");
-        for setting in self.axes.iter().flatten() {
-            self.apply(setting, &mut scratch)?;
-        }
+        let mut mistakes = Mistakes::default();
+        self.check_values(cache, &mut mistakes);
+        mistakes.finish()?;
         // One value of each number is enough: they were all read above.
         let axes: Vec<&[Setting]> =
             self.axes.iter().map(|axis| if is_number(axis) { &axis[..1] } else { axis.as_slice() }).collect();
@@ -173,18 +181,21 @@ impl Specification {
             let mut values = values_of(run, &axes).into_iter().zip(&axes).zip(&seen);
             values.any(|((value, axis), seen)| !seen[value].0 && !self.is_member(&axis[value]))
         };
-        let mistake = faults.into_iter().find(|(run, _)| axes.is_empty() || fits_nowhere(*run));
-        mistake.map_or(Ok(unsupported * (self.runs / combinations.max(1))), |(_, fault)| Err(fault.into()))
+        let mut mistakes = Mistakes::default();
+        for (_, fault) in faults.into_iter().filter(|(run, _)| axes.is_empty() || fits_nowhere(*run)) {
+            // With each value beside it, a value that fits nowhere is refused in other words.
+            if !mistakes.is_known(&fault) {
+                mistakes.add(fault);
+            }
+        }
+        mistakes.finish()?;
+        Ok(unsupported * (self.runs / combinations.max(1)))
     }
 
     /// Whether a word such as `all` brought the value.
     fn is_member(&self, setting: &Setting) -> bool {
-        let (key, (value, _)) = match setting {
-            Setting::Key(key, value) => (*key, value),
-            Setting::Policy(Some(value), _) => (Key::Policy, value),
-            Setting::Policy(None, _) => return false,
-        };
-        self.members.iter().any(|(of, name)| *of == key && *name == value.text)
+        let (Setting::Key(_, (value, _)) | Setting::Policy(Some((value, _)), _)) = setting else { return false };
+        self.members.iter().any(|(of, name)| *of == setting.key() && *name == value.text)
     }
 
     /// Each key that has values with these, in the order of the product; a policy with its parameters is one value.
@@ -197,10 +208,7 @@ impl Specification {
                 policy.iter().map(|(value, _)| value.text.clone()).chain(set).collect()
             }
         };
-        let key = |axis: &Vec<Setting>| match axis.first() {
-            Some(Setting::Key(key, _)) => *key,
-            _ => Key::Policy,
-        };
+        let key = |axis: &Vec<Setting>| axis.first().map_or(Key::Policy, Setting::key);
         self.axes.iter().map(|axis| (key(axis), axis.iter().map(text).collect())).collect()
     }
 
@@ -240,6 +248,23 @@ fn values_of(run: u64, axes: &[&[Setting]]) -> Vec<usize> {
 
 fn texts(values: &[Placed]) -> Value {
     values.iter().map(|(value, _)| json!(value.text)).collect()
+}
+
+/// The values that `document` has of `key`, those of a policy with its parameters; `None` if it has none.
+fn axis(document: &Document, key: Key) -> Result<Option<Vec<Setting>>, ScenarioError> {
+    let field = |key: Key| document.fields.iter().find(|(found, _)| *found == key).map(|(_, field)| field);
+    let values = field(key).map(|field| literals(document, key, field)).transpose();
+    match key {
+        // Parameters go with the policy that has them.
+        Key::Set => Ok(None),
+        Key::Policy => {
+            let parameters = field(Key::Set).map_or(Ok(Vec::new()), |field| parameters(document, field))?;
+            let policies = values?;
+            let is_given = policies.is_some() || !parameters.is_empty();
+            Ok(is_given.then(|| policy_axis(policies, &parameters)))
+        }
+        key => Ok(values?.map(|values| values.into_iter().map(|value| Setting::Key(key, value)).collect())),
+    }
 }
 
 /// The values that stand behind a field.

@@ -79,15 +79,38 @@ fn findings(report: &Report) -> String {
 
 /// The gaps, one bin a line; nothing if there are none.
 pub(super) fn gaps(title: &str, gaps: &Gaps) -> String {
-    let mut text = String::new();
-    let all: u64 = gaps.bins.iter().sum();
-    if all > 0 {
-        let _ = writeln!(text, "\n{title}");
-        for (name, count) in gaps.named() {
-            let _ = writeln!(text, "  {name:20}{count:>12}  {:5.1}%", 100.0 * count as f64 / all as f64);
-        }
+    let bins: Vec<(String, u64)> = gaps.named().map(|(name, count)| (name.to_owned(), count)).collect();
+    if bins.iter().all(|(_, count)| *count == 0) {
+        String::new()
+    } else {
+        format!("\n{title}\n{}", shares(&from_to(bins)))
     }
-    text
+}
+
+/// Bins that are called by their upper bound, `under 30 s`, by both of their bounds.
+pub(super) fn from_to(bins: Vec<(String, u64)>) -> Vec<(String, u64)> {
+    let mut from = "0".to_owned();
+    let called = |(name, count): (String, u64)| match name.strip_prefix("under ") {
+        Some(to) => (format!("{} to {to}", std::mem::replace(&mut from, to.to_owned())), count),
+        None => (name, count),
+    };
+    bins.into_iter().map(called).collect()
+}
+
+/// Characters of a bar that is all.
+const BAR: f64 = 40.0;
+
+/// Each count with its share of all in percent, and a bar that would fill its line at 100%.
+pub(super) fn shares(counts: &[(String, u64)]) -> String {
+    let all = counts.iter().map(|(_, count)| count).sum::<u64>().max(1) as f64;
+    let (word, number) = (Column::left(24).fitted(), Column::right(8).fitted().after(2));
+    let mut table = TextTable::new([word, number, number, Column::left(0).after(2)]).indented(2);
+    for (name, count) in counts {
+        let share = *count as f64 / all;
+        let bar = "#".repeat((BAR * share).round() as usize);
+        table.row([name.clone(), count.to_string(), format!("{:.1}%", 1e2 * share), bar]);
+    }
+    table.to_string()
 }
 
 /// The users, the first ones in full.

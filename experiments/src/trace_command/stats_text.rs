@@ -1,11 +1,13 @@
 //! The statistics of a table, for people.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use haversack_reports::text_table::{Column, TextTable};
 
-use super::report_text::{coverage, gaps};
+use super::report_text::{coverage, from_to, gaps, shares};
 use super::sessions::Sessions;
 use super::stats::{AppStats, Distribution, Of, Stats};
 
@@ -41,16 +43,19 @@ pub(super) fn text(path: &Path, stats: &Stats) -> String {
 
 fn of_apps(apps: &AppStats) -> String {
     let mut text = String::new();
-    let mut list = |title: &str, counts: &mut dyn Iterator<Item = (String, u64)>| {
-        let _ = writeln!(text, "\n{title}");
-        for (name, count) in counts {
-            let _ = writeln!(text, "  {name:24}{count:>12}");
-        }
+    let named = |counts: &BTreeMap<&'static str, u64>| {
+        let mut counts: Vec<(String, u64)> = counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        counts.sort_by_key(|(_, count)| Reverse(*count));
+        counts
     };
-    let named = |(name, count): (&&'static str, &u64)| ((*name).to_owned(), *count);
-    list("rows by source", &mut apps.sources.iter().map(named));
-    list("rows by confidence", &mut apps.confidences.iter().map(named));
-    list("rows by oom_score_adj", &mut apps.adjs.iter().map(|(adj, count)| (adj.to_string(), *count)));
+    let scores: Vec<(String, u64)> = apps.adjs.iter().map(|(adj, count)| (adj.to_string(), *count)).collect();
+    for (title, counts) in [
+        ("rows by source", named(&apps.sources)),
+        ("rows by confidence", named(&apps.confidences)),
+        ("rows by oom_score_adj, the least likely to be killed first", scores),
+    ] {
+        let _ = write!(text, "\n{title}\n{}", shares(&counts));
+    }
     if apps.processes.count() > 0 {
         let rows =
             [("processes", &apps.processes), ("in front", &apps.in_front), ("in the background", &apps.background)];
@@ -83,9 +88,9 @@ fn of_sessions(sessions: &Sessions) -> String {
     let lengths = ("length, s", &sessions.lengths, sessions.mean_s());
     let behind = ("apps behind", &sessions.background, sessions.background.mean());
     text += &quantiles("", [lengths, behind]).to_string();
-    for (name, count_in) in sessions.bins() {
-        let _ = writeln!(text, "  {name:24}{count_in:>8}  {:5.1}%", 100.0 * count_in as f64 / count.max(1) as f64);
-    }
+    text += "\nsessions by length\n";
+    text += &shares(&from_to(sessions.bins()));
+    text += "\nas FedHybrid counts them\n";
     for (name, share) in sessions.typical() {
         let _ = writeln!(text, "  {name:34}{:5.1}%", 100.0 * share);
     }

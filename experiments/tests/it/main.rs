@@ -1,7 +1,6 @@
 //! The program from outside, and the library as a program that uses it sees it: one binary, a module a subject.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod bad_input;
 mod calibrate;
 mod circles;
 mod commands;
@@ -16,6 +15,7 @@ mod fedhybrid_c;
 mod interrupted;
 mod kernels_command;
 mod mandheling;
+mod mistakes;
 mod questions;
 mod reproduce;
 mod results;

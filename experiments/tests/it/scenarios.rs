@@ -16,6 +16,27 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
+fn every_fault_of_a_file_is_named_at_once_in_the_order_of_its_lines() {
+    let text = "batch = 0\ndevice = \"galaxy-s99\"\npolcy = \"sage\"\nmemory_budget = \"2s\"\n[set]\norder = [1]\n";
+    let lines = refusal(text);
+    let expected = [
+        "s.toml: model: missing; expected",
+        "s.toml:1: batch: expected a whole number",
+        "s.toml:2: device: unknown device `galaxy-s99`",
+        "s.toml:3: polcy: unknown key; did you mean 'policy'?",
+        "s.toml:4: memory_budget: expected a size",
+        "s.toml:6: set.order: expected one value",
+    ];
+    assert_eq!(lines.lines().count(), expected.len(), "{lines}");
+    assert!(lines.lines().zip(expected).all(|(line, start)| line.starts_with(start)), "{lines}");
+    // That a key is missing goes without saying where it was mistyped, or has a value that it cannot have.
+    assert_eq!(refusal("device = 3\nmodle = \"lenet5\"\n").lines().count(), 2);
+    // Of a run whose values are right on their own, every name that nothing has.
+    let names = "device = \"galaxy-s99\"\nmodel = \"lennet5\"\npolicy = \"sagee\"\n";
+    assert_eq!(refusal(names).lines().count(), 3);
+}
+
+#[test]
 fn faults_name_file_line_and_field() {
     let start = "device = \"galaxy-s10\"\nmodel = \"lenet5\"\n";
     let cases = [
@@ -47,7 +68,10 @@ fn faults_name_file_line_and_field() {
         ),
         ("set = \"order\"\n", "s.toml:3: set: expected a table"),
         ("input = \"3x32x32\"\ninput = \"1x28x28\"\n", "s.toml:4: not valid TOML: "),
-        ("graph = \"or\"\n", "s.toml:3: graph: expected original, direct, of or sr, found 'or'; did you mean 'of'?"),
+        (
+            "graph = \"orignal\"\n",
+            "s.toml:3: graph: expected original, direct, of or sr, found 'orignal'; did you mean 'original'?",
+        ),
     ];
     for (text, expected) in cases {
         let found = refusal(&format!("{start}{text}"));

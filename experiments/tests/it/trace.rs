@@ -218,6 +218,13 @@ fn sessions_go_on_over_short_pauses() {
     assert_eq!(stats["gaps"]["under 6 h"], 1);
     assert_eq!(stats["priorities"][1]["adj"], 700);
     assert_eq!(stats["users"][0]["samples"], 6);
+    // On a terminal a bin has both of its bounds, its share, and a bar of 40 characters for all.
+    let text = stdout(&call_in(folder.path(), &["trace", "stats", "l.parquet"]));
+    let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+    let found: Vec<String> = line("1 s to 1 min").split_whitespace().skip(5).map(str::to_owned).collect();
+    // Three of five gaps: 24 of 40 characters.
+    assert_eq!(found, ["3".to_owned(), "60.0%".to_owned(), "#".repeat(24)]);
+    assert!(line("60 s to 120 s").contains("50.0%") && line("15 s to 30 s").contains("50.0%"), "{text}");
 }
 
 #[test]
