@@ -76,6 +76,26 @@ fn the_keys_of_a_run_and_the_columns_of_a_sweep_are_listed() {
 }
 
 #[test]
+fn the_keys_of_what_answers_questions_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let within = folder.path();
+    let scenario = "--device galaxy-s10 --model lenet5";
+    let advice = answer(within, &format!("advise {scenario} --format json"));
+    let candidates = listed("### candidates");
+    same("candidates", &candidates, &names(keys(&advice["candidates"][0])));
+    same("advise", &listed("## advise"), &names(keys(&advice)).union(&candidates).cloned().collect());
+
+    let moved = answer(within, &format!("sensitivity {scenario} --policy dgc --format json"));
+    let constants = listed("### constants");
+    same("constants", &constants, &names(keys(&moved["constants"][0])));
+    same("sensitivity", &listed("## sensitivity"), &names(keys(&moved)).union(&constants).cloned().collect());
+
+    fs::write(within.join("sweep.toml"), "device = \"galaxy-s10\"\nmodel = \"lenet5\"\n").unwrap();
+    run(within, "sweep sweep.toml --out sweep");
+    same("compare", &listed("## compare"), &names(keys(&answer(within, "compare sweep sweep --format json"))));
+}
+
+#[test]
 fn the_columns_of_a_reproduction_are_listed() {
     let folder = tempfile::tempdir().unwrap();
     let within = folder.path();
