@@ -9,6 +9,7 @@ mod describe;
 mod document;
 mod error;
 mod flags;
+mod idle;
 mod key;
 mod names;
 mod phone;

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haversack_devices::processor::{CoreSelection, ProcessorError, ProcessorKind, SelectionError};
-use haversack_devices::units::Celsius;
 use haversack_devices::work::Precision;
-use haversack_devices::{Device, Frequency, Stack, StackAllocator, StackGraph, System, load, load_stack};
+use haversack_devices::{Device, Stack, StackAllocator, StackGraph, System, load, load_stack};
 use haversack_policies::engines::ALGORITHM;
 use haversack_policies::entry::{Engine, EngineProcessor, Entry};
 use haversack_policies::{PolicyError, registry};
@@ -137,11 +136,9 @@ impl Scenario {
         let machine = self.machine(cache, &device, &stack, engine, scenario.cores)?;
         self.check_ambient(&device)?;
         self.check_cores(&machine)?;
-        let mut notes = self.notes(&machine);
+        let mut notes = self.notes_on(&machine);
         let (trace, traced) = self.read_trace(cache, &mut notes)?;
-        if self.memory_budget.is_some() && !trace.is_empty() {
-            notes.push("the smaller of --memory-budget and the budget of the trace counts at every time".to_owned());
-        }
+        notes.extend(self.notes_on_budgets(&trace));
         let apps = traced.or(self.named_apps(cache, &mut notes)?);
         if apps.is_some() && scenario.system.is_none() {
             scenario.system = Some(SYSTEM_OF_APPS.to_owned());
@@ -189,8 +186,8 @@ impl Scenario {
         if !asked && self.origins.contains_key(&Key::Precision) {
             let (policy, precision) = (&self.policy, self.precision);
             let message = format!(
-                "the policy {policy} trains in int8, not in {precision}; leave the precision out, or choose a policy that \
-                 trains in {precision}, such as mnn-fp32 or sage"
+                "the policy {policy} trains in int8, not in {precision}; leave the precision out, or choose another policy, \
+                 such as sage"
             );
             return Err(self.error(Key::Precision, Fault::Refused(message)));
         }
@@ -213,18 +210,6 @@ impl Scenario {
             }
             _ => wanted,
         }))
-    }
-
-    fn check_ambient(&self, device: &Device) -> Result<(), ScenarioError> {
-        let Some(ambient) = self.ambient_c else { return Ok(()) };
-        let refused = |message: String| self.error(Key::AmbientC, Fault::Refused(message));
-        let Some(thermal) = device.thermal() else {
-            return Err(refused(format!(
-                "{} has no thermal model, so it would change nothing; leave it out",
-                device.id
-            )));
-        };
-        thermal.start(Celsius(ambient)).map(|_| ()).map_err(|error| refused(error.to_string()))
     }
 
     fn graph_kind(&self, stack: &Stack, algorithm: Option<&'static str>) -> Result<GraphKind, ScenarioError> {
@@ -295,49 +280,5 @@ impl Scenario {
             let hint = if helps { format!("; the stack {eager} has") } else { String::new() };
             self.error(key, Fault::Machine { error: Box::new(error), hint })
         })
-    }
-
-    /// Refuses cores and frequencies that a GPU has no use for, or that the CPU beside it has not got.
-    fn check_cores(&self, machine: &Machine) -> Result<(), ScenarioError> {
-        if machine.cores().is_some() {
-            return Ok(());
-        }
-        if self.cores.is_some() {
-            let message = format!("the policy {} trains on the GPU; leave the cores out", self.policy);
-            return Err(self.error(Key::Cores, Fault::Refused(message)));
-        }
-        match (self.frequency, machine.device.cpu()) {
-            (Frequency::Fixed(point), Some(cpu)) => {
-                cpu.check_point(point).map_err(|error| self.error(Key::Frequency, error))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses parameters that decide something on a phone in use alone; this run is on none.
-    fn check_idle(&self, policy: &Entry, set: &BTreeMap<String, String>) -> Result<(), ScenarioError> {
-        let idle =
-            policy.parameters.iter().find(|parameter| parameter.is_of_a_phone() && set.contains_key(parameter.name()));
-        let Some(idle) = idle else { return Ok(()) };
-        let message = format!(
-            "{}.{} does nothing on a device that nobody else uses; name a system (`list systems`), apps or a trace of apps \
-             too",
-            policy.id,
-            idle.name()
-        );
-        Err(self.error(Key::Set, Fault::Refused(message)))
-    }
-
-    fn notes(&self, machine: &Machine) -> Vec<String> {
-        let mut notes = Vec::new();
-        let on_gpu = machine.cores().is_none();
-        if on_gpu && self.frequency != Frequency::Highest {
-            notes.push("the frequency is the CPU's; the GPU that trains here keeps its own".to_owned());
-        }
-        if self.ambient_c.is_some() && !machine.governed {
-            let why = if on_gpu { "no governor of a GPU is modelled" } else { "only --frequency governor follows it" };
-            notes.push(format!("the heat slows nothing down here: {why}"));
-        }
-        notes
     }
 }

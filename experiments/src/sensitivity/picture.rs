@@ -13,8 +13,8 @@ impl Sensitivity {
     /// Two bars a constant: how far the time moves where it is less, and where it is more.
     pub(super) fn figure(&self) -> Figure {
         let drawn = || self.moved.iter().take(DRAWN);
-        // A name breaks at blanks.
-        let names = drawn().map(|moved| moved.entry.name.replace('.', ". ").replace('_', "_ "));
+        // A name breaks at blanks, and the table has it as it is.
+        let names = drawn().map(|moved| moved.entry.name.replace(['.', '_'], " "));
         let change = |moved: &Moved, side: usize| {
             let figures = moved.sides.get(side)?.as_ref()?.figures?;
             Some(100.0 * (figures.time_s / self.base.time_s - 1.0))

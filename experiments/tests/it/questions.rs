@@ -121,6 +121,7 @@ fn flags_that_do_less_than_one_may_expect_are_noted() {
         ("--policy mnn-fp32 --ambient-c 30", "only --frequency governor follows it"),
         ("--policy sage --budget-walls 1us=900MB,100s=1GB", "1 of 2 changes of the budget come after the iteration"),
         ("--policy sage --budget-walls 1us=900MB --least-memory", "whose budget does not change"),
+        ("--policy sage --budget-reference own --memory-budget 900MB", "no budget is a percentage"),
         ("--policy mnn-fp32-gpu --frequency lowest", "the GPU that trains here keeps its own"),
     ] {
         let run = call(&format!("{LENET} {flags} --format json"));
