@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Shown;
 use super::calibrated::{Belief, heading, place, processors};
 use super::writing::{fact, table};
+use crate::checked::checked;
 use crate::error::CommandError;
 
 /// The device `id`, or that of a file.
@@ -30,6 +31,10 @@ pub(super) fn show(id: &str) -> Result<Shown, CommandError> {
     text += &fact("default stack", &constants.default_stack);
     let runs: Vec<String> = stacks.iter().map(|(id, on)| format!("{id} ({})", on.join(", "))).collect();
     text += &fact("stacks that run", &runs.join(", "));
+    let compared: Vec<&str> = stacks.iter().map(|(stack, _)| *stack).filter(|stack| checked(id, stack)).collect();
+    if !compared.is_empty() {
+        text += &fact("papers checked it on", &compared.join(", "));
+    }
     text += &fact("heat", &heat(&device));
     text += &clusters(&device);
     text += &accelerators(&device);

@@ -24,6 +24,7 @@ fn a_device_says_what_it_is_and_how_far_it_may_be_believed() {
         "Cortex-X2",
         "GPU: Adreno 730",
         "flash: ufs31",
+        "papers checked it on",
         "rows of the papers that rest on it",
         "median error, %",
         "gpu.launch",
