@@ -16,7 +16,7 @@ use haversack_devices::System;
 use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_devices::work::Precision;
 use haversack_policies::{Policy, PolicyError, registry};
-use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate};
+use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate, with_setting};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::express::express;
 use haversack_workloads::lowering::{Gradients, lower};
@@ -98,6 +98,14 @@ impl Plan {
         let scenario = self.scenario();
         let set: Vec<_> = scenario.set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         registry::build(&scenario.policy, &set)
+    }
+
+    /// The number format of the arithmetic: the scenario's, or one that the policy brings along.
+    pub fn arithmetic(&self) -> Precision {
+        let schedule = with_setting(self.machine(), &self.job(), |setting| {
+            self.policy().and_then(|mut policy| policy.prepare(setting))
+        });
+        schedule.ok().and_then(|schedule| schedule.precision).unwrap_or(self.scenario().precision)
     }
 
     /// The job that is simulated.

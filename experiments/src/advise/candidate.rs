@@ -14,7 +14,7 @@ use crate::scenario::Scenario;
 /// A policy, and what became of its run.
 pub(super) struct Candidate {
     pub(super) policy: &'static Entry,
-    /// The stack that it runs on, and its number format; `None` if its scenario cannot be.
+    /// The stack that it runs on, and the number format of its arithmetic; `None` if its scenario cannot be.
     pub(super) runs_as: Option<(String, &'static str)>,
     pub(super) outcome: Outcome,
     /// The memory budget, if it has one.
@@ -34,7 +34,7 @@ impl Candidate {
             Err(error) => none(Outcome::refused(&error)),
             Ok(plan) => {
                 let resolved = plan.scenario();
-                let runs_as = (resolved.stack.clone().unwrap_or_default(), resolved.precision.name());
+                let runs_as = (resolved.stack.clone().unwrap_or_default(), plan.arithmetic().name());
                 Self {
                     runs_as: Some(runs_as),
                     memory_budget: plan.budgets.memory,

@@ -62,7 +62,7 @@ impl Simulated<'_> {
             device.soc,
             value(Key::Stack),
             scenario.policy,
-            value(Key::Precision),
+            self.plan.arithmetic(),
             value(Key::Optimizer),
         )
     }

@@ -161,8 +161,11 @@ fn advice_ranks_those_that_fit_and_says_why_others_do_not() {
             assert!(candidate["least_memory_bytes"].as_u64().unwrap() > budget(candidate), "{candidate}");
         }
     }
-    let original = candidates.iter().find(|candidate| candidate["policy"] == "original").unwrap();
-    assert_eq!(original["status"], "infeasible");
+    let of = |policy: &str| candidates.iter().find(|candidate| candidate["policy"] == policy).unwrap();
+    assert_eq!(of("original")["status"], "infeasible");
+    // What a policy computes in, whatever the scenario says.
+    let formats = ["original", "fixed8", "mandheling"].map(|policy| of(policy)["precision"].clone());
+    assert_eq!(formats, ["fp32", "int8", "int8"]);
 }
 
 #[test]
