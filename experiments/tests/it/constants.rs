@@ -256,18 +256,18 @@ fn runs() -> Vec<Run> {
         run("Sage within 70 %", &["gpu"], |world, cache| {
             plain(world, cache, "policy = \"sage\"\nmemory_budget = \"70%\"")
         }),
-        run("DAF within 30 %", &["gpu", "housekeeping"], |world, cache| {
-            plain(world, cache, "policy = \"daf\"\nactivation_budget = \"30%\"")
+        run("DAF within 50 %", &["gpu", "housekeeping"], |world, cache| {
+            plain(world, cache, "policy = \"daf\"\nactivation_budget = \"50%\"")
         }),
         run("DAF's caching allocator", &["allocation"], |world, cache| {
-            plain(world, cache, "policy = \"daf\"\nactivation_budget = \"30%\"\nallocator = \"caching\"")
+            plain(world, cache, "policy = \"daf\"\nactivation_budget = \"50%\"\nallocator = \"caching\"")
         }),
-        run("FedHybrid within 60 %", &["codec"], |world, cache| {
-            plain(world, cache, "policy = \"fedhybrid\"\nmemory_budget = \"60%\"")
+        run("FedHybrid within 85 %", &["codec"], |world, cache| {
+            plain(world, cache, "policy = \"fedhybrid\"\nmemory_budget = \"85%\"")
         }),
         run("FedHybrid with a larger network", &["codec"], |world, cache| {
             let network = "model = \"mobilenetv2\"\ninput = \"3x64x64\"\nbatch = 16";
-            plain(world, cache, &format!("policy = \"fedhybrid\"\nmemory_budget = \"50%\"\n{network}"))
+            plain(world, cache, &format!("policy = \"fedhybrid\"\nmemory_budget = \"54%\"\n{network}"))
         }),
         run("MNN in integers", &["cpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-int8\"")),
         run("MNN on the GPU", &["gpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-fp32-gpu\"")),
