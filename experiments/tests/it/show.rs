@@ -26,7 +26,7 @@ fn a_device_says_what_it_is_and_how_far_it_may_be_believed() {
         "flash: ufs31",
         "papers checked it on",
         "rows of the papers that rest on it",
-        "median error, %",
+        "median error of numbers",
         "gpu.launch",
     ] {
         assert!(text.contains(words), "no '{words}' in\n{text}");
