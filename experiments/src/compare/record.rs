@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 /// Keys of a record that hold one thing each.
-const PLAIN: [&str; 7] = ["command", "version", "seed", "full", "shard", "selection", "specification"];
+const PLAIN: [&str; 6] = ["command", "version", "seed", "full", "shard", "selection"];
+/// The key that holds what a sweep ran, by key.
+const SPECIFICATION: &str = "specification";
 /// Keys that hold files with their digests.
 const DIGESTS: [&str; 3] = ["calibrations", "reference", "files"];
 /// Constants that were fitted.
@@ -18,7 +20,9 @@ pub(super) type Pair = (Value, Value);
 #[derive(Default)]
 pub(super) struct RecordChanges {
     /// By key.
-    pub(super) plain: Vec<(&'static str, Pair)>,
+    pub(super) plain: Vec<(String, Pair)>,
+    /// By key.
+    pub(super) specification: Vec<(String, Pair)>,
     /// By file.
     pub(super) digests: Vec<(String, Pair)>,
     /// By file and name.
@@ -30,11 +34,13 @@ impl RecordChanges {
         let (Some(before), Some(after)) = (before, after) else { return Self::default() };
         let get = |record: &Value, key: &str| record.get(key).cloned().unwrap_or_default();
         let differ = |(before, after): &Pair| before != after;
-        let plain = PLAIN.iter().map(|key| (*key, (get(before, key), get(after, key))));
+        let plain = PLAIN.iter().map(|key| ((*key).to_owned(), (get(before, key), get(after, key))));
+        let specification = pairs(&map(&get(before, SPECIFICATION)), &map(&get(after, SPECIFICATION)));
         let digests = DIGESTS.iter().flat_map(|key| pairs(&map(&get(before, key)), &map(&get(after, key))));
         let constants = [before, after].map(|record| constants(&get(record, CONSTANTS)));
         Self {
             plain: plain.filter(|(_, pair)| differ(pair)).collect(),
+            specification: specification.into_iter().filter(|(_, pair)| differ(pair)).collect(),
             digests: digests.filter(|(_, pair)| differ(pair)).collect(),
             constants: pairs(&constants[0], &constants[1]).into_iter().filter(|(_, pair)| differ(pair)).collect(),
         }
@@ -42,17 +48,16 @@ impl RecordChanges {
 
     /// How many there are.
     pub(super) fn number(&self) -> usize {
-        self.plain.len() + self.digests.len() + self.constants.len()
+        self.plain.len() + self.specification.len() + self.digests.len() + self.constants.len()
     }
 
     pub(super) fn to_json(&self) -> Value {
         let pair = |(before, after): &Pair| json!({ "before": before, "after": after });
-        let plain: Map<String, Value> =
-            self.plain.iter().map(|(key, values)| ((*key).to_owned(), pair(values))).collect();
         let named = |changes: &[(String, Pair)]| -> Map<String, Value> {
             changes.iter().map(|(name, values)| (name.clone(), pair(values))).collect()
         };
-        let mut all = plain;
+        let mut all = named(&self.plain);
+        all.insert(SPECIFICATION.to_owned(), Value::Object(named(&self.specification)));
         all.insert("digests".to_owned(), Value::Object(named(&self.digests)));
         all.insert(CONSTANTS.to_owned(), Value::Object(named(&self.constants)));
         Value::Object(all)
@@ -95,7 +100,7 @@ mod tests {
         };
         let (one, other) = (record("0.1", "2", 10.0), record("0.2", "3", 12.5));
         let changes = RecordChanges::new(Some(&one), Some(&other));
-        assert_eq!(changes.plain, [("version", (json!("0.1"), json!("0.2")))]);
+        assert_eq!(changes.plain, [("version".to_owned(), (json!("0.1"), json!("0.2")))]);
         assert_eq!(changes.digests, [("b.toml".to_owned(), (json!("2"), json!("3")))]);
         assert_eq!(changes.constants, [("a.toml gpu.launch (us)".to_owned(), (json!(10.0), json!(12.5)))]);
         assert_eq!((changes.number(), RecordChanges::new(Some(&one), Some(&one)).number()), (3, 0));

@@ -14,6 +14,8 @@ use super::rows::{Change, Moved, RowChanges};
 const ROWS: usize = 25;
 /// Rows of one side alone, digests and constants, each at most.
 const NAMED: usize = 8;
+/// Values of a key that are written out, at most.
+const WRITTEN_OUT: usize = 6;
 /// Columns of a row, at most.
 const COLUMNS: usize = 3;
 
@@ -24,6 +26,7 @@ pub(super) fn text(record: &RecordChanges, rows: Option<&RowChanges>, common: bo
     for (key, values) in &record.plain {
         let _ = writeln!(text, "{key}: {}", arrow(values));
     }
+    named(&mut text, "keys of the specification", &record.specification);
     named(&mut text, "digests", &record.digests);
     named(&mut text, "fitted constants", &record.constants);
     match rows {
@@ -77,9 +80,17 @@ fn arrow((before, after): &Pair) -> String {
     let text = |value: &Value| match value {
         Value::Null => "nothing".to_owned(),
         Value::String(text) => text.clone(),
+        Value::Array(values) if values.len() > WRITTEN_OUT => {
+            format!("{} to {}, {} values", text_of(values.first()), text_of(values.last()), values.len())
+        }
+        Value::Array(values) => values.iter().map(|value| text_of(Some(value))).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     };
     format!("{} → {}", text(before), text(after))
+}
+
+fn text_of(value: Option<&Value>) -> String {
+    value.and_then(Value::as_str).map_or_else(|| value.map(Value::to_string).unwrap_or_default(), str::to_owned)
 }
 
 /// "+12.5%" of the number that moved farthest, or nothing.

@@ -1,6 +1,6 @@
 //! The rows of both results, matched by what identifies them, and what of each moved.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use haversack_reports::frame::texts;
@@ -15,17 +15,11 @@ const ID: &str = "id";
 const OF_CELLS: [&str; 2] = ["simulated", "verdict"];
 
 /// A table: what identifies each row, and the columns that are compared.
-pub(super) struct Table {
-    kind: &'static str,
-    ids: Vec<String>,
-    columns: Columns,
-}
-
-enum Columns {
-    /// Of cells, each column whole.
-    Cells(Vec<(String, Vec<Option<String>>)>),
-    /// Of runs, read as they are asked for: only one column at a time is text.
-    Runs(DataFrame, Vec<String>),
+pub(super) enum Table {
+    /// Cells: their ids, and each column whole.
+    Cells(Vec<String>, Vec<(String, Vec<Option<String>>)>),
+    /// Runs, whose columns are read as they are asked for: only one at a time is text.
+    Runs(DataFrame),
 }
 
 impl Table {
@@ -49,53 +43,73 @@ impl Table {
                 cells.push(record.get(*place).filter(|cell| !cell.is_empty()).map(str::to_owned));
             }
         }
-        Ok(Self { kind: "cells", ids: numbered(ids), columns: Columns::Cells(columns) })
+        Ok(Self::Cells(ids, columns))
     }
 
-    /// The runs of a sweep.
-    pub(super) fn of_runs(frame: DataFrame) -> Result<Self, CommandError> {
-        let is_key = |name: &str| Key::named(name).is_some();
-        let names: Vec<String> = frame.columns().iter().map(|column| column.name().to_string()).collect();
-        let keys: Vec<&String> = names.iter().filter(|name| is_key(name)).collect();
+    /// What its rows are.
+    pub(super) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Cells(..) => "cells",
+            Self::Runs(_) => "runs",
+        }
+    }
+
+    /// What identifies each row: of runs the values of `keys` that they were given.
+    fn ids(&self, keys: &[&str]) -> Result<Vec<String>, CommandError> {
+        let frame = match self {
+            Self::Cells(ids, _) => return Ok(numbered(ids.clone())),
+            Self::Runs(frame) => frame,
+        };
         let mut ids = vec![String::new(); frame.height()];
         for key in keys {
-            let column = frame.column(key).map_err(CommandError::input)?;
-            // What no run was given identifies none of them.
-            for (id, cell) in ids.iter_mut().zip(texts(column)?) {
+            for (id, cell) in ids.iter_mut().zip(self.column(key)?.unwrap_or_default()) {
                 let Some(cell) = cell else { continue };
                 let comma = if id.is_empty() { "" } else { ", " };
                 id.push_str(&format!("{comma}{key} = {cell}"));
             }
         }
-        // The number of a run is no result of it.
-        let compared = names.into_iter().filter(|name| !is_key(name) && name != "run").collect();
-        Ok(Self { kind: "runs", ids: numbered(ids), columns: Columns::Runs(frame, compared) })
+        ids.iter_mut().filter(|id| id.is_empty()).for_each(|id| id.push_str("the run"));
+        Ok(numbered(ids))
     }
 
-    /// What its rows are.
-    pub(super) const fn kind(&self) -> &'static str {
-        self.kind
-    }
-
+    /// The columns that are compared.
     fn names(&self) -> Vec<&str> {
-        match &self.columns {
-            Columns::Cells(columns) => columns.iter().map(|(name, _)| name.as_str()).collect(),
-            Columns::Runs(_, names) => names.iter().map(String::as_str).collect(),
+        match self {
+            Self::Cells(_, columns) => columns.iter().map(|(name, _)| name.as_str()).collect(),
+            Self::Runs(frame) => {
+                let names = frame.columns().iter().map(|column| column.name().as_str());
+                // The number of a run is no result of it.
+                names.filter(|name| Key::named(name).is_none() && *name != "run").collect()
+            }
         }
     }
 
     /// The cells of a column; `None` if the table has none of that name.
     fn column(&self, name: &str) -> Result<Option<Vec<Option<String>>>, CommandError> {
-        match &self.columns {
-            Columns::Cells(columns) => {
+        match self {
+            Self::Cells(_, columns) => {
                 Ok(columns.iter().find(|(found, _)| found == name).map(|(_, cells)| cells.clone()))
             }
-            Columns::Runs(frame, _) => match frame.column(name) {
+            Self::Runs(frame) => match frame.column(name) {
                 Ok(column) => Ok(Some(texts(column)?.collect())),
                 Err(_) => Ok(None),
             },
         }
     }
+}
+
+/// The keys whose values tell the runs of two tables apart.
+fn telling_keys(before: &Table, after: &Table) -> Result<Vec<&'static str>, CommandError> {
+    let mut telling = Vec::new();
+    for key in Key::ALL.map(Key::name) {
+        let columns = [before.column(key)?, after.column(key)?];
+        let mut cells = columns.iter().flatten().flatten();
+        let first = cells.next();
+        if cells.any(|cell| Some(cell) != first) {
+            telling.push(key);
+        }
+    }
+    Ok(telling)
 }
 
 /// Ids of which none is there twice: the second of the same is `… (2)`.
@@ -171,9 +185,11 @@ pub(super) struct RowChanges {
 
 impl RowChanges {
     pub(super) fn new(before: &Table, after: &Table) -> Result<Self, CommandError> {
-        let places: HashMap<&str, usize> = after.ids.iter().enumerate().map(|(row, id)| (id.as_str(), row)).collect();
+        let keys = telling_keys(before, after)?;
+        let (old_ids, new_ids) = (before.ids(&keys)?, after.ids(&keys)?);
+        let places: HashMap<&str, usize> = new_ids.iter().enumerate().map(|(row, id)| (id.as_str(), row)).collect();
         let pairs: Vec<(usize, usize)> =
-            before.ids.iter().enumerate().filter_map(|(row, id)| Some((row, *places.get(id.as_str())?))).collect();
+            old_ids.iter().enumerate().filter_map(|(row, id)| Some((row, *places.get(id.as_str())?))).collect();
         let mut changes: Vec<Vec<Change>> = vec![Vec::new(); pairs.len()];
         let mut columns: Vec<String> =
             after.names().into_iter().filter(|name| !before.names().contains(name)).map(str::to_owned).collect();
@@ -191,14 +207,14 @@ impl RowChanges {
         }
         let changed = pairs.iter().zip(changes).filter(|(_, changes)| !changes.is_empty());
         let mut moved: Vec<Moved> =
-            changed.map(|((row, _), changes)| Moved::new(before.ids[*row].clone(), changes)).collect();
+            changed.map(|((row, _), changes)| Moved::new(old_ids[*row].clone(), changes)).collect();
         moved.sort_by(|a, b| b.distance.total_cmp(&a.distance));
-        let only = |these: &Table, those: &Table| {
-            let known: std::collections::HashSet<&String> = those.ids.iter().collect();
-            these.ids.iter().filter(|id| !known.contains(id)).cloned().collect::<Vec<_>>()
+        let only = |these: &[String], those: &[String]| {
+            let known: HashSet<&String> = those.iter().collect();
+            these.iter().filter(|id| !known.contains(id)).cloned().collect::<Vec<_>>()
         };
-        let (only_before, only_after) = (only(before, after), only(after, before));
-        Ok(Self { kind: before.kind, both: pairs.len(), moved, only_before, only_after, columns })
+        let (only_before, only_after) = (only(&old_ids, &new_ids), only(&new_ids, &old_ids));
+        Ok(Self { kind: before.kind(), both: pairs.len(), moved, only_before, only_after, columns })
     }
 
     /// How many rows moved, came or went; of `common` rows, how many moved.
@@ -214,14 +230,13 @@ mod tests {
 
     fn cells(rows: &[(&str, &str, &str)]) -> Table {
         let text = |cell: &str| (!cell.is_empty()).then(|| cell.to_owned());
-        Table {
-            kind: "cells",
-            ids: rows.iter().map(|row| row.0.to_owned()).collect(),
-            columns: Columns::Cells(vec![
+        Table::Cells(
+            rows.iter().map(|row| row.0.to_owned()).collect(),
+            vec![
                 ("simulated".to_owned(), rows.iter().map(|row| text(row.1)).collect()),
                 ("verdict".to_owned(), rows.iter().map(|row| text(row.2)).collect()),
-            ]),
-        }
+            ],
+        )
     }
 
     #[test]

@@ -55,5 +55,5 @@ impl Side {
 }
 
 fn runs(path: &Path) -> Result<Table, CommandError> {
-    Table::of_runs(read_parquet(path).map_err(CommandError::input)?)
+    Ok(Table::Runs(read_parquet(path).map_err(CommandError::input)?))
 }

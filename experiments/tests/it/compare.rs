@@ -37,6 +37,8 @@ fn sweeps_are_matched_by_their_scenarios() {
     let message = refusal(&call("compare before after --fail-on-change"), 1);
     assert!(message.contains("32 rows moved"), "{message}");
     let said = stdout(&call("compare before after"));
+    // Keys that are the same in all runs identify none of them: there is one batch.
+    assert!(said.contains("memory_budget: 20%, 40%, 60%, 80%, 100% → 40%, ") && !said.contains("batch = "), "{said}");
     assert!(said.contains("16 only before:\n") && said.contains("… and 8 more"), "{said}");
 
     refusal(&call("compare before nowhere"), 2);
