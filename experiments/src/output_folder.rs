@@ -91,17 +91,16 @@ impl OutputFolder {
         Ok(Self { root: root.to_path_buf(), own, listed, _lock: lock })
     }
 
-    /// Writing begins, first of the file `working`, which a run that is cut off leaves behind: the folder is its all the
+    /// Writing begins, of the files `working`, some of which a run that is cut off leaves behind: the folder is its all the
     /// same. The record takes the keys of `more`, too.
     ///
     /// # Errors
     /// A record that cannot be written.
-    pub fn begin(&mut self, working: &str, more: Map<String, Value>) -> Result<(), FolderError> {
-        let is_listed = self.listed.iter().any(|name| name == working);
-        if !is_listed {
-            self.listed.push(working.to_owned());
-        }
-        if !is_listed || more.iter().any(|(key, value)| self.own.get(key) != Some(value)) {
+    pub fn begin(&mut self, working: &[String], more: Map<String, Value>) -> Result<(), FolderError> {
+        let before = self.listed.len();
+        let new = working.iter().filter(|name| !self.listed.contains(name)).cloned();
+        self.listed.extend(new.collect::<Vec<_>>());
+        if self.listed.len() > before || more.iter().any(|(key, value)| self.own.get(key) != Some(value)) {
             self.own.extend(more);
             write(&self.path(RECORD), self.own.clone(), &self.listed)?;
         }
@@ -185,7 +184,7 @@ mod tests {
 
     fn claim(root: &Path, seed: u64, overwrite: bool) -> Result<OutputFolder, FolderError> {
         let mut folder = OutputFolder::claim(root, &owner(seed), overwrite)?;
-        folder.begin("part", Map::new())?;
+        folder.begin(&["part".to_owned()], Map::new())?;
         Ok(folder)
     }
 

@@ -108,7 +108,7 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<R
     let sources = Sources { options, artefacts, reference: &reference, readings: &readings };
     let asked = Selection::new(&reference, artefacts, &options.selectors)?;
     let papers: Vec<&str> = tasks(&reference, &asked, artefacts).iter().map(|task| task.paper).collect();
-    let folder = Folder::open(&options.out, &papers).map_err(ReproduceError::Folder)?;
+    let opened = Folder::open(&options.out, &papers).map_err(ReproduceError::Folder)?;
     let mut owned = OutputFolder::claim(&options.out, &record::owner(options), options.overwrite)?;
     let holdings = Holdings::new(sources, &asked, &options.out, &owned.recorded("artefacts"))?;
     // What is kept was asked for once, and stands in the record and on the page before what is asked for now.
@@ -119,16 +119,17 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<R
             .extend(selection.selectors.iter().filter(|asked| !selectors.contains(asked)).cloned().collect::<Vec<_>>());
         selection.selectors = selectors;
     }
-    owned.begin(CELLS, record::selection(&selection.selectors))?;
+    let written = holdings.parts.iter().flat_map(|part| folder::names(part.place()));
+    owned.begin(&whole::names(written), record::selection(&selection.selectors))?;
 
     let (number, before) = holdings.asked();
     let done = AtomicUsize::new(before);
     let kept = holdings.parts.iter().enumerate().filter(|(_, part)| !part.is_asked);
     let kept: Vec<usize> = kept.map(|(place, _)| place).collect();
     let cache = Cache::new();
-    let setting = TaskSetting { options, reference: &reference, readings: &readings, cache: &cache, folder: &folder };
+    let setting = TaskSetting { options, reference: &reference, readings: &readings, cache: &cache, folder: &opened };
     let whole = finish(sources, &setting, holdings.parts, (number, &done)).and_then(|finished| {
-        Whole { sources, selection: &selection, finished: &finished }.write(&folder, &owned, &kept)
+        Whole { sources, selection: &selection, finished: &finished }.write(&opened, &owned, &kept)
     });
     whole.map_err(|error| {
         let (done, all) = (done.load(Ordering::Relaxed) as u64, number as u64);

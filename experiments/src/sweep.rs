@@ -118,7 +118,7 @@ pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
         note(&format!("{} holds the whole sweep already", options.out.display()));
         return Ok(());
     }
-    folder.begin(journal::NAME, Map::new())?;
+    folder.begin(&[journal::NAME.to_owned()], Map::new())?;
     let journal = Mutex::new(Journal::open(&options.out, &identity, &runs, options.resume)?);
     let written = pool
         .install(|| simulate(&specification, &runs, &journal, &cache))

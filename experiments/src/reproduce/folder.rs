@@ -10,7 +10,13 @@ use haversack_reports::{FileError, Rendered};
 /// The files at the top.
 const FILES: [&str; 3] = ["cells.csv", "index.html", "run.json"];
 /// The files of an artefact: its table, its picture twice, and what later runs read.
-pub(super) const EXTENSIONS: [&str; 4] = ["csv", "svg", "png", "json"];
+const EXTENSIONS: [&str; 4] = ["csv", "svg", "png", "json"];
+
+/// The names of an artefact's files, some of which it may not have.
+pub(super) fn names((paper, artefact): (&str, &str)) -> [String; EXTENSIONS.len()] {
+    EXTENSIONS.map(|extension| format!("{paper}/{artefact}.{extension}"))
+}
+
 /// Written and removed to see whether files can be.
 const PROBE: &str = ".haversack-probe";
 
@@ -68,10 +74,9 @@ impl Folder {
 
 impl Folder {
     /// Copies an artefact's files from the folder `from`.
-    pub(super) fn copy_artefact(&self, from: &Path, (paper, artefact): (&str, &str)) -> Result<(), FileError> {
-        create_folder(&self.root.join(paper))?;
-        for extension in EXTENSIONS {
-            let name = format!("{paper}/{artefact}.{extension}");
+    pub(super) fn copy_artefact(&self, from: &Path, place: (&str, &str)) -> Result<(), FileError> {
+        create_folder(&self.root.join(place.0))?;
+        for name in names(place) {
             match fs::read(from.join(&name)) {
                 Ok(bytes) => write_atomically(&self.root.join(&name), &bytes)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => absent_or_removed(&self.root.join(&name))?,

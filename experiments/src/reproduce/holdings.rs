@@ -27,6 +27,16 @@ pub(super) struct Part<'r> {
     pub(super) work: Work<'r>,
 }
 
+impl Part<'_> {
+    /// The paper and the artefact.
+    pub(super) const fn place(&self) -> (&str, &str) {
+        match &self.work {
+            Work::Run(task) => (task.paper, task.artefact),
+            Work::Kept(finished) => (finished.paper, finished.artefact),
+        }
+    }
+}
+
 /// What is left to do of an artefact.
 pub(super) enum Work<'r> {
     /// All of it.

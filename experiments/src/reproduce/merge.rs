@@ -6,16 +6,17 @@ use serde_json::Value;
 
 use super::artefact::Artefact;
 use super::error::ReproduceError;
-use super::folder::Folder;
+use super::folder::{self, Folder};
 use super::holdings::Sources;
 use super::options::ReproduceOptions;
+use super::print;
 use super::readings::Readings;
 use super::record;
 use super::reference::Reference;
 use super::selection::Selection;
 use super::stored::{MadeWith, Stored};
 use super::task::{Finished, Task, tasks};
-use super::{Whole, print};
+use super::whole::{self, Whole};
 use crate::output_folder::{OutputFolder, RECORD, command_of};
 
 /// Whether `folder` holds a reproduction, or a part of one.
@@ -39,14 +40,15 @@ pub fn merge(folders: &[PathBuf], out: &Path, overwrite: bool, artefacts: &[Arte
         found.push(find(sources, &task, folders)?);
     }
     let papers: Vec<&str> = found.iter().map(|(_, finished)| finished.paper).collect();
-    let folder = Folder::open(out, &papers).map_err(ReproduceError::Folder)?;
+    let opened = Folder::open(out, &papers).map_err(ReproduceError::Folder)?;
     let mut owned = OutputFolder::claim(out, &record::owner(&options), overwrite)?;
-    owned.begin(super::CELLS, record::selection(&selection.selectors))?;
+    let written = found.iter().flat_map(|(_, finished)| folder::names((finished.paper, finished.artefact)));
+    owned.begin(&whole::names(written), record::selection(&selection.selectors))?;
     for (from, finished) in &found {
-        folder.copy_artefact(from, (finished.paper, finished.artefact))?;
+        opened.copy_artefact(from, (finished.paper, finished.artefact))?;
     }
     let finished: Vec<Finished<'_>> = found.into_iter().map(|(_, finished)| finished).collect();
-    print(&Whole { sources, selection: &selection, finished: &finished }.write(&folder, &owned, &[])?)
+    print(&Whole { sources, selection: &selection, finished: &finished }.write(&opened, &owned, &[])?)
 }
 
 /// What all folders were asked for.

@@ -6,7 +6,7 @@ use super::artefact::Artefact;
 use super::cells;
 use super::content::Content;
 use super::error::ReproduceError;
-use super::folder::{EXTENSIONS, Folder};
+use super::folder::{self, Folder};
 use super::holdings::Sources;
 use super::record::{self, Calibrations};
 use super::selection::Selection;
@@ -15,6 +15,12 @@ use super::{CELLS, Reproduction, page, report};
 use crate::output_folder::OutputFolder;
 
 const PAGE: &str = "index.html";
+
+/// The files of a folder that has those of these artefacts, by name.
+pub(super) fn names(of_artefacts: impl Iterator<Item = String>) -> Vec<String> {
+    let names: BTreeSet<String> = [CELLS, PAGE].map(str::to_owned).into_iter().chain(of_artefacts).collect();
+    names.into_iter().collect()
+}
 
 /// All artefacts of a folder.
 pub(super) struct Whole<'a> {
@@ -37,11 +43,7 @@ impl Whole<'_> {
         let content = self.content(self.finished, &calibrations);
         folder.write(CELLS, &cells::table(&content.cells)?.to_csv())?;
         folder.write(PAGE, &page::page(&content).render()?)?;
-        let names = self
-            .finished
-            .iter()
-            .flat_map(|f| EXTENSIONS.map(|extension| format!("{}/{}.{extension}", f.paper, f.artefact)));
-        let written: BTreeSet<String> = [CELLS, PAGE].map(str::to_owned).into_iter().chain(names).collect();
+        let written = names(self.finished.iter().flat_map(|f| folder::names((f.paper, f.artefact))));
         let outputs: Vec<String> = written.into_iter().filter(|name| owned.path(name).is_file()).collect();
         owned.record(record::record(&content)?, &outputs)?;
         if kept.is_empty() {
