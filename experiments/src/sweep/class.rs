@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use haversack_devices::text::{nearest, question};
 use haversack_devices::{CalibrationError, Form, list, load};
 use haversack_policies::registry::POLICIES;
 
-use crate::scenario::{Document, Item, Key, Literal, Origin, ScenarioError};
+use crate::scenario::{Document, Fault, Item, Key, Literal, Origin, ScenarioError};
 
 /// Every policy.
 const ALL: &str = "all";
@@ -15,65 +16,108 @@ const FORMS: [(&str, Form); 3] = [("phones", Form::Phone), ("boards", Form::Boar
 /// Values that such a word brought and nobody named: that one of them fits nowhere is no mistake.
 pub(super) type Members = Vec<(Key, String)>;
 
+/// The values of a key as they are gathered, each with its line.
+#[derive(Default)]
+struct Values {
+    all: Vec<(Literal, usize)>,
+    /// What a word brought.
+    brought: Vec<String>,
+    has_words: bool,
+}
+
+impl Values {
+    /// A value that is named; once a word stands beside it, it is there once.
+    fn name(&mut self, value: Literal, line: usize) {
+        self.brought.retain(|member| *member != value.text);
+        self.all.retain(|(other, _)| !self.has_words || other.text != value.text);
+        self.all.push((value, line));
+    }
+
+    /// What a word stands for.
+    fn bring(&mut self, members: Vec<String>, line: usize) {
+        self.has_words = true;
+        for member in members {
+            if !self.all.iter().any(|(other, _)| other.text == member) {
+                self.brought.push(member.clone());
+                self.all.push((Literal::text(member), line));
+            }
+        }
+    }
+}
+
 /// Puts in the place of every such word of `document` what it stands for, each value once.
 ///
 /// # Errors
-/// A built-in device that does not load.
+/// A word that is mistyped, or a built-in device that does not load.
 pub(super) fn expand(document: &mut Document) -> Result<Members, ScenarioError> {
-    let mut all = Members::new();
+    let mut brought = Members::new();
     let Document { file, fields } = document;
     for (key, field) in fields {
-        let values = match &field.item {
+        let named = match &field.item {
             Item::One(value) => vec![(value.clone(), field.line)],
             Item::Many(values) => values.clone(),
             Item::Span { .. } | Item::Table(_) => continue,
         };
-        let (mut expanded, mut brought): (Vec<(Literal, usize)>, Vec<String>) = (Vec::new(), Vec::new());
-        let mut has_words = false;
-        for (value, line) in values {
-            let members = members(*key, &value.text).map_err(|error| {
-                let origin = Origin::File { file: Arc::clone(file), line };
-                ScenarioError::new(origin, key.name(), Box::new(error))
-            })?;
-            let Some(members) = members else {
-                brought.retain(|member| *member != value.text);
-                expanded.retain(|(other, _)| !has_words || other.text != value.text);
-                expanded.push((value, line));
-                continue;
-            };
-            has_words = true;
-            for member in members {
-                if !expanded.iter().any(|(other, _)| other.text == member) {
-                    brought.push(member.clone());
-                    expanded.push((Literal::text(member), line));
-                }
+        let mut values = Values::default();
+        for (value, line) in named {
+            let origin = || Origin::File { file: Arc::clone(file), line };
+            match members(*key, &value.text).map_err(|fault| ScenarioError::new(origin(), key.name(), fault))? {
+                Some(members) => values.bring(members, line),
+                None => values.name(value, line),
             }
         }
-        if has_words {
-            field.item = Item::Many(expanded);
-            all.extend(brought.into_iter().map(|member| (*key, member)));
+        if values.has_words {
+            field.item = Item::Many(values.all);
+            brought.extend(values.brought.into_iter().map(|member| (*key, member)));
         }
     }
-    Ok(all)
+    Ok(brought)
 }
 
 /// What `word` stands for as a value of `key`, in the order in which it is listed; `None` if it stands for itself.
 ///
 /// # Errors
-/// A built-in device that does not load.
-fn members(key: Key, word: &str) -> Result<Option<Vec<String>>, CalibrationError> {
+/// As [`expand`].
+fn members(key: Key, word: &str) -> Result<Option<Vec<String>>, Fault> {
+    let calibration = |error: CalibrationError| Fault::from(Box::new(error));
     match key {
         Key::Policy if word == ALL => Ok(Some(POLICIES.iter().map(|entry| entry.id.to_owned()).collect())),
+        Key::Policy => itself(word, &[ALL], || Ok(POLICIES.iter().map(|entry| entry.id).collect())),
         Key::Device => {
-            let Some((_, form)) = FORMS.into_iter().find(|(name, _)| *name == word) else { return Ok(None) };
+            let devices = || list().map_err(calibration);
+            let Some((_, form)) = FORMS.into_iter().find(|(name, _)| *name == word) else {
+                let ids = || Ok(devices()?.into_iter().map(|listing| listing.id).collect());
+                return itself(word, &FORMS.map(|(name, _)| name), ids);
+            };
             let mut members = Vec::new();
-            for listing in list()? {
-                if load(listing.id)?.constants.form == Some(form) {
+            for listing in devices()? {
+                if load(listing.id).map_err(calibration)?.constants.form == Some(form) {
                     members.push(listing.id.to_owned());
                 }
             }
             Ok(Some(members))
         }
+        _ => Ok(None),
+    }
+}
+
+/// A value that stands for itself, unless it is one of `words` mistyped and none of `names`.
+fn itself(
+    word: &str,
+    words: &[&str],
+    names: impl Fn() -> Result<Vec<&'static str>, Fault>,
+) -> Result<Option<Vec<String>>, Fault> {
+    if nearest(word, words.iter().copied()).is_none() {
+        return Ok(None);
+    }
+    let names = names()?;
+    let guess = nearest(word, names.iter().chain(words).copied()).filter(|guess| words.contains(guess));
+    match guess {
+        Some(_) if !names.contains(&word) => Err(Fault::Value {
+            expected: format!("an id, or {}", words.join(", ")),
+            found: format!("'{word}'"),
+            hint: question(guess),
+        }),
         _ => Ok(None),
     }
 }
@@ -110,5 +154,20 @@ mod tests {
         assert!(brought.contains(&(Key::Device, "rtx-3090".to_owned())));
         assert!(!brought.iter().any(|(_, name)| name == "sage" || name == "pixel-6"));
         assert_eq!(values(Key::Model), Vec::<String>::new(), "what holds no such word stays as it is");
+    }
+
+    #[test]
+    fn a_word_that_is_mistyped_is_guessed_and_a_name_never_taken_for_one() {
+        let wrong = |key, word| members(key, word).unwrap_err().to_string();
+        assert!(wrong(Key::Device, "phone").ends_with("found 'phone'; did you mean 'phones'?"));
+        assert!(wrong(Key::Device, "gpu").contains("did you mean 'gpus'?"));
+        assert!(wrong(Key::Policy, "al").contains("did you mean 'all'?"));
+        for entry in POLICIES {
+            assert_eq!(members(Key::Policy, entry.id).unwrap(), None);
+        }
+        for listing in list().unwrap() {
+            assert_eq!(members(Key::Device, listing.id).unwrap(), None);
+        }
+        assert_eq!(members(Key::Device, "my-phone.toml").unwrap(), None);
     }
 }
