@@ -141,14 +141,18 @@ impl CachingAllocator {
 
     /// Gives every segment that is entirely free back to the system.
     fn release_cached(&mut self) {
-        for pool in 0..2 {
-            let alone = |id: u32| self.block(id).previous.is_none() && self.block(id).next.is_none();
-            let (whole, parts): (Vec<_>, Vec<_>) = self.free[pool].iter().partition(|(_, _, id)| alone(*id));
-            self.free[pool] = parts;
-            for (size, _, id) in whole {
-                self.reserved -= size;
-                self.drop_block(id);
-            }
+        let Self { blocks, vacant, free, reserved, .. } = self;
+        for pool in free {
+            pool.retain(|&(size, _, id)| {
+                let block = &mut blocks[id as usize];
+                let is_whole = block.previous.is_none() && block.next.is_none();
+                if is_whole {
+                    *reserved -= size;
+                    block.state = State::Vacant;
+                    vacant.push(id);
+                }
+                !is_whole
+            });
         }
     }
 
