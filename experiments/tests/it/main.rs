@@ -21,6 +21,7 @@ mod reproduce;
 mod results;
 mod scenarios;
 mod show;
+mod show_table;
 mod simulate;
 mod support;
 mod sweep;
