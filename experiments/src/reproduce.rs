@@ -99,8 +99,9 @@ fn print(Reproduction { report, failures }: &Reproduction) -> Result<(), Reprodu
 /// Reproduces what the options select from these artefacts, and writes all files.
 ///
 /// # Errors
-/// An unknown selector or a folder that cannot be used, before anything is written; a file that cannot be written.
-/// An artefact that fails is no error: its rows have no answer, and it is among the failures.
+/// An unknown selector, a folder that cannot be used or that holds artefacts of other calibrations, before anything is
+/// written; a file that cannot be written; Ctrl-C. An artefact that fails is no error: its rows have no answer, and it is
+/// among the failures.
 pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<Reproduction, ReproduceError> {
     options.check()?;
     let reference = Reference::load()?;

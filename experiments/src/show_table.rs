@@ -7,6 +7,7 @@ mod column;
 mod condition;
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::path::Path;
 
 use clap::Args;
@@ -32,7 +33,10 @@ const AT_ONCE: usize = 1 << 10;
 const FIGURES: [&str; 6] =
     ["status", "iteration_time_s", "samples_per_s", "peak_memory_bytes", "energy_j", "least_memory_bytes"];
 /// Keys that are told of all rows together if they are the same in all.
-const COMMON: [&str; 5] = ["device", "model", "batch", "policy", "memory_budget"];
+const COMMON: [&str; 6] = ["device", "model", "batch", "policy", "memory_budget", "status"];
+/// Keys that tell nothing where they follow from these.
+const FOLLOWING: [&str; 4] = ["stack", "input", "graph", "allocator"];
+const LEADING: [&str; 3] = ["device", "model", "policy"];
 
 /// Which rows of a table are shown, and in which order.
 #[derive(Clone, Debug, Default, Args)]
@@ -133,17 +137,31 @@ impl Table {
     /// The columns that a terminal shows of `rows`: run, keys that vary, figures that any row has, and those `named`.
     fn shown(&self, rows: &[usize], named: &[usize]) -> Vec<usize> {
         let keys = Key::ALL.iter().map(|key| key.name());
+        let tells = |place: &usize| self.varies(*place, rows) && !self.follows(*place, rows);
         let mut shown: Vec<usize> = self.place("run").into_iter().collect();
-        shown.extend(keys.filter_map(|key| self.place(key)).filter(|place| self.varies(*place, rows)));
-        let figures = FIGURES.iter().filter_map(|name| self.place(name));
+        shown.extend(keys.filter_map(|key| self.place(key)).filter(tells));
         let any = |place: &usize| rows.iter().any(|row| self.columns[*place].1.get(*row) != Cell::Missing);
-        shown.extend(figures.filter(any));
+        let figures = FIGURES.iter().filter_map(|name| self.place(name)).filter(any);
+        shown.extend(figures.filter(|place| self.columns[*place].1.is_numbers() || self.varies(*place, rows)));
         for place in named {
-            if !shown.contains(place) {
+            if !shown.contains(place) && self.varies(*place, rows) {
                 shown.push(*place);
             }
         }
         shown
+    }
+
+    /// Whether the device, the model and the policy of a row say what it holds in the column `place`.
+    fn follows(&self, place: usize, rows: &[usize]) -> bool {
+        let (name, cells) = &self.columns[place];
+        let leading: Vec<&Cells> =
+            LEADING.iter().filter_map(|name| self.place(name)).map(|place| &self.columns[place].1).collect();
+        let mut found: HashMap<Vec<Option<&str>>, Cell<'_>> = HashMap::new();
+        FOLLOWING.contains(&name.as_str())
+            && rows.iter().all(|row| {
+                let led = leading.iter().map(|cells| cells.get(*row).words()).collect();
+                *found.entry(led).or_insert_with(|| cells.get(*row)) == cells.get(*row)
+            })
     }
 
     /// The rows of `cut`, the first of `rows`, for people.
@@ -163,18 +181,20 @@ impl Table {
             table
                 .row(shown.iter().map(|place| column::text(&self.columns[*place].0, self.columns[*place].1.get(*row))));
         }
-        let mut text = self.common(rows, &shown);
+        let mut text = self.common(rows, &shown, named);
         text += &table.to_string();
         let more = if cut.len() < rows.len() { "; --limit N shows more" } else { "" };
         text + &format!("\n{} of {} chosen rows, {} in all{more}\n", cut.len(), rows.len(), self.height)
     }
 
     /// What all rows have in common, in a line.
-    fn common(&self, rows: &[usize], shown: &[usize]) -> String {
+    fn common(&self, rows: &[usize], shown: &[usize], named: &[usize]) -> String {
         let Some(first) = rows.first() else { return String::new() };
-        let same = COMMON.iter().filter_map(|name| {
-            let place = self.place(name).filter(|place| !shown.contains(place))?;
-            let (_, cells) = &self.columns[place];
+        let mut places: Vec<usize> = COMMON.iter().filter_map(|name| self.place(name)).collect();
+        let more: Vec<usize> = named.iter().copied().filter(|place| !places.contains(place)).collect();
+        places.extend(more);
+        let same = places.into_iter().filter(|place| !shown.contains(place)).filter_map(|place| {
+            let (name, cells) = &self.columns[place];
             let cell = cells.get(*first);
             (cell != Cell::Missing).then(|| format!("{name} = {}", column::text(name, cell)))
         });

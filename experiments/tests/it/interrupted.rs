@@ -90,3 +90,18 @@ fn a_full_disk_ends_a_sweep_and_it_goes_on() {
     sweep(folder.path(), "--out late --resume");
     same(&folder, "whole", "late");
 }
+
+#[test]
+fn a_full_disk_ends_a_reproduction_and_it_goes_on() {
+    let top = tempfile::tempdir().unwrap();
+    let line = "reproduce sage/section5 daf/table3 --jobs 1";
+    let call = |flags: &str| within_blocks(top.path(), 1 << 20, &format!("{line} {flags}"));
+    assert_eq!(call("--out whole").status.code(), Some(0));
+    // The picture of daf/table3 has no room in four blocks of at most 1 KiB.
+    let message = refusal(&within_blocks(top.path(), 4, &format!("{line} --out out")), 1);
+    assert!(message.contains("cannot write out/") && message.contains("; stopped after "), "{message}");
+    assert!(message.contains("`haversack reproduce sage/section5 daf/table3 --out out --resume` goes on"), "{message}");
+    assert_eq!(call("--out out --resume").status.code(), Some(0));
+    let files = |name: &str| crate::reproduce::tree(&top.path().join(name));
+    assert_eq!(files("whole"), files("out"));
+}

@@ -35,8 +35,9 @@ fn rows_are_chosen_and_sorted() {
         "3",
     ]));
     let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines[0], "device = rtx-3090, batch = 8 in every row");
-    assert!(lines[2].starts_with("run  model") && lines[2].contains("peak_memory_bytes (MB)"), "{said}");
+    assert_eq!(lines[0], "device = rtx-3090, batch = 8, status = ok in every row");
+    // The shape of a sample follows from the model.
+    assert!(lines[2].starts_with("run  model   policy") && lines[2].contains("peak_memory_bytes (MB)"), "{said}");
     assert!(lines.len() == 8 && lines[7].starts_with("3 of ") && lines[7].ends_with("--limit N shows more"), "{said}");
     let sizes = json(&call(&["--format", "json", "--where", "peak_memory_bytes<=10MB"]));
     let below = all.iter().filter(|row| row["peak_memory_bytes"].as_u64().is_some_and(|bytes| bytes <= 10_000_000));
