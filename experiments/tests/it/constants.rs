@@ -262,12 +262,12 @@ fn runs() -> Vec<Run> {
         run("DAF's caching allocator", &["allocation"], |world, cache| {
             plain(world, cache, "policy = \"daf\"\nactivation_budget = \"50%\"\nallocator = \"caching\"")
         }),
-        run("FedHybrid within 85 %", &["codec"], |world, cache| {
-            plain(world, cache, "policy = \"fedhybrid\"\nmemory_budget = \"85%\"")
+        run("FedHybrid within 60 %", &["codec"], |world, cache| {
+            plain(world, cache, "policy = \"fedhybrid\"\nmemory_budget = \"60%\"")
         }),
         run("FedHybrid with a larger network", &["codec"], |world, cache| {
             let network = "model = \"mobilenetv2\"\ninput = \"3x64x64\"\nbatch = 16";
-            plain(world, cache, &format!("policy = \"fedhybrid\"\nmemory_budget = \"54%\"\n{network}"))
+            plain(world, cache, &format!("policy = \"fedhybrid\"\nmemory_budget = \"50%\"\n{network}"))
         }),
         run("MNN in integers", &["cpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-int8\"")),
         run("MNN on the GPU", &["gpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-fp32-gpu\"")),
