@@ -30,7 +30,7 @@ pub(super) fn text(options: &SweepOptions, specification: &Specification, unsupp
     }
     // Writing to a text cannot fail.
     let _ =
-        write!(text, "{table}\n{} would be unsupported: their values do not go together\n", HumanCount(unsupported));
+        write!(text, "{table}\n{} are known to be unsupported: their values do not go together\n", HumanCount(unsupported));
     if let Some(shard) = options.shard {
         let runs = shard.of(specification.runs());
         let number = HumanCount(runs.end - runs.start);
