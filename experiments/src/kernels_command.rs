@@ -11,26 +11,30 @@ use std::path::PathBuf;
 
 use clap::Args;
 use haversack_bench::{HAS_PEERS, Kernel, Measurement, SIZES};
-use haversack_reports::files::create_folder;
 use haversack_reports::write_atomically;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json};
+use crate::output_folder::OutputFolder;
 use crate::progress::{Amount, Progress};
 use haversack_devices::text::hint;
 
-/// The files, without their extensions.
-const STEM: &str = "kernels";
+/// The files, the picture's without its extension.
+const TABLE: &str = "kernels.csv";
+const PICTURE: &str = "kernels";
+const OUTPUTS: [&str; 3] = [TABLE, "kernels.svg", "kernels.png"];
 
 /// What `kernels` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Examples:\n  haversack kernels\n  haversack kernels pack2 --compare --format json\n\n\
+#[command(
+    after_help = "Examples:\n  haversack kernels\n  haversack kernels pack2 --compare --format json\n  haversack kernels --out measured\n\n\
     Each kernel runs on tensors of 200 KiB, 1.5 MiB and 64 MiB in turn with its limit, which is the fastest read, \
     write or copy of the same tensor, and with --compare with its peer, which is what one would take from a crate \
     (cargo run --release --features peers -- kernels --compare builds a program that has them). \
     The rates are of this machine at this moment; the ratios are what to keep. HAVERSACK_SIMD=scalar, avx2, avx512 \
-    or neon chooses the instructions.")]
+    or neon chooses the instructions."
+)]
 pub struct KernelsOptions {
     /// Only kernels whose name contains this; `haversack list kernels` shows the names
     #[arg(value_name = "FILTER")]
@@ -39,15 +43,18 @@ pub struct KernelsOptions {
     /// program that was built with --features peers
     #[arg(long)]
     pub compare: bool,
-    /// The folder that the table and the plot are written to
-    #[arg(long, value_name = "DIR", default_value = "out")]
-    pub out: PathBuf,
+    /// The folder that the table and the plot are written to [default: none]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Deletes what the folder lists of another command or filter
+    #[arg(long, requires = "out")]
+    pub overwrite: bool,
     /// How to print the result
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 
-/// Measures the kernels, writes the table and the plot, and prints the table.
+/// Measures the kernels, prints the table, and with a folder writes it and the plot there.
 ///
 /// # Errors
 /// Peers that were not compiled in, a filter that matches nothing, a `HAVERSACK_SIMD` that this machine lacks, a folder
@@ -60,19 +67,30 @@ pub fn run(options: &KernelsOptions) -> Result<(), CommandError> {
     }
     let catalogue = haversack_bench::catalogue().map_err(CommandError::input)?;
     let kernels = select(&catalogue, options.filter.as_deref().unwrap_or_default())?;
-    // A folder that cannot be had was named wrongly; better to hear it now than in a minute.
-    create_folder(&options.out).map_err(CommandError::input)?;
+    // A folder that cannot be had is better heard of now than in a minute.
+    let folder = options.out.as_deref().map(|out| OutputFolder::claim(out, &owner(options), options.overwrite));
+    let mut folder = folder.transpose()?;
     if cfg!(debug_assertions) {
         note(&"this program was built without optimisation: build it with --release before believing a rate");
     }
     let measured = measure_all(&kernels, options.compare)?;
-    let stem = options.out.join(STEM);
-    write_atomically(&stem.with_extension("csv"), table::csv(&measured)?.as_bytes())?;
-    picture::draw(&measured).render()?.write(&stem)?;
+    if let Some(folder) = &mut folder {
+        let outputs = OUTPUTS.map(str::to_owned);
+        folder.begin(&outputs, Map::new())?;
+        write_atomically(&folder.path(TABLE), table::csv(&measured)?.as_bytes())?;
+        picture::draw(&measured).render()?.write(&folder.path(PICTURE))?;
+        folder.record(owner(options), &outputs)?;
+    }
     match options.format {
         Format::Json => print_json(&measured.iter().map(to_json).collect()),
         Format::Text => print(&table::text(&measured)),
     }
+}
+
+/// Whose the folder is: this command, with what it measures.
+fn owner(options: &KernelsOptions) -> Map<String, Value> {
+    let keys = [("command", json!("kernels")), ("filter", json!(options.filter)), ("compare", json!(options.compare))];
+    keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// The kernels whose names contain `filter`.

@@ -29,8 +29,11 @@ pub(super) fn text(options: &SweepOptions, specification: &Specification, unsupp
         table.row([key.name().to_owned(), HumanCount(values.len() as u64).to_string(), shown(values)]);
     }
     // Writing to a text cannot fail.
-    let _ =
-        write!(text, "{table}\n{} are known to be unsupported: their values do not go together\n", HumanCount(unsupported));
+    let _ = write!(
+        text,
+        "{table}\n{} are known to be unsupported: their values do not go together\n",
+        HumanCount(unsupported)
+    );
     if let Some(shard) = options.shard {
         let runs = shard.of(specification.runs());
         let number = HumanCount(runs.end - runs.start);

@@ -23,12 +23,14 @@ fn name(row: &Value) -> &str {
 #[test]
 fn a_filter_selects_the_listed_names_that_contain_it_at_three_sizes_each() {
     let folder = tempdir().unwrap();
-    let rows = json(&call_in(folder.path(), &["kernels", "triple", "--format", "json"]));
+    let rows = json(&call_in(folder.path(), &["kernels", "triple", "--format", "json", "--out", "out"]));
     let rows = rows.as_array().unwrap();
     let expected: Vec<String> = listed().into_iter().filter(|id| id.contains("triple")).collect();
     // The kernel itself, its scalar twin, and perhaps wider ones.
     assert!(expected.len() >= 2 && expected[0] == "triple", "{expected:?}");
-    let names: Vec<&str> = rows.iter().step_by(3).map(name).collect();
+    // The list is sorted, the measurements are in the order of the catalogue.
+    let mut names: Vec<&str> = rows.iter().step_by(3).map(name).collect();
+    names.sort_unstable();
     assert_eq!(names, expected);
     for of_kernel in rows.chunks(3) {
         let sizes: Vec<u64> = of_kernel.iter().map(|row| row["size"].as_u64().unwrap()).collect();
@@ -51,7 +53,11 @@ fn files_are_there(out: &Path, rows: usize) {
     assert_eq!(table.lines().count(), 1 + rows);
     assert!(fs::read_to_string(out.join("kernels.svg")).unwrap().contains("share of the limit"));
     assert_eq!(fs::read(out.join("kernels.png")).unwrap()[1..4], *b"PNG");
-    assert_eq!(fs::read_dir(out).unwrap().count(), 3);
+    let record: Value = serde_json::from_str(&fs::read_to_string(out.join("run.json")).unwrap()).unwrap();
+    let outputs = ["kernels.csv", "kernels.svg", "kernels.png"];
+    assert_eq!((&record["command"], &record["outputs"]), (&"kernels".into(), &outputs.to_vec().into()));
+    // Beside them only the record and the lock.
+    assert_eq!(fs::read_dir(out).unwrap().count(), outputs.len() + 2);
 }
 
 #[test]
@@ -87,6 +93,17 @@ fn text_shows_shares_side_by_side() {
     assert!(SIZES.iter().all(|size| shown.contains(&format!("{size} B"))), "{shown}");
     assert!(shown.contains("of limit") && !shown.contains("× peer"), "{shown}");
     assert!(shown.lines().any(|line| line.starts_with("copy ")), "{shown}");
+    // Without --out nothing is written.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_of_other_results_is_refused() {
+    let folder = tempdir().unwrap();
+    fs::create_dir(folder.path().join("o")).unwrap();
+    fs::write(folder.path().join("o/run.json"), "{\"command\": \"sweep\", \"outputs\": []}").unwrap();
+    let message = refusal(&call_in(folder.path(), &["kernels", "copy", "--out", "o"]), 2);
+    assert!(message.contains("'sweep'") && message.contains("--overwrite"), "{message}");
 }
 
 #[test]

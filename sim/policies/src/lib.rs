@@ -32,7 +32,7 @@
 //! }
 //!
 //! let policies: Vec<Box<dyn Policy>> = vec![registry::build("sage", &[])?, Box::new(KeepNothing)];
-//! assert_eq!(registry::find("sage")?.citation, "Gim and Ko, MobiSys 2022");
+//! assert_eq!(registry::find("sage")?.citation, "Gim and Ko, MobiSys 2022, section 3.4, algorithm 1");
 //! # assert_eq!(policies.len(), 2);
 //! # Ok::<(), haversack_policies::PolicyError>(())
 //! ```

@@ -99,8 +99,8 @@ fn sensitivity_is_the_prior_until_it_is_measured() {
 fn the_registry_knows_its_levels() {
     let set = |key: &str, value: &str| registry::build("gact", &[(key.to_owned(), value.to_owned())]).map(|_| ());
     assert_eq!((set("level", "L1"), set("level", "L2"), set("bits", "2")), (Ok(()), Ok(()), Ok(())));
-    assert!(set("bits", "3").unwrap_err().to_string().contains("expected 2, 4, 8"));
-    assert!(set("level", "L3").unwrap_err().to_string().contains("L1, L2"));
+    assert!(set("bits", "3").unwrap_err().to_string().contains("expected 2, 4 or 8"));
+    assert!(set("level", "L3").unwrap_err().to_string().contains("L1 or L2"));
 }
 
 proptest! {
