@@ -9,8 +9,9 @@ use super::cells::{ComparedCell, Verdict};
 use super::reference::{Claim, Reference, Role};
 use super::selection::COMPARISON;
 
-/// A row of this metric takes no part in medians.
-const ACCURACY: &str = "accuracy";
+/// Rows of these metrics take no part in medians: what is counted and what only training measures would hide or drown
+/// the errors of times, memory and energy.
+const NOT_IN_MEDIANS: [&str; 6] = ["accuracy", "accuracy-gain", "accuracy-drop", "rounds", "flops", "convolutions"];
 
 /// How all rows came out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -94,7 +95,7 @@ pub struct Tally {
 /// The absolute relative errors of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Errors {
-    /// Rows whose paper gives a number, other than accuracies and inputs.
+    /// Rows whose paper gives a number, other than inputs, counts and what only training measures.
     pub numbers: usize,
     /// Those with an answer.
     pub answered_numbers: usize,
@@ -210,7 +211,7 @@ fn percent(fraction: f64) -> String {
 
 /// The paper's number, where the row counts for medians.
 fn numeric(cell: &ComparedCell) -> Option<f64> {
-    let counts = cell.metric != ACCURACY && cell.verdict != Verdict::Input;
+    let counts = !NOT_IN_MEDIANS.contains(&cell.metric.as_str()) && cell.verdict != Verdict::Input;
     let Claim::Value(paper) = cell.claim else { return None };
     paper.filter(|_| counts)
 }
