@@ -122,6 +122,22 @@ fn a_budget_beside_a_trace_is_the_smaller_of_both_and_said_to_be() {
 }
 
 #[test]
+fn a_run_that_is_killed_every_time_is_an_answer_without_figures() {
+    let folder = tempdir().unwrap();
+    let text = "device = \"galaxy-s22\"\nstack = \"mnn-2\"\ncores = \"big:4\"\nmodel = \"mobilenetv2\"\nbatch = 256\n\
+        system = \"android-testbed\"\ntrainer_adj = 900\niterations = 1\n";
+    fs::write(folder.path().join("s.toml"), text).unwrap();
+    let run = |line: &str| call_in(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    let found = json(&run("simulate s.toml --format json"));
+    assert_eq!(keys(&found), ["status", "reason", "scenario"]);
+    assert_eq!((&found["status"], &found["scenario"]["batch"]), (&"killed".into(), &256.into()));
+    let reason = found["reason"].as_str().unwrap();
+    assert!(reason.contains("killed by the low-memory killer") && stdout(&run("simulate s.toml")).contains(reason));
+    let swept = stdout(&run("sweep s.toml --out o"));
+    assert!(swept.starts_with("1 run: 1 killed"), "{swept}");
+}
+
+#[test]
 fn the_least_budget_that_is_named_works() {
     let message = refusal(&call(&format!("{PHONE} sage --memory-budget 1KB")), 3);
     let least = message.split("--memory-budget ").nth(1).unwrap().split(')').next().unwrap();
