@@ -2,6 +2,7 @@
 
 use crate::common;
 use crate::common::assert_close;
+use haversack_devices::processor::Stalls;
 use haversack_devices::units::{Bytes, Flops, Nanos};
 use haversack_devices::{
     CoreSelection, Cost, Dsp, Frequency, OperatorKind, Precision, ProcessorKind, Product, ProductRole, Traffic, Work,
@@ -63,6 +64,8 @@ fn maps_run_at_the_width_of_the_vectors_and_copies_crawl() {
     // 1 MB at 100 MB/s: 10 ms, and every byte from DRAM.
     let copy = cost(Work { kind: OperatorKind::Layout, ..convolution() });
     assert_eq!((copy.busy, copy.dram), (Nanos(10_000_000), Bytes(1_000_000)));
+    assert_eq!(copy.stalls, Stalls { dram: Nanos(10_000_000), ..Stalls::default() });
+    assert_eq!(cost(map).stalls, Stalls::default());
 }
 
 #[test]
@@ -82,6 +85,7 @@ fn a_filter_in_l2_is_read_for_every_input_channel_and_row_of_taps() {
     // 20 GB/s = 5.0331648 ms, longer than the arithmetic; nothing from DRAM.
     let streamed = cost(gradient(16, 32));
     assert_eq!((streamed.busy, streamed.dram), (Nanos(5_033_165), Bytes::ZERO));
+    assert_eq!(streamed.stalls, Stalls { caches: Nanos(5_033_165), ..Stalls::default() });
     // Filters of 3 × 2 taps have three rows, of 2 × 3 two: 128 passes take 3.3554432 ms.
     let taps = |taps| Work { product: Some(Product { taps, ..gradient(16, 32).product.unwrap() }), ..gradient(16, 32) };
     assert_eq!(cost(taps([3, 2])).busy, Nanos(5_033_165));
@@ -108,6 +112,11 @@ fn what_misses_l2_is_waited_for() {
     assert_close(cost_of(1e8).dram.as_f64(), moved * missed, 400.0);
     // 10 ms of arithmetic hide the hits and none of the misses.
     assert_close(cost_of(1e9).busy.seconds(), moved * missed / 5e9 + 10e-3, 1e-6);
+    // Of the first the hits are bound by L2, of the second by arithmetic.
+    let [hits, hidden] = [1e8, 1e9].map(|flops| cost_of(flops).stalls);
+    assert_close(hits.dram.seconds(), moved * missed / 5e9, 1e-6);
+    assert_close(hits.caches.seconds(), moved * (1.0 - missed) / 20e9, 1e-6);
+    assert_eq!((hidden.dram, hidden.caches), (hits.dram, Nanos::ZERO));
 }
 
 #[test]

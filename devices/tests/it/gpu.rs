@@ -1,6 +1,7 @@
 //! The GPU roofline, worked by hand on a device with round numbers, and Sage's occupancy.
 
 use crate::common;
+use haversack_devices::processor::Stalls;
 use haversack_devices::units::{Bytes, Flops, Nanos};
 use haversack_devices::{Cost, OperatorKind, Precision, Traffic, Work, load, load_stack};
 
@@ -32,7 +33,9 @@ fn the_slower_side_of_the_roofline_is_the_busy_time() {
     assert_eq!(full.alone(), Nanos(10_025_000));
     // 100 MB take 20 ms, more than the arithmetic.
     let traffic = Traffic { dram: Bytes(100_000_000), shared: Bytes::ZERO };
-    assert_eq!(cost(Work { traffic, ..product() }).busy, Nanos(20_000_000));
+    let bytes = cost(Work { traffic, ..product() });
+    assert_eq!(bytes.busy, Nanos(20_000_000));
+    assert_eq!(bytes.stalls, Stalls { dram: Nanos(20_000_000), ..Stalls::default() });
 }
 
 #[test]
@@ -64,8 +67,10 @@ fn a_working_set_in_the_l2_moves_no_dram_bytes() {
         ..product()
     };
     assert_eq!((cost(small).busy, cost(small).dram), (Nanos(50_000), Bytes::ZERO));
+    assert_eq!(cost(small).stalls, Stalls { caches: Nanos(50_000), ..Stalls::default() });
     let large = cost(Work { working_set: Bytes((1 << 20) + 1), ..small });
     assert_eq!((large.busy, large.dram), (Nanos(200_000), Bytes(1_000_000)));
+    assert_eq!(large.stalls, Stalls { dram: Nanos(200_000), ..Stalls::default() });
 }
 
 #[test]
@@ -83,9 +88,13 @@ fn barriers_count_once_a_wave_and_shared_memory_has_a_bandwidth() {
     // 800 outputs are 2 waves; 3 barriers of 100 ns each: 600 ns more than 10 ms.
     let barriers = cost(Work { barriers: 3, parallelism: 800.0, ..product() });
     assert_eq!(barriers.busy, Nanos(10_000_600));
+    // The arithmetic takes longest, and of its time the barriers are waited for.
+    assert_eq!(barriers.stalls, Stalls { waiting: Nanos(600), ..Stalls::default() });
     // 2 units × 50 B × 1 GHz = 100 GB/s: 2 GB take 20 ms, over the 10 ms of arithmetic.
     let traffic = Traffic { dram: Bytes::ZERO, shared: Bytes(2_000_000_000) };
-    assert_eq!(cost(Work { traffic, ..product() }).busy, Nanos(20_000_000));
+    let shared = cost(Work { traffic, ..product() });
+    assert_eq!(shared.busy, Nanos(20_000_000));
+    assert_eq!(shared.stalls, Stalls { caches: Nanos(20_000_000), ..Stalls::default() });
 }
 
 #[test]
@@ -97,6 +106,7 @@ fn atomics_are_served_one_by_one_and_retried_by_the_blocks_that_contend() {
     // k = 1000, Q = 2 units × 4 blocks = 8, H = ln 1000 + 0.5772 = 7.4850:
     // (1000 + 8 × 7.4850) × 2 ns + 748.5 ns = 2868.3 ns.
     assert_eq!(cost(only(1000)).busy, Nanos(2868));
+    assert_eq!(cost(only(1000)).stalls, Stalls { waiting: Nanos(2868), ..Stalls::default() });
 }
 
 #[test]

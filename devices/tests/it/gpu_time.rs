@@ -1,6 +1,7 @@
 //! The time of counted kernels, worked by hand on a device with round numbers.
 
 use crate::common;
+use haversack_devices::processor::Stalls;
 use haversack_devices::units::{Bytes, Interval, Nanos};
 use haversack_devices::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};
 
@@ -111,7 +112,10 @@ fn a_kernel_takes_the_longest_of_what_runs_at_once_and_kernels_follow_each_other
     // 1000 ns and 700 ns at once; then one after the other.
     assert_ns(time(KernelCounts { barriers: 7, ..bytes.clone() }).busy, 1000.0);
     let program = ProgramCounts { kernels: vec![bytes, waits], ..ProgramCounts::default() };
-    assert_ns(gpu().time_of(&program, None).busy, 1700.0);
+    let both = gpu().time_of(&program, None);
+    assert_ns(both.busy, 1700.0);
+    // One waits for DRAM, the other for its barriers.
+    assert_eq!(both.stalls, Stalls { dram: Nanos(1000), waiting: Nanos(700), ..Stalls::default() });
     assert_eq!(program.traffic(), Bytes(5_000));
 }
 
