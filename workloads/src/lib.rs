@@ -16,6 +16,7 @@
 //!   [`mixed`] rewrites an eager graph for an algorithm of integer training, which is a data file.
 //! - [`training_graph`] is what comes out: nodes in an order of execution with the work that they ask of a processor,
 //!   and tensors with their sizes. [`prune`] leaves weights untrained.
+//! - [`data`] makes and reads what is trained on: samples and labels in three parts.
 //! - [`shape`]: sizes are linear in the batch ([`Extent`]), so that a graph is built once and asked about any
 //!   micro-batch.
 //!
@@ -39,6 +40,7 @@
 
 pub mod autograd;
 pub mod counts;
+pub mod data;
 pub mod error;
 pub mod express;
 mod graph_writer;

@@ -3,6 +3,7 @@
 
 mod autograd;
 mod counts;
+mod data;
 mod express;
 mod lowering;
 mod mixed;

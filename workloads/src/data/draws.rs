@@ -1,0 +1,51 @@
+//! Random integers of one purpose, the same on every machine.
+
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
+
+/// The last word of every key: another number is another family of streams.
+const FAMILY: u64 = 3;
+
+/// The random numbers of one item (a sample, an epoch) for one purpose.
+///
+/// `ChaCha8` with the key (seed, FNV-1a of the purpose, item, 3), little-endian. What is drawn for one item changes
+/// nothing for another, so that items may be made in any order and by any number of threads.
+pub(crate) struct Draws(ChaCha8Rng);
+
+impl Draws {
+    pub(crate) fn new(seed: u64, purpose: &str, item: u64) -> Self {
+        let mut key = [0; 32];
+        for (bytes, word) in key.chunks_exact_mut(8).zip([seed, fnv1a(purpose.bytes()), item, FAMILY]) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        Self(ChaCha8Rng::from_seed(key))
+    }
+
+    /// An integer from 0 to `bound` − 1, by the upper half of a product (Lemire): for the small bounds here the
+    /// bias is below 2⁻²⁰.
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+        ((u64::from(self.0.next_u32()) * u64::from(bound)) >> 32) as u32
+    }
+
+    /// An integer from `low` to `high`, both included.
+    pub(crate) fn between(&mut self, low: i32, high: i32) -> i32 {
+        low + self.below((high - low + 1).unsigned_abs()).cast_signed()
+    }
+
+    /// True in `percent` of 100 draws.
+    pub(crate) fn chance(&mut self, percent: u32) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Puts `items` into a random order (Fisher and Yates).
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u32 + 1) as usize);
+        }
+    }
+}
+
+/// Fowler, Noll and Vo's hash, variant 1a, 64 bits.
+pub(crate) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,132 @@
+//! `phrases`: sequences of tokens whose class lies in the order of the tokens, made by code.
+//!
+//! Every phrase says two things, spread over fillers that say nothing. *Who acts*: a name of one group, a verb and a name
+//! of the other group; the first name acts, unless the verb is passive. *What the speaker thinks*: a word of praise or of
+//! blame, turned round by a negation that comes before it; a negation after it changes nothing. The class is which group
+//! acts, and whether the judgement is good: four classes. The tokens without their order tell neither.
+//!
+//! Everything is drawn as integers, so that the bytes are the same on every machine.
+
+use super::draws::Draws;
+use super::set::{Content, DataSet, SampleForm, Samples};
+
+/// The number of tokens of a phrase.
+pub const LENGTH: usize = 32;
+
+/// The number of different tokens; 0 is kept for padding, which no phrase has, and 1 begins every phrase.
+pub const VOCABULARY: usize = 64;
+
+/// The number of classes.
+pub const CLASSES: usize = 4;
+
+/// The numbers of phrases to train on, to choose on and to report.
+const PARTS: [usize; 3] = [8000, 1000, 2000];
+
+/// Another seed would be another set.
+const SEED: u64 = 20;
+
+const START: u16 = 1;
+
+/// Tokens of one kind: the first, and how many.
+type Kind = (u16, u32);
+
+const NAMES: [Kind; 2] = [(2, 8), (10, 8)];
+const ACTIVE: Kind = (18, 4);
+const PASSIVE: Kind = (22, 4);
+const BLAME: Kind = (26, 4);
+const PRAISE: Kind = (30, 4);
+const NEGATION: Kind = (34, 2);
+const FILLERS: Kind = (36, 28);
+
+/// Of 100 verbs, the number that are passive.
+const PASSIVE_PERCENT: u32 = 30;
+
+/// Of 100 phrases, the number with a negation before the judgement, and the number with one after it.
+const NEGATED_PERCENT: u32 = 30;
+const UNTOUCHED_PERCENT: u32 = 30;
+
+/// Of 100 labels, the number drawn anew, whatever the phrase says.
+const NOISE_PERCENT: u32 = 2;
+
+/// The set.
+pub fn data_set() -> DataSet {
+    let mut first = 0;
+    let [train, validation, test] = PARTS.map(|number| {
+        let part = part(first, number);
+        first += number as u64;
+        part
+    });
+    DataSet {
+        id: "phrases".to_owned(),
+        description: "sequences of 32 tokens made by code: who acts, and with what judgement".to_owned(),
+        number_of_classes: CLASSES,
+        form: SampleForm::Tokens { length: LENGTH, vocabulary: VOCABULARY },
+        train,
+        validation,
+        test,
+    }
+}
+
+fn part(first: u64, number: usize) -> Samples {
+    let (ids, labels): (Vec<_>, Vec<_>) = (first..first + number as u64).map(phrase).unzip();
+    Samples { content: Content::Tokens(ids.concat()), labels }
+}
+
+/// Phrase number `index` and its class.
+fn phrase(index: u64) -> ([u16; LENGTH], u16) {
+    let mut draws = Draws::new(SEED, "phrases", index);
+    let mut tokens = [START; LENGTH];
+    for token in &mut tokens[1..] {
+        *token = one_of(&mut draws, FILLERS);
+    }
+    let acting = relation(&mut draws);
+    let judgement = judgement(&mut draws);
+    let mut places: Vec<usize> = (1..LENGTH).collect();
+    draws.shuffle(&mut places);
+    let (first, second) = places.split_at_mut(acting.tokens.len());
+    put(&mut tokens, first, &acting.tokens);
+    put(&mut tokens, &mut second[..judgement.tokens.len()], &judgement.tokens);
+    let label =
+        if draws.chance(NOISE_PERCENT) { draws.below(CLASSES as u32) as u16 } else { 2 * acting.says + judgement.says };
+    (tokens, label)
+}
+
+/// Tokens in their order, and the bit that they say.
+struct Saying {
+    tokens: Vec<u16>,
+    says: u16,
+}
+
+fn relation(draws: &mut Draws) -> Saying {
+    let first_group = draws.below(2) as usize;
+    let passive = draws.chance(PASSIVE_PERCENT);
+    let verb = if passive { PASSIVE } else { ACTIVE };
+    let kinds = [NAMES[first_group], verb, NAMES[1 - first_group]];
+    let tokens = kinds.map(|kind| one_of(draws, kind)).to_vec();
+    Saying { tokens, says: first_group as u16 ^ u16::from(passive) }
+}
+
+fn judgement(draws: &mut Draws) -> Saying {
+    let good = draws.below(2) as u16;
+    let mut tokens = vec![one_of(draws, if good == 1 { PRAISE } else { BLAME })];
+    let chance = draws.below(100);
+    let negated = chance < NEGATED_PERCENT;
+    if negated {
+        tokens.insert(0, one_of(draws, NEGATION));
+    } else if chance < NEGATED_PERCENT + UNTOUCHED_PERCENT {
+        tokens.push(one_of(draws, NEGATION));
+    }
+    Saying { tokens, says: good ^ u16::from(negated) }
+}
+
+fn one_of(draws: &mut Draws, (first, number): Kind) -> u16 {
+    first + draws.below(number) as u16
+}
+
+/// Puts `said` at `places` from left to right.
+fn put(tokens: &mut [u16], places: &mut [usize], said: &[u16]) {
+    places.sort_unstable();
+    for (&place, &token) in places.iter().zip(said) {
+        tokens[place] = token;
+    }
+}

@@ -1,0 +1,217 @@
+//! A data set: what its samples look like, its three parts, and mini-batches of them.
+
+use super::augmentation::Augmentation;
+use super::draws::fnv1a;
+use super::order::split_off;
+
+/// What an image looks like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageForm {
+    /// The number of channels.
+    pub channels: usize,
+    /// The number of rows.
+    pub height: usize,
+    /// The number of columns.
+    pub width: usize,
+    /// The mean of each channel's bytes over the train part; it is taken off.
+    pub means: Vec<f32>,
+    /// The standard deviation of each channel's bytes over the train part; what is left is divided by it.
+    pub deviations: Vec<f32>,
+}
+
+/// What a sample looks like.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SampleForm {
+    /// An image: `channels` × `height` × `width` bytes, a plane a channel.
+    Image(ImageForm),
+    /// A sequence of tokens.
+    Tokens {
+        /// The number of tokens of every sequence.
+        length: usize,
+        /// The number of different tokens: ids lie below it.
+        vocabulary: usize,
+    },
+}
+
+impl SampleForm {
+    /// The number of bytes or tokens of a sample.
+    pub fn elements(&self) -> usize {
+        match self {
+            Self::Image(form) => form.channels * form.height * form.width,
+            Self::Tokens { length, .. } => *length,
+        }
+    }
+}
+
+/// The samples of one part, one after another.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Content {
+    /// Bytes of images, each a plane a channel, rows first.
+    Images(Vec<u8>),
+    /// Ids of tokens.
+    Tokens(Vec<u16>),
+}
+
+/// Samples with their labels.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Samples {
+    /// The samples.
+    pub content: Content,
+    /// The class of each, counted from 0.
+    pub labels: Vec<u16>,
+}
+
+impl Samples {
+    /// The number of samples.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The samples at `indices`, each of `elements` bytes or tokens.
+    pub(super) fn select(&self, indices: &[usize], elements: usize) -> Self {
+        let content = match &self.content {
+            Content::Images(bytes) => Content::Images(chosen(bytes, indices, elements).copied().collect()),
+            Content::Tokens(ids) => Content::Tokens(chosen(ids, indices, elements).copied().collect()),
+        };
+        Self { content, labels: indices.iter().map(|&index| self.labels[index]).collect() }
+    }
+}
+
+fn chosen<'a, T>(items: &'a [T], indices: &'a [usize], elements: usize) -> impl Iterator<Item = &'a T> {
+    indices.iter().flat_map(move |&index| &items[index * elements..(index + 1) * elements])
+}
+
+/// Which part of a data set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Part {
+    /// What the network learns from.
+    Train,
+    /// What bits, batches and learning rates are chosen on.
+    Validation,
+    /// What is reported, and never chosen on.
+    Test,
+}
+
+/// Samples and labels, in three parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataSet {
+    /// What names the set in a specification and under a figure.
+    pub id: String,
+    /// What it holds, in a sentence.
+    pub description: String,
+    /// The number of classes; labels lie below it.
+    pub number_of_classes: usize,
+    /// What a sample looks like.
+    pub form: SampleForm,
+    /// What the network learns from.
+    pub train: Samples,
+    /// What choices are made on.
+    pub validation: Samples,
+    /// What is reported.
+    pub test: Samples,
+}
+
+/// The inputs of a mini-batch, samples first.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inputs {
+    /// Normalised images, N × C × H × W.
+    Images(Vec<f32>),
+    /// Ids of tokens, N × length.
+    Tokens(Vec<i64>),
+}
+
+/// A mini-batch as a network takes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MiniBatch {
+    /// The inputs.
+    pub inputs: Inputs,
+    /// The class of each sample.
+    pub labels: Vec<i64>,
+}
+
+impl DataSet {
+    /// The samples of a part.
+    pub fn part(&self, part: Part) -> &Samples {
+        match part {
+            Part::Train => &self.train,
+            Part::Validation => &self.validation,
+            Part::Test => &self.test,
+        }
+    }
+
+    /// The set with a validation part cut from the train part: of every class the share `share`, drawn under `seed`.
+    #[must_use]
+    pub fn with_validation(mut self, share: f64, seed: u64) -> Self {
+        let (kept, aside) = split_off(&self.train.labels, share, seed);
+        let elements = self.form.elements();
+        self.validation = self.train.select(&aside, elements);
+        self.train = self.train.select(&kept, elements);
+        self
+    }
+
+    /// The samples of `part` at `indices`, normalised, as a mini-batch in that order.
+    ///
+    /// # Panics
+    ///
+    /// Where an index is not below the number of samples of the part.
+    pub fn mini_batch(&self, part: Part, indices: &[usize], augmentation: Option<&Augmentation>) -> MiniBatch {
+        let samples = self.part(part);
+        let elements = self.form.elements();
+        let inputs = match (&samples.content, &self.form) {
+            (Content::Images(bytes), SampleForm::Image(form)) => {
+                Inputs::Images(images(bytes, form, indices, augmentation))
+            }
+            (Content::Images(bytes), SampleForm::Tokens { .. }) => {
+                Inputs::Tokens(chosen(bytes, indices, elements).map(|&byte| i64::from(byte)).collect())
+            }
+            (Content::Tokens(ids), _) => {
+                Inputs::Tokens(chosen(ids, indices, elements).map(|&id| i64::from(id)).collect())
+            }
+        };
+        MiniBatch { inputs, labels: indices.iter().map(|&index| i64::from(samples.labels[index])).collect() }
+    }
+
+    /// FNV-1a, 64 bits, over every part's samples and labels, little-endian: the same set has the same digest on every
+    /// machine.
+    pub fn digest(&self) -> u64 {
+        let parts = [&self.train, &self.validation, &self.test];
+        fnv1a(parts.into_iter().flat_map(|samples| {
+            let (bytes, ids): (&[u8], &[u16]) = match &samples.content {
+                Content::Images(bytes) => (bytes, &[]),
+                Content::Tokens(ids) => (&[], ids),
+            };
+            bytes.iter().copied().chain(ids.iter().chain(&samples.labels).flat_map(|word| word.to_le_bytes()))
+        }))
+    }
+}
+
+fn images(bytes: &[u8], form: &ImageForm, indices: &[usize], augmentation: Option<&Augmentation>) -> Vec<f32> {
+    let plane = form.height * form.width;
+    let elements = form.channels * plane;
+    let tables: Vec<[f32; 256]> = (0..form.channels).map(|channel| normalised(form, channel)).collect();
+    let mut values = Vec::with_capacity(indices.len() * elements);
+    for &index in indices {
+        let image = &bytes[index * elements..(index + 1) * elements];
+        let change = augmentation.map(|augmentation| augmentation.of(index));
+        for (pixels, table) in image.chunks_exact(plane).zip(&tables) {
+            match &change {
+                None => values.extend(pixels.iter().map(|&byte| table[usize::from(byte)])),
+                Some(change) => values.extend((0..plane).map(|place| {
+                    let source = change.source(form, place / form.width, place % form.width);
+                    table[usize::from(pixels[source])]
+                })),
+            }
+        }
+    }
+    values
+}
+
+/// What each byte of a channel becomes.
+fn normalised(form: &ImageForm, channel: usize) -> [f32; 256] {
+    std::array::from_fn(|byte| (byte as f32 - form.means[channel]) / form.deviations[channel])
+}
