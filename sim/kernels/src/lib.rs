@@ -43,7 +43,8 @@ pub mod isa;
 pub mod limit;
 pub mod quantise;
 pub mod reduce;
-mod simd;
+#[doc(hidden)]
+pub mod simd;
 
 pub use error::KernelError;
 pub use isa::Isa;

@@ -27,10 +27,10 @@ mod scalar;
 use crate::isa::Isa;
 
 /// Lanes of one [`Simd`] vector, whatever the register width.
-pub(crate) const LANES: usize = 16;
+pub const LANES: usize = 16;
 
 /// Operations on sixteen lanes. A value of an implementing type is the proof that the processor has the instructions.
-pub(crate) trait Simd: Copy {
+pub trait Simd: Copy {
     /// Sixteen f32.
     type Floats: Copy;
     /// Sixteen integers of 32 bits: u32, i32, or slots of several smaller ones.
@@ -138,7 +138,7 @@ pub(crate) trait Simd: Copy {
 const AHEAD: usize = 512;
 
 /// Work that is written once and compiled for every instruction set.
-pub(crate) trait Kernel {
+pub trait Kernel {
     /// What it answers.
     type Output;
     /// Does the work. Implementations are `#[inline(always)]`, so that they take on the caller's instructions.
@@ -146,7 +146,7 @@ pub(crate) trait Kernel {
 }
 
 /// Work on tiles of products, of as many rows as an instruction set has registers for.
-pub(crate) trait Tiled {
+pub trait Tiled {
     /// What it answers.
     type Output;
     /// Does the work; `#[inline(always)]` as [`Kernel::run`] is.
@@ -155,7 +155,7 @@ pub(crate) trait Tiled {
 
 /// Loops of plain Rust that are compiled for every instruction set. Nothing in them may depend on `WIDE` but how fast
 /// they go: the answer is the same, because integers wrap and single float operations round alike at any width.
-pub(crate) trait Loops {
+pub trait Loops {
     /// What they answer.
     type Output;
     /// Runs them; `WIDE` if the processor has AVX2 and BMI2. `#[inline(always)]` as [`Kernel::run`] is.
@@ -163,7 +163,7 @@ pub(crate) trait Loops {
 }
 
 /// Runs a kernel under `isa`, or as plain Rust if this processor does not have it: the answer is the same.
-pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
+pub fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has just said that it has these instructions.
@@ -178,7 +178,7 @@ pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
 }
 
 /// [`dispatch`] for tiles, with the instructions for bytes that only some processors of a set have.
-pub(crate) fn dispatch_tiled<T: Tiled>(isa: Isa, work: T) -> T::Output {
+pub fn dispatch_tiled<T: Tiled>(isa: Isa, work: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
     if isa == Isa::Avx512 && isa.is_available() && is_x86_feature_detected!("avx512vnni") {
         // SAFETY: the processor has just said that it has these instructions.
@@ -200,7 +200,7 @@ impl<T: Tiled> Kernel for Tiles<T> {
 }
 
 /// Runs loops with 256-bit vectors and the instructions for bits, if `isa` has them, and as they are otherwise.
-pub(crate) fn compiled<L: Loops>(isa: Isa, loops: L) -> L::Output {
+pub fn compiled<L: Loops>(isa: Isa, loops: L) -> L::Output {
     #[cfg(target_arch = "x86_64")]
     if matches!(isa, Isa::Avx2 | Isa::Avx512) && isa.is_available() && avx2::has_bits() {
         // SAFETY: the processor has just said that it has these instructions.
@@ -212,27 +212,27 @@ pub(crate) fn compiled<L: Loops>(isa: Isa, loops: L) -> L::Output {
 
 /// i32 as words.
 #[inline(always)]
-pub(crate) fn words(of: &[i32; LANES]) -> &[u32; LANES] {
+pub fn words(of: &[i32; LANES]) -> &[u32; LANES] {
     // SAFETY: both have the same size and alignment, and every bit pattern is a value of both.
     unsafe { &*std::ptr::from_ref(of).cast() }
 }
 
 /// i32 to store words to.
 #[inline(always)]
-pub(crate) fn words_mut(of: &mut [i32; LANES]) -> &mut [u32; LANES] {
+pub fn words_mut(of: &mut [i32; LANES]) -> &mut [u32; LANES] {
     // SAFETY: as in `words`; `&mut` is the only access.
     unsafe { &mut *std::ptr::from_mut(of).cast() }
 }
 
 /// Places of a tensor that are read at once, if no cache holds it: memory serves eight faster than one.
-pub(crate) const STREAMS: usize = 8;
+pub const STREAMS: usize = 8;
 
 /// Bytes from which no cache holds a tensor, so that it is read as streams.
-pub(crate) const STREAMED_FROM: usize = 16 << 20;
+pub const STREAMED_FROM: usize = 16 << 20;
 
 /// A tensor as streams of one length, and the elements after the last of them.
 #[inline(always)]
-pub(crate) fn streams<T>(data: &[T]) -> ([&[[T; LANES]]; STREAMS], &[T]) {
+pub fn streams<T>(data: &[T]) -> ([&[[T; LANES]]; STREAMS], &[T]) {
     let vectors = data.as_chunks::<LANES>().0;
     let each = vectors.len() / STREAMS;
     let streams = std::array::from_fn(|k| &vectors[k * each..(k + 1) * each]);
