@@ -1,0 +1,119 @@
+//! Layer normalisation over the last dimension.
+
+use rayon::prelude::*;
+
+use super::batch_norm::{Affine, EPSILON};
+use super::parallel::{add_over_blocks, rows_of_block};
+use super::sums::{sum, sum_of};
+use crate::error::{Result, expect_length};
+
+/// Sizes of a tensor of rows × width, each row of which is normalised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerNorm {
+    /// Number of rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub width: usize,
+}
+
+impl LayerNorm {
+    /// `output = (input − mean) · inverse · weight + bias`; writes the mean and the inverse deviation of each row for the
+    /// backward pass.
+    ///
+    /// # Errors
+    /// An operand whose length is not what the sizes say.
+    pub fn forward(
+        &self,
+        input: &[f32],
+        affine: Affine,
+        (mean, inverse): (&mut [f32], &mut [f32]),
+        output: &mut [f32],
+    ) -> Result {
+        self.check(&[input, output], &[affine.weight, affine.bias], &[mean, inverse])?;
+        let (width, rows) = (self.width, rows_of_block(self.width));
+        if input.is_empty() {
+            return Ok(());
+        }
+        let statistics = mean.par_chunks_mut(rows).zip(inverse.par_chunks_mut(rows));
+        output.par_chunks_mut(rows * width).zip(input.par_chunks(rows * width)).zip(statistics).for_each(
+            |((output, input), (mean, inverse))| {
+                let rows = output.chunks_exact_mut(width).zip(input.chunks_exact(width));
+                for ((y, x), (mean, inverse)) in rows.zip(mean.iter_mut().zip(inverse)) {
+                    let m = sum(x) / width as f32;
+                    let variance = sum_of(x, x, |x, _| (x - m) * (x - m)) / width as f32;
+                    let i = 1.0 / (variance + EPSILON).sqrt();
+                    (*mean, *inverse) = (m, i);
+                    for ((y, x), (w, b)) in y.iter_mut().zip(x).zip(affine.weight.iter().zip(affine.bias)) {
+                        *y = (x - m) * i * w + b;
+                    }
+                }
+            },
+        );
+        Ok(())
+    }
+
+    /// The gradient of the input, from the input, the gradient of the output and what [`forward`](Self::forward) wrote.
+    ///
+    /// # Errors
+    /// An operand whose length is not what the sizes say.
+    pub fn input_gradient(
+        &self,
+        (input, gradient): (&[f32], &[f32]),
+        weight: &[f32],
+        (mean, inverse): (&[f32], &[f32]),
+        input_gradient: &mut [f32],
+    ) -> Result {
+        self.check(&[input, gradient, input_gradient], &[weight], &[mean, inverse])?;
+        let (width, rows) = (self.width, rows_of_block(self.width));
+        if input.is_empty() {
+            return Ok(());
+        }
+        let share = 1.0 / width as f32;
+        input_gradient.par_chunks_mut(rows * width).enumerate().for_each(|(block, into)| {
+            for (i, dx) in into.chunks_exact_mut(width).enumerate() {
+                let row = block * rows + i;
+                let (x, dy) = (&input[row * width..][..width], &gradient[row * width..][..width]);
+                let (mean, inverse) = (mean[row], inverse[row]);
+                dx.iter_mut().zip(dy.iter().zip(weight)).for_each(|(dx, (dy, w))| *dx = dy * w);
+                let shift = sum(dx) * share;
+                let slope = sum_of(x, dx, |x, g| (x - mean) * g) * share * inverse * inverse;
+                dx.iter_mut().zip(x).for_each(|(dx, x)| *dx = (*dx - shift - (x - mean) * slope) * inverse);
+            }
+        });
+        Ok(())
+    }
+
+    /// Adds the gradients of weight and bias.
+    ///
+    /// # Errors
+    /// An operand whose length is not what the sizes say.
+    pub fn parameter_gradients(
+        &self,
+        (input, gradient): (&[f32], &[f32]),
+        (mean, inverse): (&[f32], &[f32]),
+        weight_gradient: &mut [f32],
+        bias_gradient: &mut [f32],
+    ) -> Result {
+        self.check(&[input, gradient], &[weight_gradient, bias_gradient], &[mean, inverse])?;
+        let width = self.width;
+        super::linear::add_rows(gradient, width, bias_gradient);
+        add_over_blocks(self.rows, rows_of_block(width), weight_gradient, |block| {
+            let mut part = vec![0.0_f32; width];
+            for row in block {
+                let (x, dy) = (&input[row * width..][..width], &gradient[row * width..][..width]);
+                let (mean, inverse) = (mean[row], inverse[row]);
+                part.iter_mut().zip(x.iter().zip(dy)).for_each(|(sum, (x, dy))| *sum += (x - mean) * inverse * dy);
+            }
+            part
+        });
+        Ok(())
+    }
+
+    fn check(&self, tensors: &[&[f32]], parameters: &[&[f32]], statistics: &[&[f32]]) -> Result {
+        let each =
+            |what, operands: &[&[f32]], len| operands.iter().try_for_each(|of| expect_length(what, of.len(), len));
+        each("a tensor of a layer norm", tensors, self.rows * self.width)?;
+        each("a parameter of a layer norm", parameters, self.width)?;
+        each("a row's statistics of a layer norm", statistics, self.rows)
+    }
+}

@@ -1,0 +1,58 @@
+//! Cross-entropy with labels: log-softmax, then the mean negative log-likelihood.
+
+use super::embedding::expect_indices;
+use super::transcendental::exp;
+use crate::error::{Result, expect_length};
+
+/// What a batch answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// The mean loss of a sample.
+    pub mean: f32,
+    /// Samples whose label has the highest logit (the first of equals).
+    pub correct: usize,
+}
+
+/// Writes the log-softmax of each row of `classes` logits, which the backward pass needs, and answers the loss.
+///
+/// # Errors
+/// A label that names no class, or an operand of the wrong length.
+pub fn forward(logits: &[f32], classes: usize, labels: &[i64], log_softmax: &mut [f32]) -> Result<Loss> {
+    check(logits.len(), classes, labels, log_softmax.len())?;
+    let (mut sum, mut correct) = (0.0_f64, 0);
+    if classes > 0 {
+        let rows = logits.chunks_exact(classes).zip(log_softmax.chunks_exact_mut(classes));
+        for ((x, y), &label) in rows.zip(labels) {
+            let most = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let total: f32 = x.iter().map(|x| exp(x - most)).sum();
+            let log_total = (f64::from(total)).ln() as f32;
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = x - most - log_total);
+            sum -= f64::from(y[label as usize]);
+            correct += usize::from(x.iter().position(|&x| x >= most) == Some(label as usize));
+        }
+    }
+    Ok(Loss { mean: (sum / labels.len().max(1) as f64) as f32, correct })
+}
+
+/// The gradient of the logits: `(softmax − one-hot) · scale / rows`. `scale` is 1, or a micro-batch's share of its batch.
+///
+/// # Errors
+/// A label that names no class, or an operand of the wrong length.
+pub fn backward(log_softmax: &[f32], classes: usize, labels: &[i64], scale: f32, gradient: &mut [f32]) -> Result {
+    check(log_softmax.len(), classes, labels, gradient.len())?;
+    let share = scale / labels.len().max(1) as f32;
+    if classes > 0 {
+        let rows = log_softmax.chunks_exact(classes).zip(gradient.chunks_exact_mut(classes));
+        for ((y, gradient), &label) in rows.zip(labels) {
+            gradient.iter_mut().zip(y).for_each(|(gradient, &y)| *gradient = exp(y) * share);
+            gradient[label as usize] -= share;
+        }
+    }
+    Ok(())
+}
+
+fn check(logits: usize, classes: usize, labels: &[i64], other: usize) -> Result {
+    expect_length("the logits of a loss", logits, labels.len() * classes)?;
+    expect_length("the log-softmax or gradient of a loss", other, logits)?;
+    expect_indices("label", labels, classes)
+}

@@ -1,0 +1,44 @@
+//! How work is cut: into blocks of a fixed number of elements, whoever computes them.
+
+use rayon::prelude::*;
+
+/// Elements of one block of element-wise work: 64 KiB of f32.
+pub(super) const BLOCK: usize = 1 << 14;
+
+/// `f(x, y)` over blocks of an input and an output of one length.
+pub(super) fn blocks<X: Sync, Y: Send>(x: &[X], y: &mut [Y], f: impl Fn(&[X], &mut [Y]) + Sync) {
+    if y.len() <= BLOCK {
+        return f(x, y);
+    }
+    y.par_chunks_mut(BLOCK).zip(x.par_chunks(BLOCK)).for_each(|(y, x)| f(x, y));
+}
+
+/// `f(a, b, y)` over blocks of two inputs and an output of one length.
+pub(super) fn blocks2(a: &[f32], b: &[f32], y: &mut [f32], f: impl Fn(&[f32], &[f32], &mut [f32]) + Sync) {
+    if y.len() <= BLOCK {
+        return f(a, b, y);
+    }
+    y.par_chunks_mut(BLOCK).zip(a.par_chunks(BLOCK).zip(b.par_chunks(BLOCK))).for_each(|(y, (a, b))| f(a, b, y));
+}
+
+/// How many rows of `row` elements make a block of about [`BLOCK`] elements.
+pub(super) const fn rows_of_block(row: usize) -> usize {
+    if row == 0 || row >= BLOCK { 1 } else { BLOCK / row }
+}
+
+/// Sums `f(first row, rows)` over blocks of rows into `sum`, in the order of the blocks; `f` answers as many elements as
+/// `sum` has.
+pub(super) fn add_over_blocks(
+    rows: usize,
+    each: usize,
+    sum: &mut [f32],
+    f: impl Fn(std::ops::Range<usize>) -> Vec<f32> + Sync,
+) {
+    let starts: Vec<usize> = (0..rows).step_by(each.max(1)).collect();
+    let parts: Vec<Vec<f32>> = starts.par_iter().map(|&start| f(start..rows.min(start + each.max(1)))).collect();
+    for part in parts {
+        for (sum, part) in sum.iter_mut().zip(part) {
+            *sum += part;
+        }
+    }
+}

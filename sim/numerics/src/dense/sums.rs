@@ -1,0 +1,25 @@
+//! Sums in a fixed order that vectors can follow: sixteen partial sums, then their sum.
+
+/// Partial sums that run side by side.
+const LANES: usize = 16;
+
+/// Σ f(a, b) over two slices of one length.
+#[inline(always)]
+pub(super) fn sum_of(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut lanes = [0.0_f32; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for i in 0..LANES {
+            lanes[i] += f(a[i], b[i]);
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(&a, &b)| f(a, b)).sum();
+    lanes.iter().sum::<f32>() + rest
+}
+
+/// Σ x.
+#[inline(always)]
+pub(super) fn sum(x: &[f32]) -> f32 {
+    sum_of(x, x, |x, _| x)
+}

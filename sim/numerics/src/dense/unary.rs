@@ -1,0 +1,203 @@
+//! Element-wise functions of one tensor, and their gradients from what PyTorch saves.
+
+use haversack_kernels::Isa;
+use haversack_kernels::quantise::mask;
+use rayon::prelude::*;
+
+use super::parallel::{BLOCK, blocks, blocks2};
+use super::transcendental::{erf, exp, tanh};
+use crate::error::{Result, expect_length};
+
+/// An element-wise function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Function {
+    /// max(x, 0).
+    Relu,
+    /// min(max(x, 0), 6).
+    Relu6,
+    /// x Φ(x) by the error function.
+    Gelu,
+    /// x / (1 + e^−x).
+    Silu,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// 1 / (1 + e^−x).
+    Sigmoid,
+    /// x³.
+    Cube,
+    /// The product with a constant.
+    Scale(f32),
+}
+
+/// What the backward pass of a function needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Saved {
+    /// The input.
+    Input,
+    /// The output.
+    Output,
+    /// Nothing.
+    Nothing,
+}
+
+/// 1/√2.
+const FRAC_1_SQRT_2: f32 = std::f32::consts::FRAC_1_SQRT_2;
+/// 1/√(2π).
+const FRAC_1_SQRT_2PI: f32 = 0.398_942_3;
+
+/// Calls a loop with the function of one element that belongs to each variant, so that each is compiled by itself.
+macro_rules! each_function {
+    ($function:expr, $loop:ident, $($argument:expr),+) => {
+        match $function {
+            Function::Relu => $loop($($argument),+, |x, _| if x > 0.0 || x.is_nan() { x } else { 0.0 }),
+            Function::Relu6 => $loop($($argument),+, |x, _| x.clamp(0.0, 6.0)),
+            Function::Gelu => $loop($($argument),+, |x, _| 0.5 * x * (1.0 + erf(x * FRAC_1_SQRT_2))),
+            Function::Silu => $loop($($argument),+, |x, _| x * sigmoid(x)),
+            Function::Tanh => $loop($($argument),+, |x, _| tanh(x)),
+            Function::Sigmoid => $loop($($argument),+, |x, _| sigmoid(x)),
+            Function::Cube => $loop($($argument),+, |x, _| x * x * x),
+            Function::Scale(by) => $loop($($argument),+, move |x, _| x * by),
+        }
+    };
+}
+
+/// The same for derivatives: of the saved element and the gradient.
+macro_rules! each_derivative {
+    ($function:expr, $loop:ident, $($argument:expr),+) => {
+        match $function {
+            Function::Relu => $loop($($argument),+, |y, g| if y > 0.0 { g } else { 0.0 }),
+            Function::Relu6 => $loop($($argument),+, |x, g| if x > 0.0 && x < 6.0 { g } else { 0.0 }),
+            Function::Gelu => $loop($($argument),+, |x, g| {
+                let density = FRAC_1_SQRT_2PI * exp(-0.5 * x * x);
+                g * (0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * density)
+            }),
+            Function::Silu => $loop($($argument),+, |x, g| {
+                let s = sigmoid(x);
+                g * s * (1.0 + x * (1.0 - s))
+            }),
+            Function::Tanh => $loop($($argument),+, |y, g| g * (1.0 - y * y)),
+            Function::Sigmoid => $loop($($argument),+, |y, g| g * y * (1.0 - y)),
+            Function::Cube => $loop($($argument),+, |x, g| g * 3.0 * x * x),
+            Function::Scale(by) => $loop($($argument),+, move |_, g| g * by),
+        }
+    };
+}
+
+#[inline(always)]
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+impl Function {
+    /// What PyTorch keeps for the backward pass.
+    #[must_use]
+    pub const fn saved(self) -> Saved {
+        match self {
+            Self::Relu | Self::Tanh | Self::Sigmoid => Saved::Output,
+            Self::Relu6 | Self::Gelu | Self::Silu | Self::Cube => Saved::Input,
+            Self::Scale(_) => Saved::Nothing,
+        }
+    }
+
+    /// `output = f(input)`, element by element.
+    ///
+    /// # Errors
+    /// Operands of different lengths.
+    pub fn forward(self, input: &[f32], output: &mut [f32]) -> Result {
+        expect_length("the output of an element-wise function", output.len(), input.len())?;
+        each_function!(self, map, input, output);
+        Ok(())
+    }
+
+    /// `values = f(values)`, element by element.
+    pub fn forward_in_place(self, values: &mut [f32]) {
+        each_function!(self, map_in_place, values);
+    }
+
+    /// The gradient of the input, from what [`saved`](Self::saved) names (any slice of the same length, or none, where it
+    /// names nothing) and the gradient of the output.
+    ///
+    /// # Errors
+    /// Operands of different lengths.
+    pub fn backward(self, saved: &[f32], gradient: &[f32], input_gradient: &mut [f32]) -> Result {
+        let saved = if self.saved() == Saved::Nothing { gradient } else { saved };
+        expect_length("what an element-wise function saved", saved.len(), gradient.len())?;
+        expect_length("the gradient of an input", input_gradient.len(), gradient.len())?;
+        each_derivative!(self, map2, saved, gradient, input_gradient);
+        Ok(())
+    }
+
+    /// [`backward`](Self::backward) over the gradient itself.
+    ///
+    /// # Errors
+    /// Operands of different lengths.
+    pub fn backward_in_place(self, saved: &[f32], gradient: &mut [f32]) -> Result {
+        if let Self::Scale(by) = self {
+            Self::Scale(by).forward_in_place(gradient);
+            return Ok(());
+        }
+        expect_length("what an element-wise function saved", saved.len(), gradient.len())?;
+        each_derivative!(self, map_with, saved, gradient);
+        Ok(())
+    }
+}
+
+fn map(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Sync) {
+    blocks(x, y, |x, y| y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x, 0.0)));
+}
+
+fn map_in_place(values: &mut [f32], f: impl Fn(f32, f32) -> f32 + Sync) {
+    values.par_chunks_mut(BLOCK).for_each(|block| block.iter_mut().for_each(|x| *x = f(*x, 0.0)));
+}
+
+fn map2(a: &[f32], b: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Sync) {
+    blocks2(a, b, y, |a, b, y| y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = f(a, b)));
+}
+
+fn map_with(a: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Sync) {
+    blocks(a, y, |a, y| y.iter_mut().zip(a).for_each(|(y, &a)| *y = f(a, *y)));
+}
+
+/// Words of a mask that are converted at a time.
+const WORDS: usize = BLOCK / 32;
+
+/// Bytes of a mask of `len` elements, one bit each.
+#[must_use]
+pub const fn mask_bytes(len: usize) -> usize {
+    len.div_ceil(8)
+}
+
+/// One bit an element, lowest first: whether it is above zero. What a `ReLU` may save instead of its output.
+///
+/// # Errors
+/// A mask that is not [`mask_bytes`] long.
+pub fn positive_mask(values: &[f32], isa: Isa, mask: &mut [u8]) -> Result {
+    expect_length("a mask", mask.len(), mask_bytes(values.len()))?;
+    mask.par_chunks_mut(BLOCK / 8).zip(values.par_chunks(BLOCK)).try_for_each(|(bytes, values)| {
+        let mut words = [0; WORDS];
+        let words = &mut words[..mask::mask_words(values.len())];
+        mask::pack_positive(values, isa, words)?;
+        for (bytes, word) in bytes.chunks_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+        }
+        Ok(())
+    })
+}
+
+/// The gradient of a `ReLU`'s input from its [`positive_mask`], over the gradient of its output.
+///
+/// # Errors
+/// A mask that is not [`mask_bytes`] long.
+pub fn gate(mask: &[u8], isa: Isa, gradient: &mut [f32]) -> Result {
+    expect_length("a mask", mask.len(), mask_bytes(gradient.len()))?;
+    gradient.par_chunks_mut(BLOCK).zip(mask.par_chunks(BLOCK / 8)).try_for_each(|(gradient, bytes)| {
+        let mut words = [0; WORDS];
+        let words = &mut words[..mask::mask_words(gradient.len())];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks(4)) {
+            let mut whole = [0; 4];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u32::from_le_bytes(whole);
+        }
+        Ok(mask::gate(words, isa, gradient)?)
+    })
+}

@@ -1,0 +1,74 @@
+//! Why an operator cannot be computed.
+
+use haversack_kernels::KernelError;
+use thiserror::Error;
+
+/// Why an operator cannot be computed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NumericsError {
+    /// An operand of the wrong length, or a kernel of a lower floor that refuses its operands.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// A window that does not fit its input, or is empty.
+    #[error("a window of {kernel_height}x{kernel_width} does not fit an input of {height}x{width} with its padding")]
+    Window {
+        /// Height of the window.
+        kernel_height: usize,
+        /// Width of the window.
+        kernel_width: usize,
+        /// Height of the input.
+        height: usize,
+        /// Width of the input.
+        width: usize,
+    },
+    /// Channels or filters that do not split into groups.
+    #[error("{channels} channels and {filters} filters do not split into {groups} groups")]
+    Groups {
+        /// Channels of the input.
+        channels: usize,
+        /// Channels of the output.
+        filters: usize,
+        /// Number of groups.
+        groups: usize,
+    },
+    /// A label that names no class, or an index that names no row of a table.
+    #[error("{what} {index} is {found}; expected 0 to {most}")]
+    Index {
+        /// What is out of range: a label, an index into a table.
+        what: &'static str,
+        /// Its place among its kind, from zero.
+        index: usize,
+        /// Its value.
+        found: i64,
+        /// The largest value that is in range.
+        most: usize,
+    },
+    /// A view that reaches beyond the storage it looks at.
+    #[error("a view of {dims:?} with strides {strides:?} from {offset} reaches beyond {len} elements")]
+    View {
+        /// Sizes of the view.
+        dims: Vec<usize>,
+        /// Elements from one index to the next, along each dimension.
+        strides: Vec<usize>,
+        /// First element of the view.
+        offset: usize,
+        /// Elements of the storage.
+        len: usize,
+    },
+}
+
+/// What a kernel answers.
+pub(crate) type Result<T = (), E = NumericsError> = std::result::Result<T, E>;
+
+/// Fails unless `what` has `expected` elements.
+pub(crate) fn expect_length(what: &'static str, found: usize, expected: usize) -> Result {
+    Ok(KernelError::expect_length(what, found, expected)?)
+}
+
+/// Fails unless `what` splits evenly into rows of `row` elements; answers how many rows.
+pub(crate) fn expect_rows(what: &'static str, found: usize, row: usize) -> Result<usize> {
+    let rows = found.checked_div(row).unwrap_or(0);
+    expect_length(what, found, rows * row)?;
+    Ok(rows)
+}
