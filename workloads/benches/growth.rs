@@ -7,7 +7,7 @@ use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::express::express;
 use haversack_workloads::lowering::{Gradients, Variant, lower};
 use haversack_workloads::network::Network;
-use haversack_workloads::operator::{Unary, Window};
+use haversack_workloads::operator::{Part, Unary, Window};
 use haversack_workloads::{Phase, Shape, mixed};
 
 fn main() {
@@ -22,7 +22,10 @@ fn deep(blocks: u64, functions: &[Unary]) -> Network {
         x = n.convolution(&format!("{block}.conv"), x, 4, Window::square(1, 1, 0), 1, true).unwrap();
         x = n.max_pool(&format!("{block}.pool"), x, Window::square(1, 1, 0), false).unwrap();
         let half = Shape::batched(&[2, 2, 2]);
-        let [low, high] = ["low", "high"].map(|part| n.slice(&format!("{block}.{part}"), x, half.clone(), false));
+        let [low, high] = [("low", 0), ("high", 2)].map(|(name, start)| {
+            let part = Part::whole(4).from(1, start, 1);
+            n.slice(&format!("{block}.{name}"), x, part, half.clone(), false)
+        });
         let sum = n.add(&format!("{block}.add"), low, high).unwrap();
         x = n.concat(&format!("{block}.cat"), &[sum, high], 1).unwrap();
         for (place, &function) in functions.iter().enumerate() {
@@ -38,7 +41,7 @@ fn deep(blocks: u64, functions: &[Unary]) -> Network {
 
 /// The nodes of all graphs of a network of `blocks`.
 fn nodes(blocks: u64) -> usize {
-    let network = deep(blocks, &[Unary::Tanh, Unary::Scale, Unary::Cube, Unary::Gelu]);
+    let network = deep(blocks, &[Unary::Tanh, Unary::Scale(2.0), Unary::Power(3.0), Unary::Gelu]);
     let eager = differentiate(&network, EagerRules::default()).unwrap();
     let first = eager.nodes.iter().find(|node| node.phase == Phase::Update).unwrap().inputs[1];
     assert!(eager.without_gradients(|tensor| tensor == first).nodes.len() < eager.nodes.len());

@@ -95,7 +95,7 @@ impl<'a> Differentiator<'a> {
     }
 
     fn forward(&mut self, node: &OperatorNode) {
-        if matches!(node.op, Op::View | Op::Slice) {
+        if node.op.is_look() {
             return;
         }
         let network = self.network;
@@ -113,7 +113,7 @@ impl<'a> Differentiator<'a> {
         let elements = network.shape(largest).elements();
         let flops = match node.op {
             // Every position of every window is compared or added.
-            Op::MaxPool(window) | Op::AveragePool(window) => elements * window.taps(),
+            Op::MaxPool(window) | Op::AveragePool { window, .. } => elements * window.taps(),
             _ if node.flops.is_zero() => elements,
             _ => node.flops,
         };
@@ -134,13 +134,15 @@ impl<'a> Differentiator<'a> {
 /// What the backward of `op` needs of the tensor at `place` among those that it saved.
 fn need_of(op: &Op, place: usize) -> Need {
     match (op, place) {
-        (Op::Unary { function: Unary::Relu | Unary::Relu6, .. }, _) => Need::Signs,
-        (Op::Dropout, _) => Need::Mask,
-        (Op::MaxPool(_), 0) | (Op::AveragePool(_), _) => Need::Shape,
+        (Op::Unary { function: Unary::Relu | Unary::Relu6 | Unary::Clip { .. }, .. }, _) => Need::Signs,
+        (Op::Dropout(_), _) => Need::Mask,
+        (Op::MaxPool(_), 0) | (Op::AveragePool { .. }, _) => Need::Shape,
         (Op::MaxPool(_), _) => Need::Indices,
         // Their inputs come first, then means, deviations and weights.
-        (Op::BatchNorm | Op::LayerNorm | Op::CrossEntropy, 1..) => Need::Statistics,
-        (Op::Unary { function: Unary::DivideByElement | Unary::Where | Unary::DropPath, .. }, _) => Need::Statistics,
+        (Op::BatchNorm { .. } | Op::LayerNorm { .. } | Op::CrossEntropy, 1..) => Need::Statistics,
+        (Op::Unary { function: Unary::DivideByElement(_) | Unary::Where(_) | Unary::DropPath(_), .. }, _) => {
+            Need::Statistics
+        }
         _ => Need::Values,
     }
 }
@@ -151,13 +153,16 @@ fn kind_of(node: &OperatorNode) -> OperatorKind {
         Op::Convolution { groups, .. } if groups > 1 => OperatorKind::DepthwiseConvolution,
         Op::Convolution { .. } => OperatorKind::Convolution,
         Op::Linear | Op::Matmul => OperatorKind::Gemm,
-        Op::BatchNorm | Op::LayerNorm | Op::Softmax | Op::CrossEntropy | Op::AveragePool(_) | Op::GlobalAveragePool => {
-            OperatorKind::Reduction
-        }
+        Op::BatchNorm { .. }
+        | Op::LayerNorm { .. }
+        | Op::Softmax
+        | Op::CrossEntropy
+        | Op::AveragePool { .. }
+        | Op::GlobalAveragePool { .. } => OperatorKind::Reduction,
         // Max-pooling keeps the place of each maximum and scatters by it: element by element, as an embedding.
         Op::MaxPool(_) | Op::Embedding | Op::IndexTable => OperatorKind::Gather,
-        Op::Concat | Op::Copy | Op::View | Op::Slice => OperatorKind::Layout,
-        Op::Unary { .. } | Op::Add | Op::Mul | Op::Dropout => OperatorKind::ElementWise,
+        Op::Concat { .. } | Op::Copy(_) | Op::View(_) | Op::Slice(_) => OperatorKind::Layout,
+        Op::Unary { .. } | Op::Add | Op::Subtract | Op::Mul | Op::Dropout(_) => OperatorKind::ElementWise,
     }
 }
 

@@ -7,6 +7,7 @@
 mod builder;
 mod convolutional;
 mod elementwise;
+pub mod layout;
 mod text;
 
 use crate::error::{Result, WorkloadError};

@@ -1,6 +1,15 @@
 //! The differentiable operators, as PyTorch's autograd sees them.
 
+mod look;
+
 use strum::{IntoStaticStr, VariantNames};
+
+pub use look::{Along, Copying, Part, View};
+
+/// The epsilon of a normalisation where the framework's default is kept.
+pub const EPSILON: f32 = 1e-5;
+/// The share of the batch's statistics in new running ones where the framework's default is kept.
+pub const MOMENTUM: f32 = 0.1;
 
 /// Window of a convolution or a pooling: kernel, stride and padding, height then width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,24 +63,66 @@ pub enum Unary {
     Relu,
     /// min(max(x, 0), 6); saves its input.
     Relu6,
+    /// min(max(x, low), high) with other bounds, which goes by the same name; saves its input.
+    #[strum(serialize = "relu6")]
+    Clip {
+        /// The lower bound.
+        low: f32,
+        /// The upper bound.
+        high: f32,
+    },
     /// The error-function GELU; saves its input.
     Gelu,
+    /// GELU by its tanh approximation in one kernel, which goes by the same name; saves its input.
+    #[strum(serialize = "gelu")]
+    GeluTanh,
     /// Saves its output.
     Tanh,
-    /// x³, as `pow`; saves its input.
+    /// Raised to a constant power; saves its input.
     #[strum(serialize = "pow")]
-    Cube,
+    Power(f32),
     /// Multiplied by a constant; saves nothing.
-    Scale,
-    /// A constant or an unsaved mask is added; saves nothing.
-    AddConstant,
+    Scale(f32),
+    /// Something that is not trained is added; saves nothing.
+    AddConstant(Addend),
     /// Divided by a tensor of one element (GPT-2's scale): saves that element.
     #[strum(serialize = "divide")]
-    DivideByElement,
+    DivideByElement(f32),
     /// Masked by a buffer of booleans (`where`); saves the condition.
-    Where,
-    /// A whole sample is dropped or scaled (stochastic depth): saves one factor a sample.
-    DropPath,
+    Where(Mask),
+    /// A whole sample is dropped with this probability, or divided by its complement (stochastic depth): saves one
+    /// factor a sample.
+    DropPath(f32),
+}
+
+/// What is added to every element without being trained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Addend {
+    /// One number; zero for an attention mask that masks nothing.
+    Value(f32),
+    /// A tensor whose numbers are not described here.
+    Tensor,
+}
+
+/// Which elements a mask replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mask {
+    /// Those whose last index is above the one before it become the least finite number: no query sees a later key.
+    Causal,
+    /// Those that a condition names which is not described here.
+    Tensor,
+}
+
+/// What each mean of a pooling is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Averaging {
+    /// All positions of the window, padding included.
+    Padded,
+    /// The positions of the window that lie inside the input.
+    Inside,
+    /// Output `i` of `n` is the mean over the positions from `⌊i·size/n⌋` to before `⌈(i+1)·size/n⌉`; the window is
+    /// the largest of them.
+    Adaptive,
 }
 
 /// A differentiable operator; shapes and parameters stand beside it in its [`crate::network::OperatorNode`].
@@ -90,9 +141,17 @@ pub enum Op {
     /// Batched product of two tensors.
     Matmul,
     /// Batch normalisation with the batch's statistics.
-    BatchNorm,
+    BatchNorm {
+        /// Added to the variance.
+        epsilon: f32,
+        /// The share of the batch's mean and unbiased variance in the new running ones.
+        momentum: f32,
+    },
     /// Layer normalisation over the last dimension.
-    LayerNorm,
+    LayerNorm {
+        /// Added to the variance.
+        epsilon: f32,
+    },
     /// An element-wise function; `in_place` overwrites its input.
     Unary {
         /// What is computed of each element.
@@ -102,31 +161,45 @@ pub enum Op {
     },
     /// Element-wise sum of two tensors; a smaller second operand is broadcast.
     Add,
-    /// Element-wise product of two tensors.
+    /// Element-wise difference of two tensors, which costs what a sum does and goes by its name.
+    #[strum(serialize = "add")]
+    Subtract,
+    /// Element-wise product of two tensors; a smaller second operand is broadcast.
     Mul,
     /// Tensors side by side along one axis, in storage of their own.
-    Concat,
+    Concat {
+        /// The axis.
+        axis: usize,
+    },
     /// Max-pooling; saves its input and 64-bit indices.
     MaxPool(Window),
     /// Average pooling, adaptive average pooling to more than one output included; saves its input.
-    AveragePool(Window),
-    /// Mean over all positions; saves nothing.
-    GlobalAveragePool,
-    /// Dropout; saves a mask.
-    Dropout,
+    AveragePool {
+        /// The positions that each output sees.
+        window: Window,
+        /// What each mean is over.
+        averaging: Averaging,
+    },
+    /// Mean over whole axes, by default all positions of a map; saves nothing.
+    GlobalAveragePool {
+        /// The axes of the input that it is over.
+        axes: Vec<usize>,
+    },
+    /// Every element is dropped with this probability, or divided by its complement; saves a mask.
+    Dropout(f32),
     /// Softmax over the last dimension; saves its output.
     Softmax,
     /// Rows of a table; saves the indices.
     Embedding,
     /// Rows of a small table by fixed indices (Swin's relative position bias); saves the indices.
     IndexTable,
-    /// Another look at the same storage: reshape, permute, expand.
-    View,
+    /// Another look at the same storage: reshape, permute.
+    View(View),
     /// A part of a storage, seen in place.
-    Slice,
+    Slice(Part),
     /// A copy into a layout of its own (`contiguous`, `roll`, an implicit copy before a product).
-    Copy,
-    /// Cross-entropy with the labels: log-softmax, then negative log-likelihood.
+    Copy(Copying),
+    /// Cross-entropy with the labels: log-softmax, then negative log-likelihood, averaged over the rows.
     CrossEntropy,
 }
 
@@ -141,7 +214,12 @@ impl Op {
 
     /// Whether mixed precision runs it in fp32.
     pub const fn keeps_full_precision(&self) -> bool {
-        matches!(self, Self::LayerNorm | Self::Softmax | Self::CrossEntropy)
+        matches!(self, Self::LayerNorm { .. } | Self::Softmax | Self::CrossEntropy)
+    }
+
+    /// Whether its output is another look at its input's storage, so that nothing runs.
+    pub const fn is_look(&self) -> bool {
+        matches!(self, Self::View(_) | Self::Slice(_))
     }
 
     /// Whether functional code, not a module, runs it in the networks here, so that what it saves
@@ -157,7 +235,11 @@ impl Op {
                 | Self::Mul
                 | Self::IndexTable
                 | Self::Unary {
-                    function: Unary::Tanh | Unary::DivideByElement | Unary::Where | Unary::Scale | Unary::AddConstant,
+                    function: Unary::Tanh
+                        | Unary::DivideByElement(_)
+                        | Unary::Where(_)
+                        | Unary::Scale(_)
+                        | Unary::AddConstant(_),
                     ..
                 }
         )

@@ -22,10 +22,10 @@ impl Differentiator<'_> {
         let Some(gradient) = self.gradients[node.output as usize] else { return };
         let first = self.writer.graph.nodes.len();
         match node.op {
-            Op::View | Op::Copy => self.give(node.inputs[0], gradient),
+            Op::View(_) | Op::Copy(_) => self.give(node.inputs[0], gradient),
             // The parts of the gradient are views of it.
-            Op::Concat => node.inputs.iter().for_each(|&input| self.give(input, gradient)),
-            Op::Add => self.backward_add(node, gradient),
+            Op::Concat { .. } => node.inputs.iter().for_each(|&input| self.give(input, gradient)),
+            Op::Add | Op::Subtract => self.backward_add(node, gradient),
             Op::Convolution { .. } | Op::Linear => self.backward_product_with_weight(node, gradient),
             Op::Matmul => self.backward_matmul(node, gradient),
             Op::CrossEntropy => self.backward_loss(node, gradient),

@@ -13,9 +13,9 @@ impl ExpressionWriter<'_> {
     /// Writes the expressions of `node` and notes what shows its output.
     pub(super) fn forward(&mut self, node: &OperatorNode) {
         let shown = match node.op {
-            Op::View => self.view(node),
-            Op::Slice => self.part(node),
-            Op::Copy => self.copy(node),
+            Op::View(_) => self.view(node),
+            Op::Slice(_) => self.part(node),
+            Op::Copy(_) => self.copy(node),
             _ => in_place(self.compute(node)),
         };
         self.shown[node.output as usize] = Some(shown);
@@ -34,19 +34,19 @@ impl ExpressionWriter<'_> {
                 let y = self.product("matmul", ProductRole::Forward, &operands, Layout::rows(shape));
                 self.record(Operation::Product, &operands, y)
             }
-            Op::BatchNorm => self.batch_norm(node, x),
-            Op::LayerNorm => self.layer_norm(node, x),
+            Op::BatchNorm { .. } => self.batch_norm(node, x),
+            Op::LayerNorm { .. } => self.layer_norm(node, x),
             Op::Unary { function, .. } => self.unary(node, function, x),
-            Op::Add | Op::Mul => {
+            Op::Add | Op::Subtract | Op::Mul => {
                 let other = self.read(node.inputs[1]);
                 let sides = self.in_one_format(x, other);
-                self.step(if node.op == Op::Add { Operation::Add } else { Operation::Multiply }, &sides)
+                self.step(if node.op == Op::Mul { Operation::Multiply } else { Operation::Add }, &sides)
             }
-            Op::Concat => self.concat(node, shape),
+            Op::Concat { .. } => self.concat(node, shape),
             Op::MaxPool(window) => self.pool(OperatorKind::Gather, x, &shape, window.taps()),
-            Op::AveragePool(window) => self.pool(OperatorKind::Reduction, x, &shape, window.taps()),
-            Op::GlobalAveragePool => self.mean(x, shape),
-            Op::Dropout => self.dropped(x, shape),
+            Op::AveragePool { window, .. } => self.pool(OperatorKind::Reduction, x, &shape, window.taps()),
+            Op::GlobalAveragePool { .. } => self.mean(x, shape),
+            Op::Dropout(_) => self.dropped(x, shape),
             Op::Softmax => self.softmax(x),
             Op::Embedding | Op::IndexTable => {
                 let table = self.weights[node.parameters[0] as usize];
@@ -63,7 +63,7 @@ impl ExpressionWriter<'_> {
                 self.cross_entropy(x, labels)
             }
             // They make no expression of their own; see `forward`.
-            Op::View | Op::Slice | Op::Copy => x,
+            Op::View(_) | Op::Slice(_) | Op::Copy(_) => x,
         }
     }
 
@@ -112,17 +112,17 @@ impl ExpressionWriter<'_> {
     fn unary(&mut self, node: &OperatorNode, function: Unary, x: VariableId) -> VariableId {
         let operation = match function {
             Unary::Relu => Operation::Function(Function::Relu),
-            Unary::Relu6 => Operation::Function(Function::Relu6),
+            Unary::Relu6 | Unary::Clip { .. } => Operation::Function(Function::Relu6),
             Unary::Tanh => Operation::Function(Function::Tanh),
-            Unary::Cube => Operation::Function(Function::Cube),
-            Unary::Gelu => return self.gelu(x),
-            Unary::Scale | Unary::DivideByElement => Operation::Scale,
-            Unary::DropPath => return self.dropped(x, Shape::batched(&[])),
-            Unary::Where if !node.buffers.is_empty() => {
+            Unary::Power(_) => Operation::Function(Function::Cube),
+            Unary::Gelu | Unary::GeluTanh => return self.gelu(x),
+            Unary::Scale(_) | Unary::DivideByElement(_) => Operation::Scale,
+            Unary::DropPath(_) => return self.dropped(x, Shape::batched(&[])),
+            Unary::Where(_) if !node.buffers.is_empty() => {
                 let condition = self.leaf(node.buffers[0], Shape::default());
                 return self.step(Operation::Select, &[condition, x]);
             }
-            Unary::AddConstant | Unary::Where => Operation::Offset,
+            Unary::AddConstant(_) | Unary::Where(_) => Operation::Offset,
         };
         self.step(operation, &[x])
     }

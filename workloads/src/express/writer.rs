@@ -58,7 +58,7 @@ impl<'a> ExpressionWriter<'a> {
             }
         }
         let mut parts: HashMap<ValueId, Vec<ValueId>> = HashMap::new();
-        for node in network.nodes.iter().filter(|node| node.op == Op::Slice) {
+        for node in network.nodes.iter().filter(|node| matches!(node.op, Op::Slice(_))) {
             parts.entry(node.inputs[0]).or_default().push(node.output);
         }
         let mut writer = GraphWriter::new(&network.name);

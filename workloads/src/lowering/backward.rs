@@ -86,9 +86,9 @@ impl Lowering<'_> {
                 }
                 self.product(dy, self.tensors[other as usize], elements, node.flops)
             }
-            Op::BatchNorm | Op::LayerNorm => return self.normalise_gradients(id, node, dy),
+            Op::BatchNorm { .. } | Op::LayerNorm { .. } => return self.normalise_gradients(id, node, dy),
             Op::Unary { function, .. } => self.unary_gradient(function, x, y, dy),
-            Op::Add => {
+            Op::Add | Op::Subtract => {
                 for side in [node.inputs[0], node.inputs[1]] {
                     let dx = self.folded(dy, side);
                     self.give(side, dx);
@@ -106,7 +106,7 @@ impl Lowering<'_> {
                 }
                 return;
             }
-            Op::Concat => {
+            Op::Concat { .. } => {
                 for &part in &node.inputs {
                     if self.wants(part) {
                         let cut = self.graph.translate("slice", dy, self.elements(part));
@@ -116,19 +116,19 @@ impl Lowering<'_> {
                 return;
             }
             Op::MaxPool(window) => self.max_pool_gradient(id, node, dy, window),
-            Op::AveragePool(window) if self.composite => {
+            Op::AveragePool { window, .. } if self.composite => {
                 let wide = self.graph.translate("expand", dy, self.elements(node.output) * window.taps());
                 let share = self.graph.symmetrical("scale", &[wide]);
                 self.graph.rearrange("col2im", &[share], elements)
             }
-            Op::AveragePool(_) => {
+            Op::AveragePool { .. } => {
                 self.graph.contract("average_pool_gradient", OperatorKind::Reduction, &[dy], elements, elements)
             }
-            Op::GlobalAveragePool => {
+            Op::GlobalAveragePool { .. } => {
                 let wide = self.graph.translate("expand", dy, elements);
                 self.graph.symmetrical("scale", &[wide])
             }
-            Op::Dropout => self.graph.symmetrical("mul", &[dy, self.inner[id][0]]),
+            Op::Dropout(_) => self.graph.symmetrical("mul", &[dy, self.inner[id][0]]),
             Op::Softmax => {
                 let rows = self.network.shape(node.output).with_last(1).elements();
                 let g = &mut self.graph;
@@ -146,9 +146,9 @@ impl Lowering<'_> {
                 }
                 return;
             }
-            Op::View => dy,
-            Op::Slice => self.graph.rearrange("place", &[dy], elements),
-            Op::Copy => self.copy(dy, elements),
+            Op::View(_) => dy,
+            Op::Slice(_) => self.graph.rearrange("place", &[dy], elements),
+            Op::Copy(_) => self.copy(dy, elements),
             Op::CrossEntropy => {
                 let target = self.tensors[node.inputs[1] as usize];
                 let probabilities = self.graph.symmetrical("exp", &[self.inner[id][0]]);
@@ -267,13 +267,13 @@ impl Lowering<'_> {
                 let mask = g.symmetrical("greater", &[y]);
                 g.symmetrical("mul", &[dy, mask])
             }
-            Unary::Relu6 => {
+            Unary::Relu6 | Unary::Clip { .. } => {
                 let above = g.symmetrical("greater", &[y]);
                 let below = g.symmetrical("less", &[y]);
                 let mask = g.symmetrical("mul", &[above, below]);
                 g.symmetrical("mul", &[dy, mask])
             }
-            Unary::Gelu => {
+            Unary::Gelu | Unary::GeluTanh => {
                 // Φ(x) + x φ(x), computed from x again.
                 let share = g.chain(&NORMAL_SHARE, x);
                 let square = g.symmetrical("mul", &[x, x]);
@@ -287,14 +287,14 @@ impl Lowering<'_> {
                 let slope = g.symmetrical("one_minus", &[square]);
                 g.symmetrical("mul", &[dy, slope])
             }
-            Unary::Cube => {
+            Unary::Power(_) => {
                 let square = g.symmetrical("mul", &[x, x]);
                 let slope = g.symmetrical("scale", &[square]);
                 g.symmetrical("mul", &[dy, slope])
             }
-            Unary::Scale | Unary::DivideByElement | Unary::DropPath => g.symmetrical("scale", &[dy]),
-            Unary::AddConstant => dy,
-            Unary::Where => g.symmetrical("mask", &[dy]),
+            Unary::Scale(_) | Unary::DivideByElement(_) | Unary::DropPath(_) => g.symmetrical("scale", &[dy]),
+            Unary::AddConstant(_) => dy,
+            Unary::Where(_) => g.symmetrical("mask", &[dy]),
         }
     }
 

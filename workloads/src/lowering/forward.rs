@@ -96,21 +96,21 @@ impl<'a> Lowering<'a> {
                 let other = self.tensors[node.inputs[1] as usize];
                 self.product(x, other, elements, node.flops)
             }
-            Op::BatchNorm => self.normalise(id, node, x, Extent::fixed(shape.size(1))),
-            Op::LayerNorm => self.normalise(id, node, x, shape.with_last(1).elements()),
+            Op::BatchNorm { .. } => self.normalise(id, node, x, Extent::fixed(shape.size(1))),
+            Op::LayerNorm { .. } => self.normalise(id, node, x, shape.with_last(1).elements()),
             Op::Unary { function, .. } => self.unary(node, function, x),
-            Op::Add | Op::Mul => {
-                let name = if node.op == Op::Add { "add" } else { "mul" };
+            Op::Add | Op::Subtract | Op::Mul => {
+                let name = if node.op == Op::Mul { "mul" } else { "add" };
                 let sides = [node.inputs[0], node.inputs[1]].map(|side| self.fitted(side, elements));
                 self.graph.symmetrical(name, &sides)
             }
-            Op::Concat => {
+            Op::Concat { .. } => {
                 let parts: Vec<_> = node.inputs.iter().map(|&part| self.tensors[part as usize]).collect();
                 self.graph.rearrange("concat", &parts, elements)
             }
-            Op::MaxPool(window) | Op::AveragePool(window) => self.pool(id, node, x, window),
-            Op::GlobalAveragePool => self.graph.reduce("reduce_mean", x, elements),
-            Op::Dropout => {
+            Op::MaxPool(window) | Op::AveragePool { window, .. } => self.pool(id, node, x, window),
+            Op::GlobalAveragePool { .. } => self.graph.reduce("reduce_mean", x, elements),
+            Op::Dropout(_) => {
                 let random = self.graph.opaque("random", &[], elements);
                 let mask = self.graph.chain(&["greater", "scale"], random);
                 self.inner[id] = vec![mask];
@@ -121,9 +121,9 @@ impl<'a> Lowering<'a> {
                 let table = self.weight(node, 0);
                 self.graph.opaque("gather", &[x, table], elements)
             }
-            Op::View => x,
-            Op::Slice => self.graph.translate("slice", x, elements),
-            Op::Copy => self.copy(x, elements),
+            Op::View(_) => x,
+            Op::Slice(_) => self.graph.translate("slice", x, elements),
+            Op::Copy(_) => self.copy(x, elements),
             Op::CrossEntropy => self.cross_entropy(id, node, x),
         }
     }
@@ -218,15 +218,15 @@ impl<'a> Lowering<'a> {
     fn unary(&mut self, node: &OperatorNode, function: Unary, x: TensorId) -> TensorId {
         let operators: &[&'static str] = match function {
             Unary::Relu => &["max"],
-            Unary::Relu6 => &["max", "min"],
+            Unary::Relu6 | Unary::Clip { .. } => &["max", "min"],
             Unary::Tanh => &["tanh"],
-            Unary::Cube => &["pow"],
-            Unary::Scale | Unary::DivideByElement | Unary::DropPath => &["scale"],
-            Unary::Gelu => {
+            Unary::Power(_) => &["pow"],
+            Unary::Scale(_) | Unary::DivideByElement(_) | Unary::DropPath(_) => &["scale"],
+            Unary::Gelu | Unary::GeluTanh => {
                 let share = self.graph.chain(&NORMAL_SHARE, x);
                 return self.graph.symmetrical("mul", &[share, x]);
             }
-            Unary::AddConstant | Unary::Where => {
+            Unary::AddConstant(_) | Unary::Where(_) => {
                 // The mask is broadcast over heads and rows before it is added.
                 let mask = self.graph.translate("expand", self.mask, self.elements(node.output));
                 return self.graph.symmetrical("mask", &[x, mask]);

@@ -17,7 +17,14 @@ static OPERATORS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         "unary" => Unary::VARIANTS,
         _ => std::slice::from_ref(name),
     });
-    names.copied().filter(|name| !["view", "slice"].contains(name)).collect()
+    let mut known: Vec<&str> = Vec::new();
+    for &name in names.filter(|name| !["view", "slice"].contains(name)) {
+        // Some operators go by one name.
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    known
 });
 /// Those that leave the range of integers: exponentials and logarithms.
 const FLOAT_ONLY: &[&str] = &["softmax", "cross_entropy"];

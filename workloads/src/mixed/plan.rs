@@ -87,7 +87,7 @@ impl RewritePlan {
 
 fn treatments(network: &Network, algorithm: &Algorithm) -> Result<Vec<Option<Treatment>>, WorkloadError> {
     let of = |node: &OperatorNode| match node.op {
-        Op::View | Op::Slice => Ok(None),
+        Op::View(_) | Op::Slice(_) => Ok(None),
         _ => algorithm.treatment(node.op.name()).map(Some).ok_or_else(|| WorkloadError::NoTranslation {
             algorithm: algorithm.name.clone(),
             operator: node.op.name(),

@@ -94,7 +94,7 @@ impl<'a> Rewriter<'a> {
         let saved = self.saved(node, &inputs);
         let outputs: Vec<TensorId> =
             node.outputs.iter().map(|&output| self.write(output, float, node, &inputs)).collect();
-        let adds = matches!(self.op(node), Some(Op::Add | Op::Mul)) && node.phase == Phase::Forward;
+        let adds = matches!(self.op(node), Some(Op::Add | Op::Subtract | Op::Mul)) && node.phase == Phase::Forward;
         // Two integer operands of different scales: one is shifted to the other's, or the product to its own.
         let shifts = !float && (adds || self.sums_gradients(node));
         let work = NodeWork {

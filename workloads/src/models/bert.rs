@@ -6,11 +6,13 @@ use super::Built;
 use super::blocks::loss;
 use super::transformer::{Dense, gelu_new, join_heads, rows, scores, split_heads};
 use crate::network::{INT64, Network, ParameterId, ValueId};
-use crate::operator::Unary;
+use crate::operator::{Addend, EPSILON, Part, Unary};
 use crate::shape::Shape;
 
 /// Labels of the classification heads.
 const LABELS: u64 = 2;
+/// The probability of every dropout.
+const DROPOUT: f32 = 0.1;
 
 /// What tells one encoder from another.
 pub(super) struct Encoder {
@@ -35,8 +37,10 @@ pub(super) struct Encoder {
     stepwise_gelu: bool,
     /// One layer's weights for all layers.
     shared: bool,
-    /// The rank of the adapters on query and value; everything else but the head is then frozen.
-    adapter: Option<u64>,
+    /// The adapters on query and value, their rank and alpha; everything else but the head is then frozen.
+    adapter: Option<(u64, f32)>,
+    /// Added to the variance of every layer normalisation.
+    epsilon: f32,
 }
 
 const BERT: Encoder = Encoder {
@@ -55,6 +59,7 @@ const BERT: Encoder = Encoder {
     stepwise_gelu: false,
     shared: false,
     adapter: None,
+    epsilon: 1e-12,
 };
 
 pub(super) const BERT_BASE: Encoder = BERT;
@@ -69,7 +74,16 @@ pub(super) const ALBERT_BASE: Encoder = Encoder {
     ..BERT
 };
 pub(super) const ROBERTA_BASE_LORA: Encoder =
-    Encoder { name: "roberta", vocabulary: 50265, position_offset: 2, types: 1, adapter: Some(8), ..BERT };
+    // Alpha is Hu et al.'s (table 9), the epsilon Hugging Face's for RoBERTa.
+    Encoder {
+        name: "roberta",
+        vocabulary: 50265,
+        position_offset: 2,
+        types: 1,
+        adapter: Some((8, 8.0)),
+        epsilon: EPSILON,
+        ..BERT
+    };
 /// A small encoder over bytes, without dropout, for training with data.
 pub(super) const TRANSFORMER2_LORA: Encoder = Encoder {
     name: "transformer",
@@ -83,7 +97,8 @@ pub(super) const TRANSFORMER2_LORA: Encoder = Encoder {
     layers: 2,
     dropout: false,
     head_dropout: false,
-    adapter: Some(4),
+    adapter: Some((4, 8.0)),
+    epsilon: EPSILON,
     ..BERT
 };
 
@@ -120,7 +135,7 @@ pub(super) fn masked_language_model(n: &mut Network, input: &[u64], e: &Encoder)
     let name = "cls.predictions";
     let x = n.linear(&format!("{name}.transform.dense"), x, e.embedding, true)?;
     let x = activation(n, &format!("{name}.transform.activation"), x, e)?;
-    let x = n.layer_norm(&format!("{name}.transform.LayerNorm"), x, true);
+    let x = layer_norm(n, &format!("{name}.transform.LayerNorm"), x, e)?;
     let bias = n.parameter_of(&format!("{name}.bias"), e.vocabulary, true);
     let scores = n.linear_with(&format!("{name}.decoder"), x, e.vocabulary, table, Some(bias))?;
     let tokens = input[0];
@@ -172,7 +187,7 @@ fn embed(n: &mut Network, tokens: u64, e: &Encoder) -> Built<(ValueId, Parameter
     let z = n.embedding(&format!("{name}.position_embeddings"), ids, e.embedding, positions);
     let x = n.add(&format!("{name}.add_types"), x, y)?;
     let x = n.add(&format!("{name}.add_positions"), x, z)?;
-    let x = n.layer_norm(&format!("{name}.LayerNorm"), x, trainable);
+    let x = layer_norm(n, &format!("{name}.LayerNorm"), x, e)?;
     Ok((dropout(n, &format!("{name}.dropout"), x, e.dropout), words))
 }
 
@@ -200,7 +215,7 @@ impl LayerWeights {
         let adapted = |n: &mut Network, part: &str| {
             let base = dense(n, part, e.width, e.width);
             match e.adapter {
-                Some(rank) => base.adapted(n, e.width, rank),
+                Some((rank, alpha)) => base.adapted(n, e.width, rank, alpha / rank as f32),
                 None => base,
             }
         };
@@ -222,14 +237,14 @@ fn encoder_layer(n: &mut Network, name: &str, x: ValueId, weights: &LayerWeights
     let y = weights.output.apply(n, &format!("{name}.attention.output.dense"), y)?;
     let y = dropout(n, &format!("{name}.attention.output.dropout"), y, e.dropout);
     let y = n.add(&format!("{name}.attention.output.add"), y, x)?;
-    let x = n.layer_norm_with(&format!("{name}.attention.output.LayerNorm"), y, weights.attention_norm)?;
+    let x = n.layer_norm_with(&format!("{name}.attention.output.LayerNorm"), y, weights.attention_norm, e.epsilon)?;
 
     let y = weights.inner.apply(n, &format!("{name}.intermediate.dense"), x)?;
     let y = activation(n, &format!("{name}.intermediate.activation"), y, e)?;
     let y = weights.outer.apply(n, &format!("{name}.output.dense"), y)?;
     let y = dropout(n, &format!("{name}.output.dropout"), y, e.dropout);
     let y = n.add(&format!("{name}.output.add"), y, x)?;
-    n.layer_norm_with(&format!("{name}.output.LayerNorm"), y, weights.norm)
+    n.layer_norm_with(&format!("{name}.output.LayerNorm"), y, weights.norm, e.epsilon)
 }
 
 fn attention(n: &mut Network, name: &str, x: ValueId, weights: &LayerWeights, e: &Encoder) -> Built<ValueId> {
@@ -242,8 +257,8 @@ fn attention(n: &mut Network, name: &str, x: ValueId, weights: &LayerWeights, e:
     let key = project("key", &weights.key)?;
     let value = project("value", &weights.value)?;
     let weights = scores(n, &format!("{name}.scores"), query, key)?;
-    let weights = n.unary(&format!("{name}.scale"), weights, Unary::Scale);
-    let weights = n.unary(&format!("{name}.mask"), weights, Unary::AddConstant);
+    let weights = n.unary(&format!("{name}.scale"), weights, Unary::Scale(1.0 / ((e.width / e.heads) as f32).sqrt()));
+    let weights = n.unary(&format!("{name}.mask"), weights, Unary::AddConstant(Addend::Value(0.0)));
     let weights = n.softmax(&format!("{name}.softmax"), weights);
     let weights = dropout(n, &format!("{name}.dropout"), weights, e.dropout);
     let context = n.matmul(&format!("{name}.context"), weights, value)?;
@@ -255,11 +270,18 @@ fn activation(n: &mut Network, name: &str, x: ValueId, e: &Encoder) -> Built<Val
 }
 
 fn dropout(n: &mut Network, name: &str, x: ValueId, on: bool) -> ValueId {
-    if on { n.dropout(name, x) } else { x }
+    if on { n.dropout(name, x, DROPOUT) } else { x }
+}
+
+/// Layer normalisation with weights of its own, trained unless there are adapters.
+fn layer_norm(n: &mut Network, name: &str, x: ValueId, e: &Encoder) -> Built<ValueId> {
+    let (width, trainable) = (n.shape(x).last(), e.adapter.is_none());
+    let parameters = ["weight", "bias"].map(|p| n.parameter_of(&format!("{name}.{p}"), width, trainable));
+    n.layer_norm_with(name, x, parameters, e.epsilon)
 }
 
 /// The features of the first token, seen in place: whoever saves them keeps those of all tokens.
 fn first_token(n: &mut Network, x: ValueId) -> ValueId {
     let width = n.shape(x).last();
-    n.slice("first_token", x, Shape::batched(&[width]), false)
+    n.slice("first_token", x, Part::whole(3).at(1, 0), Shape::batched(&[width]), false)
 }

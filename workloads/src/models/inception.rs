@@ -2,9 +2,12 @@
 //! builds it without the auxiliary classifier.
 
 use super::Built;
-use super::blocks::{Convolution, End, classifier, convolution_norm};
+use super::blocks::{Convolution, classifier};
 use crate::network::{Network, ValueId};
 use crate::operator::Window;
+
+/// Added to the variance of every batch normalisation.
+const EPSILON: f32 = 1e-3;
 
 pub(super) fn inception_v3(n: &mut Network, input: &[u64]) -> Built {
     let x = n.input(input);
@@ -27,7 +30,7 @@ pub(super) fn inception_v3(n: &mut Network, input: &[u64]) -> Built {
         x = block_e(n, name, x)?;
     }
     let x = n.adaptive_average_pool("avgpool", x, 1)?;
-    let x = n.dropout("dropout", x);
+    let x = n.dropout("dropout", x, 0.5);
     let x = n.flatten("flatten", x)?;
     classifier(n, "fc", x, 1000)
 }
@@ -139,5 +142,8 @@ fn chain(n: &mut Network, name: &str, x: ValueId, steps: &[(&str, Convolution)])
 
 /// Convolution, batch normalisation and ReLU in place.
 fn basic(n: &mut Network, name: &str, x: ValueId, convolution: Convolution) -> Built<ValueId> {
-    convolution_norm(n, name, [".conv", ".bn", ".relu"], x, convolution, End::Relu)
+    let Convolution { channels, window, groups } = convolution;
+    let x = n.convolution(&format!("{name}.conv"), x, channels, window, groups, false)?;
+    let x = n.batch_norm_of(&format!("{name}.bn"), x, EPSILON)?;
+    Ok(n.relu_in_place(&format!("{name}.relu"), x))
 }

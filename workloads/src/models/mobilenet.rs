@@ -59,7 +59,7 @@ pub(super) fn build(n: &mut Network, input: &[u64], family: &MobileNet) -> Built
     let x = convolution_norm(n, &format!("features.{index}"), NUMBERED, x, last, End::Relu6)?;
     let x = n.adaptive_average_pool("avgpool", x, 1)?;
     let x = n.flatten("flatten", x)?;
-    let x = n.dropout("classifier.0", x);
+    let x = n.dropout("classifier.0", x, 0.2);
     classifier(n, "classifier.1", x, family.classes)
 }
 

@@ -4,7 +4,7 @@
 use super::Built;
 use super::blocks::{Convolution, End, NUMBERED, convolution_norm, pooled_classifier, sizes};
 use crate::network::{Network, ValueId};
-use crate::operator::Window;
+use crate::operator::{Part, Window};
 use crate::shape::Shape;
 
 /// Units and output channels of each stage.
@@ -50,8 +50,11 @@ fn right_branch(n: &mut Network, name: &str, x: ValueId, channels: u64, stride: 
 /// The two halves of the channels, seen in place: a convolution of one keeps the storage of both.
 fn halves(n: &mut Network, name: &str, x: ValueId) -> [ValueId; 2] {
     let [channels, height, width] = sizes(n, x);
-    [0, 1]
-        .map(|half| n.slice(&format!("{name}.chunk.{half}"), x, Shape::batched(&[channels / 2, height, width]), false))
+    let half = Shape::batched(&[channels / 2, height, width]);
+    [0, 1].map(|place| {
+        let part = Part::whole(4).from(1, place * (channels / 2), 1);
+        n.slice(&format!("{name}.chunk.{place}"), x, part, half.clone(), false)
+    })
 }
 
 fn channel_shuffle(n: &mut Network, name: &str, x: ValueId) -> Built<ValueId> {

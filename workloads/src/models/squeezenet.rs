@@ -22,7 +22,7 @@ pub(super) fn squeezenet1_1(n: &mut Network, input: &[u64]) -> Built {
             Some((squeeze, expand)) => fire_module(n, &name, x, squeeze, expand)?,
         };
     }
-    let x = n.dropout("classifier.0", x);
+    let x = n.dropout("classifier.0", x, 0.5);
     let x = convolution_relu(n, ["classifier.1", "classifier.2"], x, 1000, Window::square(1, 1, 0))?;
     let x = n.adaptive_average_pool("classifier.3", x, 1)?;
     let x = n.flatten("flatten", x)?;

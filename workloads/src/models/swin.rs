@@ -6,9 +6,9 @@
 
 use super::Built;
 use super::blocks::{classifier, sizes};
-use super::transformer::{join_heads, rows, scores};
+use super::transformer::{fused_heads, join_heads, rows, scores};
 use crate::network::{Network, ValueId};
-use crate::operator::{Unary, Window};
+use crate::operator::{Addend, Part, Unary, Window};
 use crate::shape::Shape;
 
 const WIDTH: u64 = 96;
@@ -16,22 +16,25 @@ const BLOCKS: [u64; 4] = [2, 2, 6, 2];
 const HEADS: [u64; 4] = [3, 6, 12, 24];
 /// Side of an attention window.
 const SIDE: u64 = 7;
+/// The probability of dropping a branch of the last block; it grows linearly from zero at the first.
+const STOCHASTIC_DEPTH: f32 = 0.2;
 
 pub(super) fn swin_t(n: &mut Network, input: &[u64]) -> Built {
     let x = n.input(input);
     let x = n.convolution("features.0.0", x, WIDTH, Window::square(4, 4, 0), 1, true)?;
     let x = n.permute("features.0.1", x, &[0, 2, 3, 1])?;
     let mut x = n.layer_norm("features.0.2", x, true);
-    // The rate of stochastic depth grows from zero, so that the first block has none.
-    let mut drops = false;
+    let last = (BLOCKS.iter().sum::<u64>() - 1) as f32;
+    let mut blocks_before = 0;
     for (stage, (blocks, heads)) in BLOCKS.into_iter().zip(HEADS).enumerate() {
         if stage > 0 {
             x = merge_patches(n, &format!("features.{}", 2 * stage), x)?;
         }
         for block in 0..blocks {
             let name = format!("features.{}.{block}", 2 * stage + 1);
-            x = transformer_block(n, &name, x, heads, block % 2 == 1, drops)?;
-            drops = true;
+            let drop = STOCHASTIC_DEPTH * blocks_before as f32 / last;
+            x = transformer_block(n, &name, x, heads, block % 2 == 1, drop)?;
+            blocks_before += 1;
         }
     }
     let x = n.layer_norm("norm", x, true);
@@ -41,16 +44,9 @@ pub(super) fn swin_t(n: &mut Network, input: &[u64]) -> Built {
     classifier(n, "head", x, 1000)
 }
 
-fn transformer_block(
-    n: &mut Network,
-    name: &str,
-    x: ValueId,
-    heads: u64,
-    shifted: bool,
-    drops: bool,
-) -> Built<ValueId> {
+fn transformer_block(n: &mut Network, name: &str, x: ValueId, heads: u64, shifted: bool, drop: f32) -> Built<ValueId> {
     let stochastic_depth = |n: &mut Network, part: &str, y| {
-        if drops { n.unary(&format!("{name}.stochastic_depth_{part}"), y, Unary::DropPath) } else { y }
+        if drop > 0.0 { n.unary(&format!("{name}.stochastic_depth_{part}"), y, Unary::DropPath(drop)) } else { y }
     };
     let width = n.shape(x).last();
     let y = n.layer_norm(&format!("{name}.norm1"), x, true);
@@ -76,7 +72,8 @@ fn window_attention(n: &mut Network, name: &str, x: ValueId, heads: u64, shifted
     let bias = relative_position_bias(n, &format!("{name}.relative_position_bias"), heads)?;
     let mut x = n.pad(&format!("{name}.pad"), x, Shape::batched(&[down * SIDE, across * SIDE, channels]));
     if rolls {
-        x = n.copy(&format!("{name}.roll"), x);
+        let back = |windows: u64| if windows > 1 { windows * SIDE - SIDE / 2 } else { 0 };
+        x = n.roll(&format!("{name}.roll"), x, &[0, back(down), back(across), 0]);
     }
     let partition = format!("{name}.partition");
     x = n.reshape(&partition, x, Shape::batched(&[down, SIDE, across, SIDE, channels]))?;
@@ -84,16 +81,14 @@ fn window_attention(n: &mut Network, name: &str, x: ValueId, heads: u64, shifted
     x = n.reshape(&partition, x, rows(windows, &[positions, channels]))?;
 
     let fused = n.linear(&format!("{name}.qkv"), x, 3 * channels, true)?;
-    let mut third = |part: &str| {
-        n.slice(&format!("{name}.{part}"), fused, rows(windows, &[heads, positions, channels / heads]), false)
-    };
-    let (query, key, value) = (third("query"), third("key"), third("value"));
-    let query = n.unary(&format!("{name}.scale"), query, Unary::Scale);
+    let mut third = |part: &str, third| fused_heads(n, &format!("{name}.{part}"), fused, third, heads);
+    let (query, key, value) = (third("query", 0), third("key", 1), third("value", 2));
+    let query = n.unary(&format!("{name}.scale"), query, Unary::Scale(1.0 / ((channels / heads) as f32).sqrt()));
     let weights = scores(n, &format!("{name}.scores"), query, key)?;
     let mut weights = n.add(&format!("{name}.add_bias"), weights, bias)?;
     if rolls {
         // The mask keeps apart what the shift brought together.
-        weights = n.unary(&format!("{name}.mask"), weights, Unary::AddConstant);
+        weights = n.unary(&format!("{name}.mask"), weights, Unary::AddConstant(Addend::Tensor));
     }
     let weights = n.softmax(&format!("{name}.softmax"), weights);
     let context = n.matmul(&format!("{name}.context"), weights, value)?;
@@ -105,10 +100,11 @@ fn window_attention(n: &mut Network, name: &str, x: ValueId, heads: u64, shifted
     x = n.permute(&reverse, x, &[0, 1, 3, 2, 4, 5])?;
     x = n.reshape(&reverse, x, Shape::batched(&[down * SIDE, across * SIDE, channels]))?;
     if rolls {
-        x = n.copy(&format!("{name}.unroll"), x);
+        let forth = |windows: u64| if windows > 1 { SIDE / 2 } else { 0 };
+        x = n.roll(&format!("{name}.unroll"), x, &[0, forth(down), forth(across), 0]);
     }
     if [height, width] != [down * SIDE, across * SIDE] {
-        x = n.slice(&format!("{name}.crop"), x, Shape::batched(&[height, width, channels]), false);
+        x = n.slice(&format!("{name}.crop"), x, Part::whole(4), Shape::batched(&[height, width, channels]), false);
         x = n.contiguous(&format!("{name}.crop"), x);
     }
     Ok(x)
@@ -133,7 +129,11 @@ fn merge_patches(n: &mut Network, name: &str, x: ValueId) -> Built<ValueId> {
     let [down, across] = [height, width].map(|side| side.div_ceil(2));
     let x = n.pad(&format!("{name}.pad"), x, Shape::batched(&[2 * down, 2 * across, channels]));
     let corner = Shape::batched(&[down, across, channels]);
-    let corners = [0, 1, 2, 3].map(|i| n.slice(&format!("{name}.corner.{i}"), x, corner.clone(), false));
+    // Above left, below left, above right, below right.
+    let corners = [0, 1, 2, 3].map(|i| {
+        let part = Part::whole(4).from(1, i % 2, 2).from(2, i / 2, 2);
+        n.slice(&format!("{name}.corner.{i}"), x, part, corner.clone(), false)
+    });
     let x = n.concat(&format!("{name}.cat"), &corners, 3)?;
     let x = n.layer_norm(&format!("{name}.norm"), x, true);
     n.linear(&format!("{name}.reduction"), x, 2 * channels, false)

@@ -3,7 +3,7 @@
 
 use super::Built;
 use crate::network::{Network, ParameterId, ValueId};
-use crate::operator::Unary;
+use crate::operator::{Addend, Along, Part, Unary};
 use crate::shape::{Dim, Shape};
 
 /// The weights of a dense layer, which may be frozen, shared or adapted.
@@ -18,6 +18,8 @@ pub(super) struct Dense {
 /// The two factors of a low-rank update (Hu et al., "LoRA", ICLR 2022).
 struct Adapter {
     rank: u64,
+    /// What the update is multiplied by: alpha over the rank.
+    scaling: f32,
     down: ParameterId,
     up: ParameterId,
 }
@@ -30,11 +32,11 @@ impl Dense {
         Self { name: name.to_owned(), features, weight, bias, adapter: None }
     }
 
-    /// The same with a trained update of `rank` beside it, as peft builds it.
-    pub(super) fn adapted(mut self, n: &mut Network, width: u64, rank: u64) -> Self {
+    /// The same with a trained update of `rank`, times `scaling`, beside it, as peft builds it.
+    pub(super) fn adapted(mut self, n: &mut Network, width: u64, rank: u64, scaling: f32) -> Self {
         let down = n.parameter_of(&format!("{}.lora_A.weight", self.name), width * rank, true);
         let up = n.parameter_of(&format!("{}.lora_B.weight", self.name), rank * self.features, true);
-        self.adapter = Some(Adapter { rank, down, up });
+        self.adapter = Some(Adapter { rank, scaling, down, up });
         self
     }
 
@@ -44,7 +46,7 @@ impl Dense {
         let Some(adapter) = &self.adapter else { return Ok(y) };
         let update = n.linear_with(&format!("{module}.lora_A"), x, adapter.rank, adapter.down, None)?;
         let update = n.linear_with(&format!("{module}.lora_B"), update, self.features, adapter.up, None)?;
-        let update = n.unary(&format!("{module}.scaling"), update, Unary::Scale);
+        let update = n.unary(&format!("{module}.scaling"), update, Unary::Scale(adapter.scaling));
         n.add(&format!("{module}.add"), y, update)
     }
 }
@@ -63,6 +65,16 @@ pub(super) fn split_heads(n: &mut Network, module: &str, x: ValueId, heads: u64)
     n.permute(module, x, &[0, 2, 1, 3])
 }
 
+/// A third of a fused projection `B×T×3W` (query 0, key 1, value 2) seen in place as `B×heads×T×(W/heads)`.
+pub(super) fn fused_heads(n: &mut Network, module: &str, fused: ValueId, third: u64, heads: u64) -> ValueId {
+    let shape = n.shape(fused);
+    let (tokens, width) = (shape.size(1), shape.last() / 3);
+    let seen = rows(shape.size(0), &[heads, tokens, width / heads]);
+    let axes = [(0, 1), (2, width / heads), (1, 1), (2, 1)].map(|(axis, step)| Along { axis, step });
+    let part = Part { start: vec![0, 0, third * width], axes: axes.to_vec() };
+    n.slice(module, fused, part, seen, false)
+}
+
 /// `rows×heads×T×D` copied into `rows×T×(heads·D)`.
 pub(super) fn join_heads(n: &mut Network, module: &str, x: ValueId) -> Built<ValueId> {
     let x = n.permute(module, x, &[0, 2, 1, 3])?;
@@ -78,12 +90,12 @@ pub(super) fn scores(n: &mut Network, module: &str, query: ValueId, key: ValueId
 
 /// GELU by its tanh approximation in single steps: it saves the input, the tanh and both factors of the product.
 pub(super) fn gelu_new(n: &mut Network, module: &str, x: ValueId) -> Built<ValueId> {
-    let half = n.unary(&format!("{module}.half"), x, Unary::Scale);
-    let cube = n.unary(&format!("{module}.pow"), x, Unary::Cube);
-    let cube = n.unary(&format!("{module}.coefficient"), cube, Unary::Scale);
+    let half = n.unary(&format!("{module}.half"), x, Unary::Scale(0.5));
+    let cube = n.unary(&format!("{module}.pow"), x, Unary::Power(3.0));
+    let cube = n.unary(&format!("{module}.coefficient"), cube, Unary::Scale(0.044_715));
     let inner = n.add(&format!("{module}.sum"), x, cube)?;
-    let inner = n.unary(&format!("{module}.scale"), inner, Unary::Scale);
+    let inner = n.unary(&format!("{module}.scale"), inner, Unary::Scale((2.0 / std::f32::consts::PI).sqrt()));
     let tanh = n.unary(&format!("{module}.tanh"), inner, Unary::Tanh);
-    let outer = n.unary(&format!("{module}.one_plus"), tanh, Unary::AddConstant);
+    let outer = n.unary(&format!("{module}.one_plus"), tanh, Unary::AddConstant(Addend::Value(1.0)));
     n.mul(module, half, outer)
 }

@@ -22,7 +22,7 @@ pub(super) fn imagenet(n: &mut Network, input: &[u64], stages: Stages) -> Built 
     for first in [0, 3] {
         x = n.linear(&format!("classifier.{first}"), x, 4096, true)?;
         x = n.relu_in_place(&format!("classifier.{}", first + 1), x);
-        x = n.dropout(&format!("classifier.{}", first + 2), x);
+        x = n.dropout(&format!("classifier.{}", first + 2), x, 0.5);
     }
     classifier(n, "classifier.6", x, 1000)
 }

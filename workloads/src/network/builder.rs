@@ -2,7 +2,7 @@
 
 use super::{FP32, INT64, Network, OperatorNode, Parameter, ParameterId, Storage, StorageId, Value, ValueId};
 use crate::error::{Result, WorkloadError};
-use crate::operator::Op;
+use crate::operator::{Copying, Op};
 use crate::shape::{Extent, Shape};
 use crate::training_graph::{Element, Role};
 
@@ -83,11 +83,18 @@ impl Network {
         self.new_value(shape, buffer, false, true)
     }
 
-    /// Values of `element` bytes that are computed from `from` and need no gradient: positions, masks.
-    pub(crate) fn computed(&mut self, module: &str, from: ValueId, shape: Shape, element: u64) -> ValueId {
+    /// Values of `element` bytes that are copied or computed from `from` and need no gradient: labels, positions, masks.
+    pub(crate) fn computed(
+        &mut self,
+        module: &str,
+        from: ValueId,
+        copying: Copying,
+        shape: Shape,
+        element: u64,
+    ) -> ValueId {
         let storage = self.new_storage(module, shape.elements() * element, Role::Activation);
         self.note_element(storage, element);
-        self.add_node_over(module, OperatorNode::new(Op::Copy, &[from]), shape, storage, true)
+        self.add_node_over(module, OperatorNode::new(Op::Copy(copying), &[from]), shape, storage, true)
     }
 
     pub(super) fn new_storage(&mut self, name: &str, bytes: Extent, role: Role) -> StorageId {

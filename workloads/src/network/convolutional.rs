@@ -2,7 +2,7 @@
 
 use super::{FP32, INT64, Network, OperatorNode, ParameterId, ValueId};
 use crate::error::Result;
-use crate::operator::{Op, Window};
+use crate::operator::{Averaging, EPSILON, MOMENTUM, Op, Window};
 use crate::shape::{Extent, Shape};
 use crate::training_graph::Element;
 
@@ -71,24 +71,39 @@ impl Network {
     /// # Errors
     /// A tensor without channels.
     pub fn batch_norm(&mut self, module: &str, x: ValueId) -> Result<ValueId> {
-        let channels = self.shape(x).size(1);
-        let parameters = ["weight", "bias"].map(|p| self.parameter_of(&format!("{module}.{p}"), channels, true));
-        self.batch_norm_with(module, x, parameters)
+        self.batch_norm_of(module, x, EPSILON)
     }
 
-    /// Batch normalisation with a given weight and bias.
+    /// Batch normalisation with weights of its own and another `epsilon`.
     ///
     /// # Errors
     /// A tensor without channels.
-    pub fn batch_norm_with(&mut self, module: &str, x: ValueId, parameters: [ParameterId; 2]) -> Result<ValueId> {
+    pub fn batch_norm_of(&mut self, module: &str, x: ValueId, epsilon: f32) -> Result<ValueId> {
+        let channels = self.shape(x).size(1);
+        let parameters = ["weight", "bias"].map(|p| self.parameter_of(&format!("{module}.{p}"), channels, true));
+        self.batch_norm_with(module, x, parameters, [epsilon, MOMENTUM])
+    }
+
+    /// Batch normalisation with a given weight and bias, and an epsilon and a momentum.
+    ///
+    /// # Errors
+    /// A tensor without channels.
+    pub fn batch_norm_with(
+        &mut self,
+        module: &str,
+        x: ValueId,
+        parameters: [ParameterId; 2],
+        [epsilon, momentum]: [f32; 2],
+    ) -> Result<ValueId> {
+        let op = Op::BatchNorm { epsilon, momentum };
         if self.shape(x).rank() < 2 {
-            return Err(self.shape_error(module, &Op::BatchNorm, &[x], "a B×C×… tensor"));
+            return Err(self.shape_error(module, &op, &[x], "a B×C×… tensor"));
         }
         let channels = self.shape(x).size(1);
         let running = ["running_mean", "running_var"].map(|b| self.buffer(&format!("{module}.{b}"), channels * FP32));
         let statistics = ["mean", "inverse_deviation"]
             .map(|s| self.side_storage(&format!("{module}.{s}"), Extent::fixed(channels * FP32)));
-        let mut node = OperatorNode::new(Op::BatchNorm, &[x])
+        let mut node = OperatorNode::new(op, &[x])
             .parameters(&parameters)
             .saves([self.storage_of(x)])
             .saves(running)
@@ -113,12 +128,26 @@ impl Network {
         Ok(self.add_node(module, node, shape))
     }
 
-    /// Average pooling; saves its input.
+    /// Average pooling, padding counted as zeros; saves its input.
     ///
     /// # Errors
     /// A shape of another rank or a window that does not fit.
     pub fn average_pool(&mut self, module: &str, x: ValueId, window: Window) -> Result<ValueId> {
-        let op = Op::AveragePool(window);
+        self.average_pool_over(module, x, window, Averaging::Padded)
+    }
+
+    /// Average pooling over what `averaging` says; saves its input.
+    ///
+    /// # Errors
+    /// A shape of another rank or a window that does not fit.
+    pub fn average_pool_over(
+        &mut self,
+        module: &str,
+        x: ValueId,
+        window: Window,
+        averaging: Averaging,
+    ) -> Result<ValueId> {
+        let op = Op::AveragePool { window, averaging };
         self.expect_rank(module, &op, x, 4, "a B×C×H×W tensor")?;
         let [height, width] = self.window_output(module, &op, x, window, false)?;
         let shape = Shape::batched(&[self.shape(x).size(1), height, width]);
@@ -131,24 +160,25 @@ impl Network {
     /// # Errors
     /// A shape of another rank, or an input smaller than the output.
     pub fn adaptive_average_pool(&mut self, module: &str, x: ValueId, side: u64) -> Result<ValueId> {
-        self.expect_rank(module, &Op::GlobalAveragePool, x, 4, "a B×C×H×W tensor")?;
+        let global = Op::GlobalAveragePool { axes: vec![2, 3] };
+        self.expect_rank(module, &global, x, 4, "a B×C×H×W tensor")?;
         if side == 1 {
             let shape = Shape::batched(&[self.shape(x).size(1), 1, 1]);
-            return Ok(self.add_node(module, OperatorNode::new(Op::GlobalAveragePool, &[x]), shape));
+            return Ok(self.add_node(module, OperatorNode::new(global, &[x]), shape));
         }
         let [height, width] = [self.shape(x).size(2), self.shape(x).size(3)];
         let stride = [(height / side.max(1)).max(1), (width / side.max(1)).max(1)];
         let window =
             Window { kernel: [height.div_ceil(side.max(1)), width.div_ceil(side.max(1))], stride, padding: [0, 0] };
-        let op = Op::AveragePool(window);
+        let op = Op::AveragePool { window, averaging: Averaging::Adaptive };
         let node = OperatorNode::new(op, &[x]).saves([self.storage_of(x)]);
         let shape = Shape::batched(&[self.shape(x).size(1), side, side]);
         Ok(self.add_node(module, node, shape))
     }
 
-    /// The mean over every axis that `shape` lacks or shows as one; saves nothing.
-    pub fn mean(&mut self, module: &str, x: ValueId, shape: Shape) -> ValueId {
-        self.add_node(module, OperatorNode::new(Op::GlobalAveragePool, &[x]), shape)
+    /// The mean over `axes`, which `shape` lacks or shows as one; saves nothing.
+    pub fn mean(&mut self, module: &str, x: ValueId, axes: Vec<usize>, shape: Shape) -> ValueId {
+        self.add_node(module, OperatorNode::new(Op::GlobalAveragePool { axes }, &[x]), shape)
     }
 
     fn window_output(&self, module: &str, op: &Op, x: ValueId, window: Window, round_up: bool) -> Result<[u64; 2]> {

@@ -2,7 +2,7 @@
 
 use super::{FP32, Network, OperatorNode, ParameterId, ValueId};
 use crate::error::Result;
-use crate::operator::Op;
+use crate::operator::{EPSILON, Op};
 use crate::shape::{Dim, Extent, Shape};
 
 impl Network {
@@ -70,26 +70,33 @@ impl Network {
     pub fn layer_norm(&mut self, module: &str, x: ValueId, trainable: bool) -> ValueId {
         let width = self.shape(x).last();
         let parameters = ["weight", "bias"].map(|p| self.parameter_of(&format!("{module}.{p}"), width, trainable));
-        self.normalise(module, x, parameters)
+        self.normalise(module, x, parameters, EPSILON)
     }
 
-    /// Layer normalisation with given weights, weight then bias, shared ones included.
+    /// Layer normalisation with given weights, weight then bias, shared ones included, and an epsilon.
     ///
     /// # Errors
     /// Weights whose elements do not match the last dimension.
-    pub fn layer_norm_with(&mut self, module: &str, x: ValueId, parameters: [ParameterId; 2]) -> Result<ValueId> {
+    pub fn layer_norm_with(
+        &mut self,
+        module: &str,
+        x: ValueId,
+        parameters: [ParameterId; 2],
+        epsilon: f32,
+    ) -> Result<ValueId> {
         let width = self.parameter(parameters[0]).elements;
         if self.shape(x).last() != width {
-            return Err(self.shape_error(module, &Op::LayerNorm, &[x], &format!("a last dimension of {width}")));
+            let op = Op::LayerNorm { epsilon };
+            return Err(self.shape_error(module, &op, &[x], &format!("a last dimension of {width}")));
         }
-        Ok(self.normalise(module, x, parameters))
+        Ok(self.normalise(module, x, parameters, epsilon))
     }
 
-    fn normalise(&mut self, module: &str, x: ValueId, parameters: [ParameterId; 2]) -> ValueId {
+    fn normalise(&mut self, module: &str, x: ValueId, parameters: [ParameterId; 2], epsilon: f32) -> ValueId {
         let shape = self.shape(x).clone();
         let rows = shape.with_last(1).elements() * FP32;
         let statistics = ["mean", "inverse_deviation"].map(|s| self.side_storage(&format!("{module}.{s}"), rows));
-        let node = OperatorNode::new(Op::LayerNorm, &[x])
+        let node = OperatorNode::new(Op::LayerNorm { epsilon }, &[x])
             .parameters(&parameters)
             .saves([self.storage_of(x)])
             .saves(statistics);

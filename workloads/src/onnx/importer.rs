@@ -8,7 +8,7 @@ use super::items::{Item, Opaque, Provenance, Source, Weight};
 use super::proto::TensorProto;
 use super::{Fault, Imported, Result, operators, refold, samples};
 use crate::network::{Network, ParameterId, StorageId, ValueId};
-use crate::operator::Op;
+use crate::operator::Copying;
 use crate::shape::{Dim, Shape};
 use crate::training_graph::Role;
 
@@ -247,7 +247,8 @@ impl Importer<'_> {
                 Provenance::Constant(origin) => Ok(self.buffer_value(origin, opaque.shape.clone())),
                 Provenance::Computed(Some(name)) => {
                     let source = self.source(name)?;
-                    Ok(self.network.computed(&node.name, source, opaque.shape.clone(), opaque.kind.bytes()))
+                    let (shape, bytes) = (opaque.shape.clone(), opaque.kind.bytes());
+                    Ok(self.network.computed(&node.name, source, Copying::Computed, shape, bytes))
                 }
                 Provenance::Computed(None) => {
                     let (shape, bytes) = (opaque.shape.clone(), opaque.kind.bytes());
@@ -315,7 +316,7 @@ impl Importer<'_> {
     pub(super) fn overwrites(&mut self, x: ValueId) -> bool {
         let (made, nodes) = (&mut self.made, &self.network.nodes);
         for node in &nodes[made.nodes..] {
-            if !matches!(node.op, Op::View | Op::Slice) {
+            if !node.op.is_look() {
                 made.values.insert(node.output);
             }
             made.saved.extend(&node.saved);

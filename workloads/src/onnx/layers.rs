@@ -7,7 +7,7 @@ use super::items::{Item, Weight};
 use super::rearrange::{axes, place};
 use super::{Fault, Result};
 use crate::network::{ParameterId, ValueId};
-use crate::operator::Window;
+use crate::operator::{Averaging, EPSILON, MOMENTUM, Window};
 use crate::shape::{Dim, Shape};
 
 /// Kernel sizes, strides and paddings beyond this are faults of the file.
@@ -130,7 +130,9 @@ pub(super) fn batch_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
     let x = importer.input(node, 0)?;
     let channels = importer.network.shape(x).size(1);
     let parameters = [row(importer, node, 1, channels)?, row(importer, node, 2, channels)?];
-    Ok(Item::Value(importer.network.batch_norm_with(&node.name, x, parameters)?))
+    // Here the momentum is the share that the running statistics keep.
+    let momentum = node.float("momentum").map_or(MOMENTUM, |kept| (1.0 - kept) as f32);
+    Ok(Item::Value(importer.network.batch_norm_with(&node.name, x, parameters, [epsilon(node), momentum])?))
 }
 
 /// `LayerNormalization` over the last axis.
@@ -141,7 +143,13 @@ pub(super) fn layer_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
         return Err(Fault::mismatch(format!("{shape} over more than an axis"), "the last axis only"));
     }
     let parameters = [row(importer, node, 1, shape.last())?, row(importer, node, 2, shape.last())?];
-    Ok(Item::Value(importer.network.layer_norm_with(&node.name, x, parameters)?))
+    Ok(Item::Value(importer.network.layer_norm_with(&node.name, x, parameters, epsilon(node))?))
+}
+
+/// What a normalisation adds to the variance.
+#[expect(clippy::cast_possible_truncation, reason = "the file has it in fp32")]
+fn epsilon(node: &OnnxNode) -> f32 {
+    node.float("epsilon").map_or(EPSILON, |epsilon| epsilon as f32)
 }
 
 /// `MaxPool`.
@@ -160,7 +168,9 @@ pub(super) fn average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Resu
     if round_up && (partial(0) || partial(1)) {
         return Err(Fault::mismatch("a partial last window ('ceil_mode')", "windows that fit"));
     }
-    Ok(Item::Value(importer.network.average_pool(&node.name, x, window)?))
+    let counts_padding = window.padding == [0, 0] || node.int("count_include_pad")?.unwrap_or(0) != 0;
+    let averaging = if counts_padding { Averaging::Padded } else { Averaging::Inside };
+    Ok(Item::Value(importer.network.average_pool_over(&node.name, x, window, averaging)?))
 }
 
 fn pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(ValueId, Window, bool)> {
@@ -198,7 +208,7 @@ pub(super) fn reduce_mean(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
     });
     let mean = Shape(dims.collect());
     Ok(match item {
-        Item::Value(x) => Item::Value(importer.network.mean(&node.name, x, mean)),
+        Item::Value(x) => Item::Value(importer.network.mean(&node.name, x, reduced, mean)),
         other => {
             let kind = other.kind();
             importer.computed(&[other], mean, kind)?
@@ -306,7 +316,7 @@ pub(super) fn dropout(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
     let ratio = ratio.and_then(Number::real).or_else(|| node.float("ratio")).unwrap_or(DEFAULT);
     let drops = ratio > 0.0 && training.is_none_or(Number::is_true);
     Ok(match item {
-        Item::Value(x) if drops => Item::Value(importer.network.dropout(&node.name, x)),
+        Item::Value(x) if drops => Item::Value(importer.network.dropout(&node.name, x, ratio as f32)),
         same => same,
     })
 }

@@ -31,8 +31,7 @@ const OPERATORS: &[(&[&str], Apply)] = &[
     (&["Expand"], rearrange::expand),
     (&["Flatten"], rearrange::flatten),
     (&["Gather"], slices::gather),
-    // Of one kernel whichever its approximation.
-    (&["Gelu"], |importer, node| pointwise::unary(importer, node, Unary::Gelu)),
+    (&["Gelu"], pointwise::gelu),
     (&["Gemm"], layers::gemm),
     (&["GlobalAveragePool"], layers::global_average_pool),
     (&["Identity"], |importer, node| importer.item(node, 0)),
@@ -41,7 +40,7 @@ const OPERATORS: &[(&[&str], Apply)] = &[
     (&["MatMul"], layers::matmul),
     (&["MaxPool"], layers::max_pool),
     (&["Mul"], pointwise::mul),
-    (&["Neg"], |importer, node| pointwise::unary(importer, node, Unary::Scale)),
+    (&["Neg"], |importer, node| pointwise::unary(importer, node, Unary::Scale(-1.0))),
     (&["Pad"], slices::pad),
     (&["Pow"], pointwise::pow),
     (&["Range"], evaluate::range),

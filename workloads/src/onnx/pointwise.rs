@@ -7,7 +7,7 @@ use super::importer::Importer;
 use super::items::Item;
 use super::{Fault, Result};
 use crate::network::ValueId;
-use crate::operator::Unary;
+use crate::operator::{Addend, Mask, Unary};
 
 /// The two sides of a binary operator.
 enum Sides {
@@ -44,12 +44,25 @@ fn keeps_shape(importer: &Importer<'_>, x: ValueId, other: &Item) -> Result<()> 
 pub(super) fn add(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     Ok(match sides(importer, node)? {
         Sides::Folded(item) => item,
+        Sides::Values(a, b) if node.operator == "Sub" => Item::Value(importer.network.subtract(&node.name, a, b)?),
         Sides::Values(a, b) => Item::Value(importer.network.add(&node.name, a, b)?),
-        Sides::Mixed { x, other, .. } => {
+        Sides::Mixed { x, other, first } => {
             keeps_shape(importer, x, &other)?;
-            Item::Value(importer.network.unary(&node.name, x, Unary::AddConstant))
+            let addend = match (single(&other), node.operator == "Sub", first) {
+                (Some(value), false, _) => Addend::Value(value),
+                (Some(value), true, true) => Addend::Value(-value),
+                // What is subtracted from a constant changes its sign, which is not described.
+                _ => Addend::Tensor,
+            };
+            Item::Value(importer.network.unary(&node.name, x, Unary::AddConstant(addend)))
         }
     })
+}
+
+/// The only number of a constant.
+#[expect(clippy::cast_possible_truncation, reason = "networks here compute in fp32")]
+fn single(item: &Item) -> Option<f32> {
+    item.constant()?.single()?.real().map(|value| value as f32)
 }
 
 /// `Mul`.
@@ -64,10 +77,9 @@ pub(super) fn mul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> 
 /// A value times, or divided by, something that needs no gradient.
 fn scale(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: &Item) -> Result<ValueId> {
     keeps_shape(importer, x, other)?;
-    if let Item::Constant(constant) = other
-        && constant.single().is_some()
-    {
-        return Ok(importer.network.unary(&node.name, x, Unary::Scale));
+    if let Some(factor) = single(other) {
+        let factor = if node.operator == "Div" { 1.0 / factor } else { factor };
+        return Ok(importer.network.unary(&node.name, x, Unary::Scale(factor)));
     }
     let other = importer.value(node, other)?;
     Ok(importer.network.mul(&node.name, x, other)?)
@@ -91,9 +103,9 @@ pub(super) fn div(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> 
 pub(super) fn pow(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     Ok(match sides(importer, node)? {
         Sides::Folded(item) => item,
-        Sides::Mixed { x, other: Item::Constant(exponent), first: true } if exponent.single().is_some() => {
-            let function =
-                if exponent.single().and_then(Number::real) == Some(1.0) { Unary::Scale } else { Unary::Cube };
+        Sides::Mixed { x, other: exponent, first: true } if single(&exponent).is_some() => {
+            let exponent = single(&exponent).unwrap_or(1.0);
+            let function = if exponent == 1.0 { Unary::Scale(1.0) } else { Unary::Power(exponent) };
             Item::Value(importer.network.unary(&node.name, x, function))
         }
         _ => return Err(Fault::mismatch("an exponent that is not constant", "a constant one")),
@@ -115,6 +127,12 @@ pub(super) fn unary(importer: &mut Importer<'_>, node: &OnnxNode, function: Unar
         Ok(x) => Item::Value(importer.network.unary(&node.name, x, function)),
         Err(folded) => folded,
     })
+}
+
+/// `Gelu`, by either formula.
+pub(super) fn gelu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let by_tanh = node.text("approximate").as_deref() == Some("tanh");
+    unary(importer, node, if by_tanh { Unary::GeluTanh } else { Unary::Gelu })
 }
 
 /// `Relu`, in place where nobody else needs its input.
@@ -139,9 +157,17 @@ pub(super) fn clip(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
     let is_relu6 = bounds == [Some(0.0), Some(6.0)];
     Ok(match operand(importer, node)? {
         Ok(x) if is_relu6 && importer.overwrites(x) => Item::Value(importer.network.relu6_in_place(&node.name, x)),
-        Ok(x) => Item::Value(importer.network.unary(&node.name, x, Unary::Relu6)),
+        Ok(x) if is_relu6 => Item::Value(importer.network.unary(&node.name, x, Unary::Relu6)),
+        Ok(x) => Item::Value(importer.network.unary(&node.name, x, clamp(&bounds))),
         Err(folded) => folded,
     })
+}
+
+/// A clamp to `bounds`, of which either may be open.
+#[expect(clippy::cast_possible_truncation, reason = "networks here compute in fp32")]
+fn clamp(bounds: &[Option<f64>]) -> Unary {
+    let bound = |place: usize, open: f32| bounds.get(place).copied().flatten().map_or(open, |bound| bound as f32);
+    Unary::Clip { low: bound(0, f32::NEG_INFINITY), high: bound(1, f32::INFINITY) }
 }
 
 /// `Where`: a value masked by a condition that needs no gradient.
@@ -155,7 +181,7 @@ pub(super) fn select(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
             keeps_shape(importer, x, condition)?;
             let condition = importer.value(node, condition)?;
             let buffer = importer.network.value(condition).storage;
-            Item::Value(importer.network.masked(&node.name, x, buffer))
+            Item::Value(importer.network.masked(&node.name, x, buffer, Mask::Tensor))
         }
         [_, _, _] if !items.iter().any(Item::is_learned) => fold(importer, node, &items)?,
         _ => return Err(Fault::mismatch("these operands", "a condition and one constant side")),

@@ -7,6 +7,7 @@ use super::importer::Importer;
 use super::items::{Item, Opaque, Provenance, Weight};
 use super::{Fault, Result};
 use crate::network::ValueId;
+use crate::operator::{Along, Part};
 use crate::shape::{Dim, Shape};
 
 /// `axis` counted from the front.
@@ -89,9 +90,20 @@ fn look(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, shape: Shape) 
         return Ok(x);
     }
     if !importer.network.value(x).contiguous && dense(old) == dense(&shape) {
-        return Ok(importer.network.slice(&node.name, x, shape, false));
+        let part = without_ones(old, &shape);
+        return Ok(importer.network.slice(&node.name, x, part, shape, false));
     }
     Ok(importer.network.reshape(&node.name, x, shape)?)
+}
+
+/// The whole of a tensor, under a shape with other axes of one position.
+fn without_ones(old: &Shape, shape: &Shape) -> Part {
+    let mut kept = (0..old.rank()).filter(|&axis| old.dim(axis) != Dim::ONE);
+    let along = |&dim: &Dim| {
+        let axis = if dim == Dim::ONE { None } else { kept.next() };
+        axis.map_or(Along { axis: 0, step: 0 }, |axis| Along { axis, step: 1 })
+    };
+    Part { start: vec![0; old.rank()], axes: shape.0.iter().map(along).collect() }
 }
 
 /// `Flatten`: two dimensions, cut before `axis`.

@@ -6,6 +6,7 @@ use super::importer::Importer;
 use super::items::Item;
 use super::rearrange::place;
 use super::{Fault, Result};
+use crate::operator::{Along, Part};
 use crate::shape::{Dim, Shape};
 
 /// Positions `start`, `start + step`, … along `axis`, `count` of them.
@@ -122,7 +123,8 @@ fn take(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, cut: Cut) -> R
             }
             let x = importer.value(node, &learned)?;
             let contiguous = importer.network.value(x).contiguous && in_one_piece(&shape, cut.axis) && cut.step == 1;
-            Ok(Item::Value(importer.network.slice(&node.name, x, shown, contiguous)))
+            let part = Part::whole(shape.rank()).from(cut.axis, cut.start, cut.step.unsigned_abs());
+            Ok(Item::Value(importer.network.slice(&node.name, x, part, shown, contiguous)))
         }
     }
 }
@@ -225,13 +227,23 @@ pub(super) fn gather(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
             }
             let x = importer.value(node, &learned)?;
             let contiguous = importer.network.value(x).contiguous && in_one_piece(&shape, axis);
-            Item::Value(importer.network.slice(&node.name, x, looked_up, contiguous))
+            let at = u64::try_from(index).unwrap_or_else(|_| size - index.unsigned_abs());
+            let part = one_position(&shape, axis, at, importer.shape(&indices).rank());
+            Item::Value(importer.network.slice(&node.name, x, part, looked_up, contiguous))
         }
         (_, None) => {
             let got = format!("{shape} at indices of shape {}", importer.shape(&indices));
             return Err(Fault::mismatch(got, "one constant index, or a weight of two dimensions and axis 0"));
         }
     })
+}
+
+/// The position `at` of `axis`, shown as `ones` axes of one position.
+fn one_position(shape: &Shape, axis: usize, at: u64, ones: usize) -> Part {
+    let mut part = Part::whole(shape.rank()).at(axis, at);
+    let one = Along { axis, step: 0 };
+    part.axes.splice(axis..axis, std::iter::repeat_n(one, ones));
+    part
 }
 
 /// The index into the data of the element at `index` of the result; beyond it where an index is.

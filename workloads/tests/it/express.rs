@@ -8,7 +8,7 @@ use haversack_workloads::counts::count;
 use haversack_workloads::express::express;
 use haversack_workloads::models::{self, MODELS};
 use haversack_workloads::network::Network;
-use haversack_workloads::operator::{Unary, Window};
+use haversack_workloads::operator::{Part, Unary, Window};
 use haversack_workloads::training_graph::{Need, Node};
 use haversack_workloads::{Extent, Phase, Role, Shape, TensorId, TrainingGraph};
 
@@ -296,10 +296,11 @@ fn parts_of_a_whole_are_split_and_joined_once() {
     let x = n.input(&[4, 2, 2]);
     let x = n.convolution("conv", x, 8, Window::square(1, 1, 0), 1, false).unwrap();
     let half = Shape::batched(&[4, 2, 2]);
-    let parts = [0, 1].map(|i| n.slice(&format!("half{i}"), x, half.clone(), false));
+    let cut = |half: u64| Part::whole(4).from(1, 4 * half, 1);
+    let parts = [0, 1].map(|i| n.slice(&format!("half{i}"), x, cut(i), half.clone(), false));
     let relu = n.unary("relu", parts[1], Unary::Relu);
     let x = n.concat("cat", &[parts[0], relu], 1).unwrap();
-    let corner = n.slice("corner", x, Shape::batched(&[8, 1, 1]), false);
+    let corner = n.slice("corner", x, Part::whole(4), Shape::batched(&[8, 1, 1]), false);
     let x = n.flatten("flatten", corner).unwrap();
     let target = n.target(1);
     n.cross_entropy("loss", x, target).unwrap();

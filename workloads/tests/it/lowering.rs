@@ -172,8 +172,8 @@ fn composed(network: &Network) -> u64 {
             // Gathered windows; expand, equal, expand, mul, scatter instead of one kernel.
             Op::MaxPool(_) => 1 + 4 * differentiated,
             // Gathered windows; expand, scale, scatter instead of one kernel.
-            Op::AveragePool(_) => 1 + 2 * differentiated,
-            Op::Copy => 1 + differentiated,
+            Op::AveragePool { .. } => 1 + 2 * differentiated,
+            Op::Copy(_) => 1 + differentiated,
             _ => 0,
         };
     }

@@ -5,6 +5,7 @@ mod autograd;
 mod counts;
 mod data;
 mod express;
+mod layouts;
 mod lowering;
 mod mixed;
 mod models;

@@ -32,7 +32,7 @@ fn one_of_each() -> Network {
     let x = n.average_pool("mean", x, Window::square(2, 2, 0)).unwrap();
     let x = n.flatten("flatten", x).unwrap();
     let x = n.linear("fc", x, 6, true).unwrap();
-    let x = n.dropout("drop", x);
+    let x = n.dropout("drop", x, 0.1);
     let x = n.layer_norm("ln", x, true);
     let x = n.unary("gelu", x, Unary::Gelu);
     let x = n.reshape("tokens", x, Shape::batched(&[2, 3])).unwrap();
@@ -114,9 +114,9 @@ fn relu6_and_relu_need_signs_tanh_and_gelu_values() {
         (Unary::Relu6, Signs, true),
         (Unary::Gelu, Values, true),
         (Unary::Tanh, Values, false),
-        (Unary::Cube, Values, true),
-        (Unary::DivideByElement, Statistics, false),
-        (Unary::DropPath, Statistics, true),
+        (Unary::Power(3.0), Values, true),
+        (Unary::DivideByElement(8.0), Statistics, false),
+        (Unary::DropPath(0.2), Statistics, true),
     ] {
         let mut n = Network::new("unary");
         let x = n.input(&[8]);

@@ -52,7 +52,7 @@ fn bert_small_fused_is_smaller_by_an_attention_and_a_hidden_map_a_layer() {
     let network = models::build("bert-small", None).unwrap();
     let attention = network.nodes.iter().find(|node| node.op == Op::Softmax).unwrap();
     let attention = network.shape(attention.output).elements().at(32) * 4;
-    let hidden = network.nodes.iter().find(|node| node.op == Op::LayerNorm).unwrap();
+    let hidden = network.nodes.iter().find(|node| matches!(node.op, Op::LayerNorm { .. })).unwrap();
     let hidden = network.shape(hidden.output).elements().at(32) * 4;
     let layers = network.nodes.iter().filter(|node| node.op == Op::Softmax).count() as u64;
     // 32 × 8 heads × 512 × 512 × 4 B = 268,435,456 B; 32 × 512 × 512 × 4 B = 33,554,432 B; four layers of both are
