@@ -1,7 +1,24 @@
 //! 2-D convolution: dense, grouped and depthwise, of any window.
+//!
+//! A sample's planes are written into a frame in which every tap of the window is one distance away; an output is then a
+//! sum over distances, for many positions side by side. Nothing is unfolded into a matrix, and nothing is multiplied by
+//! the zeros of a stride.
 
+mod correlate;
+mod frame;
+mod passes;
+mod product;
+mod weight;
+
+use haversack_kernels::Isa;
+use haversack_kernels::simd::LANES;
 use haversack_workloads::operator::Window;
+use rayon::prelude::*;
 
+use self::frame::Frame;
+use self::passes::{Pass, Passes};
+use self::weight::Frames;
+use super::sums::sum;
 use crate::error::{NumericsError, Result, expect_length};
 use crate::meter::Meter;
 
@@ -69,14 +86,21 @@ impl Convolution {
         input: &[f32],
         weight: &[f32],
         bias: Option<&[f32]>,
-        _meter: &Meter,
+        meter: &Meter,
         output: &mut [f32],
     ) -> Result {
         self.check(input.len(), weight.len(), output.len(), bias.map(<[f32]>::len))?;
-        for (i, plane) in output.chunks_exact_mut(self.output[0] * self.output[1]).enumerate() {
-            plane.fill(bias.map_or(0.0, |bias| bias[i % self.filters]));
+        if output.is_empty() {
+            return Ok(());
         }
-        self.each_product(|y, x, w| output[y] += input[x] * weight[w]);
+        let frame = self.input_frame();
+        let grid = self.output;
+        let passes = vec![Pass { distances: self.distances(&frame), grid, first: 0, step: [grid[1], 1] }];
+        let (rows, depth) = (self.filters / self.groups, self.depth());
+        let plane = grid[0] * grid[1];
+        let of = |_: usize, group: usize, row: usize, k: usize| weight[(group * rows + row) * depth + k];
+        let passes = Passes { frame, passes, groups: self.groups, rows, plane, bias, batch: self.batch };
+        passes.run(input, of, Isa::chosen()?, meter, output);
         Ok(())
     }
 
@@ -88,12 +112,26 @@ impl Convolution {
         &self,
         gradient: &[f32],
         weight: &[f32],
-        _meter: &Meter,
+        meter: &Meter,
         input_gradient: &mut [f32],
     ) -> Result {
         self.check(input_gradient.len(), weight.len(), gradient.len(), None)?;
-        input_gradient.fill(0.0);
-        self.each_product(|y, x, w| input_gradient[x] += gradient[y] * weight[w]);
+        if input_gradient.is_empty() {
+            return Ok(());
+        }
+        let phases = self.phases();
+        let frame = self.gradient_frame(&phases);
+        let (rows, filters) = (self.channels / self.groups, self.filters / self.groups);
+        let (passes, taps): (Vec<_>, Vec<_>) =
+            phases.iter().map(|[down, across]| self.gradient_pass(&frame, filters, *down, *across)).unzip();
+        let of = |pass: usize, group: usize, row: usize, k: usize| {
+            let taps: &[usize] = &taps[pass];
+            let (filter, tap) = (group * filters + k / taps.len(), taps[k % taps.len()]);
+            weight[filter * self.depth() + row * self.taps() + tap]
+        };
+        let plane = self.input[0] * self.input[1];
+        let passes = Passes { frame, passes, groups: self.groups, rows, plane, bias: None, batch: self.batch };
+        passes.run(gradient, of, Isa::chosen()?, meter, input_gradient);
         Ok(())
     }
 
@@ -105,39 +143,114 @@ impl Convolution {
         &self,
         input: &[f32],
         gradient: &[f32],
-        _meter: &Meter,
+        meter: &Meter,
         weight_gradient: &mut [f32],
         bias_gradient: Option<&mut [f32]>,
     ) -> Result {
         let bias = bias_gradient.as_deref().map(<[f32]>::len);
         self.check(input.len(), weight_gradient.len(), gradient.len(), bias)?;
-        self.each_product(|y, x, w| weight_gradient[w] += gradient[y] * input[x]);
+        if gradient.is_empty() || weight_gradient.is_empty() {
+            return Ok(());
+        }
+        let frame = self.input_frame();
+        let frames = Frames { input: frame, gradient: self.frame_like(&frame), distances: self.distances(&frame) };
+        frames.add(self.groups, input, gradient, Isa::chosen()?, meter, weight_gradient);
         if let Some(bias) = bias_gradient {
-            for (i, plane) in gradient.chunks_exact(self.output[0] * self.output[1]).enumerate() {
-                bias[i % self.filters] += plane.iter().sum::<f32>();
-            }
+            let plane = self.output[0] * self.output[1];
+            bias.par_iter_mut().enumerate().for_each(|(filter, bias)| {
+                let planes = gradient.chunks_exact(plane).skip(filter).step_by(self.filters);
+                *bias += planes.map(sum).sum::<f32>();
+            });
         }
         Ok(())
     }
 
-    /// Calls `f(output element, input element, weight element)` for each product of the convolution.
-    fn each_product(&self, mut f: impl FnMut(usize, usize, usize)) {
-        let [ky, kx] = self.window.kernel.map(|side| side as usize);
-        let [sy, sx] = self.window.stride.map(|step| step.max(1) as usize);
-        let [py, px] = self.window.padding.map(|side| side as usize);
-        let ([h, w], [oh, ow]) = (self.input, self.output);
-        let (inner, outer) = (self.channels / self.groups, self.filters / self.groups);
-        for y in 0..self.output_len() {
-            let (ox, oy, filter, b) = (y % ow, y / ow % oh, y / ow / oh % self.filters, y / ow / oh / self.filters);
-            for tap in 0..inner * ky * kx {
-                let (j, i, c) = (tap % kx, tap / kx % ky, tap / kx / ky);
-                let (iy, ix) = ((oy * sy + i).wrapping_sub(py), (ox * sx + j).wrapping_sub(px));
-                if iy < h && ix < w {
-                    let channel = filter / outer * inner + c;
-                    f(y, ((b * self.channels + channel) * h + iy) * w + ix, filter * inner * ky * kx + tap);
+    /// Every phase of the input that the window sees, with its padding.
+    fn input_frame(&self) -> Frame {
+        let [kernel, stride, padding] = self.sides();
+        let side = |axis: usize| self.output[axis] + (kernel[axis] - 1) / stride[axis];
+        Frame {
+            planes: self.channels,
+            size: self.input,
+            step: stride,
+            phases: [stride[0].min(kernel[0]), stride[1].min(kernel[1])],
+            before: padding,
+            framed: [side(0), side(1)],
+        }
+    }
+
+    /// The output in rows as long as those of the input's frame, and zeros up to a whole number of vectors.
+    fn frame_like(&self, frame: &Frame) -> Frame {
+        let ([rows, columns], pitch) = (self.output, frame.framed[1]);
+        let framed = [((rows - 1) * pitch + columns).next_multiple_of(LANES).div_ceil(pitch), pitch];
+        Frame { planes: self.filters, size: self.output, step: [1, 1], phases: [1, 1], before: [0, 0], framed }
+    }
+
+    /// Where in the input's frame each element of a filter looks, for the first output of the first group.
+    fn distances(&self, frame: &Frame) -> Vec<usize> {
+        let [[down, across], stride, _] = self.sides();
+        let place = |k: usize| {
+            let [i, j] = [k / across % down, k % across];
+            let phase = [i % stride[0], j % stride[1]];
+            frame.place(k / (down * across), phase, [i / stride[0], j / stride[1]])
+        };
+        (0..self.depth()).map(place).collect()
+    }
+
+    /// The phases of the input that hold positions, down and across.
+    fn phases(&self) -> Vec<[Phase; 2]> {
+        let [kernel, stride, padding] = self.sides();
+        let along = |axis: usize| {
+            let of = move |phase| Phase::new(phase, kernel[axis], stride[axis], padding[axis], self.input[axis]);
+            (0..stride[axis]).map(of).filter(|phase| phase.positions > 0).collect::<Vec<_>>()
+        };
+        let across = along(1);
+        along(0).into_iter().flat_map(|down| across.iter().map(move |across| [down, *across])).collect()
+    }
+
+    /// The gradient of the output, with as many zeros around it as the phases' taps reach.
+    fn gradient_frame(&self, phases: &[[Phase; 2]]) -> Frame {
+        let before = [0, 1].map(|axis| phases.iter().map(|phase| phase[axis].reach()).max().unwrap_or(0));
+        let end = |axis: usize| phases.iter().map(|phase| phase[axis].end()).max().unwrap_or(0);
+        let framed = [0, 1].map(|axis| self.output[axis].max(end(axis)) + before[axis]);
+        Frame { planes: self.filters, size: self.output, step: [1, 1], phases: [1, 1], before, framed }
+    }
+
+    /// One phase of the input's gradient, and the taps of the window that it meets.
+    fn gradient_pass(&self, frame: &Frame, filters: usize, down: Phase, across: Phase) -> (Pass, Vec<usize>) {
+        let [kernel, stride, _] = self.sides();
+        let (mut distances, mut taps) = (Vec::new(), Vec::new());
+        for filter in 0..filters {
+            for i in 0..down.taps {
+                for j in 0..across.taps {
+                    let row = down.start + frame.before[0] - i;
+                    distances.push(frame.place(filter, [0, 0], [row, across.start + frame.before[1] - j]));
                 }
             }
         }
+        for i in 0..down.taps {
+            let row = (down.phase + i * stride[0]) * kernel[1];
+            taps.extend((0..across.taps).map(|j| row + across.phase + j * stride[1]));
+        }
+        let width = self.input[1];
+        let first = down.first * width + across.first;
+        let grid = [down.positions, across.positions];
+        (Pass { distances, grid, first, step: [stride[0] * width, stride[1]] }, taps)
+    }
+
+    /// Kernel, stride and padding.
+    fn sides(&self) -> [[usize; 2]; 3] {
+        let Window { kernel, stride, padding } = self.window;
+        [kernel, stride.map(|step| step.max(1)), padding].map(|of| of.map(|side| side as usize))
+    }
+
+    const fn taps(&self) -> usize {
+        self.window.taps() as usize
+    }
+
+    /// Elements of a filter.
+    const fn depth(&self) -> usize {
+        self.channels / self.groups * self.taps()
     }
 
     fn check(&self, input: usize, weight: usize, output: usize, bias: Option<usize>) -> Result {
@@ -145,5 +258,39 @@ impl Convolution {
         expect_length("the weight of a convolution", weight, self.weight_len())?;
         expect_length("the output of a convolution", output, self.output_len())?;
         bias.map_or(Ok(()), |bias| expect_length("the bias of a convolution", bias, self.filters))
+    }
+}
+
+/// Along one axis, the positions of the input with one remainder by the stride, counted from the padding on: position
+/// `stride · q + phase − padding` meets tap `phase + stride · j` of output q − j.
+#[derive(Clone, Copy, Debug)]
+struct Phase {
+    phase: usize,
+    /// Number of taps.
+    taps: usize,
+    /// The first q.
+    start: usize,
+    /// Its position.
+    first: usize,
+    /// Number of positions.
+    positions: usize,
+}
+
+impl Phase {
+    const fn new(phase: usize, kernel: usize, stride: usize, padding: usize, input: usize) -> Self {
+        let start = padding.saturating_sub(phase).div_ceil(stride);
+        let first = start * stride + phase - padding;
+        let positions = input.saturating_sub(first).div_ceil(stride);
+        Self { phase, taps: kernel.saturating_sub(phase).div_ceil(stride), start, first, positions }
+    }
+
+    /// How far before the first output the taps reach.
+    const fn reach(&self) -> usize {
+        self.taps.saturating_sub(1).saturating_sub(self.start)
+    }
+
+    /// The q after the last.
+    const fn end(&self) -> usize {
+        self.start + self.positions
     }
 }

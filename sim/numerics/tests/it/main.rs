@@ -1,0 +1,5 @@
+//! Operators against hand arithmetic, slow twins, finite differences and PyTorch.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+mod convolution;
