@@ -3,3 +3,6 @@
 
 mod common;
 mod convolution;
+mod meter;
+mod operators;
+mod pytorch;
