@@ -16,7 +16,7 @@ const fn window(kernel: [u64; 2], stride: [u64; 2], padding: [u64; 2]) -> Window
 }
 
 /// Sizes that differ along both axes, strides beyond the kernel, groups, one channel, filters of every tile.
-const CASES: [Case; 9] = [
+const CASES: [Case; 10] = [
     Case([3, 3, 9, 7], 16, Window::square(3, 1, 1), 1),
     Case([2, 5, 8, 8], 13, Window::square(3, 2, 1), 1),
     Case([2, 4, 7, 7], 8, Window::square(1, 2, 0), 1),
@@ -26,6 +26,8 @@ const CASES: [Case; 9] = [
     Case([20, 2, 6, 5], 9, window([1, 5], [2, 1], [0, 2]), 1),
     Case([1, 3, 23, 25], 64, Window::square(7, 2, 3), 1),
     Case([2, 2, 5, 5], 2, Window::square(2, 3, 2), 1),
+    // The last tap sees nothing but padding.
+    Case([1, 1, 1, 1], 1, window([1, 3], [1, 3], [0, 1]), 1),
 ];
 
 impl Case {

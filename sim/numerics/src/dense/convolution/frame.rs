@@ -63,6 +63,9 @@ impl Frame {
     fn write_phase(&self, phase: [usize; 2], plane: &[f32], into: &mut [f32]) {
         let [(row, first, rows), (column, left, columns)] = [self.part(0, phase[0]), self.part(1, phase[1])];
         let (width, pitch) = (self.size[1], self.framed[1]);
+        if columns == 0 {
+            return;
+        }
         for i in 0..rows {
             let from = &plane[(first + i * self.step[0]) * width + left..(first + i * self.step[0] + 1) * width];
             let into = &mut into[(row + i) * pitch + column..][..columns];
