@@ -1,16 +1,20 @@
 //! Data to train on: samples and labels in three parts, drawn into mini-batches.
 //!
 //! [`glyphs`] (images) and [`phrases`] (sequences of tokens) are made by code, always the same bytes; nothing is
-//! downloaded. A [`DataSet`] says what a sample looks like ([`SampleForm`]) and holds the parts train, validation and test; the
+//! downloaded. [`load`] finds them by name and reads other sets from the disc. A [`DataSet`] says what a sample looks like ([`SampleForm`]) and holds the parts train, validation and test; the
 //! order of an epoch follows from the seed and the number of the epoch alone ([`epoch_order`]).
 
 mod augmentation;
 mod draws;
+mod error;
+mod files;
 pub mod glyphs;
 mod order;
 pub mod phrases;
 mod set;
 
 pub use augmentation::Augmentation;
+pub use error::{DataError, Place};
+pub use files::{LoadOptions, VALIDATION_SHARE, load};
 pub use order::{epoch_order, split_off};
 pub use set::{Content, DataSet, ImageForm, Inputs, MiniBatch, Part, SampleForm, Samples};

@@ -1,4 +1,17 @@
 //! `glyphs`: small coloured images of drawn signs, made by code.
+//!
+//! Each image shows one of ten signs of a few strokes, turned, sheared, scaled, moved and drawn with a pen of some width
+//! in some colour, before a background that changes from place to place, with loose strokes and a patch that hides a part, under
+//! noise. The sign is the class.
+//!
+//! Every pixel is worked out in integers (places in 1/64 of a pixel, turns as rational points of the circle), so that the
+//! bytes are the same on every machine.
+
+mod picture;
+mod signs;
+mod strokes;
+
+use super::set::{Content, DataSet, ImageForm, SampleForm, Samples};
 
 /// The number of channels of an image: red, green, blue.
 pub const CHANNELS: usize = 3;
@@ -8,3 +21,35 @@ pub const SIDE: usize = 32;
 
 /// The number of classes.
 pub const CLASSES: usize = 10;
+
+/// The numbers of images to train on, to choose on and to report.
+const PARTS: [usize; 3] = [10_000, 1000, 2000];
+
+/// Another seed would be another set.
+const SEED: u64 = 20;
+
+/// The set.
+pub fn data_set() -> DataSet {
+    let mut first = 0;
+    let [train, validation, test] = PARTS.map(|number| {
+        let part = part(first, number);
+        first += number as u64;
+        part
+    });
+    let form = SampleForm::Image(ImageForm::measured(CHANNELS, SIDE, SIDE, train.bytes()));
+    DataSet {
+        id: "glyphs".to_owned(),
+        description: "coloured images of 32 × 32 pixels made by code: ten drawn signs".to_owned(),
+        number_of_classes: CLASSES,
+        form,
+        train,
+        validation,
+        test,
+    }
+}
+
+fn part(first: u64, number: usize) -> Samples {
+    let mut bytes = Vec::with_capacity(number * CHANNELS * SIDE * SIDE);
+    let labels = (first..first + number as u64).map(|index| picture::draw(SEED, index, &mut bytes)).collect();
+    Samples { content: Content::Images(bytes), labels }
+}

@@ -1,9 +1,9 @@
 //! `phrases`: sequences of tokens whose class lies in the order of the tokens, made by code.
 //!
-//! Every phrase says two things, spread over fillers that say nothing. *Who acts*: a name of one group, a verb and a name
-//! of the other group; the first name acts, unless the verb is passive. *What the speaker thinks*: a word of praise or of
-//! blame, turned round by a negation that comes before it; a negation after it changes nothing. The class is which group
-//! acts, and whether the judgement is good: four classes. The tokens without their order tell neither.
+//! Every phrase says two things, spread over fillers that say nothing. *Who acts*: a name of one group and a name of the
+//! other; the first acts. *What the speaker thinks*: a word of praise or of blame, turned round by a negation that comes
+//! before it; a negation after it changes nothing. The class is which group acts, and whether the judgement is good:
+//! four classes. The tokens without their order do not tell.
 //!
 //! Everything is drawn as integers, so that the bytes are the same on every machine.
 
@@ -30,16 +30,11 @@ const START: u16 = 1;
 /// Tokens of one kind: the first, and how many.
 type Kind = (u16, u32);
 
-const NAMES: [Kind; 2] = [(2, 8), (10, 8)];
-const ACTIVE: Kind = (18, 4);
-const PASSIVE: Kind = (22, 4);
-const BLAME: Kind = (26, 4);
-const PRAISE: Kind = (30, 4);
-const NEGATION: Kind = (34, 2);
-const FILLERS: Kind = (36, 28);
-
-/// Of 100 verbs, the number that are passive.
-const PASSIVE_PERCENT: u32 = 30;
+const NAMES: [Kind; 2] = [(2, 4), (6, 4)];
+const BLAME: Kind = (10, 3);
+const PRAISE: Kind = (13, 3);
+const NEGATION: Kind = (16, 2);
+const FILLERS: Kind = (18, 46);
 
 /// Of 100 phrases, the number with a negation before the judgement, and the number with one after it.
 const NEGATED_PERCENT: u32 = 30;
@@ -98,12 +93,9 @@ struct Saying {
 }
 
 fn relation(draws: &mut Draws) -> Saying {
-    let first_group = draws.below(2) as usize;
-    let passive = draws.chance(PASSIVE_PERCENT);
-    let verb = if passive { PASSIVE } else { ACTIVE };
-    let kinds = [NAMES[first_group], verb, NAMES[1 - first_group]];
-    let tokens = kinds.map(|kind| one_of(draws, kind)).to_vec();
-    Saying { tokens, says: first_group as u16 ^ u16::from(passive) }
+    let first = draws.below(2) as usize;
+    let tokens = [NAMES[first], NAMES[1 - first]].map(|kind| one_of(draws, kind)).to_vec();
+    Saying { tokens, says: first as u16 }
 }
 
 fn judgement(draws: &mut Draws) -> Saying {

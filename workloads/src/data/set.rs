@@ -67,6 +67,14 @@ impl Samples {
         self.labels.len()
     }
 
+    /// The bytes of images; nothing of tokens.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match &self.content {
+            Content::Images(bytes) => bytes,
+            Content::Tokens(_) => &[],
+        }
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
@@ -214,4 +222,28 @@ fn images(bytes: &[u8], form: &ImageForm, indices: &[usize], augmentation: Optio
 /// What each byte of a channel becomes.
 fn normalised(form: &ImageForm, channel: usize) -> [f32; 256] {
     std::array::from_fn(|byte| (byte as f32 - form.means[channel]) / form.deviations[channel])
+}
+impl ImageForm {
+    /// The form of images of this size whose means and deviations are those of `bytes`, the train part.
+    pub(super) fn measured(channels: usize, height: usize, width: usize, bytes: &[u8]) -> Self {
+        let plane = height * width;
+        let (means, deviations) = (0..channels).map(|channel| moments(bytes, plane, channels, channel)).unzip();
+        Self { channels, height, width, means, deviations }
+    }
+}
+
+/// The mean and the standard deviation of a channel's bytes; 1 for a channel of one colour. Sums of integers are exact.
+fn moments(bytes: &[u8], plane: usize, channels: usize, channel: usize) -> (f32, f32) {
+    let (mut sum, mut squares, mut number) = (0_u64, 0_u64, 0_u64);
+    for pixels in bytes.chunks_exact(plane).skip(channel).step_by(channels) {
+        for &byte in pixels {
+            sum += u64::from(byte);
+            squares += u64::from(byte) * u64::from(byte);
+        }
+        number += plane as u64;
+    }
+    let number = number.max(1) as f64;
+    let mean = sum as f64 / number;
+    let deviation = (squares as f64 / number - mean * mean).max(0.0).sqrt();
+    (mean as f32, if deviation > 0.0 { deviation as f32 } else { 1.0 })
 }

@@ -1,7 +1,8 @@
 //! Data sets: their orders, parts and mini-batches.
 
 use haversack_workloads::data::{
-    Augmentation, Content, DataSet, ImageForm, Inputs, Part, SampleForm, Samples, epoch_order, phrases, split_off,
+    Augmentation, Content, DataSet, ImageForm, Inputs, Part, SampleForm, Samples, epoch_order, glyphs, phrases,
+    split_off,
 };
 
 /// Two images of one channel, 2 × 3, and nothing else.
@@ -83,10 +84,38 @@ fn phrases_have_the_shape_that_their_constants_say() {
         let Content::Tokens(ids) = &part.content else { panic!("{:?}", part.content) };
         assert_eq!(ids.len(), part.len() * phrases::LENGTH);
         assert!(ids.iter().all(|&id| usize::from(id) < phrases::VOCABULARY));
-        let mut classes = vec![0; phrases::CLASSES];
+        let mut classes = [0; phrases::CLASSES];
         part.labels.iter().for_each(|&label| classes[usize::from(label)] += 1);
         // Each class is a quarter, give or take four standard deviations: √(n ⋅ ¼ ⋅ ¾) is 14 of 1000.
         let quarter = part.len() as f64 / 4.0;
         assert!(classes.iter().all(|&number| (f64::from(number) - quarter).abs() < 4.0 * (quarter * 0.75).sqrt()));
+    }
+}
+
+#[test]
+fn the_sets_made_by_code_are_the_same_bytes_on_every_machine() {
+    // Digests of a first run: whoever changes a set changes what every accuracy was measured on.
+    assert_eq!(format!("{:016x}", phrases::data_set().digest()), "2f82a0535fad3ee6");
+    assert_eq!(format!("{:016x}", glyphs::data_set().digest()), "a714b94602be09f4");
+}
+
+#[test]
+fn glyphs_cannot_be_told_apart_by_their_colours() {
+    let set = glyphs::data_set();
+    let Content::Images(bytes) = &set.train.content else { panic!("{:?}", set.form) };
+    let size = set.form.elements();
+    assert_eq!((bytes.len(), size), (set.train.len() * size, glyphs::CHANNELS * glyphs::SIDE * glyphs::SIDE));
+    let mut sums = vec![(0_u64, 0_u64); glyphs::CLASSES];
+    for (image, &label) in bytes.chunks_exact(size).zip(&set.train.labels) {
+        let (sum, number) = &mut sums[usize::from(label)];
+        *sum += image.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+        *number += 1;
+    }
+    // Every class has about a thousand images, whose mean brightness is within three of the middle: colours of ground and
+    // pen are drawn from 30 to 225, so that the mean of an image strays by some 35 from 127.5, and of 1000 by 1.1.
+    for (sum, number) in sums {
+        assert!((880..1120).contains(&number), "{number}");
+        let mean = sum as f64 / (number * size as u64) as f64;
+        assert!((mean - 127.5).abs() < 4.5, "{mean}");
     }
 }

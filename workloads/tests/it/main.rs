@@ -4,6 +4,7 @@
 mod autograd;
 mod counts;
 mod data;
+mod data_files;
 mod express;
 mod layouts;
 mod lowering;
