@@ -14,6 +14,7 @@ pub mod phrases;
 mod set;
 
 pub use augmentation::Augmentation;
+pub(crate) use draws::Draws;
 pub use error::{DataError, Place};
 pub use files::{LoadOptions, VALIDATION_SHARE, load};
 pub use order::{epoch_order, split_off};

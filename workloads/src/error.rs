@@ -68,6 +68,26 @@ pub enum WorkloadError {
         /// The operators that have one.
         translated: String,
     },
+    /// A tensor whose values before training are asked for, but not known.
+    #[error("{name} ({bytes} bytes) has no initial values; expected {expected}")]
+    NoInitialValues {
+        /// The tensor.
+        name: String,
+        /// Its size, without what every sample adds.
+        bytes: u64,
+        /// What has some.
+        expected: String,
+    },
+    /// An operator that cannot be computed with data.
+    #[error("{module}: {operator} cannot be computed with data: the network does not describe {missing}")]
+    NotComputable {
+        /// The module or ONNX node.
+        module: String,
+        /// The operator.
+        operator: &'static str,
+        /// What is not described.
+        missing: String,
+    },
     /// The network has no loss to differentiate.
     #[error("network '{0}' has no loss: nothing to differentiate")]
     NoLoss(String),

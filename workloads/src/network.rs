@@ -5,10 +5,19 @@
 //! or a reshape yields a new value over the old storage, and saved bytes are counted by storage.
 
 mod builder;
+mod computable;
 mod convolutional;
 mod elementwise;
+mod imported;
+pub mod initial;
 pub mod layout;
 mod text;
+
+use std::sync::Arc;
+
+pub use imported::ImportedValues;
+pub(crate) use imported::{ImportedTensor, NumberFormat};
+pub use initial::Initial;
 
 use crate::error::{Result, WorkloadError};
 use crate::operator::Op;
@@ -40,6 +49,8 @@ pub struct Storage {
     pub dropout_mask: bool,
     /// The numbers in it, as mixed precision treats them.
     pub element: Element,
+    /// What it holds before training; `None` if that is not known before a step runs.
+    pub initial: Option<Initial>,
 }
 
 impl Storage {
@@ -69,6 +80,8 @@ pub struct Parameter {
     pub name: String,
     /// The number of its values.
     pub elements: u64,
+    /// Its dimensions as PyTorch has them: outputs, inputs, then positions.
+    pub dims: Vec<u64>,
     /// Whether it is trained.
     pub trainable: bool,
     /// Where its values are held.
@@ -112,6 +125,8 @@ pub struct Network {
     pub nodes: Vec<OperatorNode>,
     /// The loss, once there is one.
     pub loss: Option<ValueId>,
+    /// The values of the file that it was imported from, if they were kept.
+    pub imported: Option<Arc<ImportedValues>>,
 }
 
 impl Network {

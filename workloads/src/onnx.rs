@@ -1,7 +1,7 @@
 //! ONNX import: the graph of a file as a [`Network`] to train, with what PyTorch would save for backward.
 //!
 //! Only the graph, its attributes and the shapes of its weights are read, so weights that lie outside
-//! the file need not exist. The batch stays symbolic. Shape sub-graphs are computed, composed
+//! the file need not exist; their values are kept where training with data asks for them. The batch stays symbolic. Shape sub-graphs are computed, composed
 //! functions (GELU, layer normalisation, products with a bias) are put together again, and the rest
 //! is taken operator by operator. The file is read as a network in training: every floating-point
 //! initialiser that is read is a trained weight (running statistics apart), batch normalisation uses the
@@ -24,6 +24,7 @@ mod rearrange;
 mod refold;
 mod samples;
 mod slices;
+mod values;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -59,7 +60,7 @@ pub fn import(path: &Path, input: Option<&[u64]>) -> Result<Network, WorkloadErr
 /// # Errors
 /// As [`import`].
 pub fn import_bytes(name: &str, bytes: &[u8], input: Option<&[u64]>) -> Result<Network, WorkloadError> {
-    let imported = decode(name, Bytes::copy_from_slice(bytes), input);
+    let imported = decode(name, Bytes::copy_from_slice(bytes), input, false);
     imported.map(|imported| imported.network).map_err(|fault| fault.of(name))
 }
 
@@ -68,17 +69,30 @@ pub fn import_bytes(name: &str, bytes: &[u8], input: Option<&[u64]>) -> Result<N
 /// # Errors
 /// As [`import`].
 pub fn read(path: &Path, input: Option<&[u64]>) -> Result<Imported, WorkloadError> {
+    read_file(path, input, false)
+}
+
+/// As [`read`], with the values of the file's weights and running statistics for training: the network keeps the file's
+/// bytes, and turns them into numbers where [`Network::initial_floats`] asks for them.
+///
+/// # Errors
+/// As [`import`].
+pub fn read_with_values(path: &Path, input: Option<&[u64]>) -> Result<Imported, WorkloadError> {
+    read_file(path, input, true)
+}
+
+fn read_file(path: &Path, input: Option<&[u64]>, keep_values: bool) -> Result<Imported, WorkloadError> {
     let file = path.display().to_string();
     let stem = path.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
     let bytes = std::fs::read(path).map_err(|error| Fault::new(format!("cannot be read: {error}")).of(&file))?;
-    decode(&stem, bytes.into(), input).map_err(|fault| fault.of(&file))
+    decode(&stem, bytes.into(), input, keep_values).map_err(|fault| fault.of(&file))
 }
 
-fn decode(name: &str, bytes: Bytes, input: Option<&[u64]>) -> Result<Imported> {
+fn decode(name: &str, bytes: Bytes, input: Option<&[u64]>, keep_values: bool) -> Result<Imported> {
     let model = proto::ModelProto::decode(bytes).map_err(|error| {
         Fault::new(format!("not a whole ONNX model: {error}; expected a file that ONNX tools load"))
     })?;
-    importer::import(name, graph::Graph::new(model)?, input)
+    importer::import(name, graph::Graph::new(model)?, input, keep_values)
 }
 
 /// What a part of the import gives.

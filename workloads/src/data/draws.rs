@@ -21,6 +21,23 @@ impl Draws {
         Self(ChaCha8Rng::from_seed(key))
     }
 
+    /// The same for an item that has a name.
+    pub(crate) fn of_name(seed: u64, purpose: &str, name: &str) -> Self {
+        Self::new(seed, purpose, fnv1a(name.bytes()))
+    }
+
+    /// A number from 0 to below 1, one of 2²⁴.
+    pub(crate) fn unit(&mut self) -> f32 {
+        (self.0.next_u32() >> 8) as f32 / (1_u32 << 24) as f32
+    }
+
+    /// A number from the normal distribution of deviation 1: the sum of twelve even ones less six.
+    ///
+    /// Sums are the same on every machine, which logarithms are not; the tails end at 6.
+    pub(crate) fn normal(&mut self) -> f32 {
+        (0..12).map(|_| self.unit()).sum::<f32>() - 6.0
+    }
+
     /// An integer from 0 to `bound` − 1, by the upper half of a product (Lemire): for the small bounds here the
     /// bias is below 2⁻²⁰.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {

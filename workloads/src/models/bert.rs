@@ -5,7 +5,7 @@
 use super::Built;
 use super::blocks::loss;
 use super::transformer::{Dense, gelu_new, join_heads, rows, scores, split_heads};
-use crate::network::{INT64, Network, ParameterId, ValueId};
+use crate::network::{INT64, Initial, Network, ParameterId, ValueId};
 use crate::operator::{Addend, EPSILON, Part, Unary};
 use crate::shape::Shape;
 
@@ -106,10 +106,10 @@ pub(super) const TRANSFORMER2_LORA: Encoder = Encoder {
 pub(super) fn classifier(n: &mut Network, input: &[u64], e: &Encoder) -> Built {
     let (x, _) = encode(n, input, e)?;
     let x = first_token(n, x);
-    let x = n.linear(&format!("{}.pooler.dense", e.name), x, e.width, true)?;
+    let x = dense(n, &format!("{}.pooler.dense", e.name), x, e.width)?;
     let x = n.unary(&format!("{}.pooler.activation", e.name), x, Unary::Tanh);
     let x = dropout(n, "dropout", x, e.head_dropout);
-    let x = n.linear("classifier", x, LABELS, true)?;
+    let x = dense(n, "classifier", x, LABELS)?;
     loss(n, x)
 }
 
@@ -118,14 +118,14 @@ pub(super) fn adapted_classifier(n: &mut Network, input: &[u64], e: &Encoder) ->
     let (x, _) = encode(n, input, e)?;
     // peft trains a copy of the head and keeps the original, frozen and unused.
     for (part, elements) in [("dense", e.width * (e.width + 1)), ("out_proj", LABELS * (e.width + 1))] {
-        n.parameter_of(&format!("classifier.original_module.{part}"), elements, false);
+        n.weight(&format!("classifier.original_module.{part}"), &[elements], Initial::of_transformer(), false);
     }
     let x = first_token(n, x);
     let x = dropout(n, "classifier.dropout", x, e.head_dropout);
-    let x = n.linear("classifier.dense", x, e.width, true)?;
+    let x = dense(n, "classifier.dense", x, e.width)?;
     let x = n.unary("classifier.tanh", x, Unary::Tanh);
     let x = dropout(n, "classifier.dropout", x, e.head_dropout);
-    let x = n.linear("classifier.out_proj", x, LABELS, true)?;
+    let x = dense(n, "classifier.out_proj", x, LABELS)?;
     loss(n, x)
 }
 
@@ -133,7 +133,7 @@ pub(super) fn adapted_classifier(n: &mut Network, input: &[u64], e: &Encoder) ->
 pub(super) fn masked_language_model(n: &mut Network, input: &[u64], e: &Encoder) -> Built {
     let (x, table) = encode(n, input, e)?;
     let name = "cls.predictions";
-    let x = n.linear(&format!("{name}.transform.dense"), x, e.embedding, true)?;
+    let x = dense(n, &format!("{name}.transform.dense"), x, e.embedding)?;
     let x = activation(n, &format!("{name}.transform.activation"), x, e)?;
     let x = layer_norm(n, &format!("{name}.transform.LayerNorm"), x, e)?;
     let bias = n.parameter_of(&format!("{name}.bias"), e.vocabulary, true);
@@ -149,7 +149,7 @@ pub(super) fn masked_language_model(n: &mut Network, input: &[u64], e: &Encoder)
 fn encode(n: &mut Network, input: &[u64], e: &Encoder) -> Built<(ValueId, ParameterId)> {
     let (mut x, table) = embed(n, input[0], e)?;
     if e.embedding != e.width {
-        x = n.linear(&format!("{}.encoder.embedding_hidden_mapping_in", e.name), x, e.width, true)?;
+        x = dense(n, &format!("{}.encoder.embedding_hidden_mapping_in", e.name), x, e.width)?;
     }
     let mut weights = LayerWeights::new(n, &layer_name(e, 0), e);
     for layer in 0..e.layers {
@@ -171,7 +171,7 @@ fn embed(n: &mut Network, tokens: u64, e: &Encoder) -> Built<(ValueId, Parameter
     let trainable = e.adapter.is_none();
     let rows = e.positions + e.position_offset;
     let table = |n: &mut Network, part: &str, rows: u64| {
-        n.parameter_of(&format!("{name}.{part}.weight"), rows * e.embedding, trainable)
+        n.weight(&format!("{name}.{part}.weight"), &[rows, e.embedding], Initial::of_transformer(), trainable)
     };
     let words = table(n, "word_embeddings", e.vocabulary);
     let positions = table(n, "position_embeddings", rows);
@@ -180,10 +180,11 @@ fn embed(n: &mut Network, tokens: u64, e: &Encoder) -> Built<(ValueId, Parameter
     let ids = n.token_input(tokens);
     let x = n.embedding(&format!("{name}.word_embeddings"), ids, e.embedding, words);
     // One row of type ids, as long as there are positions, is cut to the tokens and seen once a sample.
-    let ids = n.buffer(&format!("{name}.token_type_ids"), rows * INT64);
+    let ids = n.filled_buffer(&format!("{name}.token_type_ids"), rows * INT64, Initial::ZEROS);
     let ids = n.look_at(ids, Shape::batched(&[tokens]));
     let y = n.embedding(&format!("{name}.token_type_embeddings"), ids, e.embedding, types);
-    let ids = n.id_buffer(&format!("{name}.position_ids"), &[1, tokens], rows);
+    let first = Initial::Counting { first: e.position_offset.cast_signed() };
+    let ids = n.id_buffer(&format!("{name}.position_ids"), &[1, tokens], rows, first);
     let z = n.embedding(&format!("{name}.position_embeddings"), ids, e.embedding, positions);
     let x = n.add(&format!("{name}.add_types"), x, y)?;
     let x = n.add(&format!("{name}.add_positions"), x, z)?;
@@ -209,9 +210,7 @@ impl LayerWeights {
         let dense = |n: &mut Network, part: &str, width, features| {
             Dense::new(n, &format!("{name}.{part}"), width, features, trainable)
         };
-        let norm = |n: &mut Network, part: &str| {
-            ["weight", "bias"].map(|p| n.parameter_of(&format!("{name}.{part}.{p}"), e.width, trainable))
-        };
+        let norm = |n: &mut Network, part: &str| n.norm_weights(&format!("{name}.{part}"), e.width, trainable);
         let adapted = |n: &mut Network, part: &str| {
             let base = dense(n, part, e.width, e.width);
             match e.adapter {
@@ -273,10 +272,16 @@ fn dropout(n: &mut Network, name: &str, x: ValueId, on: bool) -> ValueId {
     if on { n.dropout(name, x, DROPOUT) } else { x }
 }
 
+/// A trained dense layer.
+fn dense(n: &mut Network, name: &str, x: ValueId, features: u64) -> Built<ValueId> {
+    let width = n.shape(x).last();
+    Dense::new(n, name, width, features, true).apply(n, name, x)
+}
+
 /// Layer normalisation with weights of its own, trained unless there are adapters.
 fn layer_norm(n: &mut Network, name: &str, x: ValueId, e: &Encoder) -> Built<ValueId> {
     let (width, trainable) = (n.shape(x).last(), e.adapter.is_none());
-    let parameters = ["weight", "bias"].map(|p| n.parameter_of(&format!("{name}.{p}"), width, trainable));
+    let parameters = n.norm_weights(name, width, trainable);
     n.layer_norm_with(name, x, parameters, e.epsilon)
 }
 

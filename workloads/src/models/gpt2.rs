@@ -7,7 +7,7 @@
 
 use super::Built;
 use super::transformer::{Dense, fused_heads, gelu_new, join_heads, rows, scores};
-use crate::network::{INT64, Network, ValueId};
+use crate::network::{INT64, Initial, Network, ValueId};
 use crate::operator::{Copying, Mask, Part, Unary};
 use crate::shape::Shape;
 
@@ -25,11 +25,12 @@ const DROPOUT: f32 = 0.1;
 
 pub(super) fn gpt2_medium_lora(n: &mut Network, input: &[u64]) -> Built {
     let tokens = input[0];
-    let words = n.parameter_of("transformer.wte.weight", VOCABULARY * WIDTH, false);
-    let positions = n.parameter_of("transformer.wpe.weight", POSITIONS * WIDTH, false);
+    let initial = Initial::of_transformer();
+    let words = n.weight("transformer.wte.weight", &[VOCABULARY, WIDTH], initial, false);
+    let positions = n.weight("transformer.wpe.weight", &[POSITIONS, WIDTH], initial, false);
     let ids = n.token_input(tokens);
     let x = n.embedding("transformer.wte", ids, WIDTH, words);
-    let ids = n.id_buffer("transformer.position_ids", &[1, tokens], tokens);
+    let ids = n.id_buffer("transformer.position_ids", &[1, tokens], tokens, Initial::Counting { first: 0 });
     let y = n.embedding("transformer.wpe", ids, WIDTH, positions);
     let x = n.add("transformer.add", x, y)?;
     let mut x = n.dropout("transformer.drop", x, DROPOUT);

@@ -7,7 +7,7 @@
 use super::Built;
 use super::blocks::{classifier, sizes};
 use super::transformer::{fused_heads, join_heads, rows, scores};
-use crate::network::{Network, ValueId};
+use crate::network::{Initial, Network, ValueId};
 use crate::operator::{Addend, Part, Unary, Window};
 use crate::shape::Shape;
 
@@ -113,9 +113,10 @@ fn window_attention(n: &mut Network, name: &str, x: ValueId, heads: u64, shifted
 /// A trained bias for each head and pair of positions, looked up by their distance.
 fn relative_position_bias(n: &mut Network, name: &str, heads: u64) -> Built<ValueId> {
     let (distances, positions) = (2 * SIDE - 1, SIDE * SIDE);
-    let table = n.parameter_of(&format!("{name}_table"), distances * distances * heads, true);
+    let table = n.weight(&format!("{name}_table"), &[distances * distances, heads], Initial::of_transformer(), true);
     let pairs = positions * positions;
-    let ids = n.id_buffer(&format!("{name}_index"), &[pairs], pairs);
+    let index = Initial::RelativePositions { side: SIDE };
+    let ids = n.id_buffer(&format!("{name}_index"), &[pairs], pairs, index);
     let bias = n.index_table(name, ids, table, Shape::fixed(&[pairs, heads]));
     let bias = n.reshape(name, bias, Shape::fixed(&[positions, positions, heads]))?;
     let bias = n.permute(name, bias, &[2, 0, 1])?;

@@ -2,7 +2,7 @@
 //! and the activation that GPT-2 and ALBERT compute in steps.
 
 use super::Built;
-use crate::network::{Network, ParameterId, ValueId};
+use crate::network::{Initial, Network, ParameterId, ValueId};
 use crate::operator::{Addend, Along, Part, Unary};
 use crate::shape::{Dim, Shape};
 
@@ -25,17 +25,18 @@ struct Adapter {
 }
 
 impl Dense {
-    /// Weights and a bias from `width` into `features`.
+    /// Weights and a bias from `width` into `features`, drawn as transformers draw them.
     pub(super) fn new(n: &mut Network, name: &str, width: u64, features: u64, trainable: bool) -> Self {
-        let weight = n.parameter_of(&format!("{name}.weight"), width * features, trainable);
-        let bias = Some(n.parameter_of(&format!("{name}.bias"), features, trainable));
+        let weight = n.weight(&format!("{name}.weight"), &[features, width], Initial::of_transformer(), trainable);
+        let bias = Some(n.weight(&format!("{name}.bias"), &[features], Initial::ZEROS, trainable));
         Self { name: name.to_owned(), features, weight, bias, adapter: None }
     }
 
     /// The same with a trained update of `rank`, times `scaling`, beside it, as peft builds it.
     pub(super) fn adapted(mut self, n: &mut Network, width: u64, rank: u64, scaling: f32) -> Self {
-        let down = n.parameter_of(&format!("{}.lora_A.weight", self.name), width * rank, true);
-        let up = n.parameter_of(&format!("{}.lora_B.weight", self.name), rank * self.features, true);
+        let down = n.weight(&format!("{}.lora_A.weight", self.name), &[rank, width], Initial::of_layer(width), true);
+        // The update is zero at first.
+        let up = n.weight(&format!("{}.lora_B.weight", self.name), &[self.features, rank], Initial::ZEROS, true);
         self.adapter = Some(Adapter { rank, scaling, down, up });
         self
     }

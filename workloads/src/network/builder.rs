@@ -1,6 +1,6 @@
 //! The steps that every builder method shares: new storages, new values, new nodes.
 
-use super::{FP32, INT64, Network, OperatorNode, Parameter, ParameterId, Storage, StorageId, Value, ValueId};
+use super::{FP32, INT64, Initial, Network, OperatorNode, Parameter, ParameterId, Storage, StorageId, Value, ValueId};
 use crate::error::{Result, WorkloadError};
 use crate::operator::{Copying, Op};
 use crate::shape::{Extent, Shape};
@@ -54,8 +54,9 @@ impl Network {
     }
 
     /// 64-bit ids that do not depend on the batch, such as positions; `stored` may exceed what `shape` shows.
-    pub fn id_buffer(&mut self, name: &str, shape: &[u64], stored: u64) -> ValueId {
+    pub fn id_buffer(&mut self, name: &str, shape: &[u64], stored: u64, initial: Initial) -> ValueId {
         let storage = self.new_storage(name, Extent::fixed(stored * INT64), Role::Buffer);
+        self.storages[storage as usize].initial = Some(initial);
         self.new_value(Shape::fixed(shape), storage, false, true)
     }
 
@@ -64,11 +65,31 @@ impl Network {
         self.new_storage(name, Extent::fixed(bytes), Role::Buffer)
     }
 
-    /// A weight of `elements` fp32 values.
+    /// The same, with what it holds before training.
+    pub fn filled_buffer(&mut self, name: &str, bytes: u64, initial: Initial) -> StorageId {
+        let storage = self.buffer(name, bytes);
+        self.storages[storage as usize].initial = Some(initial);
+        storage
+    }
+
+    /// A row of `elements` fp32 values, zeros before training.
     pub fn parameter_of(&mut self, name: &str, elements: u64, trainable: bool) -> ParameterId {
+        self.weight(name, &[elements], Initial::ZEROS, trainable)
+    }
+
+    /// A weight of fp32 values with these dimensions.
+    pub fn weight(&mut self, name: &str, dims: &[u64], initial: Initial, trainable: bool) -> ParameterId {
+        let elements = dims.iter().product();
         let storage = self.new_storage(name, Extent::fixed(elements * FP32), Role::Parameter { trainable });
-        self.parameters.push(Parameter { name: name.to_owned(), elements, trainable, storage });
+        self.storages[storage as usize].initial = Some(initial);
+        self.parameters.push(Parameter { name: name.to_owned(), elements, dims: dims.to_vec(), trainable, storage });
         (self.parameters.len() - 1) as ParameterId
+    }
+
+    /// The weight, then the bias, of a normalisation over `features`.
+    pub(crate) fn norm_weights(&mut self, module: &str, features: u64, trainable: bool) -> [ParameterId; 2] {
+        [("weight", Initial::ONES), ("bias", Initial::ZEROS)]
+            .map(|(part, initial)| self.weight(&format!("{module}.{part}"), &[features], initial, trainable))
     }
 
     /// A leaf of `element` bytes an element that needs no gradient.
@@ -104,6 +125,7 @@ impl Network {
             role,
             dropout_mask: false,
             element: Element::default(),
+            initial: None,
         });
         (self.storages.len() - 1) as StorageId
     }

@@ -1,6 +1,6 @@
 //! Convolution, batch normalisation and pooling.
 
-use super::{FP32, INT64, Network, OperatorNode, ParameterId, ValueId};
+use super::{FP32, INT64, Initial, Network, OperatorNode, ParameterId, ValueId};
 use crate::error::Result;
 use crate::operator::{Averaging, EPSILON, MOMENTUM, Op, Window};
 use crate::shape::{Extent, Shape};
@@ -22,9 +22,10 @@ impl Network {
         groups: u64,
         bias: bool,
     ) -> Result<ValueId> {
-        let taps = self.shape(x).size(1) / groups.max(1) * window.kernel[0] * window.kernel[1];
-        let weight = self.parameter_of(&format!("{module}.weight"), channels * taps, true);
-        let bias = bias.then(|| self.parameter_of(&format!("{module}.bias"), channels, true));
+        let (inputs, [height, width]) = (self.shape(x).size(1) / groups.max(1), window.kernel);
+        let initial = Initial::of_layer(inputs * height * width);
+        let weight = self.weight(&format!("{module}.weight"), &[channels, inputs, height, width], initial, true);
+        let bias = bias.then(|| self.weight(&format!("{module}.bias"), &[channels], initial, true));
         self.convolution_with(module, x, channels, window, groups, weight, bias)
     }
 
@@ -80,7 +81,7 @@ impl Network {
     /// A tensor without channels.
     pub fn batch_norm_of(&mut self, module: &str, x: ValueId, epsilon: f32) -> Result<ValueId> {
         let channels = self.shape(x).size(1);
-        let parameters = ["weight", "bias"].map(|p| self.parameter_of(&format!("{module}.{p}"), channels, true));
+        let parameters = self.norm_weights(module, channels, true);
         self.batch_norm_with(module, x, parameters, [epsilon, MOMENTUM])
     }
 
@@ -100,7 +101,8 @@ impl Network {
             return Err(self.shape_error(module, &op, &[x], "a B×C×… tensor"));
         }
         let channels = self.shape(x).size(1);
-        let running = ["running_mean", "running_var"].map(|b| self.buffer(&format!("{module}.{b}"), channels * FP32));
+        let running = [("running_mean", Initial::ZEROS), ("running_var", Initial::ONES)]
+            .map(|(part, initial)| self.filled_buffer(&format!("{module}.{part}"), channels * FP32, initial));
         let statistics = ["mean", "inverse_deviation"]
             .map(|s| self.side_storage(&format!("{module}.{s}"), Extent::fixed(channels * FP32)));
         let mut node = OperatorNode::new(op, &[x])

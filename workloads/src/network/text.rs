@@ -1,6 +1,6 @@
 //! Products, normalisation over features, embeddings and the loss.
 
-use super::{FP32, Network, OperatorNode, ParameterId, ValueId};
+use super::{FP32, Initial, Network, OperatorNode, ParameterId, ValueId};
 use crate::error::Result;
 use crate::operator::{EPSILON, Op};
 use crate::shape::{Dim, Extent, Shape};
@@ -11,8 +11,10 @@ impl Network {
     /// # Errors
     /// A scalar.
     pub fn linear(&mut self, module: &str, x: ValueId, features: u64, bias: bool) -> Result<ValueId> {
-        let weight = self.parameter_of(&format!("{module}.weight"), features * self.shape(x).last(), true);
-        let bias = bias.then(|| self.parameter_of(&format!("{module}.bias"), features, true));
+        let width = self.shape(x).last();
+        let initial = Initial::of_layer(width);
+        let weight = self.weight(&format!("{module}.weight"), &[features, width], initial, true);
+        let bias = bias.then(|| self.weight(&format!("{module}.bias"), &[features], initial, true));
         self.linear_with(module, x, features, weight, bias)
     }
 
@@ -69,7 +71,7 @@ impl Network {
     /// Layer normalisation over the last dimension with weights of its own; saves its input, mean and inverse deviation.
     pub fn layer_norm(&mut self, module: &str, x: ValueId, trainable: bool) -> ValueId {
         let width = self.shape(x).last();
-        let parameters = ["weight", "bias"].map(|p| self.parameter_of(&format!("{module}.{p}"), width, trainable));
+        let parameters = self.norm_weights(module, width, trainable);
         self.normalise(module, x, parameters, EPSILON)
     }
 

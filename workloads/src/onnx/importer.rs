@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::constant::{Constant, Kind, Number, Origin, dims_of, elements, numbers_of};
 use super::graph::{Graph, OnnxNode};
-use super::items::{Item, Opaque, Provenance, Source, Weight};
+use super::items::{Item, Opaque, Order, Provenance, Source, Weight};
 use super::proto::TensorProto;
+use super::values::{self, Holder};
 use super::{Fault, Imported, Result, operators, refold, samples};
-use crate::network::{Network, ParameterId, StorageId, ValueId};
+use crate::network::{Initial, Network, ParameterId, StorageId, ValueId};
 use crate::operator::Copying;
 use crate::shape::{Dim, Shape};
 use crate::training_graph::Role;
@@ -18,8 +19,8 @@ const MOST: u128 = 1 << 50;
 /// Dimensions that a tensor may have.
 const MOST_DIMENSIONS: usize = 32;
 
-/// The network of `graph`, for samples of shape `input` if one is given.
-pub(super) fn import(name: &str, mut graph: Graph, input: Option<&[u64]>) -> Result<Imported> {
+/// The network of `graph`, for samples of shape `input` if one is given, with the file's values if they are to be kept.
+pub(super) fn import(name: &str, mut graph: Graph, input: Option<&[u64]>, keep_values: bool) -> Result<Imported> {
     graph.check()?;
     let mut notes = Vec::new();
     let output = graph.outputs.pop().unwrap_or_default();
@@ -41,6 +42,7 @@ pub(super) fn import(name: &str, mut graph: Graph, input: Option<&[u64]>) -> Res
         sources: HashMap::new(),
         shared: HashSet::new(),
         parameters: HashMap::new(),
+        holders: Vec::new(),
         buffers: HashMap::new(),
         counted: Counted::default(),
         made: Made::default(),
@@ -52,6 +54,9 @@ pub(super) fn import(name: &str, mut graph: Graph, input: Option<&[u64]>) -> Res
     }
     importer.finish(&output)?;
     importer.count()?;
+    if keep_values {
+        values::keep(&mut importer.network, &importer.holders, &graph);
+    }
     Ok(Imported { network: importer.network, notes: importer.notes })
 }
 
@@ -89,6 +94,8 @@ pub(super) struct Importer<'a> {
     /// The values that have a name with more readers than one.
     shared: HashSet<ValueId>,
     parameters: HashMap<String, ParameterId>,
+    /// Which initialiser fills which storage.
+    holders: Vec<Holder>,
     buffers: HashMap<String, StorageId>,
     counted: Counted,
     made: Made,
@@ -175,7 +182,7 @@ impl Importer<'_> {
         self.admit(&shape)?;
         let name = tensor.name.clone();
         if trained && kind == Kind::Real && !dims.is_empty() {
-            return Ok(Item::Weight(Weight { name, dims }));
+            return Ok(Item::Weight(Weight { name, dims, order: Order::Stored }));
         }
         let bytes = elements(&dims).unwrap_or(0).saturating_mul(kind.bytes());
         let origin = Origin { name, bytes };
@@ -260,7 +267,7 @@ impl Importer<'_> {
 
     /// A weight as a value of `shape`: all its rows, read from it as from a table.
     pub(super) fn whole_table(&mut self, node: &OnnxNode, parameter: ParameterId, shape: Shape) -> ValueId {
-        let rows = self.network.id_buffer(&format!("{}.rows", node.name), &[1], 1);
+        let rows = self.network.id_buffer(&format!("{}.rows", node.name), &[1], 1, Initial::ZEROS);
         self.network.index_table(&node.name, rows, parameter, shape)
     }
 
@@ -291,13 +298,28 @@ impl Importer<'_> {
     /// The parameter of a weight, made once however often the initialiser is read.
     pub(super) fn parameter(&mut self, weight: &Weight) -> Result<ParameterId> {
         if let Some(&parameter) = self.parameters.get(&weight.name) {
+            self.hold(self.network.parameter(parameter).storage, weight);
             return Ok(parameter);
         }
-        let count = elements(&weight.dims).filter(|&count| count > 0);
-        let count = count.ok_or_else(|| Fault::mismatch(Shape::fixed(&weight.dims), "a weight with elements"))?;
-        let parameter = self.network.parameter_of(&weight.name, count, true);
+        if elements(&weight.dims).is_none_or(|count| count == 0) {
+            return Err(Fault::mismatch(Shape::fixed(&weight.dims), "a weight with elements"));
+        }
+        let parameter = self.network.weight(&weight.name, &weight.dims, Initial::Imported, true);
         self.parameters.insert(weight.name.clone(), parameter);
+        self.hold(self.network.parameter(parameter).storage, weight);
         Ok(parameter)
+    }
+
+    fn hold(&mut self, storage: StorageId, weight: &Weight) {
+        self.holders.push(Holder { storage, name: weight.name.clone(), order: weight.order });
+    }
+
+    /// Notes the initialisers of the running statistics of `node`, which the network's last operator normalises with.
+    pub(super) fn hold_statistics(&mut self, node: &OnnxNode) {
+        let buffers = self.network.nodes.last().map_or(&[][..], |node| &node.buffers);
+        let named = buffers.iter().zip(3..).filter_map(|(&storage, index)| Some((storage, node.input(index)?)));
+        let order = Order::Stored;
+        self.holders.extend(named.map(|(storage, name)| Holder { storage, name: name.to_owned(), order }));
     }
 
     /// Input `index` as a weight of `rank` dimensions.

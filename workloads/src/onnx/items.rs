@@ -45,6 +45,39 @@ pub(super) struct Weight {
     pub(super) name: String,
     /// Its dimensions, as seen.
     pub(super) dims: Vec<u64>,
+    /// How its numbers are seen.
+    pub(super) order: Order,
+}
+
+/// How the numbers of an initialiser are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// As they lie.
+    Stored,
+    /// As a matrix whose rows are the stored one's columns.
+    Transposed,
+    /// In another order.
+    Other,
+}
+
+impl Order {
+    /// The order once the axes of a matrix have changed places.
+    pub(super) const fn turned(self) -> Self {
+        match self {
+            Self::Stored => Self::Transposed,
+            Self::Transposed => Self::Stored,
+            Self::Other => Self::Other,
+        }
+    }
+}
+
+impl Weight {
+    /// The matrix with its axes in the other order.
+    pub(super) fn turned(mut self) -> Self {
+        self.dims.reverse();
+        self.order = self.order.turned();
+        self
+    }
 }
 
 /// Something that needs no gradient and whose numbers are not known.

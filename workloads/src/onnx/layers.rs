@@ -132,7 +132,9 @@ pub(super) fn batch_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
     let parameters = [row(importer, node, 1, channels)?, row(importer, node, 2, channels)?];
     // Here the momentum is the share that the running statistics keep.
     let momentum = node.float("momentum").map_or(MOMENTUM, |kept| (1.0 - kept) as f32);
-    Ok(Item::Value(importer.network.batch_norm_with(&node.name, x, parameters, [epsilon(node), momentum])?))
+    let y = importer.network.batch_norm_with(&node.name, x, parameters, [epsilon(node), momentum])?;
+    importer.hold_statistics(node);
+    Ok(Item::Value(y))
 }
 
 /// `LayerNormalization` over the last axis.
@@ -223,10 +225,8 @@ pub(super) fn gemm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
         return Err(Fault::mismatch("scaled or transposed operands", "alpha and beta of 1 and transA of 0"));
     }
     let x = importer.input(node, 0)?;
-    let mut weight = importer.weight(node, 1, 2)?;
-    if node.int("transB")?.unwrap_or(0) != 0 {
-        weight.dims.reverse();
-    }
+    let weight = importer.weight(node, 1, 2)?;
+    let weight = if node.int("transB")?.unwrap_or(0) == 0 { weight } else { weight.turned() };
     linear(importer, node, x, &weight)
 }
 
@@ -246,7 +246,8 @@ fn linear(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, weight: &Wei
     let bias = bias(importer, node, outputs)?;
     // PyTorch folds the rows of more than two dimensions into one, which needs them in order.
     let x = if shape.rank() > 2 { importer.network.contiguous(&node.name, x) } else { x };
-    let weight = importer.parameter(weight)?;
+    // Here it is held as outputs × inputs.
+    let weight = importer.parameter(&weight.clone().turned())?;
     Ok(Item::Value(importer.network.linear_with(&node.name, x, outputs, weight, bias)?))
 }
 

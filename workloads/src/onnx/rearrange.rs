@@ -4,7 +4,7 @@ use super::constant::{Constant, KEPT, Kind, Number, elements};
 use super::evaluate::{broadcast, described, inputs};
 use super::graph::OnnxNode;
 use super::importer::Importer;
-use super::items::{Item, Opaque, Provenance, Weight};
+use super::items::{Item, Opaque, Order, Provenance, Weight};
 use super::{Fault, Result};
 use crate::network::ValueId;
 use crate::operator::{Along, Part};
@@ -76,7 +76,11 @@ fn reshaped(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, shape: Sha
     importer.admit(&shape)?;
     Ok(match item {
         Item::Value(x) => Item::Value(look(importer, node, x, shape)?),
-        Item::Weight(weight) => Item::Weight(Weight { dims: shape.sizes(), ..weight }),
+        Item::Weight(weight) => {
+            let (dims, stored) = (shape.sizes(), weight.order == Order::Stored);
+            let order = if stored || dims == weight.dims { weight.order } else { Order::Other };
+            Item::Weight(Weight { dims, order, ..weight })
+        }
         Item::Constant(constant) => Item::Constant(Constant { dims: shape.sizes(), ..constant }),
         Item::Opaque(opaque) => Item::Opaque(Opaque { shape, ..opaque }),
     })
@@ -171,7 +175,11 @@ pub(super) fn transpose(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<
     let sizes = permuted.sizes();
     Ok(match item {
         Item::Value(x) => Item::Value(importer.network.permute(&node.name, x, &order)?),
-        Item::Weight(weight) => Item::Weight(Weight { dims: sizes, ..weight }),
+        Item::Weight(weight) if order == [1, 0] => Item::Weight(weight.turned()),
+        Item::Weight(weight) => {
+            let order = if order.is_sorted() { weight.order } else { Order::Other };
+            Item::Weight(Weight { dims: sizes, order, ..weight })
+        }
         Item::Constant(constant) => {
             let source = |index: &[u64]| {
                 let mut at = vec![0; order.len()];

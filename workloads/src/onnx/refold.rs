@@ -79,15 +79,17 @@ impl<'a> View<'a> {
         self.graph.initialisers.get(self.maker(name, "Identity")?.input(0)?)
     }
 
+    /// The only number of a constant or an initialiser.
+    fn number(&self, name: &str) -> Option<f64> {
+        let tensor = self.tensor(name)?;
+        match numbers_of(tensor, &dims_of(tensor).ok()?).ok()??.as_slice() {
+            [only] => only.real(),
+            _ => None,
+        }
+    }
+
     fn is_close(&self, name: &str, wanted: f64) -> bool {
-        let number = || {
-            let tensor = self.tensor(name)?;
-            match numbers_of(tensor, &dims_of(tensor).ok()?).ok()??.as_slice() {
-                [only] => only.real(),
-                _ => None,
-            }
-        };
-        number().is_some_and(|number| (number - wanted).abs() < CLOSE)
+        self.number(name).is_some_and(|number| (number - wanted).abs() < CLOSE)
     }
 
     /// The dimensions of a floating-point initialiser.
@@ -168,7 +170,12 @@ impl<'a> View<'a> {
         }
         let mut node = folded(div, "LayerNormalization", &[x, weight, bias], shifted);
         let axis = self.axis(mean)?;
-        node.attributes = vec![AttributeProto { name: "axis".to_owned(), i: Some(axis), ..AttributeProto::default() }];
+        let epsilon = sum.inputs.iter().find_map(|side| self.number(side));
+        let named = |name: &str| AttributeProto { name: name.to_owned(), ..AttributeProto::default() };
+        node.attributes = vec![
+            AttributeProto { i: Some(axis), ..named("axis") },
+            AttributeProto { f: epsilon.map(|epsilon| epsilon as f32), ..named("epsilon") },
+        ];
         Some((place, node))
     }
 

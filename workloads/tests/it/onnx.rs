@@ -3,6 +3,7 @@
 
 mod faults;
 mod patterns;
+mod values;
 mod wire;
 
 use std::collections::HashSet;

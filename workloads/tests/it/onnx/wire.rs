@@ -84,6 +84,15 @@ impl G {
         self
     }
 
+    /// An initialiser with its values.
+    pub(crate) fn values(mut self, name: &str, dims: &[i64], values: &[f32]) -> Self {
+        let sizes: Vec<u8> = dims.iter().flat_map(|&dim| number(1, dim as u64)).collect();
+        let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let tensor = [sizes, number(2, FLOAT), bytes(8, name.as_bytes()), bytes(9, &raw)].concat();
+        self.fields.extend(bytes(5, &tensor));
+        self
+    }
+
     /// A row of integers as an initialiser.
     pub(crate) fn ints(mut self, name: &str, values: &[i64]) -> Self {
         let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();

@@ -1,0 +1,99 @@
+//! Whether every operator of a network says enough to be computed.
+
+use super::{Network, OperatorNode};
+use crate::error::{Result, WorkloadError};
+use crate::operator::{Addend, Copying, Mask, Op, Unary};
+use crate::training_graph::Role;
+
+impl Network {
+    /// Whether the network can be trained with data: every operator, parameter and buffer is described in full.
+    ///
+    /// # Errors
+    /// The first operator that is not, by its module, with what is missing; or no loss, or a value without a layout.
+    pub fn computable(&self) -> Result<()> {
+        self.loss()?;
+        self.layouts()?;
+        self.nodes.iter().try_for_each(|node| match self.missing(node) {
+            None => Ok(()),
+            Some(missing) => {
+                let (module, operator) = (node.module.clone(), node.op.name());
+                Err(WorkloadError::NotComputable { module, operator, missing: missing.to_owned() })
+            }
+        })
+    }
+
+    /// What is not described of `node`.
+    fn missing(&self, node: &OperatorNode) -> Option<&'static str> {
+        let by_itself = match &node.op {
+            Op::Unary { function: Unary::AddConstant(Addend::Tensor), .. } => Some("the numbers that are added"),
+            Op::Unary { function: Unary::Where(Mask::Tensor), .. } => Some("the mask's numbers"),
+            Op::Copy(Copying::Computed) => Some("how its integers are computed"),
+            Op::Subtract => Some("a backward pass that turns the sign"),
+            Op::IndexTable if !self.looks_up_rows(node) => Some("rows that fill its output"),
+            _ => None,
+        };
+        let unknown = |&parameter: &u32| !self.knows(self.parameter(parameter).storage);
+        by_itself.or_else(|| {
+            if node.parameters.iter().any(unknown) {
+                return Some("the values of a weight: a file has to be imported with its values");
+            }
+            node.inputs.iter().find_map(|&input| self.unknown_source(self.value(input).storage))
+        })
+    }
+
+    /// Whether an operand's storage comes from outside, and nothing says what it holds.
+    fn unknown_source(&self, storage: u32) -> Option<&'static str> {
+        let inputs = || self.storages.iter().filter(|storage| storage.role == Role::Input);
+        match self.storage(storage).role {
+            Role::Buffer if !self.knows(storage) => Some("the numbers of a buffer that it reads"),
+            Role::Input if inputs().count() > 1 => Some("which of several inputs the samples are"),
+            _ => None,
+        }
+    }
+
+    /// Whether as many rows as there are ids make up the output.
+    fn looks_up_rows(&self, node: &OperatorNode) -> bool {
+        let ids = self.shape(node.inputs[0]).elements();
+        let made = self.shape(node.output).elements();
+        let width = made.fixed.checked_div(ids.fixed).unwrap_or(0);
+        made.per_sample == 0
+            && width * ids.fixed == made.fixed
+            && width > 0
+            && self.parameter(node.parameters[0]).elements.is_multiple_of(width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::{self, MODELS};
+
+    #[test]
+    fn every_model_but_swin_can_be_computed() {
+        for model in MODELS {
+            let found = models::build(model.id, None).unwrap().computable();
+            match model.id {
+                // The mask of its shifted windows is not described.
+                "swin-t" => {
+                    let error = found.unwrap_err().to_string();
+                    assert!(error.contains("features.1.1.attn.mask") && error.contains("add_constant"), "{error}");
+                }
+                id => assert!(found.is_ok(), "{id}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_difference_is_named() {
+        let mut n = Network::new("difference");
+        let x = n.input(&[4]);
+        let a = n.linear("a", x, 4, false).unwrap();
+        let b = n.linear("b", x, 4, false).unwrap();
+        let x = n.subtract("minus", a, b).unwrap();
+        assert!(matches!(n.computable(), Err(WorkloadError::NoLoss(_))));
+        let target = n.target(1);
+        n.cross_entropy("loss", x, target).unwrap();
+        let error = n.computable().unwrap_err().to_string();
+        assert!(error.contains("minus") && error.contains("add"), "{error}");
+    }
+}
