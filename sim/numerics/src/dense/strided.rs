@@ -1,4 +1,7 @@
 //! Copies between a view of a storage (permuted, sliced, expanded) and a contiguous tensor.
+//!
+//! Padding is a [`Strided::scatter`] into zeros; an operand that is broadcast along any axis is a [`Strided::gather`] with
+//! a stride of zero, and its gradient a [`Strided::scatter_add`].
 
 use crate::error::{NumericsError, Result, expect_length};
 
@@ -11,6 +14,27 @@ pub struct Strided<'a> {
     pub dims: &'a [usize],
     /// Elements of the storage from one index to the next; 0 repeats.
     pub strides: &'a [usize],
+}
+
+/// Moves every element by so many positions along each axis, from the end back to the front (`torch.roll`). The gradient
+/// is the roll by what is left of each axis.
+///
+/// # Errors
+/// Another number of shifts than axes, or tensors of another size.
+pub fn roll<T: Copy>(dims: &[usize], shifts: &[usize], input: &[T], output: &mut [T]) -> Result {
+    expect_length("the shifts of a roll", shifts.len(), dims.len())?;
+    expect_length("the input of a roll", input.len(), dims.iter().product())?;
+    expect_length("the output of a roll", output.len(), input.len())?;
+    for (i, x) in input.iter().enumerate() {
+        let (mut rest, mut place, mut step) = (i, 0, 1);
+        for (dim, shift) in dims.iter().zip(shifts).rev() {
+            place += (rest % dim + shift) % dim * step;
+            rest /= dim;
+            step *= dim;
+        }
+        output[place] = *x;
+    }
+    Ok(())
 }
 
 impl Strided<'_> {

@@ -15,8 +15,17 @@ pub enum Function {
     Relu,
     /// min(max(x, 0), 6).
     Relu6,
+    /// min(max(x, low), high).
+    Clip {
+        /// The lower bound.
+        low: f32,
+        /// The upper bound.
+        high: f32,
+    },
     /// x Φ(x) by the error function.
     Gelu,
+    /// x Φ(x) by the approximation with a hyperbolic tangent.
+    GeluTanh,
     /// x / (1 + e^−x).
     Silu,
     /// Hyperbolic tangent.
@@ -25,6 +34,8 @@ pub enum Function {
     Sigmoid,
     /// x³.
     Cube,
+    /// x to a constant power.
+    Power(f32),
     /// The product with a constant.
     Scale(f32),
 }
@@ -44,6 +55,10 @@ pub enum Saved {
 const FRAC_1_SQRT_2: f32 = std::f32::consts::FRAC_1_SQRT_2;
 /// 1/√(2π).
 const FRAC_1_SQRT_2PI: f32 = 0.398_942_3;
+/// √(2/π), in the approximation of GELU.
+const GELU_SLOPE: f32 = 0.797_884_6;
+/// The share of the cube in it.
+const GELU_CUBE: f32 = 0.044_715;
 
 /// Calls a loop with the function of one element that belongs to each variant, so that each is compiled by itself.
 macro_rules! each_function {
@@ -51,11 +66,14 @@ macro_rules! each_function {
         match $function {
             Function::Relu => $loop($($argument),+, |x, _| if x > 0.0 || x.is_nan() { x } else { 0.0 }),
             Function::Relu6 => $loop($($argument),+, |x, _| x.clamp(0.0, 6.0)),
+            Function::Clip { low, high } => $loop($($argument),+, move |x, _| if x > high { high } else if x < low { low } else { x }),
             Function::Gelu => $loop($($argument),+, |x, _| 0.5 * x * (1.0 + erf(x * FRAC_1_SQRT_2))),
+            Function::GeluTanh => $loop($($argument),+, |x, _| 0.5 * x * (1.0 + gelu_tanh(x))),
             Function::Silu => $loop($($argument),+, |x, _| x * sigmoid(x)),
             Function::Tanh => $loop($($argument),+, |x, _| tanh(x)),
             Function::Sigmoid => $loop($($argument),+, |x, _| sigmoid(x)),
             Function::Cube => $loop($($argument),+, |x, _| x * x * x),
+            Function::Power(power) => $loop($($argument),+, move |x, _| x.powf(power)),
             Function::Scale(by) => $loop($($argument),+, move |x, _| x * by),
         }
     };
@@ -71,6 +89,12 @@ macro_rules! each_derivative {
                 let density = FRAC_1_SQRT_2PI * exp(-0.5 * x * x);
                 g * (0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * density)
             }),
+            Function::Clip { low, high } => $loop($($argument),+, move |x, g| if x > low && x < high { g } else { 0.0 }),
+            Function::GeluTanh => $loop($($argument),+, |x, g| {
+                let t = gelu_tanh(x);
+                let slope = GELU_SLOPE * (1.0 + 3.0 * GELU_CUBE * x * x);
+                g * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
+            }),
             Function::Silu => $loop($($argument),+, |x, g| {
                 let s = sigmoid(x);
                 g * s * (1.0 + x * (1.0 - s))
@@ -78,6 +102,7 @@ macro_rules! each_derivative {
             Function::Tanh => $loop($($argument),+, |y, g| g * (1.0 - y * y)),
             Function::Sigmoid => $loop($($argument),+, |y, g| g * y * (1.0 - y)),
             Function::Cube => $loop($($argument),+, |x, g| g * 3.0 * x * x),
+            Function::Power(power) => $loop($($argument),+, move |x, g| g * power * x.powf(power - 1.0)),
             Function::Scale(by) => $loop($($argument),+, move |_, g| g * by),
         }
     };
@@ -88,14 +113,19 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
+#[inline(always)]
+fn gelu_tanh(x: f32) -> f32 {
+    tanh(GELU_SLOPE * (x + GELU_CUBE * x * x * x))
+}
+
 impl Function {
     /// What PyTorch keeps for the backward pass.
     #[must_use]
     pub const fn saved(self) -> Saved {
         match self {
             Self::Relu | Self::Tanh | Self::Sigmoid => Saved::Output,
-            Self::Relu6 | Self::Gelu | Self::Silu | Self::Cube => Saved::Input,
             Self::Scale(_) => Saved::Nothing,
+            _ => Saved::Input,
         }
     }
 

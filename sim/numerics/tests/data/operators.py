@@ -77,6 +77,9 @@ for name, function in {
     "relu": F.relu,
     "relu6": F.relu6,
     "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "clip": lambda x: torch.clamp(x, -1, 5),
+    "power": lambda x: x.pow(2),
     "silu": F.silu,
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
@@ -85,6 +88,8 @@ for name, function in {
     case(name, function, 8 * values(40, k=1))
 case("softmax", lambda x: F.softmax(x, -1), 5 * values(4, 9, k=1))
 case("add", torch.add, values(4, 6, k=1), values(6, k=2))
+case("subtract", torch.sub, values(4, 6, k=1), values(6, k=2))
+case("roll", lambda x: torch.roll(x, (1, 2), (1, 2)), values(2, 3, 5, k=1))
 case("multiply", torch.mul, values(4, 6, k=1), values(6, k=2))
 case("concatenate", lambda a, b: torch.cat([a, b], 1), values(2, 3, 4, k=1), values(2, 5, 4, k=2))
 

@@ -84,6 +84,9 @@ fn element_wise_functions_and_rows_have_the_gradients_that_differences_say() {
         Function::Relu,
         Function::Relu6,
         Function::Gelu,
+        Function::Clip { low: -1.2, high: 2.3 },
+        Function::GeluTanh,
+        Function::Power(2.0),
         Function::Silu,
         Function::Tanh,
         Function::Sigmoid,
@@ -238,6 +241,13 @@ fn a_dropout_mask_can_be_drawn_again_in_parts() {
     assert_ne!(part, whole[..1000], "another seed, another mask");
     dropout::mask(8, 0, 0.0, &mut part);
     assert!(part.iter().all(|&x| x == 1.0), "nothing is dropped at zero");
+}
+
+#[test]
+fn whole_samples_are_scaled() {
+    let mut y = [0.0; 6];
+    elementwise::multiply_rows(&[1., 2., 3., 4., 5., 6.], &[2.0, 0.0], &mut y).unwrap();
+    assert_eq!(y, [2., 4., 6., 0., 0., 0.]);
 }
 
 #[test]

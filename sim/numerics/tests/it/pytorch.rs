@@ -12,7 +12,7 @@ use haversack_numerics::dense::mean::Mean;
 use haversack_numerics::dense::optimiser::{self, Adam};
 use haversack_numerics::dense::pool::Pool;
 use haversack_numerics::dense::unary::{Function, Saved};
-use haversack_numerics::dense::{concatenate, elementwise, embedding, loss, softmax};
+use haversack_numerics::dense::{concatenate, elementwise, embedding, loss, softmax, strided};
 use haversack_workloads::operator::Window;
 use serde_json::Value;
 
@@ -140,6 +140,9 @@ fn functions_of_one_tensor() {
         ("relu", Function::Relu),
         ("relu6", Function::Relu6),
         ("gelu", Function::Gelu),
+        ("gelu_tanh", Function::GeluTanh),
+        ("clip", Function::Clip { low: -1.0, high: 5.0 }),
+        ("power", Function::Power(2.0)),
         ("silu", Function::Silu),
         ("tanh", Function::Tanh),
         ("sigmoid", Function::Sigmoid),
@@ -183,6 +186,11 @@ fn sums_and_products_with_broadcast() {
     elementwise::add_to(&mut over, &b).unwrap();
     assert_eq!(over, y);
 
+    let case = Case::named("subtract");
+    elementwise::subtract(&a, &b, &mut y).unwrap();
+    case.check("output", &y);
+    case.check_gradient(1, &db.iter().map(|db| -db).collect::<Vec<_>>());
+
     let case = Case::named("multiply");
     elementwise::multiply(&a, &b, &mut y).unwrap();
     elementwise::multiply(&dy, &b, &mut da).unwrap();
@@ -201,6 +209,16 @@ fn concatenation() {
     case.check("output", &y);
     case.check_gradient(0, &da);
     case.check_gradient(1, &db);
+}
+
+#[test]
+fn rolls() {
+    let (case, x, dy) = (Case::named("roll"), values(30, 1), values(30, 9));
+    let [mut y, mut dx] = [30, 30].map(zeros);
+    strided::roll(&[2, 3, 5], &[0, 1, 2], &x, &mut y).unwrap();
+    strided::roll(&[2, 3, 5], &[0, 2, 3], &dy, &mut dx).unwrap();
+    case.check("output", &y);
+    case.check_gradient(0, &dx);
 }
 
 #[test]
