@@ -50,7 +50,11 @@ pub fn differentiate(network: &Network, rules: EagerRules) -> Result<TrainingGra
     }
     (differentiator.writer.phase, differentiator.writer.origin) = (Phase::Update, None);
     differentiator.update(rules.optimiser);
-    Ok(differentiator.writer.graph)
+    let mut graph = differentiator.writer.graph;
+    for (place, node) in (0..).zip(&mut graph.nodes) {
+        node.step = Some(place);
+    }
+    Ok(graph)
 }
 
 struct Differentiator<'a> {

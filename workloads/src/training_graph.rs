@@ -234,6 +234,9 @@ pub struct Node {
     pub saved: Vec<Saved>,
     /// The operator of the network that it comes from, by position; `None` if it comes from no single one.
     pub origin: Option<u32>,
+    /// Its place in the graph as the network was differentiated eagerly, which says what it computes; `None` in graphs
+    /// that only sizes are known of.
+    pub step: Option<u32>,
     /// The tensor whose scale it takes anew: it runs only in iterations in which that is done (dynamic rescaling of
     /// integer training).
     pub rescales: Option<TensorId>,
@@ -252,6 +255,7 @@ impl Node {
             releases: Vec::new(),
             saved: Vec::new(),
             origin: None,
+            step: None,
             rescales: None,
             work,
         }

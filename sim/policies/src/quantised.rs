@@ -108,6 +108,57 @@ struct Parts {
     bytes: Extent,
 }
 
+/// What a saved tensor consists of in its stored form, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct StoredParts {
+    /// Bytes of the tensor as it was made.
+    pub whole: u64,
+    /// Values of one copy.
+    pub values: u64,
+    /// The number of copies of its values.
+    pub copies: u64,
+    /// Elements of which a bit is kept: what a ReLU or a mask lets through.
+    pub bits: u64,
+    /// Elements of which a byte is kept: positions within a window.
+    pub positions: u64,
+}
+
+impl StoredParts {
+    /// Bytes with `bits` a value (32 is whole): codes, the scale and minimum of every 256 values, and what is kept of
+    /// signs, masks and positions.
+    pub fn bytes_at(&self, bits: u8) -> u64 {
+        if bits == WHOLE {
+            // Modules share it, and signs are read from it.
+            return self.whole;
+        }
+        self.packed_bytes(bits) + self.bits.div_ceil(8) + self.positions
+    }
+
+    /// Bytes of all copies of the values alone.
+    pub fn packed_bytes(&self, bits: u8) -> u64 {
+        self.copy_bytes(bits) * if bits == WHOLE { 1 } else { self.copies }
+    }
+
+    /// Bytes of one copy of the values; whole, there is one that all share.
+    pub fn copy_bytes(&self, bits: u8) -> u64 {
+        if bits == WHOLE {
+            return self.whole;
+        }
+        match Bits::new(bits) {
+            Ok(bits) => packed_bytes(self.values as usize, bits, Grouping::Group256, Layout::Interleaved),
+            // Half floats have no scales, and nothing has no bytes.
+            Err(_) => self.values * u64::from(bits) / 8,
+        }
+    }
+
+    /// Where the bits of what lets a gradient through lie; empty if there are none.
+    pub fn bit_range(&self, bits: u8) -> std::ops::Range<usize> {
+        let first = self.packed_bytes(bits) as usize;
+        if bits == WHOLE { first..first } else { first..first + self.bits.div_ceil(8) as usize }
+    }
+}
+
 /// What every saved tensor of a graph takes under a policy's rules.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -169,22 +220,21 @@ impl Quantised {
         self.of(tensor).map_or(0, |parts| parts.values.at(samples))
     }
 
+    /// What a tensor of `samples` samples consists of in its stored form; `None` if it is out of reach.
+    pub fn parts(&self, tensor: TensorId, samples: u64) -> Option<StoredParts> {
+        self.of(tensor).map(|parts| StoredParts {
+            whole: parts.whole.at(samples),
+            values: parts.values.at(samples),
+            copies: parts.copies,
+            bits: parts.bits.at(samples),
+            positions: parts.bytes.at(samples),
+        })
+    }
+
     /// Bytes of the tensor with `bits` a value (32 is whole): codes, the scale and minimum of every 256 values, and
     /// what is kept of signs, masks and positions.
     pub fn bytes(&self, tensor: TensorId, bits: u8, samples: u64) -> Bytes {
-        let Some(parts) = self.of(tensor) else { return Bytes::ZERO };
-        if bits == WHOLE {
-            // Modules share it, and signs are read from it.
-            return Bytes(parts.whole.at(samples));
-        }
-        let values = parts.values.at(samples);
-        let copy = match Bits::new(bits) {
-            Ok(bits) => packed_bytes(values as usize, bits, Grouping::Group256, Layout::Interleaved),
-            // Half floats have no scales, and nothing has no bytes.
-            Err(_) => values * u64::from(bits) / 8,
-        };
-        let aside = parts.bits.at(samples).div_ceil(8) + parts.bytes.at(samples);
-        Bytes(copy * parts.copies + aside)
+        self.parts(tensor, samples).map_or(Bytes::ZERO, |parts| Bytes(parts.bytes_at(bits)))
     }
 }
 

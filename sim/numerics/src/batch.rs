@@ -1,0 +1,49 @@
+//! Samples and labels of a mini-batch.
+
+use std::ops::Range;
+
+use crate::memory::Contents;
+use crate::meter::Meter;
+
+/// What the samples of a mini-batch consist of, one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Samples {
+    /// fp32 values.
+    Values(Vec<f32>),
+    /// Token ids.
+    Ids(Vec<i64>),
+}
+
+/// A mini-batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MiniBatch {
+    /// The number of samples.
+    pub len: usize,
+    /// What they consist of.
+    pub samples: Samples,
+    /// Their labels: as many for each sample.
+    pub labels: Vec<i64>,
+}
+
+impl MiniBatch {
+    /// The samples at the places of `range`.
+    #[must_use]
+    pub fn samples_of(&self, range: Range<usize>, meter: &Meter) -> Contents {
+        match &self.samples {
+            Samples::Values(values) => Contents::Floats(meter.copy(self.part(values, range))),
+            Samples::Ids(ids) => Contents::Integers(meter.copy(self.part(ids, range))),
+        }
+    }
+
+    /// The labels of the samples at the places of `range`.
+    #[must_use]
+    pub fn labels_of(&self, range: Range<usize>, meter: &Meter) -> Contents {
+        Contents::Integers(meter.copy(self.part(&self.labels, range)))
+    }
+
+    /// The same number of elements belongs to each sample.
+    fn part<'v, T>(&self, values: &'v [T], range: Range<usize>) -> &'v [T] {
+        let each = values.len() / self.len.max(1);
+        &values[(range.start * each).min(values.len())..(range.end * each).min(values.len())]
+    }
+}

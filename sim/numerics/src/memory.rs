@@ -1,0 +1,98 @@
+//! Where the operands of a node lie: what the arithmetic asks of whoever holds the tensors.
+
+use std::ops::Deref;
+
+use haversack_workloads::TensorId;
+
+use crate::program::ProgramError;
+use crate::meter::{Bytes, Floats, Integers, Meter};
+
+/// The contents of a tensor as it was made.
+#[derive(Debug)]
+pub enum Contents {
+    /// fp32 values.
+    Floats(Floats),
+    /// 64-bit integers: labels, ids, positions.
+    Integers(Integers),
+}
+
+/// Values to read: those that are held, or a copy that was made for the reader.
+#[derive(Debug)]
+pub enum Seen<'a> {
+    /// Those that are held.
+    Held(&'a [f32]),
+    /// A copy in the order in which they are wanted.
+    Copy(Floats),
+}
+
+impl Deref for Seen<'_> {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        match self {
+            Self::Held(values) => values,
+            Self::Copy(values) => values,
+        }
+    }
+}
+
+/// Integers to read.
+#[derive(Debug)]
+pub enum SeenIntegers<'a> {
+    /// Those that are held.
+    Held(&'a [i64]),
+    /// A copy that was made for the reader.
+    Copy(Integers),
+}
+
+impl Deref for SeenIntegers<'_> {
+    type Target = [i64];
+
+    fn deref(&self) -> &[i64] {
+        match self {
+            Self::Held(values) => values,
+            Self::Copy(values) => values,
+        }
+    }
+}
+
+/// What a gradient that passes where an output was positive reads.
+#[derive(Debug)]
+pub enum Signs<'a> {
+    /// The output itself.
+    Values(Seen<'a>),
+    /// A bit an element, the lowest first.
+    Bits(Bytes),
+}
+
+/// Tensors by id, as a node reads and writes them. What is stored otherwise is given as the store gives it back.
+pub trait Memory {
+    /// The values of a tensor.
+    ///
+    /// # Errors
+    /// A tensor that is not there, or holds integers.
+    fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError>;
+
+    /// The integers of a tensor.
+    ///
+    /// # Errors
+    /// A tensor that is not there, or holds values.
+    fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>, ProgramError>;
+
+    /// Which elements of a tensor are positive.
+    ///
+    /// # Errors
+    /// A tensor that is not there.
+    fn signs(&self, tensor: TensorId) -> Result<Signs<'_>, ProgramError> {
+        self.floats(tensor).map(Signs::Values)
+    }
+
+    /// Takes a tensor out to write it; `None` if it is not there, since nobody wants it.
+    fn take(&mut self, tensor: TensorId) -> Option<Contents>;
+
+    /// Puts a tensor back that was taken out.
+    fn put(&mut self, tensor: TensorId, contents: Contents);
+
+    /// Who counts the bytes of buffers.
+    fn meter(&self) -> &Meter;
+}

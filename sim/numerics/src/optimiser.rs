@@ -1,0 +1,43 @@
+//! How weights are updated, and by how much.
+
+use haversack_workloads::autograd::Optimiser;
+
+use crate::dense::optimiser::{Adam, momentum, sgd};
+use crate::error::NumericsError;
+
+/// The momentum of [`Optimiser::Momentum`], as PyTorch's examples have it.
+const MOMENTUM: f32 = 0.9;
+
+/// How weights are updated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// By which optimiser.
+    pub optimiser: Optimiser,
+    /// The learning rate.
+    pub rate: f32,
+    /// The share of a weight that is added to its gradient.
+    pub decay: f32,
+}
+
+impl Rule {
+    /// Updates `weight`; `states` are what the optimiser keeps of it, and `update` the number of updates before.
+    ///
+    /// # Errors
+    /// Operands of different lengths.
+    pub(crate) fn apply(
+        &self,
+        update: u64,
+        weight: &mut [f32],
+        gradient: &[f32],
+        states: [Option<&mut [f32]>; 2],
+    ) -> Result<(), NumericsError> {
+        let Self { rate, decay, .. } = *self;
+        match (self.optimiser, states) {
+            (Optimiser::Momentum, [Some(velocity), _]) => momentum(weight, gradient, velocity, rate, MOMENTUM, decay),
+            (Optimiser::Adam, [Some(mean), Some(square)]) => {
+                Adam { rate, decay, ..Adam::default() }.step(update + 1, weight, gradient, mean, square)
+            }
+            _ => sgd(weight, gradient, rate, decay),
+        }
+    }
+}

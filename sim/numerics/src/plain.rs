@@ -1,0 +1,155 @@
+//! A plain loop over a graph: every tensor is kept as it was made, no policy is asked, no device is charged.
+//!
+//! It evaluates networks, and is what a run under the policy that keeps everything has to agree with to the bit.
+
+use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
+
+use crate::batch::MiniBatch;
+use crate::memory::{Contents, Memory, Seen, SeenIntegers};
+use crate::meter::Meter;
+use crate::program::{Loss, Pass, Program, ProgramError};
+use crate::state::State;
+
+/// Tensors that are all kept as they were made.
+struct Whole<'g> {
+    graph: &'g TrainingGraph,
+    contents: Vec<Option<Contents>>,
+    meter: Meter,
+}
+
+impl Whole<'_> {
+    fn missing(&self, tensor: TensorId) -> ProgramError {
+        ProgramError::Missing(self.graph.tensor(tensor).name.clone())
+    }
+}
+
+impl Memory for Whole<'_> {
+    fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
+        match &self.contents[tensor as usize] {
+            Some(Contents::Floats(values)) => Ok(Seen::Held(values)),
+            _ => Err(self.missing(tensor)),
+        }
+    }
+
+    fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>, ProgramError> {
+        match &self.contents[tensor as usize] {
+            Some(Contents::Integers(values)) => Ok(SeenIntegers::Held(values)),
+            _ => Err(self.missing(tensor)),
+        }
+    }
+
+    fn take(&mut self, tensor: TensorId) -> Option<Contents> {
+        self.contents[tensor as usize].take()
+    }
+
+    fn put(&mut self, tensor: TensorId, contents: Contents) {
+        self.contents[tensor as usize] = Some(contents);
+    }
+
+    fn meter(&self) -> &Meter {
+        &self.meter
+    }
+}
+
+/// Forward, backward and update with one mini-batch.
+///
+/// # Errors
+/// A graph that is not the program's, or samples that do not suit it.
+pub fn train(
+    program: &Program,
+    graph: &TrainingGraph,
+    state: &mut State,
+    batch: &MiniBatch,
+    pass: &Pass,
+    meter: &Meter,
+) -> Result<Loss, ProgramError> {
+    walk(program, graph, state, batch, pass, meter, |_| true)
+}
+
+/// Forward alone, with the running averages of normalisations.
+///
+/// # Errors
+/// As [`train`].
+pub fn evaluate(
+    program: &Program,
+    graph: &TrainingGraph,
+    state: &mut State,
+    batch: &MiniBatch,
+    pass: &Pass,
+    meter: &Meter,
+) -> Result<Loss, ProgramError> {
+    let pass = Pass { trains: false, ..*pass };
+    walk(program, graph, state, batch, &pass, meter, |phase| phase == Phase::Forward)
+}
+
+fn walk(
+    program: &Program,
+    graph: &TrainingGraph,
+    state: &mut State,
+    batch: &MiniBatch,
+    pass: &Pass,
+    meter: &Meter,
+    runs: impl Fn(Phase) -> bool,
+) -> Result<Loss, ProgramError> {
+    let mut contents: Vec<Option<Contents>> = graph.tensors.iter().map(|_| None).collect();
+    for (tensor, held) in state.tensors_mut().drain(..) {
+        contents[tensor as usize] = Some(held);
+    }
+    let mut memory = Whole { graph, contents, meter: meter.clone() };
+    let walked = walk_nodes(program, &mut memory, batch, pass, runs);
+    let states = (0..).zip(memory.contents).filter(|(id, _)| graph.tensor(*id).role.is_state());
+    *state.tensors_mut() = states.filter_map(|(id, held)| held.map(|held| (id, held))).collect();
+    walked
+}
+
+fn walk_nodes(
+    program: &Program,
+    memory: &mut Whole<'_>,
+    batch: &MiniBatch,
+    pass: &Pass,
+    runs: impl Fn(Phase) -> bool,
+) -> Result<Loss, ProgramError> {
+    let graph = memory.graph;
+    let range = pass.first..pass.first + pass.samples;
+    let last = last_uses(graph, &runs);
+    for (id, tensor) in (0..).zip(&graph.tensors) {
+        match tensor.role {
+            Role::Input => memory.put(id, batch.samples_of(range.clone(), &memory.meter.clone())),
+            Role::Target => memory.put(id, batch.labels_of(range.clone(), &memory.meter.clone())),
+            _ => {}
+        }
+    }
+    let mut loss = Loss::default();
+    for (id, node) in (0..).zip(&graph.nodes).filter(|(_, node)| runs(node.phase)) {
+        for &output in &node.outputs {
+            if memory.contents[output as usize].is_none() {
+                let meter = memory.meter.clone();
+                let blank = match graph.tensor(output).role {
+                    Role::ParameterGradient => {
+                        Contents::Floats(meter.zeros(program.elements(output, pass.samples as u64)))
+                    }
+                    _ => program.blank(output, pass.samples as u64, &meter),
+                };
+                memory.put(output, blank);
+            }
+        }
+        if let Some(found) = program.run(node, memory, pass, false)? {
+            loss = found;
+        }
+        for tensor in node.uses().filter(|&tensor| last[tensor as usize] == Some(id)) {
+            if !graph.tensor(tensor).role.is_state() {
+                memory.contents[tensor as usize] = None;
+            }
+        }
+    }
+    Ok(loss)
+}
+
+/// The last node that runs and uses each tensor.
+fn last_uses(graph: &TrainingGraph, runs: impl Fn(Phase) -> bool) -> Vec<Option<NodeId>> {
+    let mut last = vec![None; graph.tensors.len()];
+    for (id, node) in (0..).zip(&graph.nodes).filter(|(_, node)| runs(node.phase)) {
+        node.uses().for_each(|tensor| last[tensor as usize] = Some(id));
+    }
+    last
+}

@@ -1,0 +1,167 @@
+//! What every node of an eager training graph computes.
+//!
+//! A [`Program`] is made once for a network and its graph. Whoever walks the graph has it [run](Program::run) the nodes,
+//! in whatever order and as often as the tensors that they read are there; where tensors lie and in which form they are
+//! kept is the walker's matter, behind [`Memory`].
+
+mod backward;
+mod error;
+mod forward;
+mod look;
+mod maps;
+mod operands;
+mod replay;
+mod run;
+mod step;
+mod views;
+
+use haversack_workloads::network::layout::Layout;
+use haversack_workloads::network::{FP32, INT64};
+use haversack_workloads::training_graph::{Element, Node};
+use haversack_workloads::{Extent, Network, TensorId, TrainingGraph};
+
+pub use self::error::ProgramError;
+pub use self::maps::{Map, Passes, Positions};
+use self::run::Run;
+use self::step::Step;
+use crate::memory::{Contents, Memory};
+use crate::meter::Meter;
+use crate::optimiser::Rule;
+
+/// What every node of a network's graph computes.
+#[derive(Debug)]
+pub struct Program {
+    network: Network,
+    steps: Vec<Step>,
+    /// Where each value's elements lie; `None` for those that lie row by row over the whole of their storage.
+    looks: Vec<Option<Layout>>,
+    tensors: Vec<TensorKind>,
+    /// What is known of the maps of each tensor that has any.
+    maps: Vec<Map>,
+    passes: Vec<Passes>,
+    positions: Vec<Option<Positions>>,
+}
+
+/// What a tensor holds.
+#[derive(Clone, Copy, Debug)]
+struct TensorKind {
+    elements: Extent,
+    is_integer: bool,
+}
+
+/// The micro-batch that is computed.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// Its samples.
+    pub samples: usize,
+    /// Samples of the mini-batch that it is a part of.
+    pub batch: usize,
+    /// Where it begins in the mini-batch.
+    pub first: usize,
+    /// The number of updates so far.
+    pub update: u64,
+    /// What random masks are drawn by.
+    pub seed: u64,
+    /// Whether statistics come from the samples (training) or from the running averages (inference).
+    pub trains: bool,
+    /// How weights are updated.
+    pub rule: Rule,
+}
+
+/// What a node has yielded beside tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Loss {
+    /// The mean over its rows.
+    pub mean: f64,
+    /// Rows whose largest score is their label's.
+    pub correct: usize,
+    /// Rows.
+    pub rows: usize,
+}
+
+impl Program {
+    /// The arithmetic of `graph`, which is that of `network` differentiated eagerly.
+    ///
+    /// # Errors
+    /// [`ProgramError::Operator`] for an operator that has no arithmetic, [`ProgramError::OtherGraph`] for another graph.
+    pub fn new(network: &Network, graph: &TrainingGraph) -> Result<Self, ProgramError> {
+        let steps = replay::replay(network, graph)?;
+        let looks = views::looks(network)?;
+        for node in &network.nodes {
+            forward::check(network, node)?;
+        }
+        let tensors = graph.tensors.iter().enumerate().map(|(id, tensor)| {
+            // A stack's masks may have a byte an element; here they have the network's four.
+            let storage = network.storages.get(id);
+            let bytes = storage.map_or(tensor.bytes, |storage| storage.bytes);
+            let is_integer = tensor.element == Element::Whole && storage.is_none_or(|storage| !storage.dropout_mask);
+            let width = if is_integer { INT64 } else { FP32 };
+            TensorKind { elements: bytes.times(1, width), is_integer }
+        });
+        let (maps, passes, positions) = maps::of(network, graph.tensors.len());
+        Ok(Self { network: network.clone(), steps, looks, tensors: tensors.collect(), maps, passes, positions })
+    }
+
+    /// The network.
+    pub const fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Whether a tensor holds integers.
+    pub fn is_integer(&self, tensor: TensorId) -> bool {
+        self.tensors[tensor as usize].is_integer
+    }
+
+    /// The number of elements of a tensor.
+    pub fn elements(&self, tensor: TensorId, samples: u64) -> usize {
+        self.tensors[tensor as usize].elements.at(samples) as usize
+    }
+
+    /// A tensor of `samples` samples that nobody has written yet.
+    pub fn blank(&self, tensor: TensorId, samples: u64, meter: &Meter) -> Contents {
+        let len = self.elements(tensor, samples);
+        if self.is_integer(tensor) { Contents::Integers(meter.integers(len)) } else { Contents::Floats(meter.floats(len)) }
+    }
+
+    /// The maps of a tensor, sample by sample.
+    pub fn map_of(&self, tensor: TensorId) -> Map {
+        self.maps[tensor as usize]
+    }
+
+    /// Which elements of a tensor let a gradient through.
+    pub fn passes(&self, tensor: TensorId) -> Passes {
+        self.passes[tensor as usize]
+    }
+
+    /// How the positions that a tensor holds are told within their windows; `None` if it holds none.
+    pub fn positions(&self, tensor: TensorId) -> Option<&Positions> {
+        self.positions[tensor as usize].as_ref()
+    }
+
+    /// Computes `node` for the micro-batch `pass`; `again` if it has been computed for it before, so that what it adds to
+    /// is added to once. Returns the loss, if it is the node that computes it.
+    ///
+    /// # Errors
+    /// A node that the program does not know, an operand that is not there, or that a kernel refuses.
+    pub fn run(
+        &self,
+        node: &Node,
+        memory: &mut dyn Memory,
+        pass: &Pass,
+        again: bool,
+    ) -> Result<Option<Loss>, ProgramError> {
+        let step = node.step.and_then(|step| self.steps.get(step as usize)).ok_or_else(|| ProgramError::OtherGraph {
+            network: self.network.name.clone(),
+            found: format!("{} is none of its nodes", node.name),
+        })?;
+        let mut run = Run { program: self, memory, pass, again };
+        let done = match step {
+            Step::Forward(operator) => run.forward(*operator),
+            Step::Seed(gradient) => run.seed(*gradient).map(|()| None),
+            Step::Accumulate { parts, sum } => run.accumulate(parts, *sum).map(|()| None),
+            Step::Backward(derivative) => run.backward(derivative).map(|()| None),
+            Step::Update { weight, gradient, states } => run.update(*weight, *gradient, states).map(|()| None),
+        };
+        done.map_err(|error| error.at(&node.name))
+    }
+}

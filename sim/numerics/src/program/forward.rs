@@ -1,0 +1,371 @@
+//! Forward: an operator of the network.
+
+use haversack_workloads::network::OperatorNode;
+use haversack_workloads::network::layout::Layout;
+use haversack_workloads::operator::{Addend, Averaging, Copying, Mask, Unary, Window};
+use haversack_workloads::{Network, Op, ValueId};
+
+use super::look::gather;
+use super::operands::{Operands, Outputs};
+use super::run::Run;
+use super::{Loss, ProgramError};
+use crate::dense::batch_norm::{Affine, BatchNorm};
+use crate::dense::concatenate::concatenate;
+use crate::dense::convolution::Convolution;
+use crate::dense::layer_norm::LayerNorm;
+use crate::dense::linear::Linear;
+use crate::dense::matmul::Matmul;
+use crate::dense::mean::Mean;
+use crate::dense::pool::Pool;
+use crate::dense::unary::Function;
+use crate::dense::{dropout, elementwise, embedding, loss, softmax};
+
+/// Fails for an operator that has no arithmetic here.
+pub(super) fn check(network: &Network, node: &OperatorNode) -> Result<(), ProgramError> {
+    let reason = match &node.op {
+        Op::Unary { function: Unary::Where(Mask::Tensor) | Unary::AddConstant(Addend::Tensor), .. } => {
+            "its mask or addend is not known"
+        }
+        Op::Unary { function: Unary::GeluTanh | Unary::Clip { .. } | Unary::DropPath(_), .. } => "it has no kernel yet",
+        Op::Unary { function: Unary::Power(power), .. } if *power != 3.0 => "only cubes are computed",
+        Op::Copy(Copying::Computed) => "what it computes is not known",
+        Op::Copy(Copying::Pad | Copying::Roll(_)) => "it has no kernel yet",
+        Op::IndexTable | Op::Subtract => "it has no kernel yet",
+        Op::Add | Op::Mul if !broadcasts(network, node) => "only a trailing part of the shape is broadcast",
+        _ => return Ok(()),
+    };
+    let reason = reason.to_owned();
+    Err(ProgramError::Operator { module: node.module.clone(), operator: node.op.name(), reason })
+}
+
+/// Whether the smaller operand, if there is one, is the trailing part of the other.
+fn broadcasts(network: &Network, node: &OperatorNode) -> bool {
+    let [a, b] = [0, 1].map(|place| network.shape(node.inputs[place]));
+    let (large, small) = if a.elements().at(1) >= b.elements().at(1) { (a, b) } else { (b, a) };
+    let small: Vec<_> = small.0.iter().skip_while(|dim| dim.size == 1 && !dim.batched).collect();
+    a.elements() == b.elements() || large.0.iter().rev().zip(small.iter().rev()).all(|(large, &small)| large == small)
+}
+
+/// The function of an element-wise operator.
+pub(super) fn function(unary: Unary) -> Option<Function> {
+    Some(match unary {
+        Unary::Relu => Function::Relu,
+        Unary::Relu6 => Function::Relu6,
+        Unary::Gelu => Function::Gelu,
+        Unary::Silu => Function::Silu,
+        Unary::Sigmoid => Function::Sigmoid,
+        Unary::Tanh => Function::Tanh,
+        Unary::Power(_) => Function::Cube,
+        Unary::Scale(factor) => Function::Scale(factor),
+        Unary::DivideByElement(divisor) => Function::Scale(1.0 / divisor),
+        _ => return None,
+    })
+}
+
+/// The convolution of an operator.
+pub(super) fn convolution(
+    operands: &Operands<'_>,
+    node: &OperatorNode,
+    window: Window,
+    groups: u64,
+) -> Result<Convolution, ProgramError> {
+    let input = [0, 1, 2, 3].map(|axis| operands.size(node.inputs[0], axis));
+    Ok(Convolution::new(input, operands.size(node.output, 1), window, groups as usize)?)
+}
+
+/// The linear layer of an operator.
+pub(super) fn linear(operands: &Operands<'_>, node: &OperatorNode) -> Linear {
+    let (rows, inputs) = operands.rows(node.inputs[0]);
+    Linear { rows, inputs, outputs: operands.rows(node.output).1 }
+}
+
+/// The batched product of an operator.
+pub(super) fn matmul(operands: &Operands<'_>, node: &OperatorNode) -> Matmul {
+    let rank = operands.network().shape(node.output).rank();
+    let [m, n] = [rank - 2, rank - 1].map(|axis| operands.size(node.output, axis));
+    let k = operands.rows(node.inputs[0]).1;
+    Matmul { batch: operands.elements(node.output) / (m * n).max(1), m, k, n }
+}
+
+/// The pooling of an operator.
+pub(super) fn pool(
+    operands: &Operands<'_>,
+    node: &OperatorNode,
+    window: Window,
+    averaging: Option<Averaging>,
+) -> Result<Pool, ProgramError> {
+    let plane = |value: ValueId| [2, 3].map(|axis| operands.size(value, axis));
+    let (input, output) = (plane(node.inputs[0]), plane(node.output));
+    let planes = operands.size(node.output, 0) * operands.size(node.output, 1);
+    if averaging == Some(Averaging::Adaptive) {
+        return Ok(Pool::adaptive(planes, input, output));
+    }
+    let down = Pool::new(planes, input, window, false)?;
+    Ok(if down.output == output { down } else { Pool::new(planes, input, window, true)? })
+}
+
+/// The batch normalisation of an operator.
+pub(super) fn batch_norm(operands: &Operands<'_>, node: &OperatorNode) -> BatchNorm {
+    let [batch, channels, positions] = operands.around(node.output, 1..2);
+    BatchNorm { batch, channels, positions }
+}
+
+/// The mean over the axes `axes` of an operator's input.
+pub(super) fn mean(operands: &Operands<'_>, node: &OperatorNode, axes: &[usize]) -> Mean {
+    let (first, last) = (axes.iter().copied().min().unwrap_or(0), axes.iter().copied().max().unwrap_or(0));
+    let [outer, axis, inner] = operands.around(node.inputs[0], first..last + 1);
+    Mean { outer, axis, inner }
+}
+
+impl Run<'_> {
+    /// The operator at position `operator` of the network.
+    pub(super) fn forward(&mut self, operator: u32) -> Result<Option<Loss>, ProgramError> {
+        let program = self.program;
+        let node = &program.network.nodes[operator as usize];
+        if let Op::CrossEntropy = node.op {
+            return self.cross_entropy(node).map(Some);
+        }
+        if let Op::Unary { function: unary, in_place } = node.op {
+            return self.unary(node, unary, in_place).map(|()| None);
+        }
+        if let Op::BatchNorm { .. } = node.op {
+            return self.batch_norm(node).map(|()| None);
+        }
+        let written = self.written(node);
+        self.write(&written, |operands, outputs| {
+            let value = |place: usize| operands.value(node.inputs[place]);
+            match &node.op {
+                Op::MaxPool(window) => return max_pool(&operands, node, *window, outputs),
+                Op::LayerNorm { .. } => return layer_norm(&operands, node, outputs),
+                Op::Dropout(probability) => return drop_out(&operands, node, *probability, operator, outputs),
+                _ => {}
+            }
+            let Some(output) = outputs.floats(0) else { return Ok(()) };
+            match &node.op {
+                &Op::Convolution { window, groups } => {
+                    let (weight, bias) = (operands.weight(node, 0)?, operands.weight_if_any(node, 1)?);
+                    let convolution = convolution(&operands, node, window, groups)?;
+                    convolution.forward(&value(0)?, &weight, bias.as_deref(), operands.meter(), output)?;
+                }
+                Op::Linear => {
+                    let (weight, bias) = (operands.weight(node, 0)?, operands.weight_if_any(node, 1)?);
+                    linear(&operands, node).forward(&value(0)?, &weight, bias.as_deref(), output)?;
+                }
+                Op::Matmul => matmul(&operands, node).forward(&value(0)?, &value(1)?, output)?,
+                Op::Add => combine(&value(0)?, &value(1)?, output, elementwise::add)?,
+                Op::Mul => combine(&value(0)?, &value(1)?, output, elementwise::multiply)?,
+                Op::Concat { axis } => {
+                    let parts = node.inputs.iter().map(|&input| operands.value(input)).collect::<Result<Vec<_>, _>>()?;
+                    let parts: Vec<&[f32]> = parts.iter().map(|part| &**part).collect();
+                    concatenate(operands.around(node.output, *axis..axis + 1)[0], &parts, output)?;
+                }
+                &Op::AveragePool { window, averaging } => {
+                    let pool = pool(&operands, node, window, Some(averaging))?;
+                    pool.average(&value(0)?, averaging == Averaging::Padded, output)?;
+                }
+                Op::GlobalAveragePool { axes } => mean(&operands, node, axes).forward(&value(0)?, output)?,
+                Op::Softmax => softmax::forward(&value(0)?, operands.rows(node.output).1, output)?,
+                Op::Embedding => {
+                    let (table, ids) = (operands.weight(node, 0)?, operands.ids(node.inputs[0])?);
+                    embedding::forward(&table, operands.rows(node.output).1, &ids, output)?;
+                }
+                Op::Copy(Copying::Plain) => output.copy_from_slice(&value(0)?),
+                Op::Copy(Copying::Part(part)) => {
+                    let seen = Layout::row_major(program.network.shape(node.inputs[0]));
+                    let seen = seen.map(|whole| whole.part(part, program.network.shape(node.output)));
+                    if let Some(seen) = seen {
+                        output.copy_from_slice(&gather(&seen, &value(0)?, operands.pass.samples, operands.meter())?);
+                    }
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(None)
+    }
+
+    /// The storages that an operator writes: its output's, and what it saves beside.
+    fn written(&self, node: &OperatorNode) -> Vec<u32> {
+        let network = &self.program.network;
+        let read = |storage: u32| node.inputs.iter().any(|&input| network.value(input).storage == storage);
+        let output = network.value(node.output).storage;
+        let aside = node.saved.iter().copied().filter(|&saved| saved != output && !read(saved));
+        std::iter::once(output).chain(aside.filter(|saved| !node.buffers.contains(saved))).collect()
+    }
+
+    fn cross_entropy(&mut self, node: &OperatorNode) -> Result<Loss, ProgramError> {
+        let (output, saved) = (self.program.network.value(node.output).storage, &node.saved);
+        let written = [output, saved.first().copied().unwrap_or(output), saved.get(2).copied().unwrap_or(output)];
+        self.write(&written, |operands, outputs| {
+            let scores = operands.value(node.inputs[0])?;
+            let labels = operands.ids(node.inputs[1])?;
+            let [mean, log_softmax, weight] = outputs.each();
+            let mut scratch = None;
+            let log_softmax = match log_softmax {
+                Some(values) => values,
+                None => &mut **scratch.insert(operands.meter().floats(scores.len())),
+            };
+            let found = loss::forward(&scores, operands.rows(node.inputs[0]).1, &labels, log_softmax)?;
+            mean.into_iter().for_each(|mean| mean.fill(found.mean));
+            weight.into_iter().for_each(|weight| weight.fill(labels.len() as f32));
+            Ok(Loss { mean: f64::from(found.mean), correct: found.correct, rows: labels.len() })
+        })
+    }
+
+    fn unary(&mut self, node: &OperatorNode, unary: Unary, in_place: bool) -> Result<(), ProgramError> {
+        let written = self.written(node);
+        self.write(&written, |operands, outputs| {
+            let [Some(output), aside] = outputs.each() else { return Ok(()) };
+            if let (Some(clone), true) = (aside, in_place) {
+                clone.copy_from_slice(output);
+            }
+            if !in_place {
+                output.copy_from_slice(&operands.as_result(node)?);
+            }
+            match unary {
+                Unary::AddConstant(Addend::Value(addend)) => output.iter_mut().for_each(|value| *value += addend),
+                Unary::Where(Mask::Causal) => hide_later(output, operands.rows(node.output).1),
+                _ => {
+                    if let Some(function) = function(unary) {
+                        function.forward_in_place(output);
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn batch_norm(&mut self, node: &OperatorNode) -> Result<(), ProgramError> {
+        let network = &self.program.network;
+        let output = network.value(node.output).storage;
+        let (again, trains) = (self.again, self.pass.trains);
+        let mut written = vec![output];
+        // The input, the running statistics, then those of the batch.
+        written.extend(node.saved.get(3..5).unwrap_or(&[output, output]));
+        written.extend(&node.buffers);
+        self.write(&written, |operands, outputs| {
+            let norm = batch_norm(&operands, node);
+            let (weight, bias) = (operands.weight(node, 0)?, operands.weight(node, 1)?);
+            let affine = Affine { weight: &weight, bias: &bias };
+            let input = operands.value(node.inputs[0])?;
+            let [Some(output), mean, inverse, Some(running_mean), Some(running_variance)] = outputs.each() else {
+                return Ok(());
+            };
+            if !trains {
+                return Ok(norm.evaluate(&input, affine, running_mean, running_variance, output)?);
+            }
+            let running = (!again).then_some((running_mean, running_variance));
+            let mut aside = [None, None];
+            let [first, second] = &mut aside;
+            let mut or_scratch = |given, scratch| or_scratch(given, scratch, norm.channels, &operands);
+            let (mean, inverse) = (or_scratch(mean, first), or_scratch(inverse, second));
+            Ok(norm.forward(&input, affine, running, (mean, inverse), output)?)
+        })
+    }
+}
+
+/// What was given to be written, or scratch space where nobody wants it.
+fn or_scratch<'s>(
+    given: Option<&'s mut [f32]>,
+    scratch: &'s mut Option<crate::meter::Floats>,
+    len: usize,
+    operands: &Operands<'_>,
+) -> &'s mut [f32] {
+    given.unwrap_or_else(|| &mut **scratch.insert(operands.meter().floats(len)))
+}
+
+fn max_pool(
+    operands: &Operands<'_>,
+    node: &OperatorNode,
+    window: Window,
+    outputs: &mut Outputs,
+) -> Result<(), ProgramError> {
+    let input = operands.value(node.inputs[0])?;
+    let pool = pool(operands, node, window, None)?;
+    let (output, indices) = outputs.floats_and_integers();
+    let Some(output) = output else { return Ok(()) };
+    let mut scratch = None;
+    let indices = match indices {
+        Some(indices) => indices,
+        None => &mut **scratch.insert(operands.meter().integers(output.len())),
+    };
+    Ok(pool.maximum(&input, output, indices)?)
+}
+
+fn layer_norm(operands: &Operands<'_>, node: &OperatorNode, outputs: &mut Outputs) -> Result<(), ProgramError> {
+    let (rows, width) = operands.rows(node.output);
+    let (weight, bias) = (operands.weight(node, 0)?, operands.weight(node, 1)?);
+    let input = operands.value(node.inputs[0])?;
+    let [Some(output), mean, inverse] = outputs.each() else { return Ok(()) };
+    let (mut first, mut second) = (None, None);
+    let mean = or_scratch(mean, &mut first, rows, operands);
+    let inverse = or_scratch(inverse, &mut second, rows, operands);
+    let affine = Affine { weight: &weight, bias: &bias };
+    Ok(LayerNorm { rows, width }.forward(&input, affine, (mean, inverse), output)?)
+}
+
+/// Draws a mask by the place of every element in the mini-batch, so that it is the same whenever it is drawn.
+pub(super) fn draw_mask(operands: &Operands<'_>, probability: f32, operator: u32, mask: &mut [f32]) {
+    let pass = operands.pass;
+    let per_sample = mask.len() / pass.samples.max(1);
+    let seed = pass.seed ^ pass.update.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(operator) << 40;
+    dropout::mask(seed, (pass.first * per_sample) as u64, probability, mask);
+}
+
+fn drop_out(
+    operands: &Operands<'_>,
+    node: &OperatorNode,
+    probability: f32,
+    operator: u32,
+    outputs: &mut Outputs,
+) -> Result<(), ProgramError> {
+    let input = operands.value(node.inputs[0])?;
+    let [Some(output), mask] = outputs.each() else { return Ok(()) };
+    if !operands.pass.trains {
+        output.copy_from_slice(&input);
+        return Ok(());
+    }
+    let mut scratch = None;
+    let mask = or_scratch(mask, &mut scratch, input.len(), operands);
+    draw_mask(operands, probability, operator, mask);
+    Ok(elementwise::multiply(&input, mask, output)?)
+}
+
+/// Combines two operands of which one may be smaller: the larger comes first.
+fn combine(
+    a: &[f32],
+    b: &[f32],
+    output: &mut [f32],
+    with: impl FnOnce(&[f32], &[f32], &mut [f32]) -> Result<(), crate::error::NumericsError>,
+) -> Result<(), ProgramError> {
+    Ok(if a.len() >= b.len() { with(a, b, output) } else { with(b, a, output) }?)
+}
+
+/// Gives what lies behind the diagonal of each square the least value that there is.
+fn hide_later(values: &mut [f32], width: usize) {
+    for (row, values) in values.chunks_exact_mut(width.max(1)).enumerate() {
+        let seen = row % width + 1;
+        values[seen..].fill(f32::MIN);
+    }
+}
+
+impl<'m> Operands<'m> {
+    /// The input of an element-wise operator in the order in which its output is stored.
+    fn as_result(&self, node: &OperatorNode) -> Result<crate::memory::Seen<'m>, ProgramError> {
+        let (from, to) = (&self.program.looks[node.inputs[0] as usize], &self.program.looks[node.output as usize]);
+        match (from, to) {
+            (Some(from), Some(to)) if from.strides == to.strides && from.offset == to.offset => {
+                self.memory.floats(self.network().value(node.inputs[0]).storage)
+            }
+            (_, None) => self.value(node.inputs[0]),
+            (_, Some(_)) => {
+                // No element-wise operator of a part that is not laid out row by row.
+                let seen = self.memory.floats(self.network().value(node.inputs[0]).storage)?;
+                match from {
+                    None => Ok(seen),
+                    Some(from) => Ok(crate::memory::Seen::Copy(gather(from, &seen, self.pass.samples, self.meter())?)),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What a node reads, in the order in which its kernel wants it.
+
+use haversack_workloads::network::OperatorNode;
+use haversack_workloads::{Network, TensorId, ValueId};
+
+use super::look::gather;
+use super::{Pass, Program, ProgramError};
+use crate::memory::{Contents, Memory, Seen, SeenIntegers};
+use crate::meter::Meter;
+
+/// What the nodes of a micro-batch read.
+#[derive(Clone, Copy)]
+pub(super) struct Operands<'m> {
+    pub(super) program: &'m Program,
+    pub(super) memory: &'m dyn Memory,
+    pub(super) pass: &'m Pass,
+}
+
+impl<'m> Operands<'m> {
+    pub(super) fn network(&self) -> &'m Network {
+        &self.program.network
+    }
+
+    pub(super) fn meter(&self) -> &'m Meter {
+        self.memory.meter()
+    }
+
+    /// The elements of a value, row by row.
+    pub(super) fn value(&self, value: ValueId) -> Result<Seen<'m>, ProgramError> {
+        let seen = self.memory.floats(self.network().value(value).storage)?;
+        match &self.program.looks[value as usize] {
+            None => Ok(seen),
+            Some(layout) => Ok(Seen::Copy(gather(layout, &seen, self.pass.samples, self.meter())?)),
+        }
+    }
+
+    /// The ids of a value, row by row; those that do not depend on the batch once for each sample if the output has one.
+    pub(super) fn ids(&self, value: ValueId) -> Result<SeenIntegers<'m>, ProgramError> {
+        let seen = self.memory.integers(self.network().value(value).storage)?;
+        let wanted = self.elements(value);
+        if seen.len() == wanted {
+            return Ok(seen);
+        }
+        // More are stored than are shown (positions), or the same ones for every sample.
+        let mut copy = self.meter().integers(wanted);
+        let shown = self.network().shape(value).sizes().iter().product::<u64>() as usize;
+        let source = &seen[..shown.min(seen.len())];
+        copy.chunks_exact_mut(source.len().max(1)).for_each(|ids| ids.copy_from_slice(source));
+        Ok(SeenIntegers::Copy(copy))
+    }
+
+    /// The weight of an operator at `place` among its weights.
+    pub(super) fn weight(&self, node: &OperatorNode, place: usize) -> Result<Seen<'m>, ProgramError> {
+        self.memory.floats(self.network().parameter(node.parameters[place]).storage)
+    }
+
+    /// The same, if it has so many.
+    pub(super) fn weight_if_any(&self, node: &OperatorNode, place: usize) -> Result<Option<Seen<'m>>, ProgramError> {
+        (place < node.parameters.len()).then(|| self.weight(node, place)).transpose()
+    }
+
+    /// What the operator saved at `place`.
+    pub(super) fn saved(&self, node: &OperatorNode, place: usize) -> Result<Seen<'m>, ProgramError> {
+        self.memory.floats(node.saved[place])
+    }
+
+    /// The number of elements of a value.
+    pub(super) fn elements(&self, value: ValueId) -> usize {
+        self.network().shape(value).elements().at(self.pass.samples as u64) as usize
+    }
+
+    /// The number of positions of axis `axis` of a value, all samples' where the batch multiplies it.
+    pub(super) fn size(&self, value: ValueId, axis: usize) -> usize {
+        let dim = self.network().shape(value).dim(axis);
+        dim.size as usize * if dim.batched { self.pass.samples } else { 1 }
+    }
+
+    /// The number of elements of the last axis of a value, and of rows before it.
+    pub(super) fn rows(&self, value: ValueId) -> (usize, usize) {
+        let width = self.network().shape(value).last() as usize;
+        (self.elements(value) / width.max(1), width)
+    }
+
+    /// The number of elements that lie before, along and behind an axis of a value.
+    pub(super) fn around(&self, value: ValueId, axes: std::ops::Range<usize>) -> [usize; 3] {
+        let product = |range: std::ops::Range<usize>| range.map(|axis| self.size(value, axis)).product();
+        let rank = self.network().shape(value).rank();
+        [product(0..axes.start), product(axes.clone()), product(axes.end..rank)]
+    }
+}
+
+/// Tensors that were taken out to be written.
+pub(super) struct Outputs(Vec<(TensorId, Option<Contents>)>);
+
+impl Outputs {
+    pub(super) fn take(memory: &mut dyn Memory, tensors: &[TensorId]) -> Self {
+        Self(tensors.iter().map(|&tensor| (tensor, memory.take(tensor))).collect())
+    }
+
+    pub(super) fn put_back(self, memory: &mut dyn Memory) {
+        for (tensor, contents) in self.0 {
+            if let Some(contents) = contents {
+                memory.put(tensor, contents);
+            }
+        }
+    }
+
+    /// The values at `place`; `None` if nobody wants them.
+    pub(super) fn floats(&mut self, place: usize) -> Option<&mut [f32]> {
+        match self.0.get_mut(place) {
+            Some((_, Some(Contents::Floats(values)))) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The values at each place.
+    pub(super) fn each<const N: usize>(&mut self) -> [Option<&mut [f32]>; N] {
+        let mut held = self.0.iter_mut().map(|(_, contents)| match contents {
+            Some(Contents::Floats(values)) => Some(&mut **values),
+            _ => None,
+        });
+        [(); N].map(|()| held.next().flatten())
+    }
+
+    /// The values that were taken out first, and the integers that were second.
+    pub(super) fn floats_and_integers(&mut self) -> (Option<&mut [f32]>, Option<&mut [i64]>) {
+        let mut held = self.0.iter_mut().map(|(_, contents)| contents);
+        let values = match held.next() {
+            Some(Some(Contents::Floats(values))) => Some(&mut **values),
+            _ => None,
+        };
+        let integers = match held.next() {
+            Some(Some(Contents::Integers(integers))) => Some(&mut **integers),
+            _ => None,
+        };
+        (values, integers)
+    }
+}

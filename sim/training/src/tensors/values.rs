@@ -1,0 +1,287 @@
+//! What tensors hold in a run that carries data.
+//!
+//! Values come and go with the blocks of [`Tensors`](super::Tensors): what is whole has its values here, what is stored
+//! otherwise the bytes in which it is stored, in the arena's pages where there is an arena. What comes back into memory
+//! comes back as the store gives it.
+
+mod coding;
+
+use haversack_devices::units::Bytes as Size;
+use haversack_memory::pages::PageArena;
+use haversack_numerics::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
+use haversack_numerics::{Bytes, Meter, Program, ProgramError};
+use haversack_policies::Storage;
+use haversack_policies::quantised::{Quantised, WHOLE};
+use haversack_workloads::{Role, TensorId, TrainingGraph};
+
+pub(crate) use self::coding::StoreError;
+use self::coding::{Coding, Parts};
+
+/// What tensors hold.
+pub(crate) struct Values<'g> {
+    graph: &'g TrainingGraph,
+    program: &'g Program,
+    coding: Coding,
+    meter: Meter,
+    slots: Vec<Slot>,
+    /// Gradients of weights that this micro-batch has written, as they were before; `None` for zeros.
+    before_part: Vec<(TensorId, Option<Contents>)>,
+    /// Whether the micro-batch is the first of its mini-batch.
+    is_first_part: bool,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    whole: Option<Contents>,
+    stored: Option<Stored>,
+    /// Whether this micro-batch has written it.
+    written: bool,
+}
+
+/// What a tensor is stored as.
+#[derive(Debug)]
+enum Stored {
+    /// In the arena's pages: so many bits a value, of so many samples.
+    Paged(Form),
+    /// The same in bytes of its own.
+    Packed(Form, Bytes),
+    /// What the codec made of it.
+    Compressed(Bytes),
+    /// On flash.
+    Flash(Contents),
+}
+
+/// How a tensor is quantised.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    bits: u8,
+    samples: u64,
+}
+
+impl<'g> Values<'g> {
+    pub(crate) fn new(
+        graph: &'g TrainingGraph,
+        program: &'g Program,
+        quantised: Option<Quantised>,
+        meter: Meter,
+    ) -> Result<Self, StoreError> {
+        let slots = (0..graph.tensors.len()).map(|_| Slot::default()).collect();
+        Ok(Self { graph, program, coding: Coding::new(quantised)?, meter, slots, before_part: Vec::new(), is_first_part: true })
+    }
+
+    /// A tensor comes into memory: with what was stored of it, otherwise with nothing to be read before it is written.
+    pub(super) fn admit(&mut self, tensor: TensorId, size: Size, arena: Option<&PageArena>) -> Result<(), StoreError> {
+        let slot = &self.slots[tensor as usize];
+        let contents = match &slot.stored {
+            Some(Stored::Flash(contents)) => contents.clone(),
+            Some(_) => self.decode(tensor, arena)?,
+            None if self.graph.tensor(tensor).role == Role::ParameterGradient => {
+                Contents::Floats(self.meter.zeros(size.0 as usize / 4))
+            }
+            None => self.program.blank(tensor, size.0, &self.meter),
+        };
+        self.slots[tensor as usize].whole = Some(contents);
+        Ok(())
+    }
+
+    pub(super) fn drop_whole(&mut self, tensor: TensorId) {
+        self.slots[tensor as usize].whole = None;
+    }
+
+    pub(super) fn drop_stored(&mut self, tensor: TensorId) {
+        self.slots[tensor as usize].stored = None;
+    }
+
+    /// Goes on with the first `size` bytes of a tensor.
+    pub(super) fn shrink(&mut self, tensor: TensorId, size: Size) {
+        if let Some(contents) = &mut self.slots[tensor as usize].whole {
+            contents.truncate(size.0, &self.meter);
+        }
+    }
+
+    /// Stores a tensor that is whole with `bits` bits a value; the bytes for the arena, if there is one.
+    pub(super) fn pack(&mut self, tensor: TensorId, bits: u8, samples: u64, paged: bool) -> Result<Bytes, StoreError> {
+        let Some(whole) = &self.slots[tensor as usize].whole else { return Ok(self.meter.bytes(0)) };
+        let parts = Parts { tensor, bits, samples };
+        let bytes = self.coding.encode(parts, whole, self.program, &self.meter)?;
+        let form = Form { bits, samples };
+        if paged {
+            self.slots[tensor as usize].stored = Some(Stored::Paged(form));
+            return Ok(bytes);
+        }
+        self.slots[tensor as usize].stored = Some(Stored::Packed(form, bytes));
+        Ok(self.meter.bytes(0))
+    }
+
+    /// Makes the bytes of a quantised tensor fewer; the new ones, for the arena, if there is one.
+    pub(super) fn requantise(
+        &mut self,
+        tensor: TensorId,
+        bits: u8,
+        arena: Option<&PageArena>,
+    ) -> Result<Option<Bytes>, StoreError> {
+        let (form, held) = match &self.slots[tensor as usize].stored {
+            Some(Stored::Paged(form)) => (*form, self.paged(tensor, arena)?),
+            Some(Stored::Packed(form, bytes)) => (*form, bytes.clone()),
+            _ => return Ok(None),
+        };
+        let parts = Parts { tensor, bits: form.bits, samples: form.samples };
+        let bytes = self.coding.requantise(parts, &held, bits, &self.meter)?;
+        let form = Form { bits, ..form };
+        let slot = &mut self.slots[tensor as usize].stored;
+        if arena.is_some() {
+            *slot = Some(Stored::Paged(form));
+            return Ok(Some(bytes));
+        }
+        *slot = Some(Stored::Packed(form, bytes));
+        Ok(None)
+    }
+
+    /// Compresses a tensor that is whole; returns the bytes that are left of it.
+    pub(super) fn compress(&mut self, tensor: TensorId, samples: u64) -> Result<Size, StoreError> {
+        let Some(Contents::Floats(values)) = &self.slots[tensor as usize].whole else {
+            return Err(StoreError::NoValues);
+        };
+        let bytes = self.coding.compress(values, self.program.map_of(tensor), samples, &self.meter)?;
+        let size = Size(bytes.len() as u64);
+        self.slots[tensor as usize].stored = Some(Stored::Compressed(bytes));
+        Ok(size)
+    }
+
+    /// Flash holds a copy of a tensor that is whole.
+    pub(super) fn swap(&mut self, tensor: TensorId) {
+        let slot = &mut self.slots[tensor as usize];
+        slot.stored = slot.whole.clone().map(Stored::Flash);
+    }
+
+    /// A micro-batch begins, the first of its mini-batch or a later one.
+    pub(crate) fn begin_part(&mut self, is_first: bool) {
+        self.is_first_part = is_first;
+        self.before_part.clear();
+        self.slots.iter_mut().for_each(|slot| slot.written = false);
+    }
+
+    /// The micro-batch that is under way is lost: gradients of weights are what they were before it.
+    pub(crate) fn undo_part(&mut self) {
+        for (tensor, before) in self.before_part.drain(..) {
+            let slot = &mut self.slots[tensor as usize];
+            slot.written = false;
+            match (before, &mut slot.whole) {
+                (Some(before), whole) => *whole = Some(before),
+                (None, Some(Contents::Floats(values))) => values.fill(0.0),
+                (None, _) => {}
+            }
+        }
+    }
+
+    /// The bytes of a tensor in the arena's pages.
+    fn paged(&self, tensor: TensorId, arena: Option<&PageArena>) -> Result<Bytes, StoreError> {
+        let arena = arena.ok_or(StoreError::NoValues)?;
+        let mut bytes = self.meter.bytes(arena.size(tensor).unwrap_or_default().0 as usize);
+        arena.read(tensor, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A tensor as it comes back from the form in which it is stored.
+    fn decode(&self, tensor: TensorId, arena: Option<&PageArena>) -> Result<Contents, StoreError> {
+        let (form, bytes) = match &self.slots[tensor as usize].stored {
+            Some(Stored::Paged(form)) => (form, &self.paged(tensor, arena)?),
+            Some(Stored::Packed(form, bytes)) => (form, bytes),
+            Some(Stored::Compressed(bytes)) => {
+                let values = self.coding.decompress(bytes, self.program.map_of(tensor), &self.meter)?;
+                return Ok(Contents::Floats(values));
+            }
+            Some(Stored::Flash(contents)) => return Ok(contents.clone()),
+            None => return Err(StoreError::NoValues),
+        };
+        let parts = Parts { tensor, bits: form.bits, samples: form.samples };
+        self.coding.decode(parts, bytes, self.program, &self.meter)
+    }
+
+    /// What a gradient that passes where an output was positive needs of a stored tensor; `None` if it is read whole.
+    fn stored_signs(&self, tensor: TensorId, arena: Option<&PageArena>) -> Result<Option<Bytes>, StoreError> {
+        let (form, bytes) = match &self.slots[tensor as usize].stored {
+            Some(Stored::Paged(form)) if form.bits != WHOLE => (form, &self.paged(tensor, arena)?),
+            Some(Stored::Packed(form, bytes)) if form.bits != WHOLE => (form, bytes),
+            _ => return Ok(None),
+        };
+        let parts = Parts { tensor, bits: form.bits, samples: form.samples };
+        Ok(self.coding.signs(parts, bytes, &self.meter))
+    }
+
+    /// The values of a tensor that is whole, to be set or taken from outside.
+    pub(crate) fn whole_mut(&mut self, tensor: TensorId) -> &mut Option<Contents> {
+        &mut self.slots[tensor as usize].whole
+    }
+}
+
+/// The values as a node reads and writes them.
+pub(crate) struct Carried<'t, 'g> {
+    pub(super) values: &'t mut Values<'g>,
+    pub(super) arena: Option<&'t PageArena>,
+}
+
+impl Carried<'_, '_> {
+    fn missing(&self, tensor: TensorId) -> ProgramError {
+        ProgramError::Missing(self.values.graph.tensor(tensor).name.clone())
+    }
+
+    fn decode(&self, tensor: TensorId) -> Result<Contents, ProgramError> {
+        self.values.decode(tensor, self.arena).map_err(|_| self.missing(tensor))
+    }
+}
+
+impl Memory for Carried<'_, '_> {
+    fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
+        match &self.values.slots[tensor as usize].whole {
+            Some(Contents::Floats(values)) => Ok(Seen::Held(values)),
+            Some(Contents::Integers(_)) => Err(self.missing(tensor)),
+            None => match self.decode(tensor)? {
+                Contents::Floats(values) => Ok(Seen::Copy(values)),
+                Contents::Integers(_) => Err(self.missing(tensor)),
+            },
+        }
+    }
+
+    fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>, ProgramError> {
+        match &self.values.slots[tensor as usize].whole {
+            Some(Contents::Integers(values)) => Ok(SeenIntegers::Held(values)),
+            Some(Contents::Floats(_)) => Err(self.missing(tensor)),
+            None => match self.decode(tensor)? {
+                Contents::Integers(values) => Ok(SeenIntegers::Copy(values)),
+                Contents::Floats(_) => Err(self.missing(tensor)),
+            },
+        }
+    }
+
+    fn signs(&self, tensor: TensorId) -> Result<Signs<'_>, ProgramError> {
+        match self.values.stored_signs(tensor, self.arena) {
+            Ok(Some(bits)) => Ok(Signs::Bits(bits)),
+            Ok(None) => self.floats(tensor).map(Signs::Values),
+            Err(_) => Err(self.missing(tensor)),
+        }
+    }
+
+    fn take(&mut self, tensor: TensorId) -> Option<Contents> {
+        let values = &mut *self.values;
+        let slot = &mut values.slots[tensor as usize];
+        let contents = slot.whole.take()?;
+        if values.graph.tensor(tensor).role == Role::ParameterGradient && !std::mem::replace(&mut slot.written, true) {
+            values.before_part.push((tensor, (!values.is_first_part).then(|| contents.clone())));
+        }
+        Some(contents)
+    }
+
+    fn put(&mut self, tensor: TensorId, contents: Contents) {
+        self.values.slots[tensor as usize].whole = Some(contents);
+    }
+
+    fn meter(&self) -> &Meter {
+        &self.values.meter
+    }
+}
+
+/// Whether a tensor stored so has bytes here.
+pub(super) const fn has_bytes(storage: Storage) -> bool {
+    !matches!(storage, Storage::Flash)
+}

@@ -1,0 +1,238 @@
+//! From the values of a saved tensor to the bytes in which it is stored, and back.
+//!
+//! A quantised tensor is stored as the copies of its packed values, a bit for each element that lets a gradient through,
+//! and a byte for each position within a window: what [`Quantised`] says that it takes, to the byte.
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+use haversack_kernels::compress::{Bound, Codec, CodecError, FeatureMap, Mode, decompress};
+use haversack_kernels::quantise::{Bits, Format, Grouping, Layout, Packed, Rounding, requantise};
+use haversack_kernels::{Isa, KernelError};
+use haversack_memory::pages::PageError;
+use haversack_numerics::memory::Contents;
+use haversack_numerics::program::{Map, Passes};
+use haversack_numerics::{Bytes, Floats, Meter, Program};
+use haversack_policies::quantised::{Quantised, StoredParts, WHOLE};
+use haversack_workloads::TensorId;
+use thiserror::Error;
+
+use crate::machine::codec::BOUND;
+
+/// Why values cannot be stored, or not be had back.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum StoreError {
+    /// A kernel refuses them, such as a range that is not finite.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The codec refuses them.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// The arena does not have them.
+    #[error(transparent)]
+    Arena(#[from] PageError),
+    /// Nothing is there to be stored, or to be had back.
+    #[error("nothing is held of it")]
+    NoValues,
+}
+
+/// How values are stored in a run.
+pub(super) struct Coding {
+    quantised: Option<Quantised>,
+    codec: Codec,
+    isa: Isa,
+}
+
+/// A tensor of so many samples, stored with so many bits a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    pub(super) tensor: TensorId,
+    pub(super) bits: u8,
+    pub(super) samples: u64,
+}
+
+impl Coding {
+    pub(super) fn new(quantised: Option<Quantised>) -> Result<Self, StoreError> {
+        let isa = Isa::chosen()?;
+        Ok(Self { quantised, codec: Codec::new(Mode::mixed(Bound::OfTensor(BOUND)), isa)?, isa })
+    }
+
+    fn parts(&self, of: Parts) -> StoredParts {
+        let parts = self.quantised.as_ref().and_then(|quantised| quantised.parts(of.tensor, of.samples));
+        parts.unwrap_or_default()
+    }
+
+    /// The bytes in which `whole` is stored.
+    pub(super) fn encode(
+        &self,
+        of: Parts,
+        whole: &Contents,
+        program: &Program,
+        meter: &Meter,
+    ) -> Result<Bytes, StoreError> {
+        let parts = self.parts(of);
+        let mut bytes = meter.bytes(parts.bytes_at(of.bits) as usize);
+        match whole {
+            Contents::Floats(values) => {
+                let (packed, aside) = bytes.split_at_mut(parts.packed_bytes(of.bits) as usize);
+                for copy in packed.chunks_exact_mut((parts.copy_bytes(of.bits) as usize).max(1)) {
+                    self.pack(values, of.bits, copy)?;
+                }
+                if of.bits != WHOLE && parts.bits > 0 {
+                    mark(values, program.passes(of.tensor), aside);
+                }
+            }
+            Contents::Integers(positions) => match program.positions(of.tensor) {
+                Some(windows) if of.bits != WHOLE => windows.within(positions, &mut bytes),
+                _ => positions.iter().zip(bytes.chunks_exact_mut(8)).for_each(|(position, bytes)| {
+                    bytes.copy_from_slice(&position.to_le_bytes());
+                }),
+            },
+        }
+        Ok(bytes)
+    }
+
+    fn pack(&self, values: &[f32], bits: u8, bytes: &mut [u8]) -> Result<(), StoreError> {
+        match bits {
+            0 => {}
+            WHOLE => put(values.iter().map(|value| value.to_bits()), bytes),
+            16 => {
+                let halves = values.iter().map(|&value| f16::from_f32(value).to_le_bytes());
+                halves.zip(bytes.chunks_exact_mut(2)).for_each(|(half, bytes)| bytes.copy_from_slice(&half));
+            }
+            bits => {
+                let packed = Packed::quantise(values, format(bits)?, Rounding::NearestEven, self.isa)?;
+                put(packed.words().iter().chain(packed.params()).copied(), bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// The values as they come back.
+    pub(super) fn decode(
+        &self,
+        of: Parts,
+        bytes: &[u8],
+        program: &Program,
+        meter: &Meter,
+    ) -> Result<Contents, StoreError> {
+        let parts = self.parts(of);
+        if program.is_integer(of.tensor) {
+            let mut positions = meter.integers(program.elements(of.tensor, of.samples));
+            match program.positions(of.tensor) {
+                Some(windows) if of.bits != WHOLE => windows.in_plane(bytes, &mut positions),
+                _ => positions.iter_mut().zip(bytes.as_chunks().0).for_each(|(position, bytes)| {
+                    *position = i64::from_le_bytes(*bytes);
+                }),
+            }
+            return Ok(Contents::Integers(positions));
+        }
+        let mut values = meter.floats(program.elements(of.tensor, of.samples));
+        let copy = parts.copy_bytes(of.bits) as usize;
+        self.unpack(of.bits, &bytes[..copy.min(bytes.len())], &mut values)?;
+        Ok(Contents::Floats(values))
+    }
+
+    fn unpack(&self, bits: u8, bytes: &[u8], values: &mut [f32]) -> Result<(), StoreError> {
+        match bits {
+            0 => values.fill(0.0),
+            WHOLE => values.iter_mut().zip(words(bytes)).for_each(|(value, word)| *value = f32::from_bits(word)),
+            16 => {
+                let halves: Vec<f16> = bytes.as_chunks().0.iter().map(|&half| f16::from_le_bytes(half)).collect();
+                halves.convert_to_f32_slice(values);
+            }
+            bits => packed(bytes, values.len(), bits)?.dequantise_into(self.isa, values)?,
+        }
+        Ok(())
+    }
+
+    /// The bits of the elements that let a gradient through; `None` if none are kept.
+    pub(super) fn signs(&self, of: Parts, bytes: &[u8], meter: &Meter) -> Option<Bytes> {
+        let parts = self.parts(of);
+        let range = parts.bit_range(of.bits);
+        (!range.is_empty()).then(|| meter.copy(&bytes[range]))
+    }
+
+    /// The same tensor with fewer bits a value.
+    pub(super) fn requantise(&self, of: Parts, bytes: &[u8], bits: u8, meter: &Meter) -> Result<Bytes, StoreError> {
+        let parts = self.parts(of);
+        let mut narrow = meter.bytes(parts.bytes_at(bits) as usize);
+        let held = &bytes[..(parts.copy_bytes(of.bits) as usize).min(bytes.len())];
+        let packed = parts.packed_bytes(bits) as usize;
+        let (copies, aside) = narrow.split_at_mut(packed);
+        for copy in copies.chunks_exact_mut((parts.copy_bytes(bits) as usize).max(1)) {
+            self.narrow(held, (of.bits, bits), parts.values as usize, copy)?;
+        }
+        let kept = bytes.get(parts.packed_bytes(of.bits) as usize..).unwrap_or(&[]);
+        aside.iter_mut().zip(kept).for_each(|(to, &from)| *to = from);
+        Ok(narrow)
+    }
+
+    /// One copy of the values with fewer bits.
+    fn narrow(&self, from: &[u8], (old, new): (u8, u8), len: usize, to: &mut [u8]) -> Result<(), StoreError> {
+        if (1..=8).contains(&old) && (1..=8).contains(&new) {
+            let held = packed(from, len, old)?;
+            let (mut words, mut params) = (held.words().to_vec(), held.params().to_vec());
+            let narrow = requantise(&mut words, &mut params, held.format(), len, Bits::new(new)?, self.isa)?;
+            put(words[..narrow.words(len)].iter().chain(&params).copied(), to);
+            return Ok(());
+        }
+        let mut values = vec![0.0; len];
+        self.unpack(old, from, &mut values)?;
+        self.pack(&values, new, to)
+    }
+
+    /// What the codec makes of the maps of `samples` samples, one after the other, each behind its length.
+    pub(super) fn compress(&self, values: &[f32], map: Map, samples: u64, meter: &Meter) -> Result<Bytes, StoreError> {
+        let (mut all, mut one) = (Vec::new(), Vec::new());
+        for sample in values.chunks_exact((values.len() / samples.max(1) as usize).max(1)) {
+            let channelled = map.channels_first(sample);
+            let Map { channels, height, width, .. } = map;
+            self.codec.compress(FeatureMap { values: &channelled, channels, height, width }, &mut one)?;
+            all.extend((one.len() as u32).to_le_bytes());
+            all.extend(&one);
+        }
+        Ok(meter.copy(&all))
+    }
+
+    /// The values as the codec gives them back.
+    pub(super) fn decompress(&self, mut bytes: &[u8], map: Map, meter: &Meter) -> Result<Floats, StoreError> {
+        let mut samples = Vec::new();
+        while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
+            let (one, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(StoreError::NoValues)?;
+            let mut values = vec![0.0; map.elements()];
+            decompress(one, self.isa, &mut values)?;
+            samples.extend(map.channels_back(values));
+            bytes = rest;
+        }
+        Ok(meter.copy(&samples))
+    }
+}
+
+fn format(bits: u8) -> Result<Format, KernelError> {
+    Ok(Format::new(Bits::new(bits)?, Grouping::Group256, Layout::Interleaved))
+}
+
+/// A packed copy of `len` values from its bytes.
+fn packed(bytes: &[u8], len: usize, bits: u8) -> Result<Packed, KernelError> {
+    let format = format(bits)?;
+    let mut words: Vec<u32> = words(bytes).collect();
+    let params = words.split_off(format.words(len).min(words.len()));
+    Packed::from_parts(words, params, len, format)
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word))
+}
+
+fn put(words: impl Iterator<Item = u32>, bytes: &mut [u8]) {
+    for (word, bytes) in words.zip(bytes.as_chunks_mut().0) {
+        *bytes = word.to_le_bytes();
+    }
+}
+
+/// A bit for each element, the lowest first: whether it lets a gradient through.
+fn mark(values: &[f32], passes: Passes, bits: &mut [u8]) {
+    for (values, bits) in values.chunks(8).zip(bits) {
+        *bits = values.iter().enumerate().fold(0, |bits, (place, &value)| bits | u8::from(passes.lets(value)) << place);
+    }
+}
