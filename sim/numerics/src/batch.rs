@@ -14,8 +14,14 @@ pub enum Samples {
     Ids(Vec<i64>),
 }
 
+impl Default for Samples {
+    fn default() -> Self {
+        Self::Values(Vec::new())
+    }
+}
+
 /// A mini-batch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct MiniBatch {
     /// The number of samples.
     pub len: usize,

@@ -8,12 +8,23 @@ use crate::program::ProgramError;
 use crate::meter::{Bytes, Floats, Integers, Meter};
 
 /// The contents of a tensor as it was made.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Contents {
     /// fp32 values.
     Floats(Floats),
     /// 64-bit integers: labels, ids, positions.
     Integers(Integers),
+}
+
+impl Contents {
+    /// Keeps the first `len` elements.
+    pub fn truncate(&mut self, len: usize, meter: &Meter) {
+        match self {
+            Self::Floats(values) if len < values.len() => *values = meter.copy(&values[..len]),
+            Self::Integers(values) if len < values.len() => *values = meter.copy(&values[..len]),
+            _ => {}
+        }
+    }
 }
 
 /// Values to read: those that are held, or a copy that was made for the reader.

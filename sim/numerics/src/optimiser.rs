@@ -9,7 +9,7 @@ use crate::error::NumericsError;
 const MOMENTUM: f32 = 0.9;
 
 /// How weights are updated.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rule {
     /// By which optimiser.
     pub optimiser: Optimiser,

@@ -8,7 +8,10 @@ use haversack_memory::pages::PageError;
 use haversack_memory::phone::{Kill, PhoneError};
 use haversack_policies::PolicyError;
 use haversack_policies::budget::SampleError;
+use haversack_numerics::ProgramError;
 use thiserror::Error;
+
+use crate::tensors::StoreError;
 
 /// Why a run ended without a record.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -85,6 +88,27 @@ pub enum RunError {
         times: u32,
         /// What the killer says.
         kill: Box<Kill>,
+    },
+    /// What a tensor holds cannot be stored, or not be had back.
+    #[error("{tensor} cannot be stored: {error}")]
+    Store {
+        /// The tensor.
+        tensor: String,
+        /// Why not.
+        error: StoreError,
+    },
+    /// A node that cannot be computed.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The loss is no number any more.
+    #[error("training diverged at update {update}: the loss is {loss}, and {layer} is the first with a value that is not finite")]
+    Diverged {
+        /// The number of updates before.
+        update: u64,
+        /// The loss.
+        loss: f64,
+        /// The first operator with such a value; the loss itself, if all others are finite.
+        layer: String,
     },
     /// An empty mini-batch.
     #[error("a mini-batch has at least one sample")]

@@ -5,6 +5,7 @@
 //! then the processor ([`walk`]). Once forward has used a tensor for the last time the policy is asked how it is to be
 //! held ([`hold`]). On a phone in use pages are touched first ([`paging`]).
 
+mod compute;
 mod gather;
 mod hold;
 mod paging;
@@ -16,7 +17,9 @@ use haversack_devices::processor::{Cost, CpuCores, Stalls, Usage};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::{Allocator, CachingAllocator, ExactAllocator};
 use haversack_policies::budget::BudgetRule;
-use haversack_policies::quantised::WHOLE;
+use haversack_numerics::batch::MiniBatch;
+use haversack_numerics::optimiser::Rule;
+use haversack_policies::quantised::{Quantised, WHOLE};
 use haversack_policies::{IterationPlan, IterationSummary, Policy, Schedule, Storage};
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 
@@ -29,12 +32,13 @@ use crate::lanes::Lanes;
 use crate::lanes::dsp::DspLane;
 use crate::lanes::flash::FlashLane;
 use crate::lanes::packer::PackerLane;
+use crate::lesson::{Learning, Lesson};
 use crate::machine::Machine;
 use crate::machine::codec::CodecProfile;
 use crate::phone::{PhoneInUse, SECOND};
 use crate::record::{Held, PeakReport, Record};
 use crate::setting::{activation_budget, element_bytes, memory_budget};
-use crate::tensors::{Limits, Tensors};
+use crate::tensors::{Limits, StoreError, Tensors, Values};
 use crate::timeline::SpanKind;
 
 /// Tensors listed at the peak.
@@ -56,6 +60,10 @@ pub(crate) struct Executor<'a> {
     phone: Option<PhoneInUse<'a>>,
     /// Nodes whose inputs are being gathered.
     stack: GatherStack,
+    /// What is learned; `None` if only sizes are known.
+    learning: Option<Learning<'a>>,
+    /// Samples of the mini-batch that micro-batches have ended with.
+    done: u64,
     record: Record,
 }
 
@@ -68,6 +76,7 @@ impl<'a> Executor<'a> {
         policy: &'a mut dyn Policy,
         codec: &'a CodecProfile<'a>,
         rule: Option<Box<dyn BudgetRule>>,
+        lesson: Option<&Lesson<'a>>,
     ) -> Result<Self, RunError> {
         let graph = schedule.graph.as_ref().unwrap_or(job.graph);
         let allocator: Box<dyn Allocator> = match job.allocator {
@@ -82,6 +91,12 @@ impl<'a> Executor<'a> {
             cut: false,
         };
         let mut tensors = Tensors::new(graph, allocator, limits);
+        if let Some(lesson) = lesson {
+            let sizes = element_bytes(machine, job);
+            let quantised = schedule.quantisation.map(|rules| Quantised::new(graph, &rules, sizes));
+            let values = Values::new(graph, lesson.program, quantised, lesson.meter.clone());
+            tensors.carry(values.map_err(|error| RunError::Store { tensor: "a saved tensor".to_owned(), error })?);
+        }
         if let Some(rules) = schedule.quantisation {
             tensors.quantise(rules.arena, activation_budget(machine, job))?;
         }
@@ -104,6 +119,8 @@ impl<'a> Executor<'a> {
             ),
             phone,
             stack: GatherStack::default(),
+            learning: lesson.map(|lesson| Learning::new(lesson.program, lesson.seed, lesson.update)),
+            done: 0,
             record: Record::default(),
         })
     }
@@ -149,6 +166,13 @@ impl<'a> Executor<'a> {
     /// The budgets that a rule has decided.
     pub(crate) fn into_planned(self) -> Vec<Bytes> {
         self.phone.map(PhoneInUse::into_planned).unwrap_or_default()
+    }
+
+    /// The next iteration learns from `batch`.
+    pub(crate) fn learn(&mut self, batch: MiniBatch, rule: Rule) {
+        if let Some(learning) = &mut self.learning {
+            learning.begin(batch, rule);
+        }
     }
 
     /// One iteration, from a micro-batch of `first` samples if the policy does not want another.
@@ -203,16 +227,18 @@ impl<'a> Executor<'a> {
 
     /// The mini-batch, micro-batch by micro-batch, and the update.
     fn batch(&mut self, first: u64) -> Result<(), Stop> {
-        let mut left = self.job.batch;
         let mut micro_batch = first;
-        while left > 0 {
-            let part = self.run_part(micro_batch.min(left))?;
+        self.done = 0;
+        while self.done < self.job.batch {
+            let part = self.run_part(micro_batch.min(self.job.batch - self.done))?;
             self.record.micro_batches.push(part);
             // Algorithm 1 never raises m again within an iteration.
             micro_batch = micro_batch.min(part.max(1));
-            left -= part.min(left);
+            self.done += part;
         }
-        self.update()
+        self.update()?;
+        self.record.loss = self.learning.as_mut().map(Learning::end);
+        Ok(())
     }
 
     fn end_iteration(&mut self) -> Result<(), RunError> {
@@ -322,6 +348,12 @@ impl<'a> Executor<'a> {
     fn name_of(&self, node: NodeId) -> String {
         let node = self.tensors.graph().nodes.get(node as usize);
         node.map_or_else(|| "the start".to_owned(), |node| node.name.clone())
+    }
+
+    /// What a tensor holds cannot be stored, or not be had back.
+    fn lost(&self, tensor: TensorId, error: StoreError) -> Stop {
+        let tensor = self.tensors.graph().tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
+        RunError::Store { tensor: tensor.to_owned(), error }.into()
     }
 
     /// The policy asked for what cannot be done to a tensor.

@@ -55,6 +55,7 @@ mod governors;
 mod job;
 mod lanes;
 mod least;
+mod lesson;
 mod machine;
 pub mod phone;
 mod record;
@@ -66,12 +67,14 @@ mod timeline;
 pub use error::RunError;
 pub use job::{AllocatorKind, Budgets, Job, Observe, Wall};
 pub use least::least_memory;
+pub use lesson::Lesson;
 pub use machine::{Machine, MachineError, Offloader, Trains};
 pub use phone::{Phone, WatchedSample, watch};
 pub use record::{
     BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, Record, ThreadStates,
     TrainerKill,
 };
-pub use run::simulate;
+pub use run::{simulate, train};
 pub use setting::with_setting;
+pub use tensors::StoreError;
 pub use timeline::{PackingSpan, Span, SpanKind, Timeline};

@@ -3,6 +3,7 @@
 use haversack_devices::units::{Bytes, Celsius, Hertz, Joules, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_memory::pages::Fragmentation;
+use haversack_numerics::program::Loss;
 
 use crate::timeline::Timeline;
 
@@ -181,6 +182,8 @@ pub struct Record {
     pub peak: Option<PeakReport>,
     /// The timeline, where it was asked for.
     pub timeline: Option<Timeline>,
+    /// What was learned from, where the run carries data.
+    pub loss: Option<Loss>,
     /// How long each iteration of the run took.
     pub iterations: Vec<Nanos>,
     /// The budget that each began with, where a rule decides it.

@@ -1,11 +1,14 @@
 //! A run: its iterations, one after the other, and the governors between them.
 
+use haversack_numerics::batch::MiniBatch;
+use haversack_numerics::optimiser::Rule;
 use haversack_policies::Policy;
 
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::governors::Governors;
 use crate::job::Job;
+use crate::lesson::Lesson;
 use crate::machine::Machine;
 use crate::machine::codec::CodecProfile;
 use crate::record::Record;
@@ -16,6 +19,36 @@ use crate::setting::with_codec;
 /// # Errors
 /// [`RunError`]: memory that the policy cannot free, an illegal answer of the policy, a malformed graph.
 pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Result<Record, RunError> {
+    let iterations = std::iter::repeat_n((), job.iterations.max(1) as usize);
+    run(machine, job, policy, None, iterations, |_, ()| {}, |_| true)
+}
+
+/// Runs `job` once for each of `batches`, each with the rule by which weights are updated, with every tensor's values:
+/// `lesson` is carried on, `seen` is shown the record of every iteration and says whether to go on.
+///
+/// # Errors
+/// As [`simulate`], and [`RunError::Diverged`] once the loss is no number. What the lesson had learned is lost then.
+pub fn train(
+    machine: &Machine,
+    job: &Job<'_>,
+    policy: &mut dyn Policy,
+    lesson: &mut Lesson<'_>,
+    batches: impl Iterator<Item = (MiniBatch, Rule)>,
+    seen: impl FnMut(&Record) -> bool,
+) -> Result<Record, RunError> {
+    run(machine, job, policy, Some(lesson), batches, |run, (batch, rule)| run.learn(batch, rule), seen)
+}
+
+/// One iteration for each of `iterations`, which `begin` is told of before and `seen` after, until it has seen enough.
+fn run<T>(
+    machine: &Machine,
+    job: &Job<'_>,
+    policy: &mut dyn Policy,
+    mut lesson: Option<&mut Lesson<'_>>,
+    iterations: impl Iterator<Item = T>,
+    mut begin: impl FnMut(&mut Executor<'_>, T),
+    mut seen: impl FnMut(&Record) -> bool,
+) -> Result<Record, RunError> {
     if job.batch == 0 {
         return Err(RunError::EmptyBatch);
     }
@@ -23,19 +56,30 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
     let mut schedule = with_codec(machine, job, &codec, |setting| policy.prepare(setting))?;
     let mut governors = Governors::start(machine, job)?;
     let rule = schedule.budget_rule.take();
-    let mut executor = Executor::new(machine, job, &schedule, policy, &codec, rule)?;
+    let mut executor = Executor::new(machine, job, &schedule, policy, &codec, rule, lesson.as_deref())?;
     executor.start()?;
+    if let Some(lesson) = &mut lesson {
+        executor.learn_from(&mut lesson.state);
+    }
     let mut record = Record::default();
-    let mut iterations = Vec::new();
-    for _ in 0..job.iterations.max(1) {
+    let mut times = Vec::new();
+    for iteration in iterations {
+        begin(&mut executor, iteration);
         record = executor.iteration(schedule.micro_batch)?;
-        iterations.push(record.iteration);
+        times.push(record.iteration);
         if let Some(cores) = governors.after(&record, executor.usage())? {
             executor.run_on(cores);
         }
+        if !seen(&record) {
+            break;
+        }
+    }
+    if let Some(lesson) = lesson {
+        lesson.update += times.len() as u64;
+        executor.learned(&mut lesson.state);
     }
     record.heat = governors.into_seen();
-    record.iterations = iterations;
+    record.iterations = times;
     record.planned = executor.into_planned();
     Ok(record)
 }

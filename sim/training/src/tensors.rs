@@ -10,16 +10,19 @@
 mod forms;
 mod limits;
 mod uses;
+mod values;
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::pages::{ArenaConfig, Effects, Fragmentation, PageArena, PageError};
-use haversack_memory::{Allocation, Allocator};
+use haversack_memory::{Allocation, AllocationError, Allocator};
 use haversack_policies::quantised::ArenaPlan;
 use haversack_policies::{MemoryView, Storage, TensorSet, TensorState};
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
 
 pub(crate) use self::limits::Limits;
 use self::uses::Uses;
+pub use self::values::StoreError;
+pub(crate) use self::values::{Carried, Values};
 
 /// The tensors of a run.
 pub(crate) struct Tensors<'g> {
@@ -48,12 +51,13 @@ pub(crate) struct Tensors<'g> {
     baseline: Bytes,
     /// What changed since it was last asked; `None` if nobody asks.
     changes: Option<Vec<Change>>,
+    /// What tensors hold; `None` if only their sizes are known.
+    values: Option<Values<'g>>,
 }
 
 /// What a tensor takes of memory, and who holds on to it.
 ///
-/// Where a run carries data, the values lie beside `whole` and the packed bytes beside `stored`: they come and go with
-/// the blocks.
+/// Where a run carries data, what the tensor holds comes and goes with the blocks, see [`Values`].
 #[derive(Clone, Copy, Default)]
 struct Slot {
     /// The block of the tensor as it was made.
@@ -97,12 +101,27 @@ pub(crate) enum Change {
     Stored(TensorId, Bytes),
 }
 
-/// Why a quantised tensor finds no place.
+/// Why a tensor finds no place.
 pub(crate) enum NoPlace {
     /// The budget has no room: so much is missing.
     Short(Bytes),
     /// The arena refuses it.
     Refused(PageError),
+    /// What it holds cannot be stored, or not be had back.
+    Lost(StoreError),
+}
+
+impl From<AllocationError> for NoPlace {
+    fn from(error: AllocationError) -> Self {
+        let AllocationError::OutOfMemory { wanted, available, .. } = error;
+        Self::Short(wanted.saturating_sub(available))
+    }
+}
+
+impl From<StoreError> for NoPlace {
+    fn from(error: StoreError) -> Self {
+        Self::Lost(error)
+    }
 }
 
 impl<'g> Tensors<'g> {
@@ -126,6 +145,7 @@ impl<'g> Tensors<'g> {
             totals: Totals::default(),
             baseline: Bytes::ZERO,
             changes: None,
+            values: None,
         };
         tensors.set_budget(limits.memory);
         tensors
@@ -135,11 +155,27 @@ impl<'g> Tensors<'g> {
     pub(crate) fn quantise(&mut self, arena: Option<ArenaPlan>, budget: Option<Bytes>) -> Result<(), PageError> {
         self.quantises = true;
         let open = |plan: ArenaPlan| {
-            PageArena::new(ArenaConfig { page: plan.page, step: plan.step, budget: budget.unwrap_or(Bytes::MAX) })
+            let config = ArenaConfig { page: plan.page, step: plan.step, budget: budget.unwrap_or(Bytes::MAX) };
+            if self.values.is_some() { PageArena::with_data(config) } else { PageArena::new(config) }
         };
         self.arena = arena.map(open).transpose()?;
         self.bound_allocator();
         Ok(())
+    }
+
+    /// From now on tensors hold something; to be said before any is in memory.
+    pub(crate) fn carry(&mut self, values: Values<'g>) {
+        self.values = Some(values);
+    }
+
+    /// What tensors hold; `None` if only their sizes are known.
+    pub(crate) fn values(&mut self) -> Option<&mut Values<'g>> {
+        self.values.as_mut()
+    }
+
+    /// The same as nodes read and write it.
+    pub(crate) fn carried(&mut self) -> Option<Carried<'_, 'g>> {
+        self.values.as_mut().map(|values| Carried::new(values, self.arena.as_ref()))
     }
 
     // What policies and the rest of the executor ask.

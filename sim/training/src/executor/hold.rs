@@ -88,6 +88,7 @@ impl Executor<'_> {
                 }
                 Err(NoPlace::Short(missing)) => shortfall = missing,
                 Err(NoPlace::Refused(error)) => return Err(RunError::from(error).into()),
+                Err(NoPlace::Lost(error)) => return Err(self.lost(tensor, error)),
             }
         }
         self.ask_relief(shortfall, Extent::ZERO, node)?;
@@ -136,11 +137,13 @@ impl Executor<'_> {
         let Some(compression) = self.costs.compression(tensor, self.tensors.samples()) else {
             return Err(self.refused("compress", tensor, "the stack has no codec"));
         };
-        let moved = self.tensors.size(tensor) + compression.bytes;
+        let bytes = self.tensors.compress(tensor).map_err(|error| self.lost(tensor, error))?;
+        let bytes = bytes.unwrap_or(compression.bytes);
+        let moved = self.tensors.size(tensor) + bytes;
         self.touch([(tensor, Access::Read)].into_iter())?;
         self.spend(&Cost { busy: compression.compress, dram: moved, ..Cost::default() }, SpanKind::Compression)?;
         self.tensors.drop_whole(tensor);
-        if self.tensors.store(tensor, Storage::Compressed, compression.bytes).is_err() {
+        if self.tensors.store(tensor, Storage::Compressed, bytes).is_err() {
             return Err(self.refused("compress", tensor, "its compressed form has no room"));
         }
         self.note_memory(node);
@@ -206,7 +209,7 @@ impl Executor<'_> {
             let action = format!("store {} with {bits} bits a value", self.tensors.graph().tensor(tensor).name);
             return Err(Stop::illegal(action, "it has fewer already"));
         }
-        self.tensors.requantise(tensor, bits, bytes).map_err(RunError::from)?;
+        self.tensors.requantise(tensor, bits, bytes).map_err(|error| self.lost(tensor, error))?;
         let moved = Bytes((values * u64::from(held + bits)).div_ceil(8));
         let cost = self.costs.machine().copying(Bytes(moved.0 / 2));
         Ok(self.spend(&cost, SpanKind::Packing)?)

@@ -1,12 +1,12 @@
 //! Memory pressure: bringing tensors in, and letting the policy give something back.
 
 use haversack_devices::units::Bytes;
-use haversack_memory::AllocationError;
 use haversack_policies::{Holding, Relief, Want};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
 use super::Executor;
 use crate::error::{RunError, Stop};
+use crate::tensors::NoPlace;
 
 impl Executor<'_> {
     /// Brings the outputs of a node into memory, locked.
@@ -28,9 +28,9 @@ impl Executor<'_> {
             if shortfall == Bytes::ZERO {
                 match self.tensors.admit(tensor) {
                     Ok(()) => break,
-                    Err(AllocationError::OutOfMemory { wanted, available, .. }) => {
-                        shortfall = wanted.saturating_sub(available);
-                    }
+                    Err(NoPlace::Short(missing)) => shortfall = missing,
+                    Err(NoPlace::Refused(error)) => return Err(RunError::from(error).into()),
+                    Err(NoPlace::Lost(error)) => return Err(self.lost(tensor, error)),
                 }
             }
             self.relieve(shortfall, bytes, node)?;

@@ -36,7 +36,8 @@ impl Executor<'_> {
     fn decompress(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         self.admit(tensor, node)?;
         let compression = self.costs.compression(tensor, self.tensors.samples()).unwrap_or_default();
-        let moved = self.tensors.size(tensor) + compression.bytes;
+        let bytes = self.tensors.stored_size(tensor).unwrap_or(compression.bytes);
+        let moved = self.tensors.size(tensor) + bytes;
         self.tensors.lock(tensor);
         self.touch([(tensor, Access::Write)].into_iter())?;
         self.spend(&Cost { busy: compression.decompress, dram: moved, ..Cost::default() }, SpanKind::Compression)?;

@@ -18,6 +18,9 @@ impl Executor<'_> {
                 Ok(()) => break,
                 Err(Stop::Restart(fewer)) => {
                     self.finish_lanes()?;
+                    if let Some(values) = self.tensors.values() {
+                        values.undo_part();
+                    }
                     // Gradients of the dropped samples are already summed in, so the part is lost.
                     self.clock.discard(1, 1);
                     self.end_part();
@@ -28,6 +31,9 @@ impl Executor<'_> {
         }
         self.finish_lanes()?;
         self.end_part();
+        if let Some(learning) = &mut self.learning {
+            learning.end_part();
+        }
         Ok(self.tensors.samples())
     }
 
@@ -40,7 +46,12 @@ impl Executor<'_> {
         for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
             if matches!(tensor.role, Role::Input | Role::Target) && !self.tensors.is_whole(id) {
                 self.admit(id, NodeId::MAX)?;
+                self.fill(id);
             }
+        }
+        let is_first = self.done == 0;
+        if let Some(values) = self.tensors.values() {
+            values.begin_part(is_first);
         }
         self.tensors.note_baseline();
         Ok(())
@@ -192,6 +203,7 @@ impl Executor<'_> {
         let began = self.clock.now();
         self.lanes.run(&cost, on, &mut self.clock, &mut self.tensors)?;
         self.clock.note_operator(id, began, &cost);
+        self.compute(id, kind == SpanKind::Recomputed)?;
         let spent = self.clock.now() - began;
         for &output in &node.outputs {
             // In-place operators add to the cost of what they overwrite.

@@ -72,6 +72,7 @@ impl FlashLane {
             // Its last reader was faster, or an operator works on it: then it stays.
             return;
         }
+        tensors.copy_to_flash(tensor);
         tensors.drop_whole(tensor);
         // It takes nothing, so that nothing can be short.
         let _none = tensors.store(tensor, Storage::Flash, Bytes::ZERO);

@@ -14,7 +14,7 @@ use haversack_workloads::{Phase, TensorId, TrainingGraph};
 use super::Machine;
 
 /// The share of a tensor's range that a decompressed value may be off by; the paper prints none.
-const BOUND: f32 = 0.01;
+pub(crate) const BOUND: f32 = 0.01;
 /// Values are of four bytes.
 const VALUE: u64 = 4;
 

@@ -1,18 +1,20 @@
 //! From one form of a tensor to another.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::AllocationError;
 use haversack_memory::pages::{Effects, PageError};
 use haversack_policies::{Form, Storage};
 use haversack_workloads::{Extent, NodeId, TensorId};
 
-use super::{Change, NoPlace, Stored, Tensors};
+use super::{Change, NoPlace, StoreError, Stored, Tensors};
 
 impl Tensors<'_> {
-    /// Brings a tensor into memory whole, without contents.
-    pub(crate) fn admit(&mut self, tensor: TensorId) -> Result<(), AllocationError> {
+    /// Brings a tensor into memory whole: with what is stored of it, if anything is.
+    pub(crate) fn admit(&mut self, tensor: TensorId) -> Result<(), NoPlace> {
         let size = self.size(tensor);
         let block = self.allocator.allocate(size)?;
+        if let Some(values) = &mut self.values {
+            values.admit(tensor, self.samples, self.arena.as_ref())?;
+        }
         self.slots[tensor as usize].whole = Some(block);
         self.states[tensor as usize].bytes = size;
         let bytes = self.graph.tensor(tensor).bytes;
@@ -37,6 +39,9 @@ impl Tensors<'_> {
 
     /// Takes the whole form of a tensor out of memory.
     pub(crate) fn drop_whole(&mut self, tensor: TensorId) {
+        if let Some(values) = &mut self.values {
+            values.drop_whole(tensor);
+        }
         let slot = &mut self.slots[tensor as usize];
         if let Some(block) = slot.whole.take() {
             let bytes = self.graph.tensors[tensor as usize].bytes;
@@ -57,6 +62,9 @@ impl Tensors<'_> {
     /// Gives up the form in which a tensor is stored otherwise.
     pub(crate) fn drop_stored(&mut self, tensor: TensorId) {
         let Some(stored) = self.slots[tensor as usize].stored.take() else { return };
+        if let Some(values) = &mut self.values {
+            values.drop_stored(tensor);
+        }
         match (stored.block, &mut self.arena) {
             (Some(block), _) => self.allocator.free(block),
             // It is there: nothing else takes it out.
@@ -69,8 +77,21 @@ impl Tensors<'_> {
         self.offer(tensor);
     }
 
+    /// What a tensor that is whole takes once it is compressed, which it is here and now; `None` if only sizes are known.
+    pub(crate) fn compress(&mut self, tensor: TensorId) -> Result<Option<Bytes>, StoreError> {
+        let samples = self.samples;
+        self.values.as_mut().map(|values| values.compress(tensor, samples)).transpose()
+    }
+
+    /// Flash has a copy of a tensor that is whole.
+    pub(crate) fn copy_to_flash(&mut self, tensor: TensorId) {
+        if let Some(values) = &mut self.values {
+            values.swap(tensor);
+        }
+    }
+
     /// Stores a tensor in another form that takes `bytes` of memory, zero on flash.
-    pub(crate) fn store(&mut self, tensor: TensorId, storage: Storage, bytes: Bytes) -> Result<(), AllocationError> {
+    pub(crate) fn store(&mut self, tensor: TensorId, storage: Storage, bytes: Bytes) -> Result<(), NoPlace> {
         let block = if bytes == Bytes::ZERO { None } else { Some(self.allocator.allocate(bytes)?) };
         self.stored(tensor, Stored { storage, bytes, block });
         Ok(())
@@ -86,15 +107,14 @@ impl Tensors<'_> {
                 })?;
                 (None, effects)
             }
-            None => {
-                let block = self.allocator.allocate(bytes).map_err(
-                    |AllocationError::OutOfMemory { wanted, available, .. }| {
-                        NoPlace::Short(wanted.saturating_sub(available))
-                    },
-                )?;
-                (Some(block), Effects::default())
-            }
+            None => (Some(self.allocator.allocate(bytes)?), Effects::default()),
         };
+        if let Some(values) = &mut self.values {
+            let bytes = values.pack(tensor, bits, self.samples, self.arena.is_some())?;
+            if let Some(arena) = &mut self.arena {
+                arena.write(tensor, &bytes).map_err(NoPlace::Refused)?;
+            }
+        }
         if std::mem::take(&mut self.slots[tensor as usize].kept) {
             subtract(&mut self.totals.kept, self.graph.tensors[tensor as usize].bytes);
         }
@@ -111,11 +131,18 @@ impl Tensors<'_> {
     }
 
     /// The quantised form of a tensor gets smaller in place.
-    pub(crate) fn requantise(&mut self, tensor: TensorId, bits: u8, bytes: Bytes) -> Result<(), PageError> {
+    pub(crate) fn requantise(&mut self, tensor: TensorId, bits: u8, bytes: Bytes) -> Result<(), StoreError> {
         let Some(stored) = &mut self.slots[tensor as usize].stored else { return Ok(()) };
+        let values = self.values.as_mut();
+        let narrow = values.map(|values| values.requantise(tensor, bits, self.arena.as_ref())).transpose()?;
         match (stored.block, &mut self.arena) {
             (Some(block), _) => self.allocator.shrink(block, bytes),
-            (None, Some(arena)) => arena.shrink(tensor, bytes)?,
+            (None, Some(arena)) => {
+                arena.shrink(tensor, bytes)?;
+                if let Some(narrow) = narrow.flatten() {
+                    arena.write(tensor, &narrow)?;
+                }
+            }
             (None, None) => {}
         }
         self.totals.stored = self.totals.stored + bytes - stored.bytes;
@@ -248,6 +275,9 @@ impl Tensors<'_> {
             if let Some(block) = self.slots[id].whole.filter(|_| self.graph.tensors[id].bytes.per_sample > 0) {
                 let size = self.size(tensor);
                 self.allocator.shrink(block, size);
+                if let Some(values) = &mut self.values {
+                    values.shrink(tensor, samples);
+                }
                 self.states[id].bytes = size;
                 self.changed.insert(tensor);
                 self.note(Change::Whole(tensor, size));

@@ -10,11 +10,10 @@ use haversack_devices::units::Bytes as Size;
 use haversack_memory::pages::PageArena;
 use haversack_numerics::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
 use haversack_numerics::{Bytes, Meter, Program, ProgramError};
-use haversack_policies::Storage;
 use haversack_policies::quantised::{Quantised, WHOLE};
 use haversack_workloads::{Role, TensorId, TrainingGraph};
 
-pub(crate) use self::coding::StoreError;
+pub use self::coding::StoreError;
 use self::coding::{Coding, Parts};
 
 /// What tensors hold.
@@ -70,15 +69,20 @@ impl<'g> Values<'g> {
     }
 
     /// A tensor comes into memory: with what was stored of it, otherwise with nothing to be read before it is written.
-    pub(super) fn admit(&mut self, tensor: TensorId, size: Size, arena: Option<&PageArena>) -> Result<(), StoreError> {
+    pub(super) fn admit(
+        &mut self,
+        tensor: TensorId,
+        samples: u64,
+        arena: Option<&PageArena>,
+    ) -> Result<(), StoreError> {
         let slot = &self.slots[tensor as usize];
         let contents = match &slot.stored {
             Some(Stored::Flash(contents)) => contents.clone(),
             Some(_) => self.decode(tensor, arena)?,
             None if self.graph.tensor(tensor).role == Role::ParameterGradient => {
-                Contents::Floats(self.meter.zeros(size.0 as usize / 4))
+                Contents::Floats(self.meter.zeros(self.program.elements(tensor, samples)))
             }
-            None => self.program.blank(tensor, size.0, &self.meter),
+            None => self.program.blank(tensor, samples, &self.meter),
         };
         self.slots[tensor as usize].whole = Some(contents);
         Ok(())
@@ -92,10 +96,11 @@ impl<'g> Values<'g> {
         self.slots[tensor as usize].stored = None;
     }
 
-    /// Goes on with the first `size` bytes of a tensor.
-    pub(super) fn shrink(&mut self, tensor: TensorId, size: Size) {
+    /// Goes on with the first `samples` samples of a tensor.
+    pub(super) fn shrink(&mut self, tensor: TensorId, samples: u64) {
+        let len = self.program.elements(tensor, samples);
         if let Some(contents) = &mut self.slots[tensor as usize].whole {
-            contents.truncate(size.0, &self.meter);
+            contents.truncate(len, &self.meter);
         }
     }
 
@@ -209,6 +214,18 @@ impl<'g> Values<'g> {
         Ok(self.coding.signs(parts, bytes, &self.meter))
     }
 
+    pub(crate) const fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Whether all values of a tensor that is whole are finite; true of one that is not.
+    pub(crate) fn is_finite(&self, tensor: TensorId) -> bool {
+        match &self.slots[tensor as usize].whole {
+            Some(Contents::Floats(values)) => values.iter().all(|value| value.is_finite()),
+            _ => true,
+        }
+    }
+
     /// The values of a tensor that is whole, to be set or taken from outside.
     pub(crate) fn whole_mut(&mut self, tensor: TensorId) -> &mut Option<Contents> {
         &mut self.slots[tensor as usize].whole
@@ -217,11 +234,15 @@ impl<'g> Values<'g> {
 
 /// The values as a node reads and writes them.
 pub(crate) struct Carried<'t, 'g> {
-    pub(super) values: &'t mut Values<'g>,
-    pub(super) arena: Option<&'t PageArena>,
+    values: &'t mut Values<'g>,
+    arena: Option<&'t PageArena>,
 }
 
-impl Carried<'_, '_> {
+impl<'t, 'g> Carried<'t, 'g> {
+    pub(super) const fn new(values: &'t mut Values<'g>, arena: Option<&'t PageArena>) -> Self {
+        Self { values, arena }
+    }
+
     fn missing(&self, tensor: TensorId) -> ProgramError {
         ProgramError::Missing(self.values.graph.tensor(tensor).name.clone())
     }
@@ -279,9 +300,4 @@ impl Memory for Carried<'_, '_> {
     fn meter(&self) -> &Meter {
         &self.values.meter
     }
-}
-
-/// Whether a tensor stored so has bytes here.
-pub(super) const fn has_bytes(storage: Storage) -> bool {
-    !matches!(storage, Storage::Flash)
 }

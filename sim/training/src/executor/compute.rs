@@ -1,0 +1,60 @@
+//! Carrying data: inputs come in, nodes are computed, and what was learned goes out.
+
+use haversack_numerics::memory::Contents;
+use haversack_numerics::state::State;
+use haversack_workloads::{NodeId, Phase, TensorId};
+
+use super::Executor;
+use crate::error::Stop;
+
+impl Executor<'_> {
+    /// What the samples and labels of a micro-batch hold.
+    pub(super) fn fill(&mut self, tensor: TensorId) {
+        let (role, samples) = (self.tensors.graph().tensor(tensor).role, self.tensors.samples());
+        if let Some(learning) = &mut self.learning {
+            learning.take(self.done, samples);
+        }
+        if let (Some(learning), Some(values)) = (&self.learning, self.tensors.values()) {
+            let contents = learning.given(role, values.meter());
+            *values.whole_mut(tensor) = Some(contents);
+        }
+    }
+
+    /// Computes a node whose inputs and outputs are in memory; `again` if it was computed for the micro-batch before.
+    pub(super) fn compute(&mut self, id: NodeId, again: bool) -> Result<(), Stop> {
+        let Some(learning) = &mut self.learning else { return Ok(()) };
+        let node = &self.tensors.graph().nodes[id as usize];
+        learning.take(self.done, self.tensors.samples());
+        let Some(mut carried) = self.tensors.carried() else { return Ok(()) };
+        let Some(loss) = learning.program.run(node, &mut carried, learning.pass(), again)? else { return Ok(()) };
+        learning.note(loss);
+        let graph = self.tensors.graph();
+        let values = self.tensors.values();
+        learning.check(loss, || {
+            let forward = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
+            let mut written = forward.filter_map(|node| node.outputs.first().map(|&output| (node, output)));
+            let bad = values.and_then(|values| written.find(|&(_, output)| !values.is_finite(output)));
+            bad.map_or_else(|| node.name.clone(), |(node, _)| node.name.clone())
+        })?;
+        Ok(())
+    }
+
+    /// What training carries on from comes into memory with the tensors that hold it.
+    pub(crate) fn learn_from(&mut self, state: &mut State) {
+        if let Some(values) = self.tensors.values() {
+            for (tensor, contents) in state.tensors_mut().drain(..) {
+                *values.whole_mut(tensor) = Some(contents);
+            }
+        }
+    }
+
+    /// The other way round.
+    pub(crate) fn learned(&mut self, state: &mut State) {
+        let graph = self.tensors.graph();
+        if let Some(values) = self.tensors.values() {
+            let states = (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state());
+            let held = states.filter_map(|(id, _)| values.whole_mut(id).take().map(|held: Contents| (id, held)));
+            *state.tensors_mut() = held.collect();
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What a run that carries data learns from, and what it has learned.
+
+use haversack_numerics::batch::MiniBatch;
+use haversack_numerics::memory::Contents;
+use haversack_numerics::optimiser::Rule;
+use haversack_numerics::program::{Loss, Pass};
+use haversack_numerics::state::State;
+use haversack_numerics::{Meter, Program};
+use haversack_workloads::Role;
+
+use crate::error::RunError;
+
+/// What is trained, and how far it has come.
+#[derive(Debug)]
+pub struct Lesson<'a> {
+    /// What every node of the graph computes.
+    pub program: &'a Program,
+    /// Weights, running averages and the optimiser's state.
+    pub state: State,
+    /// Who counts the bytes of buffers.
+    pub meter: Meter,
+    /// What random masks are drawn by.
+    pub seed: u64,
+    /// The number of updates so far.
+    pub update: u64,
+}
+
+/// A mini-batch that a run learns from.
+pub(crate) struct Learning<'a> {
+    pub(crate) program: &'a Program,
+    batch: MiniBatch,
+    pass: Pass,
+    /// The loss of the micro-batch under way.
+    part: Loss,
+    /// That of those that have ended: the sum over rows, the number of right answers, rows.
+    sum: f64,
+    correct: usize,
+    rows: usize,
+}
+
+impl<'a> Learning<'a> {
+    pub(crate) fn new(program: &'a Program, seed: u64, update: u64) -> Self {
+        let rule = Rule::default();
+        Self {
+            program,
+            batch: MiniBatch::default(),
+            pass: Pass { samples: 0, batch: 0, first: 0, update, seed, trains: true, rule },
+            part: Loss::default(),
+            sum: 0.0,
+            correct: 0,
+            rows: 0,
+        }
+    }
+
+    /// The next mini-batch.
+    pub(crate) fn begin(&mut self, batch: MiniBatch, rule: Rule) {
+        self.pass = Pass { batch: batch.len, first: 0, rule, ..self.pass };
+        self.batch = batch;
+        (self.part, self.sum, self.correct, self.rows) = (Loss::default(), 0.0, 0, 0);
+    }
+
+    /// A micro-batch of `samples` samples begins at sample `first`, or goes on with fewer.
+    pub(crate) fn take(&mut self, first: u64, samples: u64) {
+        (self.pass.first, self.pass.samples) = (first as usize, samples as usize);
+    }
+
+    /// What an input of the graph holds for the micro-batch.
+    pub(crate) fn given(&self, role: Role, meter: &Meter) -> Contents {
+        let range = self.pass.first..self.pass.first + self.pass.samples;
+        if role == Role::Target { self.batch.labels_of(range, meter) } else { self.batch.samples_of(range, meter) }
+    }
+
+    pub(crate) const fn pass(&self) -> &Pass {
+        &self.pass
+    }
+
+    /// The loss of the micro-batch.
+    pub(crate) const fn note(&mut self, loss: Loss) {
+        self.part = loss;
+    }
+
+    /// A micro-batch has ended; returns how many samples have been learned from so far.
+    pub(crate) fn end_part(&mut self) {
+        let Loss { mean, correct, rows } = std::mem::take(&mut self.part);
+        self.sum += mean * rows as f64;
+        self.correct += correct;
+        self.rows += rows;
+    }
+
+    /// The weights are updated; returns the loss of the mini-batch.
+    pub(crate) fn end(&mut self) -> Loss {
+        self.pass.update += 1;
+        Loss { mean: self.sum / self.rows.max(1) as f64, correct: self.correct, rows: self.rows }
+    }
+
+    /// A loss that is no number any more is an error.
+    pub(crate) fn check(&self, loss: Loss, layer: impl FnOnce() -> String) -> Result<(), RunError> {
+        if loss.mean.is_finite() {
+            return Ok(());
+        }
+        Err(RunError::Diverged { update: self.pass.update, loss: loss.mean, layer: layer() })
+    }
+}
