@@ -17,7 +17,7 @@ impl State {
     /// nothing.
     #[must_use]
     pub fn initial(network: &Network, graph: &TrainingGraph, seed: u64, meter: &Meter) -> Self {
-        let parameters = network.parameters.iter().map(|parameter| (parameter.storage, parameter.initial(seed)));
+        let parameters = network.parameters.iter().map(|parameter| (parameter.storage, vec![0.0; parameter.elements as usize]));
         let parameters: std::collections::HashMap<TensorId, Vec<f32>> = parameters.collect();
         let states = (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state());
         let contents = |(id, tensor): (TensorId, &haversack_workloads::training_graph::Tensor)| {

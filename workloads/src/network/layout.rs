@@ -53,13 +53,15 @@ impl Layout {
     }
 
     /// The axes in another order.
-    fn permuted(&self, order: &[usize]) -> Self {
+    #[must_use]
+    pub fn permuted(&self, order: &[usize]) -> Self {
         let shape = Shape(order.iter().map(|&axis| self.shape.dim(axis)).collect());
         Self { shape, strides: order.iter().map(|&axis| self.strides[axis]).collect(), ..self.clone() }
     }
 
     /// A part, seen as `shape`.
-    fn part(&self, part: &Part, shape: &Shape) -> Self {
+    #[must_use]
+    pub fn part(&self, part: &Part, shape: &Shape) -> Self {
         let start: u64 = part.start.iter().zip(&self.strides).map(|(&at, &stride)| at * stride).sum();
         let strides = part.axes.iter().map(|along| along.step * self.strides.get(along.axis).copied().unwrap_or(0));
         Self { offset: self.offset + start, shape: shape.clone(), strides: strides.collect(), sample: self.sample }

@@ -52,8 +52,6 @@ pub(super) fn function(unary: Unary) -> Option<Function> {
         Unary::Relu => Function::Relu,
         Unary::Relu6 => Function::Relu6,
         Unary::Gelu => Function::Gelu,
-        Unary::Silu => Function::Silu,
-        Unary::Sigmoid => Function::Sigmoid,
         Unary::Tanh => Function::Tanh,
         Unary::Power(_) => Function::Cube,
         Unary::Scale(factor) => Function::Scale(factor),
@@ -257,7 +255,7 @@ impl Run<'_> {
             let running = (!again).then_some((running_mean, running_variance));
             let mut aside = [None, None];
             let [first, second] = &mut aside;
-            let mut or_scratch = |given, scratch| or_scratch(given, scratch, norm.channels, &operands);
+            let or_scratch = |given, scratch| or_scratch(given, scratch, norm.channels, &operands);
             let (mean, inverse) = (or_scratch(mean, first), or_scratch(inverse, second));
             Ok(norm.forward(&input, affine, running, (mean, inverse), output)?)
         })

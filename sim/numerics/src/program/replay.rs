@@ -21,8 +21,8 @@ pub(super) fn replay(network: &Network, graph: &TrainingGraph) -> Result<Vec<Ste
     };
     replay.forward()?;
     replay.seed()?;
-    for (id, node) in (0..).zip(&network.nodes).rev() {
-        replay.backward(id, node)?;
+    for (id, node) in network.nodes.iter().enumerate().rev() {
+        replay.backward(id as u32, node)?;
     }
     replay.update()?;
     Ok(replay.steps)

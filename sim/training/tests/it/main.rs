@@ -5,6 +5,7 @@ mod by_hand;
 mod common;
 mod daf_store;
 mod invariants;
+mod learning;
 mod offloading;
 mod phone;
 mod pressure;

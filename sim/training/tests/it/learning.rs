@@ -1,0 +1,83 @@
+//! Runs that carry data: what is computed does not depend on who holds the tensors, but for what holding them costs in
+//! precision.
+
+mod classroom;
+
+use haversack_devices::units::Bytes;
+use haversack_training::{Budgets, Job, Machine, Record, simulate};
+
+use self::classroom::Classroom;
+use crate::common::{on, policy};
+
+fn cpu() -> Machine {
+    on("server-core", "pytorch-cpu")
+}
+
+/// Where DAF's packing shares work between processors.
+fn gpu() -> Machine {
+    on("jetson-agx-xavier", "pytorch-cuda")
+}
+
+/// The losses of three updates under a policy, which do not hang on what a run without data says of the same iterations.
+fn losses(class: &Classroom, machine: &Machine, id: &str, budgets: Budgets) -> (Vec<f64>, Record) {
+    let job = Job { budgets, iterations: 3, ..Job::plain(&class.graph, 8) };
+    let (losses, record) = class.train(machine, &job, policy(id).as_mut(), 3).unwrap();
+    let shapes = simulate(machine, &job, policy(id).as_mut()).unwrap();
+    assert_eq!((&record.iterations, record.peak_memory), (&shapes.iterations, shapes.peak_memory), "{id}");
+    (losses, record)
+}
+
+/// What `original` takes, less so many percent of what grows above weights and samples.
+fn less(class: &Classroom, percent: u64) -> Budgets {
+    let whole = simulate(&cpu(), &Job::plain(&class.graph, 8), policy("original").as_mut()).unwrap();
+    let memory = Bytes(whole.peak_memory.0 - whole.peak_growth.0 * percent / 100);
+    Budgets { memory: Some(memory), ..Budgets::default() }
+}
+
+#[test]
+fn original_computes_what_a_plain_loop_does_to_the_bit() {
+    for model in ["lenet5", "resnet8-cifar"] {
+        let class = Classroom::new(model, 8);
+        let (losses, _) = losses(&class, &cpu(), "original", Budgets::default());
+        assert_eq!(losses, class.plain(3), "{model}");
+        assert!(losses[2] < losses[0], "{model}: {losses:?}");
+    }
+}
+
+#[test]
+fn what_is_computed_again_is_the_same_to_the_bit() {
+    let class = Classroom::new("resnet8-cifar", 8);
+    let plain = class.plain(3);
+    for id in ["sgc", "dgc", "dtr"] {
+        let (losses, record) = losses(&class, &cpu(), id, less(&class, 30));
+        assert!(record.recomputed > 0, "{id}");
+        assert_eq!(losses, plain, "{id}");
+    }
+}
+
+#[test]
+fn micro_batches_add_up_to_the_gradient_of_the_mini_batch() {
+    // Without normalisation the mean over a mini-batch is that over its parts, but for the order of additions.
+    let class = Classroom::new("lenet5", 8);
+    let plain = class.plain(3);
+    for id in ["sga", "dga"] {
+        let (losses, record) = losses(&class, &cpu(), id, less(&class, 30));
+        assert!(record.micro_batches.len() > 1, "{id}: {:?}", record.micro_batches);
+        for (found, plain) in losses.iter().zip(&plain) {
+            assert!((found - plain).abs() < 1e-4 * plain, "{id}: {losses:?} for {plain:?}");
+        }
+    }
+}
+
+#[test]
+fn fewer_bits_change_what_is_learned_a_little_and_no_event() {
+    let class = Classroom::new("resnet8-cifar", 8);
+    let plain = class.plain(3);
+    for id in ["actnn", "gact", "daf"] {
+        let (losses, _) = losses(&class, &gpu(), id, Budgets::default());
+        // The first forward pass reads nothing that was stored.
+        assert_eq!(losses[0], plain[0], "{id}");
+        let off = (losses[2] - plain[2]).abs() / plain[2];
+        assert!(off > 0.0 && off < 0.2, "{id}: {losses:?} for {plain:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! A network with weights and samples by formulas, to be trained in a plain loop or by the executor.
+
+use haversack_numerics::batch::{MiniBatch, Samples};
+use haversack_numerics::memory::Contents;
+use haversack_numerics::optimiser::Rule;
+use haversack_numerics::plain;
+use haversack_numerics::program::Pass;
+use haversack_numerics::state::State;
+use haversack_numerics::{Meter, Program};
+use haversack_policies::Policy;
+use haversack_training::{Job, Lesson, Machine, Record, RunError, train};
+use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
+use haversack_workloads::{Network, Role, TrainingGraph, models};
+
+/// How weights are updated.
+const RULE: Rule = Rule { optimiser: Optimiser::Momentum, rate: 0.02, decay: 0.0 };
+
+/// A network, and what its nodes compute.
+pub(crate) struct Classroom {
+    pub(crate) network: Network,
+    pub(crate) graph: TrainingGraph,
+    pub(crate) program: Program,
+    batch: u64,
+}
+
+impl Classroom {
+    pub(crate) fn new(model: &str, batch: u64) -> Self {
+        let network = models::build(model, None).unwrap();
+        let rules = EagerRules { optimiser: RULE.optimiser, ..EagerRules::default() };
+        let graph = differentiate(&network, rules).unwrap();
+        let program = Program::new(&network, &graph).unwrap();
+        Self { network, graph, program, batch }
+    }
+
+    /// Small weights that differ from each other.
+    pub(crate) fn state(&self, meter: &Meter) -> State {
+        let mut state = State::initial(&self.network, &self.graph, 1, meter);
+        for (tensor, contents) in state.tensors_mut() {
+            let Role::Parameter { .. } = self.graph.tensor(*tensor).role else { continue };
+            let name = &self.graph.tensor(*tensor).name;
+            let Contents::Floats(values) = contents else { continue };
+            let (centre, scale) = if name.contains("bn") && name.ends_with("weight") { (1.0, 0.5) } else { (0.0, 0.1) };
+            for (place, value) in (0..).zip(values.iter_mut()) {
+                *value = centre + scale * (f64::from(place) * 0.7 + f64::from(*tensor)).sin() as f32;
+            }
+        }
+        state
+    }
+
+    /// The mini-batch of update `update`.
+    pub(crate) fn batch(&self, update: u64) -> MiniBatch {
+        let elements = |role: Role, width: u64| {
+            let tensor = self.graph.tensors.iter().find(|tensor| tensor.role == role).unwrap();
+            tensor.bytes.at(self.batch) / width
+        };
+        let samples = (0..elements(Role::Input, 4)).map(|place| ((place + 31 * update) as f64 * 0.37).sin() as f32);
+        let labels = (0..elements(Role::Target, 8)).map(|place| (place % 3) as i64);
+        MiniBatch { len: self.batch as usize, samples: Samples::Values(samples.collect()), labels: labels.collect() }
+    }
+
+    /// The losses of so many updates in a plain loop.
+    pub(crate) fn plain(&self, updates: u64) -> Vec<f64> {
+        let meter = Meter::new();
+        let mut state = self.state(&meter);
+        let (samples, batch) = (self.batch as usize, self.batch as usize);
+        let loss = |update| {
+            let pass = Pass { samples, batch, first: 0, update, seed: 1, trains: true, rule: RULE };
+            let batch = self.batch(update);
+            plain::train(&self.program, &self.graph, &mut state, &batch, &pass, &meter).unwrap().mean
+        };
+        (0..updates).map(loss).collect()
+    }
+
+    /// The losses of so many updates by the executor, and its last record.
+    pub(crate) fn train(
+        &self,
+        machine: &Machine,
+        job: &Job<'_>,
+        policy: &mut dyn Policy,
+        updates: u64,
+    ) -> Result<(Vec<f64>, Record), RunError> {
+        let meter = Meter::new();
+        let mut lesson = Lesson { program: &self.program, state: self.state(&meter), meter, seed: 1, update: 0 };
+        let mut losses = Vec::new();
+        let batches = (0..updates).map(|update| (self.batch(update), RULE));
+        let record = train(machine, job, policy, &mut lesson, batches, |record| {
+            losses.extend(record.loss.map(|loss| loss.mean));
+            true
+        })?;
+        Ok((losses, record))
+    }
+}
