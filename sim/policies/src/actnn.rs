@@ -9,7 +9,7 @@ use haversack_workloads::TensorId;
 use crate::entry::{Entry, Number, Numbers};
 use crate::error::PolicyError;
 use crate::policy::{Holding, Policy, Schedule};
-use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
+use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, Rounding};
 use crate::setting::Setting;
 use crate::view::MemoryView;
 
@@ -35,6 +35,7 @@ pub const RULES: Quantisation = Quantisation {
     redraw_masks: false,
     control: Control::OwnKernels,
     packing: Packing::Gpu,
+    rounding: Rounding::Stochastic,
     arena: None,
 };
 

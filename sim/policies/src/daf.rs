@@ -14,9 +14,9 @@ use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
-use crate::importance::{IMPORTANCE, Metric, of_gradients, of_saved, skippable, writes_parameter_gradients_only};
-use crate::policy::{Holding, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
-use crate::quantised::{ArenaPlan, Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
+use crate::importance::{IMPORTANCE, Metric, Worth, of_gradients, of_saved, skippable, writes_parameter_gradients_only};
+use crate::policy::{Holding, IterationPlan, Policy, Relief, Schedule, Want};
+use crate::quantised::{ArenaPlan, Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, Rounding};
 use crate::setting::Setting;
 use crate::view::MemoryView;
 
@@ -88,9 +88,6 @@ static PAGE: Number =
 /// The bits that a value can have, from whole to not stored (section 3.4.1).
 pub const BITS: [u8; 7] = [32, 16, 8, 4, 2, 1, 0];
 
-/// Of a new importance and the moving average, the share of the new one.
-const NEWEST: f64 = 0.1;
-
 /// What can be set.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
@@ -134,6 +131,7 @@ const UNBOUNDED_BITS: u8 = 2;
 pub struct Daf {
     parameters: Parameters,
     plan: Option<Plan>,
+    /// What each tensor is worth: moving averages, once something was measured.
     averages: Vec<f64>,
 }
 
@@ -174,6 +172,7 @@ impl Daf {
             redraw_masks: true,
             control: self.parameters.control,
             packing: self.parameters.packing,
+            rounding: Rounding::Nearest,
             arena: Some(self.parameters.arena),
         }
     }
@@ -188,11 +187,8 @@ impl Daf {
             _ => return Ok(None),
         };
         let gradients = ByGradient::new(setting);
-        let mut importance = of_saved(setting.graph, self.parameters.metric);
-        let of_gradient = of_gradients(setting.graph, self.parameters.metric);
-        for (importance, own) in importance.iter_mut().zip(&of_gradient) {
-            *importance += own;
-        }
+        let of_gradient = of_gradients(setting.graph, setting.worth(self.parameters.metric));
+        let importance = gradients.importance(setting, self.parameters.metric, &of_gradient);
         let mut order: Vec<TensorId> = gradients.tensors();
         let worth = |id: TensorId| importance[id as usize] / (gradients.time_of(id).0 as f64).max(1.0);
         order.sort_by(|&a, &b| worth(a).total_cmp(&worth(b)).then(a.cmp(&b)));
@@ -232,7 +228,7 @@ impl Daf {
         let stored = Quantised::new(graph, &self.rules(), sizes);
         let (reached, whole): (Vec<_>, Vec<_>) = graph.saved().into_iter().partition(|&tensor| stored.reaches(tensor));
         let whole = whole.iter().map(|&tensor| Bytes(graph.tensor(tensor).bytes.at(setting.batch))).sum();
-        self.averages = of_saved(graph, self.parameters.metric);
+        self.averages = of_saved(graph, setting.worth(self.parameters.metric));
         let mut plan = Plan {
             stored,
             reached,
@@ -374,6 +370,16 @@ impl ByGradient {
         &self.of[tensor as usize]
     }
 
+    /// What is lost with each tensor: by a metric, that of the tensor itself too; as measured, the gradients alone.
+    fn importance(&self, setting: &Setting<'_>, metric: Metric, of_gradient: &[f64]) -> Vec<f64> {
+        if let Worth::Measured(_) = setting.worth(metric) {
+            let lost = |gradients: &Vec<TensorId>| gradients.iter().map(|&gradient| of_gradient[gradient as usize]).sum();
+            return self.of.iter().map(lost).collect();
+        }
+        let saved = of_saved(setting.graph, Worth::Prior(metric));
+        saved.iter().zip(of_gradient).map(|(saved, own)| saved + own).collect()
+    }
+
     fn time_of(&self, tensor: TensorId) -> Nanos {
         self.time[tensor as usize]
     }
@@ -393,7 +399,11 @@ impl Policy for Daf {
         Ok(Schedule { graph, quantisation: Some(self.rules()), ..Schedule::plain(setting.batch) })
     }
 
-    fn begin_iteration(&mut self, _plan: &mut IterationPlan) {
+    fn begin_iteration(&mut self, iteration: &mut IterationPlan) {
+        if !iteration.importance.is_empty() {
+            // What weights' gradients are worth is no matter of storage.
+            self.averages.iter_mut().zip(&iteration.importance).for_each(|(held, &measured)| *held = measured);
+        }
         if let Some(plan) = &mut self.plan {
             // The budget held these bits before, and importance only moves them around: there is no error.
             let _none = plan.estimate(&self.averages);
@@ -420,13 +430,5 @@ impl Policy for Daf {
             }
         }
         reliefs
-    }
-
-    fn end_iteration(&mut self, seen: &IterationSummary) {
-        for &(tensor, importance) in &seen.importance {
-            if let Some(average) = self.averages.get_mut(tensor as usize) {
-                *average += NEWEST * (importance - *average);
-            }
-        }
     }
 }

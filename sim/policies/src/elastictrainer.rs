@@ -9,7 +9,7 @@ use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
 
 use crate::entry::Entry;
 use crate::error::PolicyError;
-use crate::importance::{IMPORTANCE, Metric, gradients_in_order, of_gradients, writes_parameter_gradients_only};
+use crate::importance::{IMPORTANCE, Metric, Worth, gradients_in_order, of_gradients, writes_parameter_gradients_only};
 use crate::policy::{Policy, Schedule};
 use crate::setting::Setting;
 use crate::view::TensorSet;
@@ -44,7 +44,7 @@ impl Policy for ElasticTrainer {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let plain = Schedule::plain(setting.batch);
         let Some(budget) = setting.time_budget else { return Ok(plain) };
-        let trained = choose(setting.graph, setting.times(), budget, self.metric)
+        let trained = choose(setting.graph, setting.times(), budget, setting.worth(self.metric))
             .map_err(|least| PolicyError::too_slow("elastictrainer", least, budget))?;
         let mut graph = setting.graph.without_gradients(|id| !trained[id as usize]);
         hold_to_the_end(&mut graph, &setting.graph.saved());
@@ -79,9 +79,9 @@ pub(crate) fn choose(
     graph: &TrainingGraph,
     times: &[Nanos],
     budget: Nanos,
-    metric: Metric,
+    worth: Worth<'_>,
 ) -> Result<Vec<bool>, Nanos> {
-    let importance = of_gradients(graph, metric);
+    let importance = of_gradients(graph, worth);
     let time_of = |phase: Phase| -> Nanos {
         graph.nodes.iter().zip(times).filter(|(node, _)| node.phase == phase).map(|(_, &time)| time).sum()
     };

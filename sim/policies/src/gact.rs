@@ -14,8 +14,8 @@ use haversack_workloads::TensorId;
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
 use crate::importance::{IMPORTANCE, Metric, of_saved};
-use crate::policy::{Holding, IterationSummary, Policy, Schedule};
-use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach};
+use crate::policy::{Holding, IterationPlan, Policy, Schedule};
+use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, Rounding};
 use crate::ranking::{Ranking, Scored};
 use crate::setting::Setting;
 use crate::view::MemoryView;
@@ -53,6 +53,7 @@ pub const RULES: Quantisation = Quantisation {
     redraw_masks: false,
     control: Control::OwnKernels,
     packing: Packing::Gpu,
+    rounding: Rounding::Stochastic,
     arena: None,
 };
 
@@ -158,10 +159,19 @@ impl Policy for Gact {
         let stored = Quantised::new(setting.graph, &RULES, sizes);
         let all = 0..setting.graph.tensors.len() as TensorId;
         self.values = all.map(|id| stored.packed_values(id, setting.batch)).collect();
-        self.sensitivity = of_saved(setting.graph, self.parameters.metric);
+        self.sensitivity = of_saved(setting.graph, setting.worth(self.parameters.metric));
         self.stored = Some(stored);
         self.adapt();
         Ok(Schedule { quantisation: Some(RULES), ..Schedule::plain(setting.batch) })
+    }
+
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
+        if !plan.importance.is_empty() {
+            // A tensor that was never measured is as sensitive as nothing.
+            self.sensitivity.fill(0.0);
+            self.sensitivity.iter_mut().zip(&plan.importance).for_each(|(held, &measured)| *held = measured);
+            self.adapt();
+        }
     }
 
     fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
@@ -171,14 +181,4 @@ impl Policy for Gact {
         }
     }
 
-    fn end_iteration(&mut self, seen: &IterationSummary) {
-        for &(tensor, measured) in &seen.importance {
-            if let Some(sensitivity) = self.sensitivity.get_mut(tensor as usize) {
-                *sensitivity = measured;
-            }
-        }
-        if !seen.importance.is_empty() {
-            self.adapt();
-        }
-    }
 }

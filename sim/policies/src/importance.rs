@@ -29,8 +29,30 @@ pub(crate) static IMPORTANCE: Choice<Metric> = Choice::new(
     "what a tensor is worth without data: its trained values by depth, its trained values, or one",
 );
 
+/// What tensors are worth: by a metric that needs no data, or as a run with data has measured it.
+///
+/// What is measured is, of the gradient of a weight, the sum of its squares, by which the loss falls at a small step along
+/// it (Huang et al., MobiSys 2023); of a saved tensor, the variance that storing it with one step over its range adds to
+/// the gradients of the weights that read it (Liu et al., ICML 2022, section 4). A tensor that was never measured is worth
+/// nothing.
+#[derive(Clone, Copy, Debug)]
+pub enum Worth<'a> {
+    /// By a metric.
+    Prior(Metric),
+    /// By moving averages of what was measured, by tensor.
+    Measured(&'a [f64]),
+}
+
 /// The importance of every parameter gradient, 0 for all other tensors.
-pub fn of_gradients(graph: &TrainingGraph, metric: Metric) -> Vec<f64> {
+pub fn of_gradients(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
+    let metric = match worth {
+        Worth::Prior(metric) => metric,
+        Worth::Measured(measured) => {
+            let is_gradient = |id: usize| graph.tensors[id].role == Role::ParameterGradient;
+            let own = |id: usize| if is_gradient(id) { measured.get(id).copied().unwrap_or(0.0) } else { 0.0 };
+            return (0..graph.tensors.len()).map(own).collect();
+        }
+    };
     let mut importance = vec![0.0; graph.tensors.len()];
     // Backward writes the gradients from the last layer to the first.
     let written = gradients_in_order(graph);
@@ -62,10 +84,18 @@ pub fn gradients_in_order(graph: &TrainingGraph) -> Vec<(NodeId, TensorId)> {
     written
 }
 
-/// The importance of every saved tensor: the sum over the parameter gradients that its values enter. A tensor that
-/// only weight gradients read enters those; any other enters the gradients of all layers before it too.
-pub fn of_saved(graph: &TrainingGraph, metric: Metric) -> Vec<f64> {
-    let of_gradient = of_gradients(graph, metric);
+/// The importance of every saved tensor: as measured, or the sum over the parameter gradients that its values enter. A
+/// tensor that only weight gradients read enters those; any other enters the gradients of all layers before it too.
+pub fn of_saved(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
+    let metric = match worth {
+        Worth::Prior(metric) => metric,
+        Worth::Measured(measured) => {
+            let is_saved = |id: usize| graph.tensors[id].role == Role::Activation;
+            let own = |id: usize| if is_saved(id) { measured.get(id).copied().unwrap_or(0.0) } else { 0.0 };
+            return (0..graph.tensors.len()).map(own).collect();
+        }
+    };
+    let of_gradient = of_gradients(graph, worth);
     // What backward nodes from each position on write.
     let mut after = vec![0.0; graph.nodes.len() + 1];
     for (position, node) in graph.nodes.iter().enumerate().rev() {

@@ -99,13 +99,15 @@ pub struct Offload {
 pub struct IterationPlan {
     /// Samples of the first micro-batch; at least one, at most the mini-batch's.
     pub micro_batch: u64,
+    /// The importance of tensors as iterations before have measured it, by tensor; empty if none has.
+    pub importance: Vec<f64>,
     kept_scales: TensorSet,
 }
 
 impl IterationPlan {
     /// From a micro-batch of `micro_batch` samples; every scale is taken anew.
     pub const fn new(micro_batch: u64) -> Self {
-        Self { micro_batch, kept_scales: TensorSet::new() }
+        Self { micro_batch, importance: Vec::new(), kept_scales: TensorSet::new() }
     }
 
     /// `tensor` keeps the scale that it has: its rescaling does not run in this iteration.
@@ -179,6 +181,4 @@ pub struct IterationSummary {
     pub time: Nanos,
     /// The micro-batches that it was split into.
     pub micro_batches: Vec<u64>,
-    /// The importance of saved tensors, if the run carried data to measure it on.
-    pub importance: Vec<(TensorId, f64)>,
 }

@@ -57,6 +57,16 @@ impl Packing {
     }
 }
 
+/// How values become codes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rounding {
+    /// To the nearest (DAF, equation 1).
+    #[default]
+    Nearest,
+    /// Up or down at random, so that the mean is right (ActNN, section 3.1; GACT, section 3).
+    Stochastic,
+}
+
 /// An arena of pages for quantised tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArenaPlan {
@@ -79,6 +89,8 @@ pub struct Quantisation {
     pub control: Control,
     /// Who packs.
     pub packing: Packing,
+    /// How values become codes.
+    pub rounding: Rounding,
     /// Where: in an arena of their own, or wherever the framework's allocator puts them.
     pub arena: Option<ArenaPlan>,
 }

@@ -5,6 +5,8 @@ use std::cell::LazyCell;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
+use crate::importance::{Metric, Worth};
+
 /// What a policy knows before the first iteration.
 #[must_use]
 pub struct Setting<'a> {
@@ -28,6 +30,8 @@ pub struct Setting<'a> {
     pub dsp: Option<&'a dyn DspProfile>,
     /// What compressing and swapping tensors costs; `None` if that is not known.
     pub restore: Option<&'a dyn RestoreProfile>,
+    /// The importance of tensors as iterations before have measured it, by tensor; `None` if none has.
+    pub importance: Option<&'a [f64]>,
 }
 
 impl<'a> Setting<'a> {
@@ -45,6 +49,15 @@ impl<'a> Setting<'a> {
             time_budget: None,
             dsp: None,
             restore: None,
+            importance: None,
+        }
+    }
+
+    /// What tensors are worth: as measured, or by `metric` while nothing is.
+    pub const fn worth(&self, metric: Metric) -> Worth<'a> {
+        match self.importance {
+            Some(measured) => Worth::Measured(measured),
+            None => Worth::Prior(metric),
         }
     }
 

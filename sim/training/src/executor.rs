@@ -27,6 +27,7 @@ use self::gather::GatherStack;
 use crate::clock::{Clock, Event};
 use crate::costs::RunCosts;
 use crate::error::{RunError, Stop};
+use crate::importance::Importance;
 use crate::job::{AllocatorKind, Job};
 use crate::lanes::Lanes;
 use crate::lanes::dsp::DspLane;
@@ -94,9 +95,16 @@ impl<'a> Executor<'a> {
         if let Some(lesson) = lesson {
             let sizes = element_bytes(machine, job);
             let quantised = schedule.quantisation.map(|rules| Quantised::new(graph, &rules, sizes));
-            let values = Values::new(graph, lesson.program, quantised, lesson.meter.clone());
+            let rounding = schedule.quantisation.map(|rules| rules.rounding).unwrap_or_default();
+            let values = Values::new(graph, lesson.program, quantised, rounding, lesson.meter.clone());
             tensors.carry(values.map_err(|error| RunError::Store { tensor: "a saved tensor".to_owned(), error })?);
         }
+        // Bits and time are given out by importance.
+        let measures = schedule.quantisation.is_some() || job.budgets.time.is_some();
+        let learning = lesson.map(|lesson| {
+            let importance = measures.then(|| Importance::new(graph, lesson.program, &lesson.importance));
+            Learning::new(lesson, importance)
+        });
         if let Some(rules) = schedule.quantisation {
             tensors.quantise(rules.arena, activation_budget(machine, job))?;
         }
@@ -119,7 +127,7 @@ impl<'a> Executor<'a> {
             ),
             phone,
             stack: GatherStack::default(),
-            learning: lesson.map(|lesson| Learning::new(lesson.program, lesson.seed, lesson.update)),
+            learning,
             done: 0,
             record: Record::default(),
         })
@@ -178,6 +186,8 @@ impl<'a> Executor<'a> {
     /// One iteration, from a micro-batch of `first` samples if the policy does not want another.
     pub(crate) fn iteration(&mut self, first: u64) -> Result<Record, RunError> {
         self.plan = IterationPlan::new(first);
+        let importance = self.learning.as_ref().and_then(|learning| learning.importance.as_ref());
+        self.plan.importance.extend(importance.into_iter().flat_map(Importance::averages));
         self.policy.begin_iteration(&mut self.plan);
         let first = self.plan.micro_batch;
         self.begin_iteration()?;

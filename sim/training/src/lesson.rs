@@ -9,6 +9,7 @@ use haversack_numerics::{Meter, Program};
 use haversack_workloads::Role;
 
 use crate::error::RunError;
+use crate::importance::Importance;
 
 /// What is trained, and how far it has come.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct Lesson<'a> {
     pub seed: u64,
     /// The number of updates so far.
     pub update: u64,
+    /// Moving averages of the importance of tensors, by tensor; empty if none was measured.
+    pub importance: Vec<f64>,
 }
 
 /// A mini-batch that a run learns from.
@@ -36,19 +39,22 @@ pub(crate) struct Learning<'a> {
     sum: f64,
     correct: usize,
     rows: usize,
+    /// What is measured of importance; `None` if nobody asks.
+    pub(crate) importance: Option<Importance>,
 }
 
 impl<'a> Learning<'a> {
-    pub(crate) fn new(program: &'a Program, seed: u64, update: u64) -> Self {
-        let rule = Rule::default();
+    pub(crate) fn new(lesson: &Lesson<'a>, importance: Option<Importance>) -> Self {
+        let (program, rule) = (lesson.program, Rule::default());
         Self {
             program,
             batch: MiniBatch::default(),
-            pass: Pass { samples: 0, batch: 0, first: 0, update, seed, trains: true, rule },
+            pass: Pass { samples: 0, batch: 0, first: 0, update: lesson.update, seed: lesson.seed, trains: true, rule },
             part: Loss::default(),
             sum: 0.0,
             correct: 0,
             rows: 0,
+            importance,
         }
     }
 
@@ -70,6 +76,11 @@ impl<'a> Learning<'a> {
         if role == Role::Target { self.batch.labels_of(range, meter) } else { self.batch.samples_of(range, meter) }
     }
 
+    /// What is drawn by in the micro-batch that begins at sample `first`.
+    pub(crate) const fn draw(&self, first: u64) -> u64 {
+        self.pass.seed ^ self.pass.update.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ first.wrapping_mul(0xD1B5_4A32_D192_ED03)
+    }
+
     pub(crate) const fn pass(&self) -> &Pass {
         &self.pass
     }
@@ -79,7 +90,7 @@ impl<'a> Learning<'a> {
         self.part = loss;
     }
 
-    /// A micro-batch has ended; returns how many samples have been learned from so far.
+    /// A micro-batch has ended.
     pub(crate) fn end_part(&mut self) {
         let Loss { mean, correct, rows } = std::mem::take(&mut self.part);
         self.sum += mean * rows as f64;
@@ -90,6 +101,7 @@ impl<'a> Learning<'a> {
     /// The weights are updated; returns the loss of the mini-batch.
     pub(crate) fn end(&mut self) -> Loss {
         self.pass.update += 1;
+        self.importance.iter_mut().for_each(Importance::end_iteration);
         Loss { mean: self.sum / self.rows.max(1) as f64, correct: self.correct, rows: self.rows }
     }
 

@@ -14,6 +14,7 @@
 //! | `tensors` | every tensor's form, what it takes of memory, and the budgets |
 //! | `lanes` | what works beside the schedule: cores that pack, flash, the DSP |
 //! | [`phone`] | a phone in use: its kernel's memory, apps, kills, who decides the budget |
+//! | `lesson`, `importance` | what a run that carries data learns from, and what it measures |
 //! | `machine`, `costs` | a device under a software stack, and what everything costs in a run |
 //!
 //! One saved tensor, from its producer to its use in backward:
@@ -52,6 +53,7 @@ mod costs;
 mod error;
 mod executor;
 mod governors;
+mod importance;
 mod job;
 mod lanes;
 mod least;

@@ -53,7 +53,8 @@ fn run<T>(
         return Err(RunError::EmptyBatch);
     }
     let codec = CodecProfile::new(machine, job.graph);
-    let mut schedule = with_codec(machine, job, &codec, |setting| policy.prepare(setting))?;
+    let importance = lesson.as_ref().map(|lesson| &lesson.importance[..]).filter(|measured| !measured.is_empty());
+    let mut schedule = with_codec(machine, job, &codec, importance, |setting| policy.prepare(setting))?;
     let mut governors = Governors::start(machine, job)?;
     let rule = schedule.budget_rule.take();
     let mut executor = Executor::new(machine, job, &schedule, policy, &codec, rule, lesson.as_deref())?;
@@ -76,7 +77,7 @@ fn run<T>(
     }
     if let Some(lesson) = lesson {
         lesson.update += times.len() as u64;
-        executor.learned(&mut lesson.state);
+        executor.learned(lesson);
     }
     record.heat = governors.into_seen();
     record.iterations = times;

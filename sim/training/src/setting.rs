@@ -13,19 +13,21 @@ use crate::machine::codec::CodecProfile;
 
 /// Hands `ask` what a policy is told of `job` on `machine` before the first iteration, and returns what it answers.
 pub fn with_setting<T>(machine: &Machine, job: &Job<'_>, ask: impl FnOnce(&Setting<'_>) -> T) -> T {
-    with_codec(machine, job, &CodecProfile::new(machine, job.graph), ask)
+    with_codec(machine, job, &CodecProfile::new(machine, job.graph), None, ask)
 }
 
-/// The same where the codec is profiled already.
+/// The same where the codec is profiled already, and importance may have been measured.
 pub(crate) fn with_codec<T>(
     machine: &Machine,
     job: &Job<'_>,
     codec: &CodecProfile<'_>,
+    importance: Option<&[f64]>,
     ask: impl FnOnce(&Setting<'_>) -> T,
 ) -> T {
     let dsp = OnDsp { machine, job };
     let sizes = element_bytes(machine, job);
     ask(&Setting {
+        importance,
         graph: job.graph,
         batch: job.batch,
         filling_micro_batch: machine.filling_micro_batch(job.graph, job.batch),

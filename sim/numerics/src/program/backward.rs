@@ -191,12 +191,11 @@ impl Derived<'_> {
         }
         // An in-place ReLU6 saves a copy of its input.
         let saved = self.node.saved[0];
-        if self.operands.program.passes(saved) != Passes::Positive || function == unary::Function::Relu {
-            if let Signs::Bits(bits) = self.operands.memory.signs(saved)? {
-                made.copy_from_slice(gradient);
-                let isa = Isa::chosen().map_err(crate::error::NumericsError::from)?;
-                return Ok(unary::gate(&bits, isa, made)?);
-            }
+        let gates = self.operands.program.passes(saved) != Passes::Positive || function == unary::Function::Relu;
+        if let (true, Signs::Bits(bits)) = (gates, self.operands.memory.signs(saved)?) {
+            made.copy_from_slice(gradient);
+            let isa = Isa::chosen().map_err(crate::error::NumericsError::from)?;
+            return Ok(unary::gate(&bits, isa, made)?);
         }
         let held = self.as_gradient(saved)?;
         Ok(function.backward(&held, gradient, made)?)

@@ -4,10 +4,10 @@ use crate::setting::setting;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::daf::{BITS, Daf, Parameters};
 use haversack_policies::elastictrainer::ElasticTrainer;
-use haversack_policies::importance::{Metric, of_saved, skippable};
+use haversack_policies::importance::{Metric, Worth, of_saved, skippable};
 use haversack_policies::quantised::{ArenaPlan, ElementBytes, Quantisation, Quantised};
 use haversack_policies::{
-    Holding, IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Setting, TensorState, Want,
+    Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Setting, TensorState, Want,
     registry,
 };
 use haversack_testing::{GraphBuilder, eager};
@@ -141,7 +141,7 @@ proptest! {
         percent in 0_u64..110,
     ) {
         let (graph, saved) = weights(&of);
-        let worth = of_saved(&graph, Metric::Values);
+        let worth = of_saved(&graph, Worth::Prior(Metric::Values));
         let whole: u64 = of.iter().map(|(values, ..)| 4 * values).sum();
         let budget = whole * percent / 100;
         let brute = cheapest_dearest_step(&graph, &saved, &worth, budget);
@@ -281,21 +281,21 @@ fn a_shortfall_takes_bits_in_the_same_order() {
 }
 
 #[test]
-fn measured_importance_moves_the_average_by_a_tenth() {
+fn what_was_measured_takes_the_place_of_the_prior() {
     // Equal sizes, worth 100 and 130 by their weights: the first gives.
     let (graph, saved) = weights(&[(1_000, 100, true), (1_000, 130, true)]);
     let mut daf = Daf::new(parameters(Metric::Values));
     daf.prepare(&Setting { activation_budget: Some(Bytes(6_000)), ..setting(&graph, 1, &[]) }).unwrap();
-    let mut after = |measured: f64| {
-        daf.end_iteration(&IterationSummary { importance: vec![(saved[0], measured)], ..IterationSummary::default() });
-        daf.begin_iteration(&mut IterationPlan::new(1));
+    let mut after = |first: f64, second: f64| {
+        let mut importance = vec![0.0; graph.tensors.len()];
+        (importance[saved[0] as usize], importance[saved[1] as usize]) = (first, second);
+        let mut iteration = IterationPlan::new(1);
+        iteration.importance = importance;
+        daf.begin_iteration(&mut iteration);
         [bits_of(hold(&mut daf, saved[0])), bits_of(hold(&mut daf, saved[1]))]
     };
-    // 100 + 0.1 × (390 − 100) = 129 is still less than 130; 129 + 0.1 × (149 − 129) = 131 is more.
-    assert_eq!(after(390.0), [16, 32]);
-    assert_eq!(after(149.0), [32, 16]);
-    // Whatever has no such tensor is not measured.
-    daf.end_iteration(&IterationSummary { importance: vec![(9_999, 1.0)], ..IterationSummary::default() });
+    assert_eq!(after(129.0, 130.0), [16, 32]);
+    assert_eq!(after(131.0, 130.0), [32, 16]);
 }
 
 #[test]

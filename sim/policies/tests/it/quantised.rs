@@ -5,7 +5,7 @@ use haversack_devices::units::Bytes;
 use haversack_devices::work::Precision;
 use haversack_policies::actnn::{ActNn, RULES};
 use haversack_policies::fixed8::Fixed8;
-use haversack_policies::importance::{Metric, gradients_in_order, of_gradients, of_saved, skippable};
+use haversack_policies::importance::{Metric, Worth, gradients_in_order, of_gradients, of_saved, skippable};
 use haversack_policies::quantised::{
     Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, working_memory,
 };
@@ -23,6 +23,7 @@ const EVERYTHING: Quantisation = Quantisation {
     redraw_masks: true,
     control: Control::Fused,
     packing: Packing::Unified,
+    rounding: haversack_policies::quantised::Rounding::Nearest,
     arena: None,
 };
 
@@ -238,20 +239,20 @@ fn a_gradient_is_worth_its_values_and_its_depth() {
     let Three { graph, gradients, .. } = three_layers();
     let written: Vec<u32> = gradients_in_order(&graph).into_iter().map(|(_, gradient)| gradient).collect();
     assert_eq!(written, gradients);
-    let worth = |metric| gradients.map(|gradient| of_gradients(&graph, metric)[gradient as usize]);
+    let worth = |metric| gradients.map(|gradient| of_gradients(&graph, Worth::Prior(metric))[gradient as usize]);
     assert_eq!(worth(Metric::Values), [40.0, 8.0, 20.0, 10.0]);
     // Four layers: 40 × 4/4, 8 × 3/4, 20 × 2/4, 10 × 1/4.
     assert_eq!(worth(Metric::Depth), [40.0, 6.0, 10.0, 2.5]);
     assert_eq!(worth(Metric::Uniform), [1.0; 4]);
     // Whatever is no gradient of a weight is worth nothing.
-    let sum: f64 = of_gradients(&graph, Metric::Values).iter().sum();
+    let sum: f64 = of_gradients(&graph, Worth::Prior(Metric::Values)).iter().sum();
     assert!((sum - 78.0).abs() < 1e-9);
 }
 
 #[test]
 fn a_tensor_is_worth_the_gradients_that_its_values_enter() {
     let Three { graph, saved, .. } = three_layers();
-    let worth = |metric| saved.map(|tensor| of_saved(&graph, metric)[tensor as usize]);
+    let worth = |metric| saved.map(|tensor| of_saved(&graph, Worth::Prior(metric))[tensor as usize]);
     // c enters fc's weight alone; b, through the normalisation, its weights and all before: 8 + 20 + 10; of a only
     // conv2's weight reads values, since the signs for the ReLU are kept exactly.
     assert_eq!(worth(Metric::Values), [20.0, 38.0, 40.0]);

@@ -6,6 +6,7 @@ use haversack_workloads::{NodeId, Phase, TensorId};
 
 use super::Executor;
 use crate::error::Stop;
+use crate::lesson::Lesson;
 
 impl Executor<'_> {
     /// What the samples and labels of a micro-batch hold.
@@ -26,7 +27,11 @@ impl Executor<'_> {
         let node = &self.tensors.graph().nodes[id as usize];
         learning.take(self.done, self.tensors.samples());
         let Some(mut carried) = self.tensors.carried() else { return Ok(()) };
-        let Some(loss) = learning.program.run(node, &mut carried, learning.pass(), again)? else { return Ok(()) };
+        let loss = learning.program.run(node, &mut carried, learning.pass(), again)?;
+        if let Some(importance) = &mut learning.importance {
+            importance.measure(node, &carried)?;
+        }
+        let Some(loss) = loss else { return Ok(()) };
         learning.note(loss);
         let graph = self.tensors.graph();
         let values = self.tensors.values();
@@ -48,13 +53,16 @@ impl Executor<'_> {
         }
     }
 
-    /// The other way round.
-    pub(crate) fn learned(&mut self, state: &mut State) {
+    /// The other way round, with the importance that was measured.
+    pub(crate) fn learned(&mut self, lesson: &mut Lesson<'_>) {
+        if let Some(importance) = self.learning.as_ref().and_then(|learning| learning.importance.as_ref()) {
+            lesson.importance = importance.averages().collect();
+        }
         let graph = self.tensors.graph();
         if let Some(values) = self.tensors.values() {
             let states = (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state());
             let held = states.filter_map(|(id, _)| values.whole_mut(id).take().map(|held: Contents| (id, held)));
-            *state.tensors_mut() = held.collect();
+            *lesson.state.tensors_mut() = held.collect();
         }
     }
 }

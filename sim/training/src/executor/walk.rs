@@ -49,9 +49,10 @@ impl Executor<'_> {
                 self.fill(id);
             }
         }
+        let draw = self.learning.as_ref().map_or(0, |learning| learning.draw(self.done));
         let is_first = self.done == 0;
         if let Some(values) = self.tensors.values() {
-            values.begin_part(is_first);
+            values.begin_part(is_first, draw);
         }
         self.tensors.note_baseline();
         Ok(())

@@ -10,11 +10,11 @@ use haversack_devices::units::Bytes as Size;
 use haversack_memory::pages::PageArena;
 use haversack_numerics::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
 use haversack_numerics::{Bytes, Meter, Program, ProgramError};
-use haversack_policies::quantised::{Quantised, WHOLE};
+use haversack_policies::quantised::{Quantised, Rounding, WHOLE};
 use haversack_workloads::{Role, TensorId, TrainingGraph};
 
 pub use self::coding::StoreError;
-use self::coding::{Coding, Parts};
+use self::coding::{Coding, Parts, spread};
 
 /// What tensors hold.
 pub(crate) struct Values<'g> {
@@ -62,10 +62,11 @@ impl<'g> Values<'g> {
         graph: &'g TrainingGraph,
         program: &'g Program,
         quantised: Option<Quantised>,
+        rounding: Rounding,
         meter: Meter,
     ) -> Result<Self, StoreError> {
         let slots = (0..graph.tensors.len()).map(|_| Slot::default()).collect();
-        Ok(Self { graph, program, coding: Coding::new(quantised)?, meter, slots, before_part: Vec::new(), is_first_part: true })
+        Ok(Self { graph, program, coding: Coding::new(quantised, rounding)?, meter, slots, before_part: Vec::new(), is_first_part: true })
     }
 
     /// A tensor comes into memory: with what was stored of it, otherwise with nothing to be read before it is written.
@@ -101,6 +102,14 @@ impl<'g> Values<'g> {
         let len = self.program.elements(tensor, samples);
         if let Some(contents) = &mut self.slots[tensor as usize].whole {
             contents.truncate(len, &self.meter);
+        }
+    }
+
+    /// How far the values of a tensor that is whole spread: see [`spread`].
+    pub(super) fn spread(&self, tensor: TensorId) -> Option<f64> {
+        match &self.slots[tensor as usize].whole {
+            Some(Contents::Floats(values)) => Some(spread(values)),
+            _ => None,
         }
     }
 
@@ -159,9 +168,10 @@ impl<'g> Values<'g> {
         slot.stored = slot.whole.clone().map(Stored::Flash);
     }
 
-    /// A micro-batch begins, the first of its mini-batch or a later one.
-    pub(crate) fn begin_part(&mut self, is_first: bool) {
+    /// A micro-batch begins, the first of its mini-batch or a later one; rounding at random is drawn by `draw`.
+    pub(crate) fn begin_part(&mut self, is_first: bool, draw: u64) {
         self.is_first_part = is_first;
+        self.coding.draw_by(draw);
         self.before_part.clear();
         self.slots.iter_mut().for_each(|slot| slot.written = false);
     }
@@ -249,6 +259,13 @@ impl<'t, 'g> Carried<'t, 'g> {
 
     fn decode(&self, tensor: TensorId) -> Result<Contents, ProgramError> {
         self.values.decode(tensor, self.arena).map_err(|_| self.missing(tensor))
+    }
+}
+
+impl Carried<'_, '_> {
+    /// How far the values of a tensor that is whole spread: the mean variance that one step over their range adds.
+    pub(crate) fn spread(&self, tensor: TensorId) -> Option<f64> {
+        self.values.spread(tensor)
     }
 }
 

@@ -286,6 +286,7 @@ const RULES: Quantisation = Quantisation {
     redraw_masks: true,
     control: Control::Fused,
     packing: Packing::Gpu,
+    rounding: haversack_policies::quantised::Rounding::Nearest,
     arena: None,
 };
 

@@ -4,7 +4,7 @@ use haversack_devices::units::Bytes;
 use haversack_policies::gact::{Gact, Level, Parameters, RULES, adapted};
 use haversack_policies::importance::Metric;
 use haversack_policies::quantised::{ElementBytes, Quantised};
-use haversack_policies::{Holding, IterationSummary, MemoryView, Policy, registry};
+use haversack_policies::{Holding, IterationPlan, MemoryView, Policy, registry};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 use proptest::prelude::*;
@@ -88,10 +88,13 @@ fn sensitivity_is_the_prior_until_it_is_measured() {
     assert_eq!(bits(&mut policy, &saved), [Quantise(8), Quantise(2)]);
     // Without a measurement nothing changes; then the second has become the sensitive one: the first gives 600 bits
     // down to 2, 1000 are left to give, and the second goes to 4.
-    policy.end_iteration(&IterationSummary::default());
+    policy.begin_iteration(&mut IterationPlan::new(1));
     assert_eq!(bits(&mut policy, &saved), [Quantise(8), Quantise(2)]);
-    let importance = vec![(saved[0], 1.0), (saved[1], 1e6)];
-    policy.end_iteration(&IterationSummary { importance, ..IterationSummary::default() });
+    let mut importance = vec![0.0; graph.tensors.len()];
+    (importance[saved[0] as usize], importance[saved[1] as usize]) = (1.0, 1e6);
+    let mut iteration = IterationPlan::new(1);
+    iteration.importance = importance;
+    policy.begin_iteration(&mut iteration);
     assert_eq!(bits(&mut policy, &saved), [Quantise(2), Quantise(4)]);
 }
 

@@ -6,13 +6,13 @@
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use haversack_kernels::compress::{Bound, Codec, CodecError, FeatureMap, Mode, decompress};
-use haversack_kernels::quantise::{Bits, Format, Grouping, Layout, Packed, Rounding, requantise};
+use haversack_kernels::quantise::{self as kernel, Bits, Format, GROUP, Grouping, Layout, Packed, requantise};
 use haversack_kernels::{Isa, KernelError};
 use haversack_memory::pages::PageError;
 use haversack_numerics::memory::Contents;
 use haversack_numerics::program::{Map, Passes};
 use haversack_numerics::{Bytes, Floats, Meter, Program};
-use haversack_policies::quantised::{Quantised, StoredParts, WHOLE};
+use haversack_policies::quantised::{Quantised, Rounding, StoredParts, WHOLE};
 use haversack_workloads::TensorId;
 use thiserror::Error;
 
@@ -38,6 +38,9 @@ pub enum StoreError {
 /// How values are stored in a run.
 pub(super) struct Coding {
     quantised: Option<Quantised>,
+    rounding: Rounding,
+    /// What rounding at random is drawn by.
+    draw: u64,
     codec: Codec,
     isa: Isa,
 }
@@ -51,9 +54,22 @@ pub(super) struct Parts {
 }
 
 impl Coding {
-    pub(super) fn new(quantised: Option<Quantised>) -> Result<Self, StoreError> {
+    pub(super) fn new(quantised: Option<Quantised>, rounding: Rounding) -> Result<Self, StoreError> {
         let isa = Isa::chosen()?;
-        Ok(Self { quantised, codec: Codec::new(Mode::mixed(Bound::OfTensor(BOUND)), isa)?, isa })
+        Ok(Self { quantised, rounding, draw: 0, codec: Codec::new(Mode::mixed(Bound::OfTensor(BOUND)), isa)?, isa })
+    }
+
+    /// From now on rounding is drawn by `draw`.
+    pub(super) const fn draw_by(&mut self, draw: u64) {
+        self.draw = draw;
+    }
+
+    /// How a copy of a tensor is rounded.
+    const fn rounding(&self, tensor: TensorId, copy: u64) -> kernel::Rounding {
+        match self.rounding {
+            Rounding::Nearest => kernel::Rounding::NearestEven,
+            Rounding::Stochastic => kernel::Rounding::Stochastic { seed: self.draw ^ (tensor as u64) << 32 ^ copy << 24 },
+        }
     }
 
     fn parts(&self, of: Parts) -> StoredParts {
@@ -74,8 +90,8 @@ impl Coding {
         match whole {
             Contents::Floats(values) => {
                 let (packed, aside) = bytes.split_at_mut(parts.packed_bytes(of.bits) as usize);
-                for copy in packed.chunks_exact_mut((parts.copy_bytes(of.bits) as usize).max(1)) {
-                    self.pack(values, of.bits, copy)?;
+                for (number, copy) in (0..).zip(packed.chunks_exact_mut((parts.copy_bytes(of.bits) as usize).max(1))) {
+                    self.pack(values, of.bits, self.rounding(of.tensor, number), copy)?;
                 }
                 if of.bits != WHOLE && parts.bits > 0 {
                     mark(values, program.passes(of.tensor), aside);
@@ -91,7 +107,7 @@ impl Coding {
         Ok(bytes)
     }
 
-    fn pack(&self, values: &[f32], bits: u8, bytes: &mut [u8]) -> Result<(), StoreError> {
+    fn pack(&self, values: &[f32], bits: u8, rounding: kernel::Rounding, bytes: &mut [u8]) -> Result<(), StoreError> {
         match bits {
             0 => {}
             WHOLE => put(values.iter().map(|value| value.to_bits()), bytes),
@@ -100,7 +116,7 @@ impl Coding {
                 halves.zip(bytes.chunks_exact_mut(2)).for_each(|(half, bytes)| bytes.copy_from_slice(&half));
             }
             bits => {
-                let packed = Packed::quantise(values, format(bits)?, Rounding::NearestEven, self.isa)?;
+                let packed = Packed::quantise(values, format(bits)?, rounding, self.isa)?;
                 put(packed.words().iter().chain(packed.params()).copied(), bytes);
             }
         }
@@ -178,7 +194,7 @@ impl Coding {
         }
         let mut values = vec![0.0; len];
         self.unpack(old, from, &mut values)?;
-        self.pack(&values, new, to)
+        self.pack(&values, new, kernel::Rounding::NearestEven, to)
     }
 
     /// What the codec makes of the maps of `samples` samples, one after the other, each behind its length.
@@ -228,6 +244,15 @@ fn put(words: impl Iterator<Item = u32>, bytes: &mut [u8]) {
     for (word, bytes) in words.zip(bytes.as_chunks_mut().0) {
         *bytes = word.to_le_bytes();
     }
+}
+
+/// The mean variance that one step over the range of each group of values adds to them: a step's square over twelve.
+pub(super) fn spread(values: &[f32]) -> f64 {
+    let of_group = |group: &[f32]| {
+        let (low, high) = group.iter().fold((f32::MAX, f32::MIN), |(low, high), &value| (low.min(value), high.max(value)));
+        f64::from(high - low).powi(2) / 12.0 * group.len() as f64
+    };
+    values.chunks(GROUP).map(of_group).sum::<f64>() / values.len().max(1) as f64
 }
 
 /// A bit for each element, the lowest first: whether it lets a gradient through.

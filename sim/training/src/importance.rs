@@ -1,0 +1,127 @@
+//! What tensors are worth, measured.
+//!
+//! Of the gradient of a weight, the sum of its squares: by that the loss falls at a small step along it (Huang et al.,
+//! MobiSys 2023, section 3). Of a saved tensor, the variance that storing it with one step over its range adds to what is
+//! computed from it in backward: the variance of a step, times the squares of the gradient that it is multiplied with,
+//! times the products that each result is a sum of (Chen et al., ICML 2021, section 3; Liu et al., ICML 2022, section 4).
+//! Policies see moving averages, a tenth of which is the newest iteration's (DAF, section 3.4).
+
+use haversack_numerics::memory::Memory;
+use haversack_numerics::{Program, ProgramError};
+use haversack_workloads::training_graph::{Need, Node};
+use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
+
+use crate::tensors::Carried;
+
+/// Of a new importance and the moving average, the share of the new one.
+const NEWEST: f64 = 0.1;
+
+/// What is measured of tensors' importance.
+pub(crate) struct Importance {
+    tensors: Vec<Measured>,
+}
+
+/// What is measured of one tensor.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    role: Option<Role>,
+    /// The last forward node that writes it.
+    writer: Option<u32>,
+    /// The variance of one step over its range, in the iteration under way.
+    step: Option<f64>,
+    /// Its importance in the iteration under way.
+    now: Option<f64>,
+    /// The moving average; `None` if it was never measured.
+    average: Option<f64>,
+}
+
+impl Importance {
+    /// Goes on from the moving averages of iterations before, if there were any.
+    pub(crate) fn new(graph: &TrainingGraph, program: &Program, averages: &[f64]) -> Self {
+        let mut tensors: Vec<Measured> = graph
+            .tensors
+            .iter()
+            .enumerate()
+            .map(|(id, tensor)| Measured {
+                role: Some(tensor.role),
+                average: averages.get(id).copied().filter(|average| *average > 0.0),
+                ..Measured::default()
+            })
+            .collect();
+        for node in graph.nodes.iter().filter(|node| node.phase == Phase::Forward) {
+            for &output in node.outputs.iter().filter(|&&output| !program.is_integer(output)) {
+                tensors[output as usize].writer = node.step;
+            }
+        }
+        Self { tensors }
+    }
+
+    /// Moving averages by tensor, zero for what was never measured; none if nothing was.
+    pub(crate) fn averages(&self) -> impl Iterator<Item = f64> + '_ {
+        let any = self.tensors.iter().any(|tensor| tensor.average.is_some());
+        self.tensors.iter().filter(move |_| any).map(|tensor| tensor.average.unwrap_or(0.0))
+    }
+
+    /// A node was computed.
+    pub(crate) fn measure(&mut self, node: &Node, carried: &Carried<'_, '_>) -> Result<(), ProgramError> {
+        match node.phase {
+            Phase::Forward => {
+                for &output in &node.outputs {
+                    let tensor = &mut self.tensors[output as usize];
+                    if tensor.writer == node.step && tensor.writer.is_some() {
+                        tensor.step = carried.spread(output);
+                    }
+                }
+            }
+            Phase::Backward => self.measure_reading(node, carried)?,
+            Phase::Update => {
+                if let Some(&gradient) = node.inputs.get(1) {
+                    self.tensors[gradient as usize].now = Some(squares(&carried.floats(gradient)?));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the gradient that a node of backward multiplies saved values with says of them.
+    fn measure_reading(&mut self, node: &Node, carried: &Carried<'_, '_>) -> Result<(), ProgramError> {
+        let is_saved = |tensor: TensorId| self.tensors[tensor as usize].role == Some(Role::Activation);
+        let read = |&tensor: &TensorId| is_saved(tensor) && node.need_of(tensor) == Need::Values;
+        let saved: Vec<TensorId> = node.inputs.iter().copied().filter(read).collect();
+        let gradient = node.inputs.first().filter(|&&first| self.tensors[first as usize].role == Some(Role::Gradient));
+        let (Some(&gradient), false) = (gradient, saved.is_empty()) else { return Ok(()) };
+        let squares = squares(&carried.floats(gradient)?);
+        // Each value of a gradient of a weight is a sum over all that the gradient is multiplied with.
+        let products = match node.work.product {
+            Some(product) if self.writes_weights(node) => product.inputs * product.taps[0] * product.taps[1],
+            _ => 1,
+        };
+        for tensor in saved {
+            let measured = &mut self.tensors[tensor as usize];
+            if let Some(step) = measured.step {
+                *measured.now.get_or_insert(0.0) += step * squares * products as f64;
+            }
+        }
+        Ok(())
+    }
+
+    fn writes_weights(&self, node: &Node) -> bool {
+        node.outputs.iter().any(|&output| self.tensors[output as usize].role == Some(Role::ParameterGradient))
+    }
+
+    /// The averages move towards what was measured.
+    pub(crate) fn end_iteration(&mut self) {
+        for tensor in &mut self.tensors {
+            tensor.step = None;
+            if let Some(now) = tensor.now.take() {
+                let average = tensor.average.get_or_insert(now);
+                *average += NEWEST * (now - *average);
+            }
+        }
+    }
+}
+
+/// The sum of squares, in the order of the values.
+fn squares(values: &[f32]) -> f64 {
+    values.iter().map(|&value| f64::from(value).powi(2)).sum()
+}
