@@ -1,7 +1,8 @@
 //! What training carries from one mini-batch to the next: weights, running averages and the optimiser's state.
 
+use haversack_workloads::network::FP32;
 use haversack_workloads::training_graph::Element;
-use haversack_workloads::{Network, Role, TensorId, TrainingGraph};
+use haversack_workloads::{Network, Role, TensorId, TrainingGraph, WorkloadError};
 
 use crate::memory::Contents;
 use crate::meter::Meter;
@@ -13,29 +14,34 @@ pub struct State {
 }
 
 impl State {
-    /// Weights as `network` initialises them with `seed`, running averages of nothing, and an optimiser that has seen
-    /// nothing.
-    #[must_use]
-    pub fn initial(network: &Network, graph: &TrainingGraph, seed: u64, meter: &Meter) -> Self {
-        let parameters = network.parameters.iter().map(|parameter| (parameter.storage, vec![0.0; parameter.elements as usize]));
-        let parameters: std::collections::HashMap<TensorId, Vec<f32>> = parameters.collect();
-        let states = (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state());
-        let contents = |(id, tensor): (TensorId, &haversack_workloads::training_graph::Tensor)| {
-            if let Some(values) = parameters.get(&id) {
-                return (id, Contents::Floats(meter.copy(values)));
-            }
-            if tensor.element == Element::Whole {
-                let mut positions = meter.integers(tensor.bytes.at(1) as usize / 8);
-                positions.iter_mut().zip(0..).for_each(|(position, place)| *position = place);
-                return (id, Contents::Integers(positions));
-            }
-            let mut values = meter.zeros(tensor.bytes.at(1) as usize / 4);
-            if tensor.role == Role::Buffer && tensor.name.ends_with("running_var") {
-                values.fill(1.0);
-            }
-            (id, Contents::Floats(values))
-        };
-        Self { tensors: states.map(contents).collect() }
+    /// What `network` holds before training, drawn by `seed`, and an optimiser that has seen nothing.
+    ///
+    /// # Errors
+    /// A weight whose values are not known beforehand.
+    pub fn initial(
+        network: &Network,
+        graph: &TrainingGraph,
+        seed: u64,
+        meter: &Meter,
+    ) -> Result<Self, WorkloadError> {
+        let mut tensors = Vec::new();
+        for (id, tensor) in (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state()) {
+            let contents = match tensor.role {
+                Role::Parameter { .. } => Contents::Floats(meter.copy(&network.initial_floats(id, seed)?)),
+                Role::Buffer if tensor.element == Element::Whole => match network.initial_integers(id) {
+                    Ok(integers) => Contents::Integers(meter.copy(&integers)),
+                    // Masks that an operator's own description stands for.
+                    Err(_) => continue,
+                },
+                Role::Buffer => match network.initial_floats(id, seed) {
+                    Ok(values) => Contents::Floats(meter.copy(&values)),
+                    Err(_) => continue,
+                },
+                _ => Contents::Floats(meter.zeros((tensor.bytes.at(1) / FP32) as usize)),
+            };
+            tensors.push((id, contents));
+        }
+        Ok(Self { tensors })
     }
 
     /// Tensors with what they hold.

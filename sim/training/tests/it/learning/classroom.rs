@@ -34,7 +34,7 @@ impl Classroom {
 
     /// Small weights that differ from each other.
     pub(crate) fn state(&self, meter: &Meter) -> State {
-        let mut state = State::initial(&self.network, &self.graph, 1, meter);
+        let mut state = State::initial(&self.network, &self.graph, 1, meter).unwrap();
         for (tensor, contents) in state.tensors_mut() {
             let Role::Parameter { .. } = self.graph.tensor(*tensor).role else { continue };
             let name = &self.graph.tensor(*tensor).name;
