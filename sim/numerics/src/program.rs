@@ -120,7 +120,11 @@ impl Program {
     /// A tensor of `samples` samples that nobody has written yet.
     pub fn blank(&self, tensor: TensorId, samples: u64, meter: &Meter) -> Contents {
         let len = self.elements(tensor, samples);
-        if self.is_integer(tensor) { Contents::Integers(meter.integers(len)) } else { Contents::Floats(meter.floats(len)) }
+        if self.is_integer(tensor) {
+            Contents::Integers(meter.integers(len))
+        } else {
+            Contents::Floats(meter.floats(len))
+        }
     }
 
     /// The maps of a tensor, sample by sample.
@@ -150,10 +154,11 @@ impl Program {
         pass: &Pass,
         again: bool,
     ) -> Result<Option<Loss>, ProgramError> {
-        let step = node.step.and_then(|step| self.steps.get(step as usize)).ok_or_else(|| ProgramError::OtherGraph {
-            network: self.network.name.clone(),
-            found: format!("{} is none of its nodes", node.name),
-        })?;
+        let step =
+            node.step.and_then(|step| self.steps.get(step as usize)).ok_or_else(|| ProgramError::OtherGraph {
+                network: self.network.name.clone(),
+                found: format!("{} is none of its nodes", node.name),
+            })?;
         let mut run = Run { program: self, memory, pass, again };
         let done = match step {
             Step::Forward(operator) => run.forward(*operator),

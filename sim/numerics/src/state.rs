@@ -18,12 +18,7 @@ impl State {
     ///
     /// # Errors
     /// A weight whose values are not known beforehand.
-    pub fn initial(
-        network: &Network,
-        graph: &TrainingGraph,
-        seed: u64,
-        meter: &Meter,
-    ) -> Result<Self, WorkloadError> {
+    pub fn initial(network: &Network, graph: &TrainingGraph, seed: u64, meter: &Meter) -> Result<Self, WorkloadError> {
         let mut tensors = Vec::new();
         for (id, tensor) in (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state()) {
             let contents = match tensor.role {

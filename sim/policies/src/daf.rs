@@ -14,7 +14,9 @@ use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
-use crate::importance::{IMPORTANCE, Metric, Worth, of_gradients, of_saved, skippable, writes_parameter_gradients_only};
+use crate::importance::{
+    IMPORTANCE, Metric, Worth, of_gradients, of_saved, skippable, writes_parameter_gradients_only,
+};
 use crate::policy::{Holding, IterationPlan, Policy, Relief, Schedule, Want};
 use crate::quantised::{ArenaPlan, Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, Rounding};
 use crate::setting::Setting;
@@ -373,7 +375,8 @@ impl ByGradient {
     /// What is lost with each tensor: by a metric, that of the tensor itself too; as measured, the gradients alone.
     fn importance(&self, setting: &Setting<'_>, metric: Metric, of_gradient: &[f64]) -> Vec<f64> {
         if let Worth::Measured(_) = setting.worth(metric) {
-            let lost = |gradients: &Vec<TensorId>| gradients.iter().map(|&gradient| of_gradient[gradient as usize]).sum();
+            let lost =
+                |gradients: &Vec<TensorId>| gradients.iter().map(|&gradient| of_gradient[gradient as usize]).sum();
             return self.of.iter().map(lost).collect();
         }
         let saved = of_saved(setting.graph, Worth::Prior(metric));

@@ -180,5 +180,4 @@ impl Policy for Gact {
             _ => Holding::Keep,
         }
     }
-
 }

@@ -6,9 +6,9 @@ use haversack_engine::ResourceError;
 use haversack_kernels::KernelError;
 use haversack_memory::pages::PageError;
 use haversack_memory::phone::{Kill, PhoneError};
+use haversack_numerics::ProgramError;
 use haversack_policies::PolicyError;
 use haversack_policies::budget::SampleError;
-use haversack_numerics::ProgramError;
 use thiserror::Error;
 
 use crate::tensors::StoreError;
@@ -101,7 +101,9 @@ pub enum RunError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// The loss is no number any more.
-    #[error("training diverged at update {update}: the loss is {loss}, and {layer} is the first with a value that is not finite")]
+    #[error(
+        "training diverged at update {update}: the loss is {loss}, and {layer} is the first with a value that is not finite"
+    )]
     Diverged {
         /// The number of updates before.
         update: u64,

@@ -78,7 +78,9 @@ impl<'a> Learning<'a> {
 
     /// What is drawn by in the micro-batch that begins at sample `first`.
     pub(crate) const fn draw(&self, first: u64) -> u64 {
-        self.pass.seed ^ self.pass.update.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ first.wrapping_mul(0xD1B5_4A32_D192_ED03)
+        self.pass.seed
+            ^ self.pass.update.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            ^ first.wrapping_mul(0xD1B5_4A32_D192_ED03)
     }
 
     pub(crate) const fn pass(&self) -> &Pass {

@@ -215,7 +215,9 @@ impl Derived<'_> {
             match mask {
                 Signs::Values(mask) => return Ok(elementwise::multiply(gradient, &mask, made)?),
                 Signs::Bits(bits) => {
-                    made.iter_mut().zip(&**gradient).for_each(|(made, gradient)| *made = gradient / (1.0 - probability));
+                    made.iter_mut()
+                        .zip(&**gradient)
+                        .for_each(|(made, gradient)| *made = gradient / (1.0 - probability));
                     let isa = Isa::chosen().map_err(crate::error::NumericsError::from)?;
                     return Ok(unary::gate(&bits, isa, made)?);
                 }

@@ -153,7 +153,8 @@ impl Run<'_> {
                 Op::Add => combine(&value(0)?, &value(1)?, output, elementwise::add)?,
                 Op::Mul => combine(&value(0)?, &value(1)?, output, elementwise::multiply)?,
                 Op::Concat { axis } => {
-                    let parts = node.inputs.iter().map(|&input| operands.value(input)).collect::<Result<Vec<_>, _>>()?;
+                    let parts =
+                        node.inputs.iter().map(|&input| operands.value(input)).collect::<Result<Vec<_>, _>>()?;
                     let parts: Vec<&[f32]> = parts.iter().map(|part| &**part).collect();
                     concatenate(operands.around(node.output, *axis..axis + 1)[0], &parts, output)?;
                 }

@@ -135,9 +135,7 @@ fn map_of(network: &Network, node: &OperatorNode) -> Map {
         [_, channels, height, width] if !matches!(node.op, Op::Matmul | Op::Softmax) => {
             Map { channels, height, width, are_tokens: false }
         }
-        [ref tokens @ .., channels] => {
-            Map { channels, height: 1, width: tokens.iter().product(), are_tokens: true }
-        }
+        [ref tokens @ .., channels] => Map { channels, height: 1, width: tokens.iter().product(), are_tokens: true },
         [] => Map { channels: 1, height: 1, width: 1, are_tokens: false },
     }
 }

@@ -7,9 +7,9 @@ use haversack_workloads::network::OperatorNode;
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Network, Op, Phase, Role, TensorId, TrainingGraph, ValueId};
 
+use super::ProgramError;
 use super::look::Look;
 use super::step::{Derivative, Part, Step};
-use super::ProgramError;
 
 /// The arithmetic of every node of `graph`, in its order.
 pub(super) fn replay(network: &Network, graph: &TrainingGraph) -> Result<Vec<Step>, ProgramError> {
@@ -106,7 +106,8 @@ impl<'a> Replay<'a> {
                 self.derive(id, Part::Whole, gradient, &[], &trained).map(drop)
             }
             _ => {
-                let wanted: Vec<usize> = (0..node.inputs.len()).filter(|&place| self.wants(node.inputs[place])).collect();
+                let wanted: Vec<usize> =
+                    (0..node.inputs.len()).filter(|&place| self.wants(node.inputs[place])).collect();
                 let trained = self.trained(node);
                 self.derive(id, Part::Whole, gradient, &wanted, &trained)?;
                 self.hand_on(id, node, &wanted)
@@ -158,13 +159,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The node that makes the gradient of the input at `place`, if that is wanted.
-    fn backward_to(
-        &mut self,
-        id: u32,
-        node: &OperatorNode,
-        place: usize,
-        gradient: Look,
-    ) -> Result<(), ProgramError> {
+    fn backward_to(&mut self, id: u32, node: &OperatorNode, place: usize, gradient: Look) -> Result<(), ProgramError> {
         if !self.wants(node.inputs[place]) {
             return Ok(());
         }
@@ -191,8 +186,14 @@ impl<'a> Replay<'a> {
         let place = |place: usize| node.outputs[place];
         let of_inputs = inputs.iter().enumerate().map(|(output, &input)| (input, place(output))).collect();
         let of_weights = trained.iter().enumerate().map(|(output, &weight)| (weight, place(inputs.len() + output)));
-        let derivative =
-            Derivative { operator: id, part, gradient, inputs: of_inputs, weights: of_weights.collect(), result: first };
+        let derivative = Derivative {
+            operator: id,
+            part,
+            gradient,
+            inputs: of_inputs,
+            weights: of_weights.collect(),
+            result: first,
+        };
         self.steps.push(Step::Backward(derivative));
         Ok(first)
     }

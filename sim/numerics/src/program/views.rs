@@ -1,7 +1,7 @@
 //! Views: in which order a value's elements lie in its storage, and in which order its gradient is read.
 
-use haversack_workloads::network::{FP32, OperatorNode};
 use haversack_workloads::network::layout::Layout;
+use haversack_workloads::network::{FP32, OperatorNode};
 use haversack_workloads::operator::{Copying, View};
 use haversack_workloads::{Network, Op};
 

@@ -7,8 +7,7 @@ use haversack_policies::elastictrainer::ElasticTrainer;
 use haversack_policies::importance::{Metric, Worth, of_saved, skippable};
 use haversack_policies::quantised::{ArenaPlan, ElementBytes, Quantisation, Quantised};
 use haversack_policies::{
-    Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Setting, TensorState, Want,
-    registry,
+    Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Setting, TensorState, Want, registry,
 };
 use haversack_testing::{GraphBuilder, eager};
 use haversack_workloads::training_graph::Need;

@@ -66,7 +66,15 @@ impl<'g> Values<'g> {
         meter: Meter,
     ) -> Result<Self, StoreError> {
         let slots = (0..graph.tensors.len()).map(|_| Slot::default()).collect();
-        Ok(Self { graph, program, coding: Coding::new(quantised, rounding)?, meter, slots, before_part: Vec::new(), is_first_part: true })
+        Ok(Self {
+            graph,
+            program,
+            coding: Coding::new(quantised, rounding)?,
+            meter,
+            slots,
+            before_part: Vec::new(),
+            is_first_part: true,
+        })
     }
 
     /// A tensor comes into memory: with what was stored of it, otherwise with nothing to be read before it is written.

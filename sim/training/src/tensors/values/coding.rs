@@ -68,7 +68,9 @@ impl Coding {
     const fn rounding(&self, tensor: TensorId, copy: u64) -> kernel::Rounding {
         match self.rounding {
             Rounding::Nearest => kernel::Rounding::NearestEven,
-            Rounding::Stochastic => kernel::Rounding::Stochastic { seed: self.draw ^ (tensor as u64) << 32 ^ copy << 24 },
+            Rounding::Stochastic => {
+                kernel::Rounding::Stochastic { seed: self.draw ^ (tensor as u64) << 32 ^ copy << 24 }
+            }
         }
     }
 
@@ -214,7 +216,8 @@ impl Coding {
     pub(super) fn decompress(&self, mut bytes: &[u8], map: Map, meter: &Meter) -> Result<Floats, StoreError> {
         let mut samples = Vec::new();
         while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
-            let (one, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(StoreError::NoValues)?;
+            let (one, rest) =
+                rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(StoreError::NoValues)?;
             let mut values = vec![0.0; map.elements()];
             decompress(one, self.isa, &mut values)?;
             samples.extend(map.channels_back(values));
@@ -249,7 +252,8 @@ fn put(words: impl Iterator<Item = u32>, bytes: &mut [u8]) {
 /// The mean variance that one step over the range of each group of values adds to them: a step's square over twelve.
 pub(super) fn spread(values: &[f32]) -> f64 {
     let of_group = |group: &[f32]| {
-        let (low, high) = group.iter().fold((f32::MAX, f32::MIN), |(low, high), &value| (low.min(value), high.max(value)));
+        let (low, high) =
+            group.iter().fold((f32::MAX, f32::MIN), |(low, high), &value| (low.min(value), high.max(value)));
         f64::from(high - low).powi(2) / 12.0 * group.len() as f64
     };
     values.chunks(GROUP).map(of_group).sum::<f64>() / values.len().max(1) as f64

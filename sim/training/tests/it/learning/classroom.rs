@@ -80,7 +80,14 @@ impl Classroom {
         updates: u64,
     ) -> Result<(Vec<f64>, Record), RunError> {
         let meter = Meter::new();
-        let mut lesson = Lesson { program: &self.program, state: self.state(&meter), meter, seed: 1, update: 0, importance: Vec::new() };
+        let mut lesson = Lesson {
+            program: &self.program,
+            state: self.state(&meter),
+            meter,
+            seed: 1,
+            update: 0,
+            importance: Vec::new(),
+        };
         let mut losses = Vec::new();
         let batches = (0..updates).map(|update| (self.batch(update), RULE));
         let record = train(machine, job, policy, &mut lesson, batches, |record| {
