@@ -1,6 +1,7 @@
 //! Cross-entropy with labels: log-softmax, then the mean negative log-likelihood.
 
 use super::embedding::expect_indices;
+use super::sums::largest;
 use super::transcendental::exp;
 use crate::error::{Result, expect_length};
 
@@ -23,7 +24,7 @@ pub fn forward(logits: &[f32], classes: usize, labels: &[i64], log_softmax: &mut
     if classes > 0 {
         let rows = logits.chunks_exact(classes).zip(log_softmax.chunks_exact_mut(classes));
         for ((x, y), &label) in rows.zip(labels) {
-            let most = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let most = largest(x);
             let total: f32 = x.iter().map(|x| exp(x - most)).sum();
             let log_total = (f64::from(total)).ln() as f32;
             y.iter_mut().zip(x).for_each(|(y, x)| *y = x - most - log_total);

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::parallel::rows_of_block;
+use super::sums::{largest, sum, sum_of};
 use super::transcendental::exp;
 use crate::error::{Result, expect_length, expect_rows};
 
@@ -19,9 +20,9 @@ pub fn forward(input: &[f32], row: usize, output: &mut [f32]) -> Result {
     let block = rows_of_block(row) * row;
     output.par_chunks_mut(block).zip(input.par_chunks(block)).for_each(|(output, input)| {
         for (y, x) in output.chunks_exact_mut(row).zip(input.chunks_exact(row)) {
-            let most = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let most = largest(x);
             y.iter_mut().zip(x).for_each(|(y, x)| *y = exp(x - most));
-            let inverse = 1.0 / y.iter().sum::<f32>();
+            let inverse = 1.0 / sum(y);
             y.iter_mut().for_each(|y| *y *= inverse);
         }
     });
@@ -43,7 +44,7 @@ pub fn backward(output: &[f32], gradient: &[f32], row: usize, input_gradient: &m
     input_gradient.par_chunks_mut(block).zip(output.par_chunks(block).zip(gradient.par_chunks(block))).for_each(
         |(dx, (y, dy))| {
             for ((dx, y), dy) in dx.chunks_exact_mut(row).zip(y.chunks_exact(row)).zip(dy.chunks_exact(row)) {
-                let dot: f32 = y.iter().zip(dy).map(|(y, dy)| y * dy).sum();
+                let dot = sum_of(y, dy, |y, dy| y * dy);
                 dx.iter_mut().zip(y.iter().zip(dy)).for_each(|(dx, (y, dy))| *dx = y * (dy - dot));
             }
         },

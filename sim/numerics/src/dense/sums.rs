@@ -23,3 +23,17 @@ pub(super) fn sum_of(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
 pub(super) fn sum(x: &[f32]) -> f32 {
     sum_of(x, x, |x, _| x)
 }
+
+/// The largest element; NaN is passed over.
+#[inline(always)]
+pub(super) fn largest(x: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let (x, rest) = x.as_chunks::<LANES>();
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    for x in x {
+        for i in 0..LANES {
+            lanes[i] = larger(lanes[i], x[i]);
+        }
+    }
+    lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |most, &x| larger(most, x))
+}

@@ -11,8 +11,6 @@
 pub fn exp(x: f32) -> f32 {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    // Rounds to the nearest integer: above 2^23 an f32 has no fraction.
-    const ROUND: f32 = 12_582_912.0;
     let clamped = x.clamp(-104.0, 89.0);
     let n = (clamped * std::f32::consts::LOG2_E + ROUND) - ROUND;
     let r = clamped - n * LN2_HIGH - n * LN2_LOW;
@@ -27,10 +25,14 @@ pub fn exp(x: f32) -> f32 {
     if x.is_nan() { x } else { y }
 }
 
+/// What rounds to the nearest integer when it is added and subtracted: from 2^23 on an f32 has no fraction.
+const ROUND: f32 = 12_582_912.0;
+
 /// 2^n for an integral n in −126..=127.
 #[inline(always)]
 fn power_of_two(n: f32) -> f32 {
-    f32::from_bits(((n + 127.0) as i32 as u32) << 23)
+    // The lowest bits of the sum are n; a conversion to an integer would not become a vector.
+    f32::from_bits((n + ROUND).to_bits().wrapping_add(127) << 23)
 }
 
 /// The hyperbolic tangent within 4 units in the last place: the rational approximation of Eigen and XLA.
