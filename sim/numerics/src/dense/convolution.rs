@@ -6,6 +6,7 @@
 
 mod correlate;
 mod frame;
+mod outer;
 mod passes;
 mod product;
 mod weight;
@@ -153,8 +154,13 @@ impl Convolution {
             return Ok(());
         }
         let frame = self.input_frame();
-        let frames = Frames { input: frame, gradient: self.frame_like(&frame), distances: self.distances(&frame) };
-        frames.add(self.groups, input, gradient, Isa::chosen()?, meter, weight_gradient);
+        let frames = Frames {
+            input: frame,
+            gradient: self.frame_like(&frame),
+            distances: self.distances(&frame),
+            groups: self.groups,
+        };
+        frames.add(input, gradient, Isa::chosen()?, meter, weight_gradient);
         if let Some(bias) = bias_gradient {
             let plane = self.output[0] * self.output[1];
             bias.par_iter_mut().enumerate().for_each(|(filter, bias)| {
