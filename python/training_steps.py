@@ -59,7 +59,7 @@ class Net:
 
     def __init__(self, dtype, drops):
         self.dtype, self.drops = dtype, drops
-        self.parameters, self.statistics = {}, {}
+        self.parameters, self.statistics, self.ids = {}, {}, []
 
     def p(self, name, *dims, trained=True):
         if name not in self.parameters:
@@ -152,8 +152,11 @@ def encoder(n, ids, name, layers, width, heads, inner, adapter, epsilon):
     trained = adapter is None
     table = lambda part, rows: n.p(f"{name}.embeddings.{part}.weight", rows, width, trained=trained)
     x = F.embedding(ids, table("word_embeddings", 256))
-    x = x + F.embedding(torch.zeros_like(ids), table("token_type_embeddings", 1))
-    x = x + F.embedding(torch.arange(ids.shape[1])[None], table("position_embeddings", 64))
+    # As Hugging Face has them: buffers of all positions, cut to the tokens.
+    n.ids = [torch.zeros(1, 64, dtype=torch.int64), torch.arange(64)[None]]
+    types, positions = (buffer[:, : ids.shape[1]] for buffer in n.ids)
+    x = x + F.embedding(types.expand(ids.shape), table("token_type_embeddings", 1))
+    x = x + F.embedding(positions, table("position_embeddings", 64))
     x = n.layer_norm(f"{name}.embeddings.LayerNorm", x, epsilon, trained)
     for layer in range(layers):
         part = f"{name}.encoder.layer.{layer}"
@@ -179,6 +182,9 @@ def encoder(n, ids, name, layers, width, heads, inner, adapter, epsilon):
 
 def transformer2_lora(n, ids):
     x = encoder(n, ids, "transformer", 2, 64, 4, 256, (4, 8.0), 1e-5)
+    # peft keeps the head's original, unused.
+    n.p("classifier.original_module.dense", 64 * 65, trained=False)
+    n.p("classifier.original_module.out_proj", 4 * 65, trained=False)
     return n.linear("classifier.out_proj", torch.tanh(n.linear("classifier.dense", x, 64)), 4)
 
 
@@ -259,8 +265,6 @@ def count(name, batch):
     with torch.no_grad(), FlopCounterMode(display=False) as forward:
         build(n, x)
     saved = {}
-    with FlopCounterMode(display=False):
-        pass
     own = {values.untyped_storage().data_ptr() for values in n.parameters.values()}
 
     def keep(tensor):
@@ -270,7 +274,7 @@ def count(name, batch):
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         loss = F.cross_entropy(build(n, x), labels)
     given = {tensor.untyped_storage().data_ptr() for tensor in [x, labels]}
-    given |= {tensor.untyped_storage().data_ptr() for pair in n.statistics.values() for tensor in pair}
+    given |= {tensor.untyped_storage().data_ptr() for pair in [*n.statistics.values(), n.ids] for tensor in pair}
     kept = {place: storage.nbytes() for place, storage in saved.items() if place not in own}
     del loss
     return {

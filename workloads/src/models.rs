@@ -12,6 +12,7 @@ mod mobilenet;
 mod resnet;
 mod shufflenet;
 mod squeezenet;
+mod standins;
 mod swin;
 mod transformer;
 mod vgg;
@@ -88,151 +89,249 @@ pub struct Model {
     pub about: &'static str,
     /// What it is trained on.
     pub sample: Sample,
+    /// The classes that it tells apart unless other ones are asked for; `None` if it predicts tokens.
+    pub classes: Option<u64>,
     build: Build,
 }
 
-type Build = fn(&mut Network, &[u64]) -> Built;
+/// Builds a network for samples of a shape and a number of classes.
+type Build = fn(&mut Network, &[u64], u64) -> Built;
 
-const fn image(id: &'static str, about: &'static str, own: [u64; 3], build: Build) -> Model {
-    Model { id, about, sample: Sample::Image { own }, build }
+const fn image(id: &'static str, about: &'static str, own: [u64; 3], classes: u64, build: Build) -> Model {
+    Model { id, about, sample: Sample::Image { own }, classes: Some(classes), build }
 }
 
+/// A text model of two labels.
 const fn text(id: &'static str, about: &'static str, tokens: u64, build: Build) -> Model {
-    Model { id, about, sample: Sample::Tokens { own: [tokens], least: 1, most: 512 }, build }
+    Model { id, about, sample: Sample::Tokens { own: [tokens], least: 1, most: 512 }, classes: Some(2), build }
+}
+
+impl Model {
+    /// The same for a model that predicts tokens.
+    const fn of_tokens(self) -> Self {
+        Self { classes: None, ..self }
+    }
+
+    /// The same for a model with so many positions.
+    const fn with_positions(self, most: u64) -> Self {
+        match self.sample {
+            Sample::Tokens { own, least, .. } => Self { sample: Sample::Tokens { own, least, most }, ..self },
+            Sample::Image { .. } => self,
+        }
+    }
 }
 
 const IMAGENET: [u64; 3] = [3, 224, 224];
 const CIFAR: [u64; 3] = [3, 32, 32];
+/// Classes of ImageNet.
+const THOUSAND: u64 = 1000;
+/// The most classes that can be asked for.
+const MOST_CLASSES: u64 = 1 << 20;
 
 /// All built-in models, in the order in which they are listed.
 pub const MODELS: &[Model] = &[
-    image("lenet5", "LeNet-5 with ReLU and max-pooling, 62 classes (LeCun et al., 1998)", [1, 28, 28], lenet::lenet5),
-    image("resnet18", "ResNet-18 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, |n, s| {
-        resnet::build(n, s, &resnet::RESNET18)
+    image(
+        "lenet5",
+        "LeNet-5 with ReLU and max-pooling, 62 classes (LeCun et al., 1998)",
+        [1, 28, 28],
+        62,
+        lenet::lenet5,
+    ),
+    image("resnet18", "ResNet-18 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c| {
+        resnet::build(n, s, c, &resnet::RESNET18)
     }),
-    image("resnet18-cifar", "ResNet-18 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", CIFAR, |n, s| {
-        resnet::build(n, s, &resnet::RESNET18_CIFAR)
+    image("resnet18-cifar", "ResNet-18 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", CIFAR, 10, |n, s, c| {
+        resnet::build(n, s, c, &resnet::RESNET18_CIFAR)
     }),
-    image("resnet34", "ResNet-34 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, |n, s| {
-        resnet::build(n, s, &resnet::RESNET34)
+    image("resnet34", "ResNet-34 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c| {
+        resnet::build(n, s, c, &resnet::RESNET34)
     }),
-    image("resnet34-cifar", "ResNet-34 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", CIFAR, |n, s| {
-        resnet::build(n, s, &resnet::RESNET34_CIFAR)
+    image("resnet34-cifar", "ResNet-34 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", CIFAR, 10, |n, s, c| {
+        resnet::build(n, s, c, &resnet::RESNET34_CIFAR)
     }),
-    image("resnet50", "ResNet-50 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, |n, s| {
-        resnet::build(n, s, &resnet::RESNET50)
+    image("resnet50", "ResNet-50 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c| {
+        resnet::build(n, s, c, &resnet::RESNET50)
     }),
     image(
         "densenet121",
         "DenseNet-121, not memory-efficient (Huang et al., CVPR 2017)",
         IMAGENET,
+        THOUSAND,
         densenet::densenet121,
     ),
-    image("mobilenetv2", "MobileNetV2 as torchvision builds it (Sandler et al., CVPR 2018)", IMAGENET, |n, s| {
-        mobilenet::build(n, s, &mobilenet::MOBILENET_V2)
-    }),
-    image("shufflenetv2", "ShuffleNet V2 x1.0 (Ma et al., ECCV 2018)", IMAGENET, shufflenet::shufflenet_v2),
-    image("squeezenet1-1", "SqueezeNet 1.1 (Iandola et al., 2016)", IMAGENET, squeezenet::squeezenet1_1),
-    image("vgg11", "VGG-11 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", IMAGENET, |n, s| {
-        vgg::imagenet(n, s, vgg::VGG11)
-    }),
-    image("vgg16", "VGG-16 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", IMAGENET, |n, s| {
-        vgg::imagenet(n, s, vgg::VGG16)
-    }),
-    image("vgg19", "VGG-19 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", IMAGENET, |n, s| {
-        vgg::imagenet(n, s, vgg::VGG19)
-    }),
-    image("vgg11-cifar", "VGG-11, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)", CIFAR, |n, s| {
-        vgg::cifar(n, s, vgg::VGG11, false)
-    }),
-    image("vgg11-cifar-bn", "vgg11-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)", CIFAR, |n, s| {
-        vgg::cifar(n, s, vgg::VGG11, true)
-    }),
-    image("vgg16-cifar", "VGG-16, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)", CIFAR, |n, s| {
-        vgg::cifar(n, s, vgg::VGG16, false)
-    }),
-    image("vgg16-cifar-bn", "vgg16-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)", CIFAR, |n, s| {
-        vgg::cifar(n, s, vgg::VGG16, true)
-    }),
+    image(
+        "mobilenetv2",
+        "MobileNetV2 as torchvision builds it (Sandler et al., CVPR 2018)",
+        IMAGENET,
+        THOUSAND,
+        |n, s, c| mobilenet::build(n, s, c, &mobilenet::MOBILENET_V2),
+    ),
+    image("shufflenetv2", "ShuffleNet V2 x1.0 (Ma et al., ECCV 2018)", IMAGENET, THOUSAND, shufflenet::shufflenet_v2),
+    image("squeezenet1-1", "SqueezeNet 1.1 (Iandola et al., 2016)", IMAGENET, THOUSAND, squeezenet::squeezenet1_1),
+    image(
+        "vgg11",
+        "VGG-11 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)",
+        IMAGENET,
+        THOUSAND,
+        |n, s, c| vgg::imagenet(n, s, c, vgg::VGG11),
+    ),
+    image(
+        "vgg16",
+        "VGG-16 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)",
+        IMAGENET,
+        THOUSAND,
+        |n, s, c| vgg::imagenet(n, s, c, vgg::VGG16),
+    ),
+    image(
+        "vgg19",
+        "VGG-19 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)",
+        IMAGENET,
+        THOUSAND,
+        |n, s, c| vgg::imagenet(n, s, c, vgg::VGG19),
+    ),
+    image(
+        "vgg11-cifar",
+        "VGG-11, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)",
+        CIFAR,
+        10,
+        |n, s, c| vgg::cifar(n, s, c, vgg::VGG11, false),
+    ),
+    image(
+        "vgg11-cifar-bn",
+        "vgg11-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)",
+        CIFAR,
+        10,
+        |n, s, c| vgg::cifar(n, s, c, vgg::VGG11, true),
+    ),
+    image(
+        "vgg16-cifar",
+        "VGG-16, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)",
+        CIFAR,
+        10,
+        |n, s, c| vgg::cifar(n, s, c, vgg::VGG16, false),
+    ),
+    image(
+        "vgg16-cifar-bn",
+        "vgg16-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)",
+        CIFAR,
+        10,
+        |n, s, c| vgg::cifar(n, s, c, vgg::VGG16, true),
+    ),
     image(
         "inceptionv3",
         "Inception v3 without auxiliary classifier (Szegedy et al., CVPR 2016)",
         [3, 299, 299],
+        THOUSAND,
         inception::inception_v3,
     ),
-    image("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", IMAGENET, swin::swin_t),
-    text("bert-small", "BERT-small, 512 tokens, 2 labels (Devlin et al., 2019; Turc et al., 2019)", 512, |n, s| {
-        bert::classifier(n, s, &bert::BERT_SMALL)
+    image("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", IMAGENET, THOUSAND, swin::swin_t),
+    text("bert-small", "BERT-small, 512 tokens, 2 labels (Devlin et al., 2019; Turc et al., 2019)", 512, |n, s, c| {
+        bert::classifier(n, s, c, &bert::BERT_SMALL)
     }),
-    text("bert-small-s64", "bert-small with 64 tokens (Turc et al., 2019)", 64, |n, s| {
-        bert::classifier(n, s, &bert::BERT_SMALL)
+    text("bert-small-s64", "bert-small with 64 tokens (Turc et al., 2019)", 64, |n, s, c| {
+        bert::classifier(n, s, c, &bert::BERT_SMALL)
     }),
-    text("bert-small-mlm", "bert-small that fills in every token (Devlin et al., NAACL 2019)", 512, |n, s| {
+    text("bert-small-mlm", "bert-small that fills in every token (Devlin et al., NAACL 2019)", 512, |n, s, _| {
         bert::masked_language_model(n, s, &bert::BERT_SMALL)
-    }),
-    text("bert-small-s64-mlm", "bert-small-mlm with 64 tokens (Devlin et al., NAACL 2019)", 64, |n, s| {
+    })
+    .of_tokens(),
+    text("bert-small-s64-mlm", "bert-small-mlm with 64 tokens (Devlin et al., NAACL 2019)", 64, |n, s, _| {
         bert::masked_language_model(n, s, &bert::BERT_SMALL)
+    })
+    .of_tokens(),
+    text("bert-base", "BERT-base, 128 tokens, 2 labels (Devlin et al., NAACL 2019)", 128, |n, s, c| {
+        bert::classifier(n, s, c, &bert::BERT_BASE)
     }),
-    text("bert-base", "BERT-base, 128 tokens, 2 labels (Devlin et al., NAACL 2019)", 128, |n, s| {
-        bert::classifier(n, s, &bert::BERT_BASE)
+    text("bert-base-s512", "bert-base with 512 tokens (Devlin et al., NAACL 2019)", 512, |n, s, c| {
+        bert::classifier(n, s, c, &bert::BERT_BASE)
     }),
-    text("bert-base-s512", "bert-base with 512 tokens (Devlin et al., NAACL 2019)", 512, |n, s| {
-        bert::classifier(n, s, &bert::BERT_BASE)
-    }),
-    text("bert-base-mlm", "bert-base that fills in every token (Devlin et al., NAACL 2019)", 128, |n, s| {
+    text("bert-base-mlm", "bert-base that fills in every token (Devlin et al., NAACL 2019)", 128, |n, s, _| {
         bert::masked_language_model(n, s, &bert::BERT_BASE)
-    }),
-    text("bert-base-s512-mlm", "bert-base-mlm with 512 tokens (Devlin et al., NAACL 2019)", 512, |n, s| {
+    })
+    .of_tokens(),
+    text("bert-base-s512-mlm", "bert-base-mlm with 512 tokens (Devlin et al., NAACL 2019)", 512, |n, s, _| {
         bert::masked_language_model(n, s, &bert::BERT_BASE)
-    }),
+    })
+    .of_tokens(),
     text(
         "albert-base",
         "ALBERT-base v2, 128 tokens, 2 labels, one shared layer (Lan et al., ICLR 2020)",
         128,
-        |n, s| bert::classifier(n, s, &bert::ALBERT_BASE),
+        |n, s, c| bert::classifier(n, s, c, &bert::ALBERT_BASE),
     ),
-    text("albert-base-mlm", "albert-base that fills in every token (Lan et al., ICLR 2020)", 128, |n, s| {
+    text("albert-base-mlm", "albert-base that fills in every token (Lan et al., ICLR 2020)", 128, |n, s, _| {
         bert::masked_language_model(n, s, &bert::ALBERT_BASE)
-    }),
+    })
+    .of_tokens(),
     text(
         "roberta-base-lora",
         "RoBERTa-base, 128 tokens, LoRA of rank 8 (Liu et al., 2019; Hu et al., ICLR 2022)",
         128,
-        |n, s| bert::adapted_classifier(n, s, &bert::ROBERTA_BASE_LORA),
+        |n, s, c| bert::adapted_classifier(n, s, c, &bert::ROBERTA_BASE_LORA),
     ),
-    text("roberta-base-lora-s512", "roberta-base-lora with 512 tokens (Hu et al., ICLR 2022)", 512, |n, s| {
-        bert::adapted_classifier(n, s, &bert::ROBERTA_BASE_LORA)
+    text("roberta-base-lora-s512", "roberta-base-lora with 512 tokens (Hu et al., ICLR 2022)", 512, |n, s, c| {
+        bert::adapted_classifier(n, s, c, &bert::ROBERTA_BASE_LORA)
     }),
     Model {
         id: "gpt2-medium-lora",
         about: "GPT-2 medium, 512 tokens, LoRA of rank 4 (Radford et al., 2019; Hu et al., ICLR 2022)",
         sample: Sample::Tokens { own: [512], least: 2, most: gpt2::POSITIONS },
-        build: gpt2::gpt2_medium_lora,
+        classes: None,
+        build: |n, s, _| gpt2::gpt2_medium_lora(n, s),
     },
-    image("resnet8-cifar", "ResNet of 8 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)", CIFAR, |n, s| {
-        resnet::build(n, s, &resnet::RESNET8_CIFAR)
-    }),
-    image("resnet20-cifar", "ResNet of 20 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)", CIFAR, |n, s| {
-        resnet::build(n, s, &resnet::RESNET20_CIFAR)
-    }),
+    image(
+        "resnet8-cifar",
+        "ResNet of 8 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)",
+        CIFAR,
+        10,
+        |n, s, c| resnet::build(n, s, c, &resnet::RESNET8_CIFAR),
+    ),
+    image(
+        "resnet20-cifar",
+        "ResNet of 20 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)",
+        CIFAR,
+        10,
+        |n, s, c| resnet::build(n, s, c, &resnet::RESNET20_CIFAR),
+    ),
     image(
         "mobilenetv2-slim",
         "MobileNetV2 at a quarter of the width for CIFAR (Sandler et al., 2018)",
         CIFAR,
-        |n, s| mobilenet::build(n, s, &mobilenet::SLIM),
+        10,
+        |n, s, c| mobilenet::build(n, s, c, &mobilenet::SLIM),
     ),
     image(
         "vgg-small",
         "Six normalised convolutions, 32 to 128 channels (after Simonyan and Zisserman)",
         CIFAR,
+        10,
         vgg::small,
     ),
-    Model {
-        id: "transformer2-lora",
-        about: "Two layers of 64 features, 32 tokens, LoRA of rank 4 (after Hu et al., ICLR 2022)",
-        sample: Sample::Tokens { own: [32], least: 1, most: bert::TRANSFORMER2_LORA.positions },
-        build: |n, s| bert::adapted_classifier(n, s, &bert::TRANSFORMER2_LORA),
-    },
+    text(
+        "transformer2-lora",
+        "Two layers of 64 features, 32 tokens, LoRA of rank 4 (after Hu et al., ICLR 2022)",
+        32,
+        |n, s, c| bert::adapted_classifier(n, s, c, &bert::TRANSFORMER2_LORA),
+    )
+    .with_positions(bert::TRANSFORMER2_LORA.positions),
+    image(
+        "logistic",
+        "Multinomial logistic regression, a stand-in network of federations",
+        CIFAR,
+        10,
+        standins::logistic,
+    ),
+    image("mlp", "One hidden layer of 64 features, a stand-in network of federations", CIFAR, 10, standins::mlp),
+    text(
+        "bag-of-tokens",
+        "Mean of 32 features a token, a stand-in network of federations",
+        32,
+        standins::bag_of_tokens,
+    ),
+    text("transformer1", "One layer of 32 features, 32 tokens, a stand-in network of federations", 32, |n, s, c| {
+        bert::classifier(n, s, c, &bert::TRANSFORMER1)
+    })
+    .with_positions(bert::TRANSFORMER1.positions),
 ];
 
 /// Builds the model `id` for samples of shape `input`, or of the model's own if none is given.
@@ -243,6 +342,14 @@ pub const MODELS: &[Model] = &[
 /// # Errors
 /// An unknown name, or an input that the model cannot take.
 pub fn build(id: &str, input: Option<&[u64]>) -> Result<Network, WorkloadError> {
+    build_for(id, input, None)
+}
+
+/// As [`build`], for samples of `classes` classes, or of the model's own number if none is given.
+///
+/// # Errors
+/// As [`build`]; no class at all, or a number of classes for a model that predicts tokens.
+pub fn build_for(id: &str, input: Option<&[u64]>, classes: Option<u64>) -> Result<Network, WorkloadError> {
     let Some(model) = MODELS.iter().find(|model| model.id == id) else {
         return Err(WorkloadError::UnknownModel {
             name: id.to_owned(),
@@ -257,12 +364,26 @@ pub fn build(id: &str, input: Option<&[u64]>) -> Result<Network, WorkloadError> 
     if !model.sample.accepts(shape) {
         return Err(refuse("does not fit"));
     }
+    let classes = classes_of(model, classes)?;
     let mut network = Network::new(id);
-    match (model.build)(&mut network, shape) {
+    match (model.build)(&mut network, shape, classes) {
         Ok(()) => Ok(network),
         // With the right rank, only a window that is larger than what is left can fail.
         Err(WorkloadError::Shape { module, .. }) => Err(refuse(&format!("is too small for {module}"))),
         Err(other) => Err(other),
+    }
+}
+
+/// The number of classes of `model`, `asked` if it can have as many; zero where there are none.
+fn classes_of(model: &Model, asked: Option<u64>) -> Result<u64, WorkloadError> {
+    let refuse = |message| Err(WorkloadError::Input { model: model.id.to_owned(), message });
+    match (asked, model.classes) {
+        (None, own) => Ok(own.unwrap_or(0)),
+        (Some(classes), None) => refuse(format!("{classes} classes do not fit; it predicts tokens and has none")),
+        (Some(classes), Some(own)) if !(1..=MOST_CLASSES).contains(&classes) => {
+            refuse(format!("{classes} classes do not fit; it takes from 1 to {MOST_CLASSES}; its own are {own}"))
+        }
+        (Some(classes), _) => Ok(classes),
     }
 }
 

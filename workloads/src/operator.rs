@@ -76,8 +76,12 @@ pub enum Unary {
     /// GELU by its tanh approximation in one kernel, which goes by the same name; saves its input.
     #[strum(serialize = "gelu")]
     GeluTanh,
+    /// x / (1 + e⁻ˣ); saves its input.
+    Silu,
     /// Saves its output.
     Tanh,
+    /// 1 / (1 + e⁻ˣ); saves its output.
+    Sigmoid,
     /// Raised to a constant power; saves its input.
     #[strum(serialize = "pow")]
     Power(f32),

@@ -1,5 +1,5 @@
 //! What the tests of several crates of the simulator need: training graphs of a few nodes, the graphs of built-in
-//! models, and random numbers that are the same on every machine. A dev-dependency only; crates below the simulator
+//! models, random numbers that are the same on every machine, and weights by a formula ([`formula`]). A dev-dependency only; crates below the simulator
 //! (`devices`, `workloads`) do not use it.
 //!
 //! ```text
@@ -21,6 +21,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod builder;
+pub mod formula;
 mod random;
 
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};

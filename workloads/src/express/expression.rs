@@ -57,6 +57,7 @@ pub(super) enum Function {
     Log,
     Erf,
     Tanh,
+    Sigmoid,
     /// x³, as a power.
     #[strum(serialize = "pow")]
     Cube,

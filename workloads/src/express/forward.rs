@@ -114,6 +114,11 @@ impl ExpressionWriter<'_> {
             Unary::Relu => Operation::Function(Function::Relu),
             Unary::Relu6 | Unary::Clip { .. } => Operation::Function(Function::Relu6),
             Unary::Tanh => Operation::Function(Function::Tanh),
+            Unary::Sigmoid => Operation::Function(Function::Sigmoid),
+            Unary::Silu => {
+                let share = self.apply(Function::Sigmoid, x);
+                return self.step(Operation::Multiply, &[x, share]);
+            }
             Unary::Power(_) => Operation::Function(Function::Cube),
             Unary::Gelu | Unary::GeluTanh => return self.gelu(x),
             Unary::Scale(_) | Unary::DivideByElement(_) => Operation::Scale,

@@ -173,6 +173,12 @@ impl ExpressionWriter<'_> {
                 self.sweep("multiply", &[slope, dy])
             }
             // dy · y · 3/x.
+            // (1 − y) · y · dy.
+            Function::Sigmoid => {
+                let rest = self.sweep("one_minus", &[y]);
+                let slope = self.sweep("multiply", &[rest, y]);
+                self.sweep("multiply", &[slope, dy])
+            }
             Function::Cube => {
                 let product = self.sweep("multiply", &[dy, y]);
                 let slope = self.quotient_of_constant(x);

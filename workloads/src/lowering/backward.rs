@@ -287,6 +287,20 @@ impl Lowering<'_> {
                 let slope = g.symmetrical("one_minus", &[square]);
                 g.symmetrical("mul", &[dy, slope])
             }
+            Unary::Sigmoid => {
+                let rest = g.symmetrical("one_minus", &[y]);
+                let slope = g.symmetrical("mul", &[y, rest]);
+                g.symmetrical("mul", &[dy, slope])
+            }
+            Unary::Silu => {
+                // s (1 + x (1 − s)), with s the sigmoid of x, computed again.
+                let share = g.symmetrical("sigmoid", &[x]);
+                let rest = g.symmetrical("one_minus", &[share]);
+                let bent = g.symmetrical("mul", &[x, rest]);
+                let bent = g.symmetrical("add_constant", &[bent]);
+                let slope = g.symmetrical("mul", &[share, bent]);
+                g.symmetrical("mul", &[dy, slope])
+            }
             Unary::Power(_) => {
                 let square = g.symmetrical("mul", &[x, x]);
                 let slope = g.symmetrical("scale", &[square]);

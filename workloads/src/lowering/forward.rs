@@ -220,6 +220,11 @@ impl<'a> Lowering<'a> {
             Unary::Relu => &["max"],
             Unary::Relu6 | Unary::Clip { .. } => &["max", "min"],
             Unary::Tanh => &["tanh"],
+            Unary::Sigmoid => &["sigmoid"],
+            Unary::Silu => {
+                let share = self.graph.symmetrical("sigmoid", &[x]);
+                return self.graph.symmetrical("mul", &[share, x]);
+            }
             Unary::Power(_) => &["pow"],
             Unary::Scale(_) | Unary::DivideByElement(_) | Unary::DropPath(_) => &["scale"],
             Unary::Gelu | Unary::GeluTanh => {

@@ -9,8 +9,6 @@ use crate::network::{INT64, Initial, Network, ParameterId, ValueId};
 use crate::operator::{Addend, EPSILON, Part, Unary};
 use crate::shape::Shape;
 
-/// Labels of the classification heads.
-const LABELS: u64 = 2;
 /// The probability of every dropout.
 const DROPOUT: f32 = 0.1;
 
@@ -84,7 +82,8 @@ pub(super) const ROBERTA_BASE_LORA: Encoder =
         epsilon: EPSILON,
         ..BERT
     };
-/// A small encoder over bytes, without dropout, for training with data.
+/// A small encoder over bytes, without dropout, for training with data: as with all adapted networks here, tables, layers
+/// and norms are frozen, and only the adapters and the head are trained.
 pub(super) const TRANSFORMER2_LORA: Encoder = Encoder {
     name: "transformer",
     vocabulary: 256,
@@ -102,22 +101,26 @@ pub(super) const TRANSFORMER2_LORA: Encoder = Encoder {
     ..BERT
 };
 
+/// A single layer that is trained in full.
+pub(super) const TRANSFORMER1: Encoder =
+    Encoder { embedding: 32, width: 32, heads: 2, inner: 64, layers: 1, adapter: None, ..TRANSFORMER2_LORA };
+
 /// A classifier on the first token's pooled features: BERT's and ALBERT's.
-pub(super) fn classifier(n: &mut Network, input: &[u64], e: &Encoder) -> Built {
+pub(super) fn classifier(n: &mut Network, input: &[u64], classes: u64, e: &Encoder) -> Built {
     let (x, _) = encode(n, input, e)?;
     let x = first_token(n, x);
     let x = dense(n, &format!("{}.pooler.dense", e.name), x, e.width)?;
     let x = n.unary(&format!("{}.pooler.activation", e.name), x, Unary::Tanh);
     let x = dropout(n, "dropout", x, e.head_dropout);
-    let x = dense(n, "classifier", x, LABELS)?;
+    let x = dense(n, "classifier", x, classes)?;
     loss(n, x)
 }
 
 /// A classifier on the first token with a dense layer of its own: RoBERTa's, trained in full beside the adapters.
-pub(super) fn adapted_classifier(n: &mut Network, input: &[u64], e: &Encoder) -> Built {
+pub(super) fn adapted_classifier(n: &mut Network, input: &[u64], classes: u64, e: &Encoder) -> Built {
     let (x, _) = encode(n, input, e)?;
     // peft trains a copy of the head and keeps the original, frozen and unused.
-    for (part, elements) in [("dense", e.width * (e.width + 1)), ("out_proj", LABELS * (e.width + 1))] {
+    for (part, elements) in [("dense", e.width * (e.width + 1)), ("out_proj", classes * (e.width + 1))] {
         n.weight(&format!("classifier.original_module.{part}"), &[elements], Initial::of_transformer(), false);
     }
     let x = first_token(n, x);
@@ -125,7 +128,7 @@ pub(super) fn adapted_classifier(n: &mut Network, input: &[u64], e: &Encoder) ->
     let x = dense(n, "classifier.dense", x, e.width)?;
     let x = n.unary("classifier.tanh", x, Unary::Tanh);
     let x = dropout(n, "classifier.dropout", x, e.head_dropout);
-    let x = dense(n, "classifier.out_proj", x, LABELS)?;
+    let x = dense(n, "classifier.out_proj", x, classes)?;
     loss(n, x)
 }
 

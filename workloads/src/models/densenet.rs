@@ -13,7 +13,7 @@ const GROWTH: u64 = 32;
 /// Channels of a layer's bottleneck, in units of the growth.
 const BOTTLENECK: u64 = 4;
 
-pub(super) fn densenet121(n: &mut Network, input: &[u64]) -> Built {
+pub(super) fn densenet121(n: &mut Network, input: &[u64], classes: u64) -> Built {
     let x = n.input(input);
     let parts = [".conv0", ".norm0", ".relu0"];
     let x = convolution_norm(n, "features", parts, x, Convolution::square(64, 7, 2, 3), End::Relu)?;
@@ -26,7 +26,7 @@ pub(super) fn densenet121(n: &mut Network, input: &[u64]) -> Built {
     }
     let x = n.batch_norm("features.norm5", x)?;
     let x = n.relu_in_place("relu", x);
-    pooled_classifier(n, "classifier", x, 1000)
+    pooled_classifier(n, "classifier", x, classes)
 }
 
 fn dense_block(n: &mut Network, name: &str, x: ValueId, layers: u64) -> Built<ValueId> {

@@ -9,7 +9,7 @@ use crate::operator::Window;
 /// Added to the variance of every batch normalisation.
 const EPSILON: f32 = 1e-3;
 
-pub(super) fn inception_v3(n: &mut Network, input: &[u64]) -> Built {
+pub(super) fn inception_v3(n: &mut Network, input: &[u64], classes: u64) -> Built {
     let x = n.input(input);
     let x = basic(n, "Conv2d_1a_3x3", x, Convolution::square(32, 3, 2, 0))?;
     let x = basic(n, "Conv2d_2a_3x3", x, Convolution::square(32, 3, 1, 0))?;
@@ -32,7 +32,7 @@ pub(super) fn inception_v3(n: &mut Network, input: &[u64]) -> Built {
     let x = n.adaptive_average_pool("avgpool", x, 1)?;
     let x = n.dropout("dropout", x, 0.5);
     let x = n.flatten("flatten", x)?;
-    classifier(n, "fc", x, 1000)
+    classifier(n, "fc", x, classes)
 }
 
 /// A named 1×1 convolution.

@@ -1,12 +1,12 @@
 //! LeNet-5 (LeCun et al., "Gradient-based learning applied to document recognition", 1998) with ReLU
-//! and max-pooling, for the 62 classes of FEMNIST.
+//! and max-pooling, by default for the 62 classes of FEMNIST.
 
 use super::Built;
 use super::blocks::classifier;
 use crate::network::Network;
 use crate::operator::{Unary, Window};
 
-pub(super) fn lenet5(n: &mut Network, input: &[u64]) -> Built {
+pub(super) fn lenet5(n: &mut Network, input: &[u64], classes: u64) -> Built {
     let mut x = n.input(input);
     for (i, channels, padding) in [(1, 6, 2), (2, 16, 0)] {
         x = n.convolution(&format!("conv{i}"), x, channels, Window::square(5, 1, padding), 1, true)?;
@@ -18,5 +18,5 @@ pub(super) fn lenet5(n: &mut Network, input: &[u64]) -> Built {
         x = n.linear(&format!("fc{i}"), x, features, true)?;
         x = n.unary(&format!("relu{}", i + 2), x, Unary::Relu);
     }
-    classifier(n, "fc3", x, 62)
+    classifier(n, "fc3", x, classes)
 }

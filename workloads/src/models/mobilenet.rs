@@ -14,7 +14,6 @@ pub(super) struct MobileNet {
     stem_stride: u64,
     stages: &'static [Stage],
     last: u64,
-    classes: u64,
 }
 
 pub(super) const MOBILENET_V2: MobileNet = MobileNet {
@@ -30,7 +29,6 @@ pub(super) const MOBILENET_V2: MobileNet = MobileNet {
         (6, 320, 1, 1),
     ],
     last: 1280,
-    classes: 1000,
 };
 
 /// A quarter of the channels (multiples of eight), half of the repeated blocks, and the first two
@@ -40,10 +38,9 @@ pub(super) const SLIM: MobileNet = MobileNet {
     stem_stride: 1,
     stages: &[(1, 8, 1, 1), (6, 8, 1, 1), (6, 8, 2, 2), (6, 16, 2, 2), (6, 24, 2, 1), (6, 40, 2, 2), (6, 80, 1, 1)],
     last: 320,
-    classes: 10,
 };
 
-pub(super) fn build(n: &mut Network, input: &[u64], family: &MobileNet) -> Built {
+pub(super) fn build(n: &mut Network, input: &[u64], classes: u64, family: &MobileNet) -> Built {
     let x = n.input(input);
     let stem = Convolution::square(family.stem, 3, family.stem_stride, 1);
     let mut x = convolution_norm(n, "features.0", NUMBERED, x, stem, End::Relu6)?;
@@ -60,7 +57,7 @@ pub(super) fn build(n: &mut Network, input: &[u64], family: &MobileNet) -> Built
     let x = n.adaptive_average_pool("avgpool", x, 1)?;
     let x = n.flatten("flatten", x)?;
     let x = n.dropout("classifier.0", x, 0.2);
-    classifier(n, "classifier.1", x, family.classes)
+    classifier(n, "classifier.1", x, classes)
 }
 
 fn inverted_residual(

@@ -19,16 +19,14 @@ pub(super) struct ResNet {
     bottleneck: bool,
     /// A stem for small images: 3×3, no pooling.
     small_images: bool,
-    /// Kinds of images that it tells apart.
-    classes: u64,
 }
 
 const fn imagenet(blocks: &'static [u64], bottleneck: bool) -> ResNet {
-    ResNet { blocks, width: 64, bottleneck, small_images: false, classes: 1000 }
+    ResNet { blocks, width: 64, bottleneck, small_images: false }
 }
 
 const fn cifar(blocks: &'static [u64], width: u64) -> ResNet {
-    ResNet { blocks, width, bottleneck: false, small_images: true, classes: 10 }
+    ResNet { blocks, width, bottleneck: false, small_images: true }
 }
 
 pub(super) const RESNET18: ResNet = imagenet(&[2, 2, 2, 2], false);
@@ -39,7 +37,7 @@ pub(super) const RESNET34_CIFAR: ResNet = cifar(&[3, 4, 6, 3], 64);
 pub(super) const RESNET8_CIFAR: ResNet = cifar(&[1, 1, 1], 16);
 pub(super) const RESNET20_CIFAR: ResNet = cifar(&[3, 3, 3], 16);
 
-pub(super) fn build(n: &mut Network, input: &[u64], family: &ResNet) -> Built {
+pub(super) fn build(n: &mut Network, input: &[u64], classes: u64, family: &ResNet) -> Built {
     let x = n.input(input);
     let (kernel, stride, padding) = if family.small_images { (3, 1, 1) } else { (7, 2, 3) };
     let stem = Convolution::square(family.width, kernel, stride, padding);
@@ -56,7 +54,7 @@ pub(super) fn build(n: &mut Network, input: &[u64], family: &ResNet) -> Built {
         }
         width *= 2;
     }
-    pooled_classifier(n, "fc", x, family.classes)
+    pooled_classifier(n, "fc", x, classes)
 }
 
 fn residual_block(

@@ -10,7 +10,7 @@ use crate::shape::Shape;
 /// Units and output channels of each stage.
 const STAGES: [(u64, u64); 3] = [(4, 116), (8, 232), (4, 464)];
 
-pub(super) fn shufflenet_v2(n: &mut Network, input: &[u64]) -> Built {
+pub(super) fn shufflenet_v2(n: &mut Network, input: &[u64], classes: u64) -> Built {
     let x = n.input(input);
     let x = convolution_norm(n, "conv1", NUMBERED, x, Convolution::square(24, 3, 2, 1), End::Relu)?;
     let mut x = n.max_pool("maxpool", x, Window::square(3, 2, 1), false)?;
@@ -30,7 +30,7 @@ pub(super) fn shufflenet_v2(n: &mut Network, input: &[u64]) -> Built {
         }
     }
     let x = convolution_norm(n, "conv5", NUMBERED, x, Convolution::square(1024, 1, 1, 0), End::Relu)?;
-    pooled_classifier(n, "fc", x, 1000)
+    pooled_classifier(n, "fc", x, classes)
 }
 
 fn left_branch(n: &mut Network, name: &str, x: ValueId, channels: u64) -> Built<ValueId> {

@@ -12,7 +12,7 @@ const LAYERS: [&[Option<(u64, u64)>]; 3] = [
     &[None, Some((48, 192)), Some((48, 192)), Some((64, 256)), Some((64, 256))],
 ];
 
-pub(super) fn squeezenet1_1(n: &mut Network, input: &[u64]) -> Built {
+pub(super) fn squeezenet1_1(n: &mut Network, input: &[u64], classes: u64) -> Built {
     let x = n.input(input);
     let mut x = convolution_relu(n, ["features.0", "features.1"], x, 64, Window::square(3, 2, 0))?;
     for (i, layer) in LAYERS.concat().into_iter().enumerate() {
@@ -23,7 +23,7 @@ pub(super) fn squeezenet1_1(n: &mut Network, input: &[u64]) -> Built {
         };
     }
     let x = n.dropout("classifier.0", x, 0.5);
-    let x = convolution_relu(n, ["classifier.1", "classifier.2"], x, 1000, Window::square(1, 1, 0))?;
+    let x = convolution_relu(n, ["classifier.1", "classifier.2"], x, classes, Window::square(1, 1, 0))?;
     let x = n.adaptive_average_pool("classifier.3", x, 1)?;
     let x = n.flatten("flatten", x)?;
     loss(n, x)

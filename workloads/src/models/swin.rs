@@ -19,7 +19,7 @@ const SIDE: u64 = 7;
 /// The probability of dropping a branch of the last block; it grows linearly from zero at the first.
 const STOCHASTIC_DEPTH: f32 = 0.2;
 
-pub(super) fn swin_t(n: &mut Network, input: &[u64]) -> Built {
+pub(super) fn swin_t(n: &mut Network, input: &[u64], classes: u64) -> Built {
     let x = n.input(input);
     let x = n.convolution("features.0.0", x, WIDTH, Window::square(4, 4, 0), 1, true)?;
     let x = n.permute("features.0.1", x, &[0, 2, 3, 1])?;
@@ -41,7 +41,7 @@ pub(super) fn swin_t(n: &mut Network, input: &[u64]) -> Built {
     let x = n.permute("permute", x, &[0, 3, 1, 2])?;
     let x = n.adaptive_average_pool("avgpool", x, 1)?;
     let x = n.flatten("flatten", x)?;
-    classifier(n, "head", x, 1000)
+    classifier(n, "head", x, classes)
 }
 
 fn transformer_block(n: &mut Network, name: &str, x: ValueId, heads: u64, shifted: bool, drop: f32) -> Built<ValueId> {

@@ -14,7 +14,7 @@ pub(super) const VGG16: Stages = [2, 2, 3, 3, 3];
 pub(super) const VGG19: Stages = [2, 2, 4, 4, 4];
 const CHANNELS: [u64; 5] = [64, 128, 256, 512, 512];
 
-pub(super) fn imagenet(n: &mut Network, input: &[u64], stages: Stages) -> Built {
+pub(super) fn imagenet(n: &mut Network, input: &[u64], classes: u64, stages: Stages) -> Built {
     let x = n.input(input);
     let x = features(n, x, stages.into_iter().zip(CHANNELS), false)?;
     let x = n.adaptive_average_pool("avgpool", x, 7)?;
@@ -24,22 +24,22 @@ pub(super) fn imagenet(n: &mut Network, input: &[u64], stages: Stages) -> Built 
         x = n.relu_in_place(&format!("classifier.{}", first + 1), x);
         x = n.dropout(&format!("classifier.{}", first + 2), x, 0.5);
     }
-    classifier(n, "classifier.6", x, 1000)
+    classifier(n, "classifier.6", x, classes)
 }
 
-pub(super) fn cifar(n: &mut Network, input: &[u64], stages: Stages, norm: bool) -> Built {
+pub(super) fn cifar(n: &mut Network, input: &[u64], classes: u64, stages: Stages, norm: bool) -> Built {
     let x = n.input(input);
     let x = features(n, x, stages.into_iter().zip(CHANNELS), norm)?;
     let x = n.flatten("flatten", x)?;
-    classifier(n, "classifier", x, 10)
+    classifier(n, "classifier", x, classes)
 }
 
 /// Three stages of two normalised convolutions, 32, 64 and 128 channels wide.
-pub(super) fn small(n: &mut Network, input: &[u64]) -> Built {
+pub(super) fn small(n: &mut Network, input: &[u64], classes: u64) -> Built {
     let x = n.input(input);
     let x = features(n, x, [(2, 32), (2, 64), (2, 128)].into_iter(), true)?;
     let x = n.flatten("flatten", x)?;
-    classifier(n, "classifier", x, 10)
+    classifier(n, "classifier", x, classes)
 }
 
 /// Stages of 3×3 convolutions, each halved by max-pooling.

@@ -13,8 +13,10 @@ impl Network {
         let input = self.storage_of(x);
         let storage = self.new_storage(module, shape.elements() * FP32, crate::Role::Activation);
         let saved: Option<StorageId> = match function {
-            Unary::Relu | Unary::Tanh => Some(storage),
-            Unary::Relu6 | Unary::Clip { .. } | Unary::Gelu | Unary::GeluTanh | Unary::Power(_) => Some(input),
+            Unary::Relu | Unary::Tanh | Unary::Sigmoid => Some(storage),
+            Unary::Relu6 | Unary::Clip { .. } | Unary::Gelu | Unary::GeluTanh | Unary::Silu | Unary::Power(_) => {
+                Some(input)
+            }
             Unary::Scale(_) | Unary::AddConstant(_) | Unary::Where(_) => None,
             Unary::DivideByElement(_) => Some(self.side_storage(&format!("{module}.divisor"), Extent::fixed(FP32))),
             Unary::DropPath(_) => Some(self.side_storage(&format!("{module}.noise"), Extent::per_sample(FP32))),

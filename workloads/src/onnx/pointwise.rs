@@ -135,6 +135,14 @@ pub(super) fn gelu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
     unary(importer, node, if by_tanh { Unary::GeluTanh } else { Unary::Gelu })
 }
 
+/// `Swish` with a factor of one: SiLU.
+pub(super) fn swish(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    if node.float("alpha").is_some_and(|alpha| alpha != 1.0) {
+        return Err(Fault::mismatch("a factor within the function ('alpha')", "alpha of 1"));
+    }
+    unary(importer, node, Unary::Silu)
+}
+
 /// `Relu`, in place where nobody else needs its input.
 pub(super) fn relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     Ok(match operand(importer, node)? {

@@ -1,4 +1,4 @@
-//! Puts composed functions together again: GELU, layer normalisation, and products with a bias.
+//! Puts composed functions together again: GELU, SiLU, layer normalisation, and products with a bias.
 //!
 //! The last node of a pattern becomes the whole; the others have no reader left and fall away when
 //! the graph is arranged.
@@ -20,6 +20,7 @@ pub(super) fn refold(graph: &mut Graph) {
         for (place, node) in graph.nodes.iter().enumerate() {
             let change = match node.operator.as_str() {
                 "Erf" => view.gelu(node),
+                "Sigmoid" => view.silu(node),
                 "Div" => view.layer_norm(node),
                 "MatMul" => view.linear(place),
                 _ => None,
@@ -129,6 +130,13 @@ impl<'a> View<'a> {
                 return Some((place, folded(erf, "Gelu", &[x], product)));
             }
         }
+    }
+
+    /// `x → sigmoid`, times `x`.
+    fn silu(&self, sigmoid: &OnnxNode) -> Option<(usize, OnnxNode)> {
+        let x = sigmoid.input(0)?;
+        let (place, product, other) = self.reader(sigmoid, "Mul")?;
+        (other == x).then(|| (place, folded(sigmoid, "Swish", &[x], product)))
     }
 
     /// The other operand of a product with the constant `factor`.

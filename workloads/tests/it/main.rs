@@ -12,6 +12,7 @@ mod mixed;
 mod models;
 mod onnx;
 mod saved_needs;
+mod small_models;
 
 use haversack_workloads::TrainingGraph;
 use haversack_workloads::autograd::{EagerRules, differentiate};

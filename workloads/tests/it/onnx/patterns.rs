@@ -72,10 +72,27 @@ fn the_error_function_gelu_is_put_together_in_every_order() {
 }
 
 #[test]
+fn a_sigmoid_times_its_input_is_a_silu() {
+    let sigmoid = || hidden().node("Sigmoid", &["h"], &["s"], &[]);
+    for graph in [
+        sigmoid().node("Mul", &["h", "s"], &["y"], &[]),
+        sigmoid().node("Mul", &["s", "h"], &["y"], &[]),
+        hidden().node("Swish", &["h"], &["y"], &[]),
+    ] {
+        assert_eq!(names(&import(&classified(graph))), ["linear", "silu", "linear", "cross_entropy"]);
+    }
+    let alone = sigmoid().node("Tanh", &["s"], &["y"], &[]);
+    assert_eq!(names(&import(&classified(alone)))[..3], ["linear", "sigmoid", "tanh"]);
+    let steeper = hidden().node("Swish", &["h"], &["y"], &[("alpha", A::F(2.0))]);
+    let error = onnx::import_bytes("steeper", &classified(steeper).file(), None).unwrap_err().to_string();
+    assert!(error.contains("n2") && error.contains("alpha of 1"), "{error}");
+}
+
+#[test]
 fn a_decomposed_layer_norm_is_put_together() {
     let decomposed = hidden()
         .float("two", 2.0)
-        .float("epsilon", 1e-5)
+        .float("epsilon", 1e-3)
         .weight("g", &[16])
         .weight("s", &[16])
         .node("ReduceMean", &["h"], &["mean"], &[("axes", A::Ints(&[-1]))])
@@ -89,6 +106,13 @@ fn a_decomposed_layer_norm_is_put_together() {
         .node("Add", &["scaled", "s"], &["y"], &[]);
     let whole = hidden().weight("g", &[16]).weight("s", &[16]);
     let whole = whole.node("LayerNormalization", &["h", "g", "s"], &["y"], &[]);
+    let epsilon = |graph: &G| {
+        import(graph).nodes.iter().find_map(|node| match node.op {
+            Op::LayerNorm { epsilon } => Some(epsilon),
+            _ => None,
+        })
+    };
+    assert_eq!(epsilon(&classified(decomposed.clone())), Some(1e-3));
     assert_eq!(counts(&classified(decomposed)), counts(&classified(whole)));
 }
 

@@ -1,0 +1,40 @@
+//! The smallest networks that learn something: what the clients of a federation train in place of a large one.
+
+use super::Built;
+use super::blocks::classifier;
+use crate::network::{Initial, Network};
+use crate::operator::Unary;
+use crate::shape::Shape;
+
+/// Different tokens: as many as bytes.
+const VOCABULARY: u64 = 256;
+/// Features of a token.
+const FEATURES: u64 = 32;
+/// Features of the hidden layer.
+const HIDDEN: u64 = 64;
+
+/// A score for each class that is linear in the pixels.
+pub(super) fn logistic(n: &mut Network, input: &[u64], classes: u64) -> Built {
+    let x = n.input(input);
+    let x = n.flatten("flatten", x)?;
+    classifier(n, "classifier", x, classes)
+}
+
+/// One hidden layer with ReLU.
+pub(super) fn mlp(n: &mut Network, input: &[u64], classes: u64) -> Built {
+    let x = n.input(input);
+    let x = n.flatten("flatten", x)?;
+    let x = n.linear("fc1", x, HIDDEN, true)?;
+    let x = n.unary("relu", x, Unary::Relu);
+    classifier(n, "fc2", x, classes)
+}
+
+/// The mean of the tokens' features, whatever their order.
+pub(super) fn bag_of_tokens(n: &mut Network, input: &[u64], classes: u64) -> Built {
+    let ids = n.token_input(input[0]);
+    // PyTorch's default for a table.
+    let table = n.weight("embedding.weight", &[VOCABULARY, FEATURES], Initial::Normal { deviation: 1.0 }, true);
+    let x = n.embedding("embedding", ids, FEATURES, table);
+    let x = n.mean("mean", x, vec![1], Shape::batched(&[FEATURES]));
+    classifier(n, "classifier", x, classes)
+}
