@@ -7,7 +7,7 @@ use haversack_numerics::dense::mean::Mean;
 use haversack_numerics::dense::unary::Function;
 use haversack_numerics::dense::{elementwise, loss, optimiser};
 use haversack_numerics::{Floats, Meter};
-use haversack_workloads::operator::Window;
+use haversack_workloads::operator::{EPSILON, MOMENTUM, Window};
 
 /// Values that are neither equal nor ordered.
 pub(crate) fn values(meter: &Meter, len: usize, scale: f32) -> Floats {
@@ -52,7 +52,7 @@ impl Layer {
         };
         Self {
             convolution,
-            norm: BatchNorm { batch, channels, positions: h * w },
+            norm: BatchNorm { batch, channels, positions: h * w, epsilon: EPSILON, momentum: MOMENTUM },
             weight: values(meter, weights, (6.0 * filters as f32 / weights as f32).sqrt()),
             gradient: meter.zeros(weights),
             affine: [ones(), meter.zeros(channels)],

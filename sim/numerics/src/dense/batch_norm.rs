@@ -9,15 +9,11 @@ use rayon::prelude::*;
 use super::sums::{sum, sum_of};
 use crate::error::{Result, expect_length};
 
-/// Added to every variance.
-pub const EPSILON: f32 = 1e-5;
-/// Share of a batch's statistics in the running ones.
-pub const MOMENTUM: f32 = 0.1;
 /// Samples whose sums are taken together.
 const SAMPLES: usize = 8;
 
-/// Sizes of a tensor of batch × channels × positions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Sizes of a tensor of batch × channels × positions, and what the framework adds and mixes.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchNorm {
     /// Samples.
     pub batch: usize,
@@ -25,6 +21,10 @@ pub struct BatchNorm {
     pub channels: usize,
     /// Elements of a channel of a sample.
     pub positions: usize,
+    /// Added to every variance.
+    pub epsilon: f32,
+    /// Share of a batch's statistics in the running ones.
+    pub momentum: f32,
 }
 
 /// Sums of the elements of each channel: of x and x² forward, of dy and dy · x̂ backward.
@@ -41,7 +41,7 @@ pub struct Sums {
 pub struct Statistics {
     /// Mean.
     pub mean: Vec<f32>,
-    /// 1/√(biased variance + [`EPSILON`]).
+    /// 1/√(biased variance + epsilon).
     pub inverse: Vec<f32>,
     /// Unbiased variance, for the running one.
     pub variance: Vec<f32>,
@@ -70,31 +70,31 @@ impl Sums {
         Ok(())
     }
 
-    /// The statistics of what was summed.
+    /// The statistics of what was summed; `epsilon` is added to every variance.
     #[must_use]
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self, epsilon: f32) -> Statistics {
         let count = self.count.max(1) as f64;
         let mean = |[sum, _]: &[f64; 2]| sum / count;
         let biased = |of: &[f64; 2]| (of[1] / count - mean(of) * mean(of)).max(0.0);
         let bessel = count / (count - 1.0).max(1.0);
         Statistics {
             mean: self.channels.iter().map(|of| mean(of) as f32).collect(),
-            inverse: self.channels.iter().map(|of| (1.0 / (biased(of) + f64::from(EPSILON)).sqrt()) as f32).collect(),
+            inverse: self.channels.iter().map(|of| (1.0 / (biased(of) + f64::from(epsilon)).sqrt()) as f32).collect(),
             variance: self.channels.iter().map(|of| (biased(of) * bessel) as f32).collect(),
         }
     }
 }
 
 impl Statistics {
-    /// Moves running statistics by [`MOMENTUM`] towards these.
+    /// Moves running statistics towards these, of which they take the share `momentum`.
     ///
     /// # Errors
     /// Running statistics of another number of channels.
-    pub fn update(&self, mean: &mut [f32], variance: &mut [f32]) -> Result {
+    pub fn update(&self, momentum: f32, mean: &mut [f32], variance: &mut [f32]) -> Result {
         expect_length("a running mean", mean.len(), self.mean.len())?;
         expect_length("a running variance", variance.len(), self.mean.len())?;
         let towards = |running: &mut [f32], batch: &[f32]| {
-            running.iter_mut().zip(batch).for_each(|(r, b)| *r = (1.0 - MOMENTUM) * *r + MOMENTUM * b);
+            running.iter_mut().zip(batch).for_each(|(r, b)| *r = (1.0 - momentum) * *r + momentum * b);
         };
         towards(mean, &self.mean);
         towards(variance, &self.variance);
@@ -118,11 +118,11 @@ impl BatchNorm {
     ) -> Result {
         expect_length("the means of a batch norm", mean.len(), self.channels)?;
         expect_length("the inverse deviations of a batch norm", inverse.len(), self.channels)?;
-        let statistics = self.sums(input)?.statistics();
+        let statistics = self.sums(input)?.statistics(self.epsilon);
         mean.copy_from_slice(&statistics.mean);
         inverse.copy_from_slice(&statistics.inverse);
         if let Some((mean, variance)) = running {
-            statistics.update(mean, variance)?;
+            statistics.update(self.momentum, mean, variance)?;
         }
         self.normalise(input, affine, mean, inverse, output)
     }
@@ -139,7 +139,7 @@ impl BatchNorm {
         variance: &[f32],
         output: &mut [f32],
     ) -> Result {
-        let inverse: Vec<f32> = variance.iter().map(|variance| 1.0 / (variance + EPSILON).sqrt()).collect();
+        let inverse: Vec<f32> = variance.iter().map(|variance| 1.0 / (variance + self.epsilon).sqrt()).collect();
         self.normalise(input, affine, mean, &inverse, output)
     }
 

@@ -2,18 +2,20 @@
 
 use rayon::prelude::*;
 
-use super::batch_norm::{Affine, EPSILON};
+use super::batch_norm::Affine;
 use super::parallel::{add_over_blocks, rows_of_block};
 use super::sums::{sum, sum_of};
 use crate::error::{Result, expect_length};
 
 /// Sizes of a tensor of rows × width, each row of which is normalised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerNorm {
     /// Number of rows.
     pub rows: usize,
     /// Elements of a row.
     pub width: usize,
+    /// Added to every variance.
+    pub epsilon: f32,
 }
 
 impl LayerNorm {
@@ -41,7 +43,7 @@ impl LayerNorm {
                 for ((y, x), (mean, inverse)) in rows.zip(mean.iter_mut().zip(inverse)) {
                     let m = sum(x) / width as f32;
                     let variance = sum_of(x, x, |x, _| (x - m) * (x - m)) / width as f32;
-                    let i = 1.0 / (variance + EPSILON).sqrt();
+                    let i = 1.0 / (variance + self.epsilon).sqrt();
                     (*mean, *inverse) = (m, i);
                     for ((y, x), (w, b)) in y.iter_mut().zip(x).zip(affine.weight.iter().zip(affine.bias)) {
                         *y = (x - m) * i * w + b;

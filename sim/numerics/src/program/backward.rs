@@ -12,7 +12,6 @@ use super::operands::{Operands, Outputs};
 use super::run::Run;
 use super::step::{Derivative, Part};
 use super::{Passes, ProgramError};
-use crate::dense::layer_norm::LayerNorm;
 use crate::dense::{elementwise, embedding, softmax, unary};
 use crate::memory::{Seen, Signs};
 
@@ -260,8 +259,8 @@ impl Derived<'_> {
 
     fn layer_norm(&self, outputs: &mut Outputs) -> Result<(), ProgramError> {
         let Self { operands, node, gradient, .. } = self;
-        let (rows, width) = operands.rows(node.output);
-        let norm = LayerNorm { rows, width };
+        let norm = forward::layer_norm(operands, node);
+        let width = norm.width;
         let (input, weight) = (self.input_value(0)?, operands.weight(node, 0)?);
         let (mean, inverse) = (self.saved(1)?, self.saved(2)?);
         let (made, [of_weight, of_bias]) = self.placed(outputs);

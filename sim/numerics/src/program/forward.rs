@@ -2,7 +2,7 @@
 
 use haversack_workloads::network::OperatorNode;
 use haversack_workloads::network::layout::Layout;
-use haversack_workloads::operator::{Addend, Averaging, Copying, Mask, Unary, Window};
+use haversack_workloads::operator::{Addend, Averaging, Copying, EPSILON, MOMENTUM, Mask, Unary, Window};
 use haversack_workloads::{Network, Op, ValueId};
 
 use super::look::gather;
@@ -26,8 +26,7 @@ pub(super) fn check(network: &Network, node: &OperatorNode) -> Result<(), Progra
         Op::Unary { function: Unary::Where(Mask::Tensor) | Unary::AddConstant(Addend::Tensor), .. } => {
             "its mask or addend is not known"
         }
-        Op::Unary { function: Unary::GeluTanh | Unary::Clip { .. } | Unary::DropPath(_), .. } => "it has no kernel yet",
-        Op::Unary { function: Unary::Power(power), .. } if *power != 3.0 => "only cubes are computed",
+        Op::Unary { function: Unary::DropPath(_), .. } => "it has no kernel yet",
         Op::Copy(Copying::Computed) => "what it computes is not known",
         Op::Copy(Copying::Pad | Copying::Roll(_)) => "it has no kernel yet",
         Op::IndexTable | Op::Subtract => "it has no kernel yet",
@@ -51,12 +50,17 @@ pub(super) fn function(unary: Unary) -> Option<Function> {
     Some(match unary {
         Unary::Relu => Function::Relu,
         Unary::Relu6 => Function::Relu6,
+        Unary::Clip { low, high } => Function::Clip { low, high },
         Unary::Gelu => Function::Gelu,
+        Unary::GeluTanh => Function::GeluTanh,
+        Unary::Silu => Function::Silu,
+        Unary::Sigmoid => Function::Sigmoid,
         Unary::Tanh => Function::Tanh,
-        Unary::Power(_) => Function::Cube,
+        Unary::Power(3.0) => Function::Cube,
+        Unary::Power(power) => Function::Power(power),
         Unary::Scale(factor) => Function::Scale(factor),
         Unary::DivideByElement(divisor) => Function::Scale(1.0 / divisor),
-        _ => return None,
+        Unary::AddConstant(_) | Unary::Where(_) | Unary::DropPath(_) => return None,
     })
 }
 
@@ -105,7 +109,18 @@ pub(super) fn pool(
 /// The batch normalisation of an operator.
 pub(super) fn batch_norm(operands: &Operands<'_>, node: &OperatorNode) -> BatchNorm {
     let [batch, channels, positions] = operands.around(node.output, 1..2);
-    BatchNorm { batch, channels, positions }
+    let (epsilon, momentum) = match node.op {
+        Op::BatchNorm { epsilon, momentum } => (epsilon, momentum),
+        _ => (EPSILON, MOMENTUM),
+    };
+    BatchNorm { batch, channels, positions, epsilon, momentum }
+}
+
+/// The layer normalisation of an operator.
+pub(super) fn layer_norm(operands: &Operands<'_>, node: &OperatorNode) -> LayerNorm {
+    let (rows, width) = operands.rows(node.output);
+    let epsilon = if let Op::LayerNorm { epsilon } = node.op { epsilon } else { EPSILON };
+    LayerNorm { rows, width, epsilon }
 }
 
 /// The mean over the axes `axes` of an operator's input.
@@ -134,7 +149,7 @@ impl Run<'_> {
             let value = |place: usize| operands.value(node.inputs[place]);
             match &node.op {
                 Op::MaxPool(window) => return max_pool(&operands, node, *window, outputs),
-                Op::LayerNorm { .. } => return layer_norm(&operands, node, outputs),
+                Op::LayerNorm { .. } => return normalise_rows(&operands, node, outputs),
                 Op::Dropout(probability) => return drop_out(&operands, node, *probability, operator, outputs),
                 _ => {}
             }
@@ -291,8 +306,9 @@ fn max_pool(
     Ok(pool.maximum(&input, output, indices)?)
 }
 
-fn layer_norm(operands: &Operands<'_>, node: &OperatorNode, outputs: &mut Outputs) -> Result<(), ProgramError> {
-    let (rows, width) = operands.rows(node.output);
+fn normalise_rows(operands: &Operands<'_>, node: &OperatorNode, outputs: &mut Outputs) -> Result<(), ProgramError> {
+    let norm = layer_norm(operands, node);
+    let rows = norm.rows;
     let (weight, bias) = (operands.weight(node, 0)?, operands.weight(node, 1)?);
     let input = operands.value(node.inputs[0])?;
     let [Some(output), mean, inverse] = outputs.each() else { return Ok(()) };
@@ -300,7 +316,7 @@ fn layer_norm(operands: &Operands<'_>, node: &OperatorNode, outputs: &mut Output
     let mean = or_scratch(mean, &mut first, rows, operands);
     let inverse = or_scratch(inverse, &mut second, rows, operands);
     let affine = Affine { weight: &weight, bias: &bias };
-    Ok(LayerNorm { rows, width }.forward(&input, affine, (mean, inverse), output)?)
+    Ok(norm.forward(&input, affine, (mean, inverse), output)?)
 }
 
 /// Draws a mask by the place of every element in the mini-batch, so that it is the same whenever it is drawn.

@@ -53,7 +53,7 @@ case("matmul", torch.matmul, values(3, 4, 5, k=1), values(3, 5, 2, k=2))
 mean, variance = values(3, k=4), values(3, k=5) + 2
 case(
     "batch_norm",
-    lambda x, w, b: F.batch_norm(x, mean, variance, w, b, training=True),
+    lambda x, w, b: F.batch_norm(x, mean, variance, w, b, training=True, momentum=0.3, eps=1e-3),
     values(4, 3, 2, 3, k=1),
     values(3, k=2),
     values(3, k=3),
@@ -62,12 +62,12 @@ case(
 )
 case(
     "batch_norm_evaluated",
-    lambda x: F.batch_norm(x, values(3, k=4), values(3, k=5) + 2, values(3, k=2), values(3, k=3), training=False),
+    lambda x: F.batch_norm(x, values(3, k=4), values(3, k=5) + 2, values(3, k=2), values(3, k=3), training=False, eps=1e-3),
     values(4, 3, 2, 3, k=1),
 )
 case(
     "layer_norm",
-    lambda x, w, b: F.layer_norm(x, (7,), w, b),
+    lambda x, w, b: F.layer_norm(x, (7,), w, b, eps=1e-2),
     values(5, 7, k=1),
     values(7, k=2),
     values(7, k=3),

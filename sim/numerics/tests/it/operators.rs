@@ -10,13 +10,17 @@ use haversack_numerics::dense::strided::Strided;
 use haversack_numerics::dense::transcendental::{erf, exp, tanh};
 use haversack_numerics::dense::unary::{self, Function, Saved};
 use haversack_numerics::dense::{dropout, elementwise, embedding, loss, softmax};
-use haversack_workloads::operator::Window;
+use haversack_workloads::operator::{EPSILON, MOMENTUM, Window};
 use proptest::prelude::*;
 
 use crate::common::{self, assert_close, assert_gradient, assert_same_on_any_threads, values};
 
 fn zeros(len: usize) -> Vec<f32> {
     vec![0.0; len]
+}
+
+fn batch_norm(batch: usize, channels: usize, positions: usize) -> BatchNorm {
+    BatchNorm { batch, channels, positions, epsilon: EPSILON, momentum: MOMENTUM }
 }
 
 #[test]
@@ -49,8 +53,8 @@ fn products_have_the_gradients_that_differences_say() {
 
 #[test]
 fn norms_have_the_gradients_that_differences_say() {
-    let batch = BatchNorm { batch: 3, channels: 5, positions: 7 };
-    let layer = LayerNorm { rows: 15, width: 7 };
+    let batch = batch_norm(3, 5, 7);
+    let layer = LayerNorm { rows: 15, width: 7, epsilon: EPSILON };
     let (x, dy) = (values(105, 1), values(105, 2));
     for width in [5, 7] {
         let (w, b) = (values(width, 3), values(width, 4));
@@ -124,7 +128,7 @@ fn threads_change_no_bit_of_any_sum() {
     const LEN: usize = 3 * 41 * 1001;
     let (x, dy) = (values(LEN, 1), values(LEN, 2));
     assert_same_on_any_threads(|| {
-        let sizes = BatchNorm { batch: 41, channels: 3, positions: 1001 };
+        let sizes = batch_norm(41, 3, 1001);
         let (w, [mut mean, mut inverse, mut dw, mut db]) = (values(3, 3), [3; 4].map(zeros));
         let [mut y, mut dx] = [LEN, LEN].map(zeros);
         let affine = Affine { weight: &w, bias: &w };
@@ -133,7 +137,7 @@ fn threads_change_no_bit_of_any_sum() {
         [y, dx, dw, db].concat()
     });
     assert_same_on_any_threads(|| {
-        let sizes = LayerNorm { rows: 3 * 1001, width: 41 };
+        let sizes = LayerNorm { rows: 3 * 1001, width: 41, epsilon: EPSILON };
         let [mut dw, mut db] = [41, 41].map(zeros);
         let statistics = values(sizes.rows, 5);
         sizes.parameter_gradients((&x, &dy), (&statistics, &statistics), &mut dw, &mut db).unwrap();
@@ -159,12 +163,12 @@ fn threads_change_no_bit_of_any_sum() {
 
 #[test]
 fn parts_of_a_batch_that_share_sums_normalise_like_the_whole() {
-    let part = |batch| BatchNorm { batch, channels: 3, positions: 4 };
+    let part = |batch| batch_norm(batch, 3, 4);
     let (x, w, b) = (values(84, 1), values(3, 2), values(3, 3));
     let (first, second) = x.split_at(24);
     let mut sums = part(2).sums(first).unwrap();
     sums.add(&part(5).sums(second).unwrap()).unwrap();
-    let shared = sums.statistics();
+    let shared = sums.statistics(EPSILON);
     let affine = Affine { weight: &w, bias: &b };
     let [mut parts, mut whole, mut mean, mut inverse] = [84, 84, 3, 3].map(zeros);
     part(2).normalise(first, affine, &shared.mean, &shared.inverse, &mut parts[..24]).unwrap();
@@ -188,15 +192,15 @@ fn parts_of_a_batch_that_share_sums_normalise_like_the_whole() {
 #[test]
 fn statistics_by_hand() {
     // 1, 2, 3, 6: mean 3, squares about it 4 + 1 + 0 + 9 = 14, biased variance 3.5, unbiased 14/3.
-    let sums = BatchNorm { batch: 2, channels: 1, positions: 2 }.sums(&[1.0, 2.0, 3.0, 6.0]).unwrap();
+    let sums = batch_norm(2, 1, 2).sums(&[1.0, 2.0, 3.0, 6.0]).unwrap();
     assert_eq!(sums, Sums { count: 4, channels: vec![[12.0, 50.0]] });
-    let statistics = sums.statistics();
+    let statistics = sums.statistics(EPSILON);
     assert_eq!(statistics.mean, [3.0]);
     assert_close("inverse", &statistics.inverse, &[1.0 / 3.500_01_f32.sqrt()], 1e-7);
     assert_close("variance", &statistics.variance, &[14.0 / 3.0], 1e-7);
     // Nine tenths of what was, one tenth of what is: 0.9 · 1 + 0.1 · 3.
     let (mut mean, mut variance) = ([1.0], [0.0]);
-    statistics.update(&mut mean, &mut variance).unwrap();
+    statistics.update(MOMENTUM, &mut mean, &mut variance).unwrap();
     assert_close("running", &[mean[0], variance[0]], &[1.2, 0.466_666_7], 1e-6);
 }
 
@@ -204,7 +208,7 @@ fn statistics_by_hand() {
 fn a_large_mean_does_not_swallow_the_variance() {
     // ±1 about 10 000: in f32, 10 001² and 9 999² differ from 10⁸ by less than their last digits hold.
     let x: Vec<f32> = (0..2048).map(|i| if i % 2 == 0 { 10_001.0 } else { 9_999.0 }).collect();
-    let statistics = BatchNorm { batch: 2, channels: 1, positions: 1024 }.sums(&x).unwrap().statistics();
+    let statistics = batch_norm(2, 1, 1024).sums(&x).unwrap().statistics(EPSILON);
     assert_close("inverse", &statistics.inverse, &[1.0], 1e-4);
 }
 

@@ -102,7 +102,8 @@ fn matmul() {
 
 #[test]
 fn batch_norm() {
-    let (case, sizes) = (Case::named("batch_norm"), BatchNorm { batch: 4, channels: 3, positions: 6 });
+    let (case, sizes) =
+        (Case::named("batch_norm"), BatchNorm { batch: 4, channels: 3, positions: 6, epsilon: 1e-3, momentum: 0.3 });
     let (x, w, b, dy) = (values(72, 1), values(3, 2), values(3, 3), values(72, 9));
     let (mut running, mut variance) = (values(3, 4), values(3, 5));
     variance.iter_mut().for_each(|x| *x += 2.0);
@@ -124,7 +125,7 @@ fn batch_norm() {
 
 #[test]
 fn layer_norm() {
-    let (case, sizes) = (Case::named("layer_norm"), LayerNorm { rows: 5, width: 7 });
+    let (case, sizes) = (Case::named("layer_norm"), LayerNorm { rows: 5, width: 7, epsilon: 1e-2 });
     let (x, w, b, dy) = (values(35, 1), values(7, 2), values(7, 3), values(35, 9));
     let [mut y, mut dx, mut mean, mut inverse, mut dw, mut db] = [35, 35, 5, 5, 7, 7].map(zeros);
     sizes.forward(&x, Affine { weight: &w, bias: &b }, (&mut mean, &mut inverse), &mut y).unwrap();
