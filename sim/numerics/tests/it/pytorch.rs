@@ -295,19 +295,21 @@ fn cross_entropy() {
     assert_eq!(vec![answer.correct as i64], case.integers("correct"));
 }
 
+/// Three steps of an optimiser against PyTorch's.
+fn check_steps(name: &str, mut update: impl FnMut(u64, &mut [f32], &[f32])) {
+    let (case, mut weight) = (Case::named(name), values(11, 1));
+    for step in 0..3 {
+        update(step as u64 + 1, &mut weight, &values(11, step + 2));
+        case.check_gradient(step, &weight);
+    }
+}
+
 #[test]
 fn optimisers() {
-    let steps = |name: &str, update: &mut dyn FnMut(u64, &mut [f32], &[f32])| {
-        let (case, mut weight) = (Case::named(name), values(11, 1));
-        for step in 0..3 {
-            update(step as u64 + 1, &mut weight, &values(11, step + 2));
-            case.check_gradient(step, &weight);
-        }
-    };
-    steps("sgd", &mut |_, w, g| optimiser::sgd(w, g, 0.1, 0.01).unwrap());
+    check_steps("sgd", |_, w, g| optimiser::sgd(w, g, 0.1, 0.01).unwrap());
     let mut velocity = zeros(11);
-    steps("momentum", &mut |_, w, g| optimiser::momentum(w, g, &mut velocity, 0.1, 0.9, 0.01).unwrap());
+    check_steps("momentum", |_, w, g| optimiser::momentum(w, g, &mut velocity, 0.1, 0.9, 0.01).unwrap());
     let (mut mean, mut square) = (zeros(11), zeros(11));
     let adam = Adam { rate: 0.01, decay: 0.01, ..Adam::default() };
-    steps("adam", &mut |step, w, g| adam.step(step, w, g, &mut mean, &mut square).unwrap());
+    check_steps("adam", |step, w, g| adam.step(step, w, g, &mut mean, &mut square).unwrap());
 }

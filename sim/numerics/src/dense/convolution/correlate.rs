@@ -44,14 +44,14 @@ impl Correlation<'_> {
         while k < depth {
             // The last tile counts its last row several times and keeps it once.
             let mut distances = [0; DEEP];
-            for d in 0..DEEP {
-                distances[d] = self.base + self.distances[(k + d).min(depth - 1)];
+            for (d, distance) in distances.iter_mut().enumerate() {
+                *distance = self.base + self.distances[(k + d).min(depth - 1)];
             }
             let sums = self.tile::<S, ROWS, DEEP>(simd, first, distances);
-            for r in 0..ROWS {
-                for d in 0..DEEP.min(depth - k) {
+            for (r, sums) in sums.into_iter().enumerate() {
+                for (d, sum) in sums.into_iter().enumerate().take(depth - k) {
                     let mut lanes = [0.0; LANES];
-                    simd.store(sums[r][d], &mut lanes);
+                    simd.store(sum, &mut lanes);
                     self.weight[(first + r) * depth + k + d] += total(lanes);
                 }
             }
@@ -71,9 +71,9 @@ impl Correlation<'_> {
         let len = self.vectors * LANES;
         for sample in 0..self.samples {
             let mut rows: [&[[f32; LANES]]; ROWS] = [&[]; ROWS];
-            for r in 0..ROWS {
+            for (r, row) in rows.iter_mut().enumerate() {
                 let at = sample * self.gradient_len + self.filter[0] + (first + r) * self.filter[1];
-                rows[r] = self.gradient[at..at + len].as_chunks::<LANES>().0;
+                *row = self.gradient[at..at + len].as_chunks::<LANES>().0;
             }
             let mut sources: [&[[f32; LANES]]; DEEP] = [&[]; DEEP];
             for d in 0..DEEP {

@@ -68,8 +68,8 @@ impl Outer<'_> {
     fn tile<S: Simd, const DEEP: usize>(&mut self, simd: S, k: usize) {
         let depth = self.distances.len();
         let mut distances = [0; DEEP];
-        for d in 0..DEEP {
-            distances[d] = self.base + self.distances[(k + d).min(depth - 1)];
+        for (d, distance) in distances.iter_mut().enumerate() {
+            *distance = self.base + self.distances[(k + d).min(depth - 1)];
         }
         let vectors = self.sums.len() / depth / LANES;
         for vector in 0..vectors {
