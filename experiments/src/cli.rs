@@ -8,7 +8,7 @@ use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
     advise, calibrate, compare, completions, interrupt, kernels_command, list, model_command, replay_command,
-    reproduce, sensitivity, show, simulate, sweep, trace_command,
+    reproduce, sensitivity, show, simulate, sweep, trace_command, train,
 };
 
 /// The command line of `haversack`.
@@ -38,6 +38,8 @@ enum Command {
     Sensitivity(sensitivity::SensitivityOptions),
     /// Runs a whole grid of scenarios into one table and Pareto fronts
     Sweep(sweep::SweepOptions),
+    /// Trains networks for real under each policy: accuracy beside simulated time, memory and energy
+    Train(train::TrainOptions),
     /// Puts the shards of a sweep or a reproduction together, to the same bytes as one run
     Merge(sweep::MergeOptions),
     /// Says what moved between two sweeps or reproductions, the farthest first
@@ -74,7 +76,7 @@ pub fn parse() -> Arguments {
 /// # Errors
 /// [`CommandError`], whose exit code is the program's.
 pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
-    if let Command::Reproduce(_) | Command::Sweep(_) = &arguments.command {
+    if let Command::Reproduce(_) | Command::Sweep(_) | Command::Train(_) = &arguments.command {
         interrupt::watch().map_err(CommandError::failed)?;
     }
     match &arguments.command {
@@ -83,6 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
         Command::Advise(options) => advise::run(options),
         Command::Sensitivity(options) => sensitivity::run(options),
         Command::Sweep(options) => sweep::run(options),
+        Command::Train(options) => train::run(options),
         Command::Merge(options) => merge(options),
         Command::Compare(options) => compare::run(options),
         Command::Model(options) => model_command::run(options),

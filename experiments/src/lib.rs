@@ -77,5 +77,6 @@ pub mod simulate;
 pub mod sweep;
 pub mod trace_command;
 pub mod trace_table;
+pub mod train;
 
 pub use error::CommandError;

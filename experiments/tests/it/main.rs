@@ -27,3 +27,4 @@ mod support;
 mod sweep;
 mod sweep_words;
 mod trace;
+mod train;

@@ -1,0 +1,271 @@
+//! One scenario learned with one seed, an epoch at a time.
+
+use haversack_devices::units::Nanos;
+use haversack_numerics::batch::{MiniBatch, Samples};
+use haversack_numerics::memory::Contents;
+use haversack_numerics::optimiser::Rule;
+use haversack_numerics::plain;
+use haversack_numerics::program::Pass;
+use haversack_numerics::state::State;
+use haversack_numerics::{Meter, Program, ProgramError};
+use haversack_training::{Lesson, RunError};
+use haversack_workloads::data::{DataSet, Inputs, Part, epoch_order};
+use serde_json::Value;
+
+use super::checkpoint::{Held, Saved, Values};
+use super::fit;
+use super::row::Row;
+use super::specification::Specification;
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::interrupt;
+use crate::run::Plan;
+use crate::scenario::{GraphKind, Key, Literal, Origin, Scenario};
+
+/// A scenario that can be learned.
+pub(super) struct Subject {
+    /// What tells it from the others of its specification.
+    pub(super) label: String,
+    plan: Plan,
+    program: Program,
+}
+
+impl Subject {
+    /// Makes the scenario ready; one that leaves the shape of its input open takes the samples'.
+    ///
+    /// # Errors
+    /// A scenario that cannot be, data that its network cannot take, and what cannot carry data: a stack that does not run
+    /// the graph of an eager framework, another precision than fp32.
+    pub(super) fn new(
+        label: String,
+        mut scenario: Scenario,
+        data: &DataSet,
+        cache: &Cache,
+    ) -> Result<Self, CommandError> {
+        if scenario.input.is_none() {
+            scenario.set(Key::Input, &Literal::text(fit::shape(&data.form)), Origin::Program)?;
+        }
+        let plan = Plan::new(&scenario, cache)?;
+        let wrong = |message: String| CommandError::input(format!("{label}: {message}"));
+        if !matches!(plan.resolved.graph, GraphKind::Eager { .. }) {
+            let stack = plan.scenario().stack.clone().unwrap_or_default();
+            let message = format!(
+                "`stack`: {stack} runs a graph of its own, which carries no data; expected pytorch-cpu or pytorch-cuda"
+            );
+            return Err(wrong(message));
+        }
+        if plan.arithmetic() != haversack_devices::work::Precision::Fp32 {
+            return Err(wrong("`precision`: only fp32 carries data".to_owned()));
+        }
+        fit::check(&plan.resolved.network, plan.scenario(), data).map_err(|message| wrong(message))?;
+        let program = Program::new(&plan.resolved.network, &plan.graph).map_err(|error| wrong(error.to_string()))?;
+        Ok(Self { label, plan, program })
+    }
+
+    /// The digests of the calibrations that it uses, by id.
+    pub(super) fn calibrations(&self) -> [(String, Value); 2] {
+        let (device, stack) = (&self.plan.resolved.device, &self.plan.resolved.stack);
+        [(device.id.clone(), device.digest.clone().into()), (stack.id.clone(), stack.digest.clone().into())]
+    }
+}
+
+/// A network on its way.
+pub(super) struct Course<'a> {
+    subject: &'a Subject,
+    specification: &'a Specification,
+    data: &'a DataSet,
+    seed: u64,
+    meter: Meter,
+    state: State,
+    /// All that is known of it beside its state.
+    saved: Saved,
+}
+
+/// What an epoch has come to while it was learned.
+#[derive(Default)]
+struct Learned {
+    loss: f64,
+    correct: usize,
+    rows: usize,
+    time: Nanos,
+    energy: f64,
+    peak: u64,
+}
+
+impl<'a> Course<'a> {
+    /// A network with its initial weights.
+    pub(super) fn new(
+        subject: &'a Subject,
+        specification: &'a Specification,
+        data: &'a DataSet,
+        seed: u64,
+    ) -> Result<Self, CommandError> {
+        let meter = Meter::new();
+        let state = State::initial(&subject.plan.resolved.network, &subject.plan.graph, seed, &meter)?;
+        Ok(Self { subject, specification, data, seed, meter, state, saved: Saved::default() })
+    }
+
+    pub(super) const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Goes on from what was saved.
+    ///
+    /// # Errors
+    /// Tensors that are not this network's.
+    pub(super) fn restore(&mut self, mut saved: Saved) -> Result<(), CommandError> {
+        let tensors = std::mem::take(&mut saved.tensors);
+        let ids = |found: &[Held]| found.iter().map(|held| (held.tensor, held.values.len())).collect::<Vec<_>>();
+        if ids(&tensors) != ids(&self.tensors()) {
+            return Err(CommandError::input(format!("{}: the checkpoint holds another network", self.subject.label)));
+        }
+        let contents = |held: Held| match held.values {
+            Values::Floats(values) => (held.tensor, Contents::Floats(self.meter.copy(&values))),
+            Values::Integers(values) => (held.tensor, Contents::Integers(self.meter.copy(&values))),
+        };
+        self.state = State::of(tensors.into_iter().map(contents).collect());
+        self.saved = saved;
+        Ok(())
+    }
+
+    /// All that is needed to go on from here.
+    pub(super) fn saved(&self) -> Saved {
+        Saved { tensors: self.tensors(), ..self.saved.clone() }
+    }
+
+    fn tensors(&self) -> Vec<Held> {
+        let held = |(tensor, contents): &(u32, Contents)| {
+            let values = match contents {
+                Contents::Floats(values) => Values::Floats(values.to_vec()),
+                Contents::Integers(values) => Values::Integers(values.to_vec()),
+            };
+            Held { tensor: *tensor, values }
+        };
+        self.state.tensors().iter().map(held).collect()
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.saved.epoch >= self.specification.epochs
+    }
+
+    /// Learns for one more epoch of scenario number `run`, and measures on all parts.
+    ///
+    /// # Errors
+    /// A run that the device or the budget does not allow, a loss that is no number any more, Ctrl-C.
+    pub(super) fn epoch(&mut self, run: u64) -> Result<(), CommandError> {
+        let learned = self.learn()?;
+        self.saved.epoch += 1;
+        self.saved.time += learned.time;
+        self.saved.energy += learned.energy;
+        let row = |split, loss, accuracy| Row {
+            run,
+            seed: self.seed,
+            epoch: self.saved.epoch,
+            split,
+            loss,
+            accuracy,
+            simulated_time_s: self.saved.time.seconds(),
+            energy_j: self.saved.energy,
+            peak_memory_bytes: learned.peak,
+        };
+        let rows = learned.rows.max(1) as f64;
+        let mut new = vec![row(Part::Train, learned.loss / rows, learned.correct as f64 / rows)];
+        let row = |split, (loss, accuracy)| Row { split, loss, accuracy, ..new[0] };
+        let validation = self.evaluate(Part::Validation)?;
+        let test = self.evaluate(Part::Test)?;
+        let more = [row(Part::Validation, validation), row(Part::Test, test)];
+        new.extend(more);
+        self.saved.rows.extend(new);
+        Ok(())
+    }
+
+    /// Takes every whole mini-batch of the epoch once; what is left over is another one in another epoch.
+    fn learn(&mut self) -> Result<Learned, CommandError> {
+        let plan = &self.subject.plan;
+        let order = epoch_order(self.data.train.len(), self.seed, u64::from(self.saved.epoch));
+        let batch = plan.scenario().batch as usize;
+        let (steps, first) = ((order.len() / batch) as u64, self.saved.update);
+        let batches = order.chunks_exact(batch).zip(first..).map(|(indices, step)| {
+            let factor = self.specification.schedule.factor(step, steps, self.specification.epochs);
+            let rate = (self.specification.learning_rate * factor) as f32;
+            let rule = Rule { optimiser: plan.scenario().optimizer, rate, decay: 0.0 };
+            (mini_batch(self.data, Part::Train, indices), rule)
+        });
+        let mut lesson = Lesson {
+            program: &self.subject.program,
+            state: std::mem::replace(&mut self.state, State::of(Vec::new())),
+            meter: self.meter.clone(),
+            seed: self.seed,
+            update: first,
+            importance: self.saved.importance.clone(),
+        };
+        let mut learned = Learned::default();
+        // A policy begins every epoch anew with the importance that was measured, so that an epoch does not depend on
+        // whether the one before ran in this process.
+        let mut policy = plan.policy()?;
+        let ran =
+            haversack_training::train(plan.machine(), &plan.job(), policy.as_mut(), &mut lesson, batches, |record| {
+                if let Some(loss) = record.loss {
+                    learned.loss += loss.mean * loss.rows as f64;
+                    learned.correct += loss.correct;
+                    learned.rows += loss.rows;
+                }
+                learned.time += record.iteration;
+                learned.energy += record.energy.0;
+                learned.peak = learned.peak.max(record.peak_memory.0);
+                !interrupt::came()
+            });
+        ran.map_err(|error| self.failure(error))?;
+        if interrupt::came() {
+            return Err(CommandError::Interrupted);
+        }
+        (self.state, self.saved.update, self.saved.importance) = (lesson.state, lesson.update, lesson.importance);
+        Ok(learned)
+    }
+
+    /// A run that failed, with where it was.
+    fn failure(&self, error: RunError) -> CommandError {
+        let place = format!("{}, seed {}, epoch {}", self.subject.label, self.seed, self.saved.epoch + 1);
+        let error = CommandError::from(self.subject.plan.explain_failure(error, &Cache::new()));
+        let says = format!("{place}: {error}");
+        if error.exit_code() == 3 { CommandError::NoPlan(says) } else { CommandError::failed(says) }
+    }
+
+    /// The mean loss and the accuracy over a part.
+    fn evaluate(&mut self, part: Part) -> Result<(f64, f64), CommandError> {
+        let indices: Vec<usize> = (0..self.data.part(part).len()).collect();
+        let (mut loss, mut correct, mut rows) = (0.0, 0, 0);
+        for some in indices.chunks(self.subject.plan.scenario().batch as usize) {
+            let samples = some.len();
+            let rule = Rule::default();
+            let pass = Pass {
+                samples,
+                batch: samples,
+                first: 0,
+                update: self.saved.update,
+                seed: self.seed,
+                trains: false,
+                rule,
+            };
+            let batch = mini_batch(self.data, part, some);
+            let Subject { program, plan, .. } = self.subject;
+            let found = plain::evaluate(program, &plan.graph, &mut self.state, &batch, &pass, &self.meter);
+            let found = found.map_err(|error: ProgramError| CommandError::failed(error))?;
+            loss += found.mean * found.rows as f64;
+            correct += found.correct;
+            rows += found.rows;
+        }
+        let number = rows.max(1) as f64;
+        Ok((loss / number, f64::from(correct as u32) / number))
+    }
+}
+
+/// Samples of `data` as the arithmetic takes them.
+fn mini_batch(data: &DataSet, part: Part, indices: &[usize]) -> MiniBatch {
+    let batch = data.mini_batch(part, indices, None);
+    let samples = match batch.inputs {
+        Inputs::Images(values) => Samples::Values(values),
+        Inputs::Tokens(ids) => Samples::Ids(ids),
+    };
+    MiniBatch { len: indices.len(), samples, labels: batch.labels }
+}

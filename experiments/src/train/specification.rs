@@ -1,0 +1,231 @@
+//! What a training is of: scenarios as a sweep has them, and beside them the data, the epochs, the rate and the seeds.
+
+use std::path::Path;
+
+use haversack_devices::text::{hint, line_of, read_toml};
+use haversack_workloads::data::{DataSet, VALIDATION_SHARE};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toml::de::DeTable;
+
+use super::course::Subject;
+use super::schedule::Schedule;
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::scenario::{Key, Scenario};
+use crate::sweep;
+
+/// The keys that a scenario has not got.
+const KEYS: [&str; 6] = ["data", "epochs", "learning_rate", "schedule", "seeds", "validation_share"];
+
+/// Epochs and the learning rate of a training that names none: those by which LeNet-5 learns `glyphs`.
+const EPOCHS: u32 = 8;
+const LEARNING_RATE: f64 = 0.03;
+
+/// The keys of a training as they stand in the file.
+#[derive(Debug, Deserialize)]
+struct Own {
+    data: String,
+    epochs: Option<u32>,
+    learning_rate: Option<f64>,
+    schedule: Option<String>,
+    seeds: Option<Vec<u64>>,
+    validation_share: Option<f64>,
+}
+
+/// A specification.
+#[derive(Debug)]
+pub(super) struct Specification {
+    scenarios: sweep::Specification,
+    /// The data: a name or a path.
+    pub(super) data: String,
+    /// How often all samples are learned from.
+    pub(super) epochs: u32,
+    /// The learning rate at its highest.
+    pub(super) learning_rate: f64,
+    /// How it changes.
+    pub(super) schedule: Schedule,
+    /// The schedule as it was written.
+    schedule_text: String,
+    /// The seeds, each once.
+    pub(super) seeds: Vec<u64>,
+    /// The share of the train part that becomes the validation part where the data bring none.
+    pub(super) validation_share: f64,
+}
+
+impl Specification {
+    /// Reads the file at `path`; `seed` takes the place of its seeds.
+    ///
+    /// # Errors
+    /// A file that cannot be read, unknown keys, and values that a key cannot have, each with its line.
+    pub(super) fn read(path: &Path, seed: Option<u64>) -> Result<Self, CommandError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| CommandError::input(format!("{file}: cannot be read: {error}")))?;
+        Self::parse(&file, &text, seed)
+    }
+
+    fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
+        let (own, scenarios) = split(file, text)?;
+        let own: Own = read_toml(file, &own).map_err(CommandError::input)?;
+        let scenarios = sweep::Specification::parse(file, &scenarios)?;
+        let refused = |key: &str, expected: &str, found: String| {
+            let line = text.lines().position(|line| line.trim_start().starts_with(key)).map_or(0, |line| line + 1);
+            Err(CommandError::input(format!("{file}:{line}: `{key}`: expected {expected}, found {found}")))
+        };
+        let epochs = own.epochs.unwrap_or(EPOCHS);
+        if epochs == 0 {
+            return refused("epochs", "at least 1", "0".to_owned());
+        }
+        let learning_rate = own.learning_rate.unwrap_or(LEARNING_RATE);
+        if !(learning_rate.is_finite() && learning_rate > 0.0) {
+            return refused("learning_rate", "a number above 0", learning_rate.to_string());
+        }
+        let validation_share = own.validation_share.unwrap_or(VALIDATION_SHARE);
+        if !(validation_share > 0.0 && validation_share < 1.0) {
+            return refused("validation_share", "a number between 0 and 1", validation_share.to_string());
+        }
+        let schedule_text = own.schedule.unwrap_or_else(|| "constant".to_owned());
+        let schedule = match schedule_text.parse() {
+            Ok(schedule) => schedule,
+            Err(error) => return refused("schedule", "a schedule", format!("another text: {error}")),
+        };
+        let mut seeds = seed.map_or_else(|| own.seeds.unwrap_or_else(|| vec![0]), |seed| vec![seed]);
+        seeds.sort_unstable();
+        seeds.dedup();
+        if seeds.is_empty() {
+            return refused("seeds", "at least one seed", "an empty list".to_owned());
+        }
+        let Own { data, .. } = own;
+        Ok(Self { scenarios, data, epochs, learning_rate, schedule, schedule_text, seeds, validation_share })
+    }
+
+    /// The scenarios, each with what tells it from the others: the values of keys that have several; the policy, if none has.
+    ///
+    /// # Errors
+    /// Values that no scenario can have.
+    pub(super) fn scenarios(&self) -> Result<Vec<(String, Scenario)>, CommandError> {
+        self.scenarios.validate(&Cache::new(), |_| Ok(()))?;
+        let axes: Vec<(Key, Vec<String>)> = self.scenarios.axes();
+        (0..self.scenarios.runs())
+            .map(|run| {
+                let scenario = self.scenarios.scenario(run)?;
+                let mut rest = run as usize;
+                let mut words = Vec::new();
+                // The last key varies fastest.
+                for (key, values) in axes.iter().rev() {
+                    let value = &values[rest % values.len()];
+                    rest /= values.len();
+                    if values.len() > 1 {
+                        words.push(if *key == Key::Policy { value.clone() } else { format!("{} {value}", key.name()) });
+                    }
+                }
+                words.reverse();
+                let label = if words.is_empty() { scenario.policy.clone() } else { words.join(", ") };
+                Ok((label, scenario))
+            })
+            .collect()
+    }
+
+    /// The record of the folder: what was asked, of what data, on which calibrations.
+    pub(super) fn record(&self, data: &DataSet, subjects: &[Subject]) -> Map<String, Value> {
+        let mut specification = self.scenarios.to_json();
+        if let Value::Object(keys) = &mut specification {
+            keys.insert("data".to_owned(), json!(self.data));
+            keys.insert("epochs".to_owned(), json!(self.epochs));
+            keys.insert("learning_rate".to_owned(), json!(self.learning_rate));
+            keys.insert("schedule".to_owned(), json!(self.schedule_text));
+            keys.insert("seeds".to_owned(), json!(self.seeds));
+            keys.insert("validation_share".to_owned(), json!(self.validation_share));
+        }
+        let calibrations: Map<String, Value> = subjects.iter().flat_map(Subject::calibrations).collect();
+        let record = json!({
+            "command": "train",
+            "version": env!("CARGO_PKG_VERSION"),
+            "specification": specification,
+            "scenarios": subjects.iter().map(|subject| subject.label.as_str()).collect::<Vec<_>>(),
+            "data": {
+                "id": data.id,
+                "description": data.description,
+                "digest": format!("{:016x}", data.digest()),
+                "samples": { "train": data.train.len(), "validation": data.validation.len(), "test": data.test.len() },
+            },
+            "calibrations": calibrations,
+        });
+        match record {
+            Value::Object(record) => record,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// What of the record says whose the folder is.
+pub(super) fn owner(record: &Map<String, Value>) -> Map<String, Value> {
+    let keys = ["command", "specification"];
+    keys.into_iter().map(|key| (key.to_owned(), record.get(key).cloned().unwrap_or_default())).collect()
+}
+
+/// The text with the training's own keys alone, and that with the others; what is taken out leaves its lines.
+fn split(file: &str, text: &str) -> Result<(String, String), CommandError> {
+    let wrong = |line: usize, message: String| CommandError::input(format!("{file}:{line}: {message}"));
+    let table = DeTable::parse(text)
+        .map_err(|error| wrong(error.span().map_or(0, |span| line_of(text, span.start)), error.message().to_owned()))?;
+    let (mut own, mut others) = (blank(text), text.as_bytes().to_vec());
+    for (key, value) in table.get_ref() {
+        let (name, start) = (key.get_ref().as_ref(), key.span().start);
+        if KEYS.contains(&name) {
+            let range = start..value.span().end;
+            own[range.clone()].copy_from_slice(&text.as_bytes()[range.clone()]);
+            others[range.clone()].copy_from_slice(&blank(&text[range]));
+        } else if Key::named(name).is_none() {
+            let valid = || Key::ALL.iter().map(|key| key.name()).chain(KEYS);
+            let names = valid().collect::<Vec<_>>().join(", ");
+            let message = format!("`{name}`: unknown key{}; valid keys are {names}", hint(name, valid()));
+            return Err(wrong(line_of(text, start), message));
+        }
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|error| wrong(0, error.to_string()));
+    Ok((text(own)?, text(others)?))
+}
+
+/// As many bytes, all blank but for the ends of lines.
+fn blank(text: &str) -> Vec<u8> {
+    text.bytes().map(|byte| if byte == b'\n' { byte } else { b' ' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: &str = "data = \"glyphs\"\ndevice = \"jetson-agx-xavier\"\nmodel = \"lenet5\"\npolicy = [\"original\", \"daf\"]\nseeds = [3,\n 1]\nbatch = 8\n";
+
+    fn refusal(more: &str) -> String {
+        Specification::parse("s.toml", &format!("{SPEC}{more}"), None).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn own_keys_and_a_scenario_s_stand_side_by_side() {
+        let found = Specification::parse("s.toml", SPEC, None).unwrap();
+        assert_eq!((found.data.as_str(), found.epochs, found.seeds.as_slice()), ("glyphs", EPOCHS, [1, 3].as_slice()));
+        let scenarios = found.scenarios().unwrap();
+        let labels: Vec<&str> = scenarios.iter().map(|(label, _)| label.as_str()).collect();
+        assert_eq!((labels, scenarios[1].1.batch), (vec!["original", "daf"], 8));
+        assert_eq!(Specification::parse("s.toml", SPEC, Some(9)).unwrap().seeds, [9]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        assert!(refusal("epoch = 3").contains("s.toml:8: `epoch`: unknown key; did you mean 'epochs'?"));
+        assert!(refusal("epochs = 0").contains("s.toml:8: `epochs`: expected at least 1, found 0"));
+        assert!(refusal("learning_rate = -1.0").contains("s.toml:8: `learning_rate`: expected a number above 0"));
+        assert!(refusal("validation_share = 1.5").contains("`validation_share`: expected a number between 0 and 1"));
+        assert!(refusal("schedule = \"cosin\"").contains("found 'cosin'; expected constant, cosine or step"));
+        assert!(refusal("epochs = \"three\"").contains("s.toml:8"));
+        let lots = Specification::parse("s.toml", &format!("{SPEC}memory_budget = \"lots\""), None).unwrap();
+        let error = lots.scenarios().unwrap_err().to_string();
+        assert!(error.contains("s.toml:8") && error.contains("memory_budget"), "{error}");
+        let error =
+            Specification::parse("s.toml", "device = \"jetson-agx-xavier\"\nmodel = \"lenet5\"\n", None).unwrap_err();
+        assert!(error.to_string().contains("data"), "{error}");
+    }
+}

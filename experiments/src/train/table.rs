@@ -1,0 +1,106 @@
+//! The epochs as a data frame, and what was reached as text.
+
+use std::path::Path;
+
+use haversack_reports::frame::{FrameError, write_parquet};
+use haversack_reports::text_table::{Column, TextTable};
+use haversack_workloads::data::Part;
+use polars::prelude::{Column as Values, DataFrame, IntoColumn, NamedFrom, Series};
+
+use super::course::Subject;
+use super::row::{Row, name};
+use crate::error::CommandError;
+use crate::progress::word;
+
+/// Writes the rows to `path`.
+pub(super) fn write(path: &Path, rows: &[Row], subjects: &[Subject]) -> Result<(), CommandError> {
+    let whole = |name: &str, of: fn(&Row) -> u64| column(name, rows.iter().map(of).collect::<Vec<_>>());
+    let real = |name: &str, of: fn(&Row) -> f64| column(name, rows.iter().map(of).collect::<Vec<_>>());
+    let columns = vec![
+        whole("seed", |row| row.seed),
+        whole("epoch", |row| u64::from(row.epoch)),
+        column("split", rows.iter().map(|row| name(row.split)).collect::<Vec<_>>()),
+        real("loss", |row| row.loss),
+        real("accuracy", |row| row.accuracy),
+        real("simulated_time_s", |row| row.simulated_time_s),
+        real("energy_j", |row| row.energy_j),
+        whole("peak_memory_bytes", |row| row.peak_memory_bytes),
+        whole("run", |row| row.run),
+        column("scenario", rows.iter().map(|row| subjects[row.run as usize].label.as_str()).collect::<Vec<_>>()),
+    ];
+    let frame = DataFrame::new_infer_height(columns).map_err(FrameError::Encode)?;
+    Ok(write_parquet(path, &frame)?)
+}
+
+fn column<T, Of: ?Sized>(name: &str, values: T) -> Values
+where
+    Series: NamedFrom<T, Of>,
+{
+    Series::new(name.into(), values).into_column()
+}
+
+/// What each scenario has reached in its last epoch, over its seeds.
+pub(super) fn text(rows: &[Row], subjects: &[Subject], path: &Path) -> String {
+    let widths = [Column::left(0).fitted(), Column::right(0).fitted().after(2)];
+    let mut table = TextTable::new(widths.into_iter().chain([widths[1]; 4]));
+    table.row(["scenario", "validation", "test", "simulated time", "energy", "peak memory"]);
+    for (run, subject) in subjects.iter().enumerate() {
+        let of = |part: Part| last(rows, run as u64, part);
+        let (validation, test) = (of(Part::Validation), of(Part::Test));
+        let mean =
+            |rows: &[Row], value: fn(&Row) -> f64| rows.iter().map(value).sum::<f64>() / rows.len().max(1) as f64;
+        table.row([
+            subject.label.clone(),
+            share(&validation),
+            share(&test),
+            format!("{:.1} s", mean(&test, |row| row.simulated_time_s)),
+            format!("{:.1} J", mean(&test, |row| row.energy_j)),
+            format!("{:.1} MB", mean(&test, |row| row.peak_memory_bytes as f64) / 1e6),
+        ]);
+    }
+    format!("{table}{}\n", word(path))
+}
+
+/// Accuracies as a mean in percent, with half of the interval where there are several seeds.
+fn share(rows: &[Row]) -> String {
+    let values: Vec<f64> = rows.iter().map(|row| row.accuracy).collect();
+    let (mean, half) = interval(&values);
+    if values.len() < 2 {
+        format!("{:.1}%", mean * 100.0)
+    } else {
+        format!("{:.1}% ± {:.1}", mean * 100.0, half * 100.0)
+    }
+}
+
+/// The rows of the last epoch of a scenario.
+pub(super) fn last(rows: &[Row], run: u64, part: Part) -> Vec<Row> {
+    let of = |row: &&Row| row.run == run && row.split == part;
+    let epoch = rows.iter().filter(of).map(|row| row.epoch).max().unwrap_or(0);
+    rows.iter().filter(of).filter(|row| row.epoch == epoch).copied().collect()
+}
+
+/// The mean, and half the width of its 95% interval by Student's t; zero of fewer than two values.
+pub(super) fn interval(values: &[f64]) -> (f64, f64) {
+    let number = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / number.max(1.0);
+    if values.len() < 2 {
+        return (mean, 0.0);
+    }
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (number - 1.0);
+    let quantile = statrs::distribution::StudentsT::new(0.0, 1.0, number - 1.0)
+        .map_or(f64::NAN, |student| statrs::distribution::ContinuousCDF::inverse_cdf(&student, 0.975));
+    (mean, quantile * (variance / number).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_student_s() {
+        // Mean 2, variance 1; t of 2 degrees of freedom at 97.5% is 4.302653; 4.302653 / √3 = 2.484138.
+        let (mean, half) = interval(&[1.0, 2.0, 3.0]);
+        assert!((mean - 2.0).abs() < 1e-12 && (half - 2.484_138).abs() < 1e-5, "{mean} {half}");
+        assert_eq!(interval(&[5.0]), (5.0, 0.0));
+    }
+}
