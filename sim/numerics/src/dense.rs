@@ -6,6 +6,28 @@
 //!
 //! The same operands give the same bits on any number of threads: work is cut into samples or blocks of fixed size, and
 //! sums run over them in a fixed order.
+//!
+//! ```
+//! use haversack_numerics::Meter;
+//! use haversack_numerics::dense::convolution::Convolution;
+//! use haversack_numerics::dense::unary::Function;
+//! use haversack_workloads::operator::Window;
+//!
+//! // Two rows of three under a kernel that takes the difference of neighbours, then a rectifier.
+//! let window = Window { kernel: [1, 2], stride: [1, 1], padding: [0, 0] };
+//! let (edges, meter) = (Convolution::new([1, 1, 2, 3], 1, window, 1)?, Meter::new());
+//! let mut output = meter.floats(edges.output_len());
+//! edges.forward(&[1.0, 2.0, 4.0, 4.0, 3.0, 3.0], &[-1.0, 1.0], None, &meter, &mut output)?;
+//! Function::Relu.forward_in_place(&mut output);
+//! assert_eq!(output[..], [1.0, 2.0, 0.0, 0.0]);
+//!
+//! // Backward, the rectifier needs its output; of the input, only those positions get a gradient that were let through.
+//! let (mut gradient, mut input_gradient) = (meter.copy(&[1.0_f32; 4]), meter.floats(edges.input_len()));
+//! Function::Relu.backward_in_place(&output, &mut gradient)?;
+//! edges.input_gradient(&gradient, &[-1.0, 1.0], &meter, &mut input_gradient)?;
+//! assert_eq!(input_gradient[..], [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+//! # Ok::<(), haversack_numerics::NumericsError>(())
+//! ```
 
 pub mod batch_norm;
 pub mod concatenate;

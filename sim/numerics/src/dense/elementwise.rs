@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::linear::add_rows;
-use super::parallel::{BLOCK, blocks, blocks2, rows_of_block};
+use super::parallel::{BLOCK, add_over_rows, blocks, blocks2, rows_of_block};
 use crate::error::{Result, expect_length, expect_rows};
 
 /// `sum[i] = left[i] + right[i mod right.len()]`.
@@ -90,15 +90,11 @@ pub fn right_factor_gradient(left: &[f32], gradient: &[f32], right_gradient: &mu
         return multiply(left, gradient, right_gradient);
     }
     let rows = gradient.len().checked_div(row).unwrap_or(0);
-    super::parallel::add_over_blocks(rows, rows_of_block(row), right_gradient, |block| {
-        let mut part = vec![0.0_f32; row];
-        let span = block.start * row..block.end * row;
-        for (left, gradient) in left[span.clone()].chunks_exact(row).zip(gradient[span].chunks_exact(row)) {
-            for ((sum, a), g) in part.iter_mut().zip(left).zip(gradient) {
-                *sum += a * g;
-            }
+    add_over_rows(rows, right_gradient, |rows, columns, sum| {
+        for i in rows {
+            let [left, gradient] = [left, gradient].map(|of| &of[i * row..][columns.clone()]);
+            sum.iter_mut().zip(left.iter().zip(gradient)).for_each(|(sum, (a, g))| *sum += a * g);
         }
-        part
     });
     Ok(())
 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::batch_norm::Affine;
-use super::parallel::{add_over_blocks, rows_of_block};
+use super::parallel::{add_over_rows, rows_of_block};
 use super::sums::{sum, sum_of};
 use crate::error::{Result, expect_length};
 
@@ -99,14 +99,12 @@ impl LayerNorm {
         self.check(&[input, gradient], &[weight_gradient, bias_gradient], &[mean, inverse])?;
         let width = self.width;
         super::linear::add_rows(gradient, width, bias_gradient);
-        add_over_blocks(self.rows, rows_of_block(width), weight_gradient, |block| {
-            let mut part = vec![0.0_f32; width];
-            for row in block {
-                let (x, dy) = (&input[row * width..][..width], &gradient[row * width..][..width]);
+        add_over_rows(self.rows, weight_gradient, |rows, columns, sum| {
+            for row in rows {
+                let [x, dy] = [input, gradient].map(|of| &of[row * width..][columns.clone()]);
                 let (mean, inverse) = (mean[row], inverse[row]);
-                part.iter_mut().zip(x.iter().zip(dy)).for_each(|(sum, (x, dy))| *sum += (x - mean) * inverse * dy);
+                sum.iter_mut().zip(x.iter().zip(dy)).for_each(|(sum, (x, dy))| *sum += (x - mean) * inverse * dy);
             }
-            part
         });
         Ok(())
     }

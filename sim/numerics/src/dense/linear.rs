@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::gemm::{Matrix, multiply};
-use super::parallel::{add_over_blocks, rows_of_block};
+use super::parallel::add_over_rows;
 use crate::error::{Result, expect_length};
 
 /// Rows or columns of a product that one task computes.
@@ -95,13 +95,10 @@ impl Linear {
 /// Adds the sum of the rows of `values` to `sum`.
 pub(super) fn add_rows(values: &[f32], row: usize, sum: &mut [f32]) {
     let rows = values.len().checked_div(row).unwrap_or(0);
-    add_over_blocks(rows, rows_of_block(row), sum, |block| {
-        let mut part = vec![0.0_f32; row];
-        for row in values[block.start * row..block.end * row].chunks_exact(row) {
-            for (sum, x) in part.iter_mut().zip(row) {
-                *sum += x;
-            }
+    add_over_rows(rows, sum, |rows, columns, sum| {
+        for i in rows {
+            let values = &values[i * row..][columns.clone()];
+            sum.iter_mut().zip(values).for_each(|(sum, x)| *sum += x);
         }
-        part
     });
 }

@@ -1,5 +1,7 @@
 //! How work is cut: into blocks of a fixed number of elements, whoever computes them.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 /// Elements of one block of element-wise work: 64 KiB of f32.
@@ -26,16 +28,25 @@ pub(super) const fn rows_of_block(row: usize) -> usize {
     if row == 0 || row >= BLOCK { 1 } else { BLOCK / row }
 }
 
-/// Sums `f(first row, rows)` over blocks of rows into `sum`, in the order of the blocks; `f` answers as many elements as
-/// `sum` has.
-pub(super) fn add_over_blocks(
-    rows: usize,
-    each: usize,
-    sum: &mut [f32],
-    f: impl Fn(std::ops::Range<usize>) -> Vec<f32> + Sync,
-) {
-    let starts: Vec<usize> = (0..rows).step_by(each.max(1)).collect();
-    let parts: Vec<Vec<f32>> = starts.par_iter().map(|&start| f(start..rows.min(start + each.max(1)))).collect();
+/// Columns from which each task sums some of them over all rows.
+const WIDE: usize = 1 << 11;
+
+/// Adds the sum of `rows` rows to `sum`, in a fixed order. `f(rows, columns, sum)` adds some columns of some rows to what
+/// `sum` holds of them.
+pub(super) fn add_over_rows(rows: usize, sum: &mut [f32], f: impl Fn(Range<usize>, Range<usize>, &mut [f32]) + Sync) {
+    let row = sum.len();
+    if row >= WIDE {
+        let columns = |i: usize| i * WIDE..row.min((i + 1) * WIDE);
+        return sum.par_chunks_mut(WIDE).enumerate().for_each(|(i, sum)| f(0..rows, columns(i), sum));
+    }
+    let each = rows_of_block(row);
+    let starts: Vec<usize> = (0..rows).step_by(each).collect();
+    let part = |&start: &usize| {
+        let mut part = vec![0.0; row];
+        f(start..rows.min(start + each), 0..row, &mut part);
+        part
+    };
+    let parts: Vec<Vec<f32>> = starts.par_iter().map(part).collect();
     for part in parts {
         for (sum, part) in sum.iter_mut().zip(part) {
             *sum += part;

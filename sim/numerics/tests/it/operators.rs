@@ -157,7 +157,10 @@ fn threads_change_no_bit_of_any_sum() {
         elementwise::sum_to(&x, &mut sums).unwrap();
         let mut products = zeros(123);
         elementwise::right_factor_gradient(&x, &dy, &mut products).unwrap();
-        [sums, products].concat()
+        // Rows so wide that tasks share them.
+        let mut wide = zeros(3003);
+        elementwise::sum_to(&x, &mut wide).unwrap();
+        [sums, products, wide].concat()
     });
 }
 
@@ -245,6 +248,19 @@ fn a_dropout_mask_can_be_drawn_again_in_parts() {
     assert_ne!(part, whole[..1000], "another seed, another mask");
     dropout::mask(8, 0, 0.0, &mut part);
     assert!(part.iter().all(|&x| x == 1.0), "nothing is dropped at zero");
+}
+
+#[test]
+fn wide_rows_are_summed_like_narrow_ones() {
+    // Five rows of 0, 1, 2, … times 1, 2, …, 5: column i sums to 15 i, its products with themselves to 55 i².
+    let x: Vec<f32> = (0..5 * 3000).map(|i| ((i % 3000) * (i / 3000 + 1)) as f32).collect();
+    let [mut sums, mut squares] = [3000, 3000].map(zeros);
+    elementwise::sum_to(&x, &mut sums).unwrap();
+    elementwise::right_factor_gradient(&x, &x, &mut squares).unwrap();
+    assert!(sums.iter().enumerate().all(|(i, &sum)| sum == (15 * i) as f32));
+    let expected: Vec<f32> = (0..3000).map(|i| (55 * i * i) as f32).collect();
+    let relative = squares.iter().zip(&expected).map(|(found, expected)| (found - expected).abs() / expected.max(1.0));
+    assert!(relative.fold(0.0, f32::max) < 1e-6);
 }
 
 #[test]
