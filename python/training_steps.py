@@ -85,8 +85,8 @@ class Net:
         b = self.p(f"{name}.bias", features, trained=trained) if bias else None
         return F.linear(x, w, b)
 
-    def layer_norm(self, name, x, epsilon, trained=True):
-        w, b = (self.p(f"{name}.{part}", x.shape[-1], trained=trained) for part in ["weight", "bias"])
+    def layer_norm(self, name, x, epsilon):
+        w, b = (self.p(f"{name}.{part}", x.shape[-1]) for part in ["weight", "bias"])
         return F.layer_norm(x, x.shape[-1:], w, b, epsilon)
 
     def dropout(self, x, probability):
@@ -148,22 +148,22 @@ def vgg_small(n, x):
 
 
 def encoder(n, ids, name, layers, width, heads, inner, adapter, epsilon):
-    """A BERT of 256 tokens and 64 positions without dropout; with an adapter everything else is frozen."""
-    trained = adapter is None
-    table = lambda part, rows: n.p(f"{name}.embeddings.{part}.weight", rows, width, trained=trained)
+    """A BERT of 256 tokens and 64 positions without dropout; what has an adapter is frozen."""
+    table = lambda part, rows: n.p(f"{name}.embeddings.{part}.weight", rows, width)
     x = F.embedding(ids, table("word_embeddings", 256))
     # As Hugging Face has them: buffers of all positions, cut to the tokens.
     n.ids = [torch.zeros(1, 64, dtype=torch.int64), torch.arange(64)[None]]
     types, positions = (buffer[:, : ids.shape[1]] for buffer in n.ids)
     x = x + F.embedding(types.expand(ids.shape), table("token_type_embeddings", 1))
     x = x + F.embedding(positions, table("position_embeddings", 64))
-    x = n.layer_norm(f"{name}.embeddings.LayerNorm", x, epsilon, trained)
+    x = n.layer_norm(f"{name}.embeddings.LayerNorm", x, epsilon)
     for layer in range(layers):
         part = f"{name}.encoder.layer.{layer}"
 
         def dense(place, x, features, adapted=False):
-            y = n.linear(f"{part}.{place}", x, features, trained=trained)
-            if adapted and adapter is not None:
+            adapted = adapted and adapter is not None
+            y = n.linear(f"{part}.{place}", x, features, trained=not adapted)
+            if adapted:
                 rank, alpha = adapter
                 down = F.linear(x, n.p(f"{part}.{place}.lora_A.weight", rank, x.shape[-1]))
                 y = y + F.linear(down, n.p(f"{part}.{place}.lora_B.weight", features, rank)) * (alpha / rank)
@@ -174,9 +174,9 @@ def encoder(n, ids, name, layers, width, heads, inner, adapter, epsilon):
         scores = query @ key.transpose(2, 3) * (1 / math.sqrt(width // heads)) + 0.0
         context = (F.softmax(scores, -1) @ value).transpose(1, 2).flatten(2)
         y = dense("attention.output.dense", context, width)
-        x = n.layer_norm(f"{part}.attention.output.LayerNorm", y + x, epsilon, trained)
+        x = n.layer_norm(f"{part}.attention.output.LayerNorm", y + x, epsilon)
         y = dense("output.dense", F.gelu(dense("intermediate.dense", x, inner)), width)
-        x = n.layer_norm(f"{part}.output.LayerNorm", y + x, epsilon, trained)
+        x = n.layer_norm(f"{part}.output.LayerNorm", y + x, epsilon)
     return x[:, 0]
 
 

@@ -46,7 +46,7 @@ mod tests {
         let integers: Vec<u32> = mixed("conv1.weight", 4).collect();
         assert_eq!(integers, [2_153_459_192, 3_869_184_768, 2_311_584_156, 59_374_846]);
         assert_eq!(even("conv1.weight", 2), [0.002_782_464, 0.801_729_56]);
-        assert_eq!(weight("conv1.weight", &[6, 3, 5, 5])[..2], [0.000_556_492_83, 0.160_345_91]);
+        assert_eq!(weight("conv1.weight", &[6, 3, 5, 5])[..2], [0.000_556_492_8, 0.160_345_91]);
         assert_eq!(weight("bn1.weight", &[16])[..2], [1.003_553_3, 0.928_802_13]);
         assert_eq!(weight("fc.bias", &[10])[0], -0.098_316_81);
         assert_eq!(below("conv1.weight", 2, 10), [2, 8]);

@@ -27,7 +27,13 @@ struct Adapter {
 impl Dense {
     /// Weights and a bias from `width` into `features`, drawn as transformers draw them.
     pub(super) fn new(n: &mut Network, name: &str, width: u64, features: u64, trainable: bool) -> Self {
-        let weight = n.weight(&format!("{name}.weight"), &[features, width], Initial::of_transformer(), trainable);
+        Self::drawn(n, name, [features, width], Initial::of_transformer(), trainable)
+    }
+
+    /// The same with weights of `dims`, outputs then inputs, drawn from `initial`.
+    pub(super) fn drawn(n: &mut Network, name: &str, dims: [u64; 2], initial: Initial, trainable: bool) -> Self {
+        let [features, _] = dims;
+        let weight = n.weight(&format!("{name}.weight"), &dims, initial, trainable);
         let bias = Some(n.weight(&format!("{name}.bias"), &[features], Initial::ZEROS, trainable));
         Self { name: name.to_owned(), features, weight, bias, adapter: None }
     }
