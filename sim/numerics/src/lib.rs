@@ -1,6 +1,7 @@
 //! What the operators of a network compute.
 //!
 //! - [`dense`]: the arithmetic of each operator, forward and backward, on row-major slices of f32.
+//! - [`eight`]: tensors of eight-bit values, and products of them that nobody dequantises.
 //! - [`meter`]: the buffers that values and scratch space live in, counted.
 //! - [`program`]: what each node of a training graph computes; [`memory`] is where its operands lie, which is the walker's
 //!   matter.
@@ -11,6 +12,7 @@
 
 pub mod batch;
 pub mod dense;
+pub mod eight;
 pub mod error;
 pub mod memory;
 pub mod meter;
@@ -20,5 +22,5 @@ pub mod program;
 pub mod state;
 
 pub use error::NumericsError;
-pub use meter::{Bytes, Floats, Integers, Meter};
+pub use meter::{Bytes, Codes, Floats, Integers, Meter};
 pub use program::{Program, ProgramError};

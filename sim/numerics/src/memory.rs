@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use haversack_workloads::TensorId;
 
+use crate::eight::Eight;
 use crate::meter::{Bytes, Floats, Integers, Meter};
 use crate::program::ProgramError;
 
@@ -14,6 +15,8 @@ pub enum Contents {
     Floats(Floats),
     /// 64-bit integers: labels, ids, positions.
     Integers(Integers),
+    /// Eight-bit values.
+    Eight(Eight),
 }
 
 impl Contents {
@@ -22,6 +25,7 @@ impl Contents {
         match self {
             Self::Floats(values) if len < values.len() => *values = meter.copy(&values[..len]),
             Self::Integers(values) if len < values.len() => *values = meter.copy(&values[..len]),
+            Self::Eight(values) if len < values.codes.len() => values.codes = meter.copy(&values.codes[..len]),
             _ => {}
         }
     }
@@ -96,6 +100,11 @@ pub trait Memory {
     /// A tensor that is not there.
     fn signs(&self, tensor: TensorId) -> Result<Signs<'_>, ProgramError> {
         self.floats(tensor).map(Signs::Values)
+    }
+
+    /// The tensor if it is held in eight bits; `None` if it is held otherwise.
+    fn eight(&self, _tensor: TensorId) -> Option<&Eight> {
+        None
     }
 
     /// Takes a tensor out to write it; `None` if it is not there, since nobody wants it.

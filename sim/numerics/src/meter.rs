@@ -15,6 +15,8 @@ pub type Floats = Buffer<f32>;
 pub type Integers = Buffer<i64>;
 /// A counted buffer of bytes: masks and packed values.
 pub type Bytes = Buffer<u8>;
+/// A counted buffer of eight-bit values.
+pub type Codes = Buffer<i8>;
 
 /// Bytes that free lists keep at most, unless [`Meter::keeping`] says otherwise.
 const KEPT_AT_MOST: u64 = 1 << 30;
@@ -32,6 +34,7 @@ struct Shared {
     floats: Free<f32>,
     integers: Free<i64>,
     bytes: Free<u8>,
+    codes: Free<i8>,
 }
 
 /// Blocks that came back, by length.
@@ -61,6 +64,7 @@ impl Meter {
             floats: Free::default(),
             integers: Free::default(),
             bytes: Free::default(),
+            codes: Free::default(),
         }))
     }
 
@@ -85,6 +89,12 @@ impl Meter {
     /// A buffer of `len` bytes whose contents are unspecified.
     #[must_use]
     pub fn bytes(&self, len: usize) -> Bytes {
+        Buffer::new(self, len, false)
+    }
+
+    /// A buffer of `len` eight-bit values whose contents are unspecified.
+    #[must_use]
+    pub fn codes(&self, len: usize) -> Codes {
         Buffer::new(self, len, false)
     }
 
@@ -137,7 +147,7 @@ impl Meter {
     }
 }
 
-/// What a buffer holds. Only the types of [`Floats`], [`Integers`] and [`Bytes`] are.
+/// What a buffer holds. Only the types of [`Floats`], [`Integers`], [`Bytes`] and [`Codes`] are.
 pub trait Element: sealed::Element {}
 
 impl<T: sealed::Element> Element for T {}
@@ -161,7 +171,7 @@ macro_rules! element {
         }
     )+ };
 }
-element!(f32: floats, i64: integers, u8: bytes);
+element!(f32: floats, i64: integers, u8: bytes, i8: codes);
 
 /// A slice that a [`Meter`] counts for as long as it lives.
 #[derive(Debug)]

@@ -60,6 +60,18 @@ impl Convolution {
         [self.batch, self.filters, self.output[0], self.output[1]]
     }
 
+    /// Batch, channels, height and width of the input.
+    #[must_use]
+    pub const fn input(&self) -> [usize; 4] {
+        [self.batch, self.channels, self.input[0], self.input[1]]
+    }
+
+    /// The window, and the number of groups of channels.
+    #[must_use]
+    pub const fn window(&self) -> (Window, usize) {
+        (self.window, self.groups)
+    }
+
     /// Elements of the weight.
     #[must_use]
     pub const fn weight_len(&self) -> usize {

@@ -19,6 +19,7 @@ use crate::dense::mean::Mean;
 use crate::dense::pool::Pool;
 use crate::dense::unary::Function;
 use crate::dense::{dropout, elementwise, embedding, loss, softmax};
+use crate::eight;
 
 /// Fails for an operator that has no arithmetic here.
 pub(super) fn check(network: &Network, node: &OperatorNode) -> Result<(), ProgramError> {
@@ -158,11 +159,22 @@ impl Run<'_> {
                 &Op::Convolution { window, groups } => {
                     let (weight, bias) = (operands.weight(node, 0)?, operands.weight_if_any(node, 1)?);
                     let convolution = convolution(&operands, node, window, groups)?;
-                    convolution.forward(&value(0)?, &weight, bias.as_deref(), operands.meter(), output)?;
+                    match operands.in_eight_bits(node) {
+                        Some([input, weight]) => {
+                            eight::convolve(&convolution, input, weight, bias.as_deref(), operands.meter(), output)?;
+                        }
+                        None => convolution.forward(&value(0)?, &weight, bias.as_deref(), operands.meter(), output)?,
+                    }
                 }
                 Op::Linear => {
                     let (weight, bias) = (operands.weight(node, 0)?, operands.weight_if_any(node, 1)?);
-                    linear(&operands, node).forward(&value(0)?, &weight, bias.as_deref(), output)?;
+                    let linear = linear(&operands, node);
+                    match operands.in_eight_bits(node) {
+                        Some([input, weight]) => {
+                            eight::multiply(linear, input, weight, bias.as_deref(), output)?;
+                        }
+                        None => linear.forward(&value(0)?, &weight, bias.as_deref(), output)?,
+                    }
                 }
                 Op::Matmul => matmul(&operands, node).forward(&value(0)?, &value(1)?, output)?,
                 Op::Add => combine(&value(0)?, &value(1)?, output, elementwise::add)?,

@@ -5,6 +5,7 @@ use haversack_workloads::{Network, TensorId, ValueId};
 
 use super::look::gather;
 use super::{Pass, Program, ProgramError};
+use crate::eight::Eight;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers};
 use crate::meter::Meter;
 
@@ -52,6 +53,15 @@ impl<'m> Operands<'m> {
     /// The weight of an operator at `place` among its weights.
     pub(super) fn weight(&self, node: &OperatorNode, place: usize) -> Result<Seen<'m>, ProgramError> {
         self.memory.floats(self.network().parameter(node.parameters[place]).storage)
+    }
+
+    /// The input and the weight of a product, if both are held in eight bits and lie row by row.
+    pub(super) fn in_eight_bits(&self, node: &OperatorNode) -> Option<[&'m Eight; 2]> {
+        let (input, weight) = (node.inputs[0], self.network().parameter(node.parameters[0]).storage);
+        if self.program.looks[input as usize].is_some() {
+            return None;
+        }
+        Some([self.memory.eight(self.network().value(input).storage)?, self.memory.eight(weight)?])
     }
 
     /// The same, if it has so many.

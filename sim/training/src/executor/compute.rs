@@ -1,6 +1,5 @@
 //! Carrying data: inputs come in, nodes are computed, and what was learned goes out.
 
-use haversack_numerics::memory::Contents;
 use haversack_numerics::state::State;
 use haversack_workloads::{NodeId, Phase, TensorId};
 
@@ -17,7 +16,7 @@ impl Executor<'_> {
         }
         if let (Some(learning), Some(values)) = (&self.learning, self.tensors.values()) {
             let contents = learning.given(role, values.meter());
-            *values.whole_mut(tensor) = Some(contents);
+            values.set(tensor, contents);
         }
     }
 
@@ -48,7 +47,7 @@ impl Executor<'_> {
     pub(crate) fn learn_from(&mut self, state: &mut State) {
         if let Some(values) = self.tensors.values() {
             for (tensor, contents) in state.tensors_mut().drain(..) {
-                *values.whole_mut(tensor) = Some(contents);
+                values.set(tensor, contents);
             }
         }
     }
@@ -61,7 +60,7 @@ impl Executor<'_> {
         let graph = self.tensors.graph();
         if let Some(values) = self.tensors.values() {
             let states = (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state());
-            let held = states.filter_map(|(id, _)| values.whole_mut(id).take().map(|held: Contents| (id, held)));
+            let held = states.filter_map(|(id, _)| values.take(id).map(|held| (id, held)));
             *lesson.state.tensors_mut() = held.collect();
         }
     }

@@ -8,9 +8,11 @@ mod coding;
 
 use haversack_devices::units::Bytes as Size;
 use haversack_memory::pages::PageArena;
+use haversack_numerics::eight::Eight;
 use haversack_numerics::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
 use haversack_numerics::{Bytes, Meter, Program, ProgramError};
 use haversack_policies::quantised::{Quantised, Rounding, WHOLE};
+use haversack_workloads::training_graph::Element;
 use haversack_workloads::{Role, TensorId, TrainingGraph};
 
 pub use self::coding::StoreError;
@@ -23,6 +25,8 @@ pub(crate) struct Values<'g> {
     coding: Coding,
     meter: Meter,
     slots: Vec<Slot>,
+    /// Whether each tensor is held in eight bits: the policy's graph gives it a byte an element.
+    in_eight_bits: Vec<bool>,
     /// Gradients of weights that this micro-batch has written, as they were before; `None` for zeros.
     before_part: Vec<(TensorId, Option<Contents>)>,
     /// Whether the micro-batch is the first of its mini-batch.
@@ -66,6 +70,11 @@ impl<'g> Values<'g> {
         meter: Meter,
     ) -> Result<Self, StoreError> {
         let slots = (0..graph.tensors.len()).map(|_| Slot::default()).collect();
+        let in_eight_bits = (0..).zip(&graph.tensors).map(|(id, tensor)| {
+            let elements = program.elements(id, 1) as u64;
+            !program.is_integer(id) && tensor.element != Element::Whole && elements > 0 && tensor.bytes.at(1) == elements
+        });
+        let in_eight_bits = in_eight_bits.collect();
         Ok(Self {
             graph,
             program,
@@ -74,6 +83,7 @@ impl<'g> Values<'g> {
             slots,
             before_part: Vec::new(),
             is_first_part: true,
+            in_eight_bits,
         })
     }
 
@@ -90,6 +100,9 @@ impl<'g> Values<'g> {
             Some(_) => self.decode(tensor, arena)?,
             None if self.graph.tensor(tensor).role == Role::ParameterGradient => {
                 Contents::Floats(self.meter.zeros(self.program.elements(tensor, samples)))
+            }
+            None if self.in_eight_bits[tensor as usize] => {
+                Contents::Eight(Eight::zeros(self.program.elements(tensor, samples), &self.meter))
             }
             None => self.program.blank(tensor, samples, &self.meter),
         };
@@ -244,9 +257,23 @@ impl<'g> Values<'g> {
         }
     }
 
-    /// The values of a tensor that is whole, to be set or taken from outside.
-    pub(crate) fn whole_mut(&mut self, tensor: TensorId) -> &mut Option<Contents> {
-        &mut self.slots[tensor as usize].whole
+    /// What a tensor that is whole holds from now on, in eight bits if that is how it is held.
+    pub(crate) fn set(&mut self, tensor: TensorId, contents: Contents) {
+        let contents = match contents {
+            Contents::Floats(values) if self.in_eight_bits[tensor as usize] => {
+                Contents::Eight(Eight::of(&values, &self.meter))
+            }
+            contents => contents,
+        };
+        self.slots[tensor as usize].whole = Some(contents);
+    }
+
+    /// What a tensor that is whole holds, taken out.
+    pub(crate) fn take(&mut self, tensor: TensorId) -> Option<Contents> {
+        match self.slots[tensor as usize].whole.take()? {
+            Contents::Eight(held) => Some(Contents::Floats(held.values(&self.meter))),
+            contents => Some(contents),
+        }
     }
 }
 
@@ -282,8 +309,10 @@ impl Memory for Carried<'_, '_> {
         match &self.values.slots[tensor as usize].whole {
             Some(Contents::Floats(values)) => Ok(Seen::Held(values)),
             Some(Contents::Integers(_)) => Err(self.missing(tensor)),
+            Some(Contents::Eight(held)) => Ok(Seen::Copy(held.values(&self.values.meter))),
             None => match self.decode(tensor)? {
                 Contents::Floats(values) => Ok(Seen::Copy(values)),
+                Contents::Eight(held) => Ok(Seen::Copy(held.values(&self.values.meter))),
                 Contents::Integers(_) => Err(self.missing(tensor)),
             },
         }
@@ -292,10 +321,10 @@ impl Memory for Carried<'_, '_> {
     fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>, ProgramError> {
         match &self.values.slots[tensor as usize].whole {
             Some(Contents::Integers(values)) => Ok(SeenIntegers::Held(values)),
-            Some(Contents::Floats(_)) => Err(self.missing(tensor)),
+            Some(_) => Err(self.missing(tensor)),
             None => match self.decode(tensor)? {
                 Contents::Integers(values) => Ok(SeenIntegers::Copy(values)),
-                Contents::Floats(_) => Err(self.missing(tensor)),
+                _ => Err(self.missing(tensor)),
             },
         }
     }
@@ -308,10 +337,20 @@ impl Memory for Carried<'_, '_> {
         }
     }
 
+    fn eight(&self, tensor: TensorId) -> Option<&Eight> {
+        match &self.values.slots[tensor as usize].whole {
+            Some(Contents::Eight(held)) => Some(held),
+            _ => None,
+        }
+    }
+
     fn take(&mut self, tensor: TensorId) -> Option<Contents> {
         let values = &mut *self.values;
         let slot = &mut values.slots[tensor as usize];
-        let contents = slot.whole.take()?;
+        let contents = match slot.whole.take()? {
+            Contents::Eight(held) => Contents::Floats(held.values(&values.meter)),
+            contents => contents,
+        };
         if values.graph.tensor(tensor).role == Role::ParameterGradient && !std::mem::replace(&mut slot.written, true) {
             values.before_part.push((tensor, (!values.is_first_part).then(|| contents.clone())));
         }
@@ -319,7 +358,7 @@ impl Memory for Carried<'_, '_> {
     }
 
     fn put(&mut self, tensor: TensorId, contents: Contents) {
-        self.values.slots[tensor as usize].whole = Some(contents);
+        self.values.set(tensor, contents);
     }
 
     fn meter(&self) -> &Meter {

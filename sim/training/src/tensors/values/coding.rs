@@ -99,6 +99,8 @@ impl Coding {
                     mark(values, program.passes(of.tensor), aside);
                 }
             }
+            // Nobody packs what is held in eight bits already.
+            Contents::Eight(_) => return Err(StoreError::NoValues),
             Contents::Integers(positions) => match program.positions(of.tensor) {
                 Some(windows) if of.bits != WHOLE => windows.within(positions, &mut bytes),
                 _ => positions.iter().zip(bytes.chunks_exact_mut(8)).for_each(|(position, bytes)| {

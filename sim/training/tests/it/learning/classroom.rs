@@ -79,11 +79,22 @@ impl Classroom {
         policy: &mut dyn Policy,
         updates: u64,
     ) -> Result<(Vec<f64>, Record), RunError> {
+        self.train_counted(machine, job, policy, updates).map(|(losses, record, _)| (losses, record))
+    }
+
+    /// The same with the most bytes that buffers really took.
+    pub(crate) fn train_counted(
+        &self,
+        machine: &Machine,
+        job: &Job<'_>,
+        policy: &mut dyn Policy,
+        updates: u64,
+    ) -> Result<(Vec<f64>, Record, u64), RunError> {
         let meter = Meter::new();
         let mut lesson = Lesson {
             program: &self.program,
             state: self.state(&meter),
-            meter,
+            meter: meter.clone(),
             seed: 1,
             update: 0,
             importance: Vec::new(),
@@ -94,6 +105,6 @@ impl Classroom {
             losses.extend(record.loss.map(|loss| loss.mean));
             true
         })?;
-        Ok((losses, record))
+        Ok((losses, record, meter.peak()))
     }
 }
