@@ -62,13 +62,7 @@ impl Eight {
 ///
 /// # Errors
 /// Operands of other lengths, or rows too long for sums of 32 bits.
-pub fn multiply(
-    linear: Linear,
-    input: &Eight,
-    weight: &Eight,
-    bias: Option<&[f32]>,
-    output: &mut [f32],
-) -> Result {
+pub fn multiply(linear: Linear, input: &Eight, weight: &Eight, bias: Option<&[f32]>, output: &mut [f32]) -> Result {
     let Linear { inputs, outputs, .. } = linear;
     let isa = Isa::chosen()?;
     let step = input.step * weight.step;
@@ -116,8 +110,7 @@ pub fn convolve(
         for group in 0..groups {
             unfold(convolution, &input[group * per_group * height * width..], per_group, &mut unfolded);
             let weight = &weight.codes[group * group_filters * depth..][..group_filters * depth];
-            let (left, right) =
-                (Matrix::new(weight, group_filters, depth)?, Matrix::new(&unfolded, depth, positions)?);
+            let (left, right) = (Matrix::new(weight, group_filters, depth)?, Matrix::new(&unfolded, depth, positions)?);
             gemm.multiply(left, right, &mut sums)?;
             let planes = output[group * group_filters * positions..].chunks_exact_mut(positions.max(1));
             for (filter, (plane, sums)) in planes.zip(sums.chunks_exact(positions.max(1))).enumerate() {

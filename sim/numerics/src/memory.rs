@@ -21,12 +21,11 @@ pub enum Contents {
 
 impl Contents {
     /// Keeps the first `len` elements.
-    pub fn truncate(&mut self, len: usize, meter: &Meter) {
+    pub fn truncate(&mut self, len: usize) {
         match self {
-            Self::Floats(values) if len < values.len() => *values = meter.copy(&values[..len]),
-            Self::Integers(values) if len < values.len() => *values = meter.copy(&values[..len]),
-            Self::Eight(values) if len < values.codes.len() => values.codes = meter.copy(&values.codes[..len]),
-            _ => {}
+            Self::Floats(values) => values.truncate(len),
+            Self::Integers(values) => values.truncate(len),
+            Self::Eight(values) => values.codes.truncate(len),
         }
     }
 }

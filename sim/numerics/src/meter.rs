@@ -197,6 +197,17 @@ impl<T: Element> Buffer<T> {
         Self { block, meter: meter.clone() }
     }
 
+    /// Keeps the first `len` elements, where they are.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.block.len() {
+            let before = self.size();
+            let mut block = std::mem::take(&mut self.block).into_vec();
+            block.truncate(len);
+            self.block = block.into_boxed_slice();
+            self.meter.0.live.fetch_sub(before - self.size(), Ordering::Relaxed);
+        }
+    }
+
     /// Bytes of the buffer.
     #[must_use]
     pub fn size(&self) -> u64 {

@@ -6,3 +6,4 @@ mod convolution;
 mod meter;
 mod operators;
 mod pytorch;
+mod steps;

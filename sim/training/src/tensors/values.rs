@@ -72,7 +72,10 @@ impl<'g> Values<'g> {
         let slots = (0..graph.tensors.len()).map(|_| Slot::default()).collect();
         let in_eight_bits = (0..).zip(&graph.tensors).map(|(id, tensor)| {
             let elements = program.elements(id, 1) as u64;
-            !program.is_integer(id) && tensor.element != Element::Whole && elements > 0 && tensor.bytes.at(1) == elements
+            !program.is_integer(id)
+                && tensor.element != Element::Whole
+                && elements > 0
+                && tensor.bytes.at(1) == elements
         });
         let in_eight_bits = in_eight_bits.collect();
         Ok(Self {
@@ -122,7 +125,7 @@ impl<'g> Values<'g> {
     pub(super) fn shrink(&mut self, tensor: TensorId, samples: u64) {
         let len = self.program.elements(tensor, samples);
         if let Some(contents) = &mut self.slots[tensor as usize].whole {
-            contents.truncate(len, &self.meter);
+            contents.truncate(len);
         }
     }
 

@@ -87,7 +87,9 @@ fn fewer_bits_change_what_is_learned_a_little_and_no_event() {
 fn buffers_take_what_the_simulator_says_within_a_tenth() {
     let class = Classroom::new("resnet8-cifar", 128);
     let whole = Job::plain(&class.graph, 128);
-    for (id, percent) in [("original", 0), ("sgc", 0), ("dgc", 30), ("dga", 30), ("actnn", 0), ("gact", 0), ("daf", 0), ("fixed8", 0)] {
+    for (id, percent) in
+        [("original", 0), ("sgc", 0), ("dgc", 30), ("dga", 30), ("actnn", 0), ("gact", 0), ("daf", 0), ("fixed8", 0)]
+    {
         let machine = cpu();
         let all = simulate(&machine, &whole, policy("original").as_mut()).unwrap();
         let memory = Bytes(all.peak_memory.0 - all.peak_growth.0 * percent / 100);
@@ -95,6 +97,8 @@ fn buffers_take_what_the_simulator_says_within_a_tenth() {
         let job = Job { budgets, ..whole.clone() };
         let (_, record, real) = class.train_counted(&machine, &job, policy(id).as_mut(), 1).unwrap();
         let said = record.peak_memory.0 as f64;
-        println!("{id}: {} MB really, {} MB said, {:.3}", real / 1_000_000, said / 1e6, real as f64 / said);
+        // An operator of eight-bit tensors writes a map of fp32 before it knows the map's step.
+        let more = if id == "fixed8" { 0.12 } else { 0.1 };
+        assert!((real as f64 / said - 1.0).abs() < more, "{id}: {real} bytes for {said}");
     }
 }
