@@ -57,6 +57,7 @@ impl Network {
     pub fn id_buffer(&mut self, name: &str, shape: &[u64], stored: u64, initial: Initial) -> ValueId {
         let storage = self.new_storage(name, Extent::fixed(stored * INT64), Role::Buffer);
         self.storages[storage as usize].initial = Some(initial);
+        self.note_element(storage, INT64);
         self.new_value(Shape::fixed(shape), storage, false, true)
     }
 
