@@ -5,7 +5,7 @@
 use super::Built;
 use super::blocks::loss;
 use super::transformer::{Dense, gelu_new, join_heads, rows, scores, split_heads};
-use crate::network::{INT64, Initial, Network, ParameterId, ValueId};
+use crate::network::{Initial, Network, ParameterId, ValueId};
 use crate::operator::{Addend, EPSILON, Part, Unary};
 use crate::shape::Shape;
 
@@ -209,7 +209,7 @@ fn embed(n: &mut Network, tokens: u64, e: &Encoder) -> Built<(ValueId, Parameter
     let ids = n.token_input(tokens);
     let x = n.embedding(&format!("{name}.word_embeddings"), ids, e.embedding, words);
     // One row of type ids, as long as there are positions, is cut to the tokens and seen once a sample.
-    let ids = n.filled_buffer(&format!("{name}.token_type_ids"), rows * INT64, Initial::ZEROS);
+    let ids = n.stored_ids(&format!("{name}.token_type_ids"), rows, Initial::ZEROS);
     let ids = n.look_at(ids, Shape::batched(&[tokens]));
     let y = n.embedding(&format!("{name}.token_type_embeddings"), ids, e.embedding, types);
     let first = Initial::Counting { first: e.position_offset.cast_signed() };
