@@ -263,11 +263,7 @@ impl<'a> Executor<'a> {
         if let Some(packer) = &mut self.lanes.packer {
             record.peak_staging = packer.take_peak_staging();
         }
-        let summary = IterationSummary {
-            time: record.iteration,
-            micro_batches: record.micro_batches.clone(),
-            ..IterationSummary::default()
-        };
+        let summary = IterationSummary { time: record.iteration, micro_batches: record.micro_batches.clone() };
         self.policy.end_iteration(&summary);
         if let Some(dsp) = &mut self.lanes.dsp {
             dsp.end_iteration();

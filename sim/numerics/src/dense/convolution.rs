@@ -67,7 +67,6 @@ impl Convolution {
     }
 
     /// The window, and the number of groups of channels.
-    #[must_use]
     pub const fn window(&self) -> (Window, usize) {
         (self.window, self.groups)
     }

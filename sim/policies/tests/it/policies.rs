@@ -224,11 +224,7 @@ fn an_iteration_begins_where_the_one_before_it_ended() {
             plan.micro_batch
         };
         assert_eq!(begins_with(&mut sage), 32);
-        sage.end_iteration(&IterationSummary {
-            time: Nanos(1),
-            micro_batches: parts.clone(),
-            ..IterationSummary::default()
-        });
+        sage.end_iteration(&IterationSummary { time: Nanos(1), micro_batches: parts.clone() });
         // The last part may be small only because few samples were left.
         assert_eq!(begins_with(&mut sage), begins, "{parts:?}");
     }
