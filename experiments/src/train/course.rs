@@ -57,7 +57,7 @@ impl Subject {
         if plan.arithmetic() != haversack_devices::work::Precision::Fp32 {
             return Err(wrong("`precision`: only fp32 carries data".to_owned()));
         }
-        fit::check(&plan.resolved.network, plan.scenario(), data).map_err(|message| wrong(message))?;
+        fit::check(&plan.resolved.network, plan.scenario(), data).map_err(wrong)?;
         let program = Program::new(&plan.resolved.network, &plan.graph).map_err(|error| wrong(error.to_string()))?;
         Ok(Self { label, plan, program })
     }
@@ -138,6 +138,7 @@ impl<'a> Course<'a> {
             let values = match contents {
                 Contents::Floats(values) => Values::Floats(values.to_vec()),
                 Contents::Integers(values) => Values::Integers(values.to_vec()),
+                Contents::Eight(held) => Values::Floats(held.values(&self.meter).to_vec()),
             };
             Held { tensor: *tensor, values }
         };
