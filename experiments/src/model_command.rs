@@ -68,7 +68,7 @@ pub fn run(options: &ModelOptions) -> Result<(), CommandError> {
 
 fn load(model: &str, input: Option<&InputShape>) -> Result<Network, CommandError> {
     if !workload::is_file(model) {
-        return Ok(workload::network(model, input)?);
+        return Ok(workload::network(model, input, None)?);
     }
     let imported = onnx::read(model.as_ref(), input.map(|input| input.0.as_slice()))?;
     for assumed in &imported.notes {

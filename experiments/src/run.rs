@@ -36,6 +36,7 @@ use crate::scenario::{BudgetBytes, Fault, GraphKind, InputShape, Key, Resolved, 
 struct GraphKey {
     model: String,
     input: Option<InputShape>,
+    classes: Option<u64>,
     kind: GraphKind,
     optimiser: Optimiser,
     gradients: Gradients,
@@ -160,6 +161,7 @@ fn graph_of(resolved: &Resolved, cache: &Cache) -> Result<Arc<TrainingGraph>, Pl
     let key = GraphKey {
         model: scenario.model.clone(),
         input: scenario.input.clone(),
+        classes: scenario.classes,
         kind: resolved.graph,
         optimiser: scenario.optimizer,
         gradients: scenario.gradients,

@@ -66,6 +66,8 @@ pub struct Scenario {
     pub model: String,
     /// The shape of a sample; by default the model's own.
     pub input: Option<InputShape>,
+    /// The classes that a built-in model tells apart, where a program says so; by default the model's own.
+    pub classes: Option<u64>,
     /// Samples of a mini-batch.
     pub batch: u64,
     /// The memory policy.
@@ -122,6 +124,7 @@ impl Scenario {
             stack: None,
             model: model.into(),
             input: None,
+            classes: None,
             batch: DEFAULT_BATCH,
             policy: "original".to_owned(),
             set: BTreeMap::new(),

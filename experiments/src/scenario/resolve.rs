@@ -108,8 +108,8 @@ impl Scenario {
         let stack_id = self.stack.clone().unwrap_or_else(own_stack);
         let stack = cache.get(stack_id.clone(), || load_stack(&stack_id)).map_err(calibration(Key::Stack))?;
         scenario.stack = Some(stack_id);
-        let key = (self.model.clone(), self.input.clone());
-        let network = cache.get(key, || workload::network(&self.model, self.input.as_ref()));
+        let key = (self.model.clone(), self.input.clone(), self.classes);
+        let network = cache.get(key, || workload::network(&self.model, self.input.as_ref(), self.classes));
         let network = network.map_err(|error| {
             let key = if matches!(error, WorkloadError::Input { .. }) { Key::Input } else { Key::Model };
             self.error(key, error)

@@ -11,13 +11,13 @@ pub fn is_file(model: &str) -> bool {
     Path::new(model).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"))
 }
 
-/// The network of the built-in model or ONNX file `model`.
+/// The network of the built-in model or ONNX file `model`; a file tells its own classes apart, whatever is asked.
 ///
 /// # Errors
 /// An unknown name, a file that is no network, an input that it cannot take.
-pub fn network(model: &str, input: Option<&InputShape>) -> Result<Network, WorkloadError> {
+pub fn network(model: &str, input: Option<&InputShape>, classes: Option<u64>) -> Result<Network, WorkloadError> {
     let shape = input.map(|input| input.0.as_slice());
-    if is_file(model) { onnx::import(Path::new(model), shape) } else { models::build(model, shape) }
+    if is_file(model) { onnx::import(Path::new(model), shape) } else { models::build_for(model, shape, classes) }
 }
 
 /// The shape of a sample by default; `None` for a file, which decides itself.

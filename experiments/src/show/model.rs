@@ -18,7 +18,7 @@ const LARGEST: usize = 10;
 
 /// The built-in network `id`, or that of an ONNX file.
 pub(super) fn show(id: &str) -> Result<Shown, CommandError> {
-    let network = workload::network(id, None)?;
+    let network = workload::network(id, None, None)?;
     let about = MODELS.iter().find(|model| model.id == id).map(|model| model.about);
     let input = workload::own_input(id).map(|InputShape(shape)| shape);
     let counts = count(&network, 1);

@@ -31,7 +31,8 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Makes the scenario ready; one that leaves the shape of its input open takes the samples'.
+    /// Makes the scenario ready: a built-in model tells the data's classes apart, and one that leaves the shape of its input
+    /// open takes the samples'.
     ///
     /// # Errors
     /// A scenario that cannot be, data that its network cannot take, and what cannot carry data: a stack that does not run
@@ -45,6 +46,7 @@ impl Subject {
         if scenario.input.is_none() {
             scenario.set(Key::Input, &Literal::text(fit::shape(&data.form)), Origin::Program)?;
         }
+        scenario.classes = Some(data.number_of_classes as u64);
         let plan = Plan::new(&scenario, cache)?;
         let wrong = |message: String| CommandError::input(format!("{label}: {message}"));
         if !matches!(plan.resolved.graph, GraphKind::Eager { .. }) {
