@@ -41,12 +41,12 @@ pub(super) struct Encoder {
     frozen: bool,
     /// Added to the variance of every layer normalisation.
     epsilon: f32,
-    /// The standard deviation of its first weights and tables.
+    /// The standard deviation of its first weights; tables have a transformer's 0.02.
     deviation: f32,
 }
 
 impl Encoder {
-    /// What its weights and tables hold before training.
+    /// What its weights hold before training.
     const fn initial(&self) -> Initial {
         Initial::Normal { deviation: self.deviation }
     }
@@ -114,7 +114,8 @@ pub(super) const TRANSFORMER2_LORA: Encoder = Encoder {
     head_dropout: false,
     adapter: Some((4, 8.0)),
     epsilon: EPSILON,
-    // 0.02 √(768/64): products as large as at BERT's width. With 0.02 it learns one of the two things that `phrases` say.
+    // 0.02 √(768/64): products as large as at BERT's width. With 0.02 it is slow to learn the second of the two things that
+    // `phrases` say.
     deviation: 0.07,
     ..BERT
 };
@@ -200,7 +201,7 @@ fn embed(n: &mut Network, tokens: u64, e: &Encoder) -> Built<(ValueId, Parameter
     let trainable = !e.frozen;
     let rows = e.positions + e.position_offset;
     let table = |n: &mut Network, part: &str, rows: u64| {
-        n.weight(&format!("{name}.{part}.weight"), &[rows, e.embedding], e.initial(), trainable)
+        n.weight(&format!("{name}.{part}.weight"), &[rows, e.embedding], Initial::of_transformer(), trainable)
     };
     let words = table(n, "word_embeddings", e.vocabulary);
     let positions = table(n, "position_embeddings", rows);
