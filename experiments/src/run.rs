@@ -122,6 +122,7 @@ impl Plan {
             ambient: scenario.ambient_c.map(Celsius),
             phone: self.resolved.phone.as_deref(),
             observe: self.observe,
+            measured: &[],
         }
     }
 

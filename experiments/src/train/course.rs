@@ -56,7 +56,7 @@ impl Subject {
             );
             return Err(wrong(message));
         }
-        if plan.arithmetic() != haversack_devices::work::Precision::Fp32 {
+        if plan.scenario().precision != haversack_devices::work::Precision::Fp32 {
             return Err(wrong("`precision`: only fp32 carries data".to_owned()));
         }
         fit::check(&plan.resolved.network, plan.scenario(), data).map_err(wrong)?;

@@ -65,6 +65,8 @@ pub(crate) struct Executor<'a> {
     learning: Option<Learning<'a>>,
     /// Samples of the mini-batch that micro-batches have ended with.
     done: u64,
+    /// The number of iterations that have begun.
+    iterations: usize,
     record: Record,
 }
 
@@ -129,6 +131,7 @@ impl<'a> Executor<'a> {
             stack: GatherStack::default(),
             learning,
             done: 0,
+            iterations: 0,
             record: Record::default(),
         })
     }
@@ -187,7 +190,13 @@ impl<'a> Executor<'a> {
     pub(crate) fn iteration(&mut self, first: u64) -> Result<Record, RunError> {
         self.plan = IterationPlan::new(first);
         let importance = self.learning.as_ref().and_then(|learning| learning.importance.as_ref());
-        self.plan.importance.extend(importance.into_iter().flat_map(Importance::averages));
+        match (importance, self.job.measured.get(self.iterations)) {
+            (Some(importance), _) => self.plan.importance.extend(importance.averages()),
+            (None, Some(measured)) => self.plan.importance.clone_from(measured),
+            (None, None) => {}
+        }
+        self.iterations += 1;
+        let measured = self.plan.importance.clone();
         self.policy.begin_iteration(&mut self.plan);
         let first = self.plan.micro_batch;
         self.begin_iteration()?;
@@ -205,6 +214,7 @@ impl<'a> Executor<'a> {
             self.start_again(kill)?;
         }
         self.end_iteration()?;
+        self.record.measured = measured;
         Ok(self.record.clone())
     }
 

@@ -74,6 +74,9 @@ pub struct Job<'a> {
     pub phone: Option<&'a Phone>,
     /// What to record.
     pub observe: Observe,
+    /// What a run with data measured, by iteration: a run without data then asks the policy with it, and repeats its
+    /// events. Empty if there was none.
+    pub measured: &'a [Vec<f64>],
 }
 
 impl<'a> Job<'a> {
@@ -89,6 +92,7 @@ impl<'a> Job<'a> {
             ambient: None,
             phone: None,
             observe: Observe::default(),
+            measured: &[],
         }
     }
 }

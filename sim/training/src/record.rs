@@ -184,6 +184,8 @@ pub struct Record {
     pub timeline: Option<Timeline>,
     /// What was learned from, where the run carries data.
     pub loss: Option<Loss>,
+    /// The importance of tensors that the policy was told of before the iteration, by tensor; empty if none was measured.
+    pub measured: Vec<f64>,
     /// How long each iteration of the run took.
     pub iterations: Vec<Nanos>,
     /// The budget that each began with, where a rule decides it.

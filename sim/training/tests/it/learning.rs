@@ -4,10 +4,12 @@
 mod classroom;
 
 use haversack_devices::units::Bytes;
-use haversack_training::{Budgets, Job, Machine, Record, simulate};
+use haversack_training::{Budgets, Job, Machine, Observe, Record, simulate};
 
 use self::classroom::Classroom;
 use crate::common::{on, policy};
+
+const OBSERVED: Observe = Observe { timeline: true, peak: false, operators: false };
 
 fn cpu() -> Machine {
     on("server-core", "pytorch-cpu")
@@ -101,4 +103,24 @@ fn buffers_take_what_the_simulator_says_within_a_tenth() {
         let more = if id == "fixed8" { 0.12 } else { 0.1 };
         assert!((real as f64 / said - 1.0).abs() < more, "{id}: {real} bytes for {said}");
     }
+}
+
+#[test]
+fn a_run_without_data_that_is_told_what_was_measured_repeats_its_events() {
+    let class = Classroom::new("resnet8-cifar", 8);
+    // Two fifths of what all saved tensors take whole: bits are given out by importance, which data have measured.
+    let whole = class.graph.saved().into_iter().map(|tensor| class.graph.tensor(tensor).bytes.at(8)).sum::<u64>();
+    let budgets = Budgets { activations: Some(Bytes(whole * 2 / 5)), ..Budgets::default() };
+    let job = Job { budgets, iterations: 3, observe: OBSERVED, ..Job::plain(&class.graph, 8) };
+    let mut measured = Vec::new();
+    let learned = class.train_seen(&gpu(), &job, policy("daf").as_mut(), 3, |record| measured.push(record.measured.clone()));
+    let learned = learned.unwrap();
+    assert!(measured[0].is_empty() && measured[1] != measured[2] && measured[2].iter().any(|&worth| worth > 0.0));
+
+    let told = simulate(&gpu(), &Job { measured: &measured, ..job.clone() }, policy("daf").as_mut()).unwrap();
+    let prior = simulate(&gpu(), &job, policy("daf").as_mut()).unwrap();
+    let events = |record: &Record| format!("{:?}", record.timeline);
+    assert_eq!(events(&told), events(&learned));
+    // Without it the policy goes by its prior, and gives bits to others.
+    assert_ne!(events(&prior), events(&learned));
 }

@@ -90,21 +90,45 @@ impl Classroom {
         policy: &mut dyn Policy,
         updates: u64,
     ) -> Result<(Vec<f64>, Record, u64), RunError> {
-        let meter = Meter::new();
+        let (mut losses, meter) = (Vec::new(), Meter::new());
+        let seen = |record: &Record| losses.extend(record.loss.map(|loss| loss.mean));
+        let record = self.run(machine, job, policy, updates, &meter, seen)?;
+        Ok((losses, record, meter.peak()))
+    }
+
+    /// So many updates by the executor, whose records `seen` is shown.
+    pub(crate) fn train_seen(
+        &self,
+        machine: &Machine,
+        job: &Job<'_>,
+        policy: &mut dyn Policy,
+        updates: u64,
+        seen: impl FnMut(&Record),
+    ) -> Result<Record, RunError> {
+        self.run(machine, job, policy, updates, &Meter::new(), seen)
+    }
+
+    fn run(
+        &self,
+        machine: &Machine,
+        job: &Job<'_>,
+        policy: &mut dyn Policy,
+        updates: u64,
+        meter: &Meter,
+        mut seen: impl FnMut(&Record),
+    ) -> Result<Record, RunError> {
         let mut lesson = Lesson {
             program: &self.program,
-            state: self.state(&meter),
+            state: self.state(meter),
             meter: meter.clone(),
             seed: 1,
             update: 0,
             importance: Vec::new(),
         };
-        let mut losses = Vec::new();
         let batches = (0..updates).map(|update| (self.batch(update), RULE));
-        let record = train(machine, job, policy, &mut lesson, batches, |record| {
-            losses.extend(record.loss.map(|loss| loss.mean));
+        train(machine, job, policy, &mut lesson, batches, |record| {
+            seen(record);
             true
-        })?;
-        Ok((losses, record, meter.peak()))
+        })
     }
 }
