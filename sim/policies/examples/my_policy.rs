@@ -5,10 +5,9 @@ use std::error::Error;
 
 use haversack_devices::processor::Frequency;
 use haversack_devices::units::Bytes;
-use haversack_devices::work::Precision;
 use haversack_devices::{load, load_stack};
 use haversack_policies::{MemoryView, Policy, Relief, Want};
-use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, Trains, simulate};
+use haversack_training::{Budgets, Job, Machine, Record, Trains, simulate};
 use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::{TensorId, models};
 
@@ -37,17 +36,7 @@ pub(crate) fn run(memory: Option<Bytes>) -> Result<Record, Box<dyn Error>> {
     let (device, stack) = (load("galaxy-s10")?, load_stack("sage-opencl")?);
     let machine = Machine::new(device, stack, Trains::Either, None, Frequency::default())?;
     let graph = differentiate(&models::build("resnet18-cifar", None)?, EagerRules::default())?;
-    let job = Job {
-        graph: &graph,
-        batch: 32,
-        precision: Precision::Fp32,
-        budgets: Budgets { memory, ..Budgets::default() },
-        allocator: AllocatorKind::Exact,
-        iterations: 1,
-        ambient: None,
-        phone: None,
-        observe: Observe::default(),
-    };
+    let job = Job { budgets: Budgets { memory, ..Budgets::default() }, ..Job::plain(&graph, 32) };
     Ok(simulate(&machine, &job, &mut FarthestFirst)?)
 }
 
