@@ -21,6 +21,6 @@ pub mod plain;
 pub mod program;
 pub mod state;
 
-pub use error::NumericsError;
+pub use error::{NumericsError, ProgramError};
 pub use meter::{Bytes, Codes, Floats, Integers, Meter};
-pub use program::{Program, ProgramError};
+pub use program::Program;

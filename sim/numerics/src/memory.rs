@@ -5,8 +5,8 @@ use std::ops::Deref;
 use haversack_workloads::TensorId;
 
 use crate::eight::Eight;
+use crate::error::ProgramError;
 use crate::meter::{Bytes, Floats, Integers, Meter};
-use crate::program::ProgramError;
 
 /// The contents of a tensor as it was made.
 #[derive(Clone, Debug)]

@@ -5,9 +5,10 @@
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use crate::batch::MiniBatch;
+use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers};
 use crate::meter::Meter;
-use crate::program::{Loss, Pass, Program, ProgramError};
+use crate::program::{Loss, Pass, Program};
 use crate::state::State;
 
 /// Tensors that are all kept as they were made.

@@ -5,7 +5,6 @@
 //! kept is the walker's matter, behind [`Memory`].
 
 mod backward;
-mod error;
 mod forward;
 mod look;
 mod maps;
@@ -20,10 +19,11 @@ use haversack_workloads::network::{FP32, INT64};
 use haversack_workloads::training_graph::{Element, Node};
 use haversack_workloads::{Extent, Network, TensorId, TrainingGraph};
 
-pub use self::error::ProgramError;
-pub use self::maps::{Map, Passes, Positions};
+use self::maps::Known;
+pub use self::maps::{Map, Passes, Positions, Scale};
 use self::run::Run;
 use self::step::Step;
+use crate::error::ProgramError;
 use crate::memory::{Contents, Memory};
 use crate::meter::Meter;
 use crate::optimiser::Rule;
@@ -36,10 +36,7 @@ pub struct Program {
     /// Where each value's elements lie; `None` for those that lie row by row over the whole of their storage.
     looks: Vec<Option<Layout>>,
     tensors: Vec<TensorKind>,
-    /// What is known of the maps of each tensor that has any.
-    maps: Vec<Map>,
-    passes: Vec<Passes>,
-    positions: Vec<Option<Positions>>,
+    known: Known,
 }
 
 /// What a tensor holds.
@@ -98,8 +95,8 @@ impl Program {
             let width = if is_integer { INT64 } else { FP32 };
             TensorKind { elements: bytes.times(1, width), is_integer }
         });
-        let (maps, passes, positions) = maps::of(network, graph.tensors.len());
-        Ok(Self { network: network.clone(), steps, looks, tensors: tensors.collect(), maps, passes, positions })
+        let known = maps::of(network, graph.tensors.len());
+        Ok(Self { network: network.clone(), steps, looks, tensors: tensors.collect(), known })
     }
 
     /// The network.
@@ -129,17 +126,22 @@ impl Program {
 
     /// The maps of a tensor, sample by sample.
     pub fn map_of(&self, tensor: TensorId) -> Map {
-        self.maps[tensor as usize]
+        self.known.maps[tensor as usize]
     }
 
     /// Which elements of a tensor let a gradient through.
     pub fn passes(&self, tensor: TensorId) -> Passes {
-        self.passes[tensor as usize]
+        self.known.passes[tensor as usize]
     }
 
     /// How the positions that a tensor holds are told within their windows; `None` if it holds none.
     pub fn positions(&self, tensor: TensorId) -> Option<&Positions> {
-        self.positions[tensor as usize].as_ref()
+        self.known.positions[tensor as usize].as_ref()
+    }
+
+    /// In which numbers a tensor is stored with fewer bits.
+    pub fn scale(&self, tensor: TensorId) -> Scale {
+        self.known.scales[tensor as usize]
     }
 
     /// Computes `node` for the micro-batch `pass`; `again` if it has been computed for it before, so that what it adds to

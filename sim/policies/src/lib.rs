@@ -67,6 +67,7 @@ pub mod sga;
 pub mod sgc;
 pub mod view;
 mod watchers;
+pub mod worth;
 
 pub use error::PolicyError;
 pub use policy::{Holding, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};

@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
-use crate::importance::{Metric, Worth};
+use crate::worth::{Metric, Worth};
 
 /// What a policy knows before the first iteration.
 #[must_use]

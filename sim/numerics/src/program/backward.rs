@@ -6,13 +6,14 @@ use haversack_workloads::network::layout::Layout;
 use haversack_workloads::operator::{Averaging, Mask, Unary};
 use haversack_workloads::{Op, TensorId};
 
+use super::Passes;
 use super::forward::{self, convolution, draw_mask, linear, matmul, mean, pool};
 use super::look::scatter_add;
 use super::operands::{Operands, Outputs};
 use super::run::Run;
 use super::step::{Derivative, Part};
-use super::{Passes, ProgramError};
 use crate::dense::{elementwise, embedding, softmax, unary};
+use crate::error::ProgramError;
 use crate::memory::{Seen, Signs};
 
 /// What a derivative works on.

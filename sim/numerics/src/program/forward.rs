@@ -5,10 +5,10 @@ use haversack_workloads::network::layout::Layout;
 use haversack_workloads::operator::{Addend, Averaging, Copying, EPSILON, MOMENTUM, Mask, Unary, Window};
 use haversack_workloads::{Network, Op, ValueId};
 
+use super::Loss;
 use super::look::gather;
 use super::operands::{Operands, Outputs};
 use super::run::Run;
-use super::{Loss, ProgramError};
 use crate::dense::batch_norm::{Affine, BatchNorm};
 use crate::dense::concatenate::concatenate;
 use crate::dense::convolution::Convolution;
@@ -20,6 +20,7 @@ use crate::dense::pool::Pool;
 use crate::dense::unary::Function;
 use crate::dense::{dropout, elementwise, embedding, loss, softmax};
 use crate::eight;
+use crate::error::ProgramError;
 
 /// Fails for an operator that has no arithmetic here.
 pub(super) fn check(network: &Network, node: &OperatorNode) -> Result<(), ProgramError> {

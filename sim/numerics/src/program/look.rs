@@ -3,8 +3,8 @@
 use haversack_workloads::TensorId;
 use haversack_workloads::network::layout::Layout;
 
-use super::ProgramError;
 use crate::dense::strided::Strided;
+use crate::error::ProgramError;
 use crate::memory::{Memory, Seen};
 use crate::meter::{Floats, Meter};
 

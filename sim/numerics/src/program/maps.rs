@@ -53,6 +53,17 @@ pub enum Passes {
     NotZero,
 }
 
+/// In which numbers a tensor is stored with fewer bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Its own.
+    #[default]
+    Linear,
+    /// The exponentials: all that the backward pass reads of log-probabilities, and bounded, where a step between
+    /// logarithms would be a factor between probabilities.
+    Exponential,
+}
+
 impl Passes {
     /// Whether an element does.
     pub fn lets(self, value: f32) -> bool {
@@ -100,10 +111,19 @@ impl Positions {
     }
 }
 
+/// What storing tensors otherwise has to know of each.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) maps: Vec<Map>,
+    pub(super) passes: Vec<Passes>,
+    pub(super) positions: Vec<Option<Positions>>,
+    pub(super) scales: Vec<Scale>,
+}
+
 /// What is known of each of `tensors` tensors, of which the first are the network's storages.
-pub(super) fn of(network: &Network, tensors: usize) -> (Vec<Map>, Vec<Passes>, Vec<Option<Positions>>) {
+pub(super) fn of(network: &Network, tensors: usize) -> Known {
     let (mut maps, mut passes) = (vec![Map::default(); tensors], vec![Passes::default(); tensors]);
-    let mut positions = vec![None; tensors];
+    let (mut positions, mut scales) = (vec![None; tensors], vec![Scale::default(); tensors]);
     for node in &network.nodes {
         let storage = network.value(node.output).storage as usize;
         if maps[storage] == Map::default() {
@@ -116,6 +136,7 @@ pub(super) fn of(network: &Network, tensors: usize) -> (Vec<Map>, Vec<Passes>, V
             (&Op::Unary { function: Unary::Clip { low, high }, .. }, &[saved]) => {
                 passes[saved as usize] = Passes::Between(low, high);
             }
+            (Op::CrossEntropy, &[log_probabilities, ..]) => scales[log_probabilities as usize] = Scale::Exponential,
             (Op::Dropout(_), &[mask]) => passes[mask as usize] = Passes::NotZero,
             (&Op::MaxPool(window), &[_, indices]) if window.taps() <= 256 => {
                 let plane = |value| [2, 3].map(|axis| network.shape(value).size(axis) as usize);
@@ -125,7 +146,7 @@ pub(super) fn of(network: &Network, tensors: usize) -> (Vec<Map>, Vec<Passes>, V
             _ => {}
         }
     }
-    (maps, passes, positions)
+    Known { maps, passes, positions, scales }
 }
 
 /// Four axes are channels of images; otherwise the last one holds features, of as many tokens as there are before it.

@@ -4,8 +4,9 @@ use haversack_workloads::network::OperatorNode;
 use haversack_workloads::{Network, TensorId, ValueId};
 
 use super::look::gather;
-use super::{Pass, Program, ProgramError};
+use super::{Pass, Program};
 use crate::eight::Eight;
+use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers};
 use crate::meter::Meter;
 

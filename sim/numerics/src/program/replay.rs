@@ -7,9 +7,9 @@ use haversack_workloads::network::OperatorNode;
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Network, Op, Phase, Role, TensorId, TrainingGraph, ValueId};
 
-use super::ProgramError;
 use super::look::Look;
 use super::step::{Derivative, Part, Step};
+use crate::error::ProgramError;
 
 /// The arithmetic of every node of `graph`, in its order.
 pub(super) fn replay(network: &Network, graph: &TrainingGraph) -> Result<Vec<Step>, ProgramError> {

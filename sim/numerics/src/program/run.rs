@@ -4,8 +4,9 @@ use haversack_workloads::TensorId;
 
 use super::look::Look;
 use super::operands::{Operands, Outputs};
-use super::{Pass, Program, ProgramError};
+use super::{Pass, Program};
 use crate::dense::elementwise;
+use crate::error::ProgramError;
 use crate::memory::Memory;
 use crate::optimiser::Rule;
 

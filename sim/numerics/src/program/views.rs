@@ -1,11 +1,10 @@
 //! Views: in which order a value's elements lie in its storage, and in which order its gradient is read.
 
+use crate::error::ProgramError;
 use haversack_workloads::network::layout::Layout;
 use haversack_workloads::network::{FP32, OperatorNode};
 use haversack_workloads::operator::{Copying, View};
 use haversack_workloads::{Network, Op};
-
-use super::ProgramError;
 
 /// The layout of every value that does not lie row by row over the whole of its storage.
 pub(super) fn looks(network: &Network) -> Result<Vec<Option<Layout>>, ProgramError> {

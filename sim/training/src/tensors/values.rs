@@ -164,7 +164,7 @@ impl<'g> Values<'g> {
             _ => return Ok(None),
         };
         let parts = Parts { tensor, bits: form.bits, samples: form.samples };
-        let bytes = self.coding.requantise(parts, &held, bits, &self.meter)?;
+        let bytes = self.coding.requantise(parts, &held, bits, self.program, &self.meter)?;
         let form = Form { bits, ..form };
         let slot = &mut self.slots[tensor as usize].stored;
         if arena.is_some() {

@@ -113,7 +113,8 @@ fn a_run_without_data_that_is_told_what_was_measured_repeats_its_events() {
     let budgets = Budgets { activations: Some(Bytes(whole * 2 / 5)), ..Budgets::default() };
     let job = Job { budgets, iterations: 3, observe: OBSERVED, ..Job::plain(&class.graph, 8) };
     let mut measured = Vec::new();
-    let learned = class.train_seen(&gpu(), &job, policy("daf").as_mut(), 3, |record| measured.push(record.measured.clone()));
+    let learned =
+        class.train_seen(&gpu(), &job, policy("daf").as_mut(), 3, |record| measured.push(record.measured.clone()));
     let learned = learned.unwrap();
     assert!(measured[0].is_empty() && measured[1] != measured[2] && measured[2].iter().any(|&worth| worth > 0.0));
 

@@ -10,7 +10,7 @@ use haversack_kernels::quantise::{self as kernel, Bits, Format, GROUP, Grouping,
 use haversack_kernels::{Isa, KernelError};
 use haversack_memory::pages::PageError;
 use haversack_numerics::memory::Contents;
-use haversack_numerics::program::{Map, Passes};
+use haversack_numerics::program::{Map, Passes, Scale};
 use haversack_numerics::{Bytes, Floats, Meter, Program};
 use haversack_policies::quantised::{Quantised, Rounding, StoredParts, WHOLE};
 use haversack_workloads::TensorId;
@@ -92,6 +92,8 @@ impl Coding {
         match whole {
             Contents::Floats(values) => {
                 let (packed, aside) = bytes.split_at_mut(parts.packed_bytes(of.bits) as usize);
+                let exponentials = exponentials(values, of.bits, program.scale(of.tensor), meter);
+                let values = exponentials.as_deref().unwrap_or(values);
                 for (number, copy) in (0..).zip(packed.chunks_exact_mut((parts.copy_bytes(of.bits) as usize).max(1))) {
                     self.pack(values, of.bits, self.rounding(of.tensor, number), copy)?;
                 }
@@ -149,6 +151,9 @@ impl Coding {
         let mut values = meter.floats(program.elements(of.tensor, of.samples));
         let copy = parts.copy_bytes(of.bits) as usize;
         self.unpack(of.bits, &bytes[..copy.min(bytes.len())], &mut values)?;
+        if of.bits != WHOLE && program.scale(of.tensor) == Scale::Exponential {
+            values.iter_mut().for_each(|value| *value = value.ln());
+        }
         Ok(Contents::Floats(values))
     }
 
@@ -173,7 +178,18 @@ impl Coding {
     }
 
     /// The same tensor with fewer bits a value.
-    pub(super) fn requantise(&self, of: Parts, bytes: &[u8], bits: u8, meter: &Meter) -> Result<Bytes, StoreError> {
+    pub(super) fn requantise(
+        &self,
+        of: Parts,
+        bytes: &[u8],
+        bits: u8,
+        program: &Program,
+        meter: &Meter,
+    ) -> Result<Bytes, StoreError> {
+        if of.bits == WHOLE && program.scale(of.tensor) == Scale::Exponential {
+            let whole = self.decode(of, bytes, program, meter)?;
+            return self.encode(Parts { bits, ..of }, &whole, program, meter);
+        }
         let parts = self.parts(of);
         let mut narrow = meter.bytes(parts.bytes_at(bits) as usize);
         let held = &bytes[..(parts.copy_bytes(of.bits) as usize).min(bytes.len())];
@@ -249,6 +265,15 @@ fn put(words: impl Iterator<Item = u32>, bytes: &mut [u8]) {
     for (word, bytes) in words.zip(bytes.as_chunks_mut().0) {
         *bytes = word.to_le_bytes();
     }
+}
+
+/// The exponentials of values that are stored as those with so many bits; `None` if they are stored as they are.
+fn exponentials(values: &[f32], bits: u8, scale: Scale, meter: &Meter) -> Option<Floats> {
+    (bits != WHOLE && scale == Scale::Exponential).then(|| {
+        let mut exponentials = meter.copy(values);
+        exponentials.iter_mut().for_each(|value| *value = value.exp());
+        exponentials
+    })
 }
 
 /// The mean variance that one step over the range of each group of values adds to them: a step's square over twelve.
