@@ -6,7 +6,6 @@
 //! times the products that each result is a sum of (Chen et al., ICML 2021, section 3; Liu et al., ICML 2022, section 4).
 //! Policies see moving averages, a tenth of which is the newest iteration's (DAF, section 3.4).
 
-use haversack_numerics::memory::Memory;
 use haversack_numerics::{Program, ProgramError};
 use haversack_workloads::training_graph::{Need, Node};
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
@@ -76,7 +75,7 @@ impl Importance {
             Phase::Backward => self.measure_reading(node, carried)?,
             Phase::Update => {
                 if let Some(&gradient) = node.inputs.get(1) {
-                    self.tensors[gradient as usize].now = Some(squares(&carried.floats(gradient)?));
+                    self.tensors[gradient as usize].now = Some(carried.squares(gradient)?);
                 }
             }
         }
@@ -90,7 +89,7 @@ impl Importance {
         let saved: Vec<TensorId> = node.inputs.iter().copied().filter(read).collect();
         let gradient = node.inputs.first().filter(|&&first| self.tensors[first as usize].role == Some(Role::Gradient));
         let (Some(&gradient), false) = (gradient, saved.is_empty()) else { return Ok(()) };
-        let squares = squares(&carried.floats(gradient)?);
+        let squares = carried.squares(gradient)?;
         // Each value of a gradient of a weight is a sum over all that the gradient is multiplied with.
         let products = match node.work.product {
             Some(product) if self.writes_weights(node) => product.inputs * product.taps[0] * product.taps[1],
@@ -119,9 +118,4 @@ impl Importance {
             }
         }
     }
-}
-
-/// The sum of squares, in the order of the values.
-fn squares(values: &[f32]) -> f64 {
-    values.iter().map(|&value| f64::from(value).powi(2)).sum()
 }

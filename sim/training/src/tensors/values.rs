@@ -16,7 +16,7 @@ use haversack_workloads::training_graph::Element;
 use haversack_workloads::{Role, TensorId, TrainingGraph};
 
 pub use self::coding::StoreError;
-use self::coding::{Coding, Parts, spread};
+use self::coding::{Coding, Parts};
 
 /// What tensors hold.
 pub(crate) struct Values<'g> {
@@ -129,10 +129,10 @@ impl<'g> Values<'g> {
         }
     }
 
-    /// How far the values of a tensor that is whole spread: see [`spread`].
+    /// How far the values of a tensor that is whole spread: see [`Coding::spread`].
     pub(super) fn spread(&self, tensor: TensorId) -> Option<f64> {
         match &self.slots[tensor as usize].whole {
-            Some(Contents::Floats(values)) => Some(spread(values)),
+            Some(Contents::Floats(values)) => Some(self.coding.spread(values)),
             _ => None,
         }
     }
@@ -301,6 +301,11 @@ impl<'t, 'g> Carried<'t, 'g> {
 }
 
 impl Carried<'_, '_> {
+    /// The sum of the squares of a tensor's values.
+    pub(crate) fn squares(&self, tensor: TensorId) -> Result<f64, ProgramError> {
+        Ok(self.values.coding.squares(&self.floats(tensor)?))
+    }
+
     /// How far the values of a tensor that is whole spread: the mean variance that one step over their range adds.
     pub(crate) fn spread(&self, tensor: TensorId) -> Option<f64> {
         self.values.spread(tensor)

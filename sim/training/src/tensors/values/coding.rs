@@ -7,7 +7,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 use haversack_kernels::compress::{Bound, Codec, CodecError, FeatureMap, Mode, decompress};
 use haversack_kernels::quantise::{self as kernel, Bits, Format, GROUP, Grouping, Layout, Packed, requantise};
-use haversack_kernels::{Isa, KernelError};
+use haversack_kernels::{Isa, KernelError, reduce};
 use haversack_memory::pages::PageError;
 use haversack_numerics::memory::Contents;
 use haversack_numerics::program::{Map, Passes, Scale};
@@ -72,6 +72,20 @@ impl Coding {
                 kernel::Rounding::Stochastic { seed: self.draw ^ (tensor as u64) << 32 ^ copy << 24 }
             }
         }
+    }
+
+    /// The mean variance that one step over the range of each group of values adds to them: a step's square over twelve.
+    pub(super) fn spread(&self, values: &[f32]) -> f64 {
+        let of_group = |group: &[f32]| {
+            let range = reduce::maximum(group, self.isa) - reduce::minimum(group, self.isa);
+            f64::from(range).powi(2) / 12.0 * group.len() as f64
+        };
+        values.chunks(GROUP).map(of_group).sum::<f64>() / values.len().max(1) as f64
+    }
+
+    /// The sum of squares.
+    pub(super) fn squares(&self, values: &[f32]) -> f64 {
+        reduce::sum_of_squares(values, self.isa)
     }
 
     fn parts(&self, of: Parts) -> StoredParts {
@@ -274,16 +288,6 @@ fn exponentials(values: &[f32], bits: u8, scale: Scale, meter: &Meter) -> Option
         exponentials.iter_mut().for_each(|value| *value = value.exp());
         exponentials
     })
-}
-
-/// The mean variance that one step over the range of each group of values adds to them: a step's square over twelve.
-pub(super) fn spread(values: &[f32]) -> f64 {
-    let of_group = |group: &[f32]| {
-        let (low, high) =
-            group.iter().fold((f32::MAX, f32::MIN), |(low, high), &value| (low.min(value), high.max(value)));
-        f64::from(high - low).powi(2) / 12.0 * group.len() as f64
-    };
-    values.chunks(GROUP).map(of_group).sum::<f64>() / values.len().max(1) as f64
 }
 
 /// A bit for each element, the lowest first: whether it lets a gradient through.
