@@ -100,15 +100,11 @@ pub enum RunError {
     /// A node that cannot be computed.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The loss is no number any more.
-    #[error(
-        "training diverged at update {update}: the loss is {loss}, and {layer} is the first with a value that is not finite"
-    )]
+    /// A value is not finite any more.
+    #[error("training diverged at update {update}: {layer} is the first with a value that is not finite")]
     Diverged {
         /// The number of updates before.
         update: u64,
-        /// The loss.
-        loss: f64,
         /// The first operator with such a value; the loss itself, if all others are finite.
         layer: String,
     },

@@ -15,6 +15,7 @@ mod walk;
 
 use haversack_devices::processor::{Cost, CpuCores, Stalls, Usage};
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_kernels::KernelError;
 use haversack_memory::{Allocator, CachingAllocator, ExactAllocator};
 use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::optimiser::Rule;
@@ -369,7 +370,13 @@ impl<'a> Executor<'a> {
     /// What a tensor holds cannot be stored, or not be had back.
     fn lost(&self, tensor: TensorId, error: StoreError) -> Stop {
         let tensor = self.tensors.graph().tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
-        RunError::Store { tensor: tensor.to_owned(), error }.into()
+        match (&self.learning, error) {
+            // A range that is not finite cannot be cut into steps.
+            (Some(learning), StoreError::Kernel(KernelError::Range { .. })) => {
+                learning.diverged(tensor.to_owned()).into()
+            }
+            (_, error) => RunError::Store { tensor: tensor.to_owned(), error }.into(),
+        }
     }
 
     /// The policy asked for what cannot be done to a tensor.

@@ -107,11 +107,16 @@ impl<'a> Learning<'a> {
         Loss { mean: self.sum / self.rows.max(1) as f64, correct: self.correct, rows: self.rows }
     }
 
+    /// `layer` has a value that is not finite.
+    pub(crate) const fn diverged(&self, layer: String) -> RunError {
+        RunError::Diverged { update: self.pass.update, layer }
+    }
+
     /// A loss that is no number any more is an error.
     pub(crate) fn check(&self, loss: Loss, layer: impl FnOnce() -> String) -> Result<(), RunError> {
         if loss.mean.is_finite() {
             return Ok(());
         }
-        Err(RunError::Diverged { update: self.pass.update, loss: loss.mean, layer: layer() })
+        Err(self.diverged(layer()))
     }
 }

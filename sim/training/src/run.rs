@@ -27,7 +27,7 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
 /// `lesson` is carried on, `seen` is shown the record of every iteration and says whether to go on.
 ///
 /// # Errors
-/// As [`simulate`], and [`RunError::Diverged`] once the loss is no number. What the lesson had learned is lost then.
+/// As [`simulate`], and [`RunError::Diverged`] once a value is not finite. What the lesson had learned is lost then.
 pub fn train(
     machine: &Machine,
     job: &Job<'_>,

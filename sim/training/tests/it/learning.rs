@@ -4,7 +4,7 @@
 mod classroom;
 
 use haversack_devices::units::Bytes;
-use haversack_training::{Budgets, Job, Machine, Observe, Record, simulate};
+use haversack_training::{Budgets, Job, Machine, Observe, Record, RunError, simulate};
 
 use self::classroom::Classroom;
 use crate::common::{on, policy};
@@ -102,6 +102,19 @@ fn buffers_take_what_the_simulator_says_within_a_tenth() {
         // An operator of eight-bit tensors writes a map of fp32 before it knows the map's step.
         let more = if id == "fixed8" { 0.12 } else { 0.1 };
         assert!((real as f64 / said - 1.0).abs() < more, "{id}: {real} bytes for {said}");
+    }
+}
+
+#[test]
+fn a_value_that_is_not_finite_ends_the_run_and_names_its_layer() {
+    // The first update leaves weights that no product is finite with.
+    let class = Classroom::new("lenet5", 8).learning_at(1e30);
+    for id in ["original", "actnn"] {
+        let job = Job { iterations: 3, ..Job::plain(&class.graph, 8) };
+        let failed = class.train(&gpu(), &job, policy(id).as_mut(), 3).unwrap_err();
+        let RunError::Diverged { update, layer } = &failed else { panic!("{id}: {failed}") };
+        assert!(*update > 0, "{id}: {failed}");
+        assert!(class.graph.nodes.iter().any(|node| node.name == *layer), "{id}: {failed}");
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) struct Classroom {
     pub(crate) graph: TrainingGraph,
     pub(crate) program: Program,
     batch: u64,
+    rule: Rule,
 }
 
 impl Classroom {
@@ -29,7 +30,13 @@ impl Classroom {
         let rules = EagerRules { optimiser: RULE.optimiser, ..EagerRules::default() };
         let graph = differentiate(&network, rules).unwrap();
         let program = Program::new(&network, &graph).unwrap();
-        Self { network, graph, program, batch }
+        Self { network, graph, program, batch, rule: RULE }
+    }
+
+    /// The same with another learning rate.
+    pub(crate) const fn learning_at(mut self, rate: f32) -> Self {
+        self.rule.rate = rate;
+        self
     }
 
     /// Small weights that differ from each other.
@@ -64,7 +71,7 @@ impl Classroom {
         let mut state = self.state(&meter);
         let (samples, batch) = (self.batch as usize, self.batch as usize);
         let loss = |update| {
-            let pass = Pass { samples, batch, first: 0, update, seed: 1, trains: true, rule: RULE };
+            let pass = Pass { samples, batch, first: 0, update, seed: 1, trains: true, rule: self.rule };
             let batch = self.batch(update);
             plain::train(&self.program, &self.graph, &mut state, &batch, &pass, &meter).unwrap().mean
         };
@@ -125,7 +132,7 @@ impl Classroom {
             update: 0,
             importance: Vec::new(),
         };
-        let batches = (0..updates).map(|update| (self.batch(update), RULE));
+        let batches = (0..updates).map(|update| (self.batch(update), self.rule));
         train(machine, job, policy, &mut lesson, batches, |record| {
             seen(record);
             true
