@@ -1,7 +1,7 @@
 //! `haversack train`: networks trained for real under each policy, on simulated devices.
 //!
 //! A specification names scenarios as a sweep's does, and beside them the data, how long and how fast to learn, and the
-//! seeds. Each scenario with each seed is a [course](course::Course); after every epoch its state goes into `checkpoint`, so
+//! seeds. Each scenario with each seed is a course; after every epoch its state goes into `checkpoint`, so
 //! that a training that was cut off goes on with the same bytes. Scenarios with one seed have the same initial weights
 //! and see the same mini-batches.
 
