@@ -20,6 +20,22 @@ pub fn network(model: &str, input: Option<&InputShape>, classes: Option<u64>) ->
     if is_file(model) { onnx::import(Path::new(model), shape) } else { models::build_for(model, shape, classes) }
 }
 
+/// The same with what it holds before training: a file's weights are its own.
+///
+/// # Errors
+/// As [`network`].
+pub fn network_with_values(
+    model: &str,
+    input: Option<&InputShape>,
+    classes: Option<u64>,
+) -> Result<Network, WorkloadError> {
+    if !is_file(model) {
+        return network(model, input, classes);
+    }
+    let shape = input.map(|input| input.0.as_slice());
+    onnx::read_with_values(Path::new(model), shape).map(|imported| imported.network)
+}
+
 /// The shape of a sample by default; `None` for a file, which decides itself.
 pub fn own_input(model: &str) -> Option<InputShape> {
     let found = models::MODELS.iter().find(|known| known.id == model);

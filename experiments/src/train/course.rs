@@ -20,6 +20,7 @@ use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
 use crate::run::Plan;
+use crate::scenario::workload::network_with_values;
 use crate::scenario::{GraphKind, Key, Literal, Origin, Scenario};
 
 /// A scenario that can be learned.
@@ -60,7 +61,9 @@ impl Subject {
             return Err(wrong("`precision`: only fp32 carries data".to_owned()));
         }
         fit::check(&plan.resolved.network, plan.scenario(), data).map_err(wrong)?;
-        let program = Program::new(&plan.resolved.network, &plan.graph).map_err(|error| wrong(error.to_string()))?;
+        let Scenario { model, input, classes, .. } = plan.scenario();
+        let network = network_with_values(model, input.as_ref(), *classes).map_err(|error| wrong(error.to_string()))?;
+        let program = Program::new(&network, &plan.graph).map_err(|error| wrong(error.to_string()))?;
         Ok(Self { label, plan, program })
     }
 
@@ -103,7 +106,7 @@ impl<'a> Course<'a> {
         seed: u64,
     ) -> Result<Self, CommandError> {
         let meter = Meter::new();
-        let state = State::initial(&subject.plan.resolved.network, &subject.plan.graph, seed, &meter)?;
+        let state = State::initial(subject.program.network(), &subject.plan.graph, seed, &meter)?;
         Ok(Self { subject, specification, data, seed, meter, state, saved: Saved::default() })
     }
 

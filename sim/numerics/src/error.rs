@@ -79,9 +79,9 @@ pub enum ProgramError {
         /// Where they part.
         found: String,
     },
-    /// Values whose elements do not lie where strides can say.
+    /// A network that does not say all that it computes, or whose values do not lie where strides can say.
     #[error("{0}")]
-    Layout(String),
+    Network(String),
     /// A tensor that a node reads is not there, or holds something else.
     #[error("{0} is not in memory in the form in which it is read")]
     Missing(String),

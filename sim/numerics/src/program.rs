@@ -80,8 +80,10 @@ impl Program {
     /// The arithmetic of `graph`, which is that of `network` differentiated eagerly.
     ///
     /// # Errors
-    /// [`ProgramError::Operator`] for an operator that has no arithmetic, [`ProgramError::OtherGraph`] for another graph.
+    /// [`ProgramError::Network`] for a network that does not say all that it computes, [`ProgramError::Operator`] for an
+    /// operator that has no arithmetic here, [`ProgramError::OtherGraph`] for another graph.
     pub fn new(network: &Network, graph: &TrainingGraph) -> Result<Self, ProgramError> {
+        network.computable().map_err(|error| ProgramError::Network(error.to_string()))?;
         let steps = replay::replay(network, graph)?;
         let looks = views::looks(network)?;
         for node in &network.nodes {
@@ -124,9 +126,12 @@ impl Program {
         }
     }
 
-    /// The maps of a tensor, sample by sample.
+    /// The map of a sample of a tensor, or of all of it if the batch does not multiply it; one row where nothing is known.
     pub fn map_of(&self, tensor: TensorId) -> Map {
-        self.known.maps[tensor as usize]
+        let Extent { fixed, per_sample } = self.tensors[tensor as usize].elements;
+        let elements = if per_sample > 0 { per_sample } else { fixed } as usize;
+        let known = self.known.maps[tensor as usize];
+        if known.elements() == elements { known } else { Map::row(elements) }
     }
 
     /// Which elements of a tensor let a gradient through.

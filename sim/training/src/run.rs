@@ -53,7 +53,9 @@ fn run<T>(
         return Err(RunError::EmptyBatch);
     }
     let codec = CodecProfile::new(machine, job.graph);
-    let importance = lesson.as_ref().map(|lesson| &lesson.importance[..]).filter(|measured| !measured.is_empty());
+    let before = || job.measured.first().map(Vec::as_slice);
+    let importance = lesson.as_ref().map(|lesson| &lesson.importance[..]).or_else(before);
+    let importance = importance.filter(|measured| !measured.is_empty());
     let mut schedule = with_codec(machine, job, &codec, importance, |setting| policy.prepare(setting))?;
     let mut governors = Governors::start(machine, job)?;
     let rule = schedule.budget_rule.take();

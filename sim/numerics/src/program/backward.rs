@@ -96,8 +96,9 @@ impl Derived<'_> {
             Op::Matmul if place == 0 => matmul(operands, node).left_gradient(gradient, &self.input_value(1)?, made)?,
             Op::Matmul => matmul(operands, node).right_gradient(&self.input_value(0)?, gradient, made)?,
             Op::CrossEntropy => self.scores(made)?,
-            // A sum, whose smaller operand was broadcast.
-            _ => elementwise::sum_to(gradient, made)?,
+            // Its smaller operand was broadcast.
+            Op::Add => elementwise::sum_to(gradient, made)?,
+            _ => return Err(forward::refused(node, "its derivative is not computed")),
         }
         Ok(())
     }
@@ -168,7 +169,7 @@ impl Derived<'_> {
                     scatter_add(&seen, gradient, made, operands.pass.samples)?;
                 }
             }
-            _ => {}
+            _ => return Err(forward::refused(node, "its derivative is not computed")),
         }
         Ok(())
     }

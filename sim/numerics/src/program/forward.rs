@@ -25,18 +25,21 @@ use crate::error::ProgramError;
 /// Fails for an operator that has no arithmetic here.
 pub(super) fn check(network: &Network, node: &OperatorNode) -> Result<(), ProgramError> {
     let reason = match &node.op {
-        Op::Unary { function: Unary::Where(Mask::Tensor) | Unary::AddConstant(Addend::Tensor), .. } => {
-            "its mask or addend is not known"
-        }
-        Op::Unary { function: Unary::DropPath(_), .. } => "it has no kernel yet",
-        Op::Copy(Copying::Computed) => "what it computes is not known",
-        Op::Copy(Copying::Pad | Copying::Roll(_)) => "it has no kernel yet",
-        Op::IndexTable | Op::Subtract => "it has no kernel yet",
+        Op::Unary { function: Unary::DropPath(_), .. }
+        | Op::Copy(Copying::Pad | Copying::Roll(_))
+        | Op::IndexTable
+        | Op::Subtract => "it is not computed yet",
+        Op::GlobalAveragePool { axes } if !axes.is_sorted_by(|a, b| a + 1 == *b) => "its axes are not side by side",
         Op::Add | Op::Mul if !broadcasts(network, node) => "only a trailing part of the shape is broadcast",
         _ => return Ok(()),
     };
+    Err(refused(node, reason))
+}
+
+/// An operator that is not computed.
+pub(super) fn refused(node: &OperatorNode, reason: &str) -> ProgramError {
     let reason = reason.to_owned();
-    Err(ProgramError::Operator { module: node.module.clone(), operator: node.op.name(), reason })
+    ProgramError::Operator { module: node.module.clone(), operator: node.op.name(), reason }
 }
 
 /// Whether the smaller operand, if there is one, is the trailing part of the other.
@@ -204,7 +207,7 @@ impl Run<'_> {
                         output.copy_from_slice(&gather(&seen, &value(0)?, operands.pass.samples, operands.meter())?);
                     }
                 }
-                _ => {}
+                _ => return Err(refused(node, "it is not computed")),
             }
             Ok(())
         })?;

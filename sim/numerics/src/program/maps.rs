@@ -20,6 +20,11 @@ pub struct Map {
 }
 
 impl Map {
+    /// A channel of one row.
+    pub const fn row(width: usize) -> Self {
+        Self { channels: 1, height: 1, width, are_tokens: false }
+    }
+
     /// Elements of a sample.
     pub const fn elements(&self) -> usize {
         self.channels * self.height * self.width

@@ -79,8 +79,7 @@ impl Tensors<'_> {
 
     /// What a tensor that is whole takes once it is compressed, which it is here and now; `None` if only sizes are known.
     pub(crate) fn compress(&mut self, tensor: TensorId) -> Result<Option<Bytes>, StoreError> {
-        let samples = self.samples;
-        self.values.as_mut().map(|values| values.compress(tensor, samples)).transpose()
+        self.values.as_mut().map(|values| values.compress(tensor)).transpose()
     }
 
     /// Flash has a copy of a tensor that is whole.

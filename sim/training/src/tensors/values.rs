@@ -176,11 +176,14 @@ impl<'g> Values<'g> {
     }
 
     /// Compresses a tensor that is whole; returns the bytes that are left of it.
-    pub(super) fn compress(&mut self, tensor: TensorId, samples: u64) -> Result<Size, StoreError> {
-        let Some(Contents::Floats(values)) = &self.slots[tensor as usize].whole else {
-            return Err(StoreError::NoValues);
+    pub(super) fn compress(&mut self, tensor: TensorId) -> Result<Size, StoreError> {
+        let bytes = match &self.slots[tensor as usize].whole {
+            Some(Contents::Floats(values)) => self.coding.compress(values, self.program.map_of(tensor), &self.meter)?,
+            Some(Contents::Integers(integers)) => {
+                self.coding.compress_integers(integers, self.program.positions(tensor), &self.meter)
+            }
+            _ => return Err(StoreError::NoValues),
         };
-        let bytes = self.coding.compress(values, self.program.map_of(tensor), samples, &self.meter)?;
         let size = Size(bytes.len() as u64);
         self.slots[tensor as usize].stored = Some(Stored::Compressed(bytes));
         Ok(size)
@@ -226,6 +229,10 @@ impl<'g> Values<'g> {
         let (form, bytes) = match &self.slots[tensor as usize].stored {
             Some(Stored::Paged(form)) => (form, &self.paged(tensor, arena)?),
             Some(Stored::Packed(form, bytes)) => (form, bytes),
+            Some(Stored::Compressed(bytes)) if self.program.is_integer(tensor) => {
+                let windows = self.program.positions(tensor);
+                return Ok(Contents::Integers(self.coding.decompress_integers(bytes, windows, &self.meter)));
+            }
             Some(Stored::Compressed(bytes)) => {
                 let values = self.coding.decompress(bytes, self.program.map_of(tensor), &self.meter)?;
                 return Ok(Contents::Floats(values));

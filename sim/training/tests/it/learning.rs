@@ -3,8 +3,13 @@
 
 mod classroom;
 
-use haversack_devices::units::Bytes;
-use haversack_training::{Budgets, Job, Machine, Observe, Record, RunError, simulate};
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Frequency, load, load_stack};
+use haversack_policies::{
+    Form, Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want,
+};
+use haversack_training::{Budgets, Job, Machine, Observe, Record, RunError, Trains, simulate};
+use haversack_workloads::{Phase, Role, TensorId};
 
 use self::classroom::Classroom;
 use crate::common::{on, policy};
@@ -102,6 +107,84 @@ fn buffers_take_what_the_simulator_says_within_a_tenth() {
         // An operator of eight-bit tensors writes a map of fp32 before it knows the map's step.
         let more = if id == "fixed8" { 0.12 } else { 0.1 };
         assert!((real as f64 / said - 1.0).abs() < more, "{id}: {real} bytes for {said}");
+    }
+}
+
+/// A phone's cores under a stack, with flash beside them, and a codec where the stack has one.
+fn phone(stack: &str) -> Machine {
+    let (device, stack) = (load("galaxy-s10").unwrap(), load_stack(stack).unwrap());
+    Machine::new(device, stack, Trains::Cpu, None, Frequency::default()).unwrap()
+}
+
+/// Puts away every saved tensor that can be in one way.
+struct PutsAway(Holding);
+
+impl Policy for PutsAway {
+    fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Holding {
+        if memory.candidates.contains(tensor) { self.0 } else { Holding::Keep }
+    }
+}
+
+#[test]
+fn what_was_on_flash_comes_back_to_the_bit() {
+    let class = Classroom::new("lenet5", 8);
+    let job = Job { iterations: 3, ..Job::plain(&class.graph, 8) };
+    let machine = phone("mnn");
+    let (losses, record) = class.train(&machine, &job, &mut PutsAway(Holding::Swap), 3).unwrap();
+    assert!(record.breakdown.swapping > Nanos::ZERO);
+    assert_eq!(losses, class.plain(3));
+}
+
+#[test]
+fn what_was_compressed_comes_back_within_its_bound() {
+    let class = Classroom::new("lenet5", 8);
+    let job = Job { iterations: 3, ..Job::plain(&class.graph, 8) };
+    let (losses, record) = class.train(&phone("mnn-2"), &job, &mut PutsAway(Holding::Compress), 3).unwrap();
+    assert!(record.breakdown.compression > Nanos::ZERO);
+    let plain = class.plain(3);
+    assert_eq!(losses[0], plain[0]);
+    let off = (losses[2] - plain[2]).abs() / plain[2];
+    assert!(off > 0.0 && off < 0.05, "{losses:?} for {plain:?}");
+}
+
+/// Goes on with fewer samples once backward has written a gradient of a weight.
+struct StartsAgain {
+    done: bool,
+    parts: u64,
+}
+
+impl Policy for StartsAgain {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        Ok(Schedule { computing_budget: Some(1), ..Schedule::plain(setting.batch / self.parts) })
+    }
+
+    fn begin_iteration(&mut self, _plan: &mut IterationPlan) {
+        self.done = false;
+    }
+
+    fn relieve(&mut self, _want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+        let written = |id: usize| memory.graph.tensors[id].role == Role::ParameterGradient;
+        let any = (0..memory.tensors.len()).any(|id| written(id) && memory.tensors[id].form == Form::Whole);
+        // In the last part: earlier ones have added to the same gradients.
+        let last = memory.phase == Phase::Backward && any && !std::mem::replace(&mut self.done, true);
+        if last { vec![Relief::ShrinkMicroBatch(memory.micro_batch / 2)] } else { Vec::new() }
+    }
+}
+
+#[test]
+fn a_part_that_starts_again_has_added_nothing_to_gradients() {
+    let class = Classroom::new("lenet5", 8);
+    let plain = class.plain(3);
+    for parts in [1, 2] {
+        // A hundredth of what weights leave of it is less than any operator leaves in use: the policy is always asked.
+        let budgets = Budgets { memory: Some(Bytes(10 << 20)), ..Budgets::default() };
+        let job = Job { budgets, iterations: 3, ..Job::plain(&class.graph, 8) };
+        let mut policy = StartsAgain { done: false, parts };
+        let (losses, record) = class.train(&cpu(), &job, &mut policy, 3).unwrap();
+        assert!(record.breakdown.discarded > Nanos::ZERO, "{parts}");
+        for (found, plain) in losses.iter().zip(&plain) {
+            assert!((found - plain).abs() < 1e-4 * plain, "{parts}: {losses:?} for {plain:?}");
+        }
     }
 }
 

@@ -10,8 +10,8 @@ use haversack_kernels::quantise::{self as kernel, Bits, Format, GROUP, Grouping,
 use haversack_kernels::{Isa, KernelError, reduce};
 use haversack_memory::pages::PageError;
 use haversack_numerics::memory::Contents;
-use haversack_numerics::program::{Map, Passes, Scale};
-use haversack_numerics::{Bytes, Floats, Meter, Program};
+use haversack_numerics::program::{Map, Passes, Positions, Scale};
+use haversack_numerics::{Bytes, Floats, Integers, Meter, Program};
 use haversack_policies::quantised::{Quantised, Rounding, StoredParts, WHOLE};
 use haversack_workloads::TensorId;
 use thiserror::Error;
@@ -117,12 +117,7 @@ impl Coding {
             }
             // Nobody packs what is held in eight bits already.
             Contents::Eight(_) => return Err(StoreError::NoValues),
-            Contents::Integers(positions) => match program.positions(of.tensor) {
-                Some(windows) if of.bits != WHOLE => windows.within(positions, &mut bytes),
-                _ => positions.iter().zip(bytes.chunks_exact_mut(8)).for_each(|(position, bytes)| {
-                    bytes.copy_from_slice(&position.to_le_bytes());
-                }),
-            },
+            Contents::Integers(positions) => put_integers(positions, windows(of, program), &mut bytes),
         }
         Ok(bytes)
     }
@@ -154,12 +149,7 @@ impl Coding {
         let parts = self.parts(of);
         if program.is_integer(of.tensor) {
             let mut positions = meter.integers(program.elements(of.tensor, of.samples));
-            match program.positions(of.tensor) {
-                Some(windows) if of.bits != WHOLE => windows.in_plane(bytes, &mut positions),
-                _ => positions.iter_mut().zip(bytes.as_chunks().0).for_each(|(position, bytes)| {
-                    *position = i64::from_le_bytes(*bytes);
-                }),
-            }
+            get_integers(bytes, windows(of, program), &mut positions);
             return Ok(Contents::Integers(positions));
         }
         let mut values = meter.floats(program.elements(of.tensor, of.samples));
@@ -231,10 +221,24 @@ impl Coding {
         self.pack(&values, new, kernel::Rounding::NearestEven, to)
     }
 
-    /// What the codec makes of the maps of `samples` samples, one after the other, each behind its length.
-    pub(super) fn compress(&self, values: &[f32], map: Map, samples: u64, meter: &Meter) -> Result<Bytes, StoreError> {
+    /// Integers without loss: positions by their place in a window, others as they are.
+    pub(super) fn compress_integers(&self, integers: &[i64], windows: Option<&Positions>, meter: &Meter) -> Bytes {
+        let mut bytes = meter.bytes(integers.len() * if windows.is_some() { 1 } else { size_of::<i64>() });
+        put_integers(integers, windows, &mut bytes);
+        bytes
+    }
+
+    /// What [`compress_integers`](Self::compress_integers) was given.
+    pub(super) fn decompress_integers(&self, bytes: &[u8], windows: Option<&Positions>, meter: &Meter) -> Integers {
+        let mut integers = meter.integers(bytes.len() / if windows.is_some() { 1 } else { size_of::<i64>() });
+        get_integers(bytes, windows, &mut integers);
+        integers
+    }
+
+    /// What the codec makes of the maps of all samples, one after the other, each behind its length.
+    pub(super) fn compress(&self, values: &[f32], map: Map, meter: &Meter) -> Result<Bytes, StoreError> {
         let (mut all, mut one) = (Vec::new(), Vec::new());
-        for sample in values.chunks_exact((values.len() / samples.max(1) as usize).max(1)) {
+        for sample in values.chunks_exact(map.elements().max(1)) {
             let channelled = map.channels_first(sample);
             let Map { channels, height, width, .. } = map;
             self.codec.compress(FeatureMap { values: &channelled, channels, height, width }, &mut one)?;
@@ -288,6 +292,30 @@ fn exponentials(values: &[f32], bits: u8, scale: Scale, meter: &Meter) -> Option
         exponentials.iter_mut().for_each(|value| *value = value.exp());
         exponentials
     })
+}
+
+/// The windows by which positions are told with fewer bits; `None` for integers that are stored as they are.
+fn windows(of: Parts, program: &Program) -> Option<&Positions> {
+    program.positions(of.tensor).filter(|_| of.bits != WHOLE)
+}
+
+fn put_integers(integers: &[i64], windows: Option<&Positions>, bytes: &mut [u8]) {
+    match windows {
+        Some(windows) => windows.within(integers, bytes),
+        None => {
+            integers.iter().zip(bytes.as_chunks_mut().0).for_each(|(integer, bytes)| *bytes = integer.to_le_bytes())
+        }
+    }
+}
+
+fn get_integers(bytes: &[u8], windows: Option<&Positions>, integers: &mut [i64]) {
+    match windows {
+        Some(windows) => windows.in_plane(bytes, integers),
+        None => integers
+            .iter_mut()
+            .zip(bytes.as_chunks().0)
+            .for_each(|(integer, bytes)| *integer = i64::from_le_bytes(*bytes)),
+    }
 }
 
 /// A bit for each element, the lowest first: whether it lets a gradient through.
