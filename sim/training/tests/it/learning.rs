@@ -64,6 +64,20 @@ fn what_is_computed_again_is_the_same_to_the_bit() {
 }
 
 #[test]
+fn running_averages_move_once_however_often_a_normalisation_is_computed() {
+    let class = Classroom::new("resnet8-cifar", 8);
+    let (_, plain) = class.plain_to(2);
+    let ended = class.train_to(&cpu(), &Job::plain(&class.graph, 8), policy("sgc").as_mut(), 2);
+    let mut seen = 0;
+    for (id, tensor) in (0..).zip(&class.graph.tensors).filter(|(_, tensor)| tensor.role == Role::Buffer) {
+        assert_eq!(plain.values(id), ended.values(id), "{}", tensor.name);
+        seen += 1;
+    }
+    // Nine normalisations, two of them beside a shortcut, have a mean and a variance each.
+    assert_eq!(seen, 18);
+}
+
+#[test]
 fn micro_batches_add_up_to_the_gradient_of_the_mini_batch() {
     // Without normalisation the mean over a mini-batch is that over its parts, but for the order of additions.
     let class = Classroom::new("lenet5", 8);

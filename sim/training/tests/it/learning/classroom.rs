@@ -67,6 +67,11 @@ impl Classroom {
 
     /// The losses of so many updates in a plain loop.
     pub(crate) fn plain(&self, updates: u64) -> Vec<f64> {
+        self.plain_to(updates).0
+    }
+
+    /// The same with what they end with.
+    pub(crate) fn plain_to(&self, updates: u64) -> (Vec<f64>, State) {
         let meter = Meter::new();
         let mut state = self.state(&meter);
         let (samples, batch) = (self.batch as usize, self.batch as usize);
@@ -75,7 +80,13 @@ impl Classroom {
             let batch = self.batch(update);
             plain::train(&self.program, &self.graph, &mut state, &batch, &pass, &meter).unwrap().mean
         };
-        (0..updates).map(loss).collect()
+        let losses = (0..updates).map(loss).collect();
+        (losses, state)
+    }
+
+    /// What so many updates by the executor end with.
+    pub(crate) fn train_to(&self, machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy, updates: u64) -> State {
+        self.run(machine, job, policy, updates, &Meter::new(), |_| {}).unwrap().1
     }
 
     /// The losses of so many updates by the executor, and its last record.
@@ -99,7 +110,7 @@ impl Classroom {
     ) -> Result<(Vec<f64>, Record, u64), RunError> {
         let (mut losses, meter) = (Vec::new(), Meter::new());
         let seen = |record: &Record| losses.extend(record.loss.map(|loss| loss.mean));
-        let record = self.run(machine, job, policy, updates, &meter, seen)?;
+        let (record, _) = self.run(machine, job, policy, updates, &meter, seen)?;
         Ok((losses, record, meter.peak()))
     }
 
@@ -112,7 +123,7 @@ impl Classroom {
         updates: u64,
         seen: impl FnMut(&Record),
     ) -> Result<Record, RunError> {
-        self.run(machine, job, policy, updates, &Meter::new(), seen)
+        self.run(machine, job, policy, updates, &Meter::new(), seen).map(|(record, _)| record)
     }
 
     fn run(
@@ -123,7 +134,7 @@ impl Classroom {
         updates: u64,
         meter: &Meter,
         mut seen: impl FnMut(&Record),
-    ) -> Result<Record, RunError> {
+    ) -> Result<(Record, State), RunError> {
         let mut lesson = Lesson {
             program: &self.program,
             state: self.state(meter),
@@ -133,9 +144,10 @@ impl Classroom {
             importance: Vec::new(),
         };
         let batches = (0..updates).map(|update| (self.batch(update), self.rule));
-        train(machine, job, policy, &mut lesson, batches, |record| {
+        let record = train(machine, job, policy, &mut lesson, batches, |record| {
             seen(record);
             true
-        })
+        })?;
+        Ok((record, lesson.state))
     }
 }
