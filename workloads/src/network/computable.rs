@@ -35,7 +35,7 @@ impl Network {
         let unknown = |&parameter: &u32| !self.knows(self.parameter(parameter).storage);
         by_itself.or_else(|| {
             if node.parameters.iter().any(unknown) {
-                return Some("the values of a weight: a file has to be imported with its values");
+                return Some("the values of a weight: a file has to be imported with its values, and to hold them");
             }
             node.inputs.iter().find_map(|&input| self.unknown_source(self.value(input).storage))
         })
