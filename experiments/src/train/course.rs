@@ -5,7 +5,7 @@ use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::plain;
-use haversack_numerics::program::Pass;
+use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program, ProgramError};
 use haversack_training::{Lesson, RunError};
@@ -250,7 +250,7 @@ impl<'a> Course<'a> {
                 first: 0,
                 update: self.saved.update,
                 seed: self.seed,
-                trains: false,
+                statistics: Statistics::Running,
                 rule,
             };
             let batch = mini_batch(self.data, part, some);

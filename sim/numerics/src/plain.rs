@@ -8,7 +8,7 @@ use crate::batch::MiniBatch;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers};
 use crate::meter::Meter;
-use crate::program::{Loss, Pass, Program};
+use crate::program::{Loss, Pass, Program, Statistics};
 use crate::state::State;
 
 /// Tensors that are all kept as they were made.
@@ -79,7 +79,7 @@ pub fn evaluate(
     pass: &Pass,
     meter: &Meter,
 ) -> Result<Loss, ProgramError> {
-    let pass = Pass { trains: false, ..*pass };
+    let pass = Pass { statistics: Statistics::Running, ..*pass };
     walk(program, graph, state, batch, &pass, meter, |phase| phase == Phase::Forward)
 }
 

@@ -59,10 +59,30 @@ pub struct Pass {
     pub update: u64,
     /// What random masks are drawn by.
     pub seed: u64,
-    /// Whether statistics come from the samples (training) or from the running averages (inference).
-    pub trains: bool,
+    /// What batches are normalised by.
+    pub statistics: Statistics,
     /// How weights are updated.
     pub rule: Rule,
+}
+
+/// What a batch is normalised by; masks are drawn for all but the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Statistics {
+    /// Those of the samples that are computed, as frameworks do it.
+    #[default]
+    Own,
+    /// Those that the tensors for them hold already: of the whole mini-batch, say.
+    Given,
+    /// The running averages: inference.
+    Running,
+}
+
+impl Pass {
+    /// Whether it is for training, not for inference.
+    #[must_use]
+    pub const fn trains(&self) -> bool {
+        !matches!(self.statistics, Statistics::Running)
+    }
 }
 
 /// What a node has yielded beside tensors.

@@ -15,6 +15,7 @@
 
 use haversack_devices::units::Bytes;
 
+use crate::batch_norm::{BATCH_NORM, BatchStatistics};
 use crate::entry::{Entry, Number, Numbers, Switch};
 use crate::error::PolicyError;
 use crate::policy::{IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
@@ -32,10 +33,11 @@ pub static ENTRY: Entry = Entry {
     citation: "Wang et al., MobiSys 2022, section 4",
     stores_floats: false,
     engine: None,
-    parameters: &[&MICRO_BATCHING, &COMPUTING_BUDGET],
+    parameters: &[&MICRO_BATCHING, &COMPUTING_BUDGET, &BATCH_NORM],
     build: |settings| {
         let (micro_batching, computing_budget) = (settings.get(&MICRO_BATCHING)?, settings.get(&COMPUTING_BUDGET)?);
-        Ok(Box::new(Melon::new(Parameters { micro_batching, computing_budget })))
+        let statistics = settings.get(&BATCH_NORM)?;
+        Ok(Box::new(Melon::new(Parameters { micro_batching, computing_budget, statistics })))
     },
 };
 
@@ -58,11 +60,17 @@ pub struct Parameters {
     pub micro_batching: bool,
     /// Percent of the memory beside weights and state that the planner is told of.
     pub computing_budget: u64,
+    /// Whose statistics batch normalisations take.
+    pub statistics: BatchStatistics,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { micro_batching: MICRO_BATCHING.default, computing_budget: COMPUTING_BUDGET.default }
+        Self {
+            micro_batching: MICRO_BATCHING.default,
+            computing_budget: COMPUTING_BUDGET.default,
+            statistics: BATCH_NORM.default,
+        }
     }
 }
 
@@ -80,7 +88,7 @@ pub struct Melon {
 impl Melon {
     /// With `parameters`.
     pub fn new(parameters: Parameters) -> Self {
-        let accumulation = Dynamic::new(Order::AccumulationOnly, None);
+        let accumulation = Dynamic::new(Order::AccumulationOnly, None).normalising_by(parameters.statistics);
         Self { parameters, accumulation, costs: None, ranking: Ranking::default() }
     }
 

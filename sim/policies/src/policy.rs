@@ -9,6 +9,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_workloads::{TensorId, TrainingGraph};
 
+use crate::batch_norm::BatchStatistics;
 use crate::budget::BudgetRule;
 use crate::error::PolicyError;
 use crate::quantised::Quantisation;
@@ -59,6 +60,8 @@ pub struct Schedule {
     /// Percent of the memory budget beside weights and the optimiser's state that are left in use after an operator,
     /// if something can give way (see [`Want::OverPlan`]); `None` if all of it may be.
     pub computing_budget: Option<u64>,
+    /// Whose statistics batch normalisations take.
+    pub batch_statistics: BatchStatistics,
     /// Who decides the memory budget of a run on a phone in use; `None` if nobody does.
     pub budget_rule: Option<Box<dyn BudgetRule>>,
 }
@@ -73,6 +76,7 @@ impl Schedule {
             quantisation: None,
             offload: None,
             computing_budget: None,
+            batch_statistics: BatchStatistics::Part,
             budget_rule: None,
         }
     }

@@ -12,6 +12,7 @@
 use haversack_devices::units::Bytes;
 use haversack_workloads::{Phase, TensorId};
 
+use crate::batch_norm::{BATCH_NORM, BatchStatistics};
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
 use crate::policy::{IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
@@ -39,8 +40,10 @@ pub static DGA: Entry = Entry {
     citation: "Gim and Ko, MobiSys 2022, section 3.4",
     stores_floats: false,
     engine: None,
-    parameters: &[],
-    build: |_| Ok(Box::new(Dynamic::new(Order::AccumulationOnly, None))),
+    parameters: &[&BATCH_NORM],
+    build: |settings| {
+        Ok(Box::new(Dynamic::new(Order::AccumulationOnly, None).normalising_by(settings.get(&BATCH_NORM)?)))
+    },
 };
 
 /// How scenarios name it, and what they can set.
@@ -51,8 +54,11 @@ pub static SAGE: Entry = Entry {
     citation: "Gim and Ko, MobiSys 2022, section 3.4, algorithm 1",
     stores_floats: false,
     engine: None,
-    parameters: &[&ORDER, &MTP],
-    build: |settings| Ok(Box::new(Dynamic::new(settings.get(&ORDER)?, settings.get(&MTP)?))),
+    parameters: &[&ORDER, &MTP, &BATCH_NORM],
+    build: |settings| {
+        let dynamic = Dynamic::new(settings.get(&ORDER)?, settings.get(&MTP)?);
+        Ok(Box::new(dynamic.normalising_by(settings.get(&BATCH_NORM)?)))
+    },
 };
 
 static ORDER: Choice<Order> = Choice::new(
@@ -101,6 +107,7 @@ pub struct Dynamic {
     mtp: u64,
     checkpoint_next: bool,
     learned: Option<u64>,
+    statistics: BatchStatistics,
     /// Tensors by latency per byte.
     ranking: Ranking<1>,
 }
@@ -108,7 +115,20 @@ pub struct Dynamic {
 impl Dynamic {
     /// The schemes combined in `order`; `mtp` overrides the under-utilisation point of the device.
     pub fn new(order: Order, mtp: Option<u64>) -> Self {
-        Self { order, least_full: mtp, mtp: 1, checkpoint_next: false, learned: None, ranking: Ranking::default() }
+        Self {
+            order,
+            least_full: mtp,
+            mtp: 1,
+            checkpoint_next: false,
+            learned: None,
+            statistics: BatchStatistics::Part,
+            ranking: Ranking::default(),
+        }
+    }
+
+    /// The same with batches normalised by `statistics`.
+    pub fn normalising_by(self, statistics: BatchStatistics) -> Self {
+        Self { statistics, ..self }
     }
 
     /// Drops the tensors with the lowest latency per byte until `shortfall` is freed.
@@ -145,7 +165,7 @@ fn latency_per_byte(tensor: &TensorState) -> f64 {
 impl Policy for Dynamic {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         self.mtp = self.least_full.unwrap_or(setting.filling_micro_batch);
-        Ok(Schedule::plain(setting.batch))
+        Ok(Schedule { batch_statistics: self.statistics, ..Schedule::plain(setting.batch) })
     }
 
     fn begin_iteration(&mut self, plan: &mut IterationPlan) {

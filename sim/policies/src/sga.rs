@@ -1,5 +1,6 @@
 //! `sga`: static gradient accumulation (Sage, section 4.3.1): every micro-batch is half of the mini-batch.
 
+use crate::batch_norm::{BATCH_NORM, BatchStatistics};
 use crate::entry::Entry;
 use crate::error::PolicyError;
 use crate::policy::{Policy, Schedule};
@@ -13,16 +14,19 @@ pub static ENTRY: Entry = Entry {
     citation: "Gim and Ko, MobiSys 2022, section 4.3.1",
     stores_floats: false,
     engine: None,
-    parameters: &[],
-    build: |_| Ok(Box::new(StaticAccumulation)),
+    parameters: &[&BATCH_NORM],
+    build: |settings| Ok(Box::new(StaticAccumulation { statistics: settings.get(&BATCH_NORM)? })),
 };
 
 /// Static gradient accumulation.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct StaticAccumulation;
+pub struct StaticAccumulation {
+    /// Whose statistics batch normalisations take.
+    pub statistics: BatchStatistics,
+}
 
 impl Policy for StaticAccumulation {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        Ok(Schedule::plain(setting.batch.div_ceil(2)))
+        Ok(Schedule { batch_statistics: self.statistics, ..Schedule::plain(setting.batch.div_ceil(2)) })
     }
 }

@@ -11,6 +11,7 @@ mod hold;
 mod paging;
 mod pressure;
 mod restore;
+mod statistics;
 mod walk;
 
 use haversack_devices::processor::{Cost, CpuCores, Stalls, Usage};
@@ -25,6 +26,7 @@ use haversack_policies::{IterationPlan, IterationSummary, Policy, Schedule, Stor
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 
 use self::gather::GatherStack;
+use self::statistics::Statistics;
 use crate::clock::{Clock, Event};
 use crate::costs::RunCosts;
 use crate::error::{RunError, Stop};
@@ -62,6 +64,8 @@ pub(crate) struct Executor<'a> {
     phone: Option<PhoneInUse<'a>>,
     /// Nodes whose inputs are being gathered.
     stack: GatherStack,
+    /// What batch normalisations normalise by, where that is not each part's own.
+    statistics: Statistics,
     /// What is learned; `None` if only sizes are known.
     learning: Option<Learning<'a>>,
     /// Samples of the mini-batch that micro-batches have ended with.
@@ -130,6 +134,7 @@ impl<'a> Executor<'a> {
             ),
             phone,
             stack: GatherStack::default(),
+            statistics: Statistics::new(schedule.batch_statistics, graph),
             learning,
             done: 0,
             iterations: 0,
@@ -250,6 +255,7 @@ impl<'a> Executor<'a> {
     fn batch(&mut self, first: u64) -> Result<(), Stop> {
         let mut micro_batch = first;
         self.done = 0;
+        self.take_statistics()?;
         while self.done < self.job.batch {
             let part = self.run_part(micro_batch.min(self.job.batch - self.done))?;
             self.record.micro_batches.push(part);
@@ -257,6 +263,7 @@ impl<'a> Executor<'a> {
             micro_batch = micro_batch.min(part.max(1));
             self.done += part;
         }
+        self.give_statistics_back();
         self.update()?;
         self.record.loss = self.learning.as_mut().map(Learning::end);
         Ok(())

@@ -3,7 +3,7 @@
 use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
-use haversack_numerics::program::{Loss, Pass};
+use haversack_numerics::program::{Loss, Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
 use haversack_workloads::Role;
@@ -49,7 +49,15 @@ impl<'a> Learning<'a> {
         Self {
             program,
             batch: MiniBatch::default(),
-            pass: Pass { samples: 0, batch: 0, first: 0, update: lesson.update, seed: lesson.seed, trains: true, rule },
+            pass: Pass {
+                samples: 0,
+                batch: 0,
+                first: 0,
+                update: lesson.update,
+                seed: lesson.seed,
+                statistics: Statistics::Own,
+                rule,
+            },
             part: Loss::default(),
             sum: 0.0,
             correct: 0,

@@ -5,10 +5,10 @@ use haversack_workloads::network::layout::Layout;
 use haversack_workloads::operator::{Addend, Averaging, Copying, EPSILON, MOMENTUM, Mask, Unary, Window};
 use haversack_workloads::{Network, Op, ValueId};
 
-use super::Loss;
 use super::look::gather;
 use super::operands::{Operands, Outputs};
 use super::run::Run;
+use super::{Loss, Statistics};
 use crate::dense::batch_norm::{Affine, BatchNorm};
 use crate::dense::concatenate::concatenate;
 use crate::dense::convolution::Convolution;
@@ -268,7 +268,7 @@ impl Run<'_> {
     fn batch_norm(&mut self, node: &OperatorNode) -> Result<(), ProgramError> {
         let network = &self.program.network;
         let output = network.value(node.output).storage;
-        let (again, trains) = (self.again, self.pass.trains);
+        let (again, statistics) = (self.again, self.pass.statistics);
         let mut written = vec![output];
         // The input, the running statistics, then those of the batch.
         written.extend(node.saved.get(3..5).unwrap_or(&[output, output]));
@@ -281,8 +281,14 @@ impl Run<'_> {
             let [Some(output), mean, inverse, Some(running_mean), Some(running_variance)] = outputs.each() else {
                 return Ok(());
             };
-            if !trains {
-                return Ok(norm.evaluate(&input, affine, running_mean, running_variance, output)?);
+            match (statistics, &mean, &inverse) {
+                (Statistics::Running, ..) => {
+                    return Ok(norm.evaluate(&input, affine, running_mean, running_variance, output)?);
+                }
+                (Statistics::Given, Some(mean), Some(inverse)) => {
+                    return Ok(norm.normalise(&input, affine, mean, inverse, output)?);
+                }
+                _ => {}
             }
             let running = (!again).then_some((running_mean, running_variance));
             let mut aside = [None, None];
@@ -352,7 +358,7 @@ fn drop_out(
 ) -> Result<(), ProgramError> {
     let input = operands.value(node.inputs[0])?;
     let [Some(output), mask] = outputs.each() else { return Ok(()) };
-    if !operands.pass.trains {
+    if !operands.pass.trains() {
         output.copy_from_slice(&input);
         return Ok(());
     }

@@ -6,7 +6,7 @@ use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::plain;
-use haversack_numerics::program::Pass;
+use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
 use haversack_testing::formula;
@@ -78,7 +78,7 @@ fn three_steps_are_pytorchs() {
         let loose = number(&fixture["fp32_gradient_error"]);
         let losses = fixture["losses"].as_array().unwrap().iter().zip(fixture["fp32_losses"].as_array().unwrap());
         for (update, (expected, single)) in (0..).zip(losses) {
-            let pass = Pass { samples, batch: samples, first: 0, update, seed: 1, trains: true, rule };
+            let pass = Pass { samples, batch: samples, first: 0, update, seed: 1, statistics: Statistics::Own, rule };
             let loss = plain::train(&program, &graph, &mut state, &batch, &pass, &meter).unwrap();
             let expected = number(expected);
             let off = 2e-5 * expected + 2.0 * (number(single) - expected).abs();

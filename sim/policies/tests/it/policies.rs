@@ -234,7 +234,7 @@ fn an_iteration_begins_where_the_one_before_it_ended() {
 fn static_accumulation_halves_and_original_keeps() {
     let graph = forward(&[]);
     for (batch, half) in [(32, 16), (7, 4), (1, 1)] {
-        assert_eq!(StaticAccumulation.prepare(&setting(&graph, batch, 6)).unwrap().micro_batch, half);
+        assert_eq!(StaticAccumulation::default().prepare(&setting(&graph, batch, 6)).unwrap().micro_batch, half);
     }
     for id in ["original", "sga", "sgc"] {
         let mut policy = registry::build(id, &[]).unwrap();

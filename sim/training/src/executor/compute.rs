@@ -1,5 +1,6 @@
 //! Carrying data: inputs come in, nodes are computed, and what was learned goes out.
 
+use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_workloads::{NodeId, Phase, TensorId};
 
@@ -22,11 +23,16 @@ impl Executor<'_> {
 
     /// Computes a node whose inputs and outputs are in memory; `again` if it was computed for the micro-batch before.
     pub(super) fn compute(&mut self, id: NodeId, again: bool) -> Result<(), Stop> {
+        let given = self.has_statistics(id).then(|| self.statistics_of(id).collect::<Vec<_>>());
         let Some(learning) = &mut self.learning else { return Ok(()) };
         let node = &self.tensors.graph().nodes[id as usize];
         learning.take(self.done, self.tensors.samples());
+        if let (Some(given), Some(values)) = (&given, self.tensors.values()) {
+            values.give_statistics(given);
+        }
+        let statistics = if given.is_some() { Statistics::Given } else { Statistics::Own };
         let Some(mut carried) = self.tensors.carried() else { return Ok(()) };
-        let loss = learning.program.run(node, &mut carried, learning.pass(), again)?;
+        let loss = learning.program.run(node, &mut carried, &Pass { statistics, ..*learning.pass() }, again)?;
         if let Some(importance) = &mut learning.importance {
             importance.measure(node, &carried)?;
         }

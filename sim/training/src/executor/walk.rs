@@ -64,13 +64,13 @@ impl Executor<'_> {
     }
 
     /// The lanes finish what they have in hand, within the phase.
-    fn finish_lanes(&mut self) -> Result<(), Stop> {
+    pub(super) fn finish_lanes(&mut self) -> Result<(), Stop> {
         let phase = self.clock.phase();
         self.in_phase(phase, |run| Ok(run.lanes.finish(&mut run.clock, &mut run.tensors)?))
     }
 
     /// Everything that belongs to one micro-batch leaves memory.
-    fn end_part(&mut self) {
+    pub(super) fn end_part(&mut self) {
         self.clock.merge_part();
         self.stack.clear();
         self.tensors.release_all();

@@ -6,6 +6,8 @@
 
 mod coding;
 
+use std::collections::HashMap;
+
 use haversack_devices::units::Bytes as Size;
 use haversack_memory::pages::PageArena;
 use haversack_numerics::eight::Eight;
@@ -31,6 +33,8 @@ pub(crate) struct Values<'g> {
     before_part: Vec<(TensorId, Option<Contents>)>,
     /// Whether the micro-batch is the first of its mini-batch.
     is_first_part: bool,
+    /// Statistics of the whole mini-batch, by the tensors that a batch normalisation writes its own to.
+    statistics: HashMap<TensorId, Contents>,
 }
 
 #[derive(Debug, Default)]
@@ -86,6 +90,7 @@ impl<'g> Values<'g> {
             slots,
             before_part: Vec::new(),
             is_first_part: true,
+            statistics: HashMap::new(),
             in_eight_bits,
         })
     }
@@ -257,6 +262,25 @@ impl<'g> Values<'g> {
 
     pub(crate) const fn meter(&self) -> &Meter {
         &self.meter
+    }
+
+    /// Keeps what `tensors`, which are whole, hold of the whole mini-batch.
+    pub(crate) fn keep_statistics(&mut self, tensors: &[TensorId]) {
+        for &tensor in tensors {
+            if let Some(contents) = self.slots[tensor as usize].whole.clone() {
+                self.statistics.insert(tensor, contents);
+            }
+        }
+    }
+
+    /// Has `tensors` hold what was kept of the whole mini-batch.
+    pub(crate) fn give_statistics(&mut self, tensors: &[TensorId]) {
+        for &tensor in tensors {
+            let kept = self.statistics.get(&tensor).cloned();
+            if let (Some(whole), Some(kept)) = (&mut self.slots[tensor as usize].whole, kept) {
+                *whole = kept;
+            }
+        }
     }
 
     /// Whether all values of a tensor that is whole are finite; true of one that is not.

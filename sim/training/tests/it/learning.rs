@@ -2,6 +2,7 @@
 //! precision.
 
 mod classroom;
+mod statistics;
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{Frequency, load, load_stack};

@@ -4,7 +4,7 @@ use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::plain;
-use haversack_numerics::program::Pass;
+use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
 use haversack_policies::Policy;
@@ -76,7 +76,7 @@ impl Classroom {
         let mut state = self.state(&meter);
         let (samples, batch) = (self.batch as usize, self.batch as usize);
         let loss = |update| {
-            let pass = Pass { samples, batch, first: 0, update, seed: 1, trains: true, rule: self.rule };
+            let pass = Pass { samples, batch, first: 0, update, seed: 1, statistics: Statistics::Own, rule: self.rule };
             let batch = self.batch(update);
             plain::train(&self.program, &self.graph, &mut state, &batch, &pass, &meter).unwrap().mean
         };

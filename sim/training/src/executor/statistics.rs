@@ -1,0 +1,141 @@
+//! Statistics of the whole mini-batch, where it is trained in parts (Sage, section 5).
+//!
+//! Before an iteration all samples go forward once, as far as the last batch normalisation; nothing of that is kept but
+//! each normalisation's mean and deviation, which the parts are normalised by then. In backward a part counts for
+//! itself: the two sums that its normalisations take of gradients are over its own samples.
+
+use haversack_devices::units::Bytes;
+use haversack_memory::Allocation;
+use haversack_policies::batch_norm::BatchStatistics;
+use haversack_workloads::training_graph::{Element, Node};
+use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
+
+use super::Executor;
+use crate::error::{RunError, Stop};
+use crate::timeline::SpanKind;
+
+/// The statistics that an iteration normalises by.
+#[derive(Default)]
+pub(super) struct Statistics {
+    /// Batch normalisations, in order; empty if each part takes its own statistics.
+    normalisations: Vec<NodeId>,
+    /// Where their statistics lie from the beginning of an iteration to its end.
+    block: Option<Allocation>,
+}
+
+impl Statistics {
+    /// Those of the batch normalisations of `graph`: the forward nodes that move a running mean and a running variance.
+    pub(super) fn new(of: BatchStatistics, graph: &TrainingGraph) -> Self {
+        let is_average = |&id: &TensorId| {
+            let tensor = graph.tensor(id);
+            tensor.role == Role::Buffer && tensor.element != Element::Whole
+        };
+        let moves = |node: &Node| node.inputs.iter().filter(|&id| is_average(id)).count() == 2;
+        let all = (0..).zip(&graph.nodes).filter(|(_, node)| node.phase == Phase::Forward && moves(node));
+        match of {
+            BatchStatistics::Part => Self::default(),
+            BatchStatistics::Whole => Self { normalisations: all.map(|(id, _)| id).collect(), block: None },
+        }
+    }
+
+    fn are_of(&self, node: NodeId) -> bool {
+        self.normalisations.binary_search(&node).is_ok()
+    }
+}
+
+impl Executor<'_> {
+    /// Takes the statistics of the whole mini-batch, if it is normalised by them.
+    pub(super) fn take_statistics(&mut self) -> Result<(), Stop> {
+        let Some(&last) = self.statistics.normalisations.last() else { return Ok(()) };
+        self.give_statistics_back();
+        self.in_phase(Phase::Forward, Self::admit_all_samples)?;
+        for id in 0..=last {
+            self.in_phase(Phase::Forward, |run| run.look_at(id))?;
+        }
+        self.finish_lanes()?;
+        self.end_part();
+        let bytes = self.statistics.normalisations.iter().flat_map(|&id| self.statistics_of(id));
+        let bytes = bytes.map(|tensor| self.tensors.size(tensor)).fold(Bytes::ZERO, |sum, bytes| sum + bytes);
+        self.statistics.block = self.tensors.borrow(bytes);
+        self.note_memory(last);
+        Ok(())
+    }
+
+    /// They are needed no more.
+    pub(super) fn give_statistics_back(&mut self) {
+        if let Some(block) = self.statistics.block.take() {
+            self.tensors.give_back(block);
+        }
+    }
+
+    /// Whether node `id` normalises by statistics that were taken before.
+    pub(super) fn has_statistics(&self, id: NodeId) -> bool {
+        self.statistics.block.is_some() && self.statistics.are_of(id)
+    }
+
+    /// The tensors that hold the statistics of a batch normalisation: what it makes for backward beside its output.
+    pub(super) fn statistics_of(&self, id: NodeId) -> impl Iterator<Item = TensorId> + use<> {
+        let (graph, uses) = (self.tensors.graph(), self.tensors.uses());
+        let outputs = graph.nodes[id as usize].outputs.iter().copied();
+        let aside = outputs.skip(1).filter(|&output| uses.is_saved(output));
+        aside.collect::<Vec<_>>().into_iter()
+    }
+
+    /// The whole mini-batch comes in.
+    fn admit_all_samples(&mut self) -> Result<(), Stop> {
+        self.set_samples(self.job.batch);
+        self.tensors.rewind();
+        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
+            if matches!(tensor.role, Role::Input | Role::Target) {
+                self.admit_to_look(id, NodeId::MAX)?;
+                self.fill(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a forward node of which nothing is kept.
+    fn look_at(&mut self, id: NodeId) -> Result<(), Stop> {
+        let node = &self.tensors.graph().nodes[id as usize];
+        self.clock.come_to(id);
+        self.tensors.come_to(id);
+        for &output in &node.outputs {
+            self.admit_to_look(output, id)?;
+            self.tensors.lock(output);
+        }
+        self.run_node(id, SpanKind::Scheduled)?;
+        if self.statistics.are_of(id) {
+            let held: Vec<TensorId> = self.statistics_of(id).collect();
+            if let Some(values) = self.tensors.values() {
+                values.keep_statistics(&held);
+            }
+        }
+        for &output in &node.outputs {
+            self.tensors.unlock(output);
+        }
+        self.tensors.advance(id, self.clock.now());
+        for tensor in node.uses() {
+            let is_passing = self.tensors.graph().tensor(tensor).role == Role::Activation;
+            if is_passing && self.tensors.uses().last_forward(tensor) == Some(id) {
+                self.tensors.evict(tensor, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a tensor in for which nothing can give way: all that is in memory is needed.
+    fn admit_to_look(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
+        if self.tensors.is_whole(tensor) {
+            return Ok(());
+        }
+        if self.tensors.admit(tensor).is_err() {
+            let budget = self.tensors.limits().memory.unwrap_or(Bytes::MAX);
+            let needed = self.tensors.allocated() + self.tensors.size(tensor);
+            let (node, shortfall) = (self.name_of(node), needed.saturating_sub(budget));
+            let node = format!("{node}, for the statistics of the whole mini-batch");
+            return Err(RunError::OutOfMemory { node, shortfall, budget }.into());
+        }
+        self.note_memory(node);
+        Ok(())
+    }
+}
