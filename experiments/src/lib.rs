@@ -29,6 +29,7 @@
 //! | [`progress`], [`interrupt`], [`shard`] | how far long work has come, Ctrl-C, and parts of work |
 //! | [`output_folder`] | whose a folder of results is |
 //! | [`quantities`], [`plot`] | times and sizes as people read them; a figure in one file |
+//! | [`measured`] | what training with data has measured |
 //! | [`cache`] | what runs share |
 //!
 //! A module uses those below it in this list, never one above; a test reads the imports and says where that fails.
@@ -59,6 +60,7 @@ pub mod error;
 pub mod interrupt;
 pub mod kernels_command;
 pub mod list;
+pub mod measured;
 pub mod model_command;
 pub mod output;
 pub mod output_folder;

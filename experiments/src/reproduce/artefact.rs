@@ -2,6 +2,8 @@
 //!
 //! What it gives back is an [`Outcome`]; how that becomes files is in [`super`].
 
+use std::sync::Arc;
+
 use haversack_devices::units::Bytes;
 use haversack_devices::{Device, Stack, System};
 use haversack_training::{Record, RunError};
@@ -11,6 +13,7 @@ use super::outcome::Outcome;
 use super::readings::{Reading, Readings, Value};
 use super::reference::{Reference, ReferenceRow};
 use crate::cache::Cache;
+use crate::measured::{self, Measured};
 use crate::run::Plan;
 use crate::scenario::{Budget, Key, Scenario};
 
@@ -35,6 +38,8 @@ pub struct Artefact {
     pub systems: &'static [&'static str],
     /// Whether it draws synthetic users and what their apps take, of which numbers are fitted, too.
     pub users: bool,
+    /// What it reads that was measured in training, each by the `paper/artefact` that measures it.
+    pub measured: &'static [&'static str],
     /// Simulates it.
     pub run: Run,
 }
@@ -45,7 +50,7 @@ pub type Run = fn(&Context<'_>) -> Result<Outcome, ArtefactError>;
 impl Artefact {
     /// An artefact that loads no calibration.
     pub const fn new(paper: &'static str, id: &'static str, about: &'static str, run: Run) -> Self {
-        Self { paper, id, about, devices: &[], stacks: &[], systems: &[], users: false, run }
+        Self { paper, id, about, devices: &[], stacks: &[], systems: &[], users: false, measured: &[], run }
     }
 
     /// The same, which loads these devices.
@@ -56,6 +61,16 @@ impl Artefact {
     /// The same, which loads these software stacks.
     pub const fn under(self, stacks: &'static [&'static str]) -> Self {
         Self { stacks, ..self }
+    }
+
+    /// The same, which reads what was measured for these, each a `paper/artefact`.
+    pub const fn reading(self, measured: &'static [&'static str]) -> Self {
+        Self { measured, ..self }
+    }
+
+    /// `paper/artefact`.
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.paper, self.id)
     }
 
     /// The same, which draws synthetic users.
@@ -202,6 +217,42 @@ impl Context<'_> {
         Ok(self.plan(scenario)?.least_memory()?)
     }
 
+    /// What was measured for `place`, a `paper/artefact`: as it was committed, or under `--full` anew by `measure`, once for
+    /// all artefacts that read it. The artefact's own is then written beside its table.
+    ///
+    /// # Errors
+    /// A place that the artefact does not name, for which nothing is committed, or that cannot be measured.
+    pub fn measured(
+        &self,
+        place: &str,
+        measure: impl FnOnce() -> Result<Measured, ArtefactError>,
+    ) -> Result<Arc<Measured>, ArtefactError> {
+        named("measured values of", self.artefact.measured, place)?;
+        if self.full { self.cache.get(measured_key(place), measure) } else { Ok(Arc::new(measured::committed(place)?)) }
+    }
+
+    /// The seeds of a measurement: under `--full` several from the seed of this run on, otherwise that one.
+    pub fn seeds(&self) -> Vec<u64> {
+        let number = if self.full { measured::SEEDS } else { 1 };
+        (0..number).map(|more| self.seed.wrapping_add(more)).collect()
+    }
+
+    /// No value yet of what is measured for this artefact with all [`seeds`](Self::seeds).
+    pub fn measuring(&self, about: &str, data: &[&str], networks: &[&str]) -> Measured {
+        let seed = if self.seed == 0 { String::new() } else { format!(" --seed {}", self.seed) };
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        Measured {
+            about: about.to_owned(),
+            kind: measured::Kind::Measured,
+            command: format!("haversack reproduce {} --full{seed}", self.artefact.place()),
+            data: words(data),
+            networks: words(networks),
+            seeds: self.seeds(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            values: Vec::new(),
+        }
+    }
+
     /// A device that the artefact names among its own.
     ///
     /// # Errors
@@ -228,6 +279,11 @@ impl Context<'_> {
         named("operating system", self.artefact.systems, id)?;
         Ok(haversack_devices::load_system(id)?)
     }
+}
+
+/// By what the cache knows the values that this run measured for `place`.
+pub(super) fn measured_key(place: &str) -> String {
+    format!("measured {place}")
 }
 
 fn named(what: &str, names: &[&str], id: &str) -> Result<(), ArtefactError> {

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use haversack_reports::files::{create_folder, write_atomically};
 use haversack_reports::{FileError, Rendered};
 
+use crate::measured::Measured;
+
 /// The files at the top.
 const FILES: [&str; 3] = ["cells.csv", "index.html", "run.json"];
-/// The files of an artefact: its table, its picture twice, and what later runs read.
-const EXTENSIONS: [&str; 4] = ["csv", "svg", "png", "json"];
+/// The files of an artefact: its table, its picture twice, what later runs read, and what it measured.
+const EXTENSIONS: [&str; 5] = ["csv", "svg", "png", "json", "toml"];
 
 /// The names of an artefact's files, some of which it may not have.
 pub(super) fn names((paper, artefact): (&str, &str)) -> [String; EXTENSIONS.len()] {
@@ -50,11 +52,12 @@ impl Folder {
         write_atomically(&self.root.join(name), text.as_bytes())
     }
 
-    /// Writes an artefact's files, and removes a picture that it had in an earlier run and has no longer.
+    /// Writes an artefact's files, and removes a picture and measured values that it had in an earlier run and has no longer.
     pub(super) fn write_artefact(
         &self,
         (paper, artefact): (&str, &str),
         figure: Option<&Rendered>,
+        measured: Option<&Measured>,
         csv: &str,
     ) -> Result<(), FileError> {
         let folder = self.root.join(paper);
@@ -67,6 +70,10 @@ impl Folder {
                     absent_or_removed(&path)?;
                 }
             }
+        }
+        match measured {
+            Some(measured) => write_atomically(&file("toml"), measured.to_text().as_bytes())?,
+            None => absent_or_removed(&file("toml"))?,
         }
         write_atomically(&file("csv"), csv.as_bytes())
     }
@@ -144,19 +151,21 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_of_an_earlier_run_goes_when_the_artefact_has_none() {
+    fn a_picture_and_values_of_an_earlier_run_go_when_the_artefact_has_none() {
         let top = tempfile::tempdir().unwrap();
         let folder = Folder::open(&top.path().join("a/b"), &["sage"]).unwrap();
         assert_eq!(fs::read_dir(top.path().join("a/b")).unwrap().count(), 0);
+        let text = "about = ''\nkind = 'measured'\ncommand = ''\ndata = []\nnetworks = []\nseeds = []\nversion = ''\nvalue = []\n";
+        let measured = Measured::parse("m.toml", text).unwrap();
         let picture = Rendered { svg: "<svg/>".into(), png: vec![1] };
-        folder.write_artefact(("sage", "figure8"), Some(&picture), "x\n").unwrap();
-        folder.write_artefact(("sage", "figure9"), Some(&picture), "x\n").unwrap();
-        folder.write_artefact(("sage", "figure8"), None, "y\n").unwrap();
+        folder.write_artefact(("sage", "figure8"), Some(&picture), Some(&measured), "x\n").unwrap();
+        folder.write_artefact(("sage", "figure9"), Some(&picture), Some(&measured), "x\n").unwrap();
+        folder.write_artefact(("sage", "figure8"), None, None, "y\n").unwrap();
         let mut names: Vec<String> = fs::read_dir(top.path().join("a/b/sage"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort();
-        assert_eq!(names, ["figure8.csv", "figure9.csv", "figure9.png", "figure9.svg"]);
+        assert_eq!(names, ["figure8.csv", "figure9.csv", "figure9.png", "figure9.svg", "figure9.toml"]);
     }
 }

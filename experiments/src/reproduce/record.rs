@@ -15,12 +15,15 @@ use super::options::ReproduceOptions;
 use super::readings::Reading;
 use super::reference::Role;
 use super::summary::Total;
+use crate::measured;
 
-/// The calibrations that artefacts use: their digests and what of them was fitted.
+/// The calibrations that artefacts use: their digests and what of them was fitted; and the measured values that they read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Calibrations {
     pub(super) digests: BTreeMap<String, String>,
     pub(super) fitted: Vec<ConstantEntry>,
+    /// Files of measured values, with their digests.
+    pub(super) measured: BTreeMap<String, String>,
 }
 
 impl Calibrations {
@@ -48,6 +51,11 @@ impl Calibrations {
         for id in named(|artefact| artefact.systems) {
             let system = haversack_devices::load_system(id)?;
             add(system.entries(), system.file, system.digest);
+        }
+        for place in named(|artefact| artefact.measured) {
+            // What was never committed is measured first, and read by no run before that.
+            let source = measured::source(place).ok();
+            all.measured.extend(source.map(|(file, digest)| (file.to_owned(), digest)));
         }
         if artefacts.iter().any(|artefact| artefact.users) {
             all.fitted.extend(UsageModel::built_in()?.entries());
@@ -97,7 +105,7 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
     };
     let digests: BTreeMap<_, _> = reference.digests().iter().map(|(file, digest)| (*file, digest)).collect();
     let readings: Vec<_> = declared.iter().map(|(paper, reading)| Declared { paper, reading }).collect();
-    serde_json::from_value(json!({
+    let mut record: Map<String, Value> = serde_json::from_value(json!({
         "program": "haversack",
         "version": env!("CARGO_PKG_VERSION"),
         "command": COMMAND,
@@ -115,5 +123,10 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
         "declared_readings": readings,
         "total": Total::of(&content.cells),
         "summary": content.tallies,
-    }))
+    }))?;
+    // What is measured anew is not read.
+    if !calibrations.measured.is_empty() && !options.full {
+        record.insert("measured".to_owned(), json!(calibrations.measured));
+    }
+    Ok(record)
 }

@@ -123,16 +123,7 @@ mod tests {
         &[artefact("comparison", "fronts"), artefact("sage", "figure3"), artefact("sage", "table1")];
 
     const fn artefact(paper: &'static str, id: &'static str) -> Artefact {
-        Artefact {
-            paper,
-            id,
-            about: "",
-            devices: &[],
-            stacks: &[],
-            systems: &[],
-            users: false,
-            run: |_| Ok(crate::reproduce::Outcome::default()),
-        }
+        Artefact::new(paper, id, "", |_| Ok(crate::reproduce::Outcome::default()))
     }
 
     fn bare(selection: &Selection<'_>) -> Vec<String> {

@@ -27,6 +27,9 @@ pub(super) struct MadeWith {
     full: bool,
     calibrations: BTreeMap<String, String>,
     reference: BTreeMap<String, String>,
+    /// Measured values that were read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    measured: BTreeMap<String, String>,
 }
 
 impl MadeWith {
@@ -44,6 +47,7 @@ impl MadeWith {
             full: options.full,
             calibrations: calibrations.digests,
             reference: digests.collect(),
+            measured: if options.full { BTreeMap::new() } else { calibrations.measured },
         })
     }
 }

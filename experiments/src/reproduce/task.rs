@@ -1,9 +1,11 @@
 //! One artefact of a selection: run, judged, and its files written as soon as it is done.
 
+use std::sync::Arc;
+
 use haversack_reports::page::Notes;
 use haversack_reports::{Panel, Rendered};
 
-use super::artefact::{Artefact, Context};
+use super::artefact::{Artefact, Context, measured_key};
 use super::assemble;
 use super::cells::{self, ComparedCell};
 use super::error::ReproduceError;
@@ -15,6 +17,7 @@ use super::readings::Readings;
 use super::reference::{Reference, ReferenceRow};
 use super::selection::Selection;
 use crate::cache::Cache;
+use crate::measured::{self, Measured};
 
 /// One artefact of the selection.
 #[derive(Debug)]
@@ -94,6 +97,7 @@ impl TaskSetting<'_> {
         };
         let mut picture = None;
         let mut table = None;
+        let mut measured = None;
         match self.simulate(task) {
             Ok(outcome) => {
                 (finished.cells, finished.faults) = assemble::cells(&task.rows, &outcome, self.readings);
@@ -102,11 +106,14 @@ impl TaskSetting<'_> {
                     reading.map(|reading| reading.value.to_string())
                 };
                 let facts = Facts { cells: &finished.cells, quantities: &outcome.quantities, declared: &declared };
-                let (notes, mut faults) = facts.fill(self.readings.notes(task.paper, task.artefact));
+                let (mut notes, mut faults) = facts.fill(self.readings.notes(task.paper, task.artefact));
                 match self.figure(task, outcome.panels, &facts) {
                     Ok(drawn) => (finished.figure_title, picture) = drawn.unzip(),
                     Err(fault) => faults.push(fault),
                 }
+                let read;
+                (read, measured) = self.measured(task.model);
+                notes.calibrated.extend(read);
                 finished.faults.extend(faults);
                 (finished.notes, finished.summary) = (notes, outcome.summary);
                 table = outcome.table;
@@ -117,7 +124,12 @@ impl TaskSetting<'_> {
             }
         }
         let table = table.map_or_else(|| cells::table(&finished.cells), Ok)?;
-        self.folder.write_artefact((task.paper, task.artefact), picture.as_ref(), &table.to_csv())?;
+        self.folder.write_artefact(
+            (task.paper, task.artefact),
+            picture.as_ref(),
+            measured.as_deref(),
+            &table.to_csv(),
+        )?;
         Ok(finished)
     }
 
@@ -135,6 +147,25 @@ impl TaskSetting<'_> {
         let figure = frame.ok_or("no figure is declared")?.around(panels, facts)?;
         let rendered = figure.render().map_err(|error| format!("the figure cannot be drawn: {error}"))?;
         Ok(Some((figure.title, rendered)))
+    }
+
+    /// What was measured of all that the artefact has read, a sentence each; and its own, if this run measured it.
+    fn measured(&self, artefact: Option<&Artefact>) -> (Vec<String>, Option<Arc<Measured>>) {
+        let Some(artefact) = artefact else { return Default::default() };
+        let found = |place: &&str| {
+            if !self.options.full {
+                return measured::committed(place).ok().map(Arc::new);
+            }
+            // It stands in the cache unless the artefact had no need of it.
+            self.cache.get(measured_key(place), || Err::<Measured, _>(())).ok()
+        };
+        let all: Vec<(&str, Arc<Measured>)> =
+            artefact.measured.iter().filter_map(|place| Some((*place, found(place)?))).collect();
+        let own = all.iter().find(|(place, _)| self.options.full && *place == artefact.place());
+        (
+            all.iter().map(|(_, measured)| format!("{measured}.")).collect(),
+            own.map(|(_, measured)| Arc::clone(measured)),
+        )
     }
 
     /// The outcome, or why there is none.

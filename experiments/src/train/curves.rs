@@ -10,7 +10,8 @@ use haversack_workloads::data::Part;
 use super::course::Subject;
 use super::row::Row;
 use super::specification::Specification;
-use super::table::{interval, last};
+use super::table::last;
+use crate::measured::interval;
 
 /// A quantity of a row.
 type Quantity = fn(&Row) -> f64;

@@ -10,6 +10,7 @@ use polars::prelude::{Column as Values, DataFrame, IntoColumn, NamedFrom, Series
 use super::course::Subject;
 use super::row::{Row, name};
 use crate::error::CommandError;
+use crate::measured::interval;
 use crate::progress::word;
 
 /// Writes the rows to `path`.
@@ -77,30 +78,4 @@ pub(super) fn last(rows: &[Row], run: u64, part: Part) -> Vec<Row> {
     let of = |row: &&Row| row.run == run && row.split == part;
     let epoch = rows.iter().filter(of).map(|row| row.epoch).max().unwrap_or(0);
     rows.iter().filter(of).filter(|row| row.epoch == epoch).copied().collect()
-}
-
-/// The mean, and half the width of its 95% interval by Student's t; zero of fewer than two values.
-pub(super) fn interval(values: &[f64]) -> (f64, f64) {
-    let number = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / number.max(1.0);
-    if values.len() < 2 {
-        return (mean, 0.0);
-    }
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (number - 1.0);
-    let quantile = statrs::distribution::StudentsT::new(0.0, 1.0, number - 1.0)
-        .map_or(f64::NAN, |student| statrs::distribution::ContinuousCDF::inverse_cdf(&student, 0.975));
-    (mean, quantile * (variance / number).sqrt())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interval_is_student_s() {
-        // Mean 2, variance 1; t of 2 degrees of freedom at 97.5% is 4.302653; 4.302653 / √3 = 2.484138.
-        let (mean, half) = interval(&[1.0, 2.0, 3.0]);
-        assert!((mean - 2.0).abs() < 1e-12 && (half - 2.484_138).abs() < 1e-5, "{mean} {half}");
-        assert_eq!(interval(&[5.0]), (5.0, 0.0));
-    }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haversack::artefacts::ARTEFACTS;
+use haversack::measured::Measured;
 use haversack::reproduce::readings::Readings;
 use haversack::reproduce::reference::{Claim, Reference};
 use haversack::reproduce::{
@@ -18,16 +19,8 @@ use haversack_reports::table::Table;
 
 use crate::support::{call_in, refusal, stderr, stdout};
 
-const TABLE: Artefact = Artefact {
-    paper: "sage",
-    id: "table1",
-    about: "made up",
-    devices: &["galaxy-s10"],
-    stacks: &["sage-opencl"],
-    systems: &[],
-    users: false,
-    run: half_of_the_paper,
-};
+const TABLE: Artefact =
+    Artefact::new("sage", "table1", "made up", half_of_the_paper).on(&["galaxy-s10"]).under(&["sage-opencl"]);
 const DRAWN: Artefact = Artefact { id: "figure8", devices: &[], stacks: &[], systems: &[], run: drawn, ..TABLE };
 const BROKEN: Artefact = Artefact { id: "figure10", run: broken, ..DRAWN };
 const PLAIN: Artefact = Artefact { id: "figure13", run: plain, ..DRAWN };
@@ -68,6 +61,22 @@ fn plain(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let mut table = Table::new(["time_s"]);
     table.push([0.5.into()])?;
     outcome.table = Some(table);
+    Ok(outcome)
+}
+
+/// One that measures a share with each seed, and one that reads it.
+const MEASURING: Artefact = Artefact { id: "figure9a", run: measuring, ..DRAWN }.reading(&["sage/figure9a"]);
+const SHARING: Artefact = Artefact { id: "figure9b", ..MEASURING };
+
+fn measuring(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let measured = context.measured("sage/figure9a", || {
+        let mut measured = context.measuring("Shares", &["glyphs"], &["lenet5"]);
+        let shares: Vec<f64> = context.seeds().iter().map(|&seed| seed as f64 / 3.0).collect();
+        measured.add("share", "%", &shares);
+        Ok(measured)
+    })?;
+    let mut outcome = Outcome::of("share");
+    outcome.row([measured.value("share")?.value])?;
     Ok(outcome)
 }
 
@@ -421,4 +430,38 @@ fn the_program_says_what_was_wrong_and_leaves_nothing() {
     assert!(stderr(&done).lines().all(|line| line.ends_with(" left about")), "{}", stderr(&done));
     assert!(stdout(&done).contains("daf"));
     assert!(top.path().join("out/cells.csv").exists());
+}
+
+#[test]
+fn what_full_measures_is_a_file_beside_the_table_and_the_plain_command_asks_for_it() {
+    let top = tempfile::tempdir().unwrap();
+    let artefacts = [MEASURING, SHARING];
+    let full = |name: &str, jobs| {
+        let options = ReproduceOptions { full: true, ..options(&top.path().join(name), &["sage/figure9"], jobs) };
+        assert!(reproduce(&options, &artefacts).unwrap().failures.is_empty());
+        tree(&options.out)
+    };
+    let files = full("one", 1);
+    assert_eq!(files, full("two", 2));
+    // Seeds 7 to 11 give a mean of 9 / 3; the artefact that only reads has no file of its own.
+    let text = String::from_utf8(files["sage/figure9a.toml"].clone()).unwrap();
+    let measured = Measured::parse("figure9a.toml", &text).unwrap();
+    assert_eq!(
+        (measured.seeds.as_slice(), measured.value("share").unwrap().value),
+        ([7, 8, 9, 10, 11].as_slice(), 3.0)
+    );
+    assert_eq!(measured.command, "haversack reproduce sage/figure9a --full --seed 7");
+    assert!(!files.contains_key("sage/figure9b.toml"));
+    for place in ["sage/figure9a", "sage/figure9b"] {
+        assert_eq!(String::from_utf8_lossy(&files[&format!("{place}.csv")]), "share\n3\n");
+    }
+    let page = String::from_utf8_lossy(&files["index.html"]).into_owned();
+    assert!(page.contains("measured on lenet5, learning glyphs with seeds 7, 8, 9, 10, 11"), "{page}");
+    // Nobody has committed it.
+    let plain = reproduce(&options(&top.path().join("plain"), &["sage/figure9a"], 1), &artefacts).unwrap();
+    assert!(plain.failures[0].contains("`haversack reproduce sage/figure9a --full` measures it"), "{plain:?}");
+    // One that reads what it does not name is told so.
+    let nameless = [Artefact { measured: &[], ..MEASURING }];
+    let refused = reproduce(&options(&top.path().join("nameless"), &["sage/figure9a"], 1), &nameless).unwrap();
+    assert!(refused.failures[0].contains("does not name it among its own"), "{refused:?}");
 }
