@@ -71,7 +71,8 @@ pub struct TrainOptions {
 ///
 /// # Errors
 /// A specification or data that are wrong, before anything is written; a checkpoint of something else; a loss that is no
-/// number any more; Ctrl-C. What had been learned by then is in the checkpoint.
+/// number any more, and a budget that a scenario does not fit, after the others have ended; Ctrl-C. What had been learned
+/// by then is in the checkpoint.
 pub fn run(options: &TrainOptions) -> Result<(), CommandError> {
     let specification = Specification::read(&options.specification, options.seed)?;
     let builder = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
@@ -100,22 +101,40 @@ fn train(options: &TrainOptions, specification: &Specification) -> Result<(), Co
     let checkpoint = Mutex::new(checkpoint);
     let courses: Vec<(usize, u64)> =
         (0..subjects.len()).flat_map(|run| specification.seeds.iter().map(move |&seed| (run, seed))).collect();
-    let learned = courses.par_iter().try_for_each(|&(run, seed)| {
-        learn(Course::new(&subjects[run], specification, &data, seed), run as u64, &checkpoint, &progress)
-    });
+    let ended: Result<Vec<Option<CommandError>>, CommandError> = courses
+        .par_iter()
+        .map(|&(run, seed)| {
+            let course = Course::new(&subjects[run], specification, &data, seed)?;
+            learn(course, run as u64, &checkpoint, &progress)
+        })
+        .collect();
     let checkpoint = checkpoint.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match learned {
+    let failures: Vec<CommandError> = match ended {
         Err(error @ CommandError::Interrupted) => {
             let (done, command) = (checkpoint.epochs(), options.to_go_on());
             return Err(error.stopped(Stopped { done, all, things: "epochs", command }));
         }
-        learned => learned?,
-    }
+        ended => ended?.into_iter().flatten().collect(),
+    };
     drop(progress);
     let rows = checkpoint.rows();
-    let outputs = write(&folder, &rows, specification, &subjects)?;
-    folder.record(record, &outputs)?;
-    print(&table::text(&rows, &subjects, &folder.path(EPOCHS)))
+    if failures.len() < courses.len() {
+        let outputs = write(&folder, &rows, specification, &subjects)?;
+        folder.record(record, &outputs)?;
+        print(&table::text(&rows, &subjects, &folder.path(EPOCHS)))?;
+    }
+    all_of(failures)
+}
+
+/// What did not go well: of several errors the first, with the number of the others.
+fn all_of(failures: Vec<CommandError>) -> Result<(), CommandError> {
+    let others = failures.len().saturating_sub(1);
+    let Some(first) = failures.into_iter().next() else { return Ok(()) };
+    if others == 0 {
+        return Err(first);
+    }
+    let says = format!("{first}; trainings with other scenarios or seeds that did not end either: {others}");
+    Err(if first.exit_code() == 3 { CommandError::NoPlan(says) } else { CommandError::failed(says) })
 }
 
 /// Every scenario of the specification, ready to be trained.
@@ -123,14 +142,13 @@ fn subjects(specification: &Specification, data: &DataSet, cache: &Cache) -> Res
     specification.scenarios()?.into_iter().map(|(label, scenario)| Subject::new(label, scenario, data, cache)).collect()
 }
 
-/// Takes a course from where the checkpoint has it to its end.
+/// Takes a course from where the checkpoint has it to its end; what went wrong with it alone, if anything did.
 fn learn(
-    course: Result<Course<'_>, CommandError>,
+    mut course: Course<'_>,
     run: u64,
     checkpoint: &Mutex<Checkpoint>,
     progress: &Progress,
-) -> Result<(), CommandError> {
-    let mut course = course?;
+) -> Result<Option<CommandError>, CommandError> {
     let lock = || checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (run, course.seed());
     if let Some(saved) = lock().saved(key) {
@@ -140,11 +158,14 @@ fn learn(
         if interrupt::came() {
             return Err(CommandError::Interrupted);
         }
-        course.epoch(run)?;
+        match course.epoch(run) {
+            Err(error @ (CommandError::NoPlan(_) | CommandError::Failed(_))) => return Ok(Some(error)),
+            ended => ended?,
+        }
         lock().save(key, course.saved())?;
         progress.inc(1);
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Writes the table and the curves; the names of all files of the folder.

@@ -50,6 +50,10 @@ pub(super) fn text(rows: &[Row], subjects: &[Subject], path: &Path) -> String {
         let (validation, test) = (of(Part::Validation), of(Part::Test));
         let mean =
             |rows: &[Row], value: fn(&Row) -> f64| rows.iter().map(value).sum::<f64>() / rows.len().max(1) as f64;
+        if test.is_empty() {
+            table.row([subject.label.as_str(), "none", "none", "", "", ""]);
+            continue;
+        }
         table.row([
             subject.label.clone(),
             share(&validation),

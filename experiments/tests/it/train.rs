@@ -141,6 +141,19 @@ fn a_run_that_diverges_stops_and_says_where() {
 }
 
 #[test]
+fn what_one_scenario_cannot_do_does_not_keep_the_others_from_learning() {
+    let text =
+        SPEC.replace("epochs = 6", "epochs = 1").replace("batch = 8", "batch = 8\nmemory_budget = [\"1kB\", \"1GB\"]");
+    let folder = folder(&text);
+    let call = call_in(folder.path(), &["train", "spec.toml", "--out", "out"]);
+    let (table, message) = (stdout(&call), refusal(&call, 3));
+    assert!(message.contains("memory_budget 1kB") && message.contains(", seed 0, epoch 1"), "{message}");
+    let reached = table.lines().filter(|line| line.contains('%')).count();
+    assert!(reached == 2 && table.contains("memory_budget 1GB"), "{table}");
+    assert!(folder.path().join("out/epochs.parquet").is_file());
+}
+
+#[test]
 fn what_cannot_be_trained_is_refused_before_anything_is_written() {
     let with = |from: &str, to: &str| refused(&SPEC.replace(from, to), "--out out", 2);
     assert!(with("\"digits\"", "\"glyps\"").contains("unknown data set 'glyps'; did you mean 'glyphs'?"));

@@ -1,5 +1,6 @@
 //! `x Wᵀ + b` over the last dimension.
 
+use haversack_kernels::Isa;
 use rayon::prelude::*;
 
 use super::gemm::{Matrix, multiply};
@@ -28,6 +29,7 @@ impl Linear {
     pub fn forward(&self, input: &[f32], weight: &[f32], bias: Option<&[f32]>, output: &mut [f32]) -> Result {
         self.check(input.len(), weight.len(), output.len(), bias.map(<[f32]>::len))?;
         let Self { inputs, outputs, .. } = *self;
+        let isa = Isa::chosen()?;
         output.par_chunks_mut((TILE * outputs).max(1)).zip(input.par_chunks((TILE * inputs).max(1))).for_each(
             |(output, input)| {
                 let add = bias.is_some_and(|bias| {
@@ -36,7 +38,7 @@ impl Linear {
                 });
                 let rows = output.len() / outputs;
                 let weight = Matrix::transposed(weight, inputs);
-                multiply([rows, inputs, outputs], Matrix::rows(input, inputs), weight, output, add);
+                multiply([rows, inputs, outputs], Matrix::rows(input, inputs), weight, output, add, isa);
             },
         );
         Ok(())
@@ -49,12 +51,13 @@ impl Linear {
     pub fn input_gradient(&self, gradient: &[f32], weight: &[f32], input_gradient: &mut [f32]) -> Result {
         self.check(input_gradient.len(), weight.len(), gradient.len(), None)?;
         let Self { inputs, outputs, .. } = *self;
+        let isa = Isa::chosen()?;
         input_gradient
             .par_chunks_mut((TILE * inputs).max(1))
             .zip(gradient.par_chunks((TILE * outputs).max(1)))
             .for_each(|(into, gradient)| {
                 let sizes = [into.len() / inputs, outputs, inputs];
-                multiply(sizes, Matrix::rows(gradient, outputs), Matrix::rows(weight, inputs), into, false);
+                multiply(sizes, Matrix::rows(gradient, outputs), Matrix::rows(weight, inputs), into, false, isa);
             });
         Ok(())
     }
@@ -73,10 +76,11 @@ impl Linear {
         let bias = bias_gradient.as_deref().map(<[f32]>::len);
         self.check(input.len(), weight_gradient.len(), gradient.len(), bias)?;
         let Self { rows, inputs, outputs } = *self;
+        let isa = Isa::chosen()?;
         weight_gradient.par_chunks_mut((TILE * inputs).max(1)).enumerate().for_each(|(tile, into)| {
             let sizes = [into.len() / inputs, rows, inputs];
             let gradient = Matrix { data: gradient.get(tile * TILE..).unwrap_or(&[]), row: 1, column: outputs };
-            multiply(sizes, gradient, Matrix::rows(input, inputs), into, true);
+            multiply(sizes, gradient, Matrix::rows(input, inputs), into, true, isa);
         });
         if let Some(bias) = bias_gradient {
             add_rows(gradient, outputs, bias);

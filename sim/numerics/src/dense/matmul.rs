@@ -1,5 +1,6 @@
 //! Batched products of matrices.
 
+use haversack_kernels::Isa;
 use rayon::prelude::*;
 
 use super::gemm::{Matrix, multiply};
@@ -25,10 +26,11 @@ impl Matmul {
     /// An operand whose length is not what the sizes say.
     pub fn forward(&self, left: &[f32], right: &[f32], product: &mut [f32]) -> Result {
         let Self { m, k, n, .. } = *self;
+        let isa = Isa::chosen()?;
         self.check(left.len(), right.len(), product.len())?;
         self.each(product, m * n, |i, product| {
             let (left, right) = (part(left, i, m * k), part(right, i, k * n));
-            multiply([m, k, n], Matrix::rows(left, k), Matrix::rows(right, n), product, false);
+            multiply([m, k, n], Matrix::rows(left, k), Matrix::rows(right, n), product, false, isa);
         });
         Ok(())
     }
@@ -39,10 +41,11 @@ impl Matmul {
     /// An operand whose length is not what the sizes say.
     pub fn left_gradient(&self, gradient: &[f32], right: &[f32], left_gradient: &mut [f32]) -> Result {
         let Self { m, k, n, .. } = *self;
+        let isa = Isa::chosen()?;
         self.check(left_gradient.len(), right.len(), gradient.len())?;
         self.each(left_gradient, m * k, |i, into| {
             let (gradient, right) = (part(gradient, i, m * n), part(right, i, k * n));
-            multiply([m, n, k], Matrix::rows(gradient, n), Matrix::transposed(right, n), into, false);
+            multiply([m, n, k], Matrix::rows(gradient, n), Matrix::transposed(right, n), into, false, isa);
         });
         Ok(())
     }
@@ -53,10 +56,11 @@ impl Matmul {
     /// An operand whose length is not what the sizes say.
     pub fn right_gradient(&self, left: &[f32], gradient: &[f32], right_gradient: &mut [f32]) -> Result {
         let Self { m, k, n, .. } = *self;
+        let isa = Isa::chosen()?;
         self.check(left.len(), right_gradient.len(), gradient.len())?;
         self.each(right_gradient, k * n, |i, into| {
             let (left, gradient) = (part(left, i, m * k), part(gradient, i, m * n));
-            multiply([k, m, n], Matrix::transposed(left, k), Matrix::rows(gradient, n), into, false);
+            multiply([k, m, n], Matrix::transposed(left, k), Matrix::rows(gradient, n), into, false, isa);
         });
         Ok(())
     }
