@@ -5,6 +5,7 @@ mod comparison;
 pub(crate) mod daf;
 pub(crate) mod fedhybrid;
 mod grid;
+mod learning;
 pub(crate) mod mandheling;
 mod prelude;
 mod sage;

@@ -6,7 +6,7 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The place of one value, which one thread at a time makes.
 type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
@@ -36,13 +36,7 @@ impl Cache {
         K: Hash + Eq + Send + 'static,
         V: Send + Sync + 'static,
     {
-        let slots = Arc::clone(lock(&self.by_type).entry(TypeId::of::<Slots<K, V>>()).or_insert_with(|| {
-            let none: Slots<K, V> = Mutex::default();
-            Arc::new(none)
-        }));
-        // What stands under a type's own id is of that type.
-        let Ok(slots) = slots.downcast::<Slots<K, V>>() else { return make().map(Arc::new) };
-        let slot = Arc::clone(lock(&slots).entry(key).or_default());
+        let Some(slot) = self.slot::<K, V>(key) else { return make().map(Arc::new) };
         let mut value = lock(&slot);
         if let Some(value) = &*value {
             return Ok(Arc::clone(value));
@@ -50,6 +44,29 @@ impl Cache {
         let made = Arc::new(make()?);
         *value = Some(Arc::clone(&made));
         Ok(made)
+    }
+
+    /// Whether another thread is making the value of `key`, so that [`Cache::get`] would wait for it.
+    pub fn is_being_made<K, V>(&self, key: K) -> bool
+    where
+        K: Hash + Eq + Send + 'static,
+        V: Send + Sync + 'static,
+    {
+        self.slot::<K, V>(key).is_some_and(|slot| matches!(slot.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// The place of a value; always there, since what stands under a type's own id is of that type.
+    fn slot<K, V>(&self, key: K) -> Option<Slot<V>>
+    where
+        K: Hash + Eq + Send + 'static,
+        V: Send + Sync + 'static,
+    {
+        let slots = Arc::clone(lock(&self.by_type).entry(TypeId::of::<Slots<K, V>>()).or_insert_with(|| {
+            let none: Slots<K, V> = Mutex::default();
+            Arc::new(none)
+        }));
+        let slots = slots.downcast::<Slots<K, V>>().ok()?;
+        Some(Arc::clone(lock(&slots).entry(key).or_default()))
     }
 }
 
@@ -71,5 +88,7 @@ mod tests {
         assert_eq!(cache.get::<_, String, ()>("key", || Ok("text".to_owned())).unwrap().as_str(), "text");
         assert!(cache.get::<_, u64, &str>("other", || Err("not made")).is_err());
         assert_eq!(cache.get::<_, u64, ()>("other", || Ok(3)), Ok(Arc::new(3)), "an error is not kept");
+        let made = cache.get::<_, u64, ()>("third", || Ok(u64::from(cache.is_being_made::<_, u64>("third"))));
+        assert_eq!((made, cache.is_being_made::<_, u64>("third")), (Ok(Arc::new(1)), false));
     }
 }

@@ -15,6 +15,7 @@ mod error;
 mod folder;
 mod frame;
 mod holdings;
+mod kept;
 mod merge;
 mod notes;
 mod options;
@@ -43,6 +44,7 @@ pub use artefact::{Artefact, ArtefactError, Context, Run};
 pub use data::Cells;
 pub use error::ReproduceError;
 pub use frame::FigureFrame;
+pub use kept::Kept;
 pub use merge::{is_reproduction, merge};
 pub use notes::{Note, NoteKind};
 pub use options::ReproduceOptions;
@@ -121,14 +123,17 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<R
         selection.selectors = selectors;
     }
     let written = holdings.parts.iter().flat_map(|part| folder::names(part.place()));
-    owned.begin(&whole::names(written), record::selection(&selection.selectors))?;
+    let working = whole::names(written).into_iter().chain(options.full.then(|| kept::KEPT.to_owned()));
+    owned.begin(&working.collect::<Vec<_>>(), record::selection(&selection.selectors))?;
 
     let (number, before) = holdings.asked();
     let done = AtomicUsize::new(before);
     let kept = holdings.parts.iter().enumerate().filter(|(_, part)| !part.is_asked);
     let kept: Vec<usize> = kept.map(|(place, _)| place).collect();
     let cache = Cache::new();
-    let setting = TaskSetting { options, reference: &reference, readings: &readings, cache: &cache, folder: &opened };
+    let found = if options.full { Kept::open(&options.out, options.resume) } else { Kept::default() };
+    let (reference, readings, cache) = (&reference, &readings, &cache);
+    let setting = TaskSetting { options, reference, readings, cache, kept: &found, folder: &opened };
     let whole = finish(sources, &setting, holdings.parts, (number, &done)).and_then(|finished| {
         Whole { sources, selection: &selection, finished: &finished }.write(&opened, &owned, &kept)
     });

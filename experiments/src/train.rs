@@ -9,9 +9,11 @@ mod checkpoint;
 mod course;
 mod curves;
 mod fit;
+mod pace;
 mod row;
 mod schedule;
 mod specification;
+mod stand_in;
 mod table;
 
 use std::num::NonZeroUsize;
@@ -31,7 +33,8 @@ use crate::output_folder::OutputFolder;
 use crate::progress::{Amount, Progress, Stopped, word};
 use checkpoint::Checkpoint;
 use course::{Course, Subject};
-use row::Row;
+pub use row::Row;
+pub use stand_in::StandIn;
 use specification::Specification;
 
 /// The table of a training, in its folder.
@@ -89,7 +92,7 @@ fn train(options: &TrainOptions, specification: &Specification) -> Result<(), Co
     let record = specification.record(&data, &subjects);
     let mut folder = OutputFolder::claim(&options.out, &specification::owner(&record), options.overwrite)?;
     let checkpoint = Checkpoint::open(&options.out, &record, options.resume)?;
-    let epochs = u64::from(specification.epochs);
+    let epochs = u64::from(specification.pace.epochs);
     let all = epochs * (subjects.len() * specification.seeds.len()) as u64;
     if options.resume && checkpoint.epochs() == all && folder.path(EPOCHS).is_file() {
         note(&format!("{} holds the whole training already", options.out.display()));
@@ -104,7 +107,7 @@ fn train(options: &TrainOptions, specification: &Specification) -> Result<(), Co
     let ended: Result<Vec<Option<CommandError>>, CommandError> = courses
         .par_iter()
         .map(|&(run, seed)| {
-            let course = Course::new(&subjects[run], specification, &data, seed)?;
+            let course = Course::new(&subjects[run], &specification.pace, &data, seed)?;
             learn(course, run as u64, &checkpoint, &progress)
         })
         .collect();

@@ -14,7 +14,7 @@ use crate::graph_writer::GraphWriter;
 use crate::network::{FP32, Network, OperatorNode, StorageId, ValueId};
 use crate::operator::{Op, Unary};
 pub use crate::training_graph::Optimiser;
-use crate::training_graph::{Element, Need, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
+use crate::training_graph::{Element, LayerKind, Need, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
 
 /// What differs between the stacks that run a network eagerly.
 #[derive(Clone, Copy, Debug)]
@@ -39,15 +39,16 @@ pub fn differentiate(network: &Network, rules: EagerRules) -> Result<TrainingGra
     let loss = network.loss()?;
     let mut differentiator = Differentiator::new(network, rules);
     for (id, node) in (0..).zip(&network.nodes) {
-        differentiator.writer.origin = Some(id);
+        (differentiator.writer.origin, differentiator.writer.layer) = (Some(id), LayerKind::of(&node.op));
         differentiator.forward(node);
     }
     differentiator.writer.phase = Phase::Backward;
     differentiator.seed(loss);
     for (id, node) in network.nodes.iter().enumerate().rev() {
-        differentiator.writer.origin = Some(id as u32);
+        (differentiator.writer.origin, differentiator.writer.layer) = (Some(id as u32), LayerKind::of(&node.op));
         differentiator.backward(node);
     }
+    differentiator.writer.layer = LayerKind::Other;
     (differentiator.writer.phase, differentiator.writer.origin) = (Phase::Update, None);
     differentiator.update(rules.optimiser);
     let mut graph = differentiator.writer.graph;

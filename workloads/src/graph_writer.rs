@@ -5,7 +5,7 @@ use haversack_devices::work::OperatorKind;
 use crate::network::FP32;
 use crate::shape::Extent;
 use crate::training_graph::Optimiser;
-use crate::training_graph::{Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
+use crate::training_graph::{LayerKind, Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
 
 /// A training graph in the making.
 pub(crate) struct GraphWriter {
@@ -14,12 +14,14 @@ pub(crate) struct GraphWriter {
     pub(crate) phase: Phase,
     /// The operator of the network that they come from.
     pub(crate) origin: Option<u32>,
+    /// Its kind.
+    pub(crate) layer: LayerKind,
 }
 
 impl GraphWriter {
     pub(crate) fn new(name: &str) -> Self {
         let graph = TrainingGraph { name: name.to_owned(), ..TrainingGraph::default() };
-        Self { graph, phase: Phase::Forward, origin: None }
+        Self { graph, phase: Phase::Forward, origin: None, layer: LayerKind::Other }
     }
 
     pub(crate) fn tensor(&mut self, tensor: Tensor) -> TensorId {
@@ -37,7 +39,7 @@ impl GraphWriter {
     ) -> Node {
         let dram = inputs.iter().chain(&outputs).map(|&tensor| self.graph.tensor(tensor).bytes).sum();
         let node = Node::new(name, self.phase, NodeWork { dram, ..work });
-        Node { inputs, outputs, origin: self.origin, ..node }
+        Node { inputs, outputs, origin: self.origin, layer: self.layer, ..node }
     }
 
     /// Adds a node as it is.

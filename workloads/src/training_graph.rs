@@ -6,6 +6,7 @@ use haversack_devices::units::{Bytes, Flops};
 use haversack_devices::work::{OperatorKind, Precision, Product, Traffic, Work};
 use serde::Deserialize;
 
+use crate::operator::Op;
 use crate::shape::Extent;
 
 /// A tensor of a graph, by position.
@@ -93,6 +94,44 @@ pub enum Need {
     Shape,
     /// A few numbers a channel or a row (means and deviations): never worth making smaller.
     Statistics,
+}
+
+/// The kind of layer that a node computes a part of: how much precision it needs of what it has saved differs by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LayerKind {
+    /// Convolutions: their input is saved.
+    Convolution,
+    /// Linear layers: their input is saved.
+    Linear,
+    /// Products of two tensors (attention's scores and sums): both are saved.
+    Product,
+    /// Softmax: its output is saved, attention's probabilities.
+    Softmax,
+    /// Normalisations: their input is saved.
+    Norm,
+    /// Functions and products of elements: their input or output is saved.
+    Elementwise,
+    /// The loss: the logarithms of the classes' probabilities are saved.
+    Loss,
+    /// All else, of whose values nothing is needed, and what belongs to no layer.
+    #[default]
+    Other,
+}
+
+impl LayerKind {
+    /// The kind of an operator.
+    pub const fn of(op: &Op) -> Self {
+        match op {
+            Op::Convolution { .. } => Self::Convolution,
+            Op::Linear => Self::Linear,
+            Op::Matmul => Self::Product,
+            Op::Softmax => Self::Softmax,
+            Op::BatchNorm { .. } | Op::LayerNorm { .. } => Self::Norm,
+            Op::Unary { .. } | Op::Mul => Self::Elementwise,
+            Op::CrossEntropy => Self::Loss,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// One keeping of a tensor for backward.
@@ -234,6 +273,8 @@ pub struct Node {
     pub saved: Vec<Saved>,
     /// The operator of the network that it comes from, by position; `None` if it comes from no single one.
     pub origin: Option<u32>,
+    /// The kind of that operator.
+    pub layer: LayerKind,
     /// Its place in the graph as the network was differentiated eagerly, which says what it computes; `None` in graphs
     /// that only sizes are known of.
     pub step: Option<u32>,
@@ -255,6 +296,7 @@ impl Node {
             releases: Vec::new(),
             saved: Vec::new(),
             origin: None,
+            layer: LayerKind::Other,
             step: None,
             rescales: None,
             work,

@@ -1,5 +1,7 @@
 //! DAF (Liu et al., MobiSys 2025): its tables, its figures and the numbers of its sections.
 
+mod accuracy;
+mod bits;
 mod figure10;
 mod figure11;
 mod figure12;
@@ -27,6 +29,7 @@ pub(super) static ARTEFACTS: &[&Artefact] = &[
     &figure2a::ARTEFACT,
     &section3_2::ARTEFACT,
     &table1::ARTEFACT,
+    &bits::ARTEFACT,
     &table2::ARTEFACT,
     &table3::ARTEFACT,
     &figure8::ARTEFACT,

@@ -7,7 +7,7 @@ use crate::artefacts::ARTEFACTS;
 use crate::artefacts::fedhybrid::{figure2, table1};
 use crate::error::CommandError;
 use crate::reproduce::reference::{ReferenceRow, Role};
-use crate::reproduce::{Artefact, ArtefactError, Context};
+use crate::reproduce::{Artefact, ArtefactError, Context, Kept};
 use crate::run::Plan;
 
 const PAPER: &str = "fedhybrid";
@@ -50,7 +50,8 @@ fn of_artefacts(
             .find(|known| known.paper == PAPER && known.id == artefact)
             .ok_or_else(|| CommandError::failed(format!("{PAPER}/{artefact} is not modelled")))?;
         let rows: Vec<&ReferenceRow> = reference.of(PAPER, artefact.id).collect();
-        let context = Context { seed: 0, full: false, artefact, rows, reference, readings, cache };
+        let kept = Kept::default();
+        let context = Context { seed: 0, full: false, artefact, rows, reference, readings, cache, kept: &kept };
         for row in context.rows.iter().filter(|row| row.role == Role::Fit) {
             let Some(observed) = row.number().filter(|number| *number > 0.0) else { continue };
             let Some(simulates) = simulates(&context, row).map_err(CommandError::failed)? else { continue };

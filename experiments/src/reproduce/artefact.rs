@@ -9,6 +9,7 @@ use haversack_devices::{Device, Stack, System};
 use haversack_training::{Record, RunError};
 
 use super::answer::Answer;
+use super::kept::Kept;
 use super::outcome::Outcome;
 use super::readings::{Reading, Readings, Value};
 use super::reference::{Reference, ReferenceRow};
@@ -95,6 +96,8 @@ pub struct Context<'a> {
     pub readings: &'a Readings,
     /// Graphs and more that artefacts build once and share.
     pub cache: &'a Cache,
+    /// What takes long, and is found again after a run was killed.
+    pub kept: &'a Kept,
 }
 
 impl Context<'_> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::answer::{Answer, rounded};
-use super::cells::ComparedCell;
+use super::cells::{self, ComparedCell};
 use super::outcome::Outcome;
 use super::readings::Readings;
 use super::reference::{Claim, ReferenceRow};
@@ -34,7 +34,9 @@ pub(super) fn cells(
         }
         cell
     };
-    (rows.iter().map(cell).collect(), faults)
+    let mut cells: Vec<ComparedCell> = rows.iter().map(cell).collect();
+    cells::judge_differences(rows, &mut cells);
+    (cells, faults)
 }
 
 /// The cell of a row, or what is wrong with its answer.

@@ -18,6 +18,8 @@ pub const COLUMNS: [&str; 9] = ["id", "simulated", "unit", "paper", "role", "err
 
 /// A `value` row is `ok` up to this relative error.
 const OK: f64 = 0.15;
+/// An accuracy on a stand-in is `ok` if its difference from the baseline's is so many points from the paper's at most.
+const POINTS: f64 = 1.0;
 /// The paper's range is widened by this factor at either end ...
 const WIDENED: f64 = 1.1;
 /// ... and each simulated end lies within this share of the paper's.
@@ -27,7 +29,7 @@ const NEAR: f64 = 0.25;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// A value within 15%.
+    /// A value within 15%; an accuracy on a stand-in, whose difference from the baseline is within a point of the paper's.
     Ok,
     /// A value further off.
     Off,
@@ -166,6 +168,33 @@ impl ComparedCell {
     }
 }
 
+/// Judges accuracies that were measured on a stand-in: where a row of the same subject was put in (the baseline on the same
+/// stand-in), the others are `ok` if their difference from it lies within [`POINTS`] of the paper's difference.
+pub(super) fn judge_differences(rows: &[&ReferenceRow], cells: &mut [ComparedCell]) {
+    let is_accuracy = |row: &ReferenceRow| row.metric == "accuracy" && row.unit == "percent";
+    let inputs: Vec<(&ReferenceRow, f64)> = rows
+        .iter()
+        .zip(&*cells)
+        .filter_map(|(row, cell)| match cell.answer {
+            Some(Answer::Input(value)) if is_accuracy(row) => Some((*row, value)),
+            _ => None,
+        })
+        .collect();
+    for (row, cell) in rows.iter().zip(cells).filter(|(row, _)| is_accuracy(row)) {
+        let of_subject = |(other, _): &&(&ReferenceRow, f64)| {
+            (other.paper, &other.artefact, &other.subject) == (row.paper, &row.artefact, &row.subject)
+        };
+        let Some((baseline, input)) = inputs.iter().find(of_subject) else { continue };
+        let judged = matches!(cell.verdict, Verdict::Ok | Verdict::Off);
+        if let (true, Some(Answer::Number(simulated)), Some(paper), Some(paper_input)) =
+            (judged, &cell.answer, row.number(), baseline.number())
+        {
+            let miss = rounded((simulated - input) - (paper - paper_input));
+            cell.verdict = if miss.abs() <= POINTS { Verdict::Ok } else { Verdict::Off };
+        }
+    }
+}
+
 /// The cells as a table with [`COLUMNS`].
 ///
 /// # Errors
@@ -276,6 +305,31 @@ mod tests {
         assert_eq!(judged(Claim::Order(String::new()), Answer::Order(false)), ("false".into(), None, "fails".into()));
         assert_eq!(judged(Claim::Never, Answer::Never), ("never".into(), None, "holds".into()));
         assert_eq!(judged(Claim::Never, Answer::Number(3.0)), ("3".into(), None, "fails".into()));
+    }
+
+    #[test]
+    fn an_accuracy_beside_one_that_was_put_in_is_judged_by_its_difference() {
+        let row = |method: &str, paper| ReferenceRow {
+            unit: "percent".into(),
+            method: method.into(),
+            ..example("accuracy", Claim::Value(Some(paper)), Role::Check)
+        };
+        let verdicts = |baseline: Answer, simulated: f64| {
+            let rows = [row("original", 92.7), row("daf", 91.7)];
+            let rows: Vec<&ReferenceRow> = rows.iter().collect();
+            let answers = [baseline, Answer::Number(simulated)];
+            let mut cells: Vec<ComparedCell> =
+                rows.iter().zip(answers).map(|(row, answer)| ComparedCell::new(row, answer).unwrap()).collect();
+            judge_differences(&rows, &mut cells);
+            cells[1].verdict
+        };
+        // The paper loses 92.7 − 91.7 = 1 point: a stand-in at 79.2 may lose from 0 to 2.
+        assert_eq!(verdicts(Answer::Input(79.2), 79.2), Verdict::Ok);
+        assert_eq!(verdicts(Answer::Input(79.2), 77.2), Verdict::Ok);
+        assert_eq!(verdicts(Answer::Input(79.2), 77.1), Verdict::Off);
+        assert_eq!(verdicts(Answer::Input(79.2), 79.3), Verdict::Off, "a tenth better than the original is 1.1 off");
+        // Nothing was put in: (79.2 − 91.7) / 91.7 = −0.136, within 15%.
+        assert_eq!(verdicts(Answer::Number(92.7), 79.2), Verdict::Ok);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! `haversack compare`.
 
 use super::answer::Answer;
-use super::cells::{COLUMNS, ComparedCell};
+use super::cells::{COLUMNS, ComparedCell, judge_differences};
 use super::reference::Reference;
 
 /// The path of the committed results in the project.
@@ -45,7 +45,7 @@ pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<Compare
     if !header.iter().eq(COLUMNS) {
         return Err(wrong(1, format!("expected the columns {}", COLUMNS.join(","))));
     }
-    let mut cells = Vec::new();
+    let (mut cells, mut rows) = (Vec::new(), Vec::new());
     for record in reader.records() {
         let record = record.map_err(|error| wrong(cells.len() + 2, error.to_string()))?;
         let line = record.position().map_or(0, |position| position.line() as usize);
@@ -60,7 +60,9 @@ pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<Compare
         let answer = answer.ok_or_else(|| wrong(line, format!("'{simulated}' is no answer")))?;
         let judged = ComparedCell::new(row, answer).map_err(|error| wrong(line, error.to_string()))?;
         cells.push(ComparedCell { null: null.parse().ok(), reason: reason.to_owned(), ..judged });
+        rows.push(row);
     }
+    judge_differences(&rows, &mut cells);
     Ok(cells)
 }
 

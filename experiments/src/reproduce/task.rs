@@ -10,6 +10,7 @@ use super::assemble;
 use super::cells::{self, ComparedCell};
 use super::error::ReproduceError;
 use super::folder::Folder;
+use super::kept::Kept;
 use super::notes::Facts;
 use super::options::ReproduceOptions;
 use super::outcome::Outcome;
@@ -17,6 +18,7 @@ use super::readings::Readings;
 use super::reference::{Reference, ReferenceRow};
 use super::selection::Selection;
 use crate::cache::Cache;
+use crate::interrupt;
 use crate::measured::{self, Measured};
 
 /// One artefact of the selection.
@@ -82,6 +84,7 @@ pub(super) struct TaskSetting<'s> {
     pub(super) reference: &'s Reference,
     pub(super) readings: &'s Readings,
     pub(super) cache: &'s Cache,
+    pub(super) kept: &'s Kept,
     pub(super) folder: &'s Folder,
 }
 
@@ -118,6 +121,7 @@ impl TaskSetting<'_> {
                 (finished.notes, finished.summary) = (notes, outcome.summary);
                 table = outcome.table;
             }
+            Err(_) if interrupt::came() => return Err(ReproduceError::Interrupted),
             Err(reason) => {
                 finished.cells = task.rows.iter().map(|row| ComparedCell::not_modelled(row, &reason)).collect();
                 finished.faults.extend(task.model.map(|_| reason));
@@ -179,6 +183,7 @@ impl TaskSetting<'_> {
             reference: self.reference,
             readings: self.readings,
             cache: self.cache,
+            kept: self.kept,
         };
         (artefact.run)(&context).map_err(|error| format!("{error:#}"))
     }

@@ -13,7 +13,7 @@ use haversack_reports::write_atomically;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::row::{PARTS, Row};
+use super::row::{Row, RowHead};
 use crate::error::CommandError;
 use crate::output::note;
 
@@ -196,16 +196,8 @@ struct CourseHead {
     tensors: Vec<(u32, usize, bool)>,
 }
 
-/// A row: its epoch, the place of its split, the bits of loss, accuracy, time and energy, and the peak.
-type RowHead = (u32, usize, [u64; 4], u64);
-
 impl CourseHead {
     fn of((run, seed): CourseKey, saved: &Saved) -> Self {
-        let row = |row: &Row| {
-            let split = PARTS.iter().position(|&part| part == row.split).unwrap_or(0);
-            let reals = [row.loss, row.accuracy, row.simulated_time_s, row.energy_j].map(f64::to_bits);
-            (row.epoch, split, reals, row.peak_memory_bytes)
-        };
         let tensor = |held: &Held| (held.tensor, held.values.len(), matches!(held.values, Values::Integers(_)));
         Self {
             run,
@@ -215,7 +207,7 @@ impl CourseHead {
             time_ns: saved.time.0,
             energy_bits: saved.energy.to_bits(),
             importance_bits: saved.importance.iter().map(|value| value.to_bits()).collect(),
-            rows: saved.rows.iter().map(row).collect(),
+            rows: saved.rows.iter().map(Row::head).collect(),
             tensors: saved.tensors.iter().map(tensor).collect(),
         }
     }
@@ -223,11 +215,6 @@ impl CourseHead {
     /// The course, whose tensors' values are taken from the front of `bytes`; `None` if there are too few.
     fn read(self, bytes: &mut &[u8]) -> Option<(CourseKey, Saved)> {
         let (run, seed) = (self.run, self.seed);
-        let row = |(epoch, split, reals, peak_memory_bytes): RowHead| {
-            let [loss, accuracy, simulated_time_s, energy_j] = reals.map(f64::from_bits);
-            let split = *PARTS.get(split)?;
-            Some(Row { run, seed, epoch, split, loss, accuracy, simulated_time_s, energy_j, peak_memory_bytes })
-        };
         let mut tensor = |(tensor, len, is_integer): (u32, usize, bool)| {
             let values = if is_integer {
                 Values::Integers(take(bytes, len)?.map(i64::from_le_bytes).collect())
@@ -242,7 +229,7 @@ impl CourseHead {
             time: Nanos(self.time_ns),
             energy: f64::from_bits(self.energy_bits),
             importance: self.importance_bits.into_iter().map(f64::from_bits).collect(),
-            rows: self.rows.into_iter().map(row).collect::<Option<_>>()?,
+            rows: self.rows.into_iter().map(|head| Row::of((run, seed), head)).collect::<Option<_>>()?,
             tensors: self.tensors.into_iter().map(&mut tensor).collect::<Option<_>>()?,
         };
         Some(((run, seed), saved))

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::checkpoint::{Held, Saved, Values};
 use super::fit;
+use super::pace::Pace;
 use super::row::Row;
-use super::specification::Specification;
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
@@ -77,7 +77,7 @@ impl Subject {
 /// A network on its way.
 pub(super) struct Course<'a> {
     subject: &'a Subject,
-    specification: &'a Specification,
+    pace: &'a Pace,
     data: &'a DataSet,
     seed: u64,
     meter: Meter,
@@ -101,13 +101,13 @@ impl<'a> Course<'a> {
     /// A network with its initial weights.
     pub(super) fn new(
         subject: &'a Subject,
-        specification: &'a Specification,
+        pace: &'a Pace,
         data: &'a DataSet,
         seed: u64,
     ) -> Result<Self, CommandError> {
         let meter = Meter::new();
         let state = State::initial(subject.program.network(), &subject.plan.graph, seed, &meter)?;
-        Ok(Self { subject, specification, data, seed, meter, state, saved: Saved::default() })
+        Ok(Self { subject, pace, data, seed, meter, state, saved: Saved::default() })
     }
 
     pub(super) const fn seed(&self) -> u64 {
@@ -150,8 +150,13 @@ impl<'a> Course<'a> {
         self.state.tensors().iter().map(held).collect()
     }
 
+    /// The rows of all epochs so far.
+    pub(super) fn into_rows(self) -> Vec<Row> {
+        self.saved.rows
+    }
+
     pub(super) fn is_finished(&self) -> bool {
-        self.saved.epoch >= self.specification.epochs
+        self.saved.epoch >= self.pace.epochs
     }
 
     /// Learns for one more epoch of scenario number `run`, and measures on all parts.
@@ -192,8 +197,7 @@ impl<'a> Course<'a> {
         let batch = plan.scenario().batch as usize;
         let (steps, first) = ((order.len() / batch) as u64, self.saved.update);
         let batches = order.chunks_exact(batch).zip(first..).map(|(indices, step)| {
-            let factor = self.specification.schedule.factor(step, steps, self.specification.epochs);
-            let rate = (self.specification.learning_rate * factor) as f32;
+            let rate = self.pace.rate(step, steps) as f32;
             let rule = Rule { optimiser: plan.scenario().optimizer, rate, decay: 0.0 };
             (mini_batch(self.data, Part::Train, indices), rule)
         });

@@ -47,8 +47,8 @@ const PERCENT: Quantity = |row| row.accuracy * 100.0;
 
 fn learning(figure: Figure, rows: &[Row], specification: &Specification, subjects: &[Subject]) -> Figure {
     let panel = |part, x, y| Panel::new(curves(rows, subjects, part, x, y));
-    let every = specification.epochs.div_ceil(8).max(1);
-    let epochs: Vec<f64> = (1..=specification.epochs).filter(|epoch| epoch % every == 0).map(f64::from).collect();
+    let every = specification.pace.epochs.div_ceil(8).max(1);
+    let epochs: Vec<f64> = (1..=specification.pace.epochs).filter(|epoch| epoch % every == 0).map(f64::from).collect();
     let epoch = || Axis::new("epoch").ticks_at(epochs.clone());
     let figure = figure
         .panel(panel(Part::Train, EPOCH, LOSS).x(epoch()).y(Axis::new("train loss").from_zero()))

@@ -4,25 +4,43 @@ use haversack_workloads::data::Part;
 
 /// A row of `epochs.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Row {
+pub struct Row {
     /// The number of the scenario, from zero.
-    pub(super) run: u64,
+    pub run: u64,
     /// The seed of initial weights and of the order of samples.
-    pub(super) seed: u64,
+    pub seed: u64,
     /// The number of epochs so far, this one included.
-    pub(super) epoch: u32,
+    pub epoch: u32,
     /// On what loss and accuracy were measured: of the train part as it was learned from.
-    pub(super) split: Part,
+    pub split: Part,
     /// The mean cross-entropy, in nats.
-    pub(super) loss: f64,
+    pub loss: f64,
     /// The share of right answers.
-    pub(super) accuracy: f64,
+    pub accuracy: f64,
     /// What training has taken so far on the simulated device, in seconds.
-    pub(super) simulated_time_s: f64,
+    pub simulated_time_s: f64,
     /// The energy so far, in joules.
-    pub(super) energy_j: f64,
+    pub energy_j: f64,
     /// The largest peak of an iteration of this epoch.
-    pub(super) peak_memory_bytes: u64,
+    pub peak_memory_bytes: u64,
+}
+
+/// A row as JSON: its epoch, the place of its split, the bits of loss, accuracy, time and energy, and the peak.
+pub(super) type RowHead = (u32, usize, [u64; 4], u64);
+
+impl Row {
+    pub(super) fn head(&self) -> RowHead {
+        let split = PARTS.iter().position(|&part| part == self.split).unwrap_or(0);
+        let reals = [self.loss, self.accuracy, self.simulated_time_s, self.energy_j].map(f64::to_bits);
+        (self.epoch, split, reals, self.peak_memory_bytes)
+    }
+
+    /// The row of scenario number `run` and `seed`; `None` if its split is none.
+    pub(super) fn of((run, seed): (u64, u64), (epoch, split, reals, peak_memory_bytes): RowHead) -> Option<Self> {
+        let [loss, accuracy, simulated_time_s, energy_j] = reals.map(f64::from_bits);
+        let split = *PARTS.get(split)?;
+        Some(Self { run, seed, epoch, split, loss, accuracy, simulated_time_s, energy_j, peak_memory_bytes })
+    }
 }
 
 /// The parts, in the order of the rows.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use toml::de::DeTable;
 
 use super::course::Subject;
-use super::schedule::Schedule;
+use super::pace::{Pace, WrongPace};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::scenario::{Key, Scenario};
@@ -17,10 +17,6 @@ use crate::sweep;
 
 /// The keys that a scenario has not got.
 const KEYS: [&str; 6] = ["data", "epochs", "learning_rate", "schedule", "seeds", "validation_share"];
-
-/// Epochs and the learning rate of a training that names none: those by which LeNet-5 learns `glyphs`.
-const EPOCHS: u32 = 8;
-const LEARNING_RATE: f64 = 0.03;
 
 /// The keys of a training as they stand in the file.
 #[derive(Debug, Deserialize)]
@@ -39,14 +35,8 @@ pub(super) struct Specification {
     scenarios: sweep::Specification,
     /// The data: a name or a path.
     pub(super) data: String,
-    /// How often all samples are learned from.
-    pub(super) epochs: u32,
-    /// The learning rate at its highest.
-    pub(super) learning_rate: f64,
-    /// How it changes.
-    pub(super) schedule: Schedule,
-    /// The schedule as it was written.
-    schedule_text: String,
+    /// How long and how fast to learn.
+    pub(super) pace: Pace,
     /// The seeds, each once.
     pub(super) seeds: Vec<u64>,
     /// The share of the train part that becomes the validation part where the data bring none.
@@ -65,7 +55,7 @@ impl Specification {
         Self::parse(&file, &text, seed)
     }
 
-    fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
+    pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
         let (own, scenarios) = split(file, text)?;
         let own: Own = read_toml(file, &own).map_err(CommandError::input)?;
         let scenarios = sweep::Specification::parse(file, &scenarios)?;
@@ -73,31 +63,21 @@ impl Specification {
             let line = text.lines().position(|line| line.trim_start().starts_with(key)).map_or(0, |line| line + 1);
             Err(CommandError::input(format!("{file}:{line}: `{key}`: expected {expected}, found {found}")))
         };
-        let epochs = own.epochs.unwrap_or(EPOCHS);
-        if epochs == 0 {
-            return refused("epochs", "at least 1", "0".to_owned());
-        }
-        let learning_rate = own.learning_rate.unwrap_or(LEARNING_RATE);
-        if !(learning_rate.is_finite() && learning_rate > 0.0) {
-            return refused("learning_rate", "a number above 0", learning_rate.to_string());
-        }
+        let pace = match Pace::new(own.epochs, own.learning_rate, own.schedule) {
+            Ok(pace) => pace,
+            Err(WrongPace(key, expected, found)) => return refused(key, expected, found),
+        };
         let validation_share = own.validation_share.unwrap_or(VALIDATION_SHARE);
         if !(validation_share > 0.0 && validation_share < 1.0) {
             return refused("validation_share", "a number between 0 and 1", validation_share.to_string());
         }
-        let schedule_text = own.schedule.unwrap_or_else(|| "constant".to_owned());
-        let schedule = match schedule_text.parse() {
-            Ok(schedule) => schedule,
-            Err(error) => return refused("schedule", "a schedule", format!("another text: {error}")),
-        };
         let mut seeds = seed.map_or_else(|| own.seeds.unwrap_or_else(|| vec![0]), |seed| vec![seed]);
         seeds.sort_unstable();
         seeds.dedup();
         if seeds.is_empty() {
             return refused("seeds", "at least one seed", "an empty list".to_owned());
         }
-        let Own { data, .. } = own;
-        Ok(Self { scenarios, data, epochs, learning_rate, schedule, schedule_text, seeds, validation_share })
+        Ok(Self { scenarios, data: own.data, pace, seeds, validation_share })
     }
 
     /// The scenarios, each with what tells it from the others: the values of keys that have several; the policy, if none has.
@@ -132,9 +112,9 @@ impl Specification {
         let mut specification = self.scenarios.to_json();
         if let Value::Object(keys) = &mut specification {
             keys.insert("data".to_owned(), json!(self.data));
-            keys.insert("epochs".to_owned(), json!(self.epochs));
-            keys.insert("learning_rate".to_owned(), json!(self.learning_rate));
-            keys.insert("schedule".to_owned(), json!(self.schedule_text));
+            keys.insert("epochs".to_owned(), json!(self.pace.epochs));
+            keys.insert("learning_rate".to_owned(), json!(self.pace.learning_rate));
+            keys.insert("schedule".to_owned(), json!(self.pace.schedule_text));
             keys.insert("seeds".to_owned(), json!(self.seeds));
             keys.insert("validation_share".to_owned(), json!(self.validation_share));
         }
@@ -206,7 +186,7 @@ mod tests {
     #[test]
     fn own_keys_and_a_scenario_s_stand_side_by_side() {
         let found = Specification::parse("s.toml", SPEC, None).unwrap();
-        assert_eq!((found.data.as_str(), found.epochs, found.seeds.as_slice()), ("glyphs", EPOCHS, [1, 3].as_slice()));
+        assert_eq!((found.data.as_str(), found.pace.epochs, found.seeds.as_slice()), ("glyphs", 8, [1, 3].as_slice()));
         let scenarios = found.scenarios().unwrap();
         let labels: Vec<&str> = scenarios.iter().map(|(label, _)| label.as_str()).collect();
         assert_eq!((labels, scenarios[1].1.batch), (vec!["original", "daf"], 8));

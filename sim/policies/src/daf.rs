@@ -7,6 +7,8 @@
 //! An activation is what one operation keeps (section 2.1: a bit width for the activations of each operation), so a
 //! tensor that two modules keep is stored for each of them; whole, both share it.
 
+mod kinds;
+
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::pages::{ArenaConfig, Keys, PageTable, Tighter};
 use haversack_workloads::training_graph::Need;
@@ -21,6 +23,8 @@ use crate::policy::{Holding, IterationPlan, Policy, Relief, Schedule, Want};
 use crate::quantised::{ArenaPlan, Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, Rounding};
 use crate::setting::Setting;
 use crate::view::MemoryView;
+use kinds::KIND_BITS;
+pub use kinds::KindBits;
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {
@@ -30,12 +34,29 @@ pub static ENTRY: Entry = Entry {
     citation: "Liu et al., MobiSys 2025, section 3.4, algorithm 3",
     stores_floats: true,
     engine: None,
-    parameters: &[&FIXED_BITS, &TRAINED_SHARE, &LEAST_BITS, &IMPORTANCE, &PACKING, &CONTROL, &STEP, &PAGE],
+    parameters: &[
+        &FIXED_BITS,
+        &KIND_BITS[0].1,
+        &KIND_BITS[1].1,
+        &KIND_BITS[2].1,
+        &KIND_BITS[3].1,
+        &KIND_BITS[4].1,
+        &KIND_BITS[5].1,
+        &KIND_BITS[6].1,
+        &TRAINED_SHARE,
+        &LEAST_BITS,
+        &IMPORTANCE,
+        &PACKING,
+        &CONTROL,
+        &STEP,
+        &PAGE,
+    ],
     build: |settings| {
         let arena =
             ArenaPlan { page: Bytes(settings.get(&PAGE)? * 1024), step: Bytes(settings.get(&STEP)? * 1_000_000) };
         Ok(Box::new(Daf::new(Parameters {
             bits: settings.get(&FIXED_BITS)?.map(|bits| bits as u8),
+            kind_bits: kinds::read(settings)?,
             least_bits: settings.get(&LEAST_BITS)? as u8,
             trained_share: settings.get(&TRAINED_SHARE)?.map(|percent| percent as f64 / 100.0),
             metric: settings.get(&IMPORTANCE)?,
@@ -96,6 +117,9 @@ pub const BITS: [u8; 7] = [32, 16, 8, 4, 2, 1, 0];
 pub struct Parameters {
     /// Bits of every tensor; nothing to let the budgets decide.
     pub bits: Option<u8>,
+    /// Bits of what layers of a kind keep, in the order of the parameters; nothing where those of every tensor count. A
+    /// tensor that several kinds keep has the most that one of them asks for.
+    pub kind_bits: KindBits,
     /// The fewest bits that a budget may leave a tensor; 0 lets it be given up.
     pub least_bits: u8,
     /// The share of all importance at which eviction for time's sake stops, budget or not; nothing where only the
@@ -115,6 +139,7 @@ impl Default for Parameters {
     fn default() -> Self {
         Self {
             bits: None,
+            kind_bits: [None; KIND_BITS.len()],
             least_bits: LEAST_BITS.default as u8,
             trained_share: None,
             metric: IMPORTANCE.default,
@@ -144,8 +169,8 @@ struct Plan {
     reached: Vec<TensorId>,
     /// What the others take.
     whole: Bytes,
-    /// The bits to start from.
-    start: u8,
+    /// The bits to start from, of each tensor.
+    start: Vec<u8>,
     /// The fewest that a budget may leave.
     least: u8,
     budget: Option<Bytes>,
@@ -235,7 +260,7 @@ impl Daf {
             stored,
             reached,
             whole,
-            start: bits,
+            start: kinds::start(graph, &self.parameters.kind_bits, bits),
             least: self.parameters.least_bits,
             budget: setting.activation_budget,
             bits: vec![BITS[0]; graph.tensors.len()],
@@ -262,7 +287,7 @@ impl Plan {
         self.settled = self.whole;
         for place in 0..self.reached.len() {
             let tensor = self.reached[place];
-            self.bits[tensor as usize] = self.start;
+            self.bits[tensor as usize] = self.start[tensor as usize];
             // Time is spent by the schedule that was chosen before; keys of one unit leave it out.
             let keys = Keys { importance: importance[tensor as usize], time: Nanos(1) };
             self.table.insert(tensor, self.size(tensor), keys).map_err(|error| no_table(&error))?;

@@ -36,6 +36,13 @@ pub(super) struct DafNetwork {
     batch: &'static str,
 }
 
+impl DafNetwork {
+    /// Whether it learns images; the others learn tokens.
+    pub(super) fn is_of_images(&self) -> bool {
+        self.input.is_none()
+    }
+}
+
 /// All networks: ResNet-18 on images of 32 by 32 and of 224 by 224, the others with low-rank adapters.
 pub(super) const NETWORKS: [DafNetwork; 4] = [RESNET_CIFAR, RESNET_IMAGENET, ROBERTA, GPT2];
 pub(super) const RESNET_CIFAR: DafNetwork =

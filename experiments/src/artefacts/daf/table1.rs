@@ -1,12 +1,11 @@
-//! Table 1: memory of five methods on eight data sets.
+//! Table 1: memory and accuracy of five methods on eight data sets.
 
 use super::null::null;
-use super::setting::{
-    ACCURACY, BOARD, DafNetwork, METHODS, NETWORKS, SUBJECTS, artefact, of_method, reported, scenario,
-};
+use super::accuracy;
+use super::setting::{BOARD, DafNetwork, METHODS, NETWORKS, SUBJECTS, artefact, of_method, reported, scenario};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = artefact("table1", "memory of five methods on eight data sets", run);
+pub(super) static ARTEFACT: Artefact = artefact("table1", "memory and accuracy of five methods on eight data sets", run);
 
 /// Megabytes of `method` as the paper reports them, and of the whole footprint.
 fn memory(context: &Context<'_>, network: DafNetwork, method: &str) -> Result<[f64; 2]> {
@@ -25,9 +24,8 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
             outcome.row((name, method, memory, paper))?;
         }
     }
-    for row in context.rows.iter().filter(|row| row.metric == "accuracy") {
-        outcome.not_modelled(row.id.clone(), ACCURACY);
-    }
+    let learned = accuracy::of_methods(context)?;
+    accuracy::answer(context, &mut outcome, &learned);
     for network in NETWORKS {
         let ([_, original], [store, footprint]) =
             (memory(context, network, "original")?, memory(context, network, "daf")?);
@@ -41,5 +39,6 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));
     outcome.compare_with_null(&context.rows, "memory", "table 1, memory");
     outcome.panel("", grid.bars("memory"), Axis::default(), axis("memory", "MB").log());
+    accuracy::draw(context, &mut outcome, &learned);
     Ok(outcome)
 }

@@ -71,7 +71,7 @@ fn node(name: String, phase: Phase, inputs: Vec<TensorId>, outputs: &[TensorId],
         product: None,
     };
     let outputs = outputs.to_vec();
-    Node { name, phase, inputs, outputs, releases: Vec::new(), saved, origin: None, step: None, rescales: None, work }
+    Node { inputs, outputs, saved, ..Node::new(name, phase, work) }
 }
 
 /// Four big cores of a phone with a codec and flash.

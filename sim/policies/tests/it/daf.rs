@@ -10,7 +10,7 @@ use haversack_policies::{
     Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Setting, TensorState, Want, registry,
 };
 use haversack_testing::{GraphBuilder, eager};
-use haversack_workloads::training_graph::Need;
+use haversack_workloads::training_graph::{LayerKind, Need};
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 use proptest::prelude::*;
 
@@ -503,4 +503,31 @@ fn a_time_budget_and_a_memory_budget_hold_together() {
         })
         .sum();
     assert!(held <= whole / 10 && held > whole / 20, "{held} of {}", whole / 10);
+}
+
+#[test]
+fn a_tensor_has_the_bits_of_the_kind_that_asks_for_most() {
+    // Of three tensors a convolution reads the first, a norm the second and both the third; of a fourth only signs are read.
+    let mut builder = GraphBuilder::default();
+    let saved: Vec<TensorId> = (0..4).map(|_| builder.tensor(Role::Activation, 4_000)).collect();
+    for &tensor in &saved {
+        builder.node(Phase::Forward, &[], &[tensor]);
+    }
+    let reads = [(0, LayerKind::Convolution), (1, LayerKind::Norm), (2, LayerKind::Convolution), (2, LayerKind::Norm)];
+    for (place, layer) in reads {
+        let gradient = builder.fixed(Role::ParameterGradient, 4);
+        builder.backward(&[(saved[place], Need::Values, true)], &[gradient]);
+        builder.graph.nodes.last_mut().unwrap().layer = layer;
+    }
+    let gradient = builder.fixed(Role::ParameterGradient, 4);
+    builder.backward(&[(saved[3], Need::Signs, true)], &[gradient]);
+    let set = |values: &[(&str, &str)]| {
+        let values: Vec<_> = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let mut daf = registry::build("daf", &values).unwrap();
+        daf.prepare(&setting(&builder.graph, 1, &[])).unwrap();
+        let view = MemoryView::empty(&builder.graph);
+        saved.iter().map(|&tensor| bits_of(daf.hold(tensor, &view))).collect::<Vec<_>>()
+    };
+    assert_eq!(set(&[("convolution_bits", "8")]), [8, 2, 8, 2]);
+    assert_eq!(set(&[("convolution_bits", "1"), ("norm_bits", "4"), ("bits", "8")]), [1, 4, 4, 8]);
 }

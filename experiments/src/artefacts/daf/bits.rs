@@ -1,0 +1,144 @@
+//! DAF's bits by accuracy: of each kind of layer the fewest that lose no more than a point.
+
+use std::collections::BTreeMap;
+
+use haversack_workloads::data::Part;
+
+use super::accuracy::KINDS;
+use super::setting::artefact;
+use crate::artefacts::learning::{Taught, Training, learn, stand_in_words, stand_ins, words};
+use crate::artefacts::prelude::*;
+use crate::train::StandIn;
+
+pub(super) static ARTEFACT: Artefact = artefact("bits", "bits by what accuracy allows each kind of layer", run);
+
+/// The kinds of layers whose saved tensors have bits of their own: DAF's parameters.
+const LAYERS: [&str; 7] = ["convolution", "linear", "product", "softmax", "norm", "elementwise", "loss"];
+
+/// The bits of layers by kind.
+type Bits = BTreeMap<&'static str, u64>;
+
+/// A trial: some kinds with few bits, all others whole, and what is lost on each part with each seed, in points.
+struct Trial {
+    name: String,
+    bits: Bits,
+    validation: Vec<f64>,
+    test: Vec<f64>,
+}
+
+/// The search on one stand-in.
+struct Search<'a> {
+    context: &'a Context<'a>,
+    stand_in: &'a StandIn,
+    original: Taught,
+    trials: Vec<Trial>,
+}
+
+impl<'a> Search<'a> {
+    fn new(context: &'a Context<'a>, stand_in: &'a StandIn) -> Result<Self> {
+        let scenario = stand_in.scenario.clone();
+        let original = learn(context, &[Training { stand_in, scenario }])?.pop().context("nothing was trained")??;
+        Ok(Self { context, stand_in, original, trials: Vec::new() })
+    }
+
+    /// Trains with each of these bits, and adds the trials; one that diverges has lost everything.
+    fn try_all(&mut self, named: Vec<(String, Bits)>) -> Result<()> {
+        let scenario = |bits: &Bits| {
+            let set: Vec<_> = bits.iter().map(|(layer, bits)| (format!("{layer}_bits"), bits.to_string())).collect();
+            let set = set.iter().map(|(name, bits)| (name.as_str(), bits.as_str()));
+            under(&self.stand_in.scenario, "daf", &[("bits", "32")].into_iter().chain(set).collect::<Vec<_>>())
+        };
+        let trainings: Vec<_> =
+            named.iter().map(|(_, bits)| Training { stand_in: self.stand_in, scenario: scenario(bits) }).collect();
+        for ((name, bits), taught) in named.into_iter().zip(learn(self.context, &trainings)?) {
+            let lost = |part| {
+                let original = self.original.accuracies(part);
+                match &taught {
+                    Ok(taught) => original.iter().zip(taught.accuracies(part)).map(|(all, own)| all - own).collect(),
+                    Err(_) => original,
+                }
+            };
+            let (validation, test) = (lost(Part::Validation), lost(Part::Test));
+            self.trials.push(Trial { name, bits, validation, test });
+        }
+        Ok(())
+    }
+
+    /// Of each kind of layer the fewest bits that lose at most `points` on the validation part while all else is whole; then
+    /// all together, with more for the kind that lost most alone until they do not lose more either.
+    fn run(&mut self, tried: &[u64], points: f64) -> Result<Bits> {
+        let most = tried.last().copied().unwrap_or(8);
+        let mut found = Bits::new();
+        let mut open: Vec<&'static str> = self.present();
+        for &bits in tried {
+            let named = |layer: &&'static str| (format!("{layer} {bits}"), Bits::from([(*layer, bits)]));
+            let first = self.trials.len();
+            self.try_all(open.iter().map(named).collect())?;
+            for (layer, trial) in std::mem::take(&mut open).into_iter().zip(&self.trials[first..]) {
+                if mean(&trial.validation).is_some_and(|lost| lost <= points) || bits == most {
+                    found.insert(layer, bits);
+                } else {
+                    open.push(layer);
+                }
+            }
+        }
+        loop {
+            let place = self.trials.len();
+            self.try_all(vec![("all together".to_owned(), found.clone())])?;
+            let lost = self.trials.get(place).and_then(|trial| mean(&trial.validation)).unwrap_or_default();
+            let raised = found.iter().filter(|(_, bits)| **bits < most).max_by(|a, b| self.alone(*a).total_cmp(&self.alone(*b)));
+            match raised.map(|(layer, bits)| (*layer, *bits)) {
+                Some((layer, bits)) if lost > points => {
+                    let more = tried.iter().copied().find(|tried| *tried > bits).unwrap_or(most);
+                    let named = vec![(format!("{layer} {more}"), Bits::from([(layer, more)]))];
+                    self.try_all(named)?;
+                    found.insert(layer, more);
+                }
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    /// What a kind lost alone with these bits.
+    fn alone(&self, (layer, bits): (&&'static str, &u64)) -> f64 {
+        let is = |trial: &&Trial| trial.bits.len() == 1 && trial.bits.get(layer) == Some(bits);
+        self.trials.iter().find(is).and_then(|trial| mean(&trial.validation)).unwrap_or_default()
+    }
+
+    /// The kinds of layers that the network has.
+    fn present(&self) -> Vec<&'static str> {
+        let graph = self.context.plan(&self.stand_in.scenario).map(|plan| plan.graph);
+        let names = graph.iter().flat_map(|graph| &graph.nodes).map(|node| format!("{:?}", node.layer).to_lowercase());
+        let names: Vec<String> = names.collect();
+        LAYERS.into_iter().filter(|layer| names.iter().any(|name| name == layer)).collect()
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<Outcome> {
+    let mut outcome = Outcome::of("stand_in,trial,bits,validation_lost,test_lost,test_lost_words");
+    let tried: Vec<u64> = context.reading_numbers("bits-tried")?.iter().map(|&bits| bits as u64).collect();
+    let points = context.reading_number("bits-points")?;
+    let mut named = Vec::new();
+    let mut most: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for kind in KINDS {
+        for stand_in in &stand_ins(context, kind)? {
+            named.push(stand_in_words(context, stand_in));
+            let mut search = Search::new(context, stand_in)?;
+            for (layer, bits) in search.run(&tried, points)? {
+                let most = most.entry((kind, layer)).or_default();
+                *most = (*most).max(bits);
+            }
+            for trial in &search.trials {
+                let bits: Vec<String> = trial.bits.iter().map(|(layer, bits)| format!("{layer} {bits}")).collect();
+                let lost = [mean(&trial.validation), mean(&trial.test)];
+                let name = (stand_in_words(context, stand_in), trial.name.as_str());
+                outcome.row((name, bits.join(" "), lost, words(&trial.test)))?;
+            }
+        }
+    }
+    let layer_bits = |kind: &str| LAYERS.map(|layer| most.get(&(kind, layer)).map(|&bits| bits as f64));
+    let bars = KINDS.into_iter().fold(Bars::new(LAYERS), |bars, kind| bars.series(BarSeries::new(kind, layer_bits(kind))));
+    outcome.words("stand-ins", named.join("; "));
+    outcome.bars("", bars, from_zero("bits a value", ""));
+    Ok(outcome)
+}

@@ -1,0 +1,133 @@
+//! Networks that artefacts train on stand-ins: which, and what is made of their accuracies.
+//!
+//! A *stand-in* is a reading whose key is `stand-in`, or `stand-in, quick` where not everything is asked for: its value is a
+//! specification of `haversack train`, and the first word of its id the kind of what it stands for (`images-resnet8`).
+
+use std::sync::Arc;
+
+use haversack_workloads::data::Part;
+use rayon::prelude::*;
+
+use super::prelude::*;
+use crate::error::CommandError;
+use crate::measured::interval;
+use crate::reproduce::readings::{Reading, Value};
+use crate::train::{Row, StandIn};
+
+/// A scenario on a stand-in.
+#[derive(Clone, Debug)]
+pub(super) struct Training<'s> {
+    pub(super) stand_in: &'s StandIn,
+    pub(super) scenario: Scenario,
+}
+
+/// What a training has come to: the rows of every seed.
+#[derive(Clone, Debug)]
+pub(super) struct Taught {
+    seeds: Vec<Arc<Vec<Row>>>,
+}
+
+/// The stand-ins of a kind that are declared for the artefact: those of `--full`, or the quick one.
+///
+/// # Errors
+/// None declared, or one that is no specification.
+pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn>> {
+    let Artefact { paper, id, .. } = context.artefact;
+    let key = if context.full { "stand-in" } else { "stand-in, quick" };
+    let readings = context.readings.of(paper, id).filter(|reading| reading.key == key);
+    let of_kind = readings.filter(|reading| reading.id.split('-').next() == Some(kind));
+    let parse = |reading: &Reading| match &reading.value {
+        Value::Text(text) => Ok(StandIn::parse(&format!("reading `{}`", reading.id), text, context.seed)?),
+        other => Err(anyhow!("the reading `{}` is not words but {other}", reading.id)),
+    };
+    let found = of_kind.map(parse).collect::<Result<Vec<_>>>()?;
+    ensure!(!found.is_empty(), "no reading of `{key}` for {kind} is declared for {paper}/{id}");
+    Ok(found)
+}
+
+/// Trains all of them with all their seeds: what diverges or cannot be is an error of its own.
+///
+/// # Errors
+/// Ctrl-C.
+pub(super) fn learn(context: &Context<'_>, trainings: &[Training<'_>]) -> Result<Vec<Result<Taught>>> {
+    let courses: Vec<(&Training<'_>, u64)> =
+        trainings.iter().flat_map(|training| training.stand_in.seeds.iter().map(move |&seed| (training, seed))).collect();
+    let course = |&(Training { stand_in, scenario }, seed): &(&Training<'_>, u64)| {
+        stand_in.learn(scenario, seed, (context.cache, context.kept))
+    };
+    // First what no other artefact is training, so that nobody waits while there is something to do.
+    let begun = |one: &(&Training<'_>, u64)| {
+        let (Training { stand_in, scenario }, seed) = *one;
+        (!stand_in.is_being_learned(scenario, seed, context.cache)).then(|| course(one))
+    };
+    let begun: Vec<_> = courses.par_iter().map(begun).collect();
+    let rest = courses.par_iter().zip(begun).map(|(one, begun)| begun.unwrap_or_else(|| course(one)));
+    let mut learned = rest.collect::<Vec<_>>().into_iter();
+    let mut of = |training: &Training<'_>| {
+        let seeds: Vec<_> = learned.by_ref().take(training.stand_in.seeds.len()).collect();
+        seeds.into_iter().collect::<Result<Vec<_>, _>>().map(|seeds| Taught { seeds })
+    };
+    let found: Vec<_> = trainings.iter().map(&mut of).collect();
+    if found.iter().any(|one| matches!(one, Err(CommandError::Interrupted))) {
+        bail!(CommandError::Interrupted);
+    }
+    Ok(found.into_iter().map(|one| one.map_err(anyhow::Error::new)).collect())
+}
+
+impl Taught {
+    /// The accuracy of each seed on a part after its last epoch, in percent.
+    pub(super) fn accuracies(&self, part: Part) -> Vec<f64> {
+        self.of_seeds(part, |rows| rows.last().map(|row| row.accuracy * 100.0))
+    }
+
+    /// The accuracy of each seed on a part as it was after `time` simulated seconds, in percent; that of chance before the
+    /// end of the first epoch is left out.
+    pub(super) fn accuracies_within(&self, part: Part, time: f64) -> Vec<Option<f64>> {
+        let within = |rows: &Arc<Vec<Row>>| {
+            let of = rows.iter().filter(|row| row.split == part && row.simulated_time_s <= time);
+            of.last().map(|row| row.accuracy * 100.0)
+        };
+        self.seeds.iter().map(within).collect()
+    }
+
+    /// Of each epoch the simulated time so far and the accuracy on a part in percent, means over the seeds.
+    pub(super) fn curve(&self, part: Part) -> Vec<(f64, f64)> {
+        let epochs = self.seeds.first().map_or(0, |rows| rows.iter().filter(|row| row.split == part).count());
+        let at = |epoch: usize| {
+            let rows = self.seeds.iter().filter_map(|rows| rows.iter().filter(|row| row.split == part).nth(epoch));
+            let (times, accuracies): (Vec<_>, Vec<_>) =
+                rows.map(|row| (row.simulated_time_s, row.accuracy * 100.0)).unzip();
+            Some((mean(&times)?, mean(&accuracies)?))
+        };
+        (0..epochs).filter_map(at).collect()
+    }
+
+    /// The simulated time of the whole training with each seed, in seconds.
+    pub(super) fn times(&self) -> Vec<f64> {
+        self.of_seeds(Part::Test, |rows| rows.last().map(|row| row.simulated_time_s))
+    }
+
+    /// The largest peak of memory with each seed, in megabytes.
+    pub(super) fn memory(&self) -> Vec<f64> {
+        self.of_seeds(Part::Test, |rows| rows.iter().map(|row| row.peak_memory_bytes).max().map(|peak| peak as f64 / 1e6))
+    }
+
+    fn of_seeds(&self, part: Part, value: impl Fn(&[&Row]) -> Option<f64>) -> Vec<f64> {
+        let of = |rows: &Arc<Vec<Row>>| value(&rows.iter().filter(|row| row.split == part).collect::<Vec<_>>());
+        self.seeds.iter().filter_map(of).collect()
+    }
+}
+
+/// A mean with half the width of its 95% interval, in words: `79.2 ± 0.4`; of one value that value.
+pub(super) fn words(values: &[f64]) -> String {
+    let (mean, half) = interval(values);
+    if values.len() < 2 { format!("{mean:.1}") } else { format!("{mean:.1} ± {half:.1}") }
+}
+
+/// How a stand-in's figures say which they are: `lenet5 on glyphs, quick, 1 seed`.
+pub(super) fn stand_in_words(context: &Context<'_>, stand_in: &StandIn) -> String {
+    let quick = if context.full { "" } else { "quick, " };
+    let (number, epochs) = (stand_in.seeds.len(), stand_in.epochs());
+    let seeds = if number == 1 { "seed" } else { "seeds" };
+    format!("{} on {}, {quick}{number} {seeds}, {epochs} epochs", stand_in.scenario.model, stand_in.data)
+}
