@@ -34,8 +34,8 @@ use crate::progress::{Amount, Progress, Stopped, word};
 use checkpoint::Checkpoint;
 use course::{Course, Subject};
 pub use row::Row;
-pub use stand_in::StandIn;
 use specification::Specification;
+pub use stand_in::StandIn;
 
 /// The table of a training, in its folder.
 pub const EPOCHS: &str = "epochs.parquet";

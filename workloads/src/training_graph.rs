@@ -97,7 +97,8 @@ pub enum Need {
 }
 
 /// The kind of layer that a node computes a part of: how much precision it needs of what it has saved differs by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum LayerKind {
     /// Convolutions: their input is saved.
     Convolution,
@@ -119,6 +120,11 @@ pub enum LayerKind {
 }
 
 impl LayerKind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// The kind of an operator.
     pub const fn of(op: &Op) -> Self {
         match op {

@@ -1,7 +1,8 @@
 //! Networks that artefacts train on stand-ins: which, and what is made of their accuracies.
 //!
 //! A *stand-in* is a reading whose key is `stand-in`, or `stand-in, quick` where not everything is asked for: its value is a
-//! specification of `haversack train`, and the first word of its id the kind of what it stands for (`images-resnet8`).
+//! specification of `haversack train`, and the first word of its id the kind of what it stands for (`images-resnet8`). Those of
+//! a kind that has a `-base`, a reading of the same form, go on from where that one ends.
 
 use std::sync::Arc;
 
@@ -36,11 +37,18 @@ pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn
     let key = if context.full { "stand-in" } else { "stand-in, quick" };
     let readings = context.readings.of(paper, id).filter(|reading| reading.key == key);
     let of_kind = readings.filter(|reading| reading.id.split('-').next() == Some(kind));
-    let parse = |reading: &Reading| match &reading.value {
-        Value::Text(text) => Ok(StandIn::parse(&format!("reading `{}`", reading.id), text, context.seed)?),
+    let parse = |reading: &Reading, shift: u64| match &reading.value {
+        Value::Text(text) => Ok(StandIn::parse(&format!("reading `{}`", reading.id), text, shift)?),
         other => Err(anyhow!("the reading `{}` is not words but {other}", reading.id)),
     };
-    let found = of_kind.map(parse).collect::<Result<Vec<_>>>()?;
+    // One base for all seeds, as of a network that is taken ready-made.
+    let base =
+        context.readings.reading(paper, id, &format!("{kind}-base")).map(|reading| parse(reading, 0)).transpose()?;
+    let after = |stand_in: StandIn| match &base {
+        Some(base) => stand_in.after(base.clone()),
+        None => stand_in,
+    };
+    let found = of_kind.map(|reading| Ok(after(parse(reading, context.seed)?))).collect::<Result<Vec<_>>>()?;
     ensure!(!found.is_empty(), "no reading of `{key}` for {kind} is declared for {paper}/{id}");
     Ok(found)
 }
@@ -50,8 +58,10 @@ pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn
 /// # Errors
 /// Ctrl-C.
 pub(super) fn learn(context: &Context<'_>, trainings: &[Training<'_>]) -> Result<Vec<Result<Taught>>> {
-    let courses: Vec<(&Training<'_>, u64)> =
-        trainings.iter().flat_map(|training| training.stand_in.seeds.iter().map(move |&seed| (training, seed))).collect();
+    let courses: Vec<(&Training<'_>, u64)> = trainings
+        .iter()
+        .flat_map(|training| training.stand_in.seeds.iter().map(move |&seed| (training, seed)))
+        .collect();
     let course = |&(Training { stand_in, scenario }, seed): &(&Training<'_>, u64)| {
         stand_in.learn(scenario, seed, (context.cache, context.kept))
     };
@@ -80,28 +90,6 @@ impl Taught {
         self.of_seeds(part, |rows| rows.last().map(|row| row.accuracy * 100.0))
     }
 
-    /// The accuracy of each seed on a part as it was after `time` simulated seconds, in percent; that of chance before the
-    /// end of the first epoch is left out.
-    pub(super) fn accuracies_within(&self, part: Part, time: f64) -> Vec<Option<f64>> {
-        let within = |rows: &Arc<Vec<Row>>| {
-            let of = rows.iter().filter(|row| row.split == part && row.simulated_time_s <= time);
-            of.last().map(|row| row.accuracy * 100.0)
-        };
-        self.seeds.iter().map(within).collect()
-    }
-
-    /// Of each epoch the simulated time so far and the accuracy on a part in percent, means over the seeds.
-    pub(super) fn curve(&self, part: Part) -> Vec<(f64, f64)> {
-        let epochs = self.seeds.first().map_or(0, |rows| rows.iter().filter(|row| row.split == part).count());
-        let at = |epoch: usize| {
-            let rows = self.seeds.iter().filter_map(|rows| rows.iter().filter(|row| row.split == part).nth(epoch));
-            let (times, accuracies): (Vec<_>, Vec<_>) =
-                rows.map(|row| (row.simulated_time_s, row.accuracy * 100.0)).unzip();
-            Some((mean(&times)?, mean(&accuracies)?))
-        };
-        (0..epochs).filter_map(at).collect()
-    }
-
     /// The simulated time of the whole training with each seed, in seconds.
     pub(super) fn times(&self) -> Vec<f64> {
         self.of_seeds(Part::Test, |rows| rows.last().map(|row| row.simulated_time_s))
@@ -109,7 +97,9 @@ impl Taught {
 
     /// The largest peak of memory with each seed, in megabytes.
     pub(super) fn memory(&self) -> Vec<f64> {
-        self.of_seeds(Part::Test, |rows| rows.iter().map(|row| row.peak_memory_bytes).max().map(|peak| peak as f64 / 1e6))
+        self.of_seeds(Part::Test, |rows| {
+            rows.iter().map(|row| row.peak_memory_bytes).max().map(|peak| peak as f64 / 1e6)
+        })
     }
 
     fn of_seeds(&self, part: Part, value: impl Fn(&[&Row]) -> Option<f64>) -> Vec<f64> {
@@ -129,5 +119,7 @@ pub(super) fn stand_in_words(context: &Context<'_>, stand_in: &StandIn) -> Strin
     let quick = if context.full { "" } else { "quick, " };
     let (number, epochs) = (stand_in.seeds.len(), stand_in.epochs());
     let seeds = if number == 1 { "seed" } else { "seeds" };
-    format!("{} on {}, {quick}{number} {seeds}, {epochs} epochs", stand_in.scenario.model, stand_in.data)
+    let rounds = if epochs == 1 { "epoch" } else { "epochs" };
+    let base = stand_in.base_data().map_or_else(String::new, |data| format!(" after {data}"));
+    format!("{} on {}{base}, {quick}{number} {seeds}, {epochs} {rounds}", stand_in.scenario.model, stand_in.data)
 }

@@ -150,11 +150,6 @@ impl<'a> Course<'a> {
         self.state.tensors().iter().map(held).collect()
     }
 
-    /// The rows of all epochs so far.
-    pub(super) fn into_rows(self) -> Vec<Row> {
-        self.saved.rows
-    }
-
     pub(super) fn is_finished(&self) -> bool {
         self.saved.epoch >= self.pace.epochs
     }

@@ -6,6 +6,7 @@ use haversack_devices::registry::digest;
 use haversack_workloads::data::{DataSet, LoadOptions, load};
 use serde_json::{Value, json};
 
+use super::checkpoint::{Held, Saved};
 use super::course::{Course, Subject};
 use super::pace::Pace;
 use super::row::{Row, RowHead};
@@ -27,6 +28,14 @@ pub struct StandIn {
     pub seeds: Vec<u64>,
     validation_share: f64,
     pace: Pace,
+    /// What it is learned before, as it is: a network that the paper's authors took ready-made.
+    base: Option<Arc<StandIn>>,
+}
+
+/// A network at the end of its course.
+struct Learned {
+    rows: Vec<Row>,
+    tensors: Vec<Held>,
 }
 
 /// Data, with their digest.
@@ -49,10 +58,20 @@ impl StandIn {
         match scenarios.pop() {
             Some((_, scenario)) if number == 1 => {
                 let seeds = seeds.into_iter().map(|seed| seed.wrapping_add(shift)).collect();
-                Ok(Self { scenario, data, seeds, validation_share, pace })
+                Ok(Self { scenario, data, seeds, validation_share, pace, base: None })
             }
             _ => Err(CommandError::input(format!("{place}: expected one scenario, found {number}"))),
         }
+    }
+
+    /// The same, learned from where `base` ends with its first seed.
+    pub(crate) fn after(self, base: Self) -> Self {
+        Self { base: Some(Arc::new(base)), ..self }
+    }
+
+    /// The data that it is learned before on, if it is.
+    pub fn base_data(&self) -> Option<&str> {
+        self.base.as_ref().map(|base| base.data.as_str())
     }
 
     /// The number of epochs.
@@ -79,19 +98,18 @@ impl StandIn {
     }
 
     fn key(&self, scenario: &Scenario, seed: u64) -> String {
-        let Self { data, validation_share, pace, .. } = self;
-        format!("{} {data} {validation_share} {pace:?} {seed}", scenario.fingerprint(Key::ALL))
+        let Self { data, validation_share, pace, base, .. } = self;
+        let base =
+            base.as_ref().map_or_else(String::new, |base| format!(" after {}", base.key(&base.scenario, base.first())));
+        format!("{} {data} {validation_share} {pace:?} {seed}{base}", scenario.fingerprint(Key::ALL))
     }
 
-    fn course(
-        &self,
-        scenario: &Scenario,
-        seed: u64,
-        (cache, kept): (&Cache, &Kept),
-    ) -> Result<Vec<Row>, CommandError> {
-        let loaded = cache.get(format!("data {} {}", self.data, self.validation_share), || self.load())?;
-        let label = format!("{} under {}", scenario.model, scenario.policy);
-        let subject = Subject::new(label, scenario.clone(), &loaded.set, cache)?;
+    fn first(&self) -> u64 {
+        self.seeds.first().copied().unwrap_or_default()
+    }
+
+    fn course(&self, scenario: &Scenario, seed: u64, (cache, kept): (&Cache, &Kept)) -> Result<Vec<Row>, CommandError> {
+        let (loaded, subject) = self.subject(scenario, cache)?;
         let calibrations = Value::from_iter(subject.calibrations());
         let version = env!("CARGO_PKG_VERSION");
         let of = format!("{version} {calibrations} {:016x} {}", loaded.digest, self.key(scenario, seed));
@@ -100,15 +118,28 @@ impl StandIn {
             return Ok(rows);
         }
         let mut course = Course::new(&subject, &self.pace, &loaded.set, seed)?;
-        while !course.is_finished() {
-            if interrupt::came() {
-                return Err(CommandError::Interrupted);
-            }
-            course.epoch(0)?;
+        if let Some(base) = &self.base {
+            course.restore(Saved { tensors: base.tensors(cache)?.to_vec(), ..Saved::default() })?;
         }
-        let rows = course.into_rows();
+        let rows = to_the_end(course)?.rows;
         kept.keep(key, json!(rows.iter().map(Row::head).collect::<Vec<_>>()))?;
         Ok(rows)
+    }
+
+    /// What the network holds at the end of its course with its first seed.
+    fn tensors(&self, cache: &Cache) -> Result<Arc<Vec<Held>>, CommandError> {
+        let learn = || {
+            let (loaded, subject) = self.subject(&self.scenario, cache)?;
+            Ok(to_the_end(Course::new(&subject, &self.pace, &loaded.set, self.first())?)?.tensors)
+        };
+        cache.get(self.key(&self.scenario, self.first()), learn)
+    }
+
+    fn subject(&self, scenario: &Scenario, cache: &Cache) -> Result<(Arc<Loaded>, Subject), CommandError> {
+        let loaded = cache.get(format!("data {} {}", self.data, self.validation_share), || self.load())?;
+        let label = format!("{} under {}", scenario.model, scenario.policy);
+        let subject = Subject::new(label, scenario.clone(), &loaded.set, cache)?;
+        Ok((loaded, subject))
     }
 
     fn load(&self) -> Result<Loaded, CommandError> {
@@ -116,6 +147,17 @@ impl StandIn {
         let set = load(&self.data, &options).map_err(|error| CommandError::input(format!("`data`: {error}")))?;
         Ok(Loaded { digest: set.digest(), set })
     }
+}
+
+fn to_the_end(mut course: Course<'_>) -> Result<Learned, CommandError> {
+    while !course.is_finished() {
+        if interrupt::came() {
+            return Err(CommandError::Interrupted);
+        }
+        course.epoch(0)?;
+    }
+    let Saved { rows, tensors, .. } = course.saved();
+    Ok(Learned { rows, tensors })
 }
 
 /// The rows of a course with `seed`, as they were kept.

@@ -42,7 +42,7 @@ impl Default for LoadOptions {
     }
 }
 
-/// The set `name`: `glyphs`, `phrases`, a path, or a path behind its kind (`cifar10:`, `cifar100:`, `idx:`, `csv:`).
+/// The set `name`: `glyphs`, `phrases`, `more-phrases`, a path, or a path behind its kind (`cifar10:`, `cifar100:`, `idx:`, `csv:`).
 ///
 /// # Errors
 /// A name that is neither; a file or folder that cannot be read, of no known kind, of a wrong size, empty, or with labels
@@ -51,6 +51,7 @@ pub fn load(name: &str, options: &LoadOptions) -> Result<DataSet, DataError> {
     match name {
         "glyphs" => return Ok(glyphs::data_set()),
         "phrases" => return Ok(phrases::data_set()),
+        "more-phrases" => return Ok(phrases::more()),
         _ => {}
     }
     let (kind, path) = match name.split_once(':').and_then(|(kind, path)| Some((Kind::named(kind)?, path))) {
@@ -61,7 +62,7 @@ pub fn load(name: &str, options: &LoadOptions) -> Result<DataSet, DataError> {
         if kind.is_some() || name.contains(['/', '\\', '.']) {
             return Err(DataError::read(path)(std::io::ErrorKind::NotFound.into()));
         }
-        let nearest = nearest(name, ["glyphs", "phrases"]).map(str::to_owned);
+        let nearest = nearest(name, ["glyphs", "phrases", "more-phrases"]).map(str::to_owned);
         return Err(DataError::Unknown { name: name.to_owned(), nearest });
     }
     let set = match kind.map_or_else(|| Kind::of(path), Ok)? {

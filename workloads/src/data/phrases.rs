@@ -45,14 +45,21 @@ const NOISE_PERCENT: u32 = 2;
 
 /// The set.
 pub fn data_set() -> DataSet {
-    let mut first = 0;
-    let [train, validation, test] = PARTS.map(|number| {
-        let part = part(first, number);
-        first += number as u64;
-        part
-    });
+    of("phrases", part(0, PARTS[0]))
+}
+
+/// As many other phrases to train on, for a network that is to know the language before it learns the set; what it is
+/// chosen and reported on is the set's own.
+pub fn more() -> DataSet {
+    let first = PARTS.iter().sum::<usize>() as u64;
+    of("more-phrases", part(first, PARTS[0]))
+}
+
+fn of(id: &str, train: Samples) -> DataSet {
+    let [first, validation, test] = PARTS;
+    let (validation, test) = (part(first as u64, validation), part((first + validation) as u64, test));
     DataSet {
-        id: "phrases".to_owned(),
+        id: id.to_owned(),
         description: "sequences of 32 tokens made by code: who acts, and with what judgement".to_owned(),
         number_of_classes: CLASSES,
         form: SampleForm::Tokens { length: LENGTH, vocabulary: VOCABULARY },

@@ -73,14 +73,15 @@ pub(super) fn draw(context: &Context<'_>, outcome: &mut Outcome, found: &[Learne
     let named: Vec<String> = found.iter().map(|one| stand_in_words(context, &one.stand_in)).collect();
     outcome.words("stand-ins", named.join("; "));
     type Cost = fn(&Taught) -> Vec<f64>;
-    let costs: [(Cost, &str, &str); 2] = [(Taught::memory, "peak memory", "MB"), (Taught::times, "simulated time", "s")];
+    let costs: [(Cost, &str, &str); 2] =
+        [(Taught::memory, "peak memory", "MB"), (Taught::times, "simulated time", "s")];
     for one in found {
         for (cost, label, unit) in costs {
             let mut front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
             for ((_, name), taught) in METHODS.into_iter().zip(&one.methods) {
-                let points = taught.as_ref().map(|taught| {
-                    cost(taught).into_iter().zip(taught.accuracies(Part::Test)).collect::<Vec<_>>()
-                });
+                let points = taught
+                    .as_ref()
+                    .map(|taught| cost(taught).into_iter().zip(taught.accuracies(Part::Test)).collect::<Vec<_>>());
                 front = front.cloud(name, points.unwrap_or_default());
             }
             let title = format!("{} on {}", one.stand_in.scenario.model, one.stand_in.data);

@@ -86,7 +86,8 @@ impl<'a> Search<'a> {
             let place = self.trials.len();
             self.try_all(vec![("all together".to_owned(), found.clone())])?;
             let lost = self.trials.get(place).and_then(|trial| mean(&trial.validation)).unwrap_or_default();
-            let raised = found.iter().filter(|(_, bits)| **bits < most).max_by(|a, b| self.alone(*a).total_cmp(&self.alone(*b)));
+            let raised =
+                found.iter().filter(|(_, bits)| **bits < most).max_by(|a, b| self.alone(*a).total_cmp(&self.alone(*b)));
             match raised.map(|(layer, bits)| (*layer, *bits)) {
                 Some((layer, bits)) if lost > points => {
                     let more = tried.iter().copied().find(|tried| *tried > bits).unwrap_or(most);
@@ -108,9 +109,8 @@ impl<'a> Search<'a> {
     /// The kinds of layers that the network has.
     fn present(&self) -> Vec<&'static str> {
         let graph = self.context.plan(&self.stand_in.scenario).map(|plan| plan.graph);
-        let names = graph.iter().flat_map(|graph| &graph.nodes).map(|node| format!("{:?}", node.layer).to_lowercase());
-        let names: Vec<String> = names.collect();
-        LAYERS.into_iter().filter(|layer| names.iter().any(|name| name == layer)).collect()
+        let has = |layer: &&str| graph.iter().flat_map(|graph| &graph.nodes).any(|node| node.layer.name() == *layer);
+        LAYERS.into_iter().filter(has).collect()
     }
 }
 
@@ -137,7 +137,8 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         }
     }
     let layer_bits = |kind: &str| LAYERS.map(|layer| most.get(&(kind, layer)).map(|&bits| bits as f64));
-    let bars = KINDS.into_iter().fold(Bars::new(LAYERS), |bars, kind| bars.series(BarSeries::new(kind, layer_bits(kind))));
+    let bars =
+        KINDS.into_iter().fold(Bars::new(LAYERS), |bars, kind| bars.series(BarSeries::new(kind, layer_bits(kind))));
     outcome.words("stand-ins", named.join("; "));
     outcome.bars("", bars, from_zero("bits a value", ""));
     Ok(outcome)

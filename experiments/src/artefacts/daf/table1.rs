@@ -1,11 +1,12 @@
 //! Table 1: memory and accuracy of five methods on eight data sets.
 
-use super::null::null;
 use super::accuracy;
+use super::null::null;
 use super::setting::{BOARD, DafNetwork, METHODS, NETWORKS, SUBJECTS, artefact, of_method, reported, scenario};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = artefact("table1", "memory and accuracy of five methods on eight data sets", run);
+pub(super) static ARTEFACT: Artefact =
+    artefact("table1", "memory and accuracy of five methods on eight data sets", run);
 
 /// Megabytes of `method` as the paper reports them, and of the whole footprint.
 fn memory(context: &Context<'_>, network: DafNetwork, method: &str) -> Result<[f64; 2]> {

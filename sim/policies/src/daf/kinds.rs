@@ -16,7 +16,10 @@ pub(super) static KIND_BITS: [(LayerKind, Number<Option<u64>>); 7] = [
     (LayerKind::Product, bits_of("product_bits", "bits of what attention's products keep; not set, as for any tensor")),
     (LayerKind::Softmax, bits_of("softmax_bits", "bits of attention's probabilities; not set, as for any tensor")),
     (LayerKind::Norm, bits_of("norm_bits", "bits of what normalisations keep; not set, as for any tensor")),
-    (LayerKind::Elementwise, bits_of("elementwise_bits", "bits of what functions of elements keep; not set, as for any tensor")),
+    (
+        LayerKind::Elementwise,
+        bits_of("elementwise_bits", "bits of what functions of elements keep; not set, as for any tensor"),
+    ),
     (LayerKind::Loss, bits_of("loss_bits", "bits of the classes' probabilities; not set, as for any tensor")),
 ];
 
