@@ -123,6 +123,7 @@ impl Plan {
             phone: self.resolved.phone.as_deref(),
             observe: self.observe,
             measured: &[],
+            factors: &[],
         }
     }
 

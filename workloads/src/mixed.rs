@@ -6,7 +6,9 @@
 //! Which processor runs what, and in which iterations scales are taken anew, is for others to decide.
 
 mod algorithm;
+mod computes;
 mod description;
+mod initial;
 mod plan;
 mod product;
 mod rewriter;
@@ -14,9 +16,12 @@ mod rewriter;
 use std::sync::LazyLock;
 
 pub use algorithm::{
-    Algorithm, Backpropagation, BiasFormat, GradientFormat, Initialiser, Layers, Loss, Operand, OperatorName,
-    OptimiserChoice, Pass, StateFormat, Sweep, Translation, Update, WeightFormat, WeightRules,
+    Algorithm, Arithmetic, Backpropagation, BiasFormat, GradientFormat, Initialiser, Layers, Loss, Operand,
+    OperatorName, OptimiserChoice, Pass, Rate, Rounding, StateFormat, Sweep, Translation, Update, WeightFormat,
+    WeightRules,
 };
+pub use computes::{Computes, Rewritten};
+pub use initial::with_initial_weights;
 
 use haversack_devices::text::nearest;
 
@@ -64,8 +69,17 @@ pub fn algorithm(id: &str) -> Result<&'static Algorithm, WorkloadError> {
 /// # Errors
 /// A network without a loss, or with an operator that the algorithm does not translate.
 pub fn rewrite(network: &Network, algorithm: &Algorithm, optimiser: Optimiser) -> Result<TrainingGraph, WorkloadError> {
+    Ok(rewritten(network, algorithm, optimiser)?.graph)
+}
+
+/// The same with what its nodes compute.
+///
+/// # Errors
+/// As [`rewrite`].
+pub fn rewritten(network: &Network, algorithm: &Algorithm, optimiser: Optimiser) -> Result<Rewritten, WorkloadError> {
     // Integer engines draw a mask of one byte an element.
     let eager = differentiate(network, EagerRules { dropout_mask_bytes: 1, optimiser })?;
     let plan = plan::RewritePlan::new(network, &eager, algorithm)?;
-    Ok(rewriter::Rewriter::new(network, &eager, algorithm, plan).run())
+    let (graph, computes, stands_for) = rewriter::Rewriter::new(network, &eager, algorithm, plan).run();
+    Ok(Rewritten { algorithm: algorithm.clone(), graph, eager, computes, stands_for })
 }

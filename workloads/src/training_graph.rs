@@ -281,8 +281,8 @@ pub struct Node {
     pub origin: Option<u32>,
     /// The kind of that operator.
     pub layer: LayerKind,
-    /// Its place in the graph as the network was differentiated eagerly, which says what it computes; `None` in graphs
-    /// that only sizes are known of.
+    /// Its place in the graph as the network was differentiated eagerly, or as that was rewritten in integers, which says
+    /// what it computes; `None` in graphs that only sizes are known of.
     pub step: Option<u32>,
     /// The tensor whose scale it takes anew: it runs only in iterations in which that is done (dynamic rescaling of
     /// integer training).

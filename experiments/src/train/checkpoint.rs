@@ -20,7 +20,7 @@ use crate::output::note;
 /// The file's name in its folder.
 pub(super) const NAME: &str = "checkpoint";
 /// The first line: another number is another format.
-const FORMAT: &str = "haversack checkpoint 1";
+const FORMAT: &str = "haversack checkpoint 2";
 
 /// The number of the scenario, and the seed.
 pub(super) type CourseKey = (u64, u64);
@@ -30,6 +30,8 @@ pub(super) type CourseKey = (u64, u64);
 pub(super) enum Values {
     Floats(Vec<f32>),
     Integers(Vec<i64>),
+    /// Eight-bit codes, and what a code is multiplied by.
+    Codes(Vec<i8>, f32),
 }
 
 impl Values {
@@ -37,6 +39,7 @@ impl Values {
         match self {
             Self::Floats(values) => values.len(),
             Self::Integers(values) => values.len(),
+            Self::Codes(codes, _) => codes.len(),
         }
     }
 }
@@ -61,6 +64,8 @@ pub(super) struct Saved {
     pub(super) rows: Vec<Row>,
     /// Moving averages of the importance of tensors, as policies see them.
     pub(super) importance: Vec<f64>,
+    /// The scale factors of integer training, by tensor.
+    pub(super) factors: Vec<Option<u32>>,
     /// Weights, running averages and the optimiser's state.
     pub(super) tensors: Vec<Held>,
 }
@@ -132,6 +137,7 @@ impl Checkpoint {
             match &held.values {
                 Values::Floats(values) => values.iter().for_each(|value| bytes.extend(value.to_le_bytes())),
                 Values::Integers(values) => values.iter().for_each(|value| bytes.extend(value.to_le_bytes())),
+                Values::Codes(codes, _) => bytes.extend(codes.iter().map(|code| code.cast_unsigned())),
             }
         }
         bytes.extend(fnv1a(&bytes).to_le_bytes());
@@ -191,14 +197,29 @@ struct CourseHead {
     time_ns: u64,
     energy_bits: u64,
     importance_bits: Vec<u64>,
+    factors: Vec<Option<u32>>,
     rows: Vec<RowHead>,
-    /// Of each tensor its id, the number of its values, and whether they are integers.
-    tensors: Vec<(u32, usize, bool)>,
+    /// Of each tensor its id, the number of its values, and what they are.
+    tensors: Vec<(u32, usize, Kind)>,
+}
+
+/// What the values of a tensor are.
+#[derive(Serialize, Deserialize)]
+enum Kind {
+    Floats,
+    Integers,
+    /// With the bits of what a code is multiplied by.
+    Codes(u32),
 }
 
 impl CourseHead {
     fn of((run, seed): CourseKey, saved: &Saved) -> Self {
-        let tensor = |held: &Held| (held.tensor, held.values.len(), matches!(held.values, Values::Integers(_)));
+        let kind = |values: &Values| match values {
+            Values::Floats(_) => Kind::Floats,
+            Values::Integers(_) => Kind::Integers,
+            Values::Codes(_, step) => Kind::Codes(step.to_bits()),
+        };
+        let tensor = |held: &Held| (held.tensor, held.values.len(), kind(&held.values));
         Self {
             run,
             seed,
@@ -206,6 +227,7 @@ impl CourseHead {
             update: saved.update,
             time_ns: saved.time.0,
             energy_bits: saved.energy.to_bits(),
+            factors: saved.factors.clone(),
             importance_bits: saved.importance.iter().map(|value| value.to_bits()).collect(),
             rows: saved.rows.iter().map(Row::head).collect(),
             tensors: saved.tensors.iter().map(tensor).collect(),
@@ -215,11 +237,13 @@ impl CourseHead {
     /// The course, whose tensors' values are taken from the front of `bytes`; `None` if there are too few.
     fn read(self, bytes: &mut &[u8]) -> Option<(CourseKey, Saved)> {
         let (run, seed) = (self.run, self.seed);
-        let mut tensor = |(tensor, len, is_integer): (u32, usize, bool)| {
-            let values = if is_integer {
-                Values::Integers(take(bytes, len)?.map(i64::from_le_bytes).collect())
-            } else {
-                Values::Floats(take(bytes, len)?.map(f32::from_le_bytes).collect())
+        let mut tensor = |(tensor, len, kind): (u32, usize, Kind)| {
+            let values = match kind {
+                Kind::Floats => Values::Floats(take(bytes, len)?.map(f32::from_le_bytes).collect()),
+                Kind::Integers => Values::Integers(take(bytes, len)?.map(i64::from_le_bytes).collect()),
+                Kind::Codes(step) => {
+                    Values::Codes(take(bytes, len)?.map(i8::from_le_bytes).collect(), f32::from_bits(step))
+                }
             };
             Some(Held { tensor, values })
         };
@@ -230,6 +254,7 @@ impl CourseHead {
             energy: f64::from_bits(self.energy_bits),
             importance: self.importance_bits.into_iter().map(f64::from_bits).collect(),
             rows: self.rows.into_iter().map(|head| Row::of((run, seed), head)).collect::<Option<_>>()?,
+            factors: self.factors,
             tensors: self.tensors.into_iter().map(&mut tensor).collect::<Option<_>>()?,
         };
         Some(((run, seed), saved))
@@ -273,14 +298,16 @@ mod tests {
         };
         let floats = Held { tensor: 4, values: Values::Floats(vec![0.1, f32::MIN_POSITIVE, -0.0]) };
         let integers = Held { tensor: 9, values: Values::Integers(vec![i64::MIN, 10]) };
+        let codes = Held { tensor: 10, values: Values::Codes(vec![-127, 0, 3], 0.25) };
         Saved {
             epoch: 1,
             update: 156,
             time: Nanos(5),
             energy: 0.3,
             importance: vec![0.7],
+            factors: vec![None, Some(11)],
             rows: vec![row],
-            tensors: vec![floats, integers],
+            tensors: vec![floats, integers, codes],
         }
     }
 
@@ -318,7 +345,7 @@ mod tests {
         damaged[bytes.len() - 20] ^= 1;
         assert!(refusal(&damaged, 1).contains("damaged: its checksum"));
         assert!(refusal(&bytes[..bytes.len() - 1], 1).contains("damaged"));
-        assert!(refusal(b"PAR1", 1).contains("begins with 'PAR1'; expected 'haversack checkpoint 1'"));
+        assert!(refusal(b"PAR1", 1).contains("begins with 'PAR1'; expected 'haversack checkpoint 2'"));
         let text = String::from_utf8_lossy(&bytes[..FORMAT.len() + 30]).into_owned();
         let at = text.find(env!("CARGO_PKG_VERSION")).unwrap();
         let mut other = bytes[..bytes.len() - 8].to_vec();

@@ -1,7 +1,9 @@
 //! One scenario learned with one seed, an epoch at a time.
 
 use haversack_devices::units::Nanos;
+use haversack_devices::work::Precision;
 use haversack_numerics::batch::{MiniBatch, Samples};
+use haversack_numerics::eight::Eight;
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::plain;
@@ -10,6 +12,7 @@ use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program, ProgramError};
 use haversack_training::{Lesson, RunError};
 use haversack_workloads::data::{DataSet, Inputs, Part, epoch_order};
+use haversack_workloads::{Network, mixed};
 use serde_json::Value;
 
 use super::checkpoint::{Held, Saved, Values};
@@ -37,7 +40,7 @@ impl Subject {
     ///
     /// # Errors
     /// A scenario that cannot be, data that its network cannot take, and what cannot carry data: a stack that does not run
-    /// the graph of an eager framework, another precision than fp32.
+    /// the graph of an eager framework or one in integers, an algorithm of integers whose arithmetic is not described.
     pub(super) fn new(
         label: String,
         mut scenario: Scenario,
@@ -50,20 +53,10 @@ impl Subject {
         scenario.classes = Some(data.number_of_classes as u64);
         let plan = Plan::new(&scenario, cache)?;
         let wrong = |message: String| CommandError::input(format!("{label}: {message}"));
-        if !matches!(plan.resolved.graph, GraphKind::Eager { .. }) {
-            let stack = plan.scenario().stack.clone().unwrap_or_default();
-            let message = format!(
-                "`stack`: {stack} runs a graph of its own, which carries no data; expected pytorch-cpu or pytorch-cuda"
-            );
-            return Err(wrong(message));
-        }
-        if plan.scenario().precision != haversack_devices::work::Precision::Fp32 {
-            return Err(wrong("`precision`: only fp32 carries data".to_owned()));
-        }
         fit::check(&plan.resolved.network, plan.scenario(), data).map_err(wrong)?;
         let Scenario { model, input, classes, .. } = plan.scenario();
         let network = network_with_values(model, input.as_ref(), *classes).map_err(|error| wrong(error.to_string()))?;
-        let program = Program::new(&network, &plan.graph).map_err(|error| wrong(error.to_string()))?;
+        let program = program(&network, &plan).map_err(wrong)?;
         Ok(Self { label, plan, program })
     }
 
@@ -72,6 +65,29 @@ impl Subject {
         let (device, stack) = (&self.plan.resolved.device, &self.plan.resolved.stack);
         [(device.id.clone(), device.digest.clone().into()), (stack.id.clone(), stack.digest.clone().into())]
     }
+}
+
+/// What the nodes of the graph of `plan` compute, or why it cannot carry data.
+fn program(network: &Network, plan: &Plan) -> Result<Program, String> {
+    let scenario = plan.scenario();
+    let program = match plan.resolved.graph {
+        GraphKind::Eager { .. } if scenario.precision != Precision::Fp32 => {
+            return Err("`precision`: only fp32 carries data".to_owned());
+        }
+        GraphKind::Eager { .. } => Program::new(network, &plan.graph),
+        GraphKind::Integer(id) => {
+            let algorithm = mixed::algorithm(id).map_err(|error| error.to_string())?;
+            let rewritten = mixed::rewritten(network, algorithm, scenario.optimizer);
+            Program::of_integers(network, rewritten.map_err(|error| error.to_string())?)
+        }
+        GraphKind::Computable(_) | GraphKind::Expressions => {
+            let stack = scenario.stack.clone().unwrap_or_default();
+            return Err(format!(
+                "`stack`: {stack} runs a graph of its own, which carries no data; expected pytorch-cpu or pytorch-cuda"
+            ));
+        }
+    };
+    program.map_err(|error| error.to_string())
 }
 
 /// A network on its way.
@@ -106,7 +122,7 @@ impl<'a> Course<'a> {
         seed: u64,
     ) -> Result<Self, CommandError> {
         let meter = Meter::new();
-        let state = State::initial(subject.program.network(), &subject.plan.graph, seed, &meter)?;
+        let state = subject.program.initial_state(&subject.plan.graph, seed, &meter)?;
         Ok(Self { subject, pace, data, seed, meter, state, saved: Saved::default() })
     }
 
@@ -127,6 +143,9 @@ impl<'a> Course<'a> {
         let contents = |held: Held| match held.values {
             Values::Floats(values) => (held.tensor, Contents::Floats(self.meter.copy(&values))),
             Values::Integers(values) => (held.tensor, Contents::Integers(self.meter.copy(&values))),
+            Values::Codes(codes, step) => {
+                (held.tensor, Contents::Eight(Eight { codes: self.meter.copy(&codes), step }))
+            }
         };
         self.state = State::of(tensors.into_iter().map(contents).collect());
         self.saved = saved;
@@ -143,7 +162,7 @@ impl<'a> Course<'a> {
             let values = match contents {
                 Contents::Floats(values) => Values::Floats(values.to_vec()),
                 Contents::Integers(values) => Values::Integers(values.to_vec()),
-                Contents::Eight(held) => Values::Floats(held.values(&self.meter).to_vec()),
+                Contents::Eight(held) => Values::Codes(held.codes.to_vec(), held.step),
             };
             Held { tensor: *tensor, values }
         };
@@ -203,6 +222,7 @@ impl<'a> Course<'a> {
             seed: self.seed,
             update: first,
             importance: self.saved.importance.clone(),
+            factors: self.saved.factors.clone(),
         };
         let mut learned = Learned::default();
         // A policy begins every epoch anew with the importance that was measured, so that an epoch does not depend on
@@ -224,7 +244,8 @@ impl<'a> Course<'a> {
         if interrupt::came() {
             return Err(CommandError::Interrupted);
         }
-        (self.state, self.saved.update, self.saved.importance) = (lesson.state, lesson.update, lesson.importance);
+        (self.state, self.saved.update) = (lesson.state, lesson.update);
+        (self.saved.importance, self.saved.factors) = (lesson.importance, lesson.factors);
         Ok(learned)
     }
 

@@ -4,10 +4,13 @@
 //! value by the two steps, once (Jacob et al., "Quantization and training of neural networks for efficient
 //! integer-arithmetic-only inference", CVPR 2018, section 2.2).
 
+pub(crate) mod sums;
+
 use haversack_kernels::Isa;
 use haversack_kernels::int8::{Gemm, Matrix};
 use rayon::prelude::*;
 
+use self::sums::unfold;
 use crate::dense::convolution::Convolution;
 use crate::dense::linear::Linear;
 use crate::error::Result;
@@ -120,26 +123,4 @@ pub fn convolve(
         }
         Ok(())
     })
-}
-
-/// The codes that each tap of each channel sees at every position: depth × positions, zeros for padding.
-fn unfold(convolution: &Convolution, input: &[i8], channels: usize, unfolded: &mut [i8]) {
-    let ([.., height, width], [.., down, across]) = (convolution.input(), convolution.output());
-    let (window, _) = convolution.window();
-    let [stride, padding, kernel] =
-        [window.stride, window.padding, window.kernel].map(|pair| pair.map(|side| side as usize));
-    let mut rows = unfolded.chunks_exact_mut((down * across).max(1));
-    for channel in 0..channels {
-        let plane = &input[channel * height * width..][..height * width];
-        for tap in 0..kernel[0] * kernel[1] {
-            let (tap_row, tap_column) = (tap / kernel[1], tap % kernel[1]);
-            let Some(row) = rows.next() else { return };
-            for (place, code) in row.iter_mut().enumerate() {
-                let y = place / across * stride[0] + tap_row;
-                let x = place % across * stride[1] + tap_column;
-                let inside = y >= padding[0] && x >= padding[1] && y - padding[0] < height && x - padding[1] < width;
-                *code = if inside { plane[(y - padding[0]) * width + x - padding[1]] } else { 0 };
-            }
-        }
-    }
 }

@@ -79,6 +79,14 @@ pub enum ProgramError {
         /// Where they part.
         found: String,
     },
+    /// An algorithm of integer training that cannot carry data.
+    #[error("{algorithm}: {reason}")]
+    Algorithm {
+        /// The algorithm's name.
+        algorithm: String,
+        /// Why not.
+        reason: String,
+    },
     /// A network that does not say all that it computes, or whose values do not lie where strides can say.
     #[error("{0}")]
     Network(String),

@@ -106,6 +106,15 @@ pub trait Memory {
         None
     }
 
+    /// The scale factor that `tensor` keeps in this iteration, by which the sums of its values are shifted; `None` if it is
+    /// taken anew, which the rescaling of `rescaled` says.
+    fn kept_factor(&self, _rescaled: TensorId, _tensor: TensorId) -> Option<u32> {
+        None
+    }
+
+    /// The sums of a tensor's values were shifted by `factor` bits.
+    fn note_factor(&mut self, _tensor: TensorId, _factor: u32) {}
+
     /// Takes a tensor out to write it; `None` if it is not there, since nobody wants it.
     fn take(&mut self, tensor: TensorId) -> Option<Contents>;
 

@@ -17,6 +17,8 @@ pub type Integers = Buffer<i64>;
 pub type Bytes = Buffer<u8>;
 /// A counted buffer of eight-bit values.
 pub type Codes = Buffer<i8>;
+/// A counted buffer of 32-bit sums.
+pub type Sums = Buffer<i32>;
 
 /// Bytes that free lists keep at most, unless [`Meter::keeping`] says otherwise.
 const KEPT_AT_MOST: u64 = 1 << 30;
@@ -35,6 +37,7 @@ struct Shared {
     integers: Free<i64>,
     bytes: Free<u8>,
     codes: Free<i8>,
+    sums: Free<i32>,
 }
 
 /// Blocks that came back, by length.
@@ -65,6 +68,7 @@ impl Meter {
             integers: Free::default(),
             bytes: Free::default(),
             codes: Free::default(),
+            sums: Free::default(),
         }))
     }
 
@@ -96,6 +100,12 @@ impl Meter {
     #[must_use]
     pub fn codes(&self, len: usize) -> Codes {
         Buffer::new(self, len, false)
+    }
+
+    /// A buffer of `len` sums, all zero.
+    #[must_use]
+    pub fn sums(&self, len: usize) -> Sums {
+        Buffer::new(self, len, true)
     }
 
     /// A counted copy.
@@ -147,7 +157,7 @@ impl Meter {
     }
 }
 
-/// What a buffer holds. Only the types of [`Floats`], [`Integers`], [`Bytes`] and [`Codes`] are.
+/// What a buffer holds. Only the types of [`Floats`], [`Integers`], [`Bytes`], [`Codes`] and [`Sums`] are.
 pub trait Element: sealed::Element {}
 
 impl<T: sealed::Element> Element for T {}
@@ -171,7 +181,7 @@ macro_rules! element {
         }
     )+ };
 }
-element!(f32: floats, i64: integers, u8: bytes, i8: codes);
+element!(f32: floats, i64: integers, u8: bytes, i8: codes, i32: sums);
 
 /// A slice that a [`Meter`] counts for as long as it lives.
 #[derive(Debug)]

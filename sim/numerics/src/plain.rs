@@ -5,6 +5,7 @@
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use crate::batch::MiniBatch;
+use crate::eight::Eight;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers};
 use crate::meter::Meter;
@@ -28,6 +29,7 @@ impl Memory for Whole<'_> {
     fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
         match &self.contents[tensor as usize] {
             Some(Contents::Floats(values)) => Ok(Seen::Held(values)),
+            Some(Contents::Eight(held)) => Ok(Seen::Copy(held.values(&self.meter))),
             _ => Err(self.missing(tensor)),
         }
     }
@@ -36,6 +38,13 @@ impl Memory for Whole<'_> {
         match &self.contents[tensor as usize] {
             Some(Contents::Integers(values)) => Ok(SeenIntegers::Held(values)),
             _ => Err(self.missing(tensor)),
+        }
+    }
+
+    fn eight(&self, tensor: TensorId) -> Option<&Eight> {
+        match &self.contents[tensor as usize] {
+            Some(Contents::Eight(held)) => Some(held),
+            _ => None,
         }
     }
 
@@ -126,7 +135,7 @@ fn walk_nodes(
             if memory.contents[output as usize].is_none() {
                 let meter = memory.meter.clone();
                 let blank = match graph.tensor(output).role {
-                    Role::ParameterGradient => {
+                    Role::ParameterGradient if !program.is_in_eight_bits(output) => {
                         Contents::Floats(meter.zeros(program.elements(output, pass.samples as u64)))
                     }
                     _ => program.blank(output, pass.samples as u64, &meter),

@@ -6,6 +6,7 @@
 
 mod backward;
 mod forward;
+mod integers;
 mod look;
 mod maps;
 mod operands;
@@ -19,10 +20,12 @@ use haversack_workloads::network::{FP32, INT64};
 use haversack_workloads::training_graph::{Element, Node};
 use haversack_workloads::{Extent, Network, TensorId, TrainingGraph};
 
+use self::integers::Integers;
 use self::maps::Known;
 pub use self::maps::{Map, Passes, Positions, Scale};
 use self::run::Run;
 use self::step::Step;
+use crate::eight::Eight;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory};
 use crate::meter::Meter;
@@ -37,6 +40,8 @@ pub struct Program {
     looks: Vec<Option<Layout>>,
     tensors: Vec<TensorKind>,
     known: Known,
+    /// What the nodes compute if the graph was rewritten in integers.
+    integers: Option<Box<Integers>>,
 }
 
 /// What a tensor holds.
@@ -44,6 +49,13 @@ pub struct Program {
 struct TensorKind {
     elements: Extent,
     is_integer: bool,
+    is_in_eight_bits: bool,
+}
+
+impl TensorKind {
+    const fn of_floats(elements: Extent) -> Self {
+        Self { elements, is_integer: false, is_in_eight_bits: false }
+    }
 }
 
 /// The micro-batch that is computed.
@@ -115,10 +127,10 @@ impl Program {
             let bytes = storage.map_or(tensor.bytes, |storage| storage.bytes);
             let is_integer = tensor.element == Element::Whole && storage.is_none_or(|storage| !storage.dropout_mask);
             let width = if is_integer { INT64 } else { FP32 };
-            TensorKind { elements: bytes.times(1, width), is_integer }
+            TensorKind { elements: bytes.times(1, width), is_integer, is_in_eight_bits: false }
         });
         let known = maps::of(network, graph.tensors.len());
-        Ok(Self { network: network.clone(), steps, looks, tensors: tensors.collect(), known })
+        Ok(Self { network: network.clone(), steps, looks, tensors: tensors.collect(), known, integers: None })
     }
 
     /// The network.
@@ -131,6 +143,16 @@ impl Program {
         self.tensors[tensor as usize].is_integer
     }
 
+    /// Whether the graph holds a tensor as eight-bit integers with a scale that is a power of two.
+    pub fn is_in_eight_bits(&self, tensor: TensorId) -> bool {
+        self.tensors[tensor as usize].is_in_eight_bits
+    }
+
+    /// Whether the graph was rewritten in integers.
+    pub const fn is_in_integers(&self) -> bool {
+        self.integers.is_some()
+    }
+
     /// The number of elements of a tensor.
     pub fn elements(&self, tensor: TensorId, samples: u64) -> usize {
         self.tensors[tensor as usize].elements.at(samples) as usize
@@ -141,6 +163,8 @@ impl Program {
         let len = self.elements(tensor, samples);
         if self.is_integer(tensor) {
             Contents::Integers(meter.integers(len))
+        } else if self.is_in_eight_bits(tensor) {
+            Contents::Eight(Eight::zeros(len, meter))
         } else {
             Contents::Floats(meter.floats(len))
         }
@@ -181,19 +205,34 @@ impl Program {
         pass: &Pass,
         again: bool,
     ) -> Result<Option<Loss>, ProgramError> {
-        let step =
-            node.step.and_then(|step| self.steps.get(step as usize)).ok_or_else(|| ProgramError::OtherGraph {
-                network: self.network.name.clone(),
-                found: format!("{} is none of its nodes", node.name),
-            })?;
+        if let Some(integers) = &self.integers {
+            return integers.run(self, node, memory, pass, again).map_err(|error| error.at(&node.name));
+        }
+        let step = node.step.and_then(|step| self.steps.get(step as usize)).ok_or_else(|| self.unknown(node))?;
+        self.compute(step, memory, pass, again).map_err(|error| error.at(&node.name))
+    }
+
+    fn compute(
+        &self,
+        step: &Step,
+        memory: &mut dyn Memory,
+        pass: &Pass,
+        again: bool,
+    ) -> Result<Option<Loss>, ProgramError> {
         let mut run = Run { program: self, memory, pass, again };
-        let done = match step {
+        match step {
             Step::Forward(operator) => run.forward(*operator),
             Step::Seed(gradient) => run.seed(*gradient).map(|()| None),
             Step::Accumulate { parts, sum } => run.accumulate(parts, *sum).map(|()| None),
             Step::Backward(derivative) => run.backward(derivative).map(|()| None),
             Step::Update { weight, gradient, states } => run.update(*weight, *gradient, states).map(|()| None),
-        };
-        done.map_err(|error| error.at(&node.name))
+        }
+    }
+
+    fn unknown(&self, node: &Node) -> ProgramError {
+        ProgramError::OtherGraph {
+            network: self.network.name.clone(),
+            found: format!("{} is none of its nodes", node.name),
+        }
     }
 }

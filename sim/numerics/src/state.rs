@@ -1,8 +1,8 @@
 //! What training carries from one mini-batch to the next: weights, running averages and the optimiser's state.
 
 use haversack_workloads::network::FP32;
-use haversack_workloads::training_graph::Element;
-use haversack_workloads::{Network, Role, TensorId, TrainingGraph, WorkloadError};
+use haversack_workloads::training_graph::{Element, Tensor};
+use haversack_workloads::{Network, Role, StorageId, TensorId, TrainingGraph, WorkloadError};
 
 use crate::memory::Contents;
 use crate::meter::Meter;
@@ -21,20 +21,7 @@ impl State {
     pub fn initial(network: &Network, graph: &TrainingGraph, seed: u64, meter: &Meter) -> Result<Self, WorkloadError> {
         let mut tensors = Vec::new();
         for (id, tensor) in (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state()) {
-            let contents = match tensor.role {
-                Role::Parameter { .. } => Contents::Floats(meter.copy(&network.initial_floats(id, seed)?)),
-                Role::Buffer if tensor.element == Element::Whole => match network.initial_integers(id) {
-                    Ok(integers) => Contents::Integers(meter.copy(&integers)),
-                    // Masks that an operator's own description stands for.
-                    Err(_) => continue,
-                },
-                Role::Buffer => match network.initial_floats(id, seed) {
-                    Ok(values) => Contents::Floats(meter.copy(&values)),
-                    Err(_) => continue,
-                },
-                _ => Contents::Floats(meter.zeros((tensor.bytes.at(1) / FP32) as usize)),
-            };
-            tensors.push((id, contents));
+            tensors.extend(before_training(network, id, tensor, seed, meter)?.map(|held| (id, held)));
         }
         Ok(Self { tensors })
     }
@@ -64,4 +51,23 @@ impl State {
             Contents::Integers(_) | Contents::Eight(_) => None,
         })
     }
+}
+
+/// What `tensor` holds before training, as the network's `storage` does; `None` if an operator's description stands for it.
+pub(crate) fn before_training(
+    network: &Network,
+    storage: StorageId,
+    tensor: &Tensor,
+    seed: u64,
+    meter: &Meter,
+) -> Result<Option<Contents>, WorkloadError> {
+    Ok(match tensor.role {
+        Role::Parameter { .. } => Some(Contents::Floats(meter.copy(&network.initial_floats(storage, seed)?))),
+        // Masks that an operator's own description stands for have no values.
+        Role::Buffer if tensor.element == Element::Whole => {
+            network.initial_integers(storage).ok().map(|integers| Contents::Integers(meter.copy(&integers)))
+        }
+        Role::Buffer => network.initial_floats(storage, seed).ok().map(|values| Contents::Floats(meter.copy(&values))),
+        _ => Some(Contents::Floats(meter.zeros((tensor.bytes.at(1) / FP32) as usize))),
+    })
 }

@@ -132,12 +132,14 @@ pub struct Mandheling {
     parameters: Parameters,
     /// Nothing where scale factors are taken anew in every batch.
     factors: Option<Factors>,
+    /// The same as they begin, before anything is drawn: for a run whose data shows how they change.
+    fresh: Option<Factors>,
 }
 
 impl Mandheling {
     /// With `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, factors: None }
+        Self { parameters, factors: None, fresh: None }
     }
 
     fn offload(&self, setting: &Setting<'_>, dsp: &dyn DspProfile) -> Result<Offload, PolicyError> {
@@ -211,7 +213,9 @@ impl Policy for Mandheling {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let dsp = setting.dsp.ok_or(PolicyError::NoDsp { policy: NAME })?;
         if self.parameters.rescaling == Rescaling::Adaptive {
-            let mut factors = Factors::new(setting.graph, self.parameters.seed, self.parameters.history);
+            let new = || Factors::new(setting.graph, self.parameters.seed, self.parameters.history);
+            self.fresh = Some(new());
+            let mut factors = new();
             for _ in 0..self.parameters.warm_up {
                 factors.advance();
             }
@@ -222,8 +226,16 @@ impl Policy for Mandheling {
     }
 
     fn begin_iteration(&mut self, plan: &mut IterationPlan) {
+        if !plan.factors.is_empty() {
+            // What was drawn has placed operators; from here on the data says what changes.
+            self.factors = self.fresh.take().or_else(|| self.factors.take());
+        }
         if let Some(factors) = &mut self.factors {
-            factors.advance();
+            if plan.factors.is_empty() {
+                factors.advance()
+            } else {
+                factors.observe(&plan.factors)
+            }
             for tensor in factors.kept() {
                 plan.keep_scale(tensor);
             }

@@ -105,13 +105,16 @@ pub struct IterationPlan {
     pub micro_batch: u64,
     /// The importance of tensors as iterations before have measured it, by tensor; empty if none has.
     pub importance: Vec<f64>,
+    /// The scale factors of integer tensors as the iteration before left them, by tensor, `None` for those that have none
+    /// yet; empty where no data is carried in integers.
+    pub factors: Vec<Option<u32>>,
     kept_scales: TensorSet,
 }
 
 impl IterationPlan {
     /// From a micro-batch of `micro_batch` samples; every scale is taken anew.
     pub const fn new(micro_batch: u64) -> Self {
-        Self { micro_batch, importance: Vec::new(), kept_scales: TensorSet::new() }
+        Self { micro_batch, importance: Vec::new(), factors: Vec::new(), kept_scales: TensorSet::new() }
     }
 
     /// `tensor` keeps the scale that it has: its rescaling does not run in this iteration.

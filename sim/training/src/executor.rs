@@ -201,9 +201,11 @@ impl<'a> Executor<'a> {
             (None, Some(measured)) => self.plan.importance.clone_from(measured),
             (None, None) => {}
         }
+        self.tell_factors();
         self.iterations += 1;
-        let measured = self.plan.importance.clone();
+        let (measured, factors) = (self.plan.importance.clone(), self.plan.factors.clone());
         self.policy.begin_iteration(&mut self.plan);
+        self.keep_factors();
         let first = self.plan.micro_batch;
         self.begin_iteration()?;
         if first == 0 || first > self.job.batch {
@@ -220,7 +222,7 @@ impl<'a> Executor<'a> {
             self.start_again(kill)?;
         }
         self.end_iteration()?;
-        self.record.measured = measured;
+        (self.record.measured, self.record.factors) = (measured, factors);
         Ok(self.record.clone())
     }
 

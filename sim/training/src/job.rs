@@ -77,6 +77,8 @@ pub struct Job<'a> {
     /// What a run with data measured, by iteration: a run without data then asks the policy with it, and repeats its
     /// events. Empty if there was none.
     pub measured: &'a [Vec<f64>],
+    /// The scale factors that a run with data had before each iteration, in the same way.
+    pub factors: &'a [Vec<Option<u32>>],
 }
 
 impl<'a> Job<'a> {
@@ -93,6 +95,7 @@ impl<'a> Job<'a> {
             phone: None,
             observe: Observe::default(),
             measured: &[],
+            factors: &[],
         }
     }
 }

@@ -26,6 +26,8 @@ pub struct Lesson<'a> {
     pub update: u64,
     /// Moving averages of the importance of tensors, by tensor; empty if none was measured.
     pub importance: Vec<f64>,
+    /// The scale factors that integer training has last taken, by tensor; empty if none was.
+    pub factors: Vec<Option<u32>>,
 }
 
 /// A mini-batch that a run learns from.

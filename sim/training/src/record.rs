@@ -186,6 +186,8 @@ pub struct Record {
     pub loss: Option<Loss>,
     /// The importance of tensors that the policy was told of before the iteration, by tensor; empty if none was measured.
     pub measured: Vec<f64>,
+    /// The scale factors that it was told of, by tensor; empty if no data is carried in integers.
+    pub factors: Vec<Option<u32>>,
     /// How long each iteration of the run took.
     pub iterations: Vec<Nanos>,
     /// The budget that each began with, where a rule decides it.

@@ -62,7 +62,7 @@ fn run<T>(
     let mut executor = Executor::new(machine, job, &schedule, policy, &codec, rule, lesson.as_deref())?;
     executor.start()?;
     if let Some(lesson) = &mut lesson {
-        executor.learn_from(&mut lesson.state);
+        executor.learn_from(lesson);
     }
     let mut record = Record::default();
     let mut times = Vec::new();

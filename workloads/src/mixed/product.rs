@@ -3,6 +3,7 @@
 use haversack_devices::work::{OperatorKind, Precision, ProductRole};
 
 use super::algorithm::{Operand, Sweep};
+use super::computes::Computes;
 use super::rewriter::{Rewriter, sweep};
 use crate::network::FP32;
 use crate::operator::Op;
@@ -27,14 +28,15 @@ impl Rewriter<'_> {
         let wide = node.origin.is_some_and(|origin| self.plan.wide[origin as usize]);
         let precision = Some(if wide { Precision::Int16 } else { Precision::Int8 });
         let work = NodeWork { precision, ..node.work };
-        self.writer.write(&node.name, operands, outputs.clone(), work).saved = saved;
-
         // What is held in more bits than eight takes the sums as they are.
         let eight = |r: &Self, (made, eager): (TensorId, TensorId)| {
             (r.writer.graph.tensor(made).bytes == r.values(eager)).then_some((made, r.values(eager)))
         };
-        let pairs = outputs.into_iter().zip(node.outputs.iter().copied());
+        let pairs = outputs.iter().copied().zip(node.outputs.iter().copied());
         let (made, values): (Vec<TensorId>, Vec<Extent>) = pairs.filter_map(|pair| eight(self, pair)).unzip();
+        let computes = Computes::Product { step: node.step.unwrap_or_default(), rescaled: made.first().copied() };
+        self.write_node(computes, &node.name, operands, outputs, work).saved = saved;
+
         let values: Extent = values.into_iter().sum();
         if made.is_empty() {
             return;
@@ -87,11 +89,11 @@ impl Rewriter<'_> {
     fn lay_out(&mut self, node: &Node, place: usize, from: TensorId, verb: &str) -> TensorId {
         let name = format!("{}.{verb}", node.name);
         let (bytes, values) = (self.writer.graph.tensor(from).bytes, self.values(node.inputs[place]));
-        let copy = self.new_tensor(&name, bytes, Role::Gradient, Element::Float);
+        let copy = self.new_tensor(&name, bytes, Role::Gradient, Element::Float, Some(node.inputs[place]));
         let saved = node.saved.iter().filter(|saved| saved.tensor == node.inputs[place]);
         let saved = saved.map(|saved| Saved { tensor: from, ..*saved }).collect();
         let work = sweep(OperatorKind::Layout, Precision::Int8, values, values);
-        self.writer.write(name, vec![from], vec![copy], work).saved = saved;
+        self.write_node(Computes::Layout, name, vec![from], vec![copy], work).saved = saved;
         copy
     }
 
@@ -100,18 +102,19 @@ impl Rewriter<'_> {
     /// the scale that it has.
     fn rescale(&mut self, node: &Node, made: &[TensorId], values: Extent) {
         let role = if node.phase == Phase::Forward { Role::Activation } else { Role::Gradient };
-        let sums = self.new_tensor(&format!("{}.sums", node.name), values * FP32, role, Element::Whole);
+        let sums = self.new_tensor(&format!("{}.sums", node.name), values * FP32, role, Element::Whole, None);
         let mut outputs = made.to_vec();
         outputs.push(sums);
         let work = sweep(OperatorKind::Reduction, Precision::Int32, values * RESCALE_FLOPS, values);
-        let rescale = self.writer.write(format!("{}.rescale", node.name), made.to_vec(), outputs, work);
+        let name = format!("{}.rescale", node.name);
+        let rescale = self.write_node(Computes::Rescaling, name, made.to_vec(), outputs, work);
         (rescale.rescales, rescale.work.dram) = (made.first().copied(), values * RESCALE_BYTES);
     }
 
     /// What the algorithm does besides, over what the product made.
     fn sweeps(&mut self, node: &Node, role: ProductRole, made: &[TensorId], values: Extent) {
         let algorithm = self.algorithm;
-        for pass in algorithm.passes.iter().filter(|pass| pass.after.contains(&role)) {
+        for (place, pass) in algorithm.passes.iter().enumerate().filter(|(_, pass)| pass.after.contains(&role)) {
             let (kind, elements) = match pass.over {
                 Sweep::Outputs => (OperatorKind::ElementWise, values),
                 // Within the loops of the product, at the rate of its multiply-adds.
@@ -119,7 +122,7 @@ impl Rewriter<'_> {
             };
             let work = sweep(kind, pass.precision, elements * pass.flops, values);
             let name = format!("{}.{}", node.name, pass.name);
-            let written = self.writer.write(name, made.to_vec(), made.to_vec(), work);
+            let written = self.write_node(Computes::Pass { place }, name, made.to_vec(), made.to_vec(), work);
             written.rescales = made.first().copied().filter(|_| pass.with_rescaling);
             written.work.dram = elements * pass.bytes;
         }

@@ -3,6 +3,7 @@
 use haversack_devices::work::{OperatorKind, Precision};
 
 use super::algorithm::{Algorithm, Treatment, Update};
+use super::computes::Computes;
 use super::plan::{Form, Home, RewritePlan};
 use crate::graph_writer::GraphWriter;
 use crate::network::{FP32, Network};
@@ -31,6 +32,8 @@ pub(super) struct Rewriter<'a> {
     pub(super) algorithm: &'a Algorithm,
     pub(super) plan: RewritePlan,
     pub(super) writer: GraphWriter,
+    computes: Vec<Computes>,
+    stands_for: Vec<Option<TensorId>>,
     held: Vec<Held>,
     /// Whether what stands for a tensor has other readers, who would see it overwritten.
     shared: Vec<bool>,
@@ -49,12 +52,15 @@ impl<'a> Rewriter<'a> {
             algorithm,
             plan,
             writer: GraphWriter::new(&eager.name),
+            computes: Vec::new(),
+            stands_for: Vec::new(),
             held: vec![Held::default(); eager.tensors.len()],
             shared: vec![false; eager.tensors.len()],
         }
     }
 
-    pub(super) fn run(mut self) -> TrainingGraph {
+    /// The graph, what its nodes compute, and what its tensors stand for.
+    pub(super) fn run(mut self) -> (TrainingGraph, Vec<Computes>, Vec<Option<TensorId>>) {
         let eager = self.eager;
         for node in &eager.nodes {
             (self.writer.phase, self.writer.origin) = (node.phase, node.origin);
@@ -69,7 +75,23 @@ impl<'a> Rewriter<'a> {
                 _ => self.plain(node, false),
             }
         }
-        self.writer.graph
+        (self.writer.graph, self.computes, self.stands_for)
+    }
+
+    /// Adds a node, and what it computes.
+    pub(super) fn write_node(
+        &mut self,
+        computes: Computes,
+        name: impl Into<String>,
+        inputs: Vec<TensorId>,
+        outputs: Vec<TensorId>,
+        work: NodeWork,
+    ) -> &mut Node {
+        let step = self.computes.len() as u32;
+        self.computes.push(computes);
+        let node = self.writer.write(name, inputs, outputs, work);
+        node.step = Some(step);
+        node
     }
 
     /// Whether a node of backward adds the gradients that two consumers gave, whichever operator it is noted under.
@@ -102,7 +124,9 @@ impl<'a> Rewriter<'a> {
             precision: Some(if float { Precision::Fp32 } else { Precision::Int8 }),
             ..node.work
         };
-        self.writer.write(&node.name, inputs, outputs, work).saved = saved;
+        let step = node.step.unwrap_or_default();
+        let computes = if float { Computes::Float { step } } else { Computes::Integer { step } };
+        self.write_node(computes, &node.name, inputs, outputs, work).saved = saved;
     }
 
     /// An operator that vanishes: what it was given stands for what it gave.
@@ -149,12 +173,14 @@ impl<'a> Rewriter<'a> {
         let bytes = if float { eager.bytes } else { self.plan.forms[tensor as usize].integer };
         let role = if reader.phase == Phase::Forward { Role::Activation } else { Role::Gradient };
         let name = format!("{}.{verb}", eager.name);
-        let copy = self.new_tensor(&name, bytes, role, if float { Element::FullFloat } else { Element::Float });
+        let element = if float { Element::FullFloat } else { Element::Float };
+        let copy = self.new_tensor(&name, bytes, role, element, Some(tensor));
         let values = eager.bytes.times(1, FP32);
         let saved = reader.saved.iter().filter(|saved| saved.tensor == tensor);
         let saved = saved.map(|saved| Saved { tensor: from, ..*saved }).collect();
         let work = sweep(OperatorKind::ElementWise, Precision::Fp32, values * flops, values);
-        self.writer.write(name, vec![from], vec![copy], work).saved = saved;
+        let computes = if float { Computes::Dequantise } else { Computes::Quantise };
+        self.write_node(computes, name, vec![from], vec![copy], work).saved = saved;
         copy
     }
 
@@ -187,7 +213,7 @@ impl<'a> Rewriter<'a> {
         let eager = self.eager.tensor(tensor);
         let element = if float && eager.element == Element::Float { Element::FullFloat } else { eager.element };
         let bytes = if float { eager.bytes } else { integer };
-        let made = self.new_tensor(&eager.name, bytes, eager.role, element);
+        let made = self.new_tensor(&eager.name, bytes, eager.role, element, Some(tensor));
         self.hold(tensor, made, home, float)
     }
 
@@ -218,7 +244,16 @@ impl<'a> Rewriter<'a> {
         places.filter(|saved| self.writer.graph.tensor(saved.tensor).role != Role::Gradient).collect()
     }
 
-    pub(super) fn new_tensor(&mut self, name: &str, bytes: Extent, role: Role, element: Element) -> TensorId {
+    /// A tensor that holds the values of `stands_for`, if of any.
+    pub(super) fn new_tensor(
+        &mut self,
+        name: &str,
+        bytes: Extent,
+        role: Role,
+        element: Element,
+        stands_for: Option<TensorId>,
+    ) -> TensorId {
+        self.stands_for.push(stands_for);
         self.writer.tensor(Tensor { element, ..Tensor::new(name, bytes, role) })
     }
 }
@@ -244,17 +279,20 @@ impl Rewriter<'_> {
         let flops = if keeps_master { node.work.flops + values * DEQUANTISE } else { node.work.flops };
         let update = NodeWork { precision: Some(precision), flops, ..node.work };
         let (inputs, outputs) = (with_states(&[updated, gradient]), with_states(&[updated]));
-        self.writer.write(&node.name, inputs, outputs, update);
+        let step = node.step.unwrap_or_default();
+        let computes = if floats || keeps_master { Computes::Float { step } } else { Computes::Update };
+        self.write_node(computes, &node.name, inputs, outputs, update);
         if keeps_master {
             let name = format!("{}.quantise", self.eager.tensor(weight).name);
             let work = sweep(OperatorKind::ElementWise, Precision::Fp32, values * QUANTISE, values);
-            self.writer.write(name, vec![updated], vec![weight_held], work);
+            self.write_node(Computes::Quantise, name, vec![updated], vec![weight_held], work);
         }
     }
 
     /// The numbers that the update of `weight` works on, beside the integers that products read.
     fn master(&mut self, weight: TensorId) -> TensorId {
         let eager = self.eager.tensor(weight);
-        self.new_tensor(&format!("{}.master", eager.name), eager.bytes, eager.role, Element::FullFloat)
+        let name = format!("{}.master", eager.name);
+        self.new_tensor(&name, eager.bytes, eager.role, Element::FullFloat, Some(weight))
     }
 }

@@ -22,6 +22,11 @@ impl Look {
         Self { tensor, stages: Vec::new() }
     }
 
+    /// Whether the elements are read as they lie.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.stages.is_empty()
+    }
+
     /// The same, gathered once more; `None` gathers everything in order.
     pub(crate) fn through(mut self, layout: Option<Layout>) -> Self {
         self.stages.extend(layout);

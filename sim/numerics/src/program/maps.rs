@@ -125,10 +125,21 @@ pub(super) struct Known {
     pub(super) scales: Vec<Scale>,
 }
 
+impl Known {
+    /// Of `tensors` tensors whose maps nobody has to know.
+    pub(super) fn nothing(tensors: usize) -> Self {
+        Self {
+            maps: vec![Map::default(); tensors],
+            passes: vec![Passes::default(); tensors],
+            positions: vec![None; tensors],
+            scales: vec![Scale::default(); tensors],
+        }
+    }
+}
+
 /// What is known of each of `tensors` tensors, of which the first are the network's storages.
 pub(super) fn of(network: &Network, tensors: usize) -> Known {
-    let (mut maps, mut passes) = (vec![Map::default(); tensors], vec![Passes::default(); tensors]);
-    let (mut positions, mut scales) = (vec![None; tensors], vec![Scale::default(); tensors]);
+    let Known { mut maps, mut passes, mut positions, mut scales } = Known::nothing(tensors);
     for node in &network.nodes {
         let storage = network.value(node.output).storage as usize;
         if maps[storage] == Map::default() {

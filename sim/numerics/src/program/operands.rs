@@ -104,8 +104,13 @@ impl<'m> Operands<'m> {
 pub(super) struct Outputs(Vec<(TensorId, Option<Contents>)>);
 
 impl Outputs {
+    /// What is held in eight bits is written as the values that it stands for.
     pub(super) fn take(memory: &mut dyn Memory, tensors: &[TensorId]) -> Self {
-        Self(tensors.iter().map(|&tensor| (tensor, memory.take(tensor))).collect())
+        let mut take = |tensor: TensorId| match memory.take(tensor)? {
+            Contents::Eight(held) => Some(Contents::Floats(held.values(memory.meter()))),
+            contents => Some(contents),
+        };
+        Self(tensors.iter().map(|&tensor| (tensor, take(tensor))).collect())
     }
 
     pub(super) fn put_back(self, memory: &mut dyn Memory) {

@@ -3,6 +3,7 @@
 
 mod common;
 mod convolution;
+mod integers;
 mod meter;
 mod operators;
 mod pytorch;

@@ -59,6 +59,22 @@ impl Factors {
         self.batch += 1;
     }
 
+    /// The next batch of a run that carries data, whose factors the batch before has left as `seen`, by tensor: what was due
+    /// then has been taken anew.
+    pub fn observe(&mut self, seen: &[Option<u32>]) {
+        for (tensor, place) in self.of.iter().enumerate() {
+            let Some(factor) = place.and_then(|place| self.all.get_mut(place)) else { continue };
+            let found = seen.get(tensor).copied().flatten();
+            if self.batch > 0 && factor.due {
+                let changed = factor.held.is_some() && factor.held != found;
+                factor.rescaler.observe(self.batch - 1, changed);
+            }
+            factor.held = found;
+            factor.due = factor.rescaler.due(self.batch);
+        }
+        self.batch += 1;
+    }
+
     /// Whether the factor of `tensor` is taken anew in this batch; one that is not known here always is.
     pub fn due(&self, tensor: TensorId) -> bool {
         self.factor(tensor).is_none_or(|factor| factor.due)

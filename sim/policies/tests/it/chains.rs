@@ -110,6 +110,7 @@ pub(crate) fn run(
         phone: None,
         observe: Observe::default(),
         measured: &[],
+        factors: &[],
     };
     let whole = simulate(machine, &Job { iterations: 1, ..job.clone() }, &mut Original)?.peak_memory;
     let share = |percent: u64| Bytes(whole.0 / 100 * percent);

@@ -1,7 +1,6 @@
 //! Carrying data: inputs come in, nodes are computed, and what was learned goes out.
 
 use haversack_numerics::program::{Pass, Statistics};
-use haversack_numerics::state::State;
 use haversack_workloads::{NodeId, Phase, TensorId};
 
 use super::Executor;
@@ -50,11 +49,33 @@ impl Executor<'_> {
     }
 
     /// What training carries on from comes into memory with the tensors that hold it.
-    pub(crate) fn learn_from(&mut self, state: &mut State) {
+    pub(crate) fn learn_from(&mut self, lesson: &mut Lesson<'_>) {
         if let Some(values) = self.tensors.values() {
-            for (tensor, contents) in state.tensors_mut().drain(..) {
+            for (tensor, contents) in lesson.state.tensors_mut().drain(..) {
                 values.set(tensor, contents);
             }
+            if lesson.factors.len() == values.factors().len() {
+                values.factors().clone_from(&lesson.factors);
+            }
+        }
+    }
+
+    /// What the policy is told of scale factors before an iteration: as the one before left them.
+    pub(super) fn tell_factors(&mut self) {
+        if let Some(told) = self.job.factors.get(self.iterations) {
+            self.plan.factors.clone_from(told);
+        } else if self.learning.as_ref().is_some_and(|learning| learning.program.is_in_integers())
+            && let Some(values) = self.tensors.values()
+        {
+            self.plan.factors.clone_from(values.factors());
+        }
+    }
+
+    /// Products keep the scale factors that the policy keeps.
+    pub(super) fn keep_factors(&mut self) {
+        let plan = &self.plan;
+        if let Some(values) = self.tensors.values() {
+            values.keep_factors(|tensor| !plan.rescales(tensor));
         }
     }
 
@@ -65,6 +86,7 @@ impl Executor<'_> {
         }
         let graph = self.tensors.graph();
         if let Some(values) = self.tensors.values() {
+            lesson.factors = std::mem::take(values.factors());
             let states = (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state());
             let held = states.filter_map(|(id, _)| values.take(id).map(|held| (id, held)));
             *lesson.state.tensors_mut() = held.collect();

@@ -29,6 +29,10 @@ pub(crate) struct Values<'g> {
     slots: Vec<Slot>,
     /// Whether each tensor is held in eight bits: the policy's graph gives it a byte an element.
     in_eight_bits: Vec<bool>,
+    /// The scale factor of each tensor that was last shifted to eight bits by one.
+    factors: Vec<Option<u32>>,
+    /// Whether the rescaling of each tensor does not run in this iteration, so that its product keeps its factors.
+    keeps_factor: Vec<bool>,
     /// Gradients of weights that this micro-batch has written, as they were before; `None` for zeros.
     before_part: Vec<(TensorId, Option<Contents>)>,
     /// Whether the micro-batch is the first of its mini-batch.
@@ -92,6 +96,8 @@ impl<'g> Values<'g> {
             is_first_part: true,
             statistics: HashMap::new(),
             in_eight_bits,
+            factors: vec![None; graph.tensors.len()],
+            keeps_factor: vec![false; graph.tensors.len()],
         })
     }
 
@@ -106,11 +112,11 @@ impl<'g> Values<'g> {
         let contents = match &slot.stored {
             Some(Stored::Flash(contents)) => contents.clone(),
             Some(_) => self.decode(tensor, arena)?,
-            None if self.graph.tensor(tensor).role == Role::ParameterGradient => {
-                Contents::Floats(self.meter.zeros(self.program.elements(tensor, samples)))
-            }
             None if self.in_eight_bits[tensor as usize] => {
                 Contents::Eight(Eight::zeros(self.program.elements(tensor, samples), &self.meter))
+            }
+            None if self.graph.tensor(tensor).role == Role::ParameterGradient => {
+                Contents::Floats(self.meter.zeros(self.program.elements(tensor, samples)))
             }
             None => self.program.blank(tensor, samples, &self.meter),
         };
@@ -216,6 +222,7 @@ impl<'g> Values<'g> {
             match (before, &mut slot.whole) {
                 (Some(before), whole) => *whole = Some(before),
                 (None, Some(Contents::Floats(values))) => values.fill(0.0),
+                (None, Some(Contents::Eight(held))) => *held = Eight::zeros(held.codes.len(), &self.meter),
                 (None, _) => {}
             }
         }
@@ -283,6 +290,16 @@ impl<'g> Values<'g> {
         }
     }
 
+    /// An iteration begins in which the rescalings of tensors that `keeps` accepts do not run.
+    pub(crate) fn keep_factors(&mut self, keeps: impl Fn(TensorId) -> bool) {
+        (0..).zip(&mut self.keeps_factor).for_each(|(tensor, kept)| *kept = keeps(tensor));
+    }
+
+    /// The scale factors of tensors, as they were last taken; to begin with, those of an earlier run.
+    pub(crate) const fn factors(&mut self) -> &mut Vec<Option<u32>> {
+        &mut self.factors
+    }
+
     /// Whether all values of a tensor that is whole are finite; true of one that is not.
     pub(crate) fn is_finite(&self, tensor: TensorId) -> bool {
         match &self.slots[tensor as usize].whole {
@@ -302,10 +319,10 @@ impl<'g> Values<'g> {
         self.slots[tensor as usize].whole = Some(contents);
     }
 
-    /// What a tensor that is whole holds, taken out.
+    /// What a tensor that is whole holds, taken out: values, unless the graph itself is one of integers.
     pub(crate) fn take(&mut self, tensor: TensorId) -> Option<Contents> {
         match self.slots[tensor as usize].whole.take()? {
-            Contents::Eight(held) => Some(Contents::Floats(held.values(&self.meter))),
+            Contents::Eight(held) if !self.program.is_in_integers() => Some(Contents::Floats(held.values(&self.meter))),
             contents => Some(contents),
         }
     }
@@ -383,13 +400,19 @@ impl Memory for Carried<'_, '_> {
         }
     }
 
+    fn kept_factor(&self, rescaled: TensorId, tensor: TensorId) -> Option<u32> {
+        let Values { keeps_factor, factors, .. } = &*self.values;
+        if keeps_factor[rescaled as usize] { factors[tensor as usize] } else { None }
+    }
+
+    fn note_factor(&mut self, tensor: TensorId, factor: u32) {
+        self.values.factors[tensor as usize] = Some(factor);
+    }
+
     fn take(&mut self, tensor: TensorId) -> Option<Contents> {
         let values = &mut *self.values;
         let slot = &mut values.slots[tensor as usize];
-        let contents = match slot.whole.take()? {
-            Contents::Eight(held) => Contents::Floats(held.values(&values.meter)),
-            contents => contents,
-        };
+        let contents = slot.whole.take()?;
         if values.graph.tensor(tensor).role == Role::ParameterGradient && !std::mem::replace(&mut slot.written, true) {
             values.before_part.push((tensor, (!values.is_first_part).then(|| contents.clone())));
         }

@@ -2,6 +2,7 @@
 //! precision.
 
 mod classroom;
+mod integers;
 mod statistics;
 
 use haversack_devices::units::{Bytes, Nanos};

@@ -10,14 +10,13 @@ use haversack_numerics::{Meter, Program};
 use haversack_policies::Policy;
 use haversack_training::{Job, Lesson, Machine, Record, RunError, train};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
-use haversack_workloads::{Network, Role, TrainingGraph, models};
+use haversack_workloads::{Role, TrainingGraph, mixed, models};
 
 /// How weights are updated.
 const RULE: Rule = Rule { optimiser: Optimiser::Momentum, rate: 0.02, decay: 0.0 };
 
 /// A network, and what its nodes compute.
 pub(crate) struct Classroom {
-    pub(crate) network: Network,
     pub(crate) graph: TrainingGraph,
     pub(crate) program: Program,
     batch: u64,
@@ -30,7 +29,17 @@ impl Classroom {
         let rules = EagerRules { optimiser: RULE.optimiser, ..EagerRules::default() };
         let graph = differentiate(&network, rules).unwrap();
         let program = Program::new(&network, &graph).unwrap();
-        Self { network, graph, program, batch, rule: RULE }
+        Self { graph, program, batch, rule: RULE }
+    }
+
+    /// The same in integers by NITI, whose gradients have four bits at this learning rate.
+    pub(crate) fn in_integers(model: &str, batch: u64) -> Self {
+        let network = models::build(model, None).unwrap();
+        let rule = Rule { optimiser: Optimiser::Sgd, rate: 0.125, decay: 0.0 };
+        let rewritten = mixed::rewritten(&network, mixed::algorithm("niti").unwrap(), rule.optimiser).unwrap();
+        let graph = rewritten.graph.clone();
+        let program = Program::of_integers(&network, rewritten).unwrap();
+        Self { graph, program, batch, rule }
     }
 
     /// The same with another learning rate.
@@ -41,7 +50,7 @@ impl Classroom {
 
     /// Small weights that differ from each other.
     pub(crate) fn state(&self, meter: &Meter) -> State {
-        let mut state = State::initial(&self.network, &self.graph, 1, meter).unwrap();
+        let mut state = self.program.initial_state(&self.graph, 1, meter).unwrap();
         for (tensor, contents) in state.tensors_mut() {
             let Role::Parameter { .. } = self.graph.tensor(*tensor).role else { continue };
             let name = &self.graph.tensor(*tensor).name;
@@ -142,6 +151,7 @@ impl Classroom {
             seed: 1,
             update: 0,
             importance: Vec::new(),
+            factors: Vec::new(),
         };
         let batches = (0..updates).map(|update| (self.batch(update), self.rule));
         let record = train(machine, job, policy, &mut lesson, batches, |record| {

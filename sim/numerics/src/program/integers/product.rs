@@ -1,0 +1,267 @@
+//! Products of integers: a layer's output and its gradients, summed in 32 bits and shifted to eight.
+
+use haversack_kernels::Isa;
+use haversack_kernels::int8::{Partial, accumulate};
+use haversack_workloads::mixed::Rounding;
+use haversack_workloads::network::OperatorNode;
+use haversack_workloads::training_graph::Node;
+use haversack_workloads::{Op, Role, TensorId, ValueId};
+
+use super::Integers;
+use super::rounding::{exponent, power_of_two, shift_to, shifted};
+use crate::dense::convolution::Convolution;
+use crate::dense::linear::Linear;
+use crate::eight::{Eight, sums};
+use crate::error::{NumericsError, ProgramError};
+use crate::memory::{Contents, Memory, Seen};
+use crate::meter::{Meter, Sums};
+use crate::program::Pass;
+use crate::program::forward::{convolution, linear, refused};
+use crate::program::look::Look;
+use crate::program::operands::Operands;
+use crate::program::step::{Derivative, Part, Step};
+
+/// Bits of a code's magnitude.
+const CODE_BITS: i32 = 7;
+
+/// A layer whose outputs are products.
+enum Layer {
+    Linear(Linear),
+    Convolution(Convolution),
+}
+
+/// What a product reads.
+struct Reads<'r> {
+    of: &'r Integers,
+    memory: &'r dyn Memory,
+    eager: &'r Node,
+    node: &'r Node,
+}
+
+/// Sums, and what one is worth.
+struct Summed {
+    sums: Sums,
+    step: f32,
+}
+
+impl Integers {
+    /// Computes a product, or its gradients, and brings each to the form in which it is held.
+    pub(super) fn product(
+        &self,
+        step: u32,
+        rescaled: Option<TensorId>,
+        node: &Node,
+        memory: &mut dyn Memory,
+        pass: &Pass,
+    ) -> Result<(), ProgramError> {
+        let eager = &self.rewritten.eager.nodes[step as usize];
+        let mut before: Vec<Option<Contents>> = node.outputs.iter().map(|&output| memory.take(output)).collect();
+        let reads = Reads { of: self, memory, eager, node };
+        let (made, rounding, bits) = match &self.eager.steps[step as usize] {
+            Step::Forward(operator) => (vec![reads.output(*operator, pass)?], self.rules.forward, CODE_BITS),
+            Step::Backward(of) if of.part == Part::Input => {
+                (vec![reads.input_gradient(of, pass)?], self.rules.input_gradient, CODE_BITS)
+            }
+            Step::Backward(of) => (reads.weight_gradients(of, pass)?, self.rules.weight_gradient, gradient_bits(pass)),
+            _ => return Err(ProgramError::Missing(format!("what {} computes", node.name))),
+        };
+        for (place, (summed, &output)) in made.into_iter().zip(&node.outputs).enumerate() {
+            let Some(before) = before[place].take() else { continue };
+            // Gradients of weights are added to what earlier micro-batches gave.
+            let adds = self.rewritten.graph.tensor(output).role == Role::ParameterGradient;
+            let made = match before {
+                Contents::Eight(before) => {
+                    let kept = rescaled.and_then(|rescaled| memory.kept_factor(rescaled, output));
+                    let factor = kept.unwrap_or_else(|| shift_to(&summed.sums, bits));
+                    memory.note_factor(output, factor);
+                    let made = summed.shifted(factor, rounding, memory.meter());
+                    Contents::Eight(if adds { added(&before, made)? } else { made })
+                }
+                // Of more than eight bits: as it is.
+                Contents::Floats(mut values) => {
+                    for (value, &sum) in values.iter_mut().zip(&*summed.sums) {
+                        *value = if adds { *value } else { 0.0 } + sum as f32 * summed.step;
+                    }
+                    Contents::Floats(values)
+                }
+                held => held,
+            };
+            memory.put(output, made);
+        }
+        Ok(())
+    }
+}
+
+/// The bits of the largest gradient of a weight, so that it moves by the learning rate's share of a range of 128.
+fn gradient_bits(pass: &Pass) -> i32 {
+    (f64::from(pass.rule.rate) * 128.0).log2().round().clamp(-31.0, f64::from(CODE_BITS)) as i32
+}
+
+impl Summed {
+    fn shifted(&self, factor: u32, rounding: Rounding, meter: &Meter) -> Eight {
+        let mut codes = meter.codes(self.sums.len());
+        codes.iter_mut().zip(&*self.sums).for_each(|(code, &sum)| *code = shifted(sum, factor, rounding));
+        let step = if self.step > 0.0 { power_of_two(exponent(self.step) + factor.cast_signed()) } else { 0.0 };
+        Eight { codes, step }
+    }
+
+    /// Adds a bias to each sum: `of` says whose it is.
+    fn add_bias(&mut self, bias: &[f32], of: impl Fn(usize) -> usize) {
+        let aligned: Vec<i32> =
+            bias.iter().map(|&value| (f64::from(value) / f64::from(self.step)).round() as i32).collect();
+        for (place, sum) in self.sums.iter_mut().enumerate() {
+            *sum = sum.saturating_add(aligned[of(place)]);
+        }
+    }
+}
+
+/// The sum of what earlier micro-batches gave and what this one gives, at the scale of the wider (Mandheling, equation 4).
+fn added(before: &Eight, made: Eight) -> Result<Eight, ProgramError> {
+    if before.step == 0.0 || made.step == 0.0 {
+        return Ok(if made.step == 0.0 { before.clone() } else { made });
+    }
+    let least = exponent(before.step).min(exponent(made.step));
+    let scale = |held: &Eight| (exponent(held.step) - least).cast_unsigned();
+    let parts = [before, &made].map(|held| Partial { values: &held.codes, scale: scale(held) });
+    let mut codes = before.codes.clone();
+    let isa = Isa::chosen().map_err(NumericsError::from)?;
+    let common = accumulate(&parts, &mut codes, isa).map_err(NumericsError::from)?;
+    Ok(Eight { codes, step: power_of_two(least + common.cast_signed()) })
+}
+
+impl<'r> Reads<'r> {
+    fn operands(&self, pass: &'r Pass) -> Operands<'r> {
+        Operands { program: &self.of.eager, memory: self.memory, pass }
+    }
+
+    fn layer(&self, node: &OperatorNode, pass: &'r Pass) -> Result<Layer, ProgramError> {
+        let operands = self.operands(pass);
+        match node.op {
+            Op::Convolution { window, groups } => Ok(Layer::Convolution(convolution(&operands, node, window, groups)?)),
+            Op::Linear => Ok(Layer::Linear(linear(&operands, node))),
+            _ => Err(refused(node, "its product is not computed in integers")),
+        }
+    }
+
+    fn standing_for(&self, tensor: TensorId) -> Result<TensorId, ProgramError> {
+        let place = self.eager.inputs.iter().position(|&input| input == tensor);
+        let found = place.and_then(|place| self.node.inputs.get(place).copied());
+        found.ok_or_else(|| ProgramError::Missing(format!("an operand of {}", self.node.name)))
+    }
+
+    fn held(&self, tensor: TensorId) -> Result<&'r Eight, ProgramError> {
+        let missing = || ProgramError::Missing(format!("an operand of {} in eight bits", self.node.name));
+        self.memory.eight(self.standing_for(tensor)?).ok_or_else(missing)
+    }
+
+    fn value(&self, value: ValueId) -> Result<&'r Eight, ProgramError> {
+        let program = &self.of.eager;
+        if program.looks[value as usize].is_some() {
+            return Err(ProgramError::Missing(format!(
+                "an operand of {}, which is not laid out row by row,",
+                self.node.name
+            )));
+        }
+        self.held(program.network.value(value).storage)
+    }
+
+    fn gradient(&self, look: &Look) -> Result<&'r Eight, ProgramError> {
+        if !look.is_whole() {
+            return Err(ProgramError::Missing(format!(
+                "the gradient of {}, which is not laid out row by row,",
+                self.node.name
+            )));
+        }
+        self.held(look.tensor)
+    }
+
+    /// The values of a bias, whatever its number of bits.
+    fn bias(&self, tensor: TensorId) -> Result<Seen<'r>, ProgramError> {
+        let tensor = self.standing_for(tensor)?;
+        match self.memory.eight(tensor) {
+            Some(held) => Ok(Seen::Copy(held.values(self.memory.meter()))),
+            None => self.memory.floats(tensor),
+        }
+    }
+
+    fn weight(&self, node: &OperatorNode) -> Result<&'r Eight, ProgramError> {
+        self.held(self.of.eager.network.parameter(node.parameters[0]).storage)
+    }
+
+    fn output(&self, operator: u32, pass: &'r Pass) -> Result<Summed, ProgramError> {
+        let node = &self.of.eager.network.nodes[operator as usize];
+        let (input, weight, meter) = (self.value(node.inputs[0])?, self.weight(node)?, self.memory.meter());
+        let mut summed =
+            Summed { sums: meter.sums(self.operands(pass).elements(node.output)), step: input.step * weight.step };
+        let layer = self.layer(node, pass)?;
+        match &layer {
+            Layer::Linear(layer) => sums::linear(*layer, &input.codes, &weight.codes, &mut summed.sums)?,
+            Layer::Convolution(layer) => {
+                sums::convolution(layer, &input.codes, &weight.codes, meter, &mut summed.sums)?;
+            }
+        }
+        if let Some(&bias) = node.parameters.get(1) {
+            let bias = self.bias(self.of.eager.network.parameter(bias).storage)?;
+            if summed.step == 0.0 {
+                // Nothing but the bias is there.
+                summed.step = super::step_for(&bias);
+            }
+            if summed.step > 0.0 {
+                let [_, filters, down, across] = layer.output();
+                summed.add_bias(&bias, |place| place / (down * across).max(1) % filters);
+            }
+        }
+        Ok(summed)
+    }
+
+    fn input_gradient(&self, of: &Derivative, pass: &'r Pass) -> Result<Summed, ProgramError> {
+        let node = &self.of.eager.network.nodes[of.operator as usize];
+        let (gradient, weight, meter) = (self.gradient(&of.gradient)?, self.weight(node)?, self.memory.meter());
+        let mut sums = meter.sums(self.operands(pass).elements(node.inputs[0]));
+        match self.layer(node, pass)? {
+            Layer::Linear(layer) => sums::linear_input_gradient(layer, &gradient.codes, &weight.codes, &mut sums)?,
+            Layer::Convolution(layer) => {
+                sums::convolution_input_gradient(&layer, &gradient.codes, &weight.codes, meter, &mut sums)?;
+            }
+        }
+        Ok(Summed { sums, step: gradient.step * weight.step })
+    }
+
+    /// Those of the weight and of the bias, in the order of the derivative's outputs.
+    fn weight_gradients(&self, of: &Derivative, pass: &'r Pass) -> Result<Vec<Summed>, ProgramError> {
+        let network = &self.of.eager.network;
+        let node = &network.nodes[of.operator as usize];
+        let (gradient, meter, layer) = (self.gradient(&of.gradient)?, self.memory.meter(), self.layer(node, pass)?);
+        let one = |&(place, _): &(usize, TensorId)| {
+            let mut sums = meter.sums(network.parameter(node.parameters[place]).elements as usize);
+            if place > 0 {
+                match &layer {
+                    Layer::Linear(layer) => sums::sum_of_rows(&gradient.codes, layer.outputs, &mut sums),
+                    Layer::Convolution(layer) => sums::sum_of_planes(layer, &gradient.codes, &mut sums),
+                }
+                return Ok(Summed { sums, step: gradient.step });
+            }
+            let input = self.value(node.inputs[0])?;
+            match &layer {
+                Layer::Linear(layer) => {
+                    sums::linear_weight_gradient(*layer, &input.codes, &gradient.codes, &mut sums)?;
+                }
+                Layer::Convolution(layer) => {
+                    sums::convolution_weight_gradient(layer, &input.codes, &gradient.codes, meter, &mut sums)?;
+                }
+            }
+            Ok(Summed { sums, step: gradient.step * input.step })
+        };
+        of.weights.iter().map(one).collect()
+    }
+}
+
+impl Layer {
+    /// Rows, filters, and the sides of a plane.
+    fn output(&self) -> [usize; 4] {
+        match self {
+            Self::Linear(layer) => [layer.rows, layer.outputs, 1, 1],
+            Self::Convolution(layer) => layer.output(),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The tensors of a rewritten graph as a node of the eager graph knows them.
+//!
+//! The eager arithmetic reads and writes values; here they come from codes and go back to codes. Values that are codes
+//! times a power of two are exact in fp32, and so are the maxima, signs and sums of them that operators between products
+//! make: rounding happens only where they become codes again.
+
+use haversack_workloads::operator::Unary;
+use haversack_workloads::training_graph::Node;
+use haversack_workloads::{Op, TensorId};
+
+use super::rounding::{quantised, step_for};
+use crate::error::ProgramError;
+use crate::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
+use crate::meter::Meter;
+use crate::program::Program;
+use crate::program::step::Step;
+
+/// What stands for the tensors of one node of the eager graph.
+pub(super) struct Standing<'m> {
+    program: &'m Program,
+    memory: &'m mut dyn Memory,
+    eager: &'m Node,
+    node: &'m Node,
+    /// The step below which no output goes; 0 where it takes the least that holds its values.
+    finest: f32,
+}
+
+impl<'m> Standing<'m> {
+    /// For a node of the eager graph and the one that computes it, whose part of the arithmetic is `step`.
+    pub(super) fn new(
+        program: &'m Program,
+        eager_program: &Program,
+        [eager, node]: [&'m Node; 2],
+        step: &Step,
+        memory: &'m mut dyn Memory,
+    ) -> Self {
+        let mut standing = Self { program, memory, eager, node, finest: 0.0 };
+        standing.finest = standing.finest_step(&selected(eager_program, step));
+        standing
+    }
+
+    /// The finest step of `tensors`; 0 if none has any.
+    fn finest_step(&self, tensors: &[TensorId]) -> f32 {
+        let held = tensors.iter().filter_map(|&tensor| self.memory.eight(self.read(tensor)?));
+        let steps = held.map(|held| held.step).filter(|&step| step > 0.0);
+        steps.reduce(f32::min).unwrap_or(0.0)
+    }
+
+    /// What stands for a tensor that is read.
+    fn read(&self, tensor: TensorId) -> Option<TensorId> {
+        standing_for(tensor, &self.eager.inputs, &self.node.inputs).or_else(|| self.written(tensor))
+    }
+
+    fn written(&self, tensor: TensorId) -> Option<TensorId> {
+        standing_for(tensor, &self.eager.outputs, &self.node.outputs)
+    }
+
+    fn found(&self, tensor: TensorId) -> Result<TensorId, ProgramError> {
+        self.read(tensor).ok_or_else(|| ProgramError::Missing(format!("an operand of {}", self.eager.name)))
+    }
+
+    fn values(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
+        match self.memory.eight(tensor) {
+            Some(held) => Ok(Seen::Copy(held.values(self.memory.meter()))),
+            None => self.memory.floats(tensor),
+        }
+    }
+}
+
+/// The tensor at the place in `now` that `tensor` has in `eager`.
+fn standing_for(tensor: TensorId, eager: &[TensorId], now: &[TensorId]) -> Option<TensorId> {
+    eager.iter().position(|&id| id == tensor).and_then(|place| now.get(place).copied())
+}
+
+/// The tensors whose values a step hands on, chooses from or adds, so that its results are whole multiples of their steps;
+/// none of a step that makes others.
+fn selected(program: &Program, step: &Step) -> Vec<TensorId> {
+    let network = &program.network;
+    let chooses = |operator: u32| {
+        use Op::{Add, Concat, Copy, MaxPool, Slice};
+        let unary = |function: &Unary| matches!(function, Unary::Relu | Unary::Relu6 | Unary::Clip { .. });
+        match &network.nodes[operator as usize].op {
+            Op::Unary { function, .. } => unary(function),
+            op => matches!(op, Add | Concat { .. } | Copy(_) | MaxPool(_) | Slice(_)),
+        }
+    };
+    match step {
+        Step::Forward(operator) if chooses(*operator) => {
+            network.nodes[*operator as usize].inputs.iter().map(|&input| network.value(input).storage).collect()
+        }
+        Step::Backward(derivative) if chooses(derivative.operator) => vec![derivative.gradient.tensor],
+        Step::Accumulate { parts, .. } => parts.iter().map(|part| part.tensor).collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl Memory for Standing<'_> {
+    fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
+        self.values(self.found(tensor)?)
+    }
+
+    fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>, ProgramError> {
+        self.memory.integers(self.found(tensor)?)
+    }
+
+    fn signs(&self, tensor: TensorId) -> Result<Signs<'_>, ProgramError> {
+        let tensor = self.found(tensor)?;
+        if self.memory.eight(tensor).is_some() {
+            self.values(tensor).map(Signs::Values)
+        } else {
+            self.memory.signs(tensor)
+        }
+    }
+
+    fn take(&mut self, tensor: TensorId) -> Option<Contents> {
+        let to = self.written(tensor)?;
+        // An operator in place finds what it reads where it writes, also if that lies elsewhere now.
+        let from = standing_for(tensor, &self.eager.inputs, &self.node.inputs);
+        let before = from.and_then(|from| self.values(from).ok().map(|seen| self.memory.meter().copy(&seen)));
+        match (self.memory.take(to)?, before) {
+            (Contents::Floats(values), _) if from == Some(to) => Some(Contents::Floats(values)),
+            (Contents::Floats(_) | Contents::Eight(_), Some(before)) => Some(Contents::Floats(before)),
+            (Contents::Eight(held), None) => Some(Contents::Floats(self.memory.meter().floats(held.codes.len()))),
+            (contents, _) => Some(contents),
+        }
+    }
+
+    fn put(&mut self, tensor: TensorId, contents: Contents) {
+        let Some(to) = self.written(tensor) else { return };
+        let contents = match contents {
+            Contents::Floats(values) if self.program.is_in_eight_bits(to) => {
+                Contents::Eight(quantised(&values, step_for(&values).max(self.finest), self.memory.meter()))
+            }
+            contents => contents,
+        };
+        self.memory.put(to, contents);
+    }
+
+    fn meter(&self) -> &Meter {
+        self.memory.meter()
+    }
+}
