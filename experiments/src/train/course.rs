@@ -83,7 +83,7 @@ fn program(network: &Network, plan: &Plan) -> Result<Program, String> {
         GraphKind::Computable(_) | GraphKind::Expressions => {
             let stack = scenario.stack.clone().unwrap_or_default();
             return Err(format!(
-                "`stack`: {stack} runs a graph of its own, which carries no data; expected pytorch-cpu or pytorch-cuda"
+                "`stack`: {stack} runs a graph of its own, which carries no data; expected pytorch-cpu, pytorch-cuda or mnn-2-eager"
             ));
         }
     };
@@ -287,7 +287,7 @@ impl<'a> Course<'a> {
 }
 
 /// Samples of `data` as the arithmetic takes them.
-fn mini_batch(data: &DataSet, part: Part, indices: &[usize]) -> MiniBatch {
+pub(crate) fn mini_batch(data: &DataSet, part: Part, indices: &[usize]) -> MiniBatch {
     let batch = data.mini_batch(part, indices, None);
     let samples = match batch.inputs {
         Inputs::Images(values) => Samples::Values(values),

@@ -161,7 +161,7 @@ fn what_cannot_be_trained_is_refused_before_anything_is_written() {
     assert!(with("\"lenet5\"", "\"transformer2-lora\"").contains("input"));
     assert!(with("batch = 8", "batch = 49").contains("`batch`: 49 samples; the train part of the data has 48"));
     let message = with("batch = 8", "batch = 8\nstack = \"sage-opencl\"");
-    assert!(message.contains("carries no data; expected pytorch-cpu or pytorch-cuda"), "{message}");
+    assert!(message.contains("carries no data; expected pytorch-cpu, pytorch-cuda or mnn-2-eager"), "{message}");
     let message = with("batch = 8", "batch = 8\nprecision = \"fp16\"");
     assert!(message.contains("only fp32 carries data"), "{message}");
     let message = refused(&SPEC.replace("batch = 8", "batch = 8\nmemory_budget = \"1kB\""), "--out out", 3);
@@ -184,4 +184,23 @@ fn a_checkpoint_of_something_else_is_refused_and_kept() {
     assert_eq!(fs::read(&checkpoint).unwrap(), bytes);
     fs::write(folder.path().join("spec.toml"), SPEC).unwrap();
     assert!(resume().contains("holds the results of 'train' with another specification"));
+}
+
+#[test]
+fn a_phone_in_use_carries_data_under_the_codec_of_mnn() {
+    let on_a_phone = "device = \"galaxy-s22\"\nstack = \"mnn-2-eager\"\nsystem = \"android-testbed\"\n\
+        apps = \"synthetic-0001@68400s+10min\"\n[set]\n\"fedhybrid.budget\" = \"predicted\"\n";
+    let specification = SPEC.replace("device = \"jetson-agx-xavier\"\n", "").replace("dtr\"", "fedhybrid\", \"melon\"");
+    let specification = specification.replace("epochs = 6", "epochs = 2").replace("seeds = [1, 0]", "seeds = [0]");
+    let folder = folder(&format!("{specification}{on_a_phone}"));
+    train(folder.path(), "--out out");
+    let frame = read_parquet(&folder.path().join("out/epochs.parquet")).unwrap();
+    // Three policies, two epochs, three parts. Memory is not short, so that each keeps what the original does.
+    assert_eq!(frame.height(), 3 * 2 * 3);
+    let loss = frame.column("loss").unwrap().f64().unwrap().iter().map(Option::unwrap).collect::<Vec<_>>();
+    assert_eq!((&loss[..6], &loss[..6]), (&loss[6..12], &loss[12..]));
+    let message = refused(&SPEC.replace("device =", "stack = \"mnn-2\"\ncores = \"big:4\"\ndevice ="), "--out out", 2);
+    assert!(
+        message.contains("mnn-2 runs a graph of its own, which carries no data") && message.contains("mnn-2-eager")
+    );
 }

@@ -214,6 +214,7 @@ impl<'a> Executor<'a> {
                 reason: "it has at least one sample and at most the mini-batch's",
             });
         }
+        self.keep_state();
         while let Err(stop) = self.batch(first) {
             let kill = match stop {
                 Stop::Killed(kill) => kill,

@@ -108,6 +108,11 @@ impl Importance {
         node.outputs.iter().any(|&output| self.tensors[output as usize].role == Some(Role::ParameterGradient))
     }
 
+    /// What was measured in the iteration under way is lost.
+    pub(crate) fn forget_iteration(&mut self) {
+        self.tensors.iter_mut().for_each(|tensor| (tensor.step, tensor.now) = (None, None));
+    }
+
     /// The averages move towards what was measured.
     pub(crate) fn end_iteration(&mut self) {
         for tensor in &mut self.tensors {

@@ -6,7 +6,7 @@ use haversack_numerics::optimiser::Rule;
 use haversack_numerics::program::{Loss, Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
-use haversack_workloads::Role;
+use haversack_workloads::{Role, TensorId};
 
 use crate::error::RunError;
 use crate::importance::Importance;
@@ -41,6 +41,8 @@ pub(crate) struct Learning<'a> {
     sum: f64,
     correct: usize,
     rows: usize,
+    /// The state as the iteration began, on a phone in use.
+    kept: Vec<(TensorId, Contents)>,
     /// What is measured of importance; `None` if nobody asks.
     pub(crate) importance: Option<Importance>,
 }
@@ -64,6 +66,7 @@ impl<'a> Learning<'a> {
             sum: 0.0,
             correct: 0,
             rows: 0,
+            kept: Vec::new(),
             importance,
         }
     }
@@ -73,6 +76,18 @@ impl<'a> Learning<'a> {
         self.pass = Pass { batch: batch.len, first: 0, rule, ..self.pass };
         self.batch = batch;
         (self.part, self.sum, self.correct, self.rows) = (Loss::default(), 0.0, 0, 0);
+    }
+
+    /// The state that a process goes on from which takes the place of one that was ended.
+    pub(crate) fn keep(&mut self, state: Vec<(TensorId, Contents)>) {
+        self.kept = state;
+    }
+
+    /// The mini-batch begins anew; returns the state that was kept.
+    pub(crate) fn begin_again(&mut self) -> Vec<(TensorId, Contents)> {
+        (self.part, self.sum, self.correct, self.rows) = (Loss::default(), 0.0, 0, 0);
+        self.importance.iter_mut().for_each(Importance::forget_iteration);
+        self.kept.clone()
     }
 
     /// A micro-batch of `samples` samples begins at sample `first`, or goes on with fewer.

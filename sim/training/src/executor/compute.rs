@@ -5,7 +5,7 @@ use haversack_workloads::{NodeId, Phase, TensorId};
 
 use super::Executor;
 use crate::error::Stop;
-use crate::lesson::Lesson;
+use crate::lesson::{Learning, Lesson};
 
 impl Executor<'_> {
     /// What the samples and labels of a micro-batch hold.
@@ -46,6 +46,25 @@ impl Executor<'_> {
             bad.map_or_else(|| node.name.clone(), |(node, _)| node.name.clone())
         })?;
         Ok(())
+    }
+
+    /// Keeps what training carries on from on a phone in use, where the process may be ended: flash holds it.
+    pub(super) fn keep_state(&mut self) {
+        if self.phone.is_none() {
+            return;
+        }
+        let state = self.tensors.values().map(|values| values.state());
+        if let (Some(learning), Some(state)) = (&mut self.learning, state) {
+            learning.keep(state);
+        }
+    }
+
+    /// A new process has read what was kept, and has seen nothing of the mini-batch.
+    pub(super) fn recall_state(&mut self) {
+        let kept = self.learning.as_mut().map(Learning::begin_again).unwrap_or_default();
+        if let Some(values) = self.tensors.values() {
+            kept.into_iter().for_each(|(tensor, contents)| values.set(tensor, contents));
+        }
     }
 
     /// What training carries on from comes into memory with the tensors that hold it.

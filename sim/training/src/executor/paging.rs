@@ -74,7 +74,9 @@ impl Executor<'_> {
             phone.restarted(*kill, self.clock.started(), self.clock.now());
         }
         self.set_own_budget();
-        self.admit_state()
+        self.admit_state()?;
+        self.recall_state();
+        Ok(())
     }
 
     /// All memory of the process is gone with it.

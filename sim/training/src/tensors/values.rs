@@ -18,7 +18,7 @@ use haversack_workloads::training_graph::Element;
 use haversack_workloads::{Role, TensorId, TrainingGraph};
 
 pub use self::coding::StoreError;
-use self::coding::{Coding, Parts};
+use self::coding::{Coding, Parts, mark};
 
 /// What tensors hold.
 pub(crate) struct Values<'g> {
@@ -267,6 +267,14 @@ impl<'g> Values<'g> {
         Ok(self.coding.signs(parts, bytes, &self.meter))
     }
 
+    /// The same of a tensor that is held in eight bits: a bit for each code, where values would be four bytes.
+    fn signs_of(&self, tensor: TensorId, held: &Eight) -> Bytes {
+        let mut bits = self.meter.bytes(held.codes.len().div_ceil(8));
+        let values = held.codes.iter().map(|&code| f32::from(code) * held.step);
+        mark(values, self.program.passes(tensor), &mut bits);
+        bits
+    }
+
     pub(crate) const fn meter(&self) -> &Meter {
         &self.meter
     }
@@ -317,6 +325,12 @@ impl<'g> Values<'g> {
             contents => contents,
         };
         self.slots[tensor as usize].whole = Some(contents);
+    }
+
+    /// What the tensors hold that training carries on from.
+    pub(crate) fn state(&self) -> Vec<(TensorId, Contents)> {
+        let states = (0..).zip(&self.graph.tensors).filter(|(_, tensor)| tensor.role.is_state());
+        states.filter_map(|(id, _)| Some((id, self.slots[id as usize].whole.clone()?))).collect()
     }
 
     /// What a tensor that is whole holds, taken out: values, unless the graph itself is one of integers.
@@ -386,6 +400,9 @@ impl Memory for Carried<'_, '_> {
     }
 
     fn signs(&self, tensor: TensorId) -> Result<Signs<'_>, ProgramError> {
+        if let Some(held) = self.eight(tensor).filter(|_| !self.values.program.is_in_integers()) {
+            return Ok(Signs::Bits(self.values.signs_of(tensor, held)));
+        }
         match self.values.stored_signs(tensor, self.arena) {
             Ok(Some(bits)) => Ok(Signs::Bits(bits)),
             Ok(None) => self.floats(tensor).map(Signs::Values),

@@ -112,7 +112,7 @@ impl Coding {
                     self.pack(values, of.bits, self.rounding(of.tensor, number), copy)?;
                 }
                 if of.bits != WHOLE && parts.bits > 0 {
-                    mark(values, program.passes(of.tensor), aside);
+                    mark(values.iter().copied(), program.passes(of.tensor), aside);
                 }
             }
             // Nobody packs what is held in eight bits already.
@@ -319,8 +319,9 @@ fn get_integers(bytes: &[u8], windows: Option<&Positions>, integers: &mut [i64])
 }
 
 /// A bit for each element, the lowest first: whether it lets a gradient through.
-fn mark(values: &[f32], passes: Passes, bits: &mut [u8]) {
-    for (values, bits) in values.chunks(8).zip(bits) {
-        *bits = values.iter().enumerate().fold(0, |bits, (place, &value)| bits | u8::from(passes.lets(value)) << place);
+pub(super) fn mark(mut values: impl Iterator<Item = f32>, passes: Passes, bits: &mut [u8]) {
+    for bits in bits {
+        let some = values.by_ref().take(8).enumerate();
+        *bits = some.fold(0, |bits, (place, value)| bits | u8::from(passes.lets(value)) << place);
     }
 }
