@@ -1,5 +1,6 @@
 //! Mandheling (Xu et al., MobiCom 2022): its tables, its figures and the numbers of its sections.
 
+mod accuracy;
 pub(crate) mod figure10;
 mod figure11;
 mod figure1a;
@@ -7,6 +8,7 @@ mod figure4b;
 mod figure5;
 mod figure6;
 mod figure7;
+mod figure8a;
 mod figure9;
 mod roofline;
 mod section1;
@@ -40,6 +42,7 @@ pub(super) static ARTEFACTS: &[&Artefact] = &[
     &figure7::ARTEFACT,
     &table7::ARTEFACT,
     &table8::ARTEFACT,
+    &figure8a::ARTEFACT,
     &figure9::ARTEFACT,
     &figure10::ARTEFACT,
     &figure11::ARTEFACT,

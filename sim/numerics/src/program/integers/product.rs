@@ -8,7 +8,7 @@ use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Op, Role, TensorId, ValueId};
 
 use super::Integers;
-use super::rounding::{exponent, power_of_two, shift_to, shifted};
+use super::rounding::{exponent, power_of_two, shift_all, shift_to};
 use crate::dense::convolution::Convolution;
 use crate::dense::linear::Linear;
 use crate::eight::{Eight, sums};
@@ -74,7 +74,7 @@ impl Integers {
                     let kept = rescaled.and_then(|rescaled| memory.kept_factor(rescaled, output));
                     let factor = kept.unwrap_or_else(|| shift_to(&summed.sums, bits));
                     memory.note_factor(output, factor);
-                    let made = summed.shifted(factor, rounding, memory.meter());
+                    let made = summed.shifted(factor, rounding, memory.meter())?;
                     Contents::Eight(if adds { added(&before, made)? } else { made })
                 }
                 // Of more than eight bits: as it is.
@@ -98,19 +98,19 @@ fn gradient_bits(pass: &Pass) -> i32 {
 }
 
 impl Summed {
-    fn shifted(&self, factor: u32, rounding: Rounding, meter: &Meter) -> Eight {
+    fn shifted(&self, factor: u32, rounding: Rounding, meter: &Meter) -> Result<Eight, ProgramError> {
         let mut codes = meter.codes(self.sums.len());
-        codes.iter_mut().zip(&*self.sums).for_each(|(code, &sum)| *code = shifted(sum, factor, rounding));
+        shift_all(&self.sums, factor, rounding, &mut codes)?;
         let step = if self.step > 0.0 { power_of_two(exponent(self.step) + factor.cast_signed()) } else { 0.0 };
-        Eight { codes, step }
+        Ok(Eight { codes, step })
     }
 
-    /// Adds a bias to each sum: `of` says whose it is.
-    fn add_bias(&mut self, bias: &[f32], of: impl Fn(usize) -> usize) {
+    /// Adds a bias to each sum: one to each plane of `plane` sums, in turn.
+    fn add_bias(&mut self, bias: &[f32], plane: usize) {
         let aligned: Vec<i32> =
             bias.iter().map(|&value| (f64::from(value) / f64::from(self.step)).round() as i32).collect();
-        for (place, sum) in self.sums.iter_mut().enumerate() {
-            *sum = sum.saturating_add(aligned[of(place)]);
+        for (plane, bias) in self.sums.chunks_exact_mut(plane.max(1)).zip(aligned.iter().cycle()) {
+            plane.iter_mut().for_each(|sum| *sum = sum.saturating_add(*bias));
         }
     }
 }
@@ -207,8 +207,7 @@ impl<'r> Reads<'r> {
                 summed.step = super::step_for(&bias);
             }
             if summed.step > 0.0 {
-                let [_, filters, down, across] = layer.output();
-                summed.add_bias(&bias, |place| place / (down * across).max(1) % filters);
+                summed.add_bias(&bias, layer.plane());
             }
         }
         Ok(summed)
@@ -257,11 +256,11 @@ impl<'r> Reads<'r> {
 }
 
 impl Layer {
-    /// Rows, filters, and the sides of a plane.
-    fn output(&self) -> [usize; 4] {
+    /// Sums that share a bias and lie side by side.
+    fn plane(&self) -> usize {
         match self {
-            Self::Linear(layer) => [layer.rows, layer.outputs, 1, 1],
-            Self::Convolution(layer) => layer.output(),
+            Self::Linear(_) => 1,
+            Self::Convolution(layer) => layer.output()[2..].iter().product(),
         }
     }
 }

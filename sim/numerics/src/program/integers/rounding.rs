@@ -1,9 +1,11 @@
 //! From wide sums and from fp32 values to eight-bit codes.
 
-use haversack_kernels::int8::{LARGEST_SHIFT, MAGNITUDE_BITS, rounded};
+use haversack_kernels::Isa;
+use haversack_kernels::int8::{LARGEST_SHIFT, MAGNITUDE_BITS, round_shift, rounded};
 use haversack_workloads::mixed::Rounding;
 
 use crate::eight::Eight;
+use crate::error::Result;
 use crate::meter::Meter;
 
 /// The largest code.
@@ -32,11 +34,12 @@ pub(super) fn step_for(values: &[f32]) -> f32 {
 
 /// The nearest codes at a step, halves away from zero; NaN becomes 0.
 pub(super) fn quantised(values: &[f32], step: f32, meter: &Meter) -> Eight {
-    let largest = f32::from(LARGEST);
-    let inverse = if step > 0.0 { step.recip() } else { 0.0 };
+    let (largest, inverse) = (f64::from(LARGEST), if step > 0.0 { f64::from(step).recip() } else { 0.0 });
     let mut codes = meter.codes(values.len());
     for (code, value) in codes.iter_mut().zip(values) {
-        *code = (value * inverse).round().clamp(-largest, largest) as i8;
+        let scaled = (f64::from(*value) * inverse).clamp(-largest, largest);
+        // A cast cuts the fraction off; in fp64 adding a half is exact.
+        *code = (scaled + 0.5_f64.copysign(scaled)) as i8;
     }
     Eight { codes, step }
 }
@@ -48,8 +51,22 @@ pub(super) fn shift_to(sums: &[i32], magnitude: i32) -> u32 {
     if all == 0 { 0 } else { wide.clamp(0, LARGEST_SHIFT.cast_signed()).cast_unsigned() }
 }
 
+/// Sums shifted by `shift` bits.
+///
+/// # Errors
+/// None for a shift that [`shift_to`] gave.
+pub(super) fn shift_all(sums: &[i32], shift: u32, rounding: Rounding, codes: &mut [i8]) -> Result {
+    match rounding {
+        Rounding::Nearest => round_shift(sums, shift, codes, Isa::chosen()?)?,
+        Rounding::PseudoStochastic => {
+            codes.iter_mut().zip(sums).for_each(|(code, &sum)| *code = shifted(sum, shift, rounding));
+        }
+    }
+    Ok(())
+}
+
 /// A sum shifted by `shift` bits.
-pub(super) fn shifted(sum: i32, shift: u32, rounding: Rounding) -> i8 {
+fn shifted(sum: i32, shift: u32, rounding: Rounding) -> i8 {
     match rounding {
         Rounding::PseudoStochastic if shift > 1 => {
             let magnitude = sum.unsigned_abs();

@@ -1,0 +1,58 @@
+//! What training in integers costs in accuracy, on what stands in for the paper's networks and data sets.
+
+use haversack_workloads::data::Part;
+
+use super::table7::METHODS;
+use crate::artefacts::learning::{Taught, Training, learn, stand_in_words, stand_ins, words};
+use crate::artefacts::prelude::*;
+use crate::train::StandIn;
+
+/// A method with its stand-in, learned.
+pub(super) struct Learned {
+    pub(super) method: &'static str,
+    pub(super) name: &'static str,
+    pub(super) stand_in: StandIn,
+    pub(super) taught: Result<Taught>,
+}
+
+/// Every method on the stand-in of its number format: fp32 by an eager framework, whose graph carries data, and integers.
+pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
+    let first =
+        |kind: &str| stand_ins(context, kind)?.into_iter().next().with_context(|| format!("no stand-in in {kind}"));
+    let (fp32, int8) = (first("fp32")?, first("int8")?);
+    let stand_in = |method: &str| if method == METHODS[0].0 { &fp32 } else { &int8 };
+    let training = |(method, _): (&'static str, _)| {
+        let stand_in = stand_in(method);
+        let scenario = match method == METHODS[0].0 {
+            true => stand_in.scenario.clone(),
+            false => under(&stand_in.scenario, method, &[]),
+        };
+        Training { stand_in, scenario }
+    };
+    let learned = learn(context, &METHODS.map(training))?;
+    let of = |((method, name), taught)| Learned { method, name, stand_in: stand_in(method).clone(), taught };
+    Ok(METHODS.into_iter().zip(learned).map(of).collect())
+}
+
+/// Answers the accuracies of table 8 on one phone: MNN-FP32's is put in, the others are beside it.
+pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, subjects: &[&str], found: &[Learned]) {
+    let of_test = |one: &Learned| one.taught.as_ref().map(|taught| taught.accuracies(Part::Test)).unwrap_or_default();
+    let baseline = found.first().map(of_test).unwrap_or_default();
+    for subject in subjects {
+        for (place, one) in found.iter().enumerate() {
+            let id = format!("mandheling/table8/{subject}/{}/accuracy", one.method);
+            let accuracies = match &one.taught {
+                Ok(taught) => taught.accuracies(Part::Test),
+                Err(error) => {
+                    outcome.not_modelled(id, format!("its stand-in: {error:#}"));
+                    continue;
+                }
+            };
+            let differences: Vec<f64> = accuracies.iter().zip(&baseline).map(|(own, fp32)| own - fp32).collect();
+            let of = stand_in_words(context, &one.stand_in);
+            outcome.remark(&id, format!("stand-in {of}; {} points from {}", words(&differences), METHODS[0].1));
+            let value = mean(&accuracies).unwrap_or_default();
+            outcome.answer(id, if place == 0 { Answer::Input(value) } else { Answer::Number(value) });
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Figure 8a: accuracy by the clock while one phone trains, on a stand-in.
+
+use haversack_workloads::data::Part;
+
+use super::accuracy;
+use super::setting::on_xiaomi_11_pro;
+use super::table7::METHODS;
+use crate::artefacts::learning::{stand_in_words, words};
+use crate::artefacts::prelude::*;
+
+pub(super) static ARTEFACT: Artefact =
+    on_xiaomi_11_pro("figure8a", "accuracy by the clock while one phone trains", run);
+
+fn run(context: &Context<'_>) -> Result<Outcome> {
+    let found = accuracy::of_methods(context)?;
+    let mut outcome = Outcome::of("method,epoch,clock_s,test_accuracy,final_accuracy");
+    // What carries data in fp32 runs on another machine: its clock is that of MNN-INT8, by the ratio of their iterations.
+    let in_integers = found.iter().find(|one| one.method == "mnn-int8").context("MNN-INT8 was not trained")?;
+    let iteration = |method: &str| -> Result<f64> {
+        Ok(context.run(&under(&in_integers.stand_in.scenario, method, &[]))?.iteration.seconds())
+    };
+    let slower = iteration(METHODS[0].0)? / iteration(in_integers.method)?;
+    let clock: Vec<f64> = match &in_integers.taught {
+        Ok(taught) => taught.by_epoch(Part::Test).into_iter().map(|(time, _)| time * slower).collect(),
+        Err(error) => bail!("its stand-in: {error:#}"),
+    };
+    let mut lines = Lines::new();
+    for one in &found {
+        let Ok(taught) = &one.taught else { continue };
+        let mut points = taught.by_epoch(Part::Test);
+        if one.method == METHODS[0].0 {
+            points.iter_mut().zip(&clock).for_each(|(point, &time)| point.0 = time);
+        }
+        for (epoch, &(time, accuracy)) in (1_u64..).zip(&points) {
+            outcome.row((one.name, epoch, time, accuracy, words(&taught.accuracies(Part::Test))))?;
+        }
+        lines = lines.series(Series::new(one.name, points));
+    }
+    let named: Vec<String> = found.iter().skip(1).take(1).map(|one| stand_in_words(context, &one.stand_in)).collect();
+    outcome.words("stand-ins", named.join("; "));
+    outcome.panel("", lines, from_zero("simulated time", "s"), axis("test accuracy", "%"));
+    Ok(outcome)
+}
