@@ -380,7 +380,13 @@ fn the_comparison_can_be_asked_for() {
 }
 
 /// Figures of which a paper prints no number.
-const PICTURES: [(&str, &str); 3] = [("fedhybrid", "figure12"), ("fedhybrid", "figure18"), ("fedhybrid", "figure20a")];
+const PICTURES: [(&str, &str); 5] = [
+    ("daf", "bits"),
+    ("fedhybrid", "figure12"),
+    ("fedhybrid", "figure18"),
+    ("fedhybrid", "figure20a"),
+    ("mandheling", "figure8a"),
+];
 
 #[test]
 fn the_built_in_artefacts_are_what_the_reference_asks_for() {
