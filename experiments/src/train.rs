@@ -36,6 +36,7 @@ use course::{Course, Subject};
 pub use row::Row;
 use specification::Specification;
 pub use stand_in::StandIn;
+pub(crate) use stand_in::apart;
 
 /// The table of a training, in its folder.
 pub const EPOCHS: &str = "epochs.parquet";

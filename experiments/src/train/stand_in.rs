@@ -89,7 +89,7 @@ impl StandIn {
         seed: u64,
         (cache, kept): (&Cache, &Kept),
     ) -> Result<Arc<Vec<Row>>, CommandError> {
-        cache.get(self.key(scenario, seed), || alone(|| self.course(scenario, seed, (cache, kept)))?)
+        cache.get(self.key(scenario, seed), || apart(1, || self.course(scenario, seed, (cache, kept)))?)
     }
 
     /// Whether another thread is learning it.
@@ -166,10 +166,13 @@ fn read(kept: Value, seed: u64) -> Option<Vec<Row>> {
     heads.into_iter().map(|head| Row::of((0, seed), head)).collect()
 }
 
-/// Runs `work` on a thread that belongs to no other work, and on that thread alone. While it waits, the caller's thread
-/// takes no other work of its pool, which could ask for the value that this one makes.
-fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, CommandError> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+/// Runs `work` on `threads` threads of its own. While it waits, the caller's thread takes no other work of its pool, which
+/// could ask for the value that this one makes.
+///
+/// # Errors
+/// Threads that cannot be started; a panic of the work.
+pub(crate) fn apart<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> Result<T, CommandError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| CommandError::failed(format!("cannot start a thread: {error}")))?;
     let done = std::thread::scope(|scope| scope.spawn(|| pool.install(work)).join());
     done.map_err(|_| CommandError::failed("a training has panicked"))

@@ -1,16 +1,22 @@
 //! DAF's bits by accuracy: of each kind of layer the fewest that lose no more than a point.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use haversack_workloads::data::Part;
 
 use super::accuracy::KINDS;
 use super::setting::artefact;
-use crate::artefacts::learning::{Taught, Training, learn, stand_in_words, stand_ins, words};
+use crate::artefacts::learning::{Taught, Training, learn, stand_ins};
 use crate::artefacts::prelude::*;
-use crate::train::StandIn;
+use crate::measured::{Measured, MeasuredValue};
+use crate::train::{StandIn, apart};
 
-pub(super) static ARTEFACT: Artefact = artefact("bits", "bits by what accuracy allows each kind of layer", run);
+pub(super) static ARTEFACT: Artefact =
+    artefact("bits", "bits by what accuracy allows each kind of layer", run).reading(&[PLACE]);
+
+/// What measures them.
+pub(super) const PLACE: &str = "daf/bits";
 
 /// The kinds of layers whose saved tensors have bits of their own: DAF's parameters.
 const LAYERS: [&str; 7] = ["convolution", "linear", "product", "softmax", "norm", "elementwise", "loss"];
@@ -66,10 +72,11 @@ impl<'a> Search<'a> {
 
     /// Of each kind of layer the fewest bits that lose at most `points` on the validation part while all else is whole; then
     /// all together, with more for the kind that lost most alone until they do not lose more either.
-    fn run(&mut self, tried: &[u64], points: f64) -> Result<Bits> {
+    /// A kind that another stand-in has found the bits of keeps them.
+    fn run(&mut self, tried: &[u64], points: f64, found: &mut Bits) -> Result<()> {
         let most = tried.last().copied().unwrap_or(8);
-        let mut found = Bits::new();
         let mut open: Vec<&'static str> = self.present();
+        open.retain(|layer| !found.contains_key(layer));
         for &bits in tried {
             let named = |layer: &&'static str| (format!("{layer} {bits}"), Bits::from([(*layer, bits)]));
             let first = self.trials.len();
@@ -95,7 +102,7 @@ impl<'a> Search<'a> {
                     self.try_all(named)?;
                     found.insert(layer, more);
                 }
-                _ => return Ok(found),
+                _ => return Ok(()),
             }
         }
     }
@@ -114,32 +121,56 @@ impl<'a> Search<'a> {
     }
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
-    let mut outcome = Outcome::of("stand_in,trial,bits,validation_lost,test_lost,test_lost_words");
+/// The bits of every kind of layer on every kind of stand-in, and what each trial has lost.
+fn measure(context: &Context<'_>) -> Result<Measured> {
     let tried: Vec<u64> = context.reading_numbers("bits-tried")?.iter().map(|&bits| bits as u64).collect();
     let points = context.reading_number("bits-points")?;
-    let mut named = Vec::new();
-    let mut most: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let (mut data, mut networks, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for kind in KINDS {
+        let mut bits = Bits::new();
         for stand_in in &stand_ins(context, kind)? {
-            named.push(stand_in_words(context, stand_in));
             let mut search = Search::new(context, stand_in)?;
-            for (layer, bits) in search.run(&tried, points)? {
-                let most = most.entry((kind, layer)).or_default();
-                *most = (*most).max(bits);
+            search.run(&tried, points, &mut bits)?;
+            let model = stand_in.scenario.model.as_str();
+            for Trial { name, validation, test, .. } in search.trials {
+                values.push((format!("{model}/{name}/validation"), "points lost", validation));
+                values.push((format!("{model}/{name}/test"), "points lost", test));
             }
-            for trial in &search.trials {
-                let bits: Vec<String> = trial.bits.iter().map(|(layer, bits)| format!("{layer} {bits}")).collect();
-                let lost = [mean(&trial.validation), mean(&trial.test)];
-                let name = (stand_in_words(context, stand_in), trial.name.as_str());
-                outcome.row((name, bits.join(" "), lost, words(&trial.test)))?;
-            }
+            data.push(stand_in.data.clone());
+            networks.push(model.to_owned());
         }
+        let number = context.seeds().len();
+        values.extend(bits.iter().map(|(layer, &bits)| (place(kind, layer), "bits", vec![bits as f64; number])));
     }
-    let layer_bits = |kind: &str| LAYERS.map(|layer| most.get(&(kind, layer)).map(|&bits| bits as f64));
-    let bars =
-        KINDS.into_iter().fold(Bars::new(LAYERS), |bars, kind| bars.series(BarSeries::new(kind, layer_bits(kind))));
-    outcome.words("stand-ins", named.join("; "));
+    data.dedup();
+    let [data, networks] = [&data, &networks].map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
+    let about = "the fewest bits of what layers of a kind keep for backward that cost no more than a point on the validation part";
+    let mut measured = context.measuring(about, &data, &networks);
+    for (id, unit, each) in values {
+        measured.add(id, unit, &each);
+    }
+    Ok(measured)
+}
+
+/// Where the bits of a kind of layer stand among what was measured.
+fn place(kind: &str, layer: &str) -> String {
+    format!("{kind}/{layer}")
+}
+
+/// What was measured: nobody else's work is taken up by the threads that wait for it.
+fn measured(context: &Context<'_>) -> Result<Arc<Measured>> {
+    context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)
+}
+
+fn run(context: &Context<'_>) -> Result<Outcome> {
+    let measured = measured(context)?;
+    let mut outcome = Outcome::of("id,value,lo,hi,unit");
+    for MeasuredValue { id, value, lo, hi, unit, .. } in &measured.values {
+        outcome.row((id.as_str(), [*value, *lo, *hi], unit.as_str()))?;
+    }
+    let of = |kind: &str| LAYERS.map(|layer| measured.value(&place(kind, layer)).ok().map(|found| found.value));
+    let bars = KINDS.into_iter().fold(Bars::new(LAYERS), |bars, kind| bars.series(BarSeries::new(kind, of(kind))));
+    outcome.words("stand-ins", format!("{} with {} seeds", measured.networks.join(", "), measured.seeds.len()));
     outcome.bars("", bars, from_zero("bits a value", ""));
     Ok(outcome)
 }
