@@ -100,6 +100,22 @@ impl Table {
         Ok(())
     }
 
+    /// Adds columns, in which the rows so far have nothing.
+    pub fn widen<S: Into<String>>(&mut self, columns: impl IntoIterator<Item = S>) {
+        self.columns.extend(columns.into_iter().map(Into::into));
+        let width = self.columns.len();
+        self.rows.iter_mut().for_each(|row| row.resize(width, Cell::Empty));
+    }
+
+    /// Adds a row that has nothing in the first columns.
+    ///
+    /// # Errors
+    /// [`WidthError`] where the row has more cells than there are columns.
+    pub fn push_at_the_end(&mut self, row: Vec<Cell>) -> Result<(), WidthError> {
+        let empty = self.columns.len().saturating_sub(row.len());
+        self.push(std::iter::repeat_n(Cell::Empty, empty).chain(row))
+    }
+
     /// The rows so far.
     pub fn rows(&self) -> &[Vec<Cell>] {
         &self.rows
@@ -165,7 +181,17 @@ pub fn three_digits(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::three_digits;
+    use super::{Cell, Table, three_digits};
+
+    #[test]
+    fn a_wider_table_has_nothing_where_it_was_narrower() {
+        let mut table = Table::new(["a"]);
+        table.push([1_u64.into()]).unwrap();
+        table.widen(["b", "c"]);
+        table.push_at_the_end(vec![2_u64.into(), 3_u64.into()]).unwrap();
+        assert_eq!(table.to_csv(), "a,b,c\n1,,\n,2,3\n");
+        assert_eq!(table.push_at_the_end(vec![Cell::Empty; 4]).unwrap_err().found, 4);
+    }
 
     #[test]
     fn a_number_has_three_digits() {

@@ -2,12 +2,14 @@
 
 mod accuracy;
 mod bits;
+mod equal_time;
 mod figure10;
 mod figure11;
 mod figure12;
 mod figure13;
 mod figure14;
 mod figure1a;
+mod figure1b;
 mod figure2a;
 mod figure8;
 mod figure9;
@@ -26,6 +28,7 @@ use crate::reproduce::Artefact;
 pub(super) static ARTEFACTS: &[&Artefact] = &[
     &headlines::ARTEFACT,
     &figure1a::ARTEFACT,
+    &figure1b::ARTEFACT,
     &figure2a::ARTEFACT,
     &section3_2::ARTEFACT,
     &table1::ARTEFACT,

@@ -17,8 +17,8 @@ use crate::train::{Row, StandIn};
 
 /// A scenario on a stand-in.
 #[derive(Clone, Debug)]
-pub(super) struct Training<'s> {
-    pub(super) stand_in: &'s StandIn,
+pub(super) struct Training {
+    pub(super) stand_in: StandIn,
     pub(super) scenario: Scenario,
 }
 
@@ -28,10 +28,10 @@ pub(super) struct Taught {
     seeds: Vec<Arc<Vec<Row>>>,
 }
 
-/// The stand-ins of a kind that are declared for the artefact: those of `--full`, or the quick one.
+/// The stand-ins of a kind that are declared for the artefact: those of `--full`, or the quick one; none where none is.
 ///
 /// # Errors
-/// None declared, or one that is no specification.
+/// One that is no specification.
 pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn>> {
     let Artefact { paper, id, .. } = context.artefact;
     let key = if context.full { "stand-in" } else { "stand-in, quick" };
@@ -48,32 +48,30 @@ pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn
         Some(base) => stand_in.after(base.clone()),
         None => stand_in,
     };
-    let found = of_kind.map(|reading| Ok(after(parse(reading, context.seed)?))).collect::<Result<Vec<_>>>()?;
-    ensure!(!found.is_empty(), "no reading of `{key}` for {kind} is declared for {paper}/{id}");
-    Ok(found)
+    of_kind.map(|reading| Ok(after(parse(reading, context.seed)?))).collect()
 }
 
 /// Trains all of them with all their seeds: what diverges or cannot be is an error of its own.
 ///
 /// # Errors
 /// Ctrl-C.
-pub(super) fn learn(context: &Context<'_>, trainings: &[Training<'_>]) -> Result<Vec<Result<Taught>>> {
-    let courses: Vec<(&Training<'_>, u64)> = trainings
+pub(super) fn learn(context: &Context<'_>, trainings: &[Training]) -> Result<Vec<Result<Taught>>> {
+    let courses: Vec<(&Training, u64)> = trainings
         .iter()
         .flat_map(|training| training.stand_in.seeds.iter().map(move |&seed| (training, seed)))
         .collect();
-    let course = |&(Training { stand_in, scenario }, seed): &(&Training<'_>, u64)| {
+    let course = |&(Training { stand_in, scenario }, seed): &(&Training, u64)| {
         stand_in.learn(scenario, seed, (context.cache, context.kept))
     };
     // First what no other artefact is training, so that nobody waits while there is something to do.
-    let begun = |one: &(&Training<'_>, u64)| {
+    let begun = |one: &(&Training, u64)| {
         let (Training { stand_in, scenario }, seed) = *one;
         (!stand_in.is_being_learned(scenario, seed, context.cache)).then(|| course(one))
     };
     let begun: Vec<_> = courses.par_iter().map(begun).collect();
     let rest = courses.par_iter().zip(begun).map(|(one, begun)| begun.unwrap_or_else(|| course(one)));
     let mut learned = rest.collect::<Vec<_>>().into_iter();
-    let mut of = |training: &Training<'_>| {
+    let mut of = |training: &Training| {
         let seeds: Vec<_> = learned.by_ref().take(training.stand_in.seeds.len()).collect();
         seeds.into_iter().collect::<Result<Vec<_>, _>>().map(|seeds| Taught { seeds })
     };
@@ -88,6 +86,24 @@ impl Taught {
     /// The accuracy of each seed on a part after its last epoch, in percent.
     pub(super) fn accuracies(&self, part: Part) -> Vec<f64> {
         self.of_seeds(part, |rows| rows.last().map(|row| row.accuracy * 100.0))
+    }
+
+    /// The simulated time so far and the accuracy on a part in percent, of each epoch of each seed.
+    pub(super) fn courses(&self, part: Part) -> Vec<Vec<(f64, f64)>> {
+        let point = |row: &Row| (row.simulated_time_s, row.accuracy * 100.0);
+        let of = |rows: &Arc<Vec<Row>>| rows.iter().filter(|row| row.split == part).map(point).collect();
+        self.seeds.iter().map(of).collect()
+    }
+
+    /// Of each epoch the simulated time so far and the accuracy on a part in percent, means over the seeds.
+    pub(super) fn curve(&self, part: Part) -> Vec<(f64, f64)> {
+        let courses = self.courses(part);
+        let epochs = courses.iter().map(Vec::len).min().unwrap_or(0);
+        let at = |epoch: usize| {
+            let (times, accuracies): (Vec<_>, Vec<_>) = courses.iter().map(|course| course[epoch]).unzip();
+            Some((mean(&times)?, mean(&accuracies)?))
+        };
+        (0..epochs).filter_map(at).collect()
     }
 
     /// The simulated time of the whole training with each seed, in seconds.

@@ -46,6 +46,21 @@ impl Outcome {
         self.table.get_or_insert_default().push(row)
     }
 
+    /// Adds columns to the data under this header: rows so far have nothing there.
+    pub fn widen(&mut self, header: &str) {
+        self.table.get_or_insert_default().widen(header.split(','));
+    }
+
+    /// Adds a row to the data that has nothing in the first columns.
+    ///
+    /// # Errors
+    /// [`WidthError`] where it has more cells than there are columns.
+    pub fn row_at_the_end(&mut self, cells: impl Cells) -> Result<(), WidthError> {
+        let mut row = Vec::new();
+        cells.fill(&mut row);
+        self.table.get_or_insert_default().push_at_the_end(row)
+    }
+
     /// Adds a panel with two axes; a title that is empty is none.
     pub fn panel(&mut self, title: &str, chart: impl Into<Chart>, x: Axis, y: Axis) {
         let panel = Panel::new(chart).x(x).y(y);

@@ -74,6 +74,19 @@ impl StandIn {
         self.base.as_ref().map(|base| base.data.as_str())
     }
 
+    /// The same for another number of epochs.
+    pub(crate) fn for_epochs(mut self, epochs: u32) -> Self {
+        self.pace.epochs = epochs;
+        self
+    }
+
+    /// The same with mini-batches of another size, and a learning rate in proportion.
+    pub(crate) fn for_batch(mut self, batch: u64) -> Self {
+        self.pace.learning_rate *= batch as f64 / self.scenario.batch as f64;
+        self.scenario.batch = batch;
+        self
+    }
+
     /// The number of epochs.
     pub fn epochs(&self) -> u32 {
         self.pace.epochs

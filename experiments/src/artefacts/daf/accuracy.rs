@@ -11,40 +11,66 @@ use crate::train::StandIn;
 /// The kinds of stand-ins.
 pub(super) const KINDS: [&str; 2] = ["images", "tokens"];
 
-/// A stand-in learned under every method, in their order.
+/// The columns that [`draw`] adds to the data of a figure.
+const COLUMNS: &str = "stand_in,trained,seed,test_accuracy,peak_memory_mb,simulated_time_s";
+
+/// A stand-in learned in several ways.
 pub(super) struct Learned {
-    pub(super) kind: &'static str,
+    kind: &'static str,
     pub(super) stand_in: StandIn,
-    pub(super) methods: Vec<Result<Taught>>,
+    /// The ways by name, in their order; the first is Original.
+    pub(super) ways: Vec<(String, Result<Taught>)>,
 }
 
-/// Every stand-in of the artefact under every method.
-pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
-    let mut found = Vec::new();
+/// Every stand-in of the artefact, learned in the ways that `ways` names.
+pub(super) fn learned(
+    context: &Context<'_>,
+    ways: impl Fn(&StandIn) -> Result<Vec<(String, Training)>>,
+) -> Result<Vec<Learned>> {
+    let (mut found, mut trainings) = (Vec::new(), Vec::new());
     for kind in KINDS {
-        found.extend(stand_ins(context, kind)?.into_iter().map(|stand_in| (kind, stand_in)));
-    }
-    let mut trainings = Vec::new();
-    for (_, stand_in) in &found {
-        for (method, _) in METHODS {
-            trainings.push(Training { stand_in, scenario: of_method(context, &stand_in.scenario, method)? });
+        for stand_in in stand_ins(context, kind)? {
+            let (names, mut own): (Vec<_>, Vec<_>) = ways(&stand_in)?.into_iter().unzip();
+            trainings.append(&mut own);
+            found.push((kind, stand_in, names));
         }
     }
-    let mut learned = learn(context, &trainings)?.into_iter();
-    let of = |(kind, stand_in)| Learned { kind, stand_in, methods: learned.by_ref().take(METHODS.len()).collect() };
+    ensure!(!found.is_empty(), "no stand-in is declared for the artefact");
+    let mut taught = learn(context, &trainings)?.into_iter();
+    let of = |(kind, stand_in, names): (_, _, Vec<String>)| {
+        let ways = names.into_iter().zip(taught.by_ref()).collect();
+        Learned { kind, stand_in, ways }
+    };
     Ok(found.into_iter().map(of).collect())
 }
 
-/// The kind of what stands in for a network.
-fn kind_of(network: DafNetwork) -> &'static str {
-    if network.is_of_images() { KINDS[0] } else { KINDS[1] }
+/// Every stand-in of the artefact under every method, in their order.
+pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
+    let of = |stand_in: &StandIn, (method, name): (&str, &str)| {
+        let scenario = of_method(context, &stand_in.scenario, method)?;
+        Ok((name.to_owned(), Training { stand_in: stand_in.clone(), scenario }))
+    };
+    learned(context, |stand_in| METHODS.into_iter().map(|method| of(stand_in, method)).collect())
+}
+
+impl Learned {
+    /// What Original has come to.
+    pub(super) fn original(&self) -> Option<&Taught> {
+        self.ways.first().and_then(|(_, taught)| taught.as_ref().ok())
+    }
+
+    /// What a way has come to.
+    pub(super) fn way(&self, name: &str) -> Option<&Taught> {
+        self.ways.iter().find(|(known, _)| known == name).and_then(|(_, taught)| taught.as_ref().ok())
+    }
 }
 
 /// Answers the accuracies of table 1: Original's is put in, the others are beside it.
 pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) {
+    let kind_of = |network: DafNetwork| if network.is_of_images() { KINDS[0] } else { KINDS[1] };
     for (subject, _, network) in SUBJECTS {
         let Some(one) = found.iter().find(|one| one.kind == kind_of(network)) else { continue };
-        for ((method, _), taught) in METHODS.into_iter().zip(&one.methods) {
+        for ((method, _), (_, taught)) in METHODS.into_iter().zip(&one.ways) {
             let id = format!("daf/table1/{subject}/{method}/accuracy");
             match taught.as_ref().map(|taught| taught.accuracies(Part::Test)) {
                 Err(error) => outcome.not_modelled(id, format!("its stand-in: {error:#}")),
@@ -62,30 +88,72 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Lear
 /// What an accuracy is of, and by how much it differs from Original's with the same seeds.
 fn remark(context: &Context<'_>, one: &Learned, accuracies: &[f64]) -> String {
     let of = stand_in_words(context, &one.stand_in);
-    let Some(Ok(original)) = one.methods.first() else { return format!("stand-in {of}") };
+    let Some(original) = one.original() else { return format!("stand-in {of}") };
     let differences: Vec<f64> =
         accuracies.iter().zip(original.accuracies(Part::Test)).map(|(own, original)| own - original).collect();
     format!("stand-in {of}; {} points from Original", words(&differences))
 }
 
-/// Says in the figure what was trained, and draws accuracy against memory and against simulated time.
-pub(super) fn draw(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) {
+/// Draws accuracy against memory and against simulated time with their fronts, and
+/// says in the figure what was trained.
+pub(super) fn draw(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) -> Result<()> {
+    record(context, outcome, found)?;
+    found.iter().for_each(|one| fronts(outcome, one));
+    Ok(())
+}
+
+/// Says what was trained, and adds it to the data.
+fn record(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) -> Result<()> {
     let named: Vec<String> = found.iter().map(|one| stand_in_words(context, &one.stand_in)).collect();
     outcome.words("stand-ins", named.join("; "));
+    outcome.widen(COLUMNS);
+    for one in found {
+        for (name, taught) in &one.ways {
+            let Ok(taught) = taught else { continue };
+            let costs = taught.accuracies(Part::Test).into_iter().zip(taught.memory()).zip(taught.times());
+            for (&seed, ((accuracy, memory), time)) in one.stand_in.seeds.iter().zip(costs) {
+                outcome.row_at_the_end((
+                    stand_in_words(context, &one.stand_in),
+                    name.as_str(),
+                    seed,
+                    [accuracy, memory, time],
+                ))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Draws the accuracies as bars, the mean over the seeds, and says in the figure what was trained.
+pub(super) fn bars(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) -> Result<()> {
+    record(context, outcome, found)?;
+    let series = |place: usize, name: &str| {
+        let of = |one: &Learned| {
+            one.ways.get(place)?.1.as_ref().ok().and_then(|taught| mean(&taught.accuracies(Part::Test)))
+        };
+        BarSeries::new(name, found.iter().map(of).collect::<Vec<_>>())
+    };
+    let bars = Bars::new(found.iter().map(|one| title(&one.stand_in)));
+    let bars = METHODS.into_iter().enumerate().fold(bars, |bars, (place, (_, name))| bars.series(series(place, name)));
+    outcome.bars("", bars, from_zero("test accuracy", "%"));
+    Ok(())
+}
+
+fn fronts(outcome: &mut Outcome, one: &Learned) {
     type Cost = fn(&Taught) -> Vec<f64>;
     let costs: [(Cost, &str, &str); 2] =
         [(Taught::memory, "peak memory", "MB"), (Taught::times, "simulated time", "s")];
-    for one in found {
-        for (cost, label, unit) in costs {
-            let mut front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
-            for ((_, name), taught) in METHODS.into_iter().zip(&one.methods) {
-                let points = taught
-                    .as_ref()
-                    .map(|taught| cost(taught).into_iter().zip(taught.accuracies(Part::Test)).collect::<Vec<_>>());
-                front = front.cloud(name, points.unwrap_or_default());
-            }
-            let title = format!("{} on {}", one.stand_in.scenario.model, one.stand_in.data);
-            outcome.panel(&title, front, axis(label, unit), axis("test accuracy", "%"));
-        }
+    for (cost, label, unit) in costs {
+        let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
+        let front = one.ways.iter().fold(front, |front, (name, taught)| {
+            let points = |taught: &Taught| cost(taught).into_iter().zip(taught.accuracies(Part::Test)).collect();
+            front.cloud(name.as_str(), taught.as_ref().map_or_else(|_| Vec::new(), points))
+        });
+        outcome.panel(&title(&one.stand_in), front, axis(label, unit), axis("test accuracy", "%"));
     }
+}
+
+/// A stand-in above its panels.
+pub(super) fn title(stand_in: &StandIn) -> String {
+    format!("{} on {}", stand_in.scenario.model, stand_in.data)
 }

@@ -43,7 +43,9 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(context: &'a Context<'a>, stand_in: &'a StandIn) -> Result<Self> {
         let scenario = stand_in.scenario.clone();
-        let original = learn(context, &[Training { stand_in, scenario }])?.pop().context("nothing was trained")??;
+        let original = learn(context, &[Training { stand_in: stand_in.clone(), scenario }])?
+            .pop()
+            .context("nothing was trained")??;
         Ok(Self { context, stand_in, original, trials: Vec::new() })
     }
 
@@ -54,8 +56,10 @@ impl<'a> Search<'a> {
             let set = set.iter().map(|(name, bits)| (name.as_str(), bits.as_str()));
             under(&self.stand_in.scenario, "daf", &[("bits", "32")].into_iter().chain(set).collect::<Vec<_>>())
         };
-        let trainings: Vec<_> =
-            named.iter().map(|(_, bits)| Training { stand_in: self.stand_in, scenario: scenario(bits) }).collect();
+        let trainings: Vec<_> = named
+            .iter()
+            .map(|(_, bits)| Training { stand_in: self.stand_in.clone(), scenario: scenario(bits) })
+            .collect();
         for ((name, bits), taught) in named.into_iter().zip(learn(self.context, &trainings)?) {
             let lost = |part| {
                 let original = self.original.accuracies(part);

@@ -2,12 +2,16 @@
 
 use haversack_workloads::lowering::Variant;
 
-use super::setting::{ACCURACY, DafNetwork, GPT2, PLATFORMS, RESNET_CIFAR, ROBERTA, on_platforms};
+use super::setting::{DafNetwork, GPT2, PLATFORMS, RESNET_CIFAR, ROBERTA, on_platforms};
+use super::{accuracy, equal_time};
 use crate::artefacts::prelude::*;
 use crate::scenario::GraphKind;
 
 pub(super) static ARTEFACT: Artefact =
     on_platforms("figure10", "speed-up where time alone is short, four platforms", run);
+
+/// The row about accuracy.
+const AT_EQUAL_TIME: &str = "daf/figure10/all/daf>elastictrainer,fixed8/accuracy-at-equal-time";
 
 /// The networks of the figure.
 const SHOWN: [DafNetwork; 3] = [RESNET_CIFAR, ROBERTA, GPT2];
@@ -45,7 +49,12 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         grid.put([device, network, "speed-up"], Some(speedup), None);
     }
     outcome.range("daf/figure10/all/daf/speedup", grid.simulated("speed-up"));
-    outcome.not_modelled("daf/figure10/all/daf>elastictrainer,fixed8/accuracy-at-equal-time", ACCURACY);
     outcome.bars("", grid.bars("speed-up"), from_zero("speed-up", "times"));
+    let learned = equal_time::of_methods(context)?;
+    let said = equal_time::compare(context, &mut outcome, &learned);
+    context.judge(&mut outcome, AT_EQUAL_TIME)?;
+    outcome.remark(AT_EQUAL_TIME, said);
+    equal_time::draw(&mut outcome, &learned);
+    accuracy::draw(context, &mut outcome, &learned)?;
     Ok(outcome)
 }

@@ -2,7 +2,9 @@
 
 use haversack_training::{Breakdown, Record};
 
+use super::accuracy::{self, Learned};
 use super::setting::{BOARD, DafNetwork, METHODS, RESNET_CIFAR, ROBERTA, artefact, of_method, scenario};
+use crate::artefacts::learning::Training;
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -22,6 +24,22 @@ pub(super) fn iterations(context: &Context<'_>, network: DafNetwork) -> Result<V
         found.push((method, context.run(&scenario)?));
     }
     Ok(found)
+}
+
+/// Stand-ins under every method; those that know a time budget get the declared one.
+fn learned(context: &Context<'_>) -> Result<Vec<Learned>> {
+    let share = context.reading_number("time-budget")? / 100.0;
+    accuracy::learned(context, |stand_in| {
+        let original = context.run(&stand_in.scenario)?.iteration;
+        let way = |(method, name): (&str, &str)| {
+            let mut scenario = of_method(context, &stand_in.scenario, method)?;
+            if matches!(method, "daf" | "elastictrainer") {
+                scenario.time_budget = Some(Nanos((original.0 as f64 * share) as u64));
+            }
+            Ok((name.to_owned(), Training { stand_in: stand_in.clone(), scenario }))
+        };
+        METHODS.into_iter().map(way).collect()
+    })
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome> {
@@ -45,6 +63,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     if let Some((_, records)) = found.first() {
         losses(&mut outcome, records);
     }
+    accuracy::draw(context, &mut outcome, &learned(context)?)?;
     compare(&mut outcome, &found);
     context.judge(&mut outcome, "daf/figure11/all/daf/memory-and-time")?;
     Ok(outcome)

@@ -1,6 +1,8 @@
 //! Figure 8: how much less memory DAF takes.
 
+use super::accuracy::{self, Learned};
 use super::setting::{BOARD, DafNetwork, NETWORKS, artefact, of_method, reported, scenario};
+use crate::artefacts::learning::Training;
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("figure8", "reduction of memory where memory alone is short", run);
@@ -23,6 +25,27 @@ pub(super) fn largest(reductions: &[Reduction]) -> f64 {
     reductions.iter().map(|(_, reduction)| reduction[0]).fold(0.0, f64::max)
 }
 
+/// Stand-ins under Original, ActNN and DAF without a budget and with several for activations.
+fn learned(context: &Context<'_>) -> Result<Vec<Learned>> {
+    let budgets = context.reading_numbers("activation-budgets")?;
+    let budgets = if context.full { budgets } else { &budgets[..budgets.len().min(1)] };
+    accuracy::learned(context, |stand_in| {
+        let way = |name: String, scenario| (name, Training { stand_in: stand_in.clone(), scenario });
+        let method = |method: &str| of_method(context, &stand_in.scenario, method);
+        let mut ways = vec![
+            way("Original".to_owned(), method("original")?),
+            way("ActNN".to_owned(), method("actnn")?),
+            way("DAF".to_owned(), method("daf")?),
+        ];
+        for &percent in budgets {
+            let activation_budget = Some(Budget::Percent(percent));
+            let scenario = Scenario { activation_budget, ..under(&stand_in.scenario, "daf", &[]) };
+            ways.push(way(format!("DAF, {percent} % for activations"), scenario));
+        }
+        Ok(ways)
+    })
+}
+
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let found = reductions(context)?;
     let mut outcome = Outcome::of("network,daf_store,daf_footprint,actnn_footprint");
@@ -35,6 +58,8 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         ("DAF, whole footprint", |one| one.1[1]),
         ("ActNN, whole footprint", |one| one.1[2]),
     ];
+    let learned = learned(context)?;
     outcome.bars("", columns(found.iter().map(|one| one.0), &found, series), from_zero("reduction", "times"));
+    accuracy::draw(context, &mut outcome, &learned)?;
     Ok(outcome)
 }

@@ -1,9 +1,28 @@
 //! Figure 9: the reduction over batch sizes.
 
-use super::setting::{BOARD, RESNET_CIFAR, ROBERTA, artefact, store};
+use super::accuracy::{self, Learned};
+use super::setting::{BOARD, RESNET_CIFAR, ROBERTA, artefact, of_method, store};
+use crate::artefacts::learning::Training;
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("figure9", "reduction of memory over batch sizes", run);
+
+/// Stand-ins under Original and DAF with mini-batches of each size; if not everything is asked for, of their own alone.
+fn learned(context: &Context<'_>, batches: &[f64]) -> Result<Vec<Learned>> {
+    accuracy::learned(context, |stand_in| {
+        let sizes = batches.iter().map(|&batch| batch as u64);
+        let own = stand_in.scenario.batch;
+        let mut ways = Vec::new();
+        for batch in sizes.filter(|&batch| context.full || batch == own) {
+            let stand_in = if batch == own { stand_in.clone() } else { stand_in.clone().for_batch(batch) };
+            for (method, name) in [("original", "Original"), ("daf", "DAF")] {
+                let scenario = of_method(context, &stand_in.scenario, method)?;
+                ways.push((format!("{name}, batch {batch}"), Training { stand_in: stand_in.clone(), scenario }));
+            }
+        }
+        Ok(ways)
+    })
+}
 
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let batches = context.reading_numbers("figure9-batches")?;
@@ -31,5 +50,6 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     let lines = curves(&points, |point| point.0, |point| Some((point.1, point.2)));
     let reduction = from_zero("Original's footprint over DAF's store", "times");
     outcome.panel("", lines, Axis::new("batch").ticks_at(batches), reduction);
+    accuracy::draw(context, &mut outcome, &learned(context, batches)?)?;
     Ok(outcome)
 }

@@ -11,9 +11,6 @@ pub(super) const PLATFORMS: &[&str] = &["jetson-agx-orin", BOARD, "iqoo-neo3", "
 /// The stacks of the platforms.
 pub(super) const STACKS: &[&str] = &["pytorch-cuda", "sage-opencl"];
 
-/// What accuracy rows answer.
-pub(super) const ACCURACY: &str = "accuracy: measured once training runs on data";
-
 /// An artefact on the board.
 pub(super) const fn artefact(id: &'static str, about: &'static str, run: Run) -> Artefact {
     Artefact::new("daf", id, about, run).on(&[BOARD]).under(&["pytorch-cuda"])
