@@ -194,6 +194,23 @@ mod tests {
     }
 
     #[test]
+    fn the_papers_figures_of_accuracy_are_specifications() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/accuracy");
+        let mut found = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let specification = Specification::read(&path, None).unwrap_or_else(|error| panic!("{error}"));
+            assert!(
+                !specification.scenarios().unwrap_or_else(|error| panic!("{error}")).is_empty(),
+                "{}",
+                path.display()
+            );
+            found += 1;
+        }
+        assert!(found >= 6, "{found}");
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_line() {
         assert!(refusal("epoch = 3").contains("s.toml:8: `epoch`: unknown key; did you mean 'epochs'?"));
         assert!(refusal("epochs = 0").contains("s.toml:8: `epochs`: expected at least 1, found 0"));
