@@ -31,7 +31,8 @@ use haversack_devices::text::hint;
 pub use self::file::{Kind, Measured, MeasuredError, MeasuredValue};
 
 /// The embedded files, each with what it was measured for: `paper/artefact`.
-const FILES: &[(&str, &str, &str)] = &[];
+const FILES: &[(&str, &str, &str)] =
+    &[("daf/bits", "experiments/measured/daf-bits.toml", include_str!("../measured/daf-bits.toml"))];
 
 /// The number of seeds that a measurement is made with.
 pub const SEEDS: u64 = 5;

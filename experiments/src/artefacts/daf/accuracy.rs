@@ -3,7 +3,7 @@
 use haversack_reports::pareto::Sense;
 use haversack_workloads::data::Part;
 
-use super::setting::{DafNetwork, METHODS, SUBJECTS, of_method};
+use super::setting::{METHODS, SUBJECTS, of_method};
 use crate::artefacts::learning::{Taught, Training, learn, stand_in_words, stand_ins, words};
 use crate::artefacts::prelude::*;
 use crate::train::StandIn;
@@ -25,12 +25,12 @@ pub(super) struct Learned {
 /// Every stand-in of the artefact, learned in the ways that `ways` names.
 pub(super) fn learned(
     context: &Context<'_>,
-    ways: impl Fn(&StandIn) -> Result<Vec<(String, Training)>>,
+    ways: impl Fn(&str, &StandIn) -> Result<Vec<(String, Training)>>,
 ) -> Result<Vec<Learned>> {
     let (mut found, mut trainings) = (Vec::new(), Vec::new());
     for kind in KINDS {
         for stand_in in stand_ins(context, kind)? {
-            let (names, mut own): (Vec<_>, Vec<_>) = ways(&stand_in)?.into_iter().unzip();
+            let (names, mut own): (Vec<_>, Vec<_>) = ways(kind, &stand_in)?.into_iter().unzip();
             trainings.append(&mut own);
             found.push((kind, stand_in, names));
         }
@@ -46,11 +46,11 @@ pub(super) fn learned(
 
 /// Every stand-in of the artefact under every method, in their order.
 pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
-    let of = |stand_in: &StandIn, (method, name): (&str, &str)| {
-        let scenario = of_method(context, &stand_in.scenario, method)?;
+    let of = |kind: &str, stand_in: &StandIn, (method, name): (&str, &str)| {
+        let scenario = of_method(context, kind, &stand_in.scenario, method)?;
         Ok((name.to_owned(), Training { stand_in: stand_in.clone(), scenario }))
     };
-    learned(context, |stand_in| METHODS.into_iter().map(|method| of(stand_in, method)).collect())
+    learned(context, |kind, stand_in| METHODS.into_iter().map(|method| of(kind, stand_in, method)).collect())
 }
 
 impl Learned {
@@ -67,9 +67,8 @@ impl Learned {
 
 /// Answers the accuracies of table 1: Original's is put in, the others are beside it.
 pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) {
-    let kind_of = |network: DafNetwork| if network.is_of_images() { KINDS[0] } else { KINDS[1] };
     for (subject, _, network) in SUBJECTS {
-        let Some(one) = found.iter().find(|one| one.kind == kind_of(network)) else { continue };
+        let Some(one) = found.iter().find(|one| one.kind == network.kind()) else { continue };
         for ((method, _), (_, taught)) in METHODS.into_iter().zip(&one.ways) {
             let id = format!("daf/table1/{subject}/{method}/accuracy");
             match taught.as_ref().map(|taught| taught.accuracies(Part::Test)) {

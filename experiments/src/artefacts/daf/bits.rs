@@ -166,6 +166,20 @@ fn measured(context: &Context<'_>) -> Result<Arc<Measured>> {
     context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)
 }
 
+/// Bits as parameters of `daf`, for networks of a kind of stand-in: of each kind of layer those that were measured, on
+/// whatever stand-in has it, and the declared ones of all others.
+///
+/// # Errors
+/// Bits that were not measured.
+pub(super) fn parameters(context: &Context<'_>, kind: &str) -> Result<Vec<(String, String)>> {
+    let measured = measured(context)?;
+    let of_kind = |kind: &str, layer: &str| measured.value(&place(kind, layer)).ok().map(|found| found.value);
+    let bits = |layer: &str| of_kind(kind, layer).or_else(|| KINDS.iter().find_map(|other| of_kind(other, layer)));
+    let of_layer = LAYERS.into_iter().filter_map(|layer| Some((format!("{layer}_bits"), bits(layer)?.to_string())));
+    let declared = ("bits".to_owned(), context.reading_number("bits")?.to_string());
+    Ok(std::iter::once(declared).chain(of_layer).collect())
+}
+
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = measured(context)?;
     let mut outcome = Outcome::of("id,value,lo,hi,unit");

@@ -21,7 +21,7 @@ type Course = Vec<(f64, f64)>;
 /// Every stand-in learned by every method for as long as Original takes.
 pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
     let share = context.reading_number("time-budget")? / 100.0;
-    learned(context, |stand_in| {
+    learned(context, |_, stand_in| {
         let original = context.run(&stand_in.scenario)?.iteration;
         let way = |(method, name): (&str, &str)| {
             let mut scenario = under(&stand_in.scenario, method, if method == "daf" { &[("bits", "32")] } else { &[] });

@@ -3,12 +3,13 @@
 use haversack_training::{Breakdown, Record};
 
 use super::accuracy::{self, Learned};
+use super::bits::PLACE;
 use super::setting::{BOARD, DafNetwork, METHODS, RESNET_CIFAR, ROBERTA, artefact, of_method, scenario};
 use crate::artefacts::learning::Training;
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
-    artefact("figure11", "footprint and time of all methods, and where both go", run);
+    artefact("figure11", "footprint and time of all methods, and where both go", run).reading(&[PLACE]);
 
 /// One iteration of every method; those that know a time budget get the declared one.
 pub(super) fn iterations(context: &Context<'_>, network: DafNetwork) -> Result<Vec<(&'static str, Record)>> {
@@ -17,7 +18,7 @@ pub(super) fn iterations(context: &Context<'_>, network: DafNetwork) -> Result<V
     let share = context.reading_number("time-budget")? / 100.0;
     let mut found = Vec::new();
     for (method, _) in METHODS {
-        let mut scenario = of_method(context, &plain, method)?;
+        let mut scenario = of_method(context, network.kind(), &plain, method)?;
         if matches!(method, "daf" | "elastictrainer") {
             scenario.time_budget = Some(Nanos((original.0 as f64 * share) as u64));
         }
@@ -29,10 +30,10 @@ pub(super) fn iterations(context: &Context<'_>, network: DafNetwork) -> Result<V
 /// Stand-ins under every method; those that know a time budget get the declared one.
 fn learned(context: &Context<'_>) -> Result<Vec<Learned>> {
     let share = context.reading_number("time-budget")? / 100.0;
-    accuracy::learned(context, |stand_in| {
+    accuracy::learned(context, |kind, stand_in| {
         let original = context.run(&stand_in.scenario)?.iteration;
         let way = |(method, name): (&str, &str)| {
-            let mut scenario = of_method(context, &stand_in.scenario, method)?;
+            let mut scenario = of_method(context, kind, &stand_in.scenario, method)?;
             if matches!(method, "daf" | "elastictrainer") {
                 scenario.time_budget = Some(Nanos((original.0 as f64 * share) as u64));
             }

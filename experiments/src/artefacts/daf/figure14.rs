@@ -1,10 +1,12 @@
 //! Figure 14: energy of an iteration under all methods.
 
+use super::bits::PLACE;
 use super::figure11::iterations;
 use super::setting::{METHODS, RESNET_CIFAR, artefact};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = artefact("figure14", "energy of an iteration under all methods", run);
+pub(super) static ARTEFACT: Artefact =
+    artefact("figure14", "energy of an iteration under all methods", run).reading(&[PLACE]);
 
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let found = iterations(context, RESNET_CIFAR)?;

@@ -1,11 +1,13 @@
 //! Figure 8: how much less memory DAF takes.
 
 use super::accuracy::{self, Learned};
+use super::bits::PLACE;
 use super::setting::{BOARD, DafNetwork, NETWORKS, artefact, of_method, reported, scenario};
 use crate::artefacts::learning::Training;
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = artefact("figure8", "reduction of memory where memory alone is short", run);
+pub(super) static ARTEFACT: Artefact =
+    artefact("figure8", "reduction of memory where memory alone is short", run).reading(&[PLACE]);
 
 /// A network, and Original's footprint over a method's memory: DAF's as the paper counts and like for like, and ActNN's.
 pub(super) type Reduction = (&'static str, [f64; 3]);
@@ -13,7 +15,7 @@ pub(super) type Reduction = (&'static str, [f64; 3]);
 pub(super) fn reductions(context: &Context<'_>) -> Result<Vec<Reduction>> {
     let of_network = |network: DafNetwork| {
         let plain = scenario(context, BOARD, network)?;
-        let run = |method: &str| context.run(&of_method(context, &plain, method)?);
+        let run = |method: &str| context.run(&of_method(context, network.kind(), &plain, method)?);
         let (original, actnn, daf) = (run("original")?, run("actnn")?, run("daf")?);
         let over = |memory: Bytes| original.reserved.as_f64() / memory.as_f64().max(1.0);
         Ok((network.name, [reported(&daf), daf.reserved, actnn.reserved].map(over)))
@@ -29,9 +31,9 @@ pub(super) fn largest(reductions: &[Reduction]) -> f64 {
 fn learned(context: &Context<'_>) -> Result<Vec<Learned>> {
     let budgets = context.reading_numbers("activation-budgets")?;
     let budgets = if context.full { budgets } else { &budgets[..budgets.len().min(1)] };
-    accuracy::learned(context, |stand_in| {
+    accuracy::learned(context, |kind, stand_in| {
         let way = |name: String, scenario| (name, Training { stand_in: stand_in.clone(), scenario });
-        let method = |method: &str| of_method(context, &stand_in.scenario, method);
+        let method = |method: &str| of_method(context, kind, &stand_in.scenario, method);
         let mut ways = vec![
             way("Original".to_owned(), method("original")?),
             way("ActNN".to_owned(), method("actnn")?),

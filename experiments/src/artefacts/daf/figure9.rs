@@ -1,22 +1,24 @@
 //! Figure 9: the reduction over batch sizes.
 
 use super::accuracy::{self, Learned};
+use super::bits::PLACE;
 use super::setting::{BOARD, RESNET_CIFAR, ROBERTA, artefact, of_method, store};
 use crate::artefacts::learning::Training;
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = artefact("figure9", "reduction of memory over batch sizes", run);
+pub(super) static ARTEFACT: Artefact =
+    artefact("figure9", "reduction of memory over batch sizes", run).reading(&[PLACE]);
 
 /// Stand-ins under Original and DAF with mini-batches of each size; if not everything is asked for, of their own alone.
 fn learned(context: &Context<'_>, batches: &[f64]) -> Result<Vec<Learned>> {
-    accuracy::learned(context, |stand_in| {
+    accuracy::learned(context, |kind, stand_in| {
         let sizes = batches.iter().map(|&batch| batch as u64);
         let own = stand_in.scenario.batch;
         let mut ways = Vec::new();
         for batch in sizes.filter(|&batch| context.full || batch == own) {
             let stand_in = if batch == own { stand_in.clone() } else { stand_in.clone().for_batch(batch) };
             for (method, name) in [("original", "Original"), ("daf", "DAF")] {
-                let scenario = of_method(context, &stand_in.scenario, method)?;
+                let scenario = of_method(context, kind, &stand_in.scenario, method)?;
                 ways.push((format!("{name}, batch {batch}"), Training { stand_in: stand_in.clone(), scenario }));
             }
         }
@@ -26,7 +28,6 @@ fn learned(context: &Context<'_>, batches: &[f64]) -> Result<Vec<Learned>> {
 
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let batches = context.reading_numbers("figure9-batches")?;
-    let bits = context.reading_number("bits")?.to_string();
     let mut outcome = Outcome::of("network,batch,original_mb,store_mb,reduction");
     let (mut points, mut ends) = (Vec::new(), Vec::new());
     let tokens = context.reading_text("roberta-tokens")?.parse()?;
@@ -38,7 +39,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
             scenario.input.clone_from(&input);
             scenario.batch = batch as u64;
             let original = context.run(&scenario)?.reserved.megabytes();
-            let held = store(&context.run(&under(&scenario, "daf", &[("bits", &bits)]))?).megabytes();
+            let held = store(&context.run(&of_method(context, network.kind(), &scenario, "daf")?)?).megabytes();
             outcome.row((network.name, [batch, original, held, original / held]))?;
             points.push((network.name, batch, original / held));
         }

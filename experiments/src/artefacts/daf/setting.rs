@@ -2,6 +2,8 @@
 
 use haversack_training::{AllocatorKind, Record};
 
+use super::accuracy::KINDS;
+use super::bits;
 use crate::artefacts::prelude::*;
 
 /// The board that most of the paper's numbers were taken on.
@@ -34,9 +36,9 @@ pub(super) struct DafNetwork {
 }
 
 impl DafNetwork {
-    /// Whether it learns images; the others learn tokens.
-    pub(super) fn is_of_images(&self) -> bool {
-        self.input.is_none()
+    /// The kind of what stands in for it: it learns images, or tokens.
+    pub(super) const fn kind(&self) -> &'static str {
+        if self.input.is_none() { KINDS[0] } else { KINDS[1] }
     }
 }
 
@@ -88,11 +90,11 @@ pub(super) fn scenario(context: &Context<'_>, device: &str, network: DafNetwork)
     Ok(scenario)
 }
 
-/// `scenario` under `method`; DAF with the bits that the readings declare.
-pub(super) fn of_method(context: &Context<'_>, scenario: &Scenario, method: &str) -> Result<Scenario> {
-    let bits = context.reading_number("bits")?.to_string();
-    let set = [("bits", bits.as_str())];
-    Ok(under(scenario, method, if method == "daf" { &set } else { &[] }))
+/// `scenario` under `method`; DAF with the bits that were measured on stand-ins of `kind`.
+pub(super) fn of_method(context: &Context<'_>, kind: &str, scenario: &Scenario, method: &str) -> Result<Scenario> {
+    let bits = if method == "daf" { bits::parameters(context, kind)? } else { Vec::new() };
+    let set: Vec<(&str, &str)> = bits.iter().map(|(name, bits)| (name.as_str(), bits.as_str())).collect();
+    Ok(under(scenario, method, &set))
 }
 
 /// The pages of DAF's store that were in use at most.

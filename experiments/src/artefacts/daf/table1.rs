@@ -1,16 +1,17 @@
 //! Table 1: memory and accuracy of five methods on eight data sets.
 
 use super::accuracy;
+use super::bits::PLACE;
 use super::null::null;
 use super::setting::{BOARD, DafNetwork, METHODS, NETWORKS, SUBJECTS, artefact, of_method, reported, scenario};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
-    artefact("table1", "memory and accuracy of five methods on eight data sets", run);
+    artefact("table1", "memory and accuracy of five methods on eight data sets", run).reading(&[PLACE]);
 
 /// Megabytes of `method` as the paper reports them, and of the whole footprint.
 fn memory(context: &Context<'_>, network: DafNetwork, method: &str) -> Result<[f64; 2]> {
-    let record = context.run(&of_method(context, &scenario(context, BOARD, network)?, method)?)?;
+    let record = context.run(&of_method(context, network.kind(), &scenario(context, BOARD, network)?, method)?)?;
     Ok([reported(&record), record.reserved].map(Bytes::megabytes))
 }
 
