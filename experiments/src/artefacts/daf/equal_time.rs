@@ -71,14 +71,14 @@ pub(super) fn compare(context: &Context<'_>, outcome: &mut Outcome, found: &[Lea
             let there: Vec<f64> = arrivals.iter().flatten().map(|(time, _)| *time).collect();
             let others: Vec<f64> =
                 arrivals.iter().flatten().zip(&courses).filter_map(|((time, _), course)| at(course, *time)).collect();
-            let number = |values: &[f64]| mean(values).map_or_else(|| "never".to_owned(), |mean| format!("{mean:.1}"));
-            said.push(format!(
-                "{}: DAF above {other} in {above} of {} seeds (DAF there after {} s, {other} then at {})",
-                stand_in_words(context, &one.stand_in),
-                one.stand_in.seeds.len(),
-                number(&there),
-                number(&others),
-            ));
+            let seeds = one.stand_in.seeds.len();
+            let when = mean(&there).map_or_else(
+                || "DAF is never within a point of Original".to_owned(),
+                |time| format!("DAF is within a point of Original after {time:.1} s in {} of them", there.len()),
+            );
+            let then = mean(&others).map_or_else(String::new, |mean| format!(", when {other} is at {mean:.1} %"));
+            let of = stand_in_words(context, &one.stand_in);
+            said.push(format!("{of}: DAF above {other} in {above} of {seeds} seeds; {when}{then}"));
         }
         outcome.quantity(&format!("share of seeds in which DAF is above {other}"), "", shares);
     }
