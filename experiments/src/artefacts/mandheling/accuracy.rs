@@ -27,7 +27,7 @@ pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
             true => stand_in.scenario.clone(),
             false => under(&stand_in.scenario, method, &[]),
         };
-        Training { stand_in, scenario }
+        Training { stand_in: stand_in.clone(), scenario }
     };
     let learned = learn(context, &METHODS.map(training))?;
     let of = |((method, name), taught)| Learned { method, name, stand_in: stand_in(method).clone(), taught };
