@@ -380,8 +380,9 @@ fn the_comparison_can_be_asked_for() {
 }
 
 /// Figures of which a paper prints no number.
-const PICTURES: [(&str, &str); 5] = [
+const PICTURES: [(&str, &str); 6] = [
     ("daf", "bits"),
+    ("daf", "figure1b"),
     ("fedhybrid", "figure12"),
     ("fedhybrid", "figure18"),
     ("fedhybrid", "figure20a"),
