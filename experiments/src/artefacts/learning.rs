@@ -118,20 +118,6 @@ impl Taught {
         })
     }
 
-    /// The simulated time in seconds and the accuracy in percent on a part after each epoch, both means over the seeds.
-    pub(super) fn by_epoch(&self, part: Part) -> Vec<(f64, f64)> {
-        let of = |rows: &Arc<Vec<Row>>| -> Vec<(f64, f64)> {
-            let of_part = rows.iter().filter(|row| row.split == part);
-            of_part.map(|row| (row.simulated_time_s, row.accuracy * 100.0)).collect()
-        };
-        let seeds: Vec<Vec<(f64, f64)>> = self.seeds.iter().map(of).collect();
-        let epochs = seeds.iter().map(Vec::len).min().unwrap_or_default();
-        let mean_of = |epoch: usize, of: fn(&(f64, f64)) -> f64| {
-            mean(&seeds.iter().map(|seed| of(&seed[epoch])).collect::<Vec<_>>()).unwrap_or_default()
-        };
-        (0..epochs).map(|epoch| (mean_of(epoch, |point| point.0), mean_of(epoch, |point| point.1))).collect()
-    }
-
     fn of_seeds(&self, part: Part, value: impl Fn(&[&Row]) -> Option<f64>) -> Vec<f64> {
         let of = |rows: &Arc<Vec<Row>>| value(&rows.iter().filter(|row| row.split == part).collect::<Vec<_>>());
         self.seeds.iter().filter_map(of).collect()

@@ -21,13 +21,13 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     };
     let slower = iteration(METHODS[0].0)? / iteration(in_integers.method)?;
     let clock: Vec<f64> = match &in_integers.taught {
-        Ok(taught) => taught.by_epoch(Part::Test).into_iter().map(|(time, _)| time * slower).collect(),
+        Ok(taught) => taught.curve(Part::Test).into_iter().map(|(time, _)| time * slower).collect(),
         Err(error) => bail!("its stand-in: {error:#}"),
     };
     let mut lines = Lines::new();
     for one in &found {
         let Ok(taught) = &one.taught else { continue };
-        let mut points = taught.by_epoch(Part::Test);
+        let mut points = taught.curve(Part::Test);
         if one.method == METHODS[0].0 {
             points.iter_mut().zip(&clock).for_each(|(point, &time)| point.0 = time);
         }
