@@ -10,6 +10,7 @@ pub(crate) mod mandheling;
 mod prelude;
 mod sage;
 mod setting;
+mod trained;
 
 use std::sync::LazyLock;
 

@@ -30,9 +30,26 @@ use haversack_devices::text::hint;
 
 pub use self::file::{Kind, Measured, MeasuredError, MeasuredValue};
 
+/// One of the embedded files.
+macro_rules! file {
+    ($paper:literal, $artefact:literal) => {
+        (
+            concat!($paper, "/", $artefact),
+            concat!("experiments/measured/", $paper, "-", $artefact, ".toml"),
+            include_str!(concat!("../measured/", $paper, "-", $artefact, ".toml")),
+        )
+    };
+}
+
 /// The embedded files, each with what it was measured for: `paper/artefact`.
-const FILES: &[(&str, &str, &str)] =
-    &[("daf/bits", "experiments/measured/daf-bits.toml", include_str!("../measured/daf-bits.toml"))];
+const FILES: &[(&str, &str, &str)] = &[
+    file!("comparison", "sensitivity"),
+    file!("daf", "bits"),
+    file!("fedhybrid", "figure9"),
+    file!("fedhybrid", "figure18b"),
+    file!("fedhybrid", "section4.4.1"),
+    file!("fedhybrid", "section5.2"),
+];
 
 /// The number of seeds that a measurement is made with.
 pub const SEEDS: u64 = 5;

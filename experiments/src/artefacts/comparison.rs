@@ -1,11 +1,13 @@
-//! The four papers' policies side by side on one phone and one network: DAF, Sage, Mandheling and `FedHybrid`.
+//! The four papers' policies side by side on one phone and one network: DAF, Sage, Mandheling and `FedHybrid`; and what
+//! those that store fewer bits have measured.
 //!
 //! No paper has this comparison, so that there is no row of the reference to answer, and readings are declared here.
 
 mod fronts;
 mod runs;
+mod sensitivity;
 
 use crate::reproduce::Artefact;
 
 /// All artefacts.
-pub(super) static ARTEFACTS: &[&Artefact] = &[&fronts::GALAXY_S22, &fronts::XIAOMI_10];
+pub(super) static ARTEFACTS: &[&Artefact] = &[&fronts::GALAXY_S22, &fronts::XIAOMI_10, &sensitivity::ARTEFACT];

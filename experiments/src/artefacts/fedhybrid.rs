@@ -3,6 +3,7 @@
 mod figure11;
 mod figure12;
 mod figure18;
+mod figure18b;
 mod figure19;
 mod figure1c;
 pub(crate) mod figure2;
@@ -11,7 +12,10 @@ mod figure21;
 mod figure4;
 mod figure5;
 mod figure7;
+mod figure9;
 mod null;
+mod section4_4_1;
+mod section5_2;
 pub(crate) mod setting;
 pub(crate) mod table1;
 mod unanswered;
@@ -31,10 +35,14 @@ pub(super) static ARTEFACTS: &[&Artefact] = &[
     &figure5::FIGURE5A,
     &figure5::FIGURE5B,
     &figure7::ARTEFACT,
+    &figure9::ARTEFACT,
     &figure11::FIGURE11A,
     &figure11::FIGURE11B,
     &figure12::ARTEFACT,
+    &section4_4_1::ARTEFACT,
+    &section5_2::ARTEFACT,
     &figure18::ARTEFACT,
+    &figure18b::ARTEFACT,
     &figure19::FIGURE19A,
     &figure19::FIGURE19B,
     &figure20::FIGURE20A,

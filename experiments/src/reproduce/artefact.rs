@@ -228,10 +228,27 @@ impl Context<'_> {
     pub fn measured(
         &self,
         place: &str,
-        measure: impl FnOnce() -> Result<Measured, ArtefactError>,
+        measure: impl FnOnce() -> Result<Measured, ArtefactError> + Send,
     ) -> Result<Arc<Measured>, ArtefactError> {
         named("measured values of", self.artefact.measured, place)?;
-        if self.full { self.cache.get(measured_key(place), measure) } else { Ok(Arc::new(measured::committed(place)?)) }
+        if self.full { self.once(measured_key(place), measure) } else { Ok(Arc::new(measured::committed(place)?)) }
+    }
+
+    /// What `make` makes, once for all artefacts that ask for `key`, on a thread of its own: one of the pool that waits
+    /// for others takes on work meanwhile, and could come to wait for what it is making itself.
+    ///
+    /// # Errors
+    /// What `make` fails with.
+    pub fn once<T: Send + Sync + 'static>(
+        &self,
+        key: String,
+        make: impl FnOnce() -> Result<T, ArtefactError> + Send,
+    ) -> Result<Arc<T>, ArtefactError> {
+        let apart = || {
+            let made = std::thread::scope(|scope| scope.spawn(make).join());
+            made.unwrap_or_else(|_| Err(anyhow::anyhow!("the thread that makes it has panicked")))
+        };
+        self.cache.get(key, apart)
     }
 
     /// The seeds of a measurement: under `--full` several from the seed of this run on, otherwise that one.

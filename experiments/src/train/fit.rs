@@ -7,7 +7,7 @@ use haversack_workloads::{Network, Op, Role};
 use crate::scenario::Scenario;
 
 /// The shape of a sample as a scenario's `input` has it.
-pub(super) fn shape(form: &SampleForm) -> String {
+pub(crate) fn shape(form: &SampleForm) -> String {
     match form {
         SampleForm::Image(form) => format!("{}x{}x{}", form.channels, form.height, form.width),
         SampleForm::Tokens { length, .. } => length.to_string(),

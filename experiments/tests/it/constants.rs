@@ -269,6 +269,10 @@ fn runs() -> Vec<Run> {
             let network = "model = \"mobilenetv2\"\ninput = \"3x64x64\"\nbatch = 16";
             plain(world, cache, &format!("policy = \"fedhybrid\"\nmemory_budget = \"50%\"\n{network}"))
         }),
+        run("FedHybrid with room for its codec", &["codec"], |world, cache| {
+            let network = "model = \"mobilenetv2\"\ninput = \"3x64x64\"\nbatch = 16";
+            plain(world, cache, &format!("policy = \"fedhybrid\"\nmemory_budget = \"55%\"\n{network}"))
+        }),
         run("MNN in integers", &["cpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-int8\"")),
         run("MNN on the GPU", &["gpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-fp32-gpu\"")),
         run("Mandheling", &["dsp", "cpu"], |world, cache| {

@@ -380,12 +380,16 @@ fn the_comparison_can_be_asked_for() {
 }
 
 /// Figures of which a paper prints no number.
-const PICTURES: [(&str, &str); 6] = [
+const PICTURES: [(&str, &str); 10] = [
     ("daf", "bits"),
     ("daf", "figure1b"),
+    ("fedhybrid", "figure9"),
     ("fedhybrid", "figure12"),
     ("fedhybrid", "figure18"),
+    ("fedhybrid", "figure18b"),
     ("fedhybrid", "figure20a"),
+    ("fedhybrid", "section4.4.1"),
+    ("fedhybrid", "section5.2"),
     ("mandheling", "figure8a"),
 ];
 

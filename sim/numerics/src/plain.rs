@@ -2,6 +2,7 @@
 //!
 //! It evaluates networks, and is what a run under the policy that keeps everything has to agree with to the bit.
 
+use haversack_workloads::training_graph::Node;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use crate::batch::MiniBatch;
@@ -73,7 +74,29 @@ pub fn train(
     pass: &Pass,
     meter: &Meter,
 ) -> Result<Loss, ProgramError> {
-    walk(program, graph, state, batch, pass, meter, |_| true)
+    train_watched(program, graph, state, batch, pass, meter, |_, _| Ok(()))
+}
+
+/// As [`train`]; `before` is shown each node that is about to be computed, and may change what the tensors hold.
+///
+/// # Errors
+/// As [`train`], and what `before` fails with.
+pub fn train_watched(
+    program: &Program,
+    graph: &TrainingGraph,
+    state: &mut State,
+    batch: &MiniBatch,
+    pass: &Pass,
+    meter: &Meter,
+    mut before: impl FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>,
+) -> Result<Loss, ProgramError> {
+    walk(program, graph, state, batch, pass, meter, Watch { runs: |_| true, before: &mut before })
+}
+
+/// Which nodes run, and who is shown them.
+struct Watch<'w> {
+    runs: fn(Phase) -> bool,
+    before: &'w mut dyn FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>,
 }
 
 /// Forward alone, with the running averages of normalisations.
@@ -89,7 +112,8 @@ pub fn evaluate(
     meter: &Meter,
 ) -> Result<Loss, ProgramError> {
     let pass = Pass { statistics: Statistics::Running, ..*pass };
-    walk(program, graph, state, batch, &pass, meter, |phase| phase == Phase::Forward)
+    let watch = Watch { runs: |phase| phase == Phase::Forward, before: &mut |_, _| Ok(()) };
+    walk(program, graph, state, batch, &pass, meter, watch)
 }
 
 fn walk(
@@ -99,14 +123,14 @@ fn walk(
     batch: &MiniBatch,
     pass: &Pass,
     meter: &Meter,
-    runs: impl Fn(Phase) -> bool,
+    watch: Watch<'_>,
 ) -> Result<Loss, ProgramError> {
     let mut contents: Vec<Option<Contents>> = graph.tensors.iter().map(|_| None).collect();
     for (tensor, held) in state.tensors_mut().drain(..) {
         contents[tensor as usize] = Some(held);
     }
     let mut memory = Whole { graph, contents, meter: meter.clone() };
-    let walked = walk_nodes(program, &mut memory, batch, pass, runs);
+    let walked = walk_nodes(program, &mut memory, batch, pass, watch);
     let states = (0..).zip(memory.contents).filter(|(id, _)| graph.tensor(*id).role.is_state());
     *state.tensors_mut() = states.filter_map(|(id, held)| held.map(|held| (id, held))).collect();
     walked
@@ -117,11 +141,11 @@ fn walk_nodes(
     memory: &mut Whole<'_>,
     batch: &MiniBatch,
     pass: &Pass,
-    runs: impl Fn(Phase) -> bool,
+    Watch { runs, before }: Watch<'_>,
 ) -> Result<Loss, ProgramError> {
     let graph = memory.graph;
     let range = pass.first..pass.first + pass.samples;
-    let last = last_uses(graph, &runs);
+    let last = last_uses(graph, runs);
     for (id, tensor) in (0..).zip(&graph.tensors) {
         match tensor.role {
             Role::Input => memory.put(id, batch.samples_of(range.clone(), &memory.meter.clone())),
@@ -131,6 +155,7 @@ fn walk_nodes(
     }
     let mut loss = Loss::default();
     for (id, node) in (0..).zip(&graph.nodes).filter(|(_, node)| runs(node.phase)) {
+        before(node, memory)?;
         for &output in &node.outputs {
             if memory.contents[output as usize].is_none() {
                 let meter = memory.meter.clone();
@@ -156,7 +181,7 @@ fn walk_nodes(
 }
 
 /// The last node that runs and uses each tensor.
-fn last_uses(graph: &TrainingGraph, runs: impl Fn(Phase) -> bool) -> Vec<Option<NodeId>> {
+fn last_uses(graph: &TrainingGraph, runs: fn(Phase) -> bool) -> Vec<Option<NodeId>> {
     let mut last = vec![None; graph.tensors.len()];
     for (id, node) in (0..).zip(&graph.nodes).filter(|(_, node)| runs(node.phase)) {
         node.uses().for_each(|tensor| last[tensor as usize] = Some(id));

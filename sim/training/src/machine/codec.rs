@@ -13,8 +13,8 @@ use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
 use super::Machine;
 
-/// The share of a tensor's range that a decompressed value may be off by; the paper prints none.
-pub(crate) const BOUND: f32 = 0.01;
+/// The share of a tensor's range that a value may be off by that FedHybrid's codec has compressed; the paper prints none.
+pub const BOUND: f32 = 0.01;
 /// Values are of four bytes.
 const VALUE: u64 = 4;
 

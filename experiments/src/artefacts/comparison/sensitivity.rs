@@ -1,0 +1,90 @@
+//! How sensitive gradients are to each kind of saved tensor, as ActNN and GACT measure it.
+
+use haversack_numerics::Meter;
+use haversack_numerics::optimiser::Rule;
+use haversack_policies::gact::{Gact, Level, Parameters};
+use haversack_training::Lesson;
+use strum::IntoEnumIterator;
+
+use crate::artefacts::prelude::*;
+use crate::artefacts::trained::{MapKind, RECIPES, Trained, measure};
+
+const PLACE: &str = "comparison/sensitivity";
+const ABOUT: &str = "Variance that one step over the range of saved tensors adds to gradients, by what made them";
+
+pub(super) static ARTEFACT: Artefact =
+    Artefact::new("comparison", "sensitivity", "how sensitive gradients are to each kind of saved tensor", run)
+        .reading(&[PLACE]);
+
+/// Mini-batches over which it is measured: the newest has a tenth in the moving average.
+const UPDATES: usize = 20;
+
+fn run(context: &Context<'_>) -> Result<Outcome> {
+    let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, sensitivities))?;
+    let mut outcome = Outcome::of("network,kind,share_of_variance,lo,hi,share_of_values");
+    for recipe in RECIPES {
+        let (mut names, mut variances, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for kind in MapKind::iter() {
+            let of = |what: &str| measured.value(&format!("{}/{kind}/{what}", recipe.model));
+            let (Ok(variance), Ok(share)) = (of("variance"), of("values")) else { continue };
+            let numbers = [variance.value, variance.lo, variance.hi, share.value];
+            outcome.row((recipe.model, kind.to_string(), numbers))?;
+            names.push(kind.to_string());
+            variances.push(variance.value);
+            values.push(share.value);
+            let name = format!("variance by {kind} tensors, {}", recipe.name);
+            outcome.quantity(&name, "%", [variance.value]);
+        }
+        let bars = Bars::new(names).series(BarSeries::new("variance", variances));
+        let bars = bars.series(BarSeries::new("values", values));
+        outcome.bars(recipe.name, bars, from_zero("share of all saved tensors", "%"));
+    }
+    Ok(outcome)
+}
+
+/// The share of each kind in the variance of all, and in their values.
+fn sensitivities(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
+    let importance = importance(trained)?;
+    let (mut all_variance, mut all_values) = (0.0, 0.0);
+    let mut kinds: Vec<(MapKind, f64, f64)> = MapKind::iter().map(|kind| (kind, 0.0, 0.0)).collect();
+    for (tensor, kind) in trained.saved() {
+        let variance = importance.get(tensor as usize).copied().unwrap_or_default();
+        // What nobody reads as values has no variance, and is no candidate for fewer bits.
+        let values = if variance > 0.0 { trained.program.elements(tensor, 1) as f64 } else { 0.0 };
+        all_variance += variance;
+        all_values += values;
+        if let Some((_, variances, numbers)) = kinds.iter_mut().find(|(known, ..)| *known == kind) {
+            *variances += variance;
+            *numbers += values;
+        }
+    }
+    ensure!(all_variance > 0.0, "no importance was measured");
+    let found = kinds.into_iter().filter(|(_, _, values)| *values > 0.0);
+    Ok(found
+        .flat_map(|(kind, variance, values)| {
+            [
+                (format!("{kind}/variance"), "%", variance / all_variance * 100.0),
+                (format!("{kind}/values"), "%", values / all_values * 100.0),
+            ]
+        })
+        .collect())
+}
+
+/// The moving averages after some more updates under GACT, which asks for them.
+fn importance(trained: &Trained) -> Result<Vec<f64>> {
+    let mut lesson = Lesson {
+        program: &trained.program,
+        state: trained.state.clone(),
+        meter: Meter::new(),
+        seed: trained.seed(),
+        update: trained.updates(),
+        importance: Vec::new(),
+        factors: Vec::new(),
+    };
+    let rule: Rule = trained.rule();
+    let batches = trained.next_batches().take(UPDATES).map(|batch| (batch, rule));
+    let mut gact = Gact::new(Parameters { level: Level::Fixed, bits: 8, ..Parameters::default() });
+    let plan = &trained.plan;
+    haversack_training::train(plan.machine(), &plan.job(), &mut gact, &mut lesson, batches, |_| true)?;
+    Ok(lesson.importance)
+}

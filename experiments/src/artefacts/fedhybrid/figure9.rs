@@ -1,0 +1,102 @@
+//! Figure 9 with data: channels with outliers in trained maps.
+
+use haversack_kernels::Isa;
+use haversack_kernels::compress::{Bound, Codec, FeatureMap, Mode};
+use haversack_training::CODEC_BOUND;
+use strum::IntoEnumIterator;
+
+use crate::artefacts::prelude::*;
+use crate::artefacts::trained::{MapKind, RECIPES, SavedMap, Trained, measure};
+
+const PLACE: &str = "fedhybrid/figure9";
+const ABOUT: &str = "Channels with outliers in trained maps";
+
+pub(super) static ARTEFACT: Artefact = Artefact::new(
+    "fedhybrid",
+    "figure9",
+    "channels with outliers in trained maps, and what quantising makes of one",
+    run,
+)
+.reading(&[PLACE]);
+
+fn run(context: &Context<'_>) -> Result<Outcome> {
+    let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, outliers))?;
+    let mut outcome = Outcome::of("network,of,quantity,unit,value,lo,hi");
+    for value in &measured.values {
+        let mut names = value.id.splitn(3, '/');
+        let mut name = || names.next().unwrap_or_default();
+        let names = [name(), name(), name()];
+        outcome.row((names, value.unit.as_str(), [value.value, value.lo, value.hi]))?;
+    }
+    for recipe in RECIPES {
+        let value = |id: String| measured.value(&format!("{}/{id}", recipe.model));
+        let kinds: Vec<MapKind> = MapKind::iter().filter(|kind| value(format!("{kind}/salient")).is_ok()).collect();
+        let salient: Vec<f64> =
+            kinds.iter().map(|kind| value(format!("{kind}/salient")).map(|one| one.value)).collect::<Result<_, _>>()?;
+        let bars = Bars::new(kinds.iter().map(ToString::to_string)).series(BarSeries::new("channels", salient));
+        outcome.bars(recipe.name, bars, from_zero("share of channels", "%"));
+        let reach = value("channel/reach".to_owned())?.value;
+        outcome.quantity("farthest outlier", "standard deviations", [reach]);
+        outcome.quantity(&format!("farthest outlier of {}", recipe.name), "standard deviations", [reach]);
+    }
+    let salient = measured.values.iter().filter(|value| value.id.ends_with("/salient")).map(|value| value.value);
+    outcome.quantity("channels with outliers", "%", salient);
+    Ok(outcome)
+}
+
+/// The channels that the 3σ rule finds on each kind of map, and the one with the farthest outlier.
+fn outliers(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
+    let codec = Codec::new(Mode::mixed(Bound::OfTensor(CODEC_BOUND)), Isa::chosen()?)?;
+    let maps = trained.maps()?;
+    let mut values = Vec::new();
+    for kind in MapKind::iter() {
+        let (mut salient, mut all, mut out) = (0, 0, Vec::new());
+        for map in maps.iter().filter(|map| map.kind == kind) {
+            for sample in map.samples() {
+                let found = codec.compress(feature_map(map, &sample), &mut out)?;
+                salient += found.salient;
+                all += found.salient + found.normal;
+            }
+        }
+        if all > 0 {
+            values.push((format!("{kind}/salient"), "%", salient as f64 / all as f64 * 100.0));
+        }
+    }
+    let farthest = maps.iter().flat_map(reaches).max_by(f64::total_cmp).context("no map is saved")?;
+    values.push(("channel/reach".to_owned(), "count", farthest));
+    Ok(values)
+}
+
+const fn feature_map<'v>(map: &SavedMap, values: &'v [f32]) -> FeatureMap<'v> {
+    FeatureMap { values, channels: map.map.channels, height: map.map.height, width: map.map.width }
+}
+
+/// Of every channel of all samples of a map its farthest value from its mean, in standard deviations. Of fewer than a
+/// hundred values nothing can be told.
+fn reaches(map: &SavedMap) -> Vec<f64> {
+    let plane = map.map.height * map.map.width;
+    if plane < 100 {
+        return Vec::new();
+    }
+    map.samples().flat_map(|sample| sample.chunks_exact(plane).map(reach).collect::<Vec<_>>()).collect()
+}
+
+fn reach(values: &[f32]) -> f64 {
+    let number = values.len() as f64;
+    let mean = values.iter().copied().map(f64::from).sum::<f64>() / number;
+    let squares = values.iter().map(|&value| (f64::from(value) - mean).powi(2));
+    let deviation = (squares.clone().sum::<f64>() / number).sqrt();
+    if deviation > 0.0 { squares.fold(0.0, f64::max).sqrt() / deviation } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_farthest_value_is_told_in_standard_deviations() {
+        // One of four is 4: mean 1, variance (3 × 1 + 9) / 4 = 3, and 3 / √3 = √3.
+        assert!((reach(&[0.0, 0.0, 4.0, 0.0]) - 3.0_f64.sqrt()).abs() < 1e-12);
+        assert_eq!(reach(&[2.0, 2.0]), 0.0);
+    }
+}

@@ -1,0 +1,155 @@
+//! Section 5.2: what ZRAM with lz4 makes of the pages of trained maps.
+
+use strum::IntoEnumIterator;
+
+use crate::artefacts::prelude::*;
+use crate::artefacts::trained::{MapKind, RECIPES, Recipe, SavedMap, Trained, measure};
+
+const PLACE: &str = "fedhybrid/section5.2";
+const ABOUT: &str = "ZRAM's classes of the pages of trained maps, with lz4";
+
+pub(super) static ARTEFACT: Artefact =
+    Artefact::new("fedhybrid", "section5.2", "what ZRAM makes of the pages of trained maps", run).reading(&[PLACE]);
+
+/// The network.
+const LENET: Recipe = RECIPES[0];
+/// Bytes of a page.
+const PAGE: usize = 4096;
+/// What does not shrink to three quarters zsmalloc keeps whole (its huge class).
+const HUGE: usize = PAGE / 4 * 3;
+/// All kinds together.
+const ALL: &str = "all";
+
+/// The classes of some pages.
+#[derive(Clone, Copy, Default)]
+struct Pages {
+    number: usize,
+    /// Pages of one word again and again, of which only the word is kept.
+    same_filled: usize,
+    /// Pages that are kept whole.
+    incompressible: usize,
+    /// Bytes of the others, compressed.
+    compressed: usize,
+}
+
+impl Pages {
+    fn of(bytes: &[u8]) -> Self {
+        let mut pages = Self::default();
+        for page in bytes.chunks_exact(PAGE) {
+            pages.add(page);
+        }
+        pages
+    }
+
+    fn add(&mut self, page: &[u8]) {
+        self.number += 1;
+        let (words, _) = page.as_chunks::<8>();
+        if words.windows(2).all(|pair| pair[0] == pair[1]) {
+            self.same_filled += 1;
+            return;
+        }
+        match lz4_flex::block::compress(page).len() {
+            len if len >= HUGE => self.incompressible += 1,
+            len => self.compressed += len,
+        }
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self {
+            number: self.number + other.number,
+            same_filled: self.same_filled + other.same_filled,
+            incompressible: self.incompressible + other.incompressible,
+            compressed: self.compressed + other.compressed,
+        }
+    }
+
+    const fn others(self) -> usize {
+        self.number - self.same_filled - self.incompressible
+    }
+
+    /// Each quantity with its unit.
+    fn values(self) -> Vec<(&'static str, &'static str, f64)> {
+        let share = |number: usize| number as f64 / self.number.max(1) as f64 * 100.0;
+        let stored = self.incompressible * PAGE + self.compressed;
+        // Without others there is nothing that became smaller.
+        let others = if self.others() > 0 { (self.others() * PAGE) as f64 / self.compressed as f64 } else { 1.0 };
+        vec![
+            ("same-filled", "%", share(self.same_filled)),
+            ("incompressible", "%", share(self.incompressible)),
+            ("ratio-of-others", "factor", others),
+            ("ratio", "factor", (self.number * PAGE) as f64 / stored.max(1) as f64),
+        ]
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<Outcome> {
+    let measured = context.measured(PLACE, || measure(context, ABOUT, &[LENET], classes))?;
+    let mut outcome = Outcome::of("network,kind,quantity,unit,value,lo,hi");
+    for recipe in [LENET] {
+        let kinds: Vec<String> = MapKind::iter().map(|kind| kind.to_string()).chain([ALL.to_owned()]).collect();
+        let of = |kind: &str, what: &str| measured.value(&format!("{}/{kind}/{what}", recipe.model));
+        let kinds: Vec<String> = kinds.into_iter().filter(|kind| of(kind, "ratio").is_ok()).collect();
+        for kind in &kinds {
+            for what in ["same-filled", "incompressible", "ratio-of-others", "ratio"] {
+                let Ok(value) = of(kind, what) else { continue };
+                let numbers = [value.value, value.lo, value.hi];
+                outcome.row((recipe.model, kind.as_str(), what, value.unit.as_str(), numbers))?;
+            }
+        }
+        let share = |kind: &String, what| of(kind, what).map_or(0.0, |value| value.value);
+        let same: Vec<f64> = kinds.iter().map(|kind| share(kind, "same-filled")).collect();
+        let huge: Vec<f64> = kinds.iter().map(|kind| share(kind, "incompressible")).collect();
+        let others: Vec<f64> = same.iter().zip(&huge).map(|(same, huge)| (100.0 - same - huge).max(0.0)).collect();
+        let stack = Stack::new(kinds).part("same-filled", same).part("compressed", others);
+        let stack = stack.part("incompressible", huge);
+        outcome.panel(recipe.name, stack, Axis::default(), from_zero("pages", "%"));
+    }
+    let all = measured.values.iter().filter(|value| value.id.ends_with("/all/ratio")).map(|value| value.value);
+    outcome.quantity("ratio of all maps", "×", all);
+    Ok(outcome)
+}
+
+/// The classes of each kind of map of a trained network, and of all.
+fn classes(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
+    let maps = trained.maps()?;
+    let of = |maps: &mut dyn Iterator<Item = &SavedMap>| {
+        maps.fold(Pages::default(), |pages, map| {
+            let bytes: Vec<u8> = map.values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            pages.with(Pages::of(&bytes))
+        })
+    };
+    let mut values = Vec::new();
+    let mut add = |name: &str, pages: Pages| {
+        let named = |(what, unit, value)| (format!("{name}/{what}"), unit, value);
+        if pages.number > 0 {
+            values.extend(pages.values().into_iter().map(named));
+        }
+    };
+    for kind in MapKind::iter() {
+        add(&kind.to_string(), of(&mut maps.iter().filter(|map| map.kind == kind)));
+    }
+    add(ALL, of(&mut maps.iter()));
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_same_filled_incompressible_or_smaller() {
+        // Zeros; one byte counted up, whose 256 values lz4 finds again after the first time; bits without order.
+        let noise = (0..PAGE as u32)
+            .map(|place| (place.wrapping_mul(2_654_435_761) >> 13) as u8 ^ ((place * place) >> 7) as u8);
+        let mut bytes = vec![0; PAGE];
+        bytes.extend((0..PAGE).map(|place| place as u8));
+        bytes.extend(noise);
+        bytes.extend([1; 100]);
+        let pages = Pages::of(&bytes);
+        assert_eq!((pages.number, pages.same_filled, pages.incompressible, pages.others()), (3, 1, 1, 1));
+        assert!(pages.compressed > 256 && pages.compressed < 400, "{}", pages.compressed);
+        // What is left of three pages: one whole, and the compressed one.
+        let ratio = pages.values().into_iter().find(|value| value.0 == "ratio").unwrap().2;
+        assert!((ratio - (3 * PAGE) as f64 / (PAGE + pages.compressed) as f64).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,202 @@
+//! Networks that are trained here for what is measured of them, and what a mini-batch leaves in their saved tensors.
+
+mod kinds;
+mod maps;
+
+use std::sync::Arc;
+
+use haversack_numerics::memory::Memory;
+use haversack_numerics::optimiser::Rule;
+use haversack_numerics::program::{Pass, Statistics};
+use haversack_numerics::state::State;
+use haversack_numerics::{Meter, Program, ProgramError, plain};
+use haversack_workloads::autograd::Optimiser;
+use haversack_workloads::data::{DataSet, LoadOptions, Part, epoch_order, load};
+use haversack_workloads::training_graph::Node;
+
+pub(super) use self::kinds::MapKind;
+pub(super) use self::maps::SavedMap;
+use crate::artefacts::prelude::*;
+use crate::interrupt;
+use crate::scenario::workload::network_with_values;
+use crate::scenario::{Key, Literal, Origin};
+use crate::train::{input_of, mini_batch};
+
+/// The device whose eager graph is trained; nothing measured depends on its speed.
+const DEVICE: &str = "jetson-agx-xavier";
+
+/// How a network is trained before it is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recipe {
+    pub(super) model: &'static str,
+    /// The network for people.
+    pub(super) name: &'static str,
+    pub(super) data: &'static str,
+    optimiser: Optimiser,
+    rate: f32,
+    /// Samples of a mini-batch.
+    batch: usize,
+    epochs: u64,
+}
+
+/// All of them, the fastest first.
+pub(super) const RECIPES: [Recipe; 3] = [
+    Recipe { epochs: 3, ..of("lenet5", "LeNet-5", "glyphs") },
+    Recipe {
+        optimiser: Optimiser::Adam,
+        rate: 0.001,
+        batch: 32,
+        epochs: 12,
+        ..of("transformer2-lora", "transformer", "phrases")
+    },
+    Recipe { epochs: 3, ..of("resnet8-cifar", "ResNet-8", "glyphs") },
+];
+
+const fn of(model: &'static str, name: &'static str, data: &'static str) -> Recipe {
+    Recipe { model, name, data, optimiser: Optimiser::Momentum, rate: 0.03, batch: 64, epochs: 0 }
+}
+
+/// The ids of the networks, and of the data that they learn, each once.
+fn networks_and_data(recipes: &[Recipe]) -> (Vec<&'static str>, Vec<&'static str>) {
+    let mut data: Vec<&str> = recipes.iter().map(|recipe| recipe.data).collect();
+    data.sort_unstable();
+    data.dedup();
+    (recipes.iter().map(|recipe| recipe.model).collect(), data)
+}
+
+/// A network that has been trained.
+pub(super) struct Trained {
+    pub(super) plan: Plan,
+    pub(super) program: Program,
+    pub(super) state: State,
+    data: Arc<DataSet>,
+    recipe: Recipe,
+    seed: u64,
+}
+
+impl Trained {
+    /// Trains by `recipe` with `seed`, once for all artefacts.
+    ///
+    /// # Errors
+    /// Ctrl-C, and whatever training fails with.
+    pub(super) fn of(context: &Context<'_>, recipe: Recipe, seed: u64) -> Result<Arc<Self>> {
+        let key = format!("trained {} {seed}", recipe.model);
+        context.once(key, || {
+            let mut trained = Self::untrained(context, recipe, seed)?;
+            for epoch in 0..recipe.epochs {
+                trained.learn(epoch)?;
+            }
+            Ok(trained)
+        })
+    }
+
+    /// The network with its initial weights.
+    pub(super) fn untrained(context: &Context<'_>, recipe: Recipe, seed: u64) -> Result<Self> {
+        let data = context.once(format!("data {}", recipe.data), || Ok(load(recipe.data, &LoadOptions::default())?))?;
+        let mut scenario = Scenario {
+            batch: recipe.batch as u64,
+            optimizer: recipe.optimiser,
+            classes: Some(data.number_of_classes as u64),
+            ..Scenario::new(DEVICE, recipe.model)
+        };
+        scenario.set(Key::Input, &Literal::text(input_of(&data.form)), Origin::Program)?;
+        let plan = context.plan(&scenario)?;
+        let network = network_with_values(recipe.model, scenario.input.as_ref(), scenario.classes)?;
+        let program = Program::new(&network, &plan.graph)?;
+        let state = State::initial(program.network(), &plan.graph, seed, &Meter::new())?;
+        Ok(Self { plan, program, state, data, recipe, seed })
+    }
+
+    /// One epoch.
+    fn learn(&mut self, epoch: u64) -> Result<()> {
+        let meter = Meter::new();
+        let batches = self.batches(epoch);
+        let first = epoch * batches.len() as u64;
+        for (update, indices) in (first..).zip(batches) {
+            ensure!(!interrupt::came(), "stopped by Ctrl-C");
+            let batch = mini_batch(&self.data, Part::Train, &indices);
+            let pass = self.pass(update);
+            let loss = plain::train(&self.program, &self.plan.graph, &mut self.state, &batch, &pass, &meter)?;
+            ensure!(loss.mean.is_finite(), "{}: the loss is no number at update {update}", self.recipe.model);
+        }
+        Ok(())
+    }
+
+    /// The whole mini-batches of an epoch, as places in the train part.
+    fn batches(&self, epoch: u64) -> Vec<Vec<usize>> {
+        let order = epoch_order(self.data.train.len(), self.seed, epoch);
+        order.chunks_exact(self.recipe.batch).map(<[usize]>::to_vec).collect()
+    }
+
+    fn pass(&self, update: u64) -> Pass {
+        Pass {
+            samples: self.recipe.batch,
+            batch: self.recipe.batch,
+            first: 0,
+            update,
+            seed: self.seed,
+            statistics: Statistics::Own,
+            rule: self.rule(),
+        }
+    }
+
+    /// How weights are updated.
+    pub(super) const fn rule(&self) -> Rule {
+        let Recipe { optimiser, rate, .. } = self.recipe;
+        Rule { optimiser, rate, decay: 0.0 }
+    }
+
+    /// What masks and rounding are drawn by.
+    pub(super) const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The number of updates so far.
+    pub(super) fn updates(&self) -> u64 {
+        self.recipe.epochs * self.batches(0).len() as u64
+    }
+
+    /// The mini-batches that come next: those of the epoch after the last, of which it has not been trained on yet.
+    pub(super) fn next_batches(&self) -> impl Iterator<Item = haversack_numerics::batch::MiniBatch> + '_ {
+        let batches = self.batches(self.recipe.epochs).into_iter();
+        batches.map(|indices| mini_batch(&self.data, Part::Train, &indices))
+    }
+
+    /// Goes forward and backward with the next mini-batch; `before` is shown every node before it is computed.
+    pub(super) fn watch(&self, before: impl FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>) -> Result<()> {
+        let batch = self.next_batches().next().context("no mini-batch")?;
+        let (mut state, pass, meter) = (self.state.clone(), self.pass(self.updates()), Meter::new());
+        plain::train_watched(&self.program, &self.plan.graph, &mut state, &batch, &pass, &meter, before)?;
+        Ok(())
+    }
+}
+
+/// A value with each seed for every recipe: what `measure` finds of a trained network, by id, with its unit.
+///
+/// # Errors
+/// What training or `measure` fails with; another set of ids with another seed.
+pub(super) fn measure(
+    context: &Context<'_>,
+    about: &str,
+    recipes: &[Recipe],
+    measure: impl Fn(&Trained) -> Result<Vec<(String, &'static str, f64)>>,
+) -> Result<crate::measured::Measured> {
+    let (networks, data) = networks_and_data(recipes);
+    let mut measured = context.measuring(about, &data, &networks);
+    for &recipe in recipes {
+        let mut all: Vec<(String, &'static str, Vec<f64>)> = Vec::new();
+        for seed in context.seeds() {
+            for (id, unit, value) in measure(Trained::of(context, recipe, seed)?.as_ref())? {
+                match all.iter_mut().find(|(known, ..)| *known == id) {
+                    Some((.., each)) => each.push(value),
+                    None => all.push((id, unit, vec![value])),
+                }
+            }
+        }
+        for (id, unit, each) in all {
+            ensure!(each.len() == measured.seeds.len(), "{id} of {} has no value with some seed", recipe.model);
+            measured.add(format!("{}/{id}", recipe.model), unit, &each);
+        }
+    }
+    Ok(measured)
+}

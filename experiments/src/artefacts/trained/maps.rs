@@ -1,0 +1,91 @@
+//! The saved tensors of a mini-batch, and gradients from what a store would give back of them.
+
+use haversack_numerics::ProgramError;
+use haversack_numerics::memory::{Contents, Memory};
+use haversack_numerics::program::Map;
+use haversack_workloads::{Phase, Role, TensorId};
+
+use super::Trained;
+use super::kinds::{self, MapKind};
+use crate::artefacts::prelude::*;
+
+/// What a mini-batch leaves in a saved tensor.
+pub(in crate::artefacts) struct SavedMap {
+    pub(in crate::artefacts) kind: MapKind,
+    /// The map of a sample.
+    pub(in crate::artefacts) map: Map,
+    /// The values of all samples as they lie.
+    pub(in crate::artefacts) values: Vec<f32>,
+}
+
+impl SavedMap {
+    /// The samples, each channel by channel.
+    pub(in crate::artefacts) fn samples(&self) -> impl Iterator<Item = Vec<f32>> + '_ {
+        let samples = self.values.chunks_exact(self.map.elements().max(1));
+        samples.map(|sample| self.map.channels_first(sample))
+    }
+
+    /// The values as they lie, from samples that are channel by channel.
+    pub(in crate::artefacts) fn of_samples(&self, samples: impl IntoIterator<Item = Vec<f32>>) -> Vec<f32> {
+        samples.into_iter().flat_map(|sample| self.map.channels_back(sample)).collect()
+    }
+}
+
+impl Trained {
+    /// The saved tensors with what made them.
+    pub(in crate::artefacts) fn saved(&self) -> Vec<(TensorId, MapKind)> {
+        let is_values = |&(tensor, _): &(TensorId, MapKind)| !self.program.is_integer(tensor);
+        kinds::saved(self.program.network(), &self.plan.graph).into_iter().filter(is_values).collect()
+    }
+
+    fn map(&self, (tensor, kind): (TensorId, MapKind), memory: &dyn Memory) -> Result<SavedMap, ProgramError> {
+        Ok(SavedMap { kind, map: self.program.map_of(tensor), values: memory.floats(tensor)?.to_vec() })
+    }
+
+    /// What the next mini-batch leaves in the saved tensors.
+    pub(in crate::artefacts) fn maps(&self) -> Result<Vec<SavedMap>> {
+        let saved = self.saved();
+        let mut maps = Vec::new();
+        self.watch(|node, memory| {
+            // All that is saved is there before the first node of backward.
+            if node.phase == Phase::Backward && maps.is_empty() {
+                for &one in &saved {
+                    maps.push(self.map(one, memory)?);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(maps)
+    }
+
+    /// The gradients of all weights of the next mini-batch, one after the other, where backward reads what `restored` gives
+    /// back of each saved tensor.
+    pub(in crate::artefacts) fn gradients(&self, restored: impl Fn(&SavedMap) -> Result<Vec<f32>>) -> Result<Vec<f32>> {
+        let saved = self.saved();
+        let of_weights =
+            (0..).zip(&self.plan.graph.tensors).filter(|(_, tensor)| tensor.role == Role::ParameterGradient);
+        let of_weights: Vec<TensorId> = of_weights.map(|(id, _)| id).collect();
+        let (mut has_stored, mut gradients, mut failed) = (false, Vec::new(), None);
+        self.watch(|node, memory| {
+            if node.phase == Phase::Backward && !has_stored {
+                has_stored = true;
+                for &(tensor, kind) in &saved {
+                    match restored(&self.map((tensor, kind), memory)?) {
+                        Ok(values) => {
+                            let values = memory.meter().copy(&values);
+                            memory.put(tensor, Contents::Floats(values));
+                        }
+                        Err(error) => failed = Some(error),
+                    }
+                }
+            }
+            if node.phase == Phase::Update && gradients.is_empty() {
+                for &gradient in &of_weights {
+                    gradients.extend_from_slice(&memory.floats(gradient)?);
+                }
+            }
+            Ok(())
+        })?;
+        failed.map_or(Ok(gradients), Err)
+    }
+}
