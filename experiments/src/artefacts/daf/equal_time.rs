@@ -51,7 +51,7 @@ fn arrivals(one: &Learned) -> Vec<Option<(f64, f64)>> {
 
 /// The accuracy of a course at a time; `None` before its first epoch has ended.
 fn at(course: &Course, time: f64) -> Option<f64> {
-    course.iter().filter(|(ended, _)| *ended <= time).next_back().map(|(_, accuracy)| *accuracy)
+    course.iter().rfind(|(ended, _)| *ended <= time).map(|(_, accuracy)| *accuracy)
 }
 
 /// Offers what the predicate compares, stand-in by stand-in: in what share of the seeds DAF is above another method at the
