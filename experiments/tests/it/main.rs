@@ -16,6 +16,7 @@ mod interrupted;
 mod kernels_command;
 mod mandheling;
 mod mistakes;
+mod parity;
 mod questions;
 mod reproduce;
 mod results;
