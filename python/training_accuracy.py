@@ -24,7 +24,7 @@ SEEDS = range(5)
 # The name, its data, batch, epochs, those of warm-up and the largest rate; half a cosine after the warm-up.
 SETTINGS = [
     ("lenet5", "glyphs", 64, 8, 1, 0.03),
-    ("resnet8-cifar", "glyphs", 64, 4, 0.5, 0.1),
+    ("resnet8-cifar", "glyphs", 64, 4, 0.5, 0.03),
 ]
 
 
