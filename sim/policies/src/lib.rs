@@ -41,7 +41,7 @@
 //! [`Entry`](entry::Entry) and [`registry::POLICIES`] a line.
 
 pub mod actnn;
-pub mod batch_norm;
+mod batch_norm;
 pub mod budget;
 pub mod capuchin;
 pub mod daf;

@@ -15,10 +15,10 @@
 
 use haversack_devices::units::Bytes;
 
-use crate::batch_norm::{BATCH_NORM, BatchStatistics};
+use crate::batch_norm::BATCH_NORM;
 use crate::entry::{Entry, Number, Numbers, Switch};
 use crate::error::PolicyError;
-use crate::policy::{IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
+use crate::policy::{BatchStatistics, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
 use crate::ranking::{Ranking, Scored, promised};
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, availability, worth};
 use crate::sage::{Dynamic, Order};

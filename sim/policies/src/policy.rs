@@ -9,7 +9,6 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_workloads::{TensorId, TrainingGraph};
 
-use crate::batch_norm::BatchStatistics;
 use crate::budget::BudgetRule;
 use crate::error::PolicyError;
 use crate::quantised::Quantisation;
@@ -80,6 +79,17 @@ impl Schedule {
             budget_rule: None,
         }
     }
+}
+
+/// Whose statistics a batch normalisation takes where a mini-batch is trained in parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BatchStatistics {
+    /// Each part's own, as frameworks do it.
+    #[default]
+    Part,
+    /// The whole mini-batch's: before each iteration all of it goes forward once, and nothing of that is kept but the
+    /// statistics (Gim and Ko, MobiSys 2022, section 5).
+    Whole,
 }
 
 /// What a policy runs on the DSP, and how.

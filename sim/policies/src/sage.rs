@@ -12,10 +12,10 @@
 use haversack_devices::units::Bytes;
 use haversack_workloads::{Phase, TensorId};
 
-use crate::batch_norm::{BATCH_NORM, BatchStatistics};
+use crate::batch_norm::BATCH_NORM;
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
-use crate::policy::{IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
+use crate::policy::{BatchStatistics, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
 use crate::ranking::{Ranking, Scored};
 use crate::setting::Setting;
 use crate::view::{MemoryView, TensorState};

@@ -6,7 +6,7 @@
 
 use haversack_devices::units::Bytes;
 use haversack_memory::Allocation;
-use haversack_policies::batch_norm::BatchStatistics;
+use haversack_policies::policy::BatchStatistics;
 use haversack_workloads::training_graph::{Element, Node};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
