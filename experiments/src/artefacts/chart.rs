@@ -62,6 +62,11 @@ pub(super) fn from_zero(label: &str, unit: &str) -> Axis {
     axis(label, unit).from_zero()
 }
 
+/// The axis of accuracies, all of it, so that a few points look like a few points.
+pub(super) fn test_accuracy() -> Axis {
+    axis("test accuracy", "%").range(0.0, 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -134,7 +134,7 @@ pub(super) fn bars(context: &Context<'_>, outcome: &mut Outcome, found: &[Learne
     };
     let bars = Bars::new(found.iter().map(|one| title(&one.stand_in)));
     let bars = METHODS.into_iter().enumerate().fold(bars, |bars, (place, (_, name))| bars.series(series(place, name)));
-    outcome.bars("", bars, from_zero("test accuracy", "%"));
+    outcome.bars("", bars, test_accuracy());
     Ok(())
 }
 
@@ -148,7 +148,7 @@ fn fronts(outcome: &mut Outcome, one: &Learned) {
             let points = |taught: &Taught| cost(taught).into_iter().zip(taught.accuracies(Part::Test)).collect();
             front.cloud(name.as_str(), taught.as_ref().map_or_else(|_| Vec::new(), points))
         });
-        outcome.panel(&title(&one.stand_in), front, axis(label, unit), axis("test accuracy", "%"));
+        outcome.panel(&title(&one.stand_in), front, from_zero(label, unit), test_accuracy());
     }
 }
 

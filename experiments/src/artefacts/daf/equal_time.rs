@@ -93,6 +93,6 @@ pub(super) fn draw(outcome: &mut Outcome, found: &[Learned]) {
             Some(Series::new(name.as_str(), taught.curve(Part::Test)))
         };
         let lines = one.ways.iter().filter_map(series).fold(Lines::new(), Lines::series);
-        outcome.panel(&title(&one.stand_in), lines, from_zero("simulated time", "s"), axis("test accuracy", "%"));
+        outcome.panel(&title(&one.stand_in), lines, from_zero("simulated time", "s"), test_accuracy());
     }
 }

@@ -38,6 +38,6 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     }
     let named: Vec<String> = found.iter().skip(1).take(1).map(|one| stand_in_words(context, &one.stand_in)).collect();
     outcome.words("stand-ins", named.join("; "));
-    outcome.panel("", lines, from_zero("simulated time", "s"), axis("test accuracy", "%"));
+    outcome.panel("", lines, from_zero("simulated time", "s"), test_accuracy());
     Ok(outcome)
 }
