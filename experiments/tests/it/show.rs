@@ -96,7 +96,7 @@ fn a_policy_says_what_it_does_and_what_can_be_set() {
     for words in ["knapsack", "section 3.4", "fp32, fp16", "parameter", "default", "1, 2, 4, 8, 16 or 32", "not set"] {
         assert!(text.contains(words), "no '{words}' in\n{text}");
     }
-    assert!(shown("policy dga").contains("dga has no parameters"));
+    assert!(shown("policy dgc").contains("dgc has no parameters"));
     let value = json(&call("show policy mandheling --format json"));
     assert_eq!((&value["processor"], &value["precisions"]), (&"CPU and DSP".into(), &serde_json::json!(["int8"])));
     let history = &value["parameters"].as_array().unwrap()[5];
