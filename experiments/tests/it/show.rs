@@ -104,7 +104,7 @@ fn a_policy_says_what_it_does_and_what_can_be_set() {
     let listed = json(&call("list policies mandheling --format json"));
     assert_eq!(listed, value["parameters"]);
     let table = stdout(&call("list policies daf"));
-    assert!(table.lines().next().unwrap().contains("parameter") && table.lines().count() == 9, "{table}");
+    assert!(table.lines().next().unwrap().contains("parameter") && table.lines().count() == 16, "{table}");
 }
 
 #[test]
