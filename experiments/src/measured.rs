@@ -96,6 +96,14 @@ pub fn interval(values: &[f64]) -> (f64, f64) {
     (mean, quantile * (variance / number).sqrt())
 }
 
+impl Measured {
+    /// On what it was measured, as a figure says it: `lenet5, resnet8-cifar on glyphs, 5 seeds`.
+    pub fn trained_on(&self) -> String {
+        let seeds = if self.seeds.len() == 1 { "seed" } else { "seeds" };
+        format!("{} on {}, {} {seeds}", self.networks.join(", "), self.data.join(", "), self.seeds.len())
+    }
+}
+
 impl fmt::Display for Measured {
     /// What it was measured on, in a sentence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,6 +135,11 @@ mod tests {
             assert_eq!(file, format!("experiments/measured/{}.toml", place.replace('/', "-")));
             assert!(measured.command.starts_with(&format!("haversack reproduce {place} --full")), "{file}");
         }
+    }
+
+    #[test]
+    fn a_figure_says_what_it_was_measured_on() {
+        assert_eq!(committed("fedhybrid/section5.2").unwrap().trained_on(), "lenet5 on glyphs, 5 seeds");
     }
 
     #[test]

@@ -22,6 +22,7 @@ const UPDATES: usize = 20;
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, sensitivities))?;
     let mut outcome = Outcome::of("network,kind,share_of_variance,lo,hi,share_of_values");
+    outcome.words("stand-ins", measured.trained_on());
     for recipe in RECIPES {
         let (mut names, mut variances, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for kind in MapKind::iter() {

@@ -188,7 +188,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     }
     let of = |kind: &str| LAYERS.map(|layer| measured.value(&place(kind, layer)).ok().map(|found| found.value));
     let bars = KINDS.into_iter().fold(Bars::new(LAYERS), |bars, kind| bars.series(BarSeries::new(kind, of(kind))));
-    outcome.words("stand-ins", format!("{} with {} seeds", measured.networks.join(", "), measured.seeds.len()));
+    outcome.words("stand-ins", measured.trained_on());
     outcome.bars("", bars, from_zero("bits a value", ""));
     Ok(outcome)
 }

@@ -79,6 +79,7 @@ fn mixed(map: &SavedMap, codec: &Codec) -> Result<(Vec<f32>, u64)> {
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, variances))?;
     let mut outcome = Outcome::of("network,method,setting,ratio,variance,lo,hi");
+    outcome.words("stand-ins", measured.trained_on());
     for recipe in RECIPES {
         let mut lines = Lines::new();
         for (method, label) in METHODS {

@@ -22,6 +22,7 @@ pub(super) static ARTEFACT: Artefact = Artefact::new(
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, outliers))?;
     let mut outcome = Outcome::of("network,of,quantity,unit,value,lo,hi");
+    outcome.words("stand-ins", measured.trained_on());
     for value in &measured.values {
         let mut names = value.id.splitn(3, '/');
         let mut name = || names.next().unwrap_or_default();

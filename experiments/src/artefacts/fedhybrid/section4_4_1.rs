@@ -27,6 +27,7 @@ struct Sizes {
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, ratios))?;
     let mut outcome = Outcome::of("network,kind,ratio,lo,hi,assumed");
+    outcome.words("stand-ins", measured.trained_on());
     for recipe in RECIPES {
         let (mut names, mut found, mut assumed) = (Vec::new(), Vec::new(), Vec::new());
         for kind in MapKind::iter() {

@@ -85,6 +85,7 @@ impl Pages {
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || measure(context, ABOUT, &[LENET], classes))?;
     let mut outcome = Outcome::of("network,kind,quantity,unit,value,lo,hi");
+    outcome.words("stand-ins", measured.trained_on());
     for recipe in [LENET] {
         let kinds: Vec<String> = MapKind::iter().map(|kind| kind.to_string()).chain([ALL.to_owned()]).collect();
         let of = |kind: &str, what: &str| measured.value(&format!("{}/{kind}/{what}", recipe.model));
