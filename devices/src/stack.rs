@@ -148,6 +148,40 @@ section! {
         pub compress_rate: Constant<BytesPerCycle>,
         /// Bytes of values that a core gets back in a cycle.
         pub decompress_rate: Constant<BytesPerCycle>,
+        /// How many times smaller it makes maps of pictures.
+        pub pictures: CodecRatios,
+        /// The same of tokens.
+        pub tokens: CodecRatios,
+    }
+}
+
+section! {
+    /// `[codec.pictures]` and `[codec.tokens]`: how many times smaller maps become, by what made them; what is not given is
+    /// as `dense`.
+    pub struct CodecRatios {
+        /// What products and sums make.
+        pub dense: Constant<Factor>,
+        /// What ReLUs make.
+        pub rectified: Option<Constant<Factor>>,
+        /// What normalisations make.
+        pub normalised: Option<Constant<Factor>>,
+        /// What functions without a kink make, GELU and its like.
+        pub smooth: Option<Constant<Factor>>,
+        /// What softmax makes.
+        pub attention: Option<Constant<Factor>>,
+    }
+}
+
+impl CodecRatios {
+    /// The name of a ratio that says that maps become larger.
+    fn below_one(&self) -> Option<String> {
+        let mut below = None;
+        self.clone().visit("", &mut |name, constant| {
+            if constant.entry("", "").value < 1.0 {
+                below = Some(name.to_owned());
+            }
+        });
+        below
     }
 }
 
@@ -287,6 +321,13 @@ impl Schema for StackConstants {
         }
         if self.dsp.as_ref().is_some_and(|dsp| dsp.depth_padding.value.0 < 1.0) {
             return against("dsp", "depth_padding is below one: work is divided by it");
+        }
+        let codec = self.codec.iter();
+        let ratios = codec.flat_map(|codec| [("codec.pictures", &codec.pictures), ("codec.tokens", &codec.tokens)]);
+        for (section, ratios) in ratios {
+            if let Some(name) = ratios.below_one() {
+                return against(section, format!("{name} is below one: what would become larger is not compressed"));
+            }
         }
         zero_divisor(self, DIVISORS, IDLE_RATES)
     }

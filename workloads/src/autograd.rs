@@ -39,13 +39,13 @@ pub fn differentiate(network: &Network, rules: EagerRules) -> Result<TrainingGra
     let loss = network.loss()?;
     let mut differentiator = Differentiator::new(network, rules);
     for (id, node) in (0..).zip(&network.nodes) {
-        (differentiator.writer.origin, differentiator.writer.layer) = (Some(id), LayerKind::of(&node.op));
+        differentiator.writer.now_of(id, &node.op);
         differentiator.forward(node);
     }
     differentiator.writer.phase = Phase::Backward;
     differentiator.seed(loss);
     for (id, node) in network.nodes.iter().enumerate().rev() {
-        (differentiator.writer.origin, differentiator.writer.layer) = (Some(id as u32), LayerKind::of(&node.op));
+        differentiator.writer.now_of(id as u32, &node.op);
         differentiator.backward(node);
     }
     differentiator.writer.layer = LayerKind::Other;

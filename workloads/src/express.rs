@@ -21,6 +21,7 @@ mod writer;
 
 use crate::autograd::Optimiser;
 use crate::error::WorkloadError;
+use crate::map_kind::MapKind;
 use crate::network::Network;
 use crate::training_graph::TrainingGraph;
 use writer::ExpressionWriter;
@@ -36,7 +37,7 @@ pub fn express(network: &Network, optimiser: Optimiser) -> Result<TrainingGraph,
     let loss = network.loss()?;
     let mut expressions = ExpressionWriter::new(network)?;
     for (id, node) in (0..).zip(&network.nodes) {
-        expressions.writer.origin = Some(id);
+        (expressions.writer.origin, expressions.writer.makes) = (Some(id), MapKind::made_by(&node.op));
         expressions.forward(node);
     }
     expressions.backward(loss);

@@ -2,7 +2,9 @@
 
 use haversack_devices::work::OperatorKind;
 
+use crate::map_kind::MapKind;
 use crate::network::FP32;
+use crate::operator::Op;
 use crate::shape::Extent;
 use crate::training_graph::Optimiser;
 use crate::training_graph::{LayerKind, Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
@@ -16,12 +18,19 @@ pub(crate) struct GraphWriter {
     pub(crate) origin: Option<u32>,
     /// Its kind.
     pub(crate) layer: LayerKind,
+    /// What it makes.
+    pub(crate) makes: Option<MapKind>,
 }
 
 impl GraphWriter {
     pub(crate) fn new(name: &str) -> Self {
         let graph = TrainingGraph { name: name.to_owned(), ..TrainingGraph::default() };
-        Self { graph, phase: Phase::Forward, origin: None, layer: LayerKind::Other }
+        Self { graph, phase: Phase::Forward, origin: None, layer: LayerKind::Other, makes: None }
+    }
+
+    /// From now on nodes come from operator number `origin`.
+    pub(crate) fn now_of(&mut self, origin: u32, op: &Op) {
+        (self.origin, self.layer, self.makes) = (Some(origin), LayerKind::of(op), MapKind::made_by(op));
     }
 
     pub(crate) fn tensor(&mut self, tensor: Tensor) -> TensorId {
@@ -39,7 +48,7 @@ impl GraphWriter {
     ) -> Node {
         let dram = inputs.iter().chain(&outputs).map(|&tensor| self.graph.tensor(tensor).bytes).sum();
         let node = Node::new(name, self.phase, NodeWork { dram, ..work });
-        Node { inputs, outputs, origin: self.origin, layer: self.layer, ..node }
+        Node { inputs, outputs, origin: self.origin, layer: self.layer, makes: self.makes, ..node }
     }
 
     /// Adds a node as it is.

@@ -15,7 +15,8 @@
 //! - [`autograd`] differentiates a network; [`lowering`] and [`express`] do so in the operations of other frameworks;
 //!   [`mixed`] rewrites an eager graph for an algorithm of integer training, which is a data file.
 //! - [`training_graph`] is what comes out: nodes in an order of execution with the work that they ask of a processor,
-//!   and tensors with their sizes. [`prune`] leaves weights untrained.
+//!   and tensors with their sizes. [`map_kind`] says what made the values of one, [`prune`] leaves
+//!   weights untrained.
 //! - [`data`] makes and reads what is trained on: samples and labels in three parts.
 //! - [`shape`]: sizes are linear in the batch ([`Extent`]), so that a graph is built once and asked about any
 //!   micro-batch.
@@ -45,6 +46,7 @@ pub mod error;
 pub mod express;
 mod graph_writer;
 pub mod lowering;
+pub mod map_kind;
 pub mod mixed;
 pub mod models;
 pub mod network;
@@ -55,6 +57,7 @@ pub mod shape;
 pub mod training_graph;
 
 pub use error::WorkloadError;
+pub use map_kind::MapKind;
 pub use network::{Network, ParameterId, StorageId, ValueId};
 pub use operator::Op;
 pub use shape::{Dim, Extent, Shape};

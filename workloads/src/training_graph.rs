@@ -6,6 +6,7 @@ use haversack_devices::units::{Bytes, Flops};
 use haversack_devices::work::{OperatorKind, Precision, Product, Traffic, Work};
 use serde::Deserialize;
 
+use crate::map_kind::MapKind;
 use crate::operator::Op;
 use crate::shape::Extent;
 
@@ -281,6 +282,8 @@ pub struct Node {
     pub origin: Option<u32>,
     /// The kind of that operator.
     pub layer: LayerKind,
+    /// What that operator makes in forward; `None` if it makes what it is given, or no map.
+    pub makes: Option<MapKind>,
     /// Its place in the graph as the network was differentiated eagerly, or as that was rewritten in integers, which says
     /// what it computes; `None` in graphs that only sizes are known of.
     pub step: Option<u32>,
@@ -303,6 +306,7 @@ impl Node {
             saved: Vec::new(),
             origin: None,
             layer: LayerKind::Other,
+            makes: None,
             step: None,
             rescales: None,
             work,
@@ -358,6 +362,17 @@ impl TrainingGraph {
             .filter(|(id, t)| read_in_backward[*id as usize] && t.role == Role::Activation)
             .map(|(id, _)| id)
             .collect()
+    }
+
+    /// What made the values of each tensor of forward, by [`TensorId`]; `None` of what is no map.
+    pub fn map_kinds(&self) -> Vec<Option<MapKind>> {
+        let mut kinds = vec![None; self.tensors.len()];
+        for node in self.nodes.iter().filter(|node| node.phase == Phase::Forward) {
+            let given = node.inputs.first().and_then(|&input| kinds[input as usize]);
+            // Whatever writes a tensor last has made what is saved.
+            node.outputs.iter().for_each(|&output| kinds[output as usize] = node.makes.or(given));
+        }
+        kinds
     }
 }
 

@@ -1,6 +1,5 @@
 //! Networks that are trained here for what is measured of them, and what a mini-batch leaves in their saved tensors.
 
-mod kinds;
 mod maps;
 
 use std::sync::Arc;
@@ -12,9 +11,9 @@ use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program, ProgramError, plain};
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::data::{DataSet, LoadOptions, Part, epoch_order, load};
+pub(super) use haversack_workloads::MapKind;
 use haversack_workloads::training_graph::Node;
 
-pub(super) use self::kinds::MapKind;
 pub(super) use self::maps::SavedMap;
 use crate::artefacts::prelude::*;
 use crate::interrupt;

@@ -2,11 +2,12 @@
 
 use haversack_devices::work::OperatorKind;
 use haversack_workloads::training_graph::{Need, Node, NodeWork, Saved, Tensor};
-use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
+use haversack_workloads::{Extent, MapKind, Phase, Role, TensorId, TrainingGraph};
 
-/// A node that reads `inputs` and writes `outputs`.
+/// A node that reads `inputs` and writes `outputs`; in forward it makes dense maps.
 pub fn node(name: &str, phase: Phase, inputs: &[TensorId], outputs: &[TensorId], work: NodeWork) -> Node {
-    Node { inputs: inputs.to_vec(), outputs: outputs.to_vec(), ..Node::new(name, phase, work) }
+    let makes = (phase == Phase::Forward).then_some(MapKind::Dense);
+    Node { inputs: inputs.to_vec(), outputs: outputs.to_vec(), makes, ..Node::new(name, phase, work) }
 }
 
 /// A graph under construction. Tensors and nodes have no names; nodes are element-wise operators that compute nothing

@@ -70,7 +70,7 @@ pub use error::RunError;
 pub use job::{AllocatorKind, Budgets, Job, Observe, Wall};
 pub use least::least_memory;
 pub use lesson::Lesson;
-pub use machine::codec::BOUND as CODEC_BOUND;
+pub use machine::codec::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
 pub use machine::{Machine, MachineError, Offloader, Trains};
 pub use phone::{Phone, WatchedSample, watch};
 pub use record::{

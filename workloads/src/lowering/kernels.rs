@@ -9,6 +9,7 @@ use super::fusion::{Kernel, external_inputs};
 use super::{Gradients, Variant};
 use crate::autograd::Optimiser;
 use crate::graph_writer::GraphWriter;
+use crate::map_kind::MapKind;
 use crate::network::Network;
 use crate::shape::Extent;
 use crate::training_graph::{NodeWork, Phase, Tensor, TensorId, TrainingGraph};
@@ -35,14 +36,15 @@ pub(super) fn emit(
     for kernel in kernels {
         let Some(&last) = kernel.last() else { continue };
         let root = &graph.nodes[last as usize];
-        let name = format!("{}.{}", network.nodes[root.origin as usize].module, root.operator);
+        let origin = &network.nodes[root.origin as usize];
+        let name = format!("{}.{}", origin.module, root.operator);
         let tensor = Tensor { name: name.clone(), ..graph.tensors[root.output as usize].clone() };
         let output = writer.tensor(tensor);
         resident[root.output as usize] = Some(output);
         let read = external_inputs(graph, kernel);
         let work = NodeWork { single_kernel: variant != Variant::Original, ..work_of(graph, kernel, &read) };
         let inputs = read.into_iter().filter_map(|input| resident[input as usize]).collect();
-        writer.phase = root.phase;
+        (writer.phase, writer.makes) = (root.phase, MapKind::made_by(&origin.op));
         writer.write(name, inputs, vec![output], work);
         if matches!(variant, Variant::Original | Variant::Direct) {
             holders.note(&mut writer.graph, root.origin);

@@ -8,6 +8,7 @@ mod data_files;
 mod express;
 mod layouts;
 mod lowering;
+mod map_kinds;
 mod mixed;
 mod models;
 mod onnx;

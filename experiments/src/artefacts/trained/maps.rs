@@ -3,10 +3,10 @@
 use haversack_numerics::ProgramError;
 use haversack_numerics::memory::{Contents, Memory};
 use haversack_numerics::program::Map;
-use haversack_workloads::{Phase, Role, TensorId};
+use haversack_workloads::training_graph::Need;
+use haversack_workloads::{MapKind, Phase, Role, TensorId};
 
 use super::Trained;
-use super::kinds::{self, MapKind};
 use crate::artefacts::prelude::*;
 
 /// What a mini-batch leaves in a saved tensor.
@@ -34,8 +34,14 @@ impl SavedMap {
 impl Trained {
     /// The saved tensors with what made them.
     pub(in crate::artefacts) fn saved(&self) -> Vec<(TensorId, MapKind)> {
-        let is_values = |&(tensor, _): &(TensorId, MapKind)| !self.program.is_integer(tensor);
-        kinds::saved(self.program.network(), &self.plan.graph).into_iter().filter(is_values).collect()
+        let graph = &self.plan.graph;
+        let kinds = graph.map_kinds();
+        let is_read = |tensor: TensorId| {
+            let backward = graph.nodes.iter().filter(|node| node.phase == Phase::Backward && node.inputs.contains(&tensor));
+            backward.map(|node| node.need_of(tensor)).any(|need| matches!(need, Need::Values | Need::Signs))
+        };
+        let saved = graph.saved().into_iter().filter(|&tensor| !self.program.is_integer(tensor) && is_read(tensor));
+        saved.filter_map(|tensor| Some((tensor, kinds[tensor as usize]?))).collect()
     }
 
     fn map(&self, (tensor, kind): (TensorId, MapKind), memory: &dyn Memory) -> Result<SavedMap, ProgramError> {

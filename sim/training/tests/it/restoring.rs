@@ -5,13 +5,11 @@ use Phase::{Backward, Forward};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_devices::{Frequency, load, load_stack};
-use haversack_kernels::Isa;
-use haversack_kernels::compress::{Bound, Codec, Kind, Mode, Shape, ratio_on_synthetic};
 use haversack_policies::{Holding, Relief};
 use haversack_testing::Draws;
 use haversack_training::{Budgets, Job, Machine, Record, RunError, SpanKind, Trains, Wall, simulate};
 use haversack_workloads::training_graph::{Need, Node, Tensor};
-use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
+use haversack_workloads::{Extent, MapKind, Phase, Role, TensorId, TrainingGraph};
 
 use crate::common::{job, share};
 use crate::support::drawn::{self, Drawn};
@@ -92,9 +90,9 @@ fn compressing_moves_both_forms_through_dram() {
 }
 
 #[test]
-fn a_profile_is_of_the_maps_shape_and_of_all_cores() {
-    // A convolution makes 32 channels of 16 × 16, which a rectifier keeps; a product 64 values for each of 50 tokens; what is
-    // made of the samples alone is one channel. A sample each has 32 KiB, 12.8 kB and 4 kB.
+fn a_profile_is_of_what_made_the_map_and_of_all_cores() {
+    // What no operator makes is no map, and stays as large as it is. A convolution makes dense maps of pictures, a ReLU
+    // rectified ones, which a pooling passes on; a product of matrices dense maps of tokens, softmax attention.
     let map =
         |name: &str, values: u64| Tensor { bytes: Extent::per_sample(4 * values), ..tensor(name, 0, Role::Activation) };
     let tensors = vec![
@@ -102,33 +100,31 @@ fn a_profile_is_of_the_maps_shape_and_of_all_cores() {
         map("alone", 1_000),
         map("convolved", 32 * 256),
         map("rectified", 32 * 256),
+        map("pooled", 32 * 64),
         map("tokens", 64 * 50),
+        map("shares", 64 * 50),
     ];
-    let made = |kind, columns, input, output| {
+    let made = |kind, makes, input, output| {
         let mut node = node("makes", Forward, &[input], &[output], 10);
-        (node.work.kind, node.work.columns) = (kind, columns);
+        (node.work.kind, node.makes) = (kind, makes);
         node
     };
     let nodes = vec![
-        made(OperatorKind::ElementWise, 0, 0, 1),
-        made(OperatorKind::Convolution, 32, 1, 2),
-        made(OperatorKind::ElementWise, 0, 2, 3),
-        made(OperatorKind::Gemm, 64, 3, 4),
+        made(OperatorKind::ElementWise, None, 0, 1),
+        made(OperatorKind::Convolution, Some(MapKind::Dense), 1, 2),
+        made(OperatorKind::ElementWise, Some(MapKind::Rectified), 2, 3),
+        made(OperatorKind::Reduction, None, 3, 4),
+        made(OperatorKind::Gemm, Some(MapKind::Dense), 4, 5),
+        made(OperatorKind::Reduction, Some(MapKind::Attention), 5, 6),
     ];
     let graph = graph(tensors, nodes);
-    let codec = Codec::new(Mode::mixed(Bound::OfTensor(0.01)), Isa::Scalar).unwrap();
-    let of = |channels, height, width, kind| {
-        ratio_on_synthetic(&codec, Shape { channels, height, width }, kind).unwrap().max(1.0)
-    };
-    let ratios = [
-        of(1, 1, 1_000, Kind::Tokens),
-        of(32, 16, 16, Kind::Rectified),
-        of(32, 16, 16, Kind::Rectified),
-        of(64, 1, 50, Kind::Tokens),
-    ];
-    assert!(ratios[1] > 1.5 && ratios[1] != ratios[3] && ratios[3] != ratios[0], "{ratios:?}");
+    let mut base = phone_cpu();
+    let constants = [("pictures.dense", 5.0), ("pictures.rectified", 6.0), ("tokens.dense", 3.0), ("tokens.attention", 8.0)];
+    for (name, ratio) in constants {
+        base.stack.set(&format!("codec.{name}"), ratio).unwrap();
+    }
+    let ratios = [1.0, 5.0, 6.0, 6.0, 3.0, 8.0];
     // One core of 2 GHz; with a GPU all cores: this one, 3 of 2.5 and 4 of 1.8 GHz. A byte a cycle, and half a byte.
-    let base = phone_cpu();
     let mut stack = load_stack("mnn").unwrap();
     stack.constants.codec = base.stack.constants.codec.clone();
     let gpu = Machine::new(base.device.clone(), stack, Trains::Gpu, None, Frequency::Highest).unwrap();
@@ -138,7 +134,6 @@ fn a_profile_is_of_the_maps_shape_and_of_all_cores() {
         for (tensor, ratio) in (1..).zip(ratios) {
             let (bytes, found) = (graph.tensor(tensor).bytes.at(BATCH) as f64, policy.compressed[&tensor]);
             assert_eq!(found.bytes, Bytes((bytes / ratio).ceil() as u64), "{tensor}");
-            assert!(found.bytes.as_f64() <= bytes);
             near(found.compress, (bytes / rate * 1e9) as u64, "compressing");
             near(found.decompress, (bytes / (rate / 2.0) * 1e9) as u64, "decompressing");
         }

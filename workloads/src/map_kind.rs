@@ -1,0 +1,42 @@
+//! What made a tensor of forward, as far as its values depend on it: how well they compress, how many outliers they have.
+
+use crate::operator::{Op, Unary};
+
+/// What made the values of a tensor. Poolings, looks and copies make what they were given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumIter)]
+#[strum(serialize_all = "lowercase")]
+pub enum MapKind {
+    /// A ReLU: many values are zero, none is below.
+    Rectified,
+    /// A product, a sum or a table: any values.
+    Dense,
+    /// A normalisation of a batch or of a layer.
+    Normalised,
+    /// A function without a kink: GELU and its like.
+    Smooth,
+    /// A softmax: shares of one.
+    Attention,
+}
+
+impl MapKind {
+    /// What an operator makes; `None` of one that makes what it was given, or nothing that is a map.
+    pub const fn made_by(op: &Op) -> Option<Self> {
+        Some(match op {
+            Op::Unary { function: Unary::Relu | Unary::Relu6 | Unary::Clip { .. }, .. } => Self::Rectified,
+            Op::Unary {
+                function: Unary::Gelu | Unary::GeluTanh | Unary::Silu | Unary::Sigmoid | Unary::Tanh, ..
+            } => Self::Smooth,
+            Op::Softmax => Self::Attention,
+            Op::BatchNorm { .. } | Op::LayerNorm { .. } => Self::Normalised,
+            Op::Convolution { .. }
+            | Op::Linear
+            | Op::Matmul
+            | Op::Add
+            | Op::Subtract
+            | Op::Mul
+            | Op::Embedding
+            | Op::IndexTable => Self::Dense,
+            _ => return None,
+        })
+    }
+}
