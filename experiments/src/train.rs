@@ -5,6 +5,7 @@
 //! that a training that was cut off goes on with the same bytes. Scenarios with one seed have the same initial weights
 //! and see the same mini-batches.
 
+mod augment;
 mod checkpoint;
 mod course;
 mod curves;
@@ -50,7 +51,7 @@ pub const EPOCHS: &str = "epochs.parquet";
     optimizer = \"momentum\"\n  epochs = 8\n  learning_rate = 0.03\n  schedule = \"cosine warm-up=1\"\n  seeds = [0, 1, 2]\n\n\
     data is glyphs (images) or phrases (tokens), which are made by code, or the path of CIFAR-10 or CIFAR-100 in binary, of IDX \
     files (MNIST, FEMNIST) or of .csv or .tsv tables with the columns text and label. schedule is constant, cosine or \
-    step at=6,8 by=0.1, each with warm-up=EPOCHS or without. Every other key is a scenario's; one with a list is trained with \
+    step at=6,8 by=0.1, each with warm-up=EPOCHS or without. augment is shift=PIXELS, flip or both. Every other key is a scenario's; one with a list is trained with \
     each of its values, all with the same seeds.")]
 pub struct TrainOptions {
     /// The specification
@@ -91,6 +92,8 @@ fn train(options: &TrainOptions, specification: &Specification) -> Result<(), Co
     let share = specification.validation_share;
     let data = load(&specification.data, &LoadOptions { validation_share: share, ..LoadOptions::default() })
         .map_err(|error| CommandError::input(format!("`data`: {error}")))?;
+    let augment = specification.augment.as_ref();
+    augment.map_or(Ok(()), |augment| augment.check(&data.form)).map_err(CommandError::input)?;
     let subjects = subjects(specification, &data, &cache)?;
     let record = specification.record(&data, &subjects);
     let mut folder = OutputFolder::claim(&options.out, &specification::owner(&record), options.overwrite)?;
@@ -111,7 +114,7 @@ fn train(options: &TrainOptions, specification: &Specification) -> Result<(), Co
         .par_iter()
         .map(|&(run, seed)| {
             let course = Course::new(&subjects[run], &specification.pace, &data, seed)?;
-            learn(course, run as u64, &checkpoint, &progress)
+            learn(course.augmented(augment), run as u64, &checkpoint, &progress)
         })
         .collect();
     let checkpoint = checkpoint.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -11,10 +11,11 @@ use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program, ProgramError};
 use haversack_training::{Lesson, RunError};
-use haversack_workloads::data::{DataSet, Inputs, Part, epoch_order};
+use haversack_workloads::data::{self, DataSet, Inputs, Part, epoch_order};
 use haversack_workloads::{Network, mixed};
 use serde_json::Value;
 
+use super::augment::Augment;
 use super::checkpoint::{Held, Saved, Values};
 use super::fit;
 use super::pace::Pace;
@@ -95,6 +96,8 @@ pub(super) struct Course<'a> {
     subject: &'a Subject,
     pace: &'a Pace,
     data: &'a DataSet,
+    /// How the images of every epoch are changed.
+    augment: Option<&'a Augment>,
     seed: u64,
     meter: Meter,
     state: State,
@@ -123,7 +126,12 @@ impl<'a> Course<'a> {
     ) -> Result<Self, CommandError> {
         let meter = Meter::new();
         let state = subject.program.initial_state(&subject.plan.graph, seed, &meter)?;
-        Ok(Self { subject, pace, data, seed, meter, state, saved: Saved::default() })
+        Ok(Self { subject, pace, data, augment: None, seed, meter, state, saved: Saved::default() })
+    }
+
+    /// The same, learning from images that are changed anew in every epoch.
+    pub(super) fn augmented(self, augment: Option<&'a Augment>) -> Self {
+        Self { augment, ..self }
     }
 
     pub(super) const fn seed(&self) -> u64 {
@@ -210,10 +218,11 @@ impl<'a> Course<'a> {
         let order = epoch_order(self.data.train.len(), self.seed, u64::from(self.saved.epoch));
         let batch = plan.scenario().batch as usize;
         let (steps, first) = ((order.len() / batch) as u64, self.saved.update);
+        let augmentation = self.augment.map(|augment| augment.of(self.seed, u64::from(self.saved.epoch)));
         let batches = order.chunks_exact(batch).zip(first..).map(|(indices, step)| {
             let rate = self.pace.rate(step, steps) as f32;
             let rule = Rule { optimiser: plan.scenario().optimizer, rate, decay: 0.0 };
-            (mini_batch(self.data, Part::Train, indices), rule)
+            (taken(self.data.mini_batch(Part::Train, indices, augmentation.as_ref())), rule)
         });
         let mut lesson = Lesson {
             program: &self.subject.program,
@@ -288,10 +297,13 @@ impl<'a> Course<'a> {
 
 /// Samples of `data` as the arithmetic takes them.
 pub(crate) fn mini_batch(data: &DataSet, part: Part, indices: &[usize]) -> MiniBatch {
-    let batch = data.mini_batch(part, indices, None);
+    taken(data.mini_batch(part, indices, None))
+}
+
+fn taken(batch: data::MiniBatch) -> MiniBatch {
     let samples = match batch.inputs {
         Inputs::Images(values) => Samples::Values(values),
         Inputs::Tokens(ids) => Samples::Ids(ids),
     };
-    MiniBatch { len: indices.len(), samples, labels: batch.labels }
+    MiniBatch { len: batch.labels.len(), samples, labels: batch.labels }
 }

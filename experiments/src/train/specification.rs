@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toml::de::DeTable;
 
+use super::augment::Augment;
 use super::course::Subject;
 use super::pace::{Pace, WrongPace};
 use crate::cache::Cache;
@@ -16,11 +17,12 @@ use crate::scenario::{Key, Scenario};
 use crate::sweep;
 
 /// The keys that a scenario has not got.
-const KEYS: [&str; 6] = ["data", "epochs", "learning_rate", "schedule", "seeds", "validation_share"];
+const KEYS: [&str; 7] = ["augment", "data", "epochs", "learning_rate", "schedule", "seeds", "validation_share"];
 
 /// The keys of a training as they stand in the file.
 #[derive(Debug, Deserialize)]
 struct Own {
+    augment: Option<String>,
     data: String,
     epochs: Option<u32>,
     learning_rate: Option<f64>,
@@ -35,6 +37,8 @@ pub(super) struct Specification {
     scenarios: sweep::Specification,
     /// The data: a name or a path.
     pub(super) data: String,
+    /// How the images of every epoch are changed; `None` if they are not.
+    pub(super) augment: Option<Augment>,
     /// How long and how fast to learn.
     pub(super) pace: Pace,
     /// The seeds, each once.
@@ -59,10 +63,15 @@ impl Specification {
         let (own, scenarios) = split(file, text)?;
         let own: Own = read_toml(file, &own).map_err(CommandError::input)?;
         let scenarios = sweep::Specification::parse(file, &scenarios)?;
-        let refused = |key: &str, expected: &str, found: String| {
+        let place = |key: &str| {
             let line = text.lines().position(|line| line.trim_start().starts_with(key)).map_or(0, |line| line + 1);
-            Err(CommandError::input(format!("{file}:{line}: `{key}`: expected {expected}, found {found}")))
+            format!("{file}:{line}")
         };
+        let refused = |key: &str, expected: &str, found: String| {
+            Err(CommandError::input(format!("{}: `{key}`: expected {expected}, found {found}", place(key))))
+        };
+        let augment = own.augment.map(|text| Augment::parse(place("augment"), &text)).transpose();
+        let augment = augment.map_err(CommandError::input)?;
         let pace = match Pace::new(own.epochs, own.learning_rate, own.schedule) {
             Ok(pace) => pace,
             Err(WrongPace(key, expected, found)) => return refused(key, expected, found),
@@ -77,7 +86,7 @@ impl Specification {
         if seeds.is_empty() {
             return refused("seeds", "at least one seed", "an empty list".to_owned());
         }
-        Ok(Self { scenarios, data: own.data, pace, seeds, validation_share })
+        Ok(Self { scenarios, data: own.data, augment, pace, seeds, validation_share })
     }
 
     /// The scenarios, each with what tells it from the others: the values of keys that have several; the policy, if none has.
@@ -111,6 +120,9 @@ impl Specification {
     pub(super) fn record(&self, data: &DataSet, subjects: &[Subject]) -> Map<String, Value> {
         let mut specification = self.scenarios.to_json();
         if let Value::Object(keys) = &mut specification {
+            if let Some(augment) = &self.augment {
+                keys.insert("augment".to_owned(), json!(augment.text));
+            }
             keys.insert("data".to_owned(), json!(self.data));
             keys.insert("epochs".to_owned(), json!(self.pace.epochs));
             keys.insert("learning_rate".to_owned(), json!(self.pace.learning_rate));
@@ -215,6 +227,7 @@ mod tests {
         assert!(refusal("epoch = 3").contains("s.toml:8: `epoch`: unknown key; did you mean 'epochs'?"));
         assert!(refusal("epochs = 0").contains("s.toml:8: `epochs`: expected at least 1, found 0"));
         assert!(refusal("learning_rate = -1.0").contains("s.toml:8: `learning_rate`: expected a number above 0"));
+        assert!(refusal("augment = \"flop\"").contains("s.toml:8: `augment`: expected `shift=PIXELS`, `flip` or both"));
         assert!(refusal("validation_share = 1.5").contains("`validation_share`: expected a number between 0 and 1"));
         assert!(refusal("schedule = \"cosin\"").contains("found 'cosin'; expected constant, cosine or step"));
         assert!(refusal("epochs = \"three\"").contains("s.toml:8"));

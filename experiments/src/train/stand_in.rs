@@ -6,6 +6,7 @@ use haversack_devices::registry::digest;
 use haversack_workloads::data::{DataSet, LoadOptions, load};
 use serde_json::{Value, json};
 
+use super::augment::Augment;
 use super::checkpoint::{Held, Saved};
 use super::course::{Course, Subject};
 use super::pace::Pace;
@@ -28,6 +29,7 @@ pub struct StandIn {
     pub seeds: Vec<u64>,
     validation_share: f64,
     pace: Pace,
+    augment: Option<Augment>,
     /// What it is learned before, as it is: a network that the paper's authors took ready-made.
     base: Option<Arc<StandIn>>,
 }
@@ -54,11 +56,11 @@ impl StandIn {
         let specification = Specification::parse(place, &text.replace(';', "\n"), None)?;
         let mut scenarios = specification.scenarios()?;
         let number = scenarios.len();
-        let Specification { data, pace, seeds, validation_share, .. } = specification;
+        let Specification { data, pace, augment, seeds, validation_share, .. } = specification;
         match scenarios.pop() {
             Some((_, scenario)) if number == 1 => {
                 let seeds = seeds.into_iter().map(|seed| seed.wrapping_add(shift)).collect();
-                Ok(Self { scenario, data, seeds, validation_share, pace, base: None })
+                Ok(Self { scenario, data, seeds, validation_share, pace, augment, base: None })
             }
             _ => Err(CommandError::input(format!("{place}: expected one scenario, found {number}"))),
         }
@@ -111,10 +113,11 @@ impl StandIn {
     }
 
     fn key(&self, scenario: &Scenario, seed: u64) -> String {
-        let Self { data, validation_share, pace, base, .. } = self;
+        let Self { data, validation_share, pace, augment, base, .. } = self;
         let base =
             base.as_ref().map_or_else(String::new, |base| format!(" after {}", base.key(&base.scenario, base.first())));
-        format!("{} {data} {validation_share} {pace:?} {seed}{base}", scenario.fingerprint(Key::ALL))
+        let augment = augment.as_ref().map_or_else(String::new, |augment| format!(" {}", augment.text));
+        format!("{} {data} {validation_share} {pace:?}{augment} {seed}{base}", scenario.fingerprint(Key::ALL))
     }
 
     fn first(&self) -> u64 {
@@ -130,7 +133,7 @@ impl StandIn {
         if let Some(rows) = kept.get(&key).and_then(|rows| read(rows, seed)) {
             return Ok(rows);
         }
-        let mut course = Course::new(&subject, &self.pace, &loaded.set, seed)?;
+        let mut course = self.begin(&subject, &loaded, seed)?;
         if let Some(base) = &self.base {
             course.restore(Saved { tensors: base.tensors(cache)?.to_vec(), ..Saved::default() })?;
         }
@@ -143,9 +146,15 @@ impl StandIn {
     fn tensors(&self, cache: &Cache) -> Result<Arc<Vec<Held>>, CommandError> {
         let learn = || {
             let (loaded, subject) = self.subject(&self.scenario, cache)?;
-            Ok(to_the_end(Course::new(&subject, &self.pace, &loaded.set, self.first())?)?.tensors)
+            Ok(to_the_end(self.begin(&subject, &loaded, self.first())?)?.tensors)
         };
         cache.get(self.key(&self.scenario, self.first()), learn)
+    }
+
+    fn begin<'a>(&'a self, subject: &'a Subject, data: &'a Loaded, seed: u64) -> Result<Course<'a>, CommandError> {
+        let augment = self.augment.as_ref();
+        augment.map_or(Ok(()), |augment| augment.check(&data.set.form)).map_err(CommandError::input)?;
+        Ok(Course::new(subject, &self.pace, &data.set, seed)?.augmented(augment))
     }
 
     fn subject(&self, scenario: &Scenario, cache: &Cache) -> Result<(Arc<Loaded>, Subject), CommandError> {

@@ -104,7 +104,8 @@ fn a_training_writes_a_row_a_part_an_epoch_and_a_seed() {
 #[cfg(unix)]
 #[test]
 fn a_training_that_was_cut_off_goes_on_to_the_same_bytes() {
-    let folder = folder(&SPEC.replace("epochs = 6", "epochs = 8"));
+    // Images that are changed anew in every epoch are changed in the same way when it is begun again.
+    let folder = folder(&SPEC.replace("epochs = 6", "epochs = 8\naugment = \"shift=2 flip\""));
     train(folder.path(), "--out whole");
     let checkpoint = folder.path().join("out/checkpoint");
     let size = || fs::metadata(&checkpoint).map(|found| found.len()).unwrap_or(0);
@@ -128,6 +129,27 @@ fn a_training_that_was_cut_off_goes_on_to_the_same_bytes() {
     assert_eq!(tree(&folder.path().join("whole")), tree(&folder.path().join("out")));
     let again = call_in(folder.path(), &["train", "spec.toml", "--out", "out", "--resume"]);
     assert!(stderr(&again).contains("holds the whole training already"), "{}", stderr(&again));
+}
+
+#[test]
+fn images_are_changed_anew_in_every_epoch_that_is_learned() {
+    let losses = |augment: &str| {
+        // A rate at which no weight changes: only images can make a difference.
+        let specification = SPEC.replace("epochs = 6", "epochs = 2").replace("0.02", "1e-30").replace("1, 0", "0");
+        let folder = folder(&format!("{}{augment}", specification.replace(", \"dtr\"", "")));
+        train(folder.path(), "--out out");
+        let frame = read_parquet(&folder.path().join("out/epochs.parquet")).unwrap();
+        let losses: Vec<f64> = frame.column("loss").unwrap().f64().unwrap().iter().map(Option::unwrap).collect();
+        // Train, validation and test of each epoch.
+        let [train, validation, test, train_again, ..] = losses[..] else { panic!("{losses:?}") };
+        ((train, train_again), (validation, test))
+    };
+    let (plain, aside) = losses("");
+    let (changed, aside_of_changed) = losses("augment = \"shift=3 flip\"\n");
+    assert_eq!(aside, aside_of_changed);
+    // Another order of samples is another order of a sum.
+    assert!((plain.0 - plain.1).abs() < 1e-6 && (changed.0 - changed.1).abs() > 1e-5, "{plain:?} {changed:?}");
+    assert!((changed.0 - plain.0).abs() > 1e-5, "{plain:?} {changed:?}");
 }
 
 #[test]
@@ -162,6 +184,9 @@ fn what_cannot_be_trained_is_refused_before_anything_is_written() {
     assert!(with("batch = 8", "batch = 49").contains("`batch`: 49 samples; the train part of the data has 48"));
     let message = with("batch = 8", "batch = 8\nstack = \"sage-opencl\"");
     assert!(message.contains("carries no data; expected pytorch-cpu, pytorch-cuda or mnn-2-eager"), "{message}");
+    let message = with("\"digits\"", "\"phrases\"\naugment = \"flip\"");
+    assert!(message.contains("spec.toml:2: `augment`: expected data of images, found tokens"), "{message}");
+    assert!(with("batch = 8", "batch = 8\naugment = \"flips\"").contains("found 'flips'; did you mean 'flip'?"));
     let message = with("batch = 8", "batch = 8\nprecision = \"fp16\"");
     assert!(message.contains("only fp32 carries data"), "{message}");
     let message = refused(&SPEC.replace("batch = 8", "batch = 8\nmemory_budget = \"1kB\""), "--out out", 3);
