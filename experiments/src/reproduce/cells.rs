@@ -80,6 +80,9 @@ pub struct ComparedCell {
     pub unit: String,
     /// Signed relative error; absolute where the paper's value is 0.
     pub error: Option<f64>,
+    /// Of an accuracy on a stand-in, by how many points its difference from the baseline's exceeds the paper's: what it is
+    /// judged by; `None` of other rows.
+    pub points: Option<f64>,
     /// How it came out.
     pub verdict: Verdict,
     /// What the null baseline gives.
@@ -114,6 +117,7 @@ impl ComparedCell {
             answer: None,
             unit: row.unit.clone(),
             error: None,
+            points: None,
             verdict: Verdict::NotModelled,
             null: None,
             reason: reason.into(),
@@ -190,6 +194,7 @@ pub(super) fn judge_differences(rows: &[&ReferenceRow], cells: &mut [ComparedCel
             (judged, &cell.answer, row.number(), baseline.number())
         {
             let miss = rounded((simulated - input) - (paper - paper_input));
+            cell.points = Some(miss);
             cell.verdict = if miss.abs() <= POINTS { Verdict::Ok } else { Verdict::Off };
         }
     }
