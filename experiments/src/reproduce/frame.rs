@@ -9,8 +9,10 @@
 //! size = [270, 220]               # of a panel, in pixels
 //! share_y = true                  # one range for all panels; likewise share_x
 //! order = ["SGC", "SGA"]          # names that take their colours first
+//! hatched = "95% interval"        # what hatched bars and dashed lines mean, where it is not the paper's
 //! ```
 
+use haversack_reports::figure::Meanings;
 use haversack_reports::{Figure, Panel};
 use serde::Deserialize;
 
@@ -39,6 +41,8 @@ pub struct FigureFrame {
     /// Names that take their colours first.
     #[serde(default)]
     pub order: Vec<String>,
+    /// What hatched bars and dashed lines mean; the paper's where `None`.
+    pub hatched: Option<String>,
 }
 
 impl FigureFrame {
@@ -50,6 +54,7 @@ impl FigureFrame {
         let title = facts.text(&self.title)?.unwrap_or_default();
         let note = self.note.as_ref().map_or(Ok(None), |note| facts.text(note))?;
         let figure = Figure::new(title);
+        let hatched = self.hatched.clone().unwrap_or(figure.meanings.hatched);
         Ok(Figure {
             note,
             panels,
@@ -58,6 +63,7 @@ impl FigureFrame {
             share_x: self.share_x,
             share_y: self.share_y,
             order: self.order.clone(),
+            meanings: Meanings { hatched, ..figure.meanings },
             ..figure
         })
     }
@@ -71,7 +77,7 @@ mod tests {
     #[test]
     fn a_frame_is_filled_from_the_run_and_laid_around_the_panels() {
         let text = "artefact = \"figure8\"\ntitle = \"At {reading:batch} samples\"\nnote = \"{quantity:users}.\"\n\
-            columns = 2\nsize = [300, 200]\nshare_y = true\n";
+            columns = 2\nsize = [300, 200]\nshare_y = true\nhatched = \"interval\"\n";
         let frame: FigureFrame = toml::from_str(text).unwrap();
         let mut quantities = Quantities::default();
         quantities.offer_words("users", "two users".to_owned());
@@ -81,6 +87,7 @@ mod tests {
         assert_eq!((figure.title.as_str(), figure.note.as_deref()), ("At 32 samples", Some("two users.")));
         assert_eq!((figure.panel_size, figure.columns), ((300, 200), Some(2)));
         assert!(figure.share_y && !figure.share_x);
+        assert_eq!((figure.meanings.hatched.as_str(), figure.meanings.solid.as_str()), ("interval", "simulated"));
         let other = FigureFrame { note: Some("{quantity:phones}".to_owned()), ..frame };
         assert!(other.around(Vec::new(), &facts).unwrap_err().contains("`phones`"));
     }

@@ -8,6 +8,16 @@ use super::legend::{Entry, Key, speck};
 use super::style::{Look, MUTED, Styles, WHITE, mix};
 use crate::pareto::{self, BOTH_MINIMISED, Sense, Senses};
 
+/// The radius of a mark, in pixels.
+const MARK: f64 = 4.0;
+/// How much larger a mark is for each other one that covers it.
+const RING: f64 = 3.0;
+
+/// Whether marks at these places hide one another.
+fn touches(a: (f64, f64), b: (f64, f64)) -> bool {
+    (a.0 - b.0).hypot(a.1 - b.1) < MARK
+}
+
 /// Clouds of points, each with its front as a step line.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -55,6 +65,16 @@ impl Front {
         // From best to worst on the first axis, each second value is the best that can be had until the next point.
         corners.dedup();
         super::lines::steps(&corners)
+    }
+
+    /// The marks, the last on top: each with its cloud and where it lies on the sheet.
+    fn marks(&self, frame: &Frame) -> Vec<(usize, (f64, f64))> {
+        let of = |(number, cloud): (usize, &Cloud)| {
+            let reached = pareto::front(&cloud.points, self.senses).into_iter().map(|index| cloud.points[index]);
+            let marks = reached.filter(|point| frame.holds(*point)).map(|point| (number, frame.at(point)));
+            marks.collect::<Vec<_>>()
+        };
+        self.clouds.iter().enumerate().flat_map(of).collect()
     }
 
     fn has_dominated(&self) -> bool {
@@ -106,13 +126,13 @@ impl Plot for Front {
                 canvas.line(&piece, Pen::series(colour, 1.75, cloud.look))?;
             }
         }
-        for cloud in &self.clouds {
-            let style = styles.of(&cloud.name);
-            for index in pareto::front(&cloud.points, self.senses) {
-                if let Some(point) = cloud.points.get(index).filter(|p| frame.holds(**p)) {
-                    canvas.marker(frame.at(*point), 4.0, style, cloud.look)?;
-                }
-            }
+        let marks: Vec<(usize, (f64, f64))> = self.marks(frame);
+        for (place, &(cloud, centre)) in marks.iter().enumerate() {
+            let covering = marks[place..].iter().filter(|(other, at)| *other != cloud && touches(centre, *at)).count();
+            let Cloud { name, look, .. } = &self.clouds[cloud];
+            // What others cover is a ring around them.
+            let look = if covering > 0 { Look::Outlined } else { *look };
+            canvas.marker(centre, MARK + RING * covering as f64, styles.of(name), look)?;
         }
         Ok(())
     }

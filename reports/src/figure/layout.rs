@@ -192,9 +192,12 @@ fn cells(figure: &Figure, columns: usize) -> Result<(Vec<Cell<'_>>, Grid), Figur
         let y = panel.y.span(y_extent, y_fit)?;
         // An axis title that the neighbour has already is not repeated.
         let before = (index % columns > 0).then(|| figure.panels.get(index - 1)).flatten();
-        let after = figure.panels.get(index + columns);
         let y_title = if before.is_some_and(|p| p.y.title() == panel.y.title()) { None } else { Some(&panel.y) };
-        let x_title = if after.is_some_and(|p| p.x.title() == panel.x.title()) { None } else { Some(&panel.x) };
+        // Nor is one that the whole column has: it stands under the lowest panel.
+        let mut column = figure.panels.iter().skip(index % columns).step_by(columns);
+        let is_lowest = index + columns >= figure.panels.len();
+        let x_title =
+            if !is_lowest && column.all(|p| p.x.title() == panel.x.title()) { None } else { Some(&panel.x) };
         cells.push(cell(panel, plot, (x, y), (x_title, y_title), (width, height)));
     }
     for (index, cell) in cells.iter().enumerate() {

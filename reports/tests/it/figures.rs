@@ -86,6 +86,31 @@ fn looks_are_explained_only_where_there_are_two() {
 }
 
 #[test]
+fn a_mark_that_another_covers_is_a_ring_around_it() {
+    // Okabe and Ito's blue, the first name's.
+    let blue = |first: &[(f64, f64)]| {
+        let front = Front::new().cloud("below", first).cloud("above", [(2.0, 3.0)]);
+        let picture = Pixmap::decode_png(&figure(front).render().unwrap().png).unwrap();
+        picture.pixels().iter().filter(|p| (p.red(), p.green(), p.blue()) == (0, 0x72, 0xb2)).count()
+    };
+    let (legend_alone, covered) = (blue(&[]), blue(&[(2.0, 3.0)]));
+    // A ring of radius 7 and width 1.4 has 2π · 7 · 1.4 = 62 square pixels, four times as many in the picture.
+    assert!(covered > legend_alone + 100, "{legend_alone} {covered}");
+}
+
+#[test]
+fn an_axis_title_stands_under_the_lowest_panel_of_a_column_that_has_no_other() {
+    let titles = |names: [&str; 3]| {
+        let panel = |name: &str| Panel::new(charts().remove(0).1).x(Axis::new(name)).y(Axis::new("y"));
+        let figure = names.into_iter().fold(Figure::new(""), |figure, name| figure.panel(panel(name)));
+        let svg = Figure { columns: Some(1), ..figure }.render().unwrap().svg;
+        svg.matches("memory used").count()
+    };
+    assert_eq!(titles(["memory used"; 3]), 1);
+    assert_eq!(titles(["time taken", "memory used", "memory used"]), 2);
+}
+
+#[test]
 fn no_data_says_so() {
     let empty: [Chart; 5] = [
         Lines::new().into(),

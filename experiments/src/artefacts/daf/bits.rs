@@ -186,8 +186,13 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     for MeasuredValue { id, value, lo, hi, unit, .. } in &measured.values {
         outcome.row((id.as_str(), [*value, *lo, *hi], unit.as_str()))?;
     }
-    let of = |kind: &str| LAYERS.map(|layer| measured.value(&place(kind, layer)).ok().map(|found| found.value));
-    let bars = KINDS.into_iter().fold(Bars::new(LAYERS), |bars, kind| bars.series(BarSeries::new(kind, of(kind))));
+    let of = |kind: &str, layer: &str| measured.value(&place(kind, layer)).ok().map(|found| found.value);
+    // What nothing was measured of has no place in the figure.
+    let layers: Vec<&str> =
+        LAYERS.into_iter().filter(|layer| KINDS.iter().any(|kind| of(kind, layer).is_some())).collect();
+    let values = |kind: &str| layers.iter().map(|layer| of(kind, layer)).collect::<Vec<_>>();
+    let kinds = KINDS.into_iter().filter(|kind| values(kind).iter().any(Option::is_some));
+    let bars = kinds.fold(Bars::new(layers.clone()), |bars, kind| bars.series(BarSeries::new(kind, values(kind))));
     outcome.words("stand-ins", measured.trained_on());
     outcome.bars("", bars, from_zero("bits a value", ""));
     Ok(outcome)
