@@ -9,9 +9,9 @@ use haversack_numerics::optimiser::Rule;
 use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program, ProgramError, plain};
+pub(super) use haversack_workloads::MapKind;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::data::{DataSet, LoadOptions, Part, epoch_order, load};
-pub(super) use haversack_workloads::MapKind;
 use haversack_workloads::training_graph::Node;
 
 pub(super) use self::maps::SavedMap;

@@ -182,7 +182,10 @@ comparison: later
         let text = text(&[], &cells, &[], &[]);
         let misses = text.split_once("1 row does not match, worst first:\n").unwrap().1;
         let lines: Vec<&str> = misses.lines().collect();
-        assert!(lines[0].starts_with("  off     -25.0%  sage/section5/all/fp16/memory-reduction: 30 percent"), "{text}");
+        assert!(
+            lines[0].starts_with("  off     -25.0%  sage/section5/all/fp16/memory-reduction: 30 percent"),
+            "{text}"
+        );
         let heading = "2 accuracies differ from their baselines otherwise than the paper's, worst first:";
         assert_eq!((lines[1], lines[2]), ("", heading));
         assert!(lines[3].starts_with("  off   -2.5 pts  daf/table1/resnet18-cifar10/fixed8/accuracy"), "{text}");

@@ -274,7 +274,11 @@ fn runs() -> Vec<Run> {
             plain(world, cache, &format!("policy = \"fedhybrid\"\nmemory_budget = \"55%\"\n{network}"))
         }),
         run("FedHybrid with tokens", &["codec"], |world, cache| {
-            plain(world, cache, "policy = \"fedhybrid\"\nmemory_budget = \"60%\"\nmodel = \"transformer2-lora\"\nbatch = 16")
+            plain(
+                world,
+                cache,
+                "policy = \"fedhybrid\"\nmemory_budget = \"60%\"\nmodel = \"transformer2-lora\"\nbatch = 16",
+            )
         }),
         run("MNN in integers", &["cpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-int8\"")),
         run("MNN on the GPU", &["gpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-fp32-gpu\"")),

@@ -196,8 +196,7 @@ fn cells(figure: &Figure, columns: usize) -> Result<(Vec<Cell<'_>>, Grid), Figur
         // Nor is one that the whole column has: it stands under the lowest panel.
         let mut column = figure.panels.iter().skip(index % columns).step_by(columns);
         let is_lowest = index + columns >= figure.panels.len();
-        let x_title =
-            if !is_lowest && column.all(|p| p.x.title() == panel.x.title()) { None } else { Some(&panel.x) };
+        let x_title = if !is_lowest && column.all(|p| p.x.title() == panel.x.title()) { None } else { Some(&panel.x) };
         cells.push(cell(panel, plot, (x, y), (x_title, y_title), (width, height)));
     }
     for (index, cell) in cells.iter().enumerate() {

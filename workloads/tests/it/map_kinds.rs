@@ -41,7 +41,10 @@ fn what_only_passes_values_on_makes_no_map_of_its_own() {
     // LeNet-5 rectifies and pools: what its first linear layer saves is a view of what the last pooling made.
     let lenet = differentiate(&models::build("lenet5", None).unwrap(), EagerRules::default()).unwrap();
     let kinds = lenet.map_kinds();
-    let pooling = lenet.nodes.iter().find(|node| node.makes.is_none() && node.inputs.iter().any(|&input| kinds[input as usize] == Some(Rectified)));
+    let pooling = lenet
+        .nodes
+        .iter()
+        .find(|node| node.makes.is_none() && node.inputs.iter().any(|&input| kinds[input as usize] == Some(Rectified)));
     assert!(pooling.is_some_and(|node| kinds[node.outputs[0] as usize] == Some(Rectified)));
     // Nobody has made the samples.
     assert!(lenet.nodes[0].inputs.iter().all(|&input| kinds[input as usize].is_none()));

@@ -37,7 +37,8 @@ impl Trained {
         let graph = &self.plan.graph;
         let kinds = graph.map_kinds();
         let is_read = |tensor: TensorId| {
-            let backward = graph.nodes.iter().filter(|node| node.phase == Phase::Backward && node.inputs.contains(&tensor));
+            let backward =
+                graph.nodes.iter().filter(|node| node.phase == Phase::Backward && node.inputs.contains(&tensor));
             backward.map(|node| node.need_of(tensor)).any(|need| matches!(need, Need::Values | Need::Signs))
         };
         let saved = graph.saved().into_iter().filter(|&tensor| !self.program.is_integer(tensor) && is_read(tensor));

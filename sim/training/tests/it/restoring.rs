@@ -119,7 +119,8 @@ fn a_profile_is_of_what_made_the_map_and_of_all_cores() {
     ];
     let graph = graph(tensors, nodes);
     let mut base = phone_cpu();
-    let constants = [("pictures.dense", 5.0), ("pictures.rectified", 6.0), ("tokens.dense", 3.0), ("tokens.attention", 8.0)];
+    let constants =
+        [("pictures.dense", 5.0), ("pictures.rectified", 6.0), ("tokens.dense", 3.0), ("tokens.attention", 8.0)];
     for (name, ratio) in constants {
         base.stack.set(&format!("codec.{name}"), ratio).unwrap();
     }
