@@ -20,7 +20,7 @@ use crate::output::note;
 /// The file's name in its folder.
 pub(super) const NAME: &str = "checkpoint";
 /// The first line: another number is another format.
-const FORMAT: &str = "haversack checkpoint 2";
+const FORMAT: &str = "haversack checkpoint 3";
 
 /// The number of the scenario, and the seed.
 pub(super) type CourseKey = (u64, u64);
@@ -66,6 +66,8 @@ pub(super) struct Saved {
     pub(super) importance: Vec<f64>,
     /// The scale factors of integer training, by tensor.
     pub(super) factors: Vec<Option<u32>>,
+    /// What the policy has seen of the data.
+    pub(super) seen: Vec<u64>,
     /// Weights, running averages and the optimiser's state.
     pub(super) tensors: Vec<Held>,
 }
@@ -198,6 +200,7 @@ struct CourseHead {
     energy_bits: u64,
     importance_bits: Vec<u64>,
     factors: Vec<Option<u32>>,
+    seen: Vec<u64>,
     rows: Vec<RowHead>,
     /// Of each tensor its id, the number of its values, and what they are.
     tensors: Vec<(u32, usize, Kind)>,
@@ -228,6 +231,7 @@ impl CourseHead {
             time_ns: saved.time.0,
             energy_bits: saved.energy.to_bits(),
             factors: saved.factors.clone(),
+            seen: saved.seen.clone(),
             importance_bits: saved.importance.iter().map(|value| value.to_bits()).collect(),
             rows: saved.rows.iter().map(Row::head).collect(),
             tensors: saved.tensors.iter().map(tensor).collect(),
@@ -255,6 +259,7 @@ impl CourseHead {
             importance: self.importance_bits.into_iter().map(f64::from_bits).collect(),
             rows: self.rows.into_iter().map(|head| Row::of((run, seed), head)).collect::<Option<_>>()?,
             factors: self.factors,
+            seen: self.seen,
             tensors: self.tensors.into_iter().map(&mut tensor).collect::<Option<_>>()?,
         };
         Some(((run, seed), saved))
@@ -306,6 +311,7 @@ mod tests {
             energy: 0.3,
             importance: vec![0.7],
             factors: vec![None, Some(11)],
+            seen: vec![u64::MAX, 3],
             rows: vec![row],
             tensors: vec![floats, integers, codes],
         }
@@ -345,7 +351,7 @@ mod tests {
         damaged[bytes.len() - 20] ^= 1;
         assert!(refusal(&damaged, 1).contains("damaged: its checksum"));
         assert!(refusal(&bytes[..bytes.len() - 1], 1).contains("damaged"));
-        assert!(refusal(b"PAR1", 1).contains("begins with 'PAR1'; expected 'haversack checkpoint 2'"));
+        assert!(refusal(b"PAR1", 1).contains("begins with 'PAR1'; expected 'haversack checkpoint 3'"));
         let text = String::from_utf8_lossy(&bytes[..FORMAT.len() + 30]).into_owned();
         let at = text.find(env!("CARGO_PKG_VERSION")).unwrap();
         let mut other = bytes[..bytes.len() - 8].to_vec();

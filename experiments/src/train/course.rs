@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::augment::Augment;
 use super::checkpoint::{Held, Saved, Values};
+use super::factors::Factors;
 use super::fit;
 use super::pace::Pace;
 use super::row::Row;
@@ -69,7 +70,7 @@ impl Subject {
 }
 
 /// What the nodes of the graph of `plan` compute, or why it cannot carry data.
-fn program(network: &Network, plan: &Plan) -> Result<Program, String> {
+pub(crate) fn program(network: &Network, plan: &Plan) -> Result<Program, String> {
     let scenario = plan.scenario();
     let program = match plan.resolved.graph {
         GraphKind::Eager { .. } if scenario.precision != Precision::Fp32 => {
@@ -103,6 +104,8 @@ pub(super) struct Course<'a> {
     state: State,
     /// All that is known of it beside its state.
     saved: Saved,
+    /// The scale factors that each batch of integers has begun with, by tensor.
+    factors: Vec<Vec<Option<u32>>>,
 }
 
 /// What an epoch has come to while it was learned.
@@ -126,7 +129,7 @@ impl<'a> Course<'a> {
     ) -> Result<Self, CommandError> {
         let meter = Meter::new();
         let state = subject.program.initial_state(&subject.plan.graph, seed, &meter)?;
-        Ok(Self { subject, pace, data, augment: None, seed, meter, state, saved: Saved::default() })
+        Ok(Self { subject, pace, data, augment: None, seed, meter, state, saved: Saved::default(), factors: Vec::new() })
     }
 
     /// The same, learning from images that are changed anew in every epoch.
@@ -175,6 +178,13 @@ impl<'a> Course<'a> {
             Held { tensor: *tensor, values }
         };
         self.state.tensors().iter().map(held).collect()
+    }
+
+    /// The scale factors that were taken in every batch that this process has learned from; none in floats.
+    pub(super) fn factors(&self) -> Vec<Factors> {
+        let taken: Vec<&[Option<u32>]> =
+            self.factors.iter().skip(1).chain([&self.saved.factors]).map(Vec::as_slice).collect();
+        Factors::of(&self.subject.plan.graph, &taken)
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -234,15 +244,20 @@ impl<'a> Course<'a> {
             factors: self.saved.factors.clone(),
         };
         let mut learned = Learned::default();
-        // A policy begins every epoch anew with the importance that was measured, so that an epoch does not depend on
-        // whether the one before ran in this process.
+        // A policy begins every epoch anew with what was measured and what it has seen, so that an epoch does not depend
+        // on whether the one before ran in this process.
         let mut policy = plan.policy()?;
+        let factors = &mut self.factors;
+        policy.go_on(self.saved.seen.clone());
         let ran =
             haversack_training::train(plan.machine(), &plan.job(), policy.as_mut(), &mut lesson, batches, |record| {
                 if let Some(loss) = record.loss {
                     learned.loss += loss.mean * loss.rows as f64;
                     learned.correct += loss.correct;
                     learned.rows += loss.rows;
+                }
+                if !record.factors.is_empty() {
+                    factors.push(record.factors.clone());
                 }
                 learned.time += record.iteration;
                 learned.energy += record.energy.0;
@@ -255,6 +270,7 @@ impl<'a> Course<'a> {
         }
         (self.state, self.saved.update) = (lesson.state, lesson.update);
         (self.saved.importance, self.saved.factors) = (lesson.importance, lesson.factors);
+        self.saved.seen = policy.seen();
         Ok(learned)
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::augment::Augment;
 use super::checkpoint::{Held, Saved};
 use super::course::{Course, Subject};
+use super::factors::Factors;
 use super::pace::Pace;
 use super::row::{Row, RowHead};
 use super::specification::Specification;
@@ -34,10 +35,11 @@ pub struct StandIn {
     base: Option<Arc<StandIn>>,
 }
 
-/// A network at the end of its course.
+/// A network at the end of its course; without its tensors if it was kept.
 struct Learned {
     rows: Vec<Row>,
     tensors: Vec<Held>,
+    factors: Vec<Factors>,
 }
 
 /// Data, with their digest.
@@ -104,7 +106,25 @@ impl StandIn {
         seed: u64,
         (cache, kept): (&Cache, &Kept),
     ) -> Result<Arc<Vec<Row>>, CommandError> {
-        cache.get(self.key(scenario, seed), || apart(1, || self.course(scenario, seed, (cache, kept)))?)
+        let learn = || Ok(self.course(scenario, seed, (cache, kept))?.rows);
+        cache.get(self.key(scenario, seed), || apart(1, learn)?)
+    }
+
+    /// The scale factors that `scenario`, in integers, takes in every batch with `seed`: found as by [`StandIn::learn`].
+    ///
+    /// # Errors
+    /// As [`StandIn::learn`].
+    pub(crate) fn factors(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        (cache, kept): (&Cache, &Kept),
+    ) -> Result<Arc<Vec<Factors>>, CommandError> {
+        let find = || {
+            let learned = self.course(scenario, seed, (cache, kept))?;
+            Ok(learned.factors)
+        };
+        cache.get(format!("factors {}", self.key(scenario, seed)), || apart(1, find)?)
     }
 
     /// Whether another thread is learning it.
@@ -124,22 +144,26 @@ impl StandIn {
         self.seeds.first().copied().unwrap_or_default()
     }
 
-    fn course(&self, scenario: &Scenario, seed: u64, (cache, kept): (&Cache, &Kept)) -> Result<Vec<Row>, CommandError> {
+    fn course(&self, scenario: &Scenario, seed: u64, (cache, kept): (&Cache, &Kept)) -> Result<Learned, CommandError> {
         let (loaded, subject) = self.subject(scenario, cache)?;
-        let calibrations = Value::from_iter(subject.calibrations());
-        let version = env!("CARGO_PKG_VERSION");
-        let of = format!("{version} {calibrations} {:016x} {}", loaded.digest, self.key(scenario, seed));
-        let key = digest(&of);
-        if let Some(rows) = kept.get(&key).and_then(|rows| read(rows, seed)) {
-            return Ok(rows);
+        let key = self.kept_key(&loaded, &subject, scenario, seed);
+        if let Some(found) = kept.get(&key).and_then(|kept| Learned::read(kept, seed)) {
+            return Ok(found);
         }
         let mut course = self.begin(&subject, &loaded, seed)?;
         if let Some(base) = &self.base {
             course.restore(Saved { tensors: base.tensors(cache)?.to_vec(), ..Saved::default() })?;
         }
-        let rows = to_the_end(course)?.rows;
-        kept.keep(key, json!(rows.iter().map(Row::head).collect::<Vec<_>>()))?;
-        Ok(rows)
+        let learned = to_the_end(course)?;
+        kept.keep(key, learned.kept())?;
+        Ok(learned)
+    }
+
+    /// What is kept of a course is found again by this.
+    fn kept_key(&self, loaded: &Loaded, subject: &Subject, scenario: &Scenario, seed: u64) -> String {
+        let calibrations = Value::from_iter(subject.calibrations());
+        let version = env!("CARGO_PKG_VERSION");
+        digest(&format!("{version} {calibrations} {:016x} {}", loaded.digest, self.key(scenario, seed)))
     }
 
     /// What the network holds at the end of its course with its first seed.
@@ -178,14 +202,27 @@ fn to_the_end(mut course: Course<'_>) -> Result<Learned, CommandError> {
         }
         course.epoch(0)?;
     }
+    let factors = course.factors();
     let Saved { rows, tensors, .. } = course.saved();
-    Ok(Learned { rows, tensors })
+    Ok(Learned { rows, tensors, factors })
 }
 
-/// The rows of a course with `seed`, as they were kept.
-fn read(kept: Value, seed: u64) -> Option<Vec<Row>> {
-    let heads: Vec<RowHead> = serde_json::from_value(kept).ok()?;
-    heads.into_iter().map(|head| Row::of((0, seed), head)).collect()
+impl Learned {
+    /// What of it is kept: all but the tensors.
+    fn kept(&self) -> Value {
+        let rows: Vec<RowHead> = self.rows.iter().map(Row::head).collect();
+        if self.factors.is_empty() { json!(rows) } else { json!({ "rows": rows, "factors": self.factors }) }
+    }
+
+    /// What was kept of a course with `seed`.
+    fn read(mut kept: Value, seed: u64) -> Option<Self> {
+        let factors = kept.get_mut("factors").map(Value::take);
+        let factors = factors.map_or_else(|| Some(Vec::new()), |kept| serde_json::from_value(kept).ok())?;
+        let rows = kept.get_mut("rows").map(Value::take).unwrap_or(kept);
+        let heads: Vec<RowHead> = serde_json::from_value(rows).ok()?;
+        let rows = heads.into_iter().map(|head| Row::of((0, seed), head)).collect::<Option<_>>()?;
+        Some(Self { rows, tensors: Vec::new(), factors })
+    }
 }
 
 /// Runs `work` on `threads` threads of its own. While it waits, the caller's thread takes no other work of its pool, which

@@ -131,6 +131,23 @@ fn a_training_that_was_cut_off_goes_on_to_the_same_bytes() {
     assert!(stderr(&again).contains("holds the whole training already"), "{}", stderr(&again));
 }
 
+#[cfg(unix)]
+#[test]
+fn scale_factors_that_are_kept_go_on_over_a_cut() {
+    // 48 samples in batches of 4 are twelve batches: what a policy has seen of sixteen is more than an epoch's.
+    let spec = SPEC.replace("jetson-agx-xavier", "xiaomi-11-pro").replace("[\"original\", \"dtr\"]", "\"mandheling\"");
+    let spec = spec.replace("momentum", "sgd").replace("batch = 8", "batch = 4").replace("[1, 0]", "[1]");
+    let folder = folder(&spec.replace("0.02", "0.0625"));
+    train(folder.path(), "--out whole");
+    let checkpoint = folder.path().join("out/checkpoint");
+    // With the codes of one network on the disc an epoch is over.
+    let begun = || fs::metadata(&checkpoint).is_ok_and(|found| found.len() > 50_000);
+    let output = interrupted(folder.path(), &["train", "spec.toml", "--out", "out", "--jobs", "1"], begun);
+    refusal(&output, 130);
+    train(folder.path(), "--out out --resume --jobs 2");
+    assert_eq!(tree(&folder.path().join("whole")), tree(&folder.path().join("out")));
+}
+
 #[test]
 fn images_are_changed_anew_in_every_epoch_that_is_learned() {
     let losses = |augment: &str| {

@@ -132,14 +132,16 @@ pub struct Mandheling {
     parameters: Parameters,
     /// Nothing where scale factors are taken anew in every batch.
     factors: Option<Factors>,
-    /// The same as they begin, before anything is drawn: for a run whose data shows how they change.
-    fresh: Option<Factors>,
+    /// Whether the data show how they change; otherwise that is drawn.
+    has_data: bool,
+    /// What of the data was seen before this run; empty if nothing was.
+    before: Vec<u64>,
 }
 
 impl Mandheling {
     /// With `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, factors: None, fresh: None }
+        Self { parameters, factors: None, has_data: false, before: Vec::new() }
     }
 
     fn offload(&self, setting: &Setting<'_>, dsp: &dyn DspProfile) -> Result<Offload, PolicyError> {
@@ -213,23 +215,18 @@ impl Policy for Mandheling {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let dsp = setting.dsp.ok_or(PolicyError::NoDsp { policy: NAME })?;
         if self.parameters.rescaling == Rescaling::Adaptive {
-            let new = || Factors::new(setting.graph, self.parameters.seed, self.parameters.history);
-            self.fresh = Some(new());
-            let mut factors = new();
-            for _ in 0..self.parameters.warm_up {
-                factors.advance();
+            let factors = Factors::new(setting.graph, self.parameters.seed, self.parameters.history);
+            let mut factors = factors.going_on(&self.before);
+            if !setting.tells_factors {
+                (0..self.parameters.warm_up).for_each(|_| factors.advance());
             }
-            self.factors = Some(factors);
+            (self.factors, self.has_data) = (Some(factors), setting.tells_factors);
         }
         let offload = self.offload(setting, dsp)?;
         Ok(Schedule { offload: Some(offload), ..Schedule::plain(setting.batch) })
     }
 
     fn begin_iteration(&mut self, plan: &mut IterationPlan) {
-        if !plan.factors.is_empty() {
-            // What was drawn has placed operators; from here on the data says what changes.
-            self.factors = self.fresh.take().or_else(|| self.factors.take());
-        }
         if let Some(factors) = &mut self.factors {
             if plan.factors.is_empty() {
                 factors.advance()
@@ -240,5 +237,14 @@ impl Policy for Mandheling {
                 plan.keep_scale(tensor);
             }
         }
+    }
+
+    fn seen(&self) -> Vec<u64> {
+        let factors = self.factors.as_ref().filter(|_| self.has_data);
+        factors.map_or_else(Vec::new, Factors::seen)
+    }
+
+    fn go_on(&mut self, seen: Vec<u64>) {
+        self.before = seen;
     }
 }

@@ -41,6 +41,14 @@ pub trait Policy: Send {
 
     /// After each iteration.
     fn end_iteration(&mut self, _seen: &IterationSummary) {}
+
+    /// What it has seen of the data, as numbers of its own, for [`Policy::go_on`]; empty if it learns nothing from data.
+    fn seen(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Before [`Policy::prepare`]: the run goes on from one on the same graph, whose policy had [`Policy::seen`] this.
+    fn go_on(&mut self, _seen: Vec<u64>) {}
 }
 
 /// What a policy fixes before the first iteration.

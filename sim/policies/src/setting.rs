@@ -32,6 +32,8 @@ pub struct Setting<'a> {
     pub restore: Option<&'a dyn RestoreProfile>,
     /// The importance of tensors as iterations before have measured it, by tensor; `None` if none has.
     pub importance: Option<&'a [f64]>,
+    /// Whether every iteration tells the scale factors that the data have given: see [`crate::IterationPlan`].
+    pub tells_factors: bool,
 }
 
 impl<'a> Setting<'a> {
@@ -50,6 +52,7 @@ impl<'a> Setting<'a> {
             dsp: None,
             restore: None,
             importance: None,
+            tells_factors: false,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::lesson::Lesson;
 use crate::machine::Machine;
 use crate::machine::codec::CodecProfile;
 use crate::record::Record;
-use crate::setting::with_codec;
+use crate::setting::{Told, with_codec};
 
 /// Runs `job` on `machine` under `policy`; the record is that of the last iteration.
 ///
@@ -56,7 +56,9 @@ fn run<T>(
     let before = || job.measured.first().map(Vec::as_slice);
     let importance = lesson.as_ref().map(|lesson| &lesson.importance[..]).or_else(before);
     let importance = importance.filter(|measured| !measured.is_empty());
-    let mut schedule = with_codec(machine, job, &codec, importance, |setting| policy.prepare(setting))?;
+    let in_integers = lesson.as_ref().is_some_and(|lesson| lesson.program.is_in_integers());
+    let told = Told { importance, factors: in_integers || !job.factors.is_empty() };
+    let mut schedule = with_codec(machine, job, &codec, told, |setting| policy.prepare(setting))?;
     let mut governors = Governors::start(machine, job)?;
     let rule = schedule.budget_rule.take();
     let mut executor = Executor::new(machine, job, &schedule, policy, &codec, rule, lesson.as_deref())?;

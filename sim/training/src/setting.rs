@@ -11,23 +11,33 @@ use crate::job::Job;
 use crate::machine::Machine;
 use crate::machine::codec::CodecProfile;
 
-/// Hands `ask` what a policy is told of `job` on `machine` before the first iteration, and returns what it answers.
-pub fn with_setting<T>(machine: &Machine, job: &Job<'_>, ask: impl FnOnce(&Setting<'_>) -> T) -> T {
-    with_codec(machine, job, &CodecProfile::new(machine, job.graph), None, ask)
+/// What data have told a policy before the first iteration.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told<'a> {
+    /// The importance of tensors; `None` if none was measured.
+    pub(crate) importance: Option<&'a [f64]>,
+    /// Whether each iteration tells the scale factors of the one before.
+    pub(crate) factors: bool,
 }
 
-/// The same where the codec is profiled already, and importance may have been measured.
+/// Hands `ask` what a policy is told of `job` on `machine` before the first iteration, and returns what it answers.
+pub fn with_setting<T>(machine: &Machine, job: &Job<'_>, ask: impl FnOnce(&Setting<'_>) -> T) -> T {
+    with_codec(machine, job, &CodecProfile::new(machine, job.graph), Told::default(), ask)
+}
+
+/// The same where the codec is profiled already, and data may have told more.
 pub(crate) fn with_codec<T>(
     machine: &Machine,
     job: &Job<'_>,
     codec: &CodecProfile<'_>,
-    importance: Option<&[f64]>,
+    told: Told<'_>,
     ask: impl FnOnce(&Setting<'_>) -> T,
 ) -> T {
     let dsp = OnDsp { machine, job };
     let sizes = element_bytes(machine, job);
     ask(&Setting {
-        importance,
+        importance: told.importance,
+        tells_factors: told.factors,
         graph: job.graph,
         batch: job.batch,
         filling_micro_batch: machine.filling_micro_batch(job.graph, job.batch),

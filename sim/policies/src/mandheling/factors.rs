@@ -45,6 +45,32 @@ impl Factors {
         Self { all: (0..).zip(&tensors).map(factor).collect(), of, batch: 0 }
     }
 
+    /// What is known of all of them, for [`Factors::going_on`]: the number of batches, and of each factor the one that is
+    /// held, whether it is due, and what its [`Rescaler`] has seen.
+    pub fn seen(&self) -> Vec<u64> {
+        let of = |factor: &Factor| {
+            let held = factor.held.map_or(0, |held| u64::from(held) + 1);
+            [held, u64::from(factor.due)].into_iter().chain(factor.rescaler.seen())
+        };
+        std::iter::once(self.batch).chain(self.all.iter().flat_map(of)).collect()
+    }
+
+    /// The same as those that have [`Factors::seen`] this; as they are where it is of another number of factors.
+    pub fn going_on(mut self, seen: &[u64]) -> Self {
+        let Some((&batch, rest)) = seen.split_first() else { return self };
+        let (each, left) = rest.as_chunks::<8>();
+        if each.len() != self.all.len() || !left.is_empty() {
+            return self;
+        }
+        self.batch = batch;
+        for (factor, &[held, due, seen @ ..]) in self.all.iter_mut().zip(each) {
+            factor.held = held.checked_sub(1).and_then(|held| u32::try_from(held).ok());
+            factor.due = due != 0;
+            factor.rescaler = factor.rescaler.clone().going_on(seen);
+        }
+        self
+    }
+
     /// The next batch: what is due is taken anew.
     pub fn advance(&mut self) {
         for factor in &mut self.all {

@@ -41,6 +41,17 @@ impl Rescaler {
         Self { remembered, place, period: 1, last: None, next: 0, checks: 0, changes: 0, reach: 0 }
     }
 
+    /// What it knows, for [`Rescaler::going_on`].
+    pub fn seen(&self) -> [u64; 6] {
+        let last = self.last.map_or(0, |last| last + 1);
+        [self.period, last, self.next, self.checks, self.changes, self.reach]
+    }
+
+    /// The same as one that has [`Rescaler::seen`] this.
+    pub fn going_on(self, [period, last, next, checks, changes, reach]: [u64; 6]) -> Self {
+        Self { period: period.max(1), last: last.checked_sub(1), next, checks, changes, reach, ..self }
+    }
+
     /// Whether the factor is to be taken anew in `batch`.
     pub fn due(&self, batch: u64) -> bool {
         batch >= self.next

@@ -1,5 +1,7 @@
 //! What the policy makes of a graph.
 
+use std::ops::Range;
+
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::{OperatorKind, Precision, Product, ProductRole};
 use haversack_policies::engines::ALGORITHM;
@@ -288,4 +290,52 @@ fn engines_say_what_they_stand_for() {
     assert_eq!(processor("mnn-fp32-gpu"), Some(("mnn", EngineProcessor::Gpu, None, false)));
     assert_eq!(processor("mandheling"), Some(("mandheling", EngineProcessor::CpuAndDsp, Some("big:2"), true)));
     assert_eq!(of("original"), None);
+}
+
+/// The tensors that are taken anew in each of `batches`, of which each is told the factors of the one before: that of tensor
+/// 1 never changes, that of tensor 2 always does, that of tensor 3 does in every seventh batch.
+fn taken(policy: &mut Mandheling, batches: Range<u64>) -> Vec<Vec<TensorId>> {
+    let told = |batch: u64| {
+        let factor = |changes: u64| batch.checked_sub(1).map(|last| (last / changes % 2) as u32);
+        vec![None, factor(1_000), factor(1), factor(7)]
+    };
+    let of = |batch: u64| {
+        let mut plan = IterationPlan::new(4);
+        plan.factors = told(batch);
+        policy.begin_iteration(&mut plan);
+        (1..=3).filter(|&tensor| plan.rescales(tensor)).collect()
+    };
+    batches.map(of).collect()
+}
+
+#[test]
+fn a_run_goes_on_with_what_the_one_before_has_seen_of_the_data() {
+    let mut graph = chain(&[1; 3]);
+    (1..=3).for_each(|tensor| rescale(&mut graph, 2 * tensor as usize - 1, tensor));
+    let (dsp, times) = (small(&[Some(1); 6]), [Nanos(1); 6]);
+    let prepared = |before: Vec<u64>, rescaling: Rescaling| {
+        let mut policy = Mandheling::new(Parameters { rescaling, ..PLAIN });
+        policy.go_on(before);
+        policy.prepare(&Setting { dsp: Some(&dsp), tells_factors: true, ..setting(&graph, 4, &times) }).unwrap();
+        policy
+    };
+    let begun = || prepared(Vec::new(), Rescaling::Adaptive);
+    let all = taken(&mut begun(), 0..60);
+    // The first sixteen batches have no history. Then what never changes is left alone, and what always does is not.
+    assert!(all[..16].iter().all(|taken| *taken == [1, 2, 3]), "{all:?}");
+    assert!(all[16..].iter().filter(|taken| taken.contains(&1)).count() < 6, "{all:?}");
+    assert!(all[16..].iter().all(|taken| taken.contains(&2)), "{all:?}");
+    for cut in [7, 23, 40] {
+        let mut first = begun();
+        let before = taken(&mut first, 0..cut);
+        let mut second = prepared(first.seen(), Rescaling::Adaptive);
+        assert_eq!([before, taken(&mut second, cut..60)].concat(), all, "cut at {cut}");
+    }
+    // What was seen of another graph is none of this one.
+    assert_eq!(taken(&mut prepared(vec![60, 1, 1], Rescaling::Adaptive), 0..60), all);
+    // Nothing is seen where nothing is decided, and where no data are carried.
+    assert!(prepared(Vec::new(), Rescaling::Dynamic).seen().is_empty());
+    let mut drawn = Mandheling::new(Parameters { rescaling: Rescaling::Adaptive, ..PLAIN });
+    drawn.prepare(&Setting { dsp: Some(&dsp), ..setting(&graph, 4, &times) }).unwrap();
+    assert!(drawn.seen().is_empty());
 }
