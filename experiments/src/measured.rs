@@ -19,6 +19,12 @@
 //! hi = 1.75
 //! unit = "%"                      # empty where it has none
 //! each = [1.25, 1.5, 1.5, 1.5, 1.75] # with each seed, in their order
+//!
+//! [[series]]                      # what came one after the other, if anything did
+//! id = "lenet5/factor"
+//! seed = 0
+//! unit = "bits"
+//! values = [10, 11, 10]
 //! ```
 
 mod file;
@@ -28,7 +34,7 @@ use std::fmt;
 use haversack_devices::registry::digest;
 use haversack_devices::text::hint;
 
-pub use self::file::{Kind, Measured, MeasuredError, MeasuredValue};
+pub use self::file::{Kind, Measured, MeasuredError, MeasuredSeries, MeasuredValue};
 
 /// One of the embedded files.
 macro_rules! file {

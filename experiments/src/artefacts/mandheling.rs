@@ -10,11 +10,13 @@ mod figure6;
 mod figure7;
 mod figure8a;
 mod figure9;
+mod rescaling;
 mod roofline;
 mod section1;
 mod section2_3;
 pub(crate) mod section3_3;
 mod section3_4;
+mod section3_5;
 pub(crate) mod section3_6;
 pub(crate) mod setting;
 pub(crate) mod table3;
@@ -34,7 +36,9 @@ pub(super) static ARTEFACTS: &[&Artefact] = &[
     &section3_3::ARTEFACT,
     &figure4b::ARTEFACT,
     &section3_4::ARTEFACT,
+    &rescaling::ARTEFACT,
     &table4::ARTEFACT,
+    &section3_5::ARTEFACT,
     &section3_6::ARTEFACT,
     &table6::ARTEFACT,
     &figure5::ARTEFACT,

@@ -1,6 +1,7 @@
 //! Networks that are trained here for what is measured of them, and what a mini-batch leaves in their saved tensors.
 
 mod maps;
+mod parts;
 
 use std::sync::Arc;
 
@@ -15,11 +16,12 @@ use haversack_workloads::data::{DataSet, LoadOptions, Part, epoch_order, load};
 use haversack_workloads::training_graph::Node;
 
 pub(super) use self::maps::SavedMap;
+pub(super) use self::parts::SplitGradient;
 use crate::artefacts::prelude::*;
 use crate::interrupt;
 use crate::scenario::workload::network_with_values;
 use crate::scenario::{Key, Literal, Origin};
-use crate::train::{input_of, mini_batch};
+use crate::train::{input_of, mini_batch, program};
 
 /// The device whose eager graph is trained; nothing measured depends on its speed.
 const DEVICE: &str = "jetson-agx-xavier";
@@ -31,6 +33,8 @@ pub(super) struct Recipe {
     /// The network for people.
     pub(super) name: &'static str,
     pub(super) data: &'static str,
+    policy: &'static str,
+    device: &'static str,
     optimiser: Optimiser,
     rate: f32,
     /// Samples of a mini-batch.
@@ -51,8 +55,19 @@ pub(super) const RECIPES: [Recipe; 3] = [
     Recipe { epochs: 3, ..of("resnet8-cifar", "ResNet-8", "glyphs") },
 ];
 
+/// LeNet-5 in integers, by NITI.
+pub(super) const IN_INTEGERS: Recipe = Recipe {
+    policy: "mnn-int8",
+    device: "xiaomi-11-pro",
+    optimiser: Optimiser::Sgd,
+    rate: 0.0625,
+    epochs: 2,
+    ..of("lenet5", "LeNet-5", "glyphs")
+};
+
 const fn of(model: &'static str, name: &'static str, data: &'static str) -> Recipe {
-    Recipe { model, name, data, optimiser: Optimiser::Momentum, rate: 0.03, batch: 64, epochs: 0 }
+    let (policy, device) = ("original", DEVICE);
+    Recipe { model, name, data, policy, device, optimiser: Optimiser::Momentum, rate: 0.03, batch: 64, epochs: 0 }
 }
 
 /// The ids of the networks, and of the data that they learn, each once.
@@ -79,7 +94,7 @@ impl Trained {
     /// # Errors
     /// Ctrl-C, and whatever training fails with.
     pub(super) fn of(context: &Context<'_>, recipe: Recipe, seed: u64) -> Result<Arc<Self>> {
-        let key = format!("trained {} {seed}", recipe.model);
+        let key = format!("trained {} {} {seed}", recipe.model, recipe.policy);
         context.once(key, || {
             let mut trained = Self::untrained(context, recipe, seed)?;
             for epoch in 0..recipe.epochs {
@@ -96,13 +111,14 @@ impl Trained {
             batch: recipe.batch as u64,
             optimizer: recipe.optimiser,
             classes: Some(data.number_of_classes as u64),
-            ..Scenario::new(DEVICE, recipe.model)
+            policy: recipe.policy.to_owned(),
+            ..Scenario::new(recipe.device, recipe.model)
         };
         scenario.set(Key::Input, &Literal::text(input_of(&data.form)), Origin::Program)?;
         let plan = context.plan(&scenario)?;
         let network = network_with_values(recipe.model, scenario.input.as_ref(), scenario.classes)?;
-        let program = Program::new(&network, &plan.graph)?;
-        let state = State::initial(program.network(), &plan.graph, seed, &Meter::new())?;
+        let program = program(&network, &plan).map_err(anyhow::Error::msg)?;
+        let state = program.initial_state(&plan.graph, seed, &Meter::new())?;
         Ok(Self { plan, program, state, data, recipe, seed })
     }
 
@@ -163,9 +179,19 @@ impl Trained {
 
     /// Goes forward and backward with the next mini-batch; `before` is shown every node before it is computed.
     pub(super) fn watch(&self, before: impl FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>) -> Result<()> {
-        let batch = self.next_batches().next().context("no mini-batch")?;
-        let (mut state, pass, meter) = (self.state.clone(), self.pass(self.updates()), Meter::new());
-        plain::train_watched(&self.program, &self.plan.graph, &mut state, &batch, &pass, &meter, before)?;
+        self.watch_each(1, before)
+    }
+
+    /// The same with each of the next `batches`, of which none is learned from.
+    fn watch_each(
+        &self,
+        batches: usize,
+        mut before: impl FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>,
+    ) -> Result<()> {
+        for batch in self.next_batches().take(batches) {
+            let (mut state, pass, meter) = (self.state.clone(), self.pass(self.updates()), Meter::new());
+            plain::train_watched(&self.program, &self.plan.graph, &mut state, &batch, &pass, &meter, &mut before)?;
+        }
         Ok(())
     }
 }

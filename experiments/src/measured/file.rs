@@ -31,6 +31,23 @@ pub struct Measured {
     /// The values.
     #[serde(rename = "value")]
     pub values: Vec<MeasuredValue>,
+    /// Values that came one after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<MeasuredSeries>,
+}
+
+/// What was measured again and again while one network learned.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredSeries {
+    /// What code calls it; once in a file.
+    pub id: String,
+    /// The seed that it was measured with.
+    pub seed: u64,
+    /// Its unit; empty if it has none.
+    pub unit: String,
+    /// The values, in their order.
+    pub values: Vec<i64>,
 }
 
 /// How a value is known.
@@ -174,6 +191,18 @@ impl Measured {
         })
     }
 
+    /// The series called `id`.
+    ///
+    /// # Errors
+    /// No such series, with the nearest one.
+    pub fn series(&self, id: &str) -> Result<&MeasuredSeries, MeasuredError> {
+        self.series.iter().find(|series| series.id == id).ok_or_else(|| MeasuredError::NoValue {
+            command: self.command.clone(),
+            id: id.to_owned(),
+            hint: hint(id, self.series.iter().map(|series| series.id.as_str())),
+        })
+    }
+
     /// Adds a value from what was measured with each seed.
     pub fn add(&mut self, id: impl Into<String>, unit: &str, each: &[f64]) {
         self.values.push(MeasuredValue::new(id, unit, each));
@@ -225,6 +254,7 @@ mod tests {
             seeds: vec![0, 1, 2],
             version: "0.1.0".into(),
             values: Vec::new(),
+            series: vec![MeasuredSeries { id: "s".into(), seed: 1, unit: "bits".into(), values: vec![3, -4] }],
         };
         measured.add("share", "%", &[1.0, 2.0, 3.0]);
         measured.add("b", "", &[2.0 / 3.0; 3]);
@@ -247,6 +277,8 @@ mod tests {
         assert_eq!((a.value, a.lo, a.hi), (2.0, -0.484_138, 4.484_14));
         assert!(a.holds(4.0) && !a.holds(4.5));
         assert_eq!(read.value("b").unwrap().each, [0.666_667; 3]);
+        assert_eq!(read.series("s").unwrap().values, [3, -4]);
+        assert!(read.series("t").unwrap_err().to_string().contains("no measured value of"));
     }
 
     #[test]

@@ -270,6 +270,7 @@ impl Context<'_> {
             seeds: self.seeds(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             values: Vec::new(),
+            series: Vec::new(),
         }
     }
 

@@ -34,6 +34,20 @@ pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
     Ok(METHODS.into_iter().zip(learned).map(of).collect())
 }
 
+/// The simulated time of each epoch in fp32: what carries data there runs on another machine, so that its clock is that of
+/// MNN-INT8, by the ratio of their iterations.
+pub(super) fn clock_of_floats(context: &Context<'_>, found: &[Learned]) -> Result<Vec<f64>> {
+    let in_integers = found.iter().find(|one| one.method == "mnn-int8").context("MNN-INT8 was not trained")?;
+    let iteration = |method: &str| -> Result<f64> {
+        Ok(context.run(&under(&in_integers.stand_in.scenario, method, &[]))?.iteration.seconds())
+    };
+    let slower = iteration(METHODS[0].0)? / iteration(in_integers.method)?;
+    match &in_integers.taught {
+        Ok(taught) => Ok(taught.curve(Part::Test).into_iter().map(|(time, _)| time * slower).collect()),
+        Err(error) => bail!("its stand-in: {error:#}"),
+    }
+}
+
 /// Answers the accuracies of table 8 on one phone: MNN-FP32's is put in, the others are beside it.
 pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, subjects: &[&str], found: &[Learned]) {
     let of_test = |one: &Learned| one.taught.as_ref().map(|taught| taught.accuracies(Part::Test)).unwrap_or_default();

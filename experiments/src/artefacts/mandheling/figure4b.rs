@@ -1,95 +1,174 @@
-//! Figure 4: a layer's scale factor while VGG-11 trains, and the batches between its changes.
+//! Figure 4: a layer's scale factor while a network trains in integers, and the batches between its changes.
 //!
-//! Nothing is trained here: the factors come from the stochastic process that the policy `mandheling` draws from.
+//! What stands in for VGG-11 is trained under `mnn-int8`, which takes every factor anew in every batch.
 
-use haversack_policies::engines::ALGORITHM;
-use haversack_policies::mandheling::Parameters;
-use haversack_policies::mandheling::scales::ScaleProcess;
-use haversack_workloads::autograd::Optimiser;
-use haversack_workloads::{mixed, models};
+use std::sync::Arc;
 
-use super::setting::{MandhelingNetwork, of_no_phone};
+use rayon::prelude::*;
+use strum::IntoEnumIterator;
+
+use super::setting::of_no_phone;
+use crate::artefacts::learning::stand_ins;
 use crate::artefacts::prelude::*;
+use crate::measured::{Measured, MeasuredSeries};
+use crate::train::{Factors, Made, StandIn, apart};
 
-pub(super) static ARTEFACT: Artefact = of_no_phone("figure4b", "how a scale factor changes while VGG-11 trains", run);
+pub(super) static ARTEFACT: Artefact =
+    of_no_phone("figure4b", "how scale factors change while a network trains", run).reading(&[PLACE]);
 
+/// What measures them.
+const PLACE: &str = "mandheling/figure4b";
+const ABOUT: &str = "Scale factors of training in integers: how often they change in the first and the last epoch, \
+                     their mean and their standard deviation in the last";
 const ROW: &str = "mandheling/figure4b/vgg11-batch-64/scale-factor/change-interval";
-/// Batches over which a mean interval is taken: hundreds of changes of the slowest factor.
-const WATCHED: usize = 20_000;
-/// Batches of the panels' horizontal axes.
-const SHOWN: usize = 2_000;
 
-/// The changes of a scale factor: in which batch each came, and the batches since the one before it.
-fn changes(factors: &[u32]) -> Vec<(usize, usize)> {
+/// What is measured of every tensor: by its id, its unit, and its value of the first and the last epoch.
+type Quantity = (&'static str, &'static str, fn([&[u32]; 2]) -> f64);
+
+const QUANTITIES: [Quantity; 4] = [
+    ("early", "% of batches", |[first, _]| changed(first)),
+    ("late", "% of batches", |[_, last]| changed(last)),
+    ("level", "bits", |[_, last]| moments(last).0),
+    ("spread", "bits", |[_, last]| moments(last).1),
+];
+
+/// In which batch each change came, and the batches since the one before it.
+fn changes(factors: &[i64]) -> Vec<(usize, usize)> {
     let pairs = factors.windows(2).enumerate();
     let at: Vec<usize> = pairs.filter(|(_, pair)| pair[0] != pair[1]).map(|(before, _)| before + 1).collect();
     at.windows(2).map(|pair| (pair[1], pair[1] - pair[0])).collect()
 }
 
-/// The mean of the batches between changes.
-fn mean_interval(factors: &[u32]) -> Option<f64> {
-    let changes = changes(factors);
-    let all: usize = changes.iter().map(|(_, interval)| interval).sum();
-    (!changes.is_empty()).then(|| all as f64 / changes.len() as f64)
+/// The share of batches whose factor is not that of the batch before, in percent.
+fn changed(factors: &[u32]) -> f64 {
+    let changes = factors.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    changes as f64 / factors.len().saturating_sub(1).max(1) as f64 * 100.0
 }
 
-/// The tensors whose scale is taken anew while VGG-11 trains, in the order of an iteration.
-fn rescaled() -> Result<Vec<String>> {
-    let network = models::build(MandhelingNetwork::called("vgg11")?.model, None)?;
-    let graph = mixed::rewrite(&network, mixed::algorithm(ALGORITHM.default)?, Optimiser::Sgd)?;
-    let mut names: Vec<String> = Vec::new();
-    for tensor in graph.nodes.iter().filter_map(|node| node.rescales) {
-        let name = &graph.tensor(tensor).name;
-        if !names.contains(name) {
-            names.push(name.clone());
+/// The mean and the standard deviation.
+fn moments(factors: &[u32]) -> (f64, f64) {
+    let all: Vec<f64> = factors.iter().map(|&factor| f64::from(factor)).collect();
+    let middle = mean(&all).unwrap_or_default();
+    let squares: Vec<f64> = all.iter().map(|factor| (factor - middle).powi(2)).collect();
+    (middle, mean(&squares).unwrap_or_default().sqrt())
+}
+
+/// Of a tensor the factors of the first and of the last epoch.
+fn ends(factors: &Factors, epochs: u32) -> [&[u32]; 2] {
+    let each = factors.each.len() / epochs.max(1) as usize;
+    [&factors.each[..each], &factors.each[factors.each.len() - each..]]
+}
+
+/// By what a tensor's values are called.
+fn name(model: &str, factors: &Factors) -> String {
+    format!("{model}/{}/{}", factors.made, factors.tensor)
+}
+
+fn measure(context: &Context<'_>) -> Result<Measured> {
+    let stand_ins = stand_ins(context, "factors")?;
+    let words = |of: fn(&StandIn) -> &str| {
+        let mut words: Vec<&str> = stand_ins.iter().map(of).collect();
+        words.dedup();
+        words
+    };
+    let (data, models) = (words(|one| &one.data), words(|one| &one.scenario.model));
+    let mut measured = context.measuring(ABOUT, &data, &models);
+    let all: Vec<(&StandIn, u64)> =
+        stand_ins.iter().flat_map(|one| measured.seeds.iter().map(move |&seed| (one, seed))).collect();
+    let of = |&(one, seed): &(&StandIn, u64)| one.factors(&one.scenario, seed, (context.cache, context.kept));
+    let found: Vec<Arc<Vec<Factors>>> = all.par_iter().map(of).collect::<Result<_, _>>()?;
+    for (one, of_seeds) in stand_ins.iter().zip(found.chunks_exact(measured.seeds.len())) {
+        let model = &one.scenario.model;
+        let tensors = of_seeds.first().map_or(0, |factors| factors.len());
+        for tensor in 0..tensors {
+            for (quantity, unit, value) in QUANTITIES {
+                let each: Vec<f64> =
+                    of_seeds.iter().map(|factors| value(ends(&factors[tensor], one.epochs()))).collect();
+                measured.add(format!("{}/{quantity}", name(model, &of_seeds[0][tensor])), unit, &each);
+            }
         }
+        measured.series.extend(of_seeds.first().and_then(|factors| factors.first()).map(|first| MeasuredSeries {
+            id: name(model, first),
+            seed: measured.seeds[0],
+            unit: "bits".to_owned(),
+            values: first.each.iter().copied().map(i64::from).collect(),
+        }));
     }
-    Ok(names)
+    Ok(measured)
+}
+
+/// What was measured of the tensors of one kind of one network, by quantity.
+fn of_kind(measured: &Measured, model: &str, made: Made, quantity: &str) -> Vec<f64> {
+    let (begin, end) = (format!("{model}/{made}/"), format!("/{quantity}"));
+    let is = |id: &str| id.starts_with(&begin) && id.ends_with(&end);
+    measured.values.iter().filter(|value| is(&value.id)).flat_map(|value| value.each.iter().copied()).collect()
+}
+
+/// Batches from one change to the next where so many percent of batches have one; `None` where none has.
+fn interval(percent: f64) -> Option<f64> {
+    (percent > 0.0).then(|| 100.0 / percent)
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome> {
-    let settled = Parameters::default().warm_up as usize;
-    let names = rescaled()?;
-    let mut outcome = Outcome::of("tensor,mean_interval_batches,least_factor,largest_factor");
-    let (mut first, mut intervals) = (Vec::new(), Vec::new());
-    for name in &names {
-        let mut process = ScaleProcess::new(context.seed, name);
-        let factors: Vec<u32> = (0..settled + WATCHED).map(|_| process.next_batch()).collect();
-        let late = &factors[settled..];
-        let interval = mean_interval(late).with_context(|| format!("the factor of {name} never changes"))?;
-        let ends = [late.iter().min(), late.iter().max()].map(|factor| u64::from(factor.copied().unwrap_or_default()));
-        outcome.row((name.as_str(), interval, ends))?;
-        intervals.push(interval);
-        if first.is_empty() {
-            first = factors;
+    let measured = context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)?;
+    let mut outcome = Outcome::of("network,kind,tensor,quantity,value,lo,hi,unit");
+    outcome.words("stand-ins", measured.trained_on());
+    for value in &measured.values {
+        let parts: Vec<&str> = value.id.split('/').collect();
+        if let [model, kind, tensor @ .., quantity] = &parts[..] {
+            let numbers = [value.value, value.lo, value.hi];
+            outcome.row(([*model, *kind, &tensor.join("/"), *quantity], numbers, value.unit.as_str()))?;
         }
     }
-    outcome.range(ROW, intervals.iter().copied());
-    outcome.remark(ROW, "an input: the process was set to this range");
-    let shown = &first[..SHOWN];
-    let factor: Vec<(f64, f64)> = shown.iter().enumerate().map(|(batch, &f)| (batch as f64, f64::from(f))).collect();
+    let first = measured.series.first().context("no series was measured")?;
+    let model = first.id.split('/').next().unwrap_or_default();
+    let late = measured.value(&format!("{}/late", first.id))?;
+    outcome.range(ROW, late.each.iter().copied().filter_map(interval));
+    let early = measured.value(&format!("{}/early", first.id))?;
+    outcome.quantity("early interval of the first convolution", "", interval(early.value));
+    outcome.quantity("seeds without a change", "", [late.each.iter().filter(|&&share| share == 0.0).count() as f64]);
+    outcome.quantity("seeds", "", [late.each.len() as f64]);
+    outcome.remark(ROW, format!("the first convolution of {model} on {}, last epoch", measured.data.join(", ")));
+    for made in Made::iter() {
+        let shares = of_kind(&measured, model, made, "late");
+        outcome.quantity(&format!("late interval of {made}s"), "", mean(&shares).and_then(interval));
+    }
+    traces(&mut outcome, &first.values);
+    ranked(context, &mut outcome, &measured, model)?;
+    Ok(outcome)
+}
+
+/// Panels (a) and (b): the factor and the batches between its changes.
+fn traces(outcome: &mut Outcome, factors: &[i64]) {
+    let factor: Vec<(f64, f64)> = factors.iter().enumerate().map(|(batch, &f)| (batch as f64, f as f64)).collect();
     let since = |(batch, interval): (usize, usize)| (batch as f64, interval as f64);
-    let between: Vec<(f64, f64)> = changes(shown).into_iter().map(since).collect();
-    intervals.sort_by(f64::total_cmp);
-    let ranked: Vec<(f64, f64)> = (1..).map(f64::from).zip(intervals).collect();
-    let count = ranked.len() as f64;
-    let mut means = Lines::new().series(Series::new("mean interval", ranked).stroke(Stroke::None));
-    if let Claim::Range { lo, hi } = context.row(ROW)?.claim {
-        for end in [lo, hi] {
-            means = means
-                .series(Series::new("10 to 60 batches", [(1.0, end), (count, end)]).look(Look::Hatched).unmarked());
-        }
-    }
-    let batches = || Axis::new("batch").range(0.0, SHOWN as f64);
+    let between: Vec<(f64, f64)> = changes(factors).into_iter().map(since).collect();
+    let batches = || Axis::new("batch").range(0.0, factors.len() as f64);
     let trace = Lines::new().series(Series::new("first convolution", factor).stroke(Stroke::Step).unmarked());
     outcome.panel("(a) scale factor", trace, batches(), axis("scale factor", "bits"));
     let jumps = Lines::new().series(Series::new("first convolution", between).stroke(Stroke::None));
-    let interval = || from_zero("interval", "batches");
-    outcome.panel("(b) batches since the last change", jumps, batches(), interval());
-    outcome.panel("mean interval of every tensor", means, Axis::new("tensor, by interval"), interval());
-    outcome.quantity("rescaled tensors", "", [names.len() as f64]);
-    outcome.words("batches watched", format!("{WATCHED} batches from batch {settled} on"));
-    Ok(outcome)
+    outcome.panel("(b) batches since the last change", jumps, batches(), from_zero("interval", "batches"));
+}
+
+/// The intervals of all tensors that change, each with each seed, beside the paper's.
+fn ranked(context: &Context<'_>, outcome: &mut Outcome, measured: &Measured, model: &str) -> Result<()> {
+    let (mut lines, mut most) = (Lines::new(), 1.0_f64);
+    for made in Made::iter() {
+        let mut intervals: Vec<f64> = of_kind(measured, model, made, "late").into_iter().filter_map(interval).collect();
+        intervals.sort_by(f64::total_cmp);
+        most = most.max(intervals.len() as f64);
+        let points: Vec<(f64, f64)> = (1..).map(f64::from).zip(intervals).collect();
+        lines = lines.series(Series::new(made.to_string(), points).stroke(Stroke::None));
+    }
+    if let Claim::Range { lo, hi } = context.row(ROW)?.claim {
+        for end in [lo, hi] {
+            let line = Series::new("the paper's 10 to 60", [(1.0, end), (most, end)]);
+            lines = lines.series(line.look(Look::Hatched).unmarked());
+        }
+    }
+    let title = "mean interval of every tensor, last epoch";
+    outcome.panel(title, lines, Axis::new("tensor, by interval"), axis("interval", "batches").log());
+    Ok(())
 }
 
 #[cfg(test)]
@@ -98,22 +177,22 @@ mod tests {
 
     #[test]
     fn an_interval_lies_between_two_changes() {
-        // Changes come in batches 2, 5 and 6: 3 batches and 1 batch apart, 2 on average. The first two batches and the
-        // last are not between changes.
+        // Changes come in batches 2, 5 and 6: 3 batches and 1 batch apart. The first two batches and the last are not
+        // between changes.
         let factors = [3, 3, 4, 4, 4, 3, 4, 4];
         assert_eq!(changes(&factors), [(5, 3), (6, 1)]);
-        assert_eq!(mean_interval(&factors), Some(2.0));
-        assert_eq!(mean_interval(&[3, 3, 4, 4]), None);
-        assert_eq!(mean_interval(&[]), None);
+        assert!(changes(&[]).is_empty() && changes(&[3, 4]).is_empty());
     }
 
     #[test]
-    fn every_product_of_vgg11_has_factors_of_its_own() {
-        let names = rescaled().unwrap();
-        let unique: std::collections::BTreeSet<_> = names.iter().collect();
-        assert_eq!(unique.len(), names.len());
-        // Eight convolutions and a classifier, each with its output, its weight's gradient and its input's gradient,
-        // but for the gradient of the picture: 9 · 3 − 1.
-        assert_eq!(names.len(), 26, "{names:?}");
+    fn shares_and_moments_are_of_their_epoch() {
+        // Two epochs of four batches: 2 of 3 neighbours differ in the first and none in the second, whose factors are 5.
+        let factors = Factors { tensor: "t".to_owned(), made: Made::Output, each: vec![3, 4, 3, 3, 5, 5, 5, 5] };
+        let ends = ends(&factors, 2);
+        let values = QUANTITIES.map(|(.., value)| value(ends));
+        assert_eq!(values, [200.0 / 3.0, 0.0, 5.0, 0.0]);
+        // Of 3, 4, 3 and 3 the mean is 3.25, the variance (3 · 0.0625 + 0.5625) / 4 = 0.1875.
+        assert_eq!(moments(ends[0]), (3.25, 0.1875_f64.sqrt()));
+        assert_eq!((interval(25.0), interval(0.0)), (Some(4.0), None));
     }
 }

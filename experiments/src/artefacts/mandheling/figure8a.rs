@@ -14,16 +14,7 @@ pub(super) static ARTEFACT: Artefact =
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let found = accuracy::of_methods(context)?;
     let mut outcome = Outcome::of("method,epoch,clock_s,test_accuracy,final_accuracy");
-    // What carries data in fp32 runs on another machine: its clock is that of MNN-INT8, by the ratio of their iterations.
-    let in_integers = found.iter().find(|one| one.method == "mnn-int8").context("MNN-INT8 was not trained")?;
-    let iteration = |method: &str| -> Result<f64> {
-        Ok(context.run(&under(&in_integers.stand_in.scenario, method, &[]))?.iteration.seconds())
-    };
-    let slower = iteration(METHODS[0].0)? / iteration(in_integers.method)?;
-    let clock: Vec<f64> = match &in_integers.taught {
-        Ok(taught) => taught.curve(Part::Test).into_iter().map(|(time, _)| time * slower).collect(),
-        Err(error) => bail!("its stand-in: {error:#}"),
-    };
+    let clock = accuracy::clock_of_floats(context, &found)?;
     let mut lines = Lines::new();
     for one in &found {
         let Ok(taught) = &one.taught else { continue };
