@@ -55,6 +55,8 @@ const FILES: &[(&str, &str, &str)] = &[
     file!("fedhybrid", "figure18b"),
     file!("fedhybrid", "section4.4.1"),
     file!("fedhybrid", "section5.2"),
+    file!("mandheling", "figure4b"),
+    file!("mandheling", "section3.5"),
 ];
 
 /// The number of seeds that a measurement is made with.

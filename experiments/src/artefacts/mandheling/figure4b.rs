@@ -162,7 +162,7 @@ fn ranked(context: &Context<'_>, outcome: &mut Outcome, measured: &Measured, mod
     }
     if let Claim::Range { lo, hi } = context.row(ROW)?.claim {
         for end in [lo, hi] {
-            let line = Series::new("the paper's 10 to 60", [(1.0, end), (most, end)]);
+            let line = Series::new("the paper's ends", [(1.0, end), (most, end)]);
             lines = lines.series(line.look(Look::Hatched).unmarked());
         }
     }
@@ -190,7 +190,7 @@ mod tests {
         let factors = Factors { tensor: "t".to_owned(), made: Made::Output, each: vec![3, 4, 3, 3, 5, 5, 5, 5] };
         let ends = ends(&factors, 2);
         let values = QUANTITIES.map(|(.., value)| value(ends));
-        assert_eq!(values, [200.0 / 3.0, 0.0, 5.0, 0.0]);
+        assert_eq!(values, [2.0 / 3.0 * 100.0, 0.0, 5.0, 0.0]);
         // Of 3, 4, 3 and 3 the mean is 3.25, the variance (3 · 0.0625 + 0.5625) / 4 = 0.1875.
         assert_eq!(moments(ends[0]), (3.25, 0.1875_f64.sqrt()));
         assert_eq!((interval(25.0), interval(0.0)), (Some(4.0), None));

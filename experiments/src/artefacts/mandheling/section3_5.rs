@@ -109,10 +109,9 @@ mod tests {
         }
         // The third seed is 2; another instruction set has another softmax.
         let measured = committed(PLACE).unwrap();
-        let values: [(&str, fn(&SplitGradient) -> f64); 2] =
-            [("same-factor", same_factor), ("error-merged", SplitGradient::error_of_merged)];
-        for (id, value) in values {
-            let found = four.iter().map(value).sum::<f64>() / four.len() as f64 * 100.0;
+        let mean = |value: fn(&SplitGradient) -> f64| four.iter().map(value).sum::<f64>() / four.len() as f64 * 100.0;
+        for (id, found) in [("same-factor", mean(same_factor)), ("error-merged", mean(SplitGradient::error_of_merged))]
+        {
             let before = measured.value(&format!("lenet5/{id}/4")).unwrap();
             assert!((found / before.each[2] - 1.0).abs() < 0.05, "{id}: {found} for {before:?}");
         }
