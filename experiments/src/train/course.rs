@@ -129,7 +129,17 @@ impl<'a> Course<'a> {
     ) -> Result<Self, CommandError> {
         let meter = Meter::new();
         let state = subject.program.initial_state(&subject.plan.graph, seed, &meter)?;
-        Ok(Self { subject, pace, data, augment: None, seed, meter, state, saved: Saved::default(), factors: Vec::new() })
+        Ok(Self {
+            subject,
+            pace,
+            data,
+            augment: None,
+            seed,
+            meter,
+            state,
+            saved: Saved::default(),
+            factors: Vec::new(),
+        })
     }
 
     /// The same, learning from images that are changed anew in every epoch.
