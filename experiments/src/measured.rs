@@ -56,6 +56,7 @@ const FILES: &[(&str, &str, &str)] = &[
     file!("fedhybrid", "section4.4.1"),
     file!("fedhybrid", "section5.2"),
     file!("mandheling", "figure4b"),
+    file!("mandheling", "rescaling"),
     file!("mandheling", "section3.5"),
 ];
 

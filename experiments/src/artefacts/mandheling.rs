@@ -10,6 +10,7 @@ mod figure6;
 mod figure7;
 mod figure8a;
 mod figure9;
+mod rescaling;
 mod roofline;
 mod section1;
 mod section2_3;
@@ -35,6 +36,7 @@ pub(super) static ARTEFACTS: &[&Artefact] = &[
     &section3_3::ARTEFACT,
     &figure4b::ARTEFACT,
     &section3_4::ARTEFACT,
+    &rescaling::ARTEFACT,
     &table4::ARTEFACT,
     &section3_5::ARTEFACT,
     &section3_6::ARTEFACT,
