@@ -7,6 +7,7 @@
 
 mod augment;
 mod checkpoint;
+mod coded;
 mod course;
 mod curves;
 mod factors;

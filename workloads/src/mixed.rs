@@ -6,6 +6,7 @@
 //! Which processor runs what, and in which iterations scales are taken anew, is for others to decide.
 
 mod algorithm;
+mod arithmetic;
 mod computes;
 mod description;
 mod initial;
@@ -16,10 +17,10 @@ mod rewriter;
 use std::sync::LazyLock;
 
 pub use algorithm::{
-    Algorithm, Arithmetic, Backpropagation, BiasFormat, GradientFormat, Initialiser, Layers, Loss, Operand,
-    OperatorName, OptimiserChoice, Pass, Rate, Rounding, StateFormat, Sweep, Translation, Update, WeightFormat,
-    WeightRules,
+    Algorithm, Backpropagation, BiasFormat, GradientFormat, Initialiser, Layers, Loss, Operand, OperatorName,
+    OptimiserChoice, Pass, StateFormat, Sweep, Translation, Update, WeightFormat, WeightRules,
 };
+pub use arithmetic::{Arithmetic, FixedSteps, Rate, Rounding, Scaling};
 pub use computes::{Computes, Rewritten};
 pub use initial::with_initial_weights;
 

@@ -13,6 +13,7 @@ use haversack_reports::write_atomically;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub(super) use super::coded::Coded;
 use super::row::{Row, RowHead};
 use crate::error::CommandError;
 use crate::output::note;
@@ -30,8 +31,7 @@ pub(super) type CourseKey = (u64, u64);
 pub(super) enum Values {
     Floats(Vec<f32>),
     Integers(Vec<i64>),
-    /// Eight-bit codes, and what a code is multiplied by.
-    Codes(Vec<i8>, f32),
+    Codes(Coded),
 }
 
 impl Values {
@@ -39,7 +39,7 @@ impl Values {
         match self {
             Self::Floats(values) => values.len(),
             Self::Integers(values) => values.len(),
-            Self::Codes(codes, _) => codes.len(),
+            Self::Codes(held) => held.codes.len(),
         }
     }
 }
@@ -139,7 +139,10 @@ impl Checkpoint {
             match &held.values {
                 Values::Floats(values) => values.iter().for_each(|value| bytes.extend(value.to_le_bytes())),
                 Values::Integers(values) => values.iter().for_each(|value| bytes.extend(value.to_le_bytes())),
-                Values::Codes(codes, _) => bytes.extend(codes.iter().map(|code| code.cast_unsigned())),
+                Values::Codes(held) => {
+                    bytes.extend(held.codes.iter().chain(&held.low).map(|code| code.cast_unsigned()));
+                    bytes.extend(&held.shifts);
+                }
             }
         }
         bytes.extend(fnv1a(&bytes).to_le_bytes());
@@ -211,8 +214,13 @@ struct CourseHead {
 enum Kind {
     Floats,
     Integers,
-    /// With the bits of what a code is multiplied by.
-    Codes(u32),
+    Codes {
+        /// The bits of what a code is multiplied by.
+        step: u32,
+        has_two_planes: bool,
+        group: usize,
+        groups: usize,
+    },
 }
 
 impl CourseHead {
@@ -220,7 +228,12 @@ impl CourseHead {
         let kind = |values: &Values| match values {
             Values::Floats(_) => Kind::Floats,
             Values::Integers(_) => Kind::Integers,
-            Values::Codes(_, step) => Kind::Codes(step.to_bits()),
+            Values::Codes(held) => Kind::Codes {
+                step: held.step.to_bits(),
+                has_two_planes: !held.low.is_empty(),
+                group: held.group,
+                groups: held.shifts.len(),
+            },
         };
         let tensor = |held: &Held| (held.tensor, held.values.len(), kind(&held.values));
         Self {
@@ -245,8 +258,11 @@ impl CourseHead {
             let values = match kind {
                 Kind::Floats => Values::Floats(take(bytes, len)?.map(f32::from_le_bytes).collect()),
                 Kind::Integers => Values::Integers(take(bytes, len)?.map(i64::from_le_bytes).collect()),
-                Kind::Codes(step) => {
-                    Values::Codes(take(bytes, len)?.map(i8::from_le_bytes).collect(), f32::from_bits(step))
+                Kind::Codes { step, has_two_planes, group, groups } => {
+                    let codes = take(bytes, len)?.map(i8::from_le_bytes).collect();
+                    let low = take(bytes, if has_two_planes { len } else { 0 })?.map(i8::from_le_bytes).collect();
+                    let shifts = take(bytes, groups)?.map(u8::from_le_bytes).collect();
+                    Values::Codes(Coded { codes, low, step: f32::from_bits(step), group, shifts })
                 }
             };
             Some(Held { tensor, values })
@@ -303,7 +319,11 @@ mod tests {
         };
         let floats = Held { tensor: 4, values: Values::Floats(vec![0.1, f32::MIN_POSITIVE, -0.0]) };
         let integers = Held { tensor: 9, values: Values::Integers(vec![i64::MIN, 10]) };
-        let codes = Held { tensor: 10, values: Values::Codes(vec![-127, 0, 3], 0.25) };
+        let one = Coded { codes: vec![-127, 0, 3], step: 0.25, ..Coded::default() };
+        let wide = Coded { low: vec![-128, 0, 3], ..one.clone() };
+        let grouped = Coded { group: 2, shifts: vec![0, 255], ..one.clone() };
+        let codes = [(10, one), (11, wide), (12, grouped)];
+        let codes = codes.map(|(tensor, held)| Held { tensor, values: Values::Codes(held) });
         Saved {
             epoch: 1,
             update: 156,
@@ -313,7 +333,7 @@ mod tests {
             factors: vec![None, Some(11)],
             seen: vec![u64::MAX, 3],
             rows: vec![row],
-            tensors: vec![floats, integers, codes],
+            tensors: [floats, integers].into_iter().chain(codes).collect(),
         }
     }
 

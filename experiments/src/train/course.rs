@@ -3,7 +3,6 @@
 use haversack_devices::units::Nanos;
 use haversack_devices::work::Precision;
 use haversack_numerics::batch::{MiniBatch, Samples};
-use haversack_numerics::eight::Eight;
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::plain;
@@ -16,7 +15,7 @@ use haversack_workloads::{Network, mixed};
 use serde_json::Value;
 
 use super::augment::Augment;
-use super::checkpoint::{Held, Saved, Values};
+use super::checkpoint::{Coded, Held, Saved, Values};
 use super::factors::Factors;
 use super::fit;
 use super::pace::Pace;
@@ -164,9 +163,7 @@ impl<'a> Course<'a> {
         let contents = |held: Held| match held.values {
             Values::Floats(values) => (held.tensor, Contents::Floats(self.meter.copy(&values))),
             Values::Integers(values) => (held.tensor, Contents::Integers(self.meter.copy(&values))),
-            Values::Codes(codes, step) => {
-                (held.tensor, Contents::Eight(Eight { codes: self.meter.copy(&codes), step }))
-            }
+            Values::Codes(coded) => (held.tensor, coded.contents(&self.meter)),
         };
         self.state = State::of(tensors.into_iter().map(contents).collect());
         self.saved = saved;
@@ -183,7 +180,8 @@ impl<'a> Course<'a> {
             let values = match contents {
                 Contents::Floats(values) => Values::Floats(values.to_vec()),
                 Contents::Integers(values) => Values::Integers(values.to_vec()),
-                Contents::Eight(held) => Values::Codes(held.codes.to_vec(), held.step),
+                Contents::Eight(held) => Values::Codes(Coded::of_eight(held)),
+                Contents::Sixteen(held) => Values::Codes(Coded::of_sixteen(held)),
             };
             Held { tensor: *tensor, values }
         };

@@ -7,6 +7,7 @@ use haversack_workloads::TensorId;
 use crate::eight::Eight;
 use crate::error::ProgramError;
 use crate::meter::{Bytes, Floats, Integers, Meter};
+use crate::sixteen::Sixteen;
 
 /// The contents of a tensor as it was made.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub enum Contents {
     Integers(Integers),
     /// Eight-bit values.
     Eight(Eight),
+    /// Sixteen-bit values.
+    Sixteen(Sixteen),
 }
 
 impl Contents {
@@ -25,7 +28,26 @@ impl Contents {
         match self {
             Self::Floats(values) => values.truncate(len),
             Self::Integers(values) => values.truncate(len),
-            Self::Eight(values) => values.codes.truncate(len),
+            Self::Eight(values) => {
+                values.codes.truncate(len);
+                if let Some(groups) = &mut values.groups {
+                    groups.shifts.truncate(len.div_ceil(groups.size.max(1)));
+                }
+            }
+            Self::Sixteen(values) => {
+                values.high.truncate(len);
+                values.low.truncate(len);
+            }
+        }
+    }
+
+    /// The values of what is held in fewer bits; `None` of all else.
+    #[must_use]
+    pub fn decoded(&self, meter: &Meter) -> Option<Floats> {
+        match self {
+            Self::Eight(held) => Some(held.values(meter)),
+            Self::Sixteen(held) => Some(held.values(meter)),
+            Self::Floats(_) | Self::Integers(_) => None,
         }
     }
 }
@@ -103,6 +125,11 @@ pub trait Memory {
 
     /// The tensor if it is held in eight bits; `None` if it is held otherwise.
     fn eight(&self, _tensor: TensorId) -> Option<&Eight> {
+        None
+    }
+
+    /// The tensor if it is held in sixteen bits; `None` if it is held otherwise.
+    fn sixteen(&self, _tensor: TensorId) -> Option<&Sixteen> {
         None
     }
 

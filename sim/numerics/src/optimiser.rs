@@ -6,7 +6,7 @@ use crate::dense::optimiser::{Adam, momentum, sgd};
 use crate::error::NumericsError;
 
 /// The momentum of [`Optimiser::Momentum`], as PyTorch's examples have it.
-const MOMENTUM: f32 = 0.9;
+pub(crate) const MOMENTUM: f32 = 0.9;
 
 /// How weights are updated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

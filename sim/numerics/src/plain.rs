@@ -11,6 +11,7 @@ use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers};
 use crate::meter::Meter;
 use crate::program::{Loss, Pass, Program, Statistics};
+use crate::sixteen::Sixteen;
 use crate::state::State;
 
 /// Tensors that are all kept as they were made.
@@ -30,8 +31,10 @@ impl Memory for Whole<'_> {
     fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
         match &self.contents[tensor as usize] {
             Some(Contents::Floats(values)) => Ok(Seen::Held(values)),
-            Some(Contents::Eight(held)) => Ok(Seen::Copy(held.values(&self.meter))),
-            _ => Err(self.missing(tensor)),
+            held => {
+                let values = held.as_ref().and_then(|held| held.decoded(&self.meter));
+                values.map(Seen::Copy).ok_or_else(|| self.missing(tensor))
+            }
         }
     }
 
@@ -45,6 +48,13 @@ impl Memory for Whole<'_> {
     fn eight(&self, tensor: TensorId) -> Option<&Eight> {
         match &self.contents[tensor as usize] {
             Some(Contents::Eight(held)) => Some(held),
+            _ => None,
+        }
+    }
+
+    fn sixteen(&self, tensor: TensorId) -> Option<&Sixteen> {
+        match &self.contents[tensor as usize] {
+            Some(Contents::Sixteen(held)) => Some(held),
             _ => None,
         }
     }

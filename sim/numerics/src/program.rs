@@ -30,6 +30,7 @@ use crate::error::ProgramError;
 use crate::memory::{Contents, Memory};
 use crate::meter::Meter;
 use crate::optimiser::Rule;
+use crate::sixteen::Sixteen;
 
 /// What every node of a network's graph computes.
 #[derive(Debug)]
@@ -49,12 +50,20 @@ pub struct Program {
 struct TensorKind {
     elements: Extent,
     is_integer: bool,
-    is_in_eight_bits: bool,
+    /// The bits of a value, if it is held as an integer with a step.
+    coded: Option<Coded>,
+}
+
+/// Integers with a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coded {
+    Eight,
+    Sixteen,
 }
 
 impl TensorKind {
     const fn of_floats(elements: Extent) -> Self {
-        Self { elements, is_integer: false, is_in_eight_bits: false }
+        Self { elements, is_integer: false, coded: None }
     }
 }
 
@@ -127,7 +136,7 @@ impl Program {
             let bytes = storage.map_or(tensor.bytes, |storage| storage.bytes);
             let is_integer = tensor.element == Element::Whole && storage.is_none_or(|storage| !storage.dropout_mask);
             let width = if is_integer { INT64 } else { FP32 };
-            TensorKind { elements: bytes.times(1, width), is_integer, is_in_eight_bits: false }
+            TensorKind { elements: bytes.times(1, width), is_integer, coded: None }
         });
         let known = maps::of(network, graph.tensors.len());
         Ok(Self { network: network.clone(), steps, looks, tensors: tensors.collect(), known, integers: None })
@@ -143,9 +152,13 @@ impl Program {
         self.tensors[tensor as usize].is_integer
     }
 
-    /// Whether the graph holds a tensor as eight-bit integers with a scale that is a power of two.
+    /// Whether the graph holds a tensor as eight-bit integers with a step.
     pub fn is_in_eight_bits(&self, tensor: TensorId) -> bool {
-        self.tensors[tensor as usize].is_in_eight_bits
+        self.coded(tensor) == Some(Coded::Eight)
+    }
+
+    fn coded(&self, tensor: TensorId) -> Option<Coded> {
+        self.tensors[tensor as usize].coded
     }
 
     /// Whether the graph was rewritten in integers.
@@ -161,12 +174,11 @@ impl Program {
     /// A tensor of `samples` samples that nobody has written yet.
     pub fn blank(&self, tensor: TensorId, samples: u64, meter: &Meter) -> Contents {
         let len = self.elements(tensor, samples);
-        if self.is_integer(tensor) {
-            Contents::Integers(meter.integers(len))
-        } else if self.is_in_eight_bits(tensor) {
-            Contents::Eight(Eight::zeros(len, meter))
-        } else {
-            Contents::Floats(meter.floats(len))
+        match self.coded(tensor) {
+            _ if self.is_integer(tensor) => Contents::Integers(meter.integers(len)),
+            Some(Coded::Eight) => Contents::Eight(Eight::zeros(len, meter)),
+            Some(Coded::Sixteen) => Contents::Sixteen(Sixteen::zeros(len, meter)),
+            None => Contents::Floats(meter.floats(len)),
         }
     }
 

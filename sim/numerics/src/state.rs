@@ -48,7 +48,7 @@ impl State {
     pub fn values(&self, tensor: TensorId) -> Option<&[f32]> {
         self.tensors.iter().find(|(id, _)| *id == tensor).and_then(|(_, contents)| match contents {
             Contents::Floats(values) => Some(&**values),
-            Contents::Integers(_) | Contents::Eight(_) => None,
+            _ => None,
         })
     }
 }

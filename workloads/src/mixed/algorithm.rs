@@ -6,6 +6,7 @@
 use haversack_devices::work::{Precision, ProductRole};
 use serde::Deserialize;
 
+use super::arithmetic::Arithmetic;
 use crate::autograd::Optimiser;
 
 /// A mixed-precision training algorithm.
@@ -159,6 +160,8 @@ pub enum Initialiser {
     XavierNormal,
     /// He et al., ICCV 2015, normal.
     KaimingNormal,
+    /// As the network starts in fp32.
+    Network,
 }
 
 /// The loss and the optimiser.
@@ -193,43 +196,6 @@ pub enum StateFormat {
     Int32,
     /// Floating-point numbers.
     Fp32,
-}
-
-/// How the numbers of an algorithm are computed, in a run that carries data. The scale of a tensor is a power of two; fp32
-/// values become integers by the nearest, at the least scale that holds them all.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Arithmetic {
-    /// How sums of forward become eight bits.
-    pub forward: Rounding,
-    /// How sums of gradients of errors do.
-    pub input_gradient: Rounding,
-    /// How sums of gradients of weights do.
-    pub weight_gradient: Rounding,
-    /// What the learning rate of a run means.
-    pub learning_rate: Rate,
-    /// Where these choices come from.
-    pub source: String,
-}
-
-/// How a sum becomes an integer of fewer bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rounding {
-    /// To the nearest, halves away from zero.
-    Nearest,
-    /// Of the bits that are shifted out, the upper half is compared with the lower half, which stands for a random draw:
-    /// away from zero where the upper is the larger (NITI, pseudo-stochastic rounding).
-    PseudoStochastic,
-}
-
-/// What a learning rate means to weights that are integers themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rate {
-    /// The gradient of a weight is rounded to so many bits that its largest value is that share of the weight's range of
-    /// 128, and is subtracted.
-    GradientBits,
 }
 
 /// One more sweep over what a product made.

@@ -5,14 +5,16 @@ use crate::network::{Initial, Network};
 use crate::operator::Op;
 
 impl Initialiser {
-    /// The standard deviation with which a weight of the dimensions `dims` (outputs, inputs, positions) is drawn.
-    pub fn deviation(self, dims: &[u64]) -> f32 {
+    /// The standard deviation with which a weight of the dimensions `dims` (outputs, inputs, positions) is drawn; `None` if the
+    /// network says it.
+    pub fn deviation(self, dims: &[u64]) -> Option<f32> {
         let positions: u64 = dims.iter().skip(2).product();
         let fan = |axis: usize| (dims.get(axis).copied().unwrap_or(1) * positions).max(1) as f32;
         let (fan_out, fan_in) = (fan(0), fan(1));
         match self {
-            Self::XavierNormal => (2.0 / (fan_in + fan_out)).sqrt(),
-            Self::KaimingNormal => (2.0 / fan_in).sqrt(),
+            Self::XavierNormal => Some((2.0 / (fan_in + fan_out)).sqrt()),
+            Self::KaimingNormal => Some((2.0 / fan_in).sqrt()),
+            Self::Network => None,
         }
     }
 }
@@ -24,8 +26,9 @@ pub fn with_initial_weights(network: &Network, algorithm: &Algorithm) -> Network
         let Some(&weight) = node.parameters.first() else { continue };
         let parameter = &network.parameters[weight as usize];
         let held = &mut network.storages[parameter.storage as usize];
-        if held.initial != Some(Initial::Imported) {
-            held.initial = Some(Initial::Normal { deviation: algorithm.weight.initialiser.deviation(&parameter.dims) });
+        let deviation = algorithm.weight.initialiser.deviation(&parameter.dims);
+        if let (Some(deviation), true) = (deviation, held.initial != Some(Initial::Imported)) {
+            held.initial = Some(Initial::Normal { deviation });
         }
     }
     network

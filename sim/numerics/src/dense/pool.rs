@@ -1,12 +1,37 @@
 //! Maximum, average and adaptive average pooling of planes (each channel of each sample).
 
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 
 use haversack_workloads::operator::Window;
 use rayon::prelude::*;
 
 use super::parallel::rows_of_block;
 use crate::error::{NumericsError, Result, expect_length};
+
+/// What maxima are taken of: values, or codes of them.
+pub trait Ordered: Copy + Default + PartialOrd + AddAssign + Send + Sync {
+    /// What no other is below.
+    const LEAST: Self;
+
+    /// Whether it is a NaN.
+    fn is_no_number(self) -> bool;
+}
+
+impl Ordered for f32 {
+    const LEAST: Self = Self::NEG_INFINITY;
+
+    fn is_no_number(self) -> bool {
+        self.is_nan()
+    }
+}
+
+impl Ordered for i8 {
+    const LEAST: Self = Self::MIN;
+
+    fn is_no_number(self) -> bool {
+        false
+    }
+}
 
 /// Sizes of a pooling, and the positions that each output sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +77,7 @@ impl Pool {
     ///
     /// # Errors
     /// An operand whose length is not what the sizes say.
-    pub fn maximum(&self, input: &[f32], output: &mut [f32], indices: &mut [i64]) -> Result {
+    pub fn maximum<T: Ordered>(&self, input: &[T], output: &mut [T], indices: &mut [i64]) -> Result {
         self.check(input.len(), output.len())?;
         expect_length("the indices of a pooling", indices.len(), output.len())?;
         let (inner, outer, width) = (self.plane(), self.output_plane(), self.input[1]);
@@ -66,11 +91,11 @@ impl Pool {
                 for row in &rows {
                     for (column, (y, index)) in columns.iter().zip(&mut outputs) {
                         let mut place = row.start * width + column.start;
-                        let mut most = f32::NEG_INFINITY;
+                        let mut most = T::LEAST;
                         for i in row.clone() {
                             for j in column.clone() {
                                 let x = plane[i * width + j];
-                                if x > most || x.is_nan() {
+                                if x > most || x.is_no_number() {
                                     (most, place) = (x, i * width + j);
                                 }
                             }
@@ -87,15 +112,15 @@ impl Pool {
     ///
     /// # Errors
     /// An operand whose length is not what the sizes say, or an index outside its plane.
-    pub fn maximum_gradient(&self, gradient: &[f32], indices: &[i64], input_gradient: &mut [f32]) -> Result {
+    pub fn maximum_gradient<T: Ordered>(&self, gradient: &[T], indices: &[i64], input_gradient: &mut [T]) -> Result {
         self.check(input_gradient.len(), gradient.len())?;
         expect_length("the indices of a pooling", indices.len(), gradient.len())?;
         super::embedding::expect_indices("index", indices, self.plane())?;
         let outer = self.output_plane();
         input_gradient.par_chunks_mut(self.plane().max(1)).enumerate().for_each(|(plane, into)| {
-            into.fill(0.0);
+            into.fill(T::default());
             let span = plane * outer..(plane + 1) * outer;
-            for (&index, gradient) in indices[span.clone()].iter().zip(&gradient[span]) {
+            for (&index, &gradient) in indices[span.clone()].iter().zip(&gradient[span]) {
                 into[index as usize] += gradient;
             }
         });

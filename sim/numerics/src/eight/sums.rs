@@ -14,8 +14,10 @@ use crate::meter::{Meter, Sums};
 
 /// Rows of a linear layer that are multiplied at a time.
 const ROWS: usize = 64;
-/// Samples whose gradients of a weight are summed before those of the next ones, whatever the number of threads.
+/// Samples whose gradients of a weight are summed before those of the next ones, whatever the number of threads; at least so
+/// many, and more where there would be more blocks than `BLOCKS`, each of which has sums of its own.
 const SAMPLES: usize = 8;
+const BLOCKS: usize = 8;
 
 /// The output of a linear layer, without its bias.
 pub(crate) fn linear(of: Linear, input: &[i8], weight: &[i8], sums: &mut [i32]) -> Result {
@@ -170,8 +172,9 @@ pub(crate) fn convolution_weight_gradient(
 ) -> Result {
     let group = Group::new(of)?;
     check(of, input.len(), sums.len(), gradient.len())?;
-    let blocks = input.par_chunks((SAMPLES * group.input_len()).max(1));
-    let blocks = blocks.zip(gradient.par_chunks((SAMPLES * group.output_len()).max(1)));
+    let samples = of.input()[0].div_ceil(BLOCKS).max(SAMPLES);
+    let blocks = input.par_chunks((samples * group.input_len()).max(1));
+    let blocks = blocks.zip(gradient.par_chunks((samples * group.output_len()).max(1)));
     let blocks = blocks.map(|(input, gradient)| {
         let (mut gemm, mut total) = (Gemm::new(group.isa), meter.sums(sums.len()));
         let (mut unfolded, mut product) =

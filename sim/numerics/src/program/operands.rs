@@ -104,11 +104,11 @@ impl<'m> Operands<'m> {
 pub(super) struct Outputs(Vec<(TensorId, Option<Contents>)>);
 
 impl Outputs {
-    /// What is held in eight bits is written as the values that it stands for.
+    /// What is held in fewer bits is written as the values that it stands for.
     pub(super) fn take(memory: &mut dyn Memory, tensors: &[TensorId]) -> Self {
-        let mut take = |tensor: TensorId| match memory.take(tensor)? {
-            Contents::Eight(held) => Some(Contents::Floats(held.values(memory.meter()))),
-            contents => Some(contents),
+        let mut take = |tensor: TensorId| {
+            let contents = memory.take(tensor)?;
+            Some(contents.decoded(memory.meter()).map_or(contents, Contents::Floats))
         };
         Self(tensors.iter().map(|&tensor| (tensor, take(tensor))).collect())
     }

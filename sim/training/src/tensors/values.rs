@@ -12,6 +12,7 @@ use haversack_devices::units::Bytes as Size;
 use haversack_memory::pages::PageArena;
 use haversack_numerics::eight::Eight;
 use haversack_numerics::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
+use haversack_numerics::sixteen::Sixteen;
 use haversack_numerics::{Bytes, Meter, Program, ProgramError};
 use haversack_policies::quantised::{Quantised, Rounding, WHOLE};
 use haversack_workloads::training_graph::Element;
@@ -378,12 +379,10 @@ impl Memory for Carried<'_, '_> {
     fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
         match &self.values.slots[tensor as usize].whole {
             Some(Contents::Floats(values)) => Ok(Seen::Held(values)),
-            Some(Contents::Integers(_)) => Err(self.missing(tensor)),
-            Some(Contents::Eight(held)) => Ok(Seen::Copy(held.values(&self.values.meter))),
+            Some(held) => held.decoded(&self.values.meter).map(Seen::Copy).ok_or_else(|| self.missing(tensor)),
             None => match self.decode(tensor)? {
                 Contents::Floats(values) => Ok(Seen::Copy(values)),
-                Contents::Eight(held) => Ok(Seen::Copy(held.values(&self.values.meter))),
-                Contents::Integers(_) => Err(self.missing(tensor)),
+                held => held.decoded(&self.values.meter).map(Seen::Copy).ok_or_else(|| self.missing(tensor)),
             },
         }
     }
@@ -413,6 +412,13 @@ impl Memory for Carried<'_, '_> {
     fn eight(&self, tensor: TensorId) -> Option<&Eight> {
         match &self.values.slots[tensor as usize].whole {
             Some(Contents::Eight(held)) => Some(held),
+            _ => None,
+        }
+    }
+
+    fn sixteen(&self, tensor: TensorId) -> Option<&Sixteen> {
+        match &self.values.slots[tensor as usize].whole {
+            Some(Contents::Sixteen(held)) => Some(held),
             _ => None,
         }
     }

@@ -1,12 +1,11 @@
-//! From wide sums and from fp32 values to eight-bit codes.
+//! From wide sums and from fp32 values to codes.
 
 use haversack_kernels::Isa;
-use haversack_kernels::int8::{LARGEST_SHIFT, MAGNITUDE_BITS, round_shift, rounded};
+use haversack_kernels::int8::{LARGEST_SHIFT, round_shift, rounded};
 use haversack_workloads::mixed::Rounding;
 
-use crate::eight::Eight;
+use crate::dense::draw::draw;
 use crate::error::Result;
-use crate::meter::Meter;
 
 /// The largest code.
 pub(super) const LARGEST: i8 = 127;
@@ -21,27 +20,71 @@ pub(super) const fn exponent(step: f32) -> i32 {
     (step.to_bits() >> 23).cast_signed() - 127
 }
 
-/// The least step at which all `values` have codes; 0 where all are zero.
-pub(super) fn step_for(values: &[f32]) -> f32 {
-    let largest = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+/// The largest magnitude of `values`.
+pub(super) fn largest(values: &[f32]) -> f32 {
+    values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()))
+}
+
+/// The least power of two at which `largest` has a code, of codes up to `most`; 0 of 0.
+pub(super) fn step_for(largest: f32, most: i32) -> f32 {
     if largest == 0.0 {
         return 0.0;
     }
-    // A number from 2^k on has at least 64 steps of 2^(k − 6).
-    let step = power_of_two(exponent(largest) - (MAGNITUDE_BITS.cast_signed() - 1));
-    if largest > step * f32::from(LARGEST) { step * 2.0 } else { step }
+    // `most` has one bit more than the power of two below it; a number from 2^k on has at least half of it in steps.
+    let step = power_of_two(exponent(largest) - most.ilog2().cast_signed());
+    if largest > step * most as f32 { step * 2.0 } else { step }
 }
 
-/// The nearest codes at a step, halves away from zero; NaN becomes 0.
-pub(super) fn quantised(values: &[f32], step: f32, meter: &Meter) -> Eight {
-    let (largest, inverse) = (f64::from(LARGEST), if step > 0.0 { f64::from(step).recip() } else { 0.0 });
-    let mut codes = meter.codes(values.len());
-    for (code, value) in codes.iter_mut().zip(values) {
-        let scaled = (f64::from(*value) * inverse).clamp(-largest, largest);
-        // A cast cuts the fraction off; in fp64 adding a half is exact.
-        *code = (scaled + 0.5_f64.copysign(scaled)) as i8;
+/// How values go to integers, and what they are drawn by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounder {
+    pub(super) rounding: Rounding,
+    /// The stream of random numbers: one for each time that a tensor is written.
+    pub(super) stream: u64,
+}
+
+impl Rounder {
+    /// The integer for value number `place`, which is `scaled` steps, no further from zero than `most`. NaN becomes 0.
+    pub(super) fn round(self, scaled: f64, most: i32, place: usize) -> i32 {
+        let clamped = scaled.clamp(-f64::from(most), f64::from(most));
+        let up = match self.rounding {
+            // 53 bits: as many as a fraction has.
+            Rounding::Stochastic => (draw(self.stream, place as u64) >> 11) as f64 / (1_u64 << 53) as f64,
+            Rounding::Nearest | Rounding::PseudoStochastic => 0.5,
+        };
+        // A cast cuts the fraction off; in fp64 the addition is exact.
+        (clamped + up.copysign(clamped)) as i32
     }
-    Eight { codes, step }
+
+    /// Values as codes of eight bits; `first` is the place of the first among those of the tensor.
+    pub(super) fn codes(self, values: &[f32], step: f32, first: usize, codes: &mut [i8]) {
+        if self.rounding != Rounding::Stochastic {
+            return to_the_nearest(values, step, codes);
+        }
+        let inverse = if step > 0.0 { f64::from(step).recip() } else { 0.0 };
+        for (place, (code, &value)) in codes.iter_mut().zip(values).enumerate() {
+            *code = self.round(f64::from(value) * inverse, LARGEST.into(), first + place) as i8;
+        }
+    }
+
+    /// Sums shifted by `shift` bits.
+    ///
+    /// # Errors
+    /// None for a shift that [`shift_to`] gave.
+    pub(super) fn shift_all(self, sums: &[i32], shift: u32, codes: &mut [i8]) -> Result {
+        match self.rounding {
+            Rounding::Nearest => round_shift(sums, shift, codes, Isa::chosen()?)?,
+            Rounding::PseudoStochastic => pseudo_stochastic(sums, shift, codes),
+            Rounding::Stochastic => {
+                let drawn = |place: usize| draw(self.stream, place as u64) as u32 & ((1 << shift) - 1);
+                for (place, (code, &sum)) in codes.iter_mut().zip(sums).enumerate() {
+                    let lost = sum.unsigned_abs() & ((1 << shift) - 1);
+                    *code = kept(sum, shift, lost > drawn(place));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// By how many bits sums are shifted so that the largest magnitude has at most `magnitude` bits.
@@ -51,51 +94,70 @@ pub(super) fn shift_to(sums: &[i32], magnitude: i32) -> u32 {
     if all == 0 { 0 } else { wide.clamp(0, LARGEST_SHIFT.cast_signed()).cast_unsigned() }
 }
 
-/// Sums shifted by `shift` bits.
-///
-/// # Errors
-/// None for a shift that [`shift_to`] gave.
-pub(super) fn shift_all(sums: &[i32], shift: u32, rounding: Rounding, codes: &mut [i8]) -> Result {
-    match rounding {
-        Rounding::Nearest => round_shift(sums, shift, codes, Isa::chosen()?)?,
-        Rounding::PseudoStochastic => {
-            codes.iter_mut().zip(sums).for_each(|(code, &sum)| *code = shifted(sum, shift, rounding));
-        }
+/// The nearest codes of eight bits, halves away from zero.
+fn to_the_nearest(values: &[f32], step: f32, codes: &mut [i8]) {
+    let (most, inverse) = (f32::from(LARGEST), if step > 0.0 { step.recip() } else { 0.0 });
+    // The largest number below a half: added to one just below a half it stays below one, and to a half it rounds up to one.
+    const HALF: f32 = 0.5 - f32::EPSILON / 4.0;
+    for (code, value) in codes.iter_mut().zip(values) {
+        let scaled = (value * inverse).clamp(-most, most);
+        *code = (scaled + HALF.copysign(scaled)) as i8;
     }
-    Ok(())
 }
 
-/// A sum shifted by `shift` bits.
-fn shifted(sum: i32, shift: u32, rounding: Rounding) -> i8 {
-    match rounding {
-        Rounding::PseudoStochastic if shift > 1 => {
-            let magnitude = sum.unsigned_abs();
-            let lost = magnitude & ((1 << shift) - 1);
-            let half = shift / 2;
-            // Of an odd number of bits the upper part has one more, and the lower is drawn in steps of two.
-            let (upper, lower) = (lost >> half, (lost & ((1 << half) - 1)) << (shift % 2));
-            let kept = ((magnitude >> shift) + u32::from(upper > lower)).min(LARGEST.unsigned_abs().into()) as i8;
-            if sum < 0 { -kept } else { kept }
-        }
-        _ => rounded(sum, shift),
+/// Sums shifted by `shift` bits, by NITI's pseudo-stochastic rounding.
+fn pseudo_stochastic(sums: &[i32], shift: u32, codes: &mut [i8]) {
+    if shift < 2 {
+        codes.iter_mut().zip(sums).for_each(|(code, &sum)| *code = rounded(sum, shift));
+        return;
     }
+    let (half, odd) = (shift / 2, shift % 2);
+    let (whole, lower) = ((1 << shift) - 1, (1 << half) - 1);
+    for (code, &sum) in codes.iter_mut().zip(sums) {
+        let lost = sum.unsigned_abs() & whole;
+        // Of an odd number of bits the upper part has one more, and the lower is drawn in steps of two.
+        *code = kept(sum, shift, lost >> half > (lost & lower) << odd);
+    }
+}
+
+/// What is left of a sum that is shifted by `shift` bits, one more away from zero if `up`.
+#[inline(always)]
+fn kept(sum: i32, shift: u32, up: bool) -> i8 {
+    let kept = ((sum.unsigned_abs() >> shift) + u32::from(up)).min(LARGEST.unsigned_abs().into()) as i32;
+    // The sign's bits are all ones or all zeros.
+    let sign = sum >> 31;
+    ((kept ^ sign) - sign) as i8
 }
 
 #[cfg(test)]
 mod tests {
     use haversack_kernels::int8::bits;
+    use proptest::prelude::*;
 
     use super::*;
+
+    const NEAREST: Rounder = Rounder { rounding: Rounding::Nearest, stream: 0 };
+
+    fn codes_of(values: &[f32], step: f32, rounder: Rounder) -> Vec<i8> {
+        let mut codes = vec![0; values.len()];
+        rounder.codes(values, step, 0, &mut codes);
+        codes
+    }
 
     #[test]
     fn steps_are_the_least_powers_of_two_that_hold_all() {
         // 127 steps of 1/2 are 63.5; 64 needs steps of 1.
-        for (largest, step) in [(63.5, 0.5), (64.0, 1.0), (127.0, 1.0), (127.5, 2.0), (-1.0, 1.0 / 64.0), (0.0, 0.0)] {
-            assert_eq!(step_for(&[0.25 * largest, largest]), step, "{largest}");
+        for (largest, step) in [(63.5, 0.5), (64.0, 1.0), (127.0, 1.0), (127.5, 2.0), (1.0, 1.0 / 64.0), (0.0, 0.0)] {
+            assert_eq!(step_for(largest, 127), step, "{largest}");
         }
-        let held = quantised(&[63.5, -0.25, 0.2, f32::NAN, 1000.0], 0.5, &Meter::new());
+        // Of sixteen bits 32,639 are the most.
+        assert_eq!([32_639.0, 32_640.0, 16_319.5].map(|largest| step_for(largest, 32_639)), [1.0, 2.0, 0.5]);
+        assert_eq!(largest(&[0.25, -1.0]), 1.0);
+        let held = codes_of(&[63.5, -0.25, 0.2, f32::NAN, 1000.0], 0.5, NEAREST);
         // 127, half a step away from zero, 0.4 of a step, no number, out of range.
-        assert_eq!((*held.codes).to_vec(), [127, -1, 0, 0, 127]);
+        assert_eq!(held, [127, -1, 0, 0, 127]);
+        // Just below a half, and just below two and a half.
+        assert_eq!(codes_of(&[0.5_f32.next_down(), 0.5, 2.5_f32.next_down(), -2.5], 1.0, NEAREST), [0, 1, 2, -3]);
         assert_eq!((exponent(0.5), power_of_two(-1)), (-1, 0.5));
     }
 
@@ -113,7 +175,11 @@ mod tests {
 
     #[test]
     fn lost_bits_decide_whether_a_sum_is_rounded_up() {
-        let up = |sum, shift| shifted(sum, shift, Rounding::PseudoStochastic);
+        let up = |sum: i32, shift| {
+            let mut codes = [0];
+            pseudo_stochastic(&[sum], shift, &mut codes);
+            codes[0]
+        };
         // 4 bits lost: the upper two are the share, the lower two the draw. 0b1001: 2 of 4 against 1: up.
         assert_eq!((up(0b11_1001, 4), up(-0b11_1001, 4)), (4, -4));
         // 0b0110: 1 of 4 against 2: down. 0b1010: 2 against 2: down.
@@ -122,11 +188,65 @@ mod tests {
         assert_eq!((up(0b1_101, 3), up(0b1_110, 3)), (1, 2));
         // One bit has no draw: a half goes up. Nothing lost is nothing changed, and 127 is the most.
         assert_eq!((up(5, 1), up(5, 0), up(1000, 2), up(i32::MIN, 24)), (3, 5, 127, -127));
-        // To the nearest, halves away from zero: 0b1000 of 16 is a half.
-        assert_eq!((shifted(0b11_1000, 4, Rounding::Nearest), shifted(0b11_0111, 4, Rounding::Nearest)), (4, 3));
         // On average nothing is gained or lost: over all 256 losses of 8 bits, up are those with upper > lower, 120 of 256,
         // where the mean share is 127.5 of 256.
         let ups: i32 = (0..256).map(|lost| i32::from(up(lost, 8))).sum();
         assert_eq!(ups, 120);
+    }
+
+    #[test]
+    fn what_is_drawn_is_right_on_average() {
+        let rounder = Rounder { rounding: Rounding::Stochastic, stream: 7 };
+        // A quarter of a step is one in a quarter of 10,000 draws, whose deviation is 43.
+        let values = codes_of(&[-0.25; 10_000], 1.0, rounder);
+        let ones = values.iter().filter(|&&code| code == -1).count();
+        assert!(values.iter().all(|code| [0, -1].contains(code)) && ones.abs_diff(2500) < 200, "{ones}");
+        let mut codes = [0; 10_000];
+        // 44 of 16 are 2 and three quarters.
+        rounder.shift_all(&[44; 10_000], 4, &mut codes).unwrap();
+        let threes = codes.iter().filter(|&&code| code == 3).count();
+        assert!(codes.iter().all(|code| [2, 3].contains(code)) && threes.abs_diff(7500) < 200, "{threes}");
+        // Another stream draws otherwise, the same one the same.
+        assert_ne!(codes_of(&[0.5; 64], 1.0, rounder), codes_of(&[0.5; 64], 1.0, Rounder { stream: 8, ..rounder }));
+        assert_eq!(codes_of(&[0.5; 64], 1.0, rounder), codes_of(&[0.5; 64], 1.0, rounder));
+    }
+
+    fn rounding() -> impl Strategy<Value = Rounding> {
+        prop_oneof![Just(Rounding::Nearest), Just(Rounding::PseudoStochastic), Just(Rounding::Stochastic)]
+    }
+
+    proptest! {
+        #[test]
+        fn codes_are_within_a_step_of_their_values(
+            values in prop::collection::vec(-1e6_f32..1e6, 1..50),
+            rounding in rounding(),
+            stream: u64,
+        ) {
+            let step = step_for(largest(&values), 127);
+            let codes = codes_of(&values, step, Rounder { rounding, stream });
+            // Half a step to the nearest, less than one where it is drawn; at most as much for what fp32 rounds.
+            let most = if rounding == Rounding::Stochastic { step } else { step / 2.0 };
+            for (value, code) in values.iter().zip(codes) {
+                prop_assert!((f32::from(code) * step - value).abs() <= most * 1.0001, "{value} as {code} of {step}");
+                prop_assert!(*value != 0.0 || code == 0);
+            }
+        }
+
+        #[test]
+        fn shifted_sums_are_within_a_step_or_at_the_end(
+            sums in prop::collection::vec(any::<i32>(), 1..50),
+            shift in 0_u32..=31,
+            rounding in rounding(),
+            stream: u64,
+        ) {
+            let mut codes = vec![0; sums.len()];
+            Rounder { rounding, stream }.shift_all(&sums, shift, &mut codes).unwrap();
+            for (&sum, code) in sums.iter().zip(codes) {
+                let exact = f64::from(sum) / f64::from(2.0_f32).powi(shift.cast_signed());
+                let most = if rounding == Rounding::Nearest { 0.5 } else { 1.0 };
+                let off = (f64::from(code) - exact).abs();
+                prop_assert!(off <= most || (code.abs() == 127 && exact.abs() > 126.0), "{sum} by {shift} as {code}");
+            }
+        }
     }
 }

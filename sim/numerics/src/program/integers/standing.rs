@@ -4,38 +4,63 @@
 //! times a power of two are exact in fp32, and so are the maxima, signs and sums of them that operators between products
 //! make: rounding happens only where they become codes again.
 
+use haversack_workloads::mixed::Rounding;
 use haversack_workloads::operator::Unary;
 use haversack_workloads::training_graph::Node;
-use haversack_workloads::{Op, TensorId};
+use haversack_workloads::{Op, Role, TensorId};
 
-use super::rounding::{quantised, step_for};
+use super::Integers;
+use super::coding::Code;
+use super::rounding::{exponent, power_of_two};
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
 use crate::meter::Meter;
-use crate::program::Program;
 use crate::program::step::Step;
+use crate::program::{Passes, Program};
 
 /// What stands for the tensors of one node of the eager graph.
 pub(super) struct Standing<'m> {
-    program: &'m Program,
+    of: &'m Integers,
     memory: &'m mut dyn Memory,
     eager: &'m Node,
     node: &'m Node,
     /// The step below which no output goes; 0 where it takes the least that holds its values.
     finest: f32,
+    /// What the draws of roundings are told by.
+    draws: (u64, u64, u64),
+    product: Option<Product>,
+}
+
+/// A product whose sums are of floats.
+#[derive(Clone, Copy)]
+pub(super) struct Product {
+    /// The tensor by which its rescaling is told; `None` if it has none.
+    rescaled: Option<TensorId>,
+    rounding: Rounding,
+    /// The exponent of the product of its operands' steps; `None` of zeros.
+    base: Option<i32>,
+}
+
+impl Product {
+    pub(super) fn of(rescaled: Option<TensorId>, rounding: Rounding, node: &Node, memory: &dyn Memory) -> Self {
+        let steps = node.inputs.iter().filter_map(|&input| memory.eight(input)).take(2).map(|held| held.step);
+        let exponents = steps.map(|step| (step > 0.0).then(|| exponent(step)));
+        Self { rescaled, rounding, base: exponents.sum() }
+    }
 }
 
 impl<'m> Standing<'m> {
     /// For a node of the eager graph and the one that computes it, whose part of the arithmetic is `step`.
     pub(super) fn new(
-        program: &'m Program,
-        eager_program: &Program,
+        of: &'m Integers,
         [eager, node]: [&'m Node; 2],
         step: &Step,
         memory: &'m mut dyn Memory,
+        draws: (u64, u64, u64),
+        product: Option<Product>,
     ) -> Self {
-        let mut standing = Self { program, memory, eager, node, finest: 0.0 };
-        standing.finest = standing.finest_step(&selected(eager_program, step));
+        let mut standing = Self { of, memory, eager, node, finest: 0.0, draws, product };
+        standing.finest = standing.finest_step(&selected(&of.eager, step));
         standing
     }
 
@@ -52,23 +77,30 @@ impl<'m> Standing<'m> {
     }
 
     fn written(&self, tensor: TensorId) -> Option<TensorId> {
-        standing_for(tensor, &self.eager.outputs, &self.node.outputs)
+        let is_buffer = |&tensor: &TensorId| self.of.rewritten.graph.tensor(tensor).role == Role::Buffer;
+        // Running averages are written where they are read, and are no outputs.
+        let read = || standing_for(tensor, &self.eager.inputs, &self.node.inputs).filter(is_buffer);
+        standing_for(tensor, &self.eager.outputs, &self.node.outputs).or_else(read)
     }
 
     fn found(&self, tensor: TensorId) -> Result<TensorId, ProgramError> {
         self.read(tensor).ok_or_else(|| ProgramError::Missing(format!("an operand of {}", self.eager.name)))
     }
 
-    fn values(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
-        match self.memory.eight(tensor) {
-            Some(held) => Ok(Seen::Copy(held.values(self.memory.meter()))),
-            None => self.memory.floats(tensor),
-        }
+    /// The step of what is written to a tensor: that of its scale factor, where the factor is kept from one iteration to the
+    /// next.
+    fn step(&mut self, to: TensorId, code: &Code, values: &[f32]) -> f32 {
+        let own = code.step(values, self.finest);
+        let Some(Product { rescaled: Some(rescaled), base: Some(base), .. }) = self.product else { return own };
+        let anew = if own > 0.0 { (exponent(own) - base).max(0).cast_unsigned() } else { 0 };
+        let factor = self.memory.kept_factor(rescaled, to).unwrap_or(anew);
+        self.memory.note_factor(to, factor);
+        power_of_two(base + factor.cast_signed())
     }
 }
 
 /// The tensor at the place in `now` that `tensor` has in `eager`.
-fn standing_for(tensor: TensorId, eager: &[TensorId], now: &[TensorId]) -> Option<TensorId> {
+pub(super) fn standing_for(tensor: TensorId, eager: &[TensorId], now: &[TensorId]) -> Option<TensorId> {
     eager.iter().position(|&id| id == tensor).and_then(|place| now.get(place).copied())
 }
 
@@ -96,7 +128,7 @@ fn selected(program: &Program, step: &Step) -> Vec<TensorId> {
 
 impl Memory for Standing<'_> {
     fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
-        self.values(self.found(tensor)?)
+        self.memory.floats(self.found(tensor)?)
     }
 
     fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>, ProgramError> {
@@ -104,11 +136,18 @@ impl Memory for Standing<'_> {
     }
 
     fn signs(&self, tensor: TensorId) -> Result<Signs<'_>, ProgramError> {
-        let tensor = self.found(tensor)?;
-        if self.memory.eight(tensor).is_some() {
-            self.values(tensor).map(Signs::Values)
-        } else {
-            self.memory.signs(tensor)
+        let found = self.found(tensor)?;
+        match self.memory.eight(found) {
+            // A bit for each code, where values would be four bytes.
+            Some(held) if self.of.eager.passes(tensor) == Passes::Positive => {
+                let mut bits = self.memory.meter().bytes(held.codes.len().div_ceil(8));
+                for (bits, codes) in bits.iter_mut().zip(held.codes.chunks(8)) {
+                    *bits = codes.iter().rev().fold(0, |bits, &code| bits << 1 | u8::from(code > 0));
+                }
+                Ok(Signs::Bits(bits))
+            }
+            Some(_) => self.memory.floats(found).map(Signs::Values),
+            None => self.memory.signs(found),
         }
     }
 
@@ -116,22 +155,30 @@ impl Memory for Standing<'_> {
         let to = self.written(tensor)?;
         // An operator in place finds what it reads where it writes, also if that lies elsewhere now.
         let from = standing_for(tensor, &self.eager.inputs, &self.node.inputs);
-        let before = from.and_then(|from| self.values(from).ok().map(|seen| self.memory.meter().copy(&seen)));
-        match (self.memory.take(to)?, before) {
-            (Contents::Floats(values), _) if from == Some(to) => Some(Contents::Floats(values)),
-            (Contents::Floats(_) | Contents::Eight(_), Some(before)) => Some(Contents::Floats(before)),
-            (Contents::Eight(held), None) => Some(Contents::Floats(self.memory.meter().floats(held.codes.len()))),
-            (contents, _) => Some(contents),
+        let elsewhere = from.filter(|&from| from != to).and_then(|from| self.memory.floats(from).ok());
+        let before = elsewhere.map(|seen| self.memory.meter().copy(&seen));
+        let held = self.memory.take(to)?;
+        if let (Contents::Floats(_) | Contents::Eight(_) | Contents::Sixteen(_), Some(before)) = (&held, before) {
+            return Some(Contents::Floats(before));
+        }
+        // A gradient of a weight is added to.
+        let is_read = from.is_some() || self.of.rewritten.graph.tensor(to).role == Role::ParameterGradient;
+        let meter = self.memory.meter();
+        match held {
+            Contents::Eight(held) if !is_read => Some(Contents::Floats(meter.floats(held.codes.len()))),
+            held => Some(held.decoded(meter).map_or(held, Contents::Floats)),
         }
     }
 
     fn put(&mut self, tensor: TensorId, contents: Contents) {
         let Some(to) = self.written(tensor) else { return };
-        let contents = match contents {
-            Contents::Floats(values) if self.program.is_in_eight_bits(to) => {
-                Contents::Eight(quantised(&values, step_for(&values).max(self.finest), self.memory.meter()))
+        let code = self.of.code(to, self.product.map(|product| product.rounding), self.draws);
+        let contents = match (contents, code) {
+            (Contents::Floats(values), Some(code)) => {
+                let step = self.step(to, &code, &values);
+                code.encode(&values, step, self.memory.meter())
             }
-            contents => contents,
+            (contents, _) => contents,
         };
         self.memory.put(to, contents);
     }

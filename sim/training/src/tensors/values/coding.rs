@@ -115,8 +115,8 @@ impl Coding {
                     mark(values.iter().copied(), program.passes(of.tensor), aside);
                 }
             }
-            // Nobody packs what is held in eight bits already.
-            Contents::Eight(_) => return Err(StoreError::NoValues),
+            // Nobody packs what is held in fewer bits already.
+            Contents::Eight(_) | Contents::Sixteen(_) => return Err(StoreError::NoValues),
             Contents::Integers(positions) => put_integers(positions, windows(of, program), &mut bytes),
         }
         Ok(bytes)

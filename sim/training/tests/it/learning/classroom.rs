@@ -34,9 +34,13 @@ impl Classroom {
 
     /// The same in integers by NITI, whose gradients have four bits at this learning rate.
     pub(crate) fn in_integers(model: &str, batch: u64) -> Self {
+        Self::by_algorithm("niti", Rule { optimiser: Optimiser::Sgd, rate: 0.125, decay: 0.0 }, model, batch)
+    }
+
+    /// The same by any algorithm.
+    pub(crate) fn by_algorithm(algorithm: &str, rule: Rule, model: &str, batch: u64) -> Self {
         let network = models::build(model, None).unwrap();
-        let rule = Rule { optimiser: Optimiser::Sgd, rate: 0.125, decay: 0.0 };
-        let rewritten = mixed::rewritten(&network, mixed::algorithm("niti").unwrap(), rule.optimiser).unwrap();
+        let rewritten = mixed::rewritten(&network, mixed::algorithm(algorithm).unwrap(), rule.optimiser).unwrap();
         let graph = rewritten.graph.clone();
         let program = Program::of_integers(&network, rewritten).unwrap();
         Self { graph, program, batch, rule }

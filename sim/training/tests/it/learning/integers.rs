@@ -2,10 +2,12 @@
 
 use haversack_devices::{CoreSelection, Frequency, load, load_stack};
 use haversack_numerics::memory::Contents;
+use haversack_numerics::optimiser::Rule;
 use haversack_numerics::state::State;
 use haversack_policies::{IterationPlan, Policy, PolicyError, Schedule, Setting};
-use haversack_training::{Job, Machine, Record, Trains, simulate};
+use haversack_training::{Job, Machine, Observe, Record, Trains, simulate};
 use haversack_workloads::TensorId;
+use haversack_workloads::autograd::Optimiser;
 
 use super::OBSERVED;
 use super::classroom::Classroom;
@@ -45,6 +47,59 @@ fn the_executor_computes_what_a_plain_loop_does_to_the_bit() {
         // The same events as without data.
         let shapes = simulate(&cpu(), &job, policy("mnn-int8").as_mut()).unwrap();
         assert_eq!((&record.iterations, record.peak_memory), (&shapes.iterations, shapes.peak_memory), "{model}");
+    }
+}
+
+/// Each algorithm with an optimiser that it takes.
+const ALGORITHMS: [(&str, Optimiser); 6] = [
+    ("niti", Optimiser::Sgd),
+    ("niti", Optimiser::Momentum),
+    ("octo", Optimiser::Sgd),
+    ("adaptive-fixed-point", Optimiser::Momentum),
+    ("wageubn", Optimiser::Momentum),
+    ("mls", Optimiser::Adam),
+];
+
+fn class_of((algorithm, optimiser): (&str, Optimiser), model: &str, batch: u64) -> Classroom {
+    Classroom::by_algorithm(algorithm, Rule { optimiser, rate: 0.02, decay: 0.0 }, model, batch)
+}
+
+#[test]
+fn every_algorithm_allocates_the_same_bytes_at_the_same_events_with_data_and_without() {
+    for algorithm in ALGORITHMS {
+        let class = class_of(algorithm, "lenet5", 8);
+        let observe = Observe { peak: true, ..OBSERVED };
+        let job = Job { iterations: 3, observe, ..Job::plain(&class.graph, 8) };
+        let (plain, _) = class.plain_to(3);
+        for (id, machine) in [("mnn-int8", cpu()), ("mandheling", dsp())] {
+            let mut factors = Vec::new();
+            let mut losses = Vec::new();
+            let learned = class.train_seen(&machine, &job, policy(id).as_mut(), 3, |record| {
+                factors.push(record.factors.clone());
+                losses.extend(record.loss.map(|loss| loss.mean));
+            });
+            let learned = learned.unwrap();
+            // The first batches take every scale anew: what is computed is what a plain loop computes.
+            assert_eq!(losses, plain, "{id} by {algorithm:?}");
+            let told = simulate(&machine, &Job { factors: &factors, ..job.clone() }, policy(id).as_mut()).unwrap();
+            assert_eq!(told.iterations, learned.iterations, "{id} by {algorithm:?}");
+            let events = |record: &Record| format!("{:?} {:?} {:?}", record.timeline, record.peak, record.peak_memory);
+            assert_eq!(events(&told), events(&learned), "{id} by {algorithm:?}");
+        }
+    }
+}
+
+#[test]
+fn buffers_of_integers_take_what_the_simulator_says_within_a_tenth() {
+    // NITI, the default, with a state and without.
+    for algorithm in &ALGORITHMS[..2] {
+        let class = class_of(*algorithm, "lenet5", 128);
+        let job = Job::plain(&class.graph, 128);
+        for (id, machine) in [("mnn-int8", cpu()), ("mandheling", dsp())] {
+            let (_, record, real) = class.train_counted(&machine, &job, policy(id).as_mut(), 1).unwrap();
+            let said = record.peak_memory.0 as f64;
+            assert!((real as f64 / said - 1.0).abs() < 0.1, "{id} by {algorithm:?}: {real} bytes for {said}");
+        }
     }
 }
 

@@ -1,0 +1,220 @@
+//! Operators that choose among codes and change none: rectifiers and maxima. Nothing has to be brought to fp32 for them.
+
+use haversack_workloads::network::OperatorNode;
+use haversack_workloads::operator::{Unary, Window};
+use haversack_workloads::training_graph::Node;
+use haversack_workloads::{Op, TensorId, ValueId};
+
+use super::Integers;
+use super::rounding::power_of_two;
+use super::standing::standing_for;
+use crate::dense::pool::Pool;
+use crate::eight::{Eight, Groups};
+use crate::error::ProgramError;
+use crate::memory::{Contents, Memory};
+use crate::program::forward::pool;
+use crate::program::operands::Operands;
+use crate::program::step::{Derivative, Step};
+use crate::program::{Coded, Pass};
+
+/// A node that chooses, and where its tensors are.
+struct Choice<'c> {
+    of: &'c Integers,
+    eager: &'c Node,
+    node: &'c Node,
+}
+
+impl Integers {
+    /// Computes the node of the eager graph at `step` on codes; `false` if it is not one that chooses, or its operands are
+    /// held otherwise, and nothing was done.
+    pub(super) fn choose(
+        &self,
+        step: u32,
+        node: &Node,
+        memory: &mut dyn Memory,
+        pass: &Pass,
+    ) -> Result<bool, ProgramError> {
+        let choice = Choice { of: self, eager: &self.rewritten.eager.nodes[step as usize], node };
+        let network = &self.eager.network;
+        Ok(match &self.eager.steps[step as usize] {
+            Step::Forward(operator) => {
+                let operator = &network.nodes[*operator as usize];
+                match operator.op {
+                    Op::Unary { function: Unary::Relu, .. } => choice.rectify(operator, memory).is_some(),
+                    Op::MaxPool(window) => choice.maxima(operator, window, memory, pass)?,
+                    _ => false,
+                }
+            }
+            Step::Backward(of) if of.gradient.is_whole() => {
+                let operator = &network.nodes[of.operator as usize];
+                match operator.op {
+                    Op::Unary { function: Unary::Relu, .. } => choice.gate(operator, of, memory).is_some(),
+                    Op::MaxPool(window) => choice.spread(operator, window, of, memory, pass)?,
+                    _ => false,
+                }
+            }
+            _ => false,
+        })
+    }
+
+    fn pool(
+        &self,
+        node: &OperatorNode,
+        window: Window,
+        memory: &dyn Memory,
+        pass: &Pass,
+    ) -> Result<Pool, ProgramError> {
+        pool(&Operands { program: &self.eager, memory, pass }, node, window, None)
+    }
+}
+
+impl Choice<'_> {
+    /// What stands for a tensor that is read.
+    fn read(&self, tensor: TensorId) -> Option<TensorId> {
+        standing_for(tensor, &self.eager.inputs, &self.node.inputs)
+    }
+
+    /// What stands for a tensor that is written, if it is held in eight bits.
+    fn written(&self, tensor: TensorId) -> Option<TensorId> {
+        let to = standing_for(tensor, &self.eager.outputs, &self.node.outputs)?;
+        (self.of.coded[to as usize] == Some(Coded::Eight)).then_some(to)
+    }
+
+    /// What stands for a value that lies row by row.
+    fn storage(&self, value: ValueId) -> Option<TensorId> {
+        let program = &self.of.eager;
+        program.looks[value as usize].is_none().then(|| program.network.value(value).storage)
+    }
+
+    /// Has `write` make the codes of `to`, whose steps are those of `from`; `None` if they are not held in eight bits, or `to`
+    /// has a step of its own.
+    fn write(
+        &self,
+        from: TensorId,
+        to: TensorId,
+        memory: &mut dyn Memory,
+        write: impl FnOnce(&dyn Memory, &Eight, &mut [i8]),
+    ) -> Option<()> {
+        let step = memory.eight(from)?.step;
+        let fixed = self.of.code(to, None, (0, 0, 0))?.fixed_step();
+        if from == to || fixed.is_some_and(|fixed| power_of_two(fixed) != step) {
+            return None;
+        }
+        // Nobody wants it: nothing is to be done.
+        let Some(held) = memory.take(to) else { return Some(()) };
+        let Contents::Eight(mut made) = held else {
+            memory.put(to, held);
+            return None;
+        };
+        if let Some(from) = memory.eight(from) {
+            write(memory, from, &mut made.codes);
+            // A map that shrinks has as many planes, of fewer codes.
+            let size = self.of.groups[to as usize];
+            made.groups = from.groups.as_ref().map(|groups| Groups { size, shifts: groups.shifts.clone() });
+            made.step = from.step;
+        }
+        memory.put(to, Contents::Eight(made));
+        Some(())
+    }
+
+    fn rectify(&self, operator: &OperatorNode, memory: &mut dyn Memory) -> Option<()> {
+        let from = self.read(self.storage(operator.inputs[0])?)?;
+        let to = self.written(self.storage(operator.output)?)?;
+        if from != to {
+            return self.write(from, to, memory, |_, from, codes| {
+                codes.iter_mut().zip(&*from.codes).for_each(|(code, &from)| *code = from.max(0));
+            });
+        }
+        memory.eight(to)?;
+        if let Some(Contents::Eight(mut held)) = memory.take(to) {
+            held.codes.iter_mut().for_each(|code| *code = (*code).max(0));
+            memory.put(to, Contents::Eight(held));
+        }
+        Some(())
+    }
+
+    /// The gradient passes where the output was positive.
+    fn gate(&self, operator: &OperatorNode, of: &Derivative, memory: &mut dyn Memory) -> Option<()> {
+        let saved = *operator.saved.first()?;
+        let value = [operator.output, operator.inputs[0]].into_iter().find(|&value| self.storage(value) == Some(saved));
+        value?;
+        let (saved, from) = (self.read(saved)?, self.read(of.gradient.tensor)?);
+        let to = self.written(of.inputs.first()?.1)?;
+        memory.eight(saved)?;
+        if from != to {
+            return self.write(from, to, memory, |memory, from, codes| {
+                let Some(saved) = memory.eight(saved) else { return };
+                for ((code, &from), &saved) in codes.iter_mut().zip(&*from.codes).zip(&*saved.codes) {
+                    *code = if saved > 0 { from } else { 0 };
+                }
+            });
+        }
+        memory.eight(to)?;
+        if let Some(Contents::Eight(mut held)) = memory.take(to) {
+            if let Some(saved) = memory.eight(saved) {
+                let codes = held.codes.iter_mut().zip(&*saved.codes);
+                codes.filter(|(_, saved)| **saved <= 0).for_each(|(code, _)| *code = 0);
+            }
+            memory.put(to, Contents::Eight(held));
+        }
+        Some(())
+    }
+
+    fn maxima(
+        &self,
+        operator: &OperatorNode,
+        window: Window,
+        memory: &mut dyn Memory,
+        pass: &Pass,
+    ) -> Result<bool, ProgramError> {
+        let places = (|| {
+            let from = self.read(self.storage(operator.inputs[0])?)?;
+            Some((from, self.written(self.storage(operator.output)?)?))
+        })();
+        let (Some((from, to)), Some(&indices)) = (places, operator.saved.get(1)) else { return Ok(false) };
+        let pool = self.of.pool(operator, window, memory, pass)?;
+        let indices = standing_for(indices, &self.eager.outputs, &self.node.outputs);
+        let mut taken = indices.and_then(|indices| memory.take(indices));
+        let mut done = Ok(());
+        let wrote = self.write(from, to, memory, |memory, from, codes| {
+            let mut scratch = None;
+            let indices = match &mut taken {
+                Some(Contents::Integers(indices)) => indices,
+                _ => scratch.insert(memory.meter().integers(codes.len())),
+            };
+            done = pool.maximum(&from.codes, codes, indices);
+        });
+        if let (Some(indices), Some(taken)) = (indices, taken) {
+            memory.put(indices, taken);
+        }
+        done?;
+        Ok(wrote.is_some())
+    }
+
+    /// Each gradient goes where its maximum was; of windows that overlap there may be sums, which are not chosen.
+    fn spread(
+        &self,
+        operator: &OperatorNode,
+        window: Window,
+        of: &Derivative,
+        memory: &mut dyn Memory,
+        pass: &Pass,
+    ) -> Result<bool, ProgramError> {
+        let overlaps = (0..2).any(|axis| window.stride[axis] < window.kernel[axis]);
+        let places = (|| {
+            let from = self.read(of.gradient.tensor)?;
+            Some((from, self.written(of.inputs.first()?.1)?, self.read(*operator.saved.get(1)?)?))
+        })();
+        let Some((from, to, indices)) = places.filter(|_| !overlaps) else { return Ok(false) };
+        let pool = self.of.pool(operator, window, memory, pass)?;
+        let mut done = Ok(());
+        let wrote = self.write(from, to, memory, |memory, from, codes| {
+            done = match memory.integers(indices) {
+                Ok(indices) => pool.maximum_gradient(&from.codes, &indices, codes).map_err(ProgramError::from),
+                Err(error) => Err(error),
+            };
+        });
+        done?;
+        Ok(wrote.is_some())
+    }
+}
