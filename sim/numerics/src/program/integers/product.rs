@@ -115,15 +115,15 @@ impl Integers {
                         Contents::Eight(added(&before, made)?)
                     }
                 }
+                // Held in more bits than sixteen: as it is.
+                (Contents::Floats(mut values), _) => {
+                    summed.write(&mut values, adds);
+                    Contents::Floats(values)
+                }
                 (before, Some(code)) => {
                     let mut values = before.decoded(memory.meter()).unwrap_or_else(|| memory.meter().zeros(0));
                     summed.write(&mut values, adds);
                     code.encode(&values, code.step(&values, 0.0), memory.meter())
-                }
-                // Of more than sixteen bits: as it is.
-                (Contents::Floats(mut values), None) => {
-                    summed.write(&mut values, adds);
-                    Contents::Floats(values)
                 }
                 (held, None) => held,
             };
