@@ -18,6 +18,8 @@ use crate::meter::{Bytes, Codes, Floats, Meter};
 
 /// The largest code.
 const LARGEST: f32 = 127.0;
+/// 1.5 × 2²³: what is added to it loses all bits behind the point, ties to even. A loop of it needs no call for each value.
+const ROUNDING: f32 = 12_582_912.0;
 /// Rows of a linear layer that are multiplied at a time.
 const ROWS: usize = 64;
 
@@ -59,12 +61,13 @@ impl Eight {
     /// The nearest codes, with the step that the largest magnitude needs. NaN becomes 0.
     #[must_use]
     pub fn of(values: &[f32], meter: &Meter) -> Self {
-        let largest = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+        let largest = largest(values);
         let step = largest / LARGEST;
         let inverse = if step > 0.0 { 1.0 / step } else { 0.0 };
         let mut codes = meter.codes(values.len());
         for (code, value) in codes.iter_mut().zip(values) {
-            *code = (value * inverse).round_ties_even().clamp(-LARGEST, LARGEST) as i8;
+            let scaled = (value * inverse).clamp(-LARGEST, LARGEST);
+            *code = (scaled + ROUNDING - ROUNDING) as i32 as i8;
         }
         Self::new(codes, step)
     }
@@ -85,6 +88,14 @@ impl Eight {
         }
         values
     }
+}
+
+/// The largest magnitude; NaN does not count.
+fn largest(values: &[f32]) -> f32 {
+    let (rows, rest) = values.as_chunks::<16>();
+    let larger = |largest: f32, value: f32| if value.abs() > largest { value.abs() } else { largest };
+    let lanes = rows.iter().fold([0.0; 16], |lanes, row| std::array::from_fn(|i| larger(lanes[i], row[i])));
+    lanes.into_iter().chain(rest.iter().copied()).fold(0.0, larger)
 }
 
 /// A linear layer of eight-bit rows and weights.
@@ -149,4 +160,32 @@ pub fn convolve(
         }
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_the_nearest_and_ties_go_to_even() {
+        // The step is 1: the largest magnitude is 127.
+        let mut values: Vec<f32> = (-508..=508).map(|quarter| quarter as f32 / 4.0).collect();
+        values.extend([f32::NAN, -0.0, 126.499_99, -1.0e-30]);
+        let eight = Eight::of(&values, &Meter::new());
+        assert_eq!(eight.step, 1.0);
+        for (code, value) in eight.codes.iter().zip(&values) {
+            assert_eq!(*code, value.round_ties_even() as i8, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_largest_magnitude_is_found_wherever_it_stands() {
+        for place in 0..40 {
+            let mut values = vec![1.0; 40];
+            values[place] = -7.0;
+            values[39 - place] = f32::NAN;
+            assert_eq!(largest(&values), if place * 2 == 39 { 1.0 } else { 7.0 }, "{place}");
+        }
+        assert_eq!(Eight::of(&[f32::INFINITY, 3.0], &Meter::new()).codes[..], [0, 0]);
+    }
 }
