@@ -220,8 +220,8 @@ impl Context<'_> {
         Ok(self.plan(scenario)?.least_memory()?)
     }
 
-    /// What was measured for `place`, a `paper/artefact`: as it was committed, or under `--full` anew by `measure`, once for
-    /// all artefacts that read it. The artefact's own is then written beside its table.
+    /// What was measured for `place`, a `paper/artefact`, as it was committed; under `--full` what the artefact itself
+    /// measures is measured anew by `measure`, and written beside its table.
     ///
     /// # Errors
     /// A place that the artefact does not name, for which nothing is committed, or that cannot be measured.
@@ -231,7 +231,8 @@ impl Context<'_> {
         measure: impl FnOnce() -> Result<Measured, ArtefactError> + Send,
     ) -> Result<Arc<Measured>, ArtefactError> {
         named("measured values of", self.artefact.measured, place)?;
-        if self.full { self.once(measured_key(place), measure) } else { Ok(Arc::new(measured::committed(place)?)) }
+        let anew = self.full && place == self.artefact.place();
+        if anew { self.once(measured_key(place), measure) } else { Ok(Arc::new(measured::committed(place)?)) }
     }
 
     /// What `make` makes, once for all artefacts that ask for `key`, on a thread of its own: one of the pool that waits

@@ -124,8 +124,7 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
         "total": Total::of(&content.cells),
         "summary": content.tallies,
     }))?;
-    // What is measured anew is not read.
-    if !calibrations.measured.is_empty() && !options.full {
+    if !calibrations.measured.is_empty() {
         record.insert("measured".to_owned(), json!(calibrations.measured));
     }
     Ok(record)

@@ -47,7 +47,7 @@ impl MadeWith {
             full: options.full,
             calibrations: calibrations.digests,
             reference: digests.collect(),
-            measured: if options.full { BTreeMap::new() } else { calibrations.measured },
+            measured: calibrations.measured,
         })
     }
 }

@@ -157,11 +157,12 @@ impl TaskSetting<'_> {
     fn measured(&self, artefact: Option<&Artefact>) -> (Vec<String>, Option<Arc<Measured>>) {
         let Some(artefact) = artefact else { return Default::default() };
         let found = |place: &&str| {
-            if !self.options.full {
-                return measured::committed(place).ok().map(Arc::new);
+            // What this run has measured stands in the cache, unless the artefact had no need of it.
+            let anew = self.options.full && *place == artefact.place();
+            if anew {
+                return self.cache.get(measured_key(place), || Err::<Measured, _>(())).ok();
             }
-            // It stands in the cache unless the artefact had no need of it.
-            self.cache.get(measured_key(place), || Err::<Measured, _>(())).ok()
+            measured::committed(place).ok().map(Arc::new)
         };
         let all: Vec<(&str, Arc<Measured>)> =
             artefact.measured.iter().filter_map(|place| Some((*place, found(place)?))).collect();

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haversack::artefacts::ARTEFACTS;
-use haversack::measured::Measured;
+use haversack::measured::{self, Measured};
 use haversack::reproduce::readings::Readings;
 use haversack::reproduce::reference::{Claim, Reference};
 use haversack::reproduce::{
@@ -64,9 +64,9 @@ fn plain(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
-/// One that measures a share with each seed, and one that reads it.
+/// One that measures a share with each seed, and one that reads what another has measured.
 const MEASURING: Artefact = Artefact { id: "figure9a", run: measuring, ..DRAWN }.reading(&["sage/figure9a"]);
-const SHARING: Artefact = Artefact { id: "figure9b", ..MEASURING };
+const READING: Artefact = Artefact { id: "figure9b", run: reading, ..DRAWN }.reading(&["daf/bits"]);
 
 fn measuring(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let measured = context.measured("sage/figure9a", || {
@@ -77,6 +77,13 @@ fn measuring(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     })?;
     let mut outcome = Outcome::of("share");
     outcome.row([measured.value("share")?.value])?;
+    Ok(outcome)
+}
+
+fn reading(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    let measured = context.measured("daf/bits", || panic!("it belongs to another artefact"))?;
+    let mut outcome = Outcome::of("bits");
+    outcome.row([measured.value("images/loss")?.value])?;
     Ok(outcome)
 }
 
@@ -446,7 +453,7 @@ fn the_program_says_what_was_wrong_and_leaves_nothing() {
 #[test]
 fn what_full_measures_is_a_file_beside_the_table_and_the_plain_command_asks_for_it() {
     let top = tempfile::tempdir().unwrap();
-    let artefacts = [MEASURING, SHARING];
+    let artefacts = [MEASURING, READING];
     let full = |name: &str, jobs| {
         let options = ReproduceOptions { full: true, ..options(&top.path().join(name), &["sage/figure9"], jobs) };
         assert!(reproduce(&options, &artefacts).unwrap().failures.is_empty());
@@ -463,9 +470,9 @@ fn what_full_measures_is_a_file_beside_the_table_and_the_plain_command_asks_for_
     );
     assert_eq!(measured.command, "haversack reproduce sage/figure9a --full --seed 7");
     assert!(!files.contains_key("sage/figure9b.toml"));
-    for place in ["sage/figure9a", "sage/figure9b"] {
-        assert_eq!(String::from_utf8_lossy(&files[&format!("{place}.csv")]), "share\n3\n");
-    }
+    assert_eq!(String::from_utf8_lossy(&files["sage/figure9a.csv"]), "share\n3\n");
+    let bits = measured::committed("daf/bits").unwrap().value("images/loss").unwrap().value;
+    assert_eq!(String::from_utf8_lossy(&files["sage/figure9b.csv"]), format!("bits\n{bits}\n"));
     let page = String::from_utf8_lossy(&files["index.html"]).into_owned();
     assert!(page.contains("measured on lenet5, learning glyphs with seeds 7, 8, 9, 10, 11"), "{page}");
     // Nobody has committed it.
