@@ -456,7 +456,7 @@ fn what_full_measures_is_a_file_beside_the_table_and_the_plain_command_asks_for_
     let artefacts = [MEASURING, READING];
     let full = |name: &str, jobs| {
         let options = ReproduceOptions { full: true, ..options(&top.path().join(name), &["sage/figure9"], jobs) };
-        assert!(reproduce(&options, &artefacts).unwrap().failures.is_empty());
+        assert_eq!(reproduce(&options, &artefacts).unwrap().failures, Vec::<String>::new());
         tree(&options.out)
     };
     let files = full("one", 1);

@@ -93,17 +93,19 @@ impl<'a> Search<'a> {
                 }
             }
         }
+        let mut name = "all together".to_owned();
         loop {
             let place = self.trials.len();
-            self.try_all(vec![("all together".to_owned(), found.clone())])?;
+            self.try_all(vec![(name.clone(), found.clone())])?;
             let lost = self.trials.get(place).and_then(|trial| mean(&trial.validation)).unwrap_or_default();
             let raised =
                 found.iter().filter(|(_, bits)| **bits < most).max_by(|a, b| self.alone(*a).total_cmp(&self.alone(*b)));
             match raised.map(|(layer, bits)| (*layer, *bits)) {
                 Some((layer, bits)) if lost > points => {
                     let more = tried.iter().copied().find(|tried| *tried > bits).unwrap_or(most);
-                    let named = vec![(format!("{layer} {more}"), Bits::from([(layer, more)]))];
-                    self.try_all(named)?;
+                    let alone = format!("{layer} {more}");
+                    name = format!("{name}, {alone}");
+                    self.try_all(vec![(alone, Bits::from([(layer, more)]))])?;
                     found.insert(layer, more);
                 }
                 _ => return Ok(()),
