@@ -267,7 +267,7 @@ fn runs() -> Vec<Run> {
         }),
         run("FedHybrid with a larger network", &["codec"], |world, cache| {
             let network = "model = \"mobilenetv2\"\ninput = \"3x64x64\"\nbatch = 16";
-            plain(world, cache, &format!("policy = \"fedhybrid\"\nmemory_budget = \"50%\"\n{network}"))
+            plain(world, cache, &format!("policy = \"fedhybrid\"\nmemory_budget = \"80%\"\n{network}"))
         }),
         run("FedHybrid with room for its codec", &["codec"], |world, cache| {
             let network = "model = \"mobilenetv2\"\ninput = \"3x64x64\"\nbatch = 16";
@@ -277,7 +277,7 @@ fn runs() -> Vec<Run> {
             plain(
                 world,
                 cache,
-                "policy = \"fedhybrid\"\nmemory_budget = \"60%\"\nmodel = \"transformer2-lora\"\nbatch = 16",
+                "policy = \"fedhybrid\"\nmemory_budget = \"75%\"\nmodel = \"transformer2-lora\"\nbatch = 16",
             )
         }),
         run("MNN in integers", &["cpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-int8\"")),
