@@ -387,7 +387,7 @@ fn the_comparison_can_be_asked_for() {
 }
 
 /// Figures of which a paper prints no number.
-const PICTURES: [(&str, &str); 10] = [
+const PICTURES: [(&str, &str); 12] = [
     ("daf", "bits"),
     ("daf", "figure1b"),
     ("fedhybrid", "figure9"),
@@ -398,6 +398,8 @@ const PICTURES: [(&str, &str); 10] = [
     ("fedhybrid", "section4.4.1"),
     ("fedhybrid", "section5.2"),
     ("mandheling", "figure8a"),
+    ("mandheling", "rescaling"),
+    ("mandheling", "section3.5"),
 ];
 
 #[test]
