@@ -225,3 +225,27 @@ pub(super) fn measure(
     }
     Ok(measured)
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::cache::Cache;
+    use crate::reproduce::readings::Readings;
+    use crate::reproduce::reference::Reference;
+
+    /// What `artefact` measures under `--full`, trained again with one seed.
+    pub(in crate::artefacts) fn trained_again(artefact: &Artefact, recipe: Recipe, seed: u64) -> Arc<Trained> {
+        let (reference, readings, cache) = (Reference::load().unwrap(), Readings::default(), Cache::new());
+        let context = Context {
+            seed,
+            full: true,
+            artefact,
+            rows: Vec::new(),
+            reference: &reference,
+            readings: &readings,
+            cache: &cache,
+            kept: &Default::default(),
+        };
+        Trained::of(&context, recipe, seed).unwrap()
+    }
+}

@@ -90,25 +90,12 @@ pub(super) fn compressed(codec: &Codec, map: &SavedMap) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::Cache;
+    use crate::artefacts::trained::tests::trained_again;
     use crate::measured::committed;
-    use crate::reproduce::readings::Readings;
-    use crate::reproduce::reference::Reference;
 
     #[test]
     fn what_is_measured_again_lies_in_the_interval_that_was_committed() {
-        let (reference, readings, cache) = (Reference::load().unwrap(), Readings::default(), Cache::new());
-        let context = Context {
-            seed: 2,
-            full: true,
-            artefact: &ARTEFACT,
-            rows: Vec::new(),
-            reference: &reference,
-            readings: &readings,
-            cache: &cache,
-            kept: &Default::default(),
-        };
-        let trained = Trained::of(&context, RECIPES[0], 2).unwrap();
+        let trained = trained_again(&ARTEFACT, RECIPES[0], 2);
         let found = ratios(&trained).unwrap().into_iter().find(|(id, ..)| id == "rectified/ratio").unwrap().2;
         let measured = committed(PLACE).unwrap();
         let before = measured.value("lenet5/rectified/ratio").unwrap();

@@ -64,9 +64,15 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         let points: Vec<(f64, f64)> =
             measured.seeds.iter().zip(&lost.each).map(|(&seed, &lost)| (seed as f64, lost)).collect();
         lines = lines.series(Series::new(label, points).stroke(Stroke::None));
-        let mean = [measured.seeds.iter().min(), measured.seeds.iter().max()];
-        let mean: Vec<_> = mean.into_iter().flatten().map(|&seed| (seed as f64, lost.value)).collect();
-        lines = lines.series(Series::new(format!("{label}, mean"), mean).unmarked());
+        let ends = [measured.seeds.iter().min(), measured.seeds.iter().max()];
+        let level = |height: f64| {
+            let across = ends.into_iter().flatten().map(|&seed| (seed as f64, height));
+            Series::new(format!("{label}, mean"), across.collect::<Vec<_>>()).unmarked()
+        };
+        lines = lines.series(level(lost.value));
+        for end in [lost.lo, lost.hi] {
+            lines = lines.series(level(end).look(Look::Hatched));
+        }
     }
     outcome.panel("test accuracy lost, by seed", lines, Axis::new("seed"), axis("accuracy lost", "points"));
     Ok(outcome)

@@ -77,25 +77,12 @@ fn whole_factor(of: &SplitGradient) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::Cache;
+    use crate::artefacts::trained::tests::trained_again;
     use crate::measured::committed;
-    use crate::reproduce::readings::Readings;
-    use crate::reproduce::reference::Reference;
 
     #[test]
     fn parts_are_merged_by_equation_4_as_they_were_measured_to_be() {
-        let (reference, readings, cache) = (Reference::load().unwrap(), Readings::default(), Cache::new());
-        let context = Context {
-            seed: 2,
-            full: true,
-            artefact: &ARTEFACT,
-            rows: Vec::new(),
-            reference: &reference,
-            readings: &readings,
-            cache: &cache,
-            kept: &Default::default(),
-        };
-        let trained = Trained::of(&context, IN_INTEGERS, 2).unwrap();
+        let trained = trained_again(&ARTEFACT, IN_INTEGERS, 2);
         // One part is the whole.
         for one in trained.split_gradients(1, 1).unwrap() {
             assert_eq!((&one.factors[..], one.error_of_merged()), (&[one.whole_factor][..], one.error_of_whole()));

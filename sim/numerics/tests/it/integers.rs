@@ -9,7 +9,7 @@ use haversack_numerics::{Meter, Program, plain};
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::mixed::{self, Rewritten};
 use haversack_workloads::operator::Window;
-use haversack_workloads::{Network, models};
+use haversack_workloads::{Network, ValueId, models};
 
 use crate::common::assert_same_on_any_threads;
 
@@ -20,6 +20,11 @@ fn network() -> Network {
     let mut network = Network::new("small");
     let samples = network.input(&[1, 4, 4]);
     let x = network.convolution("conv", samples, 2, Window::square(3, 1, 1), 1, true).unwrap();
+    classified(network, x)
+}
+
+/// A network that goes on from `x`: ReLU, maxima of 2 × 2, three classes.
+fn classified(mut network: Network, x: ValueId) -> Network {
     let x = network.unary("relu", x, haversack_workloads::operator::Unary::Relu);
     let x = network.max_pool("pool", x, Window::square(2, 2, 0), false).unwrap();
     let x = network.flatten("flatten", x).unwrap();
@@ -205,19 +210,13 @@ fn threads_change_no_code() {
     });
 }
 
-/// A network of every algorithm's operators: normalised, added and pooled maps.
+/// The same with a normalisation, whose running averages are written, too.
 fn normalised() -> Network {
     let mut network = Network::new("normalised");
     let samples = network.input(&[2, 6, 6]);
     let x = network.convolution("conv1", samples, 4, Window::square(3, 1, 1), 1, true).unwrap();
     let x = network.batch_norm("norm", x).unwrap();
-    let x = network.unary("relu", x, haversack_workloads::operator::Unary::Relu);
-    let x = network.max_pool("pool", x, Window::square(2, 2, 0), false).unwrap();
-    let x = network.flatten("flatten", x).unwrap();
-    let scores = network.linear("fc", x, 3, true).unwrap();
-    let target = network.target(1);
-    network.cross_entropy("loss", scores, target).unwrap();
-    network
+    classified(network, x)
 }
 
 #[test]
