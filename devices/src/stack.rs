@@ -172,6 +172,19 @@ section! {
     }
 }
 
+section! {
+    /// `[factors]`: the scale factors of training in integers, late in training. Of each kind of tensor the standard
+    /// deviation of log₂ of its largest magnitude from mini-batch to mini-batch, in bits.
+    pub struct FactorConstants {
+        /// Outputs of layers.
+        pub output: Constant<Factor>,
+        /// Gradients of their inputs.
+        pub input_gradient: Constant<Factor>,
+        /// Gradients of their weights.
+        pub weight_gradient: Constant<Factor>,
+    }
+}
+
 impl CodecRatios {
     /// The name of a ratio that says that maps become larger.
     fn below_one(&self) -> Option<String> {
@@ -256,6 +269,8 @@ section! {
         pub housekeeping: Option<Housekeeping>,
         /// How fast tensors are compressed; without it policies cannot.
         pub codec: Option<CodecConstants>,
+        /// How scale factors scatter; without it nobody can draw when they change.
+        pub factors: Option<FactorConstants>,
     }
 }
 

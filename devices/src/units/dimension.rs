@@ -39,7 +39,7 @@ pub enum Dimension {
     Count,
     /// A share between zero and one.
     Fraction,
-    /// A dimensionless multiplier or exponent.
+    /// A dimensionless multiplier or exponent, of two where it is in bits.
     Factor,
 }
 
@@ -78,7 +78,7 @@ static UNITS: &[Unit] = units! {
     HeatCapacity: "J/K" = 1.0;
     Count: "count" = 1.0;
     Fraction: "fraction" = 1.0, "%" = 0.01;
-    Factor: "factor" = 1.0;
+    Factor: "factor" = 1.0, "bits" = 1.0;
 };
 
 impl Dimension {

@@ -8,6 +8,7 @@ use super::content::Content;
 use super::error::ReproduceError;
 use super::folder::{self, Folder};
 use super::holdings::Sources;
+use super::kept::KEPT;
 use super::record::{self, Calibrations};
 use super::selection::Selection;
 use super::task::Finished;
@@ -44,7 +45,10 @@ impl Whole<'_> {
         folder.write(CELLS, &cells::table(&content.cells)?.to_csv())?;
         folder.write(PAGE, &page::page(&content).render()?)?;
         let written = names(self.finished.iter().flat_map(|f| folder::names((f.paper, f.artefact))));
-        let outputs: Vec<String> = written.into_iter().filter(|name| owned.path(name).is_file()).collect();
+        // What took long to find is there for those that failed, until they are run again.
+        let has_failed = self.finished.iter().any(|finished| !finished.faults.is_empty());
+        let written = written.into_iter().chain(has_failed.then(|| KEPT.to_owned()));
+        let outputs: Vec<String> = written.filter(|name| owned.path(name).is_file()).collect();
         owned.record(record::record(&content)?, &outputs)?;
         if kept.is_empty() {
             return Ok(reproduction(&content, self.finished));

@@ -44,3 +44,18 @@ impl Coded {
         Contents::Eight(Eight { codes, step: self.step, groups })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_come_back_with_the_steps_of_their_groups() {
+        let meter = Meter::new();
+        let groups = Groups { size: 2, shifts: meter.copy(&[0, 3]) };
+        let held = Eight { codes: meter.copy(&[64, -64, 64, -64]), step: 0.5, groups: Some(groups) };
+        let Contents::Eight(back) = Coded::of_eight(&held).contents(&meter) else { panic!("not eight bits") };
+        // 64 × 0.5 = 32, and eight times finer in the second group: 4.
+        assert_eq!(back.values(&meter).to_vec(), [32.0, -32.0, 4.0, -4.0]);
+    }
+}

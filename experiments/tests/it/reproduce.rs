@@ -87,6 +87,17 @@ fn reading(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
+/// One that finds something in the first run, and fails until a later one has it.
+const RETRIED: Artefact = Artefact { id: "figure9a", run: retried, ..DRAWN };
+
+fn retried(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
+    if context.kept.get("found").is_some() {
+        return Ok(Outcome::default());
+    }
+    context.kept.keep("found".to_owned(), serde_json::json!(1))?;
+    Err(ArtefactError::msg("it broke"))
+}
+
 fn options(out: &Path, selectors: &[&str], jobs: usize) -> ReproduceOptions {
     ReproduceOptions {
         selectors: selectors.iter().map(|selector| (*selector).to_owned()).collect(),
@@ -450,6 +461,19 @@ fn the_program_says_what_was_wrong_and_leaves_nothing() {
     assert!(stderr(&done).lines().all(|line| line.ends_with(" left about")), "{}", stderr(&done));
     assert!(stdout(&done).contains("daf"));
     assert!(top.path().join("out/cells.csv").exists());
+}
+
+#[test]
+fn what_an_artefact_that_failed_has_found_is_there_when_it_is_run_again() {
+    let top = tempfile::tempdir().unwrap();
+    let run = |resume| {
+        let options = ReproduceOptions { full: true, resume, ..options(top.path(), &["sage/figure9a"], 1) };
+        reproduce(&options, &[RETRIED]).unwrap().failures
+    };
+    assert_eq!(run(false), ["sage/figure9a: it broke"]);
+    assert!(top.path().join("kept.json").is_file());
+    assert!(run(true).is_empty());
+    assert!(!top.path().join("kept.json").exists());
 }
 
 #[test]

@@ -151,3 +151,21 @@ pub trait Memory {
     /// Who counts the bytes of buffers.
     fn meter(&self) -> &Meter;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eight::Groups;
+
+    #[test]
+    fn a_shorter_tensor_has_the_groups_that_its_codes_lie_in() {
+        let meter = Meter::new();
+        let groups = Groups { size: 2, shifts: meter.copy(&[0, 1, 2]) };
+        let mut held = Contents::Eight(Eight { codes: meter.copy(&[8; 6]), step: 1.0, groups: Some(groups) });
+        // Three codes begin the second group of two, and none of the third.
+        held.truncate(3);
+        assert_eq!(held.decoded(&meter).unwrap().to_vec(), [8.0, 8.0, 4.0]);
+        let Contents::Eight(Eight { groups: Some(groups), .. }) = held else { panic!("not eight bits in groups") };
+        assert_eq!(groups.shifts.to_vec(), [0, 1]);
+    }
+}

@@ -5,7 +5,6 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::mandheling::coschedule::assign;
-use haversack_policies::mandheling::scales::ScaleProcess;
 use haversack_policies::mandheling::subgraphs::plan;
 
 fn main() {
@@ -33,13 +32,4 @@ fn reuse(bencher: Bencher<'_, '_>, subgraphs: u64) {
     let bytes: Vec<Bytes> = (0..subgraphs).map(|place| Bytes(1 + drawn(place, 40_000_000))).collect();
     let memory = Bytes(40_000_000 + 10_000_000 * subgraphs);
     bencher.counter(ItemsCount::new(subgraphs)).bench_local(|| plan(&bytes, memory));
-}
-
-/// Items are batches.
-#[divan::bench]
-fn scale_factor(bencher: Bencher<'_, '_>) {
-    bencher.counter(ItemsCount::new(1_000_u64)).bench_local(|| {
-        let mut process = ScaleProcess::new(0, "a layer");
-        (0..1_000).map(|_| process.next_batch()).sum::<u32>()
-    });
 }

@@ -51,6 +51,12 @@ pub enum PolicyError {
         /// The policy.
         policy: &'static str,
     },
+    /// The policy takes scale factors anew as seldom as they change, and the stack does not say how they do.
+    #[error("{policy} needs to know how scale factors change; expected a stack with `[factors]`, or rescaling = dynamic")]
+    NoFactors {
+        /// The policy.
+        policy: &'static str,
+    },
     /// An operator's buffers are larger than the DSP's memory.
     #[error("{policy}: the buffers of {node} take {bytes} on the DSP; expected at most {memory}")]
     DspMemory {

@@ -215,11 +215,15 @@ impl Policy for Mandheling {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let dsp = setting.dsp.ok_or(PolicyError::NoDsp { policy: NAME })?;
         if self.parameters.rescaling == Rescaling::Adaptive {
-            let factors = Factors::new(setting.graph, self.parameters.seed, self.parameters.history);
-            let mut factors = factors.going_on(&self.before);
-            if !setting.tells_factors {
-                (0..self.parameters.warm_up).for_each(|_| factors.advance());
-            }
+            let Parameters { seed, history, warm_up, .. } = self.parameters;
+            let factors = if setting.tells_factors {
+                Factors::told(setting.graph, history).going_on(&self.before)
+            } else {
+                let constants = setting.factors.ok_or(PolicyError::NoFactors { policy: NAME })?;
+                let mut factors = Factors::drawn(setting.graph, seed, history, constants);
+                (0..warm_up).for_each(|_| factors.advance());
+                factors
+            };
             (self.factors, self.has_data) = (Some(factors), setting.tells_factors);
         }
         let offload = self.offload(setting, dsp)?;

@@ -2,6 +2,7 @@
 
 use std::cell::LazyCell;
 
+use haversack_devices::stack::FactorConstants;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
@@ -32,12 +33,14 @@ pub struct Setting<'a> {
     pub restore: Option<&'a dyn RestoreProfile>,
     /// The importance of tensors as iterations before have measured it, by tensor; `None` if none has.
     pub importance: Option<&'a [f64]>,
+    /// How scale factors scatter; `None` if that is not known.
+    pub factors: Option<&'a FactorConstants>,
     /// Whether every iteration tells the scale factors that the data have given: see [`crate::IterationPlan`].
     pub tells_factors: bool,
 }
 
 impl<'a> Setting<'a> {
-    /// `batch` samples of `graph` in fp32, with masks of a byte an element, without budgets, a DSP, a codec or flash;
+    /// `batch` samples of `graph` in fp32, with masks of a byte an element, without budgets, a DSP, a codec, flash or factors;
     /// one sample fills the processor.
     pub fn plain(graph: &'a TrainingGraph, batch: u64, node_times: NodeTimes<'a>) -> Self {
         Self {
@@ -52,6 +55,7 @@ impl<'a> Setting<'a> {
             dsp: None,
             restore: None,
             importance: None,
+            factors: None,
             tells_factors: false,
         }
     }

@@ -37,6 +37,7 @@ pub(crate) fn with_codec<T>(
     let sizes = element_bytes(machine, job);
     ask(&Setting {
         importance: told.importance,
+        factors: machine.stack.constants.factors.as_ref(),
         tells_factors: told.factors,
         graph: job.graph,
         batch: job.batch,

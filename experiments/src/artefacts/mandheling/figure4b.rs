@@ -1,6 +1,8 @@
 //! Figure 4: a layer's scale factor while a network trains in integers, and the batches between its changes.
 //!
-//! What stands in for VGG-11 is trained under `mnn-int8`, which takes every factor anew in every batch.
+//! What stands in for VGG-11 is trained under `mnn-int8`, which takes every factor anew in every batch. From the shares of
+//! batches with a change in the last epoch follow the constants by which a run without data draws factors: the stack's
+//! `[factors]`.
 
 use std::sync::Arc;
 
@@ -173,7 +175,33 @@ fn ranked(context: &Context<'_>, outcome: &mut Outcome, measured: &Measured, mod
 
 #[cfg(test)]
 mod tests {
+    use haversack_devices::registry::load_stack;
+    use statrs::distribution::{Continuous, ContinuousCDF, Normal};
+
     use super::*;
+
+    /// E min(1, |D|) where two logarithms scatter by `sigma` bits each, and D is their difference.
+    fn share_of_changes(sigma: f64) -> f64 {
+        let difference = Normal::new(0.0, sigma * 2.0_f64.sqrt()).unwrap();
+        // ∫ |x| p(x) dx over |x| < 1 is 2 s² (p(0) − p(1)).
+        let within = 4.0 * sigma * sigma * (difference.pdf(0.0) - difference.pdf(1.0));
+        within + 2.0 * difference.cdf(-1.0)
+    }
+
+    #[test]
+    fn factors_are_drawn_to_change_as_often_as_was_measured() {
+        let measured = crate::measured::committed(PLACE).unwrap();
+        let factors = load_stack("mandheling").unwrap().constants.factors.clone().unwrap();
+        for (made, scatter) in [
+            (Made::Output, factors.output),
+            (Made::InputGradient, factors.input_gradient),
+            (Made::WeightGradient, factors.weight_gradient),
+        ] {
+            let found = mean(&of_kind(&measured, "vgg-small", made, "late")).unwrap() / 100.0;
+            // Constants of three digits.
+            assert!((share_of_changes(scatter.value.0) - found).abs() < 0.001, "{made}: {found}");
+        }
+    }
 
     #[test]
     fn an_interval_lies_between_two_changes() {

@@ -1,5 +1,7 @@
 //! All scale factors of a run, batch by batch.
 
+use haversack_devices::stack::FactorConstants;
+use haversack_workloads::training_graph::Tensor;
 use haversack_workloads::{TensorId, TrainingGraph};
 
 use super::rescaling::Rescaler;
@@ -17,16 +19,25 @@ pub struct Factors {
 
 #[derive(Debug)]
 struct Factor {
-    process: ScaleProcess,
+    /// What draws it; `None` where the data tell it.
+    process: Option<ScaleProcess>,
     rescaler: Rescaler,
     held: Option<u32>,
     due: bool,
 }
 
 impl Factors {
-    /// Those of the tensors that nodes of `graph` rescale, drawn under `seed` by the tensors' names; each decision
-    /// remembers `history` batches.
-    pub fn new(graph: &TrainingGraph, seed: u64, history: u64) -> Self {
+    /// Those of the tensors that nodes of `graph` rescale, as data tell them; each decision remembers `history` batches.
+    pub fn told(graph: &TrainingGraph, history: u64) -> Self {
+        Self::new(graph, history, |_| None)
+    }
+
+    /// The same, drawn under `seed` by the tensors' names, as `constants` say.
+    pub fn drawn(graph: &TrainingGraph, seed: u64, history: u64, constants: &FactorConstants) -> Self {
+        Self::new(graph, history, |tensor| Some(ScaleProcess::of(tensor, seed, constants)))
+    }
+
+    fn new(graph: &TrainingGraph, history: u64, process: impl Fn(&Tensor) -> Option<ScaleProcess>) -> Self {
         let mut of = vec![None; graph.tensors.len()];
         let mut tensors: Vec<TensorId> = Vec::new();
         for tensor in graph.nodes.iter().filter_map(|node| node.rescales) {
@@ -37,7 +48,7 @@ impl Factors {
         }
         let count = tensors.len() as u64;
         let factor = |(place, &tensor): (u64, &TensorId)| Factor {
-            process: ScaleProcess::new(seed, &graph.tensor(tensor).name),
+            process: process(graph.tensor(tensor)),
             rescaler: Rescaler::new(history, place, count),
             held: None,
             due: true,
@@ -71,16 +82,16 @@ impl Factors {
         self
     }
 
-    /// The next batch: what is due is taken anew.
+    /// The next batch of drawn factors: what is due is taken anew.
     pub fn advance(&mut self) {
-        for factor in &mut self.all {
-            factor.due = factor.rescaler.due(self.batch);
-            if factor.due {
-                let scale = factor.process.factor();
-                let changed = factor.held.replace(scale).is_some_and(|held| held != scale);
-                factor.rescaler.observe(self.batch, changed);
+        for Factor { process, rescaler, held, due } in &mut self.all {
+            let Some(process) = process else { continue };
+            *due = rescaler.due(self.batch);
+            let scale = process.next_batch();
+            if *due {
+                let changed = held.replace(scale).is_some_and(|held| held != scale);
+                rescaler.observe(self.batch, changed);
             }
-            factor.process.advance();
         }
         self.batch += 1;
     }

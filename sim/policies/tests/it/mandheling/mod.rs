@@ -6,7 +6,19 @@ mod rescaling;
 mod reuse;
 mod splitting;
 
+use haversack_devices::registry::load_stack;
+use haversack_devices::stack::FactorConstants;
+use haversack_devices::units::Factor;
 use proptest::test_runner::{Config, RngSeed};
+
+/// Scale factors whose logarithms scatter by so many bits.
+fn factors_that_scatter(bits: f64) -> FactorConstants {
+    let mut constants = load_stack("mandheling").unwrap().constants.factors.clone().unwrap();
+    for scatter in [&mut constants.output, &mut constants.input_gradient, &mut constants.weight_gradient] {
+        scatter.value = Factor(bits);
+    }
+    constants
+}
 
 /// So many random cases, the same in every run.
 fn cases(cases: u32) -> Config {

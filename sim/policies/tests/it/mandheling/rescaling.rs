@@ -1,8 +1,14 @@
 //! How scale factors change, and how often they are taken anew.
 
+use haversack_devices::stack::FactorConstants;
+use haversack_devices::units::Factor;
 use haversack_policies::mandheling::rescaling::{LONGEST_INTERVAL, Rescaler};
 use haversack_policies::mandheling::scales::ScaleProcess;
+use haversack_testing::GraphBuilder;
+use haversack_workloads::Role;
 use proptest::prelude::*;
+
+use super::factors_that_scatter;
 
 /// The batches of `0..batches` in which a factor is taken anew whose scale `scale` gives.
 fn turns(mut rescaler: Rescaler, scale: impl Fn(u64) -> u64, batches: u64) -> Vec<u64> {
@@ -104,89 +110,55 @@ proptest! {
     }
 }
 
-/// What a layer's factor did in so many batches after the first `skipped`.
-struct Seen {
-    changes: u64,
-    /// Jumps by more than one.
-    leaps: u64,
-    /// The share of batches that the two most frequent values take.
-    two_values: f64,
+/// So many factors of a tensor of this name and role under these constants.
+fn drawn(name: &str, role: Role, seed: u64, constants: &FactorConstants) -> Vec<u32> {
+    let mut builder = GraphBuilder::default();
+    let tensor = builder.tensor(role, 4);
+    builder.graph.tensors[tensor as usize].name = name.to_owned();
+    let mut process = ScaleProcess::of(builder.graph.tensor(tensor), seed, constants);
+    (0..2_000).map(|_| process.next_batch()).collect()
 }
 
-fn watch(layer: &str, skipped: usize, batches: u64) -> Seen {
-    let mut process = ScaleProcess::new(7, layer);
-    let mut last = (0..skipped).map(|_| process.next_batch()).last().unwrap_or_default();
-    let mut counts = [0_u64; 64];
-    let (mut changes, mut leaps) = (0, 0);
-    for _ in 0..batches {
-        let scale = process.next_batch();
-        changes += u64::from(scale != last);
-        leaps += u64::from(scale.abs_diff(last) > 1);
-        counts[scale as usize] += 1;
-        last = scale;
+/// The share of batches whose factor is not that of the batch so many before.
+fn changed(factors: &[u32], apart: usize) -> f64 {
+    let pairs = factors.iter().zip(&factors[apart..]);
+    pairs.filter(|(before, after)| before != after).count() as f64 / (factors.len() - apart) as f64
+}
+
+#[test]
+fn factors_change_as_far_as_mini_batches_scatter() {
+    // Two batches whose logarithms differ by D, anywhere between whole numbers, have another factor with probability
+    // min(1, |D|). D has the deviation √2 × 0.2, so that |D| is 0.2 × 2 / √π = 22.6% on average, and hardly ever above 1.
+    let constants = factors_that_scatter(0.2);
+    let layers: Vec<_> = (0..400).map(|layer| drawn(&format!("{layer}"), Role::Activation, 7, &constants)).collect();
+    let mean = |apart| layers.iter().map(|factors| changed(factors, apart)).sum::<f64>() / 400.0;
+    // Batches scatter each for itself: as many change from any batch to any other. Levels are drawn: shares of layers
+    // scatter by 0.18, and their mean by a hundredth.
+    for apart in [1, 2, 30] {
+        assert!((mean(apart) - 0.226).abs() < 0.027, "{} at {apart}", mean(apart));
     }
-    counts.sort_unstable();
-    Seen { changes, leaps, two_values: (counts[63] + counts[62]) as f64 / batches as f64 }
+    // A level on a whole number changes in half of the batches; halfway between, at 2.5 deviations, in 2.5%.
+    let mut shares: Vec<f64> = layers.iter().map(|factors| changed(factors, 1)).collect();
+    shares.sort_by(f64::total_cmp);
+    assert!((0.01..0.04).contains(&shares[0]) && (0.47..0.54).contains(&shares[399]), "{shares:?}");
+    // Hardly any takes a third value.
+    let values = |factors: &[u32]| factors.iter().max().unwrap() - factors.iter().min().unwrap();
+    assert!(layers.iter().all(|factors| values(factors) <= 2));
 }
 
 #[test]
-fn factors_jump_between_neighbours_every_ten_to_sixty_batches() {
-    // 40,000 batches have hundreds of changes, so that a mean is known to a few percent.
-    const BATCHES: u64 = 40_000;
-    let seen: Vec<Seen> = (0..150).map(|layer| watch(&format!("layer{layer}"), 1_000, BATCHES)).collect();
-    let mut intervals: Vec<f64> = seen.iter().map(|seen| BATCHES as f64 / seen.changes as f64).collect();
-    intervals.sort_by(f64::total_cmp);
-    // Figure 4(b): per 10–60 batches; layers reach near both ends.
-    assert!(intervals[0] > 10.0 && intervals[149] < 60.0, "{} to {}", intervals[0], intervals[149]);
-    assert!(intervals[0] < 14.0 && intervals[149] > 40.0, "{} to {}", intervals[0], intervals[149]);
-    let (changes, leaps) = seen.iter().fold((0, 0), |sum, seen| (sum.0 + seen.changes, sum.1 + seen.leaps));
-    assert!(leaps * 1_000 < changes, "{leaps} of {changes}");
-    // Halfway between thresholds and of standard deviation 0.45, the middle value has erf(0.5 / (0.45 √2)) = 73%, and
-    // each neighbour half of the rest: 87%.
-    let least = seen.iter().map(|seen| seen.two_values).min_by(f64::total_cmp).unwrap();
-    assert!(least > 0.85, "{least}");
+fn each_kind_of_tensor_scatters_by_its_own_constant() {
+    let mut constants = factors_that_scatter(0.0);
+    constants.weight_gradient.value = Factor(1.0);
+    let of = |role| changed(&drawn("conv1", role, 7, &constants), 1);
+    assert_eq!((of(Role::Activation), of(Role::Gradient)), (0.0, 0.0));
+    // E min(1, |D|) with D of deviation √2 is 0.73, and with several whole numbers in reach the level matters little.
+    assert!((0.65..0.8).contains(&of(Role::ParameterGradient)), "{}", of(Role::ParameterGradient));
 }
 
 #[test]
-fn the_interval_is_rices() {
-    // At d standard deviations from the level a threshold is crossed once in π / arccos r × exp(d² / 2) batches, where
-    // neighbouring batches correlate by r = 2ρ / (1 + ρ²) = 1 / cosh(1/m), so that arccos r ≈ 1/m. Over levels drawn
-    // uniformly, whole numbers are crossed width × √(2π) × arccos r / π times a batch; over widths of 0.35 to 0.45 and
-    // memories of 3.8 to 13.5 with a uniform logarithm, E 1/m = (1/3.8 − 1/13.5) / ln(13.5/3.8) = 0.1492, so
-    // 0.4 × 2.507 × 0.1492 / π = 0.0476.
-    const BATCHES: u64 = 20_000;
-    let layers = 300;
-    let changes: u64 = (0..layers).map(|layer| watch(&format!("rice{layer}"), 1_000, BATCHES).changes).sum();
-    let rate = changes as f64 / (layers * BATCHES) as f64;
-    assert!((rate / 0.0476 - 1.0).abs() < 0.06, "{rate}");
-}
-
-#[test]
-fn factors_fall_and_change_more_often_at_first() {
-    let layers = || (0..100).map(|layer| format!("layer{layer}"));
-    let early: u64 = layers().map(|layer| watch(&layer, 0, 150).changes).sum();
-    let late: u64 = layers().map(|layer| watch(&layer, 2_000, 150).changes).sum();
-    assert!(early * 2 > late * 3, "{early} and {late}");
-    // Three bits above its level at first: the mean over layers falls by three.
-    let mean = |skipped: usize| {
-        let sum: u32 = layers()
-            .map(|layer| {
-                let mut process = ScaleProcess::new(7, &layer);
-                (0..=skipped).map(|_| process.next_batch()).last().unwrap()
-            })
-            .sum();
-        f64::from(sum) / 100.0
-    };
-    let fallen = mean(0) - mean(1_500);
-    assert!((2.6..3.4).contains(&fallen), "{fallen}");
-}
-
-#[test]
-fn a_layers_draw_is_its_own() {
-    let draw = |seed, layer: &str| {
-        let mut process = ScaleProcess::new(seed, layer);
-        (0..500).map(|_| process.next_batch()).collect::<Vec<_>>()
-    };
+fn a_tensors_draw_is_its_own() {
+    let draw = |seed, name: &str| drawn(name, Role::Gradient, seed, &factors_that_scatter(0.5));
     assert_eq!(draw(1, "conv1"), draw(1, "conv1"));
     assert_ne!(draw(1, "conv1"), draw(2, "conv1"));
     assert_ne!(draw(1, "conv1"), draw(1, "conv2"));
