@@ -8,7 +8,7 @@ mod figure4b;
 mod figure5;
 mod figure6;
 mod figure7;
-mod figure8a;
+mod figure8;
 mod figure9;
 mod rescaling;
 mod roofline;
@@ -46,7 +46,8 @@ pub(super) static ARTEFACTS: &[&Artefact] = &[
     &figure7::ARTEFACT,
     &table7::ARTEFACT,
     &table8::ARTEFACT,
-    &figure8a::ARTEFACT,
+    &figure8::FIGURE8A,
+    &figure8::FIGURE8B,
     &figure9::ARTEFACT,
     &figure10::ARTEFACT,
     &figure11::ARTEFACT,

@@ -398,7 +398,7 @@ fn the_comparison_can_be_asked_for() {
 }
 
 /// Figures of which a paper prints no number.
-const PICTURES: [(&str, &str); 12] = [
+const PICTURES: [(&str, &str); 13] = [
     ("daf", "bits"),
     ("daf", "figure1b"),
     ("fedhybrid", "figure9"),
@@ -409,6 +409,7 @@ const PICTURES: [(&str, &str); 12] = [
     ("fedhybrid", "section4.4.1"),
     ("fedhybrid", "section5.2"),
     ("mandheling", "figure8a"),
+    ("mandheling", "figure8b"),
     ("mandheling", "rescaling"),
     ("mandheling", "section3.5"),
 ];

@@ -52,7 +52,9 @@ pub enum PolicyError {
         policy: &'static str,
     },
     /// The policy takes scale factors anew as seldom as they change, and the stack does not say how they do.
-    #[error("{policy} needs to know how scale factors change; expected a stack with `[factors]`, or rescaling = dynamic")]
+    #[error(
+        "{policy} needs to know how scale factors change; expected a stack with `[factors]`, or rescaling = dynamic"
+    )]
     NoFactors {
         /// The policy.
         policy: &'static str,
