@@ -42,8 +42,8 @@ pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn
         other => Err(anyhow!("the reading `{}` is not words but {other}", reading.id)),
     };
     // One base for all seeds, as of a network that is taken ready-made.
-    let base =
-        context.readings.reading(paper, id, &format!("{kind}-base")).map(|reading| parse(reading, 0)).transpose()?;
+    let base = if context.full { format!("{kind}-base") } else { format!("{kind}-base-quick") };
+    let base = context.readings.reading(paper, id, &base).map(|reading| parse(reading, 0)).transpose()?;
     let after = |stand_in: StandIn| match &base {
         Some(base) => stand_in.after(base.clone()),
         None => stand_in,

@@ -3,7 +3,7 @@
 use strum::IntoEnumIterator;
 
 use crate::artefacts::prelude::*;
-use crate::artefacts::trained::{MapKind, RECIPES, Recipe, SavedMap, Trained, measure};
+use crate::artefacts::trained::{MapKind, RECIPES, SavedMap, Trained, measure};
 
 const PLACE: &str = "fedhybrid/section5.2";
 const ABOUT: &str = "ZRAM's classes of the pages of trained maps, with lz4";
@@ -11,8 +11,6 @@ const ABOUT: &str = "ZRAM's classes of the pages of trained maps, with lz4";
 pub(super) static ARTEFACT: Artefact =
     Artefact::new("fedhybrid", "section5.2", "what ZRAM makes of the pages of trained maps", run).reading(&[PLACE]);
 
-/// The network.
-const LENET: Recipe = RECIPES[0];
 /// Bytes of a page.
 const PAGE: usize = 4096;
 /// What does not shrink to three quarters zsmalloc keeps whole (its huge class).
@@ -83,10 +81,10 @@ impl Pages {
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome> {
-    let measured = context.measured(PLACE, || measure(context, ABOUT, &[LENET], classes))?;
+    let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, classes))?;
     let mut outcome = Outcome::of("network,kind,quantity,unit,value,lo,hi");
     outcome.words("stand-ins", measured.trained_on());
-    for recipe in [LENET] {
+    for recipe in RECIPES {
         let kinds: Vec<String> = MapKind::iter().map(|kind| kind.to_string()).chain([ALL.to_owned()]).collect();
         let of = |kind: &str, what: &str| measured.value(&format!("{}/{kind}/{what}", recipe.model));
         let kinds: Vec<String> = kinds.into_iter().filter(|kind| of(kind, "ratio").is_ok()).collect();
@@ -105,8 +103,10 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         let stack = stack.part("incompressible", huge);
         outcome.panel(recipe.name, stack, Axis::default(), from_zero("pages", "%"));
     }
-    let all = measured.values.iter().filter(|value| value.id.ends_with("/all/ratio")).map(|value| value.value);
-    outcome.quantity("ratio of all maps", "×", all);
+    for recipe in RECIPES {
+        let ratio = measured.value(&format!("{}/{ALL}/ratio", recipe.model))?.value;
+        outcome.quantity(&format!("ratio of all maps, {}", recipe.name), "×", [ratio]);
+    }
     Ok(outcome)
 }
 
