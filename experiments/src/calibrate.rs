@@ -24,7 +24,7 @@ use haversack_devices::text::alternatives;
 /// What `calibrate` is asked for.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json"
+    after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json\n  haversack calibrate server-core --leave-one-out"
 )]
 pub struct CalibrateOptions {
     /// A device of `list devices` that something was observed of
@@ -36,6 +36,9 @@ pub struct CalibrateOptions {
     /// How to print the result
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    /// Also fit without each row, and show what the others say of it
+    #[arg(long)]
+    pub leave_one_out: bool,
     /// The seed of the search's starts
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -49,7 +52,7 @@ pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
     let calibrations = find(&options.device, options.stack.as_deref())?;
     let bar = ProgressBar::no_length();
     bar.set_message("fitting");
-    let reports = calibrations.iter().map(|one| calibrate(one, options.seed, || bar.inc(1)));
+    let reports = calibrations.iter().map(|one| calibrate(one, options.seed, options.leave_one_out, || bar.inc(1)));
     let reports = reports.collect::<Result<Vec<_>, _>>()?;
     bar.finish_and_clear();
     match (options.format, reports.as_slice()) {
@@ -86,15 +89,21 @@ pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>, Comma
     Ok(found)
 }
 
-/// Fits the constants that `calibration` declares; `after_start` is called after each of the search's starts.
+/// Fits the constants that `calibration` declares, and again without each row if `leaves_out`; `after_step` is called after
+/// each of the search's starts and each row.
 ///
 /// # Errors
 /// Embedded data that is wrong.
-pub fn calibrate(calibration: &Calibration, seed: u64, after_start: impl FnMut()) -> Result<Report, CommandError> {
+pub fn calibrate(
+    calibration: &Calibration,
+    seed: u64,
+    leaves_out: bool,
+    after_step: impl Fn(),
+) -> Result<Report, CommandError> {
     let problem = Problem::new(calibration)?;
     let present = problem.present()?;
     let before: Vec<f64> = present.iter().map(|&(value, _)| value).collect();
-    let after = problem.fit(seed, after_start)?;
+    let fit = problem.fit(seed, &after_step)?;
     let mut constants = Vec::new();
     for (index, constant) in calibration.constants.iter().enumerate() {
         constants.push(Fitted {
@@ -102,25 +111,29 @@ pub fn calibrate(calibration: &Calibration, seed: u64, after_start: impl FnMut()
             of: constant.of,
             unit: present[index].1,
             before: before[index],
-            after: after[index],
+            after: fit.values[index],
             bounds: [constant.lower, constant.upper],
-            rise: problem.rise(&after, index)?,
+            prior: constant.prior.value,
+            is_identified: fit.free.contains(&index),
+            rise: problem.rise(&fit.values, index)?,
         });
     }
-    let simulated = problem.simulated(&before)?.into_iter().zip(problem.simulated(&after)?);
-    let rows = problem.observations.iter().zip(simulated).map(|(row, (before, after))| Residual {
+    let left_out = if leaves_out { Some(problem.left_out(&fit, &after_step)?) } else { None };
+    let simulated = problem.simulated(&before)?.into_iter().zip(problem.simulated(&fit.values)?);
+    let rows = problem.observations.iter().zip(simulated).enumerate().map(|(at, (row, (before, after)))| Residual {
         id: row.id.clone(),
         unit: row.unit,
         observed: row.observed,
         before,
         after,
+        left_out: left_out.as_ref().map(|left_out| left_out[at]),
     });
     Ok(Report {
         device: calibration.device.clone(),
         stack: calibration.stack.clone(),
         system: calibration.system.clone(),
         about: calibration.about.clone(),
-        objective: [problem.objective(&before)?, problem.objective(&after)?],
+        objective: [problem.objective(&before)?, problem.objective(&fit.values)?],
         constants,
         rows: rows.collect(),
     })

@@ -14,6 +14,7 @@
 //! name = "cpu.efficiency.gemm"       # its dotted name there
 //! lower = 0.1                        # in the unit of the file, above zero
 //! upper = 1.0
+//! prior = { value = 0.7, why = "libraries reach two thirds of the peak" } # where the rows do not decide it
 //! ```
 
 use haversack_devices::calibration::ConstantEntry;
@@ -105,6 +106,18 @@ pub struct Constant {
     pub lower: f64,
     /// The greatest value.
     pub upper: f64,
+    /// What it is taken to be where the rows do not decide it.
+    pub prior: Prior,
+}
+
+/// What is believed of a constant before any row.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prior {
+    /// The value, in the unit of its file.
+    pub value: f64,
+    /// Where it comes from.
+    pub why: String,
 }
 
 /// A device under a stack that has observations.
@@ -142,8 +155,13 @@ struct File {
 pub fn all() -> Result<Vec<Calibration>, CommandError> {
     let file: File = read_toml(FILE, TEXT).map_err(CommandError::failed)?;
     let constants = || file.calibration.iter().flat_map(|calibration| &calibration.constants);
-    if let Some(wrong) = constants().find(|constant| !(constant.lower > 0.0 && constant.lower < constant.upper)) {
-        return Err(CommandError::failed(format!("{FILE}: {}: 0 < lower < upper does not hold", wrong.name)));
+    let holds = |constant: &Constant| {
+        let Constant { lower, upper, ref prior, .. } = *constant;
+        lower > 0.0 && lower < upper && (lower..=upper).contains(&prior.value)
+    };
+    if let Some(wrong) = constants().find(|constant| !holds(constant)) {
+        let name = &wrong.name;
+        return Err(CommandError::failed(format!("{FILE}: {name}: 0 < lower ≤ prior ≤ upper does not hold")));
     }
     Ok(file.calibration)
 }

@@ -1,9 +1,10 @@
 //! The fit: the declared constants that bring the simulated times nearest to the observed ones.
 //!
-//! What is minimised is Σ |ln(simulated / observed)| + 0.1 Σ ln²(simulated / observed). The first sum makes a factor
-//! too slow as bad as the same factor too fast and lets single rows miss; the second is small beside it and decides
-//! where the first is flat. The method is Nelder and Mead's (The Computer Journal 7, 1965) on the logarithms of the
-//! constants, started at their present values and at others drawn from a seeded stream.
+//! What is minimised is Σ ln²(simulated / observed): a factor too slow is as bad as the same factor too fast, and no row
+//! is met exactly because the sum of distances happens to bend there. The method is Nelder and Mead's (The Computer
+//! Journal 7, 1965) on the logarithms of the constants, started at their present values and at others drawn from a
+//! seeded stream. A constant that ends at a bound, or that the rows hardly tell from one that is a quarter larger or
+//! smaller, is none that was fitted: it goes back to its prior, and the others are fitted beside it.
 
 use argmin::core::{CostFunction, Error, Executor};
 use argmin::solver::neldermead::NelderMead;
@@ -14,8 +15,6 @@ use super::declared::{Calibration, Constant, Files};
 use super::observation::{self, Observation};
 use crate::error::CommandError;
 
-/// The weight of the squares.
-const SQUARES: f64 = 0.1;
 /// What a logarithm outside its bounds costs, by its distance: more than any row could win.
 const OUTSIDE: f64 = 100.0;
 /// Where the search starts beside the present values: the number of other points.
@@ -34,6 +33,19 @@ const FEW_STEPS: u64 = 25;
 const IMPROVEMENT: f64 = 1e-4;
 /// A constant is moved by this factor, both ways, to see whether the rows would notice.
 const PROBE: f64 = 1.25;
+/// Below this rise of the objective they hardly do.
+const WEAK: f64 = 0.02;
+/// A constant that is as near to a bound as this, as a logarithm, is at it.
+const AT_BOUND: f64 = 1e-3;
+
+/// What a fit has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// The values, in the order of the declaration.
+    pub values: Vec<f64>,
+    /// The constants that the rows decide, by place; all others are at their priors.
+    pub free: Vec<usize>,
+}
 
 /// Calibration files, what was observed, and the constants that may move.
 pub struct Problem {
@@ -97,37 +109,62 @@ impl Problem {
     /// # Errors
     /// As [`Problem::simulated`].
     pub fn objective(&self, values: &[f64]) -> Result<f64, CommandError> {
+        self.without(None, values)
+    }
+
+    /// The same without one row.
+    fn without(&self, left_out: Option<usize>, values: &[f64]) -> Result<f64, CommandError> {
         let simulated = self.simulated(values)?;
-        let logarithms = simulated.iter().zip(&self.observations).map(|(seconds, row)| (seconds / row.observed).ln());
-        Ok(logarithms.map(|log| log.abs() + SQUARES * log * log).sum())
+        let rows = simulated.iter().zip(&self.observations).enumerate().filter(|(row, _)| Some(*row) != left_out);
+        Ok(rows.map(|(_, (simulated, row))| (simulated / row.observed).ln().powi(2)).sum())
     }
 
-    /// The values between their bounds whose logarithms are nearest to `point`, and how far away they are.
-    fn within(&self, point: &[f64]) -> (Vec<f64>, f64) {
-        let mut distance = 0.0;
-        let values = self.calibration.constants.iter().zip(point).map(|(constant, &log)| {
-            let inside = log.clamp(constant.lower.ln(), constant.upper.ln());
-            distance += (log - inside).abs();
-            // The logarithm of a bound need not lead back to it.
-            inside.exp().clamp(constant.lower, constant.upper)
-        });
-        (values.collect(), distance)
-    }
-
-    /// The best values that the search finds; the present ones where it finds none better.
+    /// The best values that the search finds, the present ones where it finds none better; what the rows do not decide is
+    /// at its prior.
     ///
     /// # Errors
     /// As [`Problem::present`].
-    pub fn fit(&self, seed: u64, mut after_start: impl FnMut()) -> Result<Vec<f64>, CommandError> {
-        let present: Vec<f64> = self.present()?.into_iter().map(|(value, _)| value).collect();
-        let mut best = (self.objective(&present)?, present.clone());
+    pub fn fit(&self, seed: u64, mut after_start: impl FnMut()) -> Result<Fit, CommandError> {
+        let mut values: Vec<f64> = self.present()?.into_iter().map(|(value, _)| value).collect();
+        let mut free: Vec<usize> = (0..values.len()).collect();
+        loop {
+            values = self.search(seed, &values, &free, &mut after_start)?;
+            // One after the other: what is left without it may be decided then.
+            let mut weakest = None;
+            for &constant in &free {
+                let rise = if self.is_at_bound(&values, constant) { 0.0 } else { self.rise(&values, constant)? };
+                if rise < weakest.map_or(WEAK, |(least, _)| least) {
+                    weakest = Some((rise, constant));
+                }
+            }
+            let Some((_, weakest)) = weakest else { return Ok(Fit { values, free }) };
+            values[weakest] = self.calibration.constants[weakest].prior.value;
+            free.retain(|&constant| constant != weakest);
+        }
+    }
+
+    fn is_at_bound(&self, values: &[f64], constant: usize) -> bool {
+        let Constant { lower, upper, .. } = self.calibration.constants[constant];
+        let at = |bound: f64| (values[constant] / bound).ln().abs() < AT_BOUND;
+        at(lower) || at(upper)
+    }
+
+    /// The best values from several starts; only those that are `free` move.
+    fn search(
+        &self,
+        seed: u64,
+        from: &[f64],
+        free: &[usize],
+        mut after_start: impl FnMut(),
+    ) -> Result<Vec<f64>, CommandError> {
+        let mut best = (self.objective(from)?, from.to_vec());
         let others = if self.calibration.simulated { 0 } else { OTHER_STARTS };
         for start in 0..=others {
             let mut stream = Stream::new(seed, "calibrate", &format!("start {start}"));
             let reach = if start == 0 { 0.0 } else { REACH };
-            let point = present.iter().map(|value| value.ln() + reach * (2.0 * stream.random::<f64>() - 1.0));
-            let (objective, found) = self.descend(point.collect())?;
-            let (values, _) = self.within(&found);
+            let search = Search { problem: self, base: from, free, left_out: None };
+            let point = free.iter().map(|&at| from[at].ln() + reach * (2.0 * stream.random::<f64>() - 1.0));
+            let (objective, values) = search.descend(point.collect())?;
             if objective < best.0 {
                 best = (objective, values);
             }
@@ -136,28 +173,19 @@ impl Problem {
         Ok(best.1)
     }
 
-    /// One simplex after the other, each around the best point of the one before.
-    fn descend(&self, mut point: Vec<f64>) -> Result<(f64, Vec<f64>), CommandError> {
-        let mut lowest = f64::INFINITY;
-        let (simplices, steps) = if self.calibration.simulated { (2, FEW_STEPS) } else { (SIMPLICES, STEPS) };
-        for _ in 0..simplices {
-            let corners = (0..point.len()).map(|axis| {
-                let mut corner = point.clone();
-                corner[axis] += EDGE;
-                corner
-            });
-            let simplex: Vec<Vec<f64>> = std::iter::once(point.clone()).chain(corners).collect();
-            let solver = NelderMead::new(simplex).with_sd_tolerance(1e-9).map_err(CommandError::failed)?;
-            let executor = Executor::new(Search(self), solver).configure(|state| state.max_iters(steps)).timer(false);
-            let state = executor.run().map_err(CommandError::failed)?.state;
-            let (Some(found), objective) = (state.best_param, state.best_cost) else { break };
-            point = found;
-            if objective > lowest * (1.0 - IMPROVEMENT) {
-                return Ok((objective.min(lowest), point));
-            }
-            lowest = objective;
-        }
-        Ok((lowest, point))
+    /// What is simulated for every row by the constants that all other rows decide. Constants at their priors stay there.
+    ///
+    /// # Errors
+    /// As [`Problem::present`].
+    pub fn left_out(&self, fit: &Fit, mut after_row: impl FnMut()) -> Result<Vec<f64>, CommandError> {
+        let row = |row: usize| {
+            let search = Search { problem: self, base: &fit.values, free: &fit.free, left_out: Some(row) };
+            let point = fit.free.iter().map(|&at| fit.values[at].ln()).collect();
+            let (_, values) = search.descend(point)?;
+            after_row();
+            Ok(self.observations[row].simulated(&self.with(&values)?))
+        };
+        (0..self.observations.len()).map(row).collect()
     }
 
     /// By which share the objective rises at least when constant `index` of `values` moves by `PROBE` either way and
@@ -180,16 +208,66 @@ impl Problem {
     }
 }
 
-/// The problem as the solver sees it: logarithms, and a slope back to the bounds.
-struct Search<'a>(&'a Problem);
+/// The problem as the solver sees it: the logarithms of the constants that move, and a slope back to the bounds.
+#[derive(Clone, Copy)]
+struct Search<'a> {
+    problem: &'a Problem,
+    /// The values of all constants; those that do not move stay as they are here.
+    base: &'a [f64],
+    free: &'a [usize],
+    /// The row that does not count.
+    left_out: Option<usize>,
+}
+
+impl Search<'_> {
+    /// One simplex after the other, each around the best point of the one before: the objective, and all values.
+    fn descend(self, mut point: Vec<f64>) -> Result<(f64, Vec<f64>), CommandError> {
+        let mut lowest = f64::INFINITY;
+        let is_simulated = self.problem.calibration.simulated;
+        let (simplices, steps) = if is_simulated { (2, FEW_STEPS) } else { (SIMPLICES, STEPS) };
+        for _ in 0..if self.free.is_empty() { 0 } else { simplices } {
+            let corners = (0..point.len()).map(|axis| {
+                let mut corner = point.clone();
+                corner[axis] += EDGE;
+                corner
+            });
+            let simplex: Vec<Vec<f64>> = std::iter::once(point.clone()).chain(corners).collect();
+            let solver = NelderMead::new(simplex).with_sd_tolerance(1e-9).map_err(CommandError::failed)?;
+            let executor = Executor::new(self, solver).configure(|state| state.max_iters(steps)).timer(false);
+            let state = executor.run().map_err(CommandError::failed)?.state;
+            let (Some(found), objective) = (state.best_param, state.best_cost) else { break };
+            point = found;
+            let ends = objective > lowest * (1.0 - IMPROVEMENT);
+            lowest = objective.min(lowest);
+            if ends {
+                break;
+            }
+        }
+        let values = self.within(&point).0;
+        Ok((self.problem.without(self.left_out, &values)?, values))
+    }
+
+    /// The values between their bounds whose logarithms are nearest to `point`, and how far away they are.
+    fn within(&self, point: &[f64]) -> (Vec<f64>, f64) {
+        let (mut values, mut distance) = (self.base.to_vec(), 0.0);
+        for (&at, &log) in self.free.iter().zip(point) {
+            let Constant { lower, upper, .. } = self.problem.calibration.constants[at];
+            let inside = log.clamp(lower.ln(), upper.ln());
+            distance += (log - inside).abs();
+            // The logarithm of a bound need not lead back to it.
+            values[at] = inside.exp().clamp(lower, upper);
+        }
+        (values, distance)
+    }
+}
 
 impl CostFunction for Search<'_> {
     type Param = Vec<f64>;
     type Output = f64;
 
     fn cost(&self, point: &Self::Param) -> Result<f64, Error> {
-        let (values, distance) = self.0.within(point);
+        let (values, distance) = self.within(point);
         // Both bounds were accepted, so what lies between them is too; the solver takes no refusal for an answer.
-        Ok(self.0.objective(&values).unwrap_or(f64::MAX) + OUTSIDE * distance)
+        Ok(self.problem.without(self.left_out, &values).unwrap_or(f64::MAX) + OUTSIDE * distance)
     }
 }

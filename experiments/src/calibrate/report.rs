@@ -9,9 +9,6 @@ use statrs::statistics::{Data, OrderStatistics};
 use super::declared::Of;
 use crate::reproduce::counted;
 
-/// Below this rise of the objective the rows hardly tell a constant from one that is a quarter larger or smaller.
-const WEAK: f64 = 0.01;
-
 /// A constant before and after.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fitted {
@@ -23,26 +20,16 @@ pub struct Fitted {
     pub unit: &'static str,
     /// The value of the file.
     pub before: f64,
-    /// The value that fits best.
+    /// The value that fits best, or the prior where the rows do not decide it.
     pub after: f64,
     /// The bounds.
     pub bounds: [f64; 2],
+    /// The prior.
+    pub prior: f64,
+    /// Whether the rows decide it.
+    pub is_identified: bool,
     /// The least share by which the objective rises when it moves by a quarter.
     pub rise: f64,
-}
-
-impl Fitted {
-    /// The bound that it ended at; `None` between them.
-    pub fn bound_hit(&self) -> Option<&'static str> {
-        let near = |bound: f64| (self.after / bound).ln().abs() < 1e-6;
-        let [lower, upper] = self.bounds;
-        if near(lower) { Some("lower") } else { near(upper).then_some("upper") }
-    }
-
-    /// Whether the rows decide it.
-    pub fn is_identified(&self) -> bool {
-        self.bound_hit().is_none() && self.rise >= WEAK
-    }
 }
 
 /// A row before and after.
@@ -58,6 +45,8 @@ pub struct Residual {
     pub before: f64,
     /// What is simulated at the fitted ones.
     pub after: f64,
+    /// What is simulated at those that all other rows decide; `None` where that was not asked for.
+    pub left_out: Option<f64>,
 }
 
 impl Residual {
@@ -69,6 +58,11 @@ impl Residual {
     /// The same at the constants of the files.
     pub fn error_before(&self) -> f64 {
         self.before / self.observed - 1.0
+    }
+
+    /// The same at the constants that all other rows decide.
+    pub fn error_left_out(&self) -> Option<f64> {
+        Some(self.left_out? / self.observed - 1.0)
     }
 }
 
@@ -110,6 +104,12 @@ impl Report {
         spread(self.rows.iter().map(Residual::error_before))
     }
 
+    /// The same of rows that were left out; `None` where that was not asked for.
+    pub fn errors_left_out(&self) -> Option<(f64, f64)> {
+        let errors: Option<Vec<f64>> = self.rows.iter().map(Residual::error_left_out).collect();
+        Some(spread(errors?.into_iter()))
+    }
+
     /// For programs.
     pub fn json(&self) -> Value {
         let constants = self.constants.iter().map(|constant| {
@@ -121,10 +121,10 @@ impl Report {
                 "after": constant.after,
                 "lower": constant.bounds[0],
                 "upper": constant.bounds[1],
-                "bound_hit": constant.bound_hit(),
+                "prior": constant.prior,
                 // Both probes left the bounds: there is no number.
                 "rise": constant.rise.is_finite().then_some(constant.rise),
-                "identified": constant.is_identified(),
+                "identified": constant.is_identified,
             })
         });
         let rows = self.rows.iter().map(|row| {
@@ -136,6 +136,8 @@ impl Report {
                 "after": row.after,
                 "error_before": row.error_before(),
                 "error_after": row.error(),
+                "left_out": row.left_out,
+                "error_left_out": row.error_left_out(),
             })
         });
         let ((median_before, worst_before), (median, worst)) = (self.errors_before(), self.errors());
@@ -147,6 +149,7 @@ impl Report {
             "objective": { "before": self.objective[0], "after": self.objective[1] },
             "median_error": { "before": median_before, "after": median },
             "worst_error": { "before": worst_before, "after": worst },
+            "median_error_left_out": self.errors_left_out().map(|(median, _)| median),
             "constants": constants.collect::<Vec<_>>(),
             "rows": rows.collect::<Vec<_>>(),
         })
@@ -166,22 +169,20 @@ impl Report {
         table.row(["constant", "before", "fitted", "unit", "bounds"]);
         for constant in &self.constants {
             let [lower, upper] = constant.bounds;
-            let remark = match constant.bound_hit() {
-                Some(bound) => format!("  not identified: at the {bound} bound"),
-                None if constant.is_identified() => String::new(),
-                None => "  hardly identified: a quarter more or less changes next to nothing".to_owned(),
-            };
+            let remark = if constant.is_identified { "" } else { "  not decided by the rows: its prior" };
             let [before, after] = [constant.before, constant.after].map(significant);
             let (name, unit) = (constant.name.clone(), constant.unit.to_owned());
-            table.row([name, before, after, unit, format!("{lower} to {upper}"), remark]);
+            table.row([name, before, after, unit, format!("{lower} to {upper}"), remark.to_owned()]);
         }
         let _ = writeln!(text, "{table}");
-        let mut table = TextTable::new([name, number, number, share, share]);
-        table.row(["row", "observed", "fitted", "before", "error"]);
+        let mut table = TextTable::new([name, number, number, share, share, share]);
+        let is_left_out = self.errors_left_out().is_some();
+        table.row(["row", "observed", "fitted", "before", "error", if is_left_out { "left out" } else { "" }]);
         for row in &self.rows {
             let [observed, after] =
                 [row.observed, row.after].map(|value| format!("{} {}", significant(value), row.unit));
-            table.row([row.id.clone(), observed, after, percent(row.error_before()), percent(row.error())]);
+            let left_out = row.error_left_out().map(percent).unwrap_or_default();
+            table.row([row.id.clone(), observed, after, percent(row.error_before()), percent(row.error()), left_out]);
         }
         text += &table.to_string();
         let ((median_before, worst_before), (median, worst)) = (self.errors_before(), self.errors());
@@ -195,6 +196,9 @@ impl Report {
             self.objective[1],
             self.objective[0],
         );
+        if let Some((median, worst)) = self.errors_left_out() {
+            let _ = writeln!(text, "each row left out: median error {:.1} %, worst {:.1} %", median * 1e2, worst * 1e2);
+        }
         text
     }
 }

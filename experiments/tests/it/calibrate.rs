@@ -3,6 +3,7 @@
 use haversack::calibrate::declared::{Calibration, all};
 use haversack::calibrate::fit::Problem;
 use haversack::calibrate::observation::{Measure, Part};
+use haversack::calibrate::report::Residual;
 use haversack::calibrate::{calibrate, find};
 use haversack_devices::calibration::Kind;
 use haversack_devices::{fitted_constants, load, load_stack, load_system};
@@ -23,7 +24,7 @@ fn shipped(calibration: &Calibration) -> (Problem, Vec<f64>) {
 fn the_shipped_constants_are_the_ones_that_fit() {
     // Rows that are simulated batch by batch take minutes.
     for calibration in all().unwrap().into_iter().filter(|calibration| !calibration.simulated) {
-        let report = calibrate(&calibration, 0, || ()).unwrap();
+        let report = calibrate(&calibration, 0, false, || ()).unwrap();
         let [before, after] = report.objective;
         assert!(after <= before && after >= 0.98 * before, "{}: {before} to {after}", calibration.device);
     }
@@ -31,19 +32,44 @@ fn the_shipped_constants_are_the_ones_that_fit() {
 
 #[test]
 fn server_core_stays_as_near_to_pytorch_as_it_was_measured() {
-    let report = calibrate(&server_core(), 0, || ()).unwrap();
+    let report = calibrate(&server_core(), 0, false, || ()).unwrap();
     assert_eq!(report.rows.len(), 16);
-    // Measured on these constants: median 3.6 %, worst 17.8 %; two points of room.
+    // Measured on these constants: median 6.1 %, worst 17.9 %; two points of room.
     let (median, worst) = report.errors_before();
-    assert!(median <= 0.056 && worst <= 0.198, "median {median}, worst {worst}");
-    assert!(report.constants.iter().all(|constant| constant.bound_hit().is_none()), "{:?}", report.constants);
+    assert!(median <= 0.081 && worst <= 0.199, "median {median}, worst {worst}");
+    assert!(report.constants.iter().all(|constant| constant.is_identified), "{:?}", report.constants);
 }
 
 #[test]
 fn other_starts_and_other_seeds_lead_to_the_same_optimum() {
     // The search is of chance only in where it starts.
-    let objectives = [1, 2].map(|seed| calibrate(&server_core(), seed, || ()).unwrap().objective[1]);
+    let objectives = [1, 2].map(|seed| calibrate(&server_core(), seed, false, || ()).unwrap().objective[1]);
     assert!((objectives[0] / objectives[1] - 1.0).abs() < 0.01, "{objectives:?}");
+}
+
+#[test]
+fn what_is_left_out_is_further_away_than_what_is_fitted() {
+    let report = calibrate(&server_core(), 0, true, || ()).unwrap();
+    let ((median, _), (left_out, _)) = (report.errors(), report.errors_left_out().unwrap());
+    // Measured: 6.1 % and 12.0 %. A row has a part in what it is compared with, unless it is left out.
+    assert!(left_out > 1.5 * median && left_out < 0.15, "{median} and {left_out}");
+    let squares =
+        |error: fn(&Residual) -> f64| report.rows.iter().map(error).map(|error| error.ln_1p().powi(2)).sum::<f64>();
+    assert!(squares(|row| row.error_left_out().unwrap()) > squares(Residual::error));
+    // LeNet-5 alone tells the cost of an operator from that of its arithmetic.
+    let of = |id: &str| report.rows.iter().find(|row| row.id == id).unwrap();
+    assert!(of("lenet5/backward").error_left_out().unwrap() > 2.0 * of("lenet5/backward").error());
+    assert_eq!(calibrate(&server_core(), 0, false, || ()).unwrap().errors_left_out(), None);
+}
+
+#[test]
+fn a_constant_that_the_rows_do_not_decide_goes_back_to_its_prior() {
+    // The cheapest operators of the Xiaomi 11 Pro's CPU draw no power that its rows tell from none.
+    let energies = find("xiaomi-11-pro", Some("mnn")).unwrap().remove(1);
+    let report = calibrate(&energies, 0, false, || ()).unwrap();
+    let [curve, rest] = &report.constants[..] else { panic!("{:?}", report.constants) };
+    assert!(curve.is_identified && !rest.is_identified);
+    assert_eq!((rest.name.as_str(), rest.after), ("power.rest_of_soc", rest.prior));
 }
 
 #[test]
@@ -55,7 +81,7 @@ fn a_constant_that_is_moved_away_is_found_again() {
     for (row, seconds) in problem.simulated(&truth).unwrap().into_iter().enumerate() {
         problem.observations[row].observed = seconds;
     }
-    let found = problem.fit(0, || ()).unwrap();
+    let found = problem.fit(0, || ()).unwrap().values;
     for (found, truth) in found.iter().zip(&truth) {
         assert!((found / truth - 1.0).abs() < 0.02, "{found} for {truth}");
     }
@@ -99,11 +125,18 @@ fn exactly_the_constants_that_the_files_call_fitted_are_fitted() {
         let of_these = |source: &str| sources.contains(&source);
         let mut marked: Vec<&str> =
             fitted.iter().filter(|entry| of_these(&entry.source)).map(|entry| entry.name.as_str()).collect();
-        let mut declared: Vec<&str> = calibration.constants.iter().map(|constant| constant.name.as_str()).collect();
+        // What the rows do not decide is at its prior, and no more than estimated.
+        let (problem, values) = shipped(&calibration);
+        let found = calibration.constants.iter().zip(values);
+        let (at_prior, fits): (Vec<_>, Vec<_>) = found.partition(|(constant, value)| *value == constant.prior.value);
+        for (constant, _) in at_prior {
+            assert!(!fitted.iter().any(|entry| entry.name == constant.name && of_these(&entry.source)), "{constant:?}");
+        }
+        let mut declared: Vec<&str> = fits.iter().map(|(constant, _)| constant.name.as_str()).collect();
         marked.sort_unstable();
         declared.sort_unstable();
         assert_eq!(marked, declared, "{} under {}", calibration.device, calibration.stack);
-        assert!(2 * declared.len() <= Problem::new(&calibration).unwrap().observations.len());
+        assert!(2 * declared.len() <= problem.observations.len());
     }
 }
 

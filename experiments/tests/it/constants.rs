@@ -286,7 +286,12 @@ fn runs() -> Vec<Run> {
             under("mandheling", world, cache, "policy = \"mandheling\"\nmodel = \"resnet18-cifar\"\nbatch = 4")
         }),
         run("Mandheling with large layers", &["dsp"], |world, cache| {
-            under("mandheling", world, cache, "policy = \"mandheling\"\nmodel = \"resnet50\"\nbatch = 16\niterations = 20")
+            under(
+                "mandheling",
+                world,
+                cache,
+                "policy = \"mandheling\"\nmodel = \"resnet50\"\nbatch = 16\niterations = 20",
+            )
         }),
         run("a network with dropout", &["dropout"], |world, cache| {
             plain(world, cache, "model = \"bert-small-s64\"\nbatch = 1")
