@@ -43,13 +43,13 @@ pub mod units;
 pub mod work;
 
 pub use calibration::{Calibrated, CalibrationError, Constant, ConstantEntry, Kind};
-pub use device::{ClusterClass, Device, Form};
+pub use device::{ClusterClass, Device, Form, GpuVendor, InstructionSet};
 pub use processor::{
     AtomicCounts, CoreSelection, Cost, Cpu, CpuCores, Dram, Dsp, Energy, Frequency, Gpu, GpuLimits, KernelCounts,
     KernelTime, Power, Processor, ProcessorError, ProcessorKind, ProgramCounts, Schedutil, SelectionError, StepWise,
     Usage,
 };
-pub use registry::{Listing, list, list_stacks, list_systems, load, load_stack, load_system};
+pub use registry::{Listing, list, list_stacks, list_systems, load, load_stack, load_system, stacks_that_fit};
 pub use stack::{
     Efficiency, Int8Kernels, Stack, StackAllocator, StackGraph, StackOnCpu, StackOnDsp, StackOnGpu, fitted_constants,
 };

@@ -47,6 +47,12 @@ pub fn list_stacks() -> Result<Vec<Listing>, CalibrationError> {
     Stack::list()
 }
 
+/// The ids of the built-in software stacks that run on `device`.
+pub fn stacks_that_fit(device: &Device) -> Vec<&'static str> {
+    let all = Stack::list().unwrap_or_default().into_iter().map(|listing| listing.id);
+    all.filter(|id| Stack::load(id).is_ok_and(|stack| stack.runs_on(device))).collect()
+}
+
 /// Every built-in operating system, by id.
 ///
 /// # Errors

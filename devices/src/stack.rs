@@ -6,7 +6,7 @@ use crate::calibration::{
     BuiltIn, Calibrated, Constant, ConstantEntry, Contradiction, Kind, STACKS, Schema, Visit, against, section,
     zero_divisor,
 };
-use crate::device::{ClusterClass, Device};
+use crate::device::{ClusterClass, Device, GpuVendor, InstructionSet};
 use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Count, Factor, Fraction, Hertz, Nanos};
 use crate::work::OperatorKind;
 
@@ -51,6 +51,8 @@ impl Efficiency {
 section! {
     /// `[gpu]`: the stack on a GPU.
     pub struct StackOnGpu {
+        /// Whose GPUs it runs on; everybody's where it is not given.
+        pub vendors: Option<Vec<GpuVendor>>,
         /// Shares of the peak.
         pub efficiency: Efficiency,
         /// The share of the share that is left on tensor cores, which starve before general units do.
@@ -83,6 +85,28 @@ section! {
     }
 }
 
+impl StackOnGpu {
+    /// What it runs on, and what `device` has instead; `None` if they fit.
+    pub(crate) fn misfit(&self, device: &Device) -> Option<[String; 2]> {
+        let (vendors, has) = (self.vendors.as_ref()?, device.constants.gpu.as_ref()?.vendor?);
+        let made = |vendor: &GpuVendor| format!("GPUs of {vendor}");
+        (!vendors.contains(&has)).then(|| [listed(vendors, made), format!("one of {has}")])
+    }
+}
+
+impl StackOnCpu {
+    /// What it runs on, and what `device` has instead; `None` if they fit.
+    pub(crate) fn misfit(&self, device: &Device) -> Option<[String; 2]> {
+        let (sets, has) = (self.instruction_sets.as_ref()?, device.constants.instruction_set?);
+        let cores = |set: &InstructionSet| format!("{set} cores");
+        (!sets.contains(&has)).then(|| [listed(sets, cores), format!("{has} cores")])
+    }
+}
+
+fn listed<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
+    all.iter().map(name).collect::<Vec<_>>().join(" and ")
+}
+
 /// How a stack multiplies eight-bit integers on a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -99,6 +123,8 @@ impl Visit for Int8Kernels {}
 section! {
     /// `[cpu]`: the stack on a CPU.
     pub struct StackOnCpu {
+        /// The instruction sets that it is compiled for; all where it is not given.
+        pub instruction_sets: Option<Vec<InstructionSet>>,
         /// Shares of the peak.
         pub efficiency: Efficiency,
         /// Framework cost of an operator.
@@ -291,6 +317,13 @@ impl Stack {
     /// The stack on a DSP, if it has kernels for one.
     pub fn dsp(&self) -> Option<&StackOnDsp> {
         self.constants.dsp.as_ref()
+    }
+
+    /// Whether it has kernels for a CPU or a GPU of `device`, and runs on the one that is there.
+    pub fn runs_on(&self, device: &Device) -> bool {
+        let cpu = self.cpu().filter(|_| device.cpu().is_some());
+        let gpu = self.gpu().zip(device.gpu());
+        cpu.is_some_and(|cpu| cpu.misfit(device).is_none()) || gpu.is_some_and(|(gpu, _)| gpu.misfit(device).is_none())
     }
 
     /// `size` as the stack's allocator hands it out.

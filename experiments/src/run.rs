@@ -135,6 +135,26 @@ impl Plan {
         self.run_on(self.machine())
     }
 
+    /// The memory of the device, where the run has it for itself: on a phone in use the system's model shares it out.
+    pub fn device_memory(&self) -> Option<Bytes> {
+        self.resolved.phone.is_none().then(|| self.resolved.device.ram())
+    }
+
+    /// Simulates the run within the device's own memory. What counts is what is allocated: cached segments are given back
+    /// when memory is short. A run that needs more has the device's memory as its budget, which the policy may keep to.
+    ///
+    /// # Errors
+    /// [`RunError`], as the executor has it; one that says that memory is short where no plan fits the device.
+    pub fn run_within_device(&self) -> Result<Record, RunError> {
+        let record = self.run()?;
+        let Some(memory) = self.device_memory().filter(|memory| record.peak_memory > *memory) else {
+            return Ok(record);
+        };
+        let mut job = self.job();
+        job.budgets.memory = Some(memory);
+        simulate(self.machine(), &job, self.policy()?.as_mut())
+    }
+
     /// The same run on another machine.
     ///
     /// # Errors

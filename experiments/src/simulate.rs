@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::cache::Cache;
 use crate::checked::doubt;
 use crate::error::CommandError;
-use crate::output::{Format, note, print, print_json, warn};
+use crate::output::{Format, note, print, print_json};
 use crate::quantities;
 use crate::run::{Plan, PlanError, Results};
 use crate::scenario::ScenarioFlags;
@@ -62,7 +62,7 @@ struct Simulated<'a> {
 /// Simulates the scenario and prints the result.
 ///
 /// # Errors
-/// A scenario that is wrong; budgets that no plan meets, with the least that works; a time budget that is missed,
+/// A scenario that is wrong; budgets, or a memory of the device, that no plan meets, with the least that works; a time budget that is missed,
 /// after the result is printed; files that cannot be written.
 pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
     let cache = Cache::new();
@@ -71,7 +71,9 @@ pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
         note(sentence);
     }
     plan.observe = Observe { timeline: options.timeline.is_some(), peak: options.explain, operators: true };
-    let record = match plan.run() {
+    // What is needed is asked without the limit of the device.
+    let record = if options.least_memory { plan.run() } else { plan.run_within_device() };
+    let record = match record {
         Ok(record) => record,
         Err(error @ RunError::Killed { .. }) => return answer_killed(&plan, &error, options.format),
         Err(error) => return Err(plan.explain_failure(error, &cache).into()),
@@ -94,9 +96,6 @@ pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
     match options.format {
         Format::Json => {
             print_json(&Value::Object(simulated.to_json()))?;
-            if let Some(warning) = simulated.warning() {
-                warn(&warning);
-            }
             if let Some(doubt) = doubt(&plan) {
                 note(&doubt);
             }
@@ -143,13 +142,6 @@ fn late_walls(plan: &Plan, record: &Record) {
 }
 
 impl Simulated<'_> {
-    /// What the device has to say about the run.
-    fn warning(&self) -> Option<String> {
-        let (reserved, ram) = (self.record.reserved, self.plan.resolved.device.ram());
-        let device = &self.plan.scenario().device;
-        (reserved > ram).then(|| format!("{device} has {ram} of memory and could not hold the {reserved} of this run"))
-    }
-
     fn to_json(&self) -> Map<String, Value> {
         let mut map = self.results.to_json();
         map.insert("status".to_owned(), json!("ok"));

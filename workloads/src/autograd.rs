@@ -12,7 +12,8 @@ use haversack_devices::work::{OperatorKind, Product, ProductRole};
 use crate::error::WorkloadError;
 use crate::graph_writer::GraphWriter;
 use crate::network::{FP32, Network, OperatorNode, StorageId, ValueId};
-use crate::operator::{Op, Unary};
+use crate::operator::{Op, Taking, Unary};
+use crate::shape::Extent;
 pub use crate::training_graph::Optimiser;
 use crate::training_graph::{Element, LayerKind, Need, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
 
@@ -119,10 +120,17 @@ impl<'a> Differentiator<'a> {
         let flops = match node.op {
             // Every position of every window is compared or added.
             Op::MaxPool(window) | Op::AveragePool { window, .. } => elements * window.taps(),
+            Op::Take(Taking::Resize { taps }) => elements * (2 * taps),
+            Op::Reduce { .. } => network.shape(node.inputs[0]).elements(),
             _ if node.flops.is_zero() => elements,
             _ => node.flops,
         };
-        self.writer.write(&node.module, inputs, outputs, NodeWork::computing(kind_of(node), flops, elements));
+        self.writer.write(
+            &node.module,
+            inputs,
+            outputs,
+            NodeWork::computing(kind_of(node), flops, at_once(node, elements)),
+        );
         self.describe_products(node, self.writer.graph.nodes.len() - 1);
     }
 
@@ -142,9 +150,11 @@ fn need_of(op: &Op, place: usize) -> Need {
         (Op::Unary { function: Unary::Relu | Unary::Relu6 | Unary::Clip { .. }, .. }, _) => Need::Signs,
         (Op::Dropout(_), _) => Need::Mask,
         (Op::MaxPool(_), 0) | (Op::AveragePool { .. }, _) => Need::Shape,
-        (Op::MaxPool(_), _) => Need::Indices,
+        (Op::MaxPool(_) | Op::Take(_), _) => Need::Indices,
         // Their inputs come first, then means, deviations and weights.
-        (Op::BatchNorm { .. } | Op::LayerNorm { .. } | Op::CrossEntropy, 1..) => Need::Statistics,
+        (Op::BatchNorm { .. } | Op::LayerNorm { .. } | Op::GroupNorm { .. } | Op::CrossEntropy, 1..) => {
+            Need::Statistics
+        }
         (Op::Unary { function: Unary::DivideByElement(_) | Unary::Where(_) | Unary::DropPath(_), .. }, _) => {
             Need::Statistics
         }
@@ -152,22 +162,35 @@ fn need_of(op: &Op, place: usize) -> Need {
     }
 }
 
+/// What can be computed at once of `elements`: of a recurrent layer, those of one step.
+fn at_once(node: &OperatorNode, elements: Extent) -> Extent {
+    if let Op::Recurrent { steps, .. } = node.op { elements.times(1, steps.max(1)) } else { elements }
+}
+
 /// The rate that a processor reaches on an operation, forward and backward.
 fn kind_of(node: &OperatorNode) -> OperatorKind {
     match node.op {
-        Op::Convolution { groups, .. } if groups > 1 => OperatorKind::DepthwiseConvolution,
-        Op::Convolution { .. } => OperatorKind::Convolution,
-        Op::Linear | Op::Matmul => OperatorKind::Gemm,
+        Op::Convolution { groups, .. } | Op::TransposedConvolution { groups, .. } if groups > 1 => {
+            OperatorKind::DepthwiseConvolution
+        }
+        Op::Convolution { .. } | Op::TransposedConvolution { .. } => OperatorKind::Convolution,
+        Op::Linear | Op::Matmul | Op::Recurrent { .. } => OperatorKind::Gemm,
         Op::BatchNorm { .. }
         | Op::LayerNorm { .. }
+        | Op::GroupNorm { .. }
+        | Op::Reduce { .. }
         | Op::Softmax
         | Op::CrossEntropy
         | Op::AveragePool { .. }
         | Op::GlobalAveragePool { .. } => OperatorKind::Reduction,
         // Max-pooling keeps the place of each maximum and scatters by it: element by element, as an embedding.
-        Op::MaxPool(_) | Op::Embedding | Op::IndexTable => OperatorKind::Gather,
-        Op::Concat { .. } | Op::Copy(_) | Op::View(_) | Op::Slice(_) => OperatorKind::Layout,
-        Op::Unary { .. } | Op::Add | Op::Subtract | Op::Mul | Op::Dropout(_) => OperatorKind::ElementWise,
+        Op::MaxPool(_) | Op::Embedding | Op::IndexTable | Op::Take(Taking::Resize { .. } | Taking::LookUp) => {
+            OperatorKind::Gather
+        }
+        Op::Concat { .. } | Op::Copy(_) | Op::View(_) | Op::Slice(_) | Op::Take(_) => OperatorKind::Layout,
+        Op::Unary { .. } | Op::Add | Op::Subtract | Op::Mul | Op::Pairwise(_) | Op::Dropout(_) => {
+            OperatorKind::ElementWise
+        }
     }
 }
 
@@ -177,10 +200,12 @@ impl Differentiator<'_> {
     fn describe_products(&mut self, node: &OperatorNode, first: usize) {
         let shape = self.network.shape(node.output);
         let (columns, winograd) = match node.op {
-            Op::Convolution { window, groups } => {
-                (shape.size(1), groups == 1 && window.kernel == [3, 3] && window.stride == [1, 1])
-            }
-            Op::Linear | Op::Matmul => (shape.last(), false),
+            Op::Convolution { window, groups } => (
+                shape.size(1),
+                groups == 1 && window.kernel == [3, 3] && window.stride == [1, 1] && window.dilation == [1, 1],
+            ),
+            Op::TransposedConvolution { .. } => (shape.size(1), false),
+            Op::Linear | Op::Matmul | Op::Recurrent { .. } => (shape.last(), false),
             _ => return,
         };
         let product = self.layer_of(node);

@@ -71,7 +71,7 @@ pub fn count(network: &Network, samples: u64) -> Counts {
 fn products_in_backward(network: &Network, node: &OperatorNode) -> u64 {
     let wanted = node.inputs.iter().filter(|&&input| network.value(input).requires_grad).count() as u64;
     match node.op {
-        Op::Convolution { .. } | Op::Linear => {
+        Op::Convolution { .. } | Op::TransposedConvolution { .. } | Op::Recurrent { .. } | Op::Linear => {
             wanted + u64::from(node.parameters.first().is_some_and(|&weight| network.parameter(weight).trainable))
         }
         Op::Matmul => wanted,

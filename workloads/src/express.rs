@@ -23,6 +23,7 @@ use crate::autograd::Optimiser;
 use crate::error::WorkloadError;
 use crate::map_kind::MapKind;
 use crate::network::Network;
+use crate::operator::Op;
 use crate::training_graph::TrainingGraph;
 use writer::ExpressionWriter;
 
@@ -35,6 +36,12 @@ use writer::ExpressionWriter;
 /// A network without a loss.
 pub fn express(network: &Network, optimiser: Optimiser) -> Result<TrainingGraph, WorkloadError> {
     let loss = network.loss()?;
+    if let Some(node) = network.nodes.iter().find(|node| matches!(node.op, Op::Recurrent { .. })) {
+        let module = node.module.clone();
+        let translated = "layers without steps".to_owned();
+        let (algorithm, operator) = ("MNN's training".to_owned(), node.op.name());
+        return Err(WorkloadError::NoTranslation { algorithm, operator, module, translated });
+    }
     let mut expressions = ExpressionWriter::new(network)?;
     for (id, node) in (0..).zip(&network.nodes) {
         (expressions.writer.origin, expressions.writer.makes) = (Some(id), MapKind::made_by(&node.op));

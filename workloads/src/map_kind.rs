@@ -24,16 +24,20 @@ impl MapKind {
         Some(match op {
             Op::Unary { function: Unary::Relu | Unary::Relu6 | Unary::Clip { .. }, .. } => Self::Rectified,
             Op::Unary {
-                function: Unary::Gelu | Unary::GeluTanh | Unary::Silu | Unary::Sigmoid | Unary::Tanh, ..
+                function: Unary::Gelu | Unary::GeluTanh | Unary::Silu | Unary::Sigmoid | Unary::Tanh | Unary::Other(_),
+                ..
             } => Self::Smooth,
             Op::Softmax => Self::Attention,
-            Op::BatchNorm { .. } | Op::LayerNorm { .. } => Self::Normalised,
+            Op::BatchNorm { .. } | Op::LayerNorm { .. } | Op::GroupNorm { .. } => Self::Normalised,
             Op::Convolution { .. }
+            | Op::TransposedConvolution { .. }
+            | Op::Recurrent { .. }
             | Op::Linear
             | Op::Matmul
             | Op::Add
             | Op::Subtract
             | Op::Mul
+            | Op::Pairwise(_)
             | Op::Embedding
             | Op::IndexTable => Self::Dense,
             _ => return None,

@@ -8,6 +8,7 @@ mod builder;
 mod computable;
 mod convolutional;
 mod elementwise;
+mod further;
 mod imported;
 pub mod initial;
 pub mod layout;

@@ -13,6 +13,8 @@
 
 mod constant;
 mod evaluate;
+mod families;
+mod further;
 mod graph;
 mod importer;
 mod items;

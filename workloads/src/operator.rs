@@ -1,9 +1,11 @@
 //! The differentiable operators, as PyTorch's autograd sees them.
 
+mod kinds;
 mod look;
 
 use strum::{IntoStaticStr, VariantNames};
 
+pub use kinds::{Cell, Pairing, Pointwise, Reducing, Taking};
 pub use look::{Along, Copying, Part, View};
 
 /// The epsilon of a normalisation where the framework's default is kept.
@@ -21,12 +23,14 @@ pub struct Window {
     pub stride: [u64; 2],
     /// Zero padding on each side.
     pub padding: [u64; 2],
+    /// Positions from one tap to the next, down and across; one if they are neighbours.
+    pub dilation: [u64; 2],
 }
 
 impl Window {
     /// A square window.
     pub const fn square(kernel: u64, stride: u64, padding: u64) -> Self {
-        Self { kernel: [kernel, kernel], stride: [stride, stride], padding: [padding, padding] }
+        Self { kernel: [kernel, kernel], stride: [stride, stride], padding: [padding, padding], dilation: [1, 1] }
     }
 
     /// The positions that it covers.
@@ -41,7 +45,8 @@ impl Window {
 
     /// The output size along `axis` (0 height, 1 width), or `None` if the window does not fit.
     pub fn output(&self, axis: usize, input: u64, round_up: bool) -> Option<u64> {
-        let span = (input + 2 * self.padding[axis]).checked_sub(self.kernel[axis])?;
+        let reach = self.dilation[axis].max(1).checked_mul(self.kernel[axis].saturating_sub(1))?.checked_add(1)?;
+        let span = (input + 2 * self.padding[axis]).checked_sub(reach)?;
         let stride = self.stride[axis].max(1);
         let mut steps = span / stride;
         if round_up {
@@ -94,6 +99,9 @@ pub enum Unary {
     DivideByElement(f32),
     /// Masked by a buffer of booleans (`where`); saves the condition.
     Where(Mask),
+    /// Another function of every element, which is not computed with data; [`Pointwise`] says what it saves.
+    #[strum(disabled)]
+    Other(Pointwise),
     /// A whole sample is dropped with this probability, or divided by its complement (stochastic depth): saves one
     /// factor a sample.
     DropPath(f32),
@@ -140,6 +148,21 @@ pub enum Op {
         /// Channel groups; equal to the channels for a depthwise convolution.
         groups: u64,
     },
+    /// 2-D convolution turned round: every position of the input is spread over a window of the output.
+    TransposedConvolution {
+        /// The positions of the output that each position of the input reaches.
+        window: Window,
+        /// Channel groups.
+        groups: u64,
+    },
+    /// A recurrent layer over all steps of a sequence, in every direction: weights of the input, weights of the state and
+    /// two biases for each direction.
+    Recurrent {
+        /// What it computes at each step.
+        cell: Cell,
+        /// Steps of the sequence, which run one after the other.
+        steps: u64,
+    },
     /// `x Wᵀ + b` over the last dimension.
     Linear,
     /// Batched product of two tensors.
@@ -153,6 +176,13 @@ pub enum Op {
     },
     /// Layer normalisation over the last dimension.
     LayerNorm {
+        /// Added to the variance.
+        epsilon: f32,
+    },
+    /// Normalisation of groups of channels, sample by sample; of every channel by itself it is instance normalisation.
+    GroupNorm {
+        /// The groups.
+        groups: u64,
         /// Added to the variance.
         epsilon: f32,
     },
@@ -170,6 +200,8 @@ pub enum Op {
     Subtract,
     /// Element-wise product of two tensors; a smaller second operand is broadcast.
     Mul,
+    /// Another element-wise function of two tensors; a smaller operand is broadcast.
+    Pairwise(Pairing),
     /// Tensors side by side along one axis, in storage of their own.
     Concat {
         /// The axis.
@@ -189,6 +221,15 @@ pub enum Op {
         /// The axes of the input that it is over.
         axes: Vec<usize>,
     },
+    /// What is left of some axes, other than their mean.
+    Reduce {
+        /// What is computed of them.
+        how: Reducing,
+        /// The axes of the input that it is over.
+        axes: Vec<usize>,
+    },
+    /// Elements of a tensor at other places, in storage of their own.
+    Take(Taking),
     /// Every element is dropped with this probability, or divided by its complement; saves a mask.
     Dropout(f32),
     /// Softmax over the last dimension; saves its output.
@@ -211,14 +252,18 @@ impl Op {
     /// The operator's name, as it appears in messages and timelines.
     pub fn name(&self) -> &'static str {
         match self {
+            Self::Unary { function: Unary::Other(function), .. } => function.into(),
             Self::Unary { function, .. } => function.into(),
+            Self::Pairwise(pairing) => pairing.into(),
+            Self::Reduce { how, .. } => how.into(),
+            Self::Take(taking) => taking.into(),
             other => other.into(),
         }
     }
 
     /// Whether mixed precision runs it in fp32.
     pub const fn keeps_full_precision(&self) -> bool {
-        matches!(self, Self::LayerNorm { .. } | Self::Softmax | Self::CrossEntropy)
+        matches!(self, Self::LayerNorm { .. } | Self::GroupNorm { .. } | Self::Softmax | Self::CrossEntropy)
     }
 
     /// Whether its output is another look at its input's storage, so that nothing runs.

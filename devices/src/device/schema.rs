@@ -52,6 +52,40 @@ impl ClusterClass {
 
 impl Visit for ClusterClass {}
 
+/// Who makes a GPU, and so which software runs on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GpuVendor {
+    /// NVIDIA: CUDA.
+    #[serde(rename = "nvidia")]
+    #[strum(to_string = "NVIDIA")]
+    Nvidia,
+    /// Qualcomm's Adreno.
+    Qualcomm,
+    /// Arm's Mali.
+    Arm,
+    /// Nobody: a thought experiment.
+    #[strum(to_string = "nobody (an idealised one)")]
+    Idealised,
+}
+
+impl Visit for GpuVendor {}
+
+/// The instructions that a CPU runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, serde::Deserialize)]
+pub enum InstructionSet {
+    /// 64-bit Arm.
+    #[serde(rename = "arm64")]
+    #[strum(to_string = "arm64")]
+    Arm64,
+    /// 64-bit x86.
+    #[serde(rename = "x86-64")]
+    #[strum(to_string = "x86-64")]
+    X86,
+}
+
+impl Visit for InstructionSet {}
+
 section! {
     /// A CPU cluster: `[[cpu]]`, one table a cluster.
     pub struct ClusterConstants {
@@ -107,6 +141,8 @@ section! {
     pub struct GpuConstants {
         /// Marketing name.
         pub name: String,
+        /// `nvidia`, `qualcomm`, `arm` or `idealised`; every stack that has kernels for a GPU runs on one without.
+        pub vendor: Option<GpuVendor>,
         /// Units.
         pub units: Constant<Count>,
         /// Clock under load.
@@ -324,6 +360,8 @@ section! {
         pub soc: String,
         /// `phone`, `board`, `gpu`, `server` or `idealised`; one without belongs to no group of devices.
         pub form: Option<Form>,
+        /// `arm64` or `x86-64`, of all cores; every stack that has kernels for a CPU runs where it is not given.
+        pub instruction_set: Option<InstructionSet>,
         /// Choices and doubts that a reader should know.
         pub remark: Option<String>,
         /// The software stack where a run names none.

@@ -78,6 +78,18 @@ pub enum ProcessorError {
         /// The processor that was asked for.
         kind: ProcessorKind,
     },
+    /// The stack runs on others of that kind.
+    #[error("the software stack {stack} runs on {on}; {device} has {has}")]
+    Misfit {
+        /// The stack's id.
+        stack: String,
+        /// What it runs on.
+        on: String,
+        /// The device's id.
+        device: String,
+        /// What that has.
+        has: String,
+    },
     /// Floating-point work is not a DSP's.
     #[error("a DSP does not train alone: the CPU runs what it has no operator for")]
     NotAlone,
@@ -117,7 +129,7 @@ impl Device {
     /// The processor of `kind` under `stack`; `cores` and `frequency` matter to a CPU only.
     ///
     /// # Errors
-    /// A device without that processor, a stack without kernels for it, cores that do not exist.
+    /// A device without that processor, a stack without kernels for it or for those of others, cores that do not exist.
     pub fn processor(
         &self,
         kind: ProcessorKind,
@@ -127,15 +139,23 @@ impl Device {
     ) -> Result<Processor, ProcessorError> {
         let absent = || ProcessorError::Absent { device: self.id.clone(), kind };
         let no_kernels = || ProcessorError::NoKernels { stack: stack.id.clone(), kind };
+        let fits = |misfit: Option<[String; 2]>| match misfit {
+            None => Ok(()),
+            Some([on, has]) => {
+                Err(ProcessorError::Misfit { stack: stack.id.clone(), on, device: self.id.clone(), has })
+            }
+        };
         match kind {
             ProcessorKind::Cpu => {
                 let cpu = self.cpu().ok_or_else(absent)?;
                 let on_cpu = stack.cpu().ok_or_else(no_kernels)?;
+                fits(on_cpu.misfit(self))?;
                 Ok(Processor::Cpu(cpu.choose(cores, frequency)?, Box::new(on_cpu.clone())))
             }
             ProcessorKind::Gpu => {
                 let gpu = self.gpu().ok_or_else(absent)?;
                 let on_gpu = stack.gpu().ok_or_else(no_kernels)?;
+                fits(on_gpu.misfit(self))?;
                 Ok(Processor::Gpu(gpu, Box::new(on_gpu.clone())))
             }
             ProcessorKind::Dsp => Err(ProcessorError::NotAlone),

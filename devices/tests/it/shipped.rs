@@ -4,7 +4,7 @@ use crate::common;
 use haversack_devices::units::{Bytes, FlopsPerSecond, Hertz, Joules, Nanos, Watts};
 use haversack_devices::{
     CoreSelection, Frequency, Kind, OperatorKind, Precision, fitted_constants, list, list_stacks, list_systems, load,
-    load_stack, load_system,
+    load_stack, load_system, stacks_that_fit,
 };
 
 const DEVICES: [&str; 20] = [
@@ -39,9 +39,11 @@ fn every_shipped_calibration_loads_and_names_a_stack_that_fits_it() {
     for id in listed {
         let device = load(id).unwrap();
         let stack = load_stack(&device.constants.default_stack).unwrap();
-        let fits =
-            (device.gpu().is_some() && stack.gpu().is_some()) || (device.cpu().is_some() && stack.cpu().is_some());
-        assert!(fits, "{id} under {}", stack.id);
+        assert!(stack.runs_on(&device), "{id} under {}", stack.id);
+        assert!(stacks_that_fit(&device).contains(&stack.id.as_str()), "{id}");
+        let gpu = device.constants.gpu.as_ref();
+        assert!(gpu.is_none_or(|gpu| gpu.vendor.is_some()), "nobody made the GPU of {id}");
+        assert_eq!(device.cpu().is_some(), device.constants.instruction_set.is_some(), "{id}");
         assert_eq!(device.digest.len(), 16);
         assert!(device.constants.form.is_some(), "{id} belongs to no group of devices");
     }

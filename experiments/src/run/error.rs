@@ -1,5 +1,6 @@
 //! Why a right scenario has no run.
 
+use haversack_devices::units::Bytes;
 use haversack_policies::PolicyError;
 use haversack_training::RunError;
 use thiserror::Error;
@@ -49,9 +50,7 @@ impl Plan {
             return PlanError::Run(cause);
         }
         let scenario = self.scenario();
-        let within = |bytes: Option<haversack_devices::units::Bytes>, kind: &str| {
-            bytes.map(|bytes| format!("{bytes} of {kind}"))
-        };
+        let within = |bytes: Option<Bytes>, kind: &str| bytes.map(|bytes| format!("{bytes} of {kind}"));
         let budgets = [within(self.budgets.memory, "memory"), within(self.budgets.activations, "activations")];
         let budgets: Vec<String> = budgets.into_iter().flatten().collect();
         let walls = match (self.budgets.walls.is_empty() && self.budgets.activation_walls.is_empty(), &scenario.trace) {
@@ -60,6 +59,13 @@ impl Plan {
             (false, None) => " and its walls",
         };
         let (policy, model, batch) = (&scenario.policy, &scenario.model, scenario.batch);
+        let device_is_short = self.device_memory().filter(|memory| match &cause {
+            RunError::OutOfMemory { budget, .. } => budget == memory,
+            _ => budgets.is_empty() && self.budgets.time.is_none(),
+        });
+        if let (Some(memory), "") = (device_is_short, walls) {
+            return self.larger_than_the_device(memory, cause, cache);
+        }
         let budgets = if budgets.is_empty() { "its budget".to_owned() } else { budgets.join(" and ") };
         let what = format!("{policy} cannot train {model} at batch {batch} within {budgets}{walls}");
         // Only time was short: more memory would not help.
@@ -77,5 +83,23 @@ impl Plan {
                 PlanError::Infeasible { what, cause: Box::new(cause), advice, least: None }
             }
         }
+    }
+
+    /// What to tell about a run for which the device itself is too small.
+    fn larger_than_the_device(&self, memory: Bytes, cause: RunError, cache: &Cache) -> PlanError {
+        let scenario = self.scenario();
+        let (policy, model, batch, device) = (&scenario.policy, &scenario.model, scenario.batch, &scenario.device);
+        let what = format!("{policy} cannot train {model} at batch {batch} within the {memory} of {device}");
+        let least = self.least_budget(cache);
+        let advice = match &least {
+            Ok(LeastBudget::Memory(bytes)) if *bytes > memory => {
+                format!(
+                    "the least memory that works is {bytes}: a smaller batch needs less, or a policy that saves memory"
+                )
+            }
+            Ok(least) => least.advice(),
+            Err(error) => format!("no budget works: {error}"),
+        };
+        PlanError::Infeasible { what, cause: Box::new(cause), advice, least: least.ok() }
     }
 }

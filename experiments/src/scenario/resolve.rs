@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haversack_devices::processor::{CoreSelection, ProcessorError, ProcessorKind, SelectionError};
 use haversack_devices::work::Precision;
-use haversack_devices::{Device, Stack, StackAllocator, StackGraph, System, load, load_stack};
+use haversack_devices::{Device, Stack, StackAllocator, StackGraph, System, load, load_stack, stacks_that_fit};
 use haversack_policies::engines::ALGORITHM;
 use haversack_policies::entry::{Engine, EngineProcessor, Entry};
 use haversack_policies::{PolicyError, registry};
@@ -274,10 +274,13 @@ impl Scenario {
                 _ if self.cores.is_some() && self.stack.is_none() => Key::Cores,
                 _ => Key::Stack,
             };
-            let eager = "pytorch-cpu";
-            let helps =
-                no_kernels && device.cpu().is_some() && load_stack(eager).is_ok_and(|stack| stack.cpu().is_some());
-            let hint = if helps { format!("; the stack {eager} has") } else { String::new() };
+            let wrong_stack = no_kernels || matches!(refused, ProcessorError::Misfit { .. });
+            let hint = match stacks_that_fit(device) {
+                fitting if wrong_stack && !fitting.is_empty() => {
+                    format!("; the stacks that run on {} are {}", device.id, fitting.join(", "))
+                }
+                _ => String::new(),
+            };
             self.error(key, Fault::Machine { error: Box::new(error), hint })
         })
     }

@@ -34,9 +34,6 @@ impl Simulated<'_> {
         if let Some(bytes) = self.least_memory {
             let _ = writeln!(text, "\nleast memory budget  {bytes} (--memory-budget {})", size_text(bytes));
         }
-        if let Some(warning) = self.warning() {
-            let _ = writeln!(text, "\nwarning: {warning}");
-        }
         if let Some(doubt) = doubt(self.plan) {
             let _ = writeln!(text, "\nnote: {doubt}");
         }

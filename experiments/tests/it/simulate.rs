@@ -178,13 +178,41 @@ fn text_is_for_people() {
 }
 
 #[test]
-fn more_than_the_device_has_is_a_warning() {
-    let run = call("simulate --device galaxy-s10 --model vgg16 --batch 256");
-    assert_eq!(run.status.code(), Some(0));
-    assert!(stdout(&run).contains("warning: galaxy-s10 has 8589.9 MB of memory"), "{}", stdout(&run));
-    assert!(!stdout(&call(&format!("{PHONE} sage"))).contains("warning"));
-    let run = call("simulate --device galaxy-s10 --model vgg16 --batch 256 --format json");
-    assert!(stderr(&run).contains("warning: galaxy-s10 has"), "{}", stderr(&run));
+fn no_plan_fits_a_network_that_is_larger_than_the_device() {
+    let line = "simulate --device galaxy-s10 --model vgg16 --batch 256 --policy original";
+    let message = refusal(&call(line), 3);
+    assert!(
+        message.contains("original cannot train vgg16 at batch 256 within the 8589.9 MB of galaxy-s10"),
+        "{message}"
+    );
+    assert!(message.contains("the least memory that works is"), "{message}");
+    assert_eq!(refusal(&call(&format!("{line} --format json")), 3), message);
+    // A policy that makes do with less has the device's memory as its budget.
+    let found = json(&call("simulate --device galaxy-s10 --model vgg16 --batch 256 --policy sage --format json"));
+    assert!(found["peak_memory_bytes"].as_u64().is_some_and(|bytes| bytes <= 8 << 30), "{found}");
+    // What is needed is asked without the device's limit.
+    let needed = json(&call("simulate --device galaxy-s10 --model vgg16 --batch 8 --least-memory --format json"));
+    assert!(needed["least_memory_bytes"].as_u64().is_some());
+}
+
+#[test]
+fn a_stack_on_the_wrong_processor_is_refused_with_those_that_fit() {
+    let on = |device: &str, stack: &str| {
+        refusal(&call(&format!("simulate --device {device} --model lenet5 --stack {stack}")), 2)
+    };
+    let phone = on("galaxy-s10", "pytorch-cuda");
+    let wrong = "error: --stack: the software stack pytorch-cuda runs on GPUs of NVIDIA; galaxy-s10 has one of Arm";
+    assert!(phone.starts_with(wrong), "{phone}");
+    assert!(phone.contains("the stacks that run on galaxy-s10 are ") && phone.contains("sage-opencl"), "{phone}");
+    assert!(!phone.split("are ").nth(1).unwrap().contains("pytorch-cuda"), "{phone}");
+    let card = on("rtx-3090", "sage-opencl");
+    assert!(
+        card.contains("runs on GPUs of Arm and GPUs of Qualcomm") && card.ends_with("are pytorch-cuda\n"),
+        "{card}"
+    );
+    assert!(on("rtx-3090", "mnn").ends_with("are pytorch-cuda\n"));
+    // The instructions of its cores are those of phones.
+    assert!(on("server-core", "mandheling").contains("runs on arm64 cores; server-core has x86-64 cores"));
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use haversack_devices::work::OperatorKind;
 
-use super::{Differentiator, kind_of, need_of};
-use crate::network::{FP32, OperatorNode, ValueId};
-use crate::operator::Op;
+use super::{Differentiator, at_once, kind_of, need_of};
+use crate::network::{FP32, Network, OperatorNode, ValueId};
+use crate::operator::{Op, Taking};
 use crate::shape::Extent;
 use crate::training_graph::{Need, NodeWork, Role, Saved, Tensor, TensorId};
 
@@ -26,7 +26,9 @@ impl Differentiator<'_> {
             // The parts of the gradient are views of it.
             Op::Concat { .. } => node.inputs.iter().for_each(|&input| self.give(input, gradient)),
             Op::Add | Op::Subtract => self.backward_add(node, gradient),
-            Op::Convolution { .. } | Op::Linear => self.backward_product_with_weight(node, gradient),
+            Op::Convolution { .. } | Op::TransposedConvolution { .. } | Op::Linear => {
+                self.backward_product_with_weight(node, gradient);
+            }
             Op::Matmul => self.backward_matmul(node, gradient),
             Op::CrossEntropy => self.backward_loss(node, gradient),
             Op::Embedding | Op::IndexTable => self.backward_table(node, gradient),
@@ -50,19 +52,28 @@ impl Differentiator<'_> {
     /// One node that reads the gradient and what was saved, and writes every gradient that is wanted.
     fn backward_plain(&mut self, node: &OperatorNode, gradient: TensorId) {
         let mut inputs = with_saved(gradient, node);
-        inputs.extend(node.parameters.iter().take(1).map(|&p| self.network.parameter(p).storage));
+        let read = if matches!(node.op, Op::Recurrent { .. }) { node.parameters.len() } else { 1 };
+        inputs.extend(node.parameters.iter().take(read).map(|&p| self.network.parameter(p).storage));
         let wanted = node.inputs.iter().copied().filter(|&input| self.wants(input));
         let wanted: Vec<ValueId> = wanted.collect();
         let given: Vec<TensorId> = wanted.iter().map(|&input| self.gradient_of(&node.module, input)).collect();
         let mut outputs = given.clone();
         outputs.extend(self.trained_gradients(node));
-        let elements = self.network.shape(node.inputs[0]).elements();
+        let elements = largest_of(self.network, node);
         let flops = match node.op {
             // One addition at each saved index.
             Op::MaxPool(_) => self.network.shape(node.output).elements(),
+            // Of each of its products, one for the weights and one for what it read.
+            Op::Recurrent { .. } => node.flops * 2,
+            Op::Take(Taking::Resize { taps }) => self.network.shape(node.output).elements() * (2 * taps),
             _ => elements * 2,
         };
-        self.writer.write(&node.module, inputs, outputs, NodeWork::computing(kind_of(node), flops, elements));
+        self.writer.write(
+            &node.module,
+            inputs,
+            outputs,
+            NodeWork::computing(kind_of(node), flops, at_once(node, elements)),
+        );
         wanted.into_iter().zip(given).for_each(|(input, made)| self.give(input, made));
     }
 
@@ -184,6 +195,15 @@ impl Differentiator<'_> {
             self.writer.write("accumulate", vec![earlier, gradient], vec![total], work);
         }
         self.gradients[value as usize] = Some(total);
+    }
+}
+
+/// The elements that a derivative goes over: those of the input, or of the output where that is larger.
+fn largest_of(network: &Network, node: &OperatorNode) -> Extent {
+    let input = network.shape(node.inputs[0]).elements();
+    match node.op {
+        Op::Take(_) | Op::Pairwise(_) => input.max(network.shape(node.output).elements()),
+        _ => input,
     }
 }
 

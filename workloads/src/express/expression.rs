@@ -63,6 +63,8 @@ pub(super) enum Function {
     Cube,
     Relu,
     Relu6,
+    /// A function by a kernel of its own, whose slope is one sweep over its input.
+    Other,
 }
 
 /// What an expression computes of its inputs, which are meant in this order.

@@ -25,9 +25,10 @@ impl ExpressionWriter<'_> {
         let shape = self.network.shape(node.output).clone();
         let x = self.read(node.inputs[0]);
         match node.op {
-            Op::Convolution { .. } => self.convolution(node, x, shape),
+            Op::Convolution { .. } | Op::TransposedConvolution { .. } => self.convolution(node, x, shape),
             Op::Linear => self.linear(node, x, shape),
-            Op::Matmul => {
+            // Recurrent layers are refused before: MNN trains none.
+            Op::Recurrent { .. } | Op::Matmul => {
                 let a = self.in_rows(x);
                 let b = self.read(node.inputs[1]);
                 let operands = [a, self.in_rows(b)];
@@ -36,6 +37,23 @@ impl ExpressionWriter<'_> {
             }
             Op::BatchNorm { .. } => self.batch_norm(node, x),
             Op::LayerNorm { .. } => self.layer_norm(node, x),
+            Op::GroupNorm { groups, .. } => {
+                let rows = self.in_rows(x);
+                self.normalise(node, rows, Shape::batched(&[groups])).0
+            }
+            Op::Pairwise(_) => {
+                let other = self.read(node.inputs[1]);
+                let sides = self.in_one_format(x, other);
+                self.step(Operation::Multiply, &sides)
+            }
+            Op::Reduce { .. } => {
+                let x = self.in_rows(x);
+                self.reduce(false, x, shape)
+            }
+            Op::Take(_) => {
+                let x = self.in_rows(x);
+                self.rearrange("raster", x, Layout::rows(shape))
+            }
             Op::Unary { function, .. } => self.unary(node, function, x),
             Op::Add | Op::Subtract | Op::Mul => {
                 let other = self.read(node.inputs[1]);
@@ -120,6 +138,7 @@ impl ExpressionWriter<'_> {
                 return self.step(Operation::Multiply, &[x, share]);
             }
             Unary::Power(_) => Operation::Function(Function::Cube),
+            Unary::Other(_) => Operation::Function(Function::Other),
             Unary::Gelu | Unary::GeluTanh => return self.gelu(x),
             Unary::Scale(_) | Unary::DivideByElement(_) => Operation::Scale,
             Unary::DropPath(_) => return self.dropped(x, Shape::batched(&[])),
@@ -260,7 +279,6 @@ impl ExpressionWriter<'_> {
 
     /// (x − mean) · 1/√(variance + ε) · weight + bias; with the mean and the variance of each group.
     fn normalise(&mut self, node: &OperatorNode, x: VariableId, groups: Shape) -> (VariableId, [VariableId; 2]) {
-        let [weight, bias] = [0, 1].map(|place| self.weights[node.parameters[place] as usize]);
         let mean = self.reduce(true, x, groups.clone());
         let centred = self.step(Operation::Subtract, &[x, mean]);
         let square = self.apply(Function::Square, centred);
@@ -272,6 +290,8 @@ impl ExpressionWriter<'_> {
             self.variables[statistic as usize].need = Need::Statistics;
         }
         let normal = self.step(Operation::Multiply, &[centred, inverse]);
+        let &[weight, bias] = node.parameters.as_slice() else { return (normal, [mean, variance]) };
+        let [weight, bias] = [weight, bias].map(|parameter| self.weights[parameter as usize]);
         let scaled = self.step(Operation::Multiply, &[normal, weight]);
         (self.step(Operation::Add, &[scaled, bias]), [mean, variance])
     }

@@ -184,6 +184,10 @@ impl ExpressionWriter<'_> {
                 let slope = self.quotient_of_constant(x);
                 self.sweep("multiply", &[product, slope])
             }
+            Function::Other => {
+                let slope = self.sweep("slope", &[x]);
+                self.sweep("multiply", &[slope, dy])
+            }
             // relu(sign(x)) · dy.
             Function::Relu => {
                 let mask = self.signs(x, "sign");

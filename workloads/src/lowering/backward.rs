@@ -64,6 +64,33 @@ impl Lowering<'_> {
         let elements = self.elements(input);
         let dx = match node.op {
             Op::Convolution { window, groups } => return self.convolution_gradients(node, x, dy, window, groups),
+            Op::TransposedConvolution { .. } | Op::Recurrent { .. } => return self.heavy_gradients(node, x, dy),
+            Op::GroupNorm { .. } if node.parameters.is_empty() => {
+                let statistics = [self.inner[id][0], self.inner[id][1]];
+                self.unweighted_gradient(statistics, dy)
+            }
+            Op::Pairwise(_) => {
+                for side in [node.inputs[0], node.inputs[1]] {
+                    if self.wants(side) {
+                        let sides = [node.inputs[0], node.inputs[1]];
+                        let [a, b] = sides.map(|side| self.fitted(side, self.elements(node.output)));
+                        let made = self.graph.symmetrical("pairwise_gradient", &[dy, a, b]);
+                        let made = self.folded(made, side);
+                        self.give(side, made);
+                    }
+                }
+                return;
+            }
+            Op::Reduce { how, .. } => {
+                let wide = self.graph.translate("expand", dy, elements);
+                if how.saves() {
+                    let result = self.graph.translate("expand", y, elements);
+                    self.graph.symmetrical("reduce_gradient", &[x, result, wide])
+                } else {
+                    wide
+                }
+            }
+            Op::Take(_) => self.graph.rearrange("take_gradient", &[dy], elements),
             Op::Linear => {
                 self.bias_gradient(node, dy);
                 if let Some(weight) = self.trains(node, 0) {
@@ -86,7 +113,9 @@ impl Lowering<'_> {
                 }
                 self.product(dy, self.tensors[other as usize], elements, node.flops)
             }
-            Op::BatchNorm { .. } | Op::LayerNorm { .. } => return self.normalise_gradients(id, node, dy),
+            Op::BatchNorm { .. } | Op::LayerNorm { .. } | Op::GroupNorm { .. } => {
+                return self.normalise_gradients(id, node, dy);
+            }
             Op::Unary { function, .. } => self.unary_gradient(function, x, y, dy),
             Op::Add | Op::Subtract => {
                 for side in [node.inputs[0], node.inputs[1]] {
@@ -214,6 +243,31 @@ impl Lowering<'_> {
         }
     }
 
+    /// The gradients of a transposed convolution or a recurrent layer, a product each.
+    fn heavy_gradients(&mut self, node: &OperatorNode, x: TensorId, dy: TensorId) {
+        let kind = match node.op {
+            Op::TransposedConvolution { groups: 1, .. } => OperatorKind::Convolution,
+            Op::TransposedConvolution { .. } => OperatorKind::DepthwiseConvolution,
+            _ => OperatorKind::Gemm,
+        };
+        // The weights of the input and of the state share the work of a recurrent layer by their sizes.
+        let all: u64 = node.parameters.iter().map(|&weight| self.size(weight).fixed).sum();
+        for (place, &parameter) in node.parameters.iter().enumerate() {
+            let size = self.size(parameter);
+            if self.trains(node, place).is_some() {
+                let flops = node.flops.times(size.fixed, all.max(1));
+                let made = self.graph.contract_weight("weight_gradient", kind, [dy, x], size, flops);
+                self.weight_gradient(parameter, made);
+            }
+        }
+        let input = node.inputs[0];
+        if self.wants(input) {
+            let operands = [dy, self.weight(node, 0)];
+            let made = self.graph.contract("input_gradient", kind, &operands, self.elements(input), node.flops);
+            self.give(input, made);
+        }
+    }
+
     /// dx = weight/deviation × (dy − mean(dy) − normal × mean(dy × normal)); the sums are the weights' gradients.
     fn normalise_gradients(&mut self, id: usize, node: &OperatorNode, dy: TensorId) {
         let [normal, inverse] = [self.inner[id][0], self.inner[id][1]];
@@ -247,17 +301,34 @@ impl Lowering<'_> {
             let weighted = self.graph.symmetrical("mul", &[dn, normal]);
             (dn, shift, self.graph.reduce("reduce_sum", weighted, groups))
         };
+        let centred = self.centred(normal, dy, [shift, scale]);
         let g = &mut self.graph;
-        let shift = g.translate("expand", shift, elements);
-        let scale = g.translate("expand", scale, elements);
-        let along = g.symmetrical("mul", &[normal, scale]);
-        let sum = g.symmetrical("add", &[shift, along]);
-        let mean = g.symmetrical("scale", &[sum]);
-        let centred = g.symmetrical("sub", &[dy, mean]);
         let factor = if shared { g.symmetrical("mul", &[weight, inverse]) } else { inverse };
         let factor = g.translate("expand", factor, elements);
         let dx = g.symmetrical("mul", &[centred, factor]);
         self.give(node.inputs[0], dx);
+    }
+
+    /// dy less its mean, and less its mean along `normal`: the sums of both are given.
+    fn centred(&mut self, normal: TensorId, dy: TensorId, sums: [TensorId; 2]) -> TensorId {
+        let g = &mut self.graph;
+        let elements = g.elements_of(dy);
+        let [shift, scale] = sums.map(|sum| g.translate("expand", sum, elements));
+        let along = g.symmetrical("mul", &[normal, scale]);
+        let sum = g.symmetrical("add", &[shift, along]);
+        let mean = g.symmetrical("scale", &[sum]);
+        g.symmetrical("sub", &[dy, mean])
+    }
+
+    /// dx of a normalisation without weights.
+    fn unweighted_gradient(&mut self, [normal, inverse]: [TensorId; 2], dy: TensorId) -> TensorId {
+        let (elements, groups) = (self.graph.elements_of(dy), self.graph.elements_of(inverse));
+        let shift = self.graph.reduce("reduce_sum", dy, groups);
+        let weighted = self.graph.symmetrical("mul", &[dy, normal]);
+        let scale = self.graph.reduce("reduce_sum", weighted, groups);
+        let centred = self.centred(normal, dy, [shift, scale]);
+        let factor = self.graph.translate("expand", inverse, elements);
+        self.graph.symmetrical("mul", &[centred, factor])
     }
 
     fn unary_gradient(&mut self, function: Unary, x: TensorId, y: TensorId, dy: TensorId) -> TensorId {
@@ -308,6 +379,11 @@ impl Lowering<'_> {
             }
             Unary::Scale(_) | Unary::DivideByElement(_) | Unary::DropPath(_) => g.symmetrical("scale", &[dy]),
             Unary::AddConstant(_) => dy,
+            Unary::Other(function) => {
+                let of = if function.saves_output() { y } else { x };
+                let slope = g.symmetrical("slope", &[of]);
+                g.symmetrical("mul", &[dy, slope])
+            }
             Unary::Where(_) => g.symmetrical("mask", &[dy]),
         }
     }

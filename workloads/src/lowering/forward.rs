@@ -96,6 +96,24 @@ impl<'a> Lowering<'a> {
                 let other = self.tensors[node.inputs[1] as usize];
                 self.product(x, other, elements, node.flops)
             }
+            Op::TransposedConvolution { groups, .. } => {
+                let kind = if groups == 1 { OperatorKind::Convolution } else { OperatorKind::DepthwiseConvolution };
+                let operands = [x, self.weight(node, 0)];
+                let y = self.graph.contract("transposed_conv", kind, &operands, elements, node.flops);
+                self.bias(node, y)
+            }
+            Op::Recurrent { .. } => {
+                let weights = (0..node.parameters.len()).map(|place| self.weight(node, place));
+                let operands: Vec<_> = std::iter::once(x).chain(weights).collect();
+                self.graph.contract("recurrent", OperatorKind::Gemm, &operands, elements, node.flops)
+            }
+            Op::GroupNorm { groups, .. } => self.normalise(id, node, x, Extent::per_sample(groups)),
+            Op::Pairwise(_) => {
+                let sides = [node.inputs[0], node.inputs[1]].map(|side| self.fitted(side, elements));
+                self.graph.symmetrical(node.op.name(), &sides)
+            }
+            Op::Reduce { .. } => self.graph.reduce(node.op.name(), x, elements),
+            Op::Take(_) => self.graph.rearrange(node.op.name(), &[x], elements),
             Op::BatchNorm { .. } => self.normalise(id, node, x, Extent::fixed(shape.size(1))),
             Op::LayerNorm { .. } => self.normalise(id, node, x, shape.with_last(1).elements()),
             Op::Unary { function, .. } => self.unary(node, function, x),
@@ -196,7 +214,8 @@ impl<'a> Lowering<'a> {
 
     /// (x − mean) / deviation × weight + bias, over groups of which there are `groups`.
     fn normalise(&mut self, id: usize, node: &OperatorNode, x: TensorId, groups: Extent) -> TensorId {
-        let [weight, bias] = [0, 1].map(|position| self.weight(node, position));
+        let weights = node.parameters.len() == 2;
+        let weights = weights.then(|| [0, 1].map(|position| self.weight(node, position)));
         let g = &mut self.graph;
         let elements = g.elements_of(x);
         let mean = g.reduce("reduce_mean", x, groups);
@@ -207,10 +226,12 @@ impl<'a> Lowering<'a> {
         let inverse = g.chain(&["add_constant", "rsqrt"], variance);
         let wide = g.translate("expand", inverse, elements);
         let normal = g.symmetrical("mul", &[centred, wide]);
-        let weight = g.translate("expand", weight, elements);
-        let scaled = g.symmetrical("mul", &[normal, weight]);
-        let bias = g.translate("expand", bias, elements);
-        let output = g.symmetrical("add", &[scaled, bias]);
+        let output = weights.map_or(normal, |[weight, bias]| {
+            let weight = g.translate("expand", weight, elements);
+            let scaled = g.symmetrical("mul", &[normal, weight]);
+            let bias = g.translate("expand", bias, elements);
+            g.symmetrical("add", &[scaled, bias])
+        });
         self.inner[id] = vec![normal, inverse];
         output
     }
@@ -226,6 +247,7 @@ impl<'a> Lowering<'a> {
                 return self.graph.symmetrical("mul", &[share, x]);
             }
             Unary::Power(_) => &["pow"],
+            Unary::Other(function) => return self.graph.symmetrical(function.into(), &[x]),
             Unary::Scale(_) | Unary::DivideByElement(_) | Unary::DropPath(_) => &["scale"],
             Unary::Gelu | Unary::GeluTanh => {
                 let share = self.graph.chain(&NORMAL_SHARE, x);

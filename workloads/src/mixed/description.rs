@@ -15,6 +15,7 @@ use crate::operator::{Op, Unary};
 static OPERATORS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let names = Op::VARIANTS.iter().flat_map(|name| match *name {
         "unary" => Unary::VARIANTS,
+        "other" | "pairwise" | "reduce" | "take" => &[],
         _ => std::slice::from_ref(name),
     });
     let mut known: Vec<&str> = Vec::new();

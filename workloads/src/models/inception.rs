@@ -52,13 +52,13 @@ const fn halving(name: &str, channels: u64) -> (&str, Convolution) {
 
 /// A named convolution over `kernel` positions in one row.
 const fn row(name: &str, channels: u64, kernel: u64) -> (&str, Convolution) {
-    let window = Window { kernel: [1, kernel], stride: [1, 1], padding: [0, kernel / 2] };
+    let window = Window { kernel: [1, kernel], stride: [1, 1], padding: [0, kernel / 2], dilation: [1, 1] };
     (name, Convolution { channels, window, groups: 1 })
 }
 
 /// A named convolution over `kernel` positions in one column.
 const fn column(name: &str, channels: u64, kernel: u64) -> (&str, Convolution) {
-    let window = Window { kernel: [kernel, 1], stride: [1, 1], padding: [kernel / 2, 0] };
+    let window = Window { kernel: [kernel, 1], stride: [1, 1], padding: [kernel / 2, 0], dilation: [1, 1] };
     (name, Convolution { channels, window, groups: 1 })
 }
 

@@ -28,6 +28,14 @@ impl Network {
             Op::Unary { function: Unary::AddConstant(Addend::Tensor), .. } => Some("the numbers that are added"),
             Op::Unary { function: Unary::Where(Mask::Tensor), .. } => Some("the mask's numbers"),
             Op::Copy(Copying::Computed) => Some("how its integers are computed"),
+            Op::Unary { function: Unary::Other(_), .. }
+            | Op::TransposedConvolution { .. }
+            | Op::Recurrent { .. }
+            | Op::GroupNorm { .. }
+            | Op::Pairwise(_)
+            | Op::Reduce { .. }
+            | Op::Take(_) => Some("arithmetic for its operator, which has counts alone"),
+            Op::Convolution { window, .. } if window.dilation != [1, 1] => Some("a window whose taps are neighbours"),
             Op::Subtract => Some("a backward pass that turns the sign"),
             Op::IndexTable if !self.looks_up_rows(node) => Some("rows that fill its output"),
             _ => None,

@@ -3,7 +3,7 @@
 use super::{FP32, INT64, Initial, Network, OperatorNode, ParameterId, ValueId};
 use crate::error::Result;
 use crate::operator::{Averaging, EPSILON, MOMENTUM, Op, Window};
-use crate::shape::{Extent, Shape};
+use crate::shape::{Dim, Extent, Shape};
 use crate::training_graph::Element;
 
 impl Network {
@@ -59,7 +59,7 @@ impl Network {
         }
         let [height, width] = self.window_output(module, &op, x, window, false)?;
         let parameters: Vec<_> = std::iter::once(weight).chain(bias).collect();
-        let shape = Shape::batched(&[channels, height, width]);
+        let shape = self.picture(x, [channels, height, width]);
         let flops = shape.elements() * (2 * taps);
         let saved = self.trains(weight).then(|| self.storage_of(x));
         Ok(self.add_node(module, OperatorNode::new(op, &[x]).parameters(&parameters).saves(saved).flops(flops), shape))
@@ -123,7 +123,7 @@ impl Network {
         let op = Op::MaxPool(window);
         self.expect_rank(module, &op, x, 4, "a B×C×H×W tensor")?;
         let [height, width] = self.window_output(module, &op, x, window, round_up)?;
-        let shape = Shape::batched(&[self.shape(x).size(1), height, width]);
+        let shape = self.picture(x, [self.shape(x).size(1), height, width]);
         let indices = self.side_storage(&format!("{module}.indices"), shape.elements() * INT64);
         self.storages[indices as usize].element = Element::Whole;
         let node = OperatorNode::new(op, &[x]).saves([self.storage_of(x), indices]);
@@ -149,10 +149,25 @@ impl Network {
         window: Window,
         averaging: Averaging,
     ) -> Result<ValueId> {
+        self.average_pool_rounded(module, x, window, averaging, false)
+    }
+
+    /// The same; `round_up` keeps a partial last window.
+    ///
+    /// # Errors
+    /// A shape of another rank or a window that does not fit.
+    pub fn average_pool_rounded(
+        &mut self,
+        module: &str,
+        x: ValueId,
+        window: Window,
+        averaging: Averaging,
+        round_up: bool,
+    ) -> Result<ValueId> {
         let op = Op::AveragePool { window, averaging };
         self.expect_rank(module, &op, x, 4, "a B×C×H×W tensor")?;
-        let [height, width] = self.window_output(module, &op, x, window, false)?;
-        let shape = Shape::batched(&[self.shape(x).size(1), height, width]);
+        let [height, width] = self.window_output(module, &op, x, window, round_up)?;
+        let shape = self.picture(x, [self.shape(x).size(1), height, width]);
         let node = OperatorNode::new(op, &[x]).saves([self.storage_of(x)]);
         Ok(self.add_node(module, node, shape))
     }
@@ -170,8 +185,12 @@ impl Network {
         }
         let [height, width] = [self.shape(x).size(2), self.shape(x).size(3)];
         let stride = [(height / side.max(1)).max(1), (width / side.max(1)).max(1)];
-        let window =
-            Window { kernel: [height.div_ceil(side.max(1)), width.div_ceil(side.max(1))], stride, padding: [0, 0] };
+        let window = Window {
+            kernel: [height.div_ceil(side.max(1)), width.div_ceil(side.max(1))],
+            stride,
+            padding: [0, 0],
+            dilation: [1, 1],
+        };
         let op = Op::AveragePool { window, averaging: Averaging::Adaptive };
         let node = OperatorNode::new(op, &[x]).saves([self.storage_of(x)]);
         let shape = Shape::batched(&[self.shape(x).size(1), side, side]);
@@ -181,6 +200,11 @@ impl Network {
     /// The mean over `axes`, which `shape` lacks or shows as one; saves nothing.
     pub fn mean(&mut self, module: &str, x: ValueId, axes: Vec<usize>, shape: Shape) -> ValueId {
         self.add_node(module, OperatorNode::new(Op::GlobalAveragePool { axes }, &[x]), shape)
+    }
+
+    /// As many pictures as `x` has, of channels, a height and a width.
+    fn picture(&self, x: ValueId, sizes: [u64; 3]) -> Shape {
+        Shape(std::iter::once(self.shape(x).dim(0)).chain(sizes.map(Dim::fixed)).collect())
     }
 
     fn window_output(&self, module: &str, op: &Op, x: ValueId, window: Window, round_up: bool) -> Result<[u64; 2]> {

@@ -19,6 +19,8 @@ impl Network {
             }
             Unary::Scale(_) | Unary::AddConstant(_) | Unary::Where(_) => None,
             Unary::DivideByElement(_) => Some(self.side_storage(&format!("{module}.divisor"), Extent::fixed(FP32))),
+            Unary::Other(function) if function.saves_nothing() => None,
+            Unary::Other(function) => Some(if function.saves_output() { storage } else { input }),
             Unary::DropPath(_) => Some(self.side_storage(&format!("{module}.noise"), Extent::per_sample(FP32))),
         };
         let node = OperatorNode::new(Op::Unary { function, in_place: false }, &[x]).saves(saved);
@@ -52,7 +54,7 @@ impl Network {
     /// Element-wise sum; saves nothing. The second operand may be smaller and is then broadcast.
     ///
     /// # Errors
-    /// Shapes of which neither broadcasts to the other.
+    /// Shapes that do not broadcast to one.
     pub fn add(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId> {
         self.sum(module, Op::Add, a, b)
     }
@@ -60,7 +62,7 @@ impl Network {
     /// Element-wise difference; saves nothing. An operand may be smaller and is then broadcast.
     ///
     /// # Errors
-    /// Shapes of which neither broadcasts to the other.
+    /// Shapes that do not broadcast to one.
     pub fn subtract(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId> {
         self.sum(module, Op::Subtract, a, b)
     }
@@ -73,7 +75,7 @@ impl Network {
     /// Element-wise product; saves each operand that the other's gradient needs.
     ///
     /// # Errors
-    /// Shapes of which neither broadcasts to the other.
+    /// Shapes that do not broadcast to one.
     pub fn mul(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId> {
         let shape = self.broadcast(module, &Op::Mul, a, b)?;
         let saved_a = self.needs_grad(b).then(|| self.storage_of(a));
@@ -186,18 +188,28 @@ impl Network {
         self.add_node(module, OperatorNode::new(Op::Copy(Copying::Pad), &[x]), shape)
     }
 
-    fn broadcast(&self, module: &str, op: &Op, a: ValueId, b: ValueId) -> Result<Shape> {
+    pub(super) fn broadcast(&self, module: &str, op: &Op, a: ValueId, b: ValueId) -> Result<Shape> {
         let (sa, sb) = (self.shape(a), self.shape(b));
         let fits = |small: &Shape, large: &Shape| {
             small.rank() <= large.rank()
                 && small.0.iter().rev().zip(large.0.iter().rev()).all(|(s, l)| s == l || *s == Dim::ONE)
         };
         if fits(sb, sa) {
-            Ok(sa.clone())
-        } else if fits(sa, sb) {
-            Ok(sb.clone())
-        } else {
-            Err(self.shape_error(module, op, &[a, b], "shapes of which one broadcasts to the other"))
+            return Ok(sa.clone());
         }
+        if fits(sa, sb) {
+            return Ok(sb.clone());
+        }
+        let (long, short) = if sa.rank() >= sb.rank() { (sa, sb) } else { (sb, sa) };
+        let mut dims = long.0.clone();
+        for (dim, &other) in dims.iter_mut().rev().zip(short.0.iter().rev()) {
+            match (*dim == Dim::ONE, other == Dim::ONE) {
+                (true, _) => *dim = other,
+                (false, true) => {}
+                (false, false) if *dim == other => {}
+                _ => return Err(self.shape_error(module, op, &[a, b], "shapes that broadcast to one")),
+            }
+        }
+        Ok(Shape(dims))
     }
 }

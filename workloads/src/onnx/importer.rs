@@ -334,6 +334,28 @@ impl Importer<'_> {
         }
     }
 
+    /// The weight that `computed` is made of, by standardising it: a convolution reads it in its place, so that the
+    /// standardisation is charged in forward and left out of backward.
+    pub(super) fn weight_behind(&mut self, computed: ValueId, rank: usize) -> Result<Weight> {
+        let shape = self.network.shape(computed).clone();
+        let mut reached = HashSet::from([computed]);
+        let mut found = None;
+        for node in self.network.nodes.iter().rev().filter(|node| !node.inputs.is_empty()) {
+            if reached.contains(&node.output) {
+                reached.extend(&node.inputs);
+                let fits = |id: &&ParameterId| self.network.parameter(**id).elements == shape.elements().fixed;
+                found = found.or_else(|| node.parameters.iter().find(fits).copied());
+            }
+        }
+        let Some(parameter) = found.filter(|_| shape.rank() == rank && !shape.is_batched()) else {
+            return Err(Fault::mismatch(&shape, "a weight, or one that is computed of a weight of its size"));
+        };
+        let name = self.network.parameter(parameter).name.clone();
+        let note = format!("'{name}' is standardised before its product; the derivative of that is left out");
+        self.notes.push(note);
+        Ok(Weight { name, dims: shape.sizes(), order: Order::Stored })
+    }
+
     /// Whether a function can overwrite its input `x`: nobody else reads it, and no backward does.
     pub(super) fn overwrites(&mut self, x: ValueId) -> bool {
         let (made, nodes) = (&mut self.made, &self.network.nodes);

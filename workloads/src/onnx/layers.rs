@@ -1,62 +1,104 @@
 //! Operators with weights, products, pooling, normalisation, dropout and softmax.
 
 use super::constant::Number;
+use super::evaluate::broadcast;
 use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::{Item, Weight};
-use super::rearrange::{axes, place};
+use super::rearrange::{place, stretched};
 use super::{Fault, Result};
 use crate::network::{ParameterId, ValueId};
-use crate::operator::{Averaging, EPSILON, MOMENTUM, Window};
-use crate::shape::{Dim, Shape};
+use crate::operator::{Averaging, EPSILON, MOMENTUM, Reducing, Taking, Window};
+use crate::shape::{Dim, Extent, Shape};
 
 /// Kernel sizes, strides and paddings beyond this are faults of the file.
 const MOST_POSITIONS: u64 = 1 << 24;
 
-/// Input 0 as a value of samples × channels × height × width.
-fn image(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<ValueId> {
+/// Input 0 as a value of samples × channels × height × width; one spatial axis becomes the width of a height of one.
+pub(super) fn image(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<ValueId> {
     let x = importer.input(node, 0)?;
-    let shape = importer.network.shape(x);
-    let led = shape.0.first() == Some(&Dim::batched(1));
-    if led && shape.rank() == 4 { Ok(x) } else { Err(Fault::mismatch(shape, "a B×C×H×W tensor (2-D only)")) }
+    let shape = importer.network.shape(x).clone();
+    let led = !shape.0.iter().skip(1).any(|dim| dim.batched);
+    match shape.0.as_slice() {
+        [_, _, _, _] if led => Ok(x),
+        &[batch, channels, width] if led => {
+            let shape = Shape(vec![batch, channels, Dim::ONE, width]);
+            Ok(importer.network.reshape(&node.name, x, shape)?)
+        }
+        _ => Err(Fault::mismatch(shape, "a B×C×H×W tensor, or B×C×L")),
+    }
 }
 
-fn pair(node: &OnnxNode, name: &str, values: &[i64], default: u64, least: u64) -> Result<[u64; 2]> {
+/// `y`, which was made of an image of `x`, with as many spatial axes as `x` has.
+pub(super) fn like(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, y: ValueId) -> Result<Item> {
+    let shape = importer.network.shape(y).clone();
+    if importer.network.shape(x).rank() == shape.rank() {
+        return Ok(Item::Value(y));
+    }
+    let row = Shape(vec![shape.dim(0), shape.dim(1), shape.dim(3)]);
+    Ok(Item::Value(importer.network.reshape(&node.name, y, row)?))
+}
+
+/// The sizes of the attribute `name`, down and across; one size is across.
+pub(super) fn pair(name: &str, values: &[i64], default: u64, least: u64) -> Result<[u64; 2]> {
     let sizes: Vec<Option<u64>> = values
         .iter()
         .map(|&value| u64::try_from(value).ok().filter(|size| (least..=MOST_POSITIONS).contains(size)))
         .collect();
     match sizes.as_slice() {
-        [] if node.attribute(name).is_none() => Ok([default, default]),
+        [] => Ok([default, default]),
         &[Some(height), Some(width)] => Ok([height, width]),
+        &[Some(width)] => Ok([default, width]),
         _ => {
-            Err(Fault::mismatch(format!("attribute '{name}' of {values:?}"), format!("two sizes of at least {least}")))
+            let expected = format!("one or two sizes of at least {least} (no third spatial axis)");
+            Err(Fault::mismatch(format!("attribute '{name}' of {values:?}"), expected))
         }
     }
 }
 
-/// The window of a convolution or pooling whose kernel is `kernel`.
-fn window(node: &OnnxNode, kernel: [u64; 2]) -> Result<Window> {
-    let stride = pair(node, "strides", node.ints("strides"), 1, 1)?;
-    if pair(node, "dilations", node.ints("dilations"), 1, 1)? != [1, 1] {
-        return Err(Fault::mismatch(format!("dilations of {:?}", node.ints("dilations")), "dilations of 1"));
-    }
-    let padding = match (node.text("auto_pad").as_deref(), node.ints("pads")) {
-        (Some("VALID"), _) => [0, 0],
-        (None | Some("NOTSET"), &[top, left, bottom, right]) if (top, left) == (bottom, right) => {
-            pair(node, "pads", &[top, left], 0, 0)?
-        }
-        (None | Some("NOTSET"), []) => [0, 0],
+/// Zeros around a picture: above, to the left, below and to the right.
+type Padding = [u64; 4];
+
+/// The window of a convolution or pooling whose kernel is `kernel`; with the padding, where it is not the same on both
+/// sides of each axis and the window has none.
+pub(super) fn window(node: &OnnxNode, kernel: [u64; 2]) -> Result<(Window, Option<Padding>)> {
+    let stride = pair("strides", node.ints("strides"), 1, 1)?;
+    let dilation = pair("dilations", node.ints("dilations"), 1, 1)?;
+    let plain = |padding: [u64; 2]| Ok((Window { kernel, stride, padding, dilation }, None));
+    let around = match (node.text("auto_pad").as_deref(), node.ints("pads")) {
+        (Some("VALID"), _) | (None | Some("NOTSET"), []) => return plain([0, 0]),
+        (None | Some("NOTSET"), &[top, left, bottom, right]) => [top, left, bottom, right],
+        (None | Some("NOTSET"), &[left, right]) => [0, left, 0, right],
         // As many positions as before: with a stride of one, half the kernel on each side.
-        (Some("SAME_UPPER" | "SAME_LOWER"), _) if stride == [1, 1] && kernel.iter().all(|k| k % 2 == 1) => {
-            kernel.map(|k| k / 2)
+        (Some("SAME_UPPER" | "SAME_LOWER"), _)
+            if (stride, dilation) == ([1, 1], [1, 1]) && kernel.iter().all(|k| k % 2 == 1) =>
+        {
+            return plain(kernel.map(|k| k / 2));
         }
         (automatic, pads) => {
             let got = format!("padding of {pads:?}{}", automatic.map(|a| format!(" ({a})")).unwrap_or_default());
-            return Err(Fault::mismatch(got, "the same padding on both sides of each of two axes"));
+            return Err(Fault::mismatch(got, "numbers of positions on the sides of one or two axes"));
         }
     };
-    Ok(Window { kernel, stride, padding })
+    let [above, left] = pair("pads", &around[..2], 0, 0)?;
+    let [below, right] = pair("pads", &around[2..], 0, 0)?;
+    if (above, left) == (below, right) {
+        return plain([above, left]);
+    }
+    Ok((Window { kernel, stride, padding: [0, 0], dilation }, Some([above, left, below, right])))
+}
+
+/// `x` with zeros around it, in storage of its own.
+fn padded(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, around: Option<Padding>) -> Result<ValueId> {
+    let Some([above, left, below, right]) = around else { return Ok(x) };
+    let mut shape = importer.network.shape(x).clone();
+    for (axis, more) in [(2, above + below), (3, left + right)] {
+        if let Some(dim) = shape.0.get_mut(axis) {
+            dim.size += more;
+        }
+    }
+    importer.admit(&shape)?;
+    Ok(importer.network.take(&node.name, x, Taking::PadAround, Extent::ZERO, shape))
 }
 
 /// The output of `window` over `x`, with `channels`; refused where it does not fit or would overflow.
@@ -74,22 +116,30 @@ fn windowed(
         let [high, wide] = window.kernel;
         return Err(Fault::mismatch(shape, format!("at least {high}x{wide} positions with the padding")));
     };
-    importer.admit_product(&Shape::batched(&[channels, height, width]), terms)
+    let sizes = [channels, height, width].map(Dim::fixed);
+    importer.admit_product(&Shape(std::iter::once(shape.dim(0)).chain(sizes).collect()), terms)
 }
 
-/// `Conv` with two spatial axes.
+/// `Conv` with one or two spatial axes.
 pub(super) fn convolution(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let original = importer.input(node, 0)?;
     let x = image(importer, node)?;
-    let weight = importer.weight(node, 1, 4)?;
-    let &[channels, inner, height, width] = weight.dims.as_slice() else {
-        return Err(Fault::mismatch("a weight", "four dimensions"));
+    let rank = importer.network.shape(original).rank();
+    let weight = match importer.item(node, 1)? {
+        Item::Value(computed) => importer.weight_behind(computed, rank)?,
+        Item::Constant(_) | Item::Opaque(_) => return filter(importer, node, original, x),
+        Item::Weight(_) => importer.weight(node, 1, rank)?,
     };
-    let kernel = pair(node, "weight", &[height, width].map(|k| i64::try_from(k).unwrap_or(-1)), 1, 1)?;
-    if !matches!(node.ints("kernel_shape"), [] | [_, _])
-        || node.ints("kernel_shape").iter().zip(kernel).any(|(&a, b)| u64::try_from(a) != Ok(b))
-    {
+    let &[channels, inner, ref kernel @ ..] = weight.dims.as_slice() else {
+        return Err(Fault::mismatch("a weight", "four dimensions, or three"));
+    };
+    let sizes: Vec<i64> = kernel.iter().map(|&size| i64::try_from(size).unwrap_or(-1)).collect();
+    let kernel = pair("weight", &sizes, 1, 1)?;
+    let [height, width] = kernel;
+    let said = node.ints("kernel_shape");
+    if !said.is_empty() && said != sizes {
         let got = format!("a weight with a kernel of {height}x{width}");
-        return Err(Fault::mismatch(got, format!("one of {:?}, as 'kernel_shape' says", node.ints("kernel_shape"))));
+        return Err(Fault::mismatch(got, format!("one of {said:?}, as 'kernel_shape' says")));
     }
     let groups = u64::try_from(node.int("group")?.unwrap_or(1)).unwrap_or(0);
     let inputs = importer.network.shape(x).size(1);
@@ -100,11 +150,34 @@ pub(super) fn convolution(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
             format!("the {inner} channels a group of its weight {}", Shape::fixed(&weight.dims)),
         ));
     }
-    let window = window(node, kernel)?;
+    let (window, around) = window(node, kernel)?;
+    let x = padded(importer, node, x, around)?;
     windowed(importer, x, window, channels, false, inner.saturating_mul(height).saturating_mul(width))?;
     let bias = bias(importer, node, channels)?;
     let weight = importer.parameter(&weight)?;
-    Ok(Item::Value(importer.network.convolution_with(&node.name, x, channels, window, groups, weight, bias)?))
+    let y = importer.network.convolution_with(&node.name, x, channels, window, groups, weight, bias)?;
+    like(importer, node, original, y)
+}
+
+/// A `Conv` of every channel by itself with a constant weight: blurring, which saves nothing.
+fn filter(importer: &mut Importer<'_>, node: &OnnxNode, original: ValueId, x: ValueId) -> Result<Item> {
+    let weight = importer.item(node, 1)?;
+    let weight = importer.shape(&weight);
+    let shape = importer.network.shape(x).clone();
+    let kernel: Vec<i64> = weight.0.iter().skip(2).map(|dim| i64::try_from(dim.size).unwrap_or(-1)).collect();
+    let groups = node.int("group")?.unwrap_or(1);
+    if u64::try_from(groups) != Ok(shape.size(1)) || weight.size(0) != shape.size(1) || node.input(2).is_some() {
+        return Err(Fault::mismatch(weight, "a weight that is trained, or a constant one for each channel by itself"));
+    }
+    let (window, around) = window(node, pair("weight", &kernel, 1, 1)?)?;
+    let x = padded(importer, node, x, around)?;
+    windowed(importer, x, window, shape.size(1), false, window.taps())?;
+    let [height, width] = [0, 1].map(|axis| window.output(axis, importer.network.shape(x).size(2 + axis), false));
+    let sizes = [shape.size(1), height.unwrap_or(0), width.unwrap_or(0)].map(Dim::fixed);
+    let made = Shape(std::iter::once(shape.dim(0)).chain(sizes).collect());
+    let taking = Taking::Resize { taps: window.taps() };
+    let y = importer.network.take(&node.name, x, taking, Extent::ZERO, made);
+    like(importer, node, original, y)
 }
 
 /// Input 2 as a bias of `features`, if it is given.
@@ -129,12 +202,28 @@ fn row(importer: &mut Importer<'_>, node: &OnnxNode, index: usize, size: u64) ->
 pub(super) fn batch_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let x = importer.input(node, 0)?;
     let channels = importer.network.shape(x).size(1);
+    if let Item::Value(scale) = importer.item(node, 1)? {
+        return standardise(importer, node, x, scale);
+    }
     let parameters = [row(importer, node, 1, channels)?, row(importer, node, 2, channels)?];
     // Here the momentum is the share that the running statistics keep.
     let momentum = node.float("momentum").map_or(MOMENTUM, |kept| (1.0 - kept) as f32);
     let y = importer.network.batch_norm_with(&node.name, x, parameters, [epsilon(node), momentum])?;
     importer.hold_statistics(node);
     Ok(Item::Value(y))
+}
+
+/// `BatchNormalization` of a weight, seen as one sample whose channels are its outputs, by a computed scale: weight
+/// standardisation.
+fn standardise(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, scale: ValueId) -> Result<Item> {
+    let shape = importer.network.shape(x).clone();
+    if shape.is_batched() || shape.size(0) != 1 {
+        return Err(Fault::mismatch(&shape, "a trained scale, or a weight that is standardised as one sample"));
+    }
+    let normal = importer.network.group_norm(&node.name, x, shape.size(1), None, epsilon(node))?;
+    let ones = Shape(shape.0.iter().enumerate().map(|(axis, &dim)| if axis == 1 { dim } else { Dim::ONE }).collect());
+    let scale = importer.network.reshape(&node.name, scale, ones)?;
+    Ok(Item::Value(importer.network.mul(&node.name, normal, scale)?))
 }
 
 /// `LayerNormalization` over the last axis.
@@ -150,72 +239,64 @@ pub(super) fn layer_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
 
 /// What a normalisation adds to the variance.
 #[expect(clippy::cast_possible_truncation, reason = "the file has it in fp32")]
-fn epsilon(node: &OnnxNode) -> f32 {
+pub(super) fn epsilon(node: &OnnxNode) -> f32 {
     node.float("epsilon").map_or(EPSILON, |epsilon| epsilon as f32)
 }
 
 /// `MaxPool`.
 pub(super) fn max_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let (x, window, round_up) = pool(importer, node)?;
-    Ok(Item::Value(importer.network.max_pool(&node.name, x, window, round_up)?))
+    let (original, x, window, round_up) = pool(importer, node)?;
+    let y = importer.network.max_pool(&node.name, x, window, round_up)?;
+    like(importer, node, original, y)
 }
 
 /// `AveragePool`.
 pub(super) fn average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let (x, window, round_up) = pool(importer, node)?;
-    let shape = importer.network.shape(x);
+    let (original, x, window, round_up) = pool(importer, node)?;
+    // A partial last window is averaged over what lies inside it.
+    let inside = window.padding != [0, 0] && node.int("count_include_pad")?.unwrap_or(0) == 0;
+    let averaging = if inside || round_up { Averaging::Inside } else { Averaging::Padded };
+    let y = importer.network.average_pool_rounded(&node.name, x, window, averaging, round_up)?;
+    like(importer, node, original, y)
+}
+
+fn pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(ValueId, ValueId, Window, bool)> {
+    let original = importer.input(node, 0)?;
+    let x = image(importer, node)?;
+    let kernel = pair("kernel_shape", node.required_ints("kernel_shape")?, 1, 1)?;
+    let (window, around) = window(node, kernel)?;
+    let x = padded(importer, node, x, around)?;
+    let asked = node.int("ceil_mode")?.unwrap_or(0) != 0;
+    let shape = importer.network.shape(x).clone();
     let partial = |axis: usize| {
         window.output(axis, shape.size(2 + axis), true) != window.output(axis, shape.size(2 + axis), false)
     };
-    if round_up && (partial(0) || partial(1)) {
-        return Err(Fault::mismatch("a partial last window ('ceil_mode')", "windows that fit"));
-    }
-    let counts_padding = window.padding == [0, 0] || node.int("count_include_pad")?.unwrap_or(0) != 0;
-    let averaging = if counts_padding { Averaging::Padded } else { Averaging::Inside };
-    Ok(Item::Value(importer.network.average_pool_over(&node.name, x, window, averaging)?))
-}
-
-fn pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(ValueId, Window, bool)> {
-    let x = image(importer, node)?;
-    let kernel = pair(node, "kernel_shape", node.required_ints("kernel_shape")?, 1, 1)?;
-    let window = window(node, kernel)?;
-    let round_up = node.int("ceil_mode")?.unwrap_or(0) != 0;
-    let channels = importer.network.shape(x).size(1);
-    windowed(importer, x, window, channels, round_up, 1)?;
-    Ok((x, window, round_up))
+    let round_up = asked && (partial(0) || partial(1));
+    windowed(importer, x, window, shape.size(1), round_up, 1)?;
+    Ok((original, x, window, round_up))
 }
 
 /// `GlobalAveragePool`: a mean over all positions, which saves nothing.
 pub(super) fn global_average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let x = image(importer, node)?;
-    Ok(Item::Value(importer.network.adaptive_average_pool(&node.name, x, 1)?))
+    let (x, axes, shape) = positions(importer, node)?;
+    Ok(Item::Value(importer.network.mean(&node.name, x, axes, shape)))
 }
 
-/// `ReduceMean` over fixed axes.
-pub(super) fn reduce_mean(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let item = importer.item(node, 0)?;
-    let shape = importer.shape(&item);
-    let reduced = match axes(importer, node)? {
-        Some(axes) => axes.iter().map(|&axis| place(axis, shape.rank())).collect::<Result<Vec<_>, _>>()?,
-        None => (0..shape.rank()).collect(),
-    };
-    if reduced.iter().any(|&axis| shape.dim(axis).batched) {
-        return Err(Fault::mismatch(format!("{shape} over the axes {reduced:?}"), "axes other than the batch"));
+/// `GlobalMaxPool`: the largest of all positions.
+pub(super) fn global_max_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let (x, axes, shape) = positions(importer, node)?;
+    Ok(Item::Value(importer.network.reduce(&node.name, x, Reducing::Largest, axes, shape)))
+}
+
+/// Input 0, the axes of its positions, and its shape with one of them.
+fn positions(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(ValueId, Vec<usize>, Shape)> {
+    let x = importer.input(node, 0)?;
+    let mut shape = importer.network.shape(x).clone();
+    if shape.rank() < 3 || shape.0.iter().skip(1).any(|dim| dim.batched) {
+        return Err(Fault::mismatch(shape, "a B×C×H×W tensor, or B×C×L"));
     }
-    let keeps = node.int("keepdims")?.unwrap_or(1) != 0;
-    let dims = shape.0.iter().enumerate().filter_map(|(axis, &dim)| match (reduced.contains(&axis), keeps) {
-        (false, _) => Some(dim),
-        (true, true) => Some(Dim::ONE),
-        (true, false) => None,
-    });
-    let mean = Shape(dims.collect());
-    Ok(match item {
-        Item::Value(x) => Item::Value(importer.network.mean(&node.name, x, reduced, mean)),
-        other => {
-            let kind = other.kind();
-            importer.computed(&[other], mean, kind)?
-        }
-    })
+    shape.0.iter_mut().skip(2).for_each(|dim| *dim = Dim::ONE);
+    Ok((x, (2..shape.rank()).collect(), shape))
 }
 
 /// `Gemm` with a weight: a linear layer.
@@ -225,9 +306,28 @@ pub(super) fn gemm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
         return Err(Fault::mismatch("scaled or transposed operands", "alpha and beta of 1 and transA of 0"));
     }
     let x = importer.input(node, 0)?;
+    if let Item::Value(other) = importer.item(node, 1)? {
+        return product_of_values(importer, node, x, other);
+    }
     let weight = importer.weight(node, 1, 2)?;
     let weight = if node.int("transB")?.unwrap_or(0) == 0 { weight } else { weight.turned() };
     linear(importer, node, x, &weight)
+}
+
+/// `Gemm` of two values: a product, and a sum with a bias.
+fn product_of_values(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: ValueId) -> Result<Item> {
+    let turned = node.int("transB")?.unwrap_or(0) != 0;
+    let other = if turned { importer.network.permute(&node.name, other, &[1, 0])? } else { other };
+    let terms = importer.network.shape(x).last();
+    let product = importer.network.matmul(&node.name, x, other)?;
+    importer.admit_product(&importer.network.shape(product).clone(), terms)?;
+    Ok(Item::Value(match importer.optional(node, 2)? {
+        None => product,
+        Some(bias) => {
+            let bias = importer.value(node, &bias)?;
+            importer.network.add(&node.name, product, bias)?
+        }
+    }))
 }
 
 /// `x W + b`, with `weight` seen as inputs × outputs and the bias as input 2.
@@ -265,13 +365,20 @@ pub(super) fn matmul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
     let ([front @ .., _, inner], [behind @ .., rows, columns]) = (left.0.as_slice(), right.0.as_slice()) else {
         return Err(wrong());
     };
-    if front != behind || inner != rows || inner.batched || columns.batched {
+    if inner != rows || inner.batched || columns.batched {
         return Err(wrong());
     }
+    let wide = broadcast(&Shape(front.to_vec()), &Shape(behind.to_vec())).map_err(|_| wrong())?;
+    let under = |shape: &Shape| {
+        let tail = shape.0.iter().skip(shape.rank() - 2);
+        Shape(wide.0.iter().chain(tail).copied().collect())
+    };
+    let (left, right) = (under(&left), under(&right));
     let product = left.with_last(columns.size);
     importer.admit_product(&product, inner.size)?;
     Ok(if a.is_learned() || b.is_learned() {
-        let (a, b) = (importer.value(node, &a)?, importer.value(node, &b)?);
+        let a = stretched(importer, node, a, &left)?;
+        let b = stretched(importer, node, b, &right)?;
         Item::Value(importer.network.matmul(&node.name, a, b)?)
     } else {
         let kind = a.kind();
@@ -279,16 +386,26 @@ pub(super) fn matmul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
     })
 }
 
-/// `Softmax` over the last axis.
+/// `Softmax` over an axis.
 pub(super) fn softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let x = importer.input(node, 0)?;
-    let shape = importer.network.shape(x);
+    let rank = importer.network.shape(x).rank();
     // Until operator set 13 the axis was the second one by default.
     let default = if importer.graph.opset < 13 { 1 } else { -1 };
-    if place(node.int("axis")?.unwrap_or(default), shape.rank())? + 1 != shape.rank() {
-        return Err(Fault::mismatch(format!("{shape} over another axis"), "the last axis"));
+    let axis = place(node.int("axis")?.unwrap_or(default), rank)?;
+    if importer.network.shape(x).dim(axis).batched {
+        return Err(Fault::mismatch(importer.network.shape(x), "an axis other than the batch"));
     }
-    Ok(Item::Value(importer.network.softmax(&node.name, x)))
+    let network = &mut importer.network;
+    if axis + 1 == rank {
+        return Ok(Item::Value(network.softmax(&node.name, x)));
+    }
+    // The axis changes places with the last one, and back.
+    let mut order: Vec<usize> = (0..rank).collect();
+    order.swap(axis, rank - 1);
+    let turned = network.permute(&node.name, x, &order)?;
+    let shares = network.softmax(&node.name, turned);
+    Ok(Item::Value(network.permute(&node.name, shares, &order)?))
 }
 
 /// `LogSoftmax` before the output: the loss computes it.

@@ -1,60 +1,95 @@
 //! The operators that can be imported, and how a node finds its own.
 
-use haversack_devices::text::nearest;
-
 use super::constant::{Constant, Kind, Number};
 use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::Item;
-use super::{Fault, Result, evaluate, layers, pointwise, rearrange, slices};
-use crate::operator::Unary;
+use super::{Fault, Result, evaluate, families, further, layers, pointwise, rearrange, slices};
+use crate::operator::{Pairing, Pointwise, Reducing, Unary};
 
 /// Adds what a node does to the network, and says what its first output is.
 type Apply = fn(&mut Importer<'_>, &OnnxNode) -> Result<Item>;
 
 /// What each operator does.
 const OPERATORS: &[(&[&str], Apply)] = &[
-    (&["Abs", "And", "Ceil", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less"], evaluate::elementwise),
-    (&["LessOrEqual", "Max", "Min", "Mod", "Not", "Or", "Sqrt"], evaluate::elementwise),
+    (&["Abs"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Abs))),
     (&["Add", "Sub"], pointwise::add),
+    (&["And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less"], evaluate::elementwise),
+    (&["ArgMax", "ArgMin"], further::arg),
     (&["AveragePool"], layers::average_pool),
     (&["BatchNormalization"], layers::batch_norm),
+    (&["Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"], further::random),
     (&["Cast"], evaluate::cast),
+    (&["Ceil", "Floor", "Round", "Sign"], |importer, node| {
+        pointwise::unary(importer, node, Unary::Other(Pointwise::Round))
+    }),
+    (&["Celu", "Elu", "Selu"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Elu))),
     (&["Clip"], pointwise::clip),
     (&["Concat"], rearrange::concat),
     (&["Constant"], constant),
     (&["ConstantOfShape"], evaluate::constant_of_shape),
     (&["Conv"], layers::convolution),
+    (&["ConvTranspose"], further::transposed_convolution),
+    (&["Cos", "Sin"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Sin))),
     (&["CumSum", "Trilu"], evaluate::same_shape),
+    (&["DepthToSpace", "SpaceToDepth"], further::blocks),
     (&["Div"], pointwise::div),
     (&["Dropout"], layers::dropout),
+    (&["Einsum"], further::einsum),
+    (&["Erf"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Erf))),
+    (&["Exp"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Exp))),
     (&["Expand"], rearrange::expand),
     (&["Flatten"], rearrange::flatten),
+    (&["GRU", "LSTM", "RNN"], further::recurrent),
     (&["Gather"], slices::gather),
+    (&["GatherElements", "GatherND"], further::gather_elements),
     (&["Gelu"], pointwise::gelu),
     (&["Gemm"], layers::gemm),
     (&["GlobalAveragePool"], layers::global_average_pool),
+    (&["GlobalMaxPool"], layers::global_max_pool),
+    (&["GroupNormalization", "InstanceNormalization"], further::group_norm),
+    (&["HardSigmoid"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::HardSigmoid))),
+    (&["HardSwish"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::HardSwish))),
     (&["Identity"], |importer, node| importer.item(node, 0)),
     (&["LayerNormalization"], layers::layer_norm),
+    (&["LeakyRelu"], pointwise::leaky_relu),
+    (&["LessOrEqual", "Mod", "Not", "Or", "Xor"], evaluate::elementwise),
+    (&["Log"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Log))),
     (&["LogSoftmax"], layers::log_softmax),
     (&["MatMul"], layers::matmul),
+    (&["Max", "Min"], pointwise::extreme),
     (&["MaxPool"], layers::max_pool),
+    (&["Mish"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Mish))),
     (&["Mul"], pointwise::mul),
     (&["Neg"], |importer, node| pointwise::unary(importer, node, Unary::Scale(-1.0))),
+    (&["PRelu"], |importer, node| pointwise::pairwise(importer, node, Pairing::PRelu)),
     (&["Pad"], slices::pad),
     (&["Pow"], pointwise::pow),
     (&["Range"], evaluate::range),
-    (&["ReduceMean"], layers::reduce_mean),
+    (&["Reciprocal"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Reciprocal))),
+    (&["ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceProd", "ReduceSumSquare"], |importer, node| {
+        further::reduce(importer, node, Some(Reducing::Norm))
+    }),
+    (&["ReduceMax", "ReduceMin"], |importer, node| further::reduce(importer, node, Some(Reducing::Largest))),
+    (&["ReduceMean"], |importer, node| further::reduce(importer, node, None)),
+    (&["ReduceSum"], |importer, node| further::reduce(importer, node, Some(Reducing::Sum))),
     (&["Relu"], pointwise::relu),
     (&["Reshape"], rearrange::reshape),
+    (&["Resize", "Upsample"], further::resize),
+    (&["ScatterElements", "ScatterND"], further::scatter),
     (&["Shape"], evaluate::shape),
     (&["Sigmoid"], |importer, node| pointwise::unary(importer, node, Unary::Sigmoid)),
     (&["Slice"], slices::slice),
     (&["Softmax"], layers::softmax),
+    (&["Softplus"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Softplus))),
+    (&["Softsign"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Softsign))),
     (&["Split"], slices::split),
+    (&["Sqrt"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Sqrt))),
     (&["Squeeze"], rearrange::squeeze),
     (&["Swish"], pointwise::swish),
     (&["Tanh"], |importer, node| pointwise::unary(importer, node, Unary::Tanh)),
+    (&["Tile"], further::tile),
+    (&["TopK"], further::top),
     (&["Transpose"], rearrange::transpose),
     (&["Unsqueeze"], rearrange::unsqueeze),
     (&["Where"], pointwise::select),
@@ -62,8 +97,7 @@ const OPERATORS: &[(&[&str], Apply)] = &[
 
 /// The names of the operators that can be imported, in alphabetical order.
 ///
-/// `Erf` and the parts of a layer normalisation are taken where they make up a GELU or a layer
-/// normalisation; the integer and boolean ones only where no gradient flows.
+/// Those that make up a GELU, a SiLU or a normalisation are taken as that one; the integer and boolean ones only where no gradient flows.
 pub fn operators() -> impl Iterator<Item = &'static str> {
     let mut names: Vec<&'static str> = OPERATORS.iter().flat_map(|(names, _)| *names).copied().collect();
     names.sort_unstable();
@@ -73,7 +107,7 @@ pub fn operators() -> impl Iterator<Item = &'static str> {
 /// Adds what `node` does.
 pub(super) fn apply(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<()> {
     let found = OPERATORS.iter().find(|(names, _)| names.contains(&node.operator.as_str()));
-    let (_, apply) = found.ok_or_else(|| unsupported(&node.operator))?;
+    let (_, apply) = found.ok_or_else(|| families::unsupported(&node.operator))?;
     let item = apply(importer, node)?;
     importer.set(node, 0, item);
     Ok(())
@@ -81,51 +115,39 @@ pub(super) fn apply(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<()> 
 
 /// Those that are computed beforehand, of constants and of shapes: no gradient flows through them.
 const COMPUTED_BEFOREHAND: &[&str] = &[
-    "Abs",
     "And",
-    "Ceil",
-    "Equal",
-    "Floor",
-    "Greater",
-    "GreaterOrEqual",
-    "Less",
-    "LessOrEqual",
-    "Max",
-    "Min",
-    "Mod",
-    "Not",
-    "Or",
-    "Sqrt",
+    "ArgMax",
+    "ArgMin",
+    "Bernoulli",
     "Cast",
     "Constant",
     "ConstantOfShape",
     "CumSum",
-    "Trilu",
+    "Equal",
+    "Greater",
+    "GreaterOrEqual",
+    "IsInf",
+    "IsNaN",
+    "Less",
+    "LessOrEqual",
+    "Mod",
+    "Not",
+    "Or",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
     "Range",
+    "ScatterElements",
+    "ScatterND",
     "Shape",
+    "Trilu",
+    "Xor",
 ];
 
 /// Whether gradients may flow through the operator `name`, or it is taken of constants and shapes alone.
 pub fn carries_gradients(name: &str) -> bool {
     !COMPUTED_BEFOREHAND.contains(&name)
-}
-
-fn unsupported(operator: &str) -> Fault {
-    const SHOWN: usize = 3;
-    let plain = operator.rsplit('.').next().unwrap_or(operator);
-    // What an operator is composed of by its name comes first: a transposed convolution is near a convolution.
-    let mut near: Vec<_> = operators().filter(|name| plain.contains(name)).collect();
-    near.extend(nearest(plain, operators()).filter(|name| !plain.contains(name)));
-    near.truncate(SHOWN);
-    let hint = match plain {
-        "Erf" => " (it is taken as a part of a GELU only)",
-        "Einsum" => " (MatMul, Transpose and Reshape say the same)",
-        _ => "",
-    };
-    let near = if near.is_empty() { String::new() } else { format!("; the nearest that are: {}", near.join(", ")) };
-    Fault::new(format!(
-        "the operator '{operator}' is not supported{hint}{near}; `haversack list operators` has all that are"
-    ))
 }
 
 /// `Constant`.

@@ -1,13 +1,13 @@
 //! Element-wise operators where a gradient flows.
 
-use super::constant::Number;
+use super::constant::{Constant, Number};
 use super::evaluate::{broadcast, fold, inputs};
 use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::Item;
 use super::{Fault, Result};
 use crate::network::ValueId;
-use crate::operator::{Addend, Mask, Unary};
+use crate::operator::{Addend, Mask, Pairing, Pointwise, Unary};
 
 /// The two sides of a binary operator.
 enum Sides {
@@ -31,13 +31,22 @@ fn sides(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Sides> {
     }
 }
 
-/// Refuses a second operand that would widen `x`.
-fn keeps_shape(importer: &Importer<'_>, x: ValueId, other: &Item) -> Result<()> {
+/// Whether a second operand leaves `x` as wide as it is.
+fn keeps_shape(importer: &Importer<'_>, x: ValueId, other: &Item) -> Result<bool> {
     let (shape, small) = (importer.network.shape(x), importer.shape(other));
-    if broadcast(shape, &small)? == *shape {
-        return Ok(());
-    }
-    Err(Fault::mismatch(format!("{shape} and {small}"), "a constant that broadcasts to the other operand"))
+    Ok(broadcast(shape, &small)? == *shape)
+}
+
+/// The operands in the order of the node, both as values.
+fn in_order(
+    importer: &mut Importer<'_>,
+    node: &OnnxNode,
+    x: ValueId,
+    other: &Item,
+    first: bool,
+) -> Result<[ValueId; 2]> {
+    let other = importer.value(node, other)?;
+    Ok(if first { [x, other] } else { [other, x] })
 }
 
 /// `Add`, or `Sub`, which costs and saves what a sum does.
@@ -46,8 +55,11 @@ pub(super) fn add(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> 
         Sides::Folded(item) => item,
         Sides::Values(a, b) if node.operator == "Sub" => Item::Value(importer.network.subtract(&node.name, a, b)?),
         Sides::Values(a, b) => Item::Value(importer.network.add(&node.name, a, b)?),
+        Sides::Mixed { x, other, first } if !keeps_shape(importer, x, &other)? => {
+            let [a, b] = in_order(importer, node, x, &other, first)?;
+            Item::Value(importer.network.add(&node.name, a, b)?)
+        }
         Sides::Mixed { x, other, first } => {
-            keeps_shape(importer, x, &other)?;
             let addend = match (single(&other), node.operator == "Sub", first) {
                 (Some(value), false, _) => Addend::Value(value),
                 (Some(value), true, true) => Addend::Value(-value),
@@ -76,8 +88,7 @@ pub(super) fn mul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> 
 
 /// A value times, or divided by, something that needs no gradient.
 fn scale(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: &Item) -> Result<ValueId> {
-    keeps_shape(importer, x, other)?;
-    if let Some(factor) = single(other) {
+    if let Some(factor) = single(other).filter(|_| importer.shape(other).rank() <= importer.network.shape(x).rank()) {
         let factor = if node.operator == "Div" { 1.0 / factor } else { factor };
         return Ok(importer.network.unary(&node.name, x, Unary::Scale(factor)));
     }
@@ -85,30 +96,72 @@ fn scale(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: &Item)
     Ok(importer.network.mul(&node.name, x, other)?)
 }
 
-/// `Div` by what needs no gradient.
+/// `Div`.
 pub(super) fn div(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    Ok(match sides(importer, node)? {
-        Sides::Folded(item) => item,
-        Sides::Mixed { x, other, first: true } => Item::Value(scale(importer, node, x, &other)?),
-        Sides::Values(..) | Sides::Mixed { .. } => {
-            return Err(Fault::mismatch(
-                "a divisor that needs a gradient",
-                "a constant one, outside a layer normalisation",
-            ));
-        }
-    })
+    pairwise(importer, node, Pairing::Quotient)
 }
 
-/// `Pow` with a constant exponent: saves its input.
-pub(super) fn pow(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    Ok(match sides(importer, node)? {
-        Sides::Folded(item) => item,
-        Sides::Mixed { x, other: exponent, first: true } if single(&exponent).is_some() => {
-            let exponent = single(&exponent).unwrap_or(1.0);
-            let function = if exponent == 1.0 { Unary::Scale(1.0) } else { Unary::Power(exponent) };
-            Item::Value(importer.network.unary(&node.name, x, function))
+/// An element-wise function of two operands; of one of them where the other is a constant that it is known for.
+pub(super) fn pairwise(importer: &mut Importer<'_>, node: &OnnxNode, pairing: Pairing) -> Result<Item> {
+    let [a, b] = match sides(importer, node)? {
+        Sides::Folded(item) => return Ok(item),
+        Sides::Values(a, b) => [a, b],
+        Sides::Mixed { x, other, first } => {
+            let number = single(&other).filter(|_| keeps_shape(importer, x, &other).unwrap_or(false));
+            let function = match (pairing, number, first) {
+                (Pairing::Quotient, _, true) => return scale(importer, node, x, &other).map(Item::Value),
+                (Pairing::Quotient, Some(1.0), false) => Some(Unary::Other(Pointwise::Reciprocal)),
+                (Pairing::PowerOf, Some(1.0), true) => Some(Unary::Scale(1.0)),
+                (Pairing::PowerOf, Some(exponent), true) => Some(Unary::Power(exponent)),
+                (Pairing::Extreme, Some(bound), _) if node.operator == "Max" => {
+                    Some(Unary::Clip { low: bound, high: f32::INFINITY })
+                }
+                (Pairing::Extreme, Some(bound), _) => Some(Unary::Clip { low: f32::NEG_INFINITY, high: bound }),
+                _ => None,
+            };
+            if let Some(function) = function {
+                return Ok(Item::Value(importer.network.unary(&node.name, x, function)));
+            }
+            in_order(importer, node, x, &other, first)?
         }
-        _ => return Err(Fault::mismatch("an exponent that is not constant", "a constant one")),
+    };
+    Ok(Item::Value(importer.network.pairwise(&node.name, a, b, pairing)?))
+}
+
+/// `Max` and `Min` of one, two or more operands.
+pub(super) fn extreme(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let items = inputs(importer, node)?;
+    if !items.iter().any(Item::is_learned) {
+        return fold(importer, node, &items);
+    }
+    match items.as_slice() {
+        [only] => Ok(only.clone()),
+        [_, _] => pairwise(importer, node, Pairing::Extreme),
+        _ => {
+            let mut values =
+                items.iter().map(|item| importer.value(node, item)).collect::<Result<Vec<_>, _>>()?.into_iter();
+            let first = values.next().ok_or_else(|| Fault::new("no operand; expected one"))?;
+            let network = &mut importer.network;
+            let whole = { values }.try_fold(first, |a, b| network.pairwise(&node.name, a, b, Pairing::Extreme))?;
+            Ok(Item::Value(whole))
+        }
+    }
+}
+
+/// `Pow`: with a constant exponent it saves its input.
+pub(super) fn pow(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    pairwise(importer, node, Pairing::PowerOf)
+}
+
+/// `LeakyRelu`, in place where nobody else needs its input.
+pub(super) fn leaky_relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    const DEFAULT: f64 = 0.01;
+    #[expect(clippy::cast_possible_truncation, reason = "networks here compute in fp32")]
+    let slope = node.float("alpha").unwrap_or(DEFAULT) as f32;
+    Ok(match operand(importer, node)? {
+        Ok(x) if importer.overwrites(x) => Item::Value(importer.network.leaky_relu_in_place(&node.name, x, slope)),
+        Ok(x) => Item::Value(importer.network.unary(&node.name, x, Unary::Other(Pointwise::LeakyRelu(slope)))),
+        Err(folded) => folded,
     })
 }
 
@@ -162,6 +215,17 @@ pub(super) fn clip(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
             None => node.float(name),
         });
     }
+    if let Item::Constant(constant) = importer.item(node, 0)? {
+        let within = |&number: &Number| {
+            let ends = [("Max", bounds.first()), ("Min", bounds.get(1))];
+            ends.into_iter()
+                .filter_map(|(operator, bound)| Some((operator, (*bound?)?)))
+                .try_fold(number, |number, (operator, bound)| number.combine(operator, Number::Real(bound)))
+        };
+        if let Some(numbers) = constant.numbers.iter().map(within).collect::<Option<Vec<_>>>() {
+            return Ok(Item::Constant(Constant { numbers, origin: None, ..constant }));
+        }
+    }
     let is_relu6 = bounds == [Some(0.0), Some(6.0)];
     Ok(match operand(importer, node)? {
         Ok(x) if is_relu6 && importer.overwrites(x) => Item::Value(importer.network.relu6_in_place(&node.name, x)),
@@ -185,8 +249,9 @@ pub(super) fn select(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
         [condition, a, b] if !condition.is_learned() && a.is_learned() != b.is_learned() => {
             let (item, other) = if a.is_learned() { (a, b) } else { (b, a) };
             let x = importer.value(node, item)?;
-            keeps_shape(importer, x, other)?;
-            keeps_shape(importer, x, condition)?;
+            if !(keeps_shape(importer, x, other)? && keeps_shape(importer, x, condition)?) {
+                return Err(Fault::mismatch(importer.network.shape(x), "a condition and a constant no wider than it"));
+            }
             let condition = importer.value(node, condition)?;
             let buffer = importer.network.value(condition).storage;
             Item::Value(importer.network.masked(&node.name, x, buffer, Mask::Tensor))

@@ -212,9 +212,7 @@ pub(super) fn expand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
     importer.admit(&wide)?;
     Ok(match item {
         same if wide == shape => same,
-        Item::Value(_) => {
-            return Err(Fault::mismatch(format!("{shape} as {wide}"), "a tensor that needs no stretching"));
-        }
+        Item::Value(x) => Item::Value(seen_wide(importer, node, x, wide)),
         Item::Weight(weight) => {
             let parameter = importer.parameter(&weight)?;
             Item::Value(importer.whole_table(node, parameter, wide))
@@ -228,6 +226,28 @@ pub(super) fn expand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
         },
         Item::Opaque(opaque) => opaque.part(wide),
     })
+}
+
+/// A value broadcast to `wide`, which is seen in place: no step along the axes that it lacks.
+fn seen_wide(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, wide: Shape) -> ValueId {
+    let shape = importer.network.shape(x).clone();
+    if shape == wide {
+        return x;
+    }
+    let lead = wide.rank() - shape.rank();
+    let along = |(place, dim): (usize, &Dim)| match place.checked_sub(lead) {
+        Some(axis) if shape.dim(axis) == *dim => Along { axis, step: 1 },
+        Some(axis) => Along { axis, step: 0 },
+        None => Along { axis: 0, step: 0 },
+    };
+    let part = Part { start: vec![0; shape.rank()], axes: wide.0.iter().enumerate().map(along).collect() };
+    importer.network.slice(&node.name, x, part, wide, false)
+}
+
+/// `item` as a value of shape `wide`, to which it broadcasts.
+pub(super) fn stretched(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, wide: &Shape) -> Result<ValueId> {
+    let x = importer.value(node, &item)?;
+    Ok(seen_wide(importer, node, x, wide.clone()))
 }
 
 /// `Concat`.

@@ -1,4 +1,5 @@
-//! Puts composed functions together again: GELU, SiLU, layer normalisation, and products with a bias.
+//! Puts composed functions together again: GELU, SiLU and its like, normalisations, products with a bias, and the weights
+//! of recurrent layers.
 //!
 //! The last node of a pattern becomes the whole; the others have no reader left and fall away when
 //! the graph is arranged.
@@ -22,7 +23,11 @@ pub(super) fn refold(graph: &mut Graph) {
                 "Erf" => view.gelu(node),
                 "Sigmoid" => view.silu(node),
                 "Div" => view.layer_norm(node),
+                "HardSigmoid" => view.hard_swish(node),
+                "InstanceNormalization" => view.group_norm(node),
                 "MatMul" => view.linear(place),
+                "Softplus" => view.mish(node),
+                "LSTM" | "GRU" | "RNN" => Some((place, view.recurrent(node))),
                 _ => None,
             };
             changes.extend(change);
@@ -137,6 +142,67 @@ impl<'a> View<'a> {
         let x = sigmoid.input(0)?;
         let (place, product, other) = self.reader(sigmoid, "Mul")?;
         (other == x).then(|| (place, folded(sigmoid, "Swish", &[x], product)))
+    }
+
+    /// `x → hard sigmoid`, times `x`, as it is exported before operator set 14.
+    fn hard_swish(&self, gate: &OnnxNode) -> Option<(usize, OnnxNode)> {
+        let x = gate.input(0)?;
+        let (place, product, other) = self.reader(gate, "Mul")?;
+        let slope = gate.float("alpha").is_some_and(|alpha| (alpha - 1.0 / 6.0).abs() < CLOSE);
+        (slope && other == x).then(|| (place, folded(gate, "HardSwish", &[x], product)))
+    }
+
+    /// `x → softplus → tanh`, times `x`.
+    fn mish(&self, softplus: &OnnxNode) -> Option<(usize, OnnxNode)> {
+        let x = softplus.input(0)?;
+        let made = softplus.outputs.first()?;
+        let &[only] = self.readers.get(made.as_str())?.as_slice() else { return None };
+        let tanh = self.graph.nodes.get(only).filter(|node| node.operator == "Tanh")?;
+        let (place, product, other) = self.reader(tanh, "Mul")?;
+        (other == x).then(|| (place, folded(softplus, "Mish", &[x], product)))
+    }
+
+    /// An instance normalisation of groups, seen as channels, with weights for the channels behind it.
+    fn group_norm(&self, norm: &OnnxNode) -> Option<(usize, OnnxNode)> {
+        let grouped = self.maker(norm.input(0)?, "Reshape")?;
+        let x = grouped.input(0)?;
+        let sizes = self.tensor(grouped.input(1)?)?;
+        let sizes = numbers_of(sizes, &dims_of(sizes).ok()?).ok()??;
+        let groups = sizes.get(1).and_then(|groups| groups.int()).filter(|&groups| groups > 0)?;
+        let (_, back, _) = self.reader(norm, "Reshape")?;
+        let (_, scaled, weight) = self.reader(back, "Mul")?;
+        let (place, shifted, bias) = self.reader(scaled, "Add")?;
+        let (weight, bias) = (self.row_behind(weight)?, self.row_behind(bias)?);
+        let mut node = folded(norm, "GroupNormalization", &[x, weight, bias], shifted);
+        let named = |name: &str| AttributeProto { name: name.to_owned(), ..AttributeProto::default() };
+        node.attributes = norm.attributes.clone();
+        node.attributes.push(AttributeProto { i: Some(groups), ..named("num_groups") });
+        Some((place, node))
+    }
+
+    /// The initialiser of one dimension that `name` shows with axes of one position more.
+    fn row_behind(&self, name: &'a str) -> Option<&'a str> {
+        let look = self.maker(name, "Unsqueeze").or_else(|| self.maker(name, "Reshape"));
+        let row = look.map_or(Some(name), |look| look.input(0))?;
+        (self.weight(row)?.len() == 1).then_some(row)
+    }
+
+    /// A recurrent layer that names the initialisers its weights are cut and joined of, each once.
+    fn recurrent(&self, layer: &OnnxNode) -> OnnxNode {
+        const BEHIND: usize = 3;
+        let mut names: Vec<&str> = Vec::new();
+        // Weights, biases: the sequence's lengths and the first states follow, and are zeros.
+        let mut waiting: Vec<&str> = (1..=BEHIND).rev().filter_map(|index| layer.input(index)).collect();
+        while let Some(name) = waiting.pop() {
+            match self.makers.get(name).and_then(|&place| self.graph.nodes.get(place)) {
+                None if self.weight(name).is_some() && !names.contains(&name) => names.push(name),
+                None => {}
+                Some(maker) => waiting.extend(maker.inputs.iter().rev().map(String::as_str)),
+            }
+        }
+        let inputs = layer.inputs.first().into_iter().cloned();
+        let inputs = inputs.chain(names.into_iter().map(str::to_owned)).collect();
+        OnnxNode { inputs, ..layer.clone() }
     }
 
     /// The other operand of a product with the constant `factor`.

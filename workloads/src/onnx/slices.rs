@@ -5,9 +5,9 @@ use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::Item;
 use super::rearrange::place;
-use super::{Fault, Result};
-use crate::operator::{Along, Part};
-use crate::shape::{Dim, Shape};
+use super::{Fault, Result, further};
+use crate::operator::{Along, Part, Taking};
+use crate::shape::{Dim, Extent, Shape};
 
 /// Positions `start`, `start + step`, … along `axis`, `count` of them.
 #[derive(Clone, Copy, Debug)]
@@ -170,14 +170,44 @@ pub(super) fn split(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
     Ok(first)
 }
 
-/// `Pad` by nothing, which exporters leave where a network pads to a multiple.
+/// `Pad`: zeros, a mirror or a wrapping around a tensor, in storage of its own; fewer than none cut it.
 pub(super) fn pad(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let pads = bounds(importer, node, 1, "pads")?.ok_or_else(|| missing("pads"))?;
-    if pads.iter().any(|&pad| pad != Number::whole(0)) {
-        return Err(Fault::mismatch(format!("{} with padding", importer.shape(&item)), "padding of zero positions"));
+    let shape = importer.shape(&item);
+    let places = match importer.optional(node, 3)? {
+        None => (0..shape.rank()).collect(),
+        Some(axes) => {
+            let axes = importer.ints(&axes)?;
+            axes.iter().map(|&axis| place(axis, shape.rank())).collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    let pads: Option<Vec<i64>> = pads.iter().map(|pad| pad.int()).collect();
+    let (front, back) = match &pads {
+        Some(pads) if pads.len() == 2 * places.len() => pads.split_at(places.len()),
+        _ => return Err(Fault::mismatch(format!("{} pads", pads.map_or(0, |pads| pads.len())), "two for each axis")),
+    };
+    if front.iter().chain(back).all(|&pad| pad == 0) {
+        return Ok(item);
     }
-    Ok(item)
+    let mut wide = shape.clone();
+    for (&axis, (&before, &after)) in places.iter().zip(front.iter().zip(back)) {
+        let Some(dim) = wide.0.get_mut(axis) else { continue };
+        let more = before.checked_add(after);
+        let size = more.and_then(|more| dim.size.checked_add_signed(more)).filter(|_| !dim.batched || more == Some(0));
+        dim.size = size.ok_or_else(|| {
+            Fault::mismatch(format!("{shape} with padding of {pads:?}"), "sizes, and the batch as it is")
+        })?;
+    }
+    let behind = front.iter().all(|&pad| pad == 0) && back.iter().all(|&pad| pad >= 0);
+    let zeros = node.text("mode").is_none_or(|mode| mode == "constant");
+    match item {
+        Item::Value(x) if behind && zeros => {
+            importer.admit(&wide)?;
+            Ok(Item::Value(importer.network.pad(&node.name, x, wide)))
+        }
+        item => further::take(importer, node, item, Taking::PadAround, Extent::ZERO, wide),
+    }
 }
 
 /// `Gather`: rows of a weight by ids, one position of a value, or a look-up in a constant.
@@ -231,9 +261,15 @@ pub(super) fn gather(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
             let part = one_position(&shape, axis, at, importer.shape(&indices).rank());
             Item::Value(importer.network.slice(&node.name, x, part, looked_up, contiguous))
         }
-        (_, None) => {
-            let got = format!("{shape} at indices of shape {}", importer.shape(&indices));
-            return Err(Fault::mismatch(got, "one constant index, or a weight of two dimensions and axis 0"));
+        (learned, None) => {
+            if shape.dim(axis).batched {
+                return Err(Fault::mismatch(
+                    format!("{shape} at places of axis {axis}"),
+                    "an axis other than the batch",
+                ));
+            }
+            let elements = importer.shape(&indices).elements();
+            further::take(importer, node, learned, Taking::LookUp, elements, looked_up)?
         }
     })
 }

@@ -1,6 +1,7 @@
 //! ONNX import: the counts of networks that PyTorch exported, patterns in small graphs, and what is said of files that
 //! cannot be imported.
 
+mod families;
 mod faults;
 mod patterns;
 mod values;

@@ -257,7 +257,7 @@ impl Convolution {
 
     /// Kernel, stride and padding.
     fn sides(&self) -> [[usize; 2]; 3] {
-        let Window { kernel, stride, padding } = self.window;
+        let Window { kernel, stride, padding, .. } = self.window;
         [kernel, stride.map(|step| step.max(1)), padding].map(|of| of.map(|side| side as usize))
     }
 

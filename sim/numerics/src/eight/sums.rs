@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn convolutions_and_their_gradients_agree_with_a_loop_in_64_bits() {
         let meter = Meter::new();
-        let window = |kernel, stride, padding| Window { kernel, stride, padding };
+        let window = |kernel, stride, padding| Window { kernel, stride, padding, dilation: [1, 1] };
         for (input, filters, window, groups) in [
             ([3, 3, 9, 7], 4, Window::square(3, 1, 1), 1),
             ([10, 2, 8, 8], 3, Window::square(5, 1, 2), 1),

@@ -28,7 +28,15 @@ pub(super) fn check(network: &Network, node: &OperatorNode) -> Result<(), Progra
         Op::Unary { function: Unary::DropPath(_), .. }
         | Op::Copy(Copying::Pad | Copying::Roll(_))
         | Op::IndexTable
+        | Op::Unary { function: Unary::Other(_), .. }
+        | Op::TransposedConvolution { .. }
+        | Op::Recurrent { .. }
+        | Op::GroupNorm { .. }
+        | Op::Pairwise(_)
+        | Op::Reduce { .. }
+        | Op::Take(_)
         | Op::Subtract => "it is not computed yet",
+        Op::Convolution { window, .. } if window.dilation != [1, 1] => "its taps are not neighbours",
         Op::GlobalAveragePool { axes } if !axes.is_sorted_by(|a, b| a + 1 == *b) => "its axes are not side by side",
         Op::Add | Op::Mul if !broadcasts(network, node) => "only a trailing part of the shape is broadcast",
         _ => return Ok(()),
@@ -65,7 +73,7 @@ pub(super) fn function(unary: Unary) -> Option<Function> {
         Unary::Power(power) => Function::Power(power),
         Unary::Scale(factor) => Function::Scale(factor),
         Unary::DivideByElement(divisor) => Function::Scale(1.0 / divisor),
-        Unary::AddConstant(_) | Unary::Where(_) | Unary::DropPath(_) => return None,
+        Unary::AddConstant(_) | Unary::Where(_) | Unary::DropPath(_) | Unary::Other(_) => return None,
     })
 }
 

@@ -12,7 +12,7 @@ use crate::common::{assert_close, assert_gradient, assert_same_on_any_threads, l
 struct Case([usize; 4], usize, Window, usize);
 
 const fn window(kernel: [u64; 2], stride: [u64; 2], padding: [u64; 2]) -> Window {
-    Window { kernel, stride, padding }
+    Window { kernel, stride, padding, dilation: [1, 1] }
 }
 
 /// Sizes that differ along both axes, strides beyond the kernel, groups, one channel, filters of every tile.

@@ -71,7 +71,13 @@ fn convolutions() {
     check("convolution", [2, 3, 5, 6], 4, Window::square(3, 1, 1), 1);
     check("convolution_stride", [2, 3, 7, 6], 5, Window::square(3, 2, 1), 1);
     check("convolution_pointwise", [2, 4, 5, 5], 3, Window::square(1, 2, 0), 1);
-    check("convolution_grouped", [2, 4, 5, 4], 6, Window { kernel: [3, 2], stride: [1, 1], padding: [1, 0] }, 2);
+    check(
+        "convolution_grouped",
+        [2, 4, 5, 4],
+        6,
+        Window { kernel: [3, 2], stride: [1, 1], padding: [1, 0], dilation: [1, 1] },
+        2,
+    );
     check("convolution_depthwise", [2, 4, 5, 5], 4, Window::square(3, 1, 1), 4);
 }
 
