@@ -13,6 +13,7 @@ use crate::error::WorkloadError;
 use crate::graph_writer::GraphWriter;
 use crate::network::{FP32, Network, OperatorNode, StorageId, ValueId};
 use crate::operator::{Op, Unary};
+use crate::shape::Extent;
 pub use crate::training_graph::Optimiser;
 use crate::training_graph::{Element, LayerKind, Need, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
 
@@ -86,6 +87,11 @@ impl<'a> Differentiator<'a> {
                 writer.graph.tensors[storage as usize].element = Element::FullFloat;
             }
         }
+        for node in &network.nodes {
+            if promotes(network, &writer.graph.tensors, node) {
+                writer.graph.tensors[network.value(node.output).storage as usize].element = Element::FullFloat;
+            }
+        }
         Self {
             network,
             writer,
@@ -122,8 +128,19 @@ impl<'a> Differentiator<'a> {
             _ if node.flops.is_zero() => elements,
             _ => node.flops,
         };
-        self.writer.write(&node.module, inputs, outputs, NodeWork::computing(kind_of(node), flops, elements));
+        let work = NodeWork { passes: self.passes_forward(node), ..NodeWork::computing(kind_of(node), flops, elements) };
+        self.writer.write(&node.module, inputs, outputs, work);
         self.describe_products(node, self.writer.graph.nodes.len() - 1);
+    }
+
+    /// Bytes of further passes of PyTorch's kernels in forward: the statistics of a batch, the bias of a convolution.
+    fn passes_forward(&self, node: &OperatorNode) -> Extent {
+        let bytes = |value| self.network.shape(value).elements() * FP32;
+        match node.op {
+            Op::BatchNorm { .. } => bytes(node.inputs[0]),
+            Op::Convolution { .. } if node.parameters.len() > 1 => bytes(node.output) * 2,
+            _ => Extent::ZERO,
+        }
     }
 
     fn update(&mut self, optimiser: Optimiser) {
@@ -134,6 +151,22 @@ impl<'a> Differentiator<'a> {
             }
         }
     }
+}
+
+/// Whether what `node` makes is in fp32 under mixed precision because one of its operands is, as PyTorch promotes types:
+/// a residual stream to which weights were added, for one. Products are cast to fp16, batch normalisation keeps its
+/// input's format.
+fn promotes(network: &Network, tensors: &[Tensor], node: &OperatorNode) -> bool {
+    let output = &tensors[network.value(node.output).storage as usize];
+    let is_map = output.role == Role::Activation && output.element == Element::Float;
+    let is_full = |&value: &ValueId| {
+        let tensor = &tensors[network.value(value).storage as usize];
+        tensor.element == Element::FullFloat || matches!(tensor.role, Role::Parameter { .. })
+    };
+    let by_weights = matches!(node.op, Op::Add | Op::Subtract | Op::Mul | Op::Embedding | Op::IndexTable)
+        && !node.parameters.is_empty();
+    let is_cast = matches!(node.op, Op::Convolution { .. } | Op::Linear | Op::Matmul);
+    is_map && !is_cast && (by_weights || node.inputs.iter().any(is_full))
 }
 
 /// What the backward of `op` needs of the tensor at `place` among those that it saved.
@@ -186,36 +219,54 @@ impl Differentiator<'_> {
         let product = self.layer_of(node);
         let graph = &mut self.writer.graph;
         for made in &mut graph.nodes[first..] {
-            if matches!(made.work.kind, OperatorKind::Convolution | OperatorKind::Gemm) {
+            if made.work.is_product() {
                 let of_weight = |&output: &u32| graph.tensors[output as usize].role == Role::ParameterGradient;
                 let role = match made.phase {
                     Phase::Forward => ProductRole::Forward,
                     _ if made.outputs.iter().any(of_weight) => ProductRole::WeightGradient,
                     _ => ProductRole::InputGradient,
                 };
-                (made.work.columns, made.work.winograd) = (columns, winograd);
+                if made.work.kind != OperatorKind::DepthwiseConvolution {
+                    (made.work.columns, made.work.winograd) = (columns, winograd);
+                }
                 made.work.product = product.map(|product| Product { role, ..product });
             }
         }
     }
 
-    /// The layer of a dense convolution, or of a linear layer: each of its rows (tokens) is a position.
+    /// The layer of a convolution, of a linear layer, of which each row (token) is a position, or of a product of two
+    /// tensors.
     fn layer_of(&self, node: &OperatorNode) -> Option<Product> {
         let (input, output) = (self.network.shape(node.inputs[0]), self.network.shape(node.output));
         let role = ProductRole::Forward;
         match node.op {
-            Op::Convolution { window, groups: 1 } => Some(Product {
+            Op::Convolution { window, groups } => Some(Product {
                 role,
                 inputs: input.size(1),
                 outputs: output.size(1),
                 input_size: [input.size(2), input.size(3)],
                 output_size: [output.size(2), output.size(3)],
                 taps: window.kernel,
+                groups,
+                of_each_sample: false,
             }),
             Op::Linear => {
                 let size = [output.with_last(1).elements().per_sample.max(1), 1];
                 let (inputs, outputs) = (input.last(), output.last());
-                Some(Product { role, inputs, outputs, input_size: size, output_size: size, taps: [1, 1] })
+                let (input_size, output_size) = (size, size);
+                let (taps, groups, of_each_sample) = ([1, 1], 1, false);
+                Some(Product { role, inputs, outputs, input_size, output_size, taps, groups, of_each_sample })
+            }
+            Op::Matmul => {
+                // Of an output of heads × rows × columns every head is a group.
+                let (columns, rows) = (output.last(), output.size(output.rank().checked_sub(2)?));
+                let all = output.elements().per_sample.max(output.elements().fixed).max(1);
+                let groups = (all / (rows * columns).max(1)).max(1);
+                let size = [rows, 1];
+                let (inputs, outputs) = (input.last() * groups, columns * groups);
+                let (input_size, output_size) = (size, size);
+                let (taps, of_each_sample) = ([1, 1], true);
+                Some(Product { role, inputs, outputs, input_size, output_size, taps, groups, of_each_sample })
             }
             _ => None,
         }
