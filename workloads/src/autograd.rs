@@ -5,6 +5,7 @@
 //! of PyTorch in the crate's tests. Products have one backward node for each gradient, so that a
 //! policy can give up a weight's gradient and keep the input's.
 
+mod attention;
 mod backward;
 
 use haversack_devices::work::{OperatorKind, Product, ProductRole};
@@ -24,11 +25,23 @@ pub struct EagerRules {
     pub dropout_mask_bytes: u64,
     /// How weights are updated.
     pub optimiser: Optimiser,
+    /// How attention is computed.
+    pub attention: Attention,
+}
+
+/// How attention is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Attention {
+    /// Its products and its softmax one by one, with the scores in memory.
+    #[default]
+    Math,
+    /// In one kernel that holds a tile of the scores at a time (Dao et al., arXiv 2205.14135).
+    Fused,
 }
 
 impl Default for EagerRules {
     fn default() -> Self {
-        Self { dropout_mask_bytes: FP32, optimiser: Optimiser::Sgd }
+        Self { dropout_mask_bytes: FP32, optimiser: Optimiser::Sgd, attention: Attention::Math }
     }
 }
 
@@ -52,11 +65,28 @@ pub fn differentiate(network: &Network, rules: EagerRules) -> Result<TrainingGra
     differentiator.writer.layer = LayerKind::Other;
     (differentiator.writer.phase, differentiator.writer.origin) = (Phase::Update, None);
     differentiator.update(rules.optimiser);
-    let mut graph = differentiator.writer.graph;
-    for (place, node) in (0..).zip(&mut graph.nodes) {
-        node.step = Some(place);
+    Ok(differentiator.finish(rules))
+}
+
+/// The graph that an eager framework executes for inference of `network`, without gradients: nothing is kept, batch
+/// normalisation applies its running statistics in one pass, dropout and stochastic depth drop nothing, there is no loss.
+pub fn forward_alone(network: &Network, rules: EagerRules) -> TrainingGraph {
+    let mut differentiator = Differentiator::new(network, rules);
+    differentiator.infers = true;
+    for (id, node) in (0..).zip(&network.nodes) {
+        match node.op {
+            Op::CrossEntropy => {}
+            Op::Dropout(_) | Op::Unary { function: Unary::DropPath(_), .. } => {
+                let given = differentiator.storage(node.inputs[0]);
+                differentiator.same_as[network.value(node.output).storage as usize] = given;
+            }
+            _ => {
+                differentiator.writer.now_of(id, &node.op);
+                differentiator.forward(node);
+            }
+        }
     }
-    Ok(graph)
+    differentiator.finish(rules)
 }
 
 struct Differentiator<'a> {
@@ -67,6 +97,10 @@ struct Differentiator<'a> {
     /// The gradient of each value, once a consumer has given one.
     gradients: Vec<Option<TensorId>>,
     parameter_gradients: Vec<Option<TensorId>>,
+    /// The storage that holds what each is to hold: its own, or in inference the input's of an operator that does nothing.
+    same_as: Vec<StorageId>,
+    /// Whether there is no backward.
+    infers: bool,
 }
 
 impl<'a> Differentiator<'a> {
@@ -98,11 +132,25 @@ impl<'a> Differentiator<'a> {
             written: network.storages.iter().map(|storage| storage.role != Role::Activation).collect(),
             gradients: vec![None; network.values.len()],
             parameter_gradients: vec![None; network.parameters.len()],
+            same_as: (0..network.storages.len() as StorageId).collect(),
+            infers: false,
         }
     }
 
     fn storage(&self, value: ValueId) -> StorageId {
-        self.network.value(value).storage
+        self.same_as[self.network.value(value).storage as usize]
+    }
+
+    /// The graph, with attention as `rules` say.
+    fn finish(self, rules: EagerRules) -> TrainingGraph {
+        let mut graph = self.writer.graph;
+        if rules.attention == Attention::Fused {
+            attention::fuse(&mut graph);
+        }
+        for (place, node) in (0..).zip(&mut graph.nodes) {
+            node.step = Some(place);
+        }
+        graph
     }
 
     fn forward(&mut self, node: &OperatorNode) {
@@ -137,7 +185,7 @@ impl<'a> Differentiator<'a> {
     fn passes_forward(&self, node: &OperatorNode) -> Extent {
         let bytes = |value| self.network.shape(value).elements() * FP32;
         match node.op {
-            Op::BatchNorm { .. } => bytes(node.inputs[0]),
+            Op::BatchNorm { .. } if !self.infers => bytes(node.inputs[0]),
             Op::Convolution { .. } if node.parameters.len() > 1 => bytes(node.output) * 2,
             _ => Extent::ZERO,
         }

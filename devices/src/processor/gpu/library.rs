@@ -76,11 +76,23 @@ impl Gpu {
 
     /// A depthwise convolution by a kernel of its own on general units, which sum in fp32.
     fn depthwise(&self, work: &Work, product: &Product, library: &Library) -> Run {
-        let share = match product.role {
-            ProductRole::WeightGradient => library.depthwise_weight.value.0,
-            ProductRole::Forward | ProductRole::InputGradient => library.depthwise.value.0,
+        let taps = product.multiply_adds(work.samples);
+        let area = |size: [u64; 2]| (size[0] * size[1] * work.samples) as f64;
+        let (find, outputs, tap) = (library.depthwise_output_ops.value.0, product.outputs as f64, &library.depthwise_tap_ops);
+        let operations = match product.role {
+            ProductRole::Forward => area(product.output_size) * outputs * find + taps * tap.value.0,
+            // Every tap of every input is looked at, also where a stride has no output for it.
+            ProductRole::InputGradient => {
+                let every = (product.taps[0] * product.taps[1]) as f64;
+                area(product.input_size) * product.inputs as f64 * (find + every * tap.value.0)
+            }
+            ProductRole::WeightGradient => taps * library.depthwise_weight_ops.value.0,
         };
-        let arithmetic = work.flops.0 / (self.constants.fp32_peak.value.0 * share);
+        let faster = match work.memory_format {
+            MemoryFormat::Contiguous => 1.0,
+            MemoryFormat::ChannelsLast => library.depthwise_channels_last.value.0,
+        };
+        let arithmetic = operations * faster / self.integer_rate();
         let dram = work.traffic.dram + work.passes;
         let bytes = dram.as_f64() / self.dram.bandwidth.0;
         Run { busy: longest([(arithmetic, Limit::Arithmetic), (bytes, Limit::Dram)]), dram, kernels: 0 }
@@ -93,8 +105,12 @@ impl Gpu {
         let general = Units { rate: self.general_rate(work, stack), tensor: false };
         let simple = self.fastest_tile(work, product, matrices, &general);
         let Some(peak) = self.tensor_peak(work) else { return simple };
-        let share = if convolves { library.tensor_convolution.value.0 } else { library.tensor_gemm.value.0 };
-        let mut tensor = Units { rate: peak * share, tensor: true };
+        let share = match (convolves, product.role) {
+            (false, _) => &library.tensor_gemm,
+            (true, ProductRole::Forward) => &library.tensor_convolution,
+            (true, ProductRole::InputGradient | ProductRole::WeightGradient) => &library.tensor_convolution_gradient,
+        };
+        let mut tensor = Units { rate: peak * share.value.0, tensor: true };
         let is_grouped = convolves && product.groups > 1;
         if is_grouped {
             tensor.rate /= match work.memory_format {
