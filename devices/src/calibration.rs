@@ -161,6 +161,8 @@ pub trait Visit {
 
 impl Visit for String {}
 
+impl Visit for bool {}
+
 impl<Q> Visit for Curve<Q> {}
 
 impl<Q: Quantity> Visit for Constant<Q> {

@@ -82,6 +82,39 @@ section! {
         pub packing_efficiency: Constant<Fraction>,
         /// Time of a call that asks the system for a block of memory, or gives one back.
         pub system_allocation: Constant<Nanos>,
+        /// The vendor's library of products behind the stack; the stack has simple kernels of its own where it is absent.
+        pub library: Option<Library>,
+    }
+}
+
+section! {
+    /// `[gpu.library]`: products by a vendor's library (cuDNN, cuBLAS), called by an eager framework whose host runs ahead
+    /// of the GPU.
+    pub struct Library {
+        /// The share of tensor cores' peak that the inner loops of convolutions reach in forward.
+        pub tensor_convolution: Constant<Fraction>,
+        /// The same for their gradients, whose operands come by strides and transposed.
+        pub tensor_convolution_gradient: Constant<Fraction>,
+        /// The share that matrix products reach.
+        pub tensor_gemm: Constant<Fraction>,
+        /// Integer operations that a depthwise convolution's own kernel spends on finding the place of an output.
+        pub depthwise_output_ops: Constant<Count>,
+        /// Those that it spends on each tap of an output.
+        pub depthwise_tap_ops: Constant<Count>,
+        /// Those on each term of the sums of its weight's gradient.
+        pub depthwise_weight_ops: Constant<Count>,
+        /// The same of an output in channels-last, where another kernel reads channels side by side.
+        pub depthwise_channels_last: Constant<Factor>,
+        /// How many times longer convolutions in groups take than dense ones of their tiles.
+        pub grouped: Constant<Factor>,
+        /// The same in channels-last.
+        pub grouped_channels_last: Constant<Factor>,
+        /// The share of DRAM's achievable bandwidth that the framework's own kernels reach: maps, normalisations, copies.
+        pub bandwidth: Constant<Fraction>,
+        /// Kernels of an update, and the bytes that they move as a multiple of the operands.
+        pub update_launches: Constant<Count>,
+        /// See `update_launches`.
+        pub update_traffic: Constant<Factor>,
     }
 }
 
@@ -347,7 +380,7 @@ impl Stack {
 }
 
 /// What work is divided by beside the rates and the efficiencies.
-const DIVISORS: &[&str] = &["gpu.packing_efficiency", "gpu.winograd_saving", "gpu.tensor_factor"];
+const DIVISORS: &[&str] = &["gpu.packing_efficiency", "gpu.winograd_saving", "gpu.tensor_factor", "gpu.library.tensor_convolution", "gpu.library.tensor_convolution_gradient", "gpu.library.tensor_gemm", "gpu.library.bandwidth"];
 /// Rates that may be zero.
 const IDLE_RATES: &[&str] = &["cpu.preparation", "housekeeping.frequency"];
 

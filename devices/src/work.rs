@@ -88,6 +88,28 @@ impl OperatorKind {
     }
 }
 
+/// How the maps of pictures lie in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Display, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum MemoryFormat {
+    /// A map after the other: NCHW, an eager framework's default.
+    #[default]
+    Contiguous,
+    /// All channels of a position side by side: NHWC, as tensor cores read them.
+    ChannelsLast,
+}
+
+impl MemoryFormat {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Contiguous, Self::ChannelsLast];
+
+    /// The name used in scenarios.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
 /// What a product computes of its layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -100,8 +122,8 @@ pub enum ProductRole {
     WeightGradient,
 }
 
-/// The geometry of a layer whose work is a dense product: a convolution, or a linear layer as one of 1×1 taps over
-/// one position.
+/// The geometry of a layer whose work is a product: a convolution, or a linear layer as one of 1×1 taps over as many
+/// positions as it has rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Product {
     /// What is computed.
@@ -116,13 +138,51 @@ pub struct Product {
     pub output_size: [u64; 2],
     /// Height and width of the filter.
     pub taps: [u64; 2],
+    /// Groups that the channels are split into, each a product of its own.
+    pub groups: u64,
+    /// Whether both operands belong to a sample (attention), so that the products of different samples share neither.
+    pub of_each_sample: bool,
+}
+
+/// Products of matrices, as many as `count`, each of `rows` × `depth` by `depth` × `columns`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Matrices {
+    /// Independent products.
+    pub count: u64,
+    /// Rows of the result.
+    pub rows: u64,
+    /// Its columns.
+    pub columns: u64,
+    /// Terms of each sum, on average where a stride leaves some of them out.
+    pub depth: f64,
 }
 
 impl Product {
     /// Multiply-adds for `samples` samples; those of the gradients are as many as of the output.
     pub fn multiply_adds(&self, samples: u64) -> f64 {
         let all = [self.outputs, self.inputs, self.output_size[0], self.output_size[1], self.taps[0], self.taps[1]];
-        all.iter().fold(samples as f64, |product, &factor| product * factor as f64)
+        all.iter().fold(samples as f64, |product, &factor| product * factor as f64) / self.groups.max(1) as f64
+    }
+
+    /// Whether it is one product for all samples: neither in groups nor of each sample.
+    pub fn is_dense(&self) -> bool {
+        self.groups == 1 && !self.of_each_sample
+    }
+
+    /// The products of matrices that implicit GEMM computes for `samples` samples (Chetlur et al., arXiv 1410.0759).
+    /// The gradient of a weight has few outputs, and sums over the batch and all positions.
+    pub fn matrices(&self, samples: u64) -> Matrices {
+        let groups = self.groups.max(1);
+        let (inputs, outputs) = (self.inputs / groups, self.outputs / groups);
+        let area = |size: [u64; 2]| size[0] * size[1];
+        let (count, together) = if self.of_each_sample { (groups * samples, 1) } else { (groups, samples) };
+        let (rows, columns) = match self.role {
+            ProductRole::Forward => (together * area(self.output_size), outputs),
+            ProductRole::InputGradient => (together * area(self.input_size), inputs),
+            ProductRole::WeightGradient => (outputs, inputs * area(self.taps)),
+        };
+        let outputs = (count * rows * columns).max(1) as f64;
+        Matrices { count, rows, columns, depth: self.multiply_adds(samples) / outputs }
     }
 }
 
@@ -149,6 +209,11 @@ pub struct Work {
     pub integer_ops: f64,
     /// Bytes moved.
     pub traffic: Traffic,
+    /// Bytes beside the traffic that an eager framework's kernels move where an operator takes several passes:
+    /// statistics before they are applied, casts between formats. Whoever fuses the passes does not move them.
+    pub passes: Bytes,
+    /// How the maps of pictures lie in memory.
+    pub memory_format: MemoryFormat,
     /// Bytes touched at least once; decides which cache level serves the traffic.
     pub working_set: Bytes,
     /// Kernels launched; zero for an operator that only renames a tensor.
@@ -174,6 +239,8 @@ impl Work {
             flops: Flops::ZERO,
             integer_ops: 0.0,
             traffic: Traffic::default(),
+            passes: Bytes::ZERO,
+            memory_format: MemoryFormat::default(),
             working_set: Bytes::ZERO,
             launches: 1,
             barriers: 0,

@@ -4,11 +4,14 @@
 
 pub mod declared;
 mod fedhybrid;
+mod gpu_steps;
 pub mod fit;
 mod mandheling;
 pub mod observation;
 mod paper;
 pub mod report;
+
+use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -39,6 +42,9 @@ pub struct CalibrateOptions {
     /// Also fit without each row, and show what the others say of it
     #[arg(long)]
     pub leave_one_out: bool,
+    /// The folder of the networks' ONNX files, for devices that were observed on networks that do not come along
+    #[arg(long, value_name = "DIR")]
+    pub networks: Option<PathBuf>,
     /// The seed of the search's starts
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -49,7 +55,8 @@ pub struct CalibrateOptions {
 /// # Errors
 /// A device or a stack that is unknown or has no observations.
 pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
-    let calibrations = find(&options.device, options.stack.as_deref())?;
+    let mut calibrations = find(&options.device, options.stack.as_deref())?;
+    calibrations.iter_mut().for_each(|calibration| calibration.networks.clone_from(&options.networks));
     let bar = ProgressBar::no_length();
     bar.set_message("fitting");
     let reports = calibrations.iter().map(|one| calibrate(one, options.seed, options.leave_one_out, || bar.inc(1)));

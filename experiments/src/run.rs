@@ -17,7 +17,7 @@ use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_devices::work::Precision;
 use haversack_policies::{Policy, PolicyError, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate, with_setting};
-use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
+use haversack_workloads::autograd::{Attention, EagerRules, Optimiser, differentiate, forward_alone};
 use haversack_workloads::express::express;
 use haversack_workloads::lowering::{Gradients, lower};
 use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
@@ -41,6 +41,8 @@ struct GraphKey {
     optimiser: Optimiser,
     gradients: Gradients,
     precision: Precision,
+    attention: Attention,
+    inference: bool,
 }
 
 /// A run that is ready to be simulated.
@@ -188,6 +190,8 @@ fn graph_of(resolved: &Resolved, cache: &Cache) -> Result<Arc<TrainingGraph>, Pl
         optimiser: scenario.optimizer,
         gradients: scenario.gradients,
         precision: scenario.precision,
+        attention: scenario.attention,
+        inference: scenario.inference,
     };
     let graph = cache.get(key, || build(&resolved.network, resolved));
     let graph = graph.map_err(|error| scenario.error(Key::Model, error))?;
@@ -205,7 +209,9 @@ fn build(network: &Network, resolved: &Resolved) -> Result<TrainingGraph, Worklo
         GraphKind::Integer(id) => return mixed::rewrite(network, mixed::algorithm(id)?, scenario.optimizer),
         GraphKind::Expressions => express(network, scenario.optimizer)?,
         GraphKind::Eager { dropout_mask_bytes } => {
-            differentiate(network, EagerRules { dropout_mask_bytes, optimiser: scenario.optimizer })?
+            let (optimiser, attention) = (scenario.optimizer, scenario.attention);
+            let rules = EagerRules { dropout_mask_bytes, optimiser, attention };
+            if scenario.inference { forward_alone(network, rules) } else { differentiate(network, rules)? }
         }
     };
     Ok(graph.at_precision(scenario.precision))

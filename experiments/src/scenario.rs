@@ -26,9 +26,9 @@ use std::path::{Path, PathBuf};
 
 use haversack_devices::processor::{CoreSelection, Frequency};
 use haversack_devices::units::Nanos;
-use haversack_devices::work::Precision;
+use haversack_devices::work::{MemoryFormat, Precision};
 use haversack_training::AllocatorKind;
-use haversack_workloads::autograd::Optimiser;
+use haversack_workloads::autograd::{Attention, Optimiser};
 use haversack_workloads::lowering::{Gradients, Variant};
 
 pub use apps::{PhoneApps, app_changes, generated_apps};
@@ -84,6 +84,12 @@ pub struct Scenario {
     pub gradients: Gradients,
     /// The allocator; by default exact under Sage's engine and caching under PyTorch.
     pub allocator: Option<AllocatorKind>,
+    /// How the maps of pictures lie in memory.
+    pub memory_format: MemoryFormat,
+    /// How attention is computed.
+    pub attention: Attention,
+    /// Whether it runs forward alone.
+    pub inference: bool,
     /// The operating system whose memory the run shares; by default none.
     pub system: Option<String>,
     /// The `oom_score_adj` of the process that trains; by default the system's for what the user would notice.
@@ -133,6 +139,9 @@ impl Scenario {
             graph: None,
             gradients: Gradients::default(),
             allocator: None,
+            memory_format: MemoryFormat::default(),
+            attention: Attention::default(),
+            inference: false,
             system: None,
             trainer_adj: None,
             apps: None,
@@ -260,6 +269,8 @@ impl Scenario {
                 let (word, about) = key.about();
                 return Err(Fault::value(format!("text ({word}: {about})"), value.found()));
             }
+            (Takes::Switch, Kind::Text | Kind::Boolean) => {}
+            (Takes::Switch, _) => return Err(Fault::value("true or false", value.found())),
             (Takes::Quantity, Kind::Boolean) => return Err(Fault::value("a number or a text", value.found())),
         }
         names::check_one(key, text)?;
@@ -276,6 +287,9 @@ impl Scenario {
             Key::Graph => self.graph = Some(word(text, &Variant::ALL.map(|v| (v.id(), v)))?),
             Key::Gradients => self.gradients = word(text, &GRADIENTS)?,
             Key::Allocator => self.allocator = Some(word(text, &ALLOCATORS)?),
+            Key::MemoryFormat => self.memory_format = word(text, &MemoryFormat::ALL.map(|f| (f.name(), f)))?,
+            Key::Attention => self.attention = word(text, &ATTENTION)?,
+            Key::Inference => self.inference = word(text, &[("true", true), ("false", false)])?,
             Key::System => self.system = Some(text.to_owned()),
             Key::TrainerAdj => self.trainer_adj = Some(score(value)?),
             Key::Apps => self.apps = Some(text.parse()?),
@@ -299,6 +313,8 @@ const OPTIMISERS: [(&str, Optimiser); 3] =
     [("sgd", Optimiser::Sgd), ("momentum", Optimiser::Momentum), ("adam", Optimiser::Adam)];
 const GRADIENTS: [(&str, Gradients); 2] = [("kept", Gradients::Kept), ("streamed", Gradients::Streamed)];
 const ALLOCATORS: [(&str, AllocatorKind); 2] = [("exact", AllocatorKind::Exact), ("caching", AllocatorKind::Caching)];
+
+const ATTENTION: [(&str, Attention); 2] = [("math", Attention::Math), ("fused", Attention::Fused)];
 
 /// The value of the word `text`.
 fn word<T: Copy>(text: &str, words: &[(&'static str, T)]) -> Result<T, Fault> {

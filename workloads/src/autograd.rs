@@ -5,6 +5,7 @@
 //! of PyTorch in the crate's tests. Products have one backward node for each gradient, so that a
 //! policy can give up a weight's gradient and keep the input's.
 
+mod attention;
 mod backward;
 
 use haversack_devices::work::{OperatorKind, Product, ProductRole};
@@ -24,11 +25,23 @@ pub struct EagerRules {
     pub dropout_mask_bytes: u64,
     /// How weights are updated.
     pub optimiser: Optimiser,
+    /// How attention is computed.
+    pub attention: Attention,
+}
+
+/// How attention is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Attention {
+    /// Its products and its softmax one by one, with the scores in memory.
+    #[default]
+    Math,
+    /// In one kernel that holds a tile of the scores at a time (Dao et al., arXiv 2205.14135).
+    Fused,
 }
 
 impl Default for EagerRules {
     fn default() -> Self {
-        Self { dropout_mask_bytes: FP32, optimiser: Optimiser::Sgd }
+        Self { dropout_mask_bytes: FP32, optimiser: Optimiser::Sgd, attention: Attention::Math }
     }
 }
 
@@ -52,11 +65,28 @@ pub fn differentiate(network: &Network, rules: EagerRules) -> Result<TrainingGra
     differentiator.writer.layer = LayerKind::Other;
     (differentiator.writer.phase, differentiator.writer.origin) = (Phase::Update, None);
     differentiator.update(rules.optimiser);
-    let mut graph = differentiator.writer.graph;
-    for (place, node) in (0..).zip(&mut graph.nodes) {
-        node.step = Some(place);
+    Ok(differentiator.finish(rules))
+}
+
+/// The graph that an eager framework executes for inference of `network`, without gradients: nothing is kept, batch
+/// normalisation applies its running statistics in one pass, dropout and stochastic depth drop nothing, there is no loss.
+pub fn forward_alone(network: &Network, rules: EagerRules) -> TrainingGraph {
+    let mut differentiator = Differentiator::new(network, rules);
+    differentiator.infers = true;
+    for (id, node) in (0..).zip(&network.nodes) {
+        match node.op {
+            Op::CrossEntropy => {}
+            Op::Dropout(_) | Op::Unary { function: Unary::DropPath(_), .. } => {
+                let given = differentiator.storage(node.inputs[0]);
+                differentiator.same_as[network.value(node.output).storage as usize] = given;
+            }
+            _ => {
+                differentiator.writer.now_of(id, &node.op);
+                differentiator.forward(node);
+            }
+        }
     }
-    Ok(graph)
+    differentiator.finish(rules)
 }
 
 struct Differentiator<'a> {
@@ -67,6 +97,10 @@ struct Differentiator<'a> {
     /// The gradient of each value, once a consumer has given one.
     gradients: Vec<Option<TensorId>>,
     parameter_gradients: Vec<Option<TensorId>>,
+    /// The storage that holds what each is to hold: its own, or in inference the input's of an operator that does nothing.
+    same_as: Vec<StorageId>,
+    /// Whether there is no backward.
+    infers: bool,
 }
 
 impl<'a> Differentiator<'a> {
@@ -87,17 +121,36 @@ impl<'a> Differentiator<'a> {
                 writer.graph.tensors[storage as usize].element = Element::FullFloat;
             }
         }
+        for node in &network.nodes {
+            if promotes(network, &writer.graph.tensors, node) {
+                writer.graph.tensors[network.value(node.output).storage as usize].element = Element::FullFloat;
+            }
+        }
         Self {
             network,
             writer,
             written: network.storages.iter().map(|storage| storage.role != Role::Activation).collect(),
             gradients: vec![None; network.values.len()],
             parameter_gradients: vec![None; network.parameters.len()],
+            same_as: (0..network.storages.len() as StorageId).collect(),
+            infers: false,
         }
     }
 
     fn storage(&self, value: ValueId) -> StorageId {
-        self.network.value(value).storage
+        self.same_as[self.network.value(value).storage as usize]
+    }
+
+    /// The graph, with attention as `rules` say.
+    fn finish(self, rules: EagerRules) -> TrainingGraph {
+        let mut graph = self.writer.graph;
+        if rules.attention == Attention::Fused {
+            attention::fuse(&mut graph);
+        }
+        for (place, node) in (0..).zip(&mut graph.nodes) {
+            node.step = Some(place);
+        }
+        graph
     }
 
     fn forward(&mut self, node: &OperatorNode) {
@@ -125,13 +178,22 @@ impl<'a> Differentiator<'a> {
             _ if node.flops.is_zero() => elements,
             _ => node.flops,
         };
-        self.writer.write(
-            &node.module,
-            inputs,
-            outputs,
-            NodeWork::computing(kind_of(node), flops, at_once(node, elements)),
-        );
+        let work = NodeWork {
+            passes: self.passes_forward(node),
+            ..NodeWork::computing(kind_of(node), flops, at_once(node, elements))
+        };
+        self.writer.write(&node.module, inputs, outputs, work);
         self.describe_products(node, self.writer.graph.nodes.len() - 1);
+    }
+
+    /// Bytes of further passes of PyTorch's kernels in forward: the statistics of a batch, the bias of a convolution.
+    fn passes_forward(&self, node: &OperatorNode) -> Extent {
+        let bytes = |value| self.network.shape(value).elements() * FP32;
+        match node.op {
+            Op::BatchNorm { .. } if !self.infers => bytes(node.inputs[0]),
+            Op::Convolution { .. } if node.parameters.len() > 1 => bytes(node.output) * 2,
+            _ => Extent::ZERO,
+        }
     }
 
     fn update(&mut self, optimiser: Optimiser) {
@@ -142,6 +204,22 @@ impl<'a> Differentiator<'a> {
             }
         }
     }
+}
+
+/// Whether what `node` makes is in fp32 under mixed precision because one of its operands is, as PyTorch promotes types:
+/// a residual stream to which weights were added, for one. Products are cast to fp16, batch normalisation keeps its
+/// input's format.
+fn promotes(network: &Network, tensors: &[Tensor], node: &OperatorNode) -> bool {
+    let output = &tensors[network.value(node.output).storage as usize];
+    let is_map = output.role == Role::Activation && output.element == Element::Float;
+    let is_full = |&value: &ValueId| {
+        let tensor = &tensors[network.value(value).storage as usize];
+        tensor.element == Element::FullFloat || matches!(tensor.role, Role::Parameter { .. })
+    };
+    let by_weights = matches!(node.op, Op::Add | Op::Subtract | Op::Mul | Op::Embedding | Op::IndexTable)
+        && !node.parameters.is_empty();
+    let is_cast = matches!(node.op, Op::Convolution { .. } | Op::Linear | Op::Matmul);
+    is_map && !is_cast && (by_weights || node.inputs.iter().any(is_full))
 }
 
 /// What the backward of `op` needs of the tensor at `place` among those that it saved.
@@ -211,36 +289,54 @@ impl Differentiator<'_> {
         let product = self.layer_of(node);
         let graph = &mut self.writer.graph;
         for made in &mut graph.nodes[first..] {
-            if matches!(made.work.kind, OperatorKind::Convolution | OperatorKind::Gemm) {
+            if made.work.is_product() {
                 let of_weight = |&output: &u32| graph.tensors[output as usize].role == Role::ParameterGradient;
                 let role = match made.phase {
                     Phase::Forward => ProductRole::Forward,
                     _ if made.outputs.iter().any(of_weight) => ProductRole::WeightGradient,
                     _ => ProductRole::InputGradient,
                 };
-                (made.work.columns, made.work.winograd) = (columns, winograd);
+                if made.work.kind != OperatorKind::DepthwiseConvolution {
+                    (made.work.columns, made.work.winograd) = (columns, winograd);
+                }
                 made.work.product = product.map(|product| Product { role, ..product });
             }
         }
     }
 
-    /// The layer of a dense convolution, or of a linear layer: each of its rows (tokens) is a position.
+    /// The layer of a convolution, of a linear layer, of which each row (token) is a position, or of a product of two
+    /// tensors.
     fn layer_of(&self, node: &OperatorNode) -> Option<Product> {
         let (input, output) = (self.network.shape(node.inputs[0]), self.network.shape(node.output));
         let role = ProductRole::Forward;
         match node.op {
-            Op::Convolution { window, groups: 1 } => Some(Product {
+            Op::Convolution { window, groups } => Some(Product {
                 role,
                 inputs: input.size(1),
                 outputs: output.size(1),
                 input_size: [input.size(2), input.size(3)],
                 output_size: [output.size(2), output.size(3)],
                 taps: window.kernel,
+                groups,
+                of_each_sample: false,
             }),
             Op::Linear => {
                 let size = [output.with_last(1).elements().per_sample.max(1), 1];
                 let (inputs, outputs) = (input.last(), output.last());
-                Some(Product { role, inputs, outputs, input_size: size, output_size: size, taps: [1, 1] })
+                let (input_size, output_size) = (size, size);
+                let (taps, groups, of_each_sample) = ([1, 1], 1, false);
+                Some(Product { role, inputs, outputs, input_size, output_size, taps, groups, of_each_sample })
+            }
+            Op::Matmul => {
+                // Of an output of heads × rows × columns every head is a group.
+                let (columns, rows) = (output.last(), output.size(output.rank().checked_sub(2)?));
+                let all = output.elements().per_sample.max(output.elements().fixed).max(1);
+                let groups = (all / (rows * columns).max(1)).max(1);
+                let size = [rows, 1];
+                let (inputs, outputs) = (input.last() * groups, columns * groups);
+                let (input_size, output_size) = (size, size);
+                let (taps, of_each_sample) = ([1, 1], true);
+                Some(Product { role, inputs, outputs, input_size, output_size, taps, groups, of_each_sample })
             }
             _ => None,
         }

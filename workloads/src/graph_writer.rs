@@ -20,17 +20,20 @@ pub(crate) struct GraphWriter {
     pub(crate) layer: LayerKind,
     /// What it makes.
     pub(crate) makes: Option<MapKind>,
+    /// Whether mixed precision leaves it in fp32.
+    pub(crate) full_precision: bool,
 }
 
 impl GraphWriter {
     pub(crate) fn new(name: &str) -> Self {
         let graph = TrainingGraph { name: name.to_owned(), ..TrainingGraph::default() };
-        Self { graph, phase: Phase::Forward, origin: None, layer: LayerKind::Other, makes: None }
+        Self { graph, phase: Phase::Forward, origin: None, layer: LayerKind::Other, makes: None, full_precision: false }
     }
 
     /// From now on nodes come from operator number `origin`.
     pub(crate) fn now_of(&mut self, origin: u32, op: &Op) {
         (self.origin, self.layer, self.makes) = (Some(origin), LayerKind::of(op), MapKind::made_by(op));
+        self.full_precision = op.keeps_full_precision();
     }
 
     pub(crate) fn tensor(&mut self, tensor: Tensor) -> TensorId {
@@ -47,7 +50,8 @@ impl GraphWriter {
         work: NodeWork,
     ) -> Node {
         let dram = inputs.iter().chain(&outputs).map(|&tensor| self.graph.tensor(tensor).bytes).sum();
-        let node = Node::new(name, self.phase, NodeWork { dram, ..work });
+        let full_precision = self.full_precision;
+        let node = Node::new(name, self.phase, NodeWork { dram, full_precision, ..work });
         Node { inputs, outputs, origin: self.origin, layer: self.layer, makes: self.makes, ..node }
     }
 

@@ -79,7 +79,7 @@ pub fn rewrite(network: &Network, algorithm: &Algorithm, optimiser: Optimiser) -
 /// As [`rewrite`].
 pub fn rewritten(network: &Network, algorithm: &Algorithm, optimiser: Optimiser) -> Result<Rewritten, WorkloadError> {
     // Integer engines draw a mask of one byte an element.
-    let eager = differentiate(network, EagerRules { dropout_mask_bytes: 1, optimiser })?;
+    let eager = differentiate(network, EagerRules { dropout_mask_bytes: 1, optimiser, ..EagerRules::default() })?;
     let plan = plan::RewritePlan::new(network, &eager, algorithm)?;
     let (graph, computes, stands_for) = rewriter::Rewriter::new(network, &eager, algorithm, plan).run();
     Ok(Rewritten { algorithm: algorithm.clone(), graph, eager, computes, stands_for })

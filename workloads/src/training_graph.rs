@@ -3,7 +3,7 @@
 //! into time, a policy decides how its tensors are held, the executor walks it.
 
 use haversack_devices::units::{Bytes, Flops};
-use haversack_devices::work::{OperatorKind, Precision, Product, Traffic, Work};
+use haversack_devices::work::{MemoryFormat, OperatorKind, Precision, Product, Traffic, Work};
 use serde::Deserialize;
 
 use crate::map_kind::MapKind;
@@ -173,11 +173,21 @@ pub struct KernelCost {
     pub direct_penalty: f64,
     /// What Winograd's algorithm divides the arithmetic of a 3×3 convolution by; 1 if the stack does not have it.
     pub winograd_saving: f64,
+    /// Whether that is for fp32 alone: where fp16 has tensor cores, they compute it as it is.
+    pub winograd_of_fp32: bool,
+    /// How the maps of pictures lie in memory.
+    pub memory_format: MemoryFormat,
 }
 
 impl KernelCost {
     /// Kernels that read prepared operands in order.
-    pub const NONE: Self = Self { index_ops: 0.0, direct_penalty: 1.0, winograd_saving: 1.0 };
+    pub const NONE: Self = Self {
+        index_ops: 0.0,
+        direct_penalty: 1.0,
+        winograd_saving: 1.0,
+        winograd_of_fp32: false,
+        memory_format: MemoryFormat::Contiguous,
+    };
 }
 
 /// What a node asks of a processor, for any batch.
@@ -193,6 +203,10 @@ pub struct NodeWork {
     pub index_translations: Extent,
     /// Bytes read from and written to memory.
     pub dram: Extent,
+    /// Bytes that an eager framework's kernels move beside these, where the operator takes several passes.
+    pub passes: Extent,
+    /// Whether mixed precision leaves it in fp32.
+    pub full_precision: bool,
     /// Independent outputs.
     pub parallelism: Extent,
     /// Kernels launched.
@@ -218,6 +232,8 @@ impl NodeWork {
             flops: Extent::ZERO,
             index_translations: Extent::ZERO,
             dram: Extent::ZERO,
+            passes: Extent::ZERO,
+            full_precision: false,
             parallelism: Extent::ZERO,
             launches: 1,
             single_kernel: false,
@@ -238,19 +254,27 @@ impl NodeWork {
         matches!(self.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm)
     }
 
+    /// Whether Winograd's algorithm computes it in `precision`.
+    pub fn uses_winograd(&self, precision: Precision, kernels: KernelCost) -> bool {
+        // Its transforms leave the range of eight bits.
+        let suits = if kernels.winograd_of_fp32 { precision == Precision::Fp32 } else { precision.is_float() };
+        self.winograd && suits
+    }
+
     /// The work for a batch of `samples` with kernels that cost `kernels`.
     pub fn at(&self, samples: u64, precision: Precision, kernels: KernelCost) -> Work {
         let dram = Bytes(self.dram.at(samples));
         let precision = self.precision.unwrap_or(precision);
         let penalty = if self.single_kernel && self.is_product() { kernels.direct_penalty } else { 1.0 };
-        // Its transforms leave the range of eight bits.
-        let saving = if self.winograd && precision.is_float() { kernels.winograd_saving } else { 1.0 };
+        let saving = if self.uses_winograd(precision, kernels) { kernels.winograd_saving } else { 1.0 };
         Work {
             kind: self.kind,
             precision,
             flops: Flops(self.flops.at(samples) as f64 * penalty / saving),
             integer_ops: self.index_translations.at(samples) as f64 * kernels.index_ops,
             traffic: Traffic { dram, shared: Bytes::ZERO },
+            passes: Bytes(self.passes.at(samples)),
+            memory_format: kernels.memory_format,
             working_set: dram,
             launches: self.launches,
             barriers: 0,
@@ -378,7 +402,8 @@ impl TrainingGraph {
 
 impl TrainingGraph {
     /// The same iteration in mixed precision: activations and gradients halve but for [`Element::FullFloat`], weights
-    /// keep their fp32 masters beside an fp16 copy, weight gradients and states stay fp32.
+    /// keep their fp32 masters beside an fp16 copy, weight gradients and states stay fp32. Operators whose operands are
+    /// of the other format cast them in passes of their own.
     ///
     /// `Fp32` leaves the graph as it is. `Int8` needs a rewrite of the graph and is not done here.
     pub fn at_precision(&self, precision: Precision) -> Self {
@@ -397,9 +422,29 @@ impl TrainingGraph {
         for node in graph.nodes.iter_mut().filter(|node| node.phase != Phase::Update) {
             let bytes = |tensor: &TensorId| graph.tensors[*tensor as usize].bytes;
             node.work.dram = node.inputs.iter().chain(&node.outputs).map(bytes).sum();
+            if !node.work.full_precision {
+                node.work.passes = node.work.passes.times(1, 2);
+            }
+            node.work.passes += casts(node, &graph.tensors);
         }
         graph
     }
+}
+
+/// Bytes that casts move around a node in mixed precision, beside its operands as they are.
+fn casts(node: &Node, tensors: &[Tensor]) -> Extent {
+    let cast = |&id: &TensorId| {
+        let tensor = &tensors[id as usize];
+        let is_map = matches!(tensor.role, Role::Activation | Role::Gradient);
+        match tensor.element {
+            // Four bytes become two, which are read again: two and two more in place of four.
+            Element::FullFloat if is_map && node.work.is_product() => tensor.bytes,
+            // Two bytes become four, which are read again: eight for two.
+            Element::Float if is_map && node.work.full_precision => tensor.bytes * 4,
+            _ => Extent::ZERO,
+        }
+    };
+    node.inputs.iter().chain(&node.outputs).map(cast).sum()
 }
 
 /// How weights are updated, and the state that this keeps.

@@ -157,8 +157,15 @@ section! {
         pub int8_peak: Constant<FlopsPerSecond>,
         /// FP16 peak of the tensor cores.
         pub fp16_tensor_peak: Option<Constant<FlopsPerSecond>>,
+        /// The same where sums are FP32, as mixed precision trains; as fast where it is not given.
+        pub fp16_tensor_peak_fp32_sums: Option<Constant<FlopsPerSecond>>,
         /// INT8 peak of the tensor cores.
         pub int8_tensor_peak: Option<Constant<FlopsPerSecond>>,
+        /// Threads that issue together (a warp or wave); 32 where it is not given.
+        pub lanes: Option<Constant<Count>>,
+        /// Whether it adds floats to memory atomically, without a loop of compare-and-swap.
+        #[serde(default)]
+        pub native_float_atomics: bool,
         /// Threads resident on a unit.
         pub threads: Constant<Count>,
         /// Blocks (work-groups) resident on a unit.

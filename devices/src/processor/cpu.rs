@@ -327,6 +327,7 @@ impl CpuCores {
         let mapped = stack.preparation.as_ref().map_or(0.0, |rate| work.traffic.dram.as_f64() / rate.value.0);
         Cost {
             launch: stack.operator_overhead.value + Nanos::from_seconds(mapped),
+            ahead: false,
             busy: Nanos::from_seconds(slowest),
             dram: Bytes(moved.round() as u64),
             occupancy: filled / self.cores.len().max(1) as f64,

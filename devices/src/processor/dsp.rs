@@ -80,7 +80,7 @@ impl Dsp {
                 ((operands / self.constants.irregular_bandwidth.value.0, Limit::Dram), operands)
             }
             (kind, product) if is_product(kind) => match product {
-                Some(layer) if layer.role == ProductRole::WeightGradient => {
+                Some(layer) if layer.role == ProductRole::WeightGradient && layer.is_dense() => {
                     self.weight_gradient(&layer, work, stack, &mut stalls)
                 }
                 _ => (self.product(work), self.dram_bytes(work)),
@@ -94,6 +94,7 @@ impl Dsp {
         stalls.add(limit, seconds - missed);
         Cost {
             launch: stack.operator_overhead.value,
+            ahead: false,
             busy: Nanos::from_seconds(seconds),
             dram: Bytes(moved.round() as u64),
             occupancy: 1.0,

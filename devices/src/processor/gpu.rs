@@ -7,6 +7,7 @@
 //! reductions: barriers a wave, and atomics that one memory cell serves in turn while resident blocks contend.
 
 mod counts;
+mod library;
 mod time;
 
 pub use counts::{AtomicCounts, GpuLimits, KernelCounts, ProgramCounts};
@@ -114,6 +115,14 @@ impl Gpu {
         }
         let waves = self.waves(work, stack);
         let occupancy = waves.min(1.0);
+        if let Some(library) = &stack.library {
+            let run = self.by_library(work, stack, library);
+            let mut stalls = Stalls::default();
+            stalls.add(run.busy.1, run.busy.0);
+            let launch = self.launching(work.launches + run.kernels, stack);
+            let busy = Nanos::from_seconds(run.busy.0);
+            return Cost { launch, ahead: true, busy, dram: run.dram, occupancy, stalls };
+        }
         let (peak, tensor) = self.peak(work);
         let starved = if tensor { stack.tensor_factor.value.0 } else { 1.0 };
         let issued = self.issue_rate(occupancy);
@@ -134,14 +143,14 @@ impl Gpu {
             Limit::Arithmetic => stalls.add(Limit::Waiting, barriers),
             other => stalls.add(other, busy),
         }
-        let launches = f64::from(work.launches) * self.constants.launch.value.seconds();
-        Cost {
-            launch: stack.operator_overhead.value + Nanos::from_seconds(launches * stack.launch_factor.value.0),
-            busy: Nanos::from_seconds(busy),
-            dram,
-            occupancy,
-            stalls,
-        }
+        let launch = self.launching(work.launches, stack);
+        Cost { launch, ahead: false, busy: Nanos::from_seconds(busy), dram, occupancy, stalls }
+    }
+
+    /// What the framework and a number of `launches` take.
+    fn launching(&self, launches: u32, stack: &StackOnGpu) -> Nanos {
+        let launches = f64::from(launches) * self.constants.launch.value.seconds();
+        stack.operator_overhead.value + Nanos::from_seconds(launches * stack.launch_factor.value.0)
     }
 
     /// The bandwidth that serves `bytes` of traffic within `working_set`, and how many of them DRAM moves.

@@ -30,6 +30,8 @@ use crate::work::Work;
 pub struct Cost {
     /// Time before the processor computes: framework and launches.
     pub launch: Nanos,
+    /// Whether the host spends that time while the processor still works on what was launched before.
+    pub ahead: bool,
     /// Time that it computes, or waits for its own bytes, when it runs alone.
     pub busy: Nanos,
     /// Bytes that a shared DRAM moves for it during `busy`; none where a cache holds the working set.
@@ -44,6 +46,27 @@ impl Cost {
     /// The whole time when the processor runs alone.
     pub fn alone(&self) -> Nanos {
         self.launch + self.busy
+    }
+}
+
+/// A queue of kernels between an eager framework's host and its GPU: the host launches while the GPU works, and a GPU
+/// that has come to the end of the queue waits for its host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// What the GPU has still to do when the host has launched the latest kernel.
+    left: Nanos,
+}
+
+impl Queue {
+    /// The host launches a kernel of `cost`, of whose launch only what the GPU waits for is left. A kernel that is not
+    /// launched ahead stays as it is.
+    pub fn issue(&mut self, cost: &Cost) -> Cost {
+        if !cost.ahead {
+            return *cost;
+        }
+        let waits = cost.launch.saturating_sub(self.left);
+        self.left = self.left.saturating_sub(cost.launch) + cost.busy;
+        Cost { launch: waits, ..*cost }
     }
 }
 

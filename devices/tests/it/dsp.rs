@@ -36,6 +36,8 @@ fn gradient(side: u64, samples: u64) -> Work {
         input_size: [side; 2],
         output_size: [side; 2],
         taps: [3, 3],
+        groups: 1,
+        of_each_sample: false,
     };
     Work { product: Some(layer), samples, ..convolution() }
 }

@@ -10,6 +10,7 @@ mod errors;
 mod frequency;
 mod governor;
 mod gpu;
+mod gpu_library;
 mod gpu_time;
 mod shipped;
 mod storage;

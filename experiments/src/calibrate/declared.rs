@@ -73,6 +73,9 @@ pub enum Observations {
     FedhybridTable1,
     /// The two phones of its figure 2, likewise.
     FedhybridFigure2,
+    /// Steps on an RTX 3090 that users of timm measured, `reference/gpu-steps.csv`, those that may be fitted; the networks
+    /// come as ONNX files.
+    GpuSteps,
 }
 
 impl Observations {
@@ -90,6 +93,7 @@ impl Observations {
             Self::MandhelingDspEnergy => &["mandheling-table7-dsp-energy"],
             Self::FedhybridTable1 => &["fedhybrid-table1"],
             Self::FedhybridFigure2 => &["fedhybrid-figure2"],
+            Self::GpuSteps => &["gpu-steps"],
         }
     }
 }
@@ -137,6 +141,9 @@ pub struct Calibration {
     /// Whether every row is simulated, batch by batch, so that the search goes one way only, and not far.
     #[serde(default)]
     pub simulated: bool,
+    /// The folder of the networks' ONNX files, where observations need one.
+    #[serde(skip)]
+    pub networks: Option<std::path::PathBuf>,
     /// The constants.
     #[serde(rename = "constant")]
     pub constants: Vec<Constant>,

@@ -10,7 +10,7 @@ use haversack_workloads::lowering::{Gradients, Variant};
 
 use super::declared::{Calibration, Files, Observations};
 use super::paper::Paper;
-use super::{fedhybrid, mandheling};
+use super::{fedhybrid, gpu_steps, mandheling};
 use crate::artefacts::daf::table2;
 use crate::cache::Cache;
 use crate::error::CommandError;
@@ -147,6 +147,7 @@ pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
         Observations::MandhelingDspEnergy => mandheling::energy(true),
         Observations::FedhybridTable1 => fedhybrid::layouts(),
         Observations::FedhybridFigure2 => fedhybrid::reclaim(),
+        Observations::GpuSteps => gpu_steps::rows(calibration, "fit"),
     }
 }
 

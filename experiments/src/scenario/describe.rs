@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use haversack_devices::work::MemoryFormat;
+use haversack_workloads::autograd::Attention;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::key::Key;
-use super::{ALLOCATORS, BudgetReference, GRADIENTS, OPTIMISERS, Scenario, name_of, time_text};
+use super::{ALLOCATORS, ATTENTION, BudgetReference, GRADIENTS, OPTIMISERS, Scenario, name_of, time_text};
 
 /// One value of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +98,15 @@ impl Scenario {
             Key::Graph => Cell::Text(self.graph.map(|variant| variant.id().to_owned())),
             Key::Gradients => Cell::text(name_of(self.gradients, &GRADIENTS)),
             Key::Allocator => Cell::Text(self.allocator.map(|kind| name_of(kind, &ALLOCATORS).to_owned())),
+            Key::MemoryFormat => {
+                let given = self.memory_format != MemoryFormat::default();
+                Cell::Text(given.then(|| self.memory_format.name().to_owned()))
+            }
+            Key::Attention => {
+                let given = self.attention != Attention::default();
+                Cell::Text(given.then(|| name_of(self.attention, &ATTENTION).to_owned()))
+            }
+            Key::Inference => Cell::Text(self.inference.then(|| "true".to_owned())),
             Key::System => Cell::Text(self.system.clone()),
             Key::TrainerAdj => Cell::Signed(self.trainer_adj.map(i64::from)),
             Key::Apps => Cell::Text(self.apps.as_ref().map(ToString::to_string)),

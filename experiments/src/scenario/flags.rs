@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use super::error::Mistakes;
-use super::{Document, Fault, Key, Literal, Origin, Scenario, ScenarioError};
+use super::{Document, Fault, Key, Literal, Origin, Scenario, ScenarioError, Takes};
 
 /// The keys that were given as flags.
 #[derive(Clone, Debug, Default)]
@@ -70,8 +70,14 @@ impl Args for ScenarioFlags {
         Key::ALL.into_iter().fold(command, |command, key| {
             let (value, about) = key.about();
             let action = if key == Key::Set { ArgAction::Append } else { ArgAction::Set };
+            let argument = match key.takes() {
+                Takes::Switch => {
+                    Arg::new(key.name()).num_args(0..=1).require_equals(true).default_missing_value("true")
+                }
+                Takes::Text | Takes::Quantity | Takes::Table => Arg::new(key.name()),
+            };
             command.arg(
-                Arg::new(key.name())
+                argument
                     .long(key.flag())
                     .value_name(value)
                     .help(sentence(about))

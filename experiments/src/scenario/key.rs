@@ -27,6 +27,12 @@ pub enum Key {
     Gradients,
     /// What stands between tensors and memory.
     Allocator,
+    /// How the maps of pictures lie in memory.
+    MemoryFormat,
+    /// How attention is computed.
+    Attention,
+    /// Forward alone.
+    Inference,
     /// The operating system whose memory the run shares.
     System,
     /// The `oom_score_adj` of the process that trains.
@@ -66,11 +72,13 @@ pub enum Takes {
     Quantity,
     /// A table of names and values.
     Table,
+    /// True or false; as a flag, true without a value.
+    Switch,
 }
 
 impl Key {
     /// All keys, in the order of a sweep's product.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 29] = [
         Self::Device,
         Self::Stack,
         Self::Model,
@@ -83,6 +91,9 @@ impl Key {
         Self::Graph,
         Self::Gradients,
         Self::Allocator,
+        Self::MemoryFormat,
+        Self::Attention,
+        Self::Inference,
         Self::System,
         Self::TrainerAdj,
         Self::Apps,
@@ -114,6 +125,9 @@ impl Key {
             Self::Graph => ("graph", "graph", Takes::Text),
             Self::Gradients => ("gradients", "gradients", Takes::Text),
             Self::Allocator => ("allocator", "allocator", Takes::Text),
+            Self::MemoryFormat => ("memory_format", "memory-format", Takes::Text),
+            Self::Attention => ("attention", "attention", Takes::Text),
+            Self::Inference => ("inference", "inference", Takes::Switch),
             Self::System => ("system", "system", Takes::Text),
             Self::TrainerAdj => ("trainer_adj", "trainer-adj", Takes::Quantity),
             Self::Apps => ("apps", "apps", Takes::Text),
@@ -153,7 +167,16 @@ impl Key {
 
     /// Whether results name the key only if it was given: it came later than the columns that scripts rely on.
     pub const fn is_shown_if_given(self) -> bool {
-        matches!(self, Self::TrainerAdj | Self::Apps | Self::BudgetReference | Self::BudgetWalls)
+        matches!(
+            self,
+            Self::MemoryFormat
+                | Self::Attention
+                | Self::Inference
+                | Self::TrainerAdj
+                | Self::Apps
+                | Self::BudgetReference
+                | Self::BudgetWalls
+        )
     }
 
     /// The word for the key's value, and what the key means, for people.
@@ -182,6 +205,21 @@ impl Key {
                  they come) [default: kept]",
             ),
             Self::Allocator => ("KIND", "the allocator: exact or caching (PyTorch's) [default: the stack's own]"),
+            Self::MemoryFormat => (
+                "FORMAT",
+                "how maps of pictures lie in memory, on GPUs whose stack calls a library: contiguous (NCHW) or channels-last \
+                 (NHWC) [default: contiguous]",
+            ),
+            Self::Attention => (
+                "KERNELS",
+                "how attention is computed, on GPUs whose stack calls a library: math (its products and softmax one by \
+                 one) or fused (in one kernel, which holds no scores) [default: math]",
+            ),
+            Self::Inference => (
+                "BOOLEAN",
+                "run forward alone: nothing is kept for backward, normalisations use known statistics, nothing is \
+                 dropped; on stacks that run operators as they are [default: false]",
+            ),
             Self::System => (
                 "ID",
                 "the operating system, whose apps, page reclaim and low-memory killer share the memory: an id of \

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haversack_devices::processor::{CoreSelection, ProcessorError, ProcessorKind, SelectionError};
-use haversack_devices::work::Precision;
+use haversack_devices::processor::{CoreSelection, Processor, ProcessorError, ProcessorKind, SelectionError};
+use haversack_devices::work::{MemoryFormat, Precision};
 use haversack_devices::{Device, Stack, StackAllocator, StackGraph, System, load, load_stack, stacks_that_fit};
 use haversack_policies::engines::ALGORITHM;
 use haversack_policies::entry::{Engine, EngineProcessor, Entry};
 use haversack_policies::{PolicyError, registry};
 use haversack_training::{AllocatorKind, Machine, MachineError, Phone, Trains};
+use haversack_workloads::autograd::Attention;
 use haversack_workloads::lowering::{Gradients, Variant};
 use haversack_workloads::{Network, WorkloadError, mixed};
 
@@ -134,6 +135,8 @@ impl Scenario {
             scenario.cores = self.own_cores(engine, &device)?;
         }
         let machine = self.machine(cache, &device, &stack, engine, scenario.cores)?;
+        self.check_library(&machine)?;
+        self.check_inference(graph, &stack)?;
         self.check_ambient(&device)?;
         self.check_cores(&machine)?;
         let mut notes = self.notes_on(&machine);
@@ -247,6 +250,36 @@ impl Scenario {
         })
     }
 
+    /// Memory formats and fused attention are a library's.
+    fn check_library(&self, machine: &Machine) -> Result<(), ScenarioError> {
+        let asked = [
+            (Key::MemoryFormat, self.memory_format != MemoryFormat::default()),
+            (Key::Attention, self.attention != Attention::default()),
+        ];
+        let Some(&(key, _)) = asked.iter().find(|(_, asked)| *asked) else { return Ok(()) };
+        if matches!(&machine.processor, Processor::Gpu(_, on_gpu) if on_gpu.library.is_some()) {
+            return Ok(());
+        }
+        let message = format!(
+            "the stack {} has one way only on this {}; leave it out, or choose an NVIDIA GPU with the stack pytorch-cuda",
+            machine.stack.id,
+            machine.processor.kind()
+        );
+        Err(self.error(key, Fault::Refused(message)))
+    }
+
+    /// Only graphs of whole operators are run without their backward.
+    fn check_inference(&self, graph: GraphKind, stack: &Stack) -> Result<(), ScenarioError> {
+        if !self.inference || matches!(graph, GraphKind::Eager { .. }) {
+            return Ok(());
+        }
+        let message = format!(
+            "the stack {} trains only; choose one that runs operators as they are, such as pytorch-cuda or pytorch-cpu",
+            stack.id
+        );
+        Err(self.error(Key::Inference, Fault::Refused(message)))
+    }
+
     fn machine(
         &self,
         cache: &Cache,
@@ -260,8 +293,11 @@ impl Scenario {
             EngineProcessor::Gpu => Trains::Gpu,
             EngineProcessor::CpuAndDsp => Trains::CpuAndDsp,
         });
-        let key = format!("{} {} {trains:?} {cores:?} {:?}", device.file, stack.file, self.frequency);
-        let make = || Machine::new(device.clone(), stack.clone(), trains, cores, self.frequency);
+        let key = format!("{} {} {trains:?} {cores:?} {:?} {}", device.file, stack.file, self.frequency, self.memory_format);
+        let make = || {
+            let machine = Machine::new(device.clone(), stack.clone(), trains, cores, self.frequency)?;
+            Ok(machine.with_memory_format(self.memory_format))
+        };
         let made = cache.get(key, make);
         made.map_err(|error| {
             let MachineError::Processor(refused) = &error;

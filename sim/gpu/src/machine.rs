@@ -100,10 +100,12 @@ impl Machine {
         Self { limits: gpu.limits(), lanes: 32, adds_natively: false }
     }
 
-    /// The machine of a device's GPU, where it has one: with CUDA's float atomics where its stack is one of CUDA.
+    /// The machine of a device's GPU, where it has one: with the lanes and the float atomics that its file gives it.
     pub fn of_device(device: &Device) -> Option<Self> {
-        let adds_natively = device.constants.default_stack.ends_with("cuda");
-        device.gpu().map(|gpu| Self { adds_natively, ..Self::of(&gpu) })
+        let constants = device.constants.gpu.as_ref()?;
+        let machine = Self { adds_natively: constants.native_float_atomics, ..Self::of(&device.gpu()?) };
+        let lanes = constants.lanes.as_ref().map_or(machine.lanes, |lanes| lanes.value.0 as u32);
+        Some(machine.with_lanes(lanes))
     }
 
     /// The same machine with warps of so many lanes.

@@ -3,7 +3,7 @@
 //! Time goes on from event to event. Whoever lets it go on ([`Lanes`](crate::lanes::Lanes)) says afterwards what the
 //! time was for; the parts of the breakdown then sum to the iteration.
 
-use haversack_devices::processor::{Cost, Power, ProcessorKind, Usage};
+use haversack_devices::processor::{Cost, Power, ProcessorKind, Queue, Usage};
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos, Watts};
 use haversack_devices::work::OperatorKind;
 use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
@@ -51,6 +51,8 @@ pub(crate) struct Clock {
     now: Nanos,
     events: EventQueue<Event>,
     dram: SharedBandwidth<Flow>,
+    /// Kernels that the host has launched ahead.
+    queue: Queue,
     /// The next completion that DRAM announces.
     moved: Option<EventHandle>,
     /// When the iteration began.
@@ -88,6 +90,7 @@ impl Clock {
             now: Nanos::ZERO,
             events: EventQueue::new(),
             dram: SharedBandwidth::new(bandwidth)?,
+            queue: Queue::default(),
             moved: None,
             started: Nanos::ZERO,
             phase: Phase::Forward,
@@ -120,6 +123,7 @@ impl Clock {
     /// An iteration begins; processors draw `power`.
     pub(crate) fn begin_iteration(&mut self, power: Power, observe: Observe) {
         (self.started, self.power, self.usage) = (self.now, power, Usage::default());
+        self.queue = Queue::default();
         let (timeline, operators) =
             (observe.timeline.then(Timeline::default), observe.operators.then(Default::default));
         self.spent = Spent { timeline, operators, ..Spent::default() };
@@ -164,6 +168,11 @@ impl Clock {
             self.moved = None;
         }
         Some(event)
+    }
+
+    /// The host launches a kernel of `cost`; returns what it costs where it stands in the queue.
+    pub(crate) fn issue(&mut self, cost: &Cost) -> Cost {
+        self.queue.issue(cost)
     }
 
     /// The processor computes while DRAM moves the kernel's bytes, at most as fast as the processor asks for them.

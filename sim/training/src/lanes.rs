@@ -89,15 +89,16 @@ impl Lanes {
         Ok(Some(progress))
     }
 
-    /// Runs a kernel of `cost` on one of the processors to its end.
+    /// Runs a kernel of `cost` on one of the processors to its end, and returns what it has cost where it stands in the
+    /// queue.
     pub(crate) fn run(
         &mut self,
         cost: &Cost,
         on: ProcessorKind,
         clock: &mut Clock,
         tensors: &mut Tensors<'_>,
-    ) -> Result<(), RunError> {
-        let start = clock.now();
+    ) -> Result<Cost, RunError> {
+        let (start, cost) = (clock.now(), &clock.issue(cost));
         if !clock.compute_undisturbed(cost)? {
             clock.schedule_in(cost.launch, Event::Launched);
             while let Some(progress) = self.next(clock, tensors)? {
@@ -109,7 +110,7 @@ impl Lanes {
             }
         }
         clock.was_busy(on, start, cost);
-        Ok(())
+        Ok(*cost)
     }
 
     /// Work of a processor beside the graph's nodes: statistics, packing, paging, crossing and the like.

@@ -6,11 +6,11 @@ mod statistics;
 
 use haversack_devices::device::Device;
 use haversack_devices::processor::{
-    CoreSelection, Cost, CpuCores, Dsp, Frequency, Processor, ProcessorError, ProcessorKind,
+    CoreSelection, Cost, CpuCores, Dsp, Frequency, Processor, ProcessorError, ProcessorKind, Queue,
 };
 use haversack_devices::stack::{Stack, StackOnDsp};
 use haversack_devices::units::{Bytes, BytesPerSecond, Flops, Nanos};
-use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
+use haversack_devices::work::{MemoryFormat, OperatorKind, Precision, Traffic, Work};
 use haversack_policies::setting::Swapping;
 use haversack_workloads::training_graph::KernelCost;
 use haversack_workloads::{Phase, TrainingGraph};
@@ -97,6 +97,8 @@ impl Machine {
                 index_ops: on_gpu.index_ops_per_access.value.0,
                 direct_penalty: on_gpu.direct_penalty.value.0,
                 winograd_saving: on_gpu.winograd_saving.value.0,
+                winograd_of_fp32: on_gpu.library.is_some(),
+                ..KernelCost::NONE
             },
             Processor::Cpu(_, on_cpu) => {
                 KernelCost { direct_penalty: on_cpu.direct_penalty.value.0, ..KernelCost::NONE }
@@ -112,7 +114,12 @@ impl Machine {
     /// As [`Machine::new`].
     pub fn under(&self, device: Device, stack: Stack) -> Result<Self, MachineError> {
         let (trains, cores, frequency) = self.chosen;
-        Self::new(device, stack, trains, cores, frequency)
+        Ok(Self::new(device, stack, trains, cores, frequency)?.with_memory_format(self.kernels.memory_format))
+    }
+
+    /// The same with maps of pictures that lie in memory as `format` says.
+    pub fn with_memory_format(self, format: MemoryFormat) -> Self {
+        Self { kernels: KernelCost { memory_format: format, ..self.kernels }, ..self }
     }
 
     /// The same with other CPU cores, as a governor sets them.
@@ -214,7 +221,7 @@ impl Machine {
     pub fn workspace(&self, graph: &TrainingGraph, id: usize, samples: u64, precision: Precision) -> Bytes {
         let Processor::Gpu(_, on_gpu) = &self.processor else { return Bytes::ZERO };
         let node = &graph.nodes[id];
-        if !node.work.winograd || !node.work.precision.unwrap_or(precision).is_float() {
+        if !node.work.uses_winograd(node.work.precision.unwrap_or(precision), self.kernels) {
             return Bytes::ZERO;
         }
         Bytes((node.work.dram.at(samples) as f64 * on_gpu.winograd_workspace.value.0) as u64)
@@ -257,7 +264,9 @@ impl Machine {
 
     /// The time of one iteration of `graph` at `batch` where nothing is short, from costs alone.
     pub fn unbounded_time(&self, graph: &TrainingGraph, batch: u64, precision: Precision) -> Nanos {
-        self.times(graph, batch, precision).into_iter().sum()
+        let mut queue = Queue::default();
+        let costs = (0..graph.nodes.len()).map(|id| self.cost(graph, id, batch, precision));
+        costs.map(|cost| queue.issue(&cost).alone()).sum()
     }
 }
 

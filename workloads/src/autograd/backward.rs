@@ -6,12 +6,12 @@ use super::{Differentiator, at_once, kind_of, need_of};
 use crate::network::{FP32, Network, OperatorNode, ValueId};
 use crate::operator::{Op, Taking};
 use crate::shape::Extent;
-use crate::training_graph::{Need, NodeWork, Role, Saved, Tensor, TensorId};
+use crate::training_graph::{Element, Need, NodeWork, Role, Saved, Tensor, TensorId};
 
 impl Differentiator<'_> {
     /// The gradient of the loss with respect to itself: a one, whatever the loss is.
     pub(super) fn seed(&mut self, loss: ValueId) {
-        let gradient = self.new_gradient("loss.gradient", Extent::fixed(FP32));
+        let gradient = self.new_gradient("loss.gradient", Extent::fixed(FP32), Element::FullFloat);
         let one = Extent::fixed(1);
         let work = NodeWork::computing(OperatorKind::ElementWise, one, one);
         self.writer.write("loss.seed", Vec::new(), vec![gradient], work);
@@ -35,6 +35,7 @@ impl Differentiator<'_> {
             _ => self.backward_plain(node, gradient),
         }
         let by_module = !node.op.is_functional();
+        self.describe_passes(node, first);
         for made in &mut self.writer.graph.nodes[first..] {
             let saved = (0..).zip(&node.saved).filter(|(_, saved)| made.inputs.contains(saved));
             made.saved =
@@ -47,6 +48,23 @@ impl Differentiator<'_> {
             log_probabilities.need = Need::Shape;
         }
         self.describe_products(node, first);
+    }
+
+    /// Notes of further passes of PyTorch's kernels among the nodes from `first` on: sums of a normalisation before they
+    /// are applied, the gradient of a bias.
+    fn describe_passes(&mut self, node: &OperatorNode, first: usize) {
+        let bytes = |value| self.network.shape(value).elements() * FP32;
+        let (of_norm, of_bias) = match node.op {
+            Op::BatchNorm { .. } | Op::LayerNorm { .. } => (bytes(node.inputs[0]) * 2, Extent::ZERO),
+            Op::Convolution { .. } | Op::Linear if node.parameters.len() > 1 => (Extent::ZERO, bytes(node.output)),
+            _ => return,
+        };
+        let graph = &mut self.writer.graph;
+        for made in &mut graph.nodes[first..] {
+            let trains = |&output: &TensorId| graph.tensors[output as usize].role == Role::ParameterGradient;
+            let trains = made.outputs.iter().any(trains);
+            made.work.passes = of_norm + if trains { of_bias } else { Extent::ZERO };
+        }
     }
 
     /// One node that reads the gradient and what was saved, and writes every gradient that is wanted.
@@ -126,7 +144,7 @@ impl Differentiator<'_> {
     fn backward_loss(&mut self, node: &OperatorNode, gradient: TensorId) {
         let scores = node.inputs[0];
         let elements = self.network.shape(scores).elements();
-        let of_log = self.new_gradient(format!("{}.log_softmax.gradient", node.module), elements * FP32);
+        let of_log = self.new_gradient(format!("{}.log_softmax.gradient", node.module), elements * FP32, Element::FullFloat);
         let work = NodeWork::computing(OperatorKind::ElementWise, elements, elements);
         self.writer.write(&node.module, with_saved(gradient, node), vec![of_log], work);
         let work = NodeWork::computing(OperatorKind::Reduction, elements * 2, elements);
@@ -175,11 +193,19 @@ impl Differentiator<'_> {
 
     fn gradient_of(&mut self, module: &str, value: ValueId) -> TensorId {
         let bytes = self.network.shape(value).elements() * FP32;
-        self.new_gradient(format!("{module}.gradient"), bytes)
+        self.new_gradient(format!("{module}.gradient"), bytes, self.element_of(value))
     }
 
-    fn new_gradient(&mut self, name: impl Into<String>, bytes: Extent) -> TensorId {
-        self.writer.tensor(Tensor::new(name, bytes, Role::Gradient))
+    /// The numbers of a value, which are those of its gradient, too.
+    fn element_of(&self, value: ValueId) -> Element {
+        match self.writer.graph.tensor(self.storage(value)).element {
+            Element::FullFloat => Element::FullFloat,
+            Element::Float | Element::Whole => Element::Float,
+        }
+    }
+
+    fn new_gradient(&mut self, name: impl Into<String>, bytes: Extent, element: Element) -> TensorId {
+        self.writer.tensor(Tensor { element, ..Tensor::new(name, bytes, Role::Gradient) })
     }
 
     /// Adds `gradient` to what the consumers of `value` have given so far, if `value` wants a gradient.
@@ -190,7 +216,7 @@ impl Differentiator<'_> {
         let mut total = gradient;
         if let Some(earlier) = self.gradients[value as usize] {
             let elements = self.network.shape(value).elements();
-            total = self.new_gradient("accumulated.gradient", elements * FP32);
+            total = self.new_gradient("accumulated.gradient", elements * FP32, self.element_of(value));
             let work = NodeWork::computing(OperatorKind::ElementWise, elements, elements);
             self.writer.write("accumulate", vec![earlier, gradient], vec![total], work);
         }

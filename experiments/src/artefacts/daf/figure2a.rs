@@ -5,7 +5,7 @@ use haversack_devices::processor::{Frequency, ProgramCounts};
 use haversack_gpu::baseline::{framework, map_counts};
 use haversack_gpu::profile::CONTROL;
 use haversack_training::{Machine, Trains};
-use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
+use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::operator::Window;
 use haversack_workloads::{Network, Phase, ValueId};
 
@@ -41,7 +41,7 @@ fn with_loss(network: &mut Network, made: ValueId) -> Result<()> {
 
 /// Microseconds of the product in forward, for one sample.
 fn forward(machine: &Machine, network: &Network) -> Result<f64> {
-    let graph = differentiate(network, EagerRules { dropout_mask_bytes: 1, optimiser: Optimiser::Sgd })?;
+    let graph = differentiate(network, EagerRules { dropout_mask_bytes: 1, ..EagerRules::default() })?;
     let product = graph.nodes.iter().position(|node| node.phase == Phase::Forward && node.work.kind.is_dense_product());
     let Some(id) = product else { bail!("{} has no product", network.name) };
     Ok(machine.cost(&graph, id, 1, Precision::Fp32).alone().seconds() * 1e6)

@@ -32,6 +32,8 @@ pub(crate) fn called_alone(device: &Device, stack: &Stack, size: u64, batch: u64
         input_size: [size, size],
         output_size: [size, size],
         taps: TAPS,
+        groups: 1,
+        of_each_sample: false,
     };
     let weights = CHANNELS * CHANNELS * TAPS[0] * TAPS[1];
     let operands = Bytes(2 * batch * CHANNELS * size * size + weights);

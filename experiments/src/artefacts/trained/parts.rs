@@ -137,7 +137,10 @@ impl Trained {
     pub(in crate::artefacts) fn split_gradients(&self, batches: usize, parts: usize) -> Result<Vec<SplitGradient>> {
         let mut found = Vec::new();
         self.watch_each(batches, |node, memory| {
-            let is_gradient = node.work.product.is_some_and(|product| product.role == ProductRole::WeightGradient);
+            let is_gradient = node
+                .work
+                .product
+                .is_some_and(|product| product.is_dense() && product.role == ProductRole::WeightGradient);
             let Some(&tensor) = node.outputs.first().filter(|_| is_gradient) else { return Ok(()) };
             let split = Split { trained: self, node, memory, tensor };
             let (exact, _) = split.gradient(1, true)?;

@@ -1,7 +1,7 @@
 //! From a training graph to the row of operators that section 3.3 schedules, and back.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::OperatorKind;
+use haversack_devices::work::{OperatorKind, Product};
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{NodeId, Role, TensorId, TrainingGraph};
 
@@ -106,7 +106,7 @@ impl Wanted<'_> {
 }
 
 fn parts(node: &Node, id: NodeId, batch: u64, dsp: &dyn DspProfile) -> Option<splitting::Parts> {
-    node.work.product?;
+    node.work.product.filter(Product::is_dense)?;
     splitting::split(|samples| dsp.time(id, samples), batch, dsp.accumulation(id), THRESHOLD)
 }
 

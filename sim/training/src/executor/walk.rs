@@ -202,7 +202,7 @@ impl Executor<'_> {
             self.costs.node(id, samples)
         };
         let began = self.clock.now();
-        self.lanes.run(&cost, on, &mut self.clock, &mut self.tensors)?;
+        let cost = self.lanes.run(&cost, on, &mut self.clock, &mut self.tensors)?;
         self.clock.note_operator(id, began, &cost);
         self.compute(id, kind == SpanKind::Recomputed)?;
         let spent = self.clock.now() - began;

@@ -46,7 +46,7 @@ impl Machine {
     pub(crate) fn unpacking_within(&self, values: u64, bits: u8, columns: u64) -> Cost {
         let again = (columns as f64 / self.product_tile()).max(1.0);
         let busy = Nanos((self.packing_cost(values, bits).busy.0 as f64 * again) as u64);
-        Cost { launch: Nanos::ZERO, busy, dram: code_bytes(values, bits), occupancy: 1.0, stalls: by_dram(busy) }
+        Cost { busy, dram: code_bytes(values, bits), occupancy: 1.0, stalls: by_dram(busy), ..Cost::default() }
     }
 
     /// The side of the square of outputs that a block of a product computes; an operand is read again for every one.
@@ -89,7 +89,14 @@ impl Machine {
             Processor::Cpu(_, on_cpu) => (1.0, on_cpu.operator_overhead.value),
         };
         let busy = transfer(bytes, BytesPerSecond(bandwidth.0 * share));
-        Cost { launch: Nanos(launch.0 * launches), busy, dram: bytes, occupancy: 1.0, stalls: by_dram(busy) }
+        Cost {
+            launch: Nanos(launch.0 * launches),
+            busy,
+            dram: bytes,
+            occupancy: 1.0,
+            stalls: by_dram(busy),
+            ..Cost::default()
+        }
     }
 }
 

@@ -1,0 +1,238 @@
+//! Products as a vendor's library runs them on a GPU.
+//!
+//! A product is cut into tiles of its outputs, which the units compute in whole waves. Where the outputs fill too few
+//! units, the sum is split: every part makes a tile of partial sums in fp32, and a second pass adds them (split-K; Kerr et
+//! al., CUTLASS, and Osama et al., arXiv 2301.03598). A tile reads its operands through the L2 cache, again for every
+//! tile. The library takes the fastest of its kernels, as cuDNN's benchmark mode does. Tensor cores read channels side by
+//! side: in NCHW, operands and results are converted in passes of their own.
+
+use crate::processor::gpu::{Gpu, by_dram};
+use crate::processor::stalls::{Limit, longest};
+use crate::stack::{Library, StackOnGpu};
+use crate::units::Bytes;
+use crate::work::{Matrices, MemoryFormat, OperatorKind, Precision, Product, ProductRole, Work};
+
+/// Rows and columns of the tiles that CUTLASS and cuDNN have kernels for.
+const TILES: [(u64, u64); 8] =
+    [(256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 32)];
+
+/// Terms of the sum that a tile takes in one step of its loop (CUTLASS's threadblock shapes).
+const STEP: f64 = 32.0;
+
+/// Channels that tensor cores read at once; fewer are padded (NVIDIA, Deep Learning Performance Guide).
+const VECTOR: u64 = 8;
+
+/// Bytes a unit and cycle of an L2 cache of which no bandwidth is known (Jia et al., arXiv 1804.06826: a V100 reads 26.5).
+const L2_RATE: f64 = 32.0;
+
+/// What an operator takes while the GPU works on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// Seconds, and what they are bound by.
+    pub busy: (f64, Limit),
+    /// Bytes that DRAM moves.
+    pub dram: Bytes,
+    /// Kernels beside the first.
+    pub kernels: u32,
+}
+
+/// The units that a product may run on.
+struct Units {
+    /// Operations a second that the inner loops reach.
+    rate: f64,
+    /// Whether they are tensor cores.
+    tensor: bool,
+}
+
+impl Gpu {
+    /// What `work` takes by the kernels of `library`.
+    pub(super) fn by_library(&self, work: &Work, stack: &StackOnGpu, library: &Library) -> Run {
+        match work.product {
+            Some(product) if work.flops.0 > 0.0 => {
+                let is_depthwise =
+                    work.kind == OperatorKind::DepthwiseConvolution && product.inputs <= product.groups;
+                if is_depthwise {
+                    self.depthwise(work, &product, library)
+                } else {
+                    self.product(work, &product, stack, library)
+                }
+            }
+            _ => self.sweep(work, stack, library),
+        }
+    }
+
+    /// A kernel of the framework that streams its operands.
+    fn sweep(&self, work: &Work, stack: &StackOnGpu, library: &Library) -> Run {
+        let factor = if work.kind == OperatorKind::Optimiser { library.update_traffic.value.0 } else { 1.0 };
+        let traffic = Bytes((work.traffic.dram.as_f64() * factor) as u64) + work.passes;
+        let (bandwidth, dram) = self.served_by(work.working_set, traffic);
+        let bytes = traffic.as_f64() / (bandwidth.0 * library.bandwidth.value.0);
+        let (peak, _) = self.peak(work);
+        let filled = self.issue_rate(self.waves(work, stack).min(1.0));
+        let arithmetic = work.flops.0 / (peak.0 * stack.efficiency.of(work.kind).0 * filled);
+        let further = if work.kind == OperatorKind::Optimiser { library.update_launches.value.0 as u32 - 1 } else { 0 };
+        Run { busy: longest([(arithmetic, Limit::Arithmetic), (bytes, by_dram(dram))]), dram, kernels: further }
+    }
+
+    /// A depthwise convolution by a kernel of its own on general units, which sum in fp32.
+    fn depthwise(&self, work: &Work, product: &Product, library: &Library) -> Run {
+        let taps = product.multiply_adds(work.samples);
+        let area = |size: [u64; 2]| (size[0] * size[1] * work.samples) as f64;
+        let (find, outputs, tap) = (library.depthwise_output_ops.value.0, product.outputs as f64, &library.depthwise_tap_ops);
+        let operations = match product.role {
+            ProductRole::Forward => area(product.output_size) * outputs * find + taps * tap.value.0,
+            // Every tap of every input is looked at, also where a stride has no output for it.
+            ProductRole::InputGradient => {
+                let every = (product.taps[0] * product.taps[1]) as f64;
+                area(product.input_size) * product.inputs as f64 * (find + every * tap.value.0)
+            }
+            ProductRole::WeightGradient => taps * library.depthwise_weight_ops.value.0,
+        };
+        let faster = match work.memory_format {
+            MemoryFormat::Contiguous => 1.0,
+            MemoryFormat::ChannelsLast => library.depthwise_channels_last.value.0,
+        };
+        let arithmetic = operations * faster / self.integer_rate();
+        let dram = work.traffic.dram + work.passes;
+        let bytes = dram.as_f64() / self.dram.bandwidth.0;
+        Run { busy: longest([(arithmetic, Limit::Arithmetic), (bytes, Limit::Dram)]), dram, kernels: 0 }
+    }
+
+    /// A product by the fastest kernel.
+    fn product(&self, work: &Work, product: &Product, stack: &StackOnGpu, library: &Library) -> Run {
+        let convolves = work.kind != OperatorKind::Gemm;
+        let matrices = product.matrices(work.samples);
+        let general = Units { rate: self.general_rate(work, stack), tensor: false };
+        let simple = self.fastest_tile(work, product, matrices, &general);
+        let Some(peak) = self.tensor_peak(work) else { return simple };
+        let share = match (convolves, product.role) {
+            (false, _) => &library.tensor_gemm,
+            (true, ProductRole::Forward) => &library.tensor_convolution,
+            (true, ProductRole::InputGradient | ProductRole::WeightGradient) => &library.tensor_convolution_gradient,
+        };
+        let mut tensor = Units { rate: peak * share.value.0, tensor: true };
+        let is_grouped = convolves && product.groups > 1;
+        if is_grouped {
+            tensor.rate /= match work.memory_format {
+                MemoryFormat::Contiguous => library.grouped.value.0,
+                MemoryFormat::ChannelsLast => library.grouped_channels_last.value.0,
+            };
+        }
+        let mut fast = self.fastest_tile(work, product, matrices, &tensor);
+        if convolves && work.memory_format == MemoryFormat::Contiguous {
+            // Read in one layout and written in the other.
+            let moved = Bytes(2 * maps(work, product));
+            fast.busy.0 += moved.as_f64() / (self.dram.bandwidth.0 * library.bandwidth.value.0);
+            fast.dram += moved;
+            fast.kernels += 2;
+        }
+        if fast.busy.0 <= simple.busy.0 { fast } else { simple }
+    }
+
+    /// The peak of tensor cores in the format of `work`, with sums of 32 bits.
+    fn tensor_peak(&self, work: &Work) -> Option<f64> {
+        let constants = &self.constants;
+        let peak = match work.precision {
+            Precision::Fp16 => constants.fp16_tensor_peak_fp32_sums.as_ref().or(constants.fp16_tensor_peak.as_ref()),
+            Precision::Int8 => constants.int8_tensor_peak.as_ref(),
+            Precision::Fp32 | Precision::Int16 | Precision::Int32 => None,
+        };
+        peak.map(|peak| peak.value.0)
+    }
+
+    /// What the loops of products reach on general units.
+    fn general_rate(&self, work: &Work, stack: &StackOnGpu) -> f64 {
+        let kind = if work.kind == OperatorKind::Gemm { OperatorKind::Gemm } else { OperatorKind::Convolution };
+        let peak = match work.precision {
+            Precision::Fp16 => self.constants.fp16_peak.value,
+            Precision::Int8 => self.constants.int8_peak.value,
+            Precision::Fp32 | Precision::Int16 | Precision::Int32 => self.constants.fp32_peak.value,
+        };
+        peak.0 * stack.efficiency.of(kind).0
+    }
+
+    /// The fastest of the tiles, each with its sum whole or split so that the units are full.
+    fn fastest_tile(&self, work: &Work, product: &Product, matrices: Matrices, on: &Units) -> Run {
+        let parts = self.constants.units.value.0.max(1.0);
+        // Winograd's algorithm and a direct kernel's penalty change the arithmetic of every tile alike.
+        let exact = 2.0 * product.multiply_adds(work.samples).max(1.0);
+        let scale = work.flops.0 / exact;
+        let matrices = if on.tensor { padded(product, matrices) } else { matrices };
+        let mut fastest: Option<Run> = None;
+        for tile in TILES {
+            let across = matrices.rows.div_ceil(tile.0) * matrices.columns.div_ceil(tile.1);
+            let tiles = (matrices.count * across) as f64;
+            let fill = (parts / tiles).floor().max(1.0).min((matrices.depth / STEP).ceil().max(1.0));
+            let twice = (2.0 * parts / tiles).floor().max(1.0).min((matrices.depth / STEP).ceil().max(1.0));
+            for split in [1.0, fill, twice] {
+                let run = self.tiled(work, &matrices, tile, tiles, split, on.rate / scale);
+                if fastest.is_none_or(|fastest| run.busy.0 < fastest.busy.0) {
+                    fastest = Some(run);
+                }
+                if fill <= 1.0 {
+                    break;
+                }
+            }
+        }
+        fastest.unwrap_or(Run { busy: (0.0, Limit::Arithmetic), dram: Bytes::ZERO, kernels: 0 })
+    }
+
+    /// A product in `tiles` tiles whose sums are split into `split` parts.
+    fn tiled(&self, work: &Work, matrices: &Matrices, tile: (u64, u64), tiles: f64, split: f64, rate: f64) -> Run {
+        let units = self.constants.units.value.0.max(1.0);
+        let terms = (matrices.depth / split / STEP).ceil().max(1.0) * STEP;
+        let outputs = (tile.0 * tile.1) as f64;
+        let waves = (tiles * split / units).ceil();
+        let arithmetic = waves * units * 2.0 * outputs * terms / rate;
+        let width = work.precision.bytes().as_f64();
+        let operands = tiles * split * (tile.0 + tile.1) as f64 * terms * width;
+        let dram = work.traffic.dram + work.passes;
+        let bytes = dram.as_f64() / self.dram.bandwidth.0;
+        let loops = [
+            (arithmetic, Limit::Arithmetic),
+            (operands / self.l2_bandwidth(), Limit::Caches),
+            (bytes, Limit::Dram),
+        ];
+        let mut run = Run { busy: longest(loops), dram, kernels: 0 };
+        if split > 1.0 {
+            // Written by the parts, read by the second pass.
+            let sums = matrices.count as f64 * matrices.rows as f64 * matrices.columns as f64;
+            let partial = Bytes((2.0 * split * sums * 4.0) as u64);
+            let (bandwidth, moved) = self.served_by(partial, partial);
+            run.busy.0 += partial.as_f64() / bandwidth.0;
+            run.dram += moved;
+            run.kernels += 1;
+        }
+        run
+    }
+
+    /// The bandwidth of the cache before DRAM.
+    fn l2_bandwidth(&self) -> f64 {
+        let units = self.constants.units.value.0 * self.constants.clock.value.0;
+        self.constants.l2_bandwidth.as_ref().map_or(units * L2_RATE, |bandwidth| bandwidth.value.0)
+    }
+}
+
+/// The products with channels as tensor cores need them.
+fn padded(product: &Product, matrices: Matrices) -> Matrices {
+    let groups = product.groups.max(1);
+    let up = |channels: u64| {
+        let of_group = (channels / groups).max(1);
+        of_group.next_multiple_of(VECTOR) as f64 / of_group as f64
+    };
+    let wider = |size: u64, factor: f64| (size as f64 * factor) as u64;
+    match product.role {
+        ProductRole::Forward => Matrices { depth: matrices.depth * up(product.inputs), ..matrices },
+        ProductRole::InputGradient => Matrices { depth: matrices.depth * up(product.outputs), ..matrices },
+        ProductRole::WeightGradient => {
+            Matrices { columns: wider(matrices.columns, up(product.inputs)), ..matrices }
+        }
+    }
+}
+
+/// Bytes of the maps that the layer reads and writes, without those of one position, which are the same in every layout.
+fn maps(work: &Work, product: &Product) -> u64 {
+    let of = |channels: u64, size: [u64; 2]| if size == [1, 1] { 0 } else { channels * size[0] * size[1] };
+    let values = of(product.inputs, product.input_size) + of(product.outputs, product.output_size);
+    values * work.samples * work.precision.bytes().0
+}
