@@ -4,8 +4,8 @@
 
 pub mod declared;
 mod fedhybrid;
-mod gpu_steps;
 pub mod fit;
+mod gpu_steps;
 mod mandheling;
 pub mod observation;
 mod paper;
@@ -18,6 +18,7 @@ use indicatif::ProgressBar;
 
 use declared::Calibration;
 use fit::Problem;
+use observation::Observation;
 use report::{Fitted, Report, Residual};
 
 use crate::error::CommandError;
@@ -115,13 +116,17 @@ pub fn calibrate(calibration: &Calibration, seed: u64, after_start: impl FnMut()
         });
     }
     let simulated = problem.simulated(&before)?.into_iter().zip(problem.simulated(&after)?);
-    let rows = problem.observations.iter().zip(simulated).map(|(row, (before, after))| Residual {
+    let residual = |(row, (before, after)): (&Observation, (f64, f64))| Residual {
         id: row.id.clone(),
         unit: row.unit,
         observed: row.observed,
         before,
         after,
-    });
+    };
+    let rows = problem.observations.iter().zip(simulated).map(residual);
+    let unfitted = observation::checks(calibration)?;
+    let checked = problem.simulated_of(&unfitted, &before)?.into_iter().zip(problem.simulated_of(&unfitted, &after)?);
+    let checks = unfitted.iter().zip(checked).map(residual).collect();
     Ok(Report {
         device: calibration.device.clone(),
         stack: calibration.stack.clone(),
@@ -130,5 +135,6 @@ pub fn calibrate(calibration: &Calibration, seed: u64, after_start: impl FnMut()
         objective: [problem.objective(&before)?, problem.objective(&after)?],
         constants,
         rows: rows.collect(),
+        checks,
     })
 }

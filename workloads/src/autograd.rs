@@ -176,7 +176,8 @@ impl<'a> Differentiator<'a> {
             _ if node.flops.is_zero() => elements,
             _ => node.flops,
         };
-        let work = NodeWork { passes: self.passes_forward(node), ..NodeWork::computing(kind_of(node), flops, elements) };
+        let work =
+            NodeWork { passes: self.passes_forward(node), ..NodeWork::computing(kind_of(node), flops, elements) };
         self.writer.write(&node.module, inputs, outputs, work);
         self.describe_products(node, self.writer.graph.nodes.len() - 1);
     }

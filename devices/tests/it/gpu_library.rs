@@ -16,7 +16,6 @@ depthwise_output_ops = 100 count
 depthwise_tap_ops = 10 count
 depthwise_weight_ops = 20 count
 depthwise_channels_last = 0.5 factor
-grouped = 2 factor
 grouped_channels_last = 4 factor
 bandwidth = 1 fraction
 update_launches = 3 count
@@ -98,8 +97,7 @@ fn a_long_sum_is_split_until_the_units_are_full() {
 fn a_depthwise_gradient_of_a_weight_takes_about_what_forward_takes() {
     // mnasnet's first: 32 channels of 112 × 112 in fp16, 512 samples. By outputs alone it was a hundred times slower.
     let size = [112, 112];
-    let layer =
-        Product { input_size: size, output_size: size, taps: [3, 3], groups: 32, ..linear(0, 32, 32) };
+    let layer = Product { input_size: size, output_size: size, taps: [3, 3], groups: 32, ..linear(0, 32, 32) };
     let time = |role| {
         let maps = Bytes(2 * 2 * 32 * 112 * 112 * 512);
         let traffic = Traffic { dram: maps, shared: Bytes::ZERO };

@@ -70,6 +70,19 @@ impl Residual {
     pub fn error_before(&self) -> f64 {
         self.before / self.observed - 1.0
     }
+
+    /// For programs.
+    fn json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "unit": self.unit,
+            "observed": self.observed,
+            "before": self.before,
+            "after": self.after,
+            "error_before": self.error_before(),
+            "error_after": self.error(),
+        })
+    }
 }
 
 /// The median and the largest of the absolute errors.
@@ -97,6 +110,8 @@ pub struct Report {
     pub constants: Vec<Fitted>,
     /// The rows.
     pub rows: Vec<Residual>,
+    /// Rows that nothing was fitted to, of observations that have some.
+    pub checks: Vec<Residual>,
 }
 
 impl Report {
@@ -127,17 +142,7 @@ impl Report {
                 "identified": constant.is_identified(),
             })
         });
-        let rows = self.rows.iter().map(|row| {
-            json!({
-                "id": row.id,
-                "unit": row.unit,
-                "observed": row.observed,
-                "before": row.before,
-                "after": row.after,
-                "error_before": row.error_before(),
-                "error_after": row.error(),
-            })
-        });
+        let (rows, checks) = (self.rows.iter().map(Residual::json), self.checks.iter().map(Residual::json));
         let ((median_before, worst_before), (median, worst)) = (self.errors_before(), self.errors());
         json!({
             "device": self.device,
@@ -149,6 +154,7 @@ impl Report {
             "worst_error": { "before": worst_before, "after": worst },
             "constants": constants.collect::<Vec<_>>(),
             "rows": rows.collect::<Vec<_>>(),
+            "checks": checks.collect::<Vec<_>>(),
         })
     }
 
@@ -178,7 +184,8 @@ impl Report {
         let _ = writeln!(text, "{table}");
         let mut table = TextTable::new([name, number, number, share, share]);
         table.row(["row", "observed", "fitted", "before", "error"]);
-        for row in &self.rows {
+        let checks = self.checks.iter().map(|row| Residual { id: format!("check: {}", row.id), ..row.clone() });
+        for row in self.rows.iter().cloned().chain(checks) {
             let [observed, after] =
                 [row.observed, row.after].map(|value| format!("{} {}", significant(value), row.unit));
             table.row([row.id.clone(), observed, after, percent(row.error_before()), percent(row.error())]);
@@ -195,6 +202,16 @@ impl Report {
             self.objective[1],
             self.objective[0],
         );
+        if !self.checks.is_empty() {
+            let (median, worst) = spread(self.checks.iter().map(Residual::error));
+            let mean = self.checks.iter().map(|row| row.error().abs()).sum::<f64>() / self.checks.len() as f64;
+            let [median, mean, worst] = [median, mean, worst].map(|error| error * 1e2);
+            let count = counted(self.checks.len(), "row", "rows");
+            let _ = writeln!(
+                text,
+                "{count} that nothing was fitted to: median error {median:.1} %, mean {mean:.1} %, worst {worst:.1} %"
+            );
+        }
         text
     }
 }
