@@ -2,8 +2,8 @@
 
 use haversack_devices::work::{OperatorKind, Precision};
 use haversack_workloads::autograd::{Attention, EagerRules, differentiate, forward_alone};
-use haversack_workloads::training_graph::Element;
-use haversack_workloads::{Extent, LayerKind, Phase, TrainingGraph, models};
+use haversack_workloads::training_graph::{Element, LayerKind, Node};
+use haversack_workloads::{Extent, Phase, TrainingGraph, models};
 
 fn training(name: &str, attention: Attention) -> TrainingGraph {
     let network = models::build(name, None).unwrap();
@@ -40,8 +40,8 @@ fn nothing_is_dropped_in_inference() {
     assert!(dropped > 0);
     let inference = forward_alone(&network, EagerRules::default());
     let written = |id: usize| inference.nodes.iter().any(|node| node.outputs.contains(&(id as u32)));
-    let masks = network.storages.iter().enumerate().filter(|(_, storage)| storage.dropout_mask);
-    assert!(masks.into_iter().all(|(id, _)| !written(id)));
+    let mut masks = network.storages.iter().enumerate().filter(|(_, storage)| storage.dropout_mask);
+    assert!(masks.all(|(id, _)| !written(id)));
 }
 
 #[test]
@@ -59,9 +59,7 @@ fn fused_attention_computes_the_same_products_and_keeps_no_scores() {
     let kept = |graph: &TrainingGraph| graph.saved().iter().map(|&id| graph.tensor(id).bytes.at(1)).sum::<u64>();
     assert!(kept(&fused) + scores(&math) <= kept(&math));
     // The products still write what the next layer reads.
-    let written = |node: &&haversack_workloads::training_graph::Node| {
-        node.work.product.is_some_and(|product| product.of_each_sample)
-    };
+    let written = |node: &&Node| node.work.product.is_some_and(|product| product.of_each_sample);
     let context = fused.nodes.iter().filter(written).filter(|node| node.phase == Phase::Forward);
     assert!(context.flat_map(|node| &node.outputs).any(|&id| fused.tensor(id).bytes != Extent::ZERO));
 }

@@ -68,7 +68,11 @@ impl Gpu {
         let (peak, _) = self.peak(work);
         let filled = self.issue_rate(self.waves(work, stack).min(1.0));
         let arithmetic = work.flops.0 / (peak.0 * stack.efficiency.of(work.kind).0 * filled);
-        let further = if work.kind == OperatorKind::Optimiser { (library.update_launches.value.0 as u32).saturating_sub(1) } else { 0 };
+        let further = if work.kind == OperatorKind::Optimiser {
+            (library.update_launches.value.0 as u32).saturating_sub(1)
+        } else {
+            0
+        };
         Run { busy: longest([(arithmetic, Limit::Arithmetic), (bytes, by_dram(dram))]), dram, kernels: further }
     }
 
