@@ -97,17 +97,16 @@ section! {
         pub tensor_convolution_gradient: Constant<Fraction>,
         /// The share that matrix products reach.
         pub tensor_gemm: Constant<Fraction>,
-        /// Integer operations that a depthwise convolution's own kernel spends on finding the place of an output.
+        /// Integer operations that a depthwise convolution's own kernel spends on an output: finding its place.
         pub depthwise_output_ops: Constant<Count>,
         /// Those that it spends on each tap of an output.
         pub depthwise_tap_ops: Constant<Count>,
-        /// Those on each term of the sums of its weight's gradient.
+        /// Those that the gradient of its weight spends on an output of the layer, beside those on its taps.
         pub depthwise_weight_ops: Constant<Count>,
         /// The same of an output in channels-last, where another kernel reads channels side by side.
         pub depthwise_channels_last: Constant<Factor>,
-        /// How many times longer convolutions in groups take than dense ones of their tiles.
-        pub grouped: Constant<Factor>,
-        /// The same in channels-last.
+        /// How many times longer than dense convolutions of their tiles those in groups take in channels-last that have no
+        /// kernel of their own.
         pub grouped_channels_last: Constant<Factor>,
         /// The share of DRAM's achievable bandwidth that the framework's own kernels reach: maps, normalisations, copies.
         pub bandwidth: Constant<Fraction>,
@@ -380,7 +379,15 @@ impl Stack {
 }
 
 /// What work is divided by beside the rates and the efficiencies.
-const DIVISORS: &[&str] = &["gpu.packing_efficiency", "gpu.winograd_saving", "gpu.tensor_factor", "gpu.library.tensor_convolution", "gpu.library.tensor_convolution_gradient", "gpu.library.tensor_gemm", "gpu.library.bandwidth"];
+const DIVISORS: &[&str] = &[
+    "gpu.packing_efficiency",
+    "gpu.winograd_saving",
+    "gpu.tensor_factor",
+    "gpu.library.tensor_convolution",
+    "gpu.library.tensor_convolution_gradient",
+    "gpu.library.tensor_gemm",
+    "gpu.library.bandwidth",
+];
 /// Rates that may be zero.
 const IDLE_RATES: &[&str] = &["cpu.preparation", "housekeeping.frequency"];
 

@@ -4,8 +4,8 @@
 
 pub mod declared;
 mod fedhybrid;
-mod gpu_steps;
 pub mod fit;
+mod gpu_steps;
 mod mandheling;
 pub mod observation;
 mod paper;
@@ -18,6 +18,7 @@ use indicatif::ProgressBar;
 
 use declared::Calibration;
 use fit::Problem;
+use observation::Observation;
 use report::{Fitted, Report, Residual};
 
 use crate::error::CommandError;
@@ -126,15 +127,23 @@ pub fn calibrate(
         });
     }
     let left_out = if leaves_out { Some(problem.left_out(&fit, &after_step)?) } else { None };
-    let simulated = problem.simulated(&before)?.into_iter().zip(problem.simulated(&fit.values)?);
-    let rows = problem.observations.iter().zip(simulated).enumerate().map(|(at, (row, (before, after)))| Residual {
+    let residual = |(row, (before, after)): (&Observation, (f64, f64))| Residual {
         id: row.id.clone(),
         unit: row.unit,
         observed: row.observed,
         before,
         after,
-        left_out: left_out.as_ref().map(|left_out| left_out[at]),
-    });
+        left_out: None,
+    };
+    let both = |rows: &[Observation]| -> Result<Vec<Residual>, CommandError> {
+        let simulated = problem.simulated_of(rows, &before)?.into_iter().zip(problem.simulated_of(rows, &fit.values)?);
+        Ok(rows.iter().zip(simulated).map(residual).collect())
+    };
+    let mut rows = both(&problem.observations)?;
+    for (row, left_out) in rows.iter_mut().zip(left_out.into_iter().flatten()) {
+        row.left_out = Some(left_out);
+    }
+    let checks = both(&observation::checks(calibration)?)?;
     Ok(Report {
         device: calibration.device.clone(),
         stack: calibration.stack.clone(),
@@ -142,6 +151,7 @@ pub fn calibrate(
         about: calibration.about.clone(),
         objective: [problem.objective(&before)?, problem.objective(&fit.values)?],
         constants,
-        rows: rows.collect(),
+        rows,
+        checks,
     })
 }

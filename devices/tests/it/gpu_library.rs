@@ -16,7 +16,6 @@ depthwise_output_ops = 100 count
 depthwise_tap_ops = 10 count
 depthwise_weight_ops = 20 count
 depthwise_channels_last = 0.5 factor
-grouped = 2 factor
 grouped_channels_last = 4 factor
 bandwidth = 1 fraction
 update_launches = 3 count
@@ -95,11 +94,11 @@ fn a_long_sum_is_split_until_the_units_are_full() {
 }
 
 #[test]
-fn a_depthwise_gradient_of_a_weight_takes_about_what_forward_takes() {
-    // mnasnet's first: 32 channels of 112 × 112 in fp16, 512 samples. By outputs alone it was a hundred times slower.
+fn a_depthwise_gradient_of_a_weight_takes_some_times_what_forward_takes() {
+    // mnasnet's first: 32 channels of 112 × 112 in fp16, 512 samples. Its 288 outputs alone would fill a hundredth of
+    // the GPU. Forward: 40 + 9 · 13.7 = 163 operations an output, backward 1350 + 9 · 13.7 = 1473: 9.0 times.
     let size = [112, 112];
-    let layer =
-        Product { input_size: size, output_size: size, taps: [3, 3], groups: 32, ..linear(0, 32, 32) };
+    let layer = Product { input_size: size, output_size: size, taps: [3, 3], groups: 32, ..linear(0, 32, 32) };
     let time = |role| {
         let maps = Bytes(2 * 2 * 32 * 112 * 112 * 512);
         let traffic = Traffic { dram: maps, shared: Bytes::ZERO };
@@ -108,7 +107,7 @@ fn a_depthwise_gradient_of_a_weight_takes_about_what_forward_takes() {
         of_3090(&Work { traffic, working_set: maps, precision, ..work }).busy.0 as f64
     };
     let ratio = time(ProductRole::WeightGradient) / time(ProductRole::Forward);
-    assert!((0.3..5.0).contains(&ratio), "{ratio}");
+    assert!((5.0..12.0).contains(&ratio), "{ratio}");
 }
 
 #[test]

@@ -100,8 +100,16 @@ impl Problem {
     /// # Errors
     /// A value that its constant cannot take.
     pub fn simulated(&self, values: &[f64]) -> Result<Vec<f64>, CommandError> {
+        self.simulated_of(&self.observations, values)
+    }
+
+    /// The same of other `rows`.
+    ///
+    /// # Errors
+    /// As [`Problem::simulated`].
+    pub fn simulated_of(&self, rows: &[Observation], values: &[f64]) -> Result<Vec<f64>, CommandError> {
         let files = self.with(values)?;
-        Ok(self.observations.iter().map(|row| row.simulated(&files)).collect())
+        Ok(rows.iter().map(|row| row.simulated(&files)).collect())
     }
 
     /// What is minimised.

@@ -34,8 +34,11 @@ struct Step {
 /// No folder of networks, or one that lacks a network of a row.
 pub(super) fn rows(calibration: &Calibration, role: &str) -> Result<Vec<Observation>, CommandError> {
     let Some(folder) = &calibration.networks else {
-        let message = format!("{} was observed on networks that do not come along; name the folder of their ONNX files by \
-                               --networks DIR", calibration.device);
+        let message = format!(
+            "{} was observed on networks that do not come along; name the folder of their ONNX files by \
+                               --networks DIR",
+            calibration.device
+        );
         return Err(CommandError::input(message));
     };
     let cache = Cache::new();
@@ -59,7 +62,12 @@ pub(super) fn rows(calibration: &Calibration, role: &str) -> Result<Vec<Observat
         }
         let plan = Plan::new(&scenario, &cache)?;
         let id = format!("{}/{}/{}", step.network, step.what, step.layout);
-        observations.push(Observation { id, observed: step.step_ms * 1e-3, unit: "s", measure: Measure::Run(vec![plan]) });
+        observations.push(Observation {
+            id,
+            observed: step.step_ms * 1e-3,
+            unit: "s",
+            measure: Measure::Run(vec![plan]),
+        });
     }
     Ok(observations)
 }

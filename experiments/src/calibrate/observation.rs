@@ -151,6 +151,18 @@ pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
     }
 }
 
+/// The rows of role `check` beside those that are fitted, of observations that a user brings networks for; the papers'
+/// are shown by `reproduce`.
+///
+/// # Errors
+/// As [`of`].
+pub fn checks(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
+    match calibration.observations {
+        Observations::GpuSteps => gpu_steps::rows(calibration, "check"),
+        _ => Ok(Vec::new()),
+    }
+}
+
 fn scenario(calibration: &Calibration, model: &str, batch: u64) -> Scenario {
     Scenario { stack: Some(calibration.stack.clone()), batch, ..Scenario::new(&calibration.device, model) }
 }

@@ -64,6 +64,21 @@ impl Residual {
     pub fn error_left_out(&self) -> Option<f64> {
         Some(self.left_out? / self.observed - 1.0)
     }
+
+    /// For programs.
+    fn json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "unit": self.unit,
+            "observed": self.observed,
+            "before": self.before,
+            "after": self.after,
+            "error_before": self.error_before(),
+            "error_after": self.error(),
+            "left_out": self.left_out,
+            "error_left_out": self.error_left_out(),
+        })
+    }
 }
 
 /// The median and the largest of the absolute errors.
@@ -91,6 +106,8 @@ pub struct Report {
     pub constants: Vec<Fitted>,
     /// The rows.
     pub rows: Vec<Residual>,
+    /// Rows that nothing was fitted to, of observations that have some.
+    pub checks: Vec<Residual>,
 }
 
 impl Report {
@@ -127,19 +144,7 @@ impl Report {
                 "identified": constant.is_identified,
             })
         });
-        let rows = self.rows.iter().map(|row| {
-            json!({
-                "id": row.id,
-                "unit": row.unit,
-                "observed": row.observed,
-                "before": row.before,
-                "after": row.after,
-                "error_before": row.error_before(),
-                "error_after": row.error(),
-                "left_out": row.left_out,
-                "error_left_out": row.error_left_out(),
-            })
-        });
+        let (rows, checks) = (self.rows.iter().map(Residual::json), self.checks.iter().map(Residual::json));
         let ((median_before, worst_before), (median, worst)) = (self.errors_before(), self.errors());
         json!({
             "device": self.device,
@@ -152,6 +157,7 @@ impl Report {
             "median_error_left_out": self.errors_left_out().map(|(median, _)| median),
             "constants": constants.collect::<Vec<_>>(),
             "rows": rows.collect::<Vec<_>>(),
+            "checks": checks.collect::<Vec<_>>(),
         })
     }
 
@@ -178,7 +184,8 @@ impl Report {
         let mut table = TextTable::new([name, number, number, share, share, share]);
         let is_left_out = self.errors_left_out().is_some();
         table.row(["row", "observed", "fitted", "before", "error", if is_left_out { "left out" } else { "" }]);
-        for row in &self.rows {
+        let checks = self.checks.iter().map(|row| Residual { id: format!("check: {}", row.id), ..row.clone() });
+        for row in self.rows.iter().cloned().chain(checks) {
             let [observed, after] =
                 [row.observed, row.after].map(|value| format!("{} {}", significant(value), row.unit));
             let left_out = row.error_left_out().map(percent).unwrap_or_default();
@@ -198,6 +205,16 @@ impl Report {
         );
         if let Some((median, worst)) = self.errors_left_out() {
             let _ = writeln!(text, "each row left out: median error {:.1} %, worst {:.1} %", median * 1e2, worst * 1e2);
+        }
+        if !self.checks.is_empty() {
+            let (median, worst) = spread(self.checks.iter().map(Residual::error));
+            let mean = self.checks.iter().map(|row| row.error().abs()).sum::<f64>() / self.checks.len() as f64;
+            let [median, mean, worst] = [median, mean, worst].map(|error| error * 1e2);
+            let count = counted(self.checks.len(), "row", "rows");
+            let _ = writeln!(
+                text,
+                "{count} that nothing was fitted to: median error {median:.1} %, mean {mean:.1} %, worst {worst:.1} %"
+            );
         }
         text
     }

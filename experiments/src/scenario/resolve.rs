@@ -293,7 +293,8 @@ impl Scenario {
             EngineProcessor::Gpu => Trains::Gpu,
             EngineProcessor::CpuAndDsp => Trains::CpuAndDsp,
         });
-        let key = format!("{} {} {trains:?} {cores:?} {:?} {}", device.file, stack.file, self.frequency, self.memory_format);
+        let key =
+            format!("{} {} {trains:?} {cores:?} {:?} {}", device.file, stack.file, self.frequency, self.memory_format);
         let make = || {
             let machine = Machine::new(device.clone(), stack.clone(), trains, cores, self.frequency)?;
             Ok(machine.with_memory_format(self.memory_format))

@@ -130,6 +130,32 @@ fn flags_that_do_less_than_one_may_expect_are_noted() {
     }
 }
 
+const GPU: &str = "simulate --device rtx-3090 --model lenet5 --batch 512 --precision fp16 --format json";
+
+#[test]
+fn inference_takes_less_than_training_and_is_refused_where_a_stack_only_trains() {
+    let time = |flags: &str| json(&call(&format!("{GPU}{flags}")));
+    let (training, inference) = (time(""), time(" --inference"));
+    assert!(inference["iteration_time_s"].as_f64() < training["iteration_time_s"].as_f64());
+    assert_eq!((inference["backward_s"].as_f64(), inference["update_s"].as_f64()), (Some(0.0), Some(0.0)));
+    assert_eq!(inference["iteration_time_s"], inference["forward_s"]);
+    assert_eq!(inference["saved_peak_bytes"], 0);
+    assert_eq!(time(" --inference=false"), training);
+    let message = refusal(&call(&format!("{LENET} --inference")), 2);
+    assert!(message.starts_with("error: --inference: ") && message.contains("pytorch-cpu"), "{message}");
+}
+
+#[test]
+fn memory_formats_and_fused_attention_are_refused_where_no_library_has_them() {
+    for (flags, key) in [("--memory-format channels-last", "memory-format"), ("--attention fused", "attention")] {
+        let message = refusal(&call(&format!("{LENET} {flags}")), 2);
+        assert!(message.starts_with(&format!("error: --{key}: ")) && message.contains("pytorch-cuda"), "{message}");
+        json(&call(&format!("{GPU} {flags}")));
+    }
+    let message = refusal(&call(&format!("{GPU} --memory-format channel-last")), 2);
+    assert!(message.contains("did you mean 'channels-last'") || message.contains("channels-last"), "{message}");
+}
+
 const ADVISE: &str = "advise --device xiaomi-10 --model lenet5 --batch 16";
 
 #[test]

@@ -92,7 +92,9 @@ impl Importance {
         let squares = carried.squares(gradient)?;
         // Each value of a gradient of a weight is a sum over all that the gradient is multiplied with.
         let products = match node.work.product {
-            Some(product) if product.is_dense() && self.writes_weights(node) => product.inputs * product.taps[0] * product.taps[1],
+            Some(product) if product.is_dense() && self.writes_weights(node) => {
+                product.inputs * product.taps[0] * product.taps[1]
+            }
             _ => 1,
         };
         for tensor in saved {

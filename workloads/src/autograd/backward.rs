@@ -144,7 +144,8 @@ impl Differentiator<'_> {
     fn backward_loss(&mut self, node: &OperatorNode, gradient: TensorId) {
         let scores = node.inputs[0];
         let elements = self.network.shape(scores).elements();
-        let of_log = self.new_gradient(format!("{}.log_softmax.gradient", node.module), elements * FP32, Element::FullFloat);
+        let of_log =
+            self.new_gradient(format!("{}.log_softmax.gradient", node.module), elements * FP32, Element::FullFloat);
         let work = NodeWork::computing(OperatorKind::ElementWise, elements, elements);
         self.writer.write(&node.module, with_saved(gradient, node), vec![of_log], work);
         let work = NodeWork::computing(OperatorKind::Reduction, elements * 2, elements);

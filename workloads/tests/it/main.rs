@@ -6,6 +6,7 @@ mod counts;
 mod data;
 mod data_files;
 mod express;
+mod inference;
 mod layouts;
 mod lowering;
 mod map_kinds;

@@ -13,8 +13,7 @@ use crate::units::Bytes;
 use crate::work::{Matrices, MemoryFormat, OperatorKind, Precision, Product, ProductRole, Work};
 
 /// Rows and columns of the tiles that CUTLASS and cuDNN have kernels for.
-const TILES: [(u64, u64); 8] =
-    [(256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 32)];
+const TILES: [(u64, u64); 8] = [(256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 32)];
 
 /// Terms of the sum that a tile takes in one step of its loop (CUTLASS's threadblock shapes).
 const STEP: f64 = 32.0;
@@ -49,8 +48,7 @@ impl Gpu {
     pub(super) fn by_library(&self, work: &Work, stack: &StackOnGpu, library: &Library) -> Run {
         match work.product {
             Some(product) if work.flops.0 > 0.0 => {
-                let is_depthwise =
-                    work.kind == OperatorKind::DepthwiseConvolution && product.inputs <= product.groups;
+                let is_depthwise = work.kind == OperatorKind::DepthwiseConvolution && product.inputs <= product.groups;
                 if is_depthwise {
                     self.depthwise(work, &product, library)
                 } else {
@@ -70,7 +68,11 @@ impl Gpu {
         let (peak, _) = self.peak(work);
         let filled = self.issue_rate(self.waves(work, stack).min(1.0));
         let arithmetic = work.flops.0 / (peak.0 * stack.efficiency.of(work.kind).0 * filled);
-        let further = if work.kind == OperatorKind::Optimiser { library.update_launches.value.0 as u32 - 1 } else { 0 };
+        let further = if work.kind == OperatorKind::Optimiser {
+            (library.update_launches.value.0 as u32).saturating_sub(1)
+        } else {
+            0
+        };
         Run { busy: longest([(arithmetic, Limit::Arithmetic), (bytes, by_dram(dram))]), dram, kernels: further }
     }
 
@@ -78,7 +80,8 @@ impl Gpu {
     fn depthwise(&self, work: &Work, product: &Product, library: &Library) -> Run {
         let taps = product.multiply_adds(work.samples);
         let area = |size: [u64; 2]| (size[0] * size[1] * work.samples) as f64;
-        let (find, outputs, tap) = (library.depthwise_output_ops.value.0, product.outputs as f64, &library.depthwise_tap_ops);
+        let (find, outputs, tap) =
+            (library.depthwise_output_ops.value.0, product.outputs as f64, &library.depthwise_tap_ops);
         let operations = match product.role {
             ProductRole::Forward => area(product.output_size) * outputs * find + taps * tap.value.0,
             // Every tap of every input is looked at, also where a stride has no output for it.
@@ -86,7 +89,10 @@ impl Gpu {
                 let every = (product.taps[0] * product.taps[1]) as f64;
                 area(product.input_size) * product.inputs as f64 * (find + every * tap.value.0)
             }
-            ProductRole::WeightGradient => taps * library.depthwise_weight_ops.value.0,
+            ProductRole::WeightGradient => {
+                let find = library.depthwise_weight_ops.value.0;
+                area(product.output_size) * outputs * find + taps * tap.value.0
+            }
         };
         let faster = match work.memory_format {
             MemoryFormat::Contiguous => 1.0,
@@ -111,22 +117,27 @@ impl Gpu {
             (true, ProductRole::InputGradient | ProductRole::WeightGradient) => &library.tensor_convolution_gradient,
         };
         let mut tensor = Units { rate: peak * share.value.0, tensor: true };
+        let channels_last = work.memory_format == MemoryFormat::ChannelsLast;
+        let width = product.outputs / product.groups.max(1);
         let is_grouped = convolves && product.groups > 1;
-        if is_grouped {
-            tensor.rate /= match work.memory_format {
-                MemoryFormat::Contiguous => library.grouped.value.0,
-                MemoryFormat::ChannelsLast => library.grouped_channels_last.value.0,
-            };
+        if is_grouped && !channels_last {
+            // Tensor cores have no kernels for groups in NCHW.
+            return simple;
+        }
+        // In channels-last there are kernels for groups of up to 32 channels by powers of two, and a slow one for all else.
+        let slow = is_grouped && !(width.is_power_of_two() && width <= 32);
+        if slow {
+            tensor.rate /= library.grouped_channels_last.value.0;
         }
         let mut fast = self.fastest_tile(work, product, matrices, &tensor);
-        if convolves && work.memory_format == MemoryFormat::Contiguous {
+        if convolves && !channels_last && !is_matrix_product(work, product) {
             // Read in one layout and written in the other.
             let moved = Bytes(2 * maps(work, product));
             fast.busy.0 += moved.as_f64() / (self.dram.bandwidth.0 * library.bandwidth.value.0);
             fast.dram += moved;
             fast.kernels += 2;
         }
-        if fast.busy.0 <= simple.busy.0 { fast } else { simple }
+        if slow || fast.busy.0 <= simple.busy.0 { fast } else { simple }
     }
 
     /// The peak of tensor cores in the format of `work`, with sums of 32 bits.
@@ -188,11 +199,8 @@ impl Gpu {
         let operands = tiles * split * (tile.0 + tile.1) as f64 * terms * width;
         let dram = work.traffic.dram + work.passes;
         let bytes = dram.as_f64() / self.dram.bandwidth.0;
-        let loops = [
-            (arithmetic, Limit::Arithmetic),
-            (operands / self.l2_bandwidth(), Limit::Caches),
-            (bytes, Limit::Dram),
-        ];
+        let loops =
+            [(arithmetic, Limit::Arithmetic), (operands / self.l2_bandwidth(), Limit::Caches), (bytes, Limit::Dram)];
         let mut run = Run { busy: longest(loops), dram, kernels: 0 };
         if split > 1.0 {
             // Written by the parts, read by the second pass.
@@ -224,10 +232,16 @@ fn padded(product: &Product, matrices: Matrices) -> Matrices {
     match product.role {
         ProductRole::Forward => Matrices { depth: matrices.depth * up(product.inputs), ..matrices },
         ProductRole::InputGradient => Matrices { depth: matrices.depth * up(product.outputs), ..matrices },
-        ProductRole::WeightGradient => {
-            Matrices { columns: wider(matrices.columns, up(product.inputs)), ..matrices }
-        }
+        ProductRole::WeightGradient => Matrices { columns: wider(matrices.columns, up(product.inputs)), ..matrices },
     }
+}
+
+/// Whether a convolution is a product of matrices as its maps lie in NCHW: pointwise, with rows of positions that tensor
+/// cores can load by whole vectors.
+fn is_matrix_product(work: &Work, product: &Product) -> bool {
+    let positions = product.output_size[0] * product.output_size[1];
+    let same = product.taps == [1, 1] && product.input_size == product.output_size;
+    same && product.groups == 1 && work.kind == OperatorKind::Convolution && positions.is_multiple_of(VECTOR)
 }
 
 /// Bytes of the maps that the layer reads and writes, without those of one position, which are the same in every layout.

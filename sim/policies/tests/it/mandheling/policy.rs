@@ -72,7 +72,16 @@ fn rescale(graph: &mut TrainingGraph, place: usize, tensor: TensorId) {
 
 fn product() -> Option<Product> {
     let (role, one) = (ProductRole::WeightGradient, [1, 1]);
-    Some(Product { role, inputs: 1, outputs: 1, input_size: one, output_size: one, taps: one, groups: 1, of_each_sample: false })
+    Some(Product {
+        role,
+        inputs: 1,
+        outputs: 1,
+        input_size: one,
+        output_size: one,
+        taps: one,
+        groups: 1,
+        of_each_sample: false,
+    })
 }
 
 fn prepared(graph: &TrainingGraph, cpu: &[u64], dsp: &Dsp, parameters: Parameters) -> Result<Offload, PolicyError> {
