@@ -204,7 +204,7 @@ fn a_stack_on_the_wrong_processor_is_refused_with_those_that_fit() {
     let wrong = "error: --stack: the software stack pytorch-cuda runs on GPUs of NVIDIA; galaxy-s10 has one of Arm";
     assert!(phone.starts_with(wrong), "{phone}");
     assert!(phone.contains("the stacks that run on galaxy-s10 are ") && phone.contains("sage-opencl"), "{phone}");
-    assert!(!phone.split("are ").nth(1).unwrap().contains("pytorch-cuda"), "{phone}");
+    assert!(!phone.rsplit(" are ").next().unwrap().contains("pytorch-cuda"), "{phone}");
     let card = on("rtx-3090", "sage-opencl");
     assert!(
         card.contains("runs on GPUs of Arm and GPUs of Qualcomm") && card.ends_with("are pytorch-cuda\n"),

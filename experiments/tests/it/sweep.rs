@@ -305,3 +305,21 @@ fn what_does_not_go_together_is_a_row_and_what_fits_nowhere_a_mistake() {
     let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--out", "other"]), 2);
     assert!(message.contains("spec.toml:4: policy: rtx-3090 has no modelled DSP"), "{message}");
 }
+
+/// A stack that does not run on the phone, and a network that is larger than it, are rows.
+#[test]
+fn what_a_device_cannot_run_or_hold_is_a_row() {
+    let folder = tempdir().unwrap();
+    let text = "device = [\"galaxy-s10\", \"rtx-3090\"]\nstack = [\"sage-opencl\", \"pytorch-cuda\"]\nmodel = [\"vgg16\"]\n\
+                batch = [8, 256]\npolicy = [\"original\"]\n";
+    fs::write(folder.path().join("spec.toml"), text).unwrap();
+    sweep(folder.path(), "--out out");
+    let frame = read_parquet(&folder.path().join("out/results.parquet")).unwrap();
+    let status = texts(&frame, "status");
+    let status: Vec<&str> = status.iter().flatten().map(String::as_str).collect();
+    assert_eq!(status[..4], ["ok", "infeasible", "unsupported", "unsupported"]);
+    assert_eq!(status[4..7], ["unsupported", "unsupported", "ok"]);
+    let reason = texts(&frame, "reason");
+    assert!(reason[1].as_deref().is_some_and(|reason| reason.contains("the least memory that works")), "{reason:?}");
+    assert!(reason[2].as_deref().is_some_and(|reason| reason.contains("runs on GPUs of NVIDIA")), "{reason:?}");
+}

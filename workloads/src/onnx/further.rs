@@ -100,12 +100,20 @@ pub(super) fn gather_elements(importer: &mut Importer<'_>, node: &OnnxNode) -> R
     take(importer, node, item, Taking::LookUp, elements, picked)
 }
 
-/// `ScatterND` and `ScatterElements`, where no gradient flows.
+/// `ScatterND` and `ScatterElements` of values that need no gradient; where some are written over a tensor that needs one,
+/// their places are saved.
 pub(super) fn scatter(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let items = inputs(importer, node)?;
     let shape = items.first().map(|item| importer.shape(item)).unwrap_or_default();
+    if let [data, indices, updates] = items.as_slice()
+        && data.is_learned()
+        && !updates.is_learned()
+    {
+        let places = importer.shape(indices).elements();
+        return take(importer, node, data.clone(), Taking::LookUp, places, shape);
+    }
     if items.iter().any(Item::is_learned) {
-        return Err(Fault::mismatch(&shape, "tensors that need no gradient"));
+        return Err(Fault::mismatch(&shape, "values to write that need no gradient"));
     }
     let kind = items.first().map_or(Kind::Real, Item::kind);
     importer.computed(&items, shape, kind)

@@ -128,6 +128,7 @@ impl Importer<'_> {
         if !self.network.value(scores).requires_grad {
             return Err(Fault::new(format!("no weight leads to the output '{output}'; expected a network to train")));
         }
+        scores = self.positions_last(scores)?;
         let shape = self.network.shape(scores).clone();
         let Some((&classes, rows)) = shape.0.split_last().filter(|(last, rows)| !last.batched && !rows.is_empty())
         else {
@@ -144,6 +145,21 @@ impl Importer<'_> {
         let target = self.network.target(labels);
         self.network.cross_entropy("loss", scores, target)?;
         Ok(())
+    }
+
+    /// Scores of classes at every position of a picture, `B×classes×H×W`, as a row of classes for each position; others as
+    /// they are.
+    fn positions_last(&mut self, scores: ValueId) -> Result<ValueId> {
+        let shape = self.network.shape(scores).clone();
+        let &[batch, classes, height, width] = shape.0.as_slice() else { return Ok(scores) };
+        if batch != Dim::batched(1) {
+            return Ok(scores);
+        }
+        self.notes
+            .push(format!("the output, {shape}, is taken as a map of {} classes: a label a position", classes.size));
+        let turned = self.network.permute("loss.scores", scores, &[0, 2, 3, 1])?;
+        let rows = Shape(vec![batch, Dim::fixed(height.size * width.size), classes]);
+        Ok(self.network.reshape("loss.scores", turned, rows)?)
     }
 
     /// Input `index` of `node`, which the operator cannot do without.

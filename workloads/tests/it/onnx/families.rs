@@ -285,3 +285,56 @@ fn recurrent_layers_save_what_pytorch_saves() {
         }
     }
 }
+
+#[test]
+fn a_map_of_scores_has_a_label_at_every_position() {
+    let graph = start().weight("o", &[3, 4, 1, 1]).node("Conv", &["h", "o"], &["scores"], &[]).output("scores");
+    let network = import(&graph);
+    let target = network.storages.iter().find(|storage| storage.name == "target").unwrap();
+    // 36 labels of 64 bits a sample.
+    assert_eq!(target.bytes.at(BATCH), BATCH * 36 * 8);
+    // The second convolution saves its input, the loss 36 × 3 log-probabilities a sample and a weight.
+    assert_eq!(count(&network, BATCH).saved_act_bytes, MAP + BATCH * 36 * 3 * 4 + 4);
+}
+
+#[test]
+fn a_standardised_weight_is_the_weight_of_its_convolution() {
+    // As timm writes it: the weight is normalised as one sample whose channels are its outputs, and scaled by a gain.
+    let graph = start()
+        .weight("w", &[4, 4, 3, 3])
+        .weight("gain", &[4, 1, 1, 1])
+        .weight("zeros", &[4])
+        .float("share", 0.5)
+        .ints("flat", &[1, 4, -1])
+        .ints("row", &[-1])
+        .ints("whole", &[4, 4, 3, 3])
+        .node("Reshape", &["w", "flat"], &["sample"], &[])
+        .node("Mul", &["gain", "share"], &["scaled"], &[])
+        .node("Reshape", &["scaled", "row"], &["scale"], &[])
+        .node("BatchNormalization", &["sample", "scale", "zeros", "zeros", "zeros"], &["normal"], &[])
+        .node("Reshape", &["normal", "whole"], &["standard"], &[])
+        .node("Conv", &["h", "standard"], &["y"], &[("pads", A::Ints(&[1, 1, 1, 1]))]);
+    let counts = counts(&end(graph, 4));
+    assert_eq!(counts.parameters, 16 + 4 * 4 * 9 + 4 + 20);
+    assert_eq!(counts.forward_flops, 2 * BATCH * 36 * (4 * 4 + 4 * 4 * 9 + 4 * 5));
+}
+
+#[test]
+fn padding_may_be_computed_of_sizes() {
+    // max(n − 5, 0) zeros behind each of the two axes of n = 6 positions, as padding to the same size is traced.
+    let graph = start()
+        .ints("two", &[2])
+        .ints("three", &[3])
+        .float("least", 0.0)
+        .node("Shape", &["h"], &["sizes"], &[])
+        .node("Slice", &["sizes", "two", "three"], &["size"], &[])
+        .node("Cast", &["size"], &["real"], &[("to", A::I(1))])
+        .node("Constant", &[], &["less"], &[("value_float", A::F(5.0))])
+        .node("Sub", &["real", "less"], &["more"], &[])
+        .node("Clip", &["more", "least"], &["clipped"], &[])
+        .node("Cast", &["clipped"], &["pad"], &[("to", A::I(7))])
+        .ints("fixed", &[0, 0, 0, 0, 0, 0])
+        .node("Concat", &["fixed", "pad", "pad"], &["pads"], &[("axis", A::I(0))])
+        .node("Pad", &["h", "pads"], &["y"], &[]);
+    assert_eq!(saved(&end(graph, 4), BATCH * 4 * 7 * 7 * 4), 0);
+}
