@@ -113,8 +113,7 @@ impl Gpu {
         if work.launches == 0 {
             return Cost { occupancy: 1.0, ..Cost::default() };
         }
-        let waves = self.waves(work, stack);
-        let occupancy = waves.min(1.0);
+        let occupancy = self.occupancy(work, stack);
         if let Some(library) = &stack.library {
             let run = self.by_library(work, stack, library);
             let mut stalls = Stalls::default();
@@ -128,7 +127,7 @@ impl Gpu {
         let issued = self.issue_rate(occupancy);
         let rate = peak.0 * stack.efficiency.of(work.kind).0 * starved * issued;
         let arithmetic = work.flops.0 / rate + work.integer_ops / (self.integer_rate() * issued);
-        let barriers = waves.max(1.0) * f64::from(work.barriers) * self.constants.barrier.value.0;
+        let barriers = self.barriers(work, stack);
         let (bandwidth, dram) = self.served_by(work.working_set, work.traffic.dram);
         let bytes = work.traffic.dram.as_f64() / bandwidth.0;
         let shared = work.traffic.shared.as_f64() / self.shared_bandwidth.0;
@@ -145,6 +144,11 @@ impl Gpu {
         }
         let launch = self.launching(work.launches, stack);
         Cost { launch, ahead: false, busy: Nanos::from_seconds(busy), dram, occupancy, stalls }
+    }
+
+    /// Seconds that the barriers of `work` take, wave by wave.
+    fn barriers(&self, work: &Work, stack: &StackOnGpu) -> f64 {
+        self.waves(work, stack).max(1.0) * f64::from(work.barriers) * self.constants.barrier.value.0
     }
 
     /// What the framework and a number of `launches` take.

@@ -7,7 +7,7 @@ use haversack_devices::{
     load_stack, load_system, stacks_that_fit,
 };
 
-const DEVICES: [&str; 20] = [
+const DEVICES: [&str; 21] = [
     "galaxy-note20",
     "galaxy-s10",
     "galaxy-s22",
@@ -24,6 +24,7 @@ const DEVICES: [&str; 20] = [
     "redmi-note10",
     "redmi-note9-pro",
     "rtx-3090",
+    "rtx-4090",
     "server-core",
     "single-core",
     "xiaomi-10",

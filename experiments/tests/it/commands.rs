@@ -76,6 +76,8 @@ fn every_command_helps_with_an_example() {
         assert!(shown.contains("Example") && shown.contains("haversack"), "{name}:\n{shown}");
     }
     for key in haversack::scenario::Key::ALL {
-        assert!(stdout(&call("simulate --help")).contains(&format!("--{} ", key.flag())), "{key:?}");
+        let help = stdout(&call("simulate --help"));
+        let flag = format!("--{}", key.flag());
+        assert!(help.split_whitespace().any(|word| word == flag), "{key:?}");
     }
 }

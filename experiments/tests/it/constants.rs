@@ -252,6 +252,16 @@ fn runs() -> Vec<Run> {
         }),
         run("a residual network", &["gpu", "cpu"], |world, cache| plain(world, cache, "model = \"resnet18-cifar\"")),
         run("half precision", &["gpu"], |world, cache| plain(world, cache, "precision = \"fp16\"")),
+        run("products on tensor cores", &["gpu"], |world, cache| {
+            plain(world, cache, "precision = \"fp16\"\nmodel = \"resnet18-cifar\"\nbatch = 64")
+        }),
+        run("channels last", &["gpu"], |world, cache| {
+            plain(
+                world,
+                cache,
+                "precision = \"fp16\"\nmemory_format = \"channels-last\"\nmodel = \"mobilenetv2-slim\"\nbatch = 64",
+            )
+        }),
         run("integers", &["gpu", "cpu"], |world, cache| plain(world, cache, "precision = \"int8\"")),
         run("Sage within 70 %", &["gpu"], |world, cache| {
             plain(world, cache, "policy = \"sage\"\nmemory_budget = \"70%\"")

@@ -205,12 +205,9 @@ fn a_stack_on_the_wrong_processor_is_refused_with_those_that_fit() {
     assert!(phone.starts_with(wrong), "{phone}");
     assert!(phone.contains("the stacks that run on galaxy-s10 are ") && phone.contains("sage-opencl"), "{phone}");
     assert!(!phone.rsplit(" are ").next().unwrap().contains("pytorch-cuda"), "{phone}");
-    let card = on("rtx-3090", "sage-opencl");
-    assert!(
-        card.contains("runs on GPUs of Arm and GPUs of Qualcomm") && card.ends_with("are pytorch-cuda\n"),
-        "{card}"
-    );
-    assert!(on("rtx-3090", "mnn").ends_with("are pytorch-cuda\n"));
+    let card = on("rtx-3090", "mnn");
+    assert!(card.contains("runs on GPUs of Arm and GPUs of Qualcomm"), "{card}");
+    assert!(card.ends_with("are pytorch-cuda, sage-opencl\n"), "{card}");
     // The instructions of its cores are those of phones.
     assert!(on("server-core", "mandheling").contains("runs on arm64 cores; server-core has x86-64 cores"));
 }

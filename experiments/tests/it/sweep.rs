@@ -310,7 +310,7 @@ fn what_does_not_go_together_is_a_row_and_what_fits_nowhere_a_mistake() {
 #[test]
 fn what_a_device_cannot_run_or_hold_is_a_row() {
     let folder = tempdir().unwrap();
-    let text = "device = [\"galaxy-s10\", \"rtx-3090\"]\nstack = [\"sage-opencl\", \"pytorch-cuda\"]\nmodel = [\"vgg16\"]\n\
+    let text = "device = [\"galaxy-s10\", \"rtx-3090\"]\nstack = [\"mnn\", \"pytorch-cuda\"]\nmodel = [\"vgg16\"]\n\
                 batch = [8, 256]\npolicy = [\"original\"]\n";
     fs::write(folder.path().join("spec.toml"), text).unwrap();
     sweep(folder.path(), "--out out");

@@ -67,13 +67,22 @@ impl Gpu {
         let bytes = traffic.as_f64() / (bandwidth.0 * library.bandwidth.value.0);
         let (peak, _) = self.peak(work);
         let filled = self.issue_rate(self.waves(work, stack).min(1.0));
-        let arithmetic = work.flops.0 / (peak.0 * stack.efficiency.of(work.kind).0 * filled);
+        let arithmetic = work.flops.0 / (peak.0 * stack.efficiency.of(work.kind).0 * filled)
+            + work.integer_ops / (self.integer_rate() * filled)
+            + self.barriers(work, stack);
+        let shared = work.traffic.shared.as_f64() / self.shared_bandwidth.0;
         let further = if work.kind == OperatorKind::Optimiser {
             (library.update_launches.value.0 as u32).saturating_sub(1)
         } else {
             0
         };
-        Run { busy: longest([(arithmetic, Limit::Arithmetic), (bytes, by_dram(dram))]), dram, kernels: further }
+        let busy = longest([
+            (arithmetic, Limit::Arithmetic),
+            (bytes, by_dram(dram)),
+            (shared, Limit::Caches),
+            (self.atomics(work.atomics), Limit::Waiting),
+        ]);
+        Run { busy, dram, kernels: further }
     }
 
     /// A depthwise convolution by a kernel of its own on general units, which sum in fp32.
@@ -121,10 +130,11 @@ impl Gpu {
         let width = product.outputs / product.groups.max(1);
         let is_grouped = convolves && product.groups > 1;
         if is_grouped && !channels_last {
-            // Tensor cores have no kernels for groups in NCHW.
+            // Tensor cores are taken to have no kernels for groups in NCHW: inferred from steps that may be fitted.
             return simple;
         }
-        // In channels-last there are kernels for groups of up to 32 channels by powers of two, and a slow one for all else.
+        // In channels-last there seem to be kernels for groups of up to 32 channels by powers of two, and a slow one for all
+        // else: inferred likewise.
         let slow = is_grouped && !(width.is_power_of_two() && width <= 32);
         if slow {
             tensor.rate /= library.grouped_channels_last.value.0;
@@ -237,7 +247,7 @@ fn padded(product: &Product, matrices: Matrices) -> Matrices {
 }
 
 /// Whether a convolution is a product of matrices as its maps lie in NCHW: pointwise, with rows of positions that tensor
-/// cores can load by whole vectors.
+/// cores can load by whole vectors. Inferred from steps that may be fitted; no source says so.
 fn is_matrix_product(work: &Work, product: &Product) -> bool {
     let positions = product.output_size[0] * product.output_size[1];
     let same = product.taps == [1, 1] && product.input_size == product.output_size;
