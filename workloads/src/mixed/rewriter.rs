@@ -211,7 +211,12 @@ impl<'a> Rewriter<'a> {
         let Form { home, integer } = self.plan.forms[tensor as usize];
         let float = home == Home::Float || (home == Home::Writer && float);
         let eager = self.eager.tensor(tensor);
-        let element = if float && eager.element == Element::Float { Element::FullFloat } else { eager.element };
+        let element = match eager.element {
+            Element::Float if float => Element::FullFloat,
+            // What autocast keeps in fp32 are integers here, as what it halves.
+            Element::FullFloat if !float && home != Home::Any && !eager.role.is_state() => Element::Float,
+            other => other,
+        };
         let bytes = if float { eager.bytes } else { integer };
         let made = self.new_tensor(&eager.name, bytes, eager.role, element, Some(tensor));
         self.hold(tensor, made, home, float)

@@ -70,7 +70,10 @@ fn block_atomics_beat_two_passes_on_the_xavier() {
 fn with_more_units_more_blocks_contend_until_two_passes_win() {
     let units: Vec<u32> = (8..=82).collect();
     let plans = block_against_passes(128);
-    let swept = over_units(&load("rtx-3090").unwrap(), &units, &plans, &[Statistic::Minimum], ATTENTION).unwrap();
+    let mut device = load("rtx-3090").unwrap();
+    // From an L2 cache as fast as the card's a second pass is never behind.
+    device.constants.gpu.as_mut().unwrap().l2_bandwidth = None;
+    let swept = over_units(&device, &units, &plans, &[Statistic::Minimum], ATTENTION).unwrap();
     let retries: Vec<f64> = swept.iter().map(|scaled| scaled.timed[0].counts.kernels[0].atomics[0].retries).collect();
     assert!(retries.windows(2).all(|pair| pair[0] <= pair[1]) && retries[0] < retries[74]);
     // Ahead on few units, behind on many; between, the rounding of the grid to tiles moves either.

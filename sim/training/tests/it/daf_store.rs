@@ -1,17 +1,22 @@
 //! `daf` under budgets: activations, memory, walls, pages and steps.
 
+use haversack_devices::processor::Frequency;
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{load, load_stack};
 use haversack_policies::{Policy, PolicyError, registry};
 use haversack_testing::eager_on_cuda as eager;
 use haversack_training::{
-    Budgets, Job, Machine, Observe, Record, RunError, Span, SpanKind, Wall, least_memory, simulate,
+    Budgets, Job, Machine, Observe, Record, RunError, Span, SpanKind, Trains, Wall, least_memory, simulate,
 };
 use haversack_workloads::{Phase, TrainingGraph};
 
-use crate::common::{job, on, share};
+use crate::common::{job, share};
 
+/// The Xavier with kernels one after the other, each after its launch: no host is ahead from one iteration to the next.
 fn jetson() -> Machine {
-    on("jetson-agx-xavier", "pytorch-cuda")
+    let (device, mut stack) = (load("jetson-agx-xavier").unwrap(), load_stack("pytorch-cuda").unwrap());
+    stack.constants.gpu.as_mut().unwrap().library = None;
+    Machine::new(device, stack, Trains::Either, None, Frequency::default()).unwrap()
 }
 
 fn build(set: &[(&str, &str)]) -> Box<dyn Policy> {

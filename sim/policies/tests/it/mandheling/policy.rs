@@ -86,7 +86,8 @@ fn product() -> Option<Product> {
 
 fn prepared(graph: &TrainingGraph, cpu: &[u64], dsp: &Dsp, parameters: Parameters) -> Result<Offload, PolicyError> {
     let times: Vec<Nanos> = cpu.iter().copied().map(Nanos).collect();
-    let setting = Setting { dsp: Some(dsp), ..setting(graph, 4, &times) };
+    let factors = factors_that_scatter(0.05);
+    let setting = Setting { dsp: Some(dsp), factors: Some(&factors), ..setting(graph, 4, &times) };
     Ok(Mandheling::new(parameters).prepare(&setting)?.offload.unwrap())
 }
 
