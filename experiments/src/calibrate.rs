@@ -115,12 +115,10 @@ pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
 
 /// The calibrations that are asked for; of `all`, those whose networks are there.
 fn asked(options: &CalibrateOptions) -> Result<Vec<Calibration>, CommandError> {
-    let mut calibrations = if options.device == ALL {
-        let stack = options.stack.as_deref().map(haversack_devices::load_stack).transpose()?;
-        let is_asked = |known: &Calibration| stack.as_ref().is_none_or(|stack| known.stack == stack.id);
-        declared::all()?.into_iter().filter(is_asked).collect()
-    } else {
-        find(&options.device, options.stack.as_deref())?
+    let mut calibrations = match options.stack.as_deref() {
+        None if options.device == ALL => declared::all()?,
+        Some(stack) if options.device == ALL => under(stack)?,
+        stack => find(&options.device, stack)?,
     };
     if options.device == ALL && options.networks.is_none() {
         calibrations.retain(|calibration| {
@@ -155,10 +153,7 @@ fn stored_in(path: &Path) -> Result<LeftOut, CommandError> {
 /// A device or a stack that is unknown, or that no observations exist for; the message lists those that have some.
 pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>, CommandError> {
     let declared = declared::all()?;
-    let mut names: Vec<String> =
-        declared.iter().map(|known| format!("{} under {}", known.device, known.stack)).collect();
-    names.dedup();
-    let have = format!("only {} can be calibrated", alternatives(names.iter().map(String::as_str)));
+    let have = have(&declared);
     let unknown = |error| CommandError::input(format!("{error}; {have}"));
     let loaded = haversack_devices::load(device).map_err(unknown)?;
     let stack = match stack {
@@ -170,6 +165,26 @@ pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>, Comma
         return Err(CommandError::input(format!("nothing was observed of {device} under {stack}; {have}")));
     }
     Ok(found)
+}
+
+/// The declared calibrations under `stack`, at least one.
+fn under(stack: &str) -> Result<Vec<Calibration>, CommandError> {
+    let declared = declared::all()?;
+    let have = have(&declared);
+    let stack = haversack_devices::load_stack(stack)?.id;
+    let found: Vec<_> = declared.into_iter().filter(|known| known.stack == stack).collect();
+    if found.is_empty() {
+        return Err(CommandError::input(format!("nothing was observed under {stack}; {have}")));
+    }
+    Ok(found)
+}
+
+/// What can be calibrated, for an error.
+fn have(declared: &[Calibration]) -> String {
+    let mut names: Vec<String> =
+        declared.iter().map(|known| format!("{} under {}", known.device, known.stack)).collect();
+    names.dedup();
+    format!("only {} can be calibrated", alternatives(names.iter().map(String::as_str)))
 }
 
 /// Fits the constants that `calibration` declares, and again without each row if `leaves_out`; `after_step` is called after

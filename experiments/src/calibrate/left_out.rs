@@ -22,25 +22,25 @@
 //! ```
 
 mod errors;
+mod origin;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use haversack_devices::registry::digest;
+use haversack_devices::CalibrationError;
 use haversack_devices::text::{TomlError, hint, read_toml};
-use haversack_devices::{CalibrationError, load};
 use haversack_reports::files::{FileError, write_atomically};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::declared::{self, Calibration, Files, Observations};
-use super::observation;
+use super::declared::{self, Calibration, Observations};
 use super::report::Report;
 use crate::error::CommandError;
 use crate::reproduce::reference::{Reference, ReferenceError, Role};
 use crate::reproduce::rounded;
 
 pub use errors::{Errors, Known};
+pub use origin::{command, digests};
 
 /// The path of the committed file in the project.
 pub const FILE: &str = "experiments/left-out.toml";
@@ -246,7 +246,7 @@ impl Stored {
             observations: calibration.observations,
             command: command(calibration, seed),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            digests: digests(calibration)?,
+            digests: digests(calibration, &Reference::load()?)?,
             rows: report.rows.iter().map(row).collect::<Result<_, LeftOutError>>()?,
         })
     }
@@ -261,36 +261,6 @@ impl Stored {
     pub fn title(&self) -> String {
         format!("{} under {} ({})", self.device, self.stack, self.observations.name())
     }
-}
-
-/// The command that stores the errors of `calibration` in the committed file.
-pub fn command(calibration: &Calibration, seed: u64) -> String {
-    let Calibration { device, stack, .. } = calibration;
-    let networks = if calibration.observations.needs_networks() { " --networks DIR" } else { "" };
-    let seed = if seed == 0 { String::new() } else { format!(" --seed {seed}") };
-    format!("haversack calibrate {device} --stack {stack}{networks}{seed} --leave-one-out --store {FILE}")
-}
-
-/// The digests of all files that the errors of `calibration` depend on, as they are now.
-///
-/// # Errors
-/// A file that does not load.
-pub fn digests(calibration: &Calibration) -> Result<BTreeMap<String, String>, LeftOutError> {
-    let Files { device, stack, system } =
-        Files::load(calibration).map_err(|error| LeftOutError::Declared(error.to_string()))?;
-    let mut digests = BTreeMap::from([(device.file, device.digest), (stack.file, stack.digest)]);
-    digests.extend(system.map(|system| (system.file, system.digest)));
-    for other in calibration.observations.other_devices() {
-        let device = load(other)?;
-        digests.insert(device.file, device.digest);
-    }
-    let file = calibration.observations.file();
-    let own = observation::FILES.iter().find(|(own, _)| *own == file).map(|(_, text)| digest(text));
-    let reference = Reference::load()?;
-    let of_paper = || reference.digests().iter().find(|(of, _)| *of == file).map(|(_, digest)| digest.clone());
-    digests.extend(own.or_else(of_paper).map(|digest| (file.to_owned(), digest)));
-    digests.insert(declared::FILE.to_owned(), calibration.digest());
-    Ok(digests)
 }
 
 fn declared() -> Result<Vec<Calibration>, LeftOutError> {
@@ -332,7 +302,7 @@ mod tests {
             observations: calibration.observations,
             command: command(calibration, 0),
             version: "0.1.0".into(),
-            digests: digests(calibration).unwrap(),
+            digests: digests(calibration, &Reference::load().unwrap()).unwrap(),
             rows: ids
                 .iter()
                 .map(|id| Row { id: (*id).into(), unit: "s".into(), observed: 2.0, shipped: 2.1, left_out: 2.5 })

@@ -20,7 +20,7 @@ fn what_is_stored_is_not_older_than_the_constants() {
         let found = stored.calibrations.iter().find(|stored| stored.is_of(&calibration)).unwrap();
         assert_eq!(found.command, command(&calibration, 0));
         // The device, the stack, the rows and the declaration, at least.
-        let digests = digests(&calibration).unwrap();
+        let digests = digests(&calibration, &Reference::load().unwrap()).unwrap();
         assert!(digests.len() >= 4 && digests.contains_key(calibration.observations.file()), "{digests:?}");
     }
 }

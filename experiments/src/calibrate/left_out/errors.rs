@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{FILE, LeftOut, LeftOutError, command, declared, digests};
 use crate::calibrate::declared::Calibration;
+use crate::reproduce::reference::Reference;
 use haversack_devices::registry::digest;
 
 /// What is known of a row to which a constant was fitted.
@@ -38,13 +39,13 @@ impl Errors {
     /// # Errors
     /// A calibration that does not load.
     pub fn new(file: &LeftOut) -> Result<Self, LeftOutError> {
-        let mut errors = Self::default();
+        let (mut errors, reference) = (Self::default(), Reference::load()?);
         for calibration in declared()? {
             let Some(stored) = file.calibrations.iter().find(|stored| stored.is_of(&calibration)) else {
                 errors.remark(&calibration, "are not stored");
                 continue;
             };
-            let is_current = stored.digests == digests(&calibration)?;
+            let is_current = stored.digests == digests(&calibration, &reference)?;
             if !is_current {
                 errors.remark(&calibration, "are older than the constants, and its rows are shown as fitted");
             }
