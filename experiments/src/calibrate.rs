@@ -1,40 +1,49 @@
 //! `haversack calibrate`: fits a device's constants to what was observed on it, and shows every residual.
 //!
-//! Calibration files are never written: whoever calibrates copies the constants that they believe, with their source.
+//! Calibration files are never written: whoever calibrates copies the constants that they believe, with their source. What
+//! `--store` writes are results: the errors of rows that were left out ([`left_out`]).
 
+pub mod accounts;
 pub mod declared;
 mod fedhybrid;
 pub mod fit;
 mod gpu_steps;
+pub mod left_out;
 mod mandheling;
 pub mod observation;
 mod paper;
 pub mod report;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 
+use accounts::Accounts;
 use declared::Calibration;
 use fit::Problem;
+use left_out::{LeftOut, LeftOutError, Stored};
 use observation::Observation;
 use report::{Fitted, Report, Residual};
 
 use crate::error::CommandError;
-use crate::output::{Format, print, print_json};
+use crate::output::{Format, note, print, print_json};
 use haversack_devices::text::alternatives;
+
+/// What stands for every device that can be calibrated.
+const ALL: &str = "all";
 
 /// What `calibrate` is asked for.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json\n  haversack calibrate server-core --leave-one-out"
+    after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json\n  haversack calibrate server-core --leave-one-out\n  haversack calibrate all --leave-one-out --store experiments/left-out.toml\n  haversack calibrate all --table"
 )]
 pub struct CalibrateOptions {
-    /// A device of `list devices` that something was observed of
+    /// A device of `list devices` that something was observed of, or `all`
     #[arg(value_name = "DEVICE")]
     pub device: String,
-    /// The software stack [default: the device's own]
+    /// The software stack [default: the device's own; of `all`, every one]
     #[arg(long, value_name = "ID")]
     pub stack: Option<String>,
     /// How to print the result
@@ -43,6 +52,13 @@ pub struct CalibrateOptions {
     /// Also fit without each row, and show what the others say of it
     #[arg(long)]
     pub leave_one_out: bool,
+    /// Write the errors of rows that were left out into FILE, beside those of other devices there
+    #[arg(long, value_name = "FILE", requires = "leave_one_out")]
+    pub store: Option<PathBuf>,
+    /// Fit nothing: print how far the constants of the files are from rows by file and role, the worst networks, the
+    /// papers' medians, and every constant that was fitted
+    #[arg(long, conflicts_with_all = ["leave_one_out", "seed"])]
+    pub table: bool,
     /// The folder of the networks' ONNX files, for devices that were observed on networks that do not come along
     #[arg(long, value_name = "DIR")]
     pub networks: Option<PathBuf>,
@@ -54,23 +70,80 @@ pub struct CalibrateOptions {
 /// Fits and prints.
 ///
 /// # Errors
-/// A device or a stack that is unknown or has no observations.
+/// A device or a stack that is unknown or has no observations; a file to store in that is none, before anything is fitted.
 pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
-    let mut calibrations = find(&options.device, options.stack.as_deref())?;
-    calibrations.iter_mut().for_each(|calibration| calibration.networks.clone_from(&options.networks));
+    let calibrations = asked(options)?;
+    if let Some(path) = &options.store {
+        stored_in(path)?;
+    }
     let bar = ProgressBar::no_length();
-    bar.set_message("fitting");
-    let reports = calibrations.iter().map(|one| calibrate(one, options.seed, options.leave_one_out, || bar.inc(1)));
-    let reports = reports.collect::<Result<Vec<_>, _>>()?;
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, step {pos}, {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    if options.table {
+        bar.set_message("simulating");
+        let accounts = Accounts::of(&calibrations, || bar.inc(1))?;
+        bar.finish_and_clear();
+        return match options.format {
+            Format::Json => print_json(&accounts.json()),
+            Format::Text => print(&accounts.text()),
+        };
+    }
+    let mut reports = Vec::new();
+    for (place, calibration) in calibrations.iter().enumerate() {
+        bar.set_message(format!("fitting {} of {}: {}", place + 1, calibrations.len(), calibration.title()));
+        let report = calibrate(calibration, options.seed, options.leave_one_out, || bar.inc(1))?;
+        if let Some(path) = &options.store {
+            // One after the other, so that what took long is there whatever comes next.
+            let mut stored = stored_in(path)?;
+            let found = Stored::new(calibration, &report, options.seed).map_err(CommandError::failed)?;
+            stored.put(found).and_then(|()| stored.write(path)).map_err(CommandError::failed)?;
+        }
+        reports.push(report);
+    }
     bar.finish_and_clear();
     match (options.format, reports.as_slice()) {
-        (Format::Json, [report]) => print_json(&report.json()),
+        (Format::Json, [report]) if options.device != ALL => print_json(&report.json()),
         (Format::Json, reports) => print_json(&reports.iter().map(Report::json).collect::<Vec<_>>().into()),
         (Format::Text, reports) => {
             let texts: Vec<String> = reports.iter().map(Report::text).collect();
             print(&texts.join("\n"))
         }
     }
+}
+
+/// The calibrations that are asked for; of `all`, those whose networks are there.
+fn asked(options: &CalibrateOptions) -> Result<Vec<Calibration>, CommandError> {
+    let mut calibrations = match options.stack.as_deref() {
+        None if options.device == ALL => declared::all()?,
+        Some(stack) if options.device == ALL => under(stack)?,
+        stack => find(&options.device, stack)?,
+    };
+    if options.device == ALL && options.networks.is_none() {
+        calibrations.retain(|calibration| {
+            let is_skipped = calibration.observations.needs_networks();
+            if is_skipped {
+                let title = calibration.title();
+                note(&format!("{title} is skipped: name the folder of its networks' ONNX files by --networks DIR"));
+            }
+            !is_skipped
+        });
+    }
+    calibrations.iter_mut().for_each(|calibration| calibration.networks.clone_from(&options.networks));
+    Ok(calibrations)
+}
+
+/// What is stored at `path` already.
+fn stored_in(path: &Path) -> Result<LeftOut, CommandError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(CommandError::input(format!("--store {}: {} is no folder", path.display(), folder.display())));
+    }
+    LeftOut::read(path).map_err(|error| match error {
+        LeftOutError::File(error) => CommandError::input(format!("--store: {error}")),
+        error => CommandError::input(error),
+    })
 }
 
 /// The declared calibrations of `device` under `stack`, or under the device's own stack: one for each kind of
@@ -80,10 +153,7 @@ pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
 /// A device or a stack that is unknown, or that no observations exist for; the message lists those that have some.
 pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>, CommandError> {
     let declared = declared::all()?;
-    let mut names: Vec<String> =
-        declared.iter().map(|known| format!("{} under {}", known.device, known.stack)).collect();
-    names.dedup();
-    let have = format!("only {} can be calibrated", alternatives(names.iter().map(String::as_str)));
+    let have = have(&declared);
     let unknown = |error| CommandError::input(format!("{error}; {have}"));
     let loaded = haversack_devices::load(device).map_err(unknown)?;
     let stack = match stack {
@@ -95,6 +165,26 @@ pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>, Comma
         return Err(CommandError::input(format!("nothing was observed of {device} under {stack}; {have}")));
     }
     Ok(found)
+}
+
+/// The declared calibrations under `stack`, at least one.
+fn under(stack: &str) -> Result<Vec<Calibration>, CommandError> {
+    let declared = declared::all()?;
+    let have = have(&declared);
+    let stack = haversack_devices::load_stack(stack)?.id;
+    let found: Vec<_> = declared.into_iter().filter(|known| known.stack == stack).collect();
+    if found.is_empty() {
+        return Err(CommandError::input(format!("nothing was observed under {stack}; {have}")));
+    }
+    Ok(found)
+}
+
+/// What can be calibrated, for an error.
+fn have(declared: &[Calibration]) -> String {
+    let mut names: Vec<String> =
+        declared.iter().map(|known| format!("{} under {}", known.device, known.stack)).collect();
+    names.dedup();
+    format!("only {} can be calibrated", alternatives(names.iter().map(String::as_str)))
 }
 
 /// Fits the constants that `calibration` declares, and again without each row if `leaves_out`; `after_step` is called after

@@ -39,6 +39,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+pub(crate) use answer::rounded;
 pub use answer::{Answer, AnswerError};
 pub use artefact::{Artefact, ArtefactError, Context, Run};
 pub use data::Cells;

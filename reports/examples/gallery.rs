@@ -237,6 +237,7 @@ fn section(name: &str, title: String) -> Section {
             paper: paper.into(),
             role: "check".into(),
             error,
+            left_out: None,
             verdict: verdict.into(),
             null: "980".into(),
             reason: reason.into(),

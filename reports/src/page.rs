@@ -68,6 +68,8 @@ pub struct CellRow {
     pub role: String,
     /// Signed error, a fraction.
     pub error: Option<f64>,
+    /// The same if no constant had been fitted to the row, where that is known; not in `cells.csv`.
+    pub left_out: Option<f64>,
     /// `ok`, `off`, `holds`, `fails`, `predicted`, `input` or `not-modelled`.
     pub verdict: String,
     /// What the null baseline gives.

@@ -17,14 +17,18 @@
 //! prior = { value = 0.7, why = "libraries reach two thirds of the peak" } # where the rows do not decide it
 //! ```
 
+use std::fmt::Write as _;
+
 use haversack_devices::calibration::ConstantEntry;
+use haversack_devices::registry::digest;
 use haversack_devices::text::read_toml;
 use haversack_devices::{CalibrationError, Device, Stack, System};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::CommandError;
 
-const FILE: &str = "experiments/calibrations.toml";
+/// The path of the declarations in the project.
+pub const FILE: &str = "experiments/calibrations.toml";
 const TEXT: &str = include_str!("../../calibrations.toml");
 
 /// Whose file holds a constant.
@@ -48,8 +52,9 @@ impl Of {
 }
 
 /// What constants are fitted to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Observations {
     /// Timings of PyTorch on a server core, `reference/server-core.csv`.
     PytorchTimings,
@@ -95,6 +100,41 @@ impl Observations {
             Self::FedhybridFigure2 => &["fedhybrid-figure2"],
             Self::GpuSteps => &["gpu-steps"],
         }
+    }
+
+    /// The word of the file.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The file of the rows, beside this one: `reference/NAME.csv`.
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::PytorchTimings => "experiments/reference/server-core.csv",
+            Self::SageTable1 => "experiments/reference/sage.csv",
+            Self::DafTable2 => "experiments/reference/daf.csv",
+            Self::MandhelingOperators
+            | Self::MandhelingSteps
+            | Self::MandhelingCpu
+            | Self::MandhelingCpuEnergy
+            | Self::MandhelingDsp
+            | Self::MandhelingDspEnergy => "experiments/reference/mandheling.csv",
+            Self::FedhybridTable1 | Self::FedhybridFigure2 => "experiments/reference/fedhybrid.csv",
+            Self::GpuSteps => "experiments/reference/gpu-steps.csv",
+        }
+    }
+
+    /// The devices on which rows were observed, beside the calibration's own.
+    pub const fn other_devices(self) -> &'static [&'static str] {
+        match self {
+            Self::FedhybridFigure2 => &["oneplus-10-pro"],
+            _ => &[],
+        }
+    }
+
+    /// Whether its networks do not come along.
+    pub const fn needs_networks(self) -> bool {
+        matches!(self, Self::GpuSteps)
     }
 }
 
@@ -147,6 +187,23 @@ pub struct Calibration {
     /// The constants.
     #[serde(rename = "constant")]
     pub constants: Vec<Constant>,
+}
+
+impl Calibration {
+    /// What tells it from the others, for people: `server-core under pytorch-cpu (pytorch-timings)`.
+    pub fn title(&self) -> String {
+        format!("{} under {} ({})", self.device, self.stack, self.observations.name())
+    }
+
+    /// The digest of what is declared here, but for words to people.
+    pub fn digest(&self) -> String {
+        let mut text = format!("{} {} {:?} {}\n", self.device, self.stack, self.system, self.simulated);
+        for Constant { of, name, lower, upper, prior } in &self.constants {
+            // Writing to a text cannot fail.
+            let _ = writeln!(text, "{} {name} {lower} {upper} {}", of.name(), prior.value);
+        }
+        digest(&text)
+    }
 }
 
 #[derive(Deserialize)]

@@ -6,10 +6,13 @@
 //! seeded stream. A constant that ends at a bound, or that the rows hardly tell from one that is a quarter larger or
 //! smaller, is none that was fitted: it goes back to its prior, and the others are fitted beside it.
 
+mod leave_one_out;
+
 use argmin::core::{CostFunction, Error, Executor};
 use argmin::solver::neldermead::NelderMead;
 use haversack_engine::Stream;
 use rand::RngExt;
+use rayon::prelude::*;
 
 use super::declared::{Calibration, Constant, Files};
 use super::observation::{self, Observation};
@@ -109,7 +112,7 @@ impl Problem {
     /// As [`Problem::simulated`].
     pub fn simulated_of(&self, rows: &[Observation], values: &[f64]) -> Result<Vec<f64>, CommandError> {
         let files = self.with(values)?;
-        Ok(rows.iter().map(|row| row.simulated(&files)).collect())
+        Ok(rows.par_iter().map(|row| row.simulated(&files)).collect())
     }
 
     /// What is minimised.
@@ -117,14 +120,8 @@ impl Problem {
     /// # Errors
     /// As [`Problem::simulated`].
     pub fn objective(&self, values: &[f64]) -> Result<f64, CommandError> {
-        self.without(None, values)
-    }
-
-    /// The same without one row.
-    fn without(&self, left_out: Option<usize>, values: &[f64]) -> Result<f64, CommandError> {
-        let simulated = self.simulated(values)?;
-        let rows = simulated.iter().zip(&self.observations).enumerate().filter(|(row, _)| Some(*row) != left_out);
-        Ok(rows.map(|(_, (simulated, row))| (simulated / row.observed).ln().powi(2)).sum())
+        let rows = self.simulated(values)?.into_iter().zip(&self.observations);
+        Ok(rows.map(|(simulated, row)| (simulated / row.observed).ln().powi(2)).sum())
     }
 
     /// The best values that the search finds, the present ones where it finds none better; what the rows do not decide is
@@ -170,7 +167,7 @@ impl Problem {
         for start in 0..=others {
             let mut stream = Stream::new(seed, "calibrate", &format!("start {start}"));
             let reach = if start == 0 { 0.0 } else { REACH };
-            let search = Search { problem: self, base: from, free, left_out: None };
+            let search = Search { problem: self, base: from, free };
             let point = free.iter().map(|&at| from[at].ln() + reach * (2.0 * stream.random::<f64>() - 1.0));
             let (objective, values) = search.descend(point.collect())?;
             if objective < best.0 {
@@ -179,21 +176,6 @@ impl Problem {
             after_start();
         }
         Ok(best.1)
-    }
-
-    /// What is simulated for every row by the constants that all other rows decide. Constants at their priors stay there.
-    ///
-    /// # Errors
-    /// As [`Problem::present`].
-    pub fn left_out(&self, fit: &Fit, mut after_row: impl FnMut()) -> Result<Vec<f64>, CommandError> {
-        let row = |row: usize| {
-            let search = Search { problem: self, base: &fit.values, free: &fit.free, left_out: Some(row) };
-            let point = fit.free.iter().map(|&at| fit.values[at].ln()).collect();
-            let (_, values) = search.descend(point)?;
-            after_row();
-            Ok(self.observations[row].simulated(&self.with(&values)?))
-        };
-        (0..self.observations.len()).map(row).collect()
     }
 
     /// By which share the objective rises at least when constant `index` of `values` moves by `PROBE` either way and
@@ -223,8 +205,6 @@ struct Search<'a> {
     /// The values of all constants; those that do not move stay as they are here.
     base: &'a [f64],
     free: &'a [usize],
-    /// The row that does not count.
-    left_out: Option<usize>,
 }
 
 impl Search<'_> {
@@ -252,7 +232,7 @@ impl Search<'_> {
             }
         }
         let values = self.within(&point).0;
-        Ok((self.problem.without(self.left_out, &values)?, values))
+        Ok((self.problem.objective(&values)?, values))
     }
 
     /// The values between their bounds whose logarithms are nearest to `point`, and how far away they are.
@@ -276,6 +256,6 @@ impl CostFunction for Search<'_> {
     fn cost(&self, point: &Self::Param) -> Result<f64, Error> {
         let (values, distance) = self.within(point);
         // Both bounds were accepted, so what lies between them is too; the solver takes no refusal for an answer.
-        Ok(self.problem.without(self.left_out, &values).unwrap_or(f64::MAX) + OUTSIDE * distance)
+        Ok(self.problem.objective(&values).unwrap_or(f64::MAX) + OUTSIDE * distance)
     }
 }

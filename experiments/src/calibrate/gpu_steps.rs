@@ -11,8 +11,8 @@ use crate::error::CommandError;
 use crate::run::Plan;
 use crate::scenario::Scenario;
 
-const STEPS: &str = "experiments/reference/gpu-steps.csv";
-const STEPS_TEXT: &str = include_str!("../../reference/gpu-steps.csv");
+pub(super) const STEPS: &str = "experiments/reference/gpu-steps.csv";
+pub(super) const STEPS_TEXT: &str = include_str!("../../reference/gpu-steps.csv");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -21,6 +21,9 @@ use crate::scenario::Scenario;
 const TIMINGS: &str = "experiments/reference/server-core.csv";
 const TIMINGS_TEXT: &str = include_str!("../../reference/server-core.csv");
 
+/// The files of rows that are no paper's, with their texts.
+pub const FILES: [(&str, &str); 2] = [(TIMINGS, TIMINGS_TEXT), (gpu_steps::STEPS, gpu_steps::STEPS_TEXT)];
+
 /// The part of an iteration that was timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -80,14 +83,24 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// A time.
     /// Of a row of the reference.
     pub(super) fn of(row: &ReferenceRow, observed: f64, unit: &'static str, measure: Measure) -> Self {
         Self { id: row.id.clone(), observed, unit, measure }
     }
 
+    /// A time.
     fn time(id: impl Into<String>, seconds: f64, part: Part, plan: Plan) -> Self {
         Self { id: id.into(), observed: seconds, unit: "s", measure: Measure::Time(part, Box::new(plan)) }
+    }
+
+    /// The number of samples that the value is of; 1 where nothing says.
+    pub fn samples(&self) -> u64 {
+        let plan = match &self.measure {
+            Measure::Time(_, plan) | Measure::EnergyOfSum(plan) => Some(plan.as_ref()),
+            Measure::Run(plans) | Measure::Energy(plans) => plans.first(),
+            Measure::Other(_) => None,
+        };
+        plan.map_or(1, |plan| plan.scenario().batch)
     }
 
     /// The same under `files`; infinite if that cannot run.

@@ -53,7 +53,7 @@ pub enum AnswerError {
 }
 
 /// `value` to six significant digits; whole numbers are kept, so that counts stay counts.
-pub(super) fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         return value + 0.0; // −0 becomes 0.
     }

@@ -165,6 +165,7 @@ impl ComparedCell {
             paper: self.paper_value(),
             role: self.role.to_string(),
             error: self.error,
+            left_out: None,
             verdict: self.verdict.to_string(),
             null: self.null.map(shortest).unwrap_or_default(),
             reason: self.reason.clone(),

@@ -5,10 +5,11 @@ use super::cells::ComparedCell;
 use super::options::ReproduceOptions;
 use super::readings::{Reading, Readings};
 use super::record::Calibrations;
-use super::reference::Reference;
+use super::reference::{Reference, Role};
 use super::selection::{COMPARISON, Selection};
 use super::summary::{Tally, tallies};
 use super::task::Finished;
+use crate::calibrate::left_out::Errors;
 
 /// What a reproduction came to.
 pub(super) struct Content<'a> {
@@ -20,11 +21,13 @@ pub(super) struct Content<'a> {
     pub(super) cells: Vec<ComparedCell>,
     pub(super) tallies: Vec<Tally>,
     pub(super) calibrations: &'a Calibrations,
+    /// The errors of rows that were left out of a fit.
+    pub(super) left_out: &'a Errors,
     pub(super) reference: &'a Reference,
     pub(super) readings: &'a Readings,
     /// The readings that are declared for what was selected, each once, with its paper.
     pub(super) declared: Vec<(&'static str, &'a Reading)>,
-    /// What was asked for by name and is not there.
+    /// What was asked for by name and is not there, and what is older than the constants.
     pub(super) remarks: Vec<String>,
 }
 
@@ -33,22 +36,27 @@ impl<'a> Content<'a> {
         options: &'a ReproduceOptions,
         selection: &'a Selection<'_>,
         finished: &'a [Finished<'a>],
-        calibrations: &'a Calibrations,
+        (calibrations, left_out): (&'a Calibrations, &'a Errors),
         (reference, readings): (&'a Reference, &'a Readings),
         artefacts: &[Artefact],
     ) -> Self {
         let cells: Vec<ComparedCell> = finished.iter().flat_map(Finished::selected).cloned().collect();
+        let mut remarks = remarks(selection, artefacts);
+        let has_fit = |paper: &str| cells.iter().any(|cell| cell.paper == paper && cell.role == Role::Fit);
+        let papers = Reference::papers().filter(|paper| has_fit(paper));
+        remarks.extend(papers.flat_map(|paper| left_out.remarks_of(paper)).map(str::to_owned));
         Self {
             options,
             selectors: &selection.selectors,
             finished,
-            tallies: tallies(&cells),
+            tallies: tallies(&cells, left_out),
             cells,
             calibrations,
+            left_out,
             reference,
             readings,
             declared: declared(finished, readings),
-            remarks: remarks(selection, artefacts),
+            remarks,
         }
     }
 }

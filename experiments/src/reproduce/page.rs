@@ -1,18 +1,19 @@
 //! `index.html`: every artefact's figure and cells, with what a reader must know to believe them.
 
 use haversack_devices::ConstantEntry;
-use haversack_reports::page::{Item, Notes, Page, Section, Summary};
+use haversack_reports::page::{CellRow, Item, Notes, Page, Section, Summary};
 use haversack_reports::table::shortest;
 
 use super::cells::{ComparedCell, Verdict};
 use super::content::Content;
 use super::readings::{Reading, Readings};
-use super::summary::{COLUMNS, Tally, Total};
+use super::summary::{COLUMNS, Tally, Total, left_out_error};
 use super::task::Finished;
+use crate::calibrate::left_out::Errors;
 
 /// The page.
 pub(super) fn page(content: &Content<'_>) -> Page {
-    let Content { selectors, tallies, finished, calibrations, declared, readings, remarks, .. } = content;
+    let Content { selectors, tallies, finished, calibrations, declared, readings, remarks, left_out, .. } = content;
     let mut lead = format!(
         "{}. Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and \
          where it misses.",
@@ -30,13 +31,13 @@ pub(super) fn page(content: &Content<'_>) -> Page {
             rows: tallies.iter().map(|tally| tally.figures().to_vec()).collect(),
             remarks: tallies.iter().filter_map(Tally::null_that_wins).collect(),
         },
-        sections: finished.iter().map(|finished| section(finished, readings)).collect(),
+        sections: finished.iter().map(|finished| section(finished, readings, left_out)).collect(),
         constants: calibrations.fitted.iter().map(constant).collect(),
         readings: declared.iter().map(|(paper, reading)| item(paper, reading)).collect(),
     }
 }
 
-fn section(finished: &Finished<'_>, readings: &Readings) -> Section {
+fn section(finished: &Finished<'_>, readings: &Readings, left_out: &Errors) -> Section {
     let Finished { paper, artefact, about, figure_title, .. } = finished;
     let name = heading(artefact);
     let title = if about.is_empty() { name } else { format!("{name}: {about}") };
@@ -45,9 +46,14 @@ fn section(finished: &Finished<'_>, readings: &Readings) -> Section {
         artefact: (*artefact).to_owned(),
         alt: figure_title.as_ref().map(|figure| format!("{paper}, {title}. {figure}")),
         title,
-        cells: finished.selected().map(ComparedCell::page_row).collect(),
+        cells: finished.selected().map(|cell| cell_row(cell, left_out)).collect(),
         notes: notes(finished, readings),
     }
+}
+
+/// The row as the page shows it.
+fn cell_row(cell: &ComparedCell, left_out: &Errors) -> CellRow {
+    CellRow { left_out: left_out_error(cell, left_out), ..cell.page_row() }
 }
 
 fn notes(finished: &Finished<'_>, readings: &Readings) -> Notes {

@@ -36,7 +36,7 @@ pub(super) fn text(tallies: &[Tally], cells: &[ComparedCell], finished: &[Finish
 fn roles(text: &mut String, tallies: &[Tally]) {
     let word = Column::left(0).fitted();
     let number = Column::right(0).fitted().after(2);
-    let mut table = TextTable::new([word, word.after(2), number, number, number, number, number, number]);
+    let mut table = TextTable::new([word, word.after(2), number, number, number, number, number, number, number]);
     table.row(COLUMNS);
     for tally in tallies {
         table.row(tally.figures());
@@ -120,6 +120,7 @@ fn more(text: &mut String, all: usize, shown: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::left_out::Errors;
     use crate::reproduce::answer::Answer;
     use crate::reproduce::reference::{Reference, ReferenceRow};
     use crate::reproduce::summary::tallies;
@@ -138,13 +139,13 @@ mod tests {
         ];
         // (0.9 − 1) / 1 = −10% beside our +20%.
         cells[0].null = Some(0.9);
-        let text = text(&tallies(&cells), &cells, &[], &["comparison: later".into()]);
+        let text = text(&tallies(&cells, &Errors::default()), &cells, &[], &["comparison: later".into()]);
         let expected = "\
 5 rows: 1 matches, 2 miss, 2 are not modelled
 
-paper  role   rows  answered  median error of numbers  unanswered as 100%  null baseline on the same rows  claims that hold
-sage   fit       4         2           50.0% (1 of 3)              100.0%                               –            1 of 1
-sage   check     1         1           20.0% (1 of 1)               20.0%           10.0%, ours 20.0% (1)                 –
+paper  role   rows  answered  median error of numbers  unanswered as 100%       all as fitted  null baseline on the same rows  claims that hold
+sage   fit       4         2           50.0% (1 of 3)              100.0%  50.0% (0 left out)                               –            1 of 1
+sage   check     1         1           20.0% (1 of 1)               20.0%                   –           10.0%, ours 20.0% (1)                 –
 
 sage, check: on 1 row the null baseline is nearer than this model (10.0% off, ours 20.0%).
 

@@ -1,5 +1,7 @@
 //! How the roles of each paper came out: medians of errors, and bounds that hold.
 
+mod left_out;
+
 use std::fmt;
 
 use serde::Serialize;
@@ -8,6 +10,10 @@ use statrs::statistics::{Data, OrderStatistics};
 use super::cells::{ComparedCell, Verdict};
 use super::reference::{Claim, Reference, Role};
 use super::selection::COMPARISON;
+use crate::calibrate::left_out::Errors as LeftOutErrors;
+
+pub use left_out::WithLeftOut;
+pub(super) use left_out::left_out_error;
 
 /// Rows of these metrics take no part in medians: what is counted and what only training measures would hide or drown
 /// the errors of times, memory and energy.
@@ -80,9 +86,12 @@ pub struct Tally {
     pub rows: usize,
     /// Those with an answer.
     pub answered: usize,
-    /// The errors of its numbers.
+    /// The errors of its numbers, at the constants of the files.
     #[serde(flatten)]
     pub errors: Errors,
+    /// The same with rows left out of the fit; `None` but for the role *fit*.
+    #[serde(flatten)]
+    pub left_out: Option<WithLeftOut>,
     /// Those of the null baseline, and ours on the same rows; `None` if no row has one.
     #[serde(flatten)]
     pub null: Option<BesideNull>,
@@ -117,18 +126,18 @@ pub struct BesideNull {
 }
 
 /// Every role that has rows, paper by paper.
-pub fn tallies(cells: &[ComparedCell]) -> Vec<Tally> {
+pub fn tallies(cells: &[ComparedCell], left_out: &LeftOutErrors) -> Vec<Tally> {
     let papers = Reference::papers().chain([COMPARISON]);
     let groups = papers.flat_map(|paper| Role::ALL.map(|role| (paper, role)));
     let tally = |(paper, role)| {
         let of_role: Vec<&ComparedCell> =
             cells.iter().filter(|cell| cell.paper == paper && cell.role == role).collect();
-        (!of_role.is_empty()).then(|| tally(paper, role, &of_role))
+        (!of_role.is_empty()).then(|| tally(paper, role, &of_role, left_out))
     };
     groups.filter_map(tally).collect()
 }
 
-fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell]) -> Tally {
+fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell], left_out: &LeftOutErrors) -> Tally {
     let numbers: Vec<(&ComparedCell, f64)> = cells.iter().filter_map(|cell| Some((*cell, numeric(cell)?))).collect();
     let null = |(cell, paper): &(&ComparedCell, f64)| Some((relative(cell.null?, *paper), distance(cell)));
     let (nulls, beside): (Vec<f64>, Vec<f64>) = numbers.iter().filter_map(null).unzip();
@@ -147,6 +156,7 @@ fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell]) -> Tally {
             median_error: median(numbers.iter().map(|(cell, _)| distance(cell)).collect()),
             median_of_answered: median(answered),
         },
+        left_out: (role == Role::Fit).then(|| WithLeftOut::new(&numbers, left_out)),
         null: median(nulls).zip(median(beside)).map(|(null, ours)| BesideNull {
             null_rows,
             median_null: null,
@@ -158,23 +168,34 @@ fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell]) -> Tally {
 }
 
 /// The columns in which [`Tally::figures`] are shown, on a terminal and elsewhere.
-pub const COLUMNS: [&str; 8] = [
+pub const COLUMNS: [&str; 9] = [
     "paper",
     "role",
     "rows",
     "answered",
     "median error of numbers",
     "unanswered as 100%",
+    "all as fitted",
     "null baseline on the same rows",
     "claims that hold",
 ];
 
 impl Tally {
-    /// The tally in words and figures, a cell for each of [`COLUMNS`].
-    pub fn figures(&self) -> [String; 8] {
-        let Errors { numbers, answered_numbers, median_error, median_of_answered } = self.errors;
+    /// The tally in words and figures, a cell for each of [`COLUMNS`]: of the role *fit* the medians with rows left out, and
+    /// beside them that of all rows as they were fitted, with how many of them were left out.
+    pub fn figures(&self) -> [String; 9] {
+        let Errors { numbers, answered_numbers, .. } = self.errors;
         let dash = || "–".to_owned();
+        let (median_error, median_of_answered) =
+            self.left_out.map_or((self.errors.median_error, self.errors.median_of_answered), |with| {
+                (with.median_error_left_out, with.median_of_answered_left_out)
+            });
         let answered = |median| format!("{} ({answered_numbers} of {numbers})", percent(median));
+        let as_fitted = |(with, median): (WithLeftOut, f64)| {
+            let WithLeftOut { left_out_numbers, stale_numbers, .. } = with;
+            let stale = if stale_numbers == 0 { String::new() } else { format!(", {stale_numbers} stale") };
+            format!("{} ({left_out_numbers} left out{stale})", percent(median))
+        };
         let null = |null: BesideNull| {
             let BesideNull { null_rows, median_null, median_beside_null } = null;
             format!("{}, ours {} ({null_rows})", percent(median_null), percent(median_beside_null))
@@ -186,6 +207,7 @@ impl Tally {
             self.answered.to_string(),
             median_of_answered.map_or_else(dash, answered),
             median_error.map_or_else(dash, percent),
+            self.left_out.zip(self.errors.median_of_answered).map_or_else(dash, as_fitted),
             self.null.map_or_else(dash, null),
             if self.bounds == 0 { dash() } else { format!("{} of {}", self.held, self.bounds) },
         ]
@@ -282,7 +304,7 @@ mod tests {
             cell("time", Claim::Value(None), Role::Withheld, Answer::Number(3.0)),
         ];
         cells[1].null = Some(95.0);
-        let tallies = tallies(&cells);
+        let tallies = tallies(&cells, &LeftOutErrors::default());
         // Errors 0.1, 0.2 and 1 (no answer): the median is 0.2. The accuracy and the input stay out of it.
         // The null baseline is off by 5 / 100 on the one row where ours is off by 20 / 100.
         let check = Tally {
@@ -297,6 +319,7 @@ mod tests {
                 median_error: Some(0.2),
                 median_of_answered: Some(0.15000000000000002),
             },
+            left_out: None,
             null: Some(BesideNull { null_rows: 1, median_null: 0.05, median_beside_null: 0.2 }),
             held: 1,
             bounds: 2,
@@ -304,7 +327,7 @@ mod tests {
         assert_eq!(tallies[0], check);
         assert_eq!((tallies[1].role, tallies[1].errors.median_error, tallies[1].rows), (Role::Withheld, None, 1));
         assert_eq!(tallies.len(), 2);
-        let figures = ["sage", "check", "7", "5", "15.0% (2 of 3)", "20.0%", "5.0%, ours 20.0% (1)", "1 of 2"];
+        let figures = ["sage", "check", "7", "5", "15.0% (2 of 3)", "20.0%", "–", "5.0%, ours 20.0% (1)", "1 of 2"];
         assert_eq!(check.figures(), figures);
         let words = "sage, check: on 1 row the null baseline is nearer than this model (5.0% off, ours 20.0%).";
         assert_eq!(check.null_that_wins().as_deref(), Some(words));

@@ -13,6 +13,7 @@ use super::record::{self, Calibrations};
 use super::selection::Selection;
 use super::task::Finished;
 use super::{CELLS, Reproduction, page, report};
+use crate::calibrate::left_out::Errors;
 use crate::output_folder::OutputFolder;
 
 const PAGE: &str = "index.html";
@@ -40,8 +41,8 @@ impl Whole<'_> {
         owned: &OutputFolder,
         kept: &[usize],
     ) -> Result<Reproduction, ReproduceError> {
-        let calibrations = self.calibrations()?;
-        let content = self.content(self.finished, &calibrations);
+        let with = (&self.calibrations()?, &Errors::committed()?);
+        let content = self.content(self.finished, with);
         folder.write(CELLS, &cells::table(&content.cells)?.to_csv())?;
         folder.write(PAGE, &page::page(&content).render()?)?;
         let written = names(self.finished.iter().flat_map(|f| folder::names((f.paper, f.artefact))));
@@ -55,7 +56,7 @@ impl Whole<'_> {
         }
         let asked = self.finished.iter().enumerate().filter(|(place, _)| !kept.contains(place));
         let asked: Vec<Finished<'_>> = asked.map(|(_, finished)| finished.clone()).collect();
-        let mut reproduction = reproduction(&self.content(&asked, &calibrations), &asked);
+        let mut reproduction = reproduction(&self.content(&asked, with), &asked);
         let (all, out) = (self.finished.len(), self.sources.options.out.display());
         reproduction.report += &format!("\n{out} holds {all} artefacts; its {CELLS} and {PAGE} are of all of them\n");
         Ok(reproduction)
@@ -69,9 +70,9 @@ impl Whole<'_> {
         Calibrations::of(&self.finished.iter().filter_map(model).collect::<Vec<Artefact>>())
     }
 
-    fn content<'c>(&'c self, finished: &'c [Finished<'c>], calibrations: &'c Calibrations) -> Content<'c> {
+    fn content<'c>(&'c self, finished: &'c [Finished<'c>], with: (&'c Calibrations, &'c Errors)) -> Content<'c> {
         let Sources { options, artefacts, reference, readings } = self.sources;
-        Content::new(options, self.selection, finished, calibrations, (reference, readings), artefacts)
+        Content::new(options, self.selection, finished, with, (reference, readings), artefacts)
     }
 }
 

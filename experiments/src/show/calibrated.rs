@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::writing::{fact, paragraph, table};
 use crate::artefacts::ARTEFACTS;
 use crate::calibrate::declared;
+use crate::calibrate::left_out::Errors;
 use crate::error::CommandError;
 use crate::reproduce::cells::ComparedCell;
 use crate::reproduce::committed;
@@ -44,7 +45,8 @@ impl Belief {
         let (mut rows, mut observed) = (Vec::new(), Vec::new());
         if is_shipped {
             let id = calibrated.id.as_str();
-            rows = tallies(&cells(|artefact| loads(artefact).contains(&id))?);
+            let left_out = Errors::committed().map_err(ReproduceError::from)?;
+            rows = tallies(&cells(|artefact| loads(artefact).contains(&id))?, &left_out);
             let declared = declared::all()?;
             observed =
                 declared.into_iter().filter(|known| fitted(known) == Some(id)).map(|known| known.about).collect();

@@ -14,6 +14,7 @@ mod fedhybrid_b;
 mod fedhybrid_c;
 mod interrupted;
 mod kernels_command;
+mod left_out;
 mod mandheling;
 mod mistakes;
 mod parity;

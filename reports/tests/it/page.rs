@@ -10,6 +10,7 @@ fn page() -> Page {
         paper: "1161".into(),
         role: "check".into(),
         error,
+        left_out: None,
         verdict: verdict.into(),
         null: "980".into(),
         reason: String::new(),
