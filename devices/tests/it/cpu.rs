@@ -131,6 +131,39 @@ fn copies_that_move_elements_one_by_one_go_at_their_own_rate() {
 }
 
 #[test]
+fn a_graph_that_is_prepared_anew_costs_each_operator_and_each_fresh_page() {
+    // 3 us of dispatch and 100 us of preparation.
+    let stack = common::stack_with("int8", "preparation = 100 us\nfirst_touch = 20000 factor");
+    let on_cpu = stack.cpu().unwrap();
+    let device = common::device_with("l1 =", "coremark = 5 factor");
+    let cores = device.cpu().unwrap().choose("big:1".parse().unwrap(), Frequency::Highest).unwrap();
+    assert_eq!(cores.cost(&arithmetic(), on_cpu).launch, Nanos(103_000));
+    // However much it reads.
+    assert_eq!(cores.cost(&bytes(64_000_000, 64_000_000), on_cpu).launch, Nanos(103_000));
+    // 5 iterations a second for each of 2000 MHz: 0.02 of one takes 2 us; 4097 B lie in two pages.
+    assert_eq!(cores.first_touch(Bytes(4097), on_cpu), Nanos(4_000));
+    assert_eq!(cores.first_touch(Bytes(4097), common::stack().cpu().unwrap()), Nanos::ZERO);
+}
+
+#[test]
+fn scalar_sweeps_may_leave_maps_and_updates_to_vectors() {
+    let device = common::device_with("l1 =", "coremark = 5 factor");
+    let cores = device.cpu().unwrap().choose("big:1".parse().unwrap(), Frequency::Highest).unwrap();
+    let busy = |lines: &str, kind| {
+        let stack = common::stack_with("int8", lines);
+        cores.cost(&Work { kind, ..arithmetic() }, stack.cpu().unwrap()).busy
+    };
+    // 64e6 operations of 1000 millionths of an iteration, at 10,000 iterations a second: 6.4 s. By vectors 8 ms.
+    let scalar = "sweep_work = 1000 factor";
+    for kind in [OperatorKind::ElementWise, OperatorKind::Optimiser, OperatorKind::Reduction, OperatorKind::Gather] {
+        assert_eq!(busy(scalar, kind), Nanos(6_400_000_000), "{kind}");
+        let is_map = matches!(kind, OperatorKind::ElementWise | OperatorKind::Optimiser);
+        let expected = if is_map { 8_000_000 } else { 6_400_000_000 };
+        assert_eq!(busy(&format!("{scalar}\nvector_maps = true"), kind), Nanos(expected), "{kind}");
+    }
+}
+
+#[test]
 fn a_stack_multiplies_bytes_by_dot_products_or_by_widening() {
     let widening = Stack::parse("w", "w.toml", &common::stack_text().replace("dot-product", "widening")).unwrap();
     let busy = |device: &Device, stack: &Stack, precision| {
