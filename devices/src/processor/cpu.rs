@@ -294,9 +294,8 @@ impl CpuCores {
     ///
     /// The work is split evenly over the cores, or over as many as it has outputs, and ends with the slowest. A
     /// level of private cache holds a core's share of the working set, L3 the whole of it, and a set beyond a level
-    /// moves at the next level's bandwidth. What a product's tiles read again comes on top of its arithmetic, as fast
-    /// as a core can draw it: cores do not wait for their tiles at the same time, so that together they ask less of DRAM
-    /// than it gives.
+    /// moves at the next level's bandwidth. What a product's tiles read again comes on top of its arithmetic, from the
+    /// one DRAM that all cores share: each draws its even part of what DRAM gives, and no more than it can alone.
     /// Shared-memory traffic and barriers are a GPU's and cost nothing here.
     pub fn cost(&self, work: &Work, stack: &StackOnCpu) -> Cost {
         if work.launches == 0 {
@@ -325,7 +324,7 @@ impl CpuCores {
             let limit = if from_dram && bandwidth <= core_path { Limit::Dram } else { Limit::Caches };
             let (alone, limit) = longest([(compute, Limit::Arithmetic), (bytes / bandwidth.min(core_path), limit)]);
             let again = tiles / parts;
-            let tile_bandwidth = core.cluster.constants.dram_bandwidth.value.0.min(self.dram.bandwidth.0);
+            let tile_bandwidth = core.cluster.constants.dram_bandwidth.value.0.min(dram_share);
             let tiled = again / tile_bandwidth;
             if alone + tiled > slowest {
                 slowest = alone + tiled;

@@ -98,9 +98,9 @@ fn what_tiles_read_again_comes_on_top_of_a_products_arithmetic() {
     // 64e6 × 0.1 B = 6.4 MB at a big core's 4 GB/s: 1.6 ms on top of 8 ms.
     let one = cost("big:1", arithmetic());
     assert_eq!((one.busy, one.dram), (Nanos(9_600_000), Bytes(6_400_000)));
-    // Two cores draw half each at 4 GB/s: 0.8 ms on top of 4 ms. DRAM gives all 6.4 MB.
+    // Two cores draw half each, and share the 5 GB/s of DRAM: 3.2 MB at 2.5 GB/s, 1.28 ms on top of 4 ms.
     let two = cost("big:2", arithmetic());
-    assert_eq!((two.busy, two.dram), (Nanos(4_800_000), Bytes(6_400_000)));
+    assert_eq!((two.busy, two.dram), (Nanos(5_280_000), Bytes(6_400_000)));
     // An element of eight bits is a quarter: 0.4 ms on top of 2 ms.
     let narrow = cost("big:1", Work { precision: Precision::Int8, ..arithmetic() });
     assert_eq!((narrow.busy, narrow.dram), (Nanos(2_400_000), Bytes(1_600_000)));

@@ -1,5 +1,7 @@
 //! The calibrations that ship: all load, peaks are what their parts say, constants can be listed and overridden.
 
+use std::collections::BTreeMap;
+
 use crate::common;
 use haversack_devices::units::{Bytes, FlopsPerSecond, Hertz, Joules, Nanos, Watts};
 use haversack_devices::{
@@ -134,6 +136,23 @@ fn cpu_peaks_are_those_of_the_specifications() {
         let FlopsPerSecond(peak) = cores.peak(Precision::Fp32);
         assert!((peak / 1e9 / gflops - 1.0).abs() < 0.02, "{id}: {peak}");
     }
+}
+
+#[test]
+fn cores_of_one_type_have_one_rate_a_precision() {
+    let mut seen = BTreeMap::new();
+    for id in DEVICES {
+        for cluster in load(id).unwrap().constants.cpu {
+            // `Cortex-A77 prime` and `Cortex-A76 (Kryo 460 Gold)` are a Cortex-A77 and a Cortex-A76.
+            let core = if cluster.core.starts_with("Cortex-") { cluster.core.split(' ').next() } else { None };
+            let core = core.unwrap_or(&cluster.core).to_owned();
+            let widening = cluster.int8_widening_rate.map(|rate| rate.value);
+            let rates = [cluster.fp32_rate, cluster.fp16_rate, cluster.int8_rate].map(|rate| rate.value);
+            let (first, of) = seen.entry(core.clone()).or_insert((id, (rates, widening)));
+            assert_eq!(*of, (rates, widening), "{core} of {id} and of {first}");
+        }
+    }
+    assert!(seen.len() > 10, "{}", seen.len());
 }
 
 #[test]
