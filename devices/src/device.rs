@@ -20,6 +20,13 @@ impl Device {
         self.constants.ram.value
     }
 
+    /// Memory that a run may have where it has the device for itself: all but what the system of a board holds, whose
+    /// processors share one memory.
+    pub fn available(&self) -> Bytes {
+        let system = self.constants.system_memory.as_ref().map_or(Bytes::ZERO, |system| system.value);
+        self.ram().saturating_sub(system)
+    }
+
     /// Pixels of the display, across and down, if they are known.
     pub fn display(&self) -> Option<[Count; 2]> {
         let memory = self.constants.memory.as_ref()?;
@@ -31,7 +38,8 @@ impl Device {
 const MOST_CORES: f64 = 1024.0;
 
 /// What work is divided by beside the rates.
-const DIVISORS: &[&str] = &["cpu.cores", "gpu.units", "gpu.threads", "dsp.vector", "dsp.contexts", "dram.achievable"];
+const DIVISORS: &[&str] =
+    &["cpu.cores", "gpu.units", "gpu.threads", "dsp.vector", "dsp.contexts", "dsp.l2_line", "dram.achievable"];
 /// Rates that nothing is divided by.
 const IDLE_RATES: &[&str] = &["gpu.fp32_rate", "dsp.int8_peak", "dsp.fp32_peak"];
 
@@ -72,6 +80,10 @@ fn limits_contradiction(constants: &DeviceConstants) -> Option<Contradiction> {
             let core = &cluster.core;
             return against("cpu", format!("frequency_lowest of {core}, {lowest} MHz, is above its {highest} MHz"));
         }
+    }
+    if let Some(system) = constants.system_memory.as_ref().filter(|system| system.value >= constants.ram.value) {
+        let [system, ram] = [system.value, constants.ram.value].map(|bytes| bytes.as_f64() / f64::from(1 << 20));
+        return against("", format!("system_memory, {system} MiB, leaves nothing of the {ram} MiB of ram"));
     }
     let thermal = constants.thermal.as_ref()?;
     let (trip, limit) = (thermal.trip.value.0, thermal.limit.value.0);

@@ -7,7 +7,7 @@ use crate::calibration::{
     zero_divisor,
 };
 use crate::device::{ClusterClass, Device, GpuVendor, InstructionSet};
-use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Count, Factor, Fraction, Hertz, Nanos};
+use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, Count, Factor, Fraction, Hertz, Interval, Nanos};
 use crate::work::OperatorKind;
 
 section! {
@@ -163,9 +163,12 @@ section! {
         pub operator_overhead: Constant<Nanos>,
         /// As on the GPU.
         pub direct_penalty: Constant<Factor>,
-        /// Bandwidth at which the operands of an operator are mapped where a graph is prepared anew for every batch:
-        /// pages that are touched for the first time. Nothing is where it is not given.
-        pub preparation: Option<Constant<BytesPerSecond>>,
+        /// The host's time to prepare an operator, where a graph is prepared anew for every batch; none is where it is
+        /// not given.
+        pub preparation: Option<Constant<Nanos>>,
+        /// The kernel's work on each page of what forward's operators make, in millionths of a CoreMark iteration, where
+        /// the allocator maps memory anew for every batch; it keeps its pages where it is not given.
+        pub first_touch: Option<Constant<Factor>>,
         /// `dot-product` or `widening`.
         pub int8: Int8Kernels,
         /// Bytes that the tiles of a dense product move through memory for each FP32 operation, in proportion to the
@@ -174,6 +177,9 @@ section! {
         /// Work of one operation of element-wise maps, reductions, gathers and updates where they are scalar code, in
         /// millionths of a CoreMark iteration; their efficiency is for cores whose CoreMark is not known.
         pub sweep_work: Option<Constant<Factor>>,
+        /// Whether element-wise maps and updates are vector code all the same, so that their efficiency counts.
+        #[serde(default)]
+        pub vector_maps: bool,
         /// Bytes that a core reads and writes in each cycle of a copy that moves elements one by one; as fast as a
         /// stream where it is not given.
         pub irregular_rate: Option<Constant<BytesPerCycle>>,
@@ -191,9 +197,18 @@ section! {
         pub short_depth: Constant<Count>,
         /// Deeper ones are padded to a multiple of it.
         pub depth_padding: Constant<Count>,
-        /// Work of the host that copies a byte between its memory space and the DSP's, cache maintenance included, in
-        /// millionths of a CoreMark iteration.
-        pub copy_work: Constant<Factor>,
+        /// The share of the vector units' eight-bit peak that the library's products reach.
+        pub product_efficiency: Constant<Fraction>,
+        /// The same of weights' gradients, for which it has no kernel of their own: convolutions whose depth is the batch.
+        pub gradient_efficiency: Constant<Fraction>,
+        /// Bytes a cycle at which operands stream from L2.
+        pub l2_rate: Constant<BytesPerCycle>,
+        /// The wait for each line that misses L2: DRAM's latency, over the lines that are fetched at a time.
+        pub miss: Constant<Interval>,
+        /// Bytes that operators read and write in a cycle which move elements one by one: transposition, rotation, cuts.
+        pub irregular_rate: Constant<BytesPerCycle>,
+        /// The host's time to clean or invalidate a cache line of a buffer that crosses between the processors.
+        pub line: Constant<Interval>,
         /// The share of the time, and so of their power, for which the host's cores run while they wait for the DSP.
         pub waiting_share: Constant<Fraction>,
     }
@@ -387,9 +402,11 @@ const DIVISORS: &[&str] = &[
     "gpu.library.tensor_convolution_gradient",
     "gpu.library.tensor_gemm",
     "gpu.library.bandwidth",
+    "dsp.product_efficiency",
+    "dsp.gradient_efficiency",
 ];
 /// Rates that may be zero.
-const IDLE_RATES: &[&str] = &["cpu.preparation", "housekeeping.frequency"];
+const IDLE_RATES: &[&str] = &["housekeeping.frequency"];
 
 impl Schema for StackConstants {
     const WHAT: &'static str = "software stack";

@@ -137,9 +137,10 @@ impl Plan {
         self.run_on(self.machine())
     }
 
-    /// The memory of the device, where the run has it for itself: on a phone in use the system's model shares it out.
+    /// The memory of the device that its system leaves, where the run has it for itself: on a phone in use the system's
+    /// model shares it out.
     pub fn device_memory(&self) -> Option<Bytes> {
-        self.resolved.phone.is_none().then(|| self.resolved.device.ram())
+        self.resolved.phone.is_none().then(|| self.resolved.device.available())
     }
 
     /// Simulates the run within the device's own memory. What counts is what is allocated: cached segments are given back

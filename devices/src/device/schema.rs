@@ -222,17 +222,9 @@ section! {
         pub int8_peak: Constant<FlopsPerSecond>,
         /// FP32 peak of the vector units.
         pub fp32_peak: Constant<FlopsPerSecond>,
-        /// INT8 operations a context and cycle that the vendor's product kernels reach on this generation.
-        pub product_rate: Constant<FlopsPerCycle>,
-        /// Bandwidth from the L2 cache.
-        pub l2_bandwidth: Constant<BytesPerSecond>,
-        /// Bandwidth from DRAM.
-        pub dram_bandwidth: Constant<BytesPerSecond>,
-        /// Bytes read and written a second by operators that move elements one by one: transposition, rotation, cuts.
-        pub irregular_bandwidth: Constant<BytesPerSecond>,
         /// Memory that a process may map on the DSP.
         pub memory: Constant<Bytes>,
-        /// A FastRPC call with its cache maintenance.
+        /// A FastRPC call without buffers.
         pub fastrpc: Constant<Nanos>,
         /// A call through the polled queue.
         pub queue: Constant<Nanos>,
@@ -375,6 +367,9 @@ section! {
         pub default_stack: String,
         /// Memory: of the board or phone, or of the card.
         pub ram: Constant<Bytes>,
+        /// What the operating system of a board holds of it, and what is kept for devices; a phone's system has files of its
+        /// own (`systems/`).
+        pub system_memory: Option<Constant<Bytes>>,
         /// Energy of a full battery.
         pub battery: Option<Constant<Joules>>,
         /// Storage.

@@ -14,6 +14,9 @@ use crate::stack::{Int8Kernels, StackOnCpu};
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Fraction, Hertz, Nanos, Watts};
 use crate::work::{OperatorKind, Precision, Work};
 
+/// A page of memory.
+const PAGE: Bytes = Bytes(4096);
+
 /// A core of a cluster at its operating frequency.
 #[derive(Clone, Debug)]
 pub struct Core {
@@ -63,10 +66,11 @@ impl Core {
     /// fast as the core runs branchy scalar code.
     fn arithmetic(&self, work: &Work, stack: &StackOnCpu, vector: f64) -> f64 {
         let indices = work.integer_ops / (self.peak(Precision::Fp32).0 / 2.0 * vector);
-        let sweeps = matches!(
-            work.kind,
-            OperatorKind::ElementWise | OperatorKind::Reduction | OperatorKind::Gather | OperatorKind::Optimiser
-        );
+        let sweeps = match work.kind {
+            OperatorKind::Reduction | OperatorKind::Gather => true,
+            OperatorKind::ElementWise | OperatorKind::Optimiser => !stack.vector_maps,
+            _ => false,
+        };
         let operations = match (&stack.sweep_work, self.cluster.coremark) {
             (Some(each), Some(coremark)) if sweeps => {
                 work.flops.0 * each.value.0 * 1e-6 / (coremark.0 * self.frequency.0)
@@ -278,13 +282,20 @@ impl CpuCores {
         self.cores.iter().map(|core| core.power).sum()
     }
 
+    /// The kernel's time to bring in the pages of `bytes` that are touched for the first time, where `stack` maps memory
+    /// anew for every batch; nothing on cores whose CoreMark is not known.
+    pub fn first_touch(&self, bytes: Bytes, stack: &StackOnCpu) -> Nanos {
+        let pages = (bytes.as_f64() / PAGE.as_f64()).ceil();
+        let iterations = stack.first_touch.as_ref().map_or(0.0, |each| pages * each.value.0 * 1e-6);
+        self.scalar_time(iterations).unwrap_or_default()
+    }
+
     /// What `work` costs under `stack`, alone.
     ///
     /// The work is split evenly over the cores, or over as many as it has outputs, and ends with the slowest. A
     /// level of private cache holds a core's share of the working set, L3 the whole of it, and a set beyond a level
-    /// moves at the next level's bandwidth. What a product's tiles read again comes on top of its arithmetic, as fast
-    /// as a core can draw it: cores do not wait for their tiles at the same time, so that together they ask less of DRAM
-    /// than it gives.
+    /// moves at the next level's bandwidth. What a product's tiles read again comes on top of its arithmetic, from the
+    /// one DRAM that all cores share: each draws its even part of what DRAM gives, and no more than it can alone.
     /// Shared-memory traffic and barriers are a GPU's and cost nothing here.
     pub fn cost(&self, work: &Work, stack: &StackOnCpu) -> Cost {
         if work.launches == 0 {
@@ -313,7 +324,7 @@ impl CpuCores {
             let limit = if from_dram && bandwidth <= core_path { Limit::Dram } else { Limit::Caches };
             let (alone, limit) = longest([(compute, Limit::Arithmetic), (bytes / bandwidth.min(core_path), limit)]);
             let again = tiles / parts;
-            let tile_bandwidth = core.cluster.constants.dram_bandwidth.value.0.min(self.dram.bandwidth.0);
+            let tile_bandwidth = core.cluster.constants.dram_bandwidth.value.0.min(dram_share);
             let tiled = again / tile_bandwidth;
             if alone + tiled > slowest {
                 slowest = alone + tiled;
@@ -324,9 +335,8 @@ impl CpuCores {
             moved += again + if from_dram { bytes } else { 0.0 };
             filled += vector;
         }
-        let mapped = stack.preparation.as_ref().map_or(0.0, |rate| work.traffic.dram.as_f64() / rate.value.0);
         Cost {
-            launch: stack.operator_overhead.value + Nanos::from_seconds(mapped),
+            launch: stack.operator_overhead.value + stack.preparation.as_ref().map_or(Nanos::ZERO, |each| each.value),
             ahead: false,
             busy: Nanos::from_seconds(slowest),
             dram: Bytes(moved.round() as u64),

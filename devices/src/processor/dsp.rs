@@ -13,13 +13,18 @@ use crate::device::{Device, DspConstants};
 use crate::processor::Cost;
 use crate::processor::stalls::{Limit, Stalls, longest};
 use crate::stack::StackOnDsp;
-use crate::units::{Bytes, FlopsPerSecond, Nanos};
+use crate::units::{Bytes, FlopsPerSecond, Fraction, Nanos};
 use crate::work::{OperatorKind, Precision, Product, ProductRole, Work};
+
+/// Eight-bit operations for each byte of a vector in a cycle: both instructions of a packet that may multiply take the
+/// products of four bytes and add them up (`vrmpy`).
+const OPERATIONS_A_BYTE: f64 = 4.0;
 
 /// A DSP.
 #[derive(Clone, Debug)]
 pub struct Dsp {
-    product_rate: FlopsPerSecond,
+    /// Eight-bit operations a second of products, every lane full.
+    product_peak: FlopsPerSecond,
     vector_rate: FlopsPerSecond,
     constants: Arc<DspConstants>,
 }
@@ -44,10 +49,10 @@ impl Device {
 
 impl Dsp {
     fn new(constants: &DspConstants) -> Self {
-        let contexts = constants.contexts.value.0;
+        let lanes = constants.contexts.value.0 * constants.vector.value.as_f64() * constants.clock.value.0;
         Self {
-            product_rate: constants.product_rate.value * constants.clock.value * contexts,
-            vector_rate: FlopsPerSecond(contexts * constants.vector.value.as_f64() * constants.clock.value.0),
+            product_peak: FlopsPerSecond(lanes * OPERATIONS_A_BYTE),
+            vector_rate: FlopsPerSecond(lanes),
             constants: Arc::new(constants.clone()),
         }
     }
@@ -57,9 +62,16 @@ impl Dsp {
         self.constants.memory.value
     }
 
-    /// A call from the CPU and back, without the copies of tensors.
+    /// A call from the CPU and back, without tensors.
     pub fn call(&self) -> Nanos {
         self.constants.fastrpc.value
+    }
+
+    /// What the caches cost of buffers of `bytes` that cross between the processors, which share no cache: the host
+    /// cleans every line of what the DSP reads, and invalidates every line of what it wrote.
+    pub fn maintenance(&self, bytes: Bytes, stack: &StackOnDsp) -> Nanos {
+        let lines = (bytes.as_f64() / self.constants.l2_line.value.as_f64()).ceil();
+        Nanos::from_seconds(lines * stack.line.value.0)
     }
 
     /// Whether the vendor's library has an operator for `work`.
@@ -77,17 +89,17 @@ impl Dsp {
         let mut stalls = Stalls::default();
         let ((seconds, limit), moved) = match (work.kind, work.product) {
             (OperatorKind::Layout, _) => {
-                ((operands / self.constants.irregular_bandwidth.value.0, Limit::Dram), operands)
+                ((operands / (stack.irregular_rate.value * self.constants.clock.value).0, Limit::Dram), operands)
             }
             (kind, product) if is_product(kind) => match product {
                 Some(layer) if layer.role == ProductRole::WeightGradient && layer.is_dense() => {
                     self.weight_gradient(&layer, work, stack, &mut stalls)
                 }
-                _ => (self.product(work), self.dram_bytes(work)),
+                _ => (self.product(work, stack.product_efficiency.value, stack), self.dram_bytes(work)),
             },
             _ => {
                 let compute = (work.flops.0 * width / self.vector_rate.0, Limit::Arithmetic);
-                (longest([compute, self.streaming(work)]), self.dram_bytes(work))
+                (longest([compute, self.streaming(work, stack)]), self.dram_bytes(work))
             }
         };
         let missed = stalls.dram.seconds();
@@ -103,13 +115,23 @@ impl Dsp {
     }
 
     /// Seconds to read and write the operands once, and from where.
-    fn streaming(&self, work: &Work) -> (f64, Limit) {
-        let (bandwidth, limit) = if work.working_set <= self.constants.l2.value {
-            (self.constants.l2_bandwidth.value, Limit::Caches)
+    fn streaming(&self, work: &Work, stack: &StackOnDsp) -> (f64, Limit) {
+        let bytes = work.traffic.dram.as_f64();
+        if work.working_set <= self.constants.l2.value {
+            (self.from_l2(bytes, stack), Limit::Caches)
         } else {
-            (self.constants.dram_bandwidth.value, Limit::Dram)
-        };
-        (work.traffic.dram.as_f64() / bandwidth.0, limit)
+            (self.from_dram(bytes, stack), Limit::Dram)
+        }
+    }
+
+    /// Seconds to stream `bytes` from L2.
+    fn from_l2(&self, bytes: f64, stack: &StackOnDsp) -> f64 {
+        bytes / (stack.l2_rate.value * self.constants.clock.value).0
+    }
+
+    /// Seconds to wait for `bytes` that miss it.
+    fn from_dram(&self, bytes: f64, stack: &StackOnDsp) -> f64 {
+        bytes / self.constants.l2_line.value.as_f64() * stack.miss.value.0
     }
 
     /// Bytes that they take from DRAM.
@@ -117,10 +139,11 @@ impl Dsp {
         if work.working_set <= self.constants.l2.value { 0.0 } else { work.traffic.dram.as_f64() }
     }
 
-    /// Seconds of a product whose operands are read once, and what they are bound by.
-    fn product(&self, work: &Work) -> (f64, Limit) {
+    /// Seconds of a product whose operands are read once, at this `efficiency`, and what they are bound by.
+    fn product(&self, work: &Work, efficiency: Fraction, stack: &StackOnDsp) -> (f64, Limit) {
         let width = work.precision.bytes().as_f64();
-        longest([(work.flops.0 * width / self.product_rate.0, Limit::Arithmetic), self.streaming(work)])
+        let arithmetic = work.flops.0 * width / (self.product_peak.0 * efficiency.0);
+        longest([(arithmetic, Limit::Arithmetic), self.streaming(work, stack)])
     }
 
     /// Seconds and what they are bound by, and bytes from DRAM; what misses L2 is among `stalls`.
@@ -131,7 +154,7 @@ impl Dsp {
         stack: &StackOnDsp,
         stalls: &mut Stalls,
     ) -> ((f64, Limit), f64) {
-        let (once, bytes) = (self.product(work), self.dram_bytes(work));
+        let (once, bytes) = (self.product(work, stack.gradient_efficiency.value, stack), self.dram_bytes(work));
         let width = work.precision.bytes().as_f64();
         let streams = streams(layer, depth(work.samples, stack), width);
         if streams.filter <= self.constants.vtcm.value.as_f64() {
@@ -139,8 +162,8 @@ impl Dsp {
         }
         let missed = miss_share((streams.filter + streams.image) / self.constants.l2.value.as_f64());
         let moved = streams.passes * streams.filter;
-        let hidden = moved * (1.0 - missed) / self.constants.l2_bandwidth.value.0;
-        let waited = moved * missed / self.constants.dram_bandwidth.value.0;
+        let hidden = self.from_l2(moved * (1.0 - missed), stack);
+        let waited = self.from_dram(moved * missed, stack);
         stalls.add(Limit::Dram, waited);
         let (seconds, limit) = longest([once, (hidden, Limit::Caches)]);
         ((seconds + waited, limit), bytes.max(moved * missed))

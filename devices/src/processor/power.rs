@@ -1,4 +1,5 @@
-//! Energy: power over busy and idle spans, and that of the DRAM, whose one bandwidth all processors share.
+//! Energy above the idle device: power over busy spans, of parts that a run keeps awake also over idle ones, and that of
+//! the DRAM, whose one bandwidth all processors share.
 
 use crate::device::{Device, DramConstants};
 use crate::processor::CpuCores;
@@ -23,7 +24,7 @@ pub struct Usage {
 /// Energy by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Energy {
-    /// The GPU, busy and idle.
+    /// The GPU, busy, or idle between kernels.
     pub gpu: Joules,
     /// The chosen CPU cores while busy or waiting for the DSP; their idle power is the platform's.
     pub cpu: Joules,
@@ -73,16 +74,21 @@ impl Power {
             gpu: self.gpu * gpu_busy + self.gpu_idle * gpu_idle,
             cpu: self.cpu * cpu_busy + self.cpu_waiting * waiting,
             dsp: self.dsp * dsp_busy,
-            dram: self.dram.energy(usage.span, usage.dram),
+            dram: self.dram.energy(usage.dram),
             rest: self.rest * usage.span,
         }
     }
 }
 
 impl Device {
-    /// The powers of this device when a run under `stack` uses `cores` of its CPU, or none.
+    /// The powers of this device when a run under `stack` trains on `cores` of its CPU, or on its GPU.
+    ///
+    /// All are above the idle device, whose own power (`power.idle`) holds what its parts draw while they do nothing: the
+    /// DRAM's refresh, and a GPU that sleeps while cores train. What a busy core draws was measured on the whole device,
+    /// memory controller and rails included.
     pub fn power(&self, cores: Option<&CpuCores>, stack: &Stack) -> Power {
-        let gpu = self.constants.gpu.as_ref();
+        let gpu = self.constants.gpu.as_ref().filter(|_| cores.is_none());
+        let rest = if cores.is_none() { self.constants.power.rest_of_soc.value } else { Watts::ZERO };
         let cpu = cores.map_or(Watts::ZERO, CpuCores::power);
         let dsp = self.constants.dsp.as_ref().zip(stack.dsp());
         Power {
@@ -91,7 +97,7 @@ impl Device {
             cpu,
             cpu_waiting: dsp.map_or(Watts::ZERO, |(_, on_dsp)| cpu * on_dsp.waiting_share.value.0),
             dsp: dsp.map_or(Watts::ZERO, |(dsp, _)| dsp.power.value),
-            rest: self.constants.power.rest_of_soc.value,
+            rest,
             dram: self.dram(),
         }
     }
@@ -104,8 +110,6 @@ pub struct Dram {
     pub bandwidth: BytesPerSecond,
     /// Energy of a byte moved.
     pub energy_per_byte: JoulesPerByte,
-    /// Power while nothing moves.
-    pub power_idle: Watts,
 }
 
 impl Device {
@@ -117,15 +121,11 @@ impl Device {
 
 impl Dram {
     fn new(constants: &DramConstants) -> Self {
-        Self {
-            bandwidth: constants.peak.value * constants.achievable.value.0,
-            energy_per_byte: constants.energy.value,
-            power_idle: constants.power_idle.value,
-        }
+        Self { bandwidth: constants.peak.value * constants.achievable.value.0, energy_per_byte: constants.energy.value }
     }
 
-    /// Energy of moving `bytes` within `span`.
-    pub fn energy(&self, span: Nanos, bytes: Bytes) -> Joules {
-        self.power_idle * span + self.energy_per_byte * bytes
+    /// Energy of moving `bytes`.
+    pub fn energy(&self, bytes: Bytes) -> Joules {
+        self.energy_per_byte * bytes
     }
 }

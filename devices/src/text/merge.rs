@@ -13,11 +13,15 @@ const IDENTITIES: [&str; 4] = ["id", "name", "core", "class"];
 /// Lays `over`, of the file `file`, over `under`: what `over` does not say, `under` does.
 pub(super) fn lay_over<'a>(over: &mut DeTable<'a>, under: DeTable<'a>, file: &'a str) {
     for (key, value) in under {
-        match over.get_mut(&key) {
-            Some(own) => lay_value_over(own.get_mut(), value.into_inner(), file),
-            None => {
-                over.insert(key, value);
-            }
+        let Some(own) = over.get_mut(&key) else {
+            over.insert(key, value);
+            continue;
+        };
+        // An empty array drops what stands there: tables of an array, a section, a constant.
+        if value.get_ref().is_table() && own.get_ref().as_array().is_some_and(|items| items.is_empty()) {
+            over.remove(&key);
+        } else {
+            lay_value_over(own.get_mut(), value.into_inner(), file);
         }
     }
 }

@@ -105,6 +105,17 @@ fn a_stack_and_a_system_have_bases_too() {
     let stack = folder.put("my-stack.toml", "base = \"mnn\"\nname = \"Mine\"\ncpu.operator_overhead.value = 7\n");
     let overhead = load_stack(&stack).unwrap().constants.cpu.unwrap().operator_overhead;
     assert_eq!(overhead.value, Nanos(7_000));
+    // An empty array drops a section and a constant, each of which another file may do without.
+    let less = "base = \"mnn\"\nname = \"Less\"\ngpu = []\n[cpu]\npreparation = []\n";
+    let less = load_stack(&folder.put("less.toml", less)).unwrap();
+    let whole = load_stack("mnn").unwrap();
+    assert!(whole.gpu().is_some() && whole.cpu().unwrap().preparation.is_some());
+    assert!(less.gpu().is_none() && less.cpu().unwrap().preparation.is_none());
+    assert!(less.cpu().unwrap().first_touch.is_some());
+    // What cannot be done without is missed.
+    let none = folder.put("none.toml", "base = \"mnn\"\nname = \"None\"\ncpu.operator_overhead = []\n");
+    let message = load_stack(&none).unwrap_err().to_string();
+    assert!(message.contains("operator_overhead"), "{message}");
     let system = folder.put("my-android.toml", "base = \"android\"\nreclaim.swappiness.value = 10\n");
     assert_eq!(load_system(&system).unwrap().constants.reclaim.swappiness.value.0, 10.0);
 }

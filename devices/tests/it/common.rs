@@ -18,7 +18,7 @@ fn expand(short: &str) -> String {
 
 /// GPU: 2 units × 100 FLOP/cycle × 1 GHz = 200 GFLOP/s, 2 × 50 threads; DRAM: 10 GB/s × 0.5.
 /// CPU: 2 big cores of 16 GFLOP/s and 2 little ones of 4 GFLOP/s.
-/// DSP: 2 contexts × 50 OP/cycle × 1 GHz = 100 GOP/s of products, 2 × 128 B × 1 GHz = 256 G elements/s.
+/// DSP: 2 contexts × 128 B × 4 × 1 GHz = 1024 GOP/s of products, 2 × 128 B × 1 GHz = 256 G elements/s.
 /// Heat: 10, 40 and 50 J/K behind 2, 3 and 5 K/W.
 pub(crate) fn device_text() -> String {
     expand(
@@ -101,10 +101,6 @@ l2_line = 128 B
 clock = 1 GHz
 int8_peak = 1024 GOP/s
 fp32_peak = 0 GFLOP/s
-product_rate = 50 OP/cycle
-l2_bandwidth = 20 GB/s
-dram_bandwidth = 5 GB/s
-irregular_bandwidth = 100 MB/s
 memory = 2 GiB
 fastrpc = 300 us
 queue = 60 us
@@ -224,7 +220,12 @@ operator_overhead = 20 us
 preparation = 100 ms
 short_depth = 4 count
 depth_padding = 32 count
-copy_work = 100 factor
+product_efficiency = 0.09765625 fraction
+gradient_efficiency = 0.09765625 fraction
+l2_rate = 20 B/cycle
+miss = 25.6 ns
+irregular_rate = 0.1 B/cycle
+line = 50 ns
 waiting_share = 0.5 fraction
 "
     ))

@@ -58,6 +58,42 @@ fn a_product_takes_the_longer_of_arithmetic_and_stream() {
 }
 
 #[test]
+fn weights_gradients_have_an_efficiency_of_their_own() {
+    let mut stack = common::stack();
+    stack.set("dsp.product_efficiency", 0.1953125).unwrap();
+    let busy = |work| dsp().cost(&work, stack.dsp().unwrap()).busy;
+    // Twice 100 GOP/s for the product, not for the gradient, which fits in the tightly coupled memory.
+    assert_eq!(busy(convolution()), Nanos(500_000));
+    assert_eq!(busy(gradient(8, 32)), Nanos(1_000_000));
+}
+
+#[test]
+fn rates_follow_from_structure_and_clock() {
+    let mut device = common::device();
+    let busy = |device: &haversack_devices::Device, work| {
+        device.dsp().unwrap().cost(&work, common::stack().dsp().unwrap()).busy
+    };
+    let resident = Traffic { dram: Bytes(1 << 20), shared: Bytes::ZERO };
+    let copy = Work { kind: OperatorKind::Layout, ..convolution() };
+    let stream = Work { flops: Flops(0.0), traffic: resident, ..convolution() };
+    let missed = Work { working_set: Bytes(2 << 20), ..stream };
+    let [product, crawl, hit, miss] = [convolution(), copy, stream, missed].map(|work| busy(&device, work).0);
+    device.set("dsp.clock", 2.0).unwrap();
+    assert_eq!([convolution(), copy, stream].map(|work| busy(&device, work).0), [product, crawl, hit].map(|t| t / 2));
+    // What misses waits for DRAM, whatever the clock: 8192 lines of 25.6 ns.
+    assert_eq!((busy(&device, missed).0, miss), (209_715, 209_715));
+    device.set("dsp.contexts", 4.0).unwrap();
+    assert_eq!(busy(&device, convolution()).0, product / 4);
+}
+
+#[test]
+fn a_buffer_that_crosses_is_cleaned_line_by_line() {
+    // 1000 B lie in 8 lines of 128 B, each 50 ns.
+    let of = |bytes| dsp().maintenance(Bytes(bytes), common::stack().dsp().unwrap());
+    assert_eq!((of(0), of(1), of(1000)), (Nanos::ZERO, Nanos(50), Nanos(400)));
+}
+
+#[test]
 fn maps_run_at_the_width_of_the_vectors_and_copies_crawl() {
     // 5.12e8 operations at 256 G a second: 2 ms; of sixteen bits 4 ms.
     let map = Work { kind: OperatorKind::ElementWise, flops: Flops(5.12e8), ..convolution() };

@@ -19,16 +19,25 @@ fn energy_is_power_over_busy_and_idle_spans() {
         dsp_busy: Nanos::ZERO,
         dram: Bytes(4_000_000_000),
     };
-    let energy = device.power(Some(&cores), &common::stack()).energy(&usage);
-    // GPU: 5 W × 1.5 s + 0.5 W × 0.5 s = 7.75 J. CPU: 2 cores × 1 W × 1.5 × 0.5 s = 1.5 J.
-    // DRAM: 0.1 W × 2 s + 4e9 × 100 pJ = 0.6 J. The rest: 2 W × 2 s = 4 J. In all 13.85 J.
+    let energy = device.power(None, &common::stack()).energy(&usage);
+    // On the GPU: 5 W × 1.5 s + 0.5 W × 0.5 s = 7.75 J. DRAM: 4e9 × 100 pJ = 0.4 J; its refresh is the idle device's.
+    // The rest: 2 W × 2 s = 4 J. In all 12.15 J: without cores of its own a run draws nothing for them.
     assert!(close(energy.gpu.0, 7.75), "{}", energy.gpu);
-    assert!(close(energy.cpu.0, 1.5), "{}", energy.cpu);
-    assert!(close(energy.dram.0, 0.6), "{}", energy.dram);
+    assert!(close(energy.dram.0, 0.4), "{}", energy.dram);
     assert!(close(energy.rest.0, 4.0), "{}", energy.rest);
-    assert!(close(energy.total().0, 13.85), "{}", energy.total());
-    // Without cores of its own a run draws nothing for them.
-    assert!(close(device.power(None, &common::stack()).energy(&usage).cpu.0, 0.0));
+    assert!(close(energy.total().0, 12.15), "{}", energy.total());
+    // On cores: 2 × 1 W × 1.5 × 0.5 s = 1.5 J.
+    let on_cores = device.power(Some(&cores), &common::stack()).energy(&Usage { gpu_busy: Nanos::ZERO, ..usage });
+    assert!(close(on_cores.cpu.0, 1.5), "{}", on_cores.cpu);
+    assert!(close(on_cores.total().0, 1.9), "{}", on_cores.total());
+}
+
+#[test]
+fn cores_that_do_nothing_draw_nothing_above_the_idle_device() {
+    let device = common::device();
+    let cores = device.cpu().unwrap().choose("all".parse().unwrap(), Frequency::Highest).unwrap();
+    let usage = Usage { span: Nanos(2_000_000_000), ..Usage::default() };
+    assert_eq!(device.power(Some(&cores), &common::stack()).energy(&usage).total().0, 0.0);
 }
 
 #[test]
@@ -48,11 +57,11 @@ fn cores_that_wait_for_the_dsp_draw_their_share() {
     // More than the whole span counts as the whole: 2 W × 2 s, half of 3 W × 2 s.
     let longer = energy(Nanos::ZERO, Nanos(5_000_000_000));
     assert!(close(longer.dsp.0, 4.0) && close(longer.cpu.0, 3.0), "{longer:?}");
-    // A stack that leaves the DSP alone powers none: what is left is DRAM's 0.1 W, the GPU's 0.5 W, 2 W of rest.
+    // A stack that leaves the DSP alone powers none.
     let mut constants = common::stack();
     constants.constants.dsp = None;
     let usage = Usage { span: Nanos(1_000_000_000), dsp_busy: Nanos(1_000_000_000), ..Usage::default() };
-    assert!(close(device.power(Some(&cores), &constants).energy(&usage).total().0, 2.6));
+    assert!(close(device.power(Some(&cores), &constants).energy(&usage).total().0, 0.0));
 }
 
 #[test]

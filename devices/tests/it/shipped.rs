@@ -1,5 +1,7 @@
 //! The calibrations that ship: all load, peaks are what their parts say, constants can be listed and overridden.
 
+use std::collections::BTreeMap;
+
 use crate::common;
 use haversack_devices::units::{Bytes, FlopsPerSecond, Hertz, Joules, Nanos, Watts};
 use haversack_devices::{
@@ -84,6 +86,34 @@ fn gpu_peaks_are_units_times_clock_times_rate() {
 }
 
 #[test]
+fn dsp_peaks_are_contexts_times_vectors_times_clock() {
+    // Two vrmpy of 128 B in a packet: 512 operations a context and cycle.
+    for id in DEVICES {
+        let device = load(id).unwrap();
+        let Some(dsp) = &device.constants.dsp else { continue };
+        let product = dsp.contexts.value.0 * dsp.vector.value.as_f64() * 4.0 * dsp.clock.value.0;
+        let ratio = dsp.int8_peak.value.0 / product;
+        assert!((ratio - 1.0).abs() < 0.01, "{id}: {ratio}");
+    }
+}
+
+#[test]
+fn a_boards_system_holds_part_of_the_memory_that_its_processors_share() {
+    for id in ["jetson-agx-xavier", "jetson-agx-orin"] {
+        let device = load(id).unwrap();
+        let system = device.constants.system_memory.as_ref().unwrap().value;
+        assert!((1 << 30..2 << 30).contains(&system.0), "{id}: {system}");
+        assert_eq!(device.available(), device.ram() - system, "{id}");
+    }
+    // A card's is its own.
+    let card = load("rtx-3090").unwrap();
+    assert_eq!(card.available(), card.ram());
+    let mut device = load("jetson-agx-orin").unwrap();
+    let message = device.set("system_memory", 40.0).unwrap_err().to_string();
+    assert!(message.contains("system_memory, 40960 MiB, leaves nothing of the 32768 MiB of ram"), "{message}");
+}
+
+#[test]
 fn cpu_peaks_are_those_of_the_specifications() {
     // GFLOP/s summed over clusters, e.g. Snapdragon 888: 2.84 × 32 + 3 × 2.42 × 16 + 4 × 1.8 × 8 = 264.6.
     for (id, gflops) in [
@@ -109,15 +139,30 @@ fn cpu_peaks_are_those_of_the_specifications() {
 }
 
 #[test]
+fn cores_of_one_type_have_one_rate_a_precision() {
+    let mut seen = BTreeMap::new();
+    for id in DEVICES {
+        for cluster in load(id).unwrap().constants.cpu {
+            // `Cortex-A77 prime` and `Cortex-A76 (Kryo 460 Gold)` are a Cortex-A77 and a Cortex-A76.
+            let core = if cluster.core.starts_with("Cortex-") { cluster.core.split(' ').next() } else { None };
+            let core = core.unwrap_or(&cluster.core).to_owned();
+            let widening = cluster.int8_widening_rate.map(|rate| rate.value);
+            let rates = [cluster.fp32_rate, cluster.fp16_rate, cluster.int8_rate].map(|rate| rate.value);
+            let (first, of) = seen.entry(core.clone()).or_insert((id, (rates, widening)));
+            assert_eq!(*of, (rates, widening), "{core} of {id} and of {first}");
+        }
+    }
+    assert!(seen.len() > 10, "{}", seen.len());
+}
+
+#[test]
 fn ends_of_every_cluster_are_operating_points_of_its_curve() {
     for id in DEVICES {
         let constants = load(id).unwrap().constants;
         for curve in &constants.dvfs {
             let cluster = constants.cpu.iter().find(|cluster| cluster.core == curve.core).unwrap();
             let is_point = |end: Hertz| curve.frequency.values.iter().any(|point| (point.0 / end.0 - 1.0).abs() < 5e-4);
-            // A floor that was fitted is where an even mixture of points would lie.
-            let floor = &cluster.frequency_lowest;
-            assert!(floor.kind == Kind::Fitted || is_point(floor.value), "{id}: {}", curve.core);
+            assert!(is_point(cluster.frequency_lowest.value), "{id}: {}", curve.core);
             // A curve of a neighbouring chip may end before.
             let borrowed = curve.frequency.kind == Kind::Estimated;
             assert!(borrowed || is_point(cluster.frequency.value), "{id}: {}", curve.core);

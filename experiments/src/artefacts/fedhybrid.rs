@@ -17,7 +17,7 @@ mod null;
 mod section4_4_1;
 mod section5_2;
 pub(crate) mod setting;
-pub(crate) mod table1;
+mod table1;
 mod unanswered;
 
 use crate::reproduce::Artefact;

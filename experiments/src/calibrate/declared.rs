@@ -22,6 +22,7 @@ use std::fmt::Write as _;
 use haversack_devices::calibration::ConstantEntry;
 use haversack_devices::registry::digest;
 use haversack_devices::text::read_toml;
+use haversack_devices::units::Hertz;
 use haversack_devices::{CalibrationError, Device, Stack, System};
 use serde::{Deserialize, Serialize};
 
@@ -74,9 +75,7 @@ pub enum Observations {
     MandhelingDsp,
     /// Its energies, likewise.
     MandhelingDspEnergy,
-    /// The shares of layout transformations of FedHybrid's table 1, likewise.
-    FedhybridTable1,
-    /// The two phones of its figure 2, likewise.
+    /// The two phones of FedHybrid's figure 2, likewise.
     FedhybridFigure2,
     /// Steps on an RTX 3090 that users of timm measured, `reference/gpu-steps.csv`, those that may be fitted; the networks
     /// come as ONNX files.
@@ -96,7 +95,6 @@ impl Observations {
             Self::MandhelingCpuEnergy => &["mandheling-table7-cpu-energy"],
             Self::MandhelingDsp => &["mandheling-table7-dsp"],
             Self::MandhelingDspEnergy => &["mandheling-table7-dsp-energy"],
-            Self::FedhybridTable1 => &["fedhybrid-table1"],
             Self::FedhybridFigure2 => &["fedhybrid-figure2"],
             Self::GpuSteps => &["gpu-steps"],
         }
@@ -261,6 +259,19 @@ impl Files {
             Of::Stack => self.stack.entries(),
             Of::System => self.system.as_ref().map(System::entries).unwrap_or_default(),
         }
+    }
+
+    /// The values between its bounds that a constant can take, rising, where these are few: a governor's floor is one of
+    /// its cluster's operating points. `None` for a constant that takes any.
+    pub fn points(&self, constant: &Constant) -> Option<Vec<f64>> {
+        let place = constant.name.strip_prefix("cpu.")?.strip_suffix(".frequency_lowest")?;
+        let constants = &self.device.constants;
+        let cluster = constants.cpu.get(place.parse::<usize>().ok()?).filter(|_| constant.of == Of::Device)?;
+        let curve = constants.dvfs.iter().find(|curve| curve.core == cluster.core)?;
+        let entry = self.entries(constant.of).into_iter().find(|entry| entry.name == constant.name)?;
+        let in_file = |point: Hertz| point.0 * (entry.value / cluster.frequency_lowest.value.0);
+        let points = curve.frequency.values.iter().map(|&point| in_file(point));
+        Some(points.filter(|point| (constant.lower..=constant.upper).contains(point)).collect())
     }
 
     /// Sets a constant, in the unit of its file.

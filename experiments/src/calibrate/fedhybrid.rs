@@ -1,28 +1,16 @@
-//! What FedHybrid's paper observed and may be fitted: shares of layout transformations, and a phone short of memory.
+//! What FedHybrid's paper observed and may be fitted: a phone short of memory.
 
 use super::declared::Files;
 use super::observation::{Measure, Observation, Simulated};
 use super::paper::Paper;
 use crate::artefacts::ARTEFACTS;
-use crate::artefacts::fedhybrid::{figure2, table1};
+use crate::artefacts::fedhybrid::figure2;
 use crate::error::CommandError;
 use crate::reproduce::reference::{ReferenceRow, Role};
 use crate::reproduce::{Artefact, ArtefactError, Context, Kept};
 use crate::run::Plan;
 
 const PAPER: &str = "fedhybrid";
-
-/// Table 1: shares of layout transformations.
-pub(super) fn layouts() -> Result<Vec<Observation>, CommandError> {
-    of_artefacts(&["table1"], |context, row| {
-        let Some(plan) = table1::plan_of_row(context, &row.id)? else { return Ok(None) };
-        Ok(Some(Box::new(move |files: &Files| {
-            let machine = plan.machine().under(files.device.clone(), files.stack.clone());
-            let record = machine.ok().and_then(|machine| plan.run_on(&machine).ok());
-            record.as_ref().and_then(table1::share).unwrap_or(f64::INFINITY)
-        })))
-    })
-}
 
 /// Figure 2: how a phone that is short of memory does beside one that is not.
 pub(super) fn reclaim() -> Result<Vec<Observation>, CommandError> {

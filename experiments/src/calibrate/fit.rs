@@ -4,7 +4,8 @@
 //! is met exactly because the sum of distances happens to bend there. The method is Nelder and Mead's (The Computer
 //! Journal 7, 1965) on the logarithms of the constants, started at their present values and at others drawn from a
 //! seeded stream. A constant that ends at a bound, or that the rows hardly tell from one that is a quarter larger or
-//! smaller, is none that was fitted: it goes back to its prior, and the others are fitted beside it.
+//! smaller, is none that was fitted: it goes back to its prior, and the others are fitted beside it. Operating points are
+//! few: between simplices, each goes to its neighbour while that is better.
 
 mod leave_one_out;
 
@@ -57,6 +58,8 @@ pub struct Problem {
     /// What was observed.
     pub observations: Vec<Observation>,
     files: Files,
+    /// The values that a constant can take where these are few, by place.
+    points: Vec<Option<Vec<f64>>>,
 }
 
 impl Problem {
@@ -66,7 +69,13 @@ impl Problem {
     /// A constant that neither file has, bounds that it cannot take, observations that cannot be simulated.
     pub fn new(calibration: &Calibration) -> Result<Self, CommandError> {
         let files = Files::load(calibration)?;
-        let problem = Self { calibration: calibration.clone(), observations: observation::of(calibration)?, files };
+        let points: Vec<_> = calibration.constants.iter().map(|constant| files.points(constant)).collect();
+        if let Some(at) = points.iter().position(|points| points.as_ref().is_some_and(Vec::is_empty)) {
+            let name = &calibration.constants[at].name;
+            return Err(CommandError::failed(format!("{name}: no operating point lies between its bounds")));
+        }
+        let observations = observation::of(calibration)?;
+        let problem = Self { calibration: calibration.clone(), observations, files, points };
         let bounds = |bound: fn(&Constant) -> f64| problem.calibration.constants.iter().map(bound).collect::<Vec<_>>();
         problem.with(&bounds(|constant| constant.lower))?;
         problem.with(&bounds(|constant| constant.upper))?;
@@ -130,7 +139,8 @@ impl Problem {
     /// # Errors
     /// As [`Problem::present`].
     pub fn fit(&self, seed: u64, mut after_start: impl FnMut()) -> Result<Fit, CommandError> {
-        let mut values: Vec<f64> = self.present()?.into_iter().map(|(value, _)| value).collect();
+        let present = self.present()?.into_iter().enumerate();
+        let mut values: Vec<f64> = present.map(|(at, (value, _))| self.allowed(at, value)).collect();
         let mut free: Vec<usize> = (0..values.len()).collect();
         loop {
             values = self.search(seed, &values, &free, &mut after_start)?;
@@ -143,13 +153,22 @@ impl Problem {
                 }
             }
             let Some((_, weakest)) = weakest else { return Ok(Fit { values, free }) };
-            values[weakest] = self.calibration.constants[weakest].prior.value;
+            values[weakest] = self.allowed(weakest, self.calibration.constants[weakest].prior.value);
             free.retain(|&constant| constant != weakest);
         }
     }
 
+    /// The value nearest to `value` that constant `at` can take.
+    fn allowed(&self, at: usize, value: f64) -> f64 {
+        let points = self.points[at].iter().flatten().copied();
+        points.min_by(|a, b| (a / value).ln().abs().total_cmp(&(b / value).ln().abs())).unwrap_or(value)
+    }
+
     fn is_at_bound(&self, values: &[f64], constant: usize) -> bool {
-        let Constant { lower, upper, .. } = self.calibration.constants[constant];
+        let Constant { mut lower, mut upper, .. } = self.calibration.constants[constant];
+        if let Some((&first, &last)) = self.points[constant].as_ref().and_then(|all| all.first().zip(all.last())) {
+            (lower, upper) = (first, last);
+        }
         let at = |bound: f64| (values[constant] / bound).ln().abs() < AT_BOUND;
         at(lower) || at(upper)
     }
@@ -167,9 +186,10 @@ impl Problem {
         for start in 0..=others {
             let mut stream = Stream::new(seed, "calibrate", &format!("start {start}"));
             let reach = if start == 0 { 0.0 } else { REACH };
-            let search = Search { problem: self, base: from, free };
-            let point = free.iter().map(|&at| from[at].ln() + reach * (2.0 * stream.random::<f64>() - 1.0));
-            let (objective, values) = search.descend(point.collect())?;
+            let search = Search::new(self, from, free);
+            let point = search.free.iter().map(|&at| from[at].ln() + reach * (2.0 * stream.random::<f64>() - 1.0));
+            let point = point.collect();
+            let (objective, values) = search.descend(point)?;
             if objective < best.0 {
                 best = (objective, values);
             }
@@ -188,7 +208,7 @@ impl Problem {
         let mut least = f64::INFINITY;
         for factor in [PROBE, 1.0 / PROBE] {
             let mut moved = values.to_vec();
-            moved[index] *= factor;
+            moved[index] = self.allowed(index, values[index] * factor);
             let constant = &self.calibration.constants[index];
             if (constant.lower..=constant.upper).contains(&moved[index]) {
                 least = least.min(self.objective(&moved)? / here - 1.0);
@@ -199,20 +219,29 @@ impl Problem {
 }
 
 /// The problem as the solver sees it: the logarithms of the constants that move, and a slope back to the bounds.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Search<'a> {
     problem: &'a Problem,
     /// The values of all constants; those that do not move stay as they are here.
-    base: &'a [f64],
-    free: &'a [usize],
+    base: Vec<f64>,
+    /// The constants that the simplex moves.
+    free: Vec<usize>,
+    /// Those that go from one value to the next.
+    stepped: Vec<usize>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(problem: &'a Problem, base: &[f64], moving: &[usize]) -> Self {
+        let (stepped, free) = moving.iter().copied().partition(|&at| problem.points[at].is_some());
+        Self { problem, base: base.to_vec(), free, stepped }
+    }
+
     /// One simplex after the other, each around the best point of the one before: the objective, and all values.
-    fn descend(self, mut point: Vec<f64>) -> Result<(f64, Vec<f64>), CommandError> {
+    fn descend(mut self, mut point: Vec<f64>) -> Result<(f64, Vec<f64>), CommandError> {
         let mut lowest = f64::INFINITY;
         let is_simulated = self.problem.calibration.simulated;
         let (simplices, steps) = if is_simulated { (2, FEW_STEPS) } else { (SIMPLICES, STEPS) };
+        self.step(&point)?;
         for _ in 0..if self.free.is_empty() { 0 } else { simplices } {
             let corners = (0..point.len()).map(|axis| {
                 let mut corner = point.clone();
@@ -221,11 +250,11 @@ impl Search<'_> {
             });
             let simplex: Vec<Vec<f64>> = std::iter::once(point.clone()).chain(corners).collect();
             let solver = NelderMead::new(simplex).with_sd_tolerance(1e-9).map_err(CommandError::failed)?;
-            let executor = Executor::new(self, solver).configure(|state| state.max_iters(steps)).timer(false);
+            let executor = Executor::new(self.clone(), solver).configure(|state| state.max_iters(steps)).timer(false);
             let state = executor.run().map_err(CommandError::failed)?.state;
             let (Some(found), objective) = (state.best_param, state.best_cost) else { break };
             point = found;
-            let ends = objective > lowest * (1.0 - IMPROVEMENT);
+            let ends = !self.step(&point)? && objective > lowest * (1.0 - IMPROVEMENT);
             lowest = objective.min(lowest);
             if ends {
                 break;
@@ -235,9 +264,33 @@ impl Search<'_> {
         Ok((self.problem.objective(&values)?, values))
     }
 
+    /// Has every constant that takes only some values go to its neighbour while that is better; whether one went.
+    fn step(&mut self, point: &[f64]) -> Result<bool, CommandError> {
+        let mut values = self.within(point).0;
+        let mut lowest = self.problem.objective(&values)?;
+        let mut has_moved = false;
+        for &at in &self.stepped {
+            let points = self.problem.points[at].as_deref().unwrap_or_default();
+            let mut here = points.iter().position(|point| *point == values[at]).unwrap_or(0);
+            for onward in [|at: usize| at.checked_add(1), |at: usize| at.checked_sub(1)] {
+                while let Some((next, &there)) = onward(here).and_then(|next| Some((next, points.get(next)?))) {
+                    let mut moved = values.clone();
+                    moved[at] = there;
+                    let objective = self.problem.objective(&moved)?;
+                    if objective >= lowest {
+                        break;
+                    }
+                    (values, lowest, here, has_moved) = (moved, objective, next, true);
+                }
+            }
+        }
+        self.base = values;
+        Ok(has_moved)
+    }
+
     /// The values between their bounds whose logarithms are nearest to `point`, and how far away they are.
     fn within(&self, point: &[f64]) -> (Vec<f64>, f64) {
-        let (mut values, mut distance) = (self.base.to_vec(), 0.0);
+        let (mut values, mut distance) = (self.base.clone(), 0.0);
         for (&at, &log) in self.free.iter().zip(point) {
             let Constant { lower, upper, .. } = self.problem.calibration.constants[at];
             let inside = log.clamp(lower.ln(), upper.ln());

@@ -158,7 +158,6 @@ pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
         Observations::MandhelingCpuEnergy => mandheling::energy(false),
         Observations::MandhelingDsp => mandheling::dsp(),
         Observations::MandhelingDspEnergy => mandheling::energy(true),
-        Observations::FedhybridTable1 => fedhybrid::layouts(),
         Observations::FedhybridFigure2 => fedhybrid::reclaim(),
         Observations::GpuSteps => gpu_steps::rows(calibration, "fit"),
     }

@@ -160,7 +160,7 @@ fn dsp_rows(dsp: &DspConstants) -> Vec<Vec<String>> {
         figure("clock", dsp.clock.value.0 * 1e-6, "MHz"),
         figure("INT8 peak", dsp.int8_peak.value.0 * 1e-9, "GOP/s"),
         figure("tightly coupled memory", dsp.vtcm.value.as_f64() / 1024.0, "KiB"),
-        figure("DRAM bandwidth", dsp.dram_bandwidth.value.0 * 1e-9, "GB/s"),
+        figure("L2 cache", dsp.l2.value.as_f64() / 1024.0, "KiB"),
         figure("memory that a process maps", dsp.memory.value.as_f64() / f64::from(1_u32 << 20), "MiB"),
         figure("call by FastRPC", dsp.fastrpc.value.seconds() * 1e6, "µs"),
         figure("power under load", dsp.power.value.0, "W"),

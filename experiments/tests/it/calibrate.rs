@@ -1,6 +1,6 @@
 //! `calibrate`: what it finds, what it says, and that the constants that are shipped are the ones it finds.
 
-use haversack::calibrate::declared::{Calibration, Observations, all};
+use haversack::calibrate::declared::{Calibration, Constant, Observations, Prior, all};
 use haversack::calibrate::fit::Problem;
 use haversack::calibrate::observation::{Measure, Part};
 use haversack::calibrate::report::Residual;
@@ -80,12 +80,34 @@ fn what_is_left_out_is_further_away_than_what_is_fitted() {
 
 #[test]
 fn a_constant_that_the_rows_do_not_decide_goes_back_to_its_prior() {
-    // The cheapest operators of the Xiaomi 11 Pro's CPU draw no power that its rows tell from none.
-    let energies = find("xiaomi-11-pro", Some("mnn")).unwrap().remove(1);
+    // Energies are above the idle device, so that what the rest of the chip draws beside a GPU is in none of its CPU's.
+    let mut energies = find("xiaomi-11-pro", Some("mnn")).unwrap().remove(1);
+    let [curve] = &energies.constants[..] else { panic!("{:?}", energies.constants) };
+    let rest = Constant { name: "power.rest_of_soc".to_owned(), lower: 0.02, upper: 2.0, ..curve.clone() };
+    energies.constants.push(Constant { prior: Prior { value: 0.3, why: "a round guess".to_owned() }, ..rest });
     let report = calibrate(&energies, 0, false, || ()).unwrap();
     let [curve, rest] = &report.constants[..] else { panic!("{:?}", report.constants) };
     assert!(curve.is_identified && !rest.is_identified);
-    assert_eq!((rest.name.as_str(), rest.after), ("power.rest_of_soc", rest.prior));
+    assert_eq!((rest.name.as_str(), rest.after), ("power.rest_of_soc", 0.3));
+}
+
+#[test]
+fn floors_of_frequency_are_found_among_operating_points() {
+    let times = find("xiaomi-11-pro", Some("mnn")).unwrap().remove(0);
+    let (mut problem, mut truth) = shipped(&times);
+    let floors: Vec<usize> =
+        (0..truth.len()).filter(|&at| times.constants[at].name.ends_with("frequency_lowest")).collect();
+    assert_eq!(floors.len(), 3);
+    // Rows as other points would have them, some steps away on either side.
+    let elsewhere = [1420.8, 960.0, 1094.4];
+    for (&at, point) in floors.iter().zip(elsewhere) {
+        truth[at] = point;
+    }
+    for (row, seconds) in problem.simulated(&truth).unwrap().into_iter().enumerate() {
+        problem.observations[row].observed = seconds;
+    }
+    let found = problem.fit(0, || ()).unwrap().values;
+    assert_eq!(floors.iter().map(|&at| found[at]).collect::<Vec<_>>(), elsewhere);
 }
 
 #[test]
@@ -184,7 +206,7 @@ fn only_rows_that_may_be_fitted_are() {
 #[test]
 fn fedhybrids_constants_are_near_their_best() {
     // Three rows of two phones; a tenth to either side is worse.
-    let of_system = find("galaxy-s22", Some("mnn-2")).unwrap().remove(1);
+    let of_system = find("galaxy-s22", Some("mnn-2")).unwrap().remove(0);
     assert_eq!((of_system.system.as_deref(), of_system.simulated), (Some("android-testbed"), true));
     let (problem, values) = shipped(&of_system);
     assert_eq!(problem.observations.len(), 3);

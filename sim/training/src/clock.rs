@@ -142,10 +142,8 @@ impl Clock {
         record.operators = spent.operators.map(OperatorTimes::into_run).unwrap_or_default();
         self.usage.span = record.iteration;
         record.energy = self.power.energy(&self.usage).total();
-        record.timeline = spent.timeline.map(|timeline| Timeline {
-            base_power: self.power.rest + self.power.gpu_idle + self.power.dram.power_idle,
-            ..timeline
-        });
+        record.timeline =
+            spent.timeline.map(|timeline| Timeline { base_power: self.power.rest + self.power.gpu_idle, ..timeline });
     }
 
     // Events.

@@ -177,12 +177,13 @@ impl Machine {
         Some(cost)
     }
 
-    /// Crossing between the CPU and the DSP with `bytes` to be copied: a call, and the host's work on the copy. Without
-    /// a DSP nothing.
+    /// Crossing between the CPU and the DSP with `bytes` to be copied from one's memory space to the other's: a call, a
+    /// cache line after the other, and the copy as fast as the host's cores read and write it. Without a DSP nothing.
     pub fn crossing(&self, bytes: Bytes) -> Nanos {
         let Some(Offloader { dsp, stack }) = &self.dsp else { return Nanos::ZERO };
-        let iterations = bytes.as_f64() * stack.copy_work.value.0 * 1e-6;
-        dsp.call() + self.cores().and_then(|cores| cores.scalar_time(iterations)).unwrap_or_default()
+        let copy = |cores: &CpuCores| 2.0 * bytes.as_f64() / cores.streaming_bandwidth().0;
+        let copy = Nanos::from_seconds(self.cores().map_or(0.0, copy));
+        dsp.call() + dsp.maintenance(bytes, stack) + copy
     }
 
     /// What adding one part's gradient to the sum of the others costs on the DSP; zero without one.
@@ -200,7 +201,20 @@ impl Machine {
 
     /// What node `id` of `graph` costs with `samples` samples.
     pub fn cost(&self, graph: &TrainingGraph, id: usize, samples: u64, precision: Precision) -> Cost {
-        self.processor.cost(&graph.nodes[id].work.at(samples, precision, self.kernels))
+        let cost = self.processor.cost(&graph.nodes[id].work.at(samples, precision, self.kernels));
+        Cost { launch: cost.launch + self.first_touch(graph, id, samples), ..cost }
+    }
+
+    /// The first touch of what node `id` makes, where memory is mapped anew for every batch. Forward's tensors lie in
+    /// fresh pages, since few are freed before its end; what comes after finds theirs.
+    fn first_touch(&self, graph: &TrainingGraph, id: usize, samples: u64) -> Nanos {
+        let node = &graph.nodes[id];
+        let Processor::Cpu(cores, on_cpu) = &self.processor else { return Nanos::ZERO };
+        if node.phase != Phase::Forward || node.work.launches == 0 {
+            return Nanos::ZERO;
+        }
+        let bytes = node.outputs.iter().map(|&output| graph.tensor(output).bytes.at(samples)).sum();
+        cores.first_touch(Bytes(bytes), on_cpu)
     }
 
     /// The same where it reads `less` bytes fewer from memory than the graph says.
@@ -214,7 +228,8 @@ impl Machine {
     ) -> Cost {
         let mut work = graph.nodes[id].work.at(samples, precision, self.kernels);
         work.traffic.dram = work.traffic.dram.saturating_sub(less);
-        self.processor.cost(&work)
+        let cost = self.processor.cost(&work);
+        Cost { launch: cost.launch + self.first_touch(graph, id, samples), ..cost }
     }
 
     /// Workspace that a library takes while it runs node `id`: the transformed tiles of Winograd's algorithm.

@@ -39,7 +39,7 @@ fn parts(record: &Record) -> [f64; 2] {
 }
 
 /// What layout transformations take of all that is computed again, in per cent; `None` if nothing is.
-pub(crate) fn share(record: &Record) -> Option<f64> {
+fn share(record: &Record) -> Option<f64> {
     let [layout, other] = parts(record);
     (layout + other > 0.0).then(|| layout / (layout + other) * 100.0)
 }
@@ -55,12 +55,6 @@ fn plan(context: &Context<'_>, model: &str, batch: u64) -> Result<Plan> {
     let mut scenario = scenario(context, S22, model, batch, MELON)?;
     scenario.activation_budget = Some(BUDGET);
     context.plan(&scenario)
-}
-
-/// The run that answers a row; `None` if no network is the row's.
-pub(crate) fn plan_of_row(context: &Context<'_>, id: &str) -> Result<Option<Plan>> {
-    let network = NETWORKS.iter().find(|(subject, ..)| row_of(subject) == id);
-    network.map(|&(_, _, model, sample)| plan(context, model, batch(context, sample)?)).transpose()
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome> {

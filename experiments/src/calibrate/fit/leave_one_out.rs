@@ -33,11 +33,15 @@ impl Point {
 }
 
 impl Problem {
-    /// What is simulated for every row by the constants that all other rows decide. Constants at their priors stay there.
+    /// What is simulated for every row by the constants that all other rows decide. Constants at their priors stay there,
+    /// and so do operating points: they are far apart, and one row of many seldom moves them.
     ///
     /// # Errors
     /// As [`Problem::present`].
     pub fn left_out(&self, fit: &Fit, mut after_row: impl FnMut()) -> Result<Vec<f64>, CommandError> {
+        let mut fit = fit.clone();
+        fit.free.retain(|&at| self.points[at].is_none());
+        let fit = &fit;
         let logs = fit.free.iter().map(|&at| fit.values[at].ln()).collect();
         let here = self.point(fit, logs)?;
         let slopes = self.slopes(fit, &here)?;

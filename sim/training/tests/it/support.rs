@@ -76,8 +76,14 @@ pub(crate) fn with_storage(set: &[(&str, f64)]) -> Machine {
     for (name, value) in of_device.iter().chain(set) {
         device.set(name, *value).unwrap();
     }
-    for (name, value) in [("cpu.operator_overhead", 20.0), ("codec.compress_rate", 1.0), ("codec.decompress_rate", 0.5)]
-    {
+    let of_stack = [
+        ("cpu.operator_overhead", 20.0),
+        ("cpu.preparation", 0.0),
+        ("cpu.first_touch", 0.0),
+        ("codec.compress_rate", 1.0),
+        ("codec.decompress_rate", 0.5),
+    ];
+    for (name, value) in of_stack {
         stack.set(name, value).unwrap();
     }
     let cores: CoreSelection = "big:1".parse().unwrap();
