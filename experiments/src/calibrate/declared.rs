@@ -3,6 +3,7 @@
 //! ```toml
 //! [[calibration]]
 //! device = "server-core"
+//! others = ["single-core"]              # optional: further devices that were observed, with constants of the stack alone
 //! stack = "pytorch-cpu"
 //! observations = "pytorch-timings"   # also the `source` of the constants in their files
 //! about = "what the observations are"
@@ -76,6 +77,8 @@ pub enum Observations {
     /// Steps on an RTX 3090 that users of timm measured, `reference/gpu-steps.csv`, those that may be fitted; the networks
     /// come as ONNX files.
     GpuSteps,
+    /// Inference on phones and boards that ncnn's users measured, `reference/phone-inference.csv`, on CPUs, likewise.
+    PhoneInference,
 }
 
 impl Observations {
@@ -94,6 +97,7 @@ impl Observations {
             Self::FedhybridTable1 => &["fedhybrid-table1"],
             Self::FedhybridFigure2 => &["fedhybrid-figure2"],
             Self::GpuSteps => &["gpu-steps"],
+            Self::PhoneInference => &["phone-inference"],
         }
     }
 }
@@ -130,6 +134,9 @@ pub struct Prior {
 pub struct Calibration {
     /// The device.
     pub device: String,
+    /// Other devices that were observed under the stack, whose own constants stay as they are.
+    #[serde(default)]
+    pub others: Vec<String>,
     /// The stack.
     pub stack: String,
     /// The operating system, where constants are of it.
