@@ -2,6 +2,10 @@
 //!
 //! A stack is a property of the run, not of the device.
 
+mod graph;
+
+pub use graph::{Fold, StackAllocator, StackGraph};
+
 use crate::calibration::{
     BuiltIn, Calibrated, Constant, ConstantEntry, Contradiction, Kind, STACKS, Schema, Visit, against, section,
     zero_divisor,
@@ -161,6 +165,17 @@ section! {
         pub efficiency: Efficiency,
         /// Framework cost of an operator.
         pub operator_overhead: Constant<Nanos>,
+        /// The same as scalar work, in millionths of a CoreMark iteration; the time is for cores whose CoreMark is not known.
+        pub operator_work: Option<Constant<Factor>>,
+        /// Starting threads on a part of an operator and waiting for the last of them, for every doubling of their number,
+        /// as a multiple of the cost of an operator. Threads cost nothing where it is not given.
+        pub fork_join: Option<Constant<Factor>>,
+        /// Whether layouts are packed: a convolution lays out its windows in vectors of channels before it multiplies, and
+        /// threads share products by whole vectors of output channels. Not where it is not given.
+        pub packed: Option<bool>,
+        /// Outputs on the side of a tile of Winograd's algorithm, F(4×4, 3×3) for 4, by which packed layouts compute dense 3×3
+        /// convolutions of stride 1; they do not where it is not given.
+        pub winograd_tile: Option<Constant<Count>>,
         /// As on the GPU.
         pub direct_penalty: Constant<Factor>,
         /// The host's time to prepare an operator, where a graph is prepared anew for every batch; none is where it is
@@ -285,36 +300,6 @@ section! {
     }
 }
 
-/// The graph that a stack executes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum StackGraph {
-    /// Whole operators, as an eager framework records them.
-    Eager,
-    /// Operators decomposed into computable ones, as they are.
-    Decomposed,
-    /// The same, optimised as far as a run asks for (Sage).
-    Optimised,
-    /// MNN's expressions, with their layout transformations.
-    Expressions,
-}
-
-impl Visit for StackGraph {}
-
-/// Where a stack's tensors come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum StackAllocator {
-    /// A plan made before the run: every tensor its own exact piece.
-    Exact,
-    /// PyTorch's caching allocator.
-    Caching,
-}
-
-impl Visit for StackAllocator {}
-
 section! {
     /// All that a stack's calibration holds; the top of the file.
     pub struct StackConstants {
@@ -324,8 +309,11 @@ section! {
         pub name: String,
         /// Choices and doubts that a reader should know.
         pub remark: Option<String>,
-        /// `eager`, `decomposed`, `optimised` or `expressions`.
+        /// `eager`, `decomposed`, `optimised`, `expressions` or `inference`.
         pub graph: StackGraph,
+        /// What is folded into products where networks are run and not trained; they are prepared for that, with their
+        /// weights in the format of the run. Without it only a stack whose graph is `eager` runs them, as they are.
+        pub folds: Option<Vec<Fold>>,
         /// `exact` or `caching`.
         pub allocator: StackAllocator,
         /// Bytes an element of a dropout mask.
@@ -404,6 +392,7 @@ const DIVISORS: &[&str] = &[
     "gpu.library.bandwidth",
     "dsp.product_efficiency",
     "dsp.gradient_efficiency",
+    "cpu.winograd_tile",
 ];
 /// Rates that may be zero.
 const IDLE_RATES: &[&str] = &["housekeeping.frequency"];

@@ -212,6 +212,11 @@ pub struct Work {
     /// Bytes beside the traffic that an eager framework's kernels move where an operator takes several passes:
     /// statistics before they are applied, casts between formats. Whoever fuses the passes does not move them.
     pub passes: Bytes,
+    /// Bytes that a product moves before it multiplies, to lay out its operands: gathered windows, transformed tiles.
+    /// They are no part of the traffic.
+    pub laid_out: Bytes,
+    /// Arithmetic of Winograd's transforms, beside that of the products.
+    pub transforms: Flops,
     /// How the maps of pictures lie in memory.
     pub memory_format: MemoryFormat,
     /// Bytes touched at least once; decides which cache level serves the traffic.
@@ -240,6 +245,8 @@ impl Work {
             integer_ops: 0.0,
             traffic: Traffic::default(),
             passes: Bytes::ZERO,
+            laid_out: Bytes::ZERO,
+            transforms: Flops::ZERO,
             memory_format: MemoryFormat::default(),
             working_set: Bytes::ZERO,
             launches: 1,

@@ -12,6 +12,7 @@ pub mod left_out;
 mod mandheling;
 pub mod observation;
 mod paper;
+mod phone_inference;
 pub mod report;
 
 use std::path::{Path, PathBuf};
@@ -160,7 +161,8 @@ pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>, Comma
         Some(stack) => haversack_devices::load_stack(stack).map_err(unknown)?.id,
         None => loaded.constants.default_stack,
     };
-    let found: Vec<_> = declared.into_iter().filter(|known| known.device == device && known.stack == stack).collect();
+    let is_of = |known: &Calibration| known.device == device || known.others.iter().any(|other| other == device);
+    let found: Vec<_> = declared.into_iter().filter(|known| known.stack == stack && is_of(known)).collect();
     if found.is_empty() {
         return Err(CommandError::input(format!("nothing was observed of {device} under {stack}; {have}")));
     }

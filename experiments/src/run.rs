@@ -20,6 +20,7 @@ use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, 
 use haversack_workloads::autograd::{Attention, EagerRules, Optimiser, differentiate, forward_alone};
 use haversack_workloads::express::express;
 use haversack_workloads::lowering::{Gradients, lower};
+use haversack_workloads::prepared::Folds;
 use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
 
 pub use budgets::References;
@@ -43,6 +44,7 @@ struct GraphKey {
     precision: Precision,
     attention: Attention,
     inference: bool,
+    folds: Option<Folds>,
 }
 
 /// A run that is ready to be simulated.
@@ -193,6 +195,7 @@ fn graph_of(resolved: &Resolved, cache: &Cache) -> Result<Arc<TrainingGraph>, Pl
         precision: scenario.precision,
         attention: scenario.attention,
         inference: scenario.inference,
+        folds: resolved.prepares(),
     };
     let graph = cache.get(key, || build(&resolved.network, resolved));
     let graph = graph.map_err(|error| scenario.error(Key::Model, error))?;
@@ -211,8 +214,13 @@ fn build(network: &Network, resolved: &Resolved) -> Result<TrainingGraph, Worklo
         GraphKind::Expressions => express(network, scenario.optimizer)?,
         GraphKind::Eager { dropout_mask_bytes } => {
             let (optimiser, attention) = (scenario.optimizer, scenario.attention);
-            let rules = EagerRules { dropout_mask_bytes, optimiser, attention };
-            if scenario.inference { forward_alone(network, rules) } else { differentiate(network, rules)? }
+            let folds = resolved.prepares();
+            let rules = EagerRules { dropout_mask_bytes, optimiser, attention, folds: folds.unwrap_or_default() };
+            match (scenario.inference, folds) {
+                (false, _) => differentiate(network, rules)?,
+                (true, None) => forward_alone(network, rules),
+                (true, Some(_)) => return Ok(forward_alone(network, rules).stored_at(scenario.precision)),
+            }
         }
     };
     Ok(graph.at_precision(scenario.precision))

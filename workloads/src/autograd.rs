@@ -14,6 +14,7 @@ use crate::error::WorkloadError;
 use crate::graph_writer::GraphWriter;
 use crate::network::{FP32, Network, OperatorNode, StorageId, ValueId};
 use crate::operator::{Op, Taking, Unary};
+use crate::prepared::{Folds, folded};
 use crate::shape::Extent;
 pub use crate::training_graph::Optimiser;
 use crate::training_graph::{Element, LayerKind, Need, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
@@ -27,6 +28,8 @@ pub struct EagerRules {
     pub optimiser: Optimiser,
     /// How attention is computed.
     pub attention: Attention,
+    /// What is folded into products in inference; nothing by an eager framework.
+    pub folds: Folds,
 }
 
 /// How attention is computed.
@@ -41,7 +44,12 @@ pub enum Attention {
 
 impl Default for EagerRules {
     fn default() -> Self {
-        Self { dropout_mask_bytes: FP32, optimiser: Optimiser::Sgd, attention: Attention::Math }
+        Self {
+            dropout_mask_bytes: FP32,
+            optimiser: Optimiser::Sgd,
+            attention: Attention::Math,
+            folds: Folds::default(),
+        }
     }
 }
 
@@ -70,13 +78,16 @@ pub fn differentiate(network: &Network, rules: EagerRules) -> Result<TrainingGra
 
 /// The graph that an eager framework executes for inference of `network`, without gradients: nothing is kept, batch
 /// normalisation applies its running statistics in one pass, dropout and stochastic depth drop nothing, there is no loss.
+/// What `rules` fold is part of the product before it.
 pub fn forward_alone(network: &Network, rules: EagerRules) -> TrainingGraph {
     let mut differentiator = Differentiator::new(network, rules);
     differentiator.infers = true;
-    for (id, node) in (0..).zip(&network.nodes) {
+    let folded = folded(network, rules.folds);
+    for ((id, node), is_folded) in (0..).zip(&network.nodes).zip(folded) {
+        let drops = matches!(node.op, Op::Dropout(_) | Op::Unary { function: Unary::DropPath(_), .. });
         match node.op {
             Op::CrossEntropy => {}
-            Op::Dropout(_) | Op::Unary { function: Unary::DropPath(_), .. } => {
+            _ if drops || is_folded => {
                 let given = differentiator.storage(node.inputs[0]);
                 differentiator.same_as[network.value(node.output).storage as usize] = given;
             }

@@ -16,7 +16,7 @@
 //!   [`mixed`] rewrites an eager graph for an algorithm of integer training, which is a data file.
 //! - [`training_graph`] is what comes out: nodes in an order of execution with the work that they ask of a processor,
 //!   and tensors with their sizes. [`map_kind`] says what made the values of one, [`prune`] leaves
-//!   weights untrained.
+//!   weights untrained, [`prepared`] has what an inference engine makes of a network that it only runs.
 //! - [`data`] makes and reads what is trained on: samples and labels in three parts.
 //! - [`shape`]: sizes are linear in the batch ([`Extent`]), so that a graph is built once and asked about any
 //!   micro-batch.
@@ -52,6 +52,8 @@ pub mod models;
 pub mod network;
 pub mod onnx;
 pub mod operator;
+mod packed;
+pub mod prepared;
 pub mod prune;
 pub mod shape;
 pub mod training_graph;

@@ -153,6 +153,13 @@ pub const MODELS: &[Model] = &[
         resnet::build(n, s, c, &resnet::RESNET50)
     }),
     image(
+        "resnet50-v1",
+        "ResNet-50 that halves maps in the first convolution of a block, as published (2016)",
+        IMAGENET,
+        THOUSAND,
+        |n, s, c| resnet::build(n, s, c, &resnet::RESNET50_V1),
+    ),
+    image(
         "densenet121",
         "DenseNet-121, not memory-efficient (Huang et al., CVPR 2017)",
         IMAGENET,

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::map_kind::MapKind;
 use crate::operator::Op;
+use crate::packed;
 use crate::shape::Extent;
 
 /// A tensor of a graph, by position.
@@ -175,6 +176,10 @@ pub struct KernelCost {
     pub winograd_saving: f64,
     /// Whether that is for fp32 alone: where fp16 has tensor cores, they compute it as it is.
     pub winograd_of_fp32: bool,
+    /// Whether layouts are packed: a convolution lays out its operands before it multiplies.
+    pub packed: bool,
+    /// Outputs on the side of a tile of Winograd's algorithm in packed layouts; 0 if they do not use it.
+    pub winograd_tile: u64,
     /// How the maps of pictures lie in memory.
     pub memory_format: MemoryFormat,
 }
@@ -186,6 +191,8 @@ impl KernelCost {
         direct_penalty: 1.0,
         winograd_saving: 1.0,
         winograd_of_fp32: false,
+        packed: false,
+        winograd_tile: 0,
         memory_format: MemoryFormat::Contiguous,
     };
 }
@@ -267,13 +274,15 @@ impl NodeWork {
         let precision = self.precision.unwrap_or(precision);
         let penalty = if self.single_kernel && self.is_product() { kernels.direct_penalty } else { 1.0 };
         let saving = if self.uses_winograd(precision, kernels) { kernels.winograd_saving } else { 1.0 };
-        Work {
+        let mut work = Work {
             kind: self.kind,
             precision,
             flops: Flops(self.flops.at(samples) as f64 * penalty / saving),
             integer_ops: self.index_translations.at(samples) as f64 * kernels.index_ops,
             traffic: Traffic { dram, shared: Bytes::ZERO },
             passes: Bytes(self.passes.at(samples)),
+            laid_out: Bytes::ZERO,
+            transforms: Flops::ZERO,
             memory_format: kernels.memory_format,
             working_set: dram,
             launches: self.launches,
@@ -282,7 +291,12 @@ impl NodeWork {
             parallelism: self.parallelism.at(samples) as f64,
             samples,
             product: self.product,
+        };
+        if kernels.packed && self.kind == OperatorKind::Convolution {
+            let by_winograd = self.uses_winograd(precision, kernels) && kernels.winograd_tile > 0;
+            packed::lay_out(&mut work, by_winograd.then_some(kernels.winograd_tile));
         }
+        work
     }
 }
 

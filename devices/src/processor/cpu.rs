@@ -1,6 +1,7 @@
 //! The CPU: clusters of cores, an even split that waits for the slowest, and cache levels.
 
 mod cluster;
+mod threads;
 
 use std::sync::Arc;
 
@@ -81,6 +82,17 @@ impl Core {
             }
         };
         operations + indices
+    }
+
+    /// Seconds of the transforms of `work`, which run as element-wise maps do.
+    fn transforms(&self, work: &Work, stack: &StackOnCpu) -> f64 {
+        let rate = self.peak_with(work.precision, stack.int8).0 * stack.efficiency.of(OperatorKind::ElementWise).0;
+        work.transforms.0 / rate
+    }
+
+    /// The elements of a vector in `precision`, at least one.
+    fn lanes(&self, precision: Precision) -> u64 {
+        (self.cluster.constants.vector.value.0 / precision.bytes().0.max(1)).max(1)
     }
 
     /// The bandwidth of the level that holds `share` of a working set, and whether it is DRAM.
@@ -292,21 +304,23 @@ impl CpuCores {
 
     /// What `work` costs under `stack`, alone.
     ///
-    /// The work is split evenly over the cores, or over as many as it has outputs, and ends with the slowest. A
+    /// The work is split evenly over the cores, or over as many as it has outputs, and ends with the slowest; a stack with
+    /// packed layouts hands out whole vectors of output channels, and starting threads and waiting for them costs. A
     /// level of private cache holds a core's share of the working set, L3 the whole of it, and a set beyond a level
     /// moves at the next level's bandwidth. What a product's tiles read again comes on top of its arithmetic, from the
-    /// one DRAM that all cores share: each draws its even part of what DRAM gives, and no more than it can alone.
+    /// one DRAM that all cores share: each draws its even part of what DRAM gives, and no more than it can alone. What
+    /// it lays out before it multiplies is another step, which no arithmetic hides.
     /// Shared-memory traffic and barriers are a GPU's and cost nothing here.
     pub fn cost(&self, work: &Work, stack: &StackOnCpu) -> Cost {
         if work.launches == 0 {
             return Cost { occupancy: 1.0, ..Cost::default() };
         }
         let outputs = work.parallelism.max(1.0);
-        // A float cast saturates, and turns not-a-number into zero.
-        let used = (outputs as usize).clamp(1, self.cores.len().max(1));
-        let parts = used as f64;
+        let (used, parts) = self.split(work, stack);
+        let sharers = used as f64;
         let in_l3 = work.working_set <= self.l3;
         let bytes = work.traffic.dram.as_f64() / parts;
+        let laid_out = work.laid_out.as_f64() / parts;
         let element = work.precision.bytes().as_f64() / Precision::Fp32.bytes().as_f64();
         let traffic = if work.kind.is_dense_product() { stack.product_traffic.value.0 * element } else { 0.0 };
         let tiles = work.flops.0 * traffic;
@@ -317,26 +331,32 @@ impl CpuCores {
             let vector = (outputs / parts / lanes.max(1.0)).min(1.0);
             let compute = core.arithmetic(work, stack, vector) / parts;
             let share = work.working_set.as_f64() / parts;
-            let dram_share = self.dram.bandwidth.0 / parts;
+            let dram_share = self.dram.bandwidth.0 / sharers;
             let (bandwidth, from_dram) = core.bandwidth(share, in_l3, dram_share);
             let irregular = stack.irregular_rate.as_ref().filter(|_| work.kind == OperatorKind::Layout);
             let core_path = irregular.map_or(f64::INFINITY, |rate| (rate.value * core.frequency).0);
             let limit = if from_dram && bandwidth <= core_path { Limit::Dram } else { Limit::Caches };
             let (alone, limit) = longest([(compute, Limit::Arithmetic), (bytes / bandwidth.min(core_path), limit)]);
-            let again = tiles / parts;
             let tile_bandwidth = core.cluster.constants.dram_bandwidth.value.0.min(dram_share);
-            let tiled = again / tile_bandwidth;
-            if alone + tiled > slowest {
-                slowest = alone + tiled;
+            let tiled = tiles / parts / tile_bandwidth;
+            let (bandwidth, laid_in_dram) = core.bandwidth(laid_out, work.laid_out <= self.l3, dram_share);
+            let laying = laid_out / bandwidth;
+            let transforming = core.transforms(work, stack) / parts;
+            let all = alone + tiled + laying + transforming;
+            if all > slowest {
+                slowest = all;
                 stalls = Stalls::default();
                 stalls.add(limit, alone);
                 stalls.add(Limit::Dram, tiled);
+                stalls.add(if laid_in_dram { Limit::Dram } else { Limit::Caches }, laying);
+                stalls.add(Limit::Arithmetic, transforming);
             }
-            moved += again + if from_dram { bytes } else { 0.0 };
+            let streamed = if from_dram { work.traffic.dram.as_f64() } else { 0.0 };
+            moved += (tiles + streamed + if laid_in_dram { work.laid_out.as_f64() } else { 0.0 }) / sharers;
             filled += vector;
         }
         Cost {
-            launch: stack.operator_overhead.value + stack.preparation.as_ref().map_or(Nanos::ZERO, |each| each.value),
+            launch: self.dispatch(work, stack) + stack.preparation.as_ref().map_or(Nanos::ZERO, |each| each.value),
             ahead: false,
             busy: Nanos::from_seconds(slowest),
             dram: Bytes(moved.round() as u64),

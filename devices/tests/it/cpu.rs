@@ -3,8 +3,8 @@
 use crate::common;
 use haversack_devices::units::{Bytes, Flops, FlopsPerSecond, Nanos};
 use haversack_devices::{
-    CoreSelection, Cost, Device, Frequency, OperatorKind, Precision, ProcessorKind, Stack, Traffic, Work, load,
-    load_stack,
+    CoreSelection, Cost, Device, Frequency, OperatorKind, Precision, ProcessorKind, Product, ProductRole, Stack,
+    Traffic, Work, load, load_stack,
 };
 
 fn cost_at(cores: &str, frequency: Frequency, work: Work) -> Cost {
@@ -110,6 +110,64 @@ fn what_tiles_read_again_comes_on_top_of_a_products_arithmetic() {
     // Maps have no tiles.
     let map = Work { kind: OperatorKind::ElementWise, ..arithmetic() };
     assert_eq!((cost("big:1", map).busy, cost("big:1", map).dram), (Nanos(8_000_000), Bytes::ZERO));
+}
+
+/// A product of `outputs` channels.
+fn layer(outputs: u64) -> Product {
+    Product {
+        role: ProductRole::Forward,
+        inputs: 8,
+        outputs,
+        input_size: [10, 10],
+        output_size: [10, 10],
+        taps: [1, 1],
+        groups: 1,
+        of_each_sample: false,
+    }
+}
+
+#[test]
+fn packed_layouts_share_products_by_whole_vectors_of_channels() {
+    let stack = common::stack_with("int8", "packed = true");
+    let busy = |cores: &str, outputs| {
+        let cores = common::device().cpu().unwrap().choose(cores.parse().unwrap(), Frequency::Highest).unwrap();
+        let work = Work { product: Some(layer(outputs)), ..arithmetic() };
+        (cores.cost(&work, stack.cpu().unwrap()).busy, cores.cost(&work, common::stack().cpu().unwrap()).busy)
+    };
+    // 12 channels are three vectors of four: one of two cores has two thirds of 8 ms. Any other stack shares evenly.
+    assert_eq!(busy("big:2", 12), (Nanos(5_333_333), Nanos(4_000_000)));
+    assert_eq!(busy("big:2", 16), (Nanos(4_000_000), Nanos(4_000_000)));
+    // Three of four cores have one vector each: the third is a little one, 32 / 3 ms; it would have had a quarter.
+    assert_eq!(busy("all", 12), (Nanos(10_666_667), Nanos(8_000_000)));
+}
+
+#[test]
+fn starting_threads_costs_a_level_for_every_doubling_and_step() {
+    let stack = common::stack_with("int8", "fork_join = 0.5 factor");
+    let launch = |cores: &str, laid_out| {
+        let cores = common::device().cpu().unwrap().choose(cores.parse().unwrap(), Frequency::Highest).unwrap();
+        cores.cost(&Work { laid_out: Bytes(laid_out), ..arithmetic() }, stack.cpu().unwrap()).launch
+    };
+    // An operator is 3 us; a doubling 1.5 us, twice of an operator with two steps.
+    assert_eq!(["big:1", "big:2", "all"].map(|cores| launch(cores, 0)), [3_000, 4_500, 6_000].map(Nanos));
+    assert_eq!(launch("all", 100), Nanos(9_000));
+    // 3,000 millionths of an iteration at 2 GHz and one a MHz: 1.5 us on any number of cores without threads that cost.
+    let scalar = common::stack_with("int8", "operator_work = 3000 factor");
+    let cores = common::device_with("l1 =", "coremark = 1 factor").cpu().unwrap();
+    let cores = cores.choose("big:2".parse().unwrap(), Frequency::Highest).unwrap();
+    assert_eq!(cores.cost(&arithmetic(), scalar.cpu().unwrap()).launch, Nanos(1_500));
+}
+
+#[test]
+fn what_is_laid_out_before_a_product_adds_to_its_time() {
+    // 4 MB through DRAM at 4 GB/s: 1 ms; transforms of 8 MFLOP at 8 GFLOP/s: 1 ms; on top of 8 ms.
+    let work = Work { laid_out: Bytes(4_000_000), transforms: Flops(8e6), ..arithmetic() };
+    let one = cost("big:1", work);
+    assert_eq!((one.busy, one.dram), (Nanos(10_000_000), Bytes(4_000_000)));
+    // Two cores share 5 GB/s: 2 MB at 2.5 GB/s each, 0.8 ms, and half of the rest.
+    assert_eq!((cost("big:2", work).busy, cost("big:2", work).dram), (Nanos(5_300_000), Bytes(4_000_000)));
+    // In a core's L2 it is 16 B a cycle: 64 KiB in 2 us.
+    assert_eq!(cost("big:1", Work { laid_out: Bytes(64_000), ..arithmetic() }).busy, Nanos(8_002_000));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use haversack_devices::{
     load_stack, load_system, stacks_that_fit,
 };
 
-const DEVICES: [&str; 21] = [
+const DEVICES: [&str; 25] = [
     "galaxy-note20",
     "galaxy-s10",
     "galaxy-s22",
@@ -18,7 +18,9 @@ const DEVICES: [&str; 21] = [
     "infinite-cores",
     "iqoo-neo3",
     "jetson-agx-orin",
+    "jetson-agx-orin-64gb",
     "jetson-agx-xavier",
+    "jetson-orin-nano",
     "oneplus-10-pro",
     "pixel-6",
     "realme-gt-neo2",
@@ -29,6 +31,8 @@ const DEVICES: [&str; 21] = [
     "rtx-4090",
     "server-core",
     "single-core",
+    "snapdragon-765g",
+    "snapdragon-855-plus",
     "xiaomi-10",
     "xiaomi-11-pro",
 ];
@@ -51,7 +55,7 @@ fn every_shipped_calibration_loads_and_names_a_stack_that_fits_it() {
         assert!(device.constants.form.is_some(), "{id} belongs to no group of devices");
     }
     let stacks: Vec<&str> = list_stacks().unwrap().iter().map(|listing| listing.id).collect();
-    for id in ["mandheling", "mnn", "pytorch-cpu", "pytorch-cuda", "sage-opencl", "tflite"] {
+    for id in ["mandheling", "mnn", "ncnn", "pytorch-cpu", "pytorch-cuda", "sage-opencl", "tflite"] {
         assert!(stacks.contains(&id), "{id} is not listed");
     }
     let systems: Vec<&str> = list_systems().unwrap().iter().map(|listing| listing.id).collect();
@@ -119,6 +123,10 @@ fn cpu_peaks_are_those_of_the_specifications() {
     for (id, gflops) in [
         ("jetson-agx-xavier", 289.3),
         ("jetson-agx-orin", 281.6),
+        ("jetson-agx-orin-64gb", 422.4),
+        ("jetson-orin-nano", 144.0),
+        ("snapdragon-855-plus", 220.6),
+        ("snapdragon-765g", 160.4),
         ("iqoo-neo3", 219.2),
         ("realme-gt-neo2", 224.8),
         ("xiaomi-11-pro", 264.7),

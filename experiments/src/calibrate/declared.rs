@@ -3,6 +3,7 @@
 //! ```toml
 //! [[calibration]]
 //! device = "server-core"
+//! others = ["single-core"]              # optional: further devices that were observed, with constants of the stack alone
 //! stack = "pytorch-cpu"
 //! observations = "pytorch-timings"   # also the `source` of the constants in their files
 //! about = "what the observations are"
@@ -80,6 +81,8 @@ pub enum Observations {
     /// Steps on an RTX 3090 that users of timm measured, `reference/gpu-steps.csv`, those that may be fitted; the networks
     /// come as ONNX files.
     GpuSteps,
+    /// Inference on phones and boards that ncnn's users measured, `reference/phone-inference.csv`, on CPUs, likewise.
+    PhoneInference,
 }
 
 impl Observations {
@@ -97,6 +100,7 @@ impl Observations {
             Self::MandhelingDspEnergy => &["mandheling-table7-dsp-energy"],
             Self::FedhybridFigure2 => &["fedhybrid-figure2"],
             Self::GpuSteps => &["gpu-steps"],
+            Self::PhoneInference => &["phone-inference"],
         }
     }
 
@@ -119,14 +123,7 @@ impl Observations {
             | Self::MandhelingDspEnergy => "experiments/reference/mandheling.csv",
             Self::FedhybridTable1 | Self::FedhybridFigure2 => "experiments/reference/fedhybrid.csv",
             Self::GpuSteps => "experiments/reference/gpu-steps.csv",
-        }
-    }
-
-    /// The devices on which rows were observed, beside the calibration's own.
-    pub const fn other_devices(self) -> &'static [&'static str] {
-        match self {
-            Self::FedhybridFigure2 => &["oneplus-10-pro"],
-            _ => &[],
+            Self::PhoneInference => "experiments/reference/phone-inference.csv",
         }
     }
 
@@ -168,6 +165,9 @@ pub struct Prior {
 pub struct Calibration {
     /// The device.
     pub device: String,
+    /// Other devices that were observed under the stack, whose own constants stay as they are.
+    #[serde(default)]
+    pub others: Vec<String>,
     /// The stack.
     pub stack: String,
     /// The operating system, where constants are of it.
@@ -195,7 +195,8 @@ impl Calibration {
 
     /// The digest of what is declared here, but for words to people.
     pub fn digest(&self) -> String {
-        let mut text = format!("{} {} {:?} {}\n", self.device, self.stack, self.system, self.simulated);
+        let Self { device, others, stack, system, simulated, .. } = self;
+        let mut text = format!("{device} {others:?} {stack} {system:?} {simulated}\n");
         for Constant { of, name, lower, upper, prior } in &self.constants {
             // Writing to a text cannot fail.
             let _ = writeln!(text, "{} {name} {lower} {upper} {}", of.name(), prior.value);

@@ -10,7 +10,7 @@ use haversack_workloads::lowering::{Gradients, Variant};
 
 use super::declared::{Calibration, Files, Observations};
 use super::paper::Paper;
-use super::{fedhybrid, gpu_steps, mandheling};
+use super::{fedhybrid, gpu_steps, mandheling, phone_inference};
 use crate::artefacts::daf::table2;
 use crate::cache::Cache;
 use crate::error::CommandError;
@@ -89,7 +89,7 @@ impl Observation {
     }
 
     /// A time.
-    fn time(id: impl Into<String>, seconds: f64, part: Part, plan: Plan) -> Self {
+    pub(super) fn time(id: impl Into<String>, seconds: f64, part: Part, plan: Plan) -> Self {
         Self { id: id.into(), observed: seconds, unit: "s", measure: Measure::Time(part, Box::new(plan)) }
     }
 
@@ -105,7 +105,12 @@ impl Observation {
 
     /// The same under `files`; infinite if that cannot run.
     pub fn simulated(&self, files: &Files) -> f64 {
-        let machine = |plan: &Plan| plan.machine().under(files.device.clone(), files.stack.clone());
+        // Another device than the one whose constants are fitted stays as it is.
+        let device = |plan: &Plan| {
+            let own = &plan.machine().device;
+            if own.id == files.device.id { files.device.clone() } else { own.clone() }
+        };
+        let machine = |plan: &Plan| plan.machine().under(device(plan), files.stack.clone());
         let run = |plan: &Plan| -> Option<Record> { plan.run_on(&machine(plan).ok()?).ok() };
         let simulated = match &self.measure {
             Measure::Time(part @ (Part::BesidePacking | Part::Packing), plan) => run(plan).map(|record| {
@@ -160,10 +165,11 @@ pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
         Observations::MandhelingDspEnergy => mandheling::energy(true),
         Observations::FedhybridFigure2 => fedhybrid::reclaim(),
         Observations::GpuSteps => gpu_steps::rows(calibration, "fit"),
+        Observations::PhoneInference => phone_inference::rows(calibration, "fit"),
     }
 }
 
-/// The rows of role `check` beside those that are fitted, of observations that a user brings networks for; the papers'
+/// The rows of role `check` beside those that are fitted, of observations that belong to no paper; the papers'
 /// are shown by `reproduce`.
 ///
 /// # Errors
@@ -171,6 +177,7 @@ pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
 pub fn checks(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
     match calibration.observations {
         Observations::GpuSteps => gpu_steps::rows(calibration, "check"),
+        Observations::PhoneInference => phone_inference::rows(calibration, "check"),
         _ => Ok(Vec::new()),
     }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use haversack_devices::processor::{CoreSelection, Processor, ProcessorError, ProcessorKind, SelectionError};
 use haversack_devices::work::{MemoryFormat, Precision};
-use haversack_devices::{Device, Stack, StackAllocator, StackGraph, System, load, load_stack, stacks_that_fit};
+use haversack_devices::{Device, Fold, Stack, StackAllocator, StackGraph, System, load, load_stack, stacks_that_fit};
 use haversack_policies::engines::ALGORITHM;
 use haversack_policies::entry::{Engine, EngineProcessor, Entry};
 use haversack_policies::{PolicyError, registry};
 use haversack_training::{AllocatorKind, Machine, MachineError, Phone, Trains};
 use haversack_workloads::autograd::Attention;
 use haversack_workloads::lowering::{Gradients, Variant};
+use haversack_workloads::prepared::Folds;
 use haversack_workloads::{Network, WorkloadError, mixed};
 
 use super::error::{Fault, Mistakes, Origin, ScenarioError};
@@ -62,6 +63,13 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    /// What the stack folds into products, where it prepares the network to be run and not trained; `None` where it does not.
+    pub fn prepares(&self) -> Option<Folds> {
+        let folds = self.stack.constants.folds.as_ref().filter(|_| self.scenario.inference)?;
+        let [batch_norm, activation] = [Fold::BatchNorm, Fold::Activation].map(|fold| folds.contains(&fold));
+        Some(Folds { batch_norm, activation })
+    }
+
     /// The same run on a phone in use under other constants of its system; `None` if it is on none, or if the
     /// system does not run on the device.
     pub(crate) fn under_system(&self, system: &System) -> Option<Self> {
@@ -227,8 +235,20 @@ impl Scenario {
             }
             return Ok(GraphKind::Integer(algorithm));
         }
+        let whole = GraphKind::Eager { dropout_mask_bytes: stack.constants.dropout_mask.value.0 };
+        if self.inference && stack.constants.folds.is_some() && self.graph.is_none() {
+            return Ok(whole);
+        }
         match stack.constants.graph {
             StackGraph::Eager | StackGraph::Expressions => {}
+            StackGraph::Inference => {
+                let stack = &stack.id;
+                let message = format!(
+                    "the stack {stack} runs networks and trains none; ask for inference alone (--inference, without --graph), or \
+                     choose a stack that trains, such as mnn or pytorch-cpu"
+                );
+                return Err(self.error(Key::Stack, Fault::Refused(message)));
+            }
             StackGraph::Decomposed => return Ok(GraphKind::Computable(self.graph.unwrap_or(Variant::Direct))),
             StackGraph::Optimised => return Ok(GraphKind::Computable(self.graph.unwrap_or(Variant::Reduced))),
         }
@@ -246,7 +266,7 @@ impl Scenario {
         }
         Ok(match stack.constants.graph {
             StackGraph::Expressions => GraphKind::Expressions,
-            _ => GraphKind::Eager { dropout_mask_bytes: stack.constants.dropout_mask.value.0 },
+            _ => whole,
         })
     }
 
@@ -268,13 +288,13 @@ impl Scenario {
         Err(self.error(key, Fault::Refused(message)))
     }
 
-    /// Only graphs of whole operators are run without their backward.
+    /// Only graphs of whole operators are run without their backward: an eager framework's, or a prepared one.
     fn check_inference(&self, graph: GraphKind, stack: &Stack) -> Result<(), ScenarioError> {
         if !self.inference || matches!(graph, GraphKind::Eager { .. }) {
             return Ok(());
         }
         let message = format!(
-            "the stack {} trains only; choose one that runs operators as they are, such as pytorch-cuda or pytorch-cpu",
+            "the stack {} only trains so; choose one that runs networks in floating point, such as ncnn, mnn or pytorch-cpu",
             stack.id
         );
         Err(self.error(Key::Inference, Fault::Refused(message)))

@@ -262,6 +262,12 @@ fn runs() -> Vec<Run> {
                 "precision = \"fp16\"\nmemory_format = \"channels-last\"\nmodel = \"mobilenetv2-slim\"\nbatch = 64",
             )
         }),
+        run("inference on a core", &["cpu"], |world, cache| {
+            plain(world, cache, "inference = true\nprecision = \"fp16\"\nmodel = \"resnet18-cifar\"\ncores = \"big:1\"")
+        }),
+        run("inference", &["gpu", "cpu"], |world, cache| {
+            plain(world, cache, "inference = true\nprecision = \"fp16\"\nmodel = \"mobilenetv2-slim\"")
+        }),
         run("integers", &["gpu", "cpu"], |world, cache| plain(world, cache, "precision = \"int8\"")),
         run("Sage within 70 %", &["gpu"], |world, cache| {
             plain(world, cache, "policy = \"sage\"\nmemory_budget = \"70%\"")

@@ -12,6 +12,7 @@ mod examples;
 mod fedhybrid_a;
 mod fedhybrid_b;
 mod fedhybrid_c;
+mod inference;
 mod interrupted;
 mod kernels_command;
 mod left_out;

@@ -100,9 +100,12 @@ impl Machine {
                 winograd_of_fp32: on_gpu.library.is_some(),
                 ..KernelCost::NONE
             },
-            Processor::Cpu(_, on_cpu) => {
-                KernelCost { direct_penalty: on_cpu.direct_penalty.value.0, ..KernelCost::NONE }
-            }
+            Processor::Cpu(_, on_cpu) => KernelCost {
+                direct_penalty: on_cpu.direct_penalty.value.0,
+                packed: on_cpu.packed == Some(true),
+                winograd_tile: on_cpu.winograd_tile.as_ref().map_or(0, |side| side.value.0 as u64),
+                ..KernelCost::NONE
+            },
         };
         let governed = frequency == Frequency::Governor && !on_gpu;
         Ok(Self { device, stack, processor, dsp, governed, kernels, chosen })

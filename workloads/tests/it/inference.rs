@@ -1,8 +1,10 @@
 //! Inference, attention in one kernel, and what mixed precision casts.
 
+use haversack_devices::units::{Bytes, Flops};
 use haversack_devices::work::{OperatorKind, Precision};
 use haversack_workloads::autograd::{Attention, EagerRules, differentiate, forward_alone};
-use haversack_workloads::training_graph::{Element, LayerKind, Node};
+use haversack_workloads::prepared::Folds;
+use haversack_workloads::training_graph::{Element, KernelCost, LayerKind, Node};
 use haversack_workloads::{Extent, Phase, TrainingGraph, models};
 
 fn training(name: &str, attention: Attention) -> TrainingGraph {
@@ -89,4 +91,101 @@ fn mixed_precision_casts_around_softmax_and_not_in_fp32() {
             && node.inputs.iter().any(|&id| half.tensor(id).element == Element::FullFloat)
     });
     assert!(reads.unwrap().work.passes.at(1) > 0);
+}
+
+const BOTH: Folds = Folds { batch_norm: true, activation: true };
+
+/// The number of (products, normalisations, all nodes) of a network that is only run.
+fn folded(name: &str, folds: Folds) -> [usize; 3] {
+    let graph = forward_alone(&models::build(name, None).unwrap(), EagerRules { folds, ..EagerRules::default() });
+    let made: std::collections::HashSet<u32> = graph.nodes.iter().flat_map(|node| node.outputs.clone()).collect();
+    for input in graph.nodes.iter().flat_map(|node| &node.inputs) {
+        let is_given = graph.tensor(*input).role != haversack_workloads::training_graph::Role::Activation;
+        assert!(is_given || made.contains(input), "{name} reads {}, which nothing makes", graph.tensor(*input).name);
+    }
+    let of = |wanted: fn(&Node) -> bool| graph.nodes.iter().filter(|node| wanted(node)).count();
+    [of(|node| node.work.is_product()), of(|node| node.layer == LayerKind::Norm), graph.nodes.len()]
+}
+
+#[test]
+fn what_follows_a_product_is_folded_into_it() {
+    // ResNet-18: 20 convolutions with a normalisation each and a dense layer; ReLUs after 9 of them, and after 8 sums.
+    let [none, norms, both] =
+        [Folds::default(), Folds { batch_norm: true, activation: false }, BOTH].map(|folds| folded("resnet18", folds));
+    assert_eq!(none[..2], [21, 20]);
+    assert_eq!((norms[0], norms[1], none[2] - norms[2]), (21, 0, 20));
+    assert_eq!((both[0], both[1], norms[2] - both[2]), (21, 0, 9));
+    // MobileNetV2: 52 convolutions with a normalisation, and ReLU6 after 35 of them.
+    let [plain, whole] = [Folds::default(), BOTH].map(|folds| folded("mobilenetv2", folds));
+    assert_eq!((plain[2] - whole[2], whole[1]), (52 + 35, 0));
+    // DenseNet normalises before it convolves: only the second convolution of a layer and the stem have one behind them.
+    let [plain, whole] = [Folds::default(), BOTH].map(|folds| folded("densenet121", folds));
+    assert_eq!(plain[1] - whole[1], 58 + 1);
+    // ReLU alone: VGG-16 has 13 convolutions and 3 dense layers, the last without one.
+    let [plain, whole] = [Folds::default(), BOTH].map(|folds| folded("vgg16", folds));
+    assert_eq!(plain[2] - whole[2], 15);
+}
+
+#[test]
+fn everything_is_stored_in_half_precision() {
+    let graph =
+        forward_alone(&models::build("vgg16", None).unwrap(), EagerRules { folds: BOTH, ..EagerRules::default() });
+    let bytes = |graph: &TrainingGraph| graph.tensors.iter().map(|tensor| tensor.bytes.at(1)).sum::<u64>();
+    let dram = |graph: &TrainingGraph| graph.nodes.iter().map(|node| node.work.dram.at(1)).sum::<u64>();
+    let half = graph.clone().stored_at(Precision::Fp16);
+    // Labels are whole numbers.
+    assert_eq!((bytes(&graph) - 8, dram(&graph)), (2 * (bytes(&half) - 8), 2 * dram(&half)));
+    assert_eq!(bytes(&graph.clone().stored_at(Precision::Fp32)), bytes(&graph));
+}
+
+#[test]
+fn packed_convolutions_lay_out_their_windows_or_transform_them() {
+    let rules = EagerRules { folds: BOTH, ..EagerRules::default() };
+    let graph = forward_alone(&models::build("resnet18", None).unwrap(), rules).stored_at(Precision::Fp16);
+    let work = |name: &str, winograd_tile| {
+        let node = graph.nodes.iter().find(|node| node.name.starts_with(name)).unwrap();
+        let kernels = KernelCost { packed: true, winograd_tile, ..KernelCost::NONE };
+        let plain = node.work.at(1, Precision::Fp16, KernelCost::NONE);
+        assert_eq!((plain.laid_out, plain.transforms), (Bytes::ZERO, Flops::ZERO));
+        (plain, node.work.at(1, Precision::Fp16, kernels))
+    };
+    // 64 channels of 56 × 56 on both sides, 2 B each: 401,408 B a map. 14 × 14 tiles of 36 values are 7,056 a channel, and
+    // 903,168 B; 64 × 64 weights of 36 values instead of 9 are 221,184 B more.
+    let (plain, tiled) = work("layer1.0.conv1", 4);
+    assert_eq!(tiled.flops, Flops(2.0 * 7056.0 * 4096.0));
+    assert_eq!(tiled.transforms, Flops(4.0 * 7056.0 * 128.0));
+    assert_eq!(tiled.laid_out, Bytes(401_408 + 903_168));
+    assert_eq!(tiled.traffic.dram.0, plain.traffic.dram.0 - 401_408 + 903_168 + 221_184);
+    // Without it nine windows for each position are laid out, and the arithmetic is as it was.
+    let (plain, gathered) = work("layer1.0.conv1", 0);
+    assert_eq!((gathered.flops, gathered.transforms), (plain.flops, Flops::ZERO));
+    assert_eq!(gathered.laid_out, Bytes(401_408 + 9 * 401_408));
+    // A 1×1 convolution of stride 2 reads a map of 56 × 56 and lays out 28 × 28: a quarter. No Winograd.
+    let (plain, point) = work("layer2.0.downsample.0", 4);
+    assert_eq!((point.flops, point.laid_out), (plain.flops, Bytes(401_408 + 100_352)));
+    // The dense layer reads its weights as they are.
+    let (plain, dense) = work("fc", 4);
+    assert_eq!(dense, plain);
+}
+
+#[test]
+fn networks_that_phones_run_have_the_published_parameters() {
+    for (name, parameters) in [
+        ("squeezenet1-1", 1_235_496),
+        ("mobilenetv2", 3_504_872),
+        ("shufflenetv2", 2_278_604),
+        ("resnet18", 11_689_512),
+        ("resnet50", 25_557_032),
+        ("resnet50-v1", 25_557_032),
+        ("vgg16", 138_357_544),
+    ] {
+        let network = models::build(name, None).unwrap();
+        assert_eq!(haversack_workloads::counts::count(&network, 1).parameters, parameters, "{name}");
+    }
+    // Halved in the first convolution of a block, the published ResNet-50 multiplies less: 3.86 of 4.09 G.
+    let multiplied = |name| {
+        let graph = forward_alone(&models::build(name, None).unwrap(), EagerRules::default());
+        products(&graph) as f64 / 2e9
+    };
+    assert!((multiplied("resnet50") - 4.09).abs() < 0.01 && (multiplied("resnet50-v1") - 3.86).abs() < 0.01);
 }

@@ -27,7 +27,7 @@ pub fn digests(calibration: &Calibration, reference: &Reference) -> Result<BTree
         Files::load(calibration).map_err(|error| LeftOutError::Declared(error.to_string()))?;
     let mut digests = BTreeMap::from([(device.file, device.digest), (stack.file, stack.digest)]);
     digests.extend(system.map(|system| (system.file, system.digest)));
-    for other in calibration.observations.other_devices() {
+    for other in &calibration.others {
         let device = load(other)?;
         digests.insert(device.file, device.digest);
     }
