@@ -22,7 +22,11 @@ const TIMINGS: &str = "experiments/reference/server-core.csv";
 const TIMINGS_TEXT: &str = include_str!("../../reference/server-core.csv");
 
 /// The files of rows that are no paper's, with their texts.
-pub const FILES: [(&str, &str); 2] = [(TIMINGS, TIMINGS_TEXT), (gpu_steps::STEPS, gpu_steps::STEPS_TEXT)];
+pub const FILES: [(&str, &str); 3] = [
+    (TIMINGS, TIMINGS_TEXT),
+    (gpu_steps::STEPS, gpu_steps::STEPS_TEXT),
+    (phone_inference::TIMES, phone_inference::TIMES_TEXT),
+];
 
 /// The part of an iteration that was timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

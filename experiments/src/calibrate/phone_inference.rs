@@ -11,8 +11,10 @@ use crate::error::CommandError;
 use crate::run::Plan;
 use crate::scenario::Scenario;
 
-const TIMES: &str = "experiments/reference/phone-inference.csv";
-const TIMES_TEXT: &str = include_str!("../../reference/phone-inference.csv");
+/// The path of the rows in the project.
+pub const TIMES: &str = "experiments/reference/phone-inference.csv";
+/// The rows, which come along.
+pub const TIMES_TEXT: &str = include_str!("../../reference/phone-inference.csv");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
