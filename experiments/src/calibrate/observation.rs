@@ -1,5 +1,7 @@
 //! What constants are fitted to: something that was measured, and what simulates it.
 
+use std::path::Path;
+
 use serde::Deserialize;
 
 use haversack_devices::processor::Usage;
@@ -97,14 +99,23 @@ impl Observation {
         Self { id: id.into(), observed: seconds, unit: "s", measure: Measure::Time(part, Box::new(plan)) }
     }
 
-    /// The number of samples that the value is of; 1 where nothing says.
-    pub fn samples(&self) -> u64 {
-        let plan = match &self.measure {
+    /// The first run that it is of, where it is one of an iteration.
+    fn plan(&self) -> Option<&Plan> {
+        match &self.measure {
             Measure::Time(_, plan) | Measure::EnergyOfSum(plan) => Some(plan.as_ref()),
             Measure::Run(plans) | Measure::Energy(plans) => plans.first(),
             Measure::Other(_) => None,
-        };
-        plan.map_or(1, |plan| plan.scenario().batch)
+        }
+    }
+
+    /// The number of samples that the value is of; 1 where nothing says.
+    pub fn samples(&self) -> u64 {
+        self.plan().map_or(1, |plan| plan.scenario().batch)
+    }
+
+    /// The network that ran, of a file its stem; `None` where nothing says.
+    pub fn network(&self) -> Option<&str> {
+        Path::new(&self.plan()?.scenario().model).file_stem()?.to_str()
     }
 
     /// The same under `files`; infinite if that cannot run.

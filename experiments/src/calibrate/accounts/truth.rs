@@ -15,8 +15,11 @@ use crate::reproduce::reference::Role;
 pub(super) struct TruthRow {
     pub(super) file: &'static str,
     pub(super) role: Role,
-    /// `network/setting`.
     pub(super) id: String,
+    /// The network that ran; the id, where nothing says.
+    network: String,
+    /// What of the id is not the network.
+    setting: String,
     /// What was observed, of one sample where the row says how many there were.
     pub(super) observed: f64,
     /// What is simulated, likewise; `None` where it cannot run.
@@ -26,14 +29,6 @@ pub(super) struct TruthRow {
 }
 
 impl TruthRow {
-    pub(super) fn network(&self) -> &str {
-        self.id.split_once('/').map_or(self.id.as_str(), |(network, _)| network)
-    }
-
-    fn setting(&self) -> &str {
-        self.id.split_once('/').map_or("", |(_, setting)| setting)
-    }
-
     /// (simulated − observed) / observed.
     pub(super) fn error(&self) -> Option<f64> {
         Some(self.simulated? / self.observed - 1.0)
@@ -74,6 +69,7 @@ pub(super) fn rows(calibration: &Calibration, errors: &Errors) -> Result<Vec<Tru
         let simulated = problem.simulated_of(observations, &values)?;
         let row = |(observation, simulated): (&Observation, f64)| {
             let samples = observation.samples() as f64;
+            let network = observation.network().unwrap_or(&observation.id);
             let left_out = match errors.of(&observation.id) {
                 Some(Known::LeftOut(error)) if role == Role::Fit => Some(error),
                 _ => None,
@@ -82,6 +78,8 @@ pub(super) fn rows(calibration: &Calibration, errors: &Errors) -> Result<Vec<Tru
                 file: calibration.observations.file(),
                 role,
                 id: observation.id.clone(),
+                setting: setting(&observation.id, network),
+                network: network.to_owned(),
                 observed: observation.observed / samples,
                 simulated: simulated.is_finite().then_some(simulated / samples),
                 left_out,
@@ -90,6 +88,12 @@ pub(super) fn rows(calibration: &Calibration, errors: &Errors) -> Result<Vec<Tru
         rows.extend(observations.iter().zip(simulated).map(row));
     }
     Ok(rows)
+}
+
+/// The parts of `id` that do not name `network`, of which it may leave the version open.
+fn setting(id: &str, network: &str) -> String {
+    let names = |part: &str| network.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    id.split('/').filter(|part| !names(part)).collect::<Vec<_>>().join("/")
 }
 
 /// The rows by file, role and setting, in their order; where there are several settings, all of them first.
@@ -106,12 +110,13 @@ pub(super) fn groups(rows: &[TruthRow]) -> Vec<Group> {
         groups.push(group(None, &of_role));
         let mut settings: Vec<&str> = Vec::new();
         for row in &of_role {
-            if !settings.contains(&row.setting()) {
-                settings.push(row.setting());
+            if !settings.contains(&row.setting.as_str()) {
+                settings.push(row.setting.as_str());
             }
         }
         for setting in settings.iter().filter(|_| settings.len() > 1) {
-            let of_setting: Vec<&TruthRow> = of_role.iter().copied().filter(|row| row.setting() == *setting).collect();
+            let of_setting: Vec<&TruthRow> =
+                of_role.iter().copied().filter(|row| row.setting.as_str() == *setting).collect();
             groups.push(group(Some((*setting).to_owned()), &of_setting));
         }
     }
@@ -143,7 +148,7 @@ pub(super) fn worst(rows: &[TruthRow], number: usize) -> Vec<TruthRow> {
     worst.sort_by(|a, b| b.factor().total_cmp(&a.factor()).then_with(|| a.id.cmp(&b.id)));
     let mut found: Vec<TruthRow> = Vec::new();
     for row in worst {
-        if found.len() < number && !found.iter().any(|other| other.network() == row.network()) {
+        if found.len() < number && !found.iter().any(|other| other.network == row.network) {
             found.push(row.clone());
         }
     }
@@ -177,7 +182,16 @@ mod tests {
     use super::*;
 
     fn row(id: &str, role: Role, observed: f64, simulated: Option<f64>, left_out: Option<f64>) -> TruthRow {
-        TruthRow { file: "f.csv", role, id: id.into(), observed, simulated, left_out }
+        let (network, rest) = id.split_once('/').unwrap();
+        let (network, setting) = (network.to_owned(), rest.to_owned());
+        TruthRow { file: "f.csv", role, id: id.into(), network, setting, observed, simulated, left_out }
+    }
+
+    #[test]
+    fn a_setting_is_what_of_an_id_is_not_the_network() {
+        assert_eq!(setting("lenet5/forward", "lenet5"), "forward");
+        assert_eq!(setting("a-board/big:4/resnet50", "resnet50-v1"), "a-board/big:4");
+        assert_eq!(setting("a-board/big:4/resnet50", "resnet501"), "a-board/big:4/resnet50");
     }
 
     #[test]
