@@ -38,8 +38,16 @@ impl Device {
 const MOST_CORES: f64 = 1024.0;
 
 /// What work is divided by beside the rates.
-const DIVISORS: &[&str] =
-    &["cpu.cores", "gpu.units", "gpu.threads", "dsp.vector", "dsp.contexts", "dsp.l2_line", "dram.achievable"];
+const DIVISORS: &[&str] = &[
+    "cpu.cores",
+    "gpu.units",
+    "gpu.threads",
+    "dsp.vector",
+    "dsp.threads",
+    "dsp.contexts",
+    "dsp.l2_line",
+    "dram.achievable",
+];
 /// Rates that nothing is divided by.
 const IDLE_RATES: &[&str] = &["gpu.fp32_rate", "dsp.int8_peak", "dsp.fp32_peak"];
 

@@ -220,7 +220,8 @@ section! {
         pub l2_rate: Constant<BytesPerCycle>,
         /// The wait for each line that misses L2: DRAM's latency, over the lines that are fetched at a time.
         pub miss: Constant<Interval>,
-        /// Bytes that operators read and write in a cycle which move elements one by one: transposition, rotation, cuts.
+        /// Bytes that a hardware thread reads and writes in a cycle of operators that move elements one by one, which are
+        /// scalar code: transposition, rotation, cuts.
         pub irregular_rate: Constant<BytesPerCycle>,
         /// The host's time to clean or invalidate a cache line of a buffer that crosses between the processors.
         pub line: Constant<Interval>,

@@ -327,6 +327,9 @@ section! {
         pub idle: Constant<Watts>,
         /// Power of all else while training: host cores that feed a GPU, memory controller, rails.
         pub rest_of_soc: Constant<Watts>,
+        /// What any busy core keeps awake beside itself, above the idle device, where all of it sleeps: the cluster's cache,
+        /// the interconnect, the memory controller. Nothing where it is not given.
+        pub awake: Option<Constant<Watts>>,
         /// Vector kernels draw this multiple of the power of the scalar benchmark behind a core's figure.
         pub vector_factor: Constant<Factor>,
         /// Core power falls with frequency to this exponent where no curve is known.

@@ -89,7 +89,8 @@ impl Dsp {
         let mut stalls = Stalls::default();
         let ((seconds, limit), moved) = match (work.kind, work.product) {
             (OperatorKind::Layout, _) => {
-                ((operands / (stack.irregular_rate.value * self.constants.clock.value).0, Limit::Dram), operands)
+                let of_thread = stack.irregular_rate.value * self.constants.clock.value;
+                ((operands / (of_thread.0 * self.constants.threads.value.0), Limit::Dram), operands)
             }
             (kind, product) if is_product(kind) => match product {
                 Some(layer) if layer.role == ProductRole::WeightGradient && layer.is_dense() => {

@@ -50,7 +50,7 @@ pub struct Power {
     pub gpu: Watts,
     /// The GPU while idle and awake.
     pub gpu_idle: Watts,
-    /// The chosen cores, all busy.
+    /// The chosen cores, all busy, and what they keep awake.
     pub cpu: Watts,
     /// The chosen cores, waiting for the DSP.
     pub cpu_waiting: Watts,
@@ -89,13 +89,15 @@ impl Device {
     pub fn power(&self, cores: Option<&CpuCores>, stack: &Stack) -> Power {
         let gpu = self.constants.gpu.as_ref().filter(|_| cores.is_none());
         let rest = if cores.is_none() { self.constants.power.rest_of_soc.value } else { Watts::ZERO };
-        let cpu = cores.map_or(Watts::ZERO, CpuCores::power);
+        let of_cores = cores.map_or(Watts::ZERO, CpuCores::power);
+        let awake = self.constants.power.awake.as_ref().filter(|_| cores.is_some());
+        let awake = awake.map_or(Watts::ZERO, |awake| awake.value);
         let dsp = self.constants.dsp.as_ref().zip(stack.dsp());
         Power {
             gpu: gpu.map_or(Watts::ZERO, |gpu| gpu.power.value),
             gpu_idle: gpu.map_or(Watts::ZERO, |gpu| gpu.power_idle.value),
-            cpu,
-            cpu_waiting: dsp.map_or(Watts::ZERO, |(_, on_dsp)| cpu * on_dsp.waiting_share.value.0),
+            cpu: of_cores + awake,
+            cpu_waiting: dsp.map_or(Watts::ZERO, |(_, on_dsp)| of_cores * on_dsp.waiting_share.value.0 + awake),
             dsp: dsp.map_or(Watts::ZERO, |(dsp, _)| dsp.power.value),
             rest,
             dram: self.dram(),

@@ -224,7 +224,7 @@ product_efficiency = 0.09765625 fraction
 gradient_efficiency = 0.09765625 fraction
 l2_rate = 20 B/cycle
 miss = 25.6 ns
-irregular_rate = 0.1 B/cycle
+irregular_rate = 0.025 B/cycle
 line = 50 ns
 waiting_share = 0.5 fraction
 "

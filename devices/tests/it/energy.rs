@@ -41,6 +41,24 @@ fn cores_that_do_nothing_draw_nothing_above_the_idle_device() {
 }
 
 #[test]
+fn busy_cores_keep_what_they_share_awake() {
+    let device = common::device_with("rest_of_soc =", "awake = 300 mW");
+    let energy = |cores: Option<&str>, cpu_busy, dsp_busy| {
+        let cores =
+            cores.map(|cores| device.cpu().unwrap().choose(cores.parse().unwrap(), Frequency::Highest).unwrap());
+        let usage = Usage { span: Nanos(2_000_000_000), cpu_busy, dsp_busy, ..Usage::default() };
+        device.power(cores.as_ref(), &common::stack()).energy(&usage)
+    };
+    // Once, however many cores: 1 s of 1.5 W a core and 0.3 W.
+    let second = Nanos(1_000_000_000);
+    assert!(close(energy(Some("big:1"), second, Nanos::ZERO).total().0, 1.8));
+    assert!(close(energy(Some("big:2"), second, Nanos::ZERO).total().0, 3.3));
+    // Cores that wait for the DSP draw half of theirs and all of it.
+    assert!(close(energy(Some("big:2"), Nanos::ZERO, second).cpu.0, 1.8));
+    assert!(close(energy(None, second, Nanos::ZERO).cpu.0, 0.0));
+}
+
+#[test]
 fn cores_that_wait_for_the_dsp_draw_their_share() {
     let device = common::device();
     let cores = device.cpu().unwrap().choose("big:2".parse().unwrap(), Frequency::Highest).unwrap();

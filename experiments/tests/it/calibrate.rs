@@ -82,12 +82,12 @@ fn what_is_left_out_is_further_away_than_what_is_fitted() {
 fn a_constant_that_the_rows_do_not_decide_goes_back_to_its_prior() {
     // Energies are above the idle device, so that what the rest of the chip draws beside a GPU is in none of its CPU's.
     let mut energies = find("xiaomi-11-pro", Some("mnn")).unwrap().remove(1);
-    let [curve] = &energies.constants[..] else { panic!("{:?}", energies.constants) };
+    let [curve, _] = &energies.constants[..] else { panic!("{:?}", energies.constants) };
     let rest = Constant { name: "power.rest_of_soc".to_owned(), lower: 0.02, upper: 2.0, ..curve.clone() };
     energies.constants.push(Constant { prior: Prior { value: 0.3, why: "a round guess".to_owned() }, ..rest });
     let report = calibrate(&energies, 0, false, || ()).unwrap();
-    let [curve, rest] = &report.constants[..] else { panic!("{:?}", report.constants) };
-    assert!(curve.is_identified && !rest.is_identified);
+    let [curve, _, rest] = &report.constants[..] else { panic!("{:?}", report.constants) };
+    assert!(curve.is_identified && !rest.is_identified, "{:?}", report.constants);
     assert_eq!((rest.name.as_str(), rest.after), ("power.rest_of_soc", 0.3));
 }
 
