@@ -133,6 +133,6 @@ fn lists_are_sorted_and_are_also_for_programs() {
     let devices = json(&call("list devices --format json"));
     let s10 = devices.as_array().unwrap().iter().find(|row| row["id"] == "galaxy-s10").unwrap();
     assert_eq!(s10["ram_bytes"], 8_u64 << 30);
-    assert!(stdout(&call("list devices")).contains("galaxy-s10            8 GiB  Samsung Galaxy S10"));
+    assert!(stdout(&call("list devices")).contains("galaxy-s10               8 GiB  Samsung Galaxy S10"));
     assert!(refusal(&call("list devices galaxy-s10"), 2).contains("only policies have parameters"));
 }

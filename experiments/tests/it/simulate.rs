@@ -207,7 +207,7 @@ fn a_stack_on_the_wrong_processor_is_refused_with_those_that_fit() {
     assert!(!phone.rsplit(" are ").next().unwrap().contains("pytorch-cuda"), "{phone}");
     let card = on("rtx-3090", "mnn");
     assert!(card.contains("runs on GPUs of Arm and GPUs of Qualcomm"), "{card}");
-    assert!(card.ends_with("are pytorch-cuda, sage-opencl\n"), "{card}");
+    assert!(card.ends_with("are ncnn, pytorch-cuda, sage-opencl\n"), "{card}");
     // The instructions of its cores are those of phones.
     assert!(on("server-core", "mandheling").contains("runs on arm64 cores; server-core has x86-64 cores"));
 }
