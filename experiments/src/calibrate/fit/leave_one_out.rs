@@ -178,16 +178,18 @@ fn solved(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
         let largest = (column..number).max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()))?;
         matrix.swap(column, largest);
         right.swap(column, largest);
-        let pivot = matrix[column].clone();
+        let ((above, below), (right_above, right_below)) =
+            (matrix.split_at_mut(column + 1), right.split_at_mut(column + 1));
+        let (pivot, right_pivot) = (&above[column], right_above[column]);
         if pivot[column].abs() < f64::MIN_POSITIVE {
             return None;
         }
-        for row in column + 1..number {
-            let factor = matrix[row][column] / pivot[column];
-            for (cell, of_pivot) in matrix[row].iter_mut().zip(&pivot) {
+        for (row, value) in below.iter_mut().zip(right_below) {
+            let factor = row[column] / pivot[column];
+            for (cell, of_pivot) in row.iter_mut().zip(pivot) {
                 *cell -= factor * of_pivot;
             }
-            right[row] -= factor * right[column];
+            *value -= factor * right_pivot;
         }
     }
     let mut solution = vec![0.0; number];
