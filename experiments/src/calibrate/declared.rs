@@ -121,7 +121,7 @@ impl Observations {
             | Self::MandhelingCpuEnergy
             | Self::MandhelingDsp
             | Self::MandhelingDspEnergy => "experiments/reference/mandheling.csv",
-            Self::FedhybridTable1 | Self::FedhybridFigure2 => "experiments/reference/fedhybrid.csv",
+            Self::FedhybridFigure2 => "experiments/reference/fedhybrid.csv",
             Self::GpuSteps => "experiments/reference/gpu-steps.csv",
             Self::PhoneInference => "experiments/reference/phone-inference.csv",
         }
