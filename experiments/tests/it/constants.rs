@@ -266,7 +266,11 @@ fn runs() -> Vec<Run> {
             plain(world, cache, "inference = true\nprecision = \"fp16\"\nmodel = \"resnet18-cifar\"\ncores = \"big:1\"")
         }),
         run("inference", &["gpu", "cpu"], |world, cache| {
-            plain(world, cache, "inference = true\nprecision = \"fp16\"\nmodel = \"mobilenetv2-slim\"")
+            plain(
+                world,
+                cache,
+                "inference = true\nprecision = \"fp16\"\nmodel = \"mobilenetv2-slim\"\nallocator = \"caching\"",
+            )
         }),
         run("integers", &["gpu", "cpu"], |world, cache| plain(world, cache, "precision = \"int8\"")),
         run("Sage within 70 %", &["gpu"], |world, cache| {
@@ -359,6 +363,8 @@ fn files_of_constants() -> Vec<(&'static str, &'static str, World)> {
         "pytorch-cpu" => "server-core",
         "sage-opencl" => "galaxy-s10",
         "mandheling" | "tflite" => "xiaomi-10",
+        // Its fastest core has no CoreMark.
+        "ncnn" => "iqoo-neo3",
         _ => "galaxy-s22",
     };
     let mut files = Vec::new();

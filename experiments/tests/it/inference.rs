@@ -63,7 +63,7 @@ fn threads_scale_with_large_products_and_less_with_many_small_operators() {
 #[test]
 fn ncnn_is_near_to_what_its_users_measured() {
     let calibration = find("jetson-agx-orin-64gb", Some("ncnn")).unwrap().remove(0);
-    assert_eq!(find("snapdragon-855-plus", Some("ncnn")).unwrap(), [calibration.clone()]);
+    assert_eq!(find("snapdragon-855-plus", Some("ncnn")).unwrap(), std::slice::from_ref(&calibration));
     let problem = Problem::new(&calibration).unwrap();
     let values: Vec<f64> = problem.present().unwrap().into_iter().map(|(value, _)| value).collect();
     let simulated = problem.simulated(&values).unwrap();
