@@ -117,7 +117,11 @@ impl Advice {
         if candidates.iter().all(|candidate| candidate.is_refused() && candidate.outcome.reason == first) {
             return Err(CommandError::Input(first.unwrap_or_default()));
         }
-        candidates.sort_by(|a, b| a.rank(by).total_cmp(&b.rank(by)));
+        // The faster one of those that need as much.
+        let order = |a: &Candidate, b: &Candidate| {
+            a.rank(by).total_cmp(&b.rank(by)).then(a.rank(By::Time).total_cmp(&b.rank(By::Time)))
+        };
+        candidates.sort_by(order);
         candidate::mark_best(&mut candidates);
         Ok(Self { scenario, by, candidates })
     }

@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
         interrupt::watch().map_err(CommandError::failed)?;
     }
     match &arguments.command {
-        Command::Reproduce(options) => reproduce::run(options, &ARTEFACTS).map_err(CommandError::from),
+        Command::Reproduce(options) => Ok(reproduce::run(options, &ARTEFACTS, &left_out()?)?),
         Command::Simulate(options) => simulate::run(options),
         Command::Advise(options) => advise::run(options),
         Command::Sensitivity(options) => sensitivity::run(options),
@@ -100,11 +100,16 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
     }
 }
 
+/// What is known of rows that were left out of a fit.
+fn left_out() -> Result<reproduce::left_out::Errors, CommandError> {
+    calibrate::left_out::errors().map_err(CommandError::failed)
+}
+
 /// The shards say what they are of.
 fn merge(options: &sweep::MergeOptions) -> Result<(), CommandError> {
     let sweep::MergeOptions { shards, out, overwrite } = options;
     if shards.first().is_some_and(|folder| reproduce::is_reproduction(folder)) {
-        return Ok(reproduce::merge(shards, out, *overwrite, &ARTEFACTS)?);
+        return Ok(reproduce::merge(shards, (out, *overwrite), &ARTEFACTS, &left_out()?)?);
     }
     sweep::merge(options)
 }

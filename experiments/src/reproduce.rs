@@ -16,6 +16,7 @@ mod folder;
 mod frame;
 mod holdings;
 mod kept;
+pub mod left_out;
 mod merge;
 mod notes;
 mod options;
@@ -57,6 +58,7 @@ pub use summary::{mean, median, range};
 
 use folder::Folder;
 use holdings::{Holdings, Part, Sources, Work};
+use left_out::Errors;
 use readings::Readings;
 use reference::Reference;
 use stored::{MadeWith, Stored};
@@ -80,12 +82,13 @@ pub struct Reproduction {
     pub failures: Vec<String>,
 }
 
-/// Reproduces what the options select from these artefacts, and prints the report.
+/// Reproduces what the options select from these artefacts, beside the errors of rows that were left out of a fit, and prints
+/// the report.
 ///
 /// # Errors
 /// [`ReproduceError`]; its exit code says whether the input was wrong or the run failed.
-pub fn run(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<(), ReproduceError> {
-    print(&reproduce(options, artefacts)?)
+pub fn run(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &Errors) -> Result<(), ReproduceError> {
+    print(&reproduce(options, artefacts, left_out)?)
 }
 
 /// Prints the report; artefacts that failed are an error.
@@ -105,11 +108,15 @@ fn print(Reproduction { report, failures }: &Reproduction) -> Result<(), Reprodu
 /// An unknown selector, a folder that cannot be used or that holds artefacts of other calibrations, before anything is
 /// written; a file that cannot be written; Ctrl-C. An artefact that fails is no error: its rows have no answer, and it is
 /// among the failures.
-pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<Reproduction, ReproduceError> {
+pub fn reproduce(
+    options: &ReproduceOptions,
+    artefacts: &[Artefact],
+    left_out: &Errors,
+) -> Result<Reproduction, ReproduceError> {
     options.check()?;
     let reference = Reference::load()?;
     let readings = Readings::load(&reference)?;
-    let sources = Sources { options, artefacts, reference: &reference, readings: &readings };
+    let sources = Sources { options, artefacts, left_out, reference: &reference, readings: &readings };
     let asked = Selection::new(&reference, artefacts, &options.selectors)?;
     let papers: Vec<&str> = tasks(&reference, &asked, artefacts).iter().map(|task| task.paper).collect();
     let opened = Folder::open(&options.out, &papers).map_err(ReproduceError::Folder)?;

@@ -10,10 +10,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::declared::Calibration;
-use super::left_out::{Errors, Known, LeftOut, Row, Stored};
+use super::left_out::{LeftOut, Row, Stored, errors};
 use super::report::spread;
 use crate::error::CommandError;
 use crate::reproduce::committed;
+use crate::reproduce::left_out::{Errors, Known};
 use crate::reproduce::reference::Reference;
 use crate::reproduce::summary::{Tally, tallies};
 
@@ -74,7 +75,7 @@ impl Accounts {
     /// # Errors
     /// Observations that cannot be simulated, embedded data that is wrong.
     pub fn of(calibrations: &[Calibration], after_step: impl Fn()) -> Result<Self, CommandError> {
-        let errors = Errors::committed().map_err(CommandError::failed)?;
+        let errors = errors().map_err(CommandError::failed)?;
         let reference = Reference::load().map_err(CommandError::failed)?;
         let of_paper = |file: &str| reference.digests().iter().any(|(of, _)| *of == file);
         let mut rows = Vec::new();

@@ -1,6 +1,6 @@
 //! The errors of rows that were left out of the fit: `left-out.toml`, embedded and read strictly.
 //!
-//! `haversack calibrate … --leave-one-out --store experiments/left-out.toml` writes it; `reproduce` reads it ([`Errors`]).
+//! `haversack calibrate … --leave-one-out --store experiments/left-out.toml` writes it; `reproduce` is told of it ([`errors`]).
 //!
 //! ```toml
 //! [[calibration]]                 # one for each of calibrations.toml, in its order
@@ -39,7 +39,7 @@ use crate::error::CommandError;
 use crate::reproduce::reference::{Reference, ReferenceError, Role};
 use crate::reproduce::rounded;
 
-pub use errors::{Errors, Known};
+pub use errors::{errors, errors_of};
 pub use origin::{command, digests};
 
 /// The path of the committed file in the project.

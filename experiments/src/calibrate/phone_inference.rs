@@ -12,9 +12,9 @@ use crate::run::Plan;
 use crate::scenario::Scenario;
 
 /// The path of the rows in the project.
-pub const TIMES: &str = "experiments/reference/phone-inference.csv";
+pub(super) const TIMES: &str = "experiments/reference/phone-inference.csv";
 /// The rows, which come along.
-pub const TIMES_TEXT: &str = include_str!("../../reference/phone-inference.csv");
+pub(super) const TIMES_TEXT: &str = include_str!("../../reference/phone-inference.csv");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -2,6 +2,7 @@
 
 use super::artefact::Artefact;
 use super::cells::ComparedCell;
+use super::left_out::Errors;
 use super::options::ReproduceOptions;
 use super::readings::{Reading, Readings};
 use super::record::Calibrations;
@@ -9,7 +10,6 @@ use super::reference::{Reference, Role};
 use super::selection::{COMPARISON, Selection};
 use super::summary::{Tally, tallies};
 use super::task::Finished;
-use crate::calibrate::left_out::Errors;
 
 /// What a reproduction came to.
 pub(super) struct Content<'a> {

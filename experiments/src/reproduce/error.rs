@@ -12,7 +12,6 @@ use haversack_traces::usage::DataError;
 use super::readings::ReadingsError;
 use super::reference::ReferenceError;
 use super::selection::UnknownSelector;
-use crate::calibrate::left_out::LeftOutError;
 use crate::interrupt;
 use crate::output_folder::FolderError;
 use crate::progress::Stopped;
@@ -66,9 +65,6 @@ pub enum ReproduceError {
     /// The embedded readings are wrong.
     #[error(transparent)]
     Readings(#[from] ReadingsError),
-    /// The embedded errors of rows that were left out are wrong.
-    #[error(transparent)]
-    LeftOut(#[from] LeftOutError),
     /// A calibration that an artefact names is wrong.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),

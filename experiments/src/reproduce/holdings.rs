@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::artefact::Artefact;
 use super::error::ReproduceError;
+use super::left_out::Errors;
 use super::options::ReproduceOptions;
 use super::readings::Readings;
 use super::reference::Reference;
@@ -16,6 +17,7 @@ use super::task::{Finished, Task, tasks};
 pub(super) struct Sources<'r> {
     pub(super) options: &'r ReproduceOptions,
     pub(super) artefacts: &'r [Artefact],
+    pub(super) left_out: &'r Errors,
     pub(super) reference: &'r Reference,
     pub(super) readings: &'r Readings,
 }
@@ -63,7 +65,7 @@ impl<'r> Holdings<'r> {
         root: &Path,
         recorded: &[String],
     ) -> Result<Self, ReproduceError> {
-        let Sources { options, artefacts, reference, readings } = sources;
+        let Sources { options, artefacts, reference, readings, .. } = sources;
         let mut asked = in_turn(options, tasks(reference, asked, artefacts));
         let mut holdings = Self { parts: Vec::new(), keeps_more: false };
         let mut others = Vec::new();

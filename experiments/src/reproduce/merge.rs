@@ -8,6 +8,7 @@ use super::artefact::Artefact;
 use super::error::ReproduceError;
 use super::folder::{self, Folder};
 use super::holdings::Sources;
+use super::left_out::Errors;
 use super::options::ReproduceOptions;
 use super::print;
 use super::readings::Readings;
@@ -29,11 +30,16 @@ pub fn is_reproduction(folder: &Path) -> bool {
 /// # Errors
 /// A folder that holds no reproduction, shards of different ones, artefacts that are missing or there twice; all before
 /// anything is written. A folder that cannot be written.
-pub fn merge(folders: &[PathBuf], out: &Path, overwrite: bool, artefacts: &[Artefact]) -> Result<(), ReproduceError> {
+pub fn merge(
+    folders: &[PathBuf],
+    (out, overwrite): (&Path, bool),
+    artefacts: &[Artefact],
+    left_out: &Errors,
+) -> Result<(), ReproduceError> {
     let options = ReproduceOptions { out: out.to_path_buf(), overwrite, ..common(folders)? };
     let reference = Reference::load()?;
     let readings = Readings::load(&reference)?;
-    let sources = Sources { options: &options, artefacts, reference: &reference, readings: &readings };
+    let sources = Sources { options: &options, artefacts, left_out, reference: &reference, readings: &readings };
     let selection = Selection::new(&reference, artefacts, &options.selectors)?;
     let mut found = Vec::new();
     for task in tasks(&reference, &selection, artefacts) {

@@ -6,10 +6,10 @@ use haversack_reports::table::shortest;
 
 use super::cells::{ComparedCell, Verdict};
 use super::content::Content;
+use super::left_out::Errors;
 use super::readings::{Reading, Readings};
 use super::summary::{COLUMNS, Tally, Total, left_out_error};
 use super::task::Finished;
-use crate::calibrate::left_out::Errors;
 
 /// The page.
 pub(super) fn page(content: &Content<'_>) -> Page {

@@ -124,8 +124,8 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
         "total": Total::of(&content.cells),
         "summary": content.tallies,
     }))?;
-    let (file, digest) = content.left_out.source();
-    record.insert("left_out".to_owned(), json!({ file: digest }));
+    let (file, digest) = &content.left_out.source;
+    record.insert("left_out".to_owned(), json!({ *file: digest }));
     if !calibrations.measured.is_empty() {
         record.insert("measured".to_owned(), json!(calibrations.measured));
     }

@@ -120,8 +120,8 @@ fn more(text: &mut String, all: usize, shown: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::left_out::Errors;
     use crate::reproduce::answer::Answer;
+    use crate::reproduce::left_out::Errors;
     use crate::reproduce::reference::{Reference, ReferenceRow};
     use crate::reproduce::summary::tallies;
 

@@ -8,9 +8,9 @@ use serde::Serialize;
 use statrs::statistics::{Data, OrderStatistics};
 
 use super::cells::{ComparedCell, Verdict};
+use super::left_out::Errors as LeftOutErrors;
 use super::reference::{Claim, Reference, Role};
 use super::selection::COMPARISON;
-use crate::calibrate::left_out::Errors as LeftOutErrors;
 
 pub use left_out::WithLeftOut;
 pub(super) use left_out::left_out_error;

@@ -9,11 +9,11 @@ use super::error::ReproduceError;
 use super::folder::{self, Folder};
 use super::holdings::Sources;
 use super::kept::KEPT;
+use super::left_out::Errors;
 use super::record::{self, Calibrations};
 use super::selection::Selection;
 use super::task::Finished;
 use super::{CELLS, Reproduction, page, report};
-use crate::calibrate::left_out::Errors;
 use crate::output_folder::OutputFolder;
 
 const PAGE: &str = "index.html";
@@ -41,7 +41,7 @@ impl Whole<'_> {
         owned: &OutputFolder,
         kept: &[usize],
     ) -> Result<Reproduction, ReproduceError> {
-        let with = (&self.calibrations()?, &Errors::committed()?);
+        let with = (&self.calibrations()?, self.sources.left_out);
         let content = self.content(self.finished, with);
         folder.write(CELLS, &cells::table(&content.cells)?.to_csv())?;
         folder.write(PAGE, &page::page(&content).render()?)?;
@@ -71,7 +71,7 @@ impl Whole<'_> {
     }
 
     fn content<'c>(&'c self, finished: &'c [Finished<'c>], with: (&'c Calibrations, &'c Errors)) -> Content<'c> {
-        let Sources { options, artefacts, reference, readings } = self.sources;
+        let Sources { options, artefacts, reference, readings, .. } = self.sources;
         Content::new(options, self.selection, finished, with, (reference, readings), artefacts)
     }
 }

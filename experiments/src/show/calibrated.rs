@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::writing::{fact, paragraph, table};
 use crate::artefacts::ARTEFACTS;
 use crate::calibrate::declared;
-use crate::calibrate::left_out::Errors;
+use crate::calibrate::left_out;
 use crate::error::CommandError;
 use crate::reproduce::cells::ComparedCell;
 use crate::reproduce::committed;
@@ -45,7 +45,7 @@ impl Belief {
         let (mut rows, mut observed) = (Vec::new(), Vec::new());
         if is_shipped {
             let id = calibrated.id.as_str();
-            let left_out = Errors::committed().map_err(ReproduceError::from)?;
+            let left_out = left_out::errors().map_err(CommandError::failed)?;
             rows = tallies(&cells(|artefact| loads(artefact).contains(&id))?, &left_out);
             let declared = declared::all()?;
             observed =

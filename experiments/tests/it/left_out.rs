@@ -4,15 +4,16 @@ use std::fs;
 
 use haversack::calibrate::declared::all;
 use haversack::calibrate::fit::Problem;
-use haversack::calibrate::left_out::{Errors, Known, LeftOut, command, digests};
+use haversack::calibrate::left_out::{LeftOut, command, digests, errors, errors_of};
 use haversack::calibrate::observation;
+use haversack::reproduce::left_out::Known;
 use haversack::reproduce::reference::Reference;
 
 use crate::support::{call, call_in, json, refusal, stderr, stdout};
 
 #[test]
 fn what_is_stored_is_not_older_than_the_constants() {
-    let errors = Errors::committed().unwrap();
+    let errors = errors().unwrap();
     let remarks: Vec<&str> = errors.remarks().collect();
     assert!(remarks.is_empty(), "\n{}\n", remarks.join("\n"));
     let stored = LeftOut::committed().unwrap();
@@ -70,7 +71,7 @@ fn one_calibration_is_stored_beside_the_others() {
     assert!(after.calibrations[0] == before.calibrations[0] && after.calibrations[1].version != "0.0.1");
     let printed = report["rows"][0]["error_left_out"].as_f64().unwrap();
     assert!((after.calibrations[1].rows[0].error() - printed).abs() < 1e-4, "{printed}");
-    let errors = Errors::new(&after).unwrap();
+    let errors = errors_of(&after).unwrap();
     assert_eq!(
         errors.of(&after.calibrations[1].rows[0].id),
         Some(Known::LeftOut(after.calibrations[1].rows[0].error()))

@@ -12,12 +12,12 @@ use haversack::measured::{self, Measured};
 use haversack::reproduce::readings::Readings;
 use haversack::reproduce::reference::{Claim, Reference};
 use haversack::reproduce::{
-    Answer, Artefact, ArtefactError, Context, Outcome, ReproduceError, ReproduceOptions, Reproduction, reproduce,
+    Answer, Artefact, ArtefactError, Context, Outcome, ReproduceError, ReproduceOptions, Reproduction,
 };
 use haversack_reports::figure::{Axis, Lines, Series};
 use haversack_reports::table::Table;
 
-use crate::support::{call_in, refusal, stderr, stdout};
+use crate::support::{call_in, refusal, reproduce, stderr, stdout};
 
 const TABLE: Artefact =
     Artefact::new("sage", "table1", "made up", half_of_the_paper).on(&["galaxy-s10"]).under(&["sage-opencl"]);

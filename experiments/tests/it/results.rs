@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use haversack::calibrate::left_out::Errors;
+use haversack::calibrate::left_out::errors;
 use haversack::reproduce::committed;
 use haversack::reproduce::reference::Reference;
 use haversack::reproduce::summary::{COLUMNS, Tally, Total, tallies};
@@ -15,7 +15,7 @@ const MARKS: [&str; 2] = ["<!-- results -->\n", "<!-- /results -->"];
 #[test]
 fn the_readme_shows_the_committed_results() {
     let cells = committed::cells(&Reference::load().unwrap()).unwrap();
-    let tallies = tallies(&cells, &Errors::committed().unwrap());
+    let tallies = tallies(&cells, &errors().unwrap());
     let line = |cells: [&str; 9]| format!("| {} |\n", cells.join(" | "));
     let mut expected = format!("{}\n\n{}{}", Total::of(&cells), line(COLUMNS), line(["---"; 9]));
     for tally in &tallies {

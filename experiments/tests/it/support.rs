@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use haversack::artefacts::ARTEFACTS;
-use haversack::reproduce::{ReproduceOptions, reproduce};
+use haversack::reproduce::left_out::Errors;
+use haversack::reproduce::{Artefact, ReproduceError, ReproduceOptions, Reproduction};
 use serde_json::Value;
 
 /// The program with `arguments`, in the folder `within`.
@@ -54,6 +55,11 @@ pub(crate) fn refusal(output: &Output, code: i32) -> String {
 /// The names of an object, in order.
 pub(crate) fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Reproduces with these artefacts, and nothing known of rows that were left out of a fit.
+pub(crate) fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<Reproduction, ReproduceError> {
+    haversack::reproduce::reproduce(options, artefacts, &Errors::default())
 }
 
 /// Reproduces what `selectors` select into `out`; all of it is answered.

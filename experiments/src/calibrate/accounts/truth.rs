@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use crate::calibrate::declared::Calibration;
 use crate::calibrate::fit::Problem;
-use crate::calibrate::left_out::{Errors, Known};
 use crate::calibrate::observation::{self, Observation};
 use crate::error::CommandError;
+use crate::reproduce::left_out::{Errors, Known};
 use crate::reproduce::mean;
 use crate::reproduce::reference::Role;
 

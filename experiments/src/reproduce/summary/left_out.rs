@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{distance, median};
-use crate::calibrate::left_out::{Errors, Known};
 use crate::reproduce::cells::ComparedCell;
+use crate::reproduce::left_out::{Errors, Known};
 use crate::reproduce::reference::Role;
 
 /// The errors of a role's numbers where each row to which constants were fitted stands with its error at the constants that
