@@ -119,19 +119,19 @@ impl Dsp {
     fn streaming(&self, work: &Work, stack: &StackOnDsp) -> (f64, Limit) {
         let bytes = work.traffic.dram.as_f64();
         if work.working_set <= self.constants.l2.value {
-            (self.from_l2(bytes, stack), Limit::Caches)
+            (self.l2_seconds(bytes, stack), Limit::Caches)
         } else {
-            (self.from_dram(bytes, stack), Limit::Dram)
+            (self.miss_seconds(bytes, stack), Limit::Dram)
         }
     }
 
     /// Seconds to stream `bytes` from L2.
-    fn from_l2(&self, bytes: f64, stack: &StackOnDsp) -> f64 {
+    fn l2_seconds(&self, bytes: f64, stack: &StackOnDsp) -> f64 {
         bytes / (stack.l2_rate.value * self.constants.clock.value).0
     }
 
     /// Seconds to wait for `bytes` that miss it.
-    fn from_dram(&self, bytes: f64, stack: &StackOnDsp) -> f64 {
+    fn miss_seconds(&self, bytes: f64, stack: &StackOnDsp) -> f64 {
         bytes / self.constants.l2_line.value.as_f64() * stack.miss.value.0
     }
 
@@ -163,8 +163,8 @@ impl Dsp {
         }
         let missed = miss_share((streams.filter + streams.image) / self.constants.l2.value.as_f64());
         let moved = streams.passes * streams.filter;
-        let hidden = self.from_l2(moved * (1.0 - missed), stack);
-        let waited = self.from_dram(moved * missed, stack);
+        let hidden = self.l2_seconds(moved * (1.0 - missed), stack);
+        let waited = self.miss_seconds(moved * missed, stack);
         stalls.add(Limit::Dram, waited);
         let (seconds, limit) = longest([once, (hidden, Limit::Caches)]);
         ((seconds + waited, limit), bytes.max(moved * missed))
