@@ -4,9 +4,11 @@
 //! device's memory into reserves and sizes; pages move elsewhere.
 
 mod memory;
+mod pages;
 mod schema;
 
 pub use memory::{Killer, PageCosts, Resident, Watermarks};
+pub use pages::PageMix;
 pub use schema::*;
 
 use crate::calibration::{BuiltIn, Calibrated, Contradiction, SYSTEMS, Schema, against};
@@ -59,11 +61,10 @@ impl Schema for SystemConstants {
         if self.zram.as_ref().is_some_and(|zram| zram.size.is_none() && zram.share.is_none()) {
             return against("zram", "needs a `size` or a `share` of memory");
         }
-        // A page that does not shrink is kept as it is.
-        let zram = self.zram.iter().map(|zram| ("zram", &zram.ratio));
-        let mut ratios = zram.chain([("trainer", &self.trainer.ratio)]);
-        let (section, _) = ratios.find(|(_, ratio)| ratio.value.0 < 1.0)?;
-        against(section, "ratio is below one: compression never makes more of it")
+        let zram = self.zram.iter().map(|zram| ("zram", zram.mix()));
+        let mut mixes = zram.chain([("trainer", self.trainer.mix())]);
+        let (section, wrong) = mixes.find_map(|(section, mix)| Some((section, mix.contradiction()?)))?;
+        against(section, wrong)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::storage::ScalarSpeed;
-use crate::system::System;
+use crate::system::{ExtraFree, PageMix, System, TrainerConstants, ZramConstants};
 use crate::units::{Bytes, Factor, Fraction, Nanos};
 
 /// Free memory at which reclaim starts, hurries and stops.
@@ -84,8 +84,8 @@ impl System {
 
     /// The watermarks on `device`, as the kernel computes them in whole KiB (`mm/page_alloc.c`; one zone):
     /// min = √(16 · managed), within its bounds; a step = max(min / 4, managed · scale factor / 10,000);
-    /// low = min + step + screens, high = min + 2 steps + screens, where the screens are Android's
-    /// `extra_free_kbytes`.
+    /// low = min + step, high = min + 2 steps. Android's screens (`extra_free_kbytes`) lie on top of low and high, or are a
+    /// part of each step (`extra_free_kbytes.sh`).
     pub fn watermarks(&self, device: &Device) -> Watermarks {
         let reclaim = &self.constants.reclaim;
         let kib = |bytes: Bytes| bytes.0 / 1024;
@@ -93,9 +93,13 @@ impl System {
         let root = (managed as f64 * 16.0).sqrt() as u64;
         let min = root.max(kib(reclaim.min_free_lowest.value)).min(kib(reclaim.min_free_highest.value));
         let scaled = managed as f64 * reclaim.watermark_scale_factor.value.0 / 10_000.0;
-        let step = (min / 4).max(scaled as u64);
         let screens = kib(self.screens(device));
-        let at = |steps: u64| Bytes(1024_u64.saturating_mul(min + steps * step + if steps > 0 { screens } else { 0 }));
+        let (in_step, on_top) = match reclaim.extra_free {
+            ExtraFree::Scale => (screens, 0),
+            ExtraFree::OnTop => (0, screens),
+        };
+        let step = (min / 4).max(scaled as u64 + in_step);
+        let at = |steps: u64| Bytes(1024_u64.saturating_mul(min + steps * step + if steps > 0 { on_top } else { 0 }));
         Watermarks { min: at(0), low: at(1), high: at(2) }
     }
 
@@ -105,6 +109,14 @@ impl System {
         let [width, height] = device.display().unwrap_or([reclaim.display_width.value, reclaim.display_height.value]);
         let bytes = width.0 * height.0 * reclaim.pixel.value.as_f64() * reclaim.frame_buffers.value.0;
         Bytes(bytes as u64)
+    }
+
+    /// What the low zone keeps on `device` from those who may use the zone above it, and so what lmkd adds to each watermark.
+    pub fn protection(&self, device: &Device) -> Bytes {
+        let reclaim = &self.constants.reclaim;
+        let above = self.managed(device).saturating_sub(reclaim.low_zone.value);
+        // A float cast saturates.
+        Bytes((above.as_f64() / reclaim.lowmem_reserve_ratio.value.0.max(1.0)) as u64)
     }
 
     /// What ZRAM takes on `device` before compression; zero if there is none.
@@ -117,9 +129,15 @@ impl System {
         zram.cap.as_ref().map_or(part, |cap| part.min(cap.value))
     }
 
-    /// Bytes before compression for each byte in ZRAM; 1 if there is none.
-    pub fn zram_ratio(&self) -> Factor {
-        self.constants.zram.as_ref().map_or(Factor(1.0), |zram| zram.ratio.value)
+    /// What pages of apps are to ZRAM; all whole if there is none.
+    pub fn app_pages(&self) -> PageMix {
+        let whole = PageMix { same_filled: Fraction(0.0), incompressible: Fraction(1.0), ratio: Factor(1.0) };
+        self.constants.zram.as_ref().map_or(whole, ZramConstants::mix)
+    }
+
+    /// What pages of the process that trains are to ZRAM.
+    pub fn trainer_pages(&self) -> PageMix {
+        self.constants.trainer.mix()
     }
 
     /// The swap partition on flash; zero if there is none.
@@ -174,6 +192,26 @@ impl System {
                 thrashing_limit: killer.thrashing_limit.value,
                 thrashing_limit_decay: killer.thrashing_limit_decay.value,
             }
+        }
+    }
+}
+
+impl ZramConstants {
+    pub(super) fn mix(&self) -> PageMix {
+        PageMix {
+            same_filled: self.same_filled.value,
+            incompressible: self.incompressible.value,
+            ratio: self.ratio.value,
+        }
+    }
+}
+
+impl TrainerConstants {
+    pub(super) fn mix(&self) -> PageMix {
+        PageMix {
+            same_filled: self.same_filled.value,
+            incompressible: self.incompressible.value,
+            ratio: self.ratio.value,
         }
     }
 }

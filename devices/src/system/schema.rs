@@ -28,6 +28,30 @@ pub enum Victim {
 
 impl Visit for Victim {}
 
+/// Where Android's `extra_free_kbytes` goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExtraFree {
+    /// On top of the watermarks: a kernel that knows the setting.
+    OnTop,
+    /// Into the watermarks' distance, as `watermark_scale_factor`: Android's generic kernels, which do not.
+    Scale,
+}
+
+impl Visit for ExtraFree {}
+
+/// Which lists are scanned while file pages abound that nobody misses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Balance {
+    /// Those of files alone (`cache_trim_mode`).
+    FilesFirst,
+    /// All, by swappiness: vendors' `balance_anon_file_reclaim`.
+    Both,
+}
+
+impl Visit for Balance {}
+
 section! {
     /// `[reclaim]`: the kernel's reserves, and what it takes back first.
     pub struct ReclaimConstants {
@@ -39,7 +63,7 @@ section! {
         pub min_free_highest: Constant<Bytes>,
         /// Distance of the watermarks, in ten-thousandths of managed memory.
         pub watermark_scale_factor: Constant<Count>,
-        /// Whole screens that are kept free on top.
+        /// Whole screens that are kept free beside them.
         pub frame_buffers: Constant<Count>,
         /// Bytes of a pixel of them.
         pub pixel: Constant<Bytes>,
@@ -47,8 +71,19 @@ section! {
         pub display_width: Constant<Count>,
         /// Pixels down it.
         pub display_height: Constant<Count>,
+        /// `on-top` or `scale`: where they go.
+        pub extra_free: ExtraFree,
+        /// Each zone keeps one page of so many of the zones above it from those who may use these
+        /// (`lowmem_reserve_ratio`).
+        pub lowmem_reserve_ratio: Constant<Count>,
+        /// The managed memory of the zone that devices of 32 bits reach.
+        pub low_zone: Constant<Bytes>,
+        /// Memory set aside for the drivers' contiguous buffers (CMA), lent to pages that can move meanwhile.
+        pub contiguous: Constant<Bytes>,
         /// How much anonymous pages are preferred over those of files: 0 to 200, 100 is even.
         pub swappiness: Constant<Count>,
+        /// `files-first` or `both`.
+        pub balance: Balance,
         /// `two` or `generations`.
         pub lists: PageLists,
         /// How many generations there are at most.
@@ -75,7 +110,11 @@ section! {
         pub cap: Option<Constant<Bytes>>,
         /// Size before compression.
         pub size: Option<Constant<Bytes>>,
-        /// Bytes of apps' anonymous memory for each byte that they compress to.
+        /// The share of the pages of apps that one word fills.
+        pub same_filled: Constant<Fraction>,
+        /// The share of them that the compressor cannot shrink to what ZRAM keeps compressed.
+        pub incompressible: Constant<Fraction>,
+        /// Bytes of the others for each byte that they compress to.
         pub ratio: Constant<Factor>,
     }
 }
@@ -255,7 +294,11 @@ section! {
     pub struct TrainerConstants {
         /// From a kill until the first instruction of the process that takes its place.
         pub start: Constant<Nanos>,
-        /// Bytes of its tensors before compression for each byte in ZRAM.
+        /// The share of its tensors' pages that one word fills.
+        pub same_filled: Constant<Fraction>,
+        /// The share of them that the compressor cannot shrink to what ZRAM keeps compressed.
+        pub incompressible: Constant<Fraction>,
+        /// Bytes of the others for each byte that they compress to.
         pub ratio: Constant<Factor>,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::common;
 use haversack_devices::storage::{Direction, ScalarSpeed, Stream};
-use haversack_devices::system::{OomScore, PageCosts, PageLists, Victim, Watermarks};
+use haversack_devices::system::{ExtraFree, OomScore, PageCosts, PageLists, Victim, Watermarks};
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
 use haversack_devices::{Device, System, load, load_system};
 
@@ -26,22 +26,29 @@ fn watermarks_are_the_kernels() {
         system.watermarks(device)
     };
     // 4 GiB: 94 % are 3,942,645 KiB; √(16 × 3,942,645) = 7,942; the display is the usual one, 1080 × 2400 × 4 B × 3 =
-    // 30,375 KiB. Scale 10: a step of max(1,985, 3,942): low = 7,942 + 3,942 + 30,375, high another 3,942.
+    // 30,375 KiB. Scale 10: a step of max(1,985, 3,942 + 30,375): low = 7,942 + 34,317, high another 34,317.
     let four = common::device();
     let marks = |min, low, high| Watermarks { min: kib(min), low: kib(low), high: kib(high) };
-    assert_eq!(at(&four, 10.0), marks(7942, 42_259, 46_201));
-    // Scale 1 asks for 394 KiB, less than a quarter of min, 1,985.
-    assert_eq!(at(&four, 1.0), marks(7942, 40_302, 42_287));
-    assert_eq!(at(&four, 100.0), marks(7942, 77_743, 117_169));
+    assert_eq!(at(&four, 10.0), marks(7942, 42_259, 76_576));
+    assert_eq!(at(&four, 1.0), marks(7942, 38_711, 69_480));
+    assert_eq!(at(&four, 100.0), marks(7942, 77_743, 147_544));
+    // A kernel that knows the setting puts the screens on top; scale 1 asks for 394 KiB, less than a quarter of min, 1,985.
+    let mut own = android();
+    own.set("watermark_scale_factor", 1.0).unwrap();
+    own.constants.reclaim.extra_free = ExtraFree::OnTop;
+    assert_eq!(own.watermarks(&four), marks(7942, 40_302, 42_287));
     // 12 GiB with a display of its own, 1440 × 3200: 54,000 KiB; 11,827,937 KiB managed; min 13,756.
     let twelve = common::device_with_storage(&[("ram", 12.0)]);
-    assert_eq!(at(&twelve, 10.0), marks(13_756, 79_583, 91_410));
+    assert_eq!(at(&twelve, 10.0), marks(13_756, 79_583, 145_410));
     // The bounds of min: 64 MiB is less than the root at 1 PiB, and 128 KiB more than that at 1 MiB.
     let huge = common::device_with_storage(&[("ram", f64::from(1 << 20))]);
     assert_eq!(at(&huge, 1.0).min, kib(65_536));
     let tiny = common::device_with_storage(&[("ram", 1.0 / 1024.0)]);
     assert_eq!(at(&tiny, 1.0).min, kib(128));
     assert_eq!(android().managed(&four), Bytes(4_037_269_258));
+    // Of 4,037,269,258 bytes 2 GiB are the low zone's: a 256th of the others is kept from their users.
+    assert_eq!(android().protection(&four), Bytes((4_037_269_258 - 2 * GIB) / 256));
+    assert_eq!(android().protection(&common::device_with_storage(&[("ram", 1.0)])), Bytes::ZERO);
 }
 
 #[test]
@@ -50,14 +57,17 @@ fn zram_is_half_the_memory_up_to_a_cap_or_a_size() {
     let system = android();
     // Half of 4 GiB; half of 12 GiB is above the cap of 4 GiB. No swap on flash.
     assert_eq!([&four, &twelve].map(|device| system.zram(device)), [Bytes(2 * GIB), Bytes(4 * GIB)]);
-    assert_eq!((system.swap_partition(), system.zram_ratio()), (Bytes::ZERO, Factor(2.6)));
+    assert_eq!(system.swap_partition(), Bytes::ZERO);
+    // Of 100 pages of apps 8.56 take nothing, 5 are kept whole and the others at 1 / 2.58.
+    let ratio = system.app_pages().mean_ratio().0;
+    assert!((ratio - 100.0 / (5.0 + 86.44 / 2.58)).abs() < 0.01, "{ratio}");
     let testbed = load_system("android-testbed").unwrap();
     assert_eq!([&four, &twelve].map(|device| testbed.zram(device)), [Bytes(GIB); 2]);
     assert_eq!(testbed.swap_partition(), Bytes(3 * GIB));
     // Neither section: no swap at all.
     let text = without(without(ANDROID.to_owned(), "[zram]"), "[swap]");
     let none = System::parse("none", "none.toml", &text).unwrap();
-    assert_eq!((none.zram(&four), none.zram_ratio()), (Bytes::ZERO, Factor(1.0)));
+    assert_eq!((none.zram(&four), none.app_pages().mean_ratio()), (Bytes::ZERO, Factor(1.0)));
 }
 
 /// `text` without the section that `header` starts.
@@ -201,8 +211,8 @@ fn contradictions_are_refused_and_change_nothing() {
         ("swappiness", 201.0, "swappiness is at most 200"),
         ("page_cluster", 32.0, "page_cluster is at most 31"),
         ("psi_window", 0.0, "psi_window is zero"),
-        ("zram.ratio", 0.9, "`zram`: ratio is below one"),
-        ("trainer.ratio", 0.9, "`trainer`: ratio is below one"),
+        ("zram.ratio", 1.25, "`zram`: ratio is below 4,096 to 3,257"),
+        ("trainer.incompressible", 1.0, "`trainer`: same_filled and incompressible are more than all pages"),
         ("scores.home", 600.5, "a whole number from -1000 to 1001"),
     ] {
         let message = system.set(name, value).unwrap_err().to_string();

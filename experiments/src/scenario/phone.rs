@@ -1,7 +1,7 @@
 //! The phone around a run: what an operating system's constants come to on a device, with its apps.
 
 use haversack_devices::processor::{CoreSelection, CpuCores, Frequency};
-use haversack_devices::units::{Count, Fraction};
+use haversack_devices::units::Fraction;
 use haversack_devices::{Device, ScalarSpeed, System};
 use haversack_memory::phone::{Backing, Settings};
 use haversack_training::phone::{AppChange, Phone, SystemMemory, Trainer};
@@ -33,7 +33,7 @@ pub(crate) fn phone(
     let training = speed(cores.unwrap_or(&all))?;
     let kswapd = speed(little.as_ref().unwrap_or(&all))?;
     let constants = &system.constants;
-    let app_ratio = Count(system.zram_ratio().0);
+    let app_pages = system.app_pages();
     let resident = system.resident();
     let part = |bytes, backing, hot| SystemMemory { bytes, backing, hot };
     let trainer = &constants.trainer;
@@ -47,14 +47,14 @@ pub(crate) fn phone(
         own: vec![
             part(resident.kernel, Backing::Pinned, Fraction(0.0)),
             part(resident.file, Backing::File, resident.hot),
-            part(resident.anonymous, Backing::Anonymous { ratio: app_ratio }, resident.hot),
+            part(resident.anonymous, Backing::Anonymous(app_pages), resident.hot),
         ],
         trainer: Trainer {
             adj: adj.unwrap_or(constants.scores.perceptible.value.0),
-            ratio: Count(trainer.ratio.value.0),
+            pages: system.trainer_pages(),
             start: trainer.start.value,
         },
-        app_ratio,
+        app_pages,
         apps,
     })
 }

@@ -59,7 +59,7 @@ pub(super) fn system(id: &str) -> Result<Shown, CommandError> {
     text += &fact("page lists", &format!("{}, swappiness {}", reclaim.lists, reclaim.swappiness.value.0));
     let zram = constants.zram.as_ref().map_or_else(
         || "none".to_owned(),
-        |zram| format!("{}, apps' memory to 1 / {}", zram.algorithm, zram.ratio.value.0),
+        |zram| format!("{}, apps' memory to 1 / {:.1}", zram.algorithm, system.app_pages().mean_ratio().0),
     );
     text += &fact("compressed memory", &zram);
     text += &fact("swap on flash", if constants.swap.is_some() { "a partition" } else { "none" });

@@ -4,14 +4,14 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use haversack_devices::units::{Bytes, Count, Nanos};
+use haversack_devices::units::{Bytes, Factor, Nanos};
 use haversack_memory::phone::{
-    Access, Backing, Costs, Flash, Lists, PhoneMemory, ProcessId, RegionId, Settings, Watermarks,
+    Access, Backing, Costs, Flash, Lists, PageMix, PhoneMemory, ProcessId, RegionId, Settings, Watermarks,
 };
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
-const ANON: Backing = Backing::Anonymous { ratio: Count(2.5) };
+const ANON: Backing = Backing::Anonymous(PageMix::all(Factor(2.5)));
 
 fn main() {
     divan::main();

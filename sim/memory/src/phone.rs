@@ -37,7 +37,7 @@ use std::collections::VecDeque;
 use haversack_devices::units::{Bytes, Nanos};
 
 pub use report::{Counters, Kill, KillReason, PhoneError, ProcessUsage, Psi, PsiLine, Stall, Usage};
-pub use settings::{Access, Backing, Costs, Flash, Lists, PAGE, Settings, Watermarks};
+pub use settings::{Access, Backing, Costs, Flash, Lists, PAGE, PageMix, Settings, Watermarks};
 
 use extents::{Extents, LISTS};
 use generations::Generations;

@@ -1,8 +1,8 @@
 //! The phone around a run: its kernel's memory, its flash, what the system holds, and the apps that come and go.
 
 use haversack_devices::storage::{Driver, Flash, Stream};
-use haversack_devices::units::{Bytes, Count, Fraction, Nanos};
-use haversack_memory::phone::{Backing, Costs, Settings};
+use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_memory::phone::{Backing, Costs, PageMix, Settings};
 
 mod in_use;
 mod pool;
@@ -30,8 +30,8 @@ pub struct Phone {
     pub own: Vec<SystemMemory>,
     /// The process that trains.
     pub trainer: Trainer,
-    /// How much smaller ZRAM makes the pages of apps.
-    pub app_ratio: Count,
+    /// What pages of apps are to ZRAM.
+    pub app_pages: PageMix,
     /// What apps do, in order of time from the start of the run.
     pub apps: Vec<AppChange>,
 }
@@ -41,8 +41,8 @@ pub struct Phone {
 pub struct Trainer {
     /// Its `oom_score_adj`.
     pub adj: i32,
-    /// How much smaller ZRAM makes its pages.
-    pub ratio: Count,
+    /// What its pages are to ZRAM.
+    pub pages: PageMix,
     /// From a kill until its first instruction: the time of starting the process again.
     pub start: Nanos,
 }

@@ -134,12 +134,12 @@ impl PhoneMemory {
             State::Zram => {
                 self.leave_zram(id);
                 let active = self.refault(id);
-                self.note_cost(ANON, pages);
                 self.enter(id, kind, active);
                 self.counters.pgmajfault += pages;
                 self.counters.pswpin += pages;
                 self.counters.zram_in += pages;
-                self.run((costs.fault + costs.decompress) * pages, true, thread);
+                let load = self.regions[index].mix().map_or(costs.decompress, |mix| mix.load(&costs));
+                self.run((costs.fault + load) * pages, true, thread);
             }
             State::Flash => self.swap_in(id, thread),
             State::Untouched | State::Dropped => self.read_file(index, place, thread),
@@ -147,13 +147,14 @@ impl PhoneMemory {
         self.alive(thread)
     }
 
-    /// Reads a swapped extent, and its neighbours in swap order.
+    /// Reads a swapped extent, and its neighbours in swap order. What comes through the swap cache counts as of the working
+    /// set (`__read_swap_cache_async`), so that PSI sees every wait for it.
     fn swap_in(&mut self, id: u32, thread: &mut Thread<'_>) {
         let extent = *self.extents.get(id);
         let width = (self.settings.swap_read_ahead.0 / self.settings.extent.0).max(1) as u32;
         let near: Vec<u32> = self.partition.around(extent.slot, width).filter(|&other| other != id).collect();
         let active = self.refault(id);
-        self.note_cost(ANON, u64::from(extent.pages));
+        self.extents.get_mut(id).flags |= WORKINGSET;
         // While swap is half empty the copy stays, and the extent may go again unwritten.
         let swap = self.zram.capacity + self.partition.capacity;
         if (self.zram.stored + self.partition.used) * 2 > swap {
@@ -163,8 +164,8 @@ impl PhoneMemory {
         let mut read = u64::from(extent.pages);
         for other in near {
             if self.extents.get(other).state == State::Flash && self.cache(other, ANON) {
+                self.extents.get_mut(other).flags |= WORKINGSET;
                 read += u64::from(self.extents.get(other).pages);
-                self.note_cost(ANON, u64::from(self.extents.get(other).pages));
             }
         }
         self.counters.pswpin += read;

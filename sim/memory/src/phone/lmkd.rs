@@ -50,6 +50,10 @@ pub struct Lmkd {
     pub perceptible: i32,
     /// The heaviest of a score dies, not the least recently used (`kill_heaviest_task`).
     pub kill_heaviest: bool,
+    /// What the low zone keeps from others, which it adds to every watermark (`calc_zone_watermarks`).
+    pub protection: Bytes,
+    /// Memory set aside for contiguous buffers, whose free pages it does not count (`cma_free`).
+    pub contiguous: Bytes,
 }
 
 impl Lmkd {
@@ -75,6 +79,8 @@ impl Lmkd {
             critical: killer.critical.value.0,
             perceptible: killer.perceptible.value.0,
             kill_heaviest: killer.victim == Victim::Heaviest,
+            protection: system.protection(device),
+            contiguous: system.constants.reclaim.contiguous.value,
         }
     }
 
@@ -97,7 +103,7 @@ impl Lmkd {
     }
 }
 
-/// The lowest watermark that free memory is below.
+/// The lowest watermark that free memory is below, as lmkd counts both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Breached {
     /// Below `min`.
@@ -277,7 +283,7 @@ impl PhoneMemory {
                 swap_low,
                 thrashing: daemon.thrashing(self.now, refaults, file),
                 thrashing_limit: daemon.thrashing_limit,
-                breached: self.breached(),
+                breached: self.breached(&daemon.lmkd),
                 swap_utilisation: self.swap_utilisation(),
                 direct_reclaim: direct,
                 watching_file_cache: daemon.watching_file_cache,
@@ -326,14 +332,14 @@ impl PhoneMemory {
         }
     }
 
-    fn breached(&self) -> Breached {
+    fn breached(&self, lmkd: &Lmkd) -> Breached {
         let marks = self.settings.watermarks;
-        match self.free {
-            free if free < marks.min.0 => Breached::Min,
-            free if free < marks.low.0 => Breached::Low,
-            free if free < marks.high.0 => Breached::High,
-            _ => Breached::None,
-        }
+        // Pages that move come out of the contiguous memory as soon as more than half of what is free is there
+        // (`__rmqueue`).
+        let free = Bytes(self.free).saturating_sub(lmkd.contiguous.min(Bytes(self.free / 2)));
+        let all = [(marks.min, Breached::Min), (marks.low, Breached::Low), (marks.high, Breached::High)];
+        let below = all.into_iter().find(|&(mark, _)| free < mark + lmkd.protection);
+        below.map_or(Breached::None, |(_, breached)| breached)
     }
 
     /// Less than a share of swap is free, as lmkd counts it (`get_free_swap`).

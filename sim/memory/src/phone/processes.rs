@@ -5,8 +5,7 @@ use std::ops::Range;
 use haversack_devices::units::{Bytes, Nanos};
 
 use super::extents::{DIRTY, Extent, NONE, State};
-use super::settings::PAGE;
-use super::swap::Zram;
+use super::settings::{PAGE, PageMix};
 use super::{
     ANON, Backing, FILE, Kill, KillReason, PINNED, PhoneError, PhoneMemory, ProcessId, ProcessUsage, RegionId,
 };
@@ -48,7 +47,7 @@ pub(super) struct Region {
 impl Region {
     pub(super) fn kind(&self) -> usize {
         match self.backing {
-            Backing::Anonymous { .. } => ANON,
+            Backing::Anonymous(_) => ANON,
             Backing::File => FILE,
             Backing::Pinned => PINNED,
         }
@@ -59,11 +58,17 @@ impl Region {
         if self.kind() == FILE { extent.flags & DIRTY == 0 } else { extent.slot != NONE }
     }
 
-    pub(super) fn compressed(&self, pages: u64) -> u64 {
+    /// What its pages are to ZRAM; `None` where they never go there.
+    pub(super) fn mix(&self) -> Option<PageMix> {
         match self.backing {
-            Backing::Anonymous { ratio } => Zram::compressed(pages, ratio.0),
-            Backing::File | Backing::Pinned => pages * PAGE,
+            Backing::Anonymous(mix) => Some(mix),
+            Backing::File | Backing::Pinned => None,
         }
+    }
+
+    /// Bytes of DRAM that `pages` of it take in ZRAM.
+    pub(super) fn compressed(&self, pages: u64) -> u64 {
+        self.mix().map_or(pages * PAGE, |mix| mix.kept(pages).0)
     }
 }
 
@@ -134,13 +139,13 @@ impl PhoneMemory {
     /// Reserves addresses for `bytes`, rounded up to pages; memory comes when they are touched.
     ///
     /// # Errors
-    /// An unknown process, a compression ratio that is not positive, or too many extents.
+    /// An unknown process, pages of no kind that there is, or too many extents.
     pub fn map(&mut self, process: ProcessId, bytes: Bytes, backing: Backing) -> Result<RegionId, PhoneError> {
         let owner = self.process(process)?;
-        if let Backing::Anonymous { ratio } = backing
-            && !(ratio.0.is_finite() && ratio.0 > 0.0)
+        if let Backing::Anonymous(mix) = backing
+            && let Some(wrong) = mix.contradiction()
         {
-            return Err(PhoneError::Ratio { ratio: ratio.0.to_string() });
+            return Err(PhoneError::Pages { wrong });
         }
         let too_many = PhoneError::TooMany { what: "regions" };
         let place = self.processes[owner].regions.len() as u32;

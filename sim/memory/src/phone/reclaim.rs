@@ -113,12 +113,14 @@ impl PhoneMemory {
         let thrashes = self.activations();
         let deactivate = |kind: usize| thrashes[kind] != self.workingset.seen[kind] || self.inactive_is_low(kind);
         let long = |kind: usize| self.extents.pages(kind * LISTS) >> PRIORITY > 0;
+        // `cache_trim_mode`, which vendors may leave out.
+        let trim = !self.settings.balanced && long(FILE) && !deactivate(FILE);
         let tiny = self.free + self.extents.kind_pages(FILE) * PAGE <= self.settings.watermarks.high.0;
         let shares = if self.swap_is_full() {
             [0, 1]
         } else if tiny && !deactivate(ANON) && long(ANON) {
             [1, 0]
-        } else if long(FILE) && !deactivate(FILE) {
+        } else if trim {
             // Plenty of file pages that nobody misses go first.
             [0, 1]
         } else {
@@ -272,7 +274,8 @@ impl PhoneMemory {
         }
         self.forget_resident(id);
         if to_zram {
-            step.running += costs.compress * pages;
+            let mix = self.regions[extent.region as usize].mix();
+            step.running += mix.map_or(costs.compress, |mix| mix.store(&costs)) * pages;
             self.enter_zram(id);
         }
         let state = match kind {

@@ -210,11 +210,11 @@ pub enum PhoneError {
         /// What it may be.
         expected: &'static str,
     },
-    /// A compression ratio must be a positive number.
-    #[error("a compression ratio of {ratio}: expected a positive number")]
-    Ratio {
-        /// As given.
-        ratio: String,
+    /// Pages that contradict themselves.
+    #[error("anonymous pages: {wrong}")]
+    Pages {
+        /// How.
+        wrong: &'static str,
     },
     /// A score outside the kernel's range.
     #[error("an oom_score_adj of {adj}: expected -1000 to 1000")]

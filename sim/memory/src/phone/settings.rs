@@ -1,8 +1,8 @@
 //! What a phone's memory is made of: sizes, watermarks, lists, swap and what reclaim costs a core.
 
-use haversack_devices::system::PageLists;
-pub use haversack_devices::system::{PageCosts as Costs, Watermarks};
-use haversack_devices::units::{Bytes, Count, Fraction, Nanos};
+use haversack_devices::system::{Balance, PageLists};
+pub use haversack_devices::system::{PageCosts as Costs, PageMix, Watermarks};
+use haversack_devices::units::{Bytes, Fraction, Nanos};
 use haversack_devices::{Device, System};
 
 use super::PhoneError;
@@ -37,6 +37,9 @@ pub struct Settings {
     pub watermarks: Watermarks,
     /// `vm.swappiness`, 0 to 200: how much cheaper than a file page's an anonymous page's return is held to be.
     pub swappiness: u32,
+    /// Whether anonymous pages are reclaimed beside those of files while files' abound that nobody misses (vendors'
+    /// `balance_anon_file_reclaim`).
+    pub balanced: bool,
     /// How pages are ordered.
     pub lists: Lists,
     /// The size of the ZRAM disk, in bytes before compression; zero: none.
@@ -66,6 +69,7 @@ impl Settings {
             extent: Bytes(256 << 10),
             watermarks,
             swappiness: 100,
+            balanced: false,
             lists: Lists::Two,
             zram: Bytes::ZERO,
             swap: Bytes::ZERO,
@@ -91,6 +95,7 @@ impl Settings {
         Self {
             extent: reclaim.extent.value,
             swappiness: reclaim.swappiness.value.0 as u32,
+            balanced: reclaim.balance == Balance::Both,
             lists,
             zram: system.zram(device),
             swap: system.swap_partition(),
@@ -147,10 +152,7 @@ pub trait Flash {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Backing {
     /// The process's own: reclaimed into ZRAM and swap.
-    Anonymous {
-        /// Uncompressed over compressed size in ZRAM. Below 4/3 a page is kept whole, as zsmalloc does.
-        ratio: Count,
-    },
+    Anonymous(PageMix),
     /// Pages of a file on flash: dropped, or written where dirty.
     File,
     /// The kernel's own, ION and DMA buffers: never reclaimed.

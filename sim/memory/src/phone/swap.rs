@@ -1,7 +1,6 @@
 //! Where evicted anonymous pages go: ZRAM's room, and the slots of the partition on flash.
 
 use super::extents::NONE;
-use super::settings::PAGE;
 
 /// A ZRAM disk: how much is in it and what that takes of DRAM.
 #[derive(Clone, Debug, Default)]
@@ -17,12 +16,6 @@ pub(super) struct Zram {
 impl Zram {
     pub(super) fn has_room(&self, pages: u64) -> bool {
         self.stored + pages <= self.capacity
-    }
-
-    /// The bytes that `pages` take. zsmalloc keeps what does not shrink to three quarters whole (its huge class).
-    pub(super) fn compressed(pages: u64, ratio: f64) -> u64 {
-        let whole = pages * PAGE;
-        if ratio * 3.0 < 4.0 { whole } else { ((whole as f64 / ratio).ceil() as u64).max(1) }
     }
 }
 
@@ -113,12 +106,5 @@ mod tests {
         assert_eq!(partition.take(14, 2), 0);
         assert!(!partition.has_room(1));
         assert_eq!(partition.around(3, 2).collect::<Vec<_>>(), [12, 13]);
-    }
-
-    #[test]
-    fn a_page_that_hardly_shrinks_is_kept_whole() {
-        // 2 pages at ratio 2 take 4096 bytes; at 1.3 < 4/3 they take 8192.
-        assert_eq!(Zram::compressed(2, 2.0), 4096);
-        assert_eq!(Zram::compressed(2, 1.3), 8192);
     }
 }

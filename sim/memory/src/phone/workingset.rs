@@ -89,3 +89,53 @@ impl PhoneMemory {
         [self.counters.workingset_activate_anon, self.counters.workingset_activate_file]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use haversack_devices::system::{PageMix, Watermarks};
+    use haversack_devices::units::{Bytes, Factor, Nanos};
+
+    use super::super::{Access, Backing, Costs, Flash, PAGE, PhoneMemory, Settings};
+    use super::*;
+
+    /// A flash that nothing is read from.
+    struct Unread;
+
+    impl Flash for Unread {
+        fn read(&mut self, _: Nanos, _: Bytes, _: u64) -> Nanos {
+            Nanos::MAX
+        }
+
+        fn write(&mut self, _: Nanos, _: Bytes) -> Nanos {
+            Nanos::MAX
+        }
+    }
+
+    #[test]
+    fn the_return_of_pages_counts_against_their_kind_only_where_they_were_active() {
+        // 60 extents of a page, touched round and round in 40 with ZRAM behind: the first ones are out.
+        let none = Watermarks { min: Bytes::ZERO, low: Bytes::ZERO, high: Bytes::ZERO };
+        let settings =
+            Settings { extent: Bytes(PAGE), zram: Bytes(100 * PAGE), ..Settings::new(Bytes(40 * PAGE), none) };
+        let mut phone = PhoneMemory::new(settings, Costs::default(), Costs::default()).unwrap();
+        let process = phone.spawn("app", 0).unwrap();
+        let pages = Backing::Anonymous(PageMix::all(Factor(2.0)));
+        let regions: Vec<_> = (0..60).map(|_| phone.map(process, Bytes(PAGE), pages).unwrap()).collect();
+        for &region in regions.iter().chain(&regions) {
+            phone.touch(region, Access::Write, Nanos::ZERO, &mut Unread).unwrap();
+        }
+        // Room for both, so that nothing else goes.
+        for &region in &regions[56..] {
+            phone.release(region).unwrap();
+        }
+        let before = (phone.workingset.cost, phone.counters.workingset_refault_anon);
+        phone.touch(regions[0], Access::Read, Nanos::ZERO, &mut Unread).unwrap();
+        assert_eq!((phone.workingset.cost, phone.counters.workingset_refault_anon), (before.0, before.1 + 1));
+        let active = phone.regions[phone.region(regions[1]).unwrap()].extents[0];
+        phone.extents.get_mut(active).flags |= WORKINGSET;
+        phone.extents.get_mut(active).clock = phone.workingset.age;
+        phone.touch(regions[1], Access::Read, Nanos::ZERO, &mut Unread).unwrap();
+        assert_eq!(phone.counters.workingset_restore_anon, 1);
+        assert_ne!(phone.workingset.cost, before.0);
+    }
+}

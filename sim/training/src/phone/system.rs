@@ -230,7 +230,7 @@ impl<'a> PhoneSystem<'a> {
             }
             None => {
                 let process = self.memory.spawn(name, state.adj)?;
-                let anonymous = Backing::Anonymous { ratio: self.phone.app_ratio };
+                let anonymous = Backing::Anonymous(self.phone.app_pages);
                 App {
                     process,
                     anonymous: self.memory.map(process, state.anonymous, anonymous)?,
@@ -430,7 +430,7 @@ impl App {
 /// A process that trains, and its memory, of which it has none yet.
 fn trainer_process(memory: &mut PhoneMemory, phone: &Phone) -> Result<(ProcessId, [RegionId; 2]), PhoneError> {
     let process = memory.spawn("trainer", phone.trainer.adj)?;
-    let mut region = || memory.map(process, Bytes::ZERO, Backing::Anonymous { ratio: phone.trainer.ratio });
+    let mut region = || memory.map(process, Bytes::ZERO, Backing::Anonymous(phone.trainer.pages));
     Ok((process, [region()?, region()?]))
 }
 

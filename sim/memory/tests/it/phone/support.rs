@@ -2,10 +2,12 @@
 
 use std::sync::LazyLock;
 
-use haversack_devices::units::{Bytes, Count, Nanos};
+use haversack_devices::units::{Bytes, Factor, Nanos};
 use haversack_devices::{load, load_system};
 use haversack_memory::phone::lmkd::Lmkd;
-use haversack_memory::phone::{Backing, Costs, Flash, PAGE, PhoneMemory, ProcessId, RegionId, Settings, Watermarks};
+use haversack_memory::phone::{
+    Backing, Costs, Flash, PAGE, PageMix, PhoneMemory, ProcessId, RegionId, Settings, Watermarks,
+};
 
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
@@ -57,7 +59,7 @@ impl Flash for Simple {
     }
 }
 
-/// lmkd as AOSP sets it on a phone of 8 GB.
+/// lmkd as AOSP sets it on a phone of 8 GB, on phones of one zone without contiguous memory.
 pub(crate) fn aosp() -> Lmkd {
     static LMKD: LazyLock<Lmkd> = LazyLock::new(|| lmkd_on(Bytes(8 << 30)));
     LMKD.clone()
@@ -72,7 +74,8 @@ pub(crate) fn aosp_low_ram() -> Lmkd {
 fn lmkd_on(ram: Bytes) -> Lmkd {
     let mut device = load("galaxy-s22").unwrap();
     device.constants.ram.value = ram;
-    Lmkd::new(&load_system("android").unwrap(), &device)
+    let lmkd = Lmkd::new(&load_system("android").unwrap(), &device);
+    Lmkd { protection: Bytes::ZERO, contiguous: Bytes::ZERO, ..lmkd }
 }
 
 /// A big core.
@@ -88,7 +91,7 @@ pub(crate) const CORE: Costs = Costs {
     wake_up: Nanos(20_000),
 };
 
-pub(crate) const ANON: Backing = Backing::Anonymous { ratio: Count(2.0) };
+pub(crate) const ANON: Backing = Backing::Anonymous(PageMix::all(Factor(2.0)));
 
 /// The 32 pages that reclaim takes at a time.
 pub(crate) const CLUSTER: u64 = 32 * PAGE;

@@ -2,14 +2,17 @@
 
 use std::collections::VecDeque;
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::units::{Bytes, Factor, Fraction, Nanos};
 use haversack_memory::phone::lmkd::Lmkd;
 use haversack_memory::phone::{
-    Access, Backing, Costs, Lists, PAGE, PhoneError, PhoneMemory, ProcessId, RegionId, Settings,
+    Access, Backing, Costs, Lists, PAGE, PageMix, PhoneError, PhoneMemory, ProcessId, RegionId, Settings,
 };
 use proptest::prelude::*;
 
 use super::support::{ANON, CORE, MIB, Simple, aosp_low_ram, assert_conserved, bare, modest, timeless};
+
+/// Pages of which ZRAM keeps nine in ten whole.
+const HARD: PageMix = PageMix { same_filled: Fraction(0.0), incompressible: Fraction(0.9), ratio: Factor(1.5) };
 
 /// Anonymous pages in rows: each list is a queue whose front is scanned next.
 #[derive(Default)]
@@ -259,7 +262,7 @@ fn carry_out(
             let backing = match kind {
                 0 => Backing::Pinned,
                 1..3 => Backing::File,
-                3 => Backing::Anonymous { ratio: haversack_devices::units::Count(1.1) },
+                3 => Backing::Anonymous(HARD),
                 _ => ANON,
             };
             // Pinned memory is small, as it is never given back.

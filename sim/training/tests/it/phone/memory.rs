@@ -1,7 +1,8 @@
 //! What memory takes of the time: first touches, pages that are evicted, and apps.
 
 use haversack_devices::storage::{Direction, Stream};
-use haversack_devices::units::{Bytes, BytesPerSecond, Count, Nanos};
+use haversack_devices::units::{Bytes, BytesPerSecond, Count, Factor, Nanos};
+use haversack_memory::phone::PageMix;
 use haversack_policies::{Holding, Relief};
 use haversack_training::phone::{AppChange, Phone};
 use haversack_training::simulate;
@@ -101,7 +102,7 @@ fn what_is_in_zram_is_decompressed_by_the_thread() {
     phone.memory.zram = Bytes(64 * MIB);
     // kswapd keeps up with 4.2 µs a page.
     phone.kswapd.compress = Nanos(1_000);
-    phone.trainer.ratio = Count(4.0);
+    phone.trainer.pages = PageMix::all(Factor(4.0));
     let record = run(&phone, &graph, 3).unwrap();
     check(&record, "zram");
     let seen = record.phone.as_ref().unwrap().iteration;

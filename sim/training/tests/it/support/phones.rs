@@ -1,9 +1,9 @@
 //! Small phones with round constants.
 
 use haversack_devices::storage::Driver;
-use haversack_devices::units::{Bytes, Count, Fraction, Nanos};
+use haversack_devices::units::{Bytes, Factor, Fraction, Nanos};
 use haversack_memory::phone::lmkd::Lmkd;
-use haversack_memory::phone::{Backing, Costs, Settings, Watermarks};
+use haversack_memory::phone::{Backing, Costs, PageMix, Settings, Watermarks};
 use haversack_training::phone::{AppChange, AppState, Phone, SystemMemory, Trainer};
 use haversack_workloads::{Phase, Role, TrainingGraph};
 
@@ -44,15 +44,17 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
         driver: Driver { command: Nanos::ZERO, page: Nanos(1_000) },
         background: Vec::new(),
         own: Vec::new(),
-        trainer: Trainer { adj: 200, ratio: Count(1.2), start: START },
-        app_ratio: Count(2.5),
+        trainer: Trainer { adj: 200, pages: PageMix::all(Factor(1.3)), start: START },
+        app_pages: PageMix::all(Factor(2.5)),
         apps: Vec::new(),
     }
 }
 
-/// lmkd as AOSP sets it on a phone of 8 GB.
+/// lmkd as AOSP sets it on a phone of 8 GB, on phones of one zone without contiguous memory.
 pub(crate) fn aosp() -> Lmkd {
-    Lmkd::new(&haversack_devices::load_system("android").unwrap(), &haversack_devices::load("galaxy-s22").unwrap())
+    let (system, device) = (haversack_devices::load_system("android"), haversack_devices::load("galaxy-s22"));
+    let lmkd = Lmkd::new(&system.unwrap(), &device.unwrap());
+    Lmkd { protection: Bytes::ZERO, contiguous: Bytes::ZERO, ..lmkd }
 }
 
 /// So many MiB of the system that stay where they are.
