@@ -370,3 +370,30 @@ impl Daemon {
         self.polling = within.map(|since| Polling { since, next });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use haversack_devices::{load, load_system};
+
+    use super::*;
+    use crate::phone::{Costs, Settings, Watermarks};
+
+    #[test]
+    fn free_memory_is_counted_without_contiguous_and_against_the_zones_protection() {
+        const MIB: u64 = 1 << 20;
+        let [min, low, high] = [1, 2, 4].map(|mib| Bytes(mib * MIB));
+        let settings = Settings::new(Bytes(256 * MIB), Watermarks { min, low, high });
+        let phone = PhoneMemory::new(settings, Costs::default(), Costs::default()).unwrap();
+        let aosp = Lmkd::new(&load_system("android").unwrap(), &load("galaxy-s22").unwrap());
+        let breached = |protection: u64, contiguous: u64| {
+            let lmkd =
+                Lmkd { protection: Bytes(protection * MIB), contiguous: Bytes(contiguous * MIB), ..aosp.clone() };
+            phone.breached(&lmkd)
+        };
+        // 256 MiB are free: below 255 + 2 and not below 255 + 1.
+        assert_eq!((breached(0, 0), breached(255, 0)), (Breached::None, Breached::Low));
+        // At most half of what is free is contiguous: 128 are left, below 126 + 4 and not below 126 + 2.
+        assert_eq!((breached(0, 255), breached(126, 255)), (Breached::None, Breached::High));
+        assert_eq!(breached(200, 100), Breached::Min);
+    }
+}

@@ -113,19 +113,19 @@ mod tests {
 
     #[test]
     fn the_return_of_pages_counts_against_their_kind_only_where_they_were_active() {
-        // 60 extents of a page, touched round and round in 40 with ZRAM behind: the first ones are out.
+        // 1,200 extents of a page, touched round and round in 800 with ZRAM behind: the first ones are out.
         let none = Watermarks { min: Bytes::ZERO, low: Bytes::ZERO, high: Bytes::ZERO };
         let settings =
-            Settings { extent: Bytes(PAGE), zram: Bytes(100 * PAGE), ..Settings::new(Bytes(40 * PAGE), none) };
+            Settings { extent: Bytes(PAGE), zram: Bytes(2000 * PAGE), ..Settings::new(Bytes(800 * PAGE), none) };
         let mut phone = PhoneMemory::new(settings, Costs::default(), Costs::default()).unwrap();
         let process = phone.spawn("app", 0).unwrap();
         let pages = Backing::Anonymous(PageMix::all(Factor(2.0)));
-        let regions: Vec<_> = (0..60).map(|_| phone.map(process, Bytes(PAGE), pages).unwrap()).collect();
+        let regions: Vec<_> = (0..1200).map(|_| phone.map(process, Bytes(PAGE), pages).unwrap()).collect();
         for &region in regions.iter().chain(&regions) {
             phone.touch(region, Access::Write, Nanos::ZERO, &mut Unread).unwrap();
         }
         // Room for both, so that nothing else goes.
-        for &region in &regions[56..] {
+        for &region in &regions[1190..] {
             phone.release(region).unwrap();
         }
         let before = (phone.workingset.cost, phone.counters.workingset_refault_anon);

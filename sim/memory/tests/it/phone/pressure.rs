@@ -175,20 +175,6 @@ fn reading_what_never_was_active_is_no_want_of_memory() {
 }
 
 #[test]
-fn lmkd_adds_the_zones_protection_and_leaves_out_contiguous_memory() {
-    // 128 MiB are free of 256, far above a high watermark of 4. With 125 MiB of protection they are below it; so they are
-    // where all but 3 of the free memory counted are contiguous. (Reclaim has scanned, so that it looks at all.)
-    let sight = |protection: u64, contiguous: u64| {
-        let lmkd = Lmkd { protection: Bytes(protection * MIB), contiguous: Bytes(contiguous * MIB), ..aosp() };
-        let (mut phone, mut flash, _) = with_apps(Some(lmkd), 4);
-        let foreground = phone.spawn("foreground", 0).unwrap();
-        grow(&mut phone, &mut flash, foreground, 130).len()
-    };
-    let plain = sight(0, 0);
-    assert!(sight(60, 0) > plain && sight(0, 60) >= plain, "{plain}");
-}
-
-#[test]
 fn a_working_set_that_min_ttl_protects_ends_a_process() {
     use haversack_memory::phone::Lists;
     // 80 MiB touched over and over in 64 MiB: generations younger than 1 s would have to go.
