@@ -212,7 +212,7 @@ fn contradictions_are_refused_and_change_nothing() {
         ("page_cluster", 32.0, "page_cluster is at most 31"),
         ("psi_window", 0.0, "psi_window is zero"),
         ("zram.ratio", 1.25, "`zram`: ratio is below 4,096 to 3,257"),
-        ("trainer.incompressible", 1.0, "`trainer`: same_filled and incompressible are more than all pages"),
+        ("trainer.incompressible", 100.0, "`trainer`: same_filled and incompressible are more than all pages"),
         ("scores.home", 600.5, "a whole number from -1000 to 1001"),
     ] {
         let message = system.set(name, value).unwrap_err().to_string();

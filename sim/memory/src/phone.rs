@@ -7,17 +7,20 @@
 //! - **Touch.** The first touch of anonymous memory allocates and zeroes; a file's reads flash. An evicted extent
 //!   refaults: decompression from ZRAM (running), a synchronous read from flash (uninterruptible sleep) for each
 //!   read-ahead window.
+//! - **ZRAM.** Pages are kept by what each is like ([`PageMix`]): nothing of those that one word fills, all of those that
+//!   hardly shrink, the others compressed.
 //! - **Reclaim.** Below `low` kswapd wakes and works beside the faulting thread until `high`, at the speed that its
 //!   [`Costs`] give. Below `min` the allocating thread reclaims too. Lists are scanned as Linux 5.10 does
 //!   (`mm/vmscan.c`, `mm/workingset.c`): two lists with second chance, swappiness weighed with the cost of refaults,
 //!   shadow entries; or generations (`lru_gen`, Linux 6.1).
 //! - **Swap.** ZRAM while it has room, its compressed bytes in DRAM; then the partition, whose pages are free when they
 //!   are written; a full write queue makes whoever reclaims wait.
-//! - **Pressure.** Stalls make PSI; PSI wakes [`lmkd`], which ends processes by their `oom_score_adj`. Where nothing can
-//!   be reclaimed the kernel ends one itself; where none may be, a touch is an error.
+//! - **Pressure.** Stalls make PSI: reclaim, and waits for pages of the working set, of which is whatever comes through the
+//!   swap cache. PSI wakes [`lmkd`], which ends processes by their `oom_score_adj` and counts free memory and watermarks
+//!   as its source does. Where nothing can be reclaimed the kernel ends one itself; where none may be, a touch is an error.
 //!
-//! Left out: memory zones, control groups, huge pages, pages shared by several mappings, the periodic flusher of dirty
-//! files, and the time that a killed process takes to die.
+//! Left out: lists and watermarks of single zones, control groups, huge pages, pages shared by several mappings, the
+//! periodic flusher of dirty files, and the time that a killed process takes to die.
 
 mod extents;
 mod fault;

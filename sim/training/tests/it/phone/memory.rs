@@ -1,7 +1,7 @@
 //! What memory takes of the time: first touches, pages that are evicted, and apps.
 
 use haversack_devices::storage::{Direction, Stream};
-use haversack_devices::units::{Bytes, BytesPerSecond, Count, Factor, Nanos};
+use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Nanos};
 use haversack_memory::phone::PageMix;
 use haversack_policies::{Holding, Relief};
 use haversack_training::phone::{AppChange, Phone};
