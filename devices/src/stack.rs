@@ -180,11 +180,12 @@ section! {
         pub winograd_tile: Option<Constant<Count>>,
         /// As on the GPU.
         pub direct_penalty: Constant<Factor>,
-        /// The host's time to prepare an operator, where a graph is prepared anew for every batch; none is where it is
-        /// not given.
+        /// The host's time to prepare an operator, where a graph is prepared anew for every batch of training; none is where
+        /// it is not given. Inference pays for neither this nor first touches: a session is prepared once and run many times
+        /// (MNN's wiki, session; TensorFlow Lite's `AllocateTensors`).
         pub preparation: Option<Constant<Nanos>>,
         /// The kernel's work on each page of what forward's operators make, in millionths of a CoreMark iteration, where
-        /// the allocator maps memory anew for every batch; it keeps its pages where it is not given.
+        /// the allocator maps memory anew for every batch of training; it keeps its pages where it is not given.
         pub first_touch: Option<Constant<Factor>>,
         /// `dot-product` or `widening`.
         pub int8: Int8Kernels,

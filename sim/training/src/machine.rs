@@ -53,6 +53,8 @@ pub struct Machine {
     /// Whether a governor moves the CPU's frequency from iteration to iteration.
     pub governed: bool,
     kernels: KernelCost,
+    /// Whether its session was prepared before.
+    prepared: bool,
     /// What it was made with.
     chosen: (Trains, Option<CoreSelection>, Frequency),
 }
@@ -98,7 +100,7 @@ impl Machine {
             },
         };
         let governed = frequency == Frequency::Governor && !on_gpu;
-        Ok(Self { device, stack, processor, dsp, governed, kernels, chosen })
+        Ok(Self { device, stack, processor, dsp, governed, kernels, prepared: false, chosen })
     }
 
     /// The same processors, cores and frequency of another `device` under another `stack`.
@@ -107,7 +109,18 @@ impl Machine {
     /// As [`Machine::new`].
     pub fn under(&self, device: Device, stack: Stack) -> Result<Self, MachineError> {
         let (trains, cores, frequency) = self.chosen;
-        Ok(Self::new(device, stack, trains, cores, frequency)?.with_memory_format(self.kernels.memory_format))
+        let machine = Self::new(device, stack, trains, cores, frequency)?;
+        let machine = machine.with_memory_format(self.kernels.memory_format);
+        Ok(if self.prepared { machine.prepared_before() } else { machine })
+    }
+
+    /// The same under a session that was prepared before and is run again and again: the graph and the memory of its
+    /// tensors are there, as they are in inference (MNN's and TensorFlow Lite's sessions).
+    pub fn prepared_before(mut self) -> Self {
+        if let Processor::Cpu(_, on_cpu) = &mut self.processor {
+            (on_cpu.preparation, on_cpu.first_touch) = (None, None);
+        }
+        Self { prepared: true, ..self }
     }
 
     /// The same with maps of pictures that lie in memory as `format` says.
