@@ -3,8 +3,10 @@
 //! The models that turn work into time are built from it in [`crate::processor`], [`crate::storage`] and
 //! [`crate::thermal`]: `device.gpu()` stands beside the GPU's mechanisms.
 
+mod hexagon;
 mod schema;
 
+pub use hexagon::HexagonVersion;
 pub use schema::*;
 
 use crate::calibration::{BuiltIn, Calibrated, Contradiction, DEVICES, Kind, Schema, against, zero_divisor};

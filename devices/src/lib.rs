@@ -43,15 +43,15 @@ pub mod units;
 pub mod work;
 
 pub use calibration::{Calibrated, CalibrationError, Constant, ConstantEntry, Kind};
-pub use device::{ClusterClass, Device, Form, GpuVendor, InstructionSet};
+pub use device::{ClusterClass, Device, Form, GpuVendor, HexagonVersion, InstructionSet};
 pub use processor::{
     AtomicCounts, CoreSelection, Cost, Cpu, CpuCores, Dram, Dsp, Energy, Frequency, Gpu, GpuLimits, KernelCounts,
-    KernelTime, Power, Processor, ProcessorError, ProcessorKind, ProgramCounts, Schedutil, SelectionError, StepWise,
-    Usage,
+    KernelTime, Offloader, Power, Processor, ProcessorError, ProcessorKind, ProgramCounts, Schedutil, SelectionError,
+    StepWise, Usage,
 };
 pub use registry::{Listing, list, list_stacks, list_systems, load, load_stack, load_system, stacks_that_fit};
 pub use stack::{
-    Efficiency, Fold, Int8Kernels, Stack, StackAllocator, StackGraph, StackOnCpu, StackOnDsp, StackOnGpu,
+    DspLibrary, Efficiency, Fold, Int8Kernels, Stack, StackAllocator, StackGraph, StackOnCpu, StackOnDsp, StackOnGpu,
     fitted_constants,
 };
 pub use storage::{Flash, FlashQueue, ScalarSpeed};

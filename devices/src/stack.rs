@@ -2,8 +2,10 @@
 //!
 //! A stack is a property of the run, not of the device.
 
+mod dsp;
 mod graph;
 
+pub use dsp::{DspLibrary, StackOnDsp};
 pub use graph::{Fold, StackAllocator, StackGraph};
 
 use crate::calibration::{
@@ -11,7 +13,7 @@ use crate::calibration::{
     zero_divisor,
 };
 use crate::device::{ClusterClass, Device, GpuVendor, InstructionSet};
-use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, Count, Factor, Fraction, Hertz, Interval, Nanos};
+use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, Count, Factor, Fraction, Hertz, Nanos};
 use crate::work::OperatorKind;
 
 section! {
@@ -178,11 +180,12 @@ section! {
         pub winograd_tile: Option<Constant<Count>>,
         /// As on the GPU.
         pub direct_penalty: Constant<Factor>,
-        /// The host's time to prepare an operator, where a graph is prepared anew for every batch; none is where it is
-        /// not given.
+        /// The host's time to prepare an operator, where a graph is prepared anew for every batch of training; none is where
+        /// it is not given. Inference pays for neither this nor first touches: a session is prepared once and run many times
+        /// (MNN's wiki, session; TensorFlow Lite's `AllocateTensors`).
         pub preparation: Option<Constant<Nanos>>,
         /// The kernel's work on each page of what forward's operators make, in millionths of a CoreMark iteration, where
-        /// the allocator maps memory anew for every batch; it keeps its pages where it is not given.
+        /// the allocator maps memory anew for every batch of training; it keeps its pages where it is not given.
         pub first_touch: Option<Constant<Factor>>,
         /// `dot-product` or `widening`.
         pub int8: Int8Kernels,
@@ -198,35 +201,6 @@ section! {
         /// Bytes that a core reads and writes in each cycle of a copy that moves elements one by one; as fast as a
         /// stream where it is not given.
         pub irregular_rate: Option<Constant<BytesPerCycle>>,
-    }
-}
-
-section! {
-    /// `[dsp]`: the stack on a DSP, with the host that drives it.
-    pub struct StackOnDsp {
-        /// Dispatch of an operator within a subgraph.
-        pub operator_overhead: Constant<Nanos>,
-        /// Preparing a subgraph: its memory and its references.
-        pub preparation: Constant<Nanos>,
-        /// Products of at most this depth in samples run unpadded.
-        pub short_depth: Constant<Count>,
-        /// Deeper ones are padded to a multiple of it.
-        pub depth_padding: Constant<Count>,
-        /// The share of the vector units' eight-bit peak that the library's products reach.
-        pub product_efficiency: Constant<Fraction>,
-        /// The same of weights' gradients, for which it has no kernel of their own: convolutions whose depth is the batch.
-        pub gradient_efficiency: Constant<Fraction>,
-        /// Bytes a cycle at which operands stream from L2.
-        pub l2_rate: Constant<BytesPerCycle>,
-        /// The wait for each line that misses L2: DRAM's latency, over the lines that are fetched at a time.
-        pub miss: Constant<Interval>,
-        /// Bytes that a hardware thread reads and writes in a cycle of operators that move elements one by one, which are
-        /// scalar code: transposition, rotation, cuts.
-        pub irregular_rate: Constant<BytesPerCycle>,
-        /// The host's time to clean or invalidate a cache line of a buffer that crosses between the processors.
-        pub line: Constant<Interval>,
-        /// The share of the time, and so of their power, for which the host's cores run while they wait for the DSP.
-        pub waiting_share: Constant<Fraction>,
     }
 }
 
@@ -391,8 +365,8 @@ const DIVISORS: &[&str] = &[
     "gpu.library.tensor_convolution_gradient",
     "gpu.library.tensor_gemm",
     "gpu.library.bandwidth",
-    "dsp.product_efficiency",
-    "dsp.gradient_efficiency",
+    "dsp.library.product_efficiency",
+    "dsp.library.gradient_efficiency",
     "cpu.winograd_tile",
 ];
 /// Rates that may be zero.
@@ -414,8 +388,8 @@ impl Schema for StackConstants {
                 return against(section, format!("the efficiency of {kind} is zero: no work would ever end"));
             }
         }
-        if self.dsp.as_ref().is_some_and(|dsp| dsp.depth_padding.value.0 < 1.0) {
-            return against("dsp", "depth_padding is below one: work is divided by it");
+        if let Some(contradiction) = self.dsp.as_ref().and_then(StackOnDsp::contradiction) {
+            return Some(contradiction);
         }
         let codec = self.codec.iter();
         let ratios = codec.flat_map(|codec| [("codec.pictures", &codec.pictures), ("codec.tokens", &codec.tokens)]);

@@ -3,6 +3,7 @@
 use strum::{Display, IntoStaticStr};
 
 use crate::calibration::{Constant, Curve, Visit, section};
+use crate::device::HexagonVersion;
 use crate::units::{
     Bytes, BytesPerCycle, BytesPerSecond, Celsius, Count, Factor, FlopsPerCycle, FlopsPerSecond, Fraction, Hertz,
     Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts,
@@ -203,7 +204,7 @@ section! {
         /// Marketing name.
         pub name: String,
         /// Instruction-set version.
-        pub version: String,
+        pub version: HexagonVersion,
         /// Width of a vector register.
         pub vector: Constant<Bytes>,
         /// Hardware threads.

@@ -1,18 +1,19 @@
 //! The DSP: wide integer vectors, a small memory close to them, an L2 cache, and a call that is far from free.
 //!
-//! The vendor's library has operators of eight- and sixteen-bit integers; what works on floating-point numbers or on
+//! The vendor's libraries have operators of eight- and sixteen-bit integers; what works on floating-point numbers or on
 //! sums of 32 bits is the CPU's (Xu et al., MobiCom 2022, table 3). The gradient of a weight is a convolution whose
 //! depth is the batch: the output's gradient is its filter, as large as the map, and streams through the vector units
 //! for every input channel and every row of taps. While the filter fits in the tightly coupled memory only the first
 //! reading counts; from L2 the stream hides behind the arithmetic as far as that is longer; what misses L2 is waited
-//! for (table 4).
+//! for (table 4). How near kernels come to the peak, and whether copies are vector code, is a library's, and a generation
+//! of the DSP has its own.
 
 use std::sync::Arc;
 
 use crate::device::{Device, DspConstants};
-use crate::processor::Cost;
 use crate::processor::stalls::{Limit, Stalls, longest};
-use crate::stack::StackOnDsp;
+use crate::processor::{Cost, CpuCores};
+use crate::stack::{DspLibrary, StackOnDsp};
 use crate::units::{Bytes, FlopsPerSecond, Fraction, Nanos};
 use crate::work::{OperatorKind, Precision, Product, ProductRole, Work};
 
@@ -27,6 +28,16 @@ pub struct Dsp {
     product_peak: FlopsPerSecond,
     vector_rate: FlopsPerSecond,
     constants: Arc<DspConstants>,
+}
+
+/// A DSP under a stack, with the library of its generation.
+#[derive(Clone, Debug)]
+pub struct Offloader {
+    /// The DSP.
+    pub dsp: Dsp,
+    /// The stack on it.
+    pub stack: Arc<StackOnDsp>,
+    library: DspLibrary,
 }
 
 /// How the operands of a weight's gradient lie in memory.
@@ -67,11 +78,28 @@ impl Dsp {
         self.constants.fastrpc.value
     }
 
-    /// What the caches cost of buffers of `bytes` that cross between the processors, which share no cache: the host
-    /// cleans every line of what the DSP reads, and invalidates every line of what it wrote.
-    pub fn maintenance(&self, bytes: Bytes, stack: &StackOnDsp) -> Nanos {
-        let lines = (bytes.as_f64() / self.constants.l2_line.value.as_f64()).ceil();
-        Nanos::from_seconds(lines * stack.line.value.0)
+    /// This DSP under `stack`; `None` if no library of it runs on this generation.
+    pub(super) fn under(self, stack: &StackOnDsp) -> Option<Offloader> {
+        let library = stack.library(self.constants.version)?.clone();
+        Some(Offloader { dsp: self, stack: Arc::new(stack.clone()), library })
+    }
+}
+
+impl Offloader {
+    /// What buffers of `bytes` that cross between the processors, which share no cache, cost the fastest of the host's
+    /// `cores`: it lays out every line for the other side, cleans what the DSP reads, and invalidates what it wrote.
+    pub fn maintenance(&self, bytes: Bytes, cores: &CpuCores) -> Nanos {
+        let lines = (bytes.as_f64() / self.dsp.constants.l2_line.value.as_f64()).ceil();
+        let work = self.stack.line_work.as_ref().map(|each| lines * each.value.0 * 1e-6);
+        let time = work.and_then(|iterations| cores.scalar_time(iterations));
+        time.unwrap_or_else(|| Nanos::from_seconds(lines * self.stack.line.value.0))
+    }
+
+    /// Crossing with `bytes` to be copied from one processor's memory space to the other's: a call, a cache line after the
+    /// other, and the copy as fast as the host's `cores` read and write it.
+    pub fn crossing(&self, bytes: Bytes, cores: &CpuCores) -> Nanos {
+        let copy = 2.0 * bytes.as_f64() / cores.streaming_bandwidth().0;
+        self.dsp.call() + self.maintenance(bytes, cores) + Nanos::from_seconds(copy)
     }
 
     /// Whether the vendor's library has an operator for `work`.
@@ -80,33 +108,29 @@ impl Dsp {
     }
 
     /// What `work` costs within a subgraph, alone; only for work that it [runs](Self::runs).
-    pub fn cost(&self, work: &Work, stack: &StackOnDsp) -> Cost {
+    pub fn cost(&self, work: &Work) -> Cost {
         if work.launches == 0 {
             return Cost { occupancy: 1.0, ..Cost::default() };
         }
-        let operands = work.traffic.dram.as_f64();
         let width = work.precision.bytes().as_f64();
         let mut stalls = Stalls::default();
         let ((seconds, limit), moved) = match (work.kind, work.product) {
-            (OperatorKind::Layout, _) => {
-                let of_thread = stack.irregular_rate.value * self.constants.clock.value;
-                ((operands / (of_thread.0 * self.constants.threads.value.0), Limit::Dram), operands)
-            }
+            (OperatorKind::Layout, _) => self.layout(work),
             (kind, product) if is_product(kind) => match product {
                 Some(layer) if layer.role == ProductRole::WeightGradient && layer.is_dense() => {
-                    self.weight_gradient(&layer, work, stack, &mut stalls)
+                    self.weight_gradient(&layer, work, &mut stalls)
                 }
-                _ => (self.product(work, stack.product_efficiency.value, stack), self.dram_bytes(work)),
+                _ => (self.product(work, self.library.product_efficiency.value), self.dram_bytes(work)),
             },
             _ => {
-                let compute = (work.flops.0 * width / self.vector_rate.0, Limit::Arithmetic);
-                (longest([compute, self.streaming(work, stack)]), self.dram_bytes(work))
+                let compute = (work.flops.0 * width / self.dsp.vector_rate.0, Limit::Arithmetic);
+                (longest([compute, self.streaming(work)]), self.dram_bytes(work))
             }
         };
         let missed = stalls.dram.seconds();
         stalls.add(limit, seconds - missed);
         Cost {
-            launch: stack.operator_overhead.value,
+            launch: self.stack.operator_overhead.value,
             ahead: false,
             busy: Nanos::from_seconds(seconds),
             dram: Bytes(moved.round() as u64),
@@ -115,56 +139,60 @@ impl Dsp {
         }
     }
 
+    /// Seconds and what they are bound by, and bytes from DRAM, of operands in another order: scalar code, or a stream.
+    fn layout(&self, work: &Work) -> ((f64, Limit), f64) {
+        let Some(rate) = &self.library.irregular_rate else { return (self.streaming(work), self.dram_bytes(work)) };
+        let of_thread = rate.value * self.dsp.constants.clock.value;
+        let operands = work.traffic.dram.as_f64();
+        ((operands / (of_thread.0 * self.dsp.constants.threads.value.0), Limit::Dram), operands)
+    }
+
     /// Seconds to read and write the operands once, and from where.
-    fn streaming(&self, work: &Work, stack: &StackOnDsp) -> (f64, Limit) {
+    fn streaming(&self, work: &Work) -> (f64, Limit) {
         let bytes = work.traffic.dram.as_f64();
-        if work.working_set <= self.constants.l2.value {
-            (self.l2_seconds(bytes, stack), Limit::Caches)
-        } else {
-            (self.miss_seconds(bytes, stack), Limit::Dram)
-        }
+        if self.in_l2(work) { (self.l2_seconds(bytes), Limit::Caches) } else { (self.miss_seconds(bytes), Limit::Dram) }
+    }
+
+    fn in_l2(&self, work: &Work) -> bool {
+        work.working_set <= self.dsp.constants.l2.value
     }
 
     /// Seconds to stream `bytes` from L2.
-    fn l2_seconds(&self, bytes: f64, stack: &StackOnDsp) -> f64 {
-        bytes / (stack.l2_rate.value * self.constants.clock.value).0
+    fn l2_seconds(&self, bytes: f64) -> f64 {
+        bytes / (self.stack.l2_rate.value * self.dsp.constants.clock.value).0
     }
 
     /// Seconds to wait for `bytes` that miss it.
-    fn miss_seconds(&self, bytes: f64, stack: &StackOnDsp) -> f64 {
-        bytes / self.constants.l2_line.value.as_f64() * stack.miss.value.0
+    fn miss_seconds(&self, bytes: f64) -> f64 {
+        bytes / self.dsp.constants.l2_line.value.as_f64() * self.stack.miss.value.0
     }
 
     /// Bytes that they take from DRAM.
     fn dram_bytes(&self, work: &Work) -> f64 {
-        if work.working_set <= self.constants.l2.value { 0.0 } else { work.traffic.dram.as_f64() }
+        if self.in_l2(work) { 0.0 } else { work.traffic.dram.as_f64() }
     }
 
     /// Seconds of a product whose operands are read once, at this `efficiency`, and what they are bound by.
-    fn product(&self, work: &Work, efficiency: Fraction, stack: &StackOnDsp) -> (f64, Limit) {
+    fn product(&self, work: &Work, efficiency: Fraction) -> (f64, Limit) {
         let width = work.precision.bytes().as_f64();
-        let arithmetic = work.flops.0 * width / (self.product_peak.0 * efficiency.0);
-        longest([(arithmetic, Limit::Arithmetic), self.streaming(work, stack)])
+        let arithmetic = work.flops.0 * width / (self.dsp.product_peak.0 * efficiency.0);
+        longest([(arithmetic, Limit::Arithmetic), self.streaming(work)])
     }
 
     /// Seconds and what they are bound by, and bytes from DRAM; what misses L2 is among `stalls`.
-    fn weight_gradient(
-        &self,
-        layer: &Product,
-        work: &Work,
-        stack: &StackOnDsp,
-        stalls: &mut Stalls,
-    ) -> ((f64, Limit), f64) {
-        let (once, bytes) = (self.product(work, stack.gradient_efficiency.value, stack), self.dram_bytes(work));
+    fn weight_gradient(&self, layer: &Product, work: &Work, stalls: &mut Stalls) -> ((f64, Limit), f64) {
+        let DspLibrary { gradient_efficiency, product_efficiency, .. } = &self.library;
+        let efficiency = gradient_efficiency.as_ref().unwrap_or(product_efficiency).value;
+        let (once, bytes) = (self.product(work, efficiency), self.dram_bytes(work));
         let width = work.precision.bytes().as_f64();
-        let streams = streams(layer, depth(work.samples, stack), width);
-        if streams.filter <= self.constants.vtcm.value.as_f64() {
+        let streams = streams(layer, depth(work.samples, &self.stack), width);
+        if streams.filter <= self.dsp.constants.vtcm.value.as_f64() {
             return (once, bytes);
         }
-        let missed = miss_share((streams.filter + streams.image) / self.constants.l2.value.as_f64());
+        let missed = miss_share((streams.filter + streams.image) / self.dsp.constants.l2.value.as_f64());
         let moved = streams.passes * streams.filter;
-        let hidden = self.l2_seconds(moved * (1.0 - missed), stack);
-        let waited = self.miss_seconds(moved * missed, stack);
+        let hidden = self.l2_seconds(moved * (1.0 - missed));
+        let waited = self.miss_seconds(moved * missed);
         stalls.add(Limit::Dram, waited);
         let (seconds, limit) = longest([once, (hidden, Limit::Caches)]);
         ((seconds + waited, limit), bytes.max(moved * missed))

@@ -12,7 +12,7 @@ mod selection;
 mod stalls;
 
 pub use cpu::{Core, Cpu, CpuCores};
-pub use dsp::Dsp;
+pub use dsp::{Dsp, Offloader};
 pub use governor::{Schedutil, StepWise};
 pub use gpu::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};
 pub use power::{Dram, Energy, Power, Usage};
@@ -21,7 +21,7 @@ pub use stalls::Stalls;
 use thiserror::Error;
 
 use crate::device::Device;
-use crate::stack::{Stack, StackOnCpu, StackOnDsp, StackOnGpu};
+use crate::stack::{Stack, StackOnCpu, StackOnGpu};
 use crate::units::{Bytes, Nanos};
 use crate::work::Work;
 
@@ -164,9 +164,7 @@ impl Device {
         let no_kernels = || ProcessorError::NoKernels { stack: stack.id.clone(), kind };
         let fits = |misfit: Option<[String; 2]>| match misfit {
             None => Ok(()),
-            Some([on, has]) => {
-                Err(ProcessorError::Misfit { stack: stack.id.clone(), on, device: self.id.clone(), has })
-            }
+            Some(misfit) => Err(self.misfit(stack, misfit)),
         };
         match kind {
             ProcessorKind::Cpu => {
@@ -185,14 +183,24 @@ impl Device {
         }
     }
 
-    /// The DSP, and `stack` on it, for what a policy offloads.
+    /// The DSP under `stack`, for what a policy offloads.
     ///
     /// # Errors
-    /// A device without a DSP, a stack without kernels for it.
-    pub fn offloader(&self, stack: &Stack) -> Result<(Dsp, StackOnDsp), ProcessorError> {
+    /// A device without a DSP, a stack without kernels for one, or with libraries for later generations only.
+    pub fn offloader(&self, stack: &Stack) -> Result<Offloader, ProcessorError> {
         let kind = ProcessorKind::Dsp;
-        let dsp = self.dsp().ok_or_else(|| ProcessorError::Absent { device: self.id.clone(), kind })?;
+        let absent = || ProcessorError::Absent { device: self.id.clone(), kind };
+        let version = self.constants.dsp.as_ref().ok_or_else(absent)?.version;
         let on_dsp = stack.dsp().ok_or_else(|| ProcessorError::NoKernels { stack: stack.id.clone(), kind })?;
-        Ok((dsp, on_dsp.clone()))
+        let offloader = self.dsp().and_then(|dsp| dsp.under(on_dsp));
+        offloader.ok_or_else(|| {
+            let from = on_dsp.library.iter().map(|library| library.from).min();
+            let on = from.map(|from| format!("Hexagon {from} and later")).unwrap_or_default();
+            self.misfit(stack, [on, format!("a Hexagon {version}")])
+        })
+    }
+
+    fn misfit(&self, stack: &Stack, [on, has]: [String; 2]) -> ProcessorError {
+        ProcessorError::Misfit { stack: stack.id.clone(), on, device: self.id.clone(), has }
     }
 }

@@ -91,7 +91,7 @@ power_idle = 500 mW
 
 [dsp]
 name = "D"
-version = "test"
+version = "V66"
 vector = 128 B
 threads = 4 count
 contexts = 2 count
@@ -220,13 +220,17 @@ operator_overhead = 20 us
 preparation = 100 ms
 short_depth = 4 count
 depth_padding = 32 count
-product_efficiency = 0.09765625 fraction
-gradient_efficiency = 0.09765625 fraction
 l2_rate = 20 B/cycle
 miss = 25.6 ns
-irregular_rate = 0.025 B/cycle
 line = 50 ns
 waiting_share = 0.5 fraction
+
+[[dsp.library]]
+name = \"round\"
+from = \"V66\"
+product_efficiency = 0.09765625 fraction
+gradient_efficiency = 0.09765625 fraction
+irregular_rate = 0.025 B/cycle
 "
     ))
 }

@@ -5,16 +5,20 @@ use crate::common::assert_close;
 use haversack_devices::processor::Stalls;
 use haversack_devices::units::{Bytes, Flops, Nanos};
 use haversack_devices::{
-    CoreSelection, Cost, Dsp, Frequency, OperatorKind, Precision, ProcessorKind, Product, ProductRole, Traffic, Work,
-    load, load_stack,
+    CoreSelection, Cost, CpuCores, Device, Frequency, Offloader, OperatorKind, Precision, ProcessorKind, Product,
+    ProductRole, Stack, Traffic, Work, load, load_stack,
 };
 
-fn dsp() -> Dsp {
-    common::device().dsp().unwrap()
+fn dsp() -> Offloader {
+    common::device().offloader(&common::stack()).unwrap()
 }
 
 fn cost(work: Work) -> Cost {
-    dsp().cost(&work, common::stack().dsp().unwrap())
+    dsp().cost(&work)
+}
+
+fn cores(device: &Device, frequency: Frequency) -> CpuCores {
+    device.cpu().unwrap().choose("big:1".parse().unwrap(), frequency).unwrap()
 }
 
 /// 10⁸ operations of eight bits: 1 ms at 100 GOP/s. 1 MB of operands: 50 us from L2.
@@ -60,8 +64,8 @@ fn a_product_takes_the_longer_of_arithmetic_and_stream() {
 #[test]
 fn weights_gradients_have_an_efficiency_of_their_own() {
     let mut stack = common::stack();
-    stack.set("dsp.product_efficiency", 0.1953125).unwrap();
-    let busy = |work| dsp().cost(&work, stack.dsp().unwrap()).busy;
+    stack.set("dsp.library.0.product_efficiency", 0.1953125).unwrap();
+    let busy = |work| common::device().offloader(&stack).unwrap().cost(&work).busy;
     // Twice 100 GOP/s for the product, not for the gradient, which fits in the tightly coupled memory.
     assert_eq!(busy(convolution()), Nanos(500_000));
     assert_eq!(busy(gradient(8, 32)), Nanos(1_000_000));
@@ -70,9 +74,7 @@ fn weights_gradients_have_an_efficiency_of_their_own() {
 #[test]
 fn rates_follow_from_structure_and_clock() {
     let mut device = common::device();
-    let busy = |device: &haversack_devices::Device, work| {
-        device.dsp().unwrap().cost(&work, common::stack().dsp().unwrap()).busy
-    };
+    let busy = |device: &Device, work| device.offloader(&common::stack()).unwrap().cost(&work).busy;
     let resident = Traffic { dram: Bytes(1 << 20), shared: Bytes::ZERO };
     let copy = Work { kind: OperatorKind::Layout, ..convolution() };
     let stream = Work { flops: Flops(0.0), traffic: resident, ..convolution() };
@@ -89,8 +91,85 @@ fn rates_follow_from_structure_and_clock() {
 #[test]
 fn a_buffer_that_crosses_is_cleaned_line_by_line() {
     // 1000 B lie in 8 lines of 128 B, each 50 ns.
-    let of = |bytes| dsp().maintenance(Bytes(bytes), common::stack().dsp().unwrap());
+    let host = cores(&common::device(), Frequency::Highest);
+    let of = |bytes| dsp().maintenance(Bytes(bytes), &host);
     assert_eq!((of(0), of(1), of(1000)), (Nanos::ZERO, Nanos(50), Nanos(400)));
+}
+
+#[test]
+fn the_hosts_core_cleans_lines_as_fast_as_it_runs_scalar_code() {
+    // 0.001 iterations at 5 a second for each of 2000 MHz take 100 ns, at 1000 MHz 200 ns; 8 lines.
+    let device = common::device_with("l1 =", "coremark = 5 factor");
+    let offloader = device.offloader(&common::stack_with("line =", "line_work = 1000 factor")).unwrap();
+    let of = |device, frequency| offloader.maintenance(Bytes(1000), &cores(device, frequency));
+    assert_eq!(of(&device, Frequency::Highest), Nanos(800));
+    assert_eq!(of(&device, Frequency::Lowest), Nanos(1600));
+    // A core whose CoreMark is not known takes the time of a line.
+    assert_eq!(of(&common::device(), Frequency::Lowest), Nanos(400));
+}
+
+/// The stack with another library, for V68 and later, whose products reach twice as much and that says no more.
+fn two_libraries() -> Stack {
+    let product =
+        "product_efficiency = { value = 0.1953125, unit = \"fraction\", kind = \"estimated\", source = \"t\" }";
+    let later = format!("{}\n[[dsp.library]]\nname = \"later\"\nfrom = \"V68\"\n{product}\n", common::stack_text());
+    Stack::parse("round", "stack.toml", &later).unwrap()
+}
+
+fn device_of(version: &str) -> Device {
+    let mut device = common::device();
+    device.constants.dsp.as_mut().unwrap().version = version.parse().unwrap();
+    device
+}
+
+#[test]
+fn a_generation_runs_the_latest_library_that_is_not_newer() {
+    let stack = two_libraries();
+    let copy = Work { kind: OperatorKind::Layout, ..convolution() };
+    let busy = |version| {
+        let offloader = device_of(version).offloader(&stack).unwrap();
+        [convolution(), gradient(8, 32), copy].map(|work| offloader.cost(&work).busy)
+    };
+    for version in ["V66", "V67"] {
+        assert_eq!(busy(version), [convolution(), gradient(8, 32), copy].map(|work| cost(work).busy), "{version}");
+    }
+    // Twice as fast a product, of which a weight's gradient is one; a copy of 1 MB streams from L2 at 20 GB/s.
+    for version in ["V68", "V73"] {
+        assert_eq!(busy(version), [500_000, 500_000, 50_000].map(Nanos), "{version}");
+    }
+    // Beyond L2 it waits at 5 GB/s.
+    let beyond = Work { working_set: Bytes((1 << 20) + 1), ..copy };
+    let missed = device_of("V68").offloader(&stack).unwrap().cost(&beyond);
+    assert_eq!((missed.busy, missed.dram), (Nanos(200_000), Bytes(1_000_000)));
+    assert_eq!(missed.stalls, Stalls { dram: Nanos(200_000), ..Stalls::default() });
+}
+
+#[test]
+fn a_generation_before_all_libraries_and_one_that_two_begin_with_are_refused() {
+    let error = device_of("V65").offloader(&two_libraries()).unwrap_err().to_string();
+    assert_eq!(error, "the software stack round runs on Hexagon V66 and later; round has a Hexagon V65");
+    let refused = |from: &str, to: &str| {
+        let text = common::stack_text().replacen(from, to, 1);
+        Stack::parse("round", "stack.toml", &text).unwrap_err().to_string()
+    };
+    let message = refused("from = \"V66\"", "from = \"66\"");
+    assert!(
+        message.contains("dsp.library.0.from") && message.contains("a version of Hexagon such as V66"),
+        "{message}"
+    );
+    let (_, library) =
+        common::stack_text().split_once("[[dsp.library]]").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let message = refused("[[dsp.library]]", &format!("[[dsp.library]]{library}\n[[dsp.library]]"));
+    assert!(message.contains("two libraries begin with V66"), "{message}");
+}
+
+#[test]
+fn the_vendors_libraries_serve_every_phone() {
+    let stack = load_stack("mandheling").unwrap();
+    let library = |version: &str| stack.dsp().unwrap().library(version.parse().unwrap()).map(|one| one.name.as_str());
+    assert_eq!(["V60", "V65", "V66"].map(library), [Some("Hexagon NN"); 3]);
+    assert_eq!(["V68", "V69", "V73"].map(library), [Some("QNN HTP"); 3]);
+    assert_eq!(library("V5"), None);
 }
 
 #[test]
@@ -203,8 +282,6 @@ fn only_narrow_integers_run_there() {
 #[test]
 fn a_dsp_helps_a_cpu_and_trains_nothing_alone() {
     let (round, stack) = (common::device(), common::stack());
-    let (dsp, on_dsp) = round.offloader(&stack).unwrap();
-    assert_eq!(dsp.cost(&convolution(), &on_dsp), cost(convolution()));
     let error = |id: &str, stack: &str| load(id).unwrap().offloader(&load_stack(stack).unwrap()).unwrap_err();
     assert_eq!(error("server-core", "mandheling").to_string(), "server-core has no modelled DSP");
     let error = error("xiaomi-10", "mnn").to_string();
@@ -214,8 +291,10 @@ fn a_dsp_helps_a_cpu_and_trains_nothing_alone() {
 }
 
 #[test]
-fn crossing_is_a_call_and_a_copy() {
-    // 300 us, and 1 MB at 1 GB/s: 1 ms more.
-    assert_eq!(dsp().call(), Nanos(300_000));
-    assert_eq!((dsp().call(), dsp().memory()), (Nanos(300_000), Bytes(2 << 30)));
+fn crossing_is_a_call_lines_and_a_copy() {
+    // 300 us; 1 MB lies in 7813 lines of 50 ns; the core reads and writes it at 4 GB/s: 500 us.
+    let host = cores(&common::device(), Frequency::Highest);
+    assert_eq!(dsp().crossing(Bytes::ZERO, &host), Nanos(300_000));
+    assert_eq!(dsp().crossing(Bytes(1_000_000), &host), Nanos(300_000 + 390_650 + 500_000));
+    assert_eq!(dsp().dsp.memory(), Bytes(2 << 30));
 }

@@ -118,7 +118,9 @@ fn contradictions_and_zeroes_are_refused() {
     let message = Stack::parse("round", "stack.toml", &text).unwrap_err().to_string();
     assert!(message.contains("stack.toml:") && message.contains("efficiency of convolution is zero"), "{message}");
     let mut stack = common::stack_with("int8", "irregular_rate = 1 B/cycle");
-    assert!(stack.set("dsp.irregular_rate", 0.0).unwrap_err().to_string().contains("irregular_rate is zero"));
+    assert!(stack.set("dsp.library.0.irregular_rate", 0.0).unwrap_err().to_string().contains("irregular_rate is zero"));
+    let message = stack.set("library.0.product_efficiency", 0.0).unwrap_err().to_string();
+    assert!(message.contains("product_efficiency is zero"), "{message}");
     assert!(stack.set("depth_padding", 0.5).unwrap_err().to_string().contains("depth_padding is below one"));
     let mut stack = load_stack("mnn-2").unwrap();
     let error = stack.set("codec.tokens.smooth", 0.9).unwrap_err().to_string();

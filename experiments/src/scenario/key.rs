@@ -218,7 +218,7 @@ impl Key {
             Self::Inference => (
                 "BOOLEAN",
                 "run forward alone: nothing is kept for backward, normalisations use known statistics, nothing is \
-                 dropped; on stacks that run operators as they are [default: false]",
+                 dropped, and the session was prepared before; on stacks that run operators as they are [default: false]",
             ),
             Self::System => (
                 "ID",

@@ -313,11 +313,13 @@ impl Scenario {
             EngineProcessor::Gpu => Trains::Gpu,
             EngineProcessor::CpuAndDsp => Trains::CpuAndDsp,
         });
-        let key =
-            format!("{} {} {trains:?} {cores:?} {:?} {}", device.file, stack.file, self.frequency, self.memory_format);
+        let Self { frequency, memory_format, inference, .. } = *self;
+        let of_run = format!("{trains:?} {cores:?} {frequency:?} {memory_format} {inference}");
+        let key = format!("{} {} {of_run}", device.file, stack.file);
         let make = || {
-            let machine = Machine::new(device.clone(), stack.clone(), trains, cores, self.frequency)?;
-            Ok(machine.with_memory_format(self.memory_format))
+            let machine = Machine::new(device.clone(), stack.clone(), trains, cores, frequency)?;
+            let machine = machine.with_memory_format(memory_format);
+            Ok(if inference { machine.prepared_before() } else { machine })
         };
         let made = cache.get(key, make);
         made.map_err(|error| {

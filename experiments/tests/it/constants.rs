@@ -26,6 +26,7 @@ const UNUSED: &[(&str, &str, &str)] = &[
     ("device", "power.idle", "a phone that does nothing, which FedHybrid's figure 21 shows and no scenario"),
     ("device", "dram.power_idle", "part of that phone's power, alone"),
     ("device", "dsp.*_peak", "what the maker promises, beside the structure that rates follow from"),
+    ("device", "dsp.threads", "scalar code, of which the library of generations from V68 on has none"),
     ("device", "dsp.poll", "a DSP that is polled instead of woken"),
     ("device", "dsp.queue", "calls of the DSP that wait for each other"),
     ("device", "gpu.round_trip", "atomics that wait for their answer, by counts of kernels"),
@@ -313,6 +314,11 @@ fn runs() -> Vec<Run> {
                 "policy = \"mandheling\"\nmodel = \"resnet50\"\nbatch = 16\niterations = 20",
             )
         }),
+        run("Mandheling on a later generation of the DSP", &["dsp"], |world, cache| {
+            let world = (world.stack.id == "mandheling").then_some(world)?;
+            let world = World { device: load("xiaomi-11-pro").ok()?, ..world };
+            plain(world, cache, "policy = \"mandheling\"\nmodel = \"resnet18-cifar\"\nbatch = 4")
+        }),
         run("a network with dropout", &["dropout"], |world, cache| {
             plain(world, cache, "model = \"bert-small-s64\"\nbatch = 1")
         }),
@@ -362,9 +368,9 @@ fn files_of_constants() -> Vec<(&'static str, &'static str, World)> {
         "pytorch-cuda" => "jetson-agx-xavier",
         "pytorch-cpu" => "server-core",
         "sage-opencl" => "galaxy-s10",
-        "mandheling" | "tflite" => "xiaomi-10",
+        "tflite" => "xiaomi-10",
         // Its fastest core has no CoreMark.
-        "ncnn" => "iqoo-neo3",
+        "mandheling" | "ncnn" => "iqoo-neo3",
         _ => "galaxy-s22",
     };
     let mut files = Vec::new();

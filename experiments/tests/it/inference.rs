@@ -6,6 +6,7 @@ use haversack::calibrate::fit::Problem;
 use haversack::run::Plan;
 use haversack::scenario::Scenario;
 use haversack_devices::work::Precision;
+use haversack_training::Machine;
 use haversack_workloads::training_graph::LayerKind;
 
 use crate::support::{call, refusal};
@@ -30,6 +31,38 @@ fn batch_normalisation_is_folded_by_inference_engines_and_not_by_pytorch() {
         assert_eq!(norms("galaxy-s22", stack), 0, "{stack}");
     }
     assert_eq!(norms("server-core", "pytorch-cpu"), 52);
+}
+
+#[test]
+fn a_session_is_prepared_once_and_inference_does_not_pay_for_it_again() {
+    for stack in ["mnn", "mnn-2", "tflite"] {
+        let found = plan("galaxy-s22", stack, "mobilenetv2", "big:1");
+        // Of a session only the dispatch of each operator is left beside its work.
+        let dispatch = found.machine().stack.cpu().unwrap().operator_overhead.value;
+        let launches = (0..found.graph.nodes.len()).filter(|&id| found.graph.nodes[id].work.launches > 0);
+        for id in launches {
+            assert_eq!(found.machine().cost(&found.graph, id, 1, Precision::Fp16).launch, dispatch, "{stack}");
+        }
+        // Other constants change nothing of that: both cost nothing, however large they are.
+        let mut dear = found.machine().stack.clone();
+        dear.set("cpu.preparation", 1e6).unwrap();
+        dear.set("cpu.first_touch", 1e6).unwrap();
+        let again = found.machine().under(found.machine().device.clone(), dear.clone()).unwrap();
+        let time = |machine: &Machine| machine.unbounded_time(&found.graph, 1, Precision::Fp16);
+        assert_eq!(time(&again), time(found.machine()), "{stack}");
+        // A batch of training pays for each of them.
+        let mut scenario = Scenario::new("galaxy-s22", "mobilenetv2");
+        (scenario.stack, scenario.cores, scenario.batch) = (Some(stack.to_owned()), Some("big:1".parse().unwrap()), 1);
+        let training = Plan::new(&scenario, &Cache::new()).unwrap();
+        let paid = |name| {
+            let mut free = training.machine().stack.clone();
+            free.set(name, 0.0).unwrap();
+            let machine = training.machine().under(training.machine().device.clone(), free).unwrap();
+            let time = |machine: &Machine| machine.unbounded_time(&training.graph, 1, Precision::Fp32);
+            time(training.machine()) > time(&machine)
+        };
+        assert!(paid("cpu.preparation") && paid("cpu.first_touch"), "{stack}");
+    }
 }
 
 #[test]

@@ -71,7 +71,7 @@ pub use job::{AllocatorKind, Budgets, Job, Observe, Wall};
 pub use least::least_memory;
 pub use lesson::Lesson;
 pub use machine::codec::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
-pub use machine::{Machine, MachineError, Offloader, Trains};
+pub use machine::{Machine, MachineError, Trains};
 pub use phone::{Phone, WatchedSample, watch};
 pub use record::{
     BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, Record, ThreadStates,

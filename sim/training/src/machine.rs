@@ -6,9 +6,9 @@ mod statistics;
 
 use haversack_devices::device::Device;
 use haversack_devices::processor::{
-    CoreSelection, Cost, CpuCores, Dsp, Frequency, Processor, ProcessorError, ProcessorKind, Queue,
+    CoreSelection, Cost, CpuCores, Frequency, Offloader, Processor, ProcessorError, ProcessorKind, Queue,
 };
-use haversack_devices::stack::{Stack, StackOnDsp};
+use haversack_devices::stack::Stack;
 use haversack_devices::units::{Bytes, BytesPerSecond, Flops, Nanos};
 use haversack_devices::work::{MemoryFormat, OperatorKind, Precision, Traffic, Work};
 use haversack_policies::setting::Swapping;
@@ -53,17 +53,10 @@ pub struct Machine {
     /// Whether a governor moves the CPU's frequency from iteration to iteration.
     pub governed: bool,
     kernels: KernelCost,
+    /// Whether its session was prepared before.
+    prepared: bool,
     /// What it was made with.
     chosen: (Trains, Option<CoreSelection>, Frequency),
-}
-
-/// A DSP under a stack.
-#[derive(Clone, Debug)]
-pub struct Offloader {
-    /// The DSP and its constants.
-    pub dsp: Dsp,
-    /// The stack on it.
-    pub stack: StackOnDsp,
 }
 
 impl Machine {
@@ -90,7 +83,6 @@ impl Machine {
             Trains::CpuAndDsp => Some(device.offloader(&stack)?),
             _ => None,
         };
-        let dsp = dsp.map(|(dsp, stack)| Offloader { dsp, stack });
         let processor = device.processor(kind, &stack, cores, frequency)?;
         let kernels = match &processor {
             Processor::Gpu(_, on_gpu) => KernelCost {
@@ -108,7 +100,7 @@ impl Machine {
             },
         };
         let governed = frequency == Frequency::Governor && !on_gpu;
-        Ok(Self { device, stack, processor, dsp, governed, kernels, chosen })
+        Ok(Self { device, stack, processor, dsp, governed, kernels, prepared: false, chosen })
     }
 
     /// The same processors, cores and frequency of another `device` under another `stack`.
@@ -117,7 +109,18 @@ impl Machine {
     /// As [`Machine::new`].
     pub fn under(&self, device: Device, stack: Stack) -> Result<Self, MachineError> {
         let (trains, cores, frequency) = self.chosen;
-        Ok(Self::new(device, stack, trains, cores, frequency)?.with_memory_format(self.kernels.memory_format))
+        let machine = Self::new(device, stack, trains, cores, frequency)?;
+        let machine = machine.with_memory_format(self.kernels.memory_format);
+        Ok(if self.prepared { machine.prepared_before() } else { machine })
+    }
+
+    /// The same under a session that was prepared before and is run again and again: the graph and the memory of its
+    /// tensors are there, as they are in inference (MNN's and TensorFlow Lite's sessions).
+    pub fn prepared_before(mut self) -> Self {
+        if let Processor::Cpu(_, on_cpu) = &mut self.processor {
+            (on_cpu.preparation, on_cpu.first_touch) = (None, None);
+        }
+        Self { prepared: true, ..self }
     }
 
     /// The same with maps of pictures that lie in memory as `format` says.
@@ -159,19 +162,19 @@ impl Machine {
         precision: Precision,
         split: u64,
     ) -> Option<Cost> {
-        let Offloader { dsp, stack } = self.dsp.as_ref()?;
+        let dsp = self.dsp.as_ref()?;
         let node = &graph.nodes[id];
         let part = if split == 0 { samples } else { split.min(samples) };
         let work = |samples| node.work.at(samples, precision, KernelCost::NONE);
         if !dsp.runs(&work(part)) {
             return None;
         }
-        let whole = dsp.cost(&work(part), stack);
+        let whole = dsp.cost(&work(part));
         let parts = samples / part.max(1);
         let rest = samples % part.max(1);
         let mut cost = repeated(whole, parts);
         if rest > 0 {
-            cost = together(cost, dsp.cost(&work(rest), stack));
+            cost = together(cost, dsp.cost(&work(rest)));
         }
         let more = parts + u64::from(rest > 0) - 1;
         if more > 0 {
@@ -180,19 +183,16 @@ impl Machine {
         Some(cost)
     }
 
-    /// Crossing between the CPU and the DSP with `bytes` to be copied from one's memory space to the other's: a call, a
-    /// cache line after the other, and the copy as fast as the host's cores read and write it. Without a DSP nothing.
+    /// Crossing between the CPU and the DSP with `bytes` to be copied from one's memory space to the other's. Without a DSP
+    /// nothing.
     pub fn crossing(&self, bytes: Bytes) -> Nanos {
-        let Some(Offloader { dsp, stack }) = &self.dsp else { return Nanos::ZERO };
-        let copy = |cores: &CpuCores| 2.0 * bytes.as_f64() / cores.streaming_bandwidth().0;
-        let copy = Nanos::from_seconds(self.cores().map_or(0.0, copy));
-        dsp.call() + dsp.maintenance(bytes, stack) + copy
+        let both = self.dsp.as_ref().zip(self.cores());
+        both.map_or(Nanos::ZERO, |(dsp, cores)| dsp.crossing(bytes, cores))
     }
 
     /// What adding one part's gradient to the sum of the others costs on the DSP; zero without one.
     pub(crate) fn accumulation(&self, graph: &TrainingGraph, id: usize) -> Cost {
-        let on_dsp = self.dsp.as_ref();
-        on_dsp.map_or_else(Cost::default, |Offloader { dsp, stack }| dsp.cost(&accumulation(graph, id), stack))
+        self.dsp.as_ref().map_or_else(Cost::default, |dsp| dsp.cost(&accumulation(graph, id)))
     }
 
     /// What writing `bytes` to flash and reading them back takes with nothing else under way; `None` without flash.

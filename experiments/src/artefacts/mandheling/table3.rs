@@ -27,8 +27,7 @@ pub(crate) fn irregular(device: &Device, stack: &Stack, map: Bytes, on_dsp: bool
         ..Work::empty(OperatorKind::Layout, Precision::Int8)
     };
     if on_dsp {
-        let (dsp, on_dsp) = device.offloader(stack).ok()?;
-        return Some(dsp.cost(&work, &on_dsp).alone());
+        return Some(device.offloader(stack).ok()?.cost(&work).alone());
     }
     let cores = CoreSelection::Some { class: ClusterClass::Big, count: 2 };
     let cpu = device.processor(ProcessorKind::Cpu, stack, cores, Frequency::Highest).ok()?;

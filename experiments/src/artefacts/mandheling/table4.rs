@@ -24,7 +24,7 @@ pub(crate) fn setting(subject: &str, method: &str) -> Option<(u64, u64)> {
 
 /// The time of the gradient, called alone.
 pub(crate) fn called_alone(device: &Device, stack: &Stack, size: u64, batch: u64) -> Option<Nanos> {
-    let (dsp, on_dsp) = device.offloader(stack).ok()?;
+    let offloader = device.offloader(stack).ok()?;
     let product = Product {
         role: ProductRole::WeightGradient,
         inputs: CHANNELS,
@@ -46,7 +46,7 @@ pub(crate) fn called_alone(device: &Device, stack: &Stack, size: u64, batch: u64
         product: Some(product),
         ..Work::empty(OperatorKind::Convolution, Precision::Int8)
     };
-    Some(dsp.call() + dsp.cost(&work, &on_dsp).alone())
+    Some(offloader.dsp.call() + offloader.cost(&work).alone())
 }
 
 /// The null baseline, a roofline with one efficiency: the convolution's multiply-adds over one rate, the median over
@@ -109,8 +109,8 @@ mod tests {
         let (first, second) = (time(32) - time(16), time(64) - time(32));
         assert!((second / first - 2.0).abs() < 1e-3, "{first} {second}");
         // What is left at no arithmetic is a call and an operator's overhead.
-        let (dsp, on_dsp) = device.offloader(&stack).unwrap();
-        let fixed = (dsp.call() + on_dsp.operator_overhead.value).seconds();
+        let offloader = device.offloader(&stack).unwrap();
+        let fixed = (offloader.dsp.call() + offloader.stack.operator_overhead.value).seconds();
         assert!((time(32) - 2.0 * first - fixed).abs() < 1e-6, "{fixed}");
     }
 
