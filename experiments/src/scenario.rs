@@ -41,6 +41,7 @@ pub use flags::ScenarioFlags;
 pub use key::{Key, Takes};
 pub use quantity::{Budget, BudgetReference, InputShape, QuantityError, parse_size, parse_time, size_text, time_text};
 pub use resolve::{GraphKind, Resolved};
+pub use surroundings::Covered;
 pub use walls::{BudgetWalls, Step};
 pub use world::{Holder, World, moved};
 

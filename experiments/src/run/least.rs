@@ -79,6 +79,7 @@ impl Plan {
         let mut job = self.job();
         job.budgets.walls.clear();
         job.budgets.activation_walls.clear();
+        job.budgets.traced.clear();
         job
     }
 

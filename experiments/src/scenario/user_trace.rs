@@ -1,6 +1,7 @@
 //! One user's part of a table of traces, for a run: the apps of the phone, or the memory that it leaves.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_traces::footprint::FootprintTable;
@@ -8,7 +9,7 @@ use haversack_traces::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
 use haversack_traces::usage::{AppTimeline, UsageModel, seems_opened};
 use haversack_training::phone::AppChange;
 
-use super::apps::app_changes;
+use super::apps::{Event, app_changes, events};
 use crate::trace_table::{Holds, Reader, TableError};
 use haversack_devices::text::hint;
 
@@ -16,14 +17,30 @@ use haversack_devices::text::hint;
 const LENGTH: Nanos = Nanos(86_400_000_000_000);
 /// The counter whose values are what a phone leaves.
 const AVAILABLE: &str = "MemAvailable";
+/// The counter whose values are all that it has.
+const TOTAL: &str = "MemTotal";
 
 /// What a table says of one user.
 #[derive(Clone, Debug)]
 pub(crate) enum OfUser {
     /// What the apps of the phone do.
-    Apps(Vec<AppChange>),
-    /// What could be had of memory, from a time on.
-    Available(Vec<(Nanos, Bytes)>),
+    Apps {
+        /// To its memory.
+        changes: Vec<AppChange>,
+        /// And when.
+        events: Arc<Vec<Event>>,
+    },
+    /// What could be had of memory.
+    Available(Arc<Available>),
+}
+
+/// What a phone left of its memory.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Available {
+    /// What could be had without swapping (`MemAvailable`), from a time on.
+    pub(crate) steps: Vec<(Nanos, Bytes)>,
+    /// All that the phone's kernel managed (`MemTotal`), where the recording says so.
+    pub(crate) total: Option<Bytes>,
 }
 
 /// A user's part of a table.
@@ -33,7 +50,7 @@ pub(crate) struct UserTrace {
     pub(crate) user: String,
     /// What it says.
     pub(crate) holds: OfUser,
-    /// From its first row to its last.
+    /// From its first row to its last, or to the end of what a run can use.
     pub(crate) length: Nanos,
 }
 
@@ -83,19 +100,26 @@ impl UserTrace {
             confidence: row.confidence,
         });
         let timeline = AppTimeline::from_rows(&model, seed, borrowed, &user, (start, LENGTH), seems_opened);
-        let holds = OfUser::Apps(app_changes(&timeline, &table, &model, seed));
-        Ok(Self { user, holds, length })
+        let holds = OfUser::Apps { changes: app_changes(&timeline, &table, &model, seed), events: events(&timeline) };
+        Ok(Self { user, holds, length: length.min(LENGTH) })
     }
 
     fn available(reader: &Reader, path: &Path, wanted: Option<&str>) -> Result<Self, TableError> {
         let mut chosen = Chosen::new(wanted);
         let mut rows: Vec<(UtcTime, f64)> = Vec::new();
+        let mut total = None;
         for group in reader.groups() {
             reader.counters(&group?, |row| {
-                if row.counter == AVAILABLE && chosen.is(row.user) {
-                    rows.push((row.time, row.value));
+                if [AVAILABLE, TOTAL].contains(&row.counter) && chosen.is(row.user) {
+                    match row.counter {
+                        AVAILABLE => rows.push((row.time, row.value)),
+                        _ => total = Some(bytes(row.value)),
+                    }
                 }
             })?;
+        }
+        if rows.is_empty() && total.is_some() {
+            return Err(TableError::input(format!("{}: there is no counter {AVAILABLE}", path.display())));
         }
         let user = chosen.found(path).map_err(|error| match wanted {
             Some(_) => error,
@@ -103,9 +127,9 @@ impl UserTrace {
         })?;
         rows.sort_by_key(|(time, _)| *time);
         let (start, length) = span(rows.iter().map(|(time, _)| *time));
-        let steps = rows.iter().map(|&(time, value)| (since(start, time), Bytes(value.max(0.0) as u64)));
-        let holds = OfUser::Available(steps.take_while(|(at, _)| *at < LENGTH).collect());
-        Ok(Self { user, holds, length })
+        let steps = rows.iter().map(|&(time, value)| (since(start, time), bytes(value)));
+        let available = Available { steps: steps.take_while(|(at, _)| *at < LENGTH).collect(), total };
+        Ok(Self { user, holds: OfUser::Available(Arc::new(available)), length: length.min(LENGTH) })
     }
 }
 
@@ -151,6 +175,11 @@ impl<'a> Chosen<'a> {
 fn span(times: impl Iterator<Item = UtcTime> + Clone) -> (UtcTime, Nanos) {
     let start = times.clone().min().unwrap_or_default();
     (start, since(start, times.max().unwrap_or(start)))
+}
+
+fn bytes(value: f64) -> Bytes {
+    // A float cast saturates.
+    Bytes(value.max(0.0) as u64)
 }
 
 fn since(start: UtcTime, time: UtcTime) -> Nanos {

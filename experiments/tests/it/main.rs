@@ -30,4 +30,5 @@ mod support;
 mod sweep;
 mod sweep_words;
 mod trace;
+mod traces_drive_runs;
 mod train;
