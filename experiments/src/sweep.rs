@@ -56,7 +56,8 @@ const CSV: &str = "results.csv";
     memory_budget = { from = \"20%\", to = \"100%\", steps = 40 }\n  seed = [1]\n\n\
     Every key of a scenario may have one value, a list, or a span. Runs are numbered in the order device, stack, \
     model, input, batch, policy, set, precision, optimizer, graph, gradients, allocator, system, trainer_adj, apps, \
-    cores, frequency, ambient_c, memory_budget, activation_budget, budget_walls, time_budget, trace, iterations, seed: \
+    cores, frequency, ambient_c, memory_budget, activation_budget, budget_walls, time_budget, trace, trace_from, \
+    trace_window, footprints, usage, iterations, seed: \
     the first varies slowest.\n\n\
     policy = \"all\" stands for every policy, device = \"phones\", \"boards\" or \"gpus\" for every device of that form, alone \
     or in a list. What does not go together is a row of the status unsupported.")]

@@ -1,12 +1,12 @@
 //! What happens around a run while it goes on: budgets over time, and the phone that it shares with apps.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{Device, load_system};
 use haversack_traces::footprint::FootprintTable;
-use haversack_traces::usage::{AppTimeline, UsageModel};
+use haversack_traces::usage::{AppTimeline, DataError, UsageModel};
 use haversack_training::phone::AppChange;
 use haversack_training::{Machine, Phone};
 
@@ -14,7 +14,8 @@ use super::apps::{Event, app_changes, events};
 use super::error::{Fault, ScenarioError};
 use super::key::Key;
 use super::phone::{self, InUse};
-use super::user_trace::{Available, OfUser, UserTrace};
+use super::trace_from::{DAY, TraceFrom};
+use super::user_trace::{Available, OfUser, Reading, UserTrace, UserTraceError};
 use super::{Budget, PhoneApps, Scenario, Step, budget_trace};
 use crate::cache::Cache;
 
@@ -71,6 +72,7 @@ impl Scenario {
         cache: &Cache,
         notes: &mut Vec<String>,
     ) -> Result<Surroundings, ScenarioError> {
+        self.check_traced()?;
         let traced = self.read_trace(cache, notes)?;
         let refused = |key: Key, message: &str| Err(self.error(key, Fault::Refused(message.to_owned())));
         let names_apps = self.apps.as_ref().is_some_and(|apps| *apps != PhoneApps::None);
@@ -127,11 +129,55 @@ impl Scenario {
         notes: &mut Vec<String>,
     ) -> Result<Arc<UserTrace>, ScenarioError> {
         let (path, user) = budget_trace::split(named);
-        let place = (named.display().to_string(), self.seed);
-        let read = cache.get(place, || UserTrace::read(&path, user.as_deref(), self.seed));
-        let read = read.map_err(|error| self.error(key, Fault::Refused(error.to_string())))?;
-        notes.push(format!("the trace is of {} and covers {}", read.user, read.length));
+        let from = self.trace_from.clone().unwrap_or(TraceFrom::After(Nanos::ZERO));
+        let window = self.trace_window.unwrap_or(DAY);
+        let models = self.models(cache)?;
+        let (model, footprints) = models.as_ref();
+        let reading = Reading { from: &from, window, seed: self.seed, footprints, model };
+        let place = (named.display().to_string(), format!("{from} {window} {:?}", self.models_named()), self.seed);
+        let read = cache.get(place, || UserTrace::read(&path, user.as_deref(), reading));
+        let read = read.map_err(|error| match error {
+            UserTraceError::Table(error) => self.error(key, Fault::Refused(error.to_string())),
+            UserTraceError::From(why) => self.error(Key::TraceFrom, Fault::Refused(why)),
+        })?;
+        notes.push(format!("the trace is of {} and covers {} from {}", read.user, read.length, read.begins));
         Ok(read)
+    }
+
+    /// Which model of usage and which table of footprints are asked for.
+    fn models_named(&self) -> (Option<String>, Option<String>) {
+        (self.usage.clone(), self.footprints.clone())
+    }
+
+    /// The model of usage, and what apps take of memory.
+    fn models(&self, cache: &Cache) -> Result<Arc<(UsageModel, FootprintTable)>, ScenarioError> {
+        cache.get(self.models_named(), || {
+            let wrong = |key: Key| move |error: DataError| self.error(key, Fault::Refused(error.to_string()));
+            let usage = self.usage.as_deref();
+            let model = usage.map_or_else(UsageModel::built_in, UsageModel::load).map_err(wrong(Key::Usage))?;
+            let footprints = self.footprints.as_deref();
+            let footprints = footprints.map_or_else(FootprintTable::built_in, FootprintTable::load);
+            Ok((model, footprints.map_err(wrong(Key::Footprints))?))
+        })
+    }
+
+    /// Refuses what says more of a user's trace where there is none.
+    fn check_traced(&self) -> Result<(), ScenarioError> {
+        let is_table = |named: &PathBuf| budget_trace::is_table(named);
+        let has_table = self.trace.as_ref().is_some_and(is_table) || matches!(self.apps, Some(PhoneApps::Table(_)));
+        let has_apps = has_table || matches!(self.apps, Some(PhoneApps::Synthetic { .. }));
+        for (key, given, has, what) in [
+            (Key::TraceFrom, self.trace_from.is_some(), has_table, "a trace of a user"),
+            (Key::TraceWindow, self.trace_window.is_some(), has_table, "a trace of a user"),
+            (Key::Footprints, self.footprints.is_some(), has_apps, "a trace of apps, or apps,"),
+            (Key::Usage, self.usage.is_some(), has_apps, "a trace of apps, or apps,"),
+        ] {
+            if given && !has {
+                let message = format!("it does nothing here; name {what} too (--trace FILE.parquet, --apps)");
+                return Err(self.error(key, Fault::Refused(message)));
+            }
+        }
+        Ok(())
     }
 
     /// What the apps do that are named beside the trace.
@@ -150,11 +196,11 @@ impl Scenario {
                 }
             }
             Some(PhoneApps::Synthetic { user, from, length }) => {
-                let made = cache.get((user.clone(), self.seed, *from, *length), || {
-                    let model = UsageModel::built_in().map_err(|error| refused(error.to_string()))?;
-                    let table = FootprintTable::built_in().map_err(|error| refused(error.to_string()))?;
-                    let timeline = AppTimeline::generated(&model, self.seed, user, *from, *length);
-                    Ok::<_, ScenarioError>((app_changes(&timeline, &table, &model, self.seed), events(&timeline)))
+                let models = self.models(cache)?;
+                let (model, table) = models.as_ref();
+                let made = cache.get((user.clone(), self.models_named(), self.seed, *from, *length), || {
+                    let timeline = AppTimeline::generated(model, self.seed, user, *from, *length);
+                    Ok::<_, ScenarioError>((app_changes(&timeline, table, model, self.seed), events(&timeline)))
                 });
                 let (changes, events) = made?.as_ref().clone();
                 let covered = Some(Covered { user: user.clone(), length: *length, events });

@@ -4,17 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_traces::clock::UtcOffset;
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
-use haversack_traces::usage::{AppTimeline, UsageModel, seems_opened};
+use haversack_traces::stream::stream;
+use haversack_traces::usage::{AppTimeline, UsageModel, Window, seems_opened};
 use haversack_training::phone::AppChange;
+use rand::RngExt;
 
 use super::apps::{Event, app_changes, events};
+use super::trace_from::{Span, TraceFrom, between};
 use crate::trace_table::{Holds, Reader, TableError};
 use haversack_devices::text::hint;
 
-/// What of a trace a run can use: a day of it.
-const LENGTH: Nanos = Nanos(86_400_000_000_000);
+const SECOND: Nanos = Nanos(1_000_000_000);
 /// The counter whose values are what a phone leaves.
 const AVAILABLE: &str = "MemAvailable";
 /// The counter whose values are all that it has.
@@ -50,8 +53,36 @@ pub(crate) struct UserTrace {
     pub(crate) user: String,
     /// What it says.
     pub(crate) holds: OfUser,
-    /// From its first row to its last, or to the end of what a run can use.
+    /// When what a run uses begins, by the user's clock.
+    pub(crate) begins: String,
+    /// From then on to its last row, or to the end of what a run uses.
     pub(crate) length: Nanos,
+}
+
+/// How a table is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading<'a> {
+    /// Where a run begins, and how much of the trace it uses.
+    pub(crate) from: &'a TraceFrom,
+    pub(crate) window: Nanos,
+    pub(crate) seed: u64,
+    /// What apps take, and how people use them.
+    pub(crate) footprints: &'a FootprintTable,
+    pub(crate) model: &'a UsageModel,
+}
+
+/// Why there is no trace.
+pub(crate) enum UserTraceError {
+    /// The table, or its user.
+    Table(TableError),
+    /// The beginning of the run.
+    From(String),
+}
+
+impl<E: Into<TableError>> From<E> for UserTraceError {
+    fn from(error: E) -> Self {
+        Self::Table(error.into())
+    }
 }
 
 /// A row of apps that owns its names.
@@ -64,19 +95,21 @@ struct Owned {
 }
 
 impl UserTrace {
-    /// Of the user `wanted` in the table at `path`, or of its first; times count from the user's first row.
+    /// Of the user `wanted` in the table at `path`, or of its first; times count from where the run begins.
     ///
     /// # Errors
-    /// A file that is no table of traces, a user that it does not have, counters without `MemAvailable`.
-    pub(crate) fn read(path: &Path, wanted: Option<&str>, seed: u64) -> Result<Self, TableError> {
+    /// A file that is no table of traces, a user that it does not have, counters without `MemAvailable`, a beginning outside
+    /// of the trace.
+    pub(crate) fn read(path: &Path, wanted: Option<&str>, reading: Reading<'_>) -> Result<Self, UserTraceError> {
         let reader = Reader::open(path)?;
         match reader.holds {
-            Holds::Apps => Self::apps(&reader, path, wanted, seed),
-            Holds::Counters => Self::available(&reader, path, wanted),
+            Holds::Apps => Self::apps(&reader, path, wanted, reading),
+            Holds::Counters => Self::available(&reader, path, wanted, reading),
         }
     }
 
-    fn apps(reader: &Reader, path: &Path, wanted: Option<&str>, seed: u64) -> Result<Self, TableError> {
+    fn apps(reader: &Reader, path: &Path, wanted: Option<&str>, reading: Reading<'_>) -> Result<Self, UserTraceError> {
+        let Reading { from, window, seed, footprints, model } = reading;
         let mut chosen = Chosen::new(wanted);
         let mut rows: Vec<Owned> = Vec::new();
         for group in reader.groups() {
@@ -88,9 +121,7 @@ impl UserTrace {
             })?;
         }
         let user = chosen.found(path)?;
-        let (start, length) = span(rows.iter().map(|row| row.time));
-        let model = UsageModel::built_in().map_err(TableError::input)?;
-        let table = FootprintTable::built_in().map_err(TableError::input)?;
+        let span = span(&user, rows.iter().map(|row| row.time));
         let borrowed = rows.iter().map(|row| AppRow {
             user: &user,
             time: row.time,
@@ -99,12 +130,25 @@ impl UserTrace {
             source: row.source,
             confidence: row.confidence,
         });
-        let timeline = AppTimeline::from_rows(&model, seed, borrowed, &user, (start, LENGTH), seems_opened);
-        let holds = OfUser::Apps { changes: app_changes(&timeline, &table, &model, seed), events: events(&timeline) };
-        Ok(Self { user, holds, length: length.min(LENGTH) })
+        let timeline = |start, length| {
+            let window = Window { start, length, offset: span.offset };
+            AppTimeline::from_rows(model, seed, borrowed.clone(), &user, window, seems_opened)
+        };
+        let whole = || Some(timeline(span.first, between(span.first, span.last) + SECOND));
+        let start = span.start(from, window, draw(seed, &user), whole).map_err(UserTraceError::From)?;
+        let (length, begins) = (span.left(start, window), span.offset.local(start));
+        let timeline = timeline(start, window);
+        let holds =
+            OfUser::Apps { changes: app_changes(&timeline, footprints, model, seed), events: events(&timeline) };
+        Ok(Self { user, holds, begins, length })
     }
 
-    fn available(reader: &Reader, path: &Path, wanted: Option<&str>) -> Result<Self, TableError> {
+    fn available(
+        reader: &Reader,
+        path: &Path,
+        wanted: Option<&str>,
+        Reading { from, window, seed, .. }: Reading<'_>,
+    ) -> Result<Self, UserTraceError> {
         let mut chosen = Chosen::new(wanted);
         let mut rows: Vec<(UtcTime, f64)> = Vec::new();
         let mut total = None;
@@ -119,17 +163,21 @@ impl UserTrace {
             })?;
         }
         if rows.is_empty() && total.is_some() {
-            return Err(TableError::input(format!("{}: there is no counter {AVAILABLE}", path.display())));
+            return Err(TableError::input(format!("{}: there is no counter {AVAILABLE}", path.display())).into());
         }
         let user = chosen.found(path).map_err(|error| match wanted {
             Some(_) => error,
             None => TableError::input(format!("{}: there is no counter {AVAILABLE}", path.display())),
         })?;
         rows.sort_by_key(|(time, _)| *time);
-        let (start, length) = span(rows.iter().map(|(time, _)| *time));
-        let steps = rows.iter().map(|&(time, value)| (since(start, time), bytes(value)));
-        let available = Available { steps: steps.take_while(|(at, _)| *at < LENGTH).collect(), total };
-        Ok(Self { user, holds: OfUser::Available(Arc::new(available)), length: length.min(LENGTH) })
+        let span = span(&user, rows.iter().map(|(time, _)| *time));
+        let start = span.start(from, window, draw(seed, &user), || None).map_err(UserTraceError::From)?;
+        let (length, begins) = (span.left(start, window), span.offset.local(start));
+        // What holds at the start was measured last before it.
+        let first = rows.partition_point(|(time, _)| *time <= start).saturating_sub(1);
+        let steps = rows[first..].iter().map(|&(time, value)| (between(start, time), bytes(value)));
+        let available = Available { steps: steps.take_while(|(at, _)| *at <= window).collect(), total };
+        Ok(Self { user, holds: OfUser::Available(Arc::new(available)), begins, length })
     }
 }
 
@@ -171,17 +219,18 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// The first of some times, and how long after it the last is.
-fn span(times: impl Iterator<Item = UtcTime> + Clone) -> (UtcTime, Nanos) {
-    let start = times.clone().min().unwrap_or_default();
-    (start, since(start, times.max().unwrap_or(start)))
+/// From the first of some times to the last.
+fn span(user: &str, times: impl Iterator<Item = UtcTime> + Clone) -> Span<'_> {
+    let first = times.clone().min().unwrap_or_default();
+    Span { user, first, last: times.max().unwrap_or(first), offset: UtcOffset::default() }
+}
+
+/// The number from zero to one that a random beginning is drawn by.
+fn draw(seed: u64, user: &str) -> f64 {
+    stream(seed, user, "trace from").random()
 }
 
 fn bytes(value: f64) -> Bytes {
     // A float cast saturates.
     Bytes(value.max(0.0) as u64)
-}
-
-fn since(start: UtcTime, time: UtcTime) -> Nanos {
-    Nanos(u64::try_from(time.0.saturating_sub(start.0)).unwrap_or(0))
 }

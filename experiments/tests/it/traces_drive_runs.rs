@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::support::{call_in, json, stderr};
+use crate::support::{call_in, json, refusal, stderr};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -75,4 +75,86 @@ fn a_series_that_falls_at_120_s_slows_iterations_from_then_on() {
         assert!(stderr(&output).contains("warning: the trace covers 290"), "{file}: {}", stderr(&output));
         assert!(found["trace_assumed_share"].is_null());
     }
+}
+
+const IN_USE: &str =
+    "simulate --device galaxy-s22 --stack mnn-2 --cores big:4 --model mobilenetv2 --batch 8 --format json";
+
+#[test]
+fn four_users_give_four_runs_from_where_the_user_says() {
+    let folder = tempdir().unwrap();
+    run(folder.path(), "trace generate --users 4 --days 2 --seed 1 --out users.parquet");
+    let found =
+        |flags: &str| json(&run(folder.path(), &format!("{IN_USE} --iterations 12 --trace users.parquet{flags}")));
+    let used = |found: &Value| found["system_used_bytes"].as_u64().unwrap();
+    let users: Vec<Value> =
+        (0..4).map(|user| found(&format!("#synthetic-000000{user} --trace-from session:20"))).collect();
+    for (place, one) in users.iter().enumerate() {
+        for other in &users[..place] {
+            assert_ne!(used(one), used(other), "{place}");
+            assert_ne!(seconds(one), seconds(other), "{place}");
+        }
+        // What a synthetic user does is nobody's recording.
+        assert_eq!(one["trace_assumed_share"], 1.0);
+        assert_eq!((&one["trace_held_s"], &one["scenario"]["trace_from"]), (&0.0.into(), &"session:20".into()));
+    }
+    // The evening is 19:00 of the first day.
+    let evening = used(&found(" --trace-from evening"));
+    for from in ["1970-01-01T19:00", "1970-01-01T19:00:00Z"] {
+        assert_eq!(used(&found(&format!(" --trace-from {from}"))), evening, "{from}");
+    }
+    let random = |seed: u64| found(&format!(" --trace-from random --trace-window 2h --seed {seed}"));
+    assert_eq!(used(&random(1)), used(&random(1)));
+    assert_ne!(used(&random(1)), used(&random(2)));
+    assert_ne!(used(&found(" --trace-from session:10")), used(&found(" --trace-from session:11")));
+    // 12 iterations of 4 s go on after 30 s of the trace.
+    let output = run(folder.path(), &format!("{IN_USE} --iterations 12 --trace users.parquet --trace-window 30s"));
+    let held = json(&output)["trace_held_s"].as_f64().unwrap();
+    assert!((10.0..40.0).contains(&held) && stderr(&output).contains("warning: the trace covers 30.0 s"), "{held}");
+}
+
+#[test]
+fn a_beginning_outside_of_the_trace_is_refused_with_what_it_covers() {
+    let folder = tempdir().unwrap();
+    run(folder.path(), "trace generate --users 1 --days 1 --seed 1 --out users.parquet");
+    record(folder.path(), "memory.parquet", &[(0, 5_000), (60, 4_000)]);
+    for (flags, says) in [
+        ("users.parquet --trace-from 2d", "outside of the trace, which covers 84493.00 s"),
+        ("users.parquet --trace-from 2016-01-01T19:00", "outside of the trace, which covers 84493.00 s"),
+        ("users.parquet --trace-from session:1000", "the trace of synthetic-0000000 has"),
+        ("users.parquet --trace-from evning", "did you mean 'evening'?"),
+        ("memory.parquet --trace-from session:1", "nothing of sessions"),
+        ("memory.parquet --trace-from 61", "which covers 60.00 s from 2020-09-13 12:26:40 +00:00"),
+    ] {
+        let message = refusal(&run(folder.path(), &format!("{IN_USE} --trace {flags}")), 2);
+        assert!(message.starts_with("error: --trace-from: ") && message.contains(says), "{flags}: {message}");
+    }
+    for flags in ["--trace-from evening", "--trace-window 10min", "--footprints android"] {
+        let message = refusal(&run(folder.path(), &format!("{IN_USE} {flags}")), 2);
+        assert!(message.contains("it does nothing here; name a trace of"), "{flags}: {message}");
+    }
+    // From the last second on less is left than at first.
+    let left = |from: u64| json(&run(folder.path(), &format!("{IN_USE} --trace memory.parquet --trace-from {from}")));
+    let budget = |found: &Value| found["scenario"]["memory_budget_bytes"].as_u64();
+    assert_eq!((budget(&left(59)), budget(&left(60))), (Some(5_000 * 1_024_000), Some(4_000 * 1_024_000)));
+}
+
+#[test]
+fn footprints_and_usage_are_read_from_files() {
+    let folder = tempdir().unwrap();
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces");
+    let text = fs::read_to_string(traces.join("footprints/android.toml")).unwrap();
+    fs::write(folder.path().join("same.toml"), &text).unwrap();
+    // Everybody's apps are as large as the table says.
+    fs::write(folder.path().join("even.toml"), text.replacen("of_ln = ", "of_ln = 0.0 # ", 1)).unwrap();
+    fs::write(folder.path().join("usage.toml"), fs::read_to_string(traces.join("usage.toml")).unwrap()).unwrap();
+    let used = |flags: &str| {
+        let line = format!("{IN_USE} --apps synthetic-0001@68400s+10min {flags}");
+        json(&run(folder.path(), line.trim_end()))["system_used_bytes"].as_u64().unwrap()
+    };
+    let plain = used("");
+    assert_eq!([used("--footprints same.toml"), used("--footprints android"), used("--usage usage.toml")], [plain; 3]);
+    assert_ne!(used("--footprints even.toml"), plain);
+    let line = format!("{IN_USE} --apps synthetic-0001@68400s+10min --footprints none.toml");
+    assert!(refusal(&run(folder.path(), &line), 2).starts_with("error: --footprints: cannot read none.toml"));
 }
