@@ -40,10 +40,12 @@ pub(crate) use error::Mistakes;
 pub use error::{Fault, Origin, ScenarioError};
 pub use flags::ScenarioFlags;
 pub use key::{Key, Takes};
+pub(crate) use phone::phone_in_use;
 pub use quantity::{Budget, BudgetReference, InputShape, QuantityError, parse_size, parse_time, size_text, time_text};
 pub use resolve::{GraphKind, Resolved};
 pub use surroundings::Covered;
 pub use trace_from::TraceFrom;
+pub(crate) use trace_from::beginning;
 pub use walls::{BudgetWalls, Step};
 pub use world::{Holder, World, moved};
 

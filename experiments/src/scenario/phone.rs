@@ -41,6 +41,14 @@ impl InUse {
     }
 }
 
+/// A `device` in use under `system` on which `apps` run and nobody trains.
+///
+/// # Errors
+/// As [`phone`].
+pub(crate) fn phone_in_use(device: &Device, system: &System, apps: Vec<AppChange>) -> Result<Phone, String> {
+    phone(device, system, None, &InUse { apps, recorded: None }, None)
+}
+
 /// A `device` under `system`, training on `cores`, whose memory is shared as `in_use` says; the process that trains has
 /// the score `adj`, or the system's of what the user would notice.
 ///

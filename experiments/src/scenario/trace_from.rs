@@ -7,9 +7,12 @@ use haversack_devices::text::{nearest, question};
 use haversack_devices::units::Nanos;
 use haversack_traces::clock::{UtcOffset, parse_calendar};
 use haversack_traces::row::UtcTime;
-use haversack_traces::usage::AppTimeline;
+use haversack_traces::stream::stream;
+use haversack_traces::usage::{AppTimeline, UsageModel};
+use rand::RngExt;
 
 use super::quantity::{QuantityError, parse_time, time_text};
+use crate::trace_table::UserApps;
 
 /// What of a trace a run uses unless it is told: a day.
 pub(crate) const DAY: Nanos = Nanos(86_400_000_000_000);
@@ -147,6 +150,28 @@ impl Span<'_> {
             local(self.last)
         ))
     }
+}
+
+/// When a run begins in the trace of a user, and how much of it is left then.
+///
+/// # Errors
+/// As [`Span::start`].
+pub(crate) fn beginning(
+    of_user: &UserApps,
+    from: &TraceFrom,
+    window: Nanos,
+    seed: u64,
+    model: &UsageModel,
+) -> Result<(UtcTime, Nanos), String> {
+    let UserApps { user, first, last, offset, .. } = of_user;
+    let span = Span { user, first: *first, last: *last, offset: *offset };
+    let start = span.start(from, window, draw(seed, user), || Some(of_user.whole(model, seed)))?;
+    Ok((start, span.left(start, window)))
+}
+
+/// The number from zero to one that a random beginning is drawn by.
+pub(crate) fn draw(seed: u64, user: &str) -> f64 {
+    stream(seed, user, "trace from").random()
 }
 
 /// When sessions begin: when an app comes in front and none has been for longer than a pause.

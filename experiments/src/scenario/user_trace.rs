@@ -6,18 +6,14 @@ use std::sync::Arc;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_traces::clock::UtcOffset;
 use haversack_traces::footprint::FootprintTable;
-use haversack_traces::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
-use haversack_traces::stream::stream;
-use haversack_traces::usage::{AppTimeline, UsageModel, Window, seems_opened};
+use haversack_traces::row::UtcTime;
+use haversack_traces::usage::UsageModel;
 use haversack_training::phone::AppChange;
-use rand::RngExt;
 
 use super::apps::{Event, app_changes, events};
-use super::trace_from::{Span, TraceFrom, between};
-use crate::trace_table::{Holds, Reader, TableError};
-use haversack_devices::text::hint;
+use super::trace_from::{Span, TraceFrom, beginning, between, draw};
+use crate::trace_table::{Holds, Reader, TableError, UserApps, nobody};
 
-const SECOND: Nanos = Nanos(1_000_000_000);
 /// The counter whose values are what a phone leaves.
 const AVAILABLE: &str = "MemAvailable";
 /// The counter whose values are all that it has.
@@ -85,15 +81,6 @@ impl<E: Into<TableError>> From<E> for UserTraceError {
     }
 }
 
-/// A row of apps that owns its names.
-struct Owned {
-    time: UtcTime,
-    package: String,
-    adj: OomAdj,
-    source: Source,
-    confidence: Confidence,
-}
-
 impl UserTrace {
     /// Of the user `wanted` in the table at `path`, or of its first; times count from where the run begins.
     ///
@@ -110,34 +97,11 @@ impl UserTrace {
 
     fn apps(reader: &Reader, path: &Path, wanted: Option<&str>, reading: Reading<'_>) -> Result<Self, UserTraceError> {
         let Reading { from, window, seed, footprints, model } = reading;
-        let mut chosen = Chosen::new(wanted);
-        let mut rows: Vec<Owned> = Vec::new();
-        for group in reader.groups() {
-            reader.apps(&group?, |row| {
-                if chosen.is(row.user) {
-                    let AppRow { time, adj, source, confidence, .. } = row;
-                    rows.push(Owned { time, package: row.package.to_owned(), adj, source, confidence });
-                }
-            })?;
-        }
-        let user = chosen.found(path)?;
-        let span = span(&user, rows.iter().map(|row| row.time));
-        let borrowed = rows.iter().map(|row| AppRow {
-            user: &user,
-            time: row.time,
-            package: &row.package,
-            adj: row.adj,
-            source: row.source,
-            confidence: row.confidence,
-        });
-        let timeline = |start, length| {
-            let window = Window { start, length, offset: span.offset };
-            AppTimeline::from_rows(model, seed, borrowed.clone(), &user, window, seems_opened)
-        };
-        let whole = || Some(timeline(span.first, between(span.first, span.last) + SECOND));
-        let start = span.start(from, window, draw(seed, &user), whole).map_err(UserTraceError::From)?;
-        let (length, begins) = (span.left(start, window), span.offset.local(start));
-        let timeline = timeline(start, window);
+        let user = chosen(reader, path, wanted)?;
+        let of_user = UserApps::read(reader, path, &user)?;
+        let (start, length) = beginning(&of_user, from, window, seed, model).map_err(UserTraceError::From)?;
+        let begins = of_user.offset.local(start);
+        let timeline = of_user.timeline(model, seed, start, window);
         let holds =
             OfUser::Apps { changes: app_changes(&timeline, footprints, model, seed), events: events(&timeline) };
         Ok(Self { user, holds, begins, length })
@@ -149,26 +113,23 @@ impl UserTrace {
         wanted: Option<&str>,
         Reading { from, window, seed, .. }: Reading<'_>,
     ) -> Result<Self, UserTraceError> {
-        let mut chosen = Chosen::new(wanted);
+        let user = chosen(reader, path, wanted)?;
         let mut rows: Vec<(UtcTime, f64)> = Vec::new();
-        let mut total = None;
-        for group in reader.groups() {
-            reader.counters(&group?, |row| {
-                if [AVAILABLE, TOTAL].contains(&row.counter) && chosen.is(row.user) {
-                    match row.counter {
-                        AVAILABLE => rows.push((row.time, row.value)),
-                        _ => total = Some(bytes(row.value)),
-                    }
-                }
+        let (mut total, mut others) = (None, false);
+        for group in reader.groups_of(&user) {
+            reader.counters(&group?, |row| match row.counter {
+                AVAILABLE => rows.push((row.time, row.value)),
+                TOTAL => total = Some(bytes(row.value)),
+                _ => others = true,
             })?;
         }
-        if rows.is_empty() && total.is_some() {
-            return Err(TableError::input(format!("{}: there is no counter {AVAILABLE}", path.display())).into());
+        if rows.is_empty() && (others || total.is_some()) {
+            let path = path.display();
+            return Err(TableError::input(format!("{path}: there is no counter {AVAILABLE} of {user}")).into());
         }
-        let user = chosen.found(path).map_err(|error| match wanted {
-            Some(_) => error,
-            None => TableError::input(format!("{}: there is no counter {AVAILABLE}", path.display())),
-        })?;
+        if rows.is_empty() {
+            return Err(nobody(reader, path, &user).into());
+        }
         rows.sort_by_key(|(time, _)| *time);
         let span = span(&user, rows.iter().map(|(time, _)| *time));
         let start = span.start(from, window, draw(seed, &user), || None).map_err(UserTraceError::From)?;
@@ -181,41 +142,11 @@ impl UserTrace {
     }
 }
 
-/// The user that rows are taken of.
-struct Chosen<'a> {
-    wanted: Option<&'a str>,
-    user: Option<String>,
-    others: Vec<String>,
-}
-
-impl<'a> Chosen<'a> {
-    const fn new(wanted: Option<&'a str>) -> Self {
-        Self { wanted, user: None, others: Vec::new() }
-    }
-
-    fn is(&mut self, user: &str) -> bool {
-        let wanted = self.wanted.is_none_or(|wanted| wanted == user);
-        match &self.user {
-            Some(found) => found == user,
-            None if wanted => {
-                self.user = Some(user.to_owned());
-                true
-            }
-            None => {
-                if self.others.last().is_none_or(|last| last != user) {
-                    self.others.push(user.to_owned());
-                }
-                false
-            }
-        }
-    }
-
-    fn found(self, path: &Path) -> Result<String, TableError> {
-        self.user.ok_or_else(|| {
-            let wanted = self.wanted.unwrap_or_default();
-            let near = hint(wanted, self.others.iter().map(String::as_str));
-            TableError::input(format!("{}: expected rows of the user '{wanted}', found none{near}", path.display()))
-        })
+/// The user `wanted`, or the first; an error names the nearest.
+fn chosen(reader: &Reader, path: &Path, wanted: Option<&str>) -> Result<String, TableError> {
+    match wanted {
+        Some(wanted) => Ok(wanted.to_owned()),
+        None => reader.first_user()?.ok_or_else(|| TableError::input(format!("{}: there are no rows", path.display()))),
     }
 }
 
@@ -223,11 +154,6 @@ impl<'a> Chosen<'a> {
 fn span(user: &str, times: impl Iterator<Item = UtcTime> + Clone) -> Span<'_> {
     let first = times.clone().min().unwrap_or_default();
     Span { user, first, last: times.max().unwrap_or(first), offset: UtcOffset::default() }
-}
-
-/// The number from zero to one that a random beginning is drawn by.
-fn draw(seed: u64, user: &str) -> f64 {
-    stream(seed, user, "trace from").random()
 }
 
 fn bytes(value: f64) -> Bytes {

@@ -426,9 +426,9 @@ fn a_trace_goes_on_from_iteration_to_iteration() {
     let graph = lowered("mobilenetv2", Variant::Reduced);
     let free = unbounded(&graph, 16);
     let (half, whole) = (share(free.peak_memory, 60), Bytes(2 * free.peak_memory.0));
-    // In the middle of the third iteration there is less; a second later there is enough again.
+    // In the middle of the third iteration there is less; as long as four take later there is enough again.
     let falls = Nanos(free.iteration.0 * 5 / 2);
-    let rises = falls + Nanos(1_000_000_000);
+    let rises = falls + free.iteration * 4;
     let traced = [(Nanos::ZERO, whole), (falls, half), (rises, whole)];
     let traced = traced.map(|(at, memory)| Wall { at, memory }).to_vec();
     let number = 4 + (rises.0 / free.iteration.0) as u32;
