@@ -84,8 +84,9 @@ const IN_USE: &str =
 fn four_users_give_four_runs_from_where_the_user_says() {
     let folder = tempdir().unwrap();
     run(folder.path(), "trace generate --users 4 --days 2 --seed 1 --out users.parquet");
-    let found =
-        |flags: &str| json(&run(folder.path(), &format!("{IN_USE} --iterations 12 --trace users.parquet{flags}")));
+    // A batch that a phone of 8 GB holds while few apps do.
+    let line = format!("{} --iterations 12 --trace users.parquet", IN_USE.replace("--batch 8", "--batch 24"));
+    let found = |flags: &str| json(&run(folder.path(), &format!("{line}{flags}")));
     let used = |found: &Value| found["system_used_bytes"].as_u64().unwrap();
     let users: Vec<Value> =
         (0..4).map(|user| found(&format!("#synthetic-000000{user} --trace-from session:20"))).collect();
@@ -107,10 +108,10 @@ fn four_users_give_four_runs_from_where_the_user_says() {
     assert_eq!(used(&random(1)), used(&random(1)));
     assert_ne!(used(&random(1)), used(&random(2)));
     assert_ne!(used(&found(" --trace-from session:10")), used(&found(" --trace-from session:11")));
-    // 12 iterations of 4 s go on after 30 s of the trace.
-    let output = run(folder.path(), &format!("{IN_USE} --iterations 12 --trace users.parquet --trace-window 30s"));
+    // 12 iterations of 8.4 s go on after 60 s of the trace.
+    let output = run(folder.path(), &format!("{line} --trace-window 60s"));
     let held = json(&output)["trace_held_s"].as_f64().unwrap();
-    assert!((10.0..40.0).contains(&held) && stderr(&output).contains("warning: the trace covers 30.0 s"), "{held}");
+    assert!((39.0..60.0).contains(&held) && stderr(&output).contains("warning: the trace covers 60 s"), "{held}");
 }
 
 #[test]
@@ -157,4 +158,45 @@ fn footprints_and_usage_are_read_from_files() {
     assert_ne!(used("--footprints even.toml"), plain);
     let line = format!("{IN_USE} --apps synthetic-0001@68400s+10min --footprints none.toml");
     assert!(refusal(&run(folder.path(), &line), 2).starts_with("error: --footprints: cannot read none.toml"));
+}
+
+#[test]
+fn a_sweep_runs_all_users_those_that_match_or_a_sample() {
+    let folder = tempdir().unwrap();
+    run(folder.path(), "trace generate --users 4 --days 1 --seed 1 --out users.parquet");
+    let specification = |users: &str| {
+        let text = "device = \"galaxy-s22\"\nstack = \"mnn-2\"\ncores = \"big:4\"\nmodel = \"lenet5\"\nbatch = 16\n\
+                    trace = \"users.parquet\"\ntrace_from = \"evening\"\nseed = 1\n";
+        fs::write(folder.path().join("s.toml"), format!("{text}{users}\n")).unwrap();
+        run(folder.path(), "sweep s.toml --out out --overwrite")
+    };
+    let traces = |users: &str| {
+        let output = specification(users);
+        assert!(output.status.success(), "{users}: {}", stderr(&output));
+        let frame = haversack_reports::frame::read_parquet(&folder.path().join("out/results.parquet")).unwrap();
+        let used = crate::sweep::wholes(&frame, "system_used_bytes");
+        (crate::sweep::texts(&frame, "trace").into_iter().flatten().collect::<Vec<_>>(), used)
+    };
+    let (all, used) = traces("users = \"*\"");
+    assert_eq!(all, [0, 1, 2, 3].map(|user| format!("users.parquet#synthetic-000000{user}")));
+    let different: std::collections::HashSet<_> = used.iter().collect();
+    assert_eq!(different.len(), 4, "{used:?}");
+    assert_eq!(traces("users = [\"*3\", \"synthetic-0000001\"]").0, [all[1].clone(), all[3].clone()]);
+    let (sample, again) = (traces("sample = 2").0, traces("users = \"synth*\"\nsample = 2").0);
+    assert!(sample.len() == 2 && sample == again && sample.iter().all(|user| all.contains(user)));
+    for (users, says) in [
+        (
+            "users = \"synthetik-0000002\"",
+            "s.toml:9: users: users.parquet: no user matches 'synthetik-0000002'; did you mean",
+        ),
+        ("users = \"zz*\"", "no user matches 'zz*'; the nearest is 'synthetic-0000003'"),
+        ("sample = 5", "s.toml:9: sample: expected at most the 4 users that match, found 5"),
+        ("sample = 0", "expected a whole number of users, at least 1"),
+        ("user = \"*\"", "did you mean 'users'?"),
+    ] {
+        let message = refusal(&specification(users), 2);
+        assert!(message.contains(says), "{users}: {message}");
+    }
+    fs::write(folder.path().join("none.toml"), "device = \"galaxy-s22\"\nmodel = \"lenet5\"\nusers = \"*\"\n").unwrap();
+    assert!(refusal(&run(folder.path(), "sweep none.toml --out none"), 2).contains("there is no trace of users"));
 }
