@@ -156,7 +156,7 @@ impl Plan {
             return Ok(record);
         };
         let mut job = self.job();
-        job.budgets.memory = Some(memory);
+        job.budgets.bound(memory);
         simulate(self.machine(), &job, self.policy()?.as_mut())
     }
 

@@ -16,6 +16,7 @@ mod phone;
 mod quantity;
 mod resolve;
 mod surroundings;
+mod trace_from;
 mod user_trace;
 mod walls;
 pub mod workload;
@@ -39,8 +40,12 @@ pub(crate) use error::Mistakes;
 pub use error::{Fault, Origin, ScenarioError};
 pub use flags::ScenarioFlags;
 pub use key::{Key, Takes};
+pub(crate) use phone::phone_in_use;
 pub use quantity::{Budget, BudgetReference, InputShape, QuantityError, parse_size, parse_time, size_text, time_text};
 pub use resolve::{GraphKind, Resolved};
+pub use surroundings::Covered;
+pub use trace_from::TraceFrom;
+pub(crate) use trace_from::beginning;
 pub use walls::{BudgetWalls, Step};
 pub use world::{Holder, World, moved};
 
@@ -114,6 +119,14 @@ pub struct Scenario {
     pub time_budget: Option<Nanos>,
     /// A file of memory budgets over time.
     pub trace: Option<PathBuf>,
+    /// Where in a user's trace the run begins; by default at its first row.
+    pub trace_from: Option<TraceFrom>,
+    /// How much of it there is from then on; by default a day.
+    pub trace_window: Option<Nanos>,
+    /// What apps take of memory: a table's name or path; by default Android's.
+    pub footprints: Option<String>,
+    /// How people use their phones: a model's path; by default the built-in one.
+    pub usage: Option<String>,
     /// Iterations to run.
     pub iterations: u32,
     /// The seed of all randomness.
@@ -154,6 +167,10 @@ impl Scenario {
             budget_walls: BudgetWalls::default(),
             time_budget: None,
             trace: None,
+            trace_from: None,
+            trace_window: None,
+            footprints: None,
+            usage: None,
             iterations: DEFAULT_ITERATIONS,
             seed: 0,
             origins: BTreeMap::new(),
@@ -302,6 +319,10 @@ impl Scenario {
             Key::BudgetWalls => self.budget_walls = text.parse()?,
             Key::TimeBudget => self.time_budget = Some(parse_time(text)?),
             Key::Trace => self.trace = Some(PathBuf::from(text)),
+            Key::TraceFrom => self.trace_from = Some(text.parse()?),
+            Key::TraceWindow => self.trace_window = Some(parse_time(text)?),
+            Key::Footprints => self.footprints = Some(text.to_owned()),
+            Key::Usage => self.usage = Some(text.to_owned()),
             Key::Iterations => self.iterations = whole(value, 1, u64::from(u32::MAX))? as u32,
             Key::Seed => self.seed = whole(value, 0, u64::MAX)?,
         }

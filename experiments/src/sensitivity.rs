@@ -74,7 +74,7 @@ struct Figures {
 
 impl Figures {
     fn of(plan: &Plan) -> Option<Self> {
-        let results = Results::new(&plan.run().ok()?);
+        let results = Results::new(plan, &plan.run().ok()?);
         Some(Self {
             time_s: results.iteration_time_s,
             energy_j: results.energy_j,
@@ -162,7 +162,7 @@ pub fn run(options: &SensitivityOptions) -> Result<(), CommandError> {
         note(sentence);
     }
     let record = plan.run().map_err(|error| plan.explain_failure(error, &cache))?;
-    let results = Results::new(&record);
+    let results = Results::new(&plan, &record);
     let base = Figures {
         time_s: results.iteration_time_s,
         energy_j: results.energy_j,

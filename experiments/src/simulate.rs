@@ -6,15 +6,15 @@ mod text;
 use std::path::PathBuf;
 
 use clap::Args;
-use haversack_devices::units::Bytes;
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_reports::write_atomically;
-use haversack_training::{Observe, PeakReport, Record, RunError};
+use haversack_training::{Observe, PeakReport, Record, RunError, Wall};
 use serde_json::{Map, Value, json};
 
 use crate::cache::Cache;
 use crate::checked::doubt;
 use crate::error::CommandError;
-use crate::output::{Format, note, print, print_json};
+use crate::output::{Format, note, print, print_json, warn};
 use crate::quantities;
 use crate::run::{Plan, PlanError, Results};
 use crate::scenario::ScenarioFlags;
@@ -78,7 +78,9 @@ pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
         Err(error @ RunError::Killed { .. }) => return answer_killed(&plan, &error, options.format),
         Err(error) => return Err(plan.explain_failure(error, &cache).into()),
     };
-    if options.least_memory && !(plan.budgets.walls.is_empty() && plan.budgets.activation_walls.is_empty()) {
+    let budgets = &plan.budgets;
+    let changing = [&budgets.walls, &budgets.activation_walls, &budgets.traced];
+    if options.least_memory && changing.iter().any(|walls| !walls.is_empty()) {
         note(&"the least memory budget is of a run whose budget does not change");
     }
     let least_memory = if options.least_memory { Some(plan.least_memory().map_err(PlanError::Run)?) } else { None };
@@ -86,10 +88,11 @@ pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
         write_atomically(path, timeline.to_chrome_json(&plan.graph).to_string().as_bytes())?;
     }
     late_walls(&plan, &record);
+    short_trace(&plan, &record);
     let simulated = Simulated {
         plan: &plan,
         record: &record,
-        results: Results::new(&record),
+        results: Results::new(&plan, &record),
         longest: longest::of(&plan.graph, &record),
         least_memory,
     };
@@ -129,15 +132,32 @@ fn scenario_json(plan: &Plan) -> Value {
     Value::Object(cells.into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect())
 }
 
-/// Says of budgets that they never held, since the iteration was over before.
+/// Says of budgets that they never held, since the iteration or the run was over before.
 fn late_walls(plan: &Plan, record: &Record) {
-    let walls = plan.budgets.walls.iter().chain(&plan.budgets.activation_walls);
-    let late = walls.clone().filter(|wall| wall.at >= record.iteration).count();
-    if late > 0 {
-        let (all, took) = (walls.count(), quantities::time(record.iteration));
-        note(&format!(
-            "{late} of {all} changes of the budget come after the iteration has ended, at {took}, and never hold"
-        ));
+    let budgets = &plan.budgets;
+    let walls = || budgets.walls.iter().chain(&budgets.activation_walls);
+    // Of what was recorded nobody expects that a run sees all.
+    let traced: &[Wall] = if plan.resolved.covered.is_some() { &[] } else { &budgets.traced };
+    let late = walls().filter(|wall| wall.at >= record.iteration).count();
+    let late_of_trace = traced.iter().filter(|wall| wall.at >= record.ended).count();
+    for (late, all, what, ended) in
+        [(late, walls().count(), "iteration", record.iteration), (late_of_trace, traced.len(), "run", record.ended)]
+    {
+        if late > 0 {
+            let ended = quantities::time(ended);
+            note(&format!(
+                "{late} of {all} changes of the budget come after the {what} has ended, at {ended}, and never hold"
+            ));
+        }
+    }
+}
+
+/// Warns of a trace that ended before the run did.
+fn short_trace(plan: &Plan, record: &Record) {
+    let Some(covered) = &plan.resolved.covered else { return };
+    if covered.held(record.ended) > Nanos::ZERO {
+        let (length, ended) = (quantities::time(covered.length), quantities::time(record.ended));
+        warn(&format!("the trace covers {length} of a run of {ended}; after its end the last values are held"));
     }
 }
 

@@ -15,6 +15,7 @@ mod span;
 mod specification;
 mod summary;
 mod table;
+mod users;
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -31,6 +32,7 @@ use serde_json::Map;
 pub use merge::merge;
 pub use row::Row;
 pub use specification::Specification;
+pub(crate) use users::{drawn, matching};
 
 use crate::cache::Cache;
 use crate::error::CommandError;
@@ -56,10 +58,13 @@ const CSV: &str = "results.csv";
     memory_budget = { from = \"20%\", to = \"100%\", steps = 40 }\n  seed = [1]\n\n\
     Every key of a scenario may have one value, a list, or a span. Runs are numbered in the order device, stack, \
     model, input, batch, policy, set, precision, optimizer, graph, gradients, allocator, system, trainer_adj, apps, \
-    cores, frequency, ambient_c, memory_budget, activation_budget, budget_walls, time_budget, trace, iterations, seed: \
+    cores, frequency, ambient_c, memory_budget, activation_budget, budget_walls, time_budget, trace, trace_from, \
+    trace_window, footprints, usage, iterations, seed: \
     the first varies slowest.\n\n\
     policy = \"all\" stands for every policy, device = \"phones\", \"boards\" or \"gpus\" for every device of that form, alone \
-    or in a list. What does not go together is a row of the status unsupported.")]
+    or in a list. What does not go together is a row of the status unsupported.\n\n\
+    users = \"*\" beside a table of traces stands for each of its users, a pattern such as \"a*\" or a list of them for those \
+    that match, and sample = 20 for so many of them, drawn by the first seed.")]
 pub struct SweepOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]

@@ -1,9 +1,12 @@
 //! `haversack trace`: recordings of apps and memory into Parquet tables, what the tables hold, and synthetic users.
 
+mod budgets;
+mod budgets_picture;
 mod generate;
 mod import;
 mod inputs;
 mod options;
+mod plot;
 mod report_text;
 mod sessions;
 mod stats;
@@ -12,7 +15,9 @@ mod stats_text;
 use clap::{Args, Subcommand};
 
 use crate::error::CommandError;
+use budgets::BudgetsOptions;
 use options::{GenerateOptions, ImportOptions, StatsOptions};
+use plot::PlotOptions;
 
 /// What `trace` is asked for.
 #[derive(Debug, Args)]
@@ -29,6 +34,10 @@ enum TraceCommand {
     Stats(StatsOptions),
     /// Makes synthetic users
     Generate(GenerateOptions),
+    /// Says what memory phones leave to training while their users use them, and draws it by user and by hour
+    Budgets(BudgetsOptions),
+    /// Draws a user's apps, sessions and demand of memory
+    Plot(PlotOptions),
 }
 
 /// Runs a command of `trace`.
@@ -40,5 +49,7 @@ pub fn run(options: &TraceOptions) -> Result<(), CommandError> {
         TraceCommand::Import(given) => import::import(given),
         TraceCommand::Stats(given) => stats::stats(given),
         TraceCommand::Generate(given) => generate::generate(given),
+        TraceCommand::Budgets(given) => budgets::budgets(given),
+        TraceCommand::Plot(given) => plot::plot(given),
     }
 }

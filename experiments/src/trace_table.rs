@@ -1,14 +1,18 @@
 //! Tables of traces as Parquet files: what apps do, and what counters say, read and written batch by batch.
 //!
 //! Apps have the columns `user, time_s, package, adj, source, confidence`; counters have `user, time_s, counter, value`.
-//! Times are seconds since 1970, UTC; memory is in bytes.
+//! Times are seconds since 1970, UTC; memory is in bytes. Rows are sorted by user, and the file says of each row group which
+//! users it has, so that one user of many is found without reading the others.
 
 mod columns;
 mod read;
+mod sort;
+mod user;
 mod write;
 
 pub use columns::{Apps, Batch, Counters};
 pub use read::{Holds, Reader};
+pub(crate) use user::{UserApps, nobody, place_beside};
 pub use write::Table;
 
 use std::fmt::Display;
@@ -21,6 +25,9 @@ use thiserror::Error;
 const APP_COLUMNS: [&str; 6] = ["user", "time_s", "package", "adj", "source", "confidence"];
 /// The columns of the table of counters.
 const COUNTER_COLUMNS: [&str; 4] = ["user", "time_s", "counter", "value"];
+
+/// The column by which rows are sorted.
+const USER: &str = "user";
 
 /// Why a table of traces was not read or written.
 #[derive(Debug, Error)]

@@ -24,7 +24,6 @@
 //! ```
 
 mod carat;
-mod clock;
 mod context;
 mod lines;
 mod lmkd;
@@ -44,7 +43,7 @@ use haversack_devices::units::Nanos;
 use strum::{IntoStaticStr, VariantArray};
 use thiserror::Error;
 
-pub use clock::UtcOffset;
+pub use crate::clock::UtcOffset;
 pub use report::{Coverage, Finding, Findings, GAP_BOUNDS, Gaps, Reason, Report, Tally};
 pub use tracker::{Order, Tracker};
 

@@ -21,9 +21,10 @@
 //! # Ok::<(), haversack_traces::usage::DataError>(())
 //! ```
 
+pub mod clock;
 mod data;
 pub mod footprint;
 pub mod import;
 pub mod row;
-mod stream;
+pub mod stream;
 pub mod usage;

@@ -10,7 +10,7 @@ const FAMILY: u64 = 2;
 ///
 /// `ChaCha8` with the key (seed, FNV-1a of the user, FNV-1a of the purpose, 2), little-endian: adding a user, or
 /// drawing more often for one purpose, changes nobody else's numbers, and the numbers are the same on every platform.
-pub(crate) fn stream(seed: u64, user: &str, purpose: &str) -> ChaCha8Rng {
+pub fn stream(seed: u64, user: &str, purpose: &str) -> ChaCha8Rng {
     let mut key = [0; 32];
     for (bytes, word) in key.chunks_exact_mut(8).zip([seed, fnv1a(user), fnv1a(purpose), FAMILY]) {
         bytes.copy_from_slice(&word.to_le_bytes());

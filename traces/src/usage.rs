@@ -14,7 +14,7 @@
 //! between. The model assumes: the user has the habits of the synthetic user of the same name and seed; a session
 //! within `interpolation.horizon` after a sample shows the apps of that sample, those seen in front `foreground_weight`
 //! times as likely as cached ones; services belong to the system; further from a sample nothing happens, so that a gap
-//! stays one. Every such event is [`crate::row::Confidence::Assumed`]. Days are UTC's, since rows have no time zone.
+//! stays one. Every such event is [`crate::row::Confidence::Assumed`]. Days begin at midnight by the clock of the user, where the time zone is known, or UTC's.
 //!
 //! # What the model leaves out
 //!
@@ -41,5 +41,5 @@ pub use holdings::{Demand, DemandSeries, Held, Holding, demand, footprints, hold
 pub use model::{Apps, Carat, CatalogueApp, Day, Interpolation, Launcher, Sessions, UsageModel};
 pub use session::{Session, SessionStream};
 pub use statistics::{SessionReader, SessionStatistics, UserSessions, sessions};
-pub use timeline::{AppTimeline, is_sampled, seems_opened};
+pub use timeline::{AppTimeline, Window, is_sampled, seems_opened};
 pub use user::{InstalledApp, User};

@@ -13,7 +13,8 @@ impl Plan {
     pub fn is_baseline(&self) -> bool {
         let budgets = &self.budgets;
         let bounded = budgets.memory.is_some() || budgets.activations.is_some();
-        let has_walls = !budgets.walls.is_empty() || !budgets.activation_walls.is_empty();
+        let has_walls =
+            [&budgets.walls, &budgets.activation_walls, &budgets.traced].iter().any(|walls| !walls.is_empty());
         self.scenario().policy == original::ENTRY.id && !bounded && !has_walls
     }
 

@@ -23,16 +23,15 @@ pub(super) fn of(resolved: &Resolved, cache: &Cache) -> Result<(Budgets, Referen
     let given = scenario.memory_budget.map(|budget| needs.memory(budget)).transpose()?;
     let activations = scenario.activation_budget.map(|budget| needs.activations(budget)).transpose()?;
     let mut memory = given;
-    let mut walls = Vec::new();
+    let (mut walls, mut traced) = (Vec::new(), Vec::new());
     for step in resolved.trace.iter() {
-        let traced = needs.memory(step.budget)?;
-        let wall = given.map_or(traced, |given| given.min(traced));
+        let needed = needs.memory(step.budget)?;
+        let wall = given.map_or(needed, |given| given.min(needed));
         // What holds from the start is the budget itself: a wall takes hold only after an operator.
         if step.at == Nanos::ZERO {
             memory = Some(wall);
-        } else {
-            walls.push(Wall { at: step.at, memory: wall });
         }
+        traced.push(Wall { at: step.at, memory: wall });
     }
     for step in &scenario.budget_walls.memory {
         walls.push(Wall { at: step.at, memory: needs.memory(step.budget)? });
@@ -40,7 +39,7 @@ pub(super) fn of(resolved: &Resolved, cache: &Cache) -> Result<(Budgets, Referen
     let mut of_activations = |step: &Step| Ok(Wall { at: step.at, memory: needs.activations(step.budget)? });
     let walls_of_activations = scenario.budget_walls.activations.iter();
     let activation_walls = walls_of_activations.map(&mut of_activations).collect::<Result<_, PlanError>>()?;
-    let budgets = Budgets { memory, activations, time: scenario.time_budget, walls, activation_walls };
+    let budgets = Budgets { memory, activations, time: scenario.time_budget, walls, activation_walls, traced };
     Ok((budgets, needs.found))
 }
 

@@ -53,10 +53,11 @@ impl Plan {
         let within = |bytes: Option<Bytes>, kind: &str| bytes.map(|bytes| format!("{bytes} of {kind}"));
         let budgets = [within(self.budgets.memory, "memory"), within(self.budgets.activations, "activations")];
         let budgets: Vec<String> = budgets.into_iter().flatten().collect();
-        let walls = match (self.budgets.walls.is_empty() && self.budgets.activation_walls.is_empty(), &scenario.trace) {
-            (true, _) => "",
-            (false, Some(_)) => " and the walls of the trace",
-            (false, None) => " and its walls",
+        let has_walls = !(self.budgets.walls.is_empty() && self.budgets.activation_walls.is_empty());
+        let walls = match (self.budgets.traced.is_empty(), has_walls) {
+            (false, _) => " and the walls of the trace",
+            (true, true) => " and its walls",
+            (true, false) => "",
         };
         let (policy, model, batch) = (&scenario.policy, &scenario.model, scenario.batch);
         let device_is_short = self.device_memory().filter(|memory| match &cause {

@@ -11,8 +11,16 @@ use crate::scenario::{Key, size_text};
 const RESOLUTION: f64 = 1e-3;
 
 /// The keys that do not decide the least budget.
-const INDIFFERENT: [Key; 6] =
-    [Key::MemoryBudget, Key::BudgetWalls, Key::TimeBudget, Key::Trace, Key::Iterations, Key::Seed];
+const INDIFFERENT: [Key; 8] = [
+    Key::MemoryBudget,
+    Key::BudgetWalls,
+    Key::TimeBudget,
+    Key::Trace,
+    Key::TraceFrom,
+    Key::TraceWindow,
+    Key::Iterations,
+    Key::Seed,
+];
 
 /// The least budget that works, of the kind that is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +87,7 @@ impl Plan {
         let mut job = self.job();
         job.budgets.walls.clear();
         job.budgets.activation_walls.clear();
+        job.budgets.traced.clear();
         job
     }
 

@@ -71,7 +71,7 @@ impl Outcome {
                 return Self::without_results(status, error.to_string());
             }
         };
-        let (took, results) = (record.iteration, Some(Results::new(&record)));
+        let (took, results) = (record.iteration, Some(Results::new(plan, &record)));
         match plan.budgets.time.filter(|budget| took > *budget) {
             None => Self { status: Status::Ok, results, least_memory: None, reason: None, advice: None },
             Some(budget) => {

@@ -6,6 +6,8 @@ use haversack_training::{BoundBy, Breakdown, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::Plan;
+
 /// The figures of a run, in seconds, bytes and joules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[must_use]
@@ -34,6 +36,13 @@ pub struct Results {
     pub fragmentation_bytes: u64,
     /// The mean of all iterations of the run.
     pub mean_iteration_s: f64,
+    /// Every iteration of the run.
+    pub iterations_s: Vec<f64>,
+    /// How long the run went on after the end of the trace of a user, whose last values were held; zero without one.
+    pub trace_held_s: f64,
+    /// Of what apps did during the run by their trace, the share that it does not tell and that was assumed; `None` without
+    /// one, or where they did nothing.
+    pub trace_assumed_share: Option<f64>,
     /// Of all iterations, what the thread that trains slept for pages from flash; zero without a phone in use.
     pub uninterruptible_s: f64,
     /// Of all iterations, what it was ready and not on a core.
@@ -61,8 +70,9 @@ pub struct Results {
 }
 
 impl Results {
-    /// The figures of `record`.
-    pub fn new(record: &Record) -> Self {
+    /// The figures of `record`, a run of `plan`.
+    pub fn new(plan: &Plan, record: &Record) -> Self {
+        let covered = plan.resolved.covered.as_ref();
         let phone = record.phone.clone().unwrap_or_default();
         let pages = |pages: u64| pages * PAGE;
         let iterations = record.iterations.len().max(1) as f64;
@@ -79,6 +89,9 @@ impl Results {
             staging_bytes: record.peak_staging.0,
             fragmentation_bytes: record.arena.map_or(0, |arena| arena.reserved.0.saturating_sub(arena.stored.0)),
             mean_iteration_s: seconds(record.iterations.iter().copied().sum()) / iterations,
+            iterations_s: record.iterations.iter().copied().map(seconds).collect(),
+            trace_held_s: covered.map_or(0.0, |covered| seconds(covered.held(record.ended))),
+            trace_assumed_share: covered.and_then(|covered| covered.assumed_share(record.ended)),
             uninterruptible_s: seconds(phone.run.states.sleeping),
             runnable_s: seconds(phone.run.states.runnable),
             system_used_bytes: phone.run.used_mean.0,

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use haversack_devices::units::Nanos;
 use haversack_traces::footprint::FootprintTable;
-use haversack_traces::usage::{AppTimeline, UsageModel, holdings};
+use haversack_traces::row::Confidence;
+use haversack_traces::usage::{AppEvent, AppTimeline, UsageModel, holdings};
 use haversack_training::phone::{AppChange, AppState};
 
 use super::budget_trace::is_table;
@@ -82,6 +84,21 @@ pub fn app_changes(timeline: &AppTimeline, table: &FootprintTable, model: &Usage
         }),
     });
     changed.collect()
+}
+
+/// Something that an app does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// When, from the start of the timeline.
+    pub(crate) at: Nanos,
+    /// Whether the trace does not tell, and it is assumed.
+    pub(crate) is_assumed: bool,
+}
+
+/// What the apps of `timeline` do, in order of time.
+pub(crate) fn events(timeline: &AppTimeline) -> Arc<Vec<Event>> {
+    let event = |event: &AppEvent| Event { at: event.time, is_assumed: event.confidence == Confidence::Assumed };
+    Arc::new(timeline.events.iter().map(event).collect())
 }
 
 /// The apps of the synthetic user `name` under `seed` for `length` from `from` after the first midnight on.

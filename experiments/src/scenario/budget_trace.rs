@@ -1,4 +1,4 @@
-//! Memory budgets over an iteration, from a CSV file with the header `time_s,budget_bytes`.
+//! Memory budgets over a run, from a CSV file with the header `time_s,budget_bytes`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn parse(file: &str, text: &str) -> Result<Option<Vec<Step>>, ScenarioError> {
         };
         let seconds = time.trim().parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds));
         let at = seconds.map(Nanos::from_seconds).ok_or_else(|| {
-            wrong("time_s", Fault::value("seconds from the start of the iteration", format!("'{}'", time.trim())))
+            wrong("time_s", Fault::value("seconds from the start of the run", format!("'{}'", time.trim())))
         })?;
         if steps.last().is_some_and(|last| last.at >= at) {
             return Err(wrong("time_s", Fault::Refused("times must rise from row to row".to_owned())));

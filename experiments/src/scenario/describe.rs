@@ -122,6 +122,10 @@ impl Scenario {
             Key::BudgetWalls => Cell::Text((!self.budget_walls.is_empty()).then(|| self.budget_walls.to_string())),
             Key::TimeBudget => Cell::Text(self.time_budget.map(time_text)),
             Key::Trace => Cell::Text(self.trace.as_ref().map(|path| path.display().to_string())),
+            Key::TraceFrom => Cell::Text(self.trace_from.as_ref().map(ToString::to_string)),
+            Key::TraceWindow => Cell::Text(self.trace_window.map(time_text)),
+            Key::Footprints => Cell::Text(self.footprints.clone()),
+            Key::Usage => Cell::Text(self.usage.clone()),
             Key::Iterations => Cell::Whole(Some(u64::from(self.iterations))),
             Key::Seed => Cell::Whole(Some(self.seed)),
         }

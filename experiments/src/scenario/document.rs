@@ -104,6 +104,8 @@ pub struct Document {
     pub file: Arc<str>,
     /// The fields of scenario keys, in the order of the file.
     pub fields: Vec<(Key, Field)>,
+    /// Those of the keys that whoever reads it has beside.
+    pub own: Vec<Field>,
 }
 
 impl Document {
@@ -118,11 +120,16 @@ impl Document {
 
     /// Reads the file at `path` as far as it is right, with what is wrong.
     pub(crate) fn read_on(path: &Path) -> Result<(Self, Mistakes), ScenarioError> {
+        Self::read_with(path, &[])
+    }
+
+    /// The same of a document that has the keys `own`, too.
+    pub(crate) fn read_with(path: &Path, own: &[&'static str]) -> Result<(Self, Mistakes), ScenarioError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             ScenarioError::new(Origin::File { file: file.as_str().into(), line: 0 }, "", Fault::Read(error))
         })?;
-        Self::parse_on(&file, &text)
+        Self::parse_with(&file, &text, own)
     }
 
     /// Reads a document's text; `file` is how errors name it.
@@ -136,6 +143,11 @@ impl Document {
 
     /// Reads a document's text as far as it is right, with what is wrong.
     pub(crate) fn parse_on(file: &str, text: &str) -> Result<(Self, Mistakes), ScenarioError> {
+        Self::parse_with(file, text, &[])
+    }
+
+    /// The same of a document that has the keys `own`, too.
+    pub(crate) fn parse_with(file: &str, text: &str, own: &[&'static str]) -> Result<(Self, Mistakes), ScenarioError> {
         let reader = Reader { file: file.into(), text };
         let table = DeTable::parse(text).map_err(|error| {
             let line = error.span().map_or(0, |span| reader.line(span.start));
@@ -143,8 +155,11 @@ impl Document {
         })?;
         let mut mistakes = Mistakes::default();
         let fields = reader.fields(table.get_ref(), "", &mut mistakes);
-        let fields = fields.into_iter().filter_map(|field| Some((mistakes.note(reader.key(&field))?, field))).collect();
-        Ok((Self { fields, file: reader.file }, mistakes))
+        let (own_fields, fields): (Vec<Field>, Vec<Field>) =
+            fields.into_iter().partition(|field| own.contains(&field.name.as_str()));
+        let key = |field: Field| Some((mistakes.note(reader.key(&field, own))?, field));
+        let fields = fields.into_iter().filter_map(key).collect();
+        Ok((Self { fields, own: own_fields, file: reader.file }, mistakes))
     }
 
     /// The one value of `field`, which errors call `name`.
@@ -172,9 +187,9 @@ impl Reader<'_> {
         ScenarioError::new(Origin::File { file: Arc::clone(&self.file), line }, field, fault)
     }
 
-    fn key(&self, field: &Field) -> Result<Key, ScenarioError> {
+    fn key(&self, field: &Field, own: &[&'static str]) -> Result<Key, ScenarioError> {
         Key::named(&field.name).ok_or_else(|| {
-            let names = || Key::ALL.iter().map(|key| key.name());
+            let names = || Key::ALL.iter().map(|key| key.name()).chain(own.iter().copied());
             let valid = names().collect::<Vec<_>>().join(", ");
             let hint = hint(&field.name, names());
             self.error(field.line, &field.name, Fault::UnknownKey { hint, valid })

@@ -57,6 +57,14 @@ pub enum Key {
     TimeBudget,
     /// Memory budgets over time.
     Trace,
+    /// Where in a user's trace the run begins.
+    TraceFrom,
+    /// How much of it there is.
+    TraceWindow,
+    /// What apps take of memory.
+    Footprints,
+    /// How people use their phones.
+    Usage,
     /// Iterations to run.
     Iterations,
     /// The seed of all randomness.
@@ -78,7 +86,7 @@ pub enum Takes {
 
 impl Key {
     /// All keys, in the order of a sweep's product.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 33] = [
         Self::Device,
         Self::Stack,
         Self::Model,
@@ -106,6 +114,10 @@ impl Key {
         Self::BudgetWalls,
         Self::TimeBudget,
         Self::Trace,
+        Self::TraceFrom,
+        Self::TraceWindow,
+        Self::Footprints,
+        Self::Usage,
         Self::Iterations,
         Self::Seed,
     ];
@@ -140,6 +152,10 @@ impl Key {
             Self::BudgetWalls => ("budget_walls", "budget-walls", Takes::Text),
             Self::TimeBudget => ("time_budget", "time-budget", Takes::Quantity),
             Self::Trace => ("trace", "trace", Takes::Text),
+            Self::TraceFrom => ("trace_from", "trace-from", Takes::Quantity),
+            Self::TraceWindow => ("trace_window", "trace-window", Takes::Quantity),
+            Self::Footprints => ("footprints", "footprints", Takes::Text),
+            Self::Usage => ("usage", "usage", Takes::Text),
             Self::Iterations => ("iterations", "iterations", Takes::Quantity),
             Self::Seed => ("seed", "seed", Takes::Quantity),
         }
@@ -176,6 +192,10 @@ impl Key {
                 | Self::Apps
                 | Self::BudgetReference
                 | Self::BudgetWalls
+                | Self::TraceFrom
+                | Self::TraceWindow
+                | Self::Footprints
+                | Self::Usage
         )
     }
 
@@ -264,9 +284,27 @@ impl Key {
             Self::TimeBudget => ("TIME", "what an iteration may take, such as 1.5s or 200ms [default: none]"),
             Self::Trace => (
                 "FILE",
-                "memory budgets over the iteration: a CSV file with the header time_s,budget_bytes; or what apps do on the \
-                 phone: a Parquet file of `trace import` or `trace generate`, with #USER for another than the first user [default: none]",
+                "memory budgets over the run: a CSV file with the header time_s,budget_bytes; or what apps do on the phone, or \
+                 what it leaves of its memory: a Parquet file of `trace import` or `trace generate`, with #USER for another than \
+                 the first user [default: none]",
             ),
+            Self::TraceFrom => (
+                "WHEN",
+                "where in the user's trace the run begins: seconds after the first row or a time such as 30min, a date and \
+                 time by the user's clock such as 2016-01-01T19:00, evening (the first 19:00), session:N, or random (by the \
+                 seed) [default: 0]",
+            ),
+            Self::TraceWindow => (
+                "TIME",
+                "how much of the trace there is from then on, such as 10min; after it nothing changes [default: 24h]",
+            ),
+            Self::Footprints => (
+                "FILE",
+                "what apps take of memory: android, or a .toml file like traces/footprints/android.toml [default: android]",
+            ),
+            Self::Usage => {
+                ("FILE", "how people use their phones: a .toml file like traces/usage.toml [default: the built-in one]")
+            }
             Self::Iterations => {
                 ("N", "iterations to run; the last one is reported, as policies learn in the first [default: 2]")
             }

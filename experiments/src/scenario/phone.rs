@@ -1,16 +1,56 @@
 //! The phone around a run: what an operating system's constants come to on a device, with its apps.
 
+use std::sync::Arc;
+
 use haversack_devices::processor::{CoreSelection, CpuCores, Frequency};
-use haversack_devices::units::Fraction;
+use haversack_devices::units::{Bytes, Fraction};
 use haversack_devices::{Device, ScalarSpeed, System};
 use haversack_memory::phone::{Backing, Settings};
-use haversack_training::phone::{AppChange, Phone, SystemMemory, Trainer};
+use haversack_training::phone::{AppChange, HeldByOthers, OtherMemory, Phone, SystemMemory, Trainer};
+
+use super::user_trace::Available;
 
 /// The core that kswapd is left to.
 const KSWAPD: &str = "little:1";
 
-/// A `device` in use under `system`, training on `cores`, with `apps`; the process that trains has the score `adj`, or
-/// the system's of what the user would notice.
+/// What shares a phone's memory with the run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InUse {
+    /// What apps do.
+    pub(crate) apps: Vec<AppChange>,
+    /// What a recording says is held beside the trainer; `None` without one.
+    pub(crate) recorded: Option<Arc<Available>>,
+}
+
+impl InUse {
+    /// What others hold of a phone whose kernel manages `managed`, of whose memory beyond the system at rest the share
+    /// `hot` is in use all the time.
+    fn others(&self, device: &Device, managed: Bytes, hot: Fraction) -> Result<OtherMemory, String> {
+        let Some(recorded) = &self.recorded else { return Ok(OtherMemory::default()) };
+        let total = recorded.total.unwrap_or(managed);
+        let held = |&(at, available): &(_, Bytes)| HeldByOthers { at, bytes: total.saturating_sub(available) };
+        let series: Vec<HeldByOthers> = recorded.steps.iter().map(held).collect();
+        match series.iter().map(|held| held.bytes).max().filter(|most| *most >= managed) {
+            Some(most) => Err(format!(
+                "the recording holds up to {most} of {total} beside the trainer, all of the {managed} of {}; choose a device \
+                 with more memory",
+                device.id
+            )),
+            None => Ok(OtherMemory { series, hot }),
+        }
+    }
+}
+
+/// A `device` in use under `system` on which `apps` run and nobody trains.
+///
+/// # Errors
+/// As [`phone`].
+pub(crate) fn phone_in_use(device: &Device, system: &System, apps: Vec<AppChange>) -> Result<Phone, String> {
+    phone(device, system, None, &InUse { apps, recorded: None }, None)
+}
+
+/// A `device` under `system`, training on `cores`, whose memory is shared as `in_use` says; the process that trains has
+/// the score `adj`, or the system's of what the user would notice.
 ///
 /// # Errors
 /// Words for people: what the device lacks.
@@ -18,7 +58,7 @@ pub(crate) fn phone(
     device: &Device,
     system: &System,
     cores: Option<&CpuCores>,
-    apps: Vec<AppChange>,
+    in_use: &InUse,
     adj: Option<i32>,
 ) -> Result<Phone, String> {
     let id = &device.id;
@@ -37,8 +77,10 @@ pub(crate) fn phone(
     let resident = system.resident();
     let part = |bytes, backing, hot| SystemMemory { bytes, backing, hot };
     let trainer = &constants.trainer;
+    let memory = Settings::of(system, device);
+    let others = in_use.others(device, memory.ram, resident.hot)?;
     Ok(Phone {
-        memory: Settings::of(system, device),
+        memory,
         training: system.page_costs(training),
         kswapd: system.page_costs(kswapd),
         driver: flash.driver(training),
@@ -55,6 +97,7 @@ pub(crate) fn phone(
             start: trainer.start.value,
         },
         app_pages,
-        apps,
+        apps: in_use.apps.clone(),
+        others,
     })
 }

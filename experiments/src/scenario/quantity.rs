@@ -21,6 +21,10 @@ impl QuantityError {
     pub(super) fn new(expected: &'static str, found: &str) -> Self {
         Self { expected, found: found.to_owned(), hint: String::new() }
     }
+
+    pub(super) fn with_hint(self, hint: String) -> Self {
+        Self { hint, ..self }
+    }
 }
 
 /// Decimal and binary units of size.
@@ -38,6 +42,9 @@ const SIZES: [(&str, u64); 9] = [
 /// Units of time, in nanoseconds.
 const TIMES: [(&str, u64); 6] =
     [("min", 60_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("µs", 1_000), ("ns", 1), ("s", 1_000_000_000)];
+
+/// Longer ones, in which case tells minutes from megabytes.
+const LONG_TIMES: [(&str, u64); 3] = [("m", 60_000_000_000), ("h", 3_600_000_000_000), ("d", 86_400_000_000_000)];
 
 const SIZE: &str = "a size above zero, such as 800MB (decimal) or 800MiB (binary)";
 const BUDGET: &str = "a size above zero, such as 800MB (decimal), 800MiB (binary) or 30%";
@@ -104,7 +111,8 @@ pub fn parse_size(text: &str) -> Result<Bytes, QuantityError> {
 pub fn parse_time(text: &str) -> Result<Nanos, QuantityError> {
     let wrong = || QuantityError::new(TIME, text);
     let (number, unit) = split(text).ok_or_else(wrong)?;
-    let Some(scaled) = unit_of(&TIMES, unit) else {
+    let long = LONG_TIMES.iter().find(|(name, _)| *name == unit).map(|&(_, unit)| unit);
+    let Some(scaled) = unit_of(&TIMES, unit).or(long) else {
         return Err(QuantityError { hint: meant(text, &TIMES), ..wrong() });
     };
     scale(number, scaled).filter(|&time| time > 0).map(Nanos).ok_or_else(wrong)
@@ -252,7 +260,8 @@ mod tests {
     fn times_need_their_unit() {
         assert_eq!(parse_time("1.5s").unwrap(), Nanos(1_500_000_000));
         assert_eq!(parse_time("200ms").unwrap(), Nanos(200_000_000));
-        assert!(["2", "-1s", "0s", "s", "1 h"].iter().all(|text| parse_time(text).is_err()));
+        assert_eq!(["10m", "2 h", "1d"].map(|text| parse_time(text).unwrap().seconds()), [600.0, 7_200.0, 86_400.0]);
+        assert!(["2", "-1s", "0s", "s", "1 M"].iter().all(|text| parse_time(text).is_err()));
     }
 
     #[test]

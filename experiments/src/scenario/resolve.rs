@@ -17,7 +17,10 @@ use haversack_workloads::{Network, WorkloadError, mixed};
 
 use super::error::{Fault, Mistakes, Origin, ScenarioError};
 use super::key::Key;
-use super::{Scenario, Step, phone, workload};
+use super::phone::{self, InUse};
+use super::surroundings::Covered;
+use super::user_trace::Available;
+use super::{Scenario, Step, workload};
 use crate::cache::Cache;
 
 /// Which graph an iteration executes.
@@ -56,8 +59,12 @@ pub struct Resolved {
     pub graph: GraphKind,
     /// The phone in use; `None` if the device does nothing else.
     pub phone: Option<Arc<Phone>>,
-    /// Memory budgets over time; empty without a trace of them.
+    /// Memory budgets over the run; empty without a trace of them.
     pub trace: Arc<Vec<Step>>,
+    /// What of a user's trace the run can use; `None` without one.
+    pub covered: Option<Covered>,
+    /// What a recording leaves of the memory of a phone in use.
+    pub(crate) recorded: Option<Arc<Available>>,
     /// What the user may not expect, a sentence each.
     pub notes: Vec<String>,
 }
@@ -74,8 +81,8 @@ impl Resolved {
     /// system does not run on the device.
     pub(crate) fn under_system(&self, system: &System) -> Option<Self> {
         let now = self.phone.as_deref()?;
-        let (apps, adj) = (now.apps.clone(), Some(now.trainer.adj));
-        let phone = phone::phone(&self.device, system, self.machine.cores(), apps, adj).ok()?;
+        let in_use = InUse { apps: now.apps.clone(), recorded: self.recorded.clone() };
+        let phone = phone::phone(&self.device, system, self.machine.cores(), &in_use, Some(now.trainer.adj)).ok()?;
         Some(Self { phone: Some(Arc::new(phone)), ..self.clone() })
     }
 }
@@ -148,18 +155,19 @@ impl Scenario {
         self.check_ambient(&device)?;
         self.check_cores(&machine)?;
         let mut notes = self.notes_on(&machine);
-        let (trace, traced) = self.read_trace(cache, &mut notes)?;
+        let around = self.read_surroundings(cache, &mut notes)?;
+        let trace = around.budgets;
         notes.extend(self.notes_on_budgets(&trace));
-        let apps = traced.or(self.named_apps(cache, &mut notes)?);
-        if apps.is_some() && scenario.system.is_none() {
+        if around.apps.is_some() && scenario.system.is_none() {
             scenario.system = Some(SYSTEM_OF_APPS.to_owned());
         }
-        let apps = apps.unwrap_or_default();
-        let phone = scenario.phone(cache, &device, &machine, apps)?;
+        let in_use = InUse { apps: around.apps.unwrap_or_default(), recorded: around.recorded };
+        let phone = scenario.phone(cache, &device, &machine, &in_use)?;
         if phone.is_none() {
             self.check_idle(policy, &scenario.set)?;
         }
-        Ok(Resolved { scenario, device, stack, machine, network, graph, phone, trace, notes })
+        let (covered, recorded) = (around.covered, in_use.recorded);
+        Ok(Resolved { scenario, device, stack, machine, network, graph, phone, trace, covered, recorded, notes })
     }
 
     /// The policy's parameters by their own names, once the policy has accepted them.

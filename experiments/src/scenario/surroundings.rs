@@ -1,50 +1,123 @@
 //! What happens around a run while it goes on: budgets over time, and the phone that it shares with apps.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{Device, load_system};
 use haversack_traces::footprint::FootprintTable;
-use haversack_traces::usage::UsageModel;
+use haversack_traces::usage::{AppTimeline, DataError, UsageModel};
 use haversack_training::phone::AppChange;
 use haversack_training::{Machine, Phone};
 
+use super::apps::{Event, app_changes, events};
 use super::error::{Fault, ScenarioError};
 use super::key::Key;
-use super::user_trace::{OfUser, UserTrace};
-use super::{Budget, PhoneApps, Scenario, Step, budget_trace, generated_apps, phone};
+use super::phone::{self, InUse};
+use super::trace_from::{DAY, TraceFrom};
+use super::user_trace::{Available, OfUser, Reading, UserTrace, UserTraceError};
+use super::{Budget, PhoneApps, Scenario, Step, budget_trace};
 use crate::cache::Cache;
 
-/// Memory budgets over time, and what apps do.
-pub(super) type Traced = (Arc<Vec<Step>>, Option<Vec<AppChange>>);
+/// What a scenario says of its surroundings.
+#[derive(Default)]
+pub(super) struct Surroundings {
+    /// Memory budgets over the run.
+    pub(super) budgets: Arc<Vec<Step>>,
+    /// What apps do; `None` if nothing says so.
+    pub(super) apps: Option<Vec<AppChange>>,
+    /// What a recording leaves of a phone's memory, on a phone in use.
+    pub(super) recorded: Option<Arc<Available>>,
+    /// What of a user's trace there is.
+    pub(super) covered: Option<Covered>,
+}
+
+/// What of a user's trace a run can use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Covered {
+    /// The user.
+    pub user: String,
+    /// From the start of the run on; after that the last values are held.
+    pub length: Nanos,
+    /// When apps do something, and whether that is assumed; in order of time.
+    pub(crate) events: Arc<Vec<Event>>,
+}
+
+impl Covered {
+    fn of(trace: &UserTrace) -> Self {
+        let events = match &trace.holds {
+            OfUser::Apps { events, .. } => Arc::clone(events),
+            OfUser::Available(_) => Arc::default(),
+        };
+        Self { user: trace.user.clone(), length: trace.length, events }
+    }
+
+    /// How long before the end of a run that `ended` then the trace ends.
+    pub fn held(&self, ended: Nanos) -> Nanos {
+        ended.saturating_sub(self.length)
+    }
+
+    /// Of what apps did until a run `ended`, the share that is assumed; `None` if they did nothing.
+    pub fn assumed_share(&self, ended: Nanos) -> Option<f64> {
+        let seen = &self.events[..self.events.partition_point(|event| event.at <= ended)];
+        let assumed = seen.iter().filter(|event| event.is_assumed).count();
+        (!seen.is_empty()).then(|| assumed as f64 / seen.len() as f64)
+    }
+}
 
 impl Scenario {
-    /// The trace: memory budgets over time, or what the apps of the phone do.
-    pub(super) fn read_trace(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Traced, ScenarioError> {
-        let Some(named) = &self.trace else { return Ok((Arc::default(), None)) };
-        let traced = if budget_trace::is_table(named) {
-            match &self.read_table(Key::Trace, named, cache, notes)?.holds {
-                OfUser::Apps(apps) => (Arc::default(), Some(apps.clone())),
-                OfUser::Available(steps) => {
-                    let steps = steps.iter().map(|&(at, bytes)| Step { at, budget: Budget::Bytes(bytes) });
-                    (Arc::new(steps.collect()), None)
-                }
-            }
-        } else {
-            let origin = self.origins.get(&Key::Trace).cloned().unwrap_or_default();
-            (cache.get(named.display().to_string(), || budget_trace::read(named, &origin))?, None)
-        };
+    /// The trace and the apps: memory budgets over the run, what the apps of the phone do, or what others hold of its memory.
+    pub(super) fn read_surroundings(
+        &self,
+        cache: &Cache,
+        notes: &mut Vec<String>,
+    ) -> Result<Surroundings, ScenarioError> {
+        self.check_traced()?;
+        let traced = self.read_trace(cache, notes)?;
         let refused = |key: Key, message: &str| Err(self.error(key, Fault::Refused(message.to_owned())));
-        if self.apps.is_some() && traced.1.is_some() {
+        let names_apps = self.apps.as_ref().is_some_and(|apps| *apps != PhoneApps::None);
+        if self.apps.is_some() && traced.apps.is_some() {
             return refused(Key::Apps, "the trace says what apps do already; leave one of the two out");
         }
-        if !self.budget_walls.memory.is_empty() && !traced.0.is_empty() {
+        if names_apps && traced.covered.is_some() {
+            return refused(Key::Apps, "the trace counts the memory of apps already; leave one of the two out");
+        }
+        if !self.budget_walls.memory.is_empty() && !traced.budgets.is_empty() {
             return refused(
                 Key::BudgetWalls,
                 "the trace has memory budgets over time already; leave one of the two out",
             );
         }
-        Ok(traced)
+        if traced.apps.is_some() || !names_apps {
+            return Ok(traced);
+        }
+        let named = self.named_apps(cache, notes)?;
+        Ok(Surroundings { budgets: traced.budgets, ..named })
+    }
+
+    fn read_trace(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings, ScenarioError> {
+        let Some(named) = &self.trace else { return Ok(Surroundings::default()) };
+        if !budget_trace::is_table(named) {
+            let origin = self.origins.get(&Key::Trace).cloned().unwrap_or_default();
+            let budgets = cache.get(named.display().to_string(), || budget_trace::read(named, &origin))?;
+            return Ok(Surroundings { budgets, ..Surroundings::default() });
+        }
+        let table = self.read_table(Key::Trace, named, cache, notes)?;
+        let covered = Some(Covered::of(&table));
+        Ok(match &table.holds {
+            OfUser::Apps { changes, .. } => {
+                Surroundings { apps: Some(changes.clone()), covered, ..Surroundings::default() }
+            }
+            // Whoever else is on the phone holds the rest.
+            OfUser::Available(available) if self.system.is_some() => {
+                Surroundings { recorded: Some(Arc::clone(available)), covered, ..Surroundings::default() }
+            }
+            OfUser::Available(available) => {
+                let step = |&(at, bytes): &(Nanos, Bytes)| Step { at, budget: Budget::Bytes(bytes) };
+                let budgets = Arc::new(available.steps.iter().map(step).collect());
+                Surroundings { budgets, covered, ..Surroundings::default() }
+            }
+        })
     }
 
     /// One user's part of the table that `key` names.
@@ -56,33 +129,82 @@ impl Scenario {
         notes: &mut Vec<String>,
     ) -> Result<Arc<UserTrace>, ScenarioError> {
         let (path, user) = budget_trace::split(named);
-        let place = (named.display().to_string(), self.seed);
-        let read = cache.get(place, || UserTrace::read(&path, user.as_deref(), self.seed));
-        let read = read.map_err(|error| self.error(key, Fault::Refused(error.to_string())))?;
-        notes.push(format!("the trace is of {} and covers {}; after that all stays as it is", read.user, read.length));
+        let from = self.trace_from.clone().unwrap_or(TraceFrom::After(Nanos::ZERO));
+        let window = self.trace_window.unwrap_or(DAY);
+        let models = self.models(cache)?;
+        let (model, footprints) = models.as_ref();
+        let reading = Reading { from: &from, window, seed: self.seed, footprints, model };
+        let place = (named.display().to_string(), format!("{from} {window} {:?}", self.models_named()), self.seed);
+        let read = cache.get(place, || UserTrace::read(&path, user.as_deref(), reading));
+        let read = read.map_err(|error| match error {
+            UserTraceError::Table(error) => self.error(key, Fault::Refused(error.to_string())),
+            UserTraceError::From(why) => self.error(Key::TraceFrom, Fault::Refused(why)),
+        })?;
+        notes.push(format!("the trace is of {} and covers {} from {}", read.user, read.length, read.begins));
         Ok(read)
     }
 
-    /// What the apps do that are named beside the trace; nothing if none are.
-    pub(super) fn named_apps(
-        &self,
-        cache: &Cache,
-        notes: &mut Vec<String>,
-    ) -> Result<Option<Vec<AppChange>>, ScenarioError> {
+    /// Which model of usage and which table of footprints are asked for.
+    fn models_named(&self) -> (Option<String>, Option<String>) {
+        (self.usage.clone(), self.footprints.clone())
+    }
+
+    /// The model of usage, and what apps take of memory.
+    fn models(&self, cache: &Cache) -> Result<Arc<(UsageModel, FootprintTable)>, ScenarioError> {
+        cache.get(self.models_named(), || {
+            let wrong = |key: Key| move |error: DataError| self.error(key, Fault::Refused(error.to_string()));
+            let usage = self.usage.as_deref();
+            let model = usage.map_or_else(UsageModel::built_in, UsageModel::load).map_err(wrong(Key::Usage))?;
+            let footprints = self.footprints.as_deref();
+            let footprints = footprints.map_or_else(FootprintTable::built_in, FootprintTable::load);
+            Ok((model, footprints.map_err(wrong(Key::Footprints))?))
+        })
+    }
+
+    /// Refuses what says more of a user's trace where there is none.
+    fn check_traced(&self) -> Result<(), ScenarioError> {
+        let is_table = |named: &PathBuf| budget_trace::is_table(named);
+        let has_table = self.trace.as_ref().is_some_and(is_table) || matches!(self.apps, Some(PhoneApps::Table(_)));
+        let has_apps = has_table || matches!(self.apps, Some(PhoneApps::Synthetic { .. }));
+        for (key, given, has, what) in [
+            (Key::TraceFrom, self.trace_from.is_some(), has_table, "a trace of a user"),
+            (Key::TraceWindow, self.trace_window.is_some(), has_table, "a trace of a user"),
+            (Key::Footprints, self.footprints.is_some(), has_apps, "a trace of apps, or apps,"),
+            (Key::Usage, self.usage.is_some(), has_apps, "a trace of apps, or apps,"),
+        ] {
+            if given && !has {
+                let message = format!("it does nothing here; name {what} too (--trace FILE.parquet, --apps)");
+                return Err(self.error(key, Fault::Refused(message)));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the apps do that are named beside the trace.
+    fn named_apps(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings, ScenarioError> {
         let refused = |message: String| self.error(Key::Apps, Fault::Refused(message));
         match &self.apps {
-            None | Some(PhoneApps::None) => Ok(None),
-            Some(PhoneApps::Table(named)) => match &self.read_table(Key::Apps, named, cache, notes)?.holds {
-                OfUser::Apps(apps) => Ok(Some(apps.clone())),
-                OfUser::Available(_) => Err(refused(format!("{} says nothing of apps", named.display()))),
-            },
+            None | Some(PhoneApps::None) => Ok(Surroundings::default()),
+            Some(PhoneApps::Table(named)) => {
+                let table = self.read_table(Key::Apps, named, cache, notes)?;
+                match &table.holds {
+                    OfUser::Apps { changes, .. } => {
+                        let covered = Some(Covered::of(&table));
+                        Ok(Surroundings { apps: Some(changes.clone()), covered, ..Surroundings::default() })
+                    }
+                    OfUser::Available(_) => Err(refused(format!("{} says nothing of apps", named.display()))),
+                }
+            }
             Some(PhoneApps::Synthetic { user, from, length }) => {
-                let made = cache.get((user.clone(), self.seed, *from, *length), || {
-                    let model = UsageModel::built_in().map_err(|error| refused(error.to_string()))?;
-                    let table = FootprintTable::built_in().map_err(|error| refused(error.to_string()))?;
-                    Ok::<_, ScenarioError>(generated_apps(&model, &table, (user, self.seed), (*from, *length)))
+                let models = self.models(cache)?;
+                let (model, table) = models.as_ref();
+                let made = cache.get((user.clone(), self.models_named(), self.seed, *from, *length), || {
+                    let timeline = AppTimeline::generated(model, self.seed, user, *from, *length);
+                    Ok::<_, ScenarioError>((app_changes(&timeline, table, model, self.seed), events(&timeline)))
                 });
-                Ok(Some(made?.as_ref().clone()))
+                let (changes, events) = made?.as_ref().clone();
+                let covered = Some(Covered { user: user.clone(), length: *length, events });
+                Ok(Surroundings { apps: Some(changes), covered, ..Surroundings::default() })
             }
         }
     }
@@ -93,7 +215,7 @@ impl Scenario {
         cache: &Cache,
         device: &Device,
         machine: &Machine,
-        apps: Vec<AppChange>,
+        in_use: &InUse,
     ) -> Result<Option<Arc<Phone>>, ScenarioError> {
         let Some(id) = &self.system else {
             return match self.trainer_adj {
@@ -106,7 +228,7 @@ impl Scenario {
         };
         let system = cache.get(id.clone(), || load_system(id));
         let system = system.map_err(|error| self.error(Key::System, Fault::Calibration(Box::new(error))))?;
-        let phone = phone::phone(device, &system, machine.cores(), apps, self.trainer_adj);
+        let phone = phone::phone(device, &system, machine.cores(), in_use, self.trainer_adj);
         phone.map(|phone| Some(Arc::new(phone))).map_err(|why| self.error(Key::System, Fault::Refused(why)))
     }
 }

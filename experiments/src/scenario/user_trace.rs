@@ -1,29 +1,45 @@
 //! One user's part of a table of traces, for a run: the apps of the phone, or the memory that it leaves.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_traces::clock::UtcOffset;
 use haversack_traces::footprint::FootprintTable;
-use haversack_traces::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
-use haversack_traces::usage::{AppTimeline, UsageModel, seems_opened};
+use haversack_traces::row::UtcTime;
+use haversack_traces::usage::UsageModel;
 use haversack_training::phone::AppChange;
 
-use super::apps::app_changes;
-use crate::trace_table::{Holds, Reader, TableError};
-use haversack_devices::text::hint;
+use super::apps::{Event, app_changes, events};
+use super::trace_from::{Span, TraceFrom, beginning, between, draw};
+use crate::trace_table::{Holds, Reader, TableError, UserApps, nobody};
 
-/// What of a trace a run can use: a day of it.
-const LENGTH: Nanos = Nanos(86_400_000_000_000);
 /// The counter whose values are what a phone leaves.
 const AVAILABLE: &str = "MemAvailable";
+/// The counter whose values are all that it has.
+const TOTAL: &str = "MemTotal";
 
 /// What a table says of one user.
 #[derive(Clone, Debug)]
 pub(crate) enum OfUser {
     /// What the apps of the phone do.
-    Apps(Vec<AppChange>),
-    /// What could be had of memory, from a time on.
-    Available(Vec<(Nanos, Bytes)>),
+    Apps {
+        /// To its memory.
+        changes: Vec<AppChange>,
+        /// And when.
+        events: Arc<Vec<Event>>,
+    },
+    /// What could be had of memory.
+    Available(Arc<Available>),
+}
+
+/// What a phone left of its memory.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Available {
+    /// What could be had without swapping (`MemAvailable`), from a time on.
+    pub(crate) steps: Vec<(Nanos, Bytes)>,
+    /// All that the phone's kernel managed (`MemTotal`), where the recording says so.
+    pub(crate) total: Option<Bytes>,
 }
 
 /// A user's part of a table.
@@ -33,126 +49,114 @@ pub(crate) struct UserTrace {
     pub(crate) user: String,
     /// What it says.
     pub(crate) holds: OfUser,
-    /// From its first row to its last.
+    /// When what a run uses begins, by the user's clock.
+    pub(crate) begins: String,
+    /// From then on to its last row, or to the end of what a run uses.
     pub(crate) length: Nanos,
 }
 
-/// A row of apps that owns its names.
-struct Owned {
-    time: UtcTime,
-    package: String,
-    adj: OomAdj,
-    source: Source,
-    confidence: Confidence,
+/// How a table is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading<'a> {
+    /// Where a run begins, and how much of the trace it uses.
+    pub(crate) from: &'a TraceFrom,
+    pub(crate) window: Nanos,
+    pub(crate) seed: u64,
+    /// What apps take, and how people use them.
+    pub(crate) footprints: &'a FootprintTable,
+    pub(crate) model: &'a UsageModel,
+}
+
+/// Why there is no trace.
+pub(crate) enum UserTraceError {
+    /// The table, or its user.
+    Table(TableError),
+    /// The beginning of the run.
+    From(String),
+}
+
+impl<E: Into<TableError>> From<E> for UserTraceError {
+    fn from(error: E) -> Self {
+        Self::Table(error.into())
+    }
 }
 
 impl UserTrace {
-    /// Of the user `wanted` in the table at `path`, or of its first; times count from the user's first row.
+    /// Of the user `wanted` in the table at `path`, or of its first; times count from where the run begins.
     ///
     /// # Errors
-    /// A file that is no table of traces, a user that it does not have, counters without `MemAvailable`.
-    pub(crate) fn read(path: &Path, wanted: Option<&str>, seed: u64) -> Result<Self, TableError> {
+    /// A file that is no table of traces, a user that it does not have, counters without `MemAvailable`, a beginning outside
+    /// of the trace.
+    pub(crate) fn read(path: &Path, wanted: Option<&str>, reading: Reading<'_>) -> Result<Self, UserTraceError> {
         let reader = Reader::open(path)?;
         match reader.holds {
-            Holds::Apps => Self::apps(&reader, path, wanted, seed),
-            Holds::Counters => Self::available(&reader, path, wanted),
+            Holds::Apps => Self::apps(&reader, path, wanted, reading),
+            Holds::Counters => Self::available(&reader, path, wanted, reading),
         }
     }
 
-    fn apps(reader: &Reader, path: &Path, wanted: Option<&str>, seed: u64) -> Result<Self, TableError> {
-        let mut chosen = Chosen::new(wanted);
-        let mut rows: Vec<Owned> = Vec::new();
-        for group in reader.groups() {
-            reader.apps(&group?, |row| {
-                if chosen.is(row.user) {
-                    let AppRow { time, adj, source, confidence, .. } = row;
-                    rows.push(Owned { time, package: row.package.to_owned(), adj, source, confidence });
-                }
-            })?;
-        }
-        let user = chosen.found(path)?;
-        let (start, length) = span(rows.iter().map(|row| row.time));
-        let model = UsageModel::built_in().map_err(TableError::input)?;
-        let table = FootprintTable::built_in().map_err(TableError::input)?;
-        let borrowed = rows.iter().map(|row| AppRow {
-            user: &user,
-            time: row.time,
-            package: &row.package,
-            adj: row.adj,
-            source: row.source,
-            confidence: row.confidence,
-        });
-        let timeline = AppTimeline::from_rows(&model, seed, borrowed, &user, (start, LENGTH), seems_opened);
-        let holds = OfUser::Apps(app_changes(&timeline, &table, &model, seed));
-        Ok(Self { user, holds, length })
+    fn apps(reader: &Reader, path: &Path, wanted: Option<&str>, reading: Reading<'_>) -> Result<Self, UserTraceError> {
+        let Reading { from, window, seed, footprints, model } = reading;
+        let user = chosen(reader, path, wanted)?;
+        let of_user = UserApps::read(reader, path, &user)?;
+        let (start, length) = beginning(&of_user, from, window, seed, model).map_err(UserTraceError::From)?;
+        let begins = of_user.offset.local(start);
+        let timeline = of_user.timeline(model, seed, start, window);
+        let holds =
+            OfUser::Apps { changes: app_changes(&timeline, footprints, model, seed), events: events(&timeline) };
+        Ok(Self { user, holds, begins, length })
     }
 
-    fn available(reader: &Reader, path: &Path, wanted: Option<&str>) -> Result<Self, TableError> {
-        let mut chosen = Chosen::new(wanted);
+    fn available(
+        reader: &Reader,
+        path: &Path,
+        wanted: Option<&str>,
+        Reading { from, window, seed, .. }: Reading<'_>,
+    ) -> Result<Self, UserTraceError> {
+        let user = chosen(reader, path, wanted)?;
         let mut rows: Vec<(UtcTime, f64)> = Vec::new();
-        for group in reader.groups() {
-            reader.counters(&group?, |row| {
-                if row.counter == AVAILABLE && chosen.is(row.user) {
-                    rows.push((row.time, row.value));
-                }
+        let (mut total, mut others) = (None, false);
+        for group in reader.groups_of(&user) {
+            reader.counters(&group?, |row| match row.counter {
+                AVAILABLE => rows.push((row.time, row.value)),
+                TOTAL => total = Some(bytes(row.value)),
+                _ => others = true,
             })?;
         }
-        let user = chosen.found(path).map_err(|error| match wanted {
-            Some(_) => error,
-            None => TableError::input(format!("{}: there is no counter {AVAILABLE}", path.display())),
-        })?;
-        rows.sort_by_key(|(time, _)| *time);
-        let (start, length) = span(rows.iter().map(|(time, _)| *time));
-        let steps = rows.iter().map(|&(time, value)| (since(start, time), Bytes(value.max(0.0) as u64)));
-        let holds = OfUser::Available(steps.take_while(|(at, _)| *at < LENGTH).collect());
-        Ok(Self { user, holds, length })
-    }
-}
-
-/// The user that rows are taken of.
-struct Chosen<'a> {
-    wanted: Option<&'a str>,
-    user: Option<String>,
-    others: Vec<String>,
-}
-
-impl<'a> Chosen<'a> {
-    const fn new(wanted: Option<&'a str>) -> Self {
-        Self { wanted, user: None, others: Vec::new() }
-    }
-
-    fn is(&mut self, user: &str) -> bool {
-        let wanted = self.wanted.is_none_or(|wanted| wanted == user);
-        match &self.user {
-            Some(found) => found == user,
-            None if wanted => {
-                self.user = Some(user.to_owned());
-                true
-            }
-            None => {
-                if self.others.last().is_none_or(|last| last != user) {
-                    self.others.push(user.to_owned());
-                }
-                false
-            }
+        if rows.is_empty() && (others || total.is_some()) {
+            let path = path.display();
+            return Err(TableError::input(format!("{path}: there is no counter {AVAILABLE} of {user}")).into());
         }
-    }
-
-    fn found(self, path: &Path) -> Result<String, TableError> {
-        self.user.ok_or_else(|| {
-            let wanted = self.wanted.unwrap_or_default();
-            let near = hint(wanted, self.others.iter().map(String::as_str));
-            TableError::input(format!("{}: expected rows of the user '{wanted}', found none{near}", path.display()))
-        })
+        if rows.is_empty() {
+            return Err(nobody(reader, path, &user).into());
+        }
+        rows.sort_by_key(|(time, _)| *time);
+        let span = span(&user, rows.iter().map(|(time, _)| *time));
+        let start = span.start(from, window, draw(seed, &user), || None).map_err(UserTraceError::From)?;
+        let (length, begins) = (span.left(start, window), span.offset.local(start));
+        // What holds at the start was measured last before it.
+        let first = rows.partition_point(|(time, _)| *time <= start).saturating_sub(1);
+        let steps = rows[first..].iter().map(|&(time, value)| (between(start, time), bytes(value)));
+        let available = Available { steps: steps.take_while(|(at, _)| *at <= window).collect(), total };
+        Ok(Self { user, holds: OfUser::Available(Arc::new(available)), begins, length })
     }
 }
 
-/// The first of some times, and how long after it the last is.
-fn span(times: impl Iterator<Item = UtcTime> + Clone) -> (UtcTime, Nanos) {
-    let start = times.clone().min().unwrap_or_default();
-    (start, since(start, times.max().unwrap_or(start)))
+/// The user `wanted`, or the first; an error names the nearest.
+fn chosen(reader: &Reader, path: &Path, wanted: Option<&str>) -> Result<String, TableError> {
+    match wanted {
+        Some(wanted) => Ok(wanted.to_owned()),
+        None => reader.first_user()?.ok_or_else(|| TableError::input(format!("{}: there are no rows", path.display()))),
+    }
 }
 
-fn since(start: UtcTime, time: UtcTime) -> Nanos {
-    Nanos(u64::try_from(time.0.saturating_sub(start.0)).unwrap_or(0))
+/// From the first of some times to the last.
+fn span(user: &str, times: impl Iterator<Item = UtcTime> + Clone) -> Span<'_> {
+    let first = times.clone().min().unwrap_or_default();
+    Span { user, first, last: times.max().unwrap_or(first), offset: UtcOffset::default() }
+}
+
+fn bytes(value: f64) -> Bytes {
+    // A float cast saturates.
+    Bytes(value.max(0.0) as u64)
 }

@@ -10,7 +10,7 @@ use super::quantity::{Budget, QuantityError, parse_time, time_text};
 /// A budget that holds from a time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// When it begins, from the start of the iteration.
+    /// When it begins, from the start of the iteration; of a trace, from the start of the run.
     pub at: Nanos,
     /// What may be resident from then on.
     pub budget: Budget,

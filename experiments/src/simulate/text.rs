@@ -152,8 +152,22 @@ impl Simulated<'_> {
         }
         let budgets = &self.plan.budgets;
         text += &walls("budget", budgets.memory, &budgets.walls);
+        text += &self.trace();
         text += &walls("budget of saved tensors", budgets.activations, &budgets.activation_walls);
         text
+    }
+
+    /// The budgets of the trace: each, or their range where they are many.
+    fn trace(&self) -> String {
+        let budgets = &self.plan.budgets;
+        let traced = &budgets.traced;
+        if traced.len() <= WRITTEN_OUT {
+            let later = traced.iter().filter(|wall| wall.at > Nanos::ZERO).copied().collect::<Vec<_>>();
+            return walls("budget", budgets.memory, &later);
+        }
+        let sizes = || traced.iter().map(|wall| wall.memory);
+        let [least, most] = [sizes().min(), sizes().max()].map(|size| quantities::size(size.unwrap_or_default()));
+        format!("  budget of the trace: {} values from {least} to {most}\n", traced.len())
     }
 
     /// How `original` runs that percentages are of.

@@ -51,7 +51,7 @@ impl Values {
 /// A word that is mistyped, or a built-in device that does not load.
 pub(super) fn expand(document: &mut Document) -> Result<Members, ScenarioError> {
     let mut brought = Members::new();
-    let Document { file, fields } = document;
+    let Document { file, fields, .. } = document;
     for (key, field) in fields {
         let named = match &field.item {
             Item::One(value) => vec![(value.clone(), field.line)],

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::class::{Members, expand};
-use super::span;
+use super::{span, users};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::scenario::{
@@ -58,7 +58,7 @@ impl Specification {
     /// # Errors
     /// A file that cannot be read, or as [`Specification::parse`].
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        Self::new(Document::read_on(path)?)
+        Self::new(Document::read_with(path, &users::KEYS)?)
     }
 
     /// Reads a specification from TOML; `file` is how errors name it.
@@ -66,11 +66,12 @@ impl Specification {
     /// # Errors
     /// Text that is not TOML; every unknown key, and every list or span that holds no values of its key.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        Self::new(Document::parse_on(file, text)?)
+        Self::new(Document::parse_with(file, text, &users::KEYS)?)
     }
 
     fn new((mut document, mut mistakes): (Document, Mistakes)) -> Result<Self, ScenarioError> {
         let members = mistakes.note(expand(&mut document)).unwrap_or_default();
+        mistakes.note(users::expand(&mut document));
         let axes: Vec<Vec<Setting>> =
             Key::ALL.into_iter().filter_map(|key| mistakes.note(axis(&document, key)).flatten()).collect();
         let runs = axes.iter().try_fold(1_u64, |runs, axis: &Vec<_>| runs.checked_mul(axis.len() as u64));

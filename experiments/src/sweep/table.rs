@@ -6,8 +6,8 @@ use std::path::Path;
 use haversack_reports::FileError;
 use haversack_reports::frame::FrameError;
 use polars::prelude::{
-    Column, DataFrame, DataType, IntoColumn, IntoSeries, ListBuilderTrait, ListPrimitiveChunkedBuilder, NamedFrom,
-    ParquetReader, PolarsResult, SerReader, Series, UInt64Type,
+    Column, DataFrame, DataType, Float64Type, IntoColumn, IntoSeries, ListBuilderTrait, ListPrimitiveChunkedBuilder,
+    NamedFrom, ParquetReader, PolarsResult, SerReader, Series, UInt64Type,
 };
 
 use super::{Row, Specification};
@@ -22,11 +22,12 @@ const RUN: &str = "run";
 /// A figure of a run, and how it is read.
 enum Figure {
     Real(fn(&Results) -> f64),
+    Share(fn(&Results) -> Option<f64>),
     Whole(fn(&Results) -> u64),
 }
 
 /// The figures, in the order of the columns.
-const FIGURES: [(&str, Figure); 21] = [
+const FIGURES: [(&str, Figure); 23] = [
     ("iteration_time_s", Figure::Real(|r| r.iteration_time_s)),
     ("forward_s", Figure::Real(|r| r.forward_s)),
     ("backward_s", Figure::Real(|r| r.backward_s)),
@@ -39,6 +40,8 @@ const FIGURES: [(&str, Figure); 21] = [
     ("staging_bytes", Figure::Whole(|r| r.staging_bytes)),
     ("fragmentation_bytes", Figure::Whole(|r| r.fragmentation_bytes)),
     ("mean_iteration_s", Figure::Real(|r| r.mean_iteration_s)),
+    ("trace_held_s", Figure::Real(|r| r.trace_held_s)),
+    ("trace_assumed_share", Figure::Share(|r| r.trace_assumed_share)),
     ("uninterruptible_s", Figure::Real(|r| r.uninterruptible_s)),
     ("runnable_s", Figure::Real(|r| r.runnable_s)),
     ("system_used_bytes", Figure::Whole(|r| r.system_used_bytes)),
@@ -58,6 +61,7 @@ pub(super) fn table(rows: &[Row], specification: &Specification, cache: &Cache) 
     for (name, figure) in &FIGURES {
         columns.push(match figure {
             Figure::Real(of) => column(name, results().map(|results| results.map(of)).collect::<Vec<_>>()),
+            Figure::Share(of) => column(name, results().map(|results| results.and_then(of)).collect::<Vec<_>>()),
             Figure::Whole(of) => column(name, results().map(|results| results.map(of)).collect::<Vec<_>>()),
         });
     }
@@ -65,6 +69,15 @@ pub(super) fn table(rows: &[Row], specification: &Specification, cache: &Cache) 
     let mut lists =
         ListPrimitiveChunkedBuilder::<UInt64Type>::new("micro_batches".into(), rows.len(), parts, DataType::UInt64);
     results().for_each(|results| lists.append_opt_slice(results.map(|results| results.micro_batches.as_slice())));
+    columns.push(lists.finish().into_series().into_column());
+    let iterations: usize = results().flatten().map(|results| results.iterations_s.len()).sum();
+    let mut lists = ListPrimitiveChunkedBuilder::<Float64Type>::new(
+        "iterations_s".into(),
+        rows.len(),
+        iterations,
+        DataType::Float64,
+    );
+    results().for_each(|results| lists.append_opt_slice(results.map(|results| results.iterations_s.as_slice())));
     columns.push(lists.finish().into_series().into_column());
     for (place, part) in Results::parts().into_iter().enumerate() {
         let share = |results: &Results| results.breakdown.get(place).copied();

@@ -9,8 +9,8 @@ use polars::prelude::{
 
 use super::{APP_COLUMNS, COUNTER_COLUMNS};
 
-/// Rows of a batch, which become a row group of the file.
-const ROWS: usize = 1 << 18;
+/// Rows of a batch, which become a row group of the file: few enough that one is read in milliseconds.
+pub(super) const ROWS: usize = 1 << 16;
 /// Bytes of names that end a batch early, so that a file of nothing but different names stays bounded too.
 const NAME_BYTES: usize = 8 << 20;
 
@@ -21,6 +21,8 @@ pub trait Batch: Default {
 
     /// The columns and their types.
     fn schema() -> Schema;
+    /// The user of a row.
+    fn user<'a>(row: &'a Self::Row<'_>) -> &'a str;
     /// Appends a row.
     fn push(&mut self, row: &Self::Row<'_>);
     /// The number of rows.
@@ -92,6 +94,10 @@ impl Batch for Apps {
         APP_COLUMNS.into_iter().map(Into::into).zip(types).collect()
     }
 
+    fn user<'a>(row: &'a AppRow<'_>) -> &'a str {
+        row.user
+    }
+
     fn push(&mut self, row: &AppRow<'_>) {
         self.users.push(row.user);
         self.times.push(row.time.seconds());
@@ -142,6 +148,10 @@ impl Batch for Counters {
     fn schema() -> Schema {
         let types = [DataType::String, DataType::Float64, DataType::String, DataType::Float64];
         COUNTER_COLUMNS.into_iter().map(Into::into).zip(types).collect()
+    }
+
+    fn user<'a>(row: &'a CounterRow<'_>) -> &'a str {
+        row.user
     }
 
     fn push(&mut self, row: &CounterRow<'_>) {

@@ -1,14 +1,18 @@
 //! A table of traces, read a row group at a time.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use haversack_reports::FileError;
 use haversack_reports::frame::FrameError;
 use haversack_traces::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
-use polars::prelude::{Column, DataFrame, DataType, ParallelStrategy, ParquetReader, PolarsError, SerReader};
+use polars::prelude::{
+    Column, DataFrame, DataType, FileMetadataRef, IdxCa, ParallelStrategy, ParquetReader, PolarsError, SerReader,
+};
 
-use super::{APP_COLUMNS, COUNTER_COLUMNS, TableError};
+use super::{APP_COLUMNS, COUNTER_COLUMNS, TableError, USER};
 use haversack_devices::text::hint;
 
 /// The end of the times of a trace: early in 2242, before nanoseconds run out.
@@ -28,8 +32,21 @@ pub struct Reader {
     path: PathBuf,
     /// Which table it is.
     pub holds: Holds,
-    /// The first row and the number of rows of every group.
-    groups: Vec<(usize, usize)>,
+    metadata: FileMetadataRef,
+    groups: Vec<Group>,
+}
+
+/// A row group: the first row, the number of rows, and the first and last user by their names, where the file says so.
+struct Group {
+    slice: (usize, usize),
+    users: Option<(String, String)>,
+}
+
+impl Group {
+    /// Whether rows of `user` may be in it.
+    fn may_have(&self, user: &str) -> bool {
+        self.users.as_ref().is_none_or(|(first, last)| (first.as_str()..=last.as_str()).contains(&user))
+    }
 }
 
 impl Reader {
@@ -58,29 +75,91 @@ impl Reader {
             }
         };
         let mut first = 0;
+        let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().and_then(|bytes| String::from_utf8(bytes.clone()).ok());
         let groups = metadata.row_groups.iter().map(|group| {
             let rows = group.num_rows();
             first += rows;
-            (first - rows, rows)
+            let column = group.columns_under_root_iter(USER).and_then(|mut columns| columns.next());
+            let statistics = column.and_then(|column| column.statistics(&metadata.footer_buf)).and_then(Result::ok);
+            let bounds = statistics.as_ref().and_then(|statistics| statistics.as_binary());
+            let users = bounds.and_then(|bounds| text(&bounds.min_value).zip(text(&bounds.max_value)));
+            Group { slice: (first - rows, rows), users }
         });
-        Ok(Self { path: path.to_path_buf(), holds, groups: groups.collect() })
+        let groups = groups.collect();
+        Ok(Self { path: path.to_path_buf(), holds, metadata, groups })
     }
 
     /// The row groups, one after the other.
     pub fn groups(&self) -> impl Iterator<Item = Result<DataFrame, TableError>> {
-        self.groups.iter().map(|&group| {
-            let columns: &[&str] = match self.holds {
-                Holds::Apps => &APP_COLUMNS,
-                Holds::Counters => &COUNTER_COLUMNS,
-            };
-            let frame = ParquetReader::new(open(&self.path)?)
-                .with_slice(Some(group))
-                .with_columns(Some(columns.iter().map(|&column| column.to_owned()).collect()))
-                .read_parallel(ParallelStrategy::None)
-                .set_rechunk(true)
-                .finish();
-            frame.map_err(|reason| TableError::input(decode(&self.path, reason)))
+        self.groups.iter().map(|group| self.read(group, self.columns()))
+    }
+
+    /// The rows of `user`, from each row group that may have any.
+    pub fn groups_of(&self, user: &str) -> impl Iterator<Item = Result<DataFrame, TableError>> {
+        self.groups.iter().filter(move |group| group.may_have(user)).map(move |group| {
+            let frame = self.read(group, self.columns())?;
+            let wrong = |reason| TableError::input(decode(&self.path, reason));
+            let users = frame.column(USER).and_then(|column| column.str().cloned()).map_err(wrong)?;
+            let rows = (0..).zip(users.iter()).filter(|(_, found)| *found == Some(user)).map(|(row, _)| row);
+            frame.take(&IdxCa::from_vec("".into(), rows.collect())).map_err(wrong)
         })
+    }
+
+    /// The user of the first row; `None` of a table without rows.
+    ///
+    /// # Errors
+    /// A row group that cannot be read.
+    pub fn first_user(&self) -> Result<Option<String>, TableError> {
+        let Some(group) = self.groups.first() else { return Ok(None) };
+        let first = Group { slice: (group.slice.0, group.slice.1.min(1)), users: None };
+        Ok(self.users_in(&first)?.into_iter().next())
+    }
+
+    /// Every user once, by their names.
+    ///
+    /// # Errors
+    /// A row group that cannot be read.
+    pub fn users(&self) -> Result<Vec<String>, TableError> {
+        let mut users = BTreeSet::new();
+        for group in &self.groups {
+            match &group.users {
+                // All rows are of one.
+                Some((first, last)) if first == last => users.extend([first.clone()]),
+                _ => users.extend(self.users_in(group)?),
+            }
+        }
+        Ok(users.into_iter().collect())
+    }
+
+    /// The users of a group, each stretch of rows once.
+    fn users_in(&self, group: &Group) -> Result<Vec<String>, TableError> {
+        let frame = self.read(group, &[USER])?;
+        let column = frame.column(USER).and_then(|column| column.str().cloned());
+        let column = column.map_err(|reason| TableError::input(decode(&self.path, reason)))?;
+        let mut users: Vec<String> = Vec::new();
+        for user in column.iter().flatten() {
+            if users.last().is_none_or(|last| last != user) {
+                users.push(user.to_owned());
+            }
+        }
+        Ok(users)
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        match self.holds {
+            Holds::Apps => &APP_COLUMNS,
+            Holds::Counters => &COUNTER_COLUMNS,
+        }
+    }
+
+    fn read(&self, group: &Group, columns: &[&str]) -> Result<DataFrame, TableError> {
+        let mut reader = ParquetReader::new(open(&self.path)?)
+            .with_slice(Some(group.slice))
+            .with_columns(Some(columns.iter().map(|&column| column.to_owned()).collect()))
+            .read_parallel(ParallelStrategy::None)
+            .set_rechunk(true);
+        reader.set_metadata(Arc::clone(&self.metadata));
+        reader.finish().map_err(|reason| TableError::input(decode(&self.path, reason)))
     }
 
     /// Gives every row of a group of apps to `see`.

@@ -1,17 +1,21 @@
-//! A table of traces under way: rows come in one by one and leave a batch at a time.
+//! A table of traces under way: rows come in one by one and leave a batch at a time, in the end sorted by user.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use haversack_reports::files::create_folder;
 use haversack_reports::frame::{FrameError, ParquetFile};
 
-use super::{Batch, TableError};
+use super::{Batch, TableError, sort};
 
 /// A table under way; dropped before [`Table::finish`], it leaves nothing behind.
 pub struct Table<B> {
     file: ParquetFile,
     batch: B,
     rows: u64,
+    path: PathBuf,
+    /// The user of the last row, and whether users have come in order.
+    last: String,
+    is_sorted: bool,
 }
 
 impl<B: Batch> Table<B> {
@@ -34,7 +38,8 @@ impl<B: Batch> Table<B> {
             FrameError::File(error) => TableError::input(error),
             error => error.into(),
         })?;
-        Ok(Self { file, batch: B::default(), rows: 0 })
+        let path = path.to_path_buf();
+        Ok(Self { file, batch: B::default(), rows: 0, path, last: String::new(), is_sorted: true })
     }
 
     /// Appends a row.
@@ -42,6 +47,11 @@ impl<B: Batch> Table<B> {
     /// # Errors
     /// Rows that cannot be held as Parquet, or a file that cannot be written.
     pub fn push(&mut self, row: &B::Row<'_>) -> Result<(), FrameError> {
+        let user = B::user(row);
+        if user != self.last {
+            self.is_sorted &= *self.last < *user;
+            user.clone_into(&mut self.last);
+        }
         self.batch.push(row);
         if self.batch.is_full() { self.flush() } else { Ok(()) }
     }
@@ -52,7 +62,8 @@ impl<B: Batch> Table<B> {
         self.file.write(&self.batch.take().map_err(FrameError::Encode)?)
     }
 
-    /// Writes what is left, and gives the file its name; the number of rows.
+    /// Writes what is left, and gives the file its name; the number of rows. Rows of a user stay in the order in which they
+    /// came.
     ///
     /// # Errors
     /// As [`Table::push`].
@@ -61,6 +72,9 @@ impl<B: Batch> Table<B> {
             self.flush()?;
         }
         self.file.finish()?;
+        if !self.is_sorted {
+            sort::by_user(&self.path)?;
+        }
         Ok(self.rows)
     }
 }

@@ -82,7 +82,7 @@ fn simulate(world: World, cache: &Cache, lines: &str, edit: impl Fn(&mut Plan)) 
     match plan.run() {
         Ok(record) => {
             let phone = record.phone.as_ref().map(|phone| (&phone.run, &phone.kills));
-            Some(format!("{:?} {:?} {phone:?}", Results::new(&record), record.iterations))
+            Some(format!("{:?} {:?} {phone:?}", Results::new(&plan, &record), record.iterations))
         }
         // The name is no number.
         Err(error) => Some(error.to_string().replace(&name, "")),

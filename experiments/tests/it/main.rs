@@ -30,4 +30,6 @@ mod support;
 mod sweep;
 mod sweep_words;
 mod trace;
+mod trace_pictures;
+mod traces_drive_runs;
 mod train;

@@ -24,7 +24,7 @@ fn what_bounds_a_run_are_shares_that_sum_to_one_for_every_policy() {
     let ran = pairs.par_iter().filter(|(device, policy)| {
         let scenario = Scenario { policy: (*policy).to_owned(), batch: 8, ..Scenario::new(*device, "lenet5") };
         let Ok(plan) = Plan::new(&scenario, &cache) else { return false };
-        let results = Results::new(&plan.run().unwrap());
+        let results = Results::new(&plan, &plan.run().unwrap());
         let sum: f64 = results.bound_by.iter().sum();
         assert!((sum - 1.0).abs() < 1e-9, "{policy} on {device}: {:?}", results.bound_by);
         assert!(results.bound_by.iter().all(|share| *share >= 0.0), "{policy} on {device}: {:?}", results.bound_by);

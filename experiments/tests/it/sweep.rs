@@ -55,7 +55,7 @@ pub(crate) fn texts(frame: &DataFrame, column: &str) -> Vec<Option<String>> {
     frame.column(column).unwrap().str().unwrap().iter().map(|text| text.map(str::to_owned)).collect()
 }
 
-fn wholes(frame: &DataFrame, column: &str) -> Vec<Option<u64>> {
+pub(crate) fn wholes(frame: &DataFrame, column: &str) -> Vec<Option<u64>> {
     frame.column(column).unwrap().u64().unwrap().iter().collect()
 }
 

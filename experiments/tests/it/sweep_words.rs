@@ -54,8 +54,12 @@ fn the_csv_has_the_columns_and_rows_of_the_table() {
                 AnyValue::Int64(number) => assert_eq!(cell.parse(), Ok(number)),
                 AnyValue::Float64(number) => assert_eq!(cell.parse(), Ok(number), "{name} of {row}"),
                 AnyValue::List(list) => {
-                    let numbers: Vec<u64> = list.u64().unwrap().iter().flatten().collect();
-                    assert_eq!(serde_json::from_str::<Vec<u64>>(cell).unwrap(), numbers);
+                    let read: Vec<f64> = serde_json::from_str(cell).unwrap();
+                    let numbers: Vec<f64> = match list.u64() {
+                        Ok(wholes) => wholes.iter().flatten().map(|whole| whole as f64).collect(),
+                        Err(_) => list.f64().unwrap().iter().flatten().collect(),
+                    };
+                    assert_eq!(read, numbers, "{name} of {row}");
                 }
                 other => panic!("{name}: {other:?}"),
             }

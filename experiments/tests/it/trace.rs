@@ -66,7 +66,11 @@ fn carat_becomes_a_table_of_apps() {
     let user = "a".repeat(64);
     assert_eq!(row(&frame, 0), format!("{user} 1443340077 com.android.chrome 50 carat-process-list inferred"));
     assert_eq!(row(&frame, 1), format!("{user} 1443340077 com.example.app0 900 carat-process-list assumed"));
-    assert_eq!(row(&frame, 32), row(&frame, 0));
+    // Sorted by user; the rows of each in the order of the files.
+    let users = crate::sweep::texts(&frame, "user");
+    let of_first = users.iter().filter(|found| **found == users[0]).count();
+    assert!(users.is_sorted() && of_first < 64);
+    assert_eq!(row(&frame, of_first / 2), row(&frame, 0));
     // Nothing but the table is left.
     assert_eq!(fs::read_dir(folder.path().join("t")).unwrap().count(), 1);
 }
@@ -228,13 +232,16 @@ fn sessions_go_on_over_short_pauses() {
 }
 
 #[test]
-fn users_in_pieces_are_warned_of() {
+fn users_in_pieces_are_put_together() {
     let folder = tempdir().unwrap();
     let line = |user: u32, second: u32| format!("{user}\t1\t2018-01-16 00:00:{second:02}\tA\tOpened\n");
-    fs::write(folder.path().join("l.tsv"), [line(1, 1), line(2, 2), line(1, 3)].concat()).unwrap();
+    fs::write(folder.path().join("l.tsv"), [line(2, 1), line(1, 2), line(2, 3), line(1, 1)].concat()).unwrap();
     import(folder.path(), "--kind lsapp l.tsv --out l.parquet");
-    let output = call_in(folder.path(), &["trace", "stats", "l.parquet"]);
-    assert!(stderr(&output).contains("not in one piece"), "{}", stderr(&output));
+    let frame = read_parquet(&folder.path().join("l.parquet")).unwrap();
+    let rows: Vec<String> = (0..4).map(|place| row(&frame, place)[..12].to_owned()).collect();
+    assert_eq!(rows, ["1 1516060802", "1 1516060801", "2 1516060801", "2 1516060803"]);
+    assert!(!stderr(&call_in(folder.path(), &["trace", "stats", "l.parquet"])).contains("not in one piece"));
+    assert_eq!(files(&folder), ["l.parquet", "l.tsv"]);
 }
 
 #[test]

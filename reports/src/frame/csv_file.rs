@@ -89,8 +89,10 @@ pub fn texts(column: &Column) -> Result<Texts<'_>, FrameError> {
         DataType::List(_) => column.list().map(|lists| -> Texts<'_> {
             Box::new((0..lists.len()).map(move |place| {
                 let list = lists.get_as_series(place)?;
-                let numbers: Vec<String> =
-                    list.u64().ok()?.iter().map(|number| number.unwrap_or_default().to_string()).collect();
+                let numbers: Vec<String> = match list.u64() {
+                    Ok(numbers) => numbers.iter().map(|number| number.unwrap_or_default().to_string()).collect(),
+                    Err(_) => list.f64().ok()?.iter().map(|number| shortest(number.unwrap_or_default())).collect(),
+                };
                 Some(format!("[{}]", numbers.join(",")))
             }))
         }),

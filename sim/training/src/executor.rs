@@ -92,7 +92,7 @@ impl<'a> Executor<'a> {
             AllocatorKind::Caching => Box::new(CachingAllocator::new(Bytes::MAX)),
         };
         let limits = Limits {
-            memory: memory_budget(machine, job),
+            memory: memory_budget(machine, job, Nanos::ZERO),
             activations: job.budgets.activations,
             computing: schedule.computing_budget,
             state: Bytes(graph.bytes_of(Role::is_state).at(job.batch)),
@@ -113,7 +113,7 @@ impl<'a> Executor<'a> {
             Learning::new(lesson, importance)
         });
         if let Some(rules) = schedule.quantisation {
-            tensors.quantise(rules.arena, activation_budget(machine, job))?;
+            tensors.quantise(rules.arena, activation_budget(machine, job, Nanos::ZERO))?;
         }
         let cpu_packs = schedule.quantisation.is_some_and(|rules| rules.packing.cpu_packs());
         let rules = schedule.quantisation.map(|rules| (rules, element_bytes(machine, job)));
@@ -145,6 +145,8 @@ impl<'a> Executor<'a> {
     /// Before the first iteration: the rule for the budget watches the phone in use, libraries take their memory, and
     /// weights, buffers and the optimiser's state come in.
     pub(crate) fn start(&mut self) -> Result<(), RunError> {
+        // The trace begins with the run.
+        self.lanes.expect_trace(&self.job.budgets.traced, &mut self.clock);
         if self.phone.as_ref().is_some_and(PhoneInUse::has_rule) {
             for _ in 0..WATCHED {
                 self.sample_phone()?;
@@ -178,6 +180,11 @@ impl<'a> Executor<'a> {
     /// How long everything was busy in the last iteration.
     pub(crate) const fn usage(&self) -> &Usage {
         self.clock.usage()
+    }
+
+    /// The time since the run began.
+    pub(crate) const fn now(&self) -> Nanos {
+        self.clock.now()
     }
 
     /// The budgets that a rule has decided.
@@ -245,7 +252,7 @@ impl<'a> Executor<'a> {
         self.tensors.set_activation_budget(budgets.activations);
         if self.costs.packing().is_some() {
             // The arena holds what was planned, whatever was cut in the iteration before.
-            let budget = activation_budget(self.costs.machine(), self.job).unwrap_or(Bytes::MAX);
+            let budget = activation_budget(self.costs.machine(), self.job, self.clock.now()).unwrap_or(Bytes::MAX);
             let restored = self.tensors.bound_arena(budget).unwrap_or_default();
             self.in_phase(Phase::Forward, |run| Ok(run.charge_paging(restored)?)).map_err(Stop::outside_a_part)?;
         }
@@ -295,7 +302,7 @@ impl<'a> Executor<'a> {
     /// Bounds memory as the job and the phone's rule have it.
     fn set_own_budget(&mut self) {
         let decided = self.phone.as_ref().and_then(PhoneInUse::decided);
-        let given = memory_budget(self.costs.machine(), self.job);
+        let given = memory_budget(self.costs.machine(), self.job, self.clock.now());
         self.tensors.set_budget(given.into_iter().chain(decided).min());
     }
 

@@ -9,7 +9,7 @@ use crate::phone::Phone;
 /// A budget that holds from a given time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wall {
-    /// When it begins, from the start of the iteration.
+    /// When it begins, from the start of the iteration; of a trace, from the start of the run.
     pub at: Nanos,
     /// The bytes that may be held from then on.
     pub memory: Bytes,
@@ -29,6 +29,25 @@ pub struct Budgets {
     pub walls: Vec<Wall>,
     /// Budgets that replace `activations` in the same way.
     pub activation_walls: Vec<Wall>,
+    /// Memory budgets that replace `memory` at times of the run, in order of time: each holds until the next, whatever
+    /// iterations begin meanwhile, and the last one to the end. They take hold as `walls` do.
+    pub traced: Vec<Wall>,
+}
+
+impl Budgets {
+    /// The memory budget that an iteration begins with at `now`.
+    pub(crate) fn memory_at(&self, now: Nanos) -> Option<Bytes> {
+        let begun = self.traced.partition_point(|wall| wall.at <= now);
+        begun.checked_sub(1).map(|last| self.traced[last].memory).or(self.memory)
+    }
+
+    /// Bounds every memory budget by `memory`.
+    pub fn bound(&mut self, memory: Bytes) {
+        for wall in self.walls.iter_mut().chain(&mut self.traced) {
+            wall.memory = wall.memory.min(memory);
+        }
+        self.memory = Some(self.memory.map_or(memory, |own| own.min(memory)));
+    }
 }
 
 /// Which allocator stands between tensors and memory.

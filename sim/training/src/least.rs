@@ -25,6 +25,7 @@ pub fn least_memory(
 ) -> Result<Bytes, RunError> {
     let mut job = Job { iterations: 1, observe: crate::job::Observe::default(), ..job.clone() };
     job.budgets.walls.clear();
+    job.budgets.traced.clear();
     let mut attempt = |memory: Option<Bytes>| {
         job.budgets.memory = memory;
         simulate(machine, &job, policy()?.as_mut())

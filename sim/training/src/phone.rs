@@ -5,7 +5,9 @@ use haversack_devices::units::{Bytes, Fraction, Nanos};
 use haversack_memory::phone::{Backing, Costs, PageMix, Settings};
 
 mod in_use;
+mod others;
 mod pool;
+mod span;
 mod system;
 
 pub use in_use::watch;
@@ -34,6 +36,26 @@ pub struct Phone {
     pub app_pages: PageMix,
     /// What apps do, in order of time from the start of the run.
     pub apps: Vec<AppChange>,
+    /// What is held of memory beside the trainer, where a recording says so.
+    pub others: OtherMemory,
+}
+
+/// Memory that system and apps hold together, by a recording of a phone: `MemTotal` less `MemAvailable`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OtherMemory {
+    /// In order of time; each holds until the next, and the last one to the end of the run.
+    pub series: Vec<HeldByOthers>,
+    /// The share of what is held beyond the system at rest that is in use all the time.
+    pub hot: Fraction,
+}
+
+/// Memory that others hold from a time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldByOthers {
+    /// When, from the start of the run.
+    pub at: Nanos,
+    /// All of it, what the system holds at rest included.
+    pub bytes: Bytes,
 }
 
 /// The process that trains.

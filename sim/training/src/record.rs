@@ -190,6 +190,9 @@ pub struct Record {
     pub factors: Vec<Option<u32>>,
     /// How long each iteration of the run took.
     pub iterations: Vec<Nanos>,
+    /// When the run ended, since it began: iterations, and before them the seconds for which a rule for the budget watched
+    /// the phone.
+    pub ended: Nanos,
     /// The budget that each began with, where a rule decides it.
     pub planned: Vec<Bytes>,
     /// What the phone's kernel saw, where the run was on a phone in use.

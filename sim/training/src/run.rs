@@ -85,6 +85,7 @@ fn run<T>(
     }
     record.heat = governors.into_seen();
     record.iterations = times;
+    record.ended = executor.now();
     record.planned = executor.into_planned();
     Ok(record)
 }

@@ -45,7 +45,7 @@ pub(crate) fn with_codec<T>(
         node_times: NodeTimes::on_demand(|| machine.times(job.graph, job.batch, job.precision)),
         value_bytes: sizes.value,
         mask_bytes: sizes.mask,
-        activation_budget: activation_budget(machine, job),
+        activation_budget: activation_budget(machine, job, Nanos::ZERO),
         time_budget: job.budgets.time,
         dsp: machine.dsp.is_some().then_some(&dsp),
         restore: Some(codec),
@@ -58,15 +58,16 @@ pub(crate) fn element_bytes(machine: &Machine, job: &Job<'_>) -> ElementBytes {
     ElementBytes { value, mask: machine.stack.constants.dropout_mask.value.0 }
 }
 
-/// What the framework may hold: its budget, and on a GPU that can address only a share of the device's memory, that.
-pub(crate) fn memory_budget(machine: &Machine, job: &Job<'_>) -> Option<Bytes> {
-    job.budgets.memory.into_iter().chain(machine.addressable()).min()
+/// What the framework may hold from `now` on: its budget, and on a GPU that can address only a share of the device's
+/// memory, that.
+pub(crate) fn memory_budget(machine: &Machine, job: &Job<'_>, now: Nanos) -> Option<Bytes> {
+    job.budgets.memory_at(now).into_iter().chain(machine.addressable()).min()
 }
 
-/// What saved tensors may take: the budget for them, or what the memory budget leaves beside all else.
-pub(crate) fn activation_budget(machine: &Machine, job: &Job<'_>) -> Option<Bytes> {
+/// What saved tensors may take from `now` on: the budget for them, or what the memory budget leaves beside all else.
+pub(crate) fn activation_budget(machine: &Machine, job: &Job<'_>, now: Nanos) -> Option<Bytes> {
     let beside = || working_memory(job.graph, job.batch) + machine.library_workspace();
-    let left = job.budgets.memory.map(|memory| memory.saturating_sub(beside()));
+    let left = job.budgets.memory_at(now).map(|memory| memory.saturating_sub(beside()));
     job.budgets.activations.into_iter().chain(left).min()
 }
 

@@ -15,10 +15,10 @@ use haversack_devices::text::hint;
 use serde::Deserialize;
 use serde_json::Number;
 
-use super::clock;
 use super::context::ImportContext;
 use super::report::Reason;
 use super::{CaratSemantics, Format, Result};
+use crate::clock;
 use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
 use memory::Memories;
 

@@ -8,10 +8,10 @@
 
 use chrono::{Datelike, NaiveDate, NaiveDateTime};
 
-use super::clock::{self, UtcOffset};
 use super::context::ImportContext;
 use super::report::{Reason, excerpt};
 use super::{Format, Result};
+use crate::clock::{self, UtcOffset};
 use crate::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
 
 /// Both lines of a kill are written within moments; a pid is not given anew so soon.

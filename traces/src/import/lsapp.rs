@@ -9,7 +9,8 @@ use haversack_devices::text::hint;
 use super::context::ImportContext;
 use super::lines::Fields;
 use super::report::{Reason, excerpt};
-use super::{Format, Result, clock};
+use super::{Format, Result};
+use crate::clock;
 use crate::row::{AppRow, Confidence, OomAdj, Source};
 
 const COLUMNS: [&str; 5] = ["user_id", "session_id", "timestamp", "app_name", "event_type"];

@@ -6,7 +6,8 @@
 
 use super::context::ImportContext;
 use super::report::{Reason, excerpt};
-use super::{Format, Result, clock};
+use super::{Format, Result};
+use crate::clock;
 use crate::row::{CounterRow, UtcTime};
 
 /// Which file it is.

@@ -6,10 +6,10 @@
 
 use haversack_devices::units::Bytes;
 
-use super::clock::{self, UtcOffset};
 use super::context::ImportContext;
 use super::report::{Reason, excerpt};
 use super::{Format, Result};
+use crate::clock::{self, UtcOffset};
 use crate::row::{AppRow, Confidence, OomAdj, Source};
 
 /// China has one time zone.

@@ -11,7 +11,26 @@ use super::model::UsageModel;
 use super::play::{Candidate, Player};
 use super::session::{Session, SessionStream};
 use super::user::User;
+use crate::clock::UtcOffset;
 use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
+
+/// A stretch of a user's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// When it begins.
+    pub start: UtcTime,
+    /// How long it is.
+    pub length: Nanos,
+    /// What the user's clock is ahead of UTC: days begin at its midnight.
+    pub offset: UtcOffset,
+}
+
+impl From<(UtcTime, Nanos)> for Window {
+    /// Days begin at midnight UTC.
+    fn from((start, length): (UtcTime, Nanos)) -> Self {
+        Self { start, length, offset: UtcOffset::default() }
+    }
+}
 
 /// The apps of one user within a window of time.
 ///
@@ -45,8 +64,7 @@ impl AppTimeline {
         window.filled(from, events.map(|(_, event)| event))
     }
 
-    /// The window of `length` that begins at `start`, from the rows of `user` among `rows`, in whatever order they
-    /// come.
+    /// A `window` from the rows of `user` among `rows`, in whatever order they come.
     ///
     /// - *Changes* (`generated`, `perfetto`, `lmkd-kill`) are taken as they are; a kill, and 999 of a generated user,
     ///   end a process.
@@ -63,14 +81,15 @@ impl AppTimeline {
         seed: u64,
         rows: impl IntoIterator<Item = AppRow<'r>>,
         user: &str,
-        (start, length): (UtcTime, Nanos),
+        window: impl Into<Window>,
         opened: impl Fn(&str) -> bool,
     ) -> Self {
+        let window @ Window { start, length, .. } = window.into();
         let mut rows: Vec<AppRow<'r>> = rows.into_iter().filter(|row| row.user == user).collect();
         rows.sort_by_key(|row| row.time);
         if rows.iter().any(|row| is_sampled(row.source)) {
             rows.retain(|row| is_sampled(row.source));
-            return interpolate(model, seed, &rows, (user, start, length), opened);
+            return interpolate(model, seed, &rows, (user, window), opened);
         }
         let first = rows.first().map_or(start, |row| row.time).min(start);
         let mut names = Names::new(&model.launcher.package);
@@ -220,12 +239,11 @@ fn interpolate(
     model: &UsageModel,
     seed: u64,
     rows: &[AppRow<'_>],
-    (user, start, length): (&str, UtcTime, Nanos),
+    (user, Window { start, length, offset }): (&str, Window),
     opened: impl Fn(&str) -> bool,
 ) -> AppTimeline {
-    const DAY: i64 = 86_400 * 1_000_000_000;
     let first = rows.first().map_or(start, |row| row.time);
-    let midnight = UtcTime(first.0.div_euclid(DAY).saturating_mul(DAY));
+    let midnight = offset.midnight(first);
     let mut names = Names::new(&model.launcher.package);
     let samples = samples(model, rows, midnight, &mut names, opened);
     let user_drawn = User::new(model, seed, user);

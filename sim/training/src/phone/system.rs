@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use haversack_devices::storage::{Direction, Driver, FlashQueue, Stream};
 use haversack_devices::units::{Bytes, Fraction, Nanos};
-use haversack_memory::phone::{
-    Access, Backing, Counters, Flash, Kill, PhoneError, PhoneMemory, ProcessId, RegionId, Stall,
-};
+use haversack_memory::phone::{Access, Backing, Flash, Kill, PhoneError, PhoneMemory, ProcessId, RegionId, Stall};
 use haversack_policies::budget::SwapKind;
 use haversack_workloads::TensorId;
 
+use super::others::Others;
 use super::pool::{Pool, PoolPlace};
+use super::span::Watch;
 use super::{AppState, Phone, SystemMemory, WatchedSample};
-use crate::record::{PhoneReport, PhoneSpan, ThreadStates};
+use crate::record::PhoneReport;
 use crate::tensors::Change;
 
 /// What is in use all the time is touched so often.
@@ -40,6 +40,8 @@ pub(super) struct PhoneSystem<'a> {
     stored: Vec<PoolPlace>,
     /// What the system holds, with the share that is in use all the time.
     own: Vec<Region>,
+    /// What a recording says of all others.
+    others: Others<'a>,
     apps: BTreeMap<String, App>,
     /// The next change of an app, and the next pulse.
     next_change: usize,
@@ -53,11 +55,12 @@ pub(super) struct PhoneSystem<'a> {
     apps_killed: u64,
 }
 
+/// Memory of which a share is in use all the time.
 #[derive(Clone, Copy, Debug)]
-struct Region {
-    id: RegionId,
-    bytes: Bytes,
-    hot: Fraction,
+pub(super) struct Region {
+    pub(super) id: RegionId,
+    pub(super) bytes: Bytes,
+    pub(super) hot: Fraction,
 }
 
 #[derive(Debug)]
@@ -69,7 +72,7 @@ struct App {
 }
 
 /// The flash as the kernel uses it: a fault reads one page after another, reclaim writes runs of pages.
-struct PhoneFlash {
+pub(super) struct PhoneFlash {
     queue: FlashQueue,
     driver: Driver,
     /// When the runs that are being written will be.
@@ -107,6 +110,7 @@ impl<'a> PhoneSystem<'a> {
             memory.touch(id, Access::Read, Nanos::ZERO, &mut flash)?;
             own.push(Region { id, bytes, hot });
         }
+        let others = Others::new(phone, &mut memory, process)?;
         let (trainer, [pieces, slab]) = trainer_process(&mut memory, phone)?;
         let start = memory.now();
         let mut system = Self {
@@ -120,6 +124,7 @@ impl<'a> PhoneSystem<'a> {
             whole: vec![PoolPlace::None; tensors],
             stored: vec![PoolPlace::None; tensors],
             own,
+            others,
             apps: BTreeMap::new(),
             next_change: 0,
             next_pulse: Nanos::ZERO,
@@ -142,12 +147,16 @@ impl<'a> PhoneSystem<'a> {
         let phone = self.phone;
         loop {
             let change = phone.apps.get(self.next_change).map_or(Nanos::MAX, |change| change.at);
-            let next = change.min(self.next_pulse);
+            let held = self.others.next();
+            let next = change.min(self.next_pulse).min(held);
             if next > now {
                 break;
             }
             self.look(next);
-            if change <= self.next_pulse {
+            if held <= next {
+                let at = self.at(next);
+                self.others.change(at, &mut self.memory, &mut self.flash)?;
+            } else if change <= self.next_pulse {
                 self.next_change += 1;
                 let change = &phone.apps[self.next_change - 1];
                 self.change_app(next, &change.app, change.state)?;
@@ -180,7 +189,7 @@ impl<'a> PhoneSystem<'a> {
     /// What is in use all the time is touched.
     fn pulse(&mut self, now: Nanos) -> Result<(), PhoneError> {
         let at = self.at(now);
-        for region in &self.own {
+        for region in self.own.iter().chain(self.others.region()) {
             let hot = share(region.bytes, region.hot);
             self.memory.touch_part(region.id, Bytes::ZERO..hot, Access::Read, at, &mut self.flash)?;
         }
@@ -386,34 +395,6 @@ impl<'a> PhoneSystem<'a> {
         let [iteration, run] = self.watches.map(|watch| watch.span(now, &counters));
         let managed = self.memory.settings().ram;
         PhoneReport { managed, iteration, run, apps_killed: self.apps_killed, kills: Vec::new() }
-    }
-}
-
-/// What is noted of a span of time.
-#[derive(Clone, Copy, Debug, Default)]
-struct Watch {
-    since: Nanos,
-    /// In use: byte-nanoseconds, and the most.
-    used: u128,
-    peak: Bytes,
-    before: Counters,
-    states: ThreadStates,
-    /// Faults of the trainer alone.
-    faults: u64,
-}
-
-impl Watch {
-    fn span(&self, now: Nanos, counters: &Counters) -> PhoneSpan {
-        let time = now.saturating_sub(self.since);
-        let mean = self.used.checked_div(u128::from(time.0)).unwrap_or(0);
-        let waited = self.states.sleeping + self.states.runnable;
-        PhoneSpan {
-            time,
-            used_mean: Bytes(u64::try_from(mean).unwrap_or(u64::MAX)),
-            used_peak: self.peak,
-            counters: counters.since(&self.before),
-            states: ThreadStates { running: time.saturating_sub(waited), ..self.states },
-        }
     }
 }
 

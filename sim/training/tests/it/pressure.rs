@@ -420,3 +420,32 @@ fn a_computing_budget_is_kept_after_every_operator() {
     assert!(half.peak_memory < state + share(beside, 63), "{}", half.peak_memory);
     assert_eq!(half.micro_batches, [8]);
 }
+
+#[test]
+fn a_trace_goes_on_from_iteration_to_iteration() {
+    let graph = lowered("mobilenetv2", Variant::Reduced);
+    let free = unbounded(&graph, 16);
+    let (half, whole) = (share(free.peak_memory, 60), Bytes(2 * free.peak_memory.0));
+    // In the middle of the third iteration there is less; as long as four take later there is enough again.
+    let falls = Nanos(free.iteration.0 * 5 / 2);
+    let rises = falls + free.iteration * 4;
+    let traced = [(Nanos::ZERO, whole), (falls, half), (rises, whole)];
+    let traced = traced.map(|(at, memory)| Wall { at, memory }).to_vec();
+    let number = 4 + (rises.0 / free.iteration.0) as u32;
+    let job = Job { iterations: number, budgets: Budgets { traced, ..Budgets::default() }, ..job(&graph, 16) };
+    let record = run(&job, "dgc").unwrap();
+    assert_eq!(record.iterations[..2], [free.iteration; 2]);
+    // Samples of 16 do not fit at once: from the third iteration until it rises all take longer.
+    let mut start = Nanos::ZERO;
+    for (place, took) in record.iterations.iter().enumerate() {
+        let end = start + *took;
+        if end <= falls || start >= rises {
+            assert_eq!(*took, free.iteration, "iteration {place}");
+        } else if start >= falls && end <= rises {
+            assert!(*took > free.iteration, "iteration {place}: {took}");
+        }
+        start = end;
+    }
+    assert!(record.iterations[3] > free.iteration && record.iteration == free.iteration);
+    assert_eq!(record.ended, start);
+}

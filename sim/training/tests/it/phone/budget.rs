@@ -6,7 +6,7 @@ use haversack_training::phone::Phone;
 use haversack_training::{Record, RunError, simulate};
 
 use super::{AGAIN, FROM_FLASH, check, on, with_even_flash, with_games};
-use crate::support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, app, ends, layer, ms, phone, pinned};
+use crate::support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, app, ends, layer, ms, phone, pinned, recorded};
 use crate::support::rule::{Ruled, Seen};
 use crate::support::{Script, near, phone_cpu};
 
@@ -133,4 +133,27 @@ fn a_rule_sees_no_app_that_is_dead() {
     let last = seen.samples.last().unwrap();
     assert!(last.0 > start + ms(1_000));
     assert_eq!(last.4, [0]);
+}
+
+#[test]
+fn a_rule_sees_the_memory_that_a_recording_leaves() {
+    let mut phone = phone(64, 0);
+    phone.own = vec![pinned(10)];
+    // The system at rest holds 10 MiB and the 3 of the high watermark; a recording that says less changes nothing.
+    phone.others = recorded(&[(Nanos::ZERO, 5), (ms(3_000), 20), (ms(121_500), 34), (ms(122_500), 18)], 0.0);
+    let (record, seen) = ruled(&phone, 200, &[None]);
+    let record = record.unwrap();
+    check(&record, "recorded");
+    assert_eq!(record.ended, ms(WATCHED * 1_000) + record.iterations.iter().copied().sum());
+    for (time, available, ..) in &seen.samples {
+        let held = match time.0 / 1_000_000 {
+            0..3_000 => 13,
+            3_000..121_500 => 20,
+            121_500..122_500 => 34,
+            _ => 18,
+        };
+        // Whole pieces of 256 KiB are 1 / 4 MiB.
+        assert_eq!(*available, Bytes((64 - held) * MIB), "{time}");
+    }
+    assert!(seen.samples.iter().any(|sample| sample.0 > ms(122_500)));
 }

@@ -10,7 +10,7 @@ use haversack_workloads::{Extent, Phase, Role};
 
 use super::{FROM_FLASH, check, on, run, with_even_flash};
 use crate::common::job;
-use crate::support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, app, ends, layer, ms, phone};
+use crate::support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, app, ends, layer, ms, phone, recorded};
 use crate::support::{
     BATCH, Script, for_its_shape, graph, near, node, phone_cpu, spans, start_of, tensor, with_storage,
 };
@@ -304,4 +304,25 @@ fn results_converge_as_extents_shrink() {
     let times = [1024, 512, 256, 128, 64].map(time);
     let least = times[4];
     assert!(times.iter().all(|time| (time / least - 1.0).abs() < 0.1), "{times:?}");
+}
+
+#[test]
+fn what_a_recording_holds_takes_memory_on_the_clock_of_the_run() {
+    let graph = layer();
+    let without = run(&phone(48, 64), &graph, 8).unwrap();
+    let mut phone = phone(48, 64);
+    // 25 and 29 MiB are more than there are, all of it in use; from 5 s on there is room again.
+    phone.others = recorded(&[(Nanos::ZERO, 4), (ms(60), 29), (ms(5_000), 4)], 1.0);
+    let record = run(&phone, &graph, 8).unwrap();
+    check(&record, "recording");
+    // 24.88 and twice 17.2 ms pass before it grows.
+    assert_eq!(record.iterations[..3], without.iterations[..3]);
+    assert!(record.iterations[3] > without.iterations[3] * 2, "{:?}", record.iterations);
+    let seen = record.phone.unwrap();
+    assert!(seen.run.evicted() > 0 && seen.run.used_peak > Bytes(45 * MIB), "{:?}", seen.run);
+    // Nobody is there whom the killer could end.
+    assert_eq!((seen.apps_killed, seen.kills.len()), (0, 0));
+    let later = run(&phone, &graph, 400).unwrap();
+    assert!(later.ended > ms(6_000) && later.ended == later.iterations.iter().copied().sum());
+    assert_eq!(later.iteration, ITERATION);
 }

@@ -4,7 +4,7 @@ use haversack_devices::storage::Driver;
 use haversack_devices::units::{Bytes, Factor, Fraction, Nanos};
 use haversack_memory::phone::lmkd::Lmkd;
 use haversack_memory::phone::{Backing, Costs, PageMix, Settings, Watermarks};
-use haversack_training::phone::{AppChange, AppState, Phone, SystemMemory, Trainer};
+use haversack_training::phone::{AppChange, AppState, HeldByOthers, OtherMemory, Phone, SystemMemory, Trainer};
 use haversack_workloads::{Phase, Role, TrainingGraph};
 
 use super::{graph, node, phone_cpu, tensor};
@@ -47,6 +47,7 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
         trainer: Trainer { adj: 200, pages: PageMix::all(Factor(1.3)), start: START },
         app_pages: PageMix::all(Factor(2.5)),
         apps: Vec::new(),
+        others: OtherMemory::default(),
     }
 }
 
@@ -99,3 +100,9 @@ pub(crate) fn layer() -> TrainingGraph {
 pub(crate) const PEAK: u64 = 25 * MIB;
 /// How long it takes.
 pub(crate) const ITERATION: Nanos = Nanos(17_200_000);
+
+/// By a recording others hold so many MiB from each time on, system and apps together, and use the share `hot` of it.
+pub(crate) fn recorded(series: &[(Nanos, u64)], hot: f64) -> OtherMemory {
+    let held = |&(at, mib): &(Nanos, u64)| HeldByOthers { at, bytes: Bytes(mib * MIB) };
+    OtherMemory { series: series.iter().map(held).collect(), hot: Fraction(hot) }
+}

@@ -1,4 +1,4 @@
-//! Times as files write them: seconds, calendars with and without a zone, and what they are ahead of UTC.
+//! Times as files and people write them: seconds, calendars with and without a zone, and what they are ahead of UTC.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,8 +23,28 @@ impl UtcOffset {
         Self { seconds: hours * 3600 }
     }
 
-    /// The point at which a clock with this offset shows `local`.
-    pub(super) fn utc(self, local: NaiveDateTime) -> Option<UtcTime> {
+    /// So many seconds ahead.
+    pub const fn seconds(seconds: i32) -> Self {
+        Self { seconds }
+    }
+
+    /// The last midnight of such a clock that is not after `time`.
+    pub fn midnight(self, time: UtcTime) -> UtcTime {
+        const DAY: i64 = 86_400 * 1_000_000_000;
+        let ahead = i64::from(self.seconds) * 1_000_000_000;
+        let local = time.0.saturating_add(ahead);
+        UtcTime(local.div_euclid(DAY).saturating_mul(DAY).saturating_sub(ahead))
+    }
+
+    /// What such a clock shows at `time`: `2016-01-01 12:00:00 +02:00`.
+    pub fn local(self, time: UtcTime) -> String {
+        let ahead = i64::from(self.seconds) * 1_000_000_000;
+        let shown = chrono::DateTime::from_timestamp_nanos(time.0.saturating_add(ahead)).format("%Y-%m-%d %H:%M:%S");
+        format!("{shown} {self}")
+    }
+
+    /// The point at which a clock with this offset shows `local`; `None` before 1970 or after 2099.
+    pub fn utc(self, local: NaiveDateTime) -> Option<UtcTime> {
         let seconds = local.and_utc().timestamp() - i64::from(self.seconds);
         let time = UtcTime(UtcTime::from_seconds(seconds).0 + i64::from(local.and_utc().timestamp_subsec_nanos()));
         (0..LATEST).contains(&seconds).then_some(time)
@@ -59,12 +79,12 @@ impl fmt::Display for UtcOffset {
 }
 
 /// Seconds since 1970, where they can be a trace's.
-pub(super) fn from_seconds(seconds: f64) -> Option<UtcTime> {
+pub(crate) fn from_seconds(seconds: f64) -> Option<UtcTime> {
     (0.0..LATEST as f64).contains(&seconds).then(|| UtcTime::nearest(seconds))
 }
 
 /// Seconds since 1970 in digits, with or without a fraction.
-pub(super) fn parse_seconds(text: &str) -> Option<UtcTime> {
+pub(crate) fn parse_seconds(text: &str) -> Option<UtcTime> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|_| is_plain).and_then(from_seconds)
 }
@@ -76,7 +96,7 @@ fn digits(text: &[u8], from: usize, count: usize) -> Option<u32> {
 }
 
 /// `YYYY-MM-DD HH:MM:SS`, with a `T` for the blank and a fraction if need be, and what follows it.
-pub(super) fn calendar(text: &str) -> Option<(NaiveDateTime, &str)> {
+pub(crate) fn calendar(text: &str) -> Option<(NaiveDateTime, &str)> {
     let bytes = text.as_bytes();
     if bytes.get(4) != Some(&b'-') || bytes.get(7) != Some(&b'-') {
         return None;
@@ -90,7 +110,7 @@ pub(super) fn calendar(text: &str) -> Option<(NaiveDateTime, &str)> {
 }
 
 /// `HH:MM:SS` on `date`, with a fraction if need be, and what follows it.
-pub(super) fn time_of_day(date: NaiveDate, text: &str) -> Option<(NaiveDateTime, &str)> {
+pub(crate) fn time_of_day(date: NaiveDate, text: &str) -> Option<(NaiveDateTime, &str)> {
     let bytes = text.as_bytes();
     if bytes.get(2) != Some(&b':') || bytes.get(5) != Some(&b':') {
         return None;
@@ -109,7 +129,7 @@ pub(super) fn time_of_day(date: NaiveDate, text: &str) -> Option<(NaiveDateTime,
 }
 
 /// A calendar time as text has it: with its own zone (`Z`, `+0330`) where it states one, else at `offset`.
-pub(super) fn parse_calendar(text: &str, offset: UtcOffset) -> Option<UtcTime> {
+pub fn parse_calendar(text: &str, offset: UtcOffset) -> Option<UtcTime> {
     let (local, zone) = calendar(text)?;
     match zone.trim() {
         "" => offset.utc(local),
@@ -119,7 +139,7 @@ pub(super) fn parse_calendar(text: &str, offset: UtcOffset) -> Option<UtcTime> {
 }
 
 /// `YYYYMMDDHHMMSS` at `offset`.
-pub(super) fn parse_compact(text: &str, offset: UtcOffset) -> Option<UtcTime> {
+pub(crate) fn parse_compact(text: &str, offset: UtcOffset) -> Option<UtcTime> {
     let bytes = text.as_bytes();
     let part = |from, count| digits(bytes, from, count);
     let year = i32::try_from(part(0, 4)?).ok()?;
@@ -162,6 +182,12 @@ mod tests {
         assert_eq!("+03:30".parse(), Ok(UtcOffset { seconds: 12_600 }));
         assert_eq!("-0700".parse(), Ok(UtcOffset { seconds: -25_200 }));
         assert_eq!(UtcOffset { seconds: -12_600 }.to_string(), "-03:30");
+        // 22:30 in Tehran is 19:00 UTC, and the midnight before it 20:30 UTC the day before.
+        let tehran = UtcOffset::seconds(12_600);
+        let evening = UtcTime::from_seconds(1_516_129_200);
+        assert_eq!(tehran.local(evening), "2018-01-16 22:30:00 +03:30");
+        assert_eq!(tehran.midnight(evening), UtcTime::from_seconds(1_516_129_200 - 81_000));
+        assert_eq!(tehran.midnight(tehran.midnight(evening)), tehran.midnight(evening));
         assert!("3".parse::<UtcOffset>().unwrap_err().contains("+03:30"));
     }
 }

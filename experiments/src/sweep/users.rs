@@ -1,0 +1,197 @@
+//! The users of a trace that a sweep runs: all, those whose names match, or a sample of them.
+
+use haversack_devices::text::{hint, nearest};
+use haversack_traces::stream::stream;
+use rand::RngExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Origin, ScenarioError, trace_file};
+use crate::trace_table::Reader;
+
+/// The keys of a sweep beside a scenario's.
+pub(super) const KEYS: [&str; 2] = [USERS, SAMPLE];
+const USERS: &str = "users";
+const SAMPLE: &str = "sample";
+/// Everybody.
+const ALL: &str = "*";
+
+/// Puts in the place of each table of traces of `document` one value for each of its users that is asked for.
+///
+/// # Errors
+/// Users without a table of traces, or beside a user that a trace names; a pattern that matches nobody; a sample of more
+/// users than match.
+pub(super) fn expand(document: &mut Document) -> Result<(), ScenarioError> {
+    let own = std::mem::take(&mut document.own);
+    let field = |name: &str| own.iter().find(|field| field.name == name);
+    let (users, sample) = (field(USERS), field(SAMPLE));
+    let Some(given) = users.or(sample) else { return Ok(()) };
+    let file = Arc::clone(&document.file);
+    let origin = |line: usize| Origin::File { file: Arc::clone(&file), line };
+    let wrong = |field: &Field, fault: Fault| ScenarioError::new(origin(field.line), &field.name, fault);
+    let patterns = match users.map(|field| (field, &field.item)) {
+        None => vec![ALL.to_owned()],
+        Some((_, Item::One(pattern))) => vec![pattern.text.clone()],
+        Some((_, Item::Many(patterns))) if !patterns.is_empty() => {
+            patterns.iter().map(|(pattern, _)| pattern.text.clone()).collect()
+        }
+        Some((field, _)) => {
+            let expected = "names of users, or patterns such as \"*\" or [\"a*\", \"b?\"]";
+            return Err(wrong(field, Fault::value(expected, "something else")));
+        }
+    };
+    let number = match sample {
+        None => None,
+        Some(field) => {
+            let found = field.item.one().map_err(|fault| wrong(field, fault))?;
+            let number = found.text.parse::<usize>().ok().filter(|number| *number > 0);
+            let fault = || Fault::value("a whole number of users, at least 1", found.found());
+            Some((field, number.ok_or_else(|| wrong(field, fault()))?))
+        }
+    };
+    let seed = seed(document);
+    let mut tables = 0;
+    let mut fields = std::mem::take(&mut document.fields);
+    for (key, traces) in &mut fields {
+        if ![Key::Trace, Key::Apps].contains(key) {
+            continue;
+        }
+        let named = match &traces.item {
+            Item::One(value) => vec![(value.clone(), traces.line)],
+            Item::Many(values) => values.clone(),
+            Item::Span { .. } | Item::Table(_) => continue,
+        };
+        let mut values = Vec::new();
+        for (value, line) in named {
+            let (table, user) = trace_file(Path::new(&value.text));
+            if table.extension().is_none_or(|extension| extension != "parquet") {
+                values.push((value, line));
+                continue;
+            }
+            tables += 1;
+            if let Some(user) = user {
+                let message = format!("{} names the user {user} already; leave one of the two out", key.name());
+                return Err(wrong(given, Fault::Refused(message)));
+            }
+            let refused = |message: String| wrong(given, Fault::Refused(message));
+            let reader = Reader::open(&table).map_err(|error| refused(error.to_string()))?;
+            let all = reader.users().map_err(|error| refused(error.to_string()))?;
+            let mut found = matching(&all, &patterns).map_err(|why| refused(format!("{}: {why}", table.display())))?;
+            if let Some((field, number)) = number {
+                if number > found.len() {
+                    let expected = format!("at most the {} users that match", found.len());
+                    return Err(wrong(field, Fault::value(expected, number.to_string())));
+                }
+                found = drawn(found, number, seed);
+            }
+            values.extend(found.iter().map(|user| (Literal::text(format!("{}#{user}", value.text)), line)));
+        }
+        traces.item = Item::Many(values);
+    }
+    document.fields = fields;
+    if tables == 0 {
+        let message = "there is no trace of users; name one too, such as trace = \"users.parquet\"";
+        return Err(wrong(given, Fault::Refused(message.to_owned())));
+    }
+    Ok(())
+}
+
+/// The first seed of the sweep.
+fn seed(document: &Document) -> u64 {
+    let field = document.fields.iter().find(|(key, _)| *key == Key::Seed).map(|(_, field)| &field.item);
+    let text = match field {
+        Some(Item::One(value) | Item::Span { from: value, .. }) => Some(&value.text),
+        Some(Item::Many(values)) => values.first().map(|(value, _)| &value.text),
+        Some(Item::Table(_)) | None => None,
+    };
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Those of `all` that match any of `patterns`, in the order of `all`.
+///
+/// # Errors
+/// A pattern that none matches, with the nearest.
+pub(crate) fn matching<'a>(all: &'a [String], patterns: &[String]) -> Result<Vec<&'a str>, String> {
+    for pattern in patterns {
+        if !all.iter().any(|user| matches(pattern, user)) {
+            let names = || all.iter().map(String::as_str);
+            // What is like nothing has a neighbour by its name still.
+            let plain = pattern.replace(['*', '?'], "");
+            let neighbour = all.partition_point(|user| *user < plain).min(all.len().saturating_sub(1));
+            let near = match nearest(&plain, names()) {
+                Some(_) => hint(&plain, names()),
+                None => all.get(neighbour).map_or_else(String::new, |user| format!("; the nearest is '{user}'")),
+            };
+            return Err(format!("no user matches '{pattern}'{near}"));
+        }
+    }
+    Ok(all.iter().map(String::as_str).filter(|user| patterns.iter().any(|pattern| matches(pattern, user))).collect())
+}
+
+/// Whether `name` is as `pattern` says, in which `*` stands for any characters and `?` for one.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut from) = (0, 0);
+    // Where the last star stood, and how much of the name it has taken.
+    let mut star: Option<(usize, usize)> = None;
+    while from < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(wanted) if *wanted == '?' || *wanted == name[from] => (at, from) = (at + 1, from + 1),
+            _ => match &mut star {
+                Some((place, taken)) => {
+                    *taken += 1;
+                    (at, from) = (*place + 1, *taken);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|rest| *rest == '*')
+}
+
+/// `number` of `users`, each as likely as another, whoever else there is: those whose own draws are the least.
+pub(crate) fn drawn<'a>(users: Vec<&'a str>, number: usize, seed: u64) -> Vec<&'a str> {
+    let mut draws: Vec<(u64, &str)> = users.iter().map(|user| (stream(seed, user, "sample").random(), *user)).collect();
+    draws.sort_unstable();
+    let mut chosen: Vec<&str> = draws.into_iter().take(number).map(|(_, user)| user).collect();
+    chosen.sort_unstable();
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_and_question_marks_stand_for_characters() {
+        for (pattern, yes, no) in [
+            ("*", "", None),
+            ("a*", "abc", Some("ba")),
+            ("*c", "abcc", Some("cb")),
+            ("a?c", "abc", Some("ac")),
+            ("a*b*c", "aXbYbZc", Some("aXbY")),
+            ("ü?", "üx", Some("ü")),
+        ] {
+            assert!(matches(pattern, yes), "{pattern} {yes}");
+            assert!(no.is_none_or(|no| !matches(pattern, no)), "{pattern} {no:?}");
+        }
+    }
+
+    #[test]
+    fn a_sample_is_drawn_by_the_seed_and_grows_by_whom_it_has() {
+        let users: Vec<String> = (0..50).map(|user| format!("user-{user}")).collect();
+        let all: Vec<&str> = users.iter().map(String::as_str).collect();
+        let (five, six) = (drawn(all.clone(), 5, 1), drawn(all.clone(), 6, 1));
+        assert!(five.len() == 5 && five.iter().all(|user| six.contains(user)));
+        assert_ne!(five, drawn(all, 5, 2));
+        // A pattern that is like nothing has the next by name.
+        let error = |pattern: &str| matching(&users, &[pattern.to_owned()]).unwrap_err();
+        assert!(error("usr-7").ends_with("did you mean 'user-7'?"), "{}", error("usr-7"));
+        assert_eq!(error("zz*"), "no user matches 'zz*'; the nearest is 'user-49'");
+        assert_eq!(matching(&users, &["user-1?".into()]).unwrap().len(), 10);
+    }
+}

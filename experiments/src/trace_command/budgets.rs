@@ -1,0 +1,290 @@
+//! `haversack trace budgets`: what memory phones leave to training, at random moments of their users' days.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Device, System, load, load_system};
+use haversack_policies::budget::{BudgetRule, Sample, SwapKind};
+use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
+use haversack_reports::frame::write_parquet;
+use haversack_reports::write_atomically;
+use haversack_traces::footprint::FootprintTable;
+use haversack_traces::row::UtcTime;
+use haversack_traces::stream::stream;
+use haversack_traces::usage::UsageModel;
+use haversack_training::phone::Phone;
+use haversack_training::watch;
+use polars::prelude::{DataFrame, IntoColumn, NamedFrom, Series};
+use rand::RngExt;
+use rayon::prelude::*;
+use serde_json::json;
+
+use super::budgets_picture::{by_hour, by_user};
+use crate::error::CommandError;
+use crate::output::{Format, note, print, print_json};
+use crate::progress::{Amount, Progress};
+use crate::quantities;
+use crate::scenario::{app_changes, parse_time, phone_in_use};
+use crate::sweep::{drawn, matching};
+use crate::trace_table::{Holds, Reader, UserApps, place_beside};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  haversack trace generate --users 20 --days 3 --seed 1 --out users.parquet\n  \
+    haversack trace budgets users.parquet --device galaxy-s22 --system android --window 10m --per-user 20 --out budgets.parquet\n\n\
+    At each moment a service has watched the memory of the phone for --window, once a second, while the user's apps ran and \
+    nobody trained. The table has a row for each moment: user, time_s, hour (by the user's clock), available_bytes \
+    (MemAvailable), safe_bytes (that less what reclaim keeps, FedHybrid's M_safe), predicted_bytes (FedHybrid's prediction, \
+    whose window is --window), apps (alive, the launcher included) and front_app. Pictures beside it show what nine tenths, a \
+    half and a tenth of the moments have at least, by user and by hour.")]
+pub(super) struct BudgetsOptions {
+    /// A table of apps, of `trace import` or `trace generate`
+    #[arg(value_name = "F.parquet")]
+    file: PathBuf,
+    /// The device: an id of `list devices`, or a calibration's .toml file
+    #[arg(long, value_name = "ID")]
+    device: String,
+    /// The operating system: an id of `list systems`
+    #[arg(long, value_name = "ID", default_value = "android")]
+    system: String,
+    /// Whose: names, or patterns such as "a*"
+    #[arg(long, value_name = "USERS", default_value = "*", value_delimiter = ',')]
+    users: Vec<String>,
+    /// Only so many of them, drawn by the seed
+    #[arg(long, value_name = "N")]
+    sample: Option<NonZeroUsize>,
+    /// For how long memory is watched before each moment
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_time)]
+    window: Nanos,
+    /// Moments of each user
+    #[arg(long, value_name = "N", default_value = "20")]
+    per_user: NonZeroU32,
+    /// The seed of all randomness
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// What apps take of memory: android, or a .toml file [default: android]
+    #[arg(long, value_name = "FILE")]
+    footprints: Option<String>,
+    /// How people use their phones: a .toml file [default: the built-in model]
+    #[arg(long, value_name = "FILE")]
+    usage: Option<String>,
+    /// The table to write; pictures lie beside it
+    #[arg(long, value_name = "B.parquet")]
+    out: PathBuf,
+    /// How to print what was found
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What a phone leaves at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Budget {
+    pub(super) user: String,
+    time: UtcTime,
+    /// By the user's clock.
+    pub(super) hour: u64,
+    pub(super) available: Bytes,
+    pub(super) safe: Bytes,
+    pub(super) predicted: Bytes,
+    apps: u64,
+    front: String,
+}
+
+/// What is watched, and how.
+struct Watching<'a> {
+    device: Device,
+    system: System,
+    model: UsageModel,
+    footprints: FootprintTable,
+    asked: &'a BudgetsOptions,
+}
+
+/// Watches the phones of all users that are asked for, writes the table and draws the pictures.
+///
+/// # Errors
+/// A device or a system that nobody has, or that do not go together; a file that is no table of apps; users that nobody is; a
+/// table that cannot be written.
+pub(super) fn budgets(asked: &BudgetsOptions) -> Result<(), CommandError> {
+    let reader = Reader::open(&asked.file)?;
+    if reader.holds != Holds::Apps {
+        let message = format!("{} holds counters; expected a table of apps", asked.file.display());
+        return Err(CommandError::input(message));
+    }
+    let all = reader.users()?;
+    let matched = matching(&all, &asked.users).map_err(|why| CommandError::input(format!("--users: {why}")))?;
+    let users = match asked.sample.map(NonZeroUsize::get) {
+        Some(number) if number > matched.len() => {
+            let message = format!("--sample: expected at most the {} users that match, found {number}", matched.len());
+            return Err(CommandError::input(message));
+        }
+        Some(number) => drawn(matched, number, asked.seed),
+        None => matched,
+    };
+    let input = |error: &dyn std::fmt::Display| CommandError::input(error.to_string());
+    let watching = Watching {
+        device: load(&asked.device).map_err(|error| input(&error))?,
+        system: load_system(&asked.system).map_err(|error| input(&error))?,
+        model: asked
+            .usage
+            .as_deref()
+            .map_or_else(UsageModel::built_in, UsageModel::load)
+            .map_err(|error| input(&error))?,
+        footprints: asked
+            .footprints
+            .as_deref()
+            .map_or_else(FootprintTable::built_in, FootprintTable::load)
+            .map_err(|error| input(&error))?,
+        asked,
+    };
+    let bar = Progress::new(Amount::Number("users"), users.len() as u64, 0);
+    let found: Vec<Vec<Budget>> = users
+        .par_iter()
+        .map(|user| {
+            let found = watching.user(&reader, user);
+            bar.inc(1);
+            found
+        })
+        .collect::<Result<_, _>>()?;
+    bar.finish();
+    let without = found.iter().filter(|budgets| budgets.is_empty()).count();
+    if without > 0 {
+        note(&format!("the traces of {without} users are shorter than --window and were left out"));
+    }
+    let budgets: Vec<Budget> = found.into_iter().flatten().collect();
+    write_parquet(&asked.out, &frame(&budgets)?)?;
+    let setting = format!("{} under {}, {}", watching.device.id, watching.system.id, asked.file.display());
+    let mut files = vec![asked.out.clone()];
+    if !budgets.is_empty() {
+        for (name, figure) in [("by-user", by_user(&budgets, &setting)), ("by-hour", by_hour(&budgets, &setting))] {
+            let rendered = figure.render()?;
+            for (ending, bytes) in [("svg", rendered.svg.as_bytes()), ("png", &rendered.png)] {
+                let place = place_beside(&asked.out, name).with_extension(ending);
+                write_atomically(&place, bytes)?;
+                files.push(place);
+            }
+        }
+    }
+    report(asked, &budgets, users.len() - without, &files)
+}
+
+impl Watching<'_> {
+    /// The moments of `user`, in order of time; none where the trace is shorter than the window.
+    fn user(&self, reader: &Reader, user: &str) -> Result<Vec<Budget>, CommandError> {
+        let rows = UserApps::read(reader, &self.asked.file, user)?;
+        let (seed, window) = (self.asked.seed, self.asked.window);
+        let length = u64::try_from(rows.last.0 - rows.first.0).unwrap_or(0);
+        let Some(room) = length.checked_sub(window.0) else { return Ok(Vec::new()) };
+        let mut random = stream(seed, user, "budgets");
+        let mut starts: Vec<u64> = (0..self.asked.per_user.get()).map(|_| random.random_range(0..=room)).collect();
+        starts.sort_unstable();
+        let moment = |after: u64| {
+            let start = UtcTime(rows.first.0 + i64::try_from(after).unwrap_or(i64::MAX));
+            self.moment(&rows, start)
+        };
+        starts.into_iter().map(moment).collect()
+    }
+
+    /// The end of the window that begins at `start`.
+    fn moment(&self, rows: &UserApps, start: UtcTime) -> Result<Budget, CommandError> {
+        let (seed, window) = (self.asked.seed, self.asked.window);
+        let timeline = rows.timeline(&self.model, seed, start, window);
+        let changes = app_changes(&timeline, &self.footprints, &self.model, seed);
+        let phone: Phone = phone_in_use(&self.device, &self.system, changes).map_err(CommandError::input)?;
+        let swap = if phone.memory.zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash };
+        let mut predictor = Predictor::new(Parameters::for_epoch(window));
+        let (mut available, mut safe) = (Bytes::ZERO, Bytes::ZERO);
+        for seen in watch(&phone, window).map_err(CommandError::failed)? {
+            let sample = Sample {
+                time: seen.time,
+                available: seen.available,
+                watermark_high: seen.watermark_high,
+                swap,
+                adjustments: &seen.adjustments,
+            };
+            (available, safe) = (sample.available, sample.safe());
+            predictor.observe(&sample).map_err(CommandError::failed)?;
+        }
+        let alive = timeline.alive_at(window);
+        let front = alive.iter().find(|app| app.adj.is_foreground()).map_or("", |app| timeline.package(app.app));
+        let end = UtcTime(start.0 + i64::try_from(window.0).unwrap_or(i64::MAX));
+        let since_midnight = end.0 - rows.offset.midnight(end).0;
+        Ok(Budget {
+            user: rows.user.clone(),
+            time: end,
+            hour: since_midnight as u64 / 3_600_000_000_000,
+            available,
+            safe,
+            predicted: predictor.prediction().unwrap_or(safe),
+            apps: alive.len() as u64,
+            front: front.to_owned(),
+        })
+    }
+}
+
+/// The table.
+fn frame(budgets: &[Budget]) -> Result<DataFrame, CommandError> {
+    let whole = |name: &str, of: fn(&Budget) -> u64| {
+        Series::new(name.into(), budgets.iter().map(of).collect::<Vec<u64>>()).into_column()
+    };
+    let text = |name: &str, of: fn(&Budget) -> &str| {
+        Series::new(name.into(), budgets.iter().map(of).collect::<Vec<&str>>()).into_column()
+    };
+    let times: Vec<f64> = budgets.iter().map(|budget| budget.time.seconds()).collect();
+    let columns = vec![
+        text("user", |budget| &budget.user),
+        Series::new("time_s".into(), times).into_column(),
+        whole("hour", |budget| budget.hour),
+        whole("available_bytes", |budget| budget.available.0),
+        whole("safe_bytes", |budget| budget.safe.0),
+        whole("predicted_bytes", |budget| budget.predicted.0),
+        whole("apps", |budget| budget.apps),
+        text("front_app", |budget| &budget.front),
+    ];
+    DataFrame::new_infer_height(columns).map_err(CommandError::failed)
+}
+
+/// The value that the share `at` of `sorted` values is not above; zero of nothing.
+pub(super) fn quantile(sorted: &[u64], at: f64) -> u64 {
+    let place = (at * sorted.len() as f64).ceil() as usize;
+    sorted.get(place.saturating_sub(1)).copied().unwrap_or(0)
+}
+
+fn report(asked: &BudgetsOptions, budgets: &[Budget], users: usize, files: &[PathBuf]) -> Result<(), CommandError> {
+    let of = |value: fn(&Budget) -> u64| {
+        let mut values: Vec<u64> = budgets.iter().map(value).collect();
+        values.sort_unstable();
+        [0.1, 0.5, 0.9].map(|share| quantile(&values, share))
+    };
+    let kinds = [
+        ("available", of(|budget| budget.available.0)),
+        ("safe", of(|budget| budget.safe.0)),
+        ("predicted", of(|budget| budget.predicted.0)),
+    ];
+    let misses = budgets.iter().filter(|budget| budget.predicted > budget.available).count();
+    let share = misses as f64 / budgets.len().max(1) as f64;
+    let shown = |file: &Path| file.display().to_string();
+    let files: Vec<String> = files.iter().map(|file| shown(file)).collect();
+    match asked.format {
+        Format::Json => {
+            let mut value =
+                json!({ "users": users, "moments": budgets.len(), "above_available_share": share, "files": files });
+            for (name, [tenth, half, nine]) in kinds {
+                value[format!("{name}_bytes")] = json!({ "p10": tenth, "median": half, "p90": nine });
+            }
+            print_json(&value)
+        }
+        Format::Text => {
+            let mut text = format!("{} moments of {users} users\n\n", budgets.len());
+            text += &format!("{:11}{:>12}{:>12}{:>12}\n", "", "a tenth", "half", "nine tenths");
+            for (name, sizes) in kinds {
+                let [tenth, half, nine] = sizes.map(|size| quantities::size(Bytes(size)));
+                text += &format!("{name:11}{tenth:>12}{half:>12}{nine:>12}\n");
+            }
+            text +=
+                &format!("have no more. The prediction is above what is available in {:.1}% of them.\n", 100.0 * share);
+            text += &format!("wrote {}\n", files.join(", "));
+            print(&text)
+        }
+    }
+}

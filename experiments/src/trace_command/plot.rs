@@ -1,0 +1,161 @@
+//! `haversack trace plot`: a user's apps, sessions and demand of memory, in one picture.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_reports::figure::{Axis, Lines, Series, Stroke};
+use haversack_reports::{Figure, Panel};
+use haversack_traces::footprint::FootprintTable;
+use haversack_traces::usage::{AppId, AppTimeline, Demand, UsageModel, demand};
+
+use crate::error::CommandError;
+use crate::output::print;
+use crate::plot::Plot;
+use crate::quantities;
+use crate::scenario::{TraceFrom, beginning, parse_time};
+use crate::trace_table::{Holds, Reader, UserApps};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  haversack trace generate --users 3 --days 2 --seed 1 --out users.parquet\n  \
+    haversack trace plot users.parquet --from evening --window 2h --out evening.png\n\n\
+    Three panels over the hours of the user's day: which apps come in front and for how long, what apps hold of memory while \
+    nobody reclaims any, and how many are alive.")]
+pub(super) struct PlotOptions {
+    /// A table of apps, of `trace import` or `trace generate`
+    #[arg(value_name = "F.parquet")]
+    file: PathBuf,
+    /// Whose [default: the first]
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Where it begins: as `simulate --trace-from`
+    #[arg(long, value_name = "WHEN", default_value = "0")]
+    from: TraceFrom,
+    /// How much of it is drawn, such as 2h
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_time)]
+    window: Nanos,
+    /// The seed of all randomness
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// What apps take of memory: android, or a .toml file [default: android]
+    #[arg(long, value_name = "FILE")]
+    footprints: Option<String>,
+    /// How people use their phones: a .toml file [default: the built-in model]
+    #[arg(long, value_name = "FILE")]
+    usage: Option<String>,
+    /// The picture: a file that ends in .svg or .png
+    #[arg(long, value_name = "FILE", default_value = "trace.png")]
+    out: Plot,
+}
+
+/// Draws the user.
+///
+/// # Errors
+/// A file that is no table of apps, a user that nobody is, a beginning outside of the trace, a picture that cannot be written.
+pub(super) fn plot(asked: &PlotOptions) -> Result<(), CommandError> {
+    let reader = Reader::open(&asked.file)?;
+    if reader.holds != Holds::Apps {
+        let message = format!("{} holds counters; expected a table of apps", asked.file.display());
+        return Err(CommandError::input(message));
+    }
+    let user = match &asked.user {
+        Some(user) => user.clone(),
+        None => reader
+            .first_user()?
+            .ok_or_else(|| CommandError::input(format!("{}: there are no rows", asked.file.display())))?,
+    };
+    let usage = asked.usage.as_deref().map_or_else(UsageModel::built_in, UsageModel::load);
+    let model = usage.map_err(CommandError::input)?;
+    let footprints = asked.footprints.as_deref().map_or_else(FootprintTable::built_in, FootprintTable::load);
+    let footprints = footprints.map_err(CommandError::input)?;
+    let rows = UserApps::read(&reader, &asked.file, &user)?;
+    let (start, length) = beginning(&rows, &asked.from, asked.window, asked.seed, &model)
+        .map_err(|why| CommandError::input(format!("--from: {why}")))?;
+    let timeline = rows.timeline(&model, asked.seed, start, length);
+    let series = demand(&timeline, &footprints, |package| model.category(package), asked.seed);
+    let begins = Nanos(u64::try_from(start.0 - rows.offset.midnight(start).0).unwrap_or(0));
+    let figure = figure(&timeline, &series.demand, begins, &model).note(format!(
+        "{user}, {} from {}; footprints: {}",
+        quantities::time(length),
+        rows.offset.local(start),
+        footprints.file()
+    ));
+    asked.out.draw(&figure)?;
+    let sessions = fronts(&series.demand).iter().filter(|(.., front)| front.is_some()).count();
+    print(&format!("{user}: {sessions} stretches with an app in front, {} events\n", timeline.events.len()))
+}
+
+/// Stretches with the same app in front, and those with none.
+fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
+    let mut stretches: Vec<(Nanos, Nanos, Option<AppId>)> = Vec::new();
+    for step in demand {
+        if let Some(last) = stretches.last_mut() {
+            last.1 = step.time;
+            if last.2 == step.front {
+                continue;
+            }
+        }
+        stretches.push((step.time, step.time, step.front));
+    }
+    stretches
+}
+
+/// Apps that have a colour of their own: those longest in front.
+const NAMED: usize = 6;
+const OTHERS: &str = "other apps";
+
+/// When each app came in front, in hours, and for how many seconds; the apps that were there longest first.
+fn in_front(timeline: &AppTimeline, demand: &[Demand], launcher: &str, hours: &dyn Fn(Nanos) -> f64) -> Lines {
+    let mut apps: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for (from, to, front) in fronts(demand) {
+        let package = front.map_or("", |app| timeline.package(app));
+        if !package.is_empty() && package != launcher {
+            apps.entry(package).or_default().push((hours(from), (to - from).seconds().max(1.0)));
+        }
+    }
+    let mut apps: Vec<(&str, Vec<(f64, f64)>)> = apps.into_iter().collect();
+    let total = |points: &[(f64, f64)]| -> f64 { points.iter().map(|point| point.1).sum() };
+    apps.sort_by(|a, b| total(&b.1).total_cmp(&total(&a.1)).then(a.0.cmp(b.0)));
+    let others: Vec<(f64, f64)> = apps.iter().skip(NAMED).flat_map(|(_, points)| points.iter().copied()).collect();
+    let named = apps.into_iter().take(NAMED).map(|(package, points)| (package.to_owned(), points));
+    let all = named.chain((!others.is_empty()).then(|| (OTHERS.to_owned(), others)));
+    all.fold(Lines::new(), |lines, (name, points)| lines.series(Series::new(name, points).stroke(Stroke::None)))
+}
+
+fn figure(timeline: &AppTimeline, demand: &[Demand], begins: Nanos, model: &UsageModel) -> Figure {
+    let hours = |time: Nanos| (begins + time).seconds() / 3600.0;
+    let (from, to) = (hours(Nanos::ZERO), hours(timeline.length));
+    let x = || Axis::new("hour of the user\u{2019}s day").unit("h").range(from, to);
+    let sessions = in_front(timeline, demand, &model.launcher.package, &hours);
+    let step = |name: &str, value: &dyn Fn(&Demand) -> f64| {
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        for now in demand {
+            let value = value(now);
+            if points.last().is_none_or(|last| last.1 != value) {
+                points.push((hours(now.time), value));
+            }
+        }
+        points.extend(points.last().map(|last| (to, last.1)));
+        Series::new(name, points).stroke(Stroke::Step).unmarked()
+    };
+    let gigabytes = |bytes: Bytes| bytes.as_f64() / 1e9;
+    let memory = Lines::new()
+        .series(step("anonymous", &|now| gigabytes(now.anonymous)))
+        .series(step("files", &|now| gigabytes(now.file)))
+        .series(step("together", &|now| gigabytes(now.total())));
+    let alive = Lines::new().series(step("apps alive", &|now| now.apps as f64));
+    Figure::new("What a user\u{2019}s apps do, and what they hold of memory")
+        .columns(1)
+        .panel_size(760, 190)
+        .panel(
+            Panel::new(sessions).title("apps that come in front").x(x()).y(Axis::new("time in front").unit("s").log()),
+        )
+        .panel(
+            Panel::new(memory)
+                .title("demand of memory, nothing reclaimed")
+                .x(x())
+                .y(Axis::new("memory").unit("GB").from_zero()),
+        )
+        .panel(Panel::new(alive).title("alive").x(x()).y(Axis::new("apps").from_zero()))
+}

@@ -1,0 +1,202 @@
+//! Recorded series and apps drive runs: on the clock of the whole run, from where the user says, each user another run.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::support::{call_in, json, refusal, stderr};
+use serde_json::Value;
+use tempfile::tempdir;
+
+fn run(folder: &Path, line: &str) -> std::process::Output {
+    call_in(folder, &line.split(' ').collect::<Vec<_>>())
+}
+
+/// A recording of a phone of 8 GB as `name`: what it leaves from each second on.
+fn record(folder: &Path, name: &str, available: &[(u64, u64)]) {
+    let mut log = String::new();
+    for (second, megabytes) in available {
+        let _ =
+            write!(log, "{}\nMemTotal: 7600000 kB\nMemAvailable: {} kB\n", 1_600_000_000 + second, megabytes * 1000);
+    }
+    fs::write(folder.join("meminfo"), log).unwrap();
+    let output = run(folder, &format!("trace import --kind meminfo meminfo --out {name}"));
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+fn seconds(found: &Value) -> Vec<f64> {
+    found["iterations_s"].as_array().unwrap().iter().map(|time| time.as_f64().unwrap()).collect()
+}
+
+/// Iterations that end before `second`, and those that begin after it.
+fn split_at(iterations: &[f64], second: f64) -> (Vec<f64>, Vec<f64>) {
+    let mut end = 0.0;
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for &took in iterations {
+        let start = end;
+        end += took;
+        match (end <= second, start >= second) {
+            (true, _) => before.push(took),
+            (_, true) => after.push(took),
+            _ => {}
+        }
+    }
+    (before, after)
+}
+
+#[test]
+fn a_series_that_falls_at_120_s_slows_iterations_from_then_on() {
+    let folder = tempdir().unwrap();
+    let series = |low: u64| -> Vec<(u64, u64)> {
+        (0..30).map(|tens| (10 * tens, if tens < 12 { 5_000 } else { low })).collect()
+    };
+    // As a wall, where nobody else is on the phone; and as memory of others, where a system is named, whose 1.31 GB then
+    // are evicted and read again.
+    record(folder.path(), "wall.parquet", &series(700));
+    record(folder.path(), "others.parquet", &series(1_000));
+    let wall = "simulate --device galaxy-s10 --model resnet50 --batch 16 --policy dgc --iterations 30 --format json";
+    let others = "simulate --device galaxy-s22 --stack mnn-2 --cores big:4 --model mobilenetv2 --batch 8 \
+                  --system android-testbed --iterations 40 --format json";
+    for (line, file, number, slower) in [(wall, "wall.parquet", 30, 1.04), (others, "others.parquet", 40, 3.0)] {
+        let even = seconds(&json(&run(folder.path(), line)));
+        let output = run(folder.path(), &format!("{line} --trace {file}"));
+        let found = json(&output);
+        let traced = seconds(&found);
+        assert_eq!(traced.len(), number, "{file}");
+        let (before, after) = split_at(&traced, 120.0);
+        assert!(before.len() >= 3 && after.len() >= 3, "{file}: {traced:?}");
+        // The same before, to the nanosecond, and longer, all that come after.
+        assert_eq!(before, even[..before.len()], "{file}");
+        let settled = even[even.len() - 1];
+        assert!(after.iter().all(|took| *took > slower * settled), "{file}: {settled} and {after:?}");
+        // The series ends at 290 s.
+        let held = traced.iter().sum::<f64>() - 290.0;
+        assert!(held > 0.0 && (found["trace_held_s"].as_f64().unwrap() - held).abs() < 1e-6, "{file}");
+        assert!(stderr(&output).contains("warning: the trace covers 290"), "{file}: {}", stderr(&output));
+        assert!(found["trace_assumed_share"].is_null());
+    }
+}
+
+const IN_USE: &str =
+    "simulate --device galaxy-s22 --stack mnn-2 --cores big:4 --model mobilenetv2 --batch 8 --format json";
+
+#[test]
+fn four_users_give_four_runs_from_where_the_user_says() {
+    let folder = tempdir().unwrap();
+    run(folder.path(), "trace generate --users 4 --days 2 --seed 1 --out users.parquet");
+    // A batch that a phone of 8 GB holds while few apps do.
+    let line = format!("{} --iterations 12 --trace users.parquet", IN_USE.replace("--batch 8", "--batch 24"));
+    let found = |flags: &str| json(&run(folder.path(), &format!("{line}{flags}")));
+    let used = |found: &Value| found["system_used_bytes"].as_u64().unwrap();
+    let users: Vec<Value> =
+        (0..4).map(|user| found(&format!("#synthetic-000000{user} --trace-from session:20"))).collect();
+    for (place, one) in users.iter().enumerate() {
+        for other in &users[..place] {
+            assert_ne!(used(one), used(other), "{place}");
+            assert_ne!(seconds(one), seconds(other), "{place}");
+        }
+        // What a synthetic user does is nobody's recording.
+        assert_eq!(one["trace_assumed_share"], 1.0);
+        assert_eq!((&one["trace_held_s"], &one["scenario"]["trace_from"]), (&0.0.into(), &"session:20".into()));
+    }
+    // The evening is 19:00 of the first day.
+    let evening = used(&found(" --trace-from evening"));
+    for from in ["1970-01-01T19:00", "1970-01-01T19:00:00Z"] {
+        assert_eq!(used(&found(&format!(" --trace-from {from}"))), evening, "{from}");
+    }
+    let random = |seed: u64| found(&format!(" --trace-from random --trace-window 2h --seed {seed}"));
+    assert_eq!(used(&random(1)), used(&random(1)));
+    assert_ne!(used(&random(1)), used(&random(2)));
+    assert_ne!(used(&found(" --trace-from session:10")), used(&found(" --trace-from session:11")));
+    // 12 iterations of 8.4 s go on after 60 s of the trace.
+    let output = run(folder.path(), &format!("{line} --trace-window 60s"));
+    let held = json(&output)["trace_held_s"].as_f64().unwrap();
+    assert!((39.0..60.0).contains(&held) && stderr(&output).contains("warning: the trace covers 60 s"), "{held}");
+}
+
+#[test]
+fn a_beginning_outside_of_the_trace_is_refused_with_what_it_covers() {
+    let folder = tempdir().unwrap();
+    run(folder.path(), "trace generate --users 1 --days 1 --seed 1 --out users.parquet");
+    record(folder.path(), "memory.parquet", &[(0, 5_000), (60, 4_000)]);
+    for (flags, says) in [
+        ("users.parquet --trace-from 2d", "outside of the trace, which covers 84493.00 s"),
+        ("users.parquet --trace-from 2016-01-01T19:00", "outside of the trace, which covers 84493.00 s"),
+        ("users.parquet --trace-from session:1000", "the trace of synthetic-0000000 has"),
+        ("users.parquet --trace-from evning", "did you mean 'evening'?"),
+        ("memory.parquet --trace-from session:1", "nothing of sessions"),
+        ("memory.parquet --trace-from 61", "which covers 60.00 s from 2020-09-13 12:26:40 +00:00"),
+    ] {
+        let message = refusal(&run(folder.path(), &format!("{IN_USE} --trace {flags}")), 2);
+        assert!(message.starts_with("error: --trace-from: ") && message.contains(says), "{flags}: {message}");
+    }
+    for flags in ["--trace-from evening", "--trace-window 10min", "--footprints android"] {
+        let message = refusal(&run(folder.path(), &format!("{IN_USE} {flags}")), 2);
+        assert!(message.contains("it does nothing here; name a trace of"), "{flags}: {message}");
+    }
+    // From the last second on less is left than at first.
+    let left = |from: u64| json(&run(folder.path(), &format!("{IN_USE} --trace memory.parquet --trace-from {from}")));
+    let budget = |found: &Value| found["scenario"]["memory_budget_bytes"].as_u64();
+    assert_eq!((budget(&left(59)), budget(&left(60))), (Some(5_000 * 1_024_000), Some(4_000 * 1_024_000)));
+}
+
+#[test]
+fn footprints_and_usage_are_read_from_files() {
+    let folder = tempdir().unwrap();
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces");
+    let text = fs::read_to_string(traces.join("footprints/android.toml")).unwrap();
+    fs::write(folder.path().join("same.toml"), &text).unwrap();
+    // Everybody's apps are as large as the table says.
+    fs::write(folder.path().join("even.toml"), text.replacen("of_ln = ", "of_ln = 0.0 # ", 1)).unwrap();
+    fs::write(folder.path().join("usage.toml"), fs::read_to_string(traces.join("usage.toml")).unwrap()).unwrap();
+    let used = |flags: &str| {
+        let line = format!("{IN_USE} --apps synthetic-0001@68400s+10min {flags}");
+        json(&run(folder.path(), line.trim_end()))["system_used_bytes"].as_u64().unwrap()
+    };
+    let plain = used("");
+    assert_eq!([used("--footprints same.toml"), used("--footprints android"), used("--usage usage.toml")], [plain; 3]);
+    assert_ne!(used("--footprints even.toml"), plain);
+    let line = format!("{IN_USE} --apps synthetic-0001@68400s+10min --footprints none.toml");
+    assert!(refusal(&run(folder.path(), &line), 2).starts_with("error: --footprints: cannot read none.toml"));
+}
+
+#[test]
+fn a_sweep_runs_all_users_those_that_match_or_a_sample() {
+    let folder = tempdir().unwrap();
+    run(folder.path(), "trace generate --users 4 --days 1 --seed 1 --out users.parquet");
+    let specification = |users: &str| {
+        let text = "device = \"galaxy-s22\"\nstack = \"mnn-2\"\ncores = \"big:4\"\nmodel = \"lenet5\"\nbatch = 16\n\
+                    trace = \"users.parquet\"\ntrace_from = \"evening\"\nseed = 1\n";
+        fs::write(folder.path().join("s.toml"), format!("{text}{users}\n")).unwrap();
+        run(folder.path(), "sweep s.toml --out out --overwrite")
+    };
+    let traces = |users: &str| {
+        let output = specification(users);
+        assert!(output.status.success(), "{users}: {}", stderr(&output));
+        let frame = haversack_reports::frame::read_parquet(&folder.path().join("out/results.parquet")).unwrap();
+        let used = crate::sweep::wholes(&frame, "system_used_bytes");
+        (crate::sweep::texts(&frame, "trace").into_iter().flatten().collect::<Vec<_>>(), used)
+    };
+    let (all, used) = traces("users = \"*\"");
+    assert_eq!(all, [0, 1, 2, 3].map(|user| format!("users.parquet#synthetic-000000{user}")));
+    let different: std::collections::HashSet<_> = used.iter().collect();
+    assert_eq!(different.len(), 4, "{used:?}");
+    assert_eq!(traces("users = [\"*3\", \"synthetic-0000001\"]").0, [all[1].clone(), all[3].clone()]);
+    let (sample, again) = (traces("sample = 2").0, traces("users = \"synth*\"\nsample = 2").0);
+    assert!(sample.len() == 2 && sample == again && sample.iter().all(|user| all.contains(user)));
+    for (users, says) in [
+        (
+            "users = \"synthetik-0000002\"",
+            "s.toml:9: users: users.parquet: no user matches 'synthetik-0000002'; did you mean",
+        ),
+        ("users = \"zz*\"", "no user matches 'zz*'; the nearest is 'synthetic-0000003'"),
+        ("sample = 5", "s.toml:9: sample: expected at most the 4 users that match, found 5"),
+        ("sample = 0", "expected a whole number of users, at least 1"),
+        ("user = \"*\"", "did you mean 'users'?"),
+    ] {
+        let message = refusal(&specification(users), 2);
+        assert!(message.contains(says), "{users}: {message}");
+    }
+    fs::write(folder.path().join("none.toml"), "device = \"galaxy-s22\"\nmodel = \"lenet5\"\nusers = \"*\"\n").unwrap();
+    assert!(refusal(&run(folder.path(), "sweep none.toml --out none"), 2).contains("there is no trace of users"));
+}

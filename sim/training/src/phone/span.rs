@@ -1,0 +1,35 @@
+//! What is noted of a span of time on a phone: of an iteration, or of all of them.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_memory::phone::Counters;
+
+use crate::record::{PhoneSpan, ThreadStates};
+
+/// What is noted of a span of time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Watch {
+    pub(super) since: Nanos,
+    /// In use: byte-nanoseconds, and the most.
+    pub(super) used: u128,
+    pub(super) peak: Bytes,
+    pub(super) before: Counters,
+    pub(super) states: ThreadStates,
+    /// Faults of the trainer alone.
+    pub(super) faults: u64,
+}
+
+impl Watch {
+    /// What was noted up to `now`, when the kernel had counted `counters`.
+    pub(super) fn span(&self, now: Nanos, counters: &Counters) -> PhoneSpan {
+        let time = now.saturating_sub(self.since);
+        let mean = self.used.checked_div(u128::from(time.0)).unwrap_or(0);
+        let waited = self.states.sleeping + self.states.runnable;
+        PhoneSpan {
+            time,
+            used_mean: Bytes(u64::try_from(mean).unwrap_or(u64::MAX)),
+            used_peak: self.peak,
+            counters: counters.since(&self.before),
+            states: ThreadStates { running: time.saturating_sub(waited), ..self.states },
+        }
+    }
+}
