@@ -30,7 +30,7 @@ impl<'a> Others<'a> {
         let region = if series.is_empty() {
             None
         } else {
-            let backing = Backing::Anonymous { ratio: phone.app_ratio };
+            let backing = Backing::Anonymous(phone.app_pages);
             Some(Region { id: memory.map(system, Bytes::ZERO, backing)?, bytes: Bytes::ZERO, hot })
         };
         Ok(Self { series, next: 0, region, at_rest })
