@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use haversack_reports::FileError;
 use haversack_reports::frame::FrameError;
 use haversack_traces::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
 use polars::prelude::{
-    Column, DataFrame, DataType, FileMetadataRef, IdxCa, ParallelStrategy, ParquetReader, PolarsError, SerReader,
+    Column, DataFrame, DataType, FileMetadataRef, ParallelStrategy, ParquetReader, PolarsError, SerReader,
 };
 
 use super::{APP_COLUMNS, COUNTER_COLUMNS, TableError, USER};
@@ -94,14 +95,28 @@ impl Reader {
         self.groups.iter().map(|group| self.read(group, self.columns()))
     }
 
-    /// The rows of `user`, from each row group that may have any.
+    /// The rows of `user`, a frame for each stretch of them.
+    ///
+    /// They are cut out, not gathered: polars gathers on threads of its own, and who waits for those within a pool may be
+    /// given other work meanwhile, which would wait for this very table.
     pub fn groups_of(&self, user: &str) -> impl Iterator<Item = Result<DataFrame, TableError>> {
-        self.groups.iter().filter(move |group| group.may_have(user)).map(move |group| {
+        let stretches = move |group: &Group| -> Result<Vec<DataFrame>, TableError> {
             let frame = self.read(group, self.columns())?;
             let wrong = |reason| TableError::input(decode(&self.path, reason));
             let users = frame.column(USER).and_then(|column| column.str().cloned()).map_err(wrong)?;
-            let rows = (0..).zip(users.iter()).filter(|(_, found)| *found == Some(user)).map(|(row, _)| row);
-            frame.take(&IdxCa::from_vec("".into(), rows.collect())).map_err(wrong)
+            let mut stretches: Vec<Range<usize>> = Vec::new();
+            for (row, _) in users.iter().enumerate().filter(|(_, found)| *found == Some(user)) {
+                match stretches.last_mut().filter(|last| last.end == row) {
+                    Some(last) => last.end += 1,
+                    None => stretches.push(row..row + 1),
+                }
+            }
+            let cut = |rows: Range<usize>| frame.slice(i64::try_from(rows.start).unwrap_or(i64::MAX), rows.len());
+            Ok(stretches.into_iter().map(cut).collect())
+        };
+        self.groups.iter().filter(move |group| group.may_have(user)).flat_map(move |group| match stretches(group) {
+            Ok(frames) => frames.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
         })
     }
 
