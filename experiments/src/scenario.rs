@@ -41,7 +41,9 @@ pub use error::{Fault, Origin, ScenarioError};
 pub use flags::ScenarioFlags;
 pub use key::{Key, Takes};
 pub(crate) use phone::phone_in_use;
-pub use quantity::{Budget, BudgetReference, InputShape, QuantityError, parse_size, parse_time, size_text, time_text};
+pub use quantity::{
+    Budget, BudgetReference, InputShape, QuantityError, parse_size, parse_span, parse_time, size_text, time_text,
+};
 pub use resolve::{GraphKind, Resolved};
 pub use surroundings::Covered;
 pub use trace_from::TraceFrom;
@@ -320,7 +322,7 @@ impl Scenario {
             Key::TimeBudget => self.time_budget = Some(parse_time(text)?),
             Key::Trace => self.trace = Some(PathBuf::from(text)),
             Key::TraceFrom => self.trace_from = Some(text.parse()?),
-            Key::TraceWindow => self.trace_window = Some(parse_time(text)?),
+            Key::TraceWindow => self.trace_window = Some(parse_span(text)?),
             Key::Footprints => self.footprints = Some(text.to_owned()),
             Key::Usage => self.usage = Some(text.to_owned()),
             Key::Iterations => self.iterations = whole(value, 1, u64::from(u32::MAX))? as u32,

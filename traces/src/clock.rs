@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{NaiveDate, NaiveDateTime};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, Offset, TimeZone};
+use chrono_tz::Tz;
 
 use crate::row::UtcTime;
 
@@ -26,6 +27,11 @@ impl UtcOffset {
     /// So many seconds ahead.
     pub const fn seconds(seconds: i32) -> Self {
         Self { seconds }
+    }
+
+    /// The seconds ahead.
+    pub const fn ahead(self) -> i32 {
+        self.seconds
     }
 
     /// The last midnight of such a clock that is not after `time`.
@@ -76,6 +82,22 @@ impl fmt::Display for UtcOffset {
         let minutes = self.seconds.abs() / 60;
         write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
     }
+}
+
+/// What clocks in the time zone `zone` are ahead of UTC at `time`: a name of the tz database (`Europe/Helsinki`, `EET`), or
+/// an offset (`GMT+02:00`, `+0330`). `None` of what is neither.
+pub fn zone_offset(zone: &str, time: UtcTime) -> Option<UtcOffset> {
+    let zone = zone.trim();
+    let fixed = zone.strip_prefix("GMT").or_else(|| zone.strip_prefix("UTC")).unwrap_or(zone);
+    if fixed.starts_with(['+', '-']) {
+        let (sign, hours) = fixed.split_at_checked(1)?;
+        // `GMT+2` is `+02:00`, and so is `+02`.
+        let is_hour = hours.len() <= 2 && hours.bytes().all(|byte| byte.is_ascii_digit());
+        return if is_hour { format!("{sign}{hours:0>2}:00").parse().ok() } else { fixed.parse().ok() };
+    }
+    let zone: Tz = zone.parse().ok()?;
+    let utc = DateTime::from_timestamp_nanos(time.0).naive_utc();
+    Some(UtcOffset { seconds: zone.offset_from_utc_datetime(&utc).fix().local_minus_utc() })
 }
 
 /// Seconds since 1970, where they can be a trace's.
@@ -175,6 +197,20 @@ mod tests {
         for wrong in ["-1", "1443336825000", "1e9", "inf", "NaN", "", "1.2.3"] {
             assert_eq!(parse_seconds(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn zones_have_names_and_offsets_that_change_with_the_season() {
+        // 1 January and 1 July 2016: Helsinki is two hours ahead, three in summer; Kolkata five and a half.
+        let [winter, summer] = [1_451_606_400, 1_467_331_200].map(UtcTime::from_seconds);
+        let hours = |zone: &str, time: UtcTime| zone_offset(zone, time).map(|offset| offset.seconds / 60);
+        assert_eq!((hours("Europe/Helsinki", winter), hours("Europe/Helsinki", summer)), (Some(120), Some(180)));
+        assert_eq!((hours("Asia/Kolkata", winter), hours("America/New_York", winter)), (Some(330), Some(-300)));
+        assert_eq!(
+            (hours("GMT+02:00", winter), hours("GMT-3", winter), hours("UTC", winter)),
+            (Some(120), Some(-180), Some(0))
+        );
+        assert_eq!(["Europe/Nowhere", "", "unknown", "GMT+x", "+é"].map(|zone| hours(zone, winter)), [None; 5]);
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Kind {
 
     /// Whether its files can hold rows of counters.
     pub const fn has_counters(self) -> bool {
-        !matches!(self, Self::Carat | Self::Lsapp | Self::Tsinghua)
+        !matches!(self, Self::Lsapp | Self::Tsinghua)
     }
 }
 

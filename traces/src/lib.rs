@@ -8,6 +8,7 @@
 //! - [`import`]: from files, line by line, to [rows](row); a line that cannot be read is counted and told of.
 //! - [`usage`]: sessions, apps in front and behind, of synthetic users and of imported rows alike.
 //! - [`footprint`]: what apps take of memory, a table.
+//! - [`state`]: battery, charging, network and clock as counters, and when they make a phone available.
 //! - [`row`]: the two tables, of apps and of counters. Nothing here knows Parquet: whoever has rows writes them.
 //!
 //! ```
@@ -26,5 +27,6 @@ mod data;
 pub mod footprint;
 pub mod import;
 pub mod row;
+pub mod state;
 pub mod stream;
 pub mod usage;

@@ -43,7 +43,7 @@ const SIZES: [(&str, u64); 9] = [
 const TIMES: [(&str, u64); 6] =
     [("min", 60_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("µs", 1_000), ("ns", 1), ("s", 1_000_000_000)];
 
-/// Longer ones, in which case tells minutes from megabytes.
+/// Longer ones, of stretches of days; case tells minutes from megabytes.
 const LONG_TIMES: [(&str, u64); 3] = [("m", 60_000_000_000), ("h", 3_600_000_000_000), ("d", 86_400_000_000_000)];
 
 const SIZE: &str = "a size above zero, such as 800MB (decimal) or 800MiB (binary)";
@@ -111,11 +111,22 @@ pub fn parse_size(text: &str) -> Result<Bytes, QuantityError> {
 pub fn parse_time(text: &str) -> Result<Nanos, QuantityError> {
     let wrong = || QuantityError::new(TIME, text);
     let (number, unit) = split(text).ok_or_else(wrong)?;
-    let long = LONG_TIMES.iter().find(|(name, _)| *name == unit).map(|&(_, unit)| unit);
-    let Some(scaled) = unit_of(&TIMES, unit).or(long) else {
+    let Some(scaled) = unit_of(&TIMES, unit) else {
         return Err(QuantityError { hint: meant(text, &TIMES), ..wrong() });
     };
     scale(number, scaled).filter(|&time| time > 0).map(Nanos).ok_or_else(wrong)
+}
+
+/// Reads a stretch of somebody's days: a time, which may also be in `m`, `h` or `d`.
+///
+/// # Errors
+/// As [`parse_time`].
+pub fn parse_span(text: &str) -> Result<Nanos, QuantityError> {
+    let long = split(text).and_then(|(number, unit)| {
+        let scaled = LONG_TIMES.iter().find(|(name, _)| *name == unit)?.1;
+        scale(number, scaled).filter(|&time| time > 0).map(Nanos)
+    });
+    long.map_or_else(|| parse_time(text), Ok)
 }
 
 /// The largest of `units` of which `amount` is a whole number.
@@ -260,8 +271,9 @@ mod tests {
     fn times_need_their_unit() {
         assert_eq!(parse_time("1.5s").unwrap(), Nanos(1_500_000_000));
         assert_eq!(parse_time("200ms").unwrap(), Nanos(200_000_000));
-        assert_eq!(["10m", "2 h", "1d"].map(|text| parse_time(text).unwrap().seconds()), [600.0, 7_200.0, 86_400.0]);
-        assert!(["2", "-1s", "0s", "s", "1 M"].iter().all(|text| parse_time(text).is_err()));
+        assert_eq!(["10m", "2 h", "1d"].map(|text| parse_span(text).unwrap().seconds()), [600.0, 7_200.0, 86_400.0]);
+        assert!(["2", "0h", "1 M", "h"].iter().all(|text| parse_span(text).is_err()));
+        assert!(["2", "-1s", "0s", "s", "1 h"].iter().all(|text| parse_time(text).is_err()));
     }
 
     #[test]

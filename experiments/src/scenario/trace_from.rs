@@ -11,7 +11,7 @@ use haversack_traces::stream::stream;
 use haversack_traces::usage::{AppTimeline, UsageModel};
 use rand::RngExt;
 
-use super::quantity::{QuantityError, parse_time, time_text};
+use super::quantity::{QuantityError, parse_span, time_text};
 use crate::trace_table::UserApps;
 
 /// What of a trace a run uses unless it is told: a day.
@@ -63,7 +63,7 @@ impl FromStr for TraceFrom {
             _ if whole(text).is_some_and(|text| parse_calendar(&text, UtcOffset::default()).is_some()) => {
                 Ok(Self::At(text.to_owned()))
             }
-            _ => parse_time(text).map(Self::After).map_err(|_| {
+            _ => parse_span(text).map(Self::After).map_err(|_| {
                 let guess = nearest(text, [EVENING_WORD, RANDOM, "session:1"]);
                 wrong().with_hint(question(guess))
             }),

@@ -154,7 +154,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// `number` of `users`, each as likely as another, whoever else there is: those whose own draws are the least.
-pub(crate) fn drawn<'a>(users: Vec<&'a str>, number: usize, seed: u64) -> Vec<&'a str> {
+pub(crate) fn drawn(users: Vec<&str>, number: usize, seed: u64) -> Vec<&str> {
     let mut draws: Vec<(u64, &str)> = users.iter().map(|user| (stream(seed, user, "sample").random(), *user)).collect();
     draws.sort_unstable();
     let mut chosen: Vec<&str> = draws.into_iter().take(number).map(|(_, user)| user).collect();

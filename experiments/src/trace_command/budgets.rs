@@ -26,7 +26,7 @@ use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json};
 use crate::progress::{Amount, Progress};
 use crate::quantities;
-use crate::scenario::{app_changes, parse_time, phone_in_use};
+use crate::scenario::{app_changes, parse_span, phone_in_use};
 use crate::sweep::{drawn, matching};
 use crate::trace_table::{Holds, Reader, UserApps, place_beside};
 
@@ -55,7 +55,7 @@ pub(super) struct BudgetsOptions {
     #[arg(long, value_name = "N")]
     sample: Option<NonZeroUsize>,
     /// For how long memory is watched before each moment
-    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_span)]
     window: Nanos,
     /// Moments of each user
     #[arg(long, value_name = "N", default_value = "20")]

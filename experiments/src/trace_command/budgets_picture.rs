@@ -10,8 +10,10 @@ use super::budgets::{Budget, quantile};
 /// The shares of moments that have less, and what the lines are called.
 const SHARES: [(f64, &str); 3] =
     [(0.9, "a tenth of the moments have more"), (0.5, "the median"), (0.1, "a tenth have less")];
+/// The name of a kind of budget, and its bytes.
+type Kind = (&'static str, fn(&Budget) -> u64);
 /// Kinds of budgets, each with a panel.
-const KINDS: [(&str, fn(&Budget) -> u64); 3] = [
+const KINDS: [Kind; 3] = [
     ("available", |budget| budget.available.0),
     ("safe", |budget| budget.safe.0),
     ("predicted", |budget| budget.predicted.0),

@@ -13,7 +13,7 @@ use super::report_text;
 use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json, warn};
 use crate::progress::{Amount, Progress};
-use crate::trace_table::{Apps, Counters, Table};
+use crate::trace_table::{Apps, Counters, Table, place_beside};
 
 /// Which table is where.
 struct Places {
@@ -24,15 +24,12 @@ struct Places {
 impl Places {
     /// The tables of `kind`; its own one is at `out`, the other beside it.
     fn new(kind: Kind, out: &Path) -> Self {
-        let beside = |what: &str| {
-            let stem = out.file_stem().unwrap_or_default().to_string_lossy();
-            let ending = out.extension().map_or_else(String::new, |ending| format!(".{}", ending.to_string_lossy()));
-            out.with_file_name(format!("{stem}-{what}{ending}"))
-        };
+        let beside = |what: &str| place_beside(out, what);
         let own = Some(out.to_path_buf());
         match kind {
             Kind::Perfetto => Self { apps: Some(beside("apps")), counters: own },
             kind if !kind.has_apps() => Self { apps: None, counters: own },
+            Kind::Carat => Self { apps: own, counters: Some(beside("state")) },
             kind => Self { apps: own, counters: kind.has_counters().then(|| beside("memory")) },
         }
     }

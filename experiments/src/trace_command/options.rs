@@ -19,7 +19,8 @@ const IMPORT_HELP: &str = "Examples:
 Tables: apps have the columns user, time_s, package, adj, source, confidence; counters have user, time_s, counter, value,
 with memory in bytes. Times are seconds since 1970, UTC. --out is the table of apps for carat, carat-full, lsapp,
 tsinghua and lmkd, and the table of counters for meminfo, vmstat and perfetto. Kinds that have both write the other one
-beside it: F-memory.parquet for carat-full and lmkd, F-apps.parquet for perfetto.
+beside it: F-state.parquet for carat, F-memory.parquet for carat-full and lmkd, F-apps.parquet for perfetto. Of Carat's users
+that is the battery's level, whether it charges, the network and the time zone, by which their days begin.
 
 Inputs may be gzip, in several members; of a folder, the files part-*, *.json, *.jsonl and *.gz are read in order of their
 names. carat-full undoes the memory fields that the client mixed up. lsapp takes the tar.gz or the table within it.

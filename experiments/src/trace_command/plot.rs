@@ -14,7 +14,7 @@ use crate::error::CommandError;
 use crate::output::print;
 use crate::plot::Plot;
 use crate::quantities;
-use crate::scenario::{TraceFrom, beginning, parse_time};
+use crate::scenario::{TraceFrom, beginning, parse_span};
 use crate::trace_table::{Holds, Reader, UserApps};
 
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(super) struct PlotOptions {
     #[arg(long, value_name = "WHEN", default_value = "0")]
     from: TraceFrom,
     /// How much of it is drawn, such as 2h
-    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_span)]
     window: Nanos,
     /// The seed of all randomness
     #[arg(long, value_name = "S", default_value_t = 0)]

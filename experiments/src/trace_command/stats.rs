@@ -6,7 +6,8 @@ use std::path::Path;
 use haversack_devices::units::Nanos;
 use haversack_traces::import::{Coverage, Gaps, Order, Tracker};
 use haversack_traces::row::{AppRow, CounterRow, UtcTime};
-use haversack_traces::usage::{SessionReader, is_sampled};
+use haversack_traces::state::Availability;
+use haversack_traces::usage::{SessionReader, UsageModel, is_sampled};
 use serde_json::{Value, json};
 
 use super::options::StatsOptions;
@@ -46,7 +47,7 @@ pub(super) struct Stats {
 /// What either table holds beside.
 pub(super) enum Of {
     Apps(Box<AppStats>),
-    Counters(BTreeMap<String, Spread>),
+    Counters(BTreeMap<String, Spread>, Option<Availability>),
 }
 
 /// What a table of apps holds.
@@ -208,8 +209,11 @@ fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats, CommandError> {
 
 fn of_counters(reader: &Reader) -> Result<Stats, CommandError> {
     let (mut samples, mut counters) = (Samples::default(), BTreeMap::<String, Spread>::new());
+    let model = UsageModel::built_in().map_err(CommandError::failed)?;
+    let mut availability = Availability::new(model.interpolation.horizon.value);
     let mut see = |row: CounterRow<'_>| {
         samples.see(row.user, row.time);
+        availability.see(&row);
         match counters.get_mut(row.counter) {
             Some(spread) => {
                 spread.count += 1;
@@ -226,7 +230,9 @@ fn of_counters(reader: &Reader) -> Result<Stats, CommandError> {
     for group in reader.groups() {
         reader.counters(&group?, &mut see)?;
     }
-    Ok(samples.finish(Of::Counters(counters)))
+    availability.finish();
+    let known = Some(availability).filter(|availability| availability.covered > Nanos::ZERO);
+    Ok(samples.finish(Of::Counters(counters, known)))
 }
 
 impl Stats {
@@ -249,12 +255,20 @@ impl Stats {
                 "background_a_sample": apps.background.to_json(),
                 "sessions": apps.sessions.as_ref().map(Sessions::to_json),
             }),
-            Of::Counters(counters) => {
+            Of::Counters(counters, availability) => {
                 let counters = counters.iter().map(|(name, spread)| {
                     let Spread { count, min, max, .. } = *spread;
                     json!({ "counter": name, "rows": count, "min": min, "mean": spread.mean(), "max": max })
                 });
-                json!({ "counters": counters.collect::<Vec<_>>() })
+                let availability = availability.as_ref().map(|known| {
+                    json!({
+                        "covered_s": known.covered.seconds(),
+                        "available_s": known.available.seconds(),
+                        "available_share": known.available.seconds() / known.covered.seconds(),
+                        "stretches": known.stretches,
+                    })
+                });
+                json!({ "counters": counters.collect::<Vec<_>>(), "availability": availability })
             }
         };
         if let (Value::Object(value), Value::Object(more)) = (&mut value, more) {

@@ -24,7 +24,7 @@ pub(super) fn text(path: &Path, stats: &Stats) -> String {
     text.push('\n');
     match &stats.of {
         Of::Apps(apps) => text.push_str(&of_apps(apps)),
-        Of::Counters(counters) => {
+        Of::Counters(counters, availability) => {
             let number = Column::right(18);
             let mut table = TextTable::new([Column::left(32), Column::right(10), number, number, number]);
             table.row(["counter", "rows", "least", "mean", "most"]);
@@ -35,6 +35,15 @@ pub(super) fn text(path: &Path, stats: &Stats) -> String {
             let _ = write!(text, "\n{table}");
             if counters.len() > WRITTEN_OUT {
                 let _ = writeln!(text, "and {} more; --format json has them all", counters.len() - WRITTEN_OUT);
+            }
+            if let Some(known) = availability {
+                let share = 100.0 * known.available.seconds() / known.covered.seconds();
+                let _ = writeln!(
+                    text,
+                    "\navailable to training, on a charger and on no mobile network: {share:.1}% of {:.1} h, in {} stretches",
+                    known.covered.seconds() / 3600.0,
+                    known.stretches
+                );
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use haversack_reports::FileError;
 use haversack_reports::frame::FrameError;
 use haversack_traces::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
 use polars::prelude::{
-    Column, DataFrame, DataType, FileMetadataRef, IdxCa, ParallelStrategy, ParquetReader, PolarsError, SerReader,
+    Column, DataFrame, DataType, FileMetadataRef, ParallelStrategy, ParquetReader, PolarsError, SerReader,
 };
 
 use super::{APP_COLUMNS, COUNTER_COLUMNS, TableError, USER};
@@ -33,12 +34,15 @@ pub struct Reader {
     /// Which table it is.
     pub holds: Holds,
     metadata: FileMetadataRef,
+    /// The same without row groups.
+    bare: FileMetadataRef,
     groups: Vec<Group>,
 }
 
-/// A row group: the first row, the number of rows, and the first and last user by their names, where the file says so.
+/// A row group: its place, the number of rows, and the first and last user by their names, where the file says so.
 struct Group {
-    slice: (usize, usize),
+    place: usize,
+    rows: usize,
     users: Option<(String, String)>,
 }
 
@@ -74,19 +78,18 @@ impl Reader {
                 )));
             }
         };
-        let mut first = 0;
         let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().and_then(|bytes| String::from_utf8(bytes.clone()).ok());
-        let groups = metadata.row_groups.iter().map(|group| {
-            let rows = group.num_rows();
-            first += rows;
+        let groups = metadata.row_groups.iter().enumerate().map(|(place, group)| {
             let column = group.columns_under_root_iter(USER).and_then(|mut columns| columns.next());
             let statistics = column.and_then(|column| column.statistics(&metadata.footer_buf)).and_then(Result::ok);
             let bounds = statistics.as_ref().and_then(|statistics| statistics.as_binary());
             let users = bounds.and_then(|bounds| text(&bounds.min_value).zip(text(&bounds.max_value)));
-            Group { slice: (first - rows, rows), users }
+            Group { place, rows: group.num_rows(), users }
         });
         let groups = groups.collect();
-        Ok(Self { path: path.to_path_buf(), holds, metadata, groups })
+        let mut bare = (*metadata).clone();
+        bare.row_groups.clear();
+        Ok(Self { path: path.to_path_buf(), holds, metadata, bare: Arc::new(bare), groups })
     }
 
     /// The row groups, one after the other.
@@ -94,14 +97,28 @@ impl Reader {
         self.groups.iter().map(|group| self.read(group, self.columns()))
     }
 
-    /// The rows of `user`, from each row group that may have any.
+    /// The rows of `user`, a frame for each stretch of them.
+    ///
+    /// They are cut out, not gathered: polars gathers on threads of its own, and who waits for those within a pool may be
+    /// given other work meanwhile, which would wait for this very table.
     pub fn groups_of(&self, user: &str) -> impl Iterator<Item = Result<DataFrame, TableError>> {
-        self.groups.iter().filter(move |group| group.may_have(user)).map(move |group| {
+        let stretches = move |group: &Group| -> Result<Vec<DataFrame>, TableError> {
             let frame = self.read(group, self.columns())?;
             let wrong = |reason| TableError::input(decode(&self.path, reason));
             let users = frame.column(USER).and_then(|column| column.str().cloned()).map_err(wrong)?;
-            let rows = (0..).zip(users.iter()).filter(|(_, found)| *found == Some(user)).map(|(row, _)| row);
-            frame.take(&IdxCa::from_vec("".into(), rows.collect())).map_err(wrong)
+            let mut stretches: Vec<Range<usize>> = Vec::new();
+            for (row, _) in users.iter().enumerate().filter(|(_, found)| *found == Some(user)) {
+                match stretches.last_mut().filter(|last| last.end == row) {
+                    Some(last) => last.end += 1,
+                    None => stretches.push(row..row + 1),
+                }
+            }
+            let cut = |rows: Range<usize>| frame.slice(i64::try_from(rows.start).unwrap_or(i64::MAX), rows.len());
+            Ok(stretches.into_iter().map(cut).collect())
+        };
+        self.groups.iter().filter(move |group| group.may_have(user)).flat_map(move |group| match stretches(group) {
+            Ok(frames) => frames.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
         })
     }
 
@@ -111,7 +128,7 @@ impl Reader {
     /// A row group that cannot be read.
     pub fn first_user(&self) -> Result<Option<String>, TableError> {
         let Some(group) = self.groups.first() else { return Ok(None) };
-        let first = Group { slice: (group.slice.0, group.slice.1.min(1)), users: None };
+        let first = Group { place: group.place, rows: group.rows.min(1), users: None };
         Ok(self.users_in(&first)?.into_iter().next())
     }
 
@@ -154,11 +171,16 @@ impl Reader {
 
     fn read(&self, group: &Group, columns: &[&str]) -> Result<DataFrame, TableError> {
         let mut reader = ParquetReader::new(open(&self.path)?)
-            .with_slice(Some(group.slice))
+            .with_slice(Some((0, group.rows)))
             .with_columns(Some(columns.iter().map(|&column| column.to_owned()).collect()))
             .read_parallel(ParallelStrategy::None)
             .set_rechunk(true);
-        reader.set_metadata(Arc::clone(&self.metadata));
+        // As though there were no other groups: polars looks at all that come before.
+        let mut alone = (*self.bare).clone();
+        alone.row_groups.extend(self.metadata.row_groups.get(group.place).cloned());
+        alone.num_rows = alone.row_groups.iter().map(|group| group.num_rows()).sum();
+        alone.max_row_group_height = alone.num_rows;
+        reader.set_metadata(Arc::new(alone));
         reader.finish().map_err(|reason| TableError::input(decode(&self.path, reason)))
     }
 

@@ -7,12 +7,11 @@ use haversack_devices::text::hint;
 use haversack_devices::units::Nanos;
 use haversack_traces::clock::UtcOffset;
 use haversack_traces::row::{AppRow, CounterRow, UtcTime};
+use haversack_traces::state::UTC_OFFSET;
 use haversack_traces::usage::{AppTimeline, UsageModel, Window, seems_opened};
 
 use super::{Holds, Reader, TableError};
 
-/// The counter of what a user's clock is ahead of UTC, in seconds.
-pub(crate) const UTC_OFFSET: &str = "utc_offset_s";
 /// What tables beside a table of apps are called that hold counters of the same users.
 const BESIDE: [&str; 2] = ["state", "memory"];
 

@@ -71,8 +71,17 @@ fn carat_becomes_a_table_of_apps() {
     let of_first = users.iter().filter(|found| **found == users[0]).count();
     assert!(users.is_sorted() && of_first < 64);
     assert_eq!(row(&frame, of_first / 2), row(&frame, 0));
-    // Nothing but the table is left.
-    assert_eq!(fs::read_dir(folder.path().join("t")).unwrap().count(), 1);
+    // Nothing but the two tables is left. Helsinki is three hours ahead of UTC in September.
+    assert_eq!(report["tables"][1]["file"], "t/carat-state.parquet");
+    assert_eq!(fs::read_dir(folder.path().join("t")).unwrap().count(), 2);
+    let state = read_parquet(&folder.path().join("t/carat-state.parquet")).unwrap();
+    assert_eq!(columns(&state), COUNTERS);
+    assert_eq!(row(&state, 0), format!("{user} 1443340077 battery_percent 46"));
+    assert_eq!(row(&state, 1), format!("{user} 1443340077 charging 0"));
+    assert_eq!(row(&state, 2), format!("{user} 1443340077 utc_offset_s 10800"));
+    let stats = stats(folder.path(), "t/carat-state.parquet");
+    let share = stats["availability"]["available_share"].as_f64().unwrap();
+    assert!((0.1..0.9).contains(&share), "{stats}");
 }
 
 #[test]
@@ -85,13 +94,18 @@ fn full_carat_becomes_two_tables() {
     let apps = read_parquet(&folder.path().join("full.parquet")).unwrap();
     assert_eq!((columns(&apps), apps.height()), (APPS.map(str::to_owned).to_vec(), 1));
     let memory = read_parquet(&folder.path().join("full-memory.parquet")).unwrap();
-    assert_eq!((columns(&memory), memory.height()), (COUNTERS.map(str::to_owned).to_vec(), 4));
+    // The battery's level, not on the charger, WiFi, EET in summer, and four fields of memory.
+    assert_eq!((columns(&memory), memory.height()), (COUNTERS.map(str::to_owned).to_vec(), 8));
+    let state = ["battery_percent 46", "charging 0", "network 2", "utc_offset_s 10800"];
+    for (place, state) in state.into_iter().enumerate() {
+        assert_eq!(row(&memory, place), format!("cccccccccccccccc 1443336825 {state}"));
+    }
     // (1821334 + 81234) kB * 1024.
-    assert_eq!(row(&memory, 0), "cccccccccccccccc 1443336825 MemTotal 1948229632");
+    assert_eq!(row(&memory, 4), "cccccccccccccccc 1443336825 MemTotal 1948229632");
     let stats = stats(folder.path(), "full-memory.parquet");
     assert_eq!(stats["counters"][3]["counter"], "MemTotal");
     assert_eq!(stats["counters"][3]["mean"], 1_948_229_632.0);
-    assert_eq!((stats["rows"].as_u64(), stats["samples"].as_u64()), (Some(4), Some(1)));
+    assert_eq!((stats["rows"].as_u64(), stats["samples"].as_u64()), (Some(8), Some(1)));
 }
 
 #[test]

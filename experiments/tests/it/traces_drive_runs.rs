@@ -200,3 +200,29 @@ fn a_sweep_runs_all_users_those_that_match_or_a_sample() {
     fs::write(folder.path().join("none.toml"), "device = \"galaxy-s22\"\nmodel = \"lenet5\"\nusers = \"*\"\n").unwrap();
     assert!(refusal(&run(folder.path(), "sweep none.toml --out none"), 2).contains("there is no trace of users"));
 }
+
+#[test]
+fn days_begin_at_midnight_by_the_clock_of_the_user() {
+    let folder = tempdir().unwrap();
+    let carat = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/carat.jsonl");
+    let text = fs::read_to_string(carat).unwrap();
+    for (name, zone) in [("helsinki", "Europe/Helsinki"), ("tokyo", "Asia/Tokyo"), ("nowhere", "Europe/Nowhere")] {
+        fs::write(folder.path().join("c.jsonl"), text.replace("Europe/Helsinki", zone)).unwrap();
+        let output =
+            run(folder.path(), &format!("trace import --kind carat c.jsonl --out {name}.parquet --format json"));
+        let unknown = json(&output)["findings"]["time-zone"]["count"].as_u64();
+        assert_eq!(unknown, (name == "nowhere").then_some(8), "{name}");
+    }
+    let said = |name: &str, from: &str| {
+        let line = "simulate --device galaxy-s22 --stack mnn-2 --cores big:4 --model lenet5 --batch 16 --format json";
+        stderr(&run(folder.path(), &format!("{line} --trace {name}.parquet --trace-from {from}")))
+    };
+    // 1443340077 is 07:47:57 UTC on 27 September 2015; Helsinki is three hours ahead, Tokyo nine.
+    assert!(said("helsinki", "0").contains("from 2015-09-27 10:47:57 +03:00"), "{}", said("helsinki", "0"));
+    assert!(said("nowhere", "0").contains("from 2015-09-27 07:47:57 +00:00"));
+    assert!(said("tokyo", "0").contains("from 2015-09-27 16:47:57 +09:00"));
+    // It goes on until 13:51 in Helsinki, and in Tokyo until 19:51, so that the evening is in it there.
+    assert!(said("tokyo", "evening").contains("from 2015-09-27 19:00:00 +09:00"));
+    assert!(said("helsinki", "evening").contains("outside of the trace"));
+    assert!(said("helsinki", "2015-09-27T12:00").contains("from 2015-09-27 12:00:00 +03:00"));
+}

@@ -182,14 +182,9 @@ impl<'a> Executor<'a> {
         self.clock.usage()
     }
 
-    /// The time since the run began.
-    pub(crate) const fn now(&self) -> Nanos {
-        self.clock.now()
-    }
-
-    /// The budgets that a rule has decided.
-    pub(crate) fn into_planned(self) -> Vec<Bytes> {
-        self.phone.map(PhoneInUse::into_planned).unwrap_or_default()
+    /// When the run has ended, and the budgets that a rule has decided.
+    pub(crate) fn into_end(self) -> (Nanos, Vec<Bytes>) {
+        (self.clock.now(), self.phone.map(PhoneInUse::into_planned).unwrap_or_default())
     }
 
     /// The next iteration learns from `batch`.

@@ -85,7 +85,6 @@ fn run<T>(
     }
     record.heat = governors.into_seen();
     record.iterations = times;
-    record.ended = executor.now();
-    record.planned = executor.into_planned();
+    (record.ended, record.planned) = executor.into_end();
     Ok(record)
 }

@@ -19,7 +19,8 @@ use super::context::ImportContext;
 use super::report::Reason;
 use super::{CaratSemantics, Format, Result};
 use crate::clock;
-use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
+use crate::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
+use crate::state;
 use memory::Memories;
 
 /// When the client began to send usage intervals: the day after its commits of 20 and 21 June 2017, UTC.
@@ -43,6 +44,21 @@ struct Sample<'l> {
     apps: Option<Vec<App<'l>>>,
     #[serde(default)]
     memory: Option<Memory>,
+    #[serde(default, rename = "batteryLevel")]
+    level: Option<Number>,
+    #[serde(borrow, default, rename = "timeZone")]
+    zone: Option<Text<'l>>,
+    #[serde(borrow, default, rename = "networkStatus")]
+    network: Option<Text<'l>>,
+    #[serde(borrow, default, rename = "androidFields")]
+    android: Option<Android<'l>>,
+}
+
+/// What the full records have of Android alone.
+#[derive(Deserialize)]
+struct Android<'l> {
+    #[serde(borrow, default, rename = "timeZone")]
+    zone: Option<Text<'l>>,
 }
 
 /// A process.
@@ -116,11 +132,37 @@ impl Carat {
         for (package, adj, confidence) in processes(apps, source, context)? {
             context.app(AppRow { user, time, package, adj, source, confidence })?;
         }
+        state(sample, user, time, context)?;
         match (&mut self.memories, &sample.memory) {
             (Some(memories), Some(memory)) => memories.take(user, time, memory, context),
             _ => Ok(()),
         }
     }
+}
+
+/// Gives out the state of the phone, as far as the sample tells: battery, charger, network and clock.
+fn state(sample: &Sample<'_>, user: &str, time: UtcTime, context: &mut ImportContext<'_>) -> Result<()> {
+    let level = sample.level.as_ref().map(real).filter(|level| (0.0..=100.0).contains(level));
+    let charging = sample.battery.as_ref().and_then(|battery| state::charges(&battery.0));
+    let network = sample.network.as_ref().and_then(|network| state::network(&network.0));
+    let zone = sample.zone.as_ref().or_else(|| sample.android.as_ref()?.zone.as_ref()).map(|zone| zone.0.as_ref());
+    let offset = zone.and_then(|zone| clock::zone_offset(zone, time));
+    if let Some(zone) = zone.filter(|zone| offset.is_none() && !zone.is_empty()) {
+        context.find(Reason::TimeZone, "timeZone", || {
+            format!("expected a zone such as Europe/Helsinki, found '{}'", super::report::excerpt(zone))
+        })?;
+    }
+    for (counter, value) in [
+        (state::BATTERY, level),
+        (state::CHARGING, charging.map(|charging| f64::from(u8::from(charging)))),
+        (state::NETWORK, network),
+        (state::UTC_OFFSET, offset.map(|offset| f64::from(offset.ahead()))),
+    ] {
+        if let Some(value) = value {
+            context.counter(CounterRow { user, time, counter, value })?;
+        }
+    }
+    Ok(())
 }
 
 /// The processes of a sample in the order of their packages, each package once, with its least `oom_score_adj`.

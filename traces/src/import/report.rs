@@ -51,6 +51,8 @@ pub enum Reason {
     NoMemory,
     /// An iPhone, whose fields have other meanings; left out.
     AppleDevice,
+    /// A time zone that the tz database does not have.
+    TimeZone,
 }
 
 impl Reason {
@@ -81,6 +83,7 @@ impl Reason {
             Self::MixedInterval => "process list in the years of usage intervals, kept",
             Self::NoMemory => "memory all zero, left out",
             Self::AppleDevice => "iPhone, left out",
+            Self::TimeZone => "time zone that nobody knows, left out",
         }
     }
 }

@@ -40,7 +40,11 @@ fn public_carat() {
     for name in ["carat_top1k.SYNTHETIC.jsonl", "part-00000.SYNTHETIC.gz"] {
         let imported = import_fixture(Kind::Carat, name);
         assert_eq!(imported.apps, carat_rows());
-        assert!(imported.counters.is_empty());
+        // Of each of 8 samples the battery, the charger and the clock, three hours ahead in September.
+        let user = "a".repeat(64);
+        let first = ["battery_percent 46", "charging 0", "utc_offset_s 10800"];
+        assert_eq!(imported.counters[..3], first.map(|counter| format!("{user} 1443340077 {counter}")));
+        assert_eq!(imported.counters.len(), 8 * 3);
         let report = imported.report;
         // 8 samples of 4 processes.
         assert_eq!((report.lines, report.samples, report.app_rows, report.bad_lines), (8, 8, 32, 0));
@@ -64,6 +68,10 @@ fn full_carat() {
     assert_eq!(
         imported.counters,
         [
+            "cccccccccccccccc 1443336825 battery_percent 46",
+            "cccccccccccccccc 1443336825 charging 0",
+            "cccccccccccccccc 1443336825 network 2",
+            "cccccccccccccccc 1443336825 utc_offset_s 10800",
             "cccccccccccccccc 1443336825 MemTotal 1948229632",
             "cccccccccccccccc 1443336825 MemFree 83183616",
             "cccccccccccccccc 1443336825 Active 510167040",
@@ -73,7 +81,7 @@ fn full_carat() {
     assert_eq!(imported.report.battery.names.get("discharging"), Some(&1));
     // The public importer reads the same line, without its memory.
     let public = import_fixture(Kind::Carat, "carat_full_jsonsample.SYNTHETIC.jsonl");
-    assert_eq!((public.apps, public.counters.len()), (imported.apps, 0));
+    assert_eq!((public.apps, &public.counters[..]), (imported.apps, &imported.counters[..4]));
 }
 
 #[test]
