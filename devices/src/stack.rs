@@ -331,9 +331,19 @@ impl Stack {
 
     /// Whether it has kernels for a CPU or a GPU of `device`, and runs on the one that is there.
     pub fn runs_on(&self, device: &Device) -> bool {
+        let [cpu, gpu, _] = self.processors_of(device);
+        cpu || gpu
+    }
+
+    /// Whether it has kernels for the CPU, the GPU and the DSP of `device`, of that vendor and instruction set.
+    pub fn processors_of(&self, device: &Device) -> [bool; 3] {
         let cpu = self.cpu().filter(|_| device.cpu().is_some());
-        let gpu = self.gpu().zip(device.gpu());
-        cpu.is_some_and(|cpu| cpu.misfit(device).is_none()) || gpu.is_some_and(|(gpu, _)| gpu.misfit(device).is_none())
+        let gpu = self.gpu().filter(|_| device.gpu().is_some());
+        [
+            cpu.is_some_and(|cpu| cpu.misfit(device).is_none()),
+            gpu.is_some_and(|gpu| gpu.misfit(device).is_none()),
+            self.dsp().is_some() && device.constants.dsp.is_some(),
+        ]
     }
 
     /// `size` as the stack's allocator hands it out.

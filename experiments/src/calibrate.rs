@@ -75,7 +75,7 @@ pub struct CalibrateOptions {
 pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
     let calibrations = asked(options)?;
     if let Some(path) = &options.store {
-        stored_in(path)?;
+        stored_in(path, &calibrations)?;
     }
     let bar = ProgressBar::no_length();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, step {pos}, {elapsed}") {
@@ -97,7 +97,7 @@ pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
         let report = calibrate(calibration, options.seed, options.leave_one_out, || bar.inc(1))?;
         if let Some(path) = &options.store {
             // One after the other, so that what took long is there whatever comes next.
-            let mut stored = stored_in(path)?;
+            let mut stored = stored_in(path, std::slice::from_ref(calibration))?;
             let found = Stored::new(calibration, &report, options.seed).map_err(CommandError::failed)?;
             stored.put(found).and_then(|()| stored.write(path)).map_err(CommandError::failed)?;
         }
@@ -135,13 +135,13 @@ fn asked(options: &CalibrateOptions) -> Result<Vec<Calibration>, CommandError> {
     Ok(calibrations)
 }
 
-/// What is stored at `path` already.
-fn stored_in(path: &Path) -> Result<LeftOut, CommandError> {
+/// What is stored at `path` already beside what is to be `replaced`.
+fn stored_in(path: &Path, replaced: &[Calibration]) -> Result<LeftOut, CommandError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(CommandError::input(format!("--store {}: {} is no folder", path.display(), folder.display())));
     }
-    LeftOut::read(path).map_err(|error| match error {
+    LeftOut::read(path, replaced).map_err(|error| match error {
         LeftOutError::File(error) => CommandError::input(format!("--store: {error}")),
         error => CommandError::input(error),
     })

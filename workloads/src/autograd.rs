@@ -110,6 +110,8 @@ struct Differentiator<'a> {
     parameter_gradients: Vec<Option<TensorId>>,
     /// The storage that holds what each is to hold: its own, or in inference the input's of an operator that does nothing.
     same_as: Vec<StorageId>,
+    /// The values that are parts of others.
+    parts: Vec<bool>,
     /// Whether there is no backward.
     infers: bool,
 }
@@ -137,9 +139,14 @@ impl<'a> Differentiator<'a> {
                 writer.graph.tensors[network.value(node.output).storage as usize].element = Element::FullFloat;
             }
         }
+        let mut parts = vec![false; network.values.len()];
+        for node in network.nodes.iter().filter(|node| matches!(node.op, Op::Slice(_))) {
+            parts[node.output as usize] = true;
+        }
         Self {
             network,
             writer,
+            parts,
             written: network.storages.iter().map(|storage| storage.role != Role::Activation).collect(),
             gradients: vec![None; network.values.len()],
             parameter_gradients: vec![None; network.parameters.len()],
@@ -202,9 +209,19 @@ impl<'a> Differentiator<'a> {
         let bytes = |value| self.network.shape(value).elements() * FP32;
         match node.op {
             Op::BatchNorm { .. } if !self.infers => bytes(node.inputs[0]),
-            Op::Convolution { .. } if node.parameters.len() > 1 => bytes(node.output) * 2,
+            Op::Convolution { .. } => {
+                let bias = if node.parameters.len() > 1 { bytes(node.output) * 2 } else { Extent::ZERO };
+                bias + self.copied(node.inputs[0])
+            }
             _ => Extent::ZERO,
         }
+    }
+
+    /// Bytes that are read and written before a convolution reads `value`: a part of a map is copied first
+    /// (`input.contiguous()` of PyTorch's convolutions; the slices of ncnn).
+    fn copied(&self, value: ValueId) -> Extent {
+        let is_part = self.parts[value as usize] && !self.network.value(value).contiguous;
+        if is_part { self.network.shape(value).elements() * (2 * FP32) } else { Extent::ZERO }
     }
 
     fn update(&mut self, optimiser: Optimiser) {

@@ -179,13 +179,17 @@ impl LeftOut {
         Ok(read)
     }
 
-    /// The file at `path`, or nothing where there is none yet.
+    /// The file at `path` without what is to be `replaced` or is declared no more, whatever is wrong there; nothing where
+    /// there is no file yet.
     ///
     /// # Errors
     /// A file that cannot be read, or as [`LeftOut::parse`].
-    pub fn read(path: &Path) -> Result<Self, LeftOutError> {
+    pub fn read(path: &Path, replaced: &[Calibration]) -> Result<Self, LeftOutError> {
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&path.display().to_string(), &text, &Reference::load()?),
+            Ok(text) => {
+                let kept = without(&text, replaced)?;
+                Self::parse(&path.display().to_string(), kept.as_deref().unwrap_or(&text), &Reference::load()?)
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(FileError { action: "read", path: path.to_path_buf(), source }.into()),
         }
@@ -261,6 +265,22 @@ impl Stored {
     pub fn title(&self) -> String {
         format!("{} under {} ({})", self.device, self.stack, self.observations.name())
     }
+}
+
+/// The text of a file without what is to be `replaced` or is declared no more; `None` if nothing is.
+fn without(text: &str, replaced: &[Calibration]) -> Result<Option<String>, LeftOutError> {
+    let Ok(mut file) = toml::from_str::<toml::Table>(text) else { return Ok(None) };
+    let Some(toml::Value::Array(calibrations)) = file.get_mut("calibration") else { return Ok(None) };
+    let (declared, all) = (declared()?, calibrations.len());
+    calibrations.retain(|stored| {
+        let is_of = |known: &Calibration| {
+            let said = ["device", "stack", "observations"].map(|key| stored.get(key).and_then(toml::Value::as_str));
+            said == [Some(known.device.as_str()), Some(known.stack.as_str()), Some(known.observations.name())]
+        };
+        declared.iter().any(is_of) && !replaced.iter().any(is_of)
+    });
+    let is_changed = calibrations.len() < all;
+    Ok(toml::to_string(&file).ok().filter(|_| is_changed))
 }
 
 fn declared() -> Result<Vec<Calibration>, LeftOutError> {

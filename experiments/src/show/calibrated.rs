@@ -140,8 +140,7 @@ pub(super) fn heading(id: &str, name: &str, remark: Option<&str>) -> String {
 }
 
 /// The processors for which `stack` has kernels and that `has` says there are.
-pub(super) fn processors(stack: &Stack, has: [bool; 3]) -> Vec<&'static str> {
-    let kernels = [stack.cpu().is_some(), stack.gpu().is_some(), stack.dsp().is_some()];
-    let both = ["CPU", "GPU", "DSP"].into_iter().zip(kernels).zip(has);
-    both.filter(|((_, kernels), has)| *kernels && *has).map(|((name, _), _)| name).collect()
+pub(super) fn processors(runs: [bool; 3]) -> Vec<&'static str> {
+    let named = ["CPU", "GPU", "DSP"].into_iter().zip(runs);
+    named.filter(|(_, runs)| *runs).map(|(name, _)| name).collect()
 }

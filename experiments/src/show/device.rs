@@ -45,11 +45,9 @@ pub(super) fn show(id: &str) -> Result<Shown, CommandError> {
 
 /// The stacks with kernels for a processor that the device has, and those processors.
 fn stacks(device: &Device) -> Result<Vec<(&'static str, Vec<&'static str>)>, CommandError> {
-    let constants = &device.constants;
-    let has = [!constants.cpu.is_empty(), constants.gpu.is_some(), constants.dsp.is_some()];
     let mut found = Vec::new();
     for listing in haversack_devices::list_stacks()? {
-        let on = processors(&load_stack(listing.id)?, has);
+        let on = processors(load_stack(listing.id)?.processors_of(device));
         if !on.is_empty() {
             found.push((listing.id, on));
         }

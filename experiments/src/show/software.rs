@@ -16,16 +16,14 @@ pub(super) fn stack(id: &str) -> Result<Shown, CommandError> {
     let (graph, allocator) = (constants.graph.to_string(), constants.allocator.to_string());
     let (mut own, mut runs) = (Vec::new(), Vec::new());
     for device in devices()? {
-        let of = &device.constants;
-        let on = processors(&stack, [!of.cpu.is_empty(), of.gpu.is_some(), of.dsp.is_some()]);
-        if !on.is_empty() {
+        if stack.processors_of(&device).contains(&true) {
             runs.push(device.id.clone());
         }
-        if of.default_stack == stack.id {
+        if device.constants.default_stack == stack.id {
             own.push(device.id);
         }
     }
-    let on = processors(&stack, [true; 3]);
+    let on = processors([stack.cpu().is_some(), stack.gpu().is_some(), stack.dsp().is_some()]);
     let mut text = heading(&stack.id, &constants.name, constants.remark.as_deref());
     text += &place(&stack);
     text += &fact("kernels for", &on.join(", "));

@@ -102,7 +102,8 @@ impl Differentiator<'_> {
         if !trained.is_empty() {
             let elements = Extent::fixed(weight.elements);
             let work = if weight.trainable {
-                NodeWork::computing(kind_of(node), node.flops, elements)
+                let passes = if matches!(node.op, Op::Linear) { Extent::ZERO } else { self.copied(input) };
+                NodeWork { passes, ..NodeWork::computing(kind_of(node), node.flops, elements) }
             } else {
                 // A trained bias with a frozen weight needs no product.
                 let summed = self.network.shape(node.output).elements();
