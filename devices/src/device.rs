@@ -6,6 +6,8 @@
 mod hexagon;
 mod schema;
 
+use std::collections::BTreeMap;
+
 pub use hexagon::HexagonVersion;
 pub use schema::*;
 
@@ -36,6 +38,8 @@ impl Device {
     }
 }
 
+/// The flash: all devices with one class have the same constants of it.
+const STORAGE: &str = "storage";
 /// More cores than any device has; a typing error beyond it.
 const MOST_CORES: f64 = 1024.0;
 
@@ -59,6 +63,25 @@ impl Schema for DeviceConstants {
 
     fn line(&self) -> String {
         format!("{} ({})", self.name, self.soc)
+    }
+
+    fn section(name: &str) -> bool {
+        name == STORAGE
+    }
+
+    fn take_section(&mut self, _name: &str, word: &str) -> Result<(), String> {
+        let mut classes: BTreeMap<String, StorageConstants> = BTreeMap::new();
+        for &BuiltIn { id, .. } in Self::BUILT_IN {
+            let known = Device::load(id).map_err(|error| error.to_string())?;
+            classes.extend(known.constants.storage.map(|storage| (storage.class.clone(), storage)));
+        }
+        let valid = || classes.keys().map(String::as_str);
+        let found = classes.get(word).cloned().ok_or_else(|| {
+            let near = aside(nearest(word, valid()));
+            format!("expected a class of flash, one of {}, found '{word}'{near}", valid().collect::<Vec<_>>().join(", "))
+        });
+        self.storage = Some(found?);
+        Ok(())
     }
 
     fn contradiction(&self) -> Option<Contradiction> {

@@ -5,6 +5,7 @@
 
 mod apps;
 mod budget_trace;
+mod changed;
 mod describe;
 mod document;
 mod error;
@@ -25,6 +26,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use haversack_devices::calibration::Settings;
 use haversack_devices::processor::{CoreSelection, Frequency};
 use haversack_devices::units::Nanos;
 use haversack_devices::work::{MemoryFormat, Precision};
@@ -73,6 +75,10 @@ pub struct Scenario {
     pub model: String,
     /// The shape of a sample; by default the model's own.
     pub input: Option<InputShape>,
+    /// Values in the place of the device's own, by the names of its constants.
+    pub device_set: Settings,
+    /// Values in the place of the system's own, likewise.
+    pub system_set: Settings,
     /// The classes that a built-in model tells apart, where a program says so; by default the model's own.
     pub classes: Option<u64>,
     /// Samples of a mini-batch.
@@ -149,6 +155,8 @@ impl Scenario {
             batch: DEFAULT_BATCH,
             policy: "original".to_owned(),
             set: BTreeMap::new(),
+            device_set: Settings::new(),
+            system_set: Settings::new(),
             precision: Precision::default(),
             optimizer: Optimiser::default(),
             graph: None,
@@ -226,8 +234,9 @@ impl Scenario {
         for (key, field) in &document.fields {
             if let Item::Table(parameters) = &field.item {
                 for parameter in parameters {
-                    if let Some(value) = mistakes.note(document.one(parameter, &format!("set.{}", parameter.name))) {
-                        self.set_parameter(&parameter.name, value, document.origin(parameter.line));
+                    let name = format!("{}.{}", key.name(), parameter.name);
+                    if let Some(value) = mistakes.note(document.one(parameter, &name)) {
+                        self.set_entry(*key, &parameter.name, value, document.origin(parameter.line));
                     }
                 }
             } else if let Some(value) = mistakes.note(document.one(field, key.name())) {
@@ -236,10 +245,16 @@ impl Scenario {
         }
     }
 
-    /// Sets a parameter of the policy; a name such as `sage.order` also says of which.
-    pub fn set_parameter(&mut self, name: &str, value: &Literal, origin: Origin) {
-        self.set.insert(name.to_owned(), value.text.clone());
-        self.origins.insert(Key::Set, origin);
+    /// Sets an entry of a key that takes a table: a parameter of the policy, whose name such as `sage.order` also says of
+    /// which, or a constant of the device or of the system.
+    pub fn set_entry(&mut self, key: Key, name: &str, value: &Literal, origin: Origin) {
+        let table = match key {
+            Key::DeviceSet => &mut self.device_set,
+            Key::SystemSet => &mut self.system_set,
+            _ => &mut self.set,
+        };
+        table.insert(name.to_owned(), value.text.clone());
+        self.origins.insert(key, origin);
     }
 
     /// Checks that there is a device and a model; `by` is who should have given them.
@@ -276,12 +291,7 @@ impl Scenario {
     fn assign(&mut self, key: Key, value: &Literal) -> Result<(), Fault> {
         let text = value.text.trim();
         match (key.takes(), value.kind) {
-            (Takes::Table, _) => {
-                return Err(Fault::value(
-                    "a table of the policy's parameters, such as { order = \"half\" }",
-                    value.found(),
-                ));
-            }
+            (Takes::Table, _) => return Err(Fault::value(key.entries().unwrap_or_default().0, value.found())),
             (Takes::Text, Kind::Text) if !text.is_empty() => {}
             (Takes::Quantity, Kind::Text | Kind::Integer | Kind::Real) => {}
             (Takes::Text, _) => {
@@ -300,7 +310,7 @@ impl Scenario {
             Key::Input => self.input = Some(text.parse()?),
             Key::Batch => self.batch = whole(value, 1, LARGEST_BATCH)?,
             Key::Policy => self.policy = text.to_owned(),
-            Key::Set => {}
+            Key::Set | Key::DeviceSet | Key::SystemSet => {}
             Key::Precision => self.precision = word(text, &Precision::OF_RUNS.map(|p| (p.name(), p)))?,
             Key::Optimizer => self.optimizer = word(text, &OPTIMISERS)?,
             Key::Graph => self.graph = Some(word(text, &Variant::ALL.map(|v| (v.id(), v)))?),

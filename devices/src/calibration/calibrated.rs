@@ -13,7 +13,7 @@ use crate::text::{TomlDocument, TomlError, nearest};
 /// A calibration that the program brings along.
 #[derive(Debug)]
 pub struct BuiltIn {
-    pub(super) id: &'static str,
+    pub(crate) id: &'static str,
     pub(super) file: &'static str,
     pub(super) text: &'static str,
 }
@@ -41,6 +41,19 @@ pub trait Schema: Clone + DeserializeOwned + Visit {
 
     /// What it is, in one line for a listing.
     fn line(&self) -> String;
+
+    /// Whether `name` is a section that can be taken from another file as a whole, by a word for it.
+    fn section(_name: &str) -> bool {
+        false
+    }
+
+    /// Takes the section `name` that `word` stands for.
+    ///
+    /// # Errors
+    /// What was expected, where the word stands for nothing.
+    fn take_section(&mut self, name: &str, _word: &str) -> Result<(), String> {
+        Err(format!("`{name}` is no section that could be taken from elsewhere"))
+    }
 }
 
 /// One line about a built-in calibration.
@@ -177,7 +190,7 @@ impl<T: Schema> Calibrated<T> {
     }
 
     /// The full name of the constant called `name`, or ending in `.name` if only one does.
-    fn full_name(&self, name: &str) -> Result<String, CalibrationError> {
+    pub(super) fn full_name(&self, name: &str) -> Result<String, CalibrationError> {
         let names: Vec<String> = self.entries().into_iter().map(|entry| entry.name).collect();
         if names.iter().any(|full| full == name) {
             return Ok(name.to_owned());

@@ -57,6 +57,14 @@ impl Cell {
         }
     }
 
+    /// Whether nothing stands in it.
+    fn is_nothing(&self) -> bool {
+        match self {
+            Self::Settings(settings) => settings.is_empty(),
+            other => other.to_json().is_null(),
+        }
+    }
+
     /// The cell as JSON.
     pub fn to_json(&self) -> Value {
         match self {
@@ -93,6 +101,8 @@ impl Scenario {
             Key::Batch => Cell::Whole(Some(self.batch)),
             Key::Policy => Cell::text(&self.policy),
             Key::Set => Cell::Settings(self.set.clone()),
+            Key::DeviceSet => Cell::Settings(self.device_set.clone()),
+            Key::SystemSet => Cell::Settings(self.system_set.clone()),
             Key::Precision => Cell::text(self.precision),
             Key::Optimizer => Cell::text(name_of(self.optimizer, &OPTIMISERS)),
             Key::Graph => Cell::Text(self.graph.map(|variant| variant.id().to_owned())),
@@ -137,7 +147,7 @@ impl Scenario {
         let mut cells = Vec::new();
         for key in Key::ALL {
             let cell = self.cell(key);
-            if key.is_shown_if_given() && cell.to_json().is_null() {
+            if key.is_shown_if_given() && cell.is_nothing() {
                 continue;
             }
             cells.push((key.name(), cell));

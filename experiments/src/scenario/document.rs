@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Fault, Mistakes, Origin, ScenarioError};
-use super::key::Key;
+use super::key::{Key, Takes};
 use haversack_devices::text::{hint, line_of};
 
 /// What a literal was written as.
@@ -63,7 +63,7 @@ pub enum Item {
         /// The number of values, both ends included.
         steps: u64,
     },
-    /// A table of the policy's parameters.
+    /// A table: parameters of the policy, constants of the device or the system.
     Table(Vec<Field>),
 }
 
@@ -230,8 +230,8 @@ impl Reader<'_> {
                 Ok(Item::Many(literals?))
             }
             DeValue::Table(table) if is_span(table) => self.span(table, line, name),
-            // Only a policy's parameters are a table; those of one policy are a table in that.
-            DeValue::Table(table) if name == Key::Set.name() => {
+            // Parameters of one policy, and constants of one section, are a table in the key's.
+            DeValue::Table(table) if Key::named(name).is_some_and(|key| key.takes() == Takes::Table) => {
                 let mut flat = Vec::new();
                 for field in self.fields(table, "", mistakes) {
                     match field.item {

@@ -36,14 +36,15 @@ impl ScenarioFlags {
 
     /// Sets what the flag of `key` says.
     fn set(scenario: &mut Scenario, key: Key, text: &str) -> Result<(), ScenarioError> {
-        if key != Key::Set {
+        if key.takes() != Takes::Table {
             return scenario.set(key, &Literal::text(text), Origin::Flag);
         }
         let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-            let fault = Fault::value("a parameter and its value, such as order=half", format!("'{text}'"));
+            let (_, expected) = key.entries().unwrap_or_default();
+            let fault = Fault::value(expected, format!("'{text}'"));
             ScenarioError::new(Origin::Flag, key.name(), fault)
         })?;
-        scenario.set_parameter(name.trim(), &Literal::text(value.trim()), Origin::Flag);
+        scenario.set_entry(key, name.trim(), &Literal::text(value.trim()), Origin::Flag);
         Ok(())
     }
 }
@@ -69,7 +70,7 @@ impl Args for ScenarioFlags {
     fn augment_args(command: Command) -> Command {
         Key::ALL.into_iter().fold(command, |command, key| {
             let (value, about) = key.about();
-            let action = if key == Key::Set { ArgAction::Append } else { ArgAction::Set };
+            let action = if key.takes() == Takes::Table { ArgAction::Append } else { ArgAction::Set };
             let argument = match key.takes() {
                 Takes::Switch => {
                     Arg::new(key.name()).num_args(0..=1).require_equals(true).default_missing_value("true")

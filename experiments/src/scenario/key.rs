@@ -5,6 +5,8 @@
 pub enum Key {
     /// What trains.
     Device,
+    /// Values in the place of the device's own.
+    DeviceSet,
     /// The software that it runs.
     Stack,
     /// What is trained.
@@ -35,6 +37,8 @@ pub enum Key {
     Inference,
     /// The operating system whose memory the run shares.
     System,
+    /// Values in the place of the system's own.
+    SystemSet,
     /// The `oom_score_adj` of the process that trains.
     TrainerAdj,
     /// What apps do on the phone.
@@ -86,8 +90,9 @@ pub enum Takes {
 
 impl Key {
     /// All keys, in the order of a sweep's product.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::Device,
+        Self::DeviceSet,
         Self::Stack,
         Self::Model,
         Self::Input,
@@ -103,6 +108,7 @@ impl Key {
         Self::Attention,
         Self::Inference,
         Self::System,
+        Self::SystemSet,
         Self::TrainerAdj,
         Self::Apps,
         Self::Cores,
@@ -126,6 +132,7 @@ impl Key {
     const fn row(self) -> (&'static str, &'static str, Takes) {
         match self {
             Self::Device => ("device", "device", Takes::Text),
+            Self::DeviceSet => ("device_set", "device-set", Takes::Table),
             Self::Stack => ("stack", "stack", Takes::Text),
             Self::Model => ("model", "model", Takes::Text),
             Self::Input => ("input", "input", Takes::Quantity),
@@ -141,6 +148,7 @@ impl Key {
             Self::Attention => ("attention", "attention", Takes::Text),
             Self::Inference => ("inference", "inference", Takes::Switch),
             Self::System => ("system", "system", Takes::Text),
+            Self::SystemSet => ("system_set", "system-set", Takes::Table),
             Self::TrainerAdj => ("trainer_adj", "trainer-adj", Takes::Quantity),
             Self::Apps => ("apps", "apps", Takes::Text),
             Self::Cores => ("cores", "cores", Takes::Text),
@@ -158,6 +166,25 @@ impl Key {
             Self::Usage => ("usage", "usage", Takes::Text),
             Self::Iterations => ("iterations", "iterations", Takes::Quantity),
             Self::Seed => ("seed", "seed", Takes::Quantity),
+        }
+    }
+
+    /// What a key that takes a table expects in a file, and as a flag, for errors; `None` if it takes none.
+    pub(crate) const fn entries(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Set => Some((
+                "a table of the policy's parameters, such as { order = \"half\" }",
+                "a parameter and its value, such as order=half",
+            )),
+            Self::DeviceSet => Some((
+                "a table of constants of the device, such as { ram = \"6 GiB\" }",
+                "a constant of the device and its value, such as ram=6GiB",
+            )),
+            Self::SystemSet => Some((
+                "a table of constants of the system, such as { \"reclaim.swappiness\" = 160 }",
+                "a constant of the system and its value, such as reclaim.swappiness=160",
+            )),
+            _ => None,
         }
     }
 
@@ -185,7 +212,9 @@ impl Key {
     pub const fn is_shown_if_given(self) -> bool {
         matches!(
             self,
-            Self::MemoryFormat
+            Self::DeviceSet
+                | Self::SystemSet
+                | Self::MemoryFormat
                 | Self::Attention
                 | Self::Inference
                 | Self::TrainerAdj
@@ -203,6 +232,11 @@ impl Key {
     pub const fn about(self) -> (&'static str, &'static str) {
         match self {
             Self::Device => ("ID", "the device that trains: an id of `list devices`, or a calibration's .toml file"),
+            Self::DeviceSet => (
+                "NAME=VALUE",
+                "another value of a constant of the device, in its file's unit or with one, such as ram=6GiB; or \
+                 storage=ufs21, a class of flash; may be repeated",
+            ),
             Self::Stack => ("ID", "the software stack: an id of `list stacks` [default: the device's own]"),
             Self::Model => ("NAME", "what is trained: an id of `list models`, or an .onnx file"),
             Self::Input => ("SHAPE", "the shape of a sample, such as 3x96x96 or 256 [default: the model's own]"),
@@ -244,6 +278,11 @@ impl Key {
                 "ID",
                 "the operating system, whose apps, page reclaim and low-memory killer share the memory: an id of \
                  `list systems` [default: none; android if there are apps]",
+            ),
+            Self::SystemSet => (
+                "NAME=VALUE",
+                "another value of a constant or a word of the operating system, such as reclaim.swappiness=160 or \
+                 reclaim.balance=both; may be repeated",
             ),
             Self::TrainerAdj => (
                 "SCORE",

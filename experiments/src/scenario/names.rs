@@ -1,6 +1,6 @@
 //! Names of devices, networks, policies, stacks and systems: which of them nothing has, and which stand for several.
 
-use haversack_devices::{load, load_stack, load_system};
+use haversack_devices::load_stack;
 use haversack_policies::registry;
 use haversack_workloads::models::{self, MODELS};
 
@@ -44,29 +44,28 @@ impl Scenario {
 
     /// Takes note of the name that `key` has, if nothing has it.
     pub(crate) fn unknown_name(&self, key: Key, cache: &Cache, mistakes: &mut Mistakes) {
-        let calibration = |error| Fault::Calibration(Box::new(error));
+        let calibration = |error| self.error(key, Fault::Calibration(Box::new(error)));
+        let fault = |error: Fault| self.error(key, error);
         let of = |id: &Option<String>| id.clone().unwrap_or_default();
         let found = match key {
-            Key::Device => cache.get(self.device.clone(), || load(&self.device)).map(|_| ()).map_err(calibration),
+            Key::Device | Key::DeviceSet => self.load_device(cache).map(|_| ()),
             Key::Stack => cache.get(of(&self.stack), || load_stack(&of(&self.stack))).map(|_| ()).map_err(calibration),
-            Key::System => {
-                cache.get(of(&self.system), || load_system(&of(&self.system))).map(|_| ()).map_err(calibration)
-            }
-            Key::Policy => registry::find(&self.policy).map(|_| ()).map_err(Fault::from),
+            Key::System | Key::SystemSet => self.load_system(cache).map(|_| ()),
+            Key::Policy => registry::find(&self.policy).map(|_| ()).map_err(|error| fault(error.into())),
             // One that there is takes its time to be built, and is only asked for its name.
             Key::Model if workload::is_file(&self.model) || MODELS.iter().any(|known| known.id == self.model) => Ok(()),
-            Key::Model => models::build(&self.model, None).map(|_| ()).map_err(Fault::from),
+            Key::Model => models::build(&self.model, None).map(|_| ()).map_err(|error| fault(error.into())),
             _ => Ok(()),
         };
         let is_given = match key {
-            Key::Device => !self.device.is_empty(),
+            Key::Device | Key::DeviceSet => !self.device.is_empty(),
             Key::Model => !self.model.is_empty(),
             Key::Stack => self.stack.is_some(),
-            Key::System => self.system.is_some(),
+            Key::System | Key::SystemSet => self.system.is_some(),
             _ => true,
         };
-        if let (true, Err(fault)) = (is_given, found) {
-            mistakes.add(self.error(key, fault));
+        if let (true, Err(error)) = (is_given, found) {
+            mistakes.add(error);
         }
     }
 }

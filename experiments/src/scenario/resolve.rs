@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haversack_devices::processor::{CoreSelection, Processor, ProcessorError, ProcessorKind, SelectionError};
 use haversack_devices::work::{MemoryFormat, Precision};
-use haversack_devices::{Device, Fold, Stack, StackAllocator, StackGraph, System, load, load_stack, stacks_that_fit};
+use haversack_devices::{Device, Fold, Stack, StackAllocator, StackGraph, System, load_stack, stacks_that_fit};
 use haversack_policies::engines::ALGORITHM;
 use haversack_policies::entry::{Engine, EngineProcessor, Entry};
 use haversack_policies::{PolicyError, registry};
@@ -117,7 +117,7 @@ impl Scenario {
         self.complete(Origin::Program)?;
         let mut scenario = self.clone();
         let calibration = |key: Key| move |error| self.error(key, Fault::Calibration(Box::new(error)));
-        let device = cache.get(self.device.clone(), || load(&self.device)).map_err(calibration(Key::Device))?;
+        let device = self.load_device(cache)?;
         let policy = registry::find(&self.policy).map_err(|error| self.error(Key::Policy, error))?;
         let engine = policy.engine;
         let own_stack = || engine.map_or(device.constants.default_stack.clone(), |engine| engine.stack.to_owned());
@@ -160,6 +160,10 @@ impl Scenario {
         notes.extend(self.notes_on_budgets(&trace));
         if around.apps.is_some() && scenario.system.is_none() {
             scenario.system = Some(SYSTEM_OF_APPS.to_owned());
+        }
+        if scenario.system.is_none() && !self.system_set.is_empty() {
+            let message = "there is no operating system whose constants these would be; name a system (`list systems`) too";
+            return Err(self.error(Key::SystemSet, Fault::Refused(message.to_owned())));
         }
         let in_use = InUse { apps: around.apps.unwrap_or_default(), recorded: around.recorded };
         let phone = scenario.phone(cache, &device, &machine, &in_use)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{Device, load_system};
+use haversack_devices::Device;
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{AppTimeline, DataError, UsageModel};
 use haversack_training::phone::AppChange;
@@ -217,7 +217,7 @@ impl Scenario {
         machine: &Machine,
         in_use: &InUse,
     ) -> Result<Option<Arc<Phone>>, ScenarioError> {
-        let Some(id) = &self.system else {
+        let Some(system) = self.load_system(cache)? else {
             return match self.trainer_adj {
                 Some(_) => {
                     let message = "without an operating system there is no low-memory killer; name a system too";
@@ -226,8 +226,6 @@ impl Scenario {
                 None => Ok(None),
             };
         };
-        let system = cache.get(id.clone(), || load_system(id));
-        let system = system.map_err(|error| self.error(Key::System, Fault::Calibration(Box::new(error))))?;
         let phone = phone::phone(device, &system, machine.cores(), in_use, self.trainer_adj);
         phone.map(|phone| Some(Arc::new(phone))).map_err(|why| self.error(Key::System, Fault::Refused(why)))
     }

@@ -3,10 +3,10 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use haversack_devices::calibration::digest;
-use haversack_devices::{CalibrationError, ConstantEntry, Device, Stack, System, load_system};
+use haversack_devices::calibration::{Settings, digest};
+use haversack_devices::{CalibrationError, ConstantEntry, Device, Stack, System};
 
-use super::{Resolved, Scenario};
+use super::{Resolved, Scenario, ScenarioError};
 use crate::cache::Cache;
 
 /// Which calibration holds a constant.
@@ -37,9 +37,8 @@ impl World {
     ///
     /// # Errors
     /// None that resolving has not found already.
-    pub fn of(resolved: &Resolved, cache: &Cache) -> Result<Self, CalibrationError> {
-        let system = resolved.scenario.system.as_ref();
-        let system = system.map(|id| cache.get(id.clone(), || load_system(id))).transpose()?;
+    pub fn of(resolved: &Resolved, cache: &Cache) -> Result<Self, ScenarioError> {
+        let system = resolved.scenario.load_system(cache)?;
         let (device, stack) = (resolved.device.as_ref().clone(), resolved.stack.as_ref().clone());
         Ok(Self { device, stack, system: system.map(Arc::unwrap_or_clone) })
     }
@@ -90,7 +89,9 @@ impl World {
         if let (Some(id), Some(system)) = (&system, self.system) {
             keep(cache, id, system);
         }
-        Scenario { device, stack: Some(stack), system: system.or(scenario.system.clone()), ..scenario.clone() }
+        let (device_set, system_set) = (Settings::new(), Settings::new());
+        let system = system.or(scenario.system.clone());
+        Scenario { device, stack: Some(stack), system, device_set, system_set, ..scenario.clone() }
     }
 
     fn values(&self) -> Vec<f64> {

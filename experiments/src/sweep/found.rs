@@ -2,12 +2,14 @@
 //!
 //! Of a run two numbers are kept, its memory and its throughput; a table is forgotten once it was seen.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use haversack_devices::units::Bytes;
 use polars::prelude::{ChunkedArray, DataFrame, Float64Type, PolarsResult, StringChunked, UInt64Type};
 
 use crate::run::Status;
+use crate::scenario::Key;
 
 /// What a sweep found.
 #[derive(Default)]
@@ -50,6 +52,8 @@ pub(super) struct Fastest {
 /// The columns of a table that are looked at.
 struct Columns<'t> {
     texts: [&'t StringChunked; 4],
+    /// What is changed of the device, where the sweep changes any.
+    changed: Option<&'t StringChunked>,
     rate: &'t ChunkedArray<Float64Type>,
     time: &'t ChunkedArray<Float64Type>,
     memory: &'t ChunkedArray<UInt64Type>,
@@ -63,6 +67,7 @@ impl<'t> Columns<'t> {
         let real = |name: &str| table.column(name)?.f64();
         Ok(Self {
             texts: [text("device")?, text("model")?, text("policy")?, text("status")?],
+            changed: text(Key::DeviceSet.name()).ok(),
             rate: real("samples_per_s")?,
             time: real("iteration_time_s")?,
             memory: whole("peak_memory_bytes")?,
@@ -82,7 +87,9 @@ impl Found {
             };
             let place = Status::ALL.iter().position(|known| known.word() == status);
             place.and_then(|place| self.statuses.get_mut(place)).into_iter().for_each(|number| *number += 1);
-            let reached = self.cloud(device, model).policy(policy);
+            let changed = columns.changed.and_then(|texts| texts.get(row));
+            let device = changed.map_or(Cow::Borrowed(device), |changed| format!("{device} with {changed}").into());
+            let reached = self.cloud(&device, model).policy(policy);
             reached.runs += 1;
             let (memory, rate) = (columns.memory.get(row).map(Bytes), columns.rate.get(row));
             let mut least = columns.least.get(row).map(Bytes);

@@ -10,7 +10,7 @@ use super::{span, users};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::scenario::{
-    Document, Fault, Field, Item, Key, Literal, Mistakes, Origin, Resolved, Scenario, ScenarioError,
+    Document, Fault, Field, Item, Key, Literal, Mistakes, Origin, Resolved, Scenario, ScenarioError, Takes,
 };
 
 /// More runs than anybody would wait for.
@@ -31,13 +31,15 @@ enum Setting {
     Key(Key, Placed),
     /// The policy with its parameters; `None` if the file names none.
     Policy(Option<Placed>, Vec<(String, Placed)>),
+    /// Entries of a key that takes a table.
+    Entries(Key, Vec<(String, Placed)>),
 }
 
 impl Setting {
     /// The key whose name it sets.
     const fn key(&self) -> Key {
         match self {
-            Self::Key(key, _) => *key,
+            Self::Key(key, _) | Self::Entries(key, _) => *key,
             Self::Policy(..) => Key::Policy,
         }
     }
@@ -124,9 +126,15 @@ impl Specification {
         let origin = |line: usize| self.document.origin(line);
         match setting {
             Setting::Key(key, (value, line)) => scenario.set(*key, value, origin(*line)),
+            Setting::Entries(key, entries) => {
+                for (name, (value, line)) in entries {
+                    scenario.set_entry(*key, name, value, origin(*line));
+                }
+                Ok(())
+            }
             Setting::Policy(policy, parameters) => {
                 for (name, (value, line)) in parameters {
-                    scenario.set_parameter(name, value, origin(*line));
+                    scenario.set_entry(Key::Set, name, value, origin(*line));
                 }
                 policy.as_ref().map_or(Ok(()), |(value, line)| scenario.set(Key::Policy, value, origin(*line)))
             }
@@ -201,11 +209,13 @@ impl Specification {
 
     /// Each key that has values with these, in the order of the product; a policy with its parameters is one value.
     pub fn axes(&self) -> Vec<(Key, Vec<String>)> {
+        let own = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+        let entry = |(name, (value, _)): &(String, Placed)| format!("{}={}", own(name), value.text);
         let text = |setting: &Setting| match setting {
             Setting::Key(_, (value, _)) => value.text.clone(),
+            Setting::Entries(_, entries) => entries.iter().map(entry).collect::<Vec<_>>().join(" "),
             Setting::Policy(policy, parameters) => {
-                let own = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-                let set = parameters.iter().map(|(name, (value, _))| format!(" {}={}", own(name), value.text));
+                let set = parameters.iter().map(|parameter| format!(" {}", entry(parameter)));
                 policy.iter().map(|(value, _)| value.text.clone()).chain(set).collect()
             }
         };
@@ -220,7 +230,7 @@ impl Specification {
             let values = match (&field.item, literals(&self.document, *key, field)) {
                 (Item::Table(parameters), _) => {
                     let parameters = parameters.iter().map(|field| {
-                        let values = literals(&self.document, Key::Set, field).unwrap_or_default();
+                        let values = literals(&self.document, *key, field).unwrap_or_default();
                         (field.name.clone(), texts(&values))
                     });
                     Value::Object(parameters.collect())
@@ -258,8 +268,13 @@ fn axis(document: &Document, key: Key) -> Result<Option<Vec<Setting>>, ScenarioE
     match key {
         // Parameters go with the policy that has them.
         Key::Set => Ok(None),
+        key if key.takes() == Takes::Table => {
+            let entries = field(key).map(|field| entries(document, key, field)).transpose()?;
+            let settings = |entries: Vec<_>| combinations(entries.iter()).into_iter().map(|set| Setting::Entries(key, set));
+            Ok(entries.map(|entries| settings(entries).collect()))
+        }
         Key::Policy => {
-            let parameters = field(Key::Set).map_or(Ok(Vec::new()), |field| parameters(document, field))?;
+            let parameters = field(Key::Set).map_or(Ok(Vec::new()), |field| entries(document, Key::Set, field))?;
             let policies = values?;
             let is_given = policies.is_some() || !parameters.is_empty();
             Ok(is_given.then(|| policy_axis(policies, &parameters)))
@@ -286,18 +301,31 @@ fn literals(document: &Document, key: Key, field: &Field) -> Result<Vec<Placed>,
 }
 
 fn field_name(key: Key, field: &Field) -> String {
-    if key == Key::Set && field.name != key.name() { format!("set.{}", field.name) } else { field.name.clone() }
+    let is_entry = key.takes() == Takes::Table && field.name != key.name();
+    if is_entry { format!("{}.{}", key.name(), field.name) } else { field.name.clone() }
 }
 
-/// The policy's parameters with their values.
-fn parameters(document: &Document, field: &Field) -> Result<Vec<(String, Vec<Placed>)>, ScenarioError> {
-    let Item::Table(parameters) = &field.item else {
+/// The entries of a key's table with their values.
+fn entries(document: &Document, key: Key, field: &Field) -> Result<Vec<(String, Vec<Placed>)>, ScenarioError> {
+    let Item::Table(entries) = &field.item else {
         let origin: Origin = document.origin(field.line);
-        let fault =
-            Fault::Refused("expected a table of the policy's parameters, such as { order = [\"half\"] }".to_owned());
-        return Err(ScenarioError::new(origin, Key::Set.name(), fault));
+        let fault = Fault::Refused(format!("expected {}", key.entries().unwrap_or_default().0));
+        return Err(ScenarioError::new(origin, key.name(), fault));
     };
-    parameters.iter().map(|field| Ok((field.name.clone(), literals(document, Key::Set, field)?))).collect()
+    entries.iter().map(|field| Ok((field.name.clone(), literals(document, key, field)?))).collect()
+}
+
+/// Every combination of the values of entries, the first varying slowest.
+fn combinations<'e>(entries: impl Iterator<Item = &'e (String, Vec<Placed>)>) -> Vec<Vec<(String, Placed)>> {
+    let mut combinations: Vec<Vec<(String, Placed)>> = vec![Vec::new()];
+    for (name, values) in entries {
+        let extend = |combination: &Vec<(String, Placed)>| {
+            let with = |value: &Placed| [combination.as_slice(), &[(name.clone(), value.clone())]].concat();
+            values.iter().map(with).collect::<Vec<_>>()
+        };
+        combinations = combinations.iter().flat_map(extend).collect();
+    }
+    combinations
 }
 
 /// Every policy with every combination of its parameters: one named for another policy is not its own.
@@ -311,15 +339,8 @@ fn policy_axis(policies: Option<Vec<Placed>>, parameters: &[(String, Vec<Placed>
             (Some((other, _)), Some((value, _))) => other == value.text || !names.iter().any(|name| name == other),
             _ => true,
         };
-        let mut combinations: Vec<Vec<(String, Placed)>> = vec![Vec::new()];
-        for (name, values) in parameters.iter().filter(|(name, _)| own(name)) {
-            let extend = |combination: &Vec<(String, Placed)>| {
-                let with = |value: &Placed| [combination.as_slice(), &[(name.clone(), value.clone())]].concat();
-                values.iter().map(with).collect::<Vec<_>>()
-            };
-            combinations = combinations.iter().flat_map(extend).collect();
-        }
-        axis.extend(combinations.into_iter().map(|combination| Setting::Policy(policy.clone(), combination)));
+        let own = parameters.iter().filter(|(name, _)| own(name));
+        axis.extend(combinations(own).into_iter().map(|combination| Setting::Policy(policy.clone(), combination)));
     }
     axis
 }

@@ -23,6 +23,7 @@ mod questions;
 mod reproduce;
 mod results;
 mod scenarios;
+mod settings;
 mod show;
 mod show_table;
 mod simulate;
