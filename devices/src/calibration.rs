@@ -12,8 +12,8 @@ pub use crate::units::{Dimension, Quantity, Unit};
 pub use calibrated::{BuiltIn, Calibrated, Contradiction, Listing, Schema, digest, entries};
 pub(crate) use calibrated::{DEVICES, STACKS, SYSTEMS, against, zero_divisor};
 pub use error::CalibrationError;
-pub use settings::Settings;
 use serde::{Deserialize, Deserializer, de};
+pub use settings::Settings;
 
 use crate::text::{aside, nearest};
 

@@ -78,7 +78,10 @@ impl Schema for DeviceConstants {
         let valid = || classes.keys().map(String::as_str);
         let found = classes.get(word).cloned().ok_or_else(|| {
             let near = aside(nearest(word, valid()));
-            format!("expected a class of flash, one of {}, found '{word}'{near}", valid().collect::<Vec<_>>().join(", "))
+            format!(
+                "expected a class of flash, one of {}, found '{word}'{near}",
+                valid().collect::<Vec<_>>().join(", ")
+            )
         });
         self.storage = Some(found?);
         Ok(())

@@ -48,6 +48,9 @@ impl fmt::Display for UtcTime {
     }
 }
 
+/// What could be had of memory, inferred from other counters: what `MemAvailable` would be, where nobody recorded it.
+pub const INFERRED_AVAILABLE: &str = "MemAvailable (inferred)";
+
 /// How readily the low-memory killer takes a process: Android's `oom_score_adj`, −1000 (never) to 1000 (first).
 ///
 /// The constants are those of `ProcessList.java` (AOSP).

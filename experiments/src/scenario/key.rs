@@ -231,7 +231,11 @@ impl Key {
     /// The word for the key's value, and what the key means, for people.
     pub const fn about(self) -> (&'static str, &'static str) {
         match self {
-            Self::Device => ("ID", "the device that trains: an id of `list devices`, or a calibration's .toml file"),
+            Self::Device => (
+                "ID",
+                "the device that trains: an id of `list devices`, a calibration's .toml file, or trace: the phone with the memory of \
+                 the trace's (MemTotal)",
+            ),
             Self::DeviceSet => (
                 "NAME=VALUE",
                 "another value of a constant of the device, in its file's unit or with one, such as ram=6GiB; or \

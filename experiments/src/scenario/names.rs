@@ -4,6 +4,7 @@ use haversack_devices::load_stack;
 use haversack_policies::registry;
 use haversack_workloads::models::{self, MODELS};
 
+use super::changed::OF_TRACE;
 use super::error::{Fault, Mistakes};
 use super::{Key, Scenario, workload};
 use crate::cache::Cache;
@@ -58,7 +59,7 @@ impl Scenario {
             _ => Ok(()),
         };
         let is_given = match key {
-            Key::Device | Key::DeviceSet => !self.device.is_empty(),
+            Key::Device | Key::DeviceSet => !["", OF_TRACE].contains(&self.device.as_str()),
             Key::Model => !self.model.is_empty(),
             Key::Stack => self.stack.is_some(),
             Key::System | Key::SystemSet => self.system.is_some(),

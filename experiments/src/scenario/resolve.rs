@@ -101,6 +101,9 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::resolve`].
     pub fn resolve_in(&self, cache: &Cache) -> Result<Resolved, ScenarioError> {
+        if let Some(scenario) = self.on_phone_of_trace(cache)? {
+            return scenario.resolve_in(cache);
+        }
         let error = match self.resolved_in(cache) {
             Ok(resolved) => return Ok(resolved),
             Err(error) => error,
@@ -162,7 +165,8 @@ impl Scenario {
             scenario.system = Some(SYSTEM_OF_APPS.to_owned());
         }
         if scenario.system.is_none() && !self.system_set.is_empty() {
-            let message = "there is no operating system whose constants these would be; name a system (`list systems`) too";
+            let message =
+                "there is no operating system whose constants these would be; name a system (`list systems`) too";
             return Err(self.error(Key::SystemSet, Fault::Refused(message.to_owned())));
         }
         let in_use = InUse { apps: around.apps.unwrap_or_default(), recorded: around.recorded };

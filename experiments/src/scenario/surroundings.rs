@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::Device;
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{AppTimeline, DataError, UsageModel};
 use haversack_training::phone::AppChange;
@@ -41,15 +41,17 @@ pub struct Covered {
     pub length: Nanos,
     /// When apps do something, and whether that is assumed; in order of time.
     pub(crate) events: Arc<Vec<Event>>,
+    /// Whether what could be had of memory was inferred.
+    pub(crate) is_inferred: bool,
 }
 
 impl Covered {
     fn of(trace: &UserTrace) -> Self {
-        let events = match &trace.holds {
-            OfUser::Apps { events, .. } => Arc::clone(events),
-            OfUser::Available(_) => Arc::default(),
+        let (events, is_inferred) = match &trace.holds {
+            OfUser::Apps { events, .. } => (Arc::clone(events), false),
+            OfUser::Available(available) => (Arc::default(), available.is_inferred),
         };
-        Self { user: trace.user.clone(), length: trace.length, events }
+        Self { user: trace.user.clone(), length: trace.length, events, is_inferred }
     }
 
     /// How long before the end of a run that `ended` then the trace ends.
@@ -57,8 +59,12 @@ impl Covered {
         ended.saturating_sub(self.length)
     }
 
-    /// Of what apps did until a run `ended`, the share that is assumed; `None` if they did nothing.
+    /// Of what apps did until a run `ended`, the share that is assumed; all of a memory that was inferred; `None` if they did
+    /// nothing.
     pub fn assumed_share(&self, ended: Nanos) -> Option<f64> {
+        if self.is_inferred {
+            return Some(1.0);
+        }
         let seen = &self.events[..self.events.partition_point(|event| event.at <= ended)];
         let assumed = seen.iter().filter(|event| event.is_assumed).count();
         (!seen.is_empty()).then(|| assumed as f64 / seen.len() as f64)
@@ -203,7 +209,7 @@ impl Scenario {
                     Ok::<_, ScenarioError>((app_changes(&timeline, table, model, self.seed), events(&timeline)))
                 });
                 let (changes, events) = made?.as_ref().clone();
-                let covered = Some(Covered { user: user.clone(), length: *length, events });
+                let covered = Some(Covered { user: user.clone(), length: *length, events, is_inferred: false });
                 Ok(Surroundings { apps: Some(changes), covered, ..Surroundings::default() })
             }
         }

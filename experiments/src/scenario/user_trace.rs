@@ -6,13 +6,13 @@ use std::sync::Arc;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_traces::clock::UtcOffset;
 use haversack_traces::footprint::FootprintTable;
-use haversack_traces::row::UtcTime;
+use haversack_traces::row::{INFERRED_AVAILABLE, UtcTime};
 use haversack_traces::usage::UsageModel;
 use haversack_training::phone::AppChange;
 
 use super::apps::{Event, app_changes, events};
 use super::trace_from::{Span, TraceFrom, beginning, between, draw};
-use crate::trace_table::{Holds, Reader, TableError, UserApps, nobody};
+use crate::trace_table::{Holds, Reader, TableError, UserApps, nobody, place_beside};
 
 /// The counter whose values are what a phone leaves.
 const AVAILABLE: &str = "MemAvailable";
@@ -40,6 +40,8 @@ pub(crate) struct Available {
     pub(crate) steps: Vec<(Nanos, Bytes)>,
     /// All that the phone's kernel managed (`MemTotal`), where the recording says so.
     pub(crate) total: Option<Bytes>,
+    /// Whether nobody recorded what could be had, but it was inferred from other counters.
+    pub(crate) is_inferred: bool,
 }
 
 /// A user's part of a table.
@@ -114,14 +116,19 @@ impl UserTrace {
         Reading { from, window, seed, .. }: Reading<'_>,
     ) -> Result<Self, UserTraceError> {
         let user = chosen(reader, path, wanted)?;
-        let mut rows: Vec<(UtcTime, f64)> = Vec::new();
+        let (mut rows, mut inferred): (Vec<(UtcTime, f64)>, Vec<(UtcTime, f64)>) = Default::default();
         let (mut total, mut others) = (None, false);
         for group in reader.groups_of(&user) {
             reader.counters(&group?, |row| match row.counter {
                 AVAILABLE => rows.push((row.time, row.value)),
+                INFERRED_AVAILABLE => inferred.push((row.time, row.value)),
                 TOTAL => total = Some(bytes(row.value)),
                 _ => others = true,
             })?;
+        }
+        let is_inferred = rows.is_empty();
+        if is_inferred {
+            rows = inferred;
         }
         if rows.is_empty() && (others || total.is_some()) {
             let path = path.display();
@@ -137,9 +144,30 @@ impl UserTrace {
         // What holds at the start was measured last before it.
         let first = rows.partition_point(|(time, _)| *time <= start).saturating_sub(1);
         let steps = rows[first..].iter().map(|&(time, value)| (between(start, time), bytes(value)));
-        let available = Available { steps: steps.take_while(|(at, _)| *at <= window).collect(), total };
+        let available = Available { steps: steps.take_while(|(at, _)| *at <= window).collect(), total, is_inferred };
         Ok(Self { user, holds: OfUser::Available(Arc::new(available)), begins, length })
     }
+}
+
+/// All memory that the kernel of a phone managed (`MemTotal`), by the table of counters at `path` or beside a table of apps
+/// there; `None` if neither says so.
+///
+/// # Errors
+/// A file that is no table of traces.
+pub(crate) fn total_memory(path: &Path, wanted: Option<&str>) -> Result<Option<Bytes>, TableError> {
+    let reader = Reader::open(path)?;
+    if reader.holds == Holds::Apps {
+        let beside = place_beside(path, "memory");
+        return if beside.is_file() { total_memory(&beside, wanted) } else { Ok(None) };
+    }
+    let user = chosen(&reader, path, wanted)?;
+    let mut total = None;
+    for group in reader.groups_of(&user) {
+        reader.counters(&group?, |row| {
+            total = Some(row).filter(|row| row.counter == TOTAL).map(|row| bytes(row.value)).or(total)
+        })?;
+    }
+    Ok(total)
 }
 
 /// The user `wanted`, or the first; an error names the nearest.

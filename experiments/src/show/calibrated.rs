@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use haversack_devices::calibration::{Calibrated, ConstantEntry, Schema};
 use haversack_devices::Kind;
+use haversack_devices::calibration::{Calibrated, ConstantEntry, Schema};
 use haversack_reports::table::shortest;
 use serde_json::{Value, json};
 

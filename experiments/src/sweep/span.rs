@@ -14,7 +14,9 @@ pub(super) fn values(key: Key, from: &Literal, to: &Literal, steps: u64) -> Resu
         }
         Key::AmbientC => reals(from, to, steps),
         Key::Batch | Key::Iterations | Key::Seed => wholes(from, to, steps),
-        key if key.takes() == Takes::Table && from.kind == Kind::Integer && to.kind == Kind::Integer => wholes(from, to, steps),
+        key if key.takes() == Takes::Table && from.kind == Kind::Integer && to.kind == Kind::Integer => {
+            wholes(from, to, steps)
+        }
         key if key.takes() == Takes::Table => reals(from, to, steps),
         _ => Err(Fault::Refused(format!("there is nothing between two values of {}; list them", key.name()))),
     }

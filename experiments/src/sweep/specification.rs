@@ -270,7 +270,8 @@ fn axis(document: &Document, key: Key) -> Result<Option<Vec<Setting>>, ScenarioE
         Key::Set => Ok(None),
         key if key.takes() == Takes::Table => {
             let entries = field(key).map(|field| entries(document, key, field)).transpose()?;
-            let settings = |entries: Vec<_>| combinations(entries.iter()).into_iter().map(|set| Setting::Entries(key, set));
+            let settings =
+                |entries: Vec<_>| combinations(entries.iter()).into_iter().map(|set| Setting::Entries(key, set));
             Ok(entries.map(|entries| settings(entries).collect()))
         }
         Key::Policy => {

@@ -226,3 +226,29 @@ fn days_begin_at_midnight_by_the_clock_of_the_user() {
     assert!(said("helsinki", "evening").contains("outside of the trace"));
     assert!(said("helsinki", "2015-09-27T12:00").contains("from 2015-09-27 12:00:00 +03:00"));
 }
+
+#[test]
+fn carats_memory_drives_a_run_on_a_phone_of_its_size_and_says_that_it_is_inferred() {
+    let folder = tempdir().unwrap();
+    // A client of 2016 on a kernel without MemAvailable: 3.7 GB in all, 600 MB free and then 200, 800 MB inactive.
+    let sample = |at: u64, free: u64| {
+        format!(
+            "{{\"uuid\":\"u\",\"time\":{},\"apps\":[],\"memory\":{{\"memoryWired\":0,\"memoryActive\":1200000,\
+             \"memoryInactive\":800000,\"memoryFree\":3700000,\"memoryUser\":{}}}}}\n",
+            1_460_000_000 + at,
+            free * 1000
+        )
+    };
+    fs::write(folder.path().join("carat.jsonl"), sample(0, 600) + &sample(600, 200) + &sample(1200, 200)).unwrap();
+    let imported = run(folder.path(), "trace import --kind carat-full carat.jsonl --out carat.parquet");
+    assert!(imported.status.success(), "{}", stderr(&imported));
+    let line = "simulate --device trace --model lenet5 --policy original --format json --trace carat-memory.parquet";
+    let found = json(&run(folder.path(), line));
+    // No phone has less than 6 GiB.
+    let device = found["scenario"]["device"].as_str().unwrap().to_owned();
+    let shown = json(&run(folder.path(), &format!("show device {device} --format json")));
+    assert_eq!(shown["ram_bytes"], 6_u64 << 30, "{device}");
+    assert_eq!(found["trace_assumed_share"], 1.0);
+    let nothing = refusal(&run(folder.path(), "simulate --device trace --model lenet5 --policy original"), 2);
+    assert!(nothing.contains("--device") && nothing.contains("name one (--trace)"), "{nothing}");
+}

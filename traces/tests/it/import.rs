@@ -76,6 +76,8 @@ fn full_carat() {
             "cccccccccccccccc 1443336825 MemFree 83183616",
             "cccccccccccccccc 1443336825 Active 510167040",
             "cccccccccccccccc 1443336825 Inactive 627036160",
+            // 83183616 and half of the inactive list.
+            "cccccccccccccccc 1443336825 MemAvailable (inferred) 396701696",
         ]
     );
     assert_eq!(imported.report.battery.names.get("discharging"), Some(&1));

@@ -2,6 +2,7 @@
 
 use super::import_support::{Imported, finding, import, import_all, strict};
 use haversack_traces::import::{CaratSemantics, Kind, Options, Reason};
+use haversack_traces::row::INFERRED_AVAILABLE;
 
 /// A sample of the user `u` at `time` with processes.
 fn sample(time: u64, apps: &[(&str, &str)]) -> String {
@@ -179,7 +180,7 @@ fn full(user: &str, time: u64, [active, inactive, free, used]: [i64; 4]) -> Stri
 }
 
 /// What `/proc/meminfo` says, in kB: the counters of one sample.
-fn meminfo(user: &str, time: u64, counters: [(&str, u64); 4]) -> Vec<String> {
+fn meminfo(user: &str, time: u64, counters: [(&str, u64); 5]) -> Vec<String> {
     counters.iter().map(|(name, kilobytes)| format!("{user} {time} {name} {}", kilobytes * 1024)).collect()
 }
 
@@ -209,6 +210,8 @@ impl Phone {
     fn counters(&self, user: &str, time: u64, has_available: bool) -> Vec<String> {
         let kilobytes = |number: i64| u64::try_from(number).unwrap();
         let other = if has_available { ("SwapCached", self.swap_cached) } else { ("Inactive", self.inactive) };
+        // Below a gigabyte, the kernel would have the inactive list as long as the active one.
+        let inactive = if has_available { self.active } else { self.inactive };
         meminfo(
             user,
             time,
@@ -217,6 +220,7 @@ impl Phone {
                 ("MemFree", kilobytes(self.free)),
                 ("Active", kilobytes(self.active)),
                 (other.0, kilobytes(other.1)),
+                (INFERRED_AVAILABLE, kilobytes(self.free + inactive / 2)),
             ],
         )
     }

@@ -14,12 +14,16 @@
 //! while the rest moves; of the earlier one the sum of `memoryFree` and `memoryUser` does. A single sample is told by
 //! its date and by which of the two is larger. Whether lines are shifted shows in the field that would hold
 //! `SwapCached`: it is far below a twentieth of the memory, which neither list is. One sample a device is held back.
+//!
+//! What could be had ([`INFERRED_AVAILABLE`]) lies between `MemFree`, where nothing could be taken back without swapping, and
+//! `MemFree` with all that is inactive, where that is of files alone; the middle is given out. Where `Inactive` is not known,
+//! it is the least that the kernel lets it be beside `Active`: its √(10 × gigabytes)th part (`inactive_is_low`).
 
 use super::super::Result;
 use super::super::context::{ImportContext, Place};
 use super::super::report::Reason;
 use super::{Memory, real};
-use crate::row::{CounterRow, UtcTime};
+use crate::row::{CounterRow, INFERRED_AVAILABLE, UtcTime};
 
 /// When the client changed (carat-android, commit 2287bcc): 2015-10-02 00:00:00 UTC.
 const LATER_CLIENT: UtcTime = UtcTime::from_seconds(1_443_744_000);
@@ -191,7 +195,12 @@ fn undo(user: &str, held: &Held, shift: i32, context: &mut ImportContext<'_>) ->
         (Client::Later, false) => "since 2015-10-02, kernel without MemAvailable",
         (Client::Later, true) => "since 2015-10-02, kernel with MemAvailable",
     });
-    for (counter, kilobytes) in [("MemTotal", total), ("MemFree", mem_free)].into_iter().chain(lists) {
+    let inactive = lists.iter().find(|(name, _)| *name == "Inactive").map(|(_, size)| *size);
+    let active = lists.iter().find(|(name, _)| *name == "Active").map_or(0, |(_, size)| *size);
+    let inactive = inactive.unwrap_or_else(|| active / (10 * (active >> 20)).isqrt().max(1));
+    let available = (mem_free + inactive / 2).min(total);
+    let known = [("MemTotal", total), ("MemFree", mem_free)].into_iter().chain(lists);
+    for (counter, kilobytes) in known.chain([(INFERRED_AVAILABLE, available)]) {
         context.counter(CounterRow { user, time: held.time, counter, value: kilobytes as f64 * 1024.0 })?;
     }
     Ok(())
