@@ -113,12 +113,13 @@ pub fn reproduce(
     artefacts: &[Artefact],
     left_out: &Errors,
 ) -> Result<Reproduction, ReproduceError> {
-    options.check()?;
     let reference = Reference::load()?;
     let readings = Readings::load(&reference)?;
     let sources = Sources { options, artefacts, left_out, reference: &reference, readings: &readings };
     let asked = Selection::new(&reference, artefacts, &options.selectors)?;
-    let papers: Vec<&str> = tasks(&reference, &asked, artefacts).iter().map(|task| task.paper).collect();
+    let chosen = tasks(&reference, &asked, artefacts);
+    options.check(artefacts, chosen.iter().filter_map(|task| task.model))?;
+    let papers: Vec<&str> = chosen.iter().map(|task| task.paper).collect();
     let opened = Folder::open(&options.out, &papers).map_err(ReproduceError::Folder)?;
     let mut owned = OutputFolder::claim(&options.out, &record::owner(options), options.overwrite)?;
     let holdings = Holdings::new(sources, &asked, &options.out, &owned.recorded("artefacts"))?;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -239,8 +240,30 @@ pub(crate) fn zero_divisor(table: &(impl Visit + Clone), divisors: &[&str], idle
 
 /// FNV-1a, 64 bit, of `text`, as 16 lower-case hex digits.
 pub fn digest(text: &str) -> String {
-    let hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    format!("{hash:016x}")
+    let mut digest = Digest::default();
+    digest.update(text.as_bytes());
+    digest.to_string()
+}
+
+/// FNV-1a, 64 bit, of what comes piece by piece; shown as 16 lower-case hex digits.
+#[derive(Clone, Copy, Debug)]
+pub struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    /// Takes the next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0 = piece.iter().fold(self.0, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
 }

@@ -14,6 +14,7 @@ mod figure5;
 mod figure7;
 mod figure9;
 mod null;
+mod real_users;
 mod section4_4_1;
 mod section5_2;
 pub(crate) mod setting;

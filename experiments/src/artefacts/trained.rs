@@ -244,6 +244,7 @@ pub(super) mod tests {
             reference: &reference,
             readings: &readings,
             cache: &cache,
+            trace: None,
             kept: &Default::default(),
         };
         Trained::of(&context, recipe, seed).unwrap()

@@ -39,7 +39,8 @@ fn of_artefacts(
             .ok_or_else(|| CommandError::failed(format!("{PAPER}/{artefact} is not modelled")))?;
         let rows: Vec<&ReferenceRow> = reference.of(PAPER, artefact.id).collect();
         let kept = Kept::default();
-        let context = Context { seed: 0, full: false, artefact, rows, reference, readings, cache, kept: &kept };
+        let context =
+            Context { seed: 0, full: false, artefact, rows, reference, readings, cache, trace: None, kept: &kept };
         for row in context.rows.iter().filter(|row| row.role == Role::Fit) {
             let Some(observed) = row.number().filter(|number| *number > 0.0) else { continue };
             let Some(simulates) = simulates(&context, row).map_err(CommandError::failed)? else { continue };

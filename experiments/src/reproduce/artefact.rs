@@ -2,6 +2,7 @@
 //!
 //! What it gives back is an [`Outcome`]; how that becomes files is in [`super`].
 
+use std::path::Path;
 use std::sync::Arc;
 
 use haversack_devices::units::Bytes;
@@ -39,6 +40,8 @@ pub struct Artefact {
     pub systems: &'static [&'static str],
     /// Whether it draws synthetic users and what their apps take, of which numbers are fitted, too.
     pub users: bool,
+    /// Whether it can show the users of a table of traces instead.
+    pub takes_trace: bool,
     /// What it reads that was measured in training, each by the `paper/artefact` that measures it.
     pub measured: &'static [&'static str],
     /// Simulates it.
@@ -51,7 +54,18 @@ pub type Run = fn(&Context<'_>) -> Result<Outcome, ArtefactError>;
 impl Artefact {
     /// An artefact that loads no calibration.
     pub const fn new(paper: &'static str, id: &'static str, about: &'static str, run: Run) -> Self {
-        Self { paper, id, about, devices: &[], stacks: &[], systems: &[], users: false, measured: &[], run }
+        Self {
+            paper,
+            id,
+            about,
+            devices: &[],
+            stacks: &[],
+            systems: &[],
+            users: false,
+            takes_trace: false,
+            measured: &[],
+            run,
+        }
     }
 
     /// The same, which loads these devices.
@@ -78,6 +92,11 @@ impl Artefact {
     pub const fn with_users(self) -> Self {
         Self { users: true, ..self }
     }
+
+    /// The same, which draws synthetic users, or takes those of a table of traces.
+    pub const fn with_users_or_trace(self) -> Self {
+        Self { takes_trace: true, ..self.with_users() }
+    }
 }
 
 /// What an artefact is given.
@@ -96,6 +115,8 @@ pub struct Context<'a> {
     pub readings: &'a Readings,
     /// Graphs and more that artefacts build once and share.
     pub cache: &'a Cache,
+    /// The table of traces whose users are to be shown; `None` if synthetic ones are.
+    pub trace: Option<&'a Path>,
     /// What takes long, and is found again after a run was killed.
     pub kept: &'a Kept,
 }

@@ -27,7 +27,7 @@ pub(super) fn cells(
         });
         cell.null = nulls.get(id).map(|null| rounded(**null)).filter(|null| null.is_finite());
         if let Some(remark) = remarks.get(id) {
-            cell.reason = if cell.reason.is_empty() { (*remark).clone() } else { format!("{}; {remark}", cell.reason) };
+            cell.remark(remark);
         }
         if let Some(unit) = readings.unit(row.paper, &row.artefact, &row.metric) {
             cell.unit = unit;

@@ -124,6 +124,12 @@ impl ComparedCell {
         }
     }
 
+    /// Adds a remark to what is said of the row.
+    pub(super) fn remark(&mut self, remark: &str) {
+        let between = if self.reason.is_empty() { "" } else { "; " };
+        self.reason += &format!("{between}{remark}");
+    }
+
     /// The simulated value as `cells.csv` shows it.
     pub fn simulated(&self) -> String {
         match self.answer {

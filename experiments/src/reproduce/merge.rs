@@ -64,7 +64,8 @@ fn common(folders: &[PathBuf]) -> Result<ReproduceOptions, ReproduceError> {
         let options = asked(folder)?;
         match &common {
             Some((first, other))
-                if (&first.selectors, first.seed, first.full) != (&options.selectors, options.seed, options.full) =>
+                if (&first.selectors, first.seed, first.full, &first.trace)
+                    != (&options.selectors, options.seed, options.full, &options.trace) =>
             {
                 let (other, folder) = (other.display(), folder.display());
                 return Err(ReproduceError::Input(format!("{other} and {folder} are of different reproductions")));
@@ -91,6 +92,7 @@ fn asked(folder: &Path) -> Result<ReproduceOptions, ReproduceError> {
         selectors: selectors.filter_map(Value::as_str).map(str::to_owned).collect(),
         seed: record.get("seed").and_then(Value::as_u64).unwrap_or_default(),
         full: record.get("full").and_then(Value::as_bool).unwrap_or_default(),
+        trace: record.get("trace").and_then(Value::as_str).map(PathBuf::from),
         ..ReproduceOptions::default()
     })
 }

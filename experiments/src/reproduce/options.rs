@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::artefact::Artefact;
 use super::error::ReproduceError;
 use crate::progress::word;
 use crate::shard::Shard;
+use crate::trace_table::{Holds, Reader};
 
 /// What `reproduce` is asked for.
 #[derive(Clone, Debug, Default, Args)]
@@ -27,7 +29,8 @@ pub struct ReproduceOptions {
     /// Runs only every N-th artefact from the I-th on, for `haversack merge`
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// A trace of apps or memory for the artefacts that take one; none does yet
+    /// A table of `trace import` or `trace generate`: artefacts of users and their apps show its users; their results are
+    /// not the paper's setting, and say so
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Deletes what the folder lists of another command, seed, --full or --shard, and artefacts that were made otherwise
@@ -45,14 +48,29 @@ pub struct ReproduceOptions {
 }
 
 impl ReproduceOptions {
-    /// Refuses what no artefact would look at.
-    pub(super) fn check(&self) -> Result<(), ReproduceError> {
-        let unused = |path: &PathBuf| {
-            let path = path.display();
-            let why = "no artefact takes a trace of one's own yet, so that it would change nothing";
-            Err(ReproduceError::Input(format!("--trace {path}: {why}; `haversack simulate --trace` runs with one")))
-        };
-        self.trace.as_ref().map_or(Ok(()), unused)
+    /// Refuses a trace that none of the `chosen` artefacts would look at, and one that there is not.
+    pub(super) fn check<'a>(
+        &self,
+        all: &[Artefact],
+        chosen: impl Iterator<Item = &'a Artefact>,
+    ) -> Result<(), ReproduceError> {
+        let Some(trace) = &self.trace else { return Ok(()) };
+        let refused = |why: String| Err(ReproduceError::Input(format!("--trace {}: {why}", trace.display())));
+        let takes = |artefact: &&Artefact| artefact.takes_trace;
+        if chosen.filter(takes).count() == 0 {
+            let places: Vec<String> = all.iter().filter(takes).map(Artefact::place).collect();
+            return refused(format!(
+                "no artefact that was selected takes a trace; those that do are {}",
+                places.join(", ")
+            ));
+        }
+        match Reader::open(trace) {
+            Err(error) => refused(error.to_string()),
+            Ok(reader) if reader.holds != Holds::Apps => {
+                refused("expected a table of apps, found one of counters".to_owned())
+            }
+            Ok(_) => Ok(()),
+        }
     }
 
     /// The command that goes on where this one was stopped.
@@ -65,6 +83,9 @@ impl ReproduceOptions {
         }
         if self.full {
             command += " --full";
+        }
+        if let Some(trace) = &self.trace {
+            command += &format!(" --trace {}", word(trace));
         }
         let shard = self.shard.map_or_else(String::new, |shard| format!(" --shard {shard}"));
         command + &shard + " --resume"

@@ -88,7 +88,8 @@ pub(super) fn owner(options: &ReproduceOptions) -> Map<String, Value> {
         ("full", json!(options.full)),
         ("shard", json!(shard)),
     ];
-    keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    let trace = options.trace.as_ref().map(|trace| ("trace", json!(trace.display().to_string())));
+    keys.into_iter().chain(trace).map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// The part of the record that says what was asked for.
@@ -124,6 +125,9 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
         "total": Total::of(&content.cells),
         "summary": content.tallies,
     }))?;
+    if let Some(trace) = &options.trace {
+        record.insert("trace".to_owned(), json!(trace.display().to_string()));
+    }
     let (file, digest) = &content.left_out.source;
     record.insert("left_out".to_owned(), json!({ *file: digest }));
     if !calibrations.measured.is_empty() {

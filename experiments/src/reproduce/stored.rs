@@ -4,8 +4,11 @@
 //! where one was stopped, and when shards are merged.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
+use haversack_devices::calibration::Digest;
 use haversack_reports::page::Notes;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +28,9 @@ pub(super) struct MadeWith {
     version: String,
     seed: u64,
     full: bool,
+    /// The digest of the trace whose users are shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
     calibrations: BTreeMap<String, String>,
     reference: BTreeMap<String, String>,
     /// Measured values that were read.
@@ -40,15 +46,30 @@ impl MadeWith {
         reference: &Reference,
     ) -> Result<Self, ReproduceError> {
         let calibrations = artefact.map_or_else(|| Ok(Calibrations::default()), |one| Calibrations::of(&[*one]))?;
+        let trace = options.trace.as_deref().filter(|_| artefact.is_some_and(|artefact| artefact.takes_trace));
         let digests = reference.digests().iter().map(|(file, digest)| ((*file).to_owned(), digest.clone()));
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             seed: options.seed,
             full: options.full,
+            trace: trace.map(|trace| digest_of(trace)).transpose()?,
             calibrations: calibrations.digests,
             reference: digests.collect(),
             measured: calibrations.measured,
         })
+    }
+}
+
+/// FNV-1a of a file, 64 bit, as 16 lower-case hex digits.
+fn digest_of(path: &Path) -> Result<String, ReproduceError> {
+    let unread = |error| ReproduceError::Input(format!("{} cannot be read: {error}", path.display()));
+    let mut file = File::open(path).map_err(unread)?;
+    let (mut hash, mut block) = (Digest::default(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut block).map_err(unread)? {
+            0 => return Ok(hash.to_string()),
+            length => hash.update(&block[..length]),
+        }
     }
 }
 

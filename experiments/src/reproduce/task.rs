@@ -1,5 +1,6 @@
 //! One artefact of a selection: run, judged, and its files written as soon as it is done.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use haversack_reports::page::Notes;
@@ -104,6 +105,10 @@ impl TaskSetting<'_> {
         match self.simulate(task) {
             Ok(outcome) => {
                 (finished.cells, finished.faults) = assemble::cells(&task.rows, &outcome, self.readings);
+                let trace = self.options.trace.as_ref().filter(|_| task.model.is_some_and(|model| model.takes_trace));
+                if let Some(trace) = trace {
+                    finished.cells.iter_mut().for_each(|cell| cell.remark(&of_trace(trace)));
+                }
                 let declared = |id: &str| {
                     let reading = self.readings.reading(task.paper, task.artefact, id);
                     reading.map(|reading| reading.value.to_string())
@@ -117,6 +122,7 @@ impl TaskSetting<'_> {
                 let read;
                 (read, measured) = self.measured(task.model);
                 notes.calibrated.extend(read);
+                notes.calibrated.extend(trace.map(|trace| format!("Shown are {}.", of_trace(trace))));
                 finished.faults.extend(faults);
                 (finished.notes, finished.summary) = (notes, outcome.summary);
                 table = outcome.table;
@@ -184,10 +190,16 @@ impl TaskSetting<'_> {
             reference: self.reference,
             readings: self.readings,
             cache: self.cache,
+            trace: self.options.trace.as_deref().filter(|_| artefact.takes_trace),
             kept: self.kept,
         };
         (artefact.run)(&context).map_err(|error| format!("{error:#}"))
     }
+}
+
+/// Whose an artefact is that shows the users of a trace.
+fn of_trace(trace: &Path) -> String {
+    format!("users of {}, not the paper's", trace.display())
 }
 
 /// An artefact that has run, or that nobody has modelled.

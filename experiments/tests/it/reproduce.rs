@@ -367,7 +367,7 @@ fn shards_are_merged_to_the_bytes_of_one_run() {
 #[test]
 fn a_trace_that_nothing_takes_is_refused() {
     let said = refusal(&call_in(Path::new("."), &["reproduce", "daf/table3", "--trace", "days.parquet"]), 2);
-    assert!(said.contains("--trace days.parquet: no artefact takes a trace"), "{said}");
+    assert!(said.contains("--trace days.parquet: no artefact that was selected takes a trace"), "{said}");
 }
 
 #[test]

@@ -252,3 +252,29 @@ fn carats_memory_drives_a_run_on_a_phone_of_its_size_and_says_that_it_is_inferre
     let nothing = refusal(&run(folder.path(), "simulate --device trace --model lenet5 --policy original"), 2);
     assert!(nothing.contains("--device") && nothing.contains("name one (--trace)"), "{nothing}");
 }
+
+#[test]
+fn figures_of_users_show_those_of_a_trace_and_say_so() {
+    let folder = tempdir().unwrap();
+    let generated = run(folder.path(), "trace generate --users 4 --days 2 --seed 3 --out users.parquet");
+    assert!(generated.status.success(), "{}", stderr(&generated));
+    let line = "reproduce fedhybrid/figure11a fedhybrid/figure11b fedhybrid/figure12 fedhybrid/figure19a --out";
+    for (out, rest) in [("own", " --trace users.parquet"), ("plain", "")] {
+        let done = run(folder.path(), &format!("{line} {out}{rest}"));
+        assert!(done.status.success(), "{}", stderr(&done));
+    }
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let (own, plain) = (read("own/cells.csv"), read("plain/cells.csv"));
+    let rows = own.lines().skip(1).filter(|row| row.starts_with("fedhybrid/figure11") || row.contains("figure19a"));
+    assert!(rows.clone().count() >= 3 && rows.into_iter().all(|row| row.contains("users of users.parquet, not the paper's")));
+    assert!(!plain.contains("users.parquet") && own.lines().zip(plain.lines()).filter(|(a, b)| a != b).count() >= 3);
+    assert!(read("own/run.json").contains("\"trace\": \"users.parquet\""));
+    assert!(read("own/fedhybrid/figure12.csv").lines().count() > 10);
+    // It goes on with the same trace alone.
+    let other = run(folder.path(), "reproduce fedhybrid/figure11b --out own --resume");
+    assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
+    let nothing = refusal(&run(folder.path(), "reproduce sage/table1 --trace users.parquet --out x"), 2);
+    assert!(nothing.contains("those that do are fedhybrid/figure11a"), "{nothing}");
+    let counters = refusal(&run(folder.path(), "reproduce fedhybrid/figure12 --trace none.parquet --out x"), 2);
+    assert!(counters.contains("--trace none.parquet"), "{counters}");
+}

@@ -3,6 +3,7 @@
 use haversack_traces::usage::{Population, SessionStatistics, UsageModel, UserSessions, sessions as statistics};
 use rayon::prelude::*;
 
+use super::real_users;
 use super::setting::of_users;
 use crate::artefacts::prelude::*;
 
@@ -33,13 +34,20 @@ fn users_and_days(context: &Context<'_>) -> Result<[u64; 2]> {
 
 /// Offers the words of both figures that say whose sessions they show.
 fn offer_whose(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
+    if let Some(trace) = context.trace {
+        outcome.words("whose", format!("the users of {}", trace.display()));
+        return Ok(());
+    }
     let [users, days] = users_and_days(context)?;
     outcome.words("whose", format!("{users} synthetic users, {days} days of each, seed {}", context.seed));
     Ok(())
 }
 
-/// The sessions of the users that the reading declares.
-fn generated(context: &Context<'_>) -> Result<SessionStatistics> {
+/// The sessions of the users of the trace, or of those that the reading declares.
+fn of_all(context: &Context<'_>) -> Result<SessionStatistics> {
+    if let Some(trace) = context.trace {
+        return real_users::sessions(trace);
+    }
     let [users, days] = users_and_days(context)?;
     let model = UsageModel::built_in()?;
     let population = Population::new(&model, users as usize, days, context.seed);
@@ -59,7 +67,7 @@ fn of_the_nearest(sorted: &[f64], share: f64) -> Option<(f64, std::ops::Range<us
 }
 
 fn sessions(context: &Context<'_>) -> Result<Outcome> {
-    let found = generated(context)?;
+    let found = of_all(context)?;
     let mut users: Vec<&UserSessions> = found.users.iter().filter(|user| !user.sessions.is_empty()).collect();
     users.sort_by_key(|user| user.mean());
     let means: Vec<f64> = users.iter().map(|user| user.mean().seconds()).collect();
@@ -137,7 +145,7 @@ fn all_together(outcome: &mut Outcome, found: &SessionStatistics, ends: [u64; 2]
 }
 
 fn apps(context: &Context<'_>) -> Result<Outcome> {
-    let found = generated(context)?;
+    let found = of_all(context)?;
     let sessions = found.users.iter().flat_map(|user| &user.sessions);
     let mut behind: Vec<usize> = sessions.map(|session| session.background).collect();
     behind.sort_unstable();

@@ -3,11 +3,12 @@
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{AppEventKind, AppId, AppTimeline, Demand, Population, Session, UsageModel, demand};
 
+use super::real_users::first_evening;
 use super::setting::{S22, on_testbed};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
-    on_testbed("figure12", "memory in use as apps are launched and switched", run).under(&[]).with_users();
+    on_testbed("figure12", "memory in use as apps are launched and switched", run).under(&[]).with_users_or_trace();
 
 /// The window that is shown.
 const LENGTH: Nanos = Nanos(600 * 1_000_000_000);
@@ -71,7 +72,10 @@ fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let (device, system) = (context.device(S22)?, context.system(context.reading_text("system")?)?);
     let (model, footprints) = (UsageModel::built_in()?, FootprintTable::built_in()?);
-    let timeline = window(&model, context.seed)?;
+    let timeline = match context.trace {
+        Some(trace) => first_evening(trace, &model, context.seed, LENGTH)?,
+        None => window(&model, context.seed)?,
+    };
     let series = demand(&timeline, &footprints, |package| model.category(package), context.seed);
     let own = system.resident().total();
     let gigabytes = |bytes: Bytes| bytes.as_f64() / 1e9;

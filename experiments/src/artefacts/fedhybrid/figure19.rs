@@ -14,9 +14,10 @@ use traces::{LENGTH, Trace, traces};
 use training::{RULES, train};
 
 pub(super) static FIGURE19A: Artefact =
-    on_testbed("figure19a", "available memory and the predicted budget over a trace", budgets).with_users();
+    on_testbed("figure19a", "available memory and the predicted budget over a trace", budgets).with_users_or_trace();
 pub(super) static FIGURE19B: Artefact =
-    on_testbed("figure19b", "time and page faults under three rules for the budget, thirty traces", rules).with_users();
+    on_testbed("figure19b", "time and page faults under three rules for the budget, thirty traces", rules)
+        .with_users_or_trace();
 
 /// Training begins after this time, in which the predictor watches the phone; budgets before it are for nobody.
 const WATCHED: Nanos = Nanos(120 * 1_000_000_000);
@@ -36,7 +37,7 @@ struct WatchedSecond {
 /// What the predictor says each second of `trace`, while nobody trains.
 fn follow(context: &Context<'_>, trace: &Trace) -> Result<Vec<WatchedSecond>> {
     let scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
-    let plan = context.plan(&on_phone(context, scenario, Some(trace.apps.clone()))?)?;
+    let plan = context.plan(&trace.on(on_phone(context, scenario, None)?))?;
     let phone = plan.resolved.phone.as_deref().context("the run is not on a phone in use")?;
     let swap = if phone.memory.zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash };
     let mut predictor = Predictor::new(Parameters::for_epoch(plan.unbounded_time() * EPOCH));
@@ -76,10 +77,10 @@ impl<'a> Followed<'a> {
 }
 
 fn budgets(context: &Context<'_>) -> Result<Outcome> {
-    let traces = traces(context.seed, TRACES)?;
+    let traces = traces(context, TRACES)?;
     let mut followed: Vec<Followed<'_>> =
         traces.par_iter().map(|trace| Followed::new(context, trace)).collect::<Result<_, _>>()?;
-    let mean = |of: usize| followed.iter().map(|one| one.spreads[of]).sum::<f64>() / TRACES as f64;
+    let mean = |of: usize| followed.iter().map(|one| one.spreads[of]).sum::<f64>() / followed.len() as f64;
     let means = [mean(0), mean(1)];
     let mut outcome = Outcome::of("user,time_s,available_mb,predicted_mb");
     for (method, mean) in ["actual", "predicted"].into_iter().zip(means) {
@@ -87,7 +88,8 @@ fn budgets(context: &Context<'_>) -> Result<Outcome> {
         outcome.remark(
             &id,
             format!(
-                "the mean of {TRACES} traces, over the {:.0} s after the predictor has watched for {:.0}",
+                "the mean of {} traces, over the {:.0} s after the predictor has watched for {:.0}",
+                traces.len(),
                 (LENGTH - WATCHED).seconds(),
                 WATCHED.seconds()
             ),
@@ -126,7 +128,7 @@ fn draw(outcome: &mut Outcome, example: &Followed<'_>, all: &[Followed<'_>]) {
     }
     let lines = lines.series(Series::new("training could begin", begins).unmarked());
     outcome.panel("one phone", lines, axis("time", "s").range(0.0, LENGTH.seconds()), axis("memory", "GB"));
-    let traces = Axis::new("traces, by how far available memory moves").range(0.0, TRACES as f64);
+    let traces = Axis::new("traces, by how far available memory moves").range(0.0, all.len() as f64);
     outcome.panel("all thirty", spreads, traces, from_zero("largest less smallest", "MB"));
 }
 
@@ -142,7 +144,7 @@ fn under_all_rules(context: &Context<'_>, trace: &Trace) -> Result<OfTrace> {
 }
 
 fn rules(context: &Context<'_>) -> Result<Outcome> {
-    let traces = traces(context.seed, TRACES)?;
+    let traces = traces(context, TRACES)?;
     let found: Vec<OfTrace> =
         traces.par_iter().map(|trace| under_all_rules(context, trace)).collect::<Result<_, _>>()?;
     let mut outcome = Outcome::of(

@@ -6,7 +6,7 @@ use haversack_reports::pareto::{BOTH_MINIMISED, front};
 use haversack_training::Record;
 use rayon::prelude::*;
 
-use super::figure19::traces::traces;
+use super::figure19::traces::synthetic;
 use super::figure19::training;
 use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_s22, on_testbed, scenario};
 use crate::artefacts::prelude::*;
@@ -51,7 +51,7 @@ fn seconds(record: &Record) -> f64 {
 
 fn budgets(context: &Context<'_>) -> Result<Outcome> {
     let percents = context.reading_numbers("energy-budgets")?;
-    let found = traces(context.seed, 1)?;
+    let found = synthetic(context.seed, 1)?;
     let trace = found.first().context("there is no trace")?;
     let budgets = || percents.iter().copied().map(Some);
     let wanted = POLICIES.into_iter().flat_map(|policy| budgets().map(move |percent| (policy, percent)));

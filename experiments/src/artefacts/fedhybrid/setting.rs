@@ -34,7 +34,7 @@ pub(super) const fn on_two_phones(id: &'static str, about: &'static str, run: Ru
 
 /// An artefact of users alone.
 pub(super) const fn of_users(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact::new("fedhybrid", id, about, run).with_users()
+    Artefact::new("fedhybrid", id, about, run).with_users_or_trace()
 }
 
 /// The phones as the device calibrations name them, and for people.

@@ -1,9 +1,12 @@
-//! Phones in use: what the apps of synthetic users do while the phone trains.
+//! Phones in use: what the apps of synthetic users, or of a trace's, do while the phone trains.
+
+use std::path::PathBuf;
 
 use haversack_traces::usage::{Population, Session, UsageModel};
 
+use super::super::real_users;
 use crate::artefacts::prelude::*;
-use crate::scenario::PhoneApps;
+use crate::scenario::{PhoneApps, TraceFrom};
 
 const SECOND: u64 = 1_000_000_000;
 const HOUR: u64 = 3600 * SECOND;
@@ -25,16 +28,40 @@ pub(crate) struct Trace {
     pub(crate) apps: PhoneApps,
 }
 
+impl Trace {
+    /// `scenario` with these apps; those of a table begin in the evening.
+    pub(crate) fn on(&self, scenario: Scenario) -> Scenario {
+        let of_table = matches!(self.apps, PhoneApps::Table(_));
+        Scenario {
+            apps: Some(self.apps.clone()),
+            trace_from: of_table.then_some(TraceFrom::Evening),
+            trace_window: of_table.then_some(LENGTH),
+            ..scenario
+        }
+    }
+}
+
 /// Whether a session of an evening lasts for a run.
 fn lasts(session: &Session) -> bool {
     EVENING.contains(&(session.start.0 % (24 * HOUR))) && session.length >= LENGTH
+}
+
+/// The users of the trace, at most `count`, each from its first evening on; or else synthetic ones.
+///
+/// # Errors
+/// A trace without evenings; too few synthetic users.
+pub(crate) fn traces(context: &Context<'_>, count: usize) -> Result<Vec<Trace>> {
+    let Some(path) = context.trace else { return synthetic(context.seed, count) };
+    let users = real_users::with_evening(path, count)?;
+    let apps = |user: &str| PhoneApps::Table(PathBuf::from(format!("{}#{user}", path.display())));
+    Ok(users.into_iter().map(|user| Trace { apps: apps(&user), user }).collect())
 }
 
 /// The first session of each of the first `count` users that have one: it begins in the evening and lasts for a run.
 ///
 /// # Errors
 /// Fewer such users.
-pub(crate) fn traces(seed: u64, count: usize) -> Result<Vec<Trace>> {
+pub(crate) fn synthetic(seed: u64, count: usize) -> Result<Vec<Trace>> {
     let model = UsageModel::built_in()?;
     let users = Population::new(&model, USERS, DAYS, seed);
     let trace = |user: &String| {
@@ -55,7 +82,7 @@ mod tests {
 
     #[test]
     fn one_app_is_in_front_from_the_beginning_to_the_end() {
-        for trace in traces(0, 3).unwrap() {
+        for trace in synthetic(0, 3).unwrap() {
             let scenario = Scenario { apps: Some(trace.apps), ..Scenario::new("galaxy-s22", "lenet5") };
             let phone = scenario.resolve().unwrap().phone.unwrap();
             let apps = &phone.apps;

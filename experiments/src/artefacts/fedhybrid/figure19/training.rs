@@ -15,7 +15,7 @@ pub(crate) const RULES: [(&str, &str); 3] =
 pub(crate) fn train(context: &Context<'_>, trace: &Trace, set: Set<'_>) -> Result<Option<Record>> {
     let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
     scenario.iterations = context.reading_number("round")? as u32;
-    context.run_if_it_ends(&on_phone(context, with(&scenario, set), Some(trace.apps.clone()))?)
+    context.run_if_it_ends(&trace.on(on_phone(context, with(&scenario, set), None)?))
 }
 
 /// Seconds of all rounds together.
