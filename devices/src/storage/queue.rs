@@ -11,6 +11,13 @@ use crate::units::{Bytes, Nanos};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(u64);
 
+impl RequestId {
+    /// Its number among the requests of its queue.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// A request that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {

@@ -92,8 +92,6 @@ section! {
         pub min_ttl: Option<Constant<Nanos>>,
         /// A fault brings in 2 to this power pages from swap.
         pub page_cluster: Constant<Count>,
-        /// The share of one thread's stall in which another gets work done: pressure that is not the whole phone's.
-        pub productive: Constant<Fraction>,
         /// Pages are simulated in pieces of this size: a choice of the simulation, from 4 KiB to 1 MiB.
         pub extent: Constant<Bytes>,
     }

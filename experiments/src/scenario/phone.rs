@@ -72,6 +72,7 @@ pub(crate) fn phone(
     };
     let training = speed(cores.unwrap_or(&all))?;
     let kswapd = speed(little.as_ref().unwrap_or(&all))?;
+    let front = speed(&all)?;
     let constants = &system.constants;
     let app_pages = system.app_pages();
     let resident = system.resident();
@@ -82,6 +83,7 @@ pub(crate) fn phone(
     Ok(Phone {
         memory,
         training: system.page_costs(training),
+        front: system.page_costs(front),
         kswapd: system.page_costs(kswapd),
         driver: flash.driver(training),
         flash,

@@ -2,11 +2,13 @@
 //! `cargo bench -p haversack-memory --bench phone`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::collections::BTreeSet;
+
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use haversack_devices::units::{Bytes, Factor, Nanos};
 use haversack_memory::phone::{
-    Access, Backing, Costs, Flash, Lists, PageMix, PhoneMemory, ProcessId, RegionId, Settings, Watermarks,
+    Access, Backing, Costs, Flash, Lists, PageMix, PhoneMemory, ProcessId, RegionId, Settings, Transfer, Watermarks,
 };
 
 const GIB: u64 = 1 << 30;
@@ -18,18 +20,35 @@ fn main() {
 }
 
 /// Reads of 120 µs, writes of 750 MB/s.
+#[derive(Default)]
 struct Ufs {
     busy: Nanos,
+    under_way: BTreeSet<(Nanos, Transfer)>,
+    begun: u64,
+}
+
+impl Ufs {
+    fn ends(&mut self, at: Nanos) -> Transfer {
+        self.begun += 1;
+        self.under_way.insert((at, Transfer(self.begun)));
+        Transfer(self.begun)
+    }
 }
 
 impl Flash for Ufs {
-    fn read(&mut self, _: Nanos, bytes: Bytes, requests: u64) -> Nanos {
-        Nanos(120_000 * requests + bytes.0 / 2)
+    fn read(&mut self, now: Nanos, bytes: Bytes, requests: u64) -> Transfer {
+        self.ends(now + Nanos(120_000 * requests + bytes.0 / 2))
     }
 
-    fn write(&mut self, now: Nanos, bytes: Bytes) -> Nanos {
+    fn write(&mut self, now: Nanos, bytes: Bytes) -> Transfer {
         self.busy = self.busy.max(now) + Nanos(bytes.0 * 4 / 3);
-        self.busy - now
+        self.ends(self.busy)
+    }
+
+    fn advance(&mut self, until: Nanos) -> Option<(Transfer, Nanos)> {
+        let &(at, transfer) = self.under_way.first().filter(|&&(at, _)| at <= until)?;
+        self.under_way.pop_first();
+        Some((transfer, at))
     }
 }
 
@@ -57,7 +76,7 @@ fn phone(extent: u64, lists: Lists) -> (PhoneMemory, Ufs, ProcessId, Vec<RegionI
         ..Settings::new(ram, Watermarks { min, low, high })
     };
     let mut phone = PhoneMemory::new(settings, core, core).unwrap();
-    let mut flash = Ufs { busy: Nanos::ZERO };
+    let mut flash = Ufs::default();
     let system = phone.spawn("system", -900).unwrap();
     let mut others = Vec::new();
     for (size, backing) in [(800, Backing::Pinned), (2300, ANON), (1200, Backing::File)] {

@@ -4,13 +4,15 @@
 //! comes back is a [`Stall`]. Memory moves in extents of 4 KiB to 1 MiB; results converge as extents shrink. What
 //! happens when:
 //!
+//! - **Actors.** Whoever touches memory has a clock of its own, and cores of its own; the stalls of several overlap, and only
+//!   free memory, the lists and the flash are common to all. The threads of one share its pages out among themselves.
 //! - **Touch.** The first touch of anonymous memory allocates and zeroes; a file's reads flash. An evicted extent
 //!   refaults: decompression from ZRAM (running), a synchronous read from flash (uninterruptible sleep) for each
 //!   read-ahead window.
 //! - **ZRAM.** Pages are kept by what each is like ([`PageMix`]): nothing of those that one word fills, all of those that
 //!   hardly shrink, the others compressed.
-//! - **Reclaim.** Below `low` kswapd wakes and works beside the faulting thread until `high`, at the speed that its
-//!   [`Costs`] give. Below `min` the allocating thread reclaims too. Lists are scanned as Linux 5.10 does
+//! - **Reclaim.** Below `low` kswapd wakes and works beside the actors until `high`, at the speed that its
+//!   [`Costs`] give. Below `min` who allocates reclaims too. Lists are scanned as Linux 5.10 does
 //!   (`mm/vmscan.c`, `mm/workingset.c`): two lists with second chance, swappiness weighed with the cost of refaults,
 //!   shadow entries; or generations (`lru_gen`, Linux 6.1).
 //! - **Swap.** ZRAM while it has room, its compressed bytes in DRAM; then the partition, whose pages are free when they
@@ -19,9 +21,10 @@
 //!   swap cache. PSI wakes [`lmkd`], which ends processes by their `oom_score_adj` and counts free memory and watermarks
 //!   as its source does. Where nothing can be reclaimed the kernel ends one itself; where none may be, a touch is an error.
 //!
-//! Left out: lists and watermarks of single zones, control groups, huge pages, pages shared by several mappings, the
+//! Left out: waits for locks, lists and watermarks of single zones, control groups, huge pages, pages shared by several mappings, the
 //! periodic flusher of dirty files, and the time that a killed process takes to die.
 
+mod actors;
 mod extents;
 mod fault;
 mod generations;
@@ -39,9 +42,11 @@ use std::collections::VecDeque;
 
 use haversack_devices::units::{Bytes, Nanos};
 
+pub use actors::{ActorId, Part, Touched};
 pub use report::{Counters, Kill, KillReason, PhoneError, ProcessUsage, Psi, PsiLine, Stall, Usage};
-pub use settings::{Access, Backing, Costs, Flash, Lists, PAGE, PageMix, Settings, Watermarks};
+pub use settings::{Access, Backing, Costs, Flash, Lists, PAGE, PageMix, Settings, Transfer, Watermarks};
 
+use actors::Actors;
 use extents::{Extents, LISTS};
 use generations::Generations;
 use lmkd::Daemon;
@@ -67,13 +72,13 @@ pub struct RegionId {
 
 /// The memory of a phone, who holds it, and the kernel's state.
 ///
-/// Calls carry their time and are made in its order. A call whose time lies before the end of an earlier call's stall
-/// happens at that end, as the kernel's locks would have it; the stall that it returns is its own alone.
+/// Time goes on in [`run`](Self::run) and [`pass`](Self::pass), which let every actor go on that has something in hand, and
+/// in [`touch`](Self::touch), which waits for what it touches. What lies in the past happens now.
 #[derive(Clone, Debug)]
 pub struct PhoneMemory {
     settings: Settings,
-    faulting: Costs,
     now: Nanos,
+    actors: Actors,
     /// Bytes of free pages.
     free: u64,
     /// Pages in DRAM: anonymous, file, pinned.
@@ -100,8 +105,8 @@ pub struct PhoneMemory {
 }
 
 impl PhoneMemory {
-    /// An idle phone, all memory free; `faulting` is what the core of the threads that touch takes, `kswapd` what the
-    /// core of kswapd takes.
+    /// An idle phone, all memory free; `faulting` is what the core of the thread of [`touch`](Self::touch) takes, `kswapd`
+    /// what the core of kswapd takes. Other actors are [added](Self::add_actor).
     ///
     /// # Errors
     /// A setting out of its range.
@@ -111,8 +116,8 @@ impl PhoneMemory {
             lmkd.check()?;
         }
         Ok(Self {
-            faulting,
             now: Nanos::ZERO,
+            actors: Actors::new(faulting),
             free: settings.ram.0,
             resident: [0; 3],
             extents: Extents::new(),
@@ -142,15 +147,15 @@ impl PhoneMemory {
         &self.settings
     }
 
-    /// Moves time on to `until` while nobody allocates; kswapd works and writes end. The past changes nothing.
+    /// Moves time on to `until`: actors go on, kswapd works and writes end. The past changes nothing.
     pub fn pass(&mut self, until: Nanos, flash: &mut dyn Flash) {
-        self.advance(until, false, flash);
+        self.advance(until, flash);
     }
 
     /// The next process that lmkd or the kernel ended up to `now`, the earliest first. It is ended already, its
     /// regions are gone; the caller learns.
     pub fn poll_lmkd(&mut self, now: Nanos, flash: &mut dyn Flash) -> Option<Kill> {
-        self.advance(now, false, flash);
+        self.advance(now, flash);
         self.kills.pop_front()
     }
 

@@ -39,7 +39,7 @@ use crate::lanes::packer::PackerLane;
 use crate::lesson::{Learning, Lesson};
 use crate::machine::Machine;
 use crate::machine::codec::CodecProfile;
-use crate::phone::{PhoneInUse, SECOND};
+use crate::phone::{PhoneInUse, SECOND, Threads};
 use crate::record::{Held, PeakReport, Record};
 use crate::setting::{activation_budget, element_bytes, memory_budget};
 use crate::tensors::{Limits, StoreError, Tensors, Values};
@@ -117,7 +117,8 @@ impl<'a> Executor<'a> {
         }
         let cpu_packs = schedule.quantisation.is_some_and(|rules| rules.packing.cpu_packs());
         let rules = schedule.quantisation.map(|rules| (rules, element_bytes(machine, job)));
-        let phone = job.phone.map(|phone| PhoneInUse::new(phone, graph.tensors.len(), rule)).transpose()?;
+        let threads = Threads::of(machine);
+        let phone = job.phone.map(|phone| PhoneInUse::new(phone, graph.tensors.len(), threads, rule)).transpose()?;
         if phone.is_some() {
             tensors.note_changes();
         }

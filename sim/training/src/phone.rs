@@ -4,9 +4,15 @@ use haversack_devices::storage::{Driver, Flash, Stream};
 use haversack_devices::units::{Bytes, Fraction, Nanos};
 use haversack_memory::phone::{Backing, Costs, PageMix, Settings};
 
+use crate::machine::Machine;
+
+mod apps;
+mod flash;
 mod in_use;
 mod others;
+mod places;
 mod pool;
+mod pulse;
 mod span;
 mod system;
 
@@ -20,6 +26,8 @@ pub struct Phone {
     pub memory: Settings,
     /// The kernel's work on a page, on a core that trains.
     pub training: Costs,
+    /// The same on the core on which the system and apps run.
+    pub front: Costs,
     /// The same on kswapd's core.
     pub kswapd: Costs,
     /// Its flash, which pages and apps share.
@@ -38,6 +46,26 @@ pub struct Phone {
     pub apps: Vec<AppChange>,
     /// What is held of memory beside the trainer, where a recording says so.
     pub others: OtherMemory,
+}
+
+/// The threads that train, each on a core of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Threads {
+    /// How many there are.
+    pub(crate) count: u32,
+    /// Whether they work between their faults, or wait for another processor.
+    pub(crate) compute: bool,
+}
+
+impl Threads {
+    /// Nobody trains.
+    const NONE: Self = Self { count: 1, compute: false };
+
+    /// Those of a machine: one on each of its CPU's cores, or one that feeds its GPU.
+    pub(crate) fn of(machine: &Machine) -> Self {
+        let cores = machine.cores().map(|cores| cores.cores().len());
+        Self { count: cores.map_or(1, |cores| u32::try_from(cores).unwrap_or(u32::MAX)), compute: cores.is_some() }
+    }
 }
 
 /// Memory that system and apps hold together, by a recording of a phone: `MemTotal` less `MemAvailable`.

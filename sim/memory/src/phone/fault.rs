@@ -1,92 +1,134 @@
-//! Touches and the faults that they raise; allocation, and the reclaim that it forces on the thread.
+//! Faults, step by step: the memory that they need, and the reclaim that it forces on the actor; then what brings the page.
 
 use std::ops::Range;
 
 use haversack_devices::units::{Bytes, Nanos};
 
+use super::actors::{Doing, Touch};
 use super::extents::{DIRTY, LISTS, State, WORKINGSET, YOUNG};
 use super::reclaim::{CLUSTER, Look, Reclaimer};
 use super::settings::PAGE;
 use super::time::PATIENCE;
-use super::{ANON, Access, FILE, Flash, Lists, PINNED, PhoneError, PhoneMemory, RegionId, Stall};
+use super::{ANON, Access, FILE, Flash, Lists, PINNED, PhoneError, PhoneMemory};
 
-/// The thread that touches: what it waits for, and how long it has.
-struct Thread<'a> {
-    region: RegionId,
-    flash: &'a mut dyn Flash,
-    stall: Stall,
+/// How far an actor has come with the extent that it touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It has not looked at it.
+    None,
+    /// It wants memory for it.
+    Claims,
+    /// It reclaims memory itself: pages that it has got, and those scanned in vain since.
+    Reclaims { reclaimed: u64, fruitless: u64 },
+    /// Its work is done, and pages are to be read, in so many requests.
+    Reads { pages: u64, requests: u64, stalled: bool },
+    /// Its pages are in.
+    Done,
+}
+
+/// What a step of a fault came to.
+enum Step {
+    /// The next one follows at once.
+    Next,
+    /// The actor waits.
+    Waits,
 }
 
 impl PhoneMemory {
-    /// Touches the whole of a region at `now`, from its beginning on.
-    ///
-    /// # Errors
-    /// An unknown region; the end of its process meanwhile; no memory to be had.
-    pub fn touch(
-        &mut self,
-        region: RegionId,
-        access: Access,
-        now: Nanos,
-        flash: &mut dyn Flash,
-    ) -> Result<Stall, PhoneError> {
-        let index = self.region(region)?;
-        self.advance(now, false, flash);
-        if self.region(region).is_err() {
-            return Err(PhoneError::Killed { stall: Stall::default() });
+    /// Lets an actor touch what it was given until it has to wait; whether it has touched all of it.
+    pub(super) fn go_on(&mut self, actor: u32, flash: &mut dyn Flash) -> Result<bool, PhoneError> {
+        loop {
+            let known = self.actors.get(actor);
+            let (fault, stall) = (known.fault, known.stall);
+            let Some(Touch { region, places, access, whole }) = known.touches.front().cloned() else { return Ok(true) };
+            let Ok(index) = self.region(region) else { return Err(PhoneError::Killed { stall }) };
+            // It may have shrunk meanwhile.
+            let end = places.end.min(self.regions[index].extents.len());
+            if fault == Fault::None {
+                let all = whole && self.note_whole(index, access);
+                let place = if all { end } else { self.touch_resident(index, places.start..end, access) };
+                let known = self.actors.get_mut(actor);
+                match known.touches.front_mut() {
+                    Some(touch) if place < end => {
+                        (touch.places.start, touch.whole) = (place, false);
+                        known.fault = Fault::Claims;
+                        let id = self.regions[index].extents[place];
+                        self.counters.pgfault += u64::from(self.extents.get(id).pages);
+                    }
+                    _ => drop(known.touches.pop_front()),
+                }
+                continue;
+            }
+            let place = places.start;
+            let id = self.regions[index].extents.get(place).copied();
+            let step = match (id, fault) {
+                (None, _) => self.pass_over(actor, fault),
+                (Some(_), Fault::None) => Step::Next,
+                (Some(id), Fault::Claims) => self.claim(actor, id, index, place, flash)?,
+                (Some(id), Fault::Reclaims { reclaimed, fruitless }) => {
+                    let pages = u64::from(self.extents.get(id).pages);
+                    self.reclaim_directly(actor, pages, [reclaimed, fruitless], flash)?
+                }
+                (Some(_), Fault::Reads { pages, requests, stalled }) => {
+                    self.read(actor, pages, requests, stalled, flash)
+                }
+                (Some(id), Fault::Done) => self.end_fault(actor, id, access),
+            };
+            if matches!(step, Step::Waits) {
+                return Ok(false);
+            }
         }
+    }
+
+    /// Whether all of a region is in memory, of which then one note is made for all; a scan compares it with the extent's own.
+    fn note_whole(&mut self, index: usize, access: Access) -> bool {
         let known = &mut self.regions[index];
-        if known.mapped as usize == known.extents.len() && (access == Access::Read || known.clean == 0) {
-            // One note for all; a scan compares it with the extent's own.
+        let all = known.mapped as usize == known.extents.len() && (access == Access::Read || known.clean == 0);
+        if all {
             self.stamp += 1;
             known.touched = self.stamp;
-            return Ok(Stall::default());
         }
-        let all = 0..known.extents.len();
-        self.touch_extents(index, all, access, Thread { region, flash, stall: Stall::default() })
+        all
     }
 
-    /// Touches a part of a region, in bytes from its beginning.
-    ///
-    /// # Errors
-    /// As [`Self::touch`], and a part that the region does not have.
-    pub fn touch_part(
-        &mut self,
-        region: RegionId,
-        part: Range<Bytes>,
-        access: Access,
-        now: Nanos,
-        flash: &mut dyn Flash,
-    ) -> Result<Stall, PhoneError> {
-        let places = self.span(region, &part)?;
-        let index = self.region(region)?;
-        self.advance(now, false, flash);
-        let thread = Thread { region, flash, stall: Stall::default() };
-        if self.region(region).is_err() {
-            return Err(PhoneError::Killed { stall: thread.stall });
-        }
-        self.touch_extents(index, places, access, thread)
-    }
-
-    fn touch_extents(
-        &mut self,
-        index: usize,
-        places: Range<usize>,
-        access: Access,
-        mut thread: Thread<'_>,
-    ) -> Result<Stall, PhoneError> {
-        for place in places {
+    /// Touches extents that are in memory up to the first that is not; returns where that is.
+    fn touch_resident(&mut self, index: usize, places: Range<usize>, access: Access) -> usize {
+        for place in places.clone() {
             let id = self.regions[index].extents[place];
             let extent = self.extents.get_mut(id);
-            if extent.state == State::Mapped {
-                extent.flags |= YOUNG;
-            } else {
-                self.fault(index, place, &mut thread)?;
+            if extent.state != State::Mapped {
+                return place;
             }
+            extent.flags |= YOUNG;
             if access == Access::Write {
                 self.write_mapped(id);
             }
         }
-        Ok(thread.stall)
+        places.end
+    }
+
+    /// The extent under way is gone.
+    fn pass_over(&mut self, actor: u32, fault: Fault) -> Step {
+        if let Fault::Reclaims { reclaimed, .. } = fault {
+            self.end_reclaim(reclaimed);
+        }
+        let known = self.actors.get_mut(actor);
+        known.fault = Fault::None;
+        known.touches.pop_front();
+        Step::Next
+    }
+
+    /// The page is in: the next one follows.
+    fn end_fault(&mut self, actor: u32, id: u32, access: Access) -> Step {
+        if access == Access::Write {
+            self.write_mapped(id);
+        }
+        let known = self.actors.get_mut(actor);
+        known.fault = Fault::None;
+        if let Some(touch) = known.touches.front_mut() {
+            touch.places.start += 1;
+        }
+        Step::Next
     }
 
     /// A write makes a file page dirty, and the copy of an anonymous one worthless.
@@ -104,52 +146,80 @@ impl PhoneMemory {
         }
     }
 
-    /// Brings an extent into the page table. On success its process is alive still.
-    fn fault(&mut self, index: usize, place: usize, thread: &mut Thread<'_>) -> Result<(), PhoneError> {
-        let id = self.regions[index].extents[place];
-        let kind = self.regions[index].kind();
-        let pages = u64::from(self.extents.get(id).pages);
-        self.counters.pgfault += pages;
-        if !matches!(self.extents.get(id).state, State::Cached | State::Writeback) {
-            self.claim(pages, thread)?;
+    /// Takes the memory that an extent needs, and then brings it; below `low` kswapd is woken, below `min` the actor waits for
+    /// writes that suffice, or reclaims.
+    fn claim(
+        &mut self,
+        actor: u32,
+        id: u32,
+        index: usize,
+        place: usize,
+        flash: &mut dyn Flash,
+    ) -> Result<Step, PhoneError> {
+        self.end_transfers(flash);
+        let extent = self.extents.get(id);
+        let (state, need) = (extent.state, u64::from(extent.pages) * PAGE);
+        if !matches!(state, State::Mapped | State::Cached | State::Writeback) {
+            let (low, min) = (self.settings.watermarks.low.0, self.settings.watermarks.min.0);
+            if self.free < need + low {
+                self.wake_kswapd();
+                self.alive(actor)?;
+            }
+            if self.free < need + min {
+                if self.free + self.writing * PAGE >= need + min {
+                    return self.wait_or_kill(actor, need);
+                }
+                self.actors.get_mut(actor).fault = Fault::Reclaims { reclaimed: 0, fruitless: 0 };
+                return Ok(Step::Next);
+            }
+            self.free -= need;
         }
-        let (state, costs) = (self.extents.get(id).state, self.faulting);
-        if kind == ANON && state != State::Untouched {
+        Ok(self.bring(actor, id, index, place))
+    }
+
+    /// Brings an extent, whose memory was taken, into the page table.
+    fn bring(&mut self, actor: u32, id: u32, index: usize, place: usize) -> Step {
+        let kind = self.regions[index].kind();
+        let extent = *self.extents.get(id);
+        let (pages, state, costs) = (u64::from(extent.pages), extent.state, self.actors.get(actor).costs);
+        self.actors.get_mut(actor).fault = Fault::Done;
+        if kind == ANON && !matches!(state, State::Untouched | State::Mapped) {
             let owner = self.regions[index].process as usize;
             self.processes[owner].swapped -= pages;
         }
         match state {
-            State::Cached | State::Writeback | State::Mapped => {
+            // Another has brought it.
+            State::Mapped => Step::Next,
+            State::Cached | State::Writeback => {
                 if state == State::Writeback {
                     self.writing -= pages;
                     self.insert(id, kind, false);
                 }
                 self.map_extent(id);
-                self.run(costs.fault * pages, false, thread);
+                self.work(actor, costs.fault * pages, false)
             }
             State::Untouched if kind != FILE => {
                 self.enter(id, kind, false);
-                self.run((costs.fault + costs.zero) * pages, false, thread);
+                self.work(actor, (costs.fault + costs.zero) * pages, false)
             }
             State::Zram => {
                 self.leave_zram(id);
                 let active = self.refault(id);
                 self.enter(id, kind, active);
-                self.counters.pgmajfault += pages;
+                self.count_major(actor, pages);
                 self.counters.pswpin += pages;
                 self.counters.zram_in += pages;
                 let load = self.regions[index].mix().map_or(costs.decompress, |mix| mix.load(&costs));
-                self.run((costs.fault + load) * pages, true, thread);
+                self.work(actor, (costs.fault + load) * pages, true)
             }
-            State::Flash => self.swap_in(id, thread),
-            State::Untouched | State::Dropped => self.read_file(index, place, thread),
+            State::Flash => self.swap_in(actor, id),
+            State::Untouched | State::Dropped => self.read_file(actor, index, place),
         }
-        self.alive(thread)
     }
 
     /// Reads a swapped extent, and its neighbours in swap order. What comes through the swap cache counts as of the working
     /// set (`__read_swap_cache_async`), so that PSI sees every wait for it.
-    fn swap_in(&mut self, id: u32, thread: &mut Thread<'_>) {
+    fn swap_in(&mut self, actor: u32, id: u32) -> Step {
         let extent = *self.extents.get(id);
         let width = (self.settings.swap_read_ahead.0 / self.settings.extent.0).max(1) as u32;
         let near: Vec<u32> = self.partition.around(extent.slot, width).filter(|&other| other != id).collect();
@@ -169,11 +239,11 @@ impl PhoneMemory {
             }
         }
         self.counters.pswpin += read;
-        self.read(id, read, self.settings.swap_read_ahead, thread);
+        self.prepare_read(actor, id, read, self.settings.swap_read_ahead)
     }
 
     /// Reads an extent of a file, and its neighbours in the file.
-    fn read_file(&mut self, index: usize, place: usize, thread: &mut Thread<'_>) {
+    fn read_file(&mut self, actor: u32, index: usize, place: usize) -> Step {
         let id = self.regions[index].extents[place];
         let pages = u64::from(self.extents.get(id).pages);
         let active = self.refault(id);
@@ -189,7 +259,7 @@ impl PhoneMemory {
             }
         }
         self.counters.file_in += read;
-        self.read(id, read, self.settings.file_read_ahead, thread);
+        self.prepare_read(actor, id, read, self.settings.file_read_ahead)
     }
 
     /// Takes memory for an extent that read-ahead brings, unless that needs reclaim.
@@ -208,19 +278,39 @@ impl PhoneMemory {
         true
     }
 
-    /// A synchronous read of `read` pages for a fault on `id`, a window at a time.
+    /// The work before `read` pages are read for a fault on `id`, a window at a time.
     ///
     /// For PSI only waiting for what was active when it was evicted is want of memory (`PageWorkingset` in
     /// `wait_on_page_bit_common`); other reads would wait in any case.
-    fn read(&mut self, id: u32, read: u64, window: Bytes, thread: &mut Thread<'_>) {
+    fn prepare_read(&mut self, actor: u32, id: u32, read: u64, window: Bytes) -> Step {
         let extent = self.extents.get(id);
         let (pages, stalled) = (u64::from(extent.pages), extent.flags & WORKINGSET != 0);
         let requests = (pages * PAGE).div_ceil(window.0);
-        self.counters.pgmajfault += requests;
-        let costs = self.faulting;
-        self.run(costs.fault * pages + costs.submit * read, stalled, thread);
-        let span = thread.flash.read(self.now, Bytes(read * PAGE), requests);
-        self.sleep(span, requests, stalled, thread);
+        self.count_major(actor, requests);
+        let known = self.actors.get_mut(actor);
+        known.fault = Fault::Reads { pages: read, requests, stalled };
+        let span = known.costs.fault * pages + known.costs.submit * read;
+        self.work(actor, span, stalled)
+    }
+
+    /// Each of the actor's threads reads its share, one request after the other.
+    fn read(&mut self, actor: u32, pages: u64, requests: u64, stalled: bool, flash: &mut dyn Flash) -> Step {
+        let (now, known) = (self.now, self.actors.get_mut(actor));
+        known.fault = Fault::Done;
+        let readers = u64::from(known.threads).min(requests).max(1);
+        let wake = known.costs.wake_up * requests.div_ceil(readers);
+        known.does(Doing::Reads { left: readers as u32, wake }, stalled, now);
+        for reader in 0..readers {
+            let share = |all: u64| all * (reader + 1) / readers - all * reader / readers;
+            let transfer = flash.read(now, Bytes(share(pages) * PAGE), share(requests));
+            self.actors.reads.push((transfer, actor));
+        }
+        Step::Waits
+    }
+
+    fn count_major(&mut self, actor: u32, faults: u64) {
+        self.counters.pgmajfault += faults;
+        self.actors.get_mut(actor).major += faults;
     }
 
     /// Maps an extent whose memory was claimed.
@@ -241,88 +331,83 @@ impl PhoneMemory {
         self.extents.push_head(id, list);
     }
 
-    /// Takes free memory; below `low` kswapd is woken, below `min` the thread waits for writes that suffice, or reclaims.
-    fn claim(&mut self, pages: u64, thread: &mut Thread<'_>) -> Result<(), PhoneError> {
-        let need = pages * PAGE;
-        let (low, min) = (self.settings.watermarks.low.0, self.settings.watermarks.min.0);
-        loop {
-            self.finish_writes(self.now);
-            if self.free < need + low {
-                self.wake_kswapd();
-                self.alive(thread)?;
-            }
-            if self.free >= need + min {
-                self.free -= need;
-                return Ok(());
-            }
-            if self.free + self.writing * PAGE >= need + min {
-                self.wait_or_kill(pages, thread)?;
-            } else {
-                self.reclaim_directly(pages, thread)?;
-            }
-            self.alive(thread)?;
+    /// A step of one direct reclaim: of a cluster, or what is wanted where that is more. It ends early where nothing is left to
+    /// reclaim and others have freed enough.
+    fn reclaim_directly(
+        &mut self,
+        actor: u32,
+        pages: u64,
+        [reclaimed, fruitless]: [u64; 2],
+        flash: &mut dyn Flash,
+    ) -> Result<Step, PhoneError> {
+        self.end_transfers(flash);
+        if reclaimed >= pages.max(CLUSTER) {
+            return Ok(self.leave_reclaim(actor, reclaimed));
         }
+        let patience = PATIENCE * (self.extents.kind_pages(ANON) + self.extents.kind_pages(FILE));
+        let look = Look { who: Reclaimer::Direct, costs: self.actors.get(actor).costs, at: self.now };
+        let step = if fruitless > patience { None } else { self.reclaim_step(look, flash) };
+        let Some(step) = step else {
+            self.leave_reclaim(actor, reclaimed);
+            let need = pages * PAGE;
+            let enough = need + self.settings.watermarks.min.0;
+            return if self.free < enough { self.wait_or_kill(actor, need) } else { Ok(Step::Next) };
+        };
+        let fruitless = if step.reclaimed > 0 { 0 } else { fruitless + step.scanned };
+        let now = self.now;
+        let known = self.actors.get_mut(actor);
+        known.fault = Fault::Reclaims { reclaimed: reclaimed + step.reclaimed, fruitless };
+        if step.congested {
+            known.does(Doing::AwaitsWrite, true, now);
+            return Ok(Step::Waits);
+        }
+        Ok(self.work(actor, step.running, true))
     }
 
-    /// One direct reclaim: a cluster, or what is wanted where that is more. It ends early where nothing is left to
-    /// reclaim and others have freed enough.
-    fn reclaim_directly(&mut self, pages: u64, thread: &mut Thread<'_>) -> Result<(), PhoneError> {
-        let enough = pages * PAGE + self.settings.watermarks.min.0;
-        let (mut reclaimed, mut fruitless) = (0, 0);
-        while reclaimed < pages.max(CLUSTER) {
-            self.finish_writes(self.now);
-            let patience = PATIENCE * (self.extents.kind_pages(ANON) + self.extents.kind_pages(FILE));
-            let look = Look { who: Reclaimer::Direct, costs: self.faulting, at: self.now };
-            let step = if fruitless > patience { None } else { self.reclaim_step(look, thread.flash) };
-            let Some(step) = step else {
-                if self.free < enough {
-                    self.wait_or_kill(pages, thread)?;
-                }
-                break;
-            };
-            reclaimed += step.reclaimed;
-            fruitless = if step.reclaimed > 0 { 0 } else { fruitless + step.scanned };
-            self.run(step.running, true, thread);
-            if let Some(until) = step.congested {
-                self.sleep(until.saturating_sub(self.now), 1, true, thread);
-            }
-            self.alive(thread)?;
-        }
+    fn leave_reclaim(&mut self, actor: u32, reclaimed: u64) -> Step {
+        self.actors.get_mut(actor).fault = Fault::Claims;
+        self.end_reclaim(reclaimed);
+        Step::Next
+    }
+
+    fn end_reclaim(&mut self, reclaimed: u64) {
         self.counters.allocstall += reclaimed.div_ceil(CLUSTER).max(1);
         self.snapshot_refaults();
         self.kswapd.hopeless &= reclaimed == 0;
-        Ok(())
     }
 
     /// Waits for a write to end, or else, as there is nothing to reclaim, ends a process.
-    fn wait_or_kill(&mut self, pages: u64, thread: &mut Thread<'_>) -> Result<(), PhoneError> {
-        if let Some(write) = self.writes.front() {
-            let span = write.done.saturating_sub(self.now);
-            self.sleep(span, 1, true, thread);
-            return Ok(());
+    fn wait_or_kill(&mut self, actor: u32, need: u64) -> Result<Step, PhoneError> {
+        let (now, stall) = (self.now, self.actors.get(actor).stall);
+        if !self.writes.is_empty() {
+            self.actors.get_mut(actor).does(Doing::AwaitsWrite, true, now);
+            return Ok(Step::Waits);
         }
         if self.kill_for_memory() {
-            return Ok(());
+            self.alive(actor)?;
+            return Ok(Step::Next);
         }
-        Err(PhoneError::OutOfMemory { wanted: Bytes(pages * PAGE), free: Bytes(self.free), stall: thread.stall })
+        Err(PhoneError::OutOfMemory { wanted: Bytes(need), free: Bytes(self.free), stall })
     }
 
-    fn alive(&self, thread: &Thread<'_>) -> Result<(), PhoneError> {
-        match self.region(thread.region) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(PhoneError::Killed { stall: thread.stall }),
+    fn alive(&self, actor: u32) -> Result<(), PhoneError> {
+        let known = self.actors.get(actor);
+        let region = known.touches.front().map(|touch| touch.region);
+        if region.is_some_and(|region| self.region(region).is_err()) {
+            return Err(PhoneError::Killed { stall: known.stall });
         }
+        Ok(())
     }
 
-    fn run(&mut self, span: Nanos, stalled: bool, thread: &mut Thread<'_>) {
-        thread.stall.running += span;
-        self.advance(self.now + span, stalled, thread.flash);
-    }
-
-    fn sleep(&mut self, span: Nanos, times: u64, stalled: bool, thread: &mut Thread<'_>) {
-        let wake = self.faulting.wake_up * times;
-        thread.stall.sleeping += span;
-        thread.stall.runnable += wake;
-        self.advance(self.now + span + wake, stalled, thread.flash);
+    /// The actor's threads work side by side, each on its share of `span`.
+    fn work(&mut self, actor: u32, span: Nanos, stalled: bool) -> Step {
+        let now = self.now;
+        let known = self.actors.get_mut(actor);
+        let share = Nanos(span.0.div_ceil(u64::from(known.threads)));
+        if share == Nanos::ZERO {
+            return Step::Next;
+        }
+        known.does(Doing::Works { until: now + share }, stalled, now);
+        Step::Waits
     }
 }

@@ -46,8 +46,8 @@ pub(super) struct Step {
     pub(super) scanned: u64,
     /// Pages freed, or on their way to flash.
     pub(super) reclaimed: u64,
-    /// The write queue is full: nothing was done, wait until then.
-    pub(super) congested: Option<Nanos>,
+    /// The write queue is full: nothing was done, wait until something is written.
+    pub(super) congested: bool,
 }
 
 /// Spreads scans over the lists in proportion to their weights, a cluster at a time.
@@ -243,8 +243,8 @@ impl PhoneMemory {
             } else {
                 extent.flags & DIRTY != 0
             };
-        if to_flash && let Some(until) = self.congested(pages) {
-            return Step { congested: Some(until), ..Step::default() };
+        if to_flash && self.is_congested(pages) {
+            return Step { congested: true, ..Step::default() };
         }
         self.count_scan(who, pages);
         let mut step = look.spared(pages);
@@ -308,24 +308,22 @@ impl PhoneMemory {
         self.note_cost(ANON, pages);
     }
 
-    /// Until when the write queue is too full for `pages` more.
-    fn congested(&self, pages: u64) -> Option<Nanos> {
-        let full = (self.writing + pages) * PAGE > self.settings.write_queue.0;
-        self.writes.front().filter(|_| full).map(|write| write.done)
+    /// Whether the write queue is too full for `pages` more.
+    fn is_congested(&self, pages: u64) -> bool {
+        !self.writes.is_empty() && (self.writing + pages) * PAGE > self.settings.write_queue.0
     }
 
     /// Sends an extent to flash; its pages are free when they are written.
     fn write_out(&mut self, id: u32, kind: usize, at: Nanos, flash: &mut dyn Flash) {
         let pages = u64::from(self.extents.get(id).pages);
         let slot = if kind == ANON { self.partition.take(id, pages) } else { NONE };
-        let done = at + flash.write(at, haversack_devices::units::Bytes(pages * PAGE));
-        let done = self.writes.back().map_or(done, |last| last.done.max(done));
+        let transfer = flash.write(at, haversack_devices::units::Bytes(pages * PAGE));
         self.stamp += 1;
         let number = self.stamp;
         let extent = self.extents.get_mut(id);
         (extent.state, extent.clock, extent.slot) = (State::Writeback, number, slot);
         extent.flags &= !DIRTY;
-        self.writes.push_back(Write { done, id, number });
+        self.writes.push_back(Write { transfer, id, number });
         self.writing += pages;
         match kind {
             ANON => self.counters.pswpout += pages,

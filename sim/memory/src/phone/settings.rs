@@ -2,7 +2,7 @@
 
 use haversack_devices::system::{Balance, PageLists};
 pub use haversack_devices::system::{PageCosts as Costs, PageMix, Watermarks};
-use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{Device, System};
 
 use super::PhoneError;
@@ -52,9 +52,6 @@ pub struct Settings {
     pub file_read_ahead: Bytes,
     /// What may be on its way to flash before reclaim waits: the requests of the block queue.
     pub write_queue: Bytes,
-    /// The share of a stall of the faulting thread in which another thread gets work done: what PSI counts as `some`
-    /// and not as `full`.
-    pub productive: Fraction,
     /// The low-memory killer daemon, where there is one.
     pub lmkd: Option<Lmkd>,
 }
@@ -76,7 +73,6 @@ impl Settings {
             swap_read_ahead: Bytes(PAGE),
             file_read_ahead: Bytes(128 << 10),
             write_queue: Bytes(8 << 20),
-            productive: Fraction::ZERO,
             lmkd: None,
         }
     }
@@ -101,7 +97,6 @@ impl Settings {
             swap: system.swap_partition(),
             swap_read_ahead: Bytes(PAGE * system.swap_read_ahead()),
             file_read_ahead: system.constants.files.read_ahead.value,
-            productive: reclaim.productive.value,
             lmkd: Some(Lmkd::new(system, device)),
             ..Self::new(system.managed(device), system.watermarks(device))
         }
@@ -133,19 +128,24 @@ impl Settings {
         if matches!(self.lists, Lists::Generations { count, .. } if !(3..=8).contains(&count)) {
             return wrong("lists", "3 to 8 generations");
         }
-        if !(0.0..=1.0).contains(&self.productive.0) {
-            return wrong("productive", "0 to 1");
-        }
         Ok(())
     }
 }
 
-/// The flash behind files and the swap partition. It may queue, be shared and depend on anything.
+/// Names something that a [`Flash`] reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Transfer(pub u64);
+
+/// The flash behind files and the swap partition. It may queue, be shared and depend on anything; times that it is asked
+/// at never go back.
 pub trait Flash {
-    /// How long `requests` synchronous reads that amount to `bytes` take, issued one after the other from `now`.
-    fn read(&mut self, now: Nanos, bytes: Bytes, requests: u64) -> Nanos;
-    /// How long from `now` until `bytes` are written, queued behind what is being written already.
-    fn write(&mut self, now: Nanos, bytes: Bytes) -> Nanos;
+    /// Begins with `requests` synchronous reads that amount to `bytes`, issued one after the other from `now`.
+    fn read(&mut self, now: Nanos, bytes: Bytes, requests: u64) -> Transfer;
+    /// Begins to write `bytes` at `now`.
+    fn write(&mut self, now: Nanos, bytes: Bytes) -> Transfer;
+    /// Goes on to the next end of a transfer or to `until`, whichever is first; that transfer, and when it ended. Each is told
+    /// once.
+    fn advance(&mut self, until: Nanos) -> Option<(Transfer, Nanos)>;
 }
 
 /// What stands behind the memory of a region.

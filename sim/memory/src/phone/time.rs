@@ -4,7 +4,7 @@ use haversack_devices::units::Nanos;
 
 use super::extents::State;
 use super::reclaim::{Look, Reclaimer};
-use super::{ANON, Costs, FILE, Flash, KillReason, PhoneMemory};
+use super::{ANON, Costs, FILE, Flash, KillReason, PhoneMemory, Transfer};
 
 /// So often is all memory looked at in vain before reclaim gives up. Three times find what there is (to deactivate, to
 /// find young, to evict; generations take a walk each), and touches go on meanwhile.
@@ -13,7 +13,7 @@ pub(super) const PATIENCE: u64 = 8;
 /// An extent on its way to flash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
-    pub(super) done: Nanos,
+    pub(super) transfer: Transfer,
     pub(super) id: u32,
     /// The extent's clock; another means that it was wanted back, or freed.
     pub(super) number: u64,
@@ -28,48 +28,68 @@ pub(super) struct Kswapd {
     pub(super) hopeless: bool,
     /// Until when it has worked.
     clock: Nanos,
+    /// It sleeps until something is written.
+    awaits_write: bool,
     /// Pages scanned since it last reclaimed one.
     fruitless: u64,
 }
 
 impl Kswapd {
     pub(super) fn new(costs: Costs) -> Self {
-        Self { costs, awake: false, hopeless: false, clock: Nanos::ZERO, fruitless: 0 }
+        Self { costs, awake: false, hopeless: false, clock: Nanos::ZERO, awaits_write: false, fruitless: 0 }
+    }
+
+    /// When it goes on by itself; the end of time if it does not.
+    fn due(&self) -> Nanos {
+        if self.awake && !self.awaits_write { self.clock } else { Nanos::MAX }
     }
 }
 
 impl PhoneMemory {
-    /// Moves time on to `until`; `stalled` says whether the faulting thread spends it waiting for memory.
-    pub(super) fn advance(&mut self, until: Nanos, stalled: bool, flash: &mut dyn Flash) {
-        while self.now < until {
-            let idle = !stalled && !self.kswapd.awake && self.writes.is_empty();
-            if stalled || self.kswapd.awake {
-                self.pressure.begin(self.now);
-            }
-            let next = [self.pressure.next_check(), self.daemon.as_ref().and_then(super::lmkd::Daemon::next_poll)];
-            let check = next.into_iter().flatten().min().unwrap_or(Nanos::MAX);
-            let to = until.min(check.max(self.now));
-            if idle {
-                self.now = to;
-            } else {
-                self.work_until(to, stalled, flash);
-            }
-            if to >= check {
-                self.check_pressure();
-            }
+    /// Moves time on to `until`; what happens then happens.
+    pub(super) fn advance(&mut self, until: Nanos, flash: &mut dyn Flash) {
+        while self.now < until || self.actors.next(self.now).is_some() {
+            self.step(until, flash);
         }
     }
 
-    fn work_until(&mut self, to: Nanos, stalled: bool, flash: &mut dyn Flash) {
-        let from = self.now;
-        let busy = self.kswapd_until(to, flash);
-        self.finish_writes(to);
+    /// Time goes on to what happens next, at `until` at the latest: flash ends a transfer, kswapd has looked at an extent, PSI or
+    /// lmkd look, actors go on.
+    pub(super) fn step(&mut self, until: Nanos, flash: &mut dyn Flash) {
+        let (stalls, _) = self.actors.pressure();
+        if stalls || self.kswapd.awake {
+            self.pressure.begin(self.now);
+        }
+        let next = [self.pressure.next_check(), self.daemon.as_ref().and_then(super::lmkd::Daemon::next_poll)];
+        let check = next.into_iter().flatten().min().unwrap_or(Nanos::MAX).max(self.now);
+        let to = until.max(self.now).min(check).min(self.actors.due().max(self.now));
+        let kswapd = self.kswapd.due();
+        if let Some((transfer, at)) = flash.advance(to.min(kswapd)) {
+            self.pass_to(at.max(self.now));
+            self.end_transfer(transfer);
+        } else if kswapd < to {
+            self.pass_to(kswapd.max(self.now));
+            self.step_kswapd(flash);
+        } else {
+            self.pass_to(to);
+            if to >= check {
+                self.check_pressure();
+            }
+            self.step_actors(flash);
+        }
+    }
+
+    /// Time in which everybody goes on with what they do.
+    ///
+    /// `full` is time in which somebody stalls and nobody works who does not (`psi_group_change`); kswapd reclaims within a stall
+    /// of its own (`balance_pgdat`). The kernel finds it for each core, and weighs by the time that cores are not idle.
+    fn pass_to(&mut self, to: Nanos) {
+        let span = to - self.now;
         self.now = to;
-        let span = to - from;
-        let full =
-            if stalled { Nanos((span.0 as f64 * (1.0 - self.settings.productive.0)) as u64) } else { Nanos::ZERO };
-        // kswapd reclaims within a memory stall of its own (`balance_pgdat`).
-        self.pressure.record(to, if stalled { span } else { busy }, full);
+        let (stalls, works) = self.actors.pressure();
+        if stalls || self.kswapd.awake {
+            self.pressure.record(to, span, if works { Nanos::ZERO } else { span });
+        }
     }
 
     /// Wakes kswapd, unless it works already or has nothing to work on.
@@ -79,43 +99,30 @@ impl PhoneMemory {
         }
         self.kswapd.awake = true;
         self.kswapd.clock = self.kswapd.clock.max(self.now);
-        self.kswapd.fruitless = 0;
+        (self.kswapd.awaits_write, self.kswapd.fruitless) = (false, 0);
         self.counters.pageoutrun += 1;
         if self.generations.too_young(self.now) {
             self.kill_for_memory();
         }
     }
 
-    /// Lets kswapd work until `to`; how much of the time since `now` it was awake.
-    fn kswapd_until(&mut self, to: Nanos, flash: &mut dyn Flash) -> Nanos {
-        if !self.kswapd.awake {
-            return Nanos::ZERO;
+    /// kswapd looks at an extent, or rests.
+    fn step_kswapd(&mut self, flash: &mut dyn Flash) {
+        let patience = PATIENCE * (self.extents.kind_pages(ANON) + self.extents.kind_pages(FILE));
+        let enough = self.free >= self.settings.watermarks.high.0;
+        if enough || self.kswapd.fruitless > patience {
+            return self.rest_kswapd(!enough);
         }
-        let from = self.kswapd.clock.max(self.now).min(to);
-        while self.kswapd.clock < to {
-            self.finish_writes(self.kswapd.clock);
-            let patience = PATIENCE * (self.extents.kind_pages(ANON) + self.extents.kind_pages(FILE));
-            let enough = self.free >= self.settings.watermarks.high.0;
-            if enough || self.kswapd.fruitless > patience {
-                self.rest_kswapd(!enough);
-                break;
-            }
-            let (costs, at) = (self.kswapd.costs, self.kswapd.clock);
-            match self.reclaim_step(Look { who: Reclaimer::Kswapd, costs, at }, flash) {
-                None => match self.writes.front() {
-                    Some(write) => self.kswapd.clock = write.done,
-                    None => {
-                        self.rest_kswapd(true);
-                        break;
-                    }
-                },
-                Some(step) => {
-                    self.kswapd.clock = step.congested.unwrap_or(at + step.running).max(at);
-                    self.kswapd.fruitless = if step.reclaimed > 0 { 0 } else { self.kswapd.fruitless + step.scanned };
-                }
+        let (costs, at) = (self.kswapd.costs, self.now);
+        match self.reclaim_step(Look { who: Reclaimer::Kswapd, costs, at }, flash) {
+            None if self.writes.is_empty() => self.rest_kswapd(true),
+            None => self.kswapd.awaits_write = true,
+            Some(step) => {
+                self.kswapd.clock = at + step.running;
+                self.kswapd.awaits_write = step.congested;
+                self.kswapd.fruitless = if step.reclaimed > 0 { 0 } else { self.kswapd.fruitless + step.scanned };
             }
         }
-        self.kswapd.clock.min(to).saturating_sub(from)
     }
 
     fn rest_kswapd(&mut self, hopeless: bool) {
@@ -123,24 +130,33 @@ impl PhoneMemory {
         self.snapshot_refaults();
     }
 
-    /// Frees what was written by `to`.
-    pub(super) fn finish_writes(&mut self, to: Nanos) {
-        while let Some(&Write { done, id, number }) = self.writes.front() {
-            if done > to {
-                break;
-            }
-            self.writes.pop_front();
-            let extent = self.extents.get(id);
-            if extent.state != State::Writeback || extent.clock != number {
-                continue;
-            }
-            let pages = u64::from(extent.pages);
-            let kind = self.regions[extent.region as usize].kind();
-            self.writing -= pages;
-            self.forget_resident(id);
-            self.extents.get_mut(id).state = if kind == ANON { State::Flash } else { State::Dropped };
-            self.leave_shadow(id);
+    /// What flash has ended by now has ended.
+    pub(super) fn end_transfers(&mut self, flash: &mut dyn Flash) {
+        while let Some((transfer, _)) = flash.advance(self.now) {
+            self.end_transfer(transfer);
         }
+    }
+
+    /// Flash has read for an actor, or written an extent, whose pages are free then.
+    fn end_transfer(&mut self, transfer: Transfer) {
+        let Some(at) = self.writes.iter().position(|write| write.transfer == transfer) else {
+            return self.actors.read(transfer, self.now);
+        };
+        let Some(Write { id, number, .. }) = self.writes.remove(at) else { return };
+        self.actors.written(self.now);
+        if std::mem::take(&mut self.kswapd.awaits_write) {
+            self.kswapd.clock = self.kswapd.clock.max(self.now);
+        }
+        let extent = self.extents.get(id);
+        if extent.state != State::Writeback || extent.clock != number {
+            return;
+        }
+        let pages = u64::from(extent.pages);
+        let kind = self.regions[extent.region as usize].kind();
+        self.writing -= pages;
+        self.forget_resident(id);
+        self.extents.get_mut(id).state = if kind == ANON { State::Flash } else { State::Dropped };
+        self.leave_shadow(id);
     }
 
     /// The kernel's own killer: the process that holds most, its score added in thousandths of memory

@@ -95,19 +95,23 @@ mod tests {
     use haversack_devices::system::{PageMix, Watermarks};
     use haversack_devices::units::{Bytes, Factor, Nanos};
 
-    use super::super::{Access, Backing, Costs, Flash, PAGE, PhoneMemory, Settings};
+    use super::super::{Access, Backing, Costs, Flash, PAGE, PhoneMemory, Settings, Transfer};
     use super::*;
 
     /// A flash that nothing is read from.
     struct Unread;
 
     impl Flash for Unread {
-        fn read(&mut self, _: Nanos, _: Bytes, _: u64) -> Nanos {
-            Nanos::MAX
+        fn read(&mut self, _: Nanos, _: Bytes, _: u64) -> Transfer {
+            Transfer(0)
         }
 
-        fn write(&mut self, _: Nanos, _: Bytes) -> Nanos {
-            Nanos::MAX
+        fn write(&mut self, _: Nanos, _: Bytes) -> Transfer {
+            Transfer(0)
+        }
+
+        fn advance(&mut self, _: Nanos) -> Option<(Transfer, Nanos)> {
+            None
         }
     }
 

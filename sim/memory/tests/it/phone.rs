@@ -1,5 +1,6 @@
 //! The phone's memory: mechanisms against hand arithmetic, lmkd's decisions, and a slow twin in lock step.
 
+mod actors;
 mod lmkd;
 mod mechanisms;
 mod pressure;

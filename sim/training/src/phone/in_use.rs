@@ -1,12 +1,12 @@
 //! A phone in use while a run trains on it: its system, who decides the budget there, and how often the run was ended.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::phone::{Access, Kill, PhoneError, Stall};
+use haversack_memory::phone::{Access, Kill, Stall};
 use haversack_policies::budget::{BudgetRule, Round, Sample};
 use haversack_workloads::TensorId;
 
 use super::system::PhoneSystem;
-use super::{Phone, WatchedSample};
+use super::{Phone, Threads, WatchedSample};
 use crate::error::RunError;
 use crate::record::{PhoneReport, TrainerKill};
 use crate::tensors::Change;
@@ -21,7 +21,7 @@ pub(crate) const SECOND: Nanos = Nanos(1_000_000_000);
 /// # Errors
 /// Memory that even the kernel's own killer does not free.
 pub fn watch(phone: &Phone, length: Nanos) -> Result<Vec<WatchedSample>, RunError> {
-    let mut system = PhoneSystem::new(phone, 0)?;
+    let mut system = PhoneSystem::new(phone, 0, Threads::NONE)?;
     let mut samples = Vec::new();
     let mut time = Nanos::ZERO;
     while time < length {
@@ -49,16 +49,21 @@ pub(crate) struct PhoneInUse<'a> {
 
 /// What touching tensors came to.
 pub(crate) struct Touched {
-    /// What it took the thread.
+    /// What it took the threads.
     pub(crate) stall: Stall,
     /// The kill that ended the process meanwhile.
     pub(crate) killed: Option<Kill>,
 }
 
 impl<'a> PhoneInUse<'a> {
-    /// A run of a graph with `tensors` tensors begins on `phone`.
-    pub(crate) fn new(phone: &'a Phone, tensors: usize, rule: Option<Box<dyn BudgetRule>>) -> Result<Self, RunError> {
-        let system = PhoneSystem::new(phone, tensors)?;
+    /// A run of a graph with `tensors` tensors by `threads` begins on `phone`.
+    pub(crate) fn new(
+        phone: &'a Phone,
+        tensors: usize,
+        threads: Threads,
+        rule: Option<Box<dyn BudgetRule>>,
+    ) -> Result<Self, RunError> {
+        let system = PhoneSystem::new(phone, tensors, threads)?;
         Ok(Self { system, rule, planned: Vec::new(), next_sample: Nanos::ZERO, kills: Vec::new(), ended: 0 })
     }
 
@@ -120,7 +125,7 @@ impl<'a> PhoneInUse<'a> {
         self.kills.iter().filter(|kill| kill.iteration == self.ended).count() as u32
     }
 
-    /// The process's thread brings in the pages of tensors.
+    /// The process's threads bring in the pages of tensors.
     pub(crate) fn touch(
         &mut self,
         now: Nanos,
@@ -133,18 +138,8 @@ impl<'a> PhoneInUse<'a> {
             return Ok(touched);
         }
         self.system.follow(changes)?;
-        for (tensor, access) in tensors {
-            match self.system.touch(tensor, access, now + touched.stall.total()) {
-                Ok(more) => touched.stall += more,
-                Err(PhoneError::Killed { stall: more }) => {
-                    touched.stall += more;
-                    touched.killed = self.system.killed(now + touched.stall.total());
-                    break;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.system.note_stall(touched.stall);
+        touched.stall = self.system.touch(tensors)?;
+        touched.killed = self.system.killed(now + touched.stall.total());
         Ok(touched)
     }
 

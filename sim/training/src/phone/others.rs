@@ -6,9 +6,9 @@
 //! does not end it, since a recording has had its own kills already.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::phone::{Access, Backing, PhoneError, PhoneMemory, ProcessId};
+use haversack_memory::phone::{Access, Backing, Part, PhoneError, PhoneMemory, ProcessId};
 
-use super::system::{PhoneFlash, Region};
+use super::pulse::Region;
 use super::{HeldByOthers, Phone};
 
 /// What others hold, by the recording.
@@ -41,23 +41,16 @@ impl<'a> Others<'a> {
         self.series.get(self.next).map_or(Nanos::MAX, |held| held.at)
     }
 
-    /// The next change happens, at the phone's time `at`.
-    pub(super) fn change(
-        &mut self,
-        at: Nanos,
-        memory: &mut PhoneMemory,
-        flash: &mut PhoneFlash,
-    ) -> Result<(), PhoneError> {
-        let (Some(held), Some(region)) = (self.series.get(self.next), &mut self.region) else { return Ok(()) };
+    /// The next change happens; what is to be touched for it.
+    pub(super) fn change(&mut self, memory: &mut PhoneMemory) -> Result<Option<Part>, PhoneError> {
+        let (Some(held), Some(region)) = (self.series.get(self.next), &mut self.region) else { return Ok(None) };
         self.next += 1;
         let extent = memory.settings().extent.0;
         let beyond = held.bytes.saturating_sub(self.at_rest).0 / extent * extent;
         let before = std::mem::replace(&mut region.bytes, Bytes(beyond));
         memory.resize(region.id, region.bytes)?;
-        if region.bytes > before {
-            memory.touch_part(region.id, before..region.bytes, Access::Write, at, flash)?;
-        }
-        Ok(())
+        let grown = Part { region: region.id, bytes: before..region.bytes, access: Access::Write };
+        Ok(Some(grown).filter(|part| !part.bytes.is_empty()))
     }
 
     /// What is held beyond the system at rest.

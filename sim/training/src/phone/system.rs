@@ -1,108 +1,62 @@
-//! The phone's system beside the run: pages of tensors, of the system and of apps in one memory, and who is killed.
+//! The phone beside the run: the trainer's tensors, the system's memory and apps in one memory, and who is killed.
+//!
+//! The trainer, the system and each app are actors with clocks of their own. The trainer's threads, one on each of its cores,
+//! share an operator's pages; the system and apps are a thread each, on the fastest core, that touches what is in use once a
+//! second and is late where that stalls it. Who stalls does not keep others from working but for memory and flash.
+//!
+//! PSI is `full` while somebody stalls and neither the trainer's cores nor an app in front work. Left out: the work of the system
+//! and of apps behind, which would make it `full` less often; that the system is many processes, which stall side by side; and
+//! that the system and apps take cores from the trainer.
 
-use std::collections::BTreeMap;
-
-use haversack_devices::storage::{Direction, Driver, FlashQueue, Stream};
-use haversack_devices::units::{Bytes, Fraction, Nanos};
-use haversack_memory::phone::{Access, Backing, Flash, Kill, PhoneError, PhoneMemory, ProcessId, RegionId, Stall};
+use haversack_devices::storage::{FlashQueue, Stream};
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_memory::phone::{Access, ActorId, Kill, Part, PhoneError, PhoneMemory, Stall, Touched};
 use haversack_policies::budget::SwapKind;
 use haversack_workloads::TensorId;
 
+use super::apps::Apps;
+use super::flash::PhoneFlash;
 use super::others::Others;
-use super::pool::{Pool, PoolPlace};
+use super::places::Places;
+use super::pulse::{Pulse, Region};
 use super::span::Watch;
-use super::{AppState, Phone, SystemMemory, WatchedSample};
+use super::{Phone, SystemMemory, Threads, WatchedSample};
 use crate::record::PhoneReport;
 use crate::tensors::Change;
-
-/// What is in use all the time is touched so often.
-const PULSE: Nanos = Nanos(1_000_000_000);
-/// Apps with a larger score are in the background.
-const IN_FRONT: i32 = 0;
-/// Reads of a page at a time: what a fault waits for.
-const ONE_AT_A_TIME: u32 = 1;
-/// The largest command that the block layer makes of neighbouring pages.
-const WRITE_COMMAND: Bytes = Bytes(64 << 10);
 
 /// A phone in use.
 pub(super) struct PhoneSystem<'a> {
     phone: &'a Phone,
     memory: PhoneMemory,
     flash: PhoneFlash,
-    /// The process that trains.
-    trainer: ProcessId,
-    /// Its memory: a region of pieces and a slab of what is smaller.
-    pool: Pool,
-    pieces: RegionId,
-    slab: RegionId,
-    /// Where tensors lie in it, whole and in another form.
-    whole: Vec<PoolPlace>,
-    stored: Vec<PoolPlace>,
+    /// The process that trains, and its threads.
+    trainer: Places,
+    threads: ActorId,
+    computes: bool,
     /// What the system holds, with the share that is in use all the time.
     own: Vec<Region>,
     /// What a recording says of all others.
     others: Others<'a>,
-    apps: BTreeMap<String, App>,
-    /// The next change of an app, and the next pulse.
+    /// The system's thread.
+    pulse: Pulse,
+    apps: Apps,
+    /// The next change of an app.
     next_change: usize,
-    next_pulse: Nanos,
     /// The phone's clock when the run begins.
     start: Nanos,
-    /// When memory was last looked at.
+    /// When memory was last looked at, and what was in use then.
     seen: Nanos,
+    used: Bytes,
     /// The iteration so far, and the iterations.
     watches: [Watch; 2],
     apps_killed: u64,
 }
 
-/// Memory of which a share is in use all the time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Region {
-    pub(super) id: RegionId,
-    pub(super) bytes: Bytes,
-    pub(super) hot: Fraction,
-}
-
-#[derive(Debug)]
-struct App {
-    process: ProcessId,
-    anonymous: RegionId,
-    file: RegionId,
-    state: AppState,
-}
-
-/// The flash as the kernel uses it: a fault reads one page after another, reclaim writes runs of pages.
-pub(super) struct PhoneFlash {
-    queue: FlashQueue,
-    driver: Driver,
-    /// When the runs that are being written will be.
-    written: Nanos,
-}
-
-impl Flash for PhoneFlash {
-    fn read(&mut self, now: Nanos, bytes: Bytes, requests: u64) -> Nanos {
-        // Nobody asks for the writes that have ended.
-        while self.queue.advance(now).is_some() {}
-        let command = Bytes(bytes.0 / requests.max(1));
-        self.queue.read(now, bytes, command, ONE_AT_A_TIME, self.driver)
-    }
-
-    fn write(&mut self, now: Nanos, bytes: Bytes) -> Nanos {
-        self.queue.write_behind(now, bytes, WRITE_COMMAND, self.driver.in_place());
-        // Behind what is on its way: the device takes up each run for so long.
-        let occupied = self.queue.flash().occupation(Direction::Write, WRITE_COMMAND).0 * 1e9;
-        let taken = occupied * (bytes.as_f64() / WRITE_COMMAND.as_f64());
-        self.written = self.written.max(now) + Nanos(taken as u64);
-        self.written - now
-    }
-}
-
 impl<'a> PhoneSystem<'a> {
     /// A phone that is at rest, with the apps that are there from the start; the trainer has nothing yet.
-    pub(super) fn new(phone: &'a Phone, tensors: usize) -> Result<Self, PhoneError> {
-        let mut memory = PhoneMemory::new(phone.memory.clone(), phone.training, phone.kswapd)?;
-        let queue = FlashQueue::new(phone.flash.clone());
-        let mut flash = PhoneFlash { queue, driver: phone.driver, written: Nanos::ZERO };
+    pub(super) fn new(phone: &'a Phone, tensors: usize, threads: Threads) -> Result<Self, PhoneError> {
+        let mut memory = PhoneMemory::new(phone.memory.clone(), phone.front, phone.kswapd)?;
+        let mut flash = PhoneFlash { queue: FlashQueue::new(phone.flash.clone()), driver: phone.driver };
         let process = memory.spawn("system", SYSTEM)?;
         let mut own = Vec::new();
         for &SystemMemory { bytes, backing, hot } in &phone.own {
@@ -111,73 +65,120 @@ impl<'a> PhoneSystem<'a> {
             own.push(Region { id, bytes, hot });
         }
         let others = Others::new(phone, &mut memory, process)?;
-        let (trainer, [pieces, slab]) = trainer_process(&mut memory, phone)?;
-        let start = memory.now();
         let mut system = Self {
             phone,
-            memory,
             flash,
-            trainer,
-            pool: Pool::new(phone.memory.extent.0),
-            pieces,
-            slab,
-            whole: vec![PoolPlace::None; tensors],
-            stored: vec![PoolPlace::None; tensors],
+            trainer: Places::new(&mut memory, phone, tensors)?,
+            threads: memory.add_actor(phone.training, threads.count),
+            computes: threads.compute,
             own,
             others,
-            apps: BTreeMap::new(),
+            pulse: Pulse::new(memory.add_actor(phone.front, 1), Nanos::ZERO),
+            apps: Apps::default(),
             next_change: 0,
-            next_pulse: Nanos::ZERO,
-            start,
+            start: memory.now(),
             seen: Nanos::ZERO,
+            used: Bytes::ZERO,
             watches: [Watch::default(); 2],
             apps_killed: 0,
+            memory,
         };
         system.tend(Nanos::ZERO)?;
+        while system.memory.is_touching() {
+            if let Some(touched) = system.memory.run(Nanos::MAX, &mut system.flash) {
+                system.note(&touched)?;
+            }
+        }
+        system.start = system.memory.now();
+        system.used = system.in_use();
         Ok(system)
     }
 
     /// The phone's time at the run's `now`: it was switched on before.
     fn at(&self, now: Nanos) -> Nanos {
-        self.start + now
+        Nanos(self.start.0.saturating_add(now.0))
+    }
+
+    /// The run's time.
+    fn now(&self) -> Nanos {
+        self.memory.now().saturating_sub(self.start)
     }
 
     /// Everything that happens on the phone up to `now`: apps change, what is in use is touched, kswapd works.
     pub(super) fn tend(&mut self, now: Nanos) -> Result<(), PhoneError> {
-        let phone = self.phone;
+        self.go_on(now).map(|_none_touches| ())
+    }
+
+    /// The phone goes on up to `until`, or until the trainer has touched what it was to.
+    fn go_on(&mut self, until: Nanos) -> Result<Option<Touched>, PhoneError> {
         loop {
-            let change = phone.apps.get(self.next_change).map_or(Nanos::MAX, |change| change.at);
-            let held = self.others.next();
-            let next = change.min(self.next_pulse).min(held);
-            if next > now {
-                break;
-            }
-            self.look(next);
-            if held <= next {
-                let at = self.at(next);
-                self.others.change(at, &mut self.memory, &mut self.flash)?;
-            } else if change <= self.next_pulse {
-                self.next_change += 1;
-                let change = &phone.apps[self.next_change - 1];
-                self.change_app(next, &change.app, change.state)?;
-            } else {
-                self.pulse(next)?;
-                self.next_pulse += PULSE;
+            let next = self.next();
+            let touched = self.memory.run(self.at(until.min(next)), &mut self.flash);
+            self.look();
+            match touched {
+                Some(touched) if touched.actor == self.threads => return Ok(Some(touched)),
+                Some(touched) => self.note(&touched)?,
+                None if next <= until => self.happen(next.max(self.now()))?,
+                None => return Ok(None),
             }
         }
-        self.look(now);
+    }
+
+    /// When something begins next.
+    fn next(&self) -> Nanos {
+        let change = self.phone.apps.get(self.next_change).map_or(Nanos::MAX, |change| change.at);
+        change.min(self.others.next()).min(self.pulse.due()).min(self.apps.due(&self.memory))
+    }
+
+    /// What is to begin at `now` does: the recording's before changes of apps, and these before what is in use.
+    fn happen(&mut self, now: Nanos) -> Result<(), PhoneError> {
+        if self.others.next() <= now {
+            let grown = self.others.change(&mut self.memory)?;
+            return self.memory.begin(self.pulse.actor, grown);
+        }
+        if let Some(change) = self.phone.apps.get(self.next_change).filter(|change| change.at <= now) {
+            self.next_change += 1;
+            self.apps.change(now, &change.app, change.state, self.phone, &mut self.memory)?;
+            self.share_flash(now);
+            return Ok(());
+        }
+        if self.pulse.due() <= now {
+            self.pulse.begin(now);
+            let regions = self.own.iter().chain(self.others.region());
+            self.memory.begin(self.pulse.actor, regions.map(|region| region.in_use(Access::Read)))?;
+        }
+        self.apps.pulse(now, &mut self.memory)
+    }
+
+    /// The system or an app has touched what it was to.
+    fn note(&mut self, touched: &Touched) -> Result<(), PhoneError> {
+        let (stall, lives) = match &touched.outcome {
+            Ok(stall) => (stall, true),
+            Err(PhoneError::Killed { stall }) => (stall, false),
+            Err(error) => return Err(error.clone()),
+        };
+        let now = touched.at.saturating_sub(self.start);
+        let of_system = touched.actor == self.pulse.actor;
+        let launched = if of_system { None } else { self.apps.touched(touched.actor, now, lives) };
+        if of_system {
+            self.pulse.end(now);
+        }
+        for watch in &mut self.watches {
+            let stalls = if of_system { &mut watch.system } else { &mut watch.apps };
+            stalls.add(stall.total());
+            launched.into_iter().for_each(|took| watch.launches.add(took));
+        }
         Ok(())
     }
 
-    /// Lets the kernel work up to `now`, and notes what was in use.
-    fn look(&mut self, now: Nanos) {
-        let (before, span) = (self.in_use(), now.saturating_sub(self.seen));
+    /// Notes what was in use since it was last looked.
+    fn look(&mut self) {
+        let (now, used) = (self.now(), self.in_use());
+        let (before, span) = (std::mem::replace(&mut self.used, used), now.saturating_sub(self.seen));
         self.seen = self.seen.max(now);
-        self.memory.pass(self.at(now), &mut self.flash);
-        let after = self.in_use();
         for watch in &mut self.watches {
             watch.used += u128::from(before.0) * u128::from(span.0);
-            watch.peak = watch.peak.max(after);
+            watch.peak = watch.peak.max(self.used);
         }
     }
 
@@ -186,132 +187,35 @@ impl<'a> PhoneSystem<'a> {
         self.memory.settings().ram.saturating_sub(self.memory.free())
     }
 
-    /// What is in use all the time is touched.
-    fn pulse(&mut self, now: Nanos) -> Result<(), PhoneError> {
-        let at = self.at(now);
-        for region in self.own.iter().chain(self.others.region()) {
-            let hot = share(region.bytes, region.hot);
-            self.memory.touch_part(region.id, Bytes::ZERO..hot, Access::Read, at, &mut self.flash)?;
-        }
-        let in_front: Vec<(ProcessId, RegionId, Bytes)> = self.apps.values().flat_map(App::in_use).collect();
-        for (process, region, hot) in in_front {
-            self.app_touches(process, region, hot, Access::Write, at)?;
-        }
-        Ok(())
-    }
-
-    /// An app touches the beginning of a region. One that has been ended, now or before, touches nothing.
-    fn app_touches(
-        &mut self,
-        process: ProcessId,
-        region: RegionId,
-        bytes: Bytes,
-        access: Access,
-        at: Nanos,
-    ) -> Result<(), PhoneError> {
-        if !self.memory.is_running(process) {
-            return Ok(());
-        }
-        match self.memory.touch_part(region, Bytes::ZERO..bytes, access, at, &mut self.flash) {
-            Ok(_) | Err(PhoneError::Killed { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn change_app(&mut self, now: Nanos, name: &str, state: Option<AppState>) -> Result<(), PhoneError> {
-        // An app that was killed is launched anew.
-        if self.apps.get(name).is_some_and(|app| !self.memory.is_running(app.process)) {
-            self.apps.remove(name);
-        }
-        let Some(state) = state else {
-            if let Some(app) = self.apps.remove(name) {
-                self.memory.exit(app.process)?;
-            }
-            self.share_flash(now);
-            return Ok(());
-        };
-        let app = match self.apps.remove(name) {
-            Some(app) => {
-                self.memory.set_adj(app.process, state.adj)?;
-                self.memory.resize(app.anonymous, state.anonymous)?;
-                self.memory.resize(app.file, state.file)?;
-                App { state, ..app }
-            }
-            None => {
-                let process = self.memory.spawn(name, state.adj)?;
-                let anonymous = Backing::Anonymous(self.phone.app_pages);
-                App {
-                    process,
-                    anonymous: self.memory.map(process, state.anonymous, anonymous)?,
-                    file: self.memory.map(process, state.file, Backing::File)?,
-                    state,
-                }
-            }
-        };
-        let at = self.at(now);
-        for (region, bytes, access) in
-            [(app.anonymous, state.anonymous, Access::Write), (app.file, state.file, Access::Read)]
-        {
-            self.app_touches(app.process, region, share(bytes, state.touched), access, at)?;
-        }
-        self.apps.insert(name.to_owned(), app);
-        self.share_flash(now);
-        Ok(())
-    }
-
-    /// Apps that were not killed.
-    fn living(&self) -> impl Iterator<Item = &App> {
-        self.apps.values().filter(|app| self.memory.is_running(app.process))
-    }
-
     /// Apps in the background write their caches.
     fn share_flash(&mut self, now: Nanos) {
-        let behind = self.living().filter(|app| app.state.adj > IN_FRONT).count();
+        let behind = self.apps.behind(&self.memory);
         let streams: Vec<Stream> = (0..behind).flat_map(|_| self.phone.background.iter().copied()).collect();
         self.flash.queue.set_streams(self.at(now), &streams);
     }
 
     /// Tensors came and went.
     pub(super) fn follow(&mut self, changes: Vec<Change>) -> Result<(), PhoneError> {
-        for change in changes {
-            let (place, bytes) = match change {
-                Change::Whole(tensor, bytes) => (&mut self.whole[tensor as usize], bytes),
-                Change::Stored(tensor, bytes) => (&mut self.stored[tensor as usize], bytes),
-            };
-            self.pool.give(std::mem::take(place));
-            *place = self.pool.take(bytes.0);
-        }
-        self.memory.resize(self.pieces, Bytes(self.pool.bytes()))?;
-        self.memory.resize(self.slab, Bytes(self.pool.slab_bytes()))
+        self.trainer.follow(changes, &mut self.memory)?;
+        self.look();
+        Ok(())
     }
 
-    /// The trainer's thread touches a tensor.
-    pub(super) fn touch(&mut self, tensor: TensorId, access: Access, now: Nanos) -> Result<Stall, PhoneError> {
-        let before = self.memory.counters().pgmajfault;
-        let touched = self.touch_places(tensor, access, now);
-        // Nobody else faults meanwhile.
-        self.watches[0].faults += self.memory.counters().pgmajfault - before;
-        touched
-    }
-
-    fn touch_places(&mut self, tensor: TensorId, access: Access, now: Nanos) -> Result<Stall, PhoneError> {
-        let mut stall = Stall::default();
-        let piece = self.phone.memory.extent.0;
-        for place in [&self.whole[tensor as usize], &self.stored[tensor as usize]] {
-            match place {
-                PoolPlace::None => {}
-                PoolPlace::Slab(_) => {
-                    let at = self.start + now + stall.total();
-                    tally(&mut stall, self.memory.touch(self.slab, access, at, &mut self.flash))?;
-                }
-                PoolPlace::Runs(runs) => {
-                    for run in runs {
-                        let part = Bytes(run.start * piece)..Bytes(run.end * piece);
-                        let at = self.start + now + stall.total();
-                        tally(&mut stall, self.memory.touch_part(self.pieces, part, access, at, &mut self.flash))?;
-                    }
-                }
-            }
+    /// The trainer's threads touch tensors from now on; what it took them until they had, or until their process was ended.
+    pub(super) fn touch(&mut self, tensors: impl Iterator<Item = (TensorId, Access)>) -> Result<Stall, PhoneError> {
+        let parts: Vec<Part> = tensors.flat_map(|(tensor, access)| self.trainer.parts(tensor, access)).collect();
+        self.memory.set_computing(self.threads, self.computes);
+        self.memory.begin(self.threads, parts)?;
+        let Some(touched) = self.go_on(Nanos::MAX)? else { return Ok(Stall::default()) };
+        let stall = match touched.outcome {
+            Ok(stall) | Err(PhoneError::Killed { stall }) => stall,
+            Err(error) => return Err(error),
+        };
+        for watch in &mut self.watches {
+            watch.faults += touched.major;
+            watch.trainer.add(stall.total());
+            watch.states.sleeping += stall.sleeping;
+            watch.states.runnable += stall.runnable;
         }
         Ok(stall)
     }
@@ -320,7 +224,7 @@ impl<'a> PhoneSystem<'a> {
     pub(super) fn killed(&mut self, now: Nanos) -> Option<Kill> {
         let mut of_trainer = None;
         while let Some(kill) = self.memory.poll_lmkd(self.at(now), &mut self.flash) {
-            if kill.process == self.trainer {
+            if kill.process == self.trainer.process {
                 of_trainer = Some(Kill { at: kill.at.saturating_sub(self.start), ..kill });
             } else {
                 self.apps_killed += 1;
@@ -332,10 +236,8 @@ impl<'a> PhoneSystem<'a> {
 
     /// A new process trains; it has nothing.
     pub(super) fn restart(&mut self) -> Result<(), PhoneError> {
-        (self.trainer, [self.pieces, self.slab]) = trainer_process(&mut self.memory, self.phone)?;
-        self.pool = Pool::new(self.phone.memory.extent.0);
-        self.whole.fill(PoolPlace::None);
-        self.stored.fill(PoolPlace::None);
+        self.memory.set_computing(self.threads, false);
+        self.trainer = Places::new(&mut self.memory, self.phone, self.trainer.tensors())?;
         Ok(())
     }
 
@@ -349,18 +251,10 @@ impl<'a> PhoneSystem<'a> {
         self.watches[0].faults
     }
 
-    /// Notes what the thread did.
-    pub(super) fn note_stall(&mut self, stall: Stall) {
-        for watch in &mut self.watches {
-            watch.states.sleeping += stall.sleeping;
-            watch.states.runnable += stall.runnable;
-        }
-    }
-
     /// Memory as a service in the background sees it; what the trainer holds could be had, too.
     pub(super) fn sample(&self, time: Nanos) -> Result<WatchedSample, PhoneError> {
-        let held = if self.memory.is_running(self.trainer) {
-            self.memory.process_usage(self.trainer)?.resident
+        let held = if self.memory.is_running(self.trainer.process) {
+            self.memory.process_usage(self.trainer.process)?.resident
         } else {
             Bytes::ZERO
         };
@@ -369,7 +263,7 @@ impl<'a> PhoneSystem<'a> {
             available: self.memory.available() + held,
             used: self.in_use(),
             watermark_high: self.memory.settings().watermarks.high,
-            adjustments: self.living().filter_map(|app| i16::try_from(app.state.adj).ok()).collect(),
+            adjustments: self.apps.adjustments(&self.memory),
         })
     }
 
@@ -378,10 +272,11 @@ impl<'a> PhoneSystem<'a> {
         if self.memory.settings().zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash }
     }
 
-    /// An iteration begins; with the first, the run.
+    /// An iteration begins at `now`; with the first, the run.
     pub(super) fn begin(&mut self, now: Nanos, first: bool) {
-        self.look(now);
-        let begun = Watch { since: now, before: self.memory.counters(), ..Watch::default() };
+        self.look();
+        let psi = self.memory.psi(self.at(now));
+        let begun = Watch::new(now, self.memory.counters(), &psi);
         self.watches[0] = begun;
         if first {
             self.watches[1] = begun;
@@ -390,47 +285,12 @@ impl<'a> PhoneSystem<'a> {
 
     /// What it was like up to `now`.
     pub(super) fn report(&mut self, now: Nanos) -> PhoneReport {
-        self.look(now);
-        let counters = self.memory.counters();
-        let [iteration, run] = self.watches.map(|watch| watch.span(now, &counters));
+        self.look();
+        let (counters, psi) = (self.memory.counters(), self.memory.psi(self.at(now)));
+        let [iteration, run] = self.watches.map(|watch| watch.span(now, &counters, &psi));
         let managed = self.memory.settings().ram;
         PhoneReport { managed, iteration, run, apps_killed: self.apps_killed, kills: Vec::new() }
     }
-}
-
-impl App {
-    /// What it uses all the time while it is in front.
-    fn in_use(&self) -> impl Iterator<Item = (ProcessId, RegionId, Bytes)> + use<> {
-        let parts = [(self.anonymous, self.state.anonymous), (self.file, self.state.file)];
-        let (process, touched, in_front) = (self.process, self.state.touched, self.state.adj <= IN_FRONT);
-        let parts = parts.into_iter().filter(move |_| in_front);
-        parts.map(move |(region, bytes)| (process, region, share(bytes, touched)))
-    }
-}
-
-/// A process that trains, and its memory, of which it has none yet.
-fn trainer_process(memory: &mut PhoneMemory, phone: &Phone) -> Result<(ProcessId, [RegionId; 2]), PhoneError> {
-    let process = memory.spawn("trainer", phone.trainer.adj)?;
-    let mut region = || memory.map(process, Bytes::ZERO, Backing::Anonymous(phone.trainer.pages));
-    Ok((process, [region()?, region()?]))
-}
-
-/// Adds what a touch took, also that of one in which the process was ended.
-fn tally(stall: &mut Stall, touched: Result<Stall, PhoneError>) -> Result<(), PhoneError> {
-    match touched {
-        Ok(more) => *stall += more,
-        Err(PhoneError::Killed { stall: more }) => {
-            *stall += more;
-            return Err(PhoneError::Killed { stall: *stall });
-        }
-        Err(error) => return Err(error),
-    }
-    Ok(())
-}
-
-fn share(bytes: Bytes, share: Fraction) -> Bytes {
-    // A float cast saturates.
-    Bytes((bytes.as_f64() * share.0) as u64)
 }
 
 /// The system's own processes are never ended.

@@ -1,7 +1,7 @@
 //! What the phone's kernel saw of a run.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::phone::{Counters, Kill};
+use haversack_memory::phone::{Counters, Kill, Psi};
 
 /// What the phone's kernel saw of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +31,52 @@ pub struct PhoneSpan {
     pub counters: Counters,
     /// What the thread that trains did.
     pub states: ThreadStates,
+    /// For how long memory kept threads from working.
+    pub pressure: Pressure,
+    /// Stalls of the process that trains: an operator's tensors are touched at a time.
+    pub trainer: Stalls,
+    /// Stalls of the system's processes: what they use is touched every second, and counts when all of it is in.
+    pub system: Stalls,
+    /// Stalls of apps, as they change and every second in front.
+    pub apps: Stalls,
+    /// Apps that came to the front, new or from behind, until their pages were in.
+    pub launches: Stalls,
+}
+
+/// Pressure-stall information (`/proc/pressure/memory`), summed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// Somebody stalled.
+    pub some: Nanos,
+    /// Somebody stalled, and nobody worked who did not.
+    pub full: Nanos,
+}
+
+impl Pressure {
+    /// What it has summed up to.
+    pub(crate) fn of(psi: &Psi) -> Self {
+        Self { some: psi.some.total, full: psi.full.total }
+    }
+}
+
+/// How often somebody had to wait for memory, and for how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stalls {
+    /// How often.
+    pub count: u64,
+    /// All together.
+    pub total: Nanos,
+    /// The longest.
+    pub longest: Nanos,
+}
+
+impl Stalls {
+    /// One more that took `span`; nothing is none.
+    pub(crate) fn add(&mut self, span: Nanos) {
+        self.count += u64::from(span > Nanos::ZERO);
+        self.total += span;
+        self.longest = self.longest.max(span);
+    }
 }
 
 impl PhoneSpan {

@@ -1,5 +1,6 @@
 //! Training on a phone in use, worked out by hand.
 
+mod actors;
 mod budget;
 mod kills;
 mod memory;
@@ -40,6 +41,15 @@ pub(crate) fn run(phone: &Phone, graph: &TrainingGraph, iterations: u32) -> Resu
 
 /// What a fault on a page on flash takes of the core, asleep and waiting for the core: 0.7 + 1.5, 1 + 100 and 10 µs.
 pub(crate) const FROM_FLASH: [Nanos; 3] = [Nanos(2_200), Nanos(101_000), Nanos(10_000)];
+
+/// The thread slept, and waited for its core, for `pages` that were read one by one; next to nothing for what flash did
+/// beside, and for what it had to write first.
+pub(crate) fn asleep(states: ThreadStates, pages: u64, place: &str) {
+    for (took, each) in [(states.sleeping, FROM_FLASH[1]), (states.runnable, FROM_FLASH[2])] {
+        let alone = each * pages;
+        assert!(took >= alone && took.0 <= alone.0 + alone.0 / 500, "{place}: {took}, alone {alone}");
+    }
+}
 
 /// A phone whose flash works on everything at once and whose driver takes no time but for a page's: a page is read in
 /// 1 + 100 µs, whatever else there is.

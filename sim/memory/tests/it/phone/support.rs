@@ -1,18 +1,19 @@
 //! Small phones, a simple flash, and costs of round numbers.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use haversack_devices::units::{Bytes, Factor, Nanos};
 use haversack_devices::{load, load_system};
 use haversack_memory::phone::lmkd::Lmkd;
 use haversack_memory::phone::{
-    Backing, Costs, Flash, PAGE, PageMix, PhoneMemory, ProcessId, RegionId, Settings, Watermarks,
+    Backing, Costs, Flash, PAGE, PageMix, PhoneMemory, ProcessId, RegionId, Settings, Transfer, Watermarks,
 };
 
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// A queue of writes at a bandwidth, and reads of a latency each plus their bytes.
+/// A queue of writes at a bandwidth, and reads of a latency each plus their bytes, side by side.
 #[derive(Clone, Debug)]
 pub(crate) struct Simple {
     pub(crate) latency: Nanos,
@@ -23,6 +24,9 @@ pub(crate) struct Simple {
     pub(crate) requests: u64,
     pub(crate) bytes_read: u64,
     pub(crate) bytes_written: u64,
+    /// What is under way, by its end.
+    pub(crate) under_way: BTreeSet<(Nanos, Transfer)>,
+    pub(crate) begun: u64,
 }
 
 impl Simple {
@@ -36,6 +40,8 @@ impl Simple {
             requests: 0,
             bytes_read: 0,
             bytes_written: 0,
+            under_way: BTreeSet::new(),
+            begun: 0,
         }
     }
 
@@ -43,19 +49,31 @@ impl Simple {
     pub(crate) fn instant() -> Self {
         Self { latency: Nanos::ZERO, read: 0, write: 0, ..Self::new() }
     }
+
+    fn ends(&mut self, at: Nanos) -> Transfer {
+        self.begun += 1;
+        self.under_way.insert((at, Transfer(self.begun)));
+        Transfer(self.begun)
+    }
 }
 
 impl Flash for Simple {
-    fn read(&mut self, _: Nanos, bytes: Bytes, requests: u64) -> Nanos {
+    fn read(&mut self, now: Nanos, bytes: Bytes, requests: u64) -> Transfer {
         self.requests += requests;
         self.bytes_read += bytes.0;
-        self.latency * requests + Nanos(self.read * bytes.0 / PAGE)
+        self.ends(now + self.latency * requests + Nanos(self.read * bytes.0 / PAGE))
     }
 
-    fn write(&mut self, now: Nanos, bytes: Bytes) -> Nanos {
+    fn write(&mut self, now: Nanos, bytes: Bytes) -> Transfer {
         self.bytes_written += bytes.0;
         self.busy = self.busy.max(now) + Nanos(self.write * bytes.0 / PAGE);
-        self.busy - now
+        self.ends(self.busy)
+    }
+
+    fn advance(&mut self, until: Nanos) -> Option<(Transfer, Nanos)> {
+        let &(at, transfer) = self.under_way.first().filter(|&&(at, _)| at <= until)?;
+        self.under_way.pop_first();
+        Some((transfer, at))
     }
 }
 

@@ -5,7 +5,7 @@ use haversack_policies::budget::{Round, SwapKind};
 use haversack_training::phone::Phone;
 use haversack_training::{Record, RunError, simulate};
 
-use super::{AGAIN, FROM_FLASH, check, on, with_even_flash, with_games};
+use super::{AGAIN, asleep, check, on, with_even_flash, with_games};
 use crate::support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, app, ends, layer, ms, phone, pinned, recorded};
 use crate::support::rule::{Ruled, Seen};
 use crate::support::{Script, near, phone_cpu};
@@ -118,7 +118,7 @@ fn a_rule_hears_of_the_trainers_faults_alone() {
     let span = record.unwrap().phone.unwrap().run;
     let faults: u64 = seen.ended.iter().map(|round| round.page_faults).sum();
     // A page at a time: as often as the thread slept for 101 µs.
-    assert_eq!(span.states.sleeping, FROM_FLASH[1] * faults);
+    asleep(span.states, faults, "beside a game");
     assert!(faults > 1_000 && faults < span.counters.pgmajfault, "{faults} of {}", span.counters.pgmajfault);
     assert_eq!(seen.ended.len(), 8);
 }

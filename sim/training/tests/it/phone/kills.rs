@@ -32,7 +32,7 @@ fn a_killed_trainer_starts_its_iteration_again_and_keeps_those_before() {
         let [TrainerKill { iteration: 1, kill, lost: found, until }] = &seen.kills[..] else { panic!("{seen:?}") };
         assert_eq!((*found, *until), (lost, first.iteration + lost));
         assert_eq!((kill.reason, kill.name.as_str(), kill.adj), (KillReason::OutOfMemory, "trainer", 200));
-        assert!(kill.at > ms(30) && kill.freed == Bytes(PEAK), "{kill:?}");
+        assert!(kill.at >= ms(30) && kill.freed == Bytes(PEAK), "{kill:?}");
         assert_eq!((seen.apps_killed, seen.run.counters.oom_kill), (0, 1));
     }
     // It is seen in the update, too: after 17.08 ms. The part that had ended is done again.
@@ -127,7 +127,7 @@ fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
     // A game comes for 0.9 s. Swap gets full and free memory low, for which processes that are not perceptible are ended; or
     // the thread sleeps 0.7 s of one, for which any is.
     for (ram, swap, game, adj, reason) in
-        [(24, 9, 6, 300, KillReason::LowMemoryAndSwap), (26, 10, 8, 200, KillReason::NotResponding)]
+        [(26, 7, 6, 300, KillReason::LowMemoryAndSwap), (24, 10, 5, 200, KillReason::NotResponding)]
     {
         let apps = vec![app(ms(100), "game", 0, game), ends(ms(1_000), "game")];
         let mut phone = Phone { apps, ..with_even_flash(ram) };
@@ -154,13 +154,13 @@ fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
 
 #[test]
 fn a_transfer_that_died_does_not_touch_the_new_processs_tensor() {
-    // `rest` takes 2 ms. A process starts in no time but for w's 2.1 ms: x, made anew, is being written from 8.13 ms after
-    // `rest` was to begin on. What was being written then would have been by 9.41 ms.
+    // `rest` takes 2 ms. A service leaves nothing for y. A process starts in no time but for w's 2.1 ms: x, made anew, is being
+    // written from 7.11 ms after `rest` was to begin on. What was being written then would have been by 8.39 ms.
     let mut graph = layer();
     graph.nodes[1] = node("rest", Phase::Forward, &[0], &[3], 2_000);
     let mut phone = phone(48, 0);
     phone.trainer.start = Nanos::ZERO;
-    phone.apps = vec![app(FIRST * (13 * MIB / PAGE), "game", 0, 26), ends(ms(6), "game")];
+    phone.apps = vec![app(FIRST * (13 * MIB / PAGE), "service", -100, 34), ends(ms(8), "service")];
     let mut policy = Script::holding(&[(2, Holding::Swap)]);
     let record = simulate(&phone_cpu(), &on(&phone, &graph, 1), &mut policy).unwrap();
     check(&record, "written twice");

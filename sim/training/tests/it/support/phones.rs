@@ -39,6 +39,8 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
     Phone {
         memory: Settings { swap: Bytes(swap * MIB), ..Settings::new(Bytes(ram * MIB), marks) },
         training: costs,
+        // Apps are there at once.
+        front: Costs::default(),
         kswapd: costs,
         flash: phone_cpu().device.flash().unwrap(),
         driver: Driver { command: Nanos::ZERO, page: Nanos(1_000) },

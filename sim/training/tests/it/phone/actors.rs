@@ -1,0 +1,78 @@
+//! The system, apps and the trainer with clocks of their own.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_training::Stalls;
+use haversack_training::phone::Phone;
+
+use super::{check, run, with_even_flash};
+use crate::support::phones::{FIRST, MIB, PAGE, PEAK, app, ends, layer, ms, phone};
+use crate::support::with_storage;
+
+#[test]
+fn a_launch_takes_until_an_apps_pages_are_in() {
+    // 8 MiB of first touches on a core of the trainer's speed: 2,048 × 1.2 µs. Then it goes behind and comes back, and all is in
+    // memory still; then it ends and comes anew.
+    let mut phone = phone(64, 0);
+    phone.front = phone.training;
+    phone.apps = vec![
+        app(ms(30), "game", 0, 8),
+        app(ms(60), "game", 900, 8),
+        app(ms(90), "game", 0, 8),
+        ends(ms(120), "game"),
+        app(ms(150), "game", 0, 8),
+        app(ms(151), "mail", 900, 4),
+    ];
+    let record = run(&phone, &layer(), 12).unwrap();
+    check(&record, "launches");
+    let seen = record.phone.unwrap();
+    let cold = FIRST * (8 * MIB / PAGE);
+    assert_eq!(seen.run.launches, Stalls { count: 2, total: cold * 2, longest: cold });
+    // The mail's pages are stalls too, as are the trainer's first touches; beside each other they take no longer.
+    let mail = FIRST * (4 * MIB / PAGE);
+    assert_eq!(seen.run.apps, Stalls { count: 3, total: cold * 2 + mail, longest: cold });
+    assert_eq!(seen.run.trainer.total, FIRST * (PEAK / PAGE));
+    assert_eq!((seen.run.system, seen.iteration.launches), (Stalls::default(), Stalls::default()));
+}
+
+#[test]
+fn apps_that_are_there_from_the_start_are_not_launched() {
+    let mut phone = phone(64, 0);
+    phone.front = phone.training;
+    phone.apps = vec![app(Nanos::ZERO, "game", 0, 8)];
+    let seen = run(&phone, &layer(), 3).unwrap().phone.unwrap();
+    assert_eq!((seen.run.launches, seen.run.apps), (Stalls::default(), Stalls::default()));
+    assert_eq!(seen.run.used_peak, Bytes(PEAK + 8 * MIB));
+}
+
+/// Flash that takes 2 ms for a page, on a phone whose game of 6 MiB is in front; it has 20 MiB for 31.
+fn slow() -> Phone {
+    let even = with_even_flash(20);
+    let slow = with_storage(&[
+        ("storage.sequential_write", 1e6),
+        ("storage.sequential_read", 1e6),
+        ("storage.random_write", 1e6),
+        ("storage.random_read", 1e6),
+        ("storage.datasheet_read", 1e6),
+        ("storage.datasheet_write", 1e6),
+        ("storage.latency_read", 2_000.0),
+    ]);
+    Phone { flash: slow.device.flash().unwrap(), apps: vec![app(Nanos::ZERO, "game", 0, 6)], ..even }
+}
+
+#[test]
+fn a_stalled_app_is_late_and_keeps_nobody_from_working() {
+    let record = run(&slow(), &layer(), 8).unwrap();
+    check(&record, "late");
+    let seen = record.phone.unwrap().run;
+    let seconds = seen.time.0 / 1_000_000_000;
+    // Where most of its 1,536 pages are to be read, at 2 ms each, it is late for the next second, and the one after.
+    assert!(seen.apps.longest > ms(1_500), "{:?}", seen.apps);
+    assert!(seen.apps.count < seconds * 3 / 4, "{:?} in {}", seen.apps, seen.time);
+    assert!(seen.apps.total <= seen.time, "one stall after the other");
+    // Both stall for most of the time, each by itself: more than there is, if they stood in one line.
+    assert!(seen.apps.total + seen.trainer.total > seen.time, "{:?} {:?} in {}", seen.apps, seen.trainer, seen.time);
+    // Somebody stalls nearly always; all do where the trainer does, which is not while it computes.
+    let (some, full) = (seen.pressure.some, seen.pressure.full);
+    assert!(some > full && some <= seen.time && some > seen.trainer.total, "{some} {full} {}", seen.time);
+    assert!(full > Nanos::ZERO && full <= seen.trainer.total, "{full} of {}", seen.trainer.total);
+}
