@@ -23,6 +23,8 @@ pub struct Setting<'a> {
     pub value_bytes: u64,
     /// Bytes of an element of a dropout mask.
     pub mask_bytes: u64,
+    /// Bytes that are in memory beside tensors from the beginning to the end: the workspace of libraries.
+    pub beside: Bytes,
     /// Bytes that saved tensors may take.
     pub activation_budget: Option<Bytes>,
     /// Time that an iteration may take.
@@ -50,6 +52,7 @@ impl<'a> Setting<'a> {
             node_times,
             value_bytes: 4,
             mask_bytes: 1,
+            beside: Bytes::ZERO,
             activation_budget: None,
             time_budget: None,
             dsp: None,

@@ -45,6 +45,7 @@ pub(crate) fn with_codec<T>(
         node_times: NodeTimes::on_demand(|| machine.times(job.graph, job.batch, job.precision)),
         value_bytes: sizes.value,
         mask_bytes: sizes.mask,
+        beside: machine.library_workspace(),
         activation_budget: activation_budget(machine, job, Nanos::ZERO),
         time_budget: job.budgets.time,
         dsp: machine.dsp.is_some().then_some(&dsp),

@@ -285,6 +285,13 @@ impl<'a> PhoneSystem<'a> {
         self.memory.resize(self.slab, Bytes(self.pool.slab_bytes()))
     }
 
+    /// The process unmaps the memory that no tensor is in; what comes next faults its pages in anew.
+    pub(super) fn give_pool_back(&mut self) -> Result<(), PhoneError> {
+        self.pool.trim();
+        self.memory.resize(self.pieces, Bytes(self.pool.bytes()))?;
+        self.memory.resize(self.slab, Bytes(self.pool.slab_bytes()))
+    }
+
     /// The trainer's thread touches a tensor.
     pub(super) fn touch(&mut self, tensor: TensorId, access: Access, now: Nanos) -> Result<Stall, PhoneError> {
         let before = self.memory.counters().pgmajfault;
