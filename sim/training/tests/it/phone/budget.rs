@@ -61,7 +61,8 @@ fn a_rule_is_fed_once_a_second_and_decides_before_every_round() {
 fn at_the_end_of_a_round_the_process_gives_its_memory_back() {
     let (phone, graph) = (phone(64, 0), layer());
     let run = |round| {
-        let mut policy = Ruled { round, ..Ruled::new(Script::default(), &[Some(PEAK), None, Some(PEAK)]) };
+        let mut policy = Ruled::new(Script::default(), &[Some(PEAK), None, Some(PEAK)]);
+        policy.round = round;
         (simulate(&phone_cpu(), &on(&phone, &graph, 6), &mut policy).unwrap(), policy.seen())
     };
     let (kept, seen) = run(None);
