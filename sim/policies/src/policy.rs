@@ -9,7 +9,7 @@ use std::fmt;
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
-use haversack_workloads::{TensorId, TrainingGraph};
+use haversack_workloads::{Extent, TensorId, TrainingGraph};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::BudgetRule;
@@ -74,9 +74,9 @@ pub struct Schedule {
     pub quantisation: Option<Quantisation>,
     /// Which nodes run on the DSP; `None` if none does.
     pub offload: Option<Offload>,
-    /// Percent of the memory budget beside weights and the optimiser's state that are left in use after an operator,
-    /// if something can give way (see [`Want::OverPlan`]); `None` if all of it may be.
-    pub computing_budget: Option<u64>,
+    /// What may be left in use after an operator, if something can give way (see [`Want::OverPlan`]); `None` if all that
+    /// there is.
+    pub computing_budget: Option<ComputingBudget>,
     /// Whose statistics batch normalisations take.
     pub batch_statistics: BatchStatistics,
     /// Who decides the memory budget of a run on a phone in use; `None` if nobody does.
@@ -99,6 +99,38 @@ impl Schedule {
             batch_statistics: BatchStatistics::Part,
             budget_rule: None,
             round: None,
+        }
+    }
+}
+
+/// How much of the memory budget beside weights and the optimiser's state may be left in use after an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComputingBudget {
+    /// So many percent of it.
+    Percent(u64),
+    /// What an operator leaves of it that works in so much, as far as a pool holds it that becomes `pool` where `live`
+    /// lives in it.
+    Pool {
+        /// What an operator makes and borrows while it runs.
+        working: Extent,
+        /// What the pool takes.
+        pool: Bytes,
+        /// What lives in it.
+        live: Bytes,
+    },
+}
+
+impl ComputingBudget {
+    /// The bytes that may be left in use of `covered`, while parts have `samples` samples.
+    pub fn of(self, covered: Bytes, samples: u64) -> Bytes {
+        match self {
+            Self::Percent(percent) => Bytes(covered.0 / 100 * percent),
+            Self::Pool { working, pool, live } => {
+                let left = covered.0.saturating_sub(working.at(samples));
+                let held = u128::from(left) * u128::from(live.0) / u128::from(pool.0.max(live.0).max(1));
+                // No more than was left.
+                Bytes(u64::try_from(held).unwrap_or(left))
+            }
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Setting<'a> {
     pub mask_bytes: u64,
     /// Bytes that are in memory beside tensors from the beginning to the end: the workspace of libraries.
     pub beside: Bytes,
+    /// The most that an operator borrows beside tensors while it runs.
+    pub workspace: Bytes,
     /// Bytes that saved tensors may take.
     pub activation_budget: Option<Bytes>,
     /// Time that an iteration may take.
@@ -53,6 +55,7 @@ impl<'a> Setting<'a> {
             value_bytes: 4,
             mask_bytes: 1,
             beside: Bytes::ZERO,
+            workspace: Bytes::ZERO,
             activation_budget: None,
             time_budget: None,
             dsp: None,
