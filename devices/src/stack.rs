@@ -13,7 +13,7 @@ use crate::calibration::{
     zero_divisor,
 };
 use crate::device::{ClusterClass, Device, GpuVendor, InstructionSet};
-use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, Count, Factor, Fraction, Hertz, Nanos};
+use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Count, Factor, Fraction, Hertz, Nanos};
 use crate::work::OperatorKind;
 
 section! {
@@ -236,6 +236,19 @@ section! {
 }
 
 section! {
+    /// `[planning]`: making plans for memory, which one thread does, and sending them.
+    pub struct PlanningConstants {
+        /// Work of one operation, the scoring of a tensor or the visit of an operator, in millionths of a CoreMark
+        /// iteration.
+        pub operation: Constant<Factor>,
+        /// CoreMark iterations a second of the server's core.
+        pub server: Constant<Factor>,
+        /// The rate of the link to the server.
+        pub link: Constant<BytesPerSecond>,
+    }
+}
+
+section! {
     /// `[factors]`: the scale factors of training in integers, late in training. Of each kind of tensor the standard
     /// deviation of log₂ of its largest magnitude from mini-batch to mini-batch, in bits.
     pub struct FactorConstants {
@@ -305,6 +318,8 @@ section! {
         pub housekeeping: Option<Housekeeping>,
         /// How fast tensors are compressed; without it policies cannot.
         pub codec: Option<CodecConstants>,
+        /// What plans cost; without it they are counted and take no time.
+        pub planning: Option<PlanningConstants>,
         /// How scale factors scatter; without it nobody can draw when they change.
         pub factors: Option<FactorConstants>,
     }
@@ -378,6 +393,8 @@ const DIVISORS: &[&str] = &[
     "dsp.library.product_efficiency",
     "dsp.library.gradient_efficiency",
     "cpu.winograd_tile",
+    "planning.server",
+    "planning.link",
 ];
 /// Rates that may be zero.
 const IDLE_RATES: &[&str] = &["housekeeping.frequency"];

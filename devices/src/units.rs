@@ -9,6 +9,8 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
+use serde::{Deserialize, Serialize};
+
 pub use dimension::{Dimension, Quantity, Unit};
 
 /// A point in, or a span of, simulated time, in nanoseconds.
@@ -17,7 +19,8 @@ pub use dimension::{Dimension, Quantity, Unit};
 pub struct Nanos(pub u64);
 
 /// A size in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 #[must_use]
 pub struct Bytes(pub u64);
 

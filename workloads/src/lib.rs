@@ -57,6 +57,7 @@ pub mod prepared;
 pub mod prune;
 pub mod shape;
 pub mod training_graph;
+mod uses;
 
 pub use error::WorkloadError;
 pub use map_kind::MapKind;
@@ -64,3 +65,4 @@ pub use network::{Network, ParameterId, StorageId, ValueId};
 pub use operator::Op;
 pub use shape::{Dim, Extent, Shape};
 pub use training_graph::{NodeId, Phase, Role, TensorId, TrainingGraph};
+pub use uses::Uses;

@@ -407,8 +407,10 @@ impl TrainingGraph {
         let mut kinds = vec![None; self.tensors.len()];
         for node in self.nodes.iter().filter(|node| node.phase == Phase::Forward) {
             let given = node.inputs.first().and_then(|&input| kinds[input as usize]);
+            // What only lies in another order is what it was.
+            let makes = node.makes.filter(|_| node.work.kind != OperatorKind::Layout);
             // Whatever writes a tensor last has made what is saved.
-            node.outputs.iter().for_each(|&output| kinds[output as usize] = node.makes.or(given));
+            node.outputs.iter().for_each(|&output| kinds[output as usize] = makes.or(given));
         }
         kinds
     }

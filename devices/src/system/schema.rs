@@ -302,6 +302,16 @@ section! {
 }
 
 section! {
+    /// `[services]`: what asking the system costs a service in the background.
+    pub struct ServiceConstants {
+        /// Work of reading `/proc/meminfo` once, in millionths of a CoreMark iteration.
+        pub meminfo_read: Constant<Factor>,
+        /// One call over binder and its answer, both ends together.
+        pub binder_call: Constant<Nanos>,
+    }
+}
+
+section! {
     /// All that an operating system's calibration holds; the top of the file.
     pub struct SystemConstants {
         /// Another system of which this one overrides a few numbers: an id, or a file beside this one.
@@ -330,6 +340,8 @@ section! {
         pub resident: ResidentConstants,
         /// The process that trains.
         pub trainer: TrainerConstants,
+        /// Services in the background.
+        pub services: ServiceConstants,
     }
 }
 

@@ -266,7 +266,10 @@ fn figures_of_users_show_those_of_a_trace_and_say_so() {
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     let (own, plain) = (read("own/cells.csv"), read("plain/cells.csv"));
     let rows = own.lines().skip(1).filter(|row| row.starts_with("fedhybrid/figure11") || row.contains("figure19a"));
-    assert!(rows.clone().count() >= 3 && rows.into_iter().all(|row| row.contains("users of users.parquet, not the paper's")));
+    assert!(
+        rows.clone().count() >= 3
+            && rows.into_iter().all(|row| row.contains("users of users.parquet, not the paper's"))
+    );
     assert!(!plain.contains("users.parquet") && own.lines().zip(plain.lines()).filter(|(a, b)| a != b).count() >= 3);
     assert!(read("own/run.json").contains("\"trace\": \"users.parquet\""));
     assert!(read("own/fedhybrid/figure12.csv").lines().count() > 10);

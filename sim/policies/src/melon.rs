@@ -10,15 +10,19 @@
 //! it gives up what exceeds its *computing budget*, but for what the next operator reads. What it plans is what
 //! operators make; weights and the optimiser's state are beside it, gradients are not and cannot be given up, so that
 //! they crowd everything else out as they gather. The budget is told to it by hand, 36% to 92% of the device's in the 42
-//! published entries, without a rule that would give it for another network. So it is a parameter, and by default plan
-//! and device agree.
+//! published entries, without a rule that would give it for another network. Here it follows from what it has to leave:
+//! what an operator makes and borrows while it runs, and the gaps of the [pool]. A parameter tells it by hand.
+
+pub mod pool;
 
 use haversack_devices::units::Bytes;
 
 use crate::batch_norm::BATCH_NORM;
 use crate::entry::{Entry, Number, Numbers, Switch};
 use crate::error::PolicyError;
-use crate::policy::{BatchStatistics, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
+use crate::policy::{
+    BatchStatistics, ComputingBudget, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want,
+};
 use crate::ranking::{Ranking, Scored, promised};
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, availability, worth};
 use crate::sage::{Dynamic, Order};
@@ -29,7 +33,7 @@ use crate::view::{MemoryView, TensorState};
 pub static ENTRY: Entry = Entry {
     id: "melon",
     about: "the largest size × remaining life / cost is computed again; then the micro-batch gives way",
-    description: "While memory is short, the tensor with the largest size × remaining life / cost goes and is computed again; where nothing is left to drop, the micro-batch shrinks. A computing budget below 100 percent has it give up tensors after every operator, as its published planner does.",
+    description: "While memory is short, the tensor with the largest size × remaining life / cost goes and is computed again; where nothing is left to drop, the micro-batch shrinks. After every operator it gives up what exceeds its computing budget, which leaves room for an operator's own tensors and for the gaps of its pool.",
     citation: "Wang et al., MobiSys 2022, section 4",
     stores_floats: false,
     engine: None,
@@ -44,12 +48,12 @@ pub static ENTRY: Entry = Entry {
 static MICRO_BATCHING: Switch =
     Switch::new("micro_batching", true, "the micro-batch shrinks where nothing is left to drop");
 
-static COMPUTING_BUDGET: Number = Number::new(
+static COMPUTING_BUDGET: Number<Option<u64>> = Number::new(
     "computing_budget",
-    100,
+    None,
     Numbers::Within(1..=100),
-    "percent of what weights and state leave of the memory budget, kept to after \
-            every operator",
+    "percent of what weights and state leave of the memory budget, kept to after every operator; not set, what operators \
+     and the gaps of the pool leave",
 );
 
 /// What can be set.
@@ -58,8 +62,9 @@ static COMPUTING_BUDGET: Number = Number::new(
 pub struct Parameters {
     /// Whether the micro-batch shrinks where nothing is left to drop.
     pub micro_batching: bool,
-    /// Percent of the memory beside weights and state that the planner is told of.
-    pub computing_budget: u64,
+    /// Percent of the memory beside weights and state that the planner is told of; `None` for what operators and the pool's
+    /// gaps leave.
+    pub computing_budget: Option<u64>,
     /// Whose statistics batch normalisations take.
     pub statistics: BatchStatistics,
 }
@@ -137,7 +142,12 @@ impl Melon {
 impl Policy for Melon {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         self.costs = Some(RestoreCosts::new(setting, Layouts::Overlooked));
-        let computing_budget = Some(self.parameters.computing_budget).filter(|&percent| percent < 100);
+        let computing_budget = match self.parameters.computing_budget {
+            // Plan and device agree.
+            Some(100) => None,
+            Some(percent) => Some(ComputingBudget::Percent(percent)),
+            None => Some(pool::computing_budget(setting)),
+        };
         Ok(Schedule { computing_budget, ..self.accumulation.prepare(setting)? })
     }
 

@@ -5,12 +5,16 @@
 //! ignored. What a policy sees is in [`setting`](crate::setting) before the first iteration and in
 //! [`view`](crate::view) during one.
 
+use std::fmt;
+
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
-use haversack_workloads::{TensorId, TrainingGraph};
+use haversack_workloads::{Extent, TensorId, TrainingGraph};
+use serde::{Deserialize, Serialize};
 
 use crate::budget::BudgetRule;
 use crate::error::PolicyError;
+use crate::fedhybrid::plan::{Operations, Planner, Treatments};
 use crate::quantised::Quantisation;
 use crate::setting::Setting;
 use crate::view::{MemoryView, TensorSet};
@@ -23,6 +27,12 @@ pub trait Policy: Send {
     /// A policy that cannot work in this setting.
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         Ok(Schedule::plain(setting.batch))
+    }
+
+    /// Before each iteration, and when a process that was ended has started again: the memory that it may take of. A policy
+    /// that plans ahead sees to its plan here; returns what that took, nothing where the plan in force holds.
+    fn plan_within(&mut self, _graph: &TrainingGraph, _room: Room) -> Option<Planning> {
+        None
     }
 
     /// Before each iteration: what holds for this one. `plan` comes as the schedule has it.
@@ -64,13 +74,16 @@ pub struct Schedule {
     pub quantisation: Option<Quantisation>,
     /// Which nodes run on the DSP; `None` if none does.
     pub offload: Option<Offload>,
-    /// Percent of the memory budget beside weights and the optimiser's state that are left in use after an operator,
-    /// if something can give way (see [`Want::OverPlan`]); `None` if all of it may be.
-    pub computing_budget: Option<u64>,
+    /// What may be left in use after an operator, if something can give way (see [`Want::OverPlan`]); `None` if all that
+    /// there is.
+    pub computing_budget: Option<ComputingBudget>,
     /// Whose statistics batch normalisations take.
     pub batch_statistics: BatchStatistics,
     /// Who decides the memory budget of a run on a phone in use; `None` if nobody does.
     pub budget_rule: Option<Box<dyn BudgetRule>>,
+    /// Iterations of a round: the rule is asked before it, and after it the process gives the memory back that no tensor is
+    /// in. `None` if each iteration is a round, and the process keeps its memory.
+    pub round: Option<u64>,
 }
 
 impl Schedule {
@@ -85,6 +98,39 @@ impl Schedule {
             computing_budget: None,
             batch_statistics: BatchStatistics::Part,
             budget_rule: None,
+            round: None,
+        }
+    }
+}
+
+/// How much of the memory budget beside weights and the optimiser's state may be left in use after an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComputingBudget {
+    /// So many percent of it.
+    Percent(u64),
+    /// What an operator leaves of it that works in so much, as far as a pool holds it that becomes `pool` where `live`
+    /// lives in it.
+    Pool {
+        /// What an operator makes and borrows while it runs.
+        working: Extent,
+        /// What the pool takes.
+        pool: Bytes,
+        /// What lives in it.
+        live: Bytes,
+    },
+}
+
+impl ComputingBudget {
+    /// The bytes that may be left in use of `covered`, while parts have `samples` samples.
+    pub fn of(self, covered: Bytes, samples: u64) -> Bytes {
+        match self {
+            Self::Percent(percent) => Bytes(covered.0 / 100 * percent),
+            Self::Pool { working, pool, live } => {
+                let left = covered.0.saturating_sub(working.at(samples));
+                let held = u128::from(left) * u128::from(live.0) / u128::from(pool.0.max(live.0).max(1));
+                // No more than was left.
+                Bytes(u64::try_from(held).unwrap_or(left))
+            }
         }
     }
 }
@@ -197,6 +243,43 @@ pub enum Relief {
     Compress(TensorId),
     /// Write the tensor to flash; it is read at its use.
     Swap(TensorId),
+}
+
+/// The memory that an iteration may take; `None` where it is not bounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Room {
+    /// Of everything.
+    pub memory: Option<Bytes>,
+    /// Of saved tensors alone.
+    pub activations: Option<Bytes>,
+}
+
+impl fmt::Display for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.memory, self.activations) {
+            (None, None) => f.write_str("memory without a bound"),
+            (Some(memory), None) => write!(f, "{memory}"),
+            (None, Some(saved)) => write!(f, "{saved} of saved tensors"),
+            (Some(memory), Some(saved)) => write!(f, "{memory}, {saved} of them of saved tensors"),
+        }
+    }
+}
+
+/// What having a new plan took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planning {
+    /// Who made it.
+    pub planner: Planner,
+    /// The budget that it is for.
+    pub room: Room,
+    /// The operations that it took; none if whoever makes plans had it already.
+    pub operations: Operations,
+    /// Bytes that were sent to the server: the profile and the budget.
+    pub sent: Bytes,
+    /// Bytes that came back: the plan.
+    pub received: Bytes,
+    /// What becomes of saved tensors; `None` if no plan fits, so that everything is decided as memory runs short.
+    pub treatments: Option<Treatments>,
 }
 
 /// What a policy learns from an iteration.

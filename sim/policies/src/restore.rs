@@ -5,6 +5,7 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
+use serde::{Deserialize, Serialize};
 
 use crate::policy::Relief;
 use crate::setting::{Compression, Setting, Swapping};
@@ -12,7 +13,8 @@ use crate::view::{Form, MemoryView};
 use crate::watchers::{Stamps, Watchers};
 
 /// How a tensor leaves memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Technique {
     /// It is computed again.
     Recompute,
@@ -145,6 +147,8 @@ pub struct RestoreCosts {
     watchers: Watchers,
     seen_nodes: Stamps,
     seen_tensors: Stamps,
+    /// Operators that were visited for the cost of computing something again.
+    visited: u64,
 }
 
 impl RestoreCosts {
@@ -193,7 +197,24 @@ impl RestoreCosts {
             watchers: Watchers::new(tensors),
             seen_nodes: Stamps::new(nodes),
             seen_tensors: Stamps::new(tensors),
+            visited: 0,
         }
+    }
+
+    /// Operators that were visited so far for the cost of computing something again.
+    pub const fn visited(&self) -> u64 {
+        self.visited
+    }
+
+    /// All times and prices that it was made from, as numbers in a fixed order.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        let compression = self.compression.iter().flat_map(|found| {
+            found.map_or([u64::MAX; 3], |found| [found.bytes.0, found.compress.0, found.decompress.0])
+        });
+        let swapping =
+            self.swapping.iter().flat_map(|found| found.map_or([u64::MAX; 2], |found| [found.out.0, found.back.0]));
+        let times = self.times.iter().map(|time| time.0);
+        std::iter::once(self.batch).chain(times).chain(compression).chain(swapping)
     }
 
     /// A choice begins: nothing is given up in it yet.
@@ -304,6 +325,7 @@ impl RestoreCosts {
                 if writer >= snapshot.at || !self.seen_nodes.first(writer) {
                     continue;
                 }
+                self.visited += 1;
                 total += self.weight(writer);
                 for &input in &snapshot.graph.nodes[writer as usize].inputs {
                     if !self.seen_tensors.first(input) {

@@ -23,6 +23,10 @@ pub struct Setting<'a> {
     pub value_bytes: u64,
     /// Bytes of an element of a dropout mask.
     pub mask_bytes: u64,
+    /// Bytes that are in memory beside tensors from the beginning to the end: the workspace of libraries.
+    pub beside: Bytes,
+    /// The most that an operator borrows beside tensors while it runs.
+    pub workspace: Bytes,
     /// Bytes that saved tensors may take.
     pub activation_budget: Option<Bytes>,
     /// Time that an iteration may take.
@@ -50,6 +54,8 @@ impl<'a> Setting<'a> {
             node_times,
             value_bytes: 4,
             mask_bytes: 1,
+            beside: Bytes::ZERO,
+            workspace: Bytes::ZERO,
             activation_budget: None,
             time_budget: None,
             dsp: None,

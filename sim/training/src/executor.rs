@@ -9,6 +9,7 @@ mod compute;
 mod gather;
 mod hold;
 mod paging;
+mod planning;
 mod pressure;
 mod restore;
 mod statistics;
@@ -40,7 +41,7 @@ use crate::lesson::{Learning, Lesson};
 use crate::machine::Machine;
 use crate::machine::codec::CodecProfile;
 use crate::phone::{PhoneInUse, SECOND, Threads};
-use crate::record::{Held, PeakReport, Record};
+use crate::record::{Held, PeakReport, PlanReport, Record};
 use crate::setting::{activation_budget, element_bytes, memory_budget};
 use crate::tensors::{Limits, StoreError, Tensors, Values};
 use crate::timeline::SpanKind;
@@ -72,6 +73,8 @@ pub(crate) struct Executor<'a> {
     done: u64,
     /// The number of iterations that have begun.
     iterations: usize,
+    /// The plans that the policy had, and what they took.
+    plans: Vec<PlanReport>,
     record: Record,
 }
 
@@ -118,7 +121,10 @@ impl<'a> Executor<'a> {
         let cpu_packs = schedule.quantisation.is_some_and(|rules| rules.packing.cpu_packs());
         let rules = schedule.quantisation.map(|rules| (rules, element_bytes(machine, job)));
         let threads = Threads::of(machine);
-        let phone = job.phone.map(|phone| PhoneInUse::new(phone, graph.tensors.len(), threads, rule)).transpose()?;
+        let phone = job
+            .phone
+            .map(|phone| PhoneInUse::new(phone, graph.tensors.len(), threads, rule, schedule.round))
+            .transpose()?;
         if phone.is_some() {
             tensors.note_changes();
         }
@@ -139,6 +145,7 @@ impl<'a> Executor<'a> {
             learning,
             done: 0,
             iterations: 0,
+            plans: Vec::new(),
             record: Record::default(),
         })
     }
@@ -183,9 +190,9 @@ impl<'a> Executor<'a> {
         self.clock.usage()
     }
 
-    /// When the run has ended, and the budgets that a rule has decided.
-    pub(crate) fn into_end(self) -> (Nanos, Vec<Bytes>) {
-        (self.clock.now(), self.phone.map(PhoneInUse::into_planned).unwrap_or_default())
+    /// When the run has ended, the budgets that a rule has decided, and the plans for them.
+    pub(crate) fn into_end(self) -> (Nanos, Vec<Bytes>, Vec<PlanReport>) {
+        (self.clock.now(), self.phone.map(PhoneInUse::into_planned).unwrap_or_default(), self.plans)
     }
 
     /// The next iteration learns from `batch`.
@@ -246,6 +253,7 @@ impl<'a> Executor<'a> {
         let budgets = &self.job.budgets;
         self.lanes.expect_walls(&budgets.walls, |wall| Event::Wall(wall.memory), &mut self.clock);
         self.tensors.set_activation_budget(budgets.activations);
+        self.in_phase(Phase::Forward, |run| Ok(run.plan()?)).map_err(Stop::outside_a_part)?;
         if self.costs.packing().is_some() {
             // The arena holds what was planned, whatever was cut in the iteration before.
             let budget = activation_budget(self.costs.machine(), self.job, self.clock.now()).unwrap_or(Bytes::MAX);

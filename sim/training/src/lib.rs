@@ -74,8 +74,8 @@ pub use machine::codec::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
 pub use machine::{Machine, MachineError, Trains};
 pub use phone::{Phone, WatchedSample, watch};
 pub use record::{
-    BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, Pressure, Record, Stalls,
-    ThreadStates, TrainerKill,
+    BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, PlanReport, Pressure,
+    Record, Stalls, ThreadStates, TrainerKill,
 };
 pub use run::{simulate, train};
 pub use setting::with_setting;

@@ -2,6 +2,7 @@
 
 pub(crate) mod codec;
 pub(crate) mod packing;
+mod planning;
 mod statistics;
 
 use haversack_devices::device::Device;

@@ -4,6 +4,7 @@ use haversack_devices::units::{Bytes, Celsius, Hertz, Joules, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_memory::pages::Fragmentation;
 use haversack_numerics::program::Loss;
+use haversack_policies::policy::Planning;
 
 use crate::timeline::Timeline;
 
@@ -56,6 +57,8 @@ breakdown! {
     crossing,
     /// Preparing subgraphs of the DSP.
     preparation,
+    /// Waiting for a new plan: its making, and the way there and back where a server makes it.
+    planning,
     /// Compressing tensors and getting them back.
     compression,
     /// Waiting for tensors that are written to flash or read from it.
@@ -195,10 +198,24 @@ pub struct Record {
     pub ended: Nanos,
     /// The budget that each began with, where a rule decides it.
     pub planned: Vec<Bytes>,
+    /// The plans that the policy had, where it plans ahead.
+    pub plans: Vec<PlanReport>,
     /// What the phone's kernel saw, where the run was on a phone in use.
     pub phone: Option<PhoneReport>,
     /// How hot the device was after each iteration of the run; empty where no surroundings were given.
     pub heat: Vec<HeatPoint>,
+}
+
+/// A plan that a policy had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanReport {
+    /// The iteration before which it had it, from 0.
+    pub iteration: u64,
+    /// What it is, and what it counted.
+    pub planning: Planning,
+    /// From asking for it until it was there; `None` where the stack does not say what plans cost. Nobody waits for the
+    /// first of a run.
+    pub time: Option<Nanos>,
 }
 
 /// The device after an iteration.

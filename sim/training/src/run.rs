@@ -85,6 +85,6 @@ fn run<T>(
     }
     record.heat = governors.into_seen();
     record.iterations = times;
-    (record.ended, record.planned) = executor.into_end();
+    (record.ended, record.planned, record.plans) = executor.into_end();
     Ok(record)
 }

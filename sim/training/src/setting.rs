@@ -45,11 +45,19 @@ pub(crate) fn with_codec<T>(
         node_times: NodeTimes::on_demand(|| machine.times(job.graph, job.batch, job.precision)),
         value_bytes: sizes.value,
         mask_bytes: sizes.mask,
+        beside: machine.library_workspace(),
+        workspace: largest_workspace(machine, job),
         activation_budget: activation_budget(machine, job, Nanos::ZERO),
         time_budget: job.budgets.time,
         dsp: machine.dsp.is_some().then_some(&dsp),
         restore: Some(codec),
     })
+}
+
+/// The most that a library takes while it runs an operator.
+fn largest_workspace(machine: &Machine, job: &Job<'_>) -> Bytes {
+    let workspace = |id| machine.workspace(job.graph, id, job.batch, job.precision);
+    (0..job.graph.nodes.len()).map(workspace).max().unwrap_or_default()
 }
 
 /// The bytes of elements in memory.

@@ -9,7 +9,6 @@
 
 mod forms;
 mod limits;
-mod uses;
 mod values;
 
 use haversack_devices::units::{Bytes, Nanos};
@@ -17,10 +16,9 @@ use haversack_memory::pages::{ArenaConfig, Effects, Fragmentation, PageArena, Pa
 use haversack_memory::{Allocation, AllocationError, Allocator};
 use haversack_policies::quantised::ArenaPlan;
 use haversack_policies::{MemoryView, Storage, TensorSet, TensorState};
-use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph};
+use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph, Uses};
 
 pub(crate) use self::limits::Limits;
-use self::uses::Uses;
 pub use self::values::StoreError;
 pub(crate) use self::values::{Carried, Values};
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use haversack_devices::work::OperatorKind;
 use haversack_workloads::MapKind::{self, Attention, Dense, Normalised, Rectified, Smooth};
-use haversack_workloads::TrainingGraph;
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::express::express;
 use haversack_workloads::lowering::{Gradients, Variant, lower};
 use haversack_workloads::models;
+use haversack_workloads::{Phase, TrainingGraph};
 
 /// What made the saved tensors that grow with the batch: statistics of channels do not.
 fn saved(graph: &TrainingGraph) -> BTreeSet<MapKind> {
@@ -34,6 +35,21 @@ fn every_framework_s_graph_knows_what_made_its_maps() {
             assert_eq!(saved(&graph), in_pieces.iter().copied().collect(), "{id}");
         }
     }
+}
+
+#[test]
+fn what_is_laid_out_anew_is_of_the_kind_that_it_was() {
+    // MNN converts what a convolution reads: the maps of ResNet-8's ReLUs stay rectified, the pictures no operator's.
+    let network = models::build("resnet8-cifar", None).unwrap();
+    let graph = express(&network, Optimiser::Sgd).unwrap();
+    let kinds = graph.map_kinds();
+    let forward = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
+    let converted: BTreeSet<_> = forward
+        .filter(|node| node.work.kind == OperatorKind::Layout)
+        .map(|node| (kinds[node.inputs[0] as usize], kinds[node.outputs[0] as usize]))
+        .collect();
+    assert!(converted.iter().all(|(from, to)| from == to), "{converted:?}");
+    assert!(converted.contains(&(Some(Rectified), Some(Rectified))) && converted.contains(&(None, None)));
 }
 
 #[test]

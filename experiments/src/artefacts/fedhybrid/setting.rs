@@ -46,10 +46,8 @@ pub(crate) fn phone_name(phone: &'static str) -> &'static str {
     PHONES.iter().find(|(id, _)| *id == phone).map_or(phone, |(_, name)| name)
 }
 
-/// The policy whose planner is told of less memory than there is, where an artefact declares how much in one of the
-/// readings.
+/// The policy that computes again alone.
 pub(crate) const MELON: &str = "melon";
-const COMPUTING_BUDGETS: [&str; 2] = ["computing-budget", "computing-budgets"];
 
 /// The stack that FedHybrid builds on.
 pub(crate) const STACK: &str = "mnn-2";
@@ -70,10 +68,6 @@ pub(crate) fn scenario(context: &Context<'_>, phone: &str, model: &str, batch: u
     let mut scenario = trained(phone, model, policy, batch);
     scenario.stack = Some(STACK.to_owned());
     scenario.seed = context.seed;
-    let told = COMPUTING_BUDGETS.iter().find_map(|reading| context.reading_number(reading).ok());
-    if let (MELON, Some(percent)) = (policy, told) {
-        scenario.set.insert("computing_budget".to_owned(), percent.to_string());
-    }
     scenario.frequency = context.reading_text("frequency")?.parse()?;
     let cpu = context.device(phone)?.cpu().with_context(|| format!("{phone} has no CPU"))?;
     let cores = context.reading_text("cores")?.parse()?;

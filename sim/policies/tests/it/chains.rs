@@ -94,6 +94,7 @@ pub(crate) enum Pressure {
 }
 
 /// Iterations of `graph` under pressure.
+#[allow(dead_code, reason = "a bench needs the networks alone")]
 pub(crate) fn run(
     machine: &Machine,
     graph: &TrainingGraph,

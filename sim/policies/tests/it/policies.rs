@@ -359,7 +359,7 @@ fn help_and_parser_come_from_one_line() {
     assert_eq!(refused("daf", "bits", "3"), "daf.bits cannot be '3'; expected 1, 2, 4, 8, 16 or 32");
     assert_eq!(
         refused("fedhybrid", "epoch", "4"),
-        "fedhybrid.epoch does nothing without budget=predicted; set that too, or leave epoch out"
+        "fedhybrid.epoch does nothing without budget; set that too, or leave epoch out"
     );
     assert_eq!(
         refused("fedhybrid", "ws_adj", "101"),

@@ -74,6 +74,9 @@ impl Executor<'_> {
             phone.restarted(*kill, self.clock.started(), self.clock.now());
         }
         self.set_own_budget();
+        let before = self.clock.now();
+        self.plan()?;
+        self.clock.charge_phase(before);
         self.admit_state()?;
         self.recall_state();
         Ok(())

@@ -91,7 +91,7 @@ impl Executor<'_> {
 
     /// After an operator: what exceeds the computing budget gives way, if the policy finds something.
     pub(super) fn respect_plan(&mut self, node: NodeId) -> Result<(), Stop> {
-        let Some(limit) = self.tensors.limits().after_an_operator() else { return Ok(()) };
+        let Some(limit) = self.tensors.limits().after_an_operator(self.tensors.samples()) else { return Ok(()) };
         let excess = self.tensors.allocated().saturating_sub(limit);
         if excess == Bytes::ZERO {
             return Ok(());

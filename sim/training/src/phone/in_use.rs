@@ -45,6 +45,10 @@ pub(crate) struct PhoneInUse<'a> {
     kills: Vec<TrainerKill>,
     /// The number of iterations that have ended.
     ended: u32,
+    /// Iterations of a round; `None` if each is one, and the process keeps its memory.
+    round: Option<u64>,
+    /// What the round under way has seen so far.
+    seen: Round,
 }
 
 /// What touching tensors came to.
@@ -62,9 +66,23 @@ impl<'a> PhoneInUse<'a> {
         tensors: usize,
         threads: Threads,
         rule: Option<Box<dyn BudgetRule>>,
+        round: Option<u64>,
     ) -> Result<Self, RunError> {
-        let system = PhoneSystem::new(phone, tensors, threads)?;
-        Ok(Self { system, rule, planned: Vec::new(), next_sample: Nanos::ZERO, kills: Vec::new(), ended: 0 })
+        Ok(Self {
+            system: PhoneSystem::new(phone, tensors, threads)?,
+            rule,
+            planned: Vec::new(),
+            next_sample: Nanos::ZERO,
+            kills: Vec::new(),
+            ended: 0,
+            round,
+            seen: Round::default(),
+        })
+    }
+
+    /// Whether a round ends with the iteration before the one with this number.
+    fn is_between_rounds(&self, iteration: u32) -> bool {
+        u64::from(iteration).is_multiple_of(self.round.unwrap_or(1).max(1))
     }
 
     /// Whether somebody decides the memory budget.
@@ -93,10 +111,12 @@ impl<'a> PhoneInUse<'a> {
         Ok(())
     }
 
-    /// An iteration begins: a round of training, for the rule.
+    /// An iteration begins, and maybe a round of training, for the rule.
     pub(crate) fn begin_iteration(&mut self, now: Nanos) -> Result<(), RunError> {
         self.sample(now)?;
-        self.decide();
+        if self.is_between_rounds(self.ended) {
+            self.decide();
+        }
         self.system.begin(now, self.ended == 0);
         Ok(())
     }
@@ -111,12 +131,19 @@ impl<'a> PhoneInUse<'a> {
         self.system.follow(changes)?;
         self.system.tend(now)?;
         let mut report = self.system.report(now);
-        let kills = u64::from(self.kills_now());
-        if let Some(rule) = &mut self.rule {
-            rule.end_round(Round { page_faults: self.system.faults(), kills });
-        }
+        self.seen.page_faults += self.system.faults();
+        self.seen.kills += u64::from(self.kills_now());
         report.kills.clone_from(&self.kills);
         self.ended += 1;
+        if self.is_between_rounds(self.ended) {
+            let seen = std::mem::take(&mut self.seen);
+            if let Some(rule) = &mut self.rule {
+                rule.end_round(seen);
+            }
+            if self.round.is_some() {
+                self.system.give_pool_back()?;
+            }
+        }
         Ok(report)
     }
 

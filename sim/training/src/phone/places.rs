@@ -46,6 +46,16 @@ impl Places {
             self.pool.give(std::mem::take(place));
             *place = self.pool.take(bytes.0);
         }
+        self.resize(memory)
+    }
+
+    /// The process unmaps the memory that no tensor is in.
+    pub(super) fn give_back(&mut self, memory: &mut PhoneMemory) -> Result<(), PhoneError> {
+        self.pool.trim();
+        self.resize(memory)
+    }
+
+    fn resize(&self, memory: &mut PhoneMemory) -> Result<(), PhoneError> {
         memory.resize(self.pieces, Bytes(self.pool.bytes()))?;
         memory.resize(self.slab, Bytes(self.pool.slab_bytes()))
     }

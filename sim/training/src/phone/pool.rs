@@ -78,6 +78,17 @@ impl Pool {
         PoolPlace::Runs(runs)
     }
 
+    /// Gives the process's memory behind the last piece in use back to the kernel.
+    pub(super) fn trim(&mut self) {
+        self.slab_size = self.slab;
+        let mut behind: Vec<PieceRun> = self.free.clone();
+        behind.sort_unstable_by_key(|run| run.start);
+        while let Some(run) = behind.pop().filter(|run| run.end == self.size) {
+            self.size = run.start;
+        }
+        self.free.retain(|run| run.start < self.size);
+    }
+
     /// Takes a place back.
     pub(super) fn give(&mut self, place: PoolPlace) {
         match place {
@@ -107,6 +118,23 @@ mod tests {
         assert_eq!(pool.bytes(), 500);
         assert_eq!(pool.take(300), PoolPlace::Runs(vec![2..3, 5..7]));
         assert_eq!(pool.bytes(), 700);
+    }
+
+    #[test]
+    fn what_lies_behind_all_that_is_in_use_goes_back_to_the_kernel() {
+        let mut pool = Pool::new(100);
+        let [first, second, third, last] = [200, 100, 300, 100].map(|bytes| pool.take(bytes));
+        pool.give(first);
+        pool.give(last);
+        pool.give(third);
+        // Pieces 3..6 and 6..7 lie behind the second tensor's 2..3, and 0..2 before it.
+        pool.trim();
+        assert_eq!(pool.bytes(), 300);
+        assert_eq!(pool.take(300), PoolPlace::Runs(vec![0..2, 3..4]));
+        pool.give(second);
+        // 2..3 lies before what is in use.
+        pool.trim();
+        assert_eq!(pool.bytes(), 400);
     }
 
     #[test]

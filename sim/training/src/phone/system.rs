@@ -201,6 +201,13 @@ impl<'a> PhoneSystem<'a> {
         Ok(())
     }
 
+    /// The process unmaps the memory that no tensor is in; what comes next faults its pages in anew.
+    pub(super) fn give_pool_back(&mut self) -> Result<(), PhoneError> {
+        self.trainer.give_back(&mut self.memory)?;
+        self.look();
+        Ok(())
+    }
+
     /// The trainer's threads touch tensors from now on; what it took them until they had, or until their process was ended.
     pub(super) fn touch(&mut self, tensors: impl Iterator<Item = (TensorId, Access)>) -> Result<Stall, PhoneError> {
         let parts: Vec<Part> = tensors.flat_map(|(tensor, access)| self.trainer.parts(tensor, access)).collect();

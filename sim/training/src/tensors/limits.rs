@@ -1,6 +1,7 @@
 //! How much may be in memory.
 
 use haversack_devices::units::Bytes;
+use haversack_policies::policy::ComputingBudget;
 
 /// What bounds memory: all of it, saved tensors alone, and what is left in use after an operator.
 #[derive(Clone, Copy, Debug)]
@@ -9,8 +10,8 @@ pub(crate) struct Limits {
     pub(crate) memory: Option<Bytes>,
     /// Bytes of saved tensors.
     pub(crate) activations: Option<Bytes>,
-    /// Percent of what `state` leaves of the memory budget that are left in use after an operator; `None` if all are.
-    pub(crate) computing: Option<u64>,
+    /// What of that which `state` leaves of the memory budget is left in use after an operator; `None` if all is.
+    pub(crate) computing: Option<ComputingBudget>,
     /// Bytes of weights, buffers and the optimiser's state.
     pub(crate) state: Bytes,
     /// Whether `activations` was cut since anybody asked.
@@ -28,10 +29,9 @@ impl Limits {
         self.activations.filter(|_| std::mem::take(&mut self.cut))
     }
 
-    /// Bytes that may be left in use after an operator; `None` if all may be.
-    pub(crate) fn after_an_operator(&self) -> Option<Bytes> {
-        let (percent, budget) = self.computing.zip(self.memory)?;
-        let covered = budget.saturating_sub(self.state);
-        Some(self.state + Bytes(covered.0 / 100 * percent))
+    /// Bytes that may be left in use after an operator of `samples` samples; `None` if all may be.
+    pub(crate) fn after_an_operator(&self, samples: u64) -> Option<Bytes> {
+        let (computing, budget) = self.computing.zip(self.memory)?;
+        Some(self.state + computing.of(budget.saturating_sub(self.state), samples))
     }
 }

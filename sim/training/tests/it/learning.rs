@@ -7,6 +7,7 @@ mod statistics;
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{Frequency, load, load_stack};
+use haversack_policies::policy::ComputingBudget;
 use haversack_policies::{
     Form, Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want,
 };
@@ -198,7 +199,10 @@ struct StartsAgain {
 
 impl Policy for StartsAgain {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        Ok(Schedule { computing_budget: Some(1), ..Schedule::plain(setting.batch / self.parts) })
+        Ok(Schedule {
+            computing_budget: Some(ComputingBudget::Percent(1)),
+            ..Schedule::plain(setting.batch / self.parts)
+        })
     }
 
     fn begin_iteration(&mut self, _plan: &mut IterationPlan) {

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use haversack_devices::units::Bytes;
 use haversack_devices::work::OperatorKind;
+use haversack_policies::melon::pool::{Life, Packing, pack};
 use haversack_policies::melon::{Melon, Parameters};
+use haversack_policies::policy::ComputingBudget;
 use haversack_policies::{IterationPlan, IterationSummary, MemoryView, Policy, Relief, Want, registry};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 use proptest::prelude::*;
@@ -44,16 +46,62 @@ fn what_exceeds_the_computing_budget_goes_but_for_what_is_read_next() {
     let mut scene = Scene::new(&forward, &[&[3], &[2], &[1], &[2, 3]], &[1, 10, 20, 30]);
     // After an operator nothing is in use, also not what the next one reads.
     scene.candidates.insert(3);
-    let mut policy = Melon::new(Parameters { computing_budget: 63, ..Parameters::default() });
-    assert_eq!(policy.prepare(&scene.setting()).unwrap().computing_budget, Some(63));
+    let mut policy = Melon::new(Parameters { computing_budget: Some(63), ..Parameters::default() });
+    assert_eq!(policy.prepare(&scene.setting()).unwrap().computing_budget, Some(ComputingBudget::Percent(63)));
     // Node 3 is next and reads tensor 3, as the last one does: of the others 2 is worth most, then 1; then there is
     // nothing more.
     assert_eq!(policy.relieve(Want::OverPlan(Bytes(1)), &scene.view()), [Rematerialise(2)]);
     assert_eq!(policy.relieve(Want::OverPlan(Bytes(1_000)), &scene.view()), [Rematerialise(2), Rematerialise(1)]);
-    // By default plan and device agree, and nothing is asked after an operator.
-    assert_eq!(Melon::new(Parameters::default()).prepare(&scene.setting()).unwrap().computing_budget, None);
+    // At a hundred percent plan and device agree, and nothing is asked after an operator.
+    let told = |computing_budget| {
+        let mut policy = Melon::new(Parameters { computing_budget, ..Parameters::default() });
+        policy.prepare(&scene.setting()).unwrap().computing_budget
+    };
+    assert_eq!(told(Some(100)), None);
+    // By default what operators leave: the one that makes most makes 30 B a sample. All three live together, and a byte
+    // of backward's beside them.
+    let working = Extent::per_sample(30);
+    let own = ComputingBudget::Pool { working, pool: Bytes(61), live: Bytes(61) };
+    assert_eq!(told(None), Some(own));
+    assert_eq!(own.of(Bytes(100), 1), Bytes(70));
+    // Of what is left 61 in 122 where the pool has as many gaps as tensors, and less where parts have more samples.
+    let gaps = ComputingBudget::Pool { working, pool: Bytes(122), live: Bytes(61) };
+    assert_eq!(
+        (gaps.of(Bytes(100), 1), gaps.of(Bytes(100), 2), gaps.of(Bytes(100), 4)),
+        (Bytes(35), Bytes(20), Bytes(0))
+    );
     let refused = |value: &str| registry::build("melon", &[("computing_budget".to_owned(), value.to_owned())]).is_err();
     assert!(refused("0") && refused("101") && !refused("63"));
+}
+
+#[test]
+fn a_pool_places_the_longest_lives_first_and_has_gaps() {
+    let life = |from, to, bytes| Life { from, to, bytes: Bytes(bytes) };
+    // 0 to 5 at 0..2; 4 to 8 beside it at 2..3; 6 to 9 beside the second alone: of its 3 B two fit below, so that it lies
+    // at 3..6. At most 1 + 3 B live at a time.
+    let lives = [life(0, 5, 2), life(4, 8, 1), life(6, 9, 3)];
+    assert_eq!(pack(lives.to_vec()), Packing { pool: Bytes(6), live: Bytes(4) });
+    // A byte less of the third, and it fits below: 2 + 1 B at a time, in 3.
+    let lives = [life(0, 5, 2), life(4, 8, 1), life(6, 9, 2)];
+    assert_eq!(pack(lives.to_vec()), Packing { pool: Bytes(3), live: Bytes(3) });
+    assert_eq!(pack(Vec::new()), Packing::default());
+}
+
+proptest! {
+    #![proptest_config(super::cases(200))]
+
+    /// A pool is never smaller than what lives in it, and never larger than all of it side by side.
+    #[test]
+    fn a_pool_holds_what_lives_in_it(drawn in prop::collection::vec((0..40_u32, 0..20_u32, 1..100_u64), 0..30)) {
+        let lives: Vec<Life> =
+            drawn.iter().map(|&(from, length, bytes)| Life { from, to: from + length, bytes: Bytes(bytes) }).collect();
+        let all: u64 = drawn.iter().map(|&(.., bytes)| bytes).sum();
+        let live = (0..60).map(|at| lives.iter().filter(move |life| life.from <= at && at <= life.to));
+        let live = live.map(|alive| alive.map(|life| life.bytes.0).sum::<u64>()).max().unwrap_or(0);
+        let found = pack(lives.clone());
+        prop_assert_eq!(found.live, Bytes(live));
+        prop_assert!(found.pool.0 >= live && found.pool.0 <= all);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod capuchin;
 mod gact;
 mod hybrid;
 mod melon;
+mod plan;
 mod scene;
 
 use proptest::test_runner::{Config, RngSeed};

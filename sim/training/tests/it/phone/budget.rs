@@ -58,6 +58,29 @@ fn a_rule_is_fed_once_a_second_and_decides_before_every_round() {
 }
 
 #[test]
+fn at_the_end_of_a_round_the_process_gives_its_memory_back() {
+    let (phone, graph) = (phone(64, 0), layer());
+    let run = |round| {
+        let mut policy = Ruled::new(Script::default(), &[Some(PEAK), None, Some(PEAK)]);
+        policy.round = round;
+        (simulate(&phone_cpu(), &on(&phone, &graph, 6), &mut policy).unwrap(), policy.seen())
+    };
+    let (kept, seen) = run(None);
+    // Pages come in once, and each iteration is a round.
+    assert_eq!((seen.begun.len(), seen.ended.len()), (6, 6));
+    assert!(kept.iterations[0] > kept.iterations[1] && kept.iterations[1..].windows(2).all(|two| two[0] == two[1]));
+    // Every second iteration begins a round: what is not the weights' comes in anew.
+    let (given_back, seen) = run(Some(2));
+    assert_eq!((seen.begun.len(), seen.ended.len()), (3, 3));
+    let times = &given_back.iterations;
+    assert_eq!([times[1], times[3], times[5]], [kept.iterations[1]; 3]);
+    assert!(times[2] > times[1] && times[2] == times[4] && times[2] <= times[0]);
+    // All but the weights' pages, each as a new one.
+    let anew = (times[2] - times[1]).0 / FIRST.0;
+    assert!(anew > 0 && anew <= PEAK / PAGE, "{anew}");
+}
+
+#[test]
 fn a_rules_budget_bounds_what_is_held() {
     let phone = phone(64, 0);
     // 25 MiB are enough, a byte less is not; the job's own budget counts where it is smaller.

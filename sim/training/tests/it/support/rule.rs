@@ -51,6 +51,8 @@ impl BudgetRule for Told {
 pub(crate) struct Ruled {
     pub(crate) script: Script,
     budgets: Vec<Option<Bytes>>,
+    /// Iterations of a round, after which the process gives its memory back.
+    pub(crate) round: Option<u64>,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -58,7 +60,7 @@ impl Ruled {
     /// With these budgets, one a round.
     pub(crate) fn new(script: Script, budgets: &[Option<u64>]) -> Self {
         let budgets = budgets.iter().map(|budget| budget.map(Bytes)).collect();
-        Self { script, budgets, seen: Arc::default() }
+        Self { script, budgets, round: None, seen: Arc::default() }
     }
 
     pub(crate) fn seen(&self) -> Seen {
@@ -70,7 +72,7 @@ impl Policy for Ruled {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         self.seen.lock().unwrap().iteration = setting.times().iter().copied().sum();
         let told = Told { budgets: self.budgets.iter().copied().collect(), seen: Arc::clone(&self.seen) };
-        Ok(Schedule { budget_rule: Some(Box::new(told)), ..self.script.prepare(setting)? })
+        Ok(Schedule { budget_rule: Some(Box::new(told)), round: self.round, ..self.script.prepare(setting)? })
     }
 
     fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Holding {

@@ -1,9 +1,11 @@
-//! What never changes during a run: who makes and who reads each tensor.
+//! Who makes and who reads each tensor of a graph: what never changes during a run.
 
-use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
+use crate::training_graph::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
 /// Who makes and who reads each tensor.
-pub(crate) struct Uses {
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Uses {
     /// Nodes that read, write or release each tensor in the schedule, in order, one range of `nodes` a tensor.
     ranges: Vec<(u32, u32)>,
     nodes: Vec<NodeId>,
@@ -17,7 +19,8 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
-    pub(crate) fn new(graph: &TrainingGraph) -> Self {
+    /// Of all tensors of `graph`.
+    pub fn new(graph: &TrainingGraph) -> Self {
         let count = graph.tensors.len();
         let mut lists = vec![Vec::new(); count];
         let mut writers = vec![Vec::new(); count];
@@ -58,33 +61,33 @@ impl Uses {
     }
 
     /// The nodes that read, write or release `tensor`, in order.
-    pub(crate) fn of(&self, tensor: TensorId) -> &[NodeId] {
+    pub fn of(&self, tensor: TensorId) -> &[NodeId] {
         let (start, end) = self.ranges[tensor as usize];
         &self.nodes[start as usize..end as usize]
     }
 
     /// The nodes that write `tensor`, in order.
-    pub(crate) fn writers(&self, tensor: TensorId) -> &[NodeId] {
+    pub fn writers(&self, tensor: TensorId) -> &[NodeId] {
         &self.writers[tensor as usize]
     }
 
     /// The first writer of every tensor; `NodeId::MAX` if no node makes it.
-    pub(crate) fn producers(&self) -> &[NodeId] {
+    pub fn producers(&self) -> &[NodeId] {
         &self.producers
     }
 
     /// The last forward node that uses `tensor`.
-    pub(crate) fn last_forward(&self, tensor: TensorId) -> Option<NodeId> {
+    pub fn last_forward(&self, tensor: TensorId) -> Option<NodeId> {
         self.last_forward[tensor as usize]
     }
 
     /// Whether forward makes `tensor` and backward reads it; `false` for an id that is none.
-    pub(crate) fn is_saved(&self, tensor: TensorId) -> bool {
+    pub fn is_saved(&self, tensor: TensorId) -> bool {
         self.saved.get(tensor as usize) == Some(&true)
     }
 
     /// Whether `tensor` can be computed again.
-    pub(crate) fn is_rematerialisable(&self, tensor: TensorId) -> bool {
+    pub fn is_rematerialisable(&self, tensor: TensorId) -> bool {
         self.rematerialisable[tensor as usize]
     }
 }

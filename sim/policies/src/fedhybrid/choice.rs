@@ -1,0 +1,138 @@
+//! Which tensor goes, and how: the one that saves the most memory for its time (algorithm 1, lines 11 to 16). Plans are
+//! made by it, and what no plan has foreseen is decided by it.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_workloads::{NodeId, TensorId};
+
+use super::mps::Terms;
+use super::parameters::Parameters;
+use super::plan::Operations;
+use crate::ranking::{Ranking, Scored, promised};
+use crate::restore::{RestoreCosts, Snapshot, Technique, availability, worth};
+use crate::setting::Setting;
+use crate::view::MemoryView;
+
+/// Chooses what gives way.
+#[derive(Clone, Debug)]
+pub(super) struct Chooser {
+    parameters: Parameters,
+    costs: RestoreCosts,
+    /// Tensors by memory saved for its time, and by their next use.
+    ranking: Ranking<2>,
+}
+
+impl Chooser {
+    /// By the times and prices of `setting`; nothing was given up yet.
+    pub(super) fn new(parameters: Parameters, setting: &Setting<'_>) -> Self {
+        Self { parameters, costs: RestoreCosts::new(setting, parameters.layouts()), ranking: Ranking::default() }
+    }
+
+    /// What it goes by.
+    pub(super) const fn costs(&self) -> &RestoreCosts {
+        &self.costs
+    }
+
+    /// Scores that were worked out so far, and operators that were visited for them.
+    pub(super) const fn operations(&self) -> Operations {
+        Operations { scores: self.ranking.scored(), operators: self.costs.visited() }
+    }
+
+    /// What gives way so that `wanted` becomes free, the first first; less where nothing is left.
+    pub(super) fn choose(&mut self, wanted: Bytes, memory: &MemoryView<'_>) -> Vec<(TensorId, Technique)> {
+        let Self { parameters, costs, ranking } = self;
+        let (held, samples) = (availability(memory), memory.micro_batch);
+        let snapshot = Snapshot { graph: memory.graph, held: &held, at: memory.at, samples };
+        let stale = costs.take_in(memory);
+        ranking.refresh(memory, &stale, |_, tensor| Some([f64::INFINITY, costs.start(tensor.next_use)]));
+        costs.begin_choice();
+        let (now, ratio) = (costs.start(memory.at), costs.ratio(samples));
+        let bound = |&[rate, next_use]: &[f64; 2]| promised(rate, (next_use - now) * ratio);
+        let mut chosen = Vec::new();
+        let mut freed = Bytes::ZERO;
+        while freed < wanted {
+            let victim = ranking.take_best(bound, |tensor| {
+                let Some(best) = parameters.best(costs, tensor, memory, &snapshot) else { return Scored::Never };
+                let next_use = memory.tensors[tensor as usize].next_use;
+                Scored::At(best.terms.mps(), [best.rate, costs.start(next_use)])
+            });
+            let Some(victim) = victim else { break };
+            let Some(best) = parameters.best(costs, victim, memory, &snapshot) else { break };
+            costs.give_up(victim, best.technique);
+            freed += best.terms.saved;
+            chosen.push((victim, best.technique));
+        }
+        chosen
+    }
+
+    /// The tensor was given up so, as somebody else had chosen.
+    pub(super) fn note(&mut self, tensor: TensorId, technique: Technique) {
+        self.costs.give_up(tensor, technique);
+    }
+
+    /// Memory that giving up a tensor of `bytes` frees; nothing where no codec reaches it.
+    pub(super) fn freed(&self, tensor: TensorId, bytes: Bytes, technique: Technique, samples: u64) -> Bytes {
+        let compressed = || self.costs.compression(tensor, samples).map_or(bytes, |found| found.bytes);
+        if technique == Technique::Compress { bytes.saturating_sub(compressed()) } else { bytes }
+    }
+}
+
+/// What giving up a tensor of `bytes` by `technique` saves and costs while it is away from one node to another.
+pub(super) fn terms(
+    costs: &mut RestoreCosts,
+    tensor: TensorId,
+    bytes: Bytes,
+    technique: Technique,
+    snapshot: &Snapshot<'_>,
+    (from, to): (NodeId, NodeId),
+) -> Option<Terms> {
+    let samples = snapshot.samples;
+    let lifetime = costs.between(from, to, samples);
+    Some(match technique {
+        Technique::Recompute => {
+            let regain = costs.recomputation(tensor, to, snapshot) + costs.layout_path(to, samples);
+            Terms { saved: bytes, lifetime, purge: Nanos::ZERO, regain }
+        }
+        Technique::Compress => {
+            let found = costs.compression(tensor, samples).filter(|found| found.bytes < bytes)?;
+            Terms { saved: bytes - found.bytes, lifetime, purge: found.compress, regain: found.decompress }
+        }
+        Technique::Swap => {
+            let found = costs.swapping(tensor, samples)?;
+            Terms { saved: bytes, lifetime, purge: found.out, regain: found.back }
+        }
+    })
+}
+
+/// The best way to give a tensor up.
+struct Best {
+    technique: Technique,
+    terms: Terms,
+    /// The most memory that any technique saves for its time.
+    rate: f64,
+}
+
+impl Parameters {
+    /// The technique with the largest MPS. Compression where it is as good as recomputation (algorithm 1, lines 13 to
+    /// 16), and either where it is as good as swapping.
+    fn best(
+        self,
+        costs: &mut RestoreCosts,
+        tensor: TensorId,
+        memory: &MemoryView<'_>,
+        snapshot: &Snapshot<'_>,
+    ) -> Option<Best> {
+        let state = &memory.tensors[tensor as usize];
+        let mut best: Option<Best> = None;
+        for technique in self.allowed() {
+            let absence = (snapshot.at, state.next_use);
+            let Some(terms) = terms(costs, tensor, state.bytes, technique, snapshot, absence) else { continue };
+            let before = best.as_ref().map_or(0.0, |best| best.rate);
+            let rate = before.max(worth(terms.saved.as_f64(), terms.purge + terms.regain));
+            match &mut best {
+                Some(best) if terms.mps().total_cmp(&best.terms.mps()).is_le() => best.rate = rate,
+                best => *best = Some(Best { technique, terms, rate }),
+            }
+        }
+        best
+    }
+}

@@ -1,0 +1,256 @@
+//! FedHybrid's plan: made by hand, sent, cached, stale, refused, and carried out.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_policies::fedhybrid::plan::{Operations, Plan, PlanError, Planner, Step, Treatments};
+use haversack_policies::fedhybrid::profile::Profile;
+use haversack_policies::fedhybrid::{FedHybrid, Parameters};
+use haversack_policies::original::Original;
+use haversack_policies::policy::Room;
+use haversack_policies::restore::Technique;
+use haversack_policies::setting::Compression;
+use haversack_policies::{IterationPlan, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
+use haversack_training::{Budgets, Job, Record, Wall, simulate, with_setting};
+use haversack_workloads::{TensorId, TrainingGraph};
+
+use super::scene::Scene;
+use crate::chains::{self, BATCH};
+
+fn room(memory: u64) -> Room {
+    Room { memory: Some(Bytes(memory)), activations: None }
+}
+
+/// 0 (1 B) → 1 (5 ns, 10 B) → 2 (7 ns, 20 B) → 3 (9 ns, 30 B); backward reads 3, 2 and 1 and makes a byte each time.
+fn three_operators() -> Scene {
+    let forward: [(&[TensorId], u64, bool); 3] = [(&[0], 5, false), (&[1], 7, false), (&[2], 9, false)];
+    Scene::new(&forward, &[&[3], &[2], &[1]], &[1, 10, 20, 30])
+}
+
+fn plan(scene: &Scene, memory: u64) -> Result<Plan, PlanError> {
+    Profile::new(&scene.setting(), Parameters::default()).plan(&scene.graph, room(memory))
+}
+
+#[test]
+fn three_operators_by_hand() {
+    let mut scene = three_operators();
+    // 1 + 10 + 20 + 30, and a byte that backward makes, are 62.
+    let enough = plan(&scene, 62).unwrap();
+    assert_eq!(enough.steps(), []);
+    // The six operators of the schedule; nothing is scored.
+    assert_eq!(enough.operations(), Operations { scores: 0, operators: 6 });
+    assert_eq!(enough.treatments(&scene.graph), Treatments { kept: 3, ..Treatments::default() });
+    // Within 60 operator 2 lacks a byte for its 30: of 1 and 2 it reads 2, so that 1 goes.
+    let short = plan(&scene, 60).unwrap();
+    assert_eq!(short.steps(), [Step { before: 2, tensor: 1, technique: Technique::Recompute }]);
+    // One score. Operator 0 is visited to find the best technique, once more for its terms, and runs again beside the six.
+    assert_eq!(short.operations(), Operations { scores: 1, operators: 2 + 7 });
+    assert_eq!(short.treatments(&scene.graph), Treatments { kept: 2, recomputed: 1, ..Treatments::default() });
+    // Away for 9 + 1 + 1 ns: 10 × 11 / 5 = 22. A codec that leaves 4 B in 1 + 2 ns comes to 6 × 11 / 3 = 22, and has it.
+    let codec = |bytes| Some(Compression { bytes: Bytes(bytes), compress: Nanos(1), decompress: Nanos(2) });
+    scene.prices.codec = vec![None, codec(4), None, None];
+    let compressed = plan(&scene, 60).unwrap();
+    assert_eq!(compressed.steps(), [Step { before: 2, tensor: 1, technique: Technique::Compress }]);
+    // A ratio that is less, as of what another kind of operator makes: 5 × 11 / 3 = 18.
+    scene.prices.codec = vec![None, codec(5), None, None];
+    assert_eq!(plan(&scene, 60).unwrap().steps(), short.steps());
+    // Operator 2 cannot run without 1 + 20 + 30 B.
+    let error = plan(&scene, 50).unwrap_err();
+    assert!(matches!(error, PlanError::Infeasible { shortfall: Bytes(1), .. }), "{error}");
+    assert!(error.to_string().contains("no plan fits"), "{error}");
+}
+
+#[test]
+fn a_plan_comes_back_from_its_text_and_from_no_other() {
+    let plan = plan(&three_operators(), 60).unwrap();
+    let text = plan.to_text().unwrap();
+    assert_eq!(Plan::from_text(&text), Ok(plan.clone()));
+    assert_eq!(plan.bytes(), Bytes(text.len() as u64));
+    // Another tensor, another version, half of the text.
+    let changed = text.replace("\"tensor\":1", "\"tensor\":2");
+    assert!(matches!(Plan::from_text(&changed), Err(PlanError::Damaged { .. })), "{changed}");
+    let later = text.replace("\"version\":1", "\"version\":2");
+    assert_eq!(Plan::from_text(&later), Err(PlanError::Version { found: 2 }));
+    assert!(matches!(Plan::from_text(&text[..text.len() / 2]), Err(PlanError::Unreadable { .. })));
+}
+
+#[test]
+fn a_plan_is_refused_where_it_is_not_for() {
+    let scene = three_operators();
+    let plan = plan(&scene, 60).unwrap();
+    let refusal = |other: &Scene| {
+        let mut policy = FedHybrid::new(Parameters::default());
+        policy.prepare(&other.setting()).unwrap();
+        policy.carry_out(plan.clone())
+    };
+    assert_eq!(refusal(&scene), Ok(()));
+    let mut larger = scene.clone();
+    larger.graph.tensors[2].bytes.per_sample += 1;
+    let error = refusal(&larger).unwrap_err();
+    assert!(matches!(error, PlanError::OtherGraph { .. }), "{error}");
+    assert!(error.to_string().starts_with("the plan is for another graph or batch"), "{error}");
+    let mut slower = scene.clone();
+    slower.times[1] = Nanos(8);
+    let error = refusal(&slower).unwrap_err();
+    assert!(matches!(error, PlanError::OtherProfile { .. }), "{error}");
+    assert!(error.to_string().starts_with("the plan is for another profile"), "{error}");
+    assert!(FedHybrid::new(Parameters::default()).carry_out(plan).is_err());
+}
+
+#[test]
+fn a_plan_is_made_anew_when_the_budget_moves_and_once_for_each_budget() {
+    let scene = three_operators();
+    let mut policy = FedHybrid::new(Parameters::default());
+    policy.prepare(&scene.setting()).unwrap();
+    let first = policy.plan_within(&scene.graph, room(60)).unwrap();
+    assert_eq!((first.planner, first.room), (Planner::Server, room(60)));
+    assert!(first.operations.operators > 0 && first.sent > Bytes::ZERO);
+    assert_eq!(first.received, policy.plan().unwrap().bytes());
+    assert!(!policy.plan().unwrap().is_stale(room(60)) && policy.plan().unwrap().is_stale(room(61)));
+    // It stays in force until the budget moves; a budget that comes back is in the server's table, but is sent again.
+    assert_eq!(policy.plan_within(&scene.graph, room(60)), None);
+    let second = policy.plan_within(&scene.graph, room(55)).unwrap();
+    assert!(second.operations.operators > 0);
+    let again = policy.plan_within(&scene.graph, room(60)).unwrap();
+    assert_eq!(again.operations, Operations::default());
+    assert_eq!((again.sent, again.received), (first.sent, first.received));
+    // A budget that nothing fits has no plan, and memory without a bound wants none.
+    assert_eq!(policy.plan_within(&scene.graph, room(50)).unwrap().treatments, None);
+    assert_eq!(policy.plan(), None);
+    assert_eq!(policy.plan_within(&scene.graph, Room::default()), None);
+    // The device sends itself nothing.
+    let mut own = FedHybrid::new(Parameters { planner: Planner::Phone, ..Parameters::default() });
+    own.prepare(&scene.setting()).unwrap();
+    let made = own.plan_within(&scene.graph, room(60)).unwrap();
+    assert_eq!((made.operations, made.sent, made.received), (first.operations, Bytes::ZERO, Bytes::ZERO));
+}
+
+/// Asks FedHybrid, with a plan from elsewhere or with none.
+struct Through {
+    policy: FedHybrid,
+    text: Option<String>,
+    plans: bool,
+}
+
+impl Policy for Through {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        let schedule = self.policy.prepare(setting)?;
+        if let Some(text) = &self.text {
+            self.policy.carry_out(Plan::from_text(text).unwrap()).unwrap();
+        }
+        Ok(schedule)
+    }
+
+    fn plan_within(&mut self, graph: &TrainingGraph, room: Room) -> Option<haversack_policies::policy::Planning> {
+        if self.plans { self.policy.plan_within(graph, room) } else { None }
+    }
+
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
+        self.policy.begin_iteration(plan);
+    }
+
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+        self.policy.relieve(want, memory)
+    }
+}
+
+fn through(text: Option<String>, plans: bool) -> Through {
+    Through { policy: FedHybrid::new(Parameters::default()), text, plans }
+}
+
+/// What a run came to.
+fn outcome(record: &Record) -> (Vec<Nanos>, u64, Bytes, Nanos) {
+    (record.iterations.clone(), record.recomputed, record.peak_memory, record.breakdown.compression)
+}
+
+#[test]
+fn a_plan_that_was_sent_is_the_run_that_deciding_as_memory_runs_short_is() {
+    let machine = chains::phone();
+    for (operators, shortcut) in [(60, 0), (120, 5), (300, 7)] {
+        let graph = chains::network(operators, shortcut);
+        let whole = simulate(&machine, &Job::plain(&graph, BATCH), &mut Original).unwrap().peak_memory;
+        for percent in [90, 60, 40, 25] {
+            let memory = Bytes(whole.0 / 100 * percent);
+            let budgets = Budgets { memory: Some(memory), ..Budgets::default() };
+            let job = Job { budgets, iterations: 2, ..Job::plain(&graph, BATCH) };
+            let Ok(online) = simulate(&machine, &job, &mut through(None, false)) else { continue };
+            let made = with_setting(&machine, &job, |setting| {
+                Profile::new(setting, Parameters::default()).plan(&graph, room(memory.0)).unwrap()
+            });
+            let own = simulate(&machine, &job, &mut FedHybrid::new(Parameters::default())).unwrap();
+            assert_eq!(own.plans.len(), 1);
+            assert_eq!(Some(made.treatments(&graph)), own.plans[0].planning.treatments);
+            let sent = simulate(&machine, &job, &mut through(made.to_text().ok(), true)).unwrap();
+            assert!(sent.plans.is_empty());
+            let case = format!("{operators} operators, {percent} %");
+            assert_eq!(outcome(&own), outcome(&sent), "{case}");
+            assert_eq!(outcome(&own), outcome(&online), "{case}");
+        }
+    }
+}
+
+#[test]
+fn where_reality_is_shorter_than_the_plan_the_rest_is_decided_as_memory_runs_short() {
+    let (machine, graph) = (chains::phone(), chains::network(200, 4));
+    let whole = simulate(&machine, &Job::plain(&graph, BATCH), &mut Original).unwrap();
+    let share = |percent: u64| Bytes(whole.peak_memory.0 / 100 * percent);
+    // A wall falls in the middle of forward, below what the plan is for.
+    let walls = vec![Wall { at: Nanos(whole.forward.0 / 2), memory: share(45) }];
+    let budgets = Budgets { memory: Some(share(80)), walls, ..Budgets::default() };
+    let job = Job { budgets, ..Job::plain(&graph, BATCH) };
+    let mut policy = FedHybrid::new(Parameters::default());
+    let walled = simulate(&machine, &job, &mut policy).unwrap();
+    assert!(policy.scored() > 0, "the chooser decides what the plan has not foreseen");
+    let calm = Job { budgets: Budgets { memory: Some(share(80)), ..Budgets::default() }, ..Job::plain(&graph, BATCH) };
+    let mut policy = FedHybrid::new(Parameters::default());
+    let planned = simulate(&machine, &calm, &mut policy).unwrap();
+    assert_eq!(policy.scored(), 0, "the plan is enough");
+    assert!(planned.recomputed > 0 && walled.recomputed > planned.recomputed);
+}
+
+#[test]
+fn the_price_of_a_plan_grows_with_the_graph() {
+    let machine = chains::phone();
+    let price = |operators: usize| {
+        let graph = chains::network(operators, 4);
+        let whole = simulate(&machine, &Job::plain(&graph, BATCH), &mut Original).unwrap().peak_memory;
+        let made = with_setting(&machine, &Job::plain(&graph, BATCH), |setting| {
+            Profile::new(setting, Parameters::default()).plan(&graph, room(whole.0 / 2)).unwrap()
+        });
+        (made.operations().operators, made.operations().scores, made.bytes())
+    };
+    let (few, many) = (price(100), price(400));
+    assert!(many.0 > 2 * few.0 && many.1 > 2 * few.1 && many.2 > few.2, "{few:?} {many:?}");
+}
+
+#[test]
+fn a_run_waits_for_every_plan_but_the_first() {
+    let (machine, graph) = (chains::phone(), chains::network(200, 4));
+    let whole = simulate(&machine, &Job::plain(&graph, BATCH), &mut Original).unwrap();
+    let share = |percent: u64| Bytes(whole.peak_memory.0 / 100 * percent);
+    // The budget falls while the first iteration runs.
+    let traced = vec![Wall { at: Nanos(whole.iteration.0 / 2), memory: share(50) }];
+    let budgets = Budgets { memory: Some(share(80)), traced, ..Budgets::default() };
+    let job = Job { budgets, iterations: 2, ..Job::plain(&graph, BATCH) };
+    let run = |planner| {
+        let mut policy = FedHybrid::new(Parameters { planner, ..Parameters::default() });
+        simulate(&machine, &job, &mut policy).unwrap()
+    };
+    let (server, phone) = (run(Planner::Server), run(Planner::Phone));
+    for record in [&server, &phone] {
+        let [first, second] = record.plans.as_slice() else { panic!("{:?}", record.plans) };
+        assert_eq!((first.iteration, second.iteration), (0, 1));
+        assert_eq!((first.planning.room, second.planning.room), (room(share(80).0), room(share(50).0)));
+        let time = machine.planning_time(&second.planning).unwrap();
+        assert!(time > Nanos::ZERO);
+        assert_eq!((second.time, record.breakdown.planning), (Some(time), time));
+    }
+    // Nothing else is different, whoever plans.
+    let alone = |record: &Record| record.iteration - record.breakdown.planning;
+    assert_eq!(alone(&server), alone(&phone));
+    assert_eq!(server.plans[1].planning.operations, phone.plans[1].planning.operations);
+    // A little core makes 6,750 millionths of a CoreMark iteration for each operation by itself.
+    let operations = phone.plans[1].planning.operations;
+    assert_eq!(machine.making_time(Planner::Phone, operations), phone.plans[1].time);
+    assert!(machine.making_time(Planner::Server, operations) < phone.plans[1].time);
+    let work = |stack: &str| haversack_devices::load_stack(stack).unwrap().constants.planning.is_some();
+    assert!(work("mnn-2") && !work("mnn"));
+}
