@@ -20,6 +20,8 @@ pub type System = Calibrated<SystemConstants>;
 
 /// The highest swappiness that a kernel takes.
 const MOST_SWAPPINESS: f64 = 200.0;
+/// Generations that are simulated: what is young, what was, and some that may go.
+const GENERATIONS: std::ops::RangeInclusive<f64> = 3.0..=8.0;
 /// The largest power of two that a kernel reads ahead from swap.
 const MOST_PAGE_CLUSTER: f64 = 31.0;
 
@@ -43,9 +45,9 @@ impl Schema for SystemConstants {
         if reclaim.page_cluster.value.0 > MOST_PAGE_CLUSTER {
             return against("reclaim", format!("page_cluster is at most {MOST_PAGE_CLUSTER}"));
         }
-        if reclaim.lists == PageLists::Generations && reclaim.generations.as_ref().is_none_or(|most| most.value.0 < 2.0)
-        {
-            return against("reclaim", "lists of generations need `generations`, at least 2");
+        let generations = reclaim.generations.as_ref().map_or(0.0, |most| most.value.0);
+        if reclaim.lists == PageLists::Generations && !GENERATIONS.contains(&generations) {
+            return against("reclaim", "lists of generations need `generations`, 3 to 8");
         }
         let killer = &self.killer;
         for (name, span) in [

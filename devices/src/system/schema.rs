@@ -1,6 +1,7 @@
 //! What an operating system's calibration holds: each struct is a table, each field a key.
 
 use crate::calibration::{Constant, Dimension, Quantity, Unit, Visit, section};
+use crate::device::ClusterClass;
 use crate::units::{Bytes, BytesPerSecond, Count, Factor, Fraction, Nanos};
 
 /// How the kernel orders pages for reclaim.
@@ -90,6 +91,8 @@ section! {
         pub generations: Option<Constant<Count>>,
         /// Pages younger than this are not taken, with generations.
         pub min_ttl: Option<Constant<Nanos>>,
+        /// The class of the core that kswapd runs on; where a device has none of it, any.
+        pub kswapd: ClusterClass,
         /// A fault brings in 2 to this power pages from swap.
         pub page_cluster: Constant<Count>,
         /// Pages are simulated in pieces of this size: a choice of the simulation, from 4 KiB to 1 MiB.

@@ -10,9 +10,6 @@ use haversack_training::phone::{AppChange, HeldByOthers, OtherMemory, Phone, Sys
 
 use super::user_trace::Available;
 
-/// The core that kswapd is left to.
-const KSWAPD: &str = "little:1";
-
 /// What shares a phone's memory with the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InUse {
@@ -66,12 +63,17 @@ pub(crate) fn phone(
     let cpu = device.cpu().ok_or_else(|| format!("{id} has no [[cpu]], which the system {} runs on", system.id))?;
     let choose = |cores: CoreSelection| cpu.choose(cores, Frequency::Highest).map_err(|error| error.to_string());
     let all = choose(CoreSelection::All)?;
-    let little = KSWAPD.parse().ok().and_then(|cores| choose(cores).ok());
+    let class = system.constants.reclaim.kswapd;
+    let its_own = choose(CoreSelection::Some { class, count: 1 }).ok();
+    // The scheduler finds a core of that class that nobody trains on, if there is one.
+    let of_class =
+        |cores: &CpuCores| cores.cores().iter().filter(|core| its_own.is_none() || core.class == class).count();
+    let kswapd_shares = cores.is_some_and(|cores| of_class(cores) == of_class(&all));
     let speed = |cores: &CpuCores| {
         ScalarSpeed::of(cores).ok_or_else(|| format!("the CoreMark of {id}'s cores is not known; expected `coremark`"))
     };
     let training = speed(cores.unwrap_or(&all))?;
-    let kswapd = speed(little.as_ref().unwrap_or(&all))?;
+    let kswapd = speed(its_own.as_ref().unwrap_or(&all))?;
     let front = speed(&all)?;
     let constants = &system.constants;
     let app_pages = system.app_pages();
@@ -85,6 +87,7 @@ pub(crate) fn phone(
         training: system.page_costs(training),
         front: system.page_costs(front),
         kswapd: system.page_costs(kswapd),
+        kswapd_shares,
         driver: flash.driver(training),
         flash,
         background: system.background(1),

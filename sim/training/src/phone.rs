@@ -30,6 +30,8 @@ pub struct Phone {
     pub front: Costs,
     /// The same on kswapd's core.
     pub kswapd: Costs,
+    /// Whether kswapd's core is one of those that train.
+    pub kswapd_shares: bool,
     /// Its flash, which pages and apps share.
     pub flash: Flash,
     /// The driver's work on a core that trains.

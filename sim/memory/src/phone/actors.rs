@@ -91,6 +91,8 @@ pub(super) struct Actor {
     since: Nanos,
     pub(super) stall: Stall,
     pub(super) major: u64,
+    /// What kswapd took of a core of its own since that was last asked.
+    pub(super) lost: Nanos,
 }
 
 impl Actor {
@@ -108,6 +110,7 @@ impl Actor {
             since: Nanos::ZERO,
             stall: Stall::default(),
             major: 0,
+            lost: Nanos::ZERO,
         }
     }
 
@@ -126,6 +129,11 @@ impl Actor {
             Doing::Works { .. } => !self.stalled,
             Doing::Reads { .. } | Doing::AwaitsWrite | Doing::Wakes { .. } => false,
         }
+    }
+
+    /// Whether its cores have work of its own.
+    pub(super) fn works(&self) -> bool {
+        matches!(self.doing, Doing::Works { .. }) || (self.doing == Doing::Nothing && self.computes)
     }
 
     pub(super) fn does(&mut self, doing: Doing, stalled: bool, now: Nanos) {
@@ -255,7 +263,12 @@ impl PhoneMemory {
         }
     }
 
-    fn actor(&self, actor: ActorId) -> Option<u32> {
+    /// For how long kswapd kept one of an actor's cores from it since this was last asked.
+    pub fn take_lost(&mut self, actor: ActorId) -> Nanos {
+        self.actor(actor).map_or(Nanos::ZERO, |index| std::mem::take(&mut self.actors.get_mut(index).lost))
+    }
+
+    pub(super) fn actor(&self, actor: ActorId) -> Option<u32> {
         let known = self.actors.all.get(actor.index as usize);
         known.filter(|known| known.exists && known.life == actor.life).map(|_| actor.index)
     }

@@ -1,11 +1,18 @@
 //! The multi-generation LRU (`lru_gen` of Linux 6.1): generations of each kind of page, the ageing walk that finds out
 //! which pages are young, and eviction from the oldest generation.
 //!
-//! Left out: tiers of file pages read through descriptors, Bloom filters of the page-table walk, control groups.
+//! Ageing is lazy: while there are more than three generations eviction goes on, with two it has to wait. So there are four
+//! at most, and a larger bound changes nothing; with three, each walk merges the two oldest, whose pages lose their order.
+//! A page that returns while the generation that it was evicted from is the oldest still was of the working set, and is in the
+//! second tier then: while that tier's pages return more often than the first's, they go to the next generation in place of
+//! being evicted.
+//!
+//! Left out: higher tiers, of file pages read through descriptors; Bloom filters of the page-table walk and the look around a
+//! page that is found young; control groups.
 
 use haversack_devices::units::Nanos;
 
-use super::extents::{Extents, LISTS, State};
+use super::extents::{Extents, LISTS, State, WORKINGSET};
 use super::reclaim::{Look, Step};
 use super::{ANON, FILE, Flash, Lists, PhoneMemory};
 
@@ -27,23 +34,45 @@ pub(super) struct Generations {
     control: [Control; 2],
 }
 
-/// How often evicted pages of a kind came back: the process variable of the kernel's controller.
+/// How often evicted pages of a kind came back, by tier: the process variables of the kernel's controller.
 #[derive(Clone, Copy, Debug, Default)]
 struct Control {
-    refaulted: u64,
-    evicted: u64,
-    average: [u64; 2],
+    refaulted: [u64; 2],
+    evicted: [u64; 2],
+    /// Pages of the second tier that were spared.
+    protected: u64,
+    /// Half of what was before, and a quarter of what was before that.
+    average: [[u64; 2]; 2],
 }
 
 impl Control {
-    fn totals(&self) -> (u64, u64) {
-        (self.average[0] + self.refaulted, self.average[1] + self.evicted)
+    /// Pages of a tier that came back, and all that were evicted or spared.
+    fn totals(&self, tier: usize) -> (u64, u64) {
+        let spared = if tier > 0 { self.protected } else { 0 };
+        (self.average[0][tier] + self.refaulted[tier], self.average[1][tier] + self.evicted[tier] + spared)
     }
 
     fn fold(&mut self) {
-        let (refaulted, evicted) = self.totals();
-        *self = Self { average: [refaulted / 2, evicted / 2], ..Self::default() };
+        let [(first, evicted_first), (second, evicted_second)] = [0, 1].map(|tier| self.totals(tier));
+        let average = [[first / 2, second / 2], [evicted_first / 2, evicted_second / 2]];
+        *self = Self { average, ..Self::default() };
     }
+}
+
+/// Whether pages of `process` came back no more often than those of the set point, each weighed by its gain
+/// (`positive_ctrl_err`).
+fn returns_less(set: (u64, u64), set_gain: u64, process: (u64, u64), gain: u64) -> bool {
+    process.0 < BATCH
+        || u128::from(process.0) * u128::from(set.1 + BATCH) * u128::from(set_gain)
+            <= u128::from(set.0 + 1) * u128::from(process.1) * u128::from(gain)
+}
+
+/// What is evicted next.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    kind: usize,
+    /// Whether of its second tier, too.
+    second: bool,
 }
 
 impl Generations {
@@ -77,29 +106,47 @@ impl Generations {
         self.min_ttl > Nanos::ZERO && birth + self.min_ttl > now
     }
 
-    pub(super) fn note_refault(&mut self, kind: usize, pages: u64) {
-        self.control[kind].refaulted += pages;
+    pub(super) fn note_eviction(&mut self, kind: usize, tier: usize, pages: u64) {
+        self.control[kind].evicted[tier] += pages;
     }
 
-    pub(super) fn note_eviction(&mut self, kind: usize, pages: u64) {
-        self.control[kind].evicted += pages;
+    /// What a shadow entry of an evicted page of a kind remembers.
+    pub(super) fn shadow(&self, kind: usize) -> u64 {
+        self.oldest[kind]
     }
 
-    /// The kind to evict from (`get_type_to_scan`): that with the older generation; of the same age, that whose pages
-    /// came back less often, weighed by swappiness.
-    fn kind(&self, swappiness: u64, swap: bool) -> usize {
+    /// Whether a page that returns was evicted from what is the oldest generation still; then it counts.
+    pub(super) fn is_recent(&mut self, kind: usize, shadow: u64, tier: usize, pages: u64) -> bool {
+        let recent = shadow == self.oldest[kind];
+        if recent {
+            self.control[kind].refaulted[tier] += pages;
+        }
+        recent
+    }
+
+    /// What to evict (`isolate_folios`): of the kind with the older generation; of the same age, of that whose pages came back
+    /// less often, weighed by swappiness.
+    fn choose(&self, swappiness: u64, swap: bool) -> Choice {
         if !swap || swappiness == 0 {
-            return FILE;
+            return self.of(FILE);
         }
         if self.oldest[ANON] != self.oldest[FILE] {
-            return if self.oldest[FILE] < self.oldest[ANON] { FILE } else { ANON };
+            return self.of(if self.oldest[FILE] < self.oldest[ANON] { FILE } else { ANON });
         }
-        let (set, process) = (self.control[ANON].totals(), self.control[FILE].totals());
-        let gain = [swappiness, 200 - swappiness].map(u128::from);
-        let file = process.0 < BATCH
-            || u128::from(process.0) * u128::from(set.1 + BATCH) * gain[0]
-                <= u128::from(set.0 + 1) * u128::from(process.1) * gain[1];
-        if file { FILE } else { ANON }
+        if swappiness == 1 || swappiness == 200 {
+            return self.of(if swappiness == 1 { FILE } else { ANON });
+        }
+        let gain = [swappiness, 200 - swappiness];
+        let first = |kind: usize| self.control[kind].totals(0);
+        let kind = if returns_less(first(ANON), gain[ANON], first(FILE), gain[FILE]) { FILE } else { ANON };
+        let second = self.control[kind].totals(1);
+        Choice { kind, second: returns_less(first(1 - kind), gain[1 - kind], second, gain[kind]) }
+    }
+
+    /// Of a kind by itself (`get_tier_idx`): of the second tier unless that returns twice as often.
+    fn of(&self, kind: usize) -> Choice {
+        let control = &self.control[kind];
+        Choice { kind, second: returns_less(control.totals(0), 1, control.totals(1), 2) }
     }
 
     fn has_room(&self, kind: usize) -> bool {
@@ -118,13 +165,17 @@ impl PhoneMemory {
         if self.should_age(swap) {
             return Some(self.age(look));
         }
-        let first = self.generations.kind(u64::from(self.settings.swappiness), swap);
-        let kinds = [first, 1 - first];
-        let id = kinds.into_iter().filter(|&kind| kind == FILE || swap).find_map(|kind| {
-            let list = Generations::list(kind, self.generations.oldest[kind]);
-            self.extents.tail(list).filter(|_| self.generations.has_room(kind)).map(|id| (id, kind))
-        });
-        let Some((id, kind)) = id else { return Some(self.age(look)) };
+        let first = self.generations.choose(u64::from(self.settings.swappiness), swap);
+        let choices = [first, self.generations.of(1 - first.kind)];
+        let tail = |choice: &Choice| {
+            let list = Generations::list(choice.kind, self.generations.oldest[choice.kind]);
+            self.extents.tail(list).filter(|_| self.generations.has_room(choice.kind)).map(|id| (id, *choice))
+        };
+        let found = choices.iter().filter(|choice| choice.kind == FILE || swap).find_map(tail);
+        let Some((id, Choice { kind, second })) = found else { return Some(self.age(look)) };
+        if !second && self.extents.get(id).flags & WORKINGSET != 0 {
+            return Some(self.protect(id, kind, look));
+        }
         if !self.test_and_clear_young(id) {
             return Some(self.evict(id, look, flash));
         }
@@ -133,6 +184,18 @@ impl PhoneMemory {
         self.extents.unlink(id);
         self.extents.push_head(id, self.generations.youngest(kind));
         Some(look.spared(pages))
+    }
+
+    /// A page of the second tier goes to the next generation, the first there to be looked at.
+    fn protect(&mut self, id: u32, kind: usize, look: Look) -> Step {
+        let pages = u64::from(self.extents.get(id).pages);
+        self.count_scan(look.who, pages);
+        self.extents.unlink(id);
+        self.extents.push_tail(id, Generations::list(kind, self.generations.oldest[kind] + 1));
+        self.generations.control[kind].protected += pages;
+        let activated = [&mut self.counters.workingset_activate_anon, &mut self.counters.workingset_activate_file];
+        *activated[kind] += pages;
+        look.spared(pages)
     }
 
     /// Closes generations that have run empty (`try_to_inc_min_seq`). With swap both kinds keep pace, so that their

@@ -266,7 +266,7 @@ impl PhoneMemory {
         }
         self.extents.get_mut(id).flags &= !(YOUNG | REFERENCED);
         self.count_steal(who, kind, pages);
-        self.generations.note_eviction(kind, pages);
+        self.generations.note_eviction(kind, usize::from(extent.flags & WORKINGSET != 0), pages);
         if to_flash {
             step.running += costs.submit * pages;
             self.write_out(id, kind, at, flash);

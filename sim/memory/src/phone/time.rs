@@ -4,7 +4,7 @@ use haversack_devices::units::Nanos;
 
 use super::extents::State;
 use super::reclaim::{Look, Reclaimer};
-use super::{ANON, Costs, FILE, Flash, KillReason, PhoneMemory, Transfer};
+use super::{ANON, ActorId, Costs, FILE, Flash, KillReason, PhoneMemory, Transfer};
 
 /// So often is all memory looked at in vain before reclaim gives up. Three times find what there is (to deactivate, to
 /// find young, to evict; generations take a walk each), and touches go on meanwhile.
@@ -32,11 +32,21 @@ pub(super) struct Kswapd {
     awaits_write: bool,
     /// Pages scanned since it last reclaimed one.
     fruitless: u64,
+    /// Whose core it shares.
+    beside: Option<u32>,
 }
 
 impl Kswapd {
     pub(super) fn new(costs: Costs) -> Self {
-        Self { costs, awake: false, hopeless: false, clock: Nanos::ZERO, awaits_write: false, fruitless: 0 }
+        Self {
+            costs,
+            awake: false,
+            hopeless: false,
+            clock: Nanos::ZERO,
+            awaits_write: false,
+            fruitless: 0,
+            beside: None,
+        }
     }
 
     /// When it goes on by itself; the end of time if it does not.
@@ -118,11 +128,25 @@ impl PhoneMemory {
             None if self.writes.is_empty() => self.rest_kswapd(true),
             None => self.kswapd.awaits_write = true,
             Some(step) => {
-                self.kswapd.clock = at + step.running;
+                self.kswapd.clock = at + step.running + self.take_turns(step.running);
                 self.kswapd.awaits_write = step.congested;
                 self.kswapd.fruitless = if step.reclaimed > 0 { 0 } else { self.kswapd.fruitless + step.scanned };
             }
         }
+    }
+
+    /// kswapd's core is one of the actor's from now on: while both have work each gets half of it.
+    pub fn share_kswapd(&mut self, actor: ActorId) {
+        self.kswapd.beside = self.actor(actor);
+    }
+
+    /// What kswapd's `work` takes it longer, and the actor whose core it shares, where that works too.
+    fn take_turns(&mut self, work: Nanos) -> Nanos {
+        let beside = self.kswapd.beside.filter(|&index| self.actors.get(index).works());
+        beside.map_or(Nanos::ZERO, |index| {
+            self.actors.get_mut(index).lost += work;
+            work
+        })
     }
 
     fn rest_kswapd(&mut self, hopeless: bool) {

@@ -1,4 +1,5 @@
-//! Which evicted pages were worth keeping: shadow entries with the eviction clock (`mm/workingset.c` of Linux 5.10), and
+//! Which evicted pages were worth keeping: shadow entries with the eviction clock (`mm/workingset.c` of Linux 5.10), or with
+//! the generation that pages were evicted from (6.1), and
 //! what the return of pages has cost of late (`lru_note_cost`), which tips the balance between kinds.
 
 use super::extents::{LISTS, State, WORKINGSET};
@@ -17,8 +18,10 @@ pub(super) struct Workingset {
 impl PhoneMemory {
     /// Leaves a shadow entry in place of an extent whose pages are free from now on.
     pub(super) fn leave_shadow(&mut self, id: u32) {
+        let kind = self.regions[self.extents.get(id).region as usize].kind();
+        let generations = matches!(self.settings.lists, Lists::Generations { .. });
         let extent = self.extents.get_mut(id);
-        extent.clock = self.workingset.age;
+        extent.clock = if generations { self.generations.shadow(kind) } else { self.workingset.age };
         self.workingset.age += u64::from(extent.pages);
     }
 
@@ -33,9 +36,11 @@ impl PhoneMemory {
         }
         let kind = self.regions[extent.region as usize].kind();
         let pages = u64::from(extent.pages);
+        if matches!(self.settings.lists, Lists::Generations { .. }) {
+            return self.refault_of_generation(id, kind, pages);
+        }
         let refaults = [&mut self.counters.workingset_refault_anon, &mut self.counters.workingset_refault_file];
         *refaults[kind] += pages;
-        self.generations.note_refault(kind, pages);
         let distance = self.workingset.age - extent.clock;
         if distance > self.competing(kind) {
             self.extents.get_mut(id).flags &= !WORKINGSET;
@@ -44,12 +49,7 @@ impl PhoneMemory {
         self.workingset.age += pages;
         let activated = [&mut self.counters.workingset_activate_anon, &mut self.counters.workingset_activate_file];
         *activated[kind] += pages;
-        // With generations whatever a fault brings back so soon was of the working set (`lru_gen_refault`).
-        let generations = matches!(self.settings.lists, Lists::Generations { .. });
-        if generations {
-            self.extents.get_mut(id).flags |= WORKINGSET;
-        }
-        if generations || extent.flags & WORKINGSET != 0 {
+        if extent.flags & WORKINGSET != 0 {
             let restored = [&mut self.counters.workingset_restore_anon, &mut self.counters.workingset_restore_file];
             *restored[kind] += pages;
             self.note_cost(kind, pages);
@@ -57,13 +57,28 @@ impl PhoneMemory {
         true
     }
 
+    /// With generations whatever a fault brings back so soon was of the working set, and nothing else counts
+    /// (`lru_gen_refault`).
+    fn refault_of_generation(&mut self, id: u32, kind: usize, pages: u64) -> bool {
+        let extent = self.extents.get_mut(id);
+        let tier = usize::from(extent.flags & WORKINGSET != 0);
+        let recent = self.generations.is_recent(kind, extent.clock, tier, pages);
+        extent.flags = if recent { extent.flags | WORKINGSET } else { extent.flags & !WORKINGSET };
+        if recent {
+            let counters = &mut self.counters;
+            let counted = [
+                [&mut counters.workingset_refault_anon, &mut counters.workingset_restore_anon],
+                [&mut counters.workingset_refault_file, &mut counters.workingset_restore_file],
+            ];
+            counted.into_iter().nth(kind).into_iter().flatten().for_each(|counter| *counter += pages);
+        }
+        recent
+    }
+
     /// The pages that a returning page of `kind` could have displaced: active ones, and the other kind's inactive ones.
     fn competing(&self, kind: usize) -> u64 {
         let all = [self.extents.kind_pages(ANON), self.extents.kind_pages(FILE)];
-        let active = |kind: usize| match self.settings.lists {
-            Lists::Two => self.extents.pages(kind * LISTS + 1),
-            Lists::Generations { .. } => self.generations.active(kind, &self.extents),
-        };
+        let active = |kind: usize| self.extents.pages(kind * LISTS + 1);
         let file = if kind == FILE { active(FILE) } else { all[FILE] };
         let anon = if kind == FILE { all[ANON] } else { active(ANON) };
         // Without swap anonymous pages are not to be had.

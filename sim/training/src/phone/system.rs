@@ -89,6 +89,9 @@ impl<'a> PhoneSystem<'a> {
                 system.note(&touched)?;
             }
         }
+        if phone.kswapd_shares {
+            system.memory.share_kswapd(system.threads);
+        }
         system.start = system.memory.now();
         system.used = system.in_use();
         Ok(system)
@@ -208,7 +211,8 @@ impl<'a> PhoneSystem<'a> {
         Ok(())
     }
 
-    /// The trainer's threads touch tensors from now on; what it took them until they had, or until their process was ended.
+    /// The trainer's threads touch tensors from now on; what it took them until they had, or until their process was ended, and
+    /// what kswapd took of a core of theirs before.
     pub(super) fn touch(&mut self, tensors: impl Iterator<Item = (TensorId, Access)>) -> Result<Stall, PhoneError> {
         let parts: Vec<Part> = tensors.flat_map(|(tensor, access)| self.trainer.parts(tensor, access)).collect();
         self.memory.set_computing(self.threads, self.computes);
@@ -218,6 +222,9 @@ impl<'a> PhoneSystem<'a> {
             Ok(stall) | Err(PhoneError::Killed { stall }) => stall,
             Err(error) => return Err(error),
         };
+        // All threads wait for the one whose core kswapd has had.
+        let lost = self.memory.take_lost(self.threads);
+        let stall = Stall { runnable: stall.runnable + lost, ..stall };
         for watch in &mut self.watches {
             watch.faults += touched.major;
             watch.trainer.add(stall.total());

@@ -42,6 +42,7 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
         // Apps are there at once.
         front: Costs::default(),
         kswapd: costs,
+        kswapd_shares: false,
         flash: phone_cpu().device.flash().unwrap(),
         driver: Driver { command: Nanos::ZERO, page: Nanos(1_000) },
         background: Vec::new(),
