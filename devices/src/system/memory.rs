@@ -50,10 +50,14 @@ pub struct Resident {
     pub file: Bytes,
     /// The share of both that is used all the time.
     pub hot: Fraction,
+    /// Files that nobody uses.
+    pub cache: Bytes,
+    /// What each of the apps holds that wait, and how many these are.
+    pub cached: (Bytes, u64),
 }
 
 impl Resident {
-    /// All of it.
+    /// What kernel and processes hold.
     pub fn total(&self) -> Bytes {
         self.kernel + self.anonymous + self.file
     }
@@ -169,11 +173,15 @@ impl System {
     /// What the system itself holds on an idle phone, however much memory it has.
     pub fn resident(&self) -> Resident {
         let resident = &self.constants.resident;
+        // A float cast saturates.
+        let apps = resident.cached_apps.value.0 as u64;
         Resident {
             kernel: resident.kernel.value,
             anonymous: resident.anonymous.value,
             file: resident.file.value,
             hot: resident.hot.value,
+            cache: resident.cache.value,
+            cached: (Bytes(resident.cached.value.0 / apps.max(1)), apps),
         }
     }
 

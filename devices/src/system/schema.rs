@@ -287,6 +287,17 @@ section! {
         pub file: Constant<Bytes>,
         /// The share of both that is used all the time.
         pub hot: Constant<Fraction>,
+        /// Files that were read and that nobody uses.
+        pub cache: Constant<Bytes>,
+        /// Apps that were used before and wait, frozen: all of them together.
+        pub cached: Constant<Bytes>,
+        /// How many these are.
+        pub cached_apps: Constant<Count>,
+        /// The least and the most that kernel and processes hold together on idle phones, of which `kernel`, `anonymous` and
+        /// `file` are the middle.
+        pub least: Constant<Bytes>,
+        /// See `least`.
+        pub most: Constant<Bytes>,
     }
 }
 

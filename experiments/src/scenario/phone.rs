@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use haversack_devices::processor::{CoreSelection, CpuCores, Frequency};
-use haversack_devices::units::{Bytes, Fraction};
+use haversack_devices::units::{Bytes, Fraction, Nanos};
 use haversack_devices::{Device, ScalarSpeed, System};
 use haversack_memory::phone::{Backing, Settings};
-use haversack_training::phone::{AppChange, HeldByOthers, OtherMemory, Phone, SystemMemory, Trainer};
+use haversack_traces::stream::stream;
+use haversack_training::phone::{AppChange, AppState, HeldByOthers, OtherMemory, Phone, SystemMemory, Trainer};
+
+use rand::RngExt;
 
 use super::user_trace::Available;
 
@@ -17,6 +20,8 @@ pub(crate) struct InUse {
     pub(crate) apps: Vec<AppChange>,
     /// What a recording says is held beside the trainer; `None` without one.
     pub(crate) recorded: Option<Arc<Available>>,
+    /// When the run begins within the second of what is in use all the time.
+    pub(crate) phase: Nanos,
 }
 
 impl InUse {
@@ -38,12 +43,17 @@ impl InUse {
     }
 }
 
+/// When a run begins within the second of what is in use all the time, drawn by `seed`.
+pub(super) fn phase(seed: u64) -> Nanos {
+    Nanos(stream(seed, "phone", "phase").random_range(0..1_000_000_000))
+}
+
 /// A `device` in use under `system` on which `apps` run and nobody trains.
 ///
 /// # Errors
 /// As [`phone`].
 pub(crate) fn phone_in_use(device: &Device, system: &System, apps: Vec<AppChange>) -> Result<Phone, String> {
-    phone(device, system, None, &InUse { apps, recorded: None }, None)
+    phone(device, system, None, &InUse { apps, ..InUse::default() }, None)
 }
 
 /// A `device` under `system`, training on `cores`, whose memory is shared as `in_use` says; the process that trains has
@@ -78,6 +88,11 @@ pub(crate) fn phone(
     let constants = &system.constants;
     let app_pages = system.app_pages();
     let resident = system.resident();
+    let (anonymous, number) = resident.cached;
+    let adj_of_cached = constants.scores.cached.value.0;
+    let cached = AppState { adj: adj_of_cached, anonymous, file: Bytes::ZERO, touched: Fraction(1.0) };
+    // Apps and recordings say themselves what is there.
+    let is_idle = in_use.apps.is_empty() && in_use.recorded.is_none();
     let part = |bytes, backing, hot| SystemMemory { bytes, backing, hot };
     let trainer = &constants.trainer;
     let memory = Settings::of(system, device);
@@ -92,6 +107,8 @@ pub(crate) fn phone(
         flash,
         background: system.background(1),
         own: vec![
+            // Before all else, so that it makes room.
+            part(resident.cache, Backing::File, Fraction(0.0)),
             part(resident.kernel, Backing::Pinned, Fraction(0.0)),
             part(resident.file, Backing::File, resident.hot),
             part(resident.anonymous, Backing::Anonymous(app_pages), resident.hot),
@@ -103,6 +120,8 @@ pub(crate) fn phone(
         },
         app_pages,
         apps: in_use.apps.clone(),
+        cached: if is_idle { vec![cached; number as usize] } else { Vec::new() },
         others,
+        phase: in_use.phase,
     })
 }

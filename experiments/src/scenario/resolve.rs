@@ -81,7 +81,7 @@ impl Resolved {
     /// system does not run on the device.
     pub(crate) fn under_system(&self, system: &System) -> Option<Self> {
         let now = self.phone.as_deref()?;
-        let in_use = InUse { apps: now.apps.clone(), recorded: self.recorded.clone() };
+        let in_use = InUse { apps: now.apps.clone(), recorded: self.recorded.clone(), phase: now.phase };
         let phone = phone::phone(&self.device, system, self.machine.cores(), &in_use, Some(now.trainer.adj)).ok()?;
         Some(Self { phone: Some(Arc::new(phone)), ..self.clone() })
     }
@@ -169,7 +169,8 @@ impl Scenario {
                 "there is no operating system whose constants these would be; name a system (`list systems`) too";
             return Err(self.error(Key::SystemSet, Fault::Refused(message.to_owned())));
         }
-        let in_use = InUse { apps: around.apps.unwrap_or_default(), recorded: around.recorded };
+        let in_use =
+            InUse { apps: around.apps.unwrap_or_default(), recorded: around.recorded, phase: phone::phase(self.seed) };
         let phone = scenario.phone(cache, &device, &machine, &in_use)?;
         if phone.is_none() {
             self.check_idle(policy, &scenario.set)?;

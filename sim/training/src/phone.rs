@@ -46,8 +46,12 @@ pub struct Phone {
     pub app_pages: PageMix,
     /// What apps do, in order of time from the start of the run.
     pub apps: Vec<AppChange>,
+    /// Apps that wait from before the run on, frozen: they do nothing, and may be ended.
+    pub cached: Vec<AppState>,
     /// What is held of memory beside the trainer, where a recording says so.
     pub others: OtherMemory,
+    /// From the start of the run until the system touches what it uses for the first time, less than a second.
+    pub phase: Nanos,
 }
 
 /// The threads that train, each on a core of its own.

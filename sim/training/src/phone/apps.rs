@@ -13,6 +13,9 @@ use super::{AppState, Phone};
 /// Apps with a larger score are in the background.
 const IN_FRONT: i32 = 0;
 
+/// Apps with at least this score are cached and frozen (`CACHED_APP_MIN_ADJ`, the freezer of Android 11): they write nothing.
+const FROZEN: i32 = 900;
+
 /// All apps that were not closed, by name.
 #[derive(Debug, Default)]
 pub(super) struct Apps(BTreeMap<String, App>);
@@ -63,9 +66,10 @@ impl Apps {
         self.living(memory).filter_map(|app| i16::try_from(app.state.adj).ok()).collect()
     }
 
-    /// The number of those that live in the background.
+    /// The number of those that live in the background and are not frozen.
     pub(super) fn behind(&self, memory: &PhoneMemory) -> usize {
-        self.living(memory).filter(|app| !app.is_in_front()).count()
+        let works = |app: &&App| !app.is_in_front() && app.state.adj < FROZEN;
+        self.living(memory).filter(works).count()
     }
 
     /// When the first of them touches next what it uses.

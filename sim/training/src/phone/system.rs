@@ -73,7 +73,7 @@ impl<'a> PhoneSystem<'a> {
             computes: threads.compute,
             own,
             others,
-            pulse: Pulse::new(memory.add_actor(phone.front, 1), Nanos::ZERO),
+            pulse: Pulse::new(memory.add_actor(phone.front, 1), phone.phase),
             apps: Apps::default(),
             next_change: 0,
             start: memory.now(),
@@ -83,6 +83,9 @@ impl<'a> PhoneSystem<'a> {
             apps_killed: 0,
             memory,
         };
+        for (place, &state) in phone.cached.iter().enumerate() {
+            system.apps.change(Nanos::ZERO, &format!("cached {place}"), Some(state), phone, &mut system.memory)?;
+        }
         system.tend(Nanos::ZERO)?;
         while system.memory.is_touching() {
             if let Some(touched) = system.memory.run(Nanos::MAX, &mut system.flash) {

@@ -51,6 +51,8 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
         app_pages: PageMix::all(Factor(2.5)),
         apps: Vec::new(),
         others: OtherMemory::default(),
+        cached: Vec::new(),
+        phase: Nanos::ZERO,
     }
 }
 
