@@ -172,11 +172,13 @@ impl<'a> PhoneSystem<'a> {
     /// Lets the kernel work up to `now`, and notes what was in use.
     fn look(&mut self, now: Nanos) {
         let (before, span) = (self.in_use(), now.saturating_sub(self.seen));
+        let unavailable = self.memory.settings().ram.saturating_sub(self.memory.available());
         self.seen = self.seen.max(now);
         self.memory.pass(self.at(now), &mut self.flash);
         let after = self.in_use();
         for watch in &mut self.watches {
             watch.used += u128::from(before.0) * u128::from(span.0);
+            watch.unavailable += u128::from(unavailable.0) * u128::from(span.0);
             watch.peak = watch.peak.max(after);
         }
     }

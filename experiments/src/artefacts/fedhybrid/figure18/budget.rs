@@ -3,7 +3,7 @@
 use haversack_training::Record;
 use rayon::prelude::*;
 
-use super::super::figure19::traces::{Trace, traces};
+use super::super::figure19::traces::{ROUNDS, Trace, traces};
 use super::super::figure19::training::train;
 use crate::artefacts::prelude::*;
 
@@ -23,7 +23,7 @@ pub(super) struct Phone {
 }
 
 pub(super) fn phones(context: &Context<'_>) -> Result<Vec<Phone>> {
-    traces(context.seed, TRACES)?.par_iter().map(|trace| phone(context, trace)).collect()
+    traces(context.seed, TRACES, ROUNDS)?.par_iter().map(|trace| phone(context, trace)).collect()
 }
 
 fn phone(context: &Context<'_>, trace: &Trace) -> Result<Phone> {

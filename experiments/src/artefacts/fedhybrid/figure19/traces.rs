@@ -10,6 +10,8 @@ const HOUR: u64 = 3600 * SECOND;
 /// A run: the two minutes in which a rule for the budget watches the phone, and five iterations of which each may take
 /// several times as long as it does undisturbed.
 pub(crate) const LENGTH: Nanos = Nanos(300 * SECOND);
+/// A run of five rounds of ten iterations.
+pub(crate) const ROUNDS: Nanos = Nanos(600 * SECOND);
 /// When training is looked at: in the evening phones are in use.
 const EVENING: std::ops::Range<u64> = 18 * HOUR..23 * HOUR;
 /// Users and days among which such sessions are looked for.
@@ -25,21 +27,21 @@ pub(crate) struct Trace {
     pub(crate) apps: PhoneApps,
 }
 
-/// Whether a session of an evening lasts for a run.
-fn lasts(session: &Session) -> bool {
-    EVENING.contains(&(session.start.0 % (24 * HOUR))) && session.length >= LENGTH
+/// Whether a session of an evening lasts for a run of `length`.
+fn lasts(session: &Session, length: Nanos) -> bool {
+    EVENING.contains(&(session.start.0 % (24 * HOUR))) && session.length >= length
 }
 
-/// The first session of each of the first `count` users that have one: it begins in the evening and lasts for a run.
+/// The first session of each of the first `count` users that have one: it begins in the evening and lasts for `length`.
 ///
 /// # Errors
 /// Fewer such users.
-pub(crate) fn traces(seed: u64, count: usize) -> Result<Vec<Trace>> {
+pub(crate) fn traces(seed: u64, count: usize, length: Nanos) -> Result<Vec<Trace>> {
     let model = UsageModel::built_in()?;
     let users = Population::new(&model, USERS, DAYS, seed);
     let trace = |user: &String| {
-        let from = users.sessions(user).find(lasts)?.start;
-        let apps = PhoneApps::Synthetic { user: user.clone(), from, length: LENGTH };
+        let from = users.sessions(user).find(|session| lasts(session, length))?.start;
+        let apps = PhoneApps::Synthetic { user: user.clone(), from, length };
         Some(Trace { user: user.clone(), apps })
     };
     let found: Vec<Trace> = users.names().iter().filter_map(trace).take(count).collect();
@@ -55,7 +57,7 @@ mod tests {
 
     #[test]
     fn one_app_is_in_front_from_the_beginning_to_the_end() {
-        for trace in traces(0, 3).unwrap() {
+        for trace in traces(0, 3, LENGTH).unwrap() {
             let scenario = Scenario { apps: Some(trace.apps), ..Scenario::new("galaxy-s22", "lenet5") };
             let phone = scenario.resolve().unwrap().phone.unwrap();
             let apps = &phone.apps;
