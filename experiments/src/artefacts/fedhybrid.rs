@@ -17,6 +17,7 @@ mod null;
 mod real_users;
 mod section4_4_1;
 mod section5_2;
+mod section5_5;
 pub(crate) mod setting;
 mod table1;
 mod unanswered;
@@ -49,7 +50,7 @@ pub(super) static ARTEFACTS: &[&Artefact] = &[
     &figure20::FIGURE20A,
     &figure20::FIGURE20C,
     &figure21::ARTEFACT,
-    &unanswered::SECTION5_5,
+    &section5_5::ARTEFACT,
     &unanswered::FIGURE1,
     &unanswered::SECTION2_1,
     &unanswered::FIGURE3,

@@ -48,8 +48,13 @@ impl Round {
         shares(self.span())
     }
 
-    /// The mean of what is in use, in per cent of what the kernel manages.
+    /// The mean of what could not be had, `MemTotal` less `MemAvailable`, in per cent of what the kernel manages.
     fn used(&self) -> f64 {
+        self.span().unavailable_mean.as_f64() / self.report.managed.as_f64() * 100.0
+    }
+
+    /// The mean of all that is not free, likewise.
+    fn not_free(&self) -> f64 {
         self.span().used_mean.as_f64() / self.report.managed.as_f64() * 100.0
     }
 
@@ -66,6 +71,27 @@ impl Round {
     /// Pages evicted, by iteration.
     fn evicted(&self) -> f64 {
         self.by_iteration(self.span().evicted())
+    }
+
+    /// Pages evicted to the swap partition and to files, to ZRAM, and dropped since flash has them, by iteration.
+    fn destinations(&self) -> [f64; 3] {
+        let counters = &self.span().counters;
+        let flash = counters.pswpout - counters.zram_out + counters.file_out;
+        let dropped = self.span().evicted().saturating_sub(counters.pswpout + counters.file_out);
+        [flash, counters.zram_out, dropped].map(|pages| self.by_iteration(pages))
+    }
+
+    /// What the paper's count may be: pages read from flash an iteration, all that were wanted again, and those read from
+    /// flash in the whole round.
+    fn readings(&self) -> [f64; 3] {
+        let round = self.span().read_from_flash() as f64;
+        [self.read(), self.by_iteration(self.span().refaults()), round]
+    }
+
+    /// Of the evicted pages those that were wanted again, wherever they came from, in per cent.
+    fn wanted_again(&self) -> Option<f64> {
+        let (span, evicted) = (self.span(), self.span().evicted());
+        (evicted > 0).then(|| span.refaults() as f64 / evicted as f64 * 100.0)
     }
 
     /// Pages that came back from ZRAM, by iteration.
@@ -163,12 +189,13 @@ fn times(context: &Context<'_>) -> Result<Outcome> {
 }
 
 fn states(context: &Context<'_>) -> Result<Outcome> {
-    let mut outcome =
-        Outcome::of("phone,batch,iterations,asleep_percent,running_percent,runnable_percent,used_percent");
+    let mut outcome = Outcome::of(
+        "phone,batch,iterations,asleep_percent,running_percent,runnable_percent,used_percent,not_free_percent",
+    );
     let both = rounds(context, PICTURES)?;
     let mut grid = Grid::default();
     for (round, (_, subject)) in both.iter().zip(TWO) {
-        outcome.row((round.head(), round.shares(), round.used()))?;
+        outcome.row((round.head(), round.shares(), [round.used(), round.not_free()]))?;
         let id = format!("fedhybrid/figure2b/{subject}-batch-{PICTURES}/system/memory-used");
         grid.answer((context, &mut outcome), &id, [phone_name(round.phone), "memory", "used"], round.used())?;
     }
@@ -192,24 +219,42 @@ fn states(context: &Context<'_>) -> Result<Outcome> {
 fn pages(context: &Context<'_>) -> Result<Outcome> {
     let refaults = "fedhybrid/figure2c/s22-batch-32/kernel/page-refaults";
     let again = "fedhybrid/figure2c/s22-batch-32/kernel/evicted-re-accessed";
-    let mut outcome = Outcome::of("phone,batch,iterations,evicted_pages,read_pages,zram_pages,read_again_percent");
+    let mut outcome = Outcome::of(
+        "phone,batch,iterations,evicted_pages,to_flash_pages,to_zram_pages,dropped_pages,read_pages,zram_pages,\
+         wanted_again_pages,read_in_the_round_pages,read_again_percent,wanted_again_percent",
+    );
     let both = rounds(context, PICTURES)?;
     for round in &both {
-        let pages = [round.evicted(), round.read(), round.zram_faults()];
-        outcome.row((round.head(), pages, round.read_again()))?;
+        let [_, again, of_round] = round.readings();
+        let back = [round.read(), round.zram_faults(), again, of_round];
+        let shares = [round.read_again(), round.wanted_again()];
+        outcome.row((round.head(), round.evicted(), round.destinations(), back, shares))?;
     }
     let Some(s22) = both.first() else { bail!("no round was simulated") };
     outcome.number(refaults, s22.read());
     outcome.remark(
         refaults,
         format!(
-            "by iteration, of {} in a round; {:.0} pages are evicted, and {:.0} come back from ZRAM",
+            "read from flash by iteration, of {} in a round; all that is wanted again comes to {:.0} an iteration, and what \
+             is read from flash to {:.0} in the round",
             s22.iterations,
-            s22.evicted(),
-            s22.zram_faults()
+            s22.readings()[1],
+            s22.readings()[2]
         ),
     );
     outcome.number_or(again, s22.read_again().ok_or_else(|| "nothing is evicted".to_owned()));
+    if let Some(share) = s22.wanted_again() {
+        outcome.remark(again, format!("read from flash; with what comes back from ZRAM {share:.0} %"));
+    }
+    let to = s22.destinations().map(|pages| pages / 1e3);
+    let destinations =
+        Stack::new([phone_name(S22)]).part("flash", [to[0]]).part("ZRAM", [to[1]]).part("dropped", [to[2]]);
+    outcome.panel(
+        "where an iteration's pages go",
+        destinations.show_totals(),
+        Axis::default(),
+        from_zero("pages", "thousands"),
+    );
     let (stated, share) = (context.paper(refaults)?, context.paper(again)?);
     // Pages that the paper's two numbers make together.
     let stated_evicted = stated.zip(share).map(|(read, share)| read / share * 100.0);
@@ -238,12 +283,18 @@ mod tests {
         let counters = Counters {
             pgsteal_anon: 900,
             pgsteal_file: 100,
+            pswpout: 900,
+            zram_out: 600,
+            file_out: 20,
+            workingset_refault_anon: 500,
+            workingset_refault_file: 60,
             pswpin: 500,
             zram_in: 350,
             file_in: 50,
             ..Counters::default()
         };
-        let span = PhoneSpan { used_mean: Bytes(600), counters, states, ..PhoneSpan::default() };
+        let span =
+            PhoneSpan { used_mean: Bytes(700), unavailable_mean: Bytes(600), counters, states, ..PhoneSpan::default() };
         // The last iteration alone is not what the figure is of.
         let report = PhoneReport { managed: Bytes(800), run: span, ..PhoneReport::default() };
         Round { phone: S22, batch: 32, iterations: 4, report }
@@ -255,7 +306,7 @@ mod tests {
         let near = |found: f64, expected: f64| (found - expected).abs() < 1e-9;
         let [asleep, running, runnable] = round().shares();
         assert!(near(asleep, 60.0) && near(running, 30.0) && near(runnable, 10.0));
-        assert!(near(round().used(), 75.0));
+        assert!(near(round().used(), 75.0) && near(round().not_free(), 87.5));
     }
 
     #[test]
@@ -264,6 +315,11 @@ mod tests {
         let round = round();
         assert_eq!((round.read(), round.evicted(), round.zram_faults()), (50.0, 250.0, 87.5));
         assert_eq!(round.read_again(), Some(20.0));
+        // 900 − 600 swapped out and 20 written back go to flash, 600 to ZRAM; of the 1,000 the other 80 are dropped.
+        assert_eq!(round.destinations(), [80.0, 150.0, 20.0]);
+        // The count may be 50 an iteration, (500 + 60) / 4 with ZRAM's, or 200 in the round.
+        assert_eq!(round.readings(), [50.0, 140.0, 200.0]);
+        assert_eq!(round.wanted_again(), Some(56.0));
         let idle = Round { report: PhoneReport::default(), ..round };
         assert_eq!(idle.read_again(), None);
     }

@@ -6,15 +6,14 @@ use haversack_reports::pareto::{BOTH_MINIMISED, front};
 use haversack_training::Record;
 use rayon::prelude::*;
 
-use super::figure19::traces::synthetic;
+use super::figure19::traces::{LENGTH, synthetic};
 use super::figure19::training;
 use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_s22, on_testbed, scenario};
 use crate::artefacts::prelude::*;
 
 pub(super) static FIGURE20A: Artefact =
     on_testbed("figure20a", "time over the memory budget, six policies", budgets).with_users();
-pub(super) static FIGURE20C: Artefact =
-    on_s22("figure20c", "what new plans cost", regeneration::regeneration).on(&[S22, regeneration::SERVER]);
+pub(super) static FIGURE20C: Artefact = on_s22("figure20c", "what new plans cost", regeneration::regeneration);
 
 /// The policies as they are called, and for people.
 pub(super) const POLICIES: [(&str, &str); 6] = [
@@ -51,7 +50,7 @@ fn seconds(record: &Record) -> f64 {
 
 fn budgets(context: &Context<'_>) -> Result<Outcome> {
     let percents = context.reading_numbers("energy-budgets")?;
-    let found = synthetic(context.seed, 1)?;
+    let found = synthetic(context.seed, 1, LENGTH)?;
     let trace = found.first().context("there is no trace")?;
     let budgets = || percents.iter().copied().map(Some);
     let wanted = POLICIES.into_iter().flat_map(|policy| budgets().map(move |percent| (policy, percent)));

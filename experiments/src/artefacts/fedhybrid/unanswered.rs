@@ -1,4 +1,4 @@
-//! What is not modelled: what only a federation of devices can answer, and what nothing public prices.
+//! What is not modelled: what only a federation of devices can answer.
 
 use crate::artefacts::prelude::*;
 
@@ -11,15 +11,6 @@ pub(super) static TABLE3: Artefact = of_a_federation("table3", "time to accuracy
 pub(super) static TABLE4: Artefact = of_a_federation("table4", "time to accuracy against other memory saving");
 pub(super) static FIGURE17: Artefact = of_a_federation("figure17", "a federation without one of the designs");
 pub(super) static FIGURE20B: Artefact = of_a_federation("figure20b", "plans for many clients at once");
-
-pub(super) static SECTION5_5: Artefact =
-    Artefact::new("fedhybrid", "section5.5", "what the budget predictor takes of the CPU", |context| {
-        unanswered(context, UNPRICED)
-    });
-
-/// The predictor's own arithmetic is a weighted mean of as many samples as its window has; what it waits for is not
-/// priced anywhere in public.
-const UNPRICED: &str = "reading /proc/meminfo and asking ActivityManager once a second has no public cost, and an average over a window has next to none";
 
 const fn of_a_federation(id: &'static str, about: &'static str) -> Artefact {
     Artefact::new("fedhybrid", id, about, |context| unanswered(context, "federation"))

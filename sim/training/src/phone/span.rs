@@ -11,6 +11,8 @@ pub(super) struct Watch {
     pub(super) since: Nanos,
     /// In use: byte-nanoseconds, and the most.
     pub(super) used: u128,
+    /// What could not be had, in byte-nanoseconds.
+    pub(super) unavailable: u128,
     pub(super) peak: Bytes,
     /// What the kernel had counted before.
     before: Counters,
@@ -33,12 +35,16 @@ impl Watch {
     /// What was noted up to `now`, when the kernel had counted `counters` and `psi`.
     pub(super) fn span(&self, now: Nanos, counters: &Counters, psi: &Psi) -> PhoneSpan {
         let time = now.saturating_sub(self.since);
-        let mean = self.used.checked_div(u128::from(time.0)).unwrap_or(0);
+        let mean = |sum: u128| {
+            let mean = sum.checked_div(u128::from(time.0)).unwrap_or(0);
+            Bytes(u64::try_from(mean).unwrap_or(u64::MAX))
+        };
         let waited = self.states.sleeping + self.states.runnable;
         let Pressure { some, full } = Pressure::of(psi);
         PhoneSpan {
             time,
-            used_mean: Bytes(u64::try_from(mean).unwrap_or(u64::MAX)),
+            used_mean: mean(self.used),
+            unavailable_mean: mean(self.unavailable),
             used_peak: self.peak,
             counters: counters.since(&self.before),
             states: ThreadStates { running: time.saturating_sub(waited), ..self.states },

@@ -44,9 +44,9 @@ pub(super) struct PhoneSystem<'a> {
     next_change: usize,
     /// The phone's clock when the run begins.
     start: Nanos,
-    /// When memory was last looked at, and what was in use then.
+    /// When memory was last looked at, and what was in use and what could not be had then.
     seen: Nanos,
-    used: Bytes,
+    held: [Bytes; 2],
     /// The iteration so far, and the iterations.
     watches: [Watch; 2],
     apps_killed: u64,
@@ -78,7 +78,7 @@ impl<'a> PhoneSystem<'a> {
             next_change: 0,
             start: memory.now(),
             seen: Nanos::ZERO,
-            used: Bytes::ZERO,
+            held: [Bytes::ZERO; 2],
             watches: [Watch::default(); 2],
             apps_killed: 0,
             memory,
@@ -96,7 +96,7 @@ impl<'a> PhoneSystem<'a> {
             system.memory.share_kswapd(system.threads);
         }
         system.start = system.memory.now();
-        system.used = system.in_use();
+        system.held = system.held_now();
         Ok(system)
     }
 
@@ -179,13 +179,20 @@ impl<'a> PhoneSystem<'a> {
 
     /// Notes what was in use since it was last looked.
     fn look(&mut self) {
-        let (now, used) = (self.now(), self.in_use());
-        let (before, span) = (std::mem::replace(&mut self.used, used), now.saturating_sub(self.seen));
+        let now = self.now();
+        let (span, held) = (now.saturating_sub(self.seen), self.held_now());
+        let [used, unavailable] = std::mem::replace(&mut self.held, held);
         self.seen = self.seen.max(now);
         for watch in &mut self.watches {
-            watch.used += u128::from(before.0) * u128::from(span.0);
-            watch.peak = watch.peak.max(self.used);
+            watch.used += u128::from(used.0) * u128::from(span.0);
+            watch.unavailable += u128::from(unavailable.0) * u128::from(span.0);
+            watch.peak = watch.peak.max(held[0]);
         }
+    }
+
+    /// What is in use, and what could not be had (`MemTotal` less `MemAvailable`).
+    fn held_now(&self) -> [Bytes; 2] {
+        [self.in_use(), self.memory.settings().ram.saturating_sub(self.memory.available())]
     }
 
     /// All that is not free.

@@ -25,6 +25,8 @@ pub struct PhoneSpan {
     pub time: Nanos,
     /// The mean of what was in use.
     pub used_mean: Bytes,
+    /// The mean of what could not be had: all memory less `MemAvailable`.
+    pub unavailable_mean: Bytes,
     /// The most that was in use.
     pub used_peak: Bytes,
     /// What the kernel counted.

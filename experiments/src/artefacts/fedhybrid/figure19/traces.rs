@@ -13,6 +13,8 @@ const HOUR: u64 = 3600 * SECOND;
 /// A run: the two minutes in which a rule for the budget watches the phone, and five iterations of which each may take
 /// several times as long as it does undisturbed.
 pub(crate) const LENGTH: Nanos = Nanos(300 * SECOND);
+/// A run of five rounds of ten iterations.
+pub(crate) const ROUNDS: Nanos = Nanos(600 * SECOND);
 /// When training is looked at: in the evening phones are in use.
 const EVENING: std::ops::Range<u64> = 18 * HOUR..23 * HOUR;
 /// Users and days among which such sessions are looked for.
@@ -32,41 +34,37 @@ impl Trace {
     /// `scenario` with these apps; those of a table begin in the evening.
     pub(crate) fn on(&self, scenario: Scenario) -> Scenario {
         let of_table = matches!(self.apps, PhoneApps::Table(_));
-        Scenario {
-            apps: Some(self.apps.clone()),
-            trace_from: of_table.then_some(TraceFrom::Evening),
-            trace_window: of_table.then_some(LENGTH),
-            ..scenario
-        }
+        let trace_from = of_table.then_some(TraceFrom::Evening);
+        Scenario { apps: Some(self.apps.clone()), trace_from, ..scenario }
     }
 }
 
-/// Whether a session of an evening lasts for a run.
-fn lasts(session: &Session) -> bool {
-    EVENING.contains(&(session.start.0 % (24 * HOUR))) && session.length >= LENGTH
+/// Whether a session of an evening lasts for a run of `length`.
+fn lasts(session: &Session, length: Nanos) -> bool {
+    EVENING.contains(&(session.start.0 % (24 * HOUR))) && session.length >= length
 }
 
-/// The users of the trace, at most `count`, each from its first evening on; or else synthetic ones.
+/// The users of the trace, at most `count`, each from its first evening on; or else synthetic ones, for `length`.
 ///
 /// # Errors
 /// A trace without evenings; too few synthetic users.
-pub(crate) fn traces(context: &Context<'_>, count: usize) -> Result<Vec<Trace>> {
-    let Some(path) = context.trace else { return synthetic(context.seed, count) };
+pub(crate) fn traces(context: &Context<'_>, count: usize, length: Nanos) -> Result<Vec<Trace>> {
+    let Some(path) = context.trace else { return synthetic(context.seed, count, length) };
     let users = real_users::with_evening(path, count)?;
     let apps = |user: &str| PhoneApps::Table(PathBuf::from(format!("{}#{user}", path.display())));
     Ok(users.into_iter().map(|user| Trace { apps: apps(&user), user }).collect())
 }
 
-/// The first session of each of the first `count` users that have one: it begins in the evening and lasts for a run.
+/// The first session of each of the first `count` users that have one: it begins in the evening and lasts for `length`.
 ///
 /// # Errors
 /// Fewer such users.
-pub(crate) fn synthetic(seed: u64, count: usize) -> Result<Vec<Trace>> {
+pub(crate) fn synthetic(seed: u64, count: usize, length: Nanos) -> Result<Vec<Trace>> {
     let model = UsageModel::built_in()?;
     let users = Population::new(&model, USERS, DAYS, seed);
     let trace = |user: &String| {
-        let from = users.sessions(user).find(lasts)?.start;
-        let apps = PhoneApps::Synthetic { user: user.clone(), from, length: LENGTH };
+        let from = users.sessions(user).find(|session| lasts(session, length))?.start;
+        let apps = PhoneApps::Synthetic { user: user.clone(), from, length };
         Some(Trace { user: user.clone(), apps })
     };
     let found: Vec<Trace> = users.names().iter().filter_map(trace).take(count).collect();
@@ -82,7 +80,7 @@ mod tests {
 
     #[test]
     fn one_app_is_in_front_from_the_beginning_to_the_end() {
-        for trace in synthetic(0, 3).unwrap() {
+        for trace in synthetic(0, 3, LENGTH).unwrap() {
             let scenario = Scenario { apps: Some(trace.apps), ..Scenario::new("galaxy-s22", "lenet5") };
             let phone = scenario.resolve().unwrap().phone.unwrap();
             let apps = &phone.apps;

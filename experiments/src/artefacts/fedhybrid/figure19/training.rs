@@ -11,10 +11,18 @@ pub(crate) const RULES: [(&str, &str); 3] =
     [("predicted", "predictor"), ("initial", "initial memory"), ("every-round", "memory before every round")];
 
 /// The rounds that the reading declares, of MobileNetV2 on the S22 beside the apps of `trace`, under FedHybrid with
-/// the parameters `set`; `None` if they never end.
+/// the parameters `set`; `None` if they never end. A round is one epoch of ten iterations, and the paper's ten epochs where
+/// everything is to be run.
 pub(crate) fn train(context: &Context<'_>, trace: &Trace, set: Set<'_>) -> Result<Option<Record>> {
+    let [rounds, epoch, epochs] = context.reading_numbers("rounds")? else {
+        bail!("the reading `rounds` is not three numbers")
+    };
+    let epochs = if context.full { *epochs } else { 1.0 };
     let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
-    scenario.iterations = context.reading_number("round")? as u32;
+    scenario.iterations = (rounds * epoch * epochs) as u32;
+    for (name, value) in [("epoch", *epoch), ("epochs", epochs)] {
+        scenario.set.insert(name.to_owned(), value.to_string());
+    }
     context.run_if_it_ends(&trace.on(on_phone(context, with(&scenario, set), None)?))
 }
 
@@ -23,7 +31,12 @@ pub(crate) fn time(record: &Record) -> f64 {
     record.iterations.iter().copied().sum::<Nanos>().seconds()
 }
 
-/// The mean of a round.
+/// Seconds of new plans: making them, and the way to the server and back.
+pub(crate) fn planning(record: &Record) -> f64 {
+    record.plans.iter().skip(1).filter_map(|plan| plan.time).sum::<Nanos>().seconds()
+}
+
+/// The mean of an iteration.
 pub(crate) fn round(record: &Record) -> f64 {
     time(record) / record.iterations.len().max(1) as f64
 }

@@ -1,31 +1,39 @@
-//! Figure 20c: what new plans cost in communication and in time to make.
+//! Figure 20c: what new plans cost, by making them: the planner's operations on the phone's core for services and on one
+//! of the server, and what is sent for a plan.
 
-use haversack_devices::processor::Frequency;
-use haversack_devices::{CoreSelection, Device, ScalarSpeed};
+use haversack_policies::fedhybrid::Parameters;
+use haversack_policies::fedhybrid::plan::{Operations, Plan as MemoryPlan, Planner};
+use haversack_policies::fedhybrid::profile::Profile;
+use haversack_policies::policy::Room;
+use haversack_training::with_setting;
 use haversack_workloads::Role;
 
-use super::super::setting::{MOBILENET, PICTURES, S22, scenario};
+use super::super::setting::{BERT, MOBILENET, PICTURES, S22, TEXTS, scenario};
 use crate::artefacts::prelude::*;
 
 const SHARE: &str = "fedhybrid/figure20c/s22/five-regenerations-in-ten-rounds/communication-share";
 const RATIO: &str = "fedhybrid/figure20c/s22-vs-server/plan-generation/time-ratio";
-/// Wi-Fi, in bytes a second: 100 Mbit/s.
-const RATE: f64 = 100e6 / 8.0;
 /// Local rounds, and the new plans among them that the row asks for.
 const ROUNDS: u64 = 10;
 const PLANS: u64 = 5;
-/// An entry of a plan: a tensor and the operator before which it goes, four bytes each, and how, one.
-const ENTRY: u64 = 9;
-/// The server, and the cores on which a plan is made.
-pub(super) const SERVER: &str = "server-core";
-const LITTLE: &str = "little:1";
+/// Networks that plans are made for, and their samples.
+const NETWORKS: [((&str, &str), u64); 4] = [
+    (MOBILENET, PICTURES),
+    (("resnet34", "ResNet-34"), PICTURES),
+    (("resnet50", "ResNet-50"), PICTURES),
+    (BERT, TEXTS),
+];
+/// Budgets that plans are made for, in percent of what training needs.
+const PERCENTS: [u64; 5] = [90, 80, 70, 60, 50];
 
 /// What is sent for plans, beside training.
 struct Traffic {
     /// The weights.
     weights: Bytes,
-    /// A plan at its largest: every saved tensor is given up.
+    /// The profile there and the plan back.
     plan: Bytes,
+    /// Bytes a second.
+    link: f64,
     /// An iteration that wants for nothing.
     iteration: Nanos,
     /// Iterations of a round.
@@ -35,7 +43,7 @@ struct Traffic {
 impl Traffic {
     /// Seconds for `plans` new plans, each with the weights there and back.
     fn seconds(&self, plans: u64) -> f64 {
-        plans as f64 * (2.0 * self.weights.as_f64() + self.plan.as_f64()) / RATE
+        plans as f64 * (2.0 * self.weights.as_f64() + self.plan.as_f64()) / self.link
     }
 
     /// Seconds of training where a round has this number of iterations.
@@ -49,27 +57,78 @@ impl Traffic {
     }
 }
 
-fn traffic(context: &Context<'_>) -> Result<Traffic> {
+/// A plan that was made.
+struct Made {
+    name: &'static str,
+    percent: u64,
+    plan: MemoryPlan,
+    sent: Bytes,
+    /// On the server and on the phone.
+    times: [Option<Nanos>; 2],
+    treatments: String,
+}
+
+/// Plans of a network on the S22 within all budgets that have one.
+fn made(context: &Context<'_>, model: (&'static str, &'static str), batch: u64) -> Result<Vec<Made>> {
+    let plan = context.plan(&scenario(context, S22, model.0, batch, "original")?)?;
+    let needed = plan.run()?.peak_memory;
+    let (machine, job) = (plan.machine(), plan.job());
+    let profile = with_setting(machine, &job, |setting| Profile::new(setting, Parameters::default()));
+    let within = |percent: u64| {
+        let room = Room { memory: Some(Bytes(needed.0 / 100 * percent)), activations: None };
+        let found = profile.plan(&plan.graph, room).ok()?;
+        let time = |planner| machine.making_time(planner, found.operations());
+        let treatments = found.treatments(&plan.graph);
+        let (kept, compressed, recomputed) = (treatments.kept, treatments.compressed, treatments.recomputed);
+        Some(Made {
+            name: model.1,
+            percent,
+            sent: profile.bytes(),
+            times: [Planner::Server, Planner::Phone].map(time),
+            treatments: format!("{kept} kept, {compressed} compressed, {recomputed} computed again"),
+            plan: found,
+        })
+    };
+    Ok(PERCENTS.into_iter().filter_map(within).collect())
+}
+
+fn traffic(context: &Context<'_>, made: &[Made]) -> Result<Traffic> {
     let plan = context.plan(&scenario(context, S22, MOBILENET.0, PICTURES, "original")?)?;
     let weights = plan.graph.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(PICTURES);
-    let saved = plan.graph.saved().len() as u64;
+    let largest = made.iter().filter(|made| made.name == MOBILENET.1).map(|made| made.plan.bytes() + made.sent).max();
+    let planning =
+        plan.machine().stack.constants.planning.as_ref().context("the stack does not say what plans cost")?;
     Ok(Traffic {
         weights: Bytes(weights),
-        plan: Bytes(saved * ENTRY),
+        plan: largest.context("no plan fits")?,
+        link: planning.link.value.0,
         iteration: plan.unbounded_time(),
         iterations: context.reading_number("plan")? as u64,
     })
 }
 
-/// The speed of one of `device`'s `cores`; `None` if its CoreMark is not known.
-fn speed(device: &Device, cores: CoreSelection) -> Result<Option<ScalarSpeed>> {
-    let cpu = device.cpu().with_context(|| format!("{} has no CPU", device.id))?;
-    Ok(ScalarSpeed::of(&cpu.choose(cores, Frequency::Highest)?))
-}
-
 pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome> {
-    let traffic = traffic(context)?;
-    let mut outcome = Outcome::of("new_plans,iterations_of_a_round,communication_s,training_s,share_percent");
+    let made: Vec<Made> = NETWORKS
+        .into_iter()
+        .map(|(model, batch)| made(context, model, batch))
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .flatten()
+        .collect();
+    let traffic = traffic(context, &made)?;
+    let mut outcome =
+        Outcome::of("network,budget_percent,scores,operators,plan_bytes,profile_bytes,server_ms,phone_ms,tensors");
+    let mut times = [Vec::new(), Vec::new()];
+    for one in &made {
+        let Operations { scores, operators } = one.plan.operations();
+        let counts = [scores, operators, one.plan.bytes().0, one.sent.0];
+        let spent = one.times.map(|time| time.map(milliseconds));
+        outcome.row((one.name, one.percent, counts, spent, one.treatments.as_str()))?;
+        for (times, spent) in times.iter_mut().zip(spent) {
+            times.push((one.name, one.percent as f64, spent));
+        }
+    }
+    answer_ratio(context, &mut outcome, &made)?;
     outcome.number(SHARE, traffic.share(PLANS, traffic.iterations));
     outcome.remark(
         SHARE,
@@ -80,7 +139,25 @@ pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome> {
             traffic.share(PLANS, 1)
         ),
     );
-    answer_ratio(context, &mut outcome)?;
+    let [_, on_phone] = &times;
+    let place = |point: &(&str, f64, Option<f64>)| Some((point.1, point.2?));
+    let by_network = curves(on_phone, |point| point.0, place);
+    let budget = axis("memory budget, of what training needs", "%");
+    outcome.panel("making a plan on the phone", by_network, budget, from_zero("time", "ms"));
+    draw_shares(context, &mut outcome, &traffic)?;
+    outcome.quantity("weights", "MB", [traffic.weights.megabytes()]);
+    outcome.quantity("size of a plan", "kB", [traffic.plan.as_f64() / 1e3]);
+    let of_phone = on_phone.iter().filter_map(|point| point.2);
+    outcome.quantity("a plan on the phone", "ms", of_phone);
+    outcome.quantity("a plan on the server", "ms", times[0].iter().filter_map(|point| point.2));
+    if let Some(bound) = context.paper(SHARE)?.filter(|bound| traffic.share(PLANS, traffic.iterations) > *bound) {
+        let least = (traffic.seconds(PLANS) * (100.0 / bound - 1.0) / traffic.training(1)).ceil();
+        outcome.quantity("iterations of a round below the bound", "", [least]);
+    }
+    Ok(outcome)
+}
+
+fn draw_shares(context: &Context<'_>, outcome: &mut Outcome, traffic: &Traffic) -> Result<()> {
     let mut points = Vec::new();
     let mut lengths = vec![traffic.iterations, 1];
     lengths.dedup();
@@ -89,43 +166,32 @@ pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome> {
             1 => "rounds of one iteration".to_owned(),
             more => format!("rounds of {more} iterations"),
         };
-        for plans in 0..=ROUNDS {
-            let share = traffic.share(plans, iterations);
-            outcome.row((plans, iterations, [traffic.seconds(plans), traffic.training(iterations), share]))?;
-            points.push((name.clone(), plans as f64, share));
-        }
+        points.extend((0..=ROUNDS).map(|plans| (name.clone(), plans as f64, traffic.share(plans, iterations))));
     }
     let mut lines = curves(&points, |point| point.0.as_str(), |point| Some((point.1, point.2)));
     if let Some(paper) = context.paper(SHARE)? {
         let bound = Series::new("at most, five new plans", [(0.0, paper), (PLANS as f64, paper)]);
         lines = lines.series(bound.look(Look::Hatched).unmarked());
     }
-    outcome.panel("", lines, Axis::new("new plans in ten rounds"), from_zero("share of communication", "%"));
-    outcome.quantity("weights", "MB", [traffic.weights.megabytes()]);
-    outcome.quantity("size of a plan", "kB", [traffic.plan.as_f64() / 1e3]);
-    if let Some(bound) = context.paper(SHARE)?.filter(|bound| traffic.share(PLANS, traffic.iterations) > *bound) {
-        let least = (traffic.seconds(PLANS) * (100.0 / bound - 1.0) / traffic.training(1)).ceil();
-        outcome.quantity("iterations of a round below the bound", "", [least]);
-    }
-    Ok(outcome)
+    outcome.panel("sending", lines, Axis::new("new plans in ten rounds"), from_zero("share of communication", "%"));
+    Ok(())
 }
 
 /// A plan is one thread's scalar work: the same number of operations on either core.
-fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
-    let phone = speed(&context.device(S22)?, LITTLE.parse()?)?;
-    let server = speed(&context.device(SERVER)?, CoreSelection::All)?;
-    let (Some(phone), Some(server)) = (phone, server) else {
-        outcome.not_modelled(
-            RATIO,
-            "the CoreMark of the server's core is not known, and nothing else measures scalar work",
-        );
+fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome, made: &[Made]) -> Result<()> {
+    let ratios: Vec<f64> = made
+        .iter()
+        .filter_map(|made| {
+            let [server, phone] = made.times;
+            Some(phone?.seconds() / server?.seconds())
+        })
+        .collect();
+    let Some(ratio) = median(ratios) else {
+        outcome.not_modelled(RATIO, "what plans cost is not known, or the CoreMark of the phone's cores is not");
         return Ok(());
     };
-    // Times of the same work, long enough that whole nanoseconds do not round.
-    let work = haversack_devices::units::Factor(1e12);
-    let ratio = phone.time(work).seconds() / server.time(work).seconds();
     outcome.number(RATIO, ratio);
-    outcome.remark(RATIO, "one little core of the phone against one core of the server; the work itself cancels out");
+    outcome.remark(RATIO, "the same operations on one little core of the phone and on one core of the server");
     if context.paper(RATIO)?.is_some_and(|paper| ratio < paper / 1.5) {
         outcome.quantity("a plan takes longer in the paper", "", [ratio]);
     }
