@@ -8,6 +8,7 @@ mod budgets;
 mod error;
 mod least;
 mod outcome;
+mod phone;
 mod results;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub use budgets::References;
 pub use error::PlanError;
 pub use least::LeastBudget;
 pub use outcome::{Outcome, Status};
+pub use phone::{KillResults, PhoneResults, StallResults};
 pub use results::{Results, share};
 
 use crate::cache::Cache;

@@ -6,7 +6,7 @@ use haversack_training::{BoundBy, Breakdown, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::Plan;
+use super::{PhoneResults, Plan};
 
 /// The figures of a run, in seconds, bytes and joules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,9 @@ pub struct Results {
     pub kills: u64,
     /// How often it has ended apps.
     pub apps_killed: u64,
+    /// What the kernel of a phone in use saw; `None` on none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone: Option<PhoneResults>,
     /// Energy of the iteration.
     pub energy_j: f64,
     /// The share of the time spent computing again.
@@ -99,6 +102,7 @@ impl Results {
             flash_read_bytes: pages(phone.run.read_from_flash()),
             kills: phone.kills.len() as u64,
             apps_killed: phone.apps_killed,
+            phone: PhoneResults::of(record),
             energy_j: record.energy.0,
             recompute_share: record.recompute_share(),
             micro_batches: record.micro_batches.clone(),
@@ -127,6 +131,10 @@ impl Results {
             let pairs = names.iter().zip(values);
             Value::Object(pairs.map(|(&name, value)| (name.to_owned(), json!(value))).collect())
         };
+        if let (Some(phone), Some(Value::Object(shown))) = (&self.phone, map.get_mut("phone")) {
+            let counters = phone.vmstat.iter().map(|(name, count)| (name.clone(), json!(count)));
+            shown.insert("vmstat".to_owned(), Value::Object(counters.collect()));
+        }
         map.insert("breakdown".to_owned(), object(&Self::parts(), &self.breakdown));
         map.insert("bound_by".to_owned(), object(&Self::bounds(), &self.bound_by));
         map

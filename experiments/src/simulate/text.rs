@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::phone::PAGE;
 use haversack_reports::table::three_digits;
-use haversack_training::{PeakReport, PhoneReport, TrainerKill, Wall};
+use haversack_training::{PeakReport, PhoneReport, Stalls, TrainerKill, Wall};
 
 use super::{Simulated, longest};
 use crate::checked::doubt;
@@ -192,6 +192,20 @@ impl Simulated<'_> {
         text += &row("  read from flash", &pages(last.read_from_flash()));
         let thread = format!("{} running, {} asleep, {} runnable", states.running, states.sleeping, states.runnable);
         text += &row("  thread", &thread);
+        let stalls =
+            |stalls: &Stalls| format!("{}, {} in all, {} the longest", stalls.count, stalls.total, stalls.longest);
+        let who = [
+            ("  stalls of the trainer", &last.trainer),
+            ("  of the system", &last.system),
+            ("  of apps", &last.apps),
+            ("  app launches", &last.launches),
+        ];
+        for (name, of) in who.into_iter().filter(|(_, of)| of.count > 0) {
+            text += &row(name, &stalls(of));
+        }
+        if last.pressure.some > Nanos::ZERO {
+            text += &row("  pressure", &format!("{} some, {} full", last.pressure.some, last.pressure.full));
+        }
         if phone.apps_killed > 0 {
             text += &row("  apps killed", &phone.apps_killed.to_string());
         }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use haversack_memory::phone::Counters;
 use haversack_reports::FileError;
 use haversack_reports::frame::FrameError;
 use polars::prelude::{
@@ -13,8 +14,8 @@ use polars::prelude::{
 use super::{Row, Specification};
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::run::Results;
-use crate::scenario::Cell;
+use crate::run::{PhoneResults, Results};
+use crate::scenario::{Cell, Key};
 
 /// The number of the run.
 const RUN: &str = "run";
@@ -53,6 +54,46 @@ const FIGURES: [(&str, Figure); 23] = [
     ("recompute_share", Figure::Real(|r| r.recompute_share)),
 ];
 
+/// Figures of a phone in use, which the table has where the sweep names a system, apps or a trace.
+const OF_PHONE: [(&str, fn(&PhoneResults) -> f64); 9] = [
+    ("psi_some_s", |p| p.psi_some_s),
+    ("psi_full_s", |p| p.psi_full_s),
+    ("unavailable_bytes", |p| p.unavailable_bytes as f64),
+    ("trainer_stall_s", |p| p.trainer_stalls.total_s),
+    ("system_stall_s", |p| p.system_stalls.total_s),
+    ("app_stall_s", |p| p.app_stalls.total_s),
+    ("app_stall_longest_s", |p| p.app_stalls.longest_s),
+    ("app_launches", |p| p.launches.count as f64),
+    ("app_launch_mean_s", |p| p.launches.mean_s()),
+];
+
+/// The columns of phones in use: the figures, every counter of the kernel, the reasons of kills and the planned budgets.
+fn of_phones(rows: &[Row]) -> Vec<Column> {
+    let phones = || rows.iter().map(|row| row.results.as_ref().and_then(|results| results.phone.as_ref()));
+    let figure = |(name, of): &(&str, fn(&PhoneResults) -> f64)| {
+        column(name, phones().map(|phone| phone.map(of)).collect::<Vec<_>>())
+    };
+    let mut columns: Vec<Column> = OF_PHONE.iter().map(figure).collect();
+    for (place, (name, _)) in Counters::default().each().enumerate() {
+        let count = |phone: &PhoneResults| phone.vmstat.get(place).map(|(_, count)| *count);
+        columns.push(column(name, phones().map(|phone| phone.and_then(count)).collect::<Vec<_>>()));
+    }
+    let reasons = |phone: &PhoneResults| {
+        let reasons: Vec<&str> = phone.killed.iter().map(|kill| kill.reason.as_str()).collect();
+        reasons.join(",")
+    };
+    columns.push(column("kill_reasons", phones().map(|phone| phone.map(reasons)).collect::<Vec<_>>()));
+    let mut lists = ListPrimitiveChunkedBuilder::<UInt64Type>::new(
+        "planned_budgets_bytes".into(),
+        rows.len(),
+        rows.len(),
+        DataType::UInt64,
+    );
+    phones().for_each(|phone| lists.append_opt_slice(phone.map(|phone| phone.planned_budgets_bytes.as_slice())));
+    columns.push(lists.finish().into_series().into_column());
+    columns
+}
+
 /// The table of `rows`: the run's number, every key of the scenario, every figure, and how the run ended.
 pub(super) fn table(rows: &[Row], specification: &Specification, cache: &Cache) -> Result<DataFrame, CommandError> {
     let results = || rows.iter().map(|row| row.results.as_ref());
@@ -90,6 +131,10 @@ pub(super) fn table(rows: &[Row], specification: &Specification, cache: &Cache) 
         let share = |results: &Results| results.bound_by.get(place).copied();
         let shares = results().map(|results| results.and_then(share)).collect::<Vec<_>>();
         columns.push(column(&format!("bound_by_{bound}"), shares));
+    }
+    let of_phone = [Key::System, Key::Apps, Key::Trace];
+    if specification.axes().iter().any(|(key, _)| of_phone.contains(key)) {
+        columns.extend(of_phones(rows));
     }
     columns.push(column("status", rows.iter().map(|row| Some(row.status.word())).collect::<Vec<_>>()));
     columns.push(column("least_memory_bytes", rows.iter().map(|row| row.least_memory_bytes).collect::<Vec<_>>()));

@@ -1,12 +1,16 @@
 //! Figure 2: one round of training on two phones of one chip and different memory, and what the kernel does on the
 //! smaller one.
 
-use haversack_training::{PhoneReport, PhoneSpan};
+mod deficit;
+mod round;
 
-use super::setting::{
-    FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, on_phone, on_two_phones, phone_name, scenario, system,
-};
+use std::sync::Arc;
+
+use haversack_training::PhoneSpan;
+
+use super::setting::{FEW_PICTURES, OP10P, PICTURES, S22, on_two_phones, phone_name};
 use crate::artefacts::prelude::*;
+use round::{Round, Starts, of_round, shares};
 
 pub(super) static FIGURE2A: Artefact =
     on_two_phones("figure2a", "time of an iteration on two phones of one chip and different memory", times);
@@ -20,113 +24,6 @@ const PAPER: &str = "paper";
 /// The states of a thread as the reference names them, and for people.
 const STATES: [(&str, &str); 3] =
     [("uninterruptible-sleep", "uninterruptible sleep"), ("running", "running"), ("runnable", "runnable")];
-
-/// A round on one phone.
-struct Round {
-    phone: &'static str,
-    batch: u64,
-    iterations: u32,
-    report: PhoneReport,
-}
-
-impl Round {
-    fn simulate(context: &Context<'_>, phone: &'static str, batch: u64) -> Result<Self> {
-        let scenario = of_round(context, phone, batch)?;
-        let report = context.run(&scenario)?.phone.context("the run has no report of a phone")?;
-        Ok(Self { phone, batch, iterations: scenario.iterations, report })
-    }
-
-    const fn span(&self) -> &PhoneSpan {
-        &self.report.run
-    }
-
-    fn seconds(&self) -> f64 {
-        self.span().time.seconds()
-    }
-
-    fn shares(&self) -> [f64; 3] {
-        shares(self.span())
-    }
-
-    /// The mean of what could not be had, `MemTotal` less `MemAvailable`, in per cent of what the kernel manages.
-    fn used(&self) -> f64 {
-        self.span().unavailable_mean.as_f64() / self.report.managed.as_f64() * 100.0
-    }
-
-    /// The mean of all that is not free, likewise.
-    fn not_free(&self) -> f64 {
-        self.span().used_mean.as_f64() / self.report.managed.as_f64() * 100.0
-    }
-
-    /// Pages of a round by iteration.
-    fn by_iteration(&self, pages: u64) -> f64 {
-        pages as f64 / f64::from(self.iterations)
-    }
-
-    /// Pages read from flash, by iteration.
-    fn read(&self) -> f64 {
-        self.by_iteration(self.span().read_from_flash())
-    }
-
-    /// Pages evicted, by iteration.
-    fn evicted(&self) -> f64 {
-        self.by_iteration(self.span().evicted())
-    }
-
-    /// Pages evicted to the swap partition and to files, to ZRAM, and dropped since flash has them, by iteration.
-    fn destinations(&self) -> [f64; 3] {
-        let counters = &self.span().counters;
-        let flash = counters.pswpout - counters.zram_out + counters.file_out;
-        let dropped = self.span().evicted().saturating_sub(counters.pswpout + counters.file_out);
-        [flash, counters.zram_out, dropped].map(|pages| self.by_iteration(pages))
-    }
-
-    /// What the paper's count may be: pages read from flash an iteration, all that were wanted again, and those read from
-    /// flash in the whole round.
-    fn readings(&self) -> [f64; 3] {
-        let round = self.span().read_from_flash() as f64;
-        [self.read(), self.by_iteration(self.span().refaults()), round]
-    }
-
-    /// Of the evicted pages those that were wanted again, wherever they came from, in per cent.
-    fn wanted_again(&self) -> Option<f64> {
-        let (span, evicted) = (self.span(), self.span().evicted());
-        (evicted > 0).then(|| span.refaults() as f64 / evicted as f64 * 100.0)
-    }
-
-    /// Pages that came back from ZRAM, by iteration.
-    fn zram_faults(&self) -> f64 {
-        self.by_iteration(self.span().counters.zram_in)
-    }
-
-    /// Of the evicted pages those that are read again, in per cent; `None` if none is evicted.
-    fn read_again(&self) -> Option<f64> {
-        (self.span().evicted() > 0).then(|| self.read() / self.evicted() * 100.0)
-    }
-
-    /// The columns that every table of the figure begins with.
-    fn head(&self) -> (&'static str, [u64; 2]) {
-        (self.phone, [self.batch, u64::from(self.iterations)])
-    }
-}
-
-/// The run of a round: one epoch over a client's pictures by MNN, started over adb as a native process, on a phone
-/// without apps.
-fn of_round(context: &Context<'_>, phone: &str, batch: u64) -> Result<Scenario> {
-    let mut scenario = scenario(context, phone, MOBILENET.0, batch, "original")?;
-    // The reading's iterations are of the larger batch: as many pictures at the smaller one take more.
-    let pictures = context.reading_number("figure2-window")? * PICTURES as f64;
-    scenario.iterations = (pictures / batch as f64).round() as u32;
-    scenario.trainer_adj = Some(system(context)?.constants.scores.native.value.0);
-    on_phone(context, scenario, None)
-}
-
-/// Uninterruptible sleep, running and runnable, in per cent of the three.
-fn shares(span: &PhoneSpan) -> [f64; 3] {
-    let parts = [span.states.sleeping, span.states.running, span.states.runnable];
-    let total: Nanos = parts.into_iter().sum();
-    parts.map(|part| part.seconds() / total.seconds() * 100.0)
-}
 
 /// What answers a row at batch 32 by what happens in rounds.
 pub(crate) struct RoundsOfRow {
@@ -162,29 +59,36 @@ impl RoundsOfRow {
     }
 }
 
-/// The round of either phone at `batch`.
-fn rounds(context: &Context<'_>, batch: u64) -> Result<Vec<Round>> {
-    TWO.iter().map(|(phone, _)| Round::simulate(context, phone, batch)).collect()
+/// The rounds of either phone at `batch`.
+fn rounds(context: &Context<'_>, batch: u64) -> Result<Vec<Arc<Starts>>> {
+    TWO.iter().map(|(phone, _)| Starts::simulate(context, phone, batch)).collect()
 }
 
 fn times(context: &Context<'_>) -> Result<Outcome> {
-    let mut outcome = Outcome::of("phone,batch,iterations,time_s,asleep_s,running_s,runnable_s");
+    let mut outcome =
+        Outcome::of("phone,batch,iterations,time_s,asleep_s,running_s,runnable_s,least_time_s,most_time_s");
     let mut grid = Grid::default();
     for batch in [FEW_PICTURES, PICTURES] {
         let (both, name) = (rounds(context, batch)?, format!("batch {batch}"));
-        for round in &both {
-            let PhoneSpan { time, states, .. } = round.span();
-            let times = [*time, states.sleeping, states.running, states.runnable];
-            outcome.row((round.head(), times.map(Nanos::seconds)))?;
-            grid.put([&name, phone_name(round.phone), "time"], Some(round.seconds()), None);
+        for starts in &both {
+            let times = starts.means(|round| {
+                let PhoneSpan { time, states, .. } = round.span();
+                [*time, states.sleeping, states.running, states.runnable].map(Nanos::seconds)
+            });
+            let first = starts.first()?;
+            outcome.row((first.head(), times, starts.spread(Round::seconds)))?;
+            grid.put([&name, phone_name(first.phone), "time"], Some(times[0]), None);
         }
         let [s22, op10p] = both.as_slice() else { bail!("the figure is of two phones") };
         let id = format!("fedhybrid/figure2a/batch-{batch}/s22/op10p/time-ratio");
-        let ratio = s22.seconds() / op10p.seconds();
-        grid.answer((context, &mut outcome), &id, [&name, "S22 over OnePlus", "ratio"], ratio)?;
+        let without = op10p.mean(Round::seconds);
+        let ratio = |round: &Round| round.seconds() / without;
+        outcome.remark(&id, s22.words(ratio));
+        grid.answer((context, &mut outcome), &id, [&name, "S22 over OnePlus", "ratio"], s22.mean(ratio))?;
     }
     outcome.bars("time of a round", grid.bars("time"), from_zero("time", "s"));
     outcome.bars("ratio of the two", grid.bars("ratio"), from_zero("ratio", "x"));
+    deficit::draw(context, &mut outcome)?;
     Ok(outcome)
 }
 
@@ -194,19 +98,24 @@ fn states(context: &Context<'_>) -> Result<Outcome> {
     );
     let both = rounds(context, PICTURES)?;
     let mut grid = Grid::default();
-    for (round, (_, subject)) in both.iter().zip(TWO) {
-        outcome.row((round.head(), round.shares(), [round.used(), round.not_free()]))?;
+    for (starts, (_, subject)) in both.iter().zip(TWO) {
+        let (first, used) = (starts.first()?, starts.mean(Round::used));
+        outcome.row((first.head(), starts.means(Round::shares), [used, starts.mean(Round::not_free)]))?;
         let id = format!("fedhybrid/figure2b/{subject}-batch-{PICTURES}/system/memory-used");
-        grid.answer((context, &mut outcome), &id, [phone_name(round.phone), "memory", "used"], round.used())?;
+        outcome.remark(&id, starts.words(Round::used));
+        grid.answer((context, &mut outcome), &id, [phone_name(first.phone), "memory", "used"], used)?;
     }
     // The paper gives the states on the S22 alone.
-    let mut stack = Stack::new(both.iter().map(|round| phone_name(round.phone)).chain([PAPER])).show_shares();
+    let names = both.iter().map(|starts| Ok(phone_name(starts.first()?.phone))).collect::<Result<Vec<_>>>()?;
+    let mut stack = Stack::new(names.into_iter().chain([PAPER])).show_shares();
     for (index, (state, name)) in STATES.into_iter().enumerate() {
-        let mut values: Vec<f64> = both.iter().map(|round| round.shares()[index]).collect();
+        let share = |round: &Round| round.shares()[index];
+        let mut values: Vec<f64> = both.iter().map(|starts| starts.mean(share)).collect();
         let id = format!("fedhybrid/figure2b/s22-batch-{PICTURES}/{state}/share-of-time");
         values.push(context.paper(&id)?.unwrap_or_default());
-        if let Some(s22) = values.first() {
-            outcome.number(id, *s22);
+        if let Some(s22) = both.first() {
+            outcome.remark(&id, s22.words(share));
+            outcome.number(id, s22.mean(share));
         }
         stack = stack.part(name, values);
     }
@@ -224,29 +133,31 @@ fn pages(context: &Context<'_>) -> Result<Outcome> {
          wanted_again_pages,read_in_the_round_pages,read_again_percent,wanted_again_percent",
     );
     let both = rounds(context, PICTURES)?;
-    for round in &both {
-        let [_, again, of_round] = round.readings();
-        let back = [round.read(), round.zram_faults(), again, of_round];
-        let shares = [round.read_again(), round.wanted_again()];
-        outcome.row((round.head(), round.evicted(), round.destinations(), back, shares))?;
+    for starts in &both {
+        let [_, again, of_round] = starts.means(Round::readings);
+        let back = [starts.mean(Round::read), starts.mean(Round::zram_faults), again, of_round];
+        let shares = [starts.mean_of_some(Round::read_again), starts.mean_of_some(Round::wanted_again)];
+        let evicted = starts.mean(Round::evicted);
+        outcome.row((starts.first()?.head(), evicted, starts.means(Round::destinations), back, shares))?;
     }
     let Some(s22) = both.first() else { bail!("no round was simulated") };
-    outcome.number(refaults, s22.read());
+    let [read, wanted, of_round] = s22.means(Round::readings);
+    outcome.number(refaults, read);
     outcome.remark(
         refaults,
         format!(
-            "read from flash by iteration, of {} in a round; all that is wanted again comes to {:.0} an iteration, and what \
-             is read from flash to {:.0} in the round",
-            s22.iterations,
-            s22.readings()[1],
-            s22.readings()[2]
+            "read from flash by iteration, of {} in a round, {}; all that is wanted again comes to {wanted:.0} an iteration, \
+             and what is read from flash to {of_round:.0} in the round",
+            s22.first()?.iterations,
+            s22.words(Round::read),
         ),
     );
-    outcome.number_or(again, s22.read_again().ok_or_else(|| "nothing is evicted".to_owned()));
-    if let Some(share) = s22.wanted_again() {
+    let share_again = s22.mean_of_some(Round::read_again);
+    outcome.number_or(again, share_again.ok_or_else(|| "nothing is evicted".to_owned()));
+    if let Some(share) = s22.mean_of_some(Round::wanted_again) {
         outcome.remark(again, format!("read from flash; with what comes back from ZRAM {share:.0} %"));
     }
-    let to = s22.destinations().map(|pages| pages / 1e3);
+    let to = s22.means(Round::destinations).map(|pages| pages / 1e3);
     let destinations =
         Stack::new([phone_name(S22)]).part("flash", [to[0]]).part("ZRAM", [to[1]]).part("dropped", [to[2]]);
     outcome.panel(
@@ -259,68 +170,13 @@ fn pages(context: &Context<'_>) -> Result<Outcome> {
     // Pages that the paper's two numbers make together.
     let stated_evicted = stated.zip(share).map(|(read, share)| read / share * 100.0);
     let mut grid = Grid::default();
-    for (name, simulated, stated) in [("evicted", s22.evicted(), stated_evicted), ("read again", s22.read(), stated)] {
+    let evicted = s22.mean(Round::evicted);
+    for (name, simulated, stated) in [("evicted", evicted, stated_evicted), ("read again", read, stated)] {
         grid.put([name, "pages", "thousands"], Some(simulated / 1e3), stated.map(|pages| pages / 1e3));
     }
-    grid.put([phone_name(S22), "share", "read again"], s22.read_again(), share);
+    grid.put([phone_name(S22), "share", "read again"], share_again, share);
     outcome.bars("pages of an iteration", grid.bars("thousands"), from_zero("pages", "thousands"));
     let percent = axis("share", "%").range(0.0, 100.0);
     outcome.bars("evicted pages that are read again", grid.bars("read again"), percent);
     Ok(outcome)
-}
-
-#[cfg(test)]
-mod tests {
-    use haversack_devices::units::Bytes;
-    use haversack_memory::phone::Counters;
-    use haversack_training::ThreadStates;
-
-    use super::*;
-
-    fn round() -> Round {
-        let seconds = |s: f64| Nanos::from_seconds(s);
-        let states = ThreadStates { running: seconds(30.0), sleeping: seconds(60.0), runnable: seconds(10.0) };
-        let counters = Counters {
-            pgsteal_anon: 900,
-            pgsteal_file: 100,
-            pswpout: 900,
-            zram_out: 600,
-            file_out: 20,
-            workingset_refault_anon: 500,
-            workingset_refault_file: 60,
-            pswpin: 500,
-            zram_in: 350,
-            file_in: 50,
-            ..Counters::default()
-        };
-        let span =
-            PhoneSpan { used_mean: Bytes(700), unavailable_mean: Bytes(600), counters, states, ..PhoneSpan::default() };
-        // The last iteration alone is not what the figure is of.
-        let report = PhoneReport { managed: Bytes(800), run: span, ..PhoneReport::default() };
-        Round { phone: S22, batch: 32, iterations: 4, report }
-    }
-
-    #[test]
-    fn shares_are_of_the_three_states_and_of_managed_memory() {
-        // 60, 30 and 10 of 100 s; 600 of 800 bytes.
-        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-9;
-        let [asleep, running, runnable] = round().shares();
-        assert!(near(asleep, 60.0) && near(running, 30.0) && near(runnable, 10.0));
-        assert!(near(round().used(), 75.0) && near(round().not_free(), 87.5));
-    }
-
-    #[test]
-    fn pages_are_by_iteration_and_read_again_from_flash_alone() {
-        // 500 pages swapped in, of which 350 from ZRAM, and 50 of files are 200 from flash, of 900 + 100 evicted.
-        let round = round();
-        assert_eq!((round.read(), round.evicted(), round.zram_faults()), (50.0, 250.0, 87.5));
-        assert_eq!(round.read_again(), Some(20.0));
-        // 900 − 600 swapped out and 20 written back go to flash, 600 to ZRAM; of the 1,000 the other 80 are dropped.
-        assert_eq!(round.destinations(), [80.0, 150.0, 20.0]);
-        // The count may be 50 an iteration, (500 + 60) / 4 with ZRAM's, or 200 in the round.
-        assert_eq!(round.readings(), [50.0, 140.0, 200.0]);
-        assert_eq!(round.wanted_again(), Some(56.0));
-        let idle = Round { report: PhoneReport::default(), ..round };
-        assert_eq!(idle.read_again(), None);
-    }
 }

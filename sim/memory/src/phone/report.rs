@@ -50,6 +50,11 @@ macro_rules! counters {
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: self.$name - earlier.$name,)+ }
             }
+
+            /// Each with its name, in the order above.
+            pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name),)+].into_iter()
+            }
         }
     };
 }
