@@ -101,6 +101,7 @@ pub(crate) fn phone(
         memory,
         training: system.page_costs(training),
         front: system.page_costs(front),
+        cores: all.cores().len() as u32,
         kswapd: system.page_costs(kswapd),
         kswapd_shares,
         driver: flash.driver(training),

@@ -28,6 +28,8 @@ pub struct Phone {
     pub training: Costs,
     /// The same on the core on which the system and apps run.
     pub front: Costs,
+    /// Cores of the phone: as many of the system's processes run, and stall, side by side.
+    pub cores: u32,
     /// The same on kswapd's core.
     pub kswapd: Costs,
     /// Whether kswapd's core is one of those that train.

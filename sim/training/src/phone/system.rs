@@ -1,8 +1,8 @@
 //! The phone beside the run: the trainer's tensors, the system's memory and apps in one memory, and who is killed.
 //!
 //! The trainer, the system and each app are actors with clocks of their own. The trainer's threads, one on each of its cores,
-//! share an operator's pages; the system and apps are a thread each, on the fastest core, that touches what is in use once a
-//! second and is late where that stalls it. Who stalls does not keep others from working but for memory and flash.
+//! share an operator's pages; the system is many processes, of which as many stall side by side as there are cores, an app is one
+//! thread, both at the speed of the fastest core. They touch what is in use once a second, and are late where that stalls them. Who stalls does not keep others from working but for memory and flash.
 //!
 //! PSI is `full` while somebody stalls and neither the trainer's cores nor an app in front work. Left out: the work of the system
 //! and of apps behind, which would make it `full` less often; that the system is many processes, which stall side by side; and
@@ -73,7 +73,7 @@ impl<'a> PhoneSystem<'a> {
             computes: threads.compute,
             own,
             others,
-            pulse: Pulse::new(memory.add_actor(phone.front, 1), phone.phase),
+            pulse: Pulse::new(memory.add_actor(phone.front, phone.cores), phone.phase),
             apps: Apps::default(),
             next_change: 0,
             start: memory.now(),
