@@ -174,7 +174,10 @@ fn kswapd_takes_half_of_a_core_that_it_shares() {
     };
     let (lost, stolen, direct) = run(true, true);
     // All that it did, was at the trainer's cost: 300 ns to unmap and 8 µs to compress each page, and some to look.
-    assert!(stolen > 0 && direct == 0 && lost >= Nanos(8_300 * stolen) && lost < Nanos(9_000 * stolen), "{lost} {stolen}");
+    assert!(
+        stolen > 0 && direct == 0 && lost >= Nanos(8_300 * stolen) && lost < Nanos(9_000 * stolen),
+        "{lost} {stolen}"
+    );
     for (shares, computes) in [(false, true), (true, false)] {
         assert_eq!(run(shares, computes).0, Nanos::ZERO);
     }
