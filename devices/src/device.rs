@@ -31,6 +31,11 @@ impl Device {
         self.ram().saturating_sub(system)
     }
 
+    /// Memory that the kernel of a phone never gets, if it is known.
+    pub fn carve_outs(&self) -> Option<Bytes> {
+        self.constants.carve_outs.as_ref().map(|kept| kept.value)
+    }
+
     /// Pixels of the display, across and down, if they are known.
     pub fn display(&self) -> Option<[Count; 2]> {
         let memory = self.constants.memory.as_ref()?;

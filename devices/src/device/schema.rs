@@ -374,6 +374,8 @@ section! {
         /// What the operating system of a board holds of it, and what is kept for devices; a phone's system has files of its
         /// own (`systems/`).
         pub system_memory: Option<Constant<Bytes>>,
+        /// What a phone's firmware, modem and other processors keep of it from the kernel.
+        pub carve_outs: Option<Constant<Bytes>>,
         /// Energy of a full battery.
         pub battery: Option<Constant<Joules>>,
         /// Storage.

@@ -74,6 +74,9 @@ pub struct Killer {
     pub thrashing_limit_decay: Fraction,
 }
 
+/// A page of the kernel, in bytes.
+const PAGE: u64 = 4096;
+
 /// So much of `bytes`, rounded down.
 fn share(bytes: Bytes, share: Fraction) -> Bytes {
     // A float cast saturates.
@@ -81,9 +84,13 @@ fn share(bytes: Bytes, share: Fraction) -> Bytes {
 }
 
 impl System {
-    /// The memory of `device` that the kernel manages.
+    /// The memory of `device` that the kernel manages (`MemTotal`): all but what is kept from the kernel, and what it keeps for
+    /// itself at boot.
     pub fn managed(&self, device: &Device) -> Bytes {
-        share(device.ram(), self.constants.reclaim.managed_share.value)
+        let reclaim = &self.constants.reclaim;
+        let (ram, carve_outs) = (device.ram(), device.carve_outs().unwrap_or(reclaim.carve_outs.value));
+        let pages = Bytes(ram.0 / PAGE * reclaim.page_struct.value.0);
+        ram.saturating_sub(carve_outs).saturating_sub(pages).saturating_sub(reclaim.image.value)
     }
 
     /// The watermarks on `device`, as the kernel computes them in whole KiB (`mm/page_alloc.c`; one zone):

@@ -56,8 +56,12 @@ impl Visit for Balance {}
 section! {
     /// `[reclaim]`: the kernel's reserves, and what it takes back first.
     pub struct ReclaimConstants {
-        /// The share of memory that the kernel manages; it reserved the rest at boot.
-        pub managed_share: Constant<Fraction>,
+        /// Memory that firmware, the modem and other processors keep from the kernel, on a device that does not say.
+        pub carve_outs: Constant<Bytes>,
+        /// What the kernel keeps for each page of memory (`struct page`).
+        pub page_struct: Constant<Bytes>,
+        /// The kernel's image and what it reserves at boot beside.
+        pub image: Constant<Bytes>,
         /// `min_free_kbytes` is not below it.
         pub min_free_lowest: Constant<Bytes>,
         /// `min_free_kbytes` is not above it.

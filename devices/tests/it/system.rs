@@ -25,29 +25,34 @@ fn watermarks_are_the_kernels() {
         system.set("watermark_scale_factor", scale).unwrap();
         system.watermarks(device)
     };
-    // 4 GiB: 94 % are 3,942,645 KiB; √(16 × 3,942,645) = 7,942; the display is the usual one, 1080 × 2400 × 4 B × 3 =
-    // 30,375 KiB. Scale 10: a step of max(1,985, 3,942 + 30,375): low = 7,942 + 34,317, high another 34,317.
+    // 4 GiB less 255 MiB of carve-outs, 64 MiB for 1,048,576 pages and 48 MiB are 3,818,496 KiB; √(16 × 3,818,496) = 7,816;
+    // the display is the usual one, 1080 × 2400 × 4 B × 3 = 30,375 KiB. Scale 10: a step of max(1,954, 3,818 + 30,375):
+    // low = 7,816 + 34,193, high another 34,193.
     let four = common::device();
     let marks = |min, low, high| Watermarks { min: kib(min), low: kib(low), high: kib(high) };
-    assert_eq!(at(&four, 10.0), marks(7942, 42_259, 76_576));
-    assert_eq!(at(&four, 1.0), marks(7942, 38_711, 69_480));
-    assert_eq!(at(&four, 100.0), marks(7942, 77_743, 147_544));
-    // A kernel that knows the setting puts the screens on top; scale 1 asks for 394 KiB, less than a quarter of min, 1,985.
+    assert_eq!(at(&four, 10.0), marks(7816, 42_009, 76_202));
+    assert_eq!(at(&four, 1.0), marks(7816, 38_572, 69_328));
+    assert_eq!(at(&four, 100.0), marks(7816, 76_375, 144_934));
+    // A kernel that knows the setting puts the screens on top; scale 1 asks for 381 KiB, less than a quarter of min, 1,954.
     let mut own = android();
     own.set("watermark_scale_factor", 1.0).unwrap();
     own.constants.reclaim.extra_free = ExtraFree::OnTop;
-    assert_eq!(own.watermarks(&four), marks(7942, 40_302, 42_287));
-    // 12 GiB with a display of its own, 1440 × 3200: 54,000 KiB; 11,827,937 KiB managed; min 13,756.
+    assert_eq!(own.watermarks(&four), marks(7816, 40_145, 42_099));
+    // 12 GiB with a display of its own, 1440 × 3200: 54,000 KiB; 12,076,032 KiB managed; min 13,900.
     let twelve = common::device_with_storage(&[("ram", 12.0)]);
-    assert_eq!(at(&twelve, 10.0), marks(13_756, 79_583, 145_410));
+    assert_eq!(at(&twelve, 10.0), marks(13_900, 79_976, 146_052));
     // The bounds of min: 64 MiB is less than the root at 1 PiB, and 128 KiB more than that at 1 MiB.
     let huge = common::device_with_storage(&[("ram", f64::from(1 << 20))]);
     assert_eq!(at(&huge, 1.0).min, kib(65_536));
+    // Nothing is left of 1 MiB.
     let tiny = common::device_with_storage(&[("ram", 1.0 / 1024.0)]);
-    assert_eq!(at(&tiny, 1.0).min, kib(128));
-    assert_eq!(android().managed(&four), Bytes(4_037_269_258));
-    // Of 4,037,269,258 bytes 2 GiB are the low zone's: a 256th of the others is kept from their users.
-    assert_eq!(android().protection(&four), Bytes((4_037_269_258 - 2 * GIB) / 256));
+    assert_eq!((at(&tiny, 1.0).min, android().managed(&tiny)), (kib(128), Bytes::ZERO));
+    // A device may say what is kept from its kernel: 1 GiB of 4, beside 64 and 48 MiB.
+    let kept = common::device_with("[[cpu]]", "carve_outs = 1 GiB");
+    assert_eq!(android().managed(&kept), Bytes(3 * GIB - (112 << 20)));
+    assert_eq!(android().managed(&four), Bytes(3_910_139_904));
+    // Of 3,910,139,904 bytes 2 GiB are the low zone's: a 256th of the others is kept from their users.
+    assert_eq!(android().protection(&four), Bytes((3_910_139_904 - 2 * GIB) / 256));
     assert_eq!(android().protection(&common::device_with_storage(&[("ram", 1.0)])), Bytes::ZERO);
 }
 
@@ -183,7 +188,7 @@ fn what_is_wrong_is_named_by_line_and_field() {
         &["`killer.psi_partial_stall`", "wrong unit"],
     );
     assert_says("value = 4, unit = \"MB/s\"", "value = 4, unit = \"MB\"", &["`background.rate`", "GB/s, MB/s, B/s"]);
-    assert_says("value = 0.94", "value = 94", &["`reclaim.managed_share.value`", "0 to 1"]);
+    assert_says("value = 8.56, unit = \"%\"", "value = 856, unit = \"%\"", &["`zram.same_filled.value`"]);
     assert_says(
         "value = -1000, unit = \"count\"",
         "value = -1000, unit = \"cuont\"",
@@ -201,7 +206,7 @@ fn what_is_wrong_is_named_by_line_and_field() {
 fn contradictions_are_refused_and_change_nothing() {
     let text = ANDROID.replacen("lists = \"two\"", "lists = \"generations\"", 1);
     let message = System::parse("phone", "phone.toml", &text).unwrap_err().to_string();
-    assert!(message.contains("`reclaim`: lists of generations need `generations`, at least 2"), "{message}");
+    assert!(message.contains("`reclaim`: lists of generations need `generations`, 3 to 8"), "{message}");
     let text = ANDROID.lines().filter(|line| !line.starts_with("share = ")).collect::<Vec<_>>().join("\n");
     let message = System::parse("phone", "phone.toml", &text).unwrap_err().to_string();
     assert!(message.contains("`zram`: needs a `size` or a `share` of memory"), "{message}");

@@ -2,6 +2,7 @@
 //! pressure it may be asked to take less.
 
 use haversack_devices::processor::Cost;
+use haversack_devices::storage::Direction;
 use haversack_devices::units::Bytes;
 use haversack_memory::pages::Effects;
 use haversack_memory::phone::Access;
@@ -153,10 +154,8 @@ impl Executor<'_> {
     /// Has flash write a tensor that is whole in memory; it leaves memory when it is written.
     pub(super) fn swap_out(&mut self, tensor: TensorId) -> Result<(), Stop> {
         self.check_candidate(tensor, "swap")?;
-        let Some(alone) = self.costs.machine().swapping(self.tensors.size(tensor)) else {
-            return Err(self.refused("swap", tensor, "the device has no flash"));
-        };
-        self.lanes.flash.write(tensor, alone, &mut self.clock, &mut self.tensors);
+        let taken = self.swapping(tensor, Direction::Write)?;
+        self.lanes.flash.write(tensor, taken, &mut self.clock, &mut self.tensors);
         Ok(())
     }
 

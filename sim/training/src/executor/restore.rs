@@ -1,6 +1,8 @@
 //! Bringing back what is stored otherwise than whole, for those that read it; and ahead of them, where there is room.
 
 use haversack_devices::processor::Cost;
+use haversack_devices::storage::Direction;
+use haversack_devices::units::Nanos;
 use haversack_memory::phone::Access;
 use haversack_policies::Storage;
 use haversack_policies::quantised::Packing;
@@ -48,11 +50,23 @@ impl Executor<'_> {
 
     /// Has flash read a tensor into the memory that it was given.
     fn read(&mut self, tensor: TensorId) -> Result<(), Stop> {
-        let Some(alone) = self.costs.machine().swapping(self.tensors.size(tensor)) else {
+        let taken = self.swapping(tensor, Direction::Read)?;
+        self.lanes.flash.bring(tensor, taken, &mut self.clock, &mut self.tensors);
+        Ok(())
+    }
+
+    /// How long flash takes from now on to write a tensor or to read it, behind or beside what it has in hand.
+    pub(super) fn swapping(&mut self, tensor: TensorId, direction: Direction) -> Result<Nanos, Stop> {
+        let bytes = self.tensors.size(tensor);
+        let Some(alone) = self.costs.machine().swapping(bytes) else {
             return Err(self.refused("swap", tensor, "the device has no flash"));
         };
-        self.lanes.flash.bring(tensor, alone, &mut self.clock, &mut self.tensors);
-        Ok(())
+        let (now, phone) = (self.clock.now(), self.phone.as_mut());
+        if let Some(phone) = phone {
+            return Ok(phone.transfer(now, direction, bytes)?);
+        }
+        let alone = if direction == Direction::Read { alone.back } else { alone.out };
+        Ok(self.lanes.flash.behind(alone, now))
     }
 
     fn unpack(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {

@@ -1,9 +1,9 @@
-//! Flash beside the processor: it writes and reads tensors one after the other. A tensor is locked meanwhile.
+//! Flash beside the processor: it writes and reads tensors, one after the other where it has nothing else to do. On a phone in
+//! use transfers stand in the phone's own queue instead, beside faults, reclaim and apps. A tensor is locked meanwhile.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_engine::EventHandle;
 use haversack_policies::Storage;
-use haversack_policies::setting::Swapping;
 use haversack_workloads::TensorId;
 
 use crate::clock::{Clock, Event};
@@ -43,23 +43,22 @@ impl FlashLane {
         self.writing.len() + self.reading.len()
     }
 
-    /// Begins to write a tensor that is whole in memory, which takes `alone`; it leaves memory when it is written.
-    pub(crate) fn write(&mut self, tensor: TensorId, alone: Swapping, clock: &mut Clock, tensors: &mut Tensors<'_>) {
-        let taken = self.behind(alone.out, clock.now());
+    /// Begins to write a tensor that is whole in memory, which takes `taken`; it leaves memory when it is written.
+    pub(crate) fn write(&mut self, tensor: TensorId, taken: Nanos, clock: &mut Clock, tensors: &mut Tensors<'_>) {
+        self.used = true;
         tensors.lock(tensor);
         self.writing.push((tensor, clock.schedule_in(taken, Event::Written(tensor))));
     }
 
-    /// Begins to read a tensor into the memory that it was given, which takes `alone`.
-    pub(crate) fn bring(&mut self, tensor: TensorId, alone: Swapping, clock: &mut Clock, tensors: &mut Tensors<'_>) {
-        let taken = self.behind(alone.back, clock.now());
+    /// Begins to read a tensor into the memory that it was given, which takes `taken`.
+    pub(crate) fn bring(&mut self, tensor: TensorId, taken: Nanos, clock: &mut Clock, tensors: &mut Tensors<'_>) {
+        self.used = true;
         tensors.lock(tensor);
         self.reading.push((tensor, clock.schedule_in(taken, Event::Read(tensor))));
     }
 
-    /// How long a transfer takes from now on, behind all that is in hand.
-    fn behind(&mut self, alone: Nanos, now: Nanos) -> Nanos {
-        self.used = true;
+    /// How long a transfer that takes `alone` takes from now on, behind all that is in hand.
+    pub(crate) fn behind(&mut self, alone: Nanos, now: Nanos) -> Nanos {
         self.until = self.until.max(now) + alone;
         self.until - now
     }

@@ -1,5 +1,9 @@
-//! The phone's one flash, as its kernel uses it: a fault reads one page after another, reclaim writes runs of pages, and both
-//! stand in one queue with what apps do.
+//! The phone's one flash: a fault reads one page after another, reclaim writes runs of pages, the trainer writes and reads whole
+//! tensors, and all stand in one queue with what apps do.
+//!
+//! How long a tensor takes is found when its transfer begins, from what is in the queue then; it holds up what comes later, which
+//! in turn does not hold it up. Left out: reads of apps beside their faults; reads that wait for a program or an erase; work of the
+//! flash for itself behind a full write cache, beyond its slower rate.
 
 use haversack_devices::storage::{Direction, Driver, FlashQueue, Request};
 use haversack_devices::units::{Bytes, Nanos};
@@ -8,7 +12,7 @@ use haversack_memory::phone::{Flash, Transfer};
 /// Reads of a page at a time: what a fault waits for.
 const ONE_AT_A_TIME: u32 = 1;
 /// The largest command that the block layer makes of neighbouring pages.
-const WRITE_COMMAND: Bytes = Bytes(64 << 10);
+const COMMAND: Bytes = Bytes(64 << 10);
 
 /// The flash of a phone in use.
 pub(super) struct PhoneFlash {
@@ -18,6 +22,19 @@ pub(super) struct PhoneFlash {
 }
 
 impl PhoneFlash {
+    /// How long the flash takes from `now` on to write or read `bytes` that lie side by side.
+    pub(super) fn transfer(&mut self, now: Nanos, direction: Direction, bytes: Bytes) -> Nanos {
+        let request = Request { direction, bytes, command: COMMAND, depth: u32::MAX };
+        let own = self.queue.submit(now, request, self.driver.in_place());
+        let mut ahead = self.queue.clone();
+        while let Some(done) = ahead.advance(Nanos::MAX) {
+            if done.request == own {
+                return done.time.saturating_sub(now);
+            }
+        }
+        Nanos::ZERO
+    }
+
     fn submit(&mut self, now: Nanos, request: Request, driver: Driver) -> Transfer {
         Transfer(self.queue.submit(now, request, driver).number())
     }
@@ -31,12 +48,55 @@ impl Flash for PhoneFlash {
     }
 
     fn write(&mut self, now: Nanos, bytes: Bytes) -> Transfer {
-        let request = Request { direction: Direction::Write, bytes, command: WRITE_COMMAND, depth: u32::MAX };
+        let request = Request { direction: Direction::Write, bytes, command: COMMAND, depth: u32::MAX };
         self.submit(now, request, self.driver.in_place())
     }
 
     fn advance(&mut self, until: Nanos) -> Option<(Transfer, Nanos)> {
         let done = self.queue.advance(until)?;
         Some((Transfer(done.request.number()), done.time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haversack_devices::load;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn flash() -> PhoneFlash {
+        let device = load("galaxy-s22").unwrap();
+        PhoneFlash { queue: FlashQueue::new(device.flash().unwrap()), driver: Driver::default() }
+    }
+
+    /// When a fault's page is there that is wanted at `now`.
+    fn fault(flash: &mut PhoneFlash, now: Nanos) -> Nanos {
+        let page = flash.read(now, Bytes(4096), 1);
+        loop {
+            match flash.advance(Nanos::MAX) {
+                Some((other, at)) if other == page => return at - now,
+                Some(_) => {}
+                None => panic!("the page never came"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_tensor_and_a_fault_wait_for_each_other() {
+        let alone = [flash().transfer(Nanos::ZERO, Direction::Read, Bytes(8 * MIB)), fault(&mut flash(), Nanos::ZERO)];
+        // A tensor in one queue with 8 MiB that reclaim writes takes about as long again as those.
+        let mut behind = flash();
+        let writes = behind.transfer(Nanos::ZERO, Direction::Write, Bytes(8 * MIB));
+        let read = behind.transfer(Nanos::ZERO, Direction::Read, Bytes(8 * MIB));
+        assert!(read > writes && read > alone[0] * 2, "{read}: {writes} and {}", alone[0]);
+        // A fault beside it waits, too, until the commands before it have been taken.
+        let waits = fault(&mut behind, Nanos::ZERO);
+        assert!(waits > alone[1] * 10 && waits <= read, "{waits}: {} alone", alone[1]);
+        // When all has been read nobody waits for anybody.
+        let mut after = flash();
+        let read = after.transfer(Nanos::ZERO, Direction::Read, Bytes(8 * MIB));
+        assert_eq!(fault(&mut after, read), alone[1]);
     }
 }

@@ -1,5 +1,6 @@
 //! A phone in use while a run trains on it: its system, who decides the budget there, and how often the run was ended.
 
+use haversack_devices::storage::Direction;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::phone::{Access, Kill, Stall};
 use haversack_policies::budget::{BudgetRule, Round, Sample};
@@ -168,6 +169,12 @@ impl<'a> PhoneInUse<'a> {
         touched.stall = self.system.touch(tensors)?;
         touched.killed = self.system.killed(now + touched.stall.total());
         Ok(touched)
+    }
+
+    /// The process has the phone's flash write or read `bytes` from `now` on; how long that takes.
+    pub(crate) fn transfer(&mut self, now: Nanos, direction: Direction, bytes: Bytes) -> Result<Nanos, RunError> {
+        self.system.tend(now)?;
+        Ok(self.system.transfer(now, direction, bytes))
     }
 
     /// Whether the process has been ended by `now`.

@@ -8,7 +8,7 @@
 //! and of apps behind, which would make it `full` less often; that the system is many processes, which stall side by side; and
 //! that the system and apps take cores from the trainer.
 
-use haversack_devices::storage::{FlashQueue, Stream};
+use haversack_devices::storage::{Direction, FlashQueue, Stream};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::phone::{Access, ActorId, Kill, Part, PhoneError, PhoneMemory, Stall, Touched};
 use haversack_policies::budget::SwapKind;
@@ -205,6 +205,12 @@ impl<'a> PhoneSystem<'a> {
         let behind = self.apps.behind(&self.memory);
         let streams: Vec<Stream> = (0..behind).flat_map(|_| self.phone.background.iter().copied()).collect();
         self.flash.queue.set_streams(self.at(now), &streams);
+    }
+
+    /// How long the flash takes to write or read `bytes` of the process's own from `now` on.
+    pub(super) fn transfer(&mut self, now: Nanos, direction: Direction, bytes: Bytes) -> Nanos {
+        let at = self.at(now);
+        self.flash.transfer(at, direction, bytes)
     }
 
     /// Tensors came and went.

@@ -60,6 +60,11 @@ pub(crate) fn phone_cpu() -> Machine {
 
 /// The same with other constants of the device.
 pub(crate) fn with_storage(set: &[(&str, f64)]) -> Machine {
+    on_cores("big:1", set)
+}
+
+/// The same on other cores.
+pub(crate) fn on_cores(cores: &str, set: &[(&str, f64)]) -> Machine {
     let (mut device, mut stack) = (load("galaxy-s22").unwrap(), load_stack("mnn-2").unwrap());
     let of_device = [
         ("cpu.0.frequency", 2.0),
@@ -86,7 +91,7 @@ pub(crate) fn with_storage(set: &[(&str, f64)]) -> Machine {
     for (name, value) in of_stack {
         stack.set(name, value).unwrap();
     }
-    let cores: CoreSelection = "big:1".parse().unwrap();
+    let cores: CoreSelection = cores.parse().unwrap();
     Machine::new(device, stack, Trains::Cpu, Some(cores), Frequency::Highest).unwrap()
 }
 

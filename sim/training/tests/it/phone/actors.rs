@@ -1,12 +1,12 @@
 //! The system, apps and the trainer with clocks of their own.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_training::Stalls;
 use haversack_training::phone::Phone;
+use haversack_training::{Stalls, simulate};
 
-use super::{check, run, with_even_flash};
+use super::{check, on, run, with_even_flash};
 use crate::support::phones::{FIRST, MIB, PAGE, PEAK, app, ends, layer, ms, phone};
-use crate::support::with_storage;
+use crate::support::{Script, on_cores, with_storage};
 
 #[test]
 fn a_launch_takes_until_an_apps_pages_are_in() {
@@ -75,4 +75,39 @@ fn a_stalled_app_is_late_and_keeps_nobody_from_working() {
     let (some, full) = (seen.pressure.some, seen.pressure.full);
     assert!(some > full && some <= seen.time && some > seen.trainer.total, "{some} {full} {}", seen.time);
     assert!(full > Nanos::ZERO && full <= seen.trainer.total, "{full} of {}", seen.trainer.total);
+}
+
+#[test]
+fn cores_that_train_fault_side_by_side() {
+    // 25 MiB in 16, on flash that works on everything at once: of the same pages four threads sleep for a quarter of the time
+    // each, and a first touch takes them a quarter.
+    let phone = with_even_flash(16);
+    let [one, four] = ["big:1", "big:4"].map(|cores| {
+        let graph = layer();
+        let record = simulate(&on_cores(cores, &[]), &on(&phone, &graph, 3), &mut Script::default()).unwrap();
+        check(&record, cores);
+        record.phone.unwrap().run
+    });
+    let each = |seen: &haversack_training::PhoneSpan| seen.states.sleeping.0 as f64 / seen.read_from_flash() as f64;
+    assert!(one.read_from_flash() > 5_000 && four.read_from_flash() > 5_000);
+    let times = each(&one) / each(&four);
+    assert!((3.8..4.1).contains(&times), "{times}");
+    let in_memory = simulate(&on_cores("big:4", &[]), &on(&self::phone(64, 0), &layer(), 1), &mut Script::default());
+    assert_eq!(in_memory.unwrap().breakdown.reclaim, FIRST * (PEAK / PAGE / 4));
+}
+
+#[test]
+fn kswapd_on_a_core_that_trains_keeps_the_trainer_waiting() {
+    let graph = layer();
+    let run = |kswapd_shares: bool| {
+        let phone = Phone { kswapd_shares, ..with_even_flash(24) };
+        let record = super::run(&phone, &graph, 3).unwrap();
+        check(&record, "shared");
+        let seen = record.phone.unwrap().run;
+        (seen.states.runnable, seen.counters.pgsteal_kswapd, record.ended)
+    };
+    let [(alone, _, before), (shared, stolen, after)] = [false, true].map(run);
+    // Each page that kswapd takes while the trainer works costs it 0.25 + 1 + 1.5 µs and more.
+    assert!(stolen > 1_000 && shared > alone, "{shared} {alone} {stolen}");
+    assert!(after > before, "{after} {before}");
 }
