@@ -12,7 +12,10 @@ use haversack_devices::units::{Bytes, Flops, Fraction, Nanos};
 use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
 use haversack_devices::{ConstantEntry, ScalarSpeed, list, list_stacks, list_systems};
 use haversack_devices::{load, load_stack, load_system};
+use haversack_policies::fedhybrid::plan::{Operations, Planner};
+use haversack_policies::policy::{Planning, Room};
 use haversack_training::phone::{AppChange, AppState, Phone};
+use haversack_training::{Machine, Trains};
 use rayon::prelude::*;
 
 /// The constants that no run uses yet, by file (`device`, `stack` or `system`) and name, with what will use them. A name
@@ -21,6 +24,11 @@ const UNUSED: &[(&str, &str, &str)] = &[
     ("system", "killer.kill_timeout", "the wait after a kill, which the memory of a phone in use will have"),
     ("system", "killer.low", "the pressure level that kills nobody, likewise"),
     ("system", "killer.medium", "likewise"),
+    (
+        "system",
+        "services.*",
+        "what the budget predictor asks of the system, which FedHybrid's section 5.5 shows and no scenario",
+    ),
     ("system", "scores.*", "names of adjustments that traces give as numbers, for apps by their state"),
     ("device", "battery", "shares of its charge, which Mandheling's figure 9 shows and no scenario"),
     ("device", "power.idle", "a phone that does nothing, which FedHybrid's figure 21 shows and no scenario"),
@@ -300,6 +308,17 @@ fn runs() -> Vec<Run> {
                 cache,
                 "policy = \"fedhybrid\"\nmemory_budget = \"75%\"\nmodel = \"transformer2-lora\"\nbatch = 16",
             )
+        }),
+        run("a new plan", &["planning"], |world, _| {
+            let World { device, stack, .. } = with_cores(world)?;
+            let machine = Machine::new(device, stack, Trains::Cpu, None, Frequency::Highest).ok()?;
+            let operations = Operations { scores: 1_000_000, operators: 1_000_000 };
+            let time = |planner| {
+                let (room, treatments) = (Room::default(), None);
+                let (sent, received) = (Bytes(1 << 20), Bytes(1 << 20));
+                machine.planning_time(&Planning { planner, room, operations, sent, received, treatments })
+            };
+            Some(format!("{:?}", [Planner::Server, Planner::Phone].map(time)))
         }),
         run("MNN in integers", &["cpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-int8\"")),
         run("MNN on the GPU", &["gpu"], |world, cache| under("mnn", world, cache, "policy = \"mnn-fp32-gpu\"")),

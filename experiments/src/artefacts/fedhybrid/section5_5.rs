@@ -51,11 +51,12 @@ fn share(context: &Context<'_>) -> Result<Outcome> {
         outcome.row((millis, numbers))?;
         points.push((1.0 / every.seconds(), share(every)));
     }
-    outcome.number(SHARE, share(every));
+    let reading = look.reading.seconds() / every.seconds() * 100.0;
+    outcome.answer(SHARE, Answer::Range(reading, share(every)));
     outcome.remark(
         SHARE,
         format!(
-            "one look a second, of {:.0} µs for /proc/meminfo and {:.0} µs for a call over binder, of one core",
+            "of one core, for one look a second: {:.0} µs for /proc/meminfo, and with {:.0} µs for a call over binder",
             micros(look.reading),
             micros(look.call)
         ),

@@ -5,8 +5,7 @@
 //! thread, both at the speed of the fastest core. They touch what is in use once a second, and are late where that stalls them. Who stalls does not keep others from working but for memory and flash.
 //!
 //! PSI is `full` while somebody stalls and neither the trainer's cores nor an app in front work. Left out: the work of the system
-//! and of apps behind, which would make it `full` less often; that the system is many processes, which stall side by side; and
-//! that the system and apps take cores from the trainer.
+//! and of apps behind, which would make it `full` less often; and that the system and apps take cores from the trainer.
 
 use haversack_devices::storage::{Direction, FlashQueue, Stream};
 use haversack_devices::units::{Bytes, Nanos};

@@ -41,6 +41,7 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
         training: costs,
         // Apps are there at once.
         front: Costs::default(),
+        cores: 1,
         kswapd: costs,
         kswapd_shares: false,
         flash: phone_cpu().device.flash().unwrap(),
