@@ -93,6 +93,8 @@ pub(super) struct Actor {
     pub(super) major: u64,
     /// What kswapd took of a core of its own since that was last asked.
     pub(super) lost: Nanos,
+    /// Whether it is among those that may do something.
+    is_listed: bool,
 }
 
 impl Actor {
@@ -111,6 +113,7 @@ impl Actor {
             stall: Stall::default(),
             major: 0,
             lost: Nanos::ZERO,
+            is_listed: false,
         }
     }
 
@@ -157,6 +160,8 @@ impl Actor {
 #[derive(Clone, Debug)]
 pub(super) struct Actors {
     all: Vec<Actor>,
+    /// Those that may do something: most do nothing most of the time.
+    active: Vec<u32>,
     free: Vec<u32>,
     /// Who waits for which transfer.
     pub(super) reads: Vec<(Transfer, u32)>,
@@ -168,7 +173,13 @@ const CALLER: u32 = 0;
 
 impl Actors {
     pub(super) fn new(costs: Costs) -> Self {
-        Self { all: vec![Actor::new(0, costs, 1)], free: Vec::new(), reads: Vec::new(), done: VecDeque::new() }
+        Self {
+            all: vec![Actor::new(0, costs, 1)],
+            active: Vec::new(),
+            free: Vec::new(),
+            reads: Vec::new(),
+            done: VecDeque::new(),
+        }
     }
 
     pub(super) fn get(&self, index: u32) -> &Actor {
@@ -185,19 +196,40 @@ impl Actors {
 
     /// When the first of them goes on by itself.
     pub(super) fn due(&self) -> Nanos {
-        self.all.iter().filter_map(Actor::due).min().unwrap_or(Nanos::MAX)
+        self.active().filter_map(|(_, actor)| actor.due()).min().unwrap_or(Nanos::MAX)
     }
 
     /// The first that is due by `now`.
     pub(super) fn next(&self, now: Nanos) -> Option<u32> {
-        let due = |actor: &Actor| actor.due().is_some_and(|due| due <= now);
-        self.all.iter().position(due).map(|index| index as u32)
+        let is_due = |actor: &Actor| actor.due().is_some_and(|due| due <= now);
+        self.active().filter(|(_, actor)| is_due(actor)).map(|(index, _)| index).min()
+    }
+
+    fn active(&self) -> impl Iterator<Item = (u32, &Actor)> {
+        self.active.iter().map(|&index| (index, self.get(index)))
+    }
+
+    /// An actor may do something from now on.
+    fn list(&mut self, index: u32) {
+        if !std::mem::replace(&mut self.get_mut(index).is_listed, true) {
+            self.active.push(index);
+        }
+    }
+
+    /// Forgets those that do nothing.
+    pub(super) fn unlist_idle(&mut self) {
+        let all = &mut self.all;
+        self.active.retain(|&index| {
+            let actor = &mut all[index as usize];
+            actor.is_listed = actor.doing != Doing::Nothing || actor.computes;
+            actor.is_listed
+        });
     }
 
     /// Whether one of them stalls, and whether one works.
     pub(super) fn pressure(&self) -> (bool, bool) {
         let stalls = |actor: &Actor| actor.stalled && actor.doing != Doing::Nothing;
-        (self.all.iter().any(stalls), self.all.iter().any(Actor::is_productive))
+        (self.active().any(|(_, actor)| stalls(actor)), self.active().any(|(_, actor)| actor.is_productive()))
     }
 
     /// Flash has ended a transfer.
@@ -217,7 +249,8 @@ impl Actors {
 
     /// Something is written.
     pub(super) fn written(&mut self, now: Nanos) {
-        for actor in &mut self.all {
+        for &index in &self.active {
+            let actor = &mut self.all[index as usize];
             if actor.doing == Doing::AwaitsWrite {
                 actor.tally(now);
                 let until = now + actor.costs.wake_up;
@@ -249,6 +282,7 @@ impl PhoneMemory {
         }
         let actors = &mut self.actors;
         actors.reads.retain(|&(_, index)| index != actor.index);
+        actors.active.retain(|&index| index != actor.index);
         actors.done.retain(|touched| touched.actor != actor);
         let gone = Actor { exists: false, ..Actor::new(actor.life, Costs::default(), 1) };
         *actors.get_mut(actor.index) = gone;
@@ -260,6 +294,7 @@ impl PhoneMemory {
     pub fn set_computing(&mut self, actor: ActorId, computes: bool) {
         if let Some(index) = self.actor(actor) {
             self.actors.get_mut(index).computes = computes;
+            self.actors.list(index);
         }
     }
 
@@ -290,6 +325,7 @@ impl PhoneMemory {
     /// Has an actor go on with what it was given.
     fn rouse(&mut self, index: u32) {
         let now = self.now;
+        self.actors.list(index);
         let actor = self.actors.get_mut(index);
         if actor.doing == Doing::Nothing {
             (actor.stall, actor.major) = (Stall::default(), 0);
@@ -312,7 +348,7 @@ impl PhoneMemory {
 
     /// Whether an actor touches something still, or has done so and [`run`](Self::run) has not said it.
     pub fn is_touching(&self) -> bool {
-        !self.actors.done.is_empty() || self.actors.all.iter().any(|actor| actor.doing != Doing::Nothing)
+        !self.actors.done.is_empty() || self.actors.active().any(|(_, actor)| actor.doing != Doing::Nothing)
     }
 
     /// Touches the whole of a region at `now`, from its beginning on, and waits for it.

@@ -66,6 +66,7 @@ impl PhoneMemory {
     /// Time goes on to what happens next, at `until` at the latest: flash ends a transfer, kswapd has looked at an extent, PSI or
     /// lmkd look, actors go on.
     pub(super) fn step(&mut self, until: Nanos, flash: &mut dyn Flash) {
+        self.actors.unlist_idle();
         let (stalls, _) = self.actors.pressure();
         if stalls || self.kswapd.awake {
             self.pressure.begin(self.now);
