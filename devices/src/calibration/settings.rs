@@ -108,6 +108,7 @@ fn in_unit(text: &str, unit: &'static Unit) -> Result<f64, String> {
 mod tests {
     use super::*;
     use crate::units::Bytes;
+    use crate::system::Balance;
     use crate::{Device, System};
 
     fn settings(pairs: &[(&str, &str)]) -> Settings {
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn a_word_of_a_system_is_changed_by_its_key() {
         let changed = System::load_with("android", &settings(&[("reclaim.balance", "both")])).unwrap();
-        assert_eq!(changed.constants.reclaim.balance.to_string(), "both");
+        assert_eq!(changed.constants.reclaim.balance, Balance::Both);
         assert_eq!(changed.id, "android");
     }
 
