@@ -107,8 +107,8 @@ fn in_unit(text: &str, unit: &'static Unit) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Bytes;
     use crate::system::Balance;
+    use crate::units::Bytes;
     use crate::{Device, System};
 
     fn settings(pairs: &[(&str, &str)]) -> Settings {

@@ -85,21 +85,22 @@ fn figure_2_is_the_smaller_phone_waiting_for_pages() {
         let states: f64 = ["asleep_s", "running_s", "runnable_s"].iter().map(|state| number(row, state)).sum();
         assert!(near(states, number(row, "time_s")), "{row:?}");
     }
-    // At batch 16 both hold everything: 3.3 GB of the system and half of 5.1 GB are below the 7.5 GiB of the S22.
+    // At batch 16 both hold everything: 3.9 GB of the system and half of 5.1 GB are below the 7.0 GiB of the S22.
     let ratio = made.simulated("figure2a/batch-16/s22/op10p/time-ratio");
     assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
-    // At batch 32 3.3 and 5.1 GB are more than the S22 has and less than the OnePlus has.
+    // At batch 32 3.9 and 5.1 GB are more than the S22 has and less than the OnePlus has.
     let s22 = round("galaxy-s22", "32");
     let extra = time("galaxy-s22", "32") - time("oneplus-10-pro", "32");
     assert!(made.simulated("figure2a/batch-32/s22/op10p/time-ratio") > 3.0);
     assert!(number(s22, "asleep_s") > extra / 2.0, "{s22:?}, {extra} s more");
     assert_eq!(number(round("oneplus-10-pro", "32"), "asleep_s"), 0.0);
 
-    // Figure 2b's shares are of those times.
+    // Figure 2b's shares are of those times: means of starts, whose times differ.
     for (state, column) in [("uninterruptible-sleep", "asleep_s"), ("running", "running_s"), ("runnable", "runnable_s")]
     {
         let share = made.simulated(&format!("figure2b/s22-batch-32/{state}/share-of-time"));
-        assert!(near(share, number(s22, column) / number(s22, "time_s") * 100.0), "{state}: {share} %");
+        let of_means = number(s22, column) / number(s22, "time_s") * 100.0;
+        assert!((share - of_means).abs() < 1.0, "{state}: {share} %, {of_means} %");
     }
     // The OnePlus evicts nothing, so that what cannot be had on the mean is above the system's own without its files, and
     // at most all of it and the 5.15 GB of the process.

@@ -57,6 +57,7 @@ pub mod importance;
 pub mod mandheling;
 pub mod melon;
 pub mod original;
+pub mod planning;
 pub mod policy;
 pub mod quantised;
 pub mod ranking;

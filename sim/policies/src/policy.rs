@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::BudgetRule;
 use crate::error::PolicyError;
-use crate::fedhybrid::plan::{Operations, Planner, Treatments};
+use crate::planning::{Operations, Planner, Treatments};
 use crate::quantised::Quantisation;
 use crate::setting::Setting;
 use crate::view::{MemoryView, TensorSet};

@@ -53,9 +53,14 @@ fn the_keys_of_a_run_and_the_columns_of_a_sweep_are_listed() {
     let bounds = listed("### bound_by");
     same("bound_by", &bounds, &names(keys(&found["bound_by"])));
     same("scenario", &keys_of_scenario, &names(keys(&found["scenario"])));
+    let on_phone =
+        answer(within, "simulate --device galaxy-s22 --stack mnn-2 --model lenet5 --system android --format json");
+    let of_phone = listed("### phone");
+    same("phone", &of_phone, &names(keys(&on_phone["phone"])));
     let figures: BTreeSet<_> = listed("## simulate")
         .difference(&breakdown)
-        .filter(|name| !keys_of_scenario.contains(*name) && !bounds.contains(*name))
+        .filter(|name| !keys_of_scenario.contains(*name) && !bounds.contains(*name) && !of_phone.contains(*name))
+        .filter(|name| *name != "phone")
         .cloned()
         .collect();
     same("simulate", &figures, &names(keys(&found)));

@@ -11,37 +11,12 @@ use thiserror::Error;
 
 use super::digest::Digest;
 use super::profile::Profile;
+pub use crate::planning::{Operations, Planner, Treatments};
 use crate::policy::Room;
 use crate::restore::Technique;
 
 /// The form of a plan that this program writes and reads.
 const VERSION: u32 = 1;
-
-/// Where plans are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Planner {
-    /// By a server, which is sent the profile and sends the plan (section 4.3.2).
-    #[default]
-    Server,
-    /// By the device itself.
-    Phone,
-}
-
-/// Operations of making a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Operations {
-    /// Tensors that were scored.
-    pub scores: u64,
-    /// Operators that were visited: as the schedule runs them, computed again, or for the cost of doing so.
-    pub operators: u64,
-}
-
-impl Operations {
-    /// All of them.
-    pub const fn total(self) -> u64 {
-        self.scores + self.operators
-    }
-}
 
 /// One tensor gives way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,19 +44,6 @@ pub struct Plan {
     steps: Vec<Step>,
     /// Of all before it.
     checksum: Digest,
-}
-
-/// How many saved tensors go which way; one that goes several times counts by its first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Treatments {
-    /// Kept whole.
-    pub kept: u64,
-    /// Compressed.
-    pub compressed: u64,
-    /// Computed again.
-    pub recomputed: u64,
-    /// Swapped.
-    pub swapped: u64,
 }
 
 /// Why a plan cannot be made, read or carried out.
