@@ -52,7 +52,7 @@ impl MadeWith {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             seed: options.seed,
             full: options.full,
-            trace: trace.map(|trace| digest_of(trace)).transpose()?,
+            trace: trace.map(digest_of).transpose()?,
             calibrations: calibrations.digests,
             reference: digests.collect(),
             measured: calibrations.measured,

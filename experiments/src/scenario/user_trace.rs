@@ -116,7 +116,8 @@ impl UserTrace {
         Reading { from, window, seed, .. }: Reading<'_>,
     ) -> Result<Self, UserTraceError> {
         let user = chosen(reader, path, wanted)?;
-        let (mut rows, mut inferred): (Vec<(UtcTime, f64)>, Vec<(UtcTime, f64)>) = Default::default();
+        let mut rows: Vec<(UtcTime, f64)> = Vec::new();
+        let mut inferred: Vec<(UtcTime, f64)> = Vec::new();
         let (mut total, mut others) = (None, false);
         for group in reader.groups_of(&user) {
             reader.counters(&group?, |row| match row.counter {

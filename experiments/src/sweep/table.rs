@@ -54,8 +54,11 @@ const FIGURES: [(&str, Figure); 23] = [
     ("recompute_share", Figure::Real(|r| r.recompute_share)),
 ];
 
+/// Reads a figure of a phone in use.
+type OfPhone = fn(&PhoneResults) -> f64;
+
 /// Figures of a phone in use, which the table has where the sweep names a system, apps or a trace.
-const OF_PHONE: [(&str, fn(&PhoneResults) -> f64); 9] = [
+const OF_PHONE: [(&str, OfPhone); 9] = [
     ("psi_some_s", |p| p.psi_some_s),
     ("psi_full_s", |p| p.psi_full_s),
     ("unavailable_bytes", |p| p.unavailable_bytes as f64),
@@ -70,9 +73,7 @@ const OF_PHONE: [(&str, fn(&PhoneResults) -> f64); 9] = [
 /// The columns of phones in use: the figures, every counter of the kernel, the reasons of kills and the planned budgets.
 fn of_phones(rows: &[Row]) -> Vec<Column> {
     let phones = || rows.iter().map(|row| row.results.as_ref().and_then(|results| results.phone.as_ref()));
-    let figure = |(name, of): &(&str, fn(&PhoneResults) -> f64)| {
-        column(name, phones().map(|phone| phone.map(of)).collect::<Vec<_>>())
-    };
+    let figure = |(name, of): &(&str, OfPhone)| column(name, phones().map(|phone| phone.map(of)).collect::<Vec<_>>());
     let mut columns: Vec<Column> = OF_PHONE.iter().map(figure).collect();
     for (place, (name, _)) in Counters::default().each().enumerate() {
         let count = |phone: &PhoneResults| phone.vmstat.get(place).map(|(_, count)| *count);
