@@ -15,6 +15,7 @@ mod error;
 mod folder;
 mod frame;
 mod holdings;
+mod in_view;
 mod kept;
 pub mod left_out;
 mod merge;

@@ -29,6 +29,9 @@ pub(super) fn cells(
         if let Some(remark) = remarks.get(id) {
             cell.remark(remark);
         }
+        if row.in_view {
+            cell.remark("in view when a choice was made");
+        }
         if let Some(unit) = readings.unit(row.paper, &row.artefact, &row.metric) {
             cell.unit = unit;
         }

@@ -87,6 +87,8 @@ pub struct ComparedCell {
     pub verdict: Verdict,
     /// What the null baseline gives.
     pub null: Option<f64>,
+    /// Whether the row counts in no median, since it had been in view when a choice was made.
+    pub in_view: bool,
     /// Why there is no answer, or a remark.
     pub reason: String,
 }
@@ -120,6 +122,7 @@ impl ComparedCell {
             points: None,
             verdict: Verdict::NotModelled,
             null: None,
+            in_view: row.in_view,
             reason: reason.into(),
         }
     }

@@ -29,7 +29,7 @@ pub(super) fn page(content: &Content<'_>) -> Page {
         summary: Summary {
             columns: COLUMNS.map(str::to_owned).to_vec(),
             rows: tallies.iter().map(|tally| tally.figures().to_vec()).collect(),
-            remarks: tallies.iter().filter_map(Tally::null_that_wins).collect(),
+            remarks: tallies.iter().flat_map(Tally::remarks).collect(),
         },
         sections: finished.iter().map(|finished| section(finished, readings, left_out)).collect(),
         constants: calibrations.fitted.iter().map(constant).collect(),

@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use super::in_view;
+
 /// Each paper's file, embedded in the program: the paper, the path and the text.
 const FILES: [(&str, &str, &str); 4] = [
     ("daf", "experiments/reference/daf.csv", include_str!("../../reference/daf.csv")),
@@ -94,6 +96,8 @@ pub struct ReferenceRow {
     pub role: Role,
     /// The setting, as far as the paper gives it.
     pub conditions: String,
+    /// Whether somebody had it in view when a choice was made that it could have decided ([`super::in_view`]).
+    pub in_view: bool,
 }
 
 impl ReferenceRow {
@@ -142,6 +146,8 @@ impl Reference {
             reference.rows.extend(parse(paper, file, text)?);
             reference.digests.push((file, haversack_devices::registry::digest(text)));
         }
+        let fail = |message| ReferenceError { file: in_view::file().to_owned(), line: 1, message };
+        in_view::mark(&mut reference.rows).map_err(fail)?;
         Ok(reference)
     }
 
@@ -234,6 +240,7 @@ fn row(paper: &'static str, record: &csv::StringRecord) -> Result<ReferenceRow, 
         unit: text("unit"),
         role,
         conditions: text("conditions"),
+        in_view: false,
     })
 }
 
@@ -274,6 +281,7 @@ pub(super) fn example(metric: &str, claim: Claim, role: Role) -> ReferenceRow {
         claim,
         role,
         conditions: String::new(),
+        in_view: false,
     }
 }
 

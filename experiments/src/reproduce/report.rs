@@ -42,9 +42,9 @@ fn roles(text: &mut String, tallies: &[Tally]) {
         table.row(tally.figures());
     }
     text.push_str(&table.to_string());
-    let wins: Vec<String> = tallies.iter().filter_map(Tally::null_that_wins).collect();
-    if !wins.is_empty() {
-        let _ = writeln!(text, "\n{}", wins.join("\n"));
+    let remarks: Vec<String> = tallies.iter().flat_map(Tally::remarks).collect();
+    if !remarks.is_empty() {
+        let _ = writeln!(text, "\n{}", remarks.join("\n"));
     }
 }
 

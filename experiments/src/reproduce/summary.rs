@@ -86,6 +86,8 @@ pub struct Tally {
     pub rows: usize,
     /// Those with an answer.
     pub answered: usize,
+    /// Those that were in view when a choice was made, and count in nothing that follows.
+    pub in_view: usize,
     /// The errors of its numbers, at the constants of the files.
     #[serde(flatten)]
     pub errors: Errors,
@@ -144,12 +146,13 @@ fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell], left_out: &Le
     let null_rows = nulls.len();
     let answered: Vec<f64> =
         numbers.iter().filter(|(cell, _)| cell.answered()).map(|(cell, _)| distance(cell)).collect();
-    let bounds = || cells.iter().filter(|cell| cell.is_bound() && cell.verdict != Verdict::Input);
+    let bounds = || cells.iter().filter(|cell| cell.is_bound() && cell.verdict != Verdict::Input && !cell.in_view);
     Tally {
         paper,
         role,
         rows: cells.len(),
         answered: cells.iter().filter(|cell| cell.answered()).count(),
+        in_view: cells.iter().filter(|cell| cell.in_view).count(),
         errors: Errors {
             numbers: numbers.len(),
             answered_numbers: answered.len(),
@@ -213,8 +216,20 @@ impl Tally {
         ]
     }
 
+    /// What the figures do not say, in sentences: that the null baseline is nearer, that rows do not count.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        self.null_that_wins().into_iter().chain(self.not_counted())
+    }
+
+    /// That rows do not count, in words; `None` where all do.
+    fn not_counted(&self) -> Option<String> {
+        let rows = counted(self.in_view, "row was", "rows were");
+        let (paper, role) = (self.paper, self.role);
+        (self.in_view > 0).then(|| format!("{paper}, {role}: {rows} in view when a choice was made, and do not count."))
+    }
+
     /// That the null baseline is nearer, in words; `None` where it is not.
-    pub fn null_that_wins(&self) -> Option<String> {
+    fn null_that_wins(&self) -> Option<String> {
         let BesideNull { null_rows, median_null, median_beside_null } = self.null?;
         (median_null < median_beside_null).then(|| {
             let rows = counted(null_rows, "row", "rows");
@@ -233,7 +248,7 @@ fn percent(fraction: f64) -> String {
 
 /// The paper's number, where the row counts for medians.
 fn numeric(cell: &ComparedCell) -> Option<f64> {
-    let counts = !NOT_IN_MEDIANS.contains(&cell.metric.as_str()) && cell.verdict != Verdict::Input;
+    let counts = !NOT_IN_MEDIANS.contains(&cell.metric.as_str()) && cell.verdict != Verdict::Input && !cell.in_view;
     let Claim::Value(paper) = cell.claim else { return None };
     paper.filter(|_| counts)
 }
@@ -312,6 +327,7 @@ mod tests {
             role: Role::Check,
             rows: 7,
             answered: 5,
+            in_view: 0,
             // Of the two with an answer (0.1 + 0.2) / 2 = 0.15.
             errors: Errors {
                 numbers: 3,
@@ -330,12 +346,26 @@ mod tests {
         let figures = ["sage", "check", "7", "5", "15.0% (2 of 3)", "20.0%", "–", "5.0%, ours 20.0% (1)", "1 of 2"];
         assert_eq!(check.figures(), figures);
         let words = "sage, check: on 1 row the null baseline is nearer than this model (5.0% off, ours 20.0%).";
-        assert_eq!(check.null_that_wins().as_deref(), Some(words));
-        assert_eq!(tallies[1].null_that_wins(), None);
+        assert_eq!(check.remarks().collect::<Vec<_>>(), [words]);
+        assert_eq!(tallies[1].remarks().count(), 0);
         // 110 is within 15%, 6 is above 5; 80 and the accuracy of 50 are off.
         let total = Total { rows: 8, matched: 2, missed: 2, predicted: 1, not_modelled: 2, inputs: 1 };
         assert_eq!(Total::of(&cells), total);
         let words = "8 rows: 2 match, 2 miss, 1 is predicted, 2 are not modelled, 1 was put in";
         assert_eq!(total.to_string(), words);
+    }
+
+    #[test]
+    fn a_row_that_was_in_view_counts_in_no_median_and_no_claim() {
+        let value = |answer| cell("time", Claim::Value(Some(100.0)), Role::Check, Answer::Number(answer));
+        let bound = cell("time", Claim::Min(5.0), Role::Check, Answer::Number(6.0));
+        let mut cells = [value(110.0), value(150.0), bound];
+        cells[1].in_view = true;
+        cells[2].in_view = true;
+        let check = &tallies(&cells, &LeftOutErrors::default())[0];
+        assert_eq!((check.rows, check.in_view, check.errors.numbers), (3, 2, 1));
+        assert_eq!((check.errors.median_error, check.held, check.bounds), (Some(0.1), 0, 0));
+        let words = "sage, check: 2 rows were in view when a choice was made, and do not count.";
+        assert_eq!(check.remarks().collect::<Vec<_>>(), [words]);
     }
 }
