@@ -16,11 +16,14 @@ mod standins;
 mod swin;
 mod transformer;
 mod vgg;
+mod width;
 
 use haversack_devices::text::nearest;
 
 use crate::error::WorkloadError;
 use crate::network::Network;
+
+pub use self::width::Width;
 
 /// The largest side of an image, so that no count overflows.
 const LARGEST_SIDE: u64 = 8192;
@@ -135,7 +138,7 @@ pub const MODELS: &[Model] = &[
         "LeNet-5 with ReLU and max-pooling, 62 classes (LeCun et al., 1998)",
         [1, 28, 28],
         62,
-        lenet::lenet5,
+        |n, s, c| lenet::lenet5(n, s, c, Width::FULL),
     ),
     image("resnet18", "ResNet-18 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c| {
         resnet::build(n, s, c, &resnet::RESNET18)
@@ -328,15 +331,14 @@ pub const MODELS: &[Model] = &[
         10,
         standins::logistic,
     ),
-    image("mlp", "One hidden layer of 64 features, a stand-in network of federations", CIFAR, 10, standins::mlp),
-    text(
-        "bag-of-tokens",
-        "Mean of 32 features a token, a stand-in network of federations",
-        32,
-        standins::bag_of_tokens,
-    ),
+    image("mlp", "One hidden layer of 64 features, a stand-in network of federations", CIFAR, 10, |n, s, c| {
+        standins::mlp(n, s, c, Width::FULL)
+    }),
+    text("bag-of-tokens", "Mean of 32 features a token, a stand-in network of federations", 32, |n, s, c| {
+        standins::bag_of_tokens(n, s, c, Width::FULL)
+    }),
     text("transformer1", "One layer of 32 features, 32 tokens, a stand-in network of federations", 32, |n, s, c| {
-        bert::classifier(n, s, c, &bert::TRANSFORMER1)
+        standins::transformer1(n, s, c, Width::FULL)
     })
     .with_positions(bert::TRANSFORMER1.positions),
 ];
@@ -357,12 +359,48 @@ pub fn build(id: &str, input: Option<&[u64]>) -> Result<Network, WorkloadError> 
 /// # Errors
 /// As [`build`]; no class at all, or a number of classes for a model that predicts tokens.
 pub fn build_for(id: &str, input: Option<&[u64]>, classes: Option<u64>) -> Result<Network, WorkloadError> {
-    let Some(model) = MODELS.iter().find(|model| model.id == id) else {
-        return Err(WorkloadError::UnknownModel {
-            name: id.to_owned(),
-            nearest: nearest(id, MODELS.iter().map(|model| model.id)).map(str::to_owned),
-        });
-    };
+    let model = named(id)?;
+    build_with(model, input, classes, model.build)
+}
+
+/// As [`build_for`], a network with narrower hidden layers. Of `logistic`, which has none, it is the network itself.
+///
+/// # Errors
+/// As [`build_for`]; a model that has no narrower form.
+pub fn build_narrow(
+    id: &str,
+    input: Option<&[u64]>,
+    classes: Option<u64>,
+    width: Width,
+) -> Result<Network, WorkloadError> {
+    let model = named(id)?;
+    match id {
+        "logistic" => build_with(model, input, classes, standins::logistic),
+        "mlp" => build_with(model, input, classes, |n, s, c| standins::mlp(n, s, c, width)),
+        "lenet5" => build_with(model, input, classes, |n, s, c| lenet::lenet5(n, s, c, width)),
+        "bag-of-tokens" => build_with(model, input, classes, |n, s, c| standins::bag_of_tokens(n, s, c, width)),
+        "transformer1" => build_with(model, input, classes, |n, s, c| standins::transformer1(n, s, c, width)),
+        _ => Err(WorkloadError::Input {
+            model: id.to_owned(),
+            message: "it has no narrower form; logistic, mlp, lenet5, bag-of-tokens and transformer1 have".to_owned(),
+        }),
+    }
+}
+
+fn named(id: &str) -> Result<&'static Model, WorkloadError> {
+    MODELS.iter().find(|model| model.id == id).ok_or_else(|| WorkloadError::UnknownModel {
+        name: id.to_owned(),
+        nearest: nearest(id, MODELS.iter().map(|model| model.id)).map(str::to_owned),
+    })
+}
+
+fn build_with(
+    model: &Model,
+    input: Option<&[u64]>,
+    classes: Option<u64>,
+    build: impl Fn(&mut Network, &[u64], u64) -> Built,
+) -> Result<Network, WorkloadError> {
+    let id = model.id;
     let shape = input.unwrap_or(model.sample.own());
     let refuse = |reason: &str| WorkloadError::Input {
         model: id.to_owned(),
@@ -373,7 +411,7 @@ pub fn build_for(id: &str, input: Option<&[u64]>, classes: Option<u64>) -> Resul
     }
     let classes = classes_of(model, classes)?;
     let mut network = Network::new(id);
-    match (model.build)(&mut network, shape, classes) {
+    match build(&mut network, shape, classes) {
         Ok(()) => Ok(network),
         // With the right rank, only a window that is larger than what is left can fail.
         Err(WorkloadError::Shape { module, .. }) => Err(refuse(&format!("is too small for {module}"))),

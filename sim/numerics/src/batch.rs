@@ -47,6 +47,21 @@ impl MiniBatch {
         Contents::Integers(meter.copy(self.part(&self.labels, range)))
     }
 
+    /// The samples at the places `indices`, in their order; places beyond the last are left out.
+    #[must_use]
+    pub fn chosen(&self, indices: &[usize]) -> Self {
+        let indices: Vec<usize> = indices.iter().copied().filter(|&index| index < self.len).collect();
+        let samples = match &self.samples {
+            Samples::Values(values) => Samples::Values(self.picked(values, &indices)),
+            Samples::Ids(ids) => Samples::Ids(self.picked(ids, &indices)),
+        };
+        Self { len: indices.len(), samples, labels: self.picked(&self.labels, &indices) }
+    }
+
+    fn picked<T: Copy>(&self, values: &[T], indices: &[usize]) -> Vec<T> {
+        indices.iter().flat_map(|&index| self.part(values, index..index + 1)).copied().collect()
+    }
+
     /// The same number of elements belongs to each sample.
     fn part<'v, T>(&self, values: &'v [T], range: Range<usize>) -> &'v [T] {
         let each = values.len() / self.len.max(1);

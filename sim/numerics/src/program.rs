@@ -111,6 +111,8 @@ impl Pass {
 pub struct Loss {
     /// The mean over its rows.
     pub mean: f64,
+    /// The mean over its rows of the loss's square.
+    pub mean_square: f64,
     /// Rows whose largest score is their label's.
     pub correct: usize,
     /// Rows.

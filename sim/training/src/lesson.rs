@@ -37,8 +37,9 @@ pub(crate) struct Learning<'a> {
     pass: Pass,
     /// The loss of the micro-batch under way.
     part: Loss,
-    /// That of those that have ended: the sum over rows, the number of right answers, rows.
+    /// That of those that have ended: the sum over rows, that of squares, the number of right answers, rows.
     sum: f64,
+    squares: f64,
     correct: usize,
     rows: usize,
     /// The state as the iteration began, on a phone in use.
@@ -64,6 +65,7 @@ impl<'a> Learning<'a> {
             },
             part: Loss::default(),
             sum: 0.0,
+            squares: 0.0,
             correct: 0,
             rows: 0,
             kept: Vec::new(),
@@ -75,7 +77,7 @@ impl<'a> Learning<'a> {
     pub(crate) fn begin(&mut self, batch: MiniBatch, rule: Rule) {
         self.pass = Pass { batch: batch.len, first: 0, rule, ..self.pass };
         self.batch = batch;
-        (self.part, self.sum, self.correct, self.rows) = (Loss::default(), 0.0, 0, 0);
+        (self.part, self.sum, self.squares, self.correct, self.rows) = (Loss::default(), 0.0, 0.0, 0, 0);
     }
 
     /// The state that a process goes on from which takes the place of one that was ended.
@@ -85,7 +87,7 @@ impl<'a> Learning<'a> {
 
     /// The mini-batch begins anew; returns the state that was kept.
     pub(crate) fn begin_again(&mut self) -> Vec<(TensorId, Contents)> {
-        (self.part, self.sum, self.correct, self.rows) = (Loss::default(), 0.0, 0, 0);
+        (self.part, self.sum, self.squares, self.correct, self.rows) = (Loss::default(), 0.0, 0.0, 0, 0);
         self.importance.iter_mut().for_each(Importance::forget_iteration);
         self.kept.clone()
     }
@@ -119,8 +121,9 @@ impl<'a> Learning<'a> {
 
     /// A micro-batch has ended.
     pub(crate) fn end_part(&mut self) {
-        let Loss { mean, correct, rows } = std::mem::take(&mut self.part);
+        let Loss { mean, mean_square, correct, rows } = std::mem::take(&mut self.part);
         self.sum += mean * rows as f64;
+        self.squares += mean_square * rows as f64;
         self.correct += correct;
         self.rows += rows;
     }
@@ -129,7 +132,8 @@ impl<'a> Learning<'a> {
     pub(crate) fn end(&mut self) -> Loss {
         self.pass.update += 1;
         self.importance.iter_mut().for_each(Importance::end_iteration);
-        Loss { mean: self.sum / self.rows.max(1) as f64, correct: self.correct, rows: self.rows }
+        let mean = |sum: f64| sum / self.rows.max(1) as f64;
+        Loss { mean: mean(self.sum), mean_square: mean(self.squares), correct: self.correct, rows: self.rows }
     }
 
     /// `layer` has a value that is not finite.

@@ -5,6 +5,7 @@
 use super::Built;
 use super::blocks::loss;
 use super::transformer::{Dense, gelu_new, join_heads, rows, scores, split_heads};
+use super::width::Width;
 use crate::network::{Initial, Network, ParameterId, ValueId};
 use crate::operator::{Addend, EPSILON, Part, Unary};
 use crate::shape::Shape;
@@ -131,6 +132,15 @@ pub(super) const TRANSFORMER1: Encoder = Encoder {
     deviation: 0.1,
     ..TRANSFORMER2_LORA
 };
+
+impl Encoder {
+    /// A narrower one: fewer heads, each as wide, and fewer features within a layer.
+    pub(super) fn narrowed(self, width: Width) -> Self {
+        let heads = width.of(self.heads);
+        let features = self.width / self.heads * heads;
+        Self { embedding: features, width: features, heads, inner: width.of(self.inner), ..self }
+    }
+}
 
 /// A classifier on the first token's pooled features: BERT's and ALBERT's.
 pub(super) fn classifier(n: &mut Network, input: &[u64], classes: u64, e: &Encoder) -> Built {

@@ -1,7 +1,9 @@
 //! The smallest networks that learn something: what the clients of a federation train in place of a large one.
 
 use super::Built;
+use super::bert;
 use super::blocks::classifier;
+use super::width::Width;
 use crate::network::{Initial, Network};
 use crate::operator::Unary;
 use crate::shape::Shape;
@@ -21,20 +23,26 @@ pub(super) fn logistic(n: &mut Network, input: &[u64], classes: u64) -> Built {
 }
 
 /// One hidden layer with ReLU.
-pub(super) fn mlp(n: &mut Network, input: &[u64], classes: u64) -> Built {
+pub(super) fn mlp(n: &mut Network, input: &[u64], classes: u64, width: Width) -> Built {
     let x = n.input(input);
     let x = n.flatten("flatten", x)?;
-    let x = n.linear("fc1", x, HIDDEN, true)?;
+    let x = n.linear("fc1", x, width.of(HIDDEN), true)?;
     let x = n.unary("relu", x, Unary::Relu);
     classifier(n, "fc2", x, classes)
 }
 
 /// The mean of the tokens' features, whatever their order.
-pub(super) fn bag_of_tokens(n: &mut Network, input: &[u64], classes: u64) -> Built {
+pub(super) fn bag_of_tokens(n: &mut Network, input: &[u64], classes: u64, width: Width) -> Built {
+    let features = width.of(FEATURES);
     let ids = n.token_input(input[0]);
     // PyTorch's default for a table.
-    let table = n.weight("embedding.weight", &[VOCABULARY, FEATURES], Initial::Normal { deviation: 1.0 }, true);
-    let x = n.embedding("embedding", ids, FEATURES, table);
-    let x = n.mean("mean", x, vec![1], Shape::batched(&[FEATURES]));
+    let table = n.weight("embedding.weight", &[VOCABULARY, features], Initial::Normal { deviation: 1.0 }, true);
+    let x = n.embedding("embedding", ids, features, table);
+    let x = n.mean("mean", x, vec![1], Shape::batched(&[features]));
     classifier(n, "classifier", x, classes)
+}
+
+/// One layer of an encoder, trained in full.
+pub(super) fn transformer1(n: &mut Network, input: &[u64], classes: u64, width: Width) -> Built {
+    bert::classifier(n, input, classes, &bert::TRANSFORMER1.narrowed(width))
 }

@@ -10,6 +10,8 @@ use crate::error::{Result, expect_length};
 pub struct Loss {
     /// The mean loss of a sample.
     pub mean: f32,
+    /// The mean of the squares of the samples' losses.
+    pub mean_square: f32,
     /// Samples whose label has the highest logit (the first of equals).
     pub correct: usize,
 }
@@ -20,7 +22,7 @@ pub struct Loss {
 /// A label that names no class, or an operand of the wrong length.
 pub fn forward(logits: &[f32], classes: usize, labels: &[i64], log_softmax: &mut [f32]) -> Result<Loss> {
     check(logits.len(), classes, labels, log_softmax.len())?;
-    let (mut sum, mut correct) = (0.0_f64, 0);
+    let (mut sum, mut squares, mut correct) = (0.0_f64, 0.0_f64, 0);
     if classes > 0 {
         let rows = logits.chunks_exact(classes).zip(log_softmax.chunks_exact_mut(classes));
         for ((x, y), &label) in rows.zip(labels) {
@@ -28,11 +30,14 @@ pub fn forward(logits: &[f32], classes: usize, labels: &[i64], log_softmax: &mut
             let total: f32 = x.iter().map(|x| exp(x - most)).sum();
             let log_total = (f64::from(total)).ln() as f32;
             y.iter_mut().zip(x).for_each(|(y, x)| *y = x - most - log_total);
-            sum -= f64::from(y[label as usize]);
+            let loss = -f64::from(y[label as usize]);
+            sum += loss;
+            squares += loss * loss;
             correct += usize::from(x.iter().position(|&x| x >= most) == Some(label as usize));
         }
     }
-    Ok(Loss { mean: (sum / labels.len().max(1) as f64) as f32, correct })
+    let mean = |sum: f64| (sum / labels.len().max(1) as f64) as f32;
+    Ok(Loss { mean: mean(sum), mean_square: mean(squares), correct })
 }
 
 /// The gradient of the logits: `(softmax − one-hot) · scale / rows`. `scale` is 1, or a micro-batch's share of its batch.

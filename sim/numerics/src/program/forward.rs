@@ -246,7 +246,8 @@ impl Run<'_> {
             let found = loss::forward(&scores, operands.rows(node.inputs[0]).1, &labels, log_softmax)?;
             mean.into_iter().for_each(|mean| mean.fill(found.mean));
             weight.into_iter().for_each(|weight| weight.fill(labels.len() as f32));
-            Ok(Loss { mean: f64::from(found.mean), correct: found.correct, rows: labels.len() })
+            let loss::Loss { mean, mean_square, correct } = found;
+            Ok(Loss { mean: f64::from(mean), mean_square: f64::from(mean_square), correct, rows: labels.len() })
         })
     }
 

@@ -1,0 +1,62 @@
+//! A client's round beside the bare kernel loop: LeNet-5, 60 samples, one epoch, batches of 20.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use haversack_federation::learning::{Holding, LocalSgd, Source, StandIn, Trainee, train_all};
+use haversack_numerics::batch::{MiniBatch, Samples};
+use haversack_numerics::optimiser::Rule;
+use haversack_numerics::program::{Pass, Statistics};
+use haversack_numerics::state::State;
+use haversack_numerics::{Meter, Program, plain};
+use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
+use haversack_workloads::data::glyphs;
+use haversack_workloads::models::build_for;
+
+const INPUT: [u64; 3] = [3, 32, 32];
+const CLASSES: u64 = 10;
+const HOW: LocalSgd = LocalSgd { epochs: 1, batch: 20, rate: 0.01, proximal: 0.0 };
+const COHORT: u32 = 16;
+
+fn main() {
+    divan::main();
+}
+
+/// One thread, on which clients train one after the other.
+fn one_thread() -> rayon::ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool of one thread")
+}
+
+#[divan::bench]
+fn kernels(bencher: Bencher<'_, '_>) {
+    let network = build_for("lenet5", Some(&INPUT), Some(CLASSES)).expect("LeNet-5");
+    let graph = differentiate(&network, EagerRules::default()).expect("its graph");
+    let (program, meter) = (Program::new(&network, &graph).expect("its arithmetic"), Meter::new());
+    let mut state = State::initial(&network, &graph, 1, &meter).expect("its weights");
+    let values = (0..20 * 3072).map(|place| (place % 251) as f32 / 251.0 - 0.5).collect();
+    let batch =
+        MiniBatch { len: 20, samples: Samples::Values(values), labels: (0..20).map(|place| place % 10).collect() };
+    let rule = Rule { optimiser: Optimiser::Sgd, rate: HOW.rate, decay: 0.0 };
+    let pass = Pass { samples: 20, batch: 20, first: 0, update: 0, seed: 1, statistics: Statistics::Own, rule };
+    let pool = one_thread();
+    bencher.counter(ItemsCount::new(COHORT)).bench_local(|| {
+        pool.install(|| {
+            for _ in 0..3 * COHORT {
+                plain::train(&program, &graph, &mut state, &batch, &pass, &meter).expect("a step");
+            }
+        });
+    });
+}
+
+#[divan::bench]
+fn clients(bencher: Bencher<'_, '_>) {
+    let stand_in = StandIn::new("lenet5", Some(&INPUT), Some(CLASSES)).expect("LeNet-5");
+    let source = Source::of_set(glyphs::data_set());
+    let weights = stand_in.initial(1).expect("its weights");
+    let holding = Holding(vec![6; CLASSES as usize]);
+    let cohort: Vec<Trainee> = (0..COHORT).map(|client| Trainee { client, holding: holding.clone() }).collect();
+    let pool = one_thread();
+    bencher.counter(ItemsCount::new(COHORT)).bench_local(|| {
+        pool.install(|| train_all(&stand_in, &weights, &source, &cohort, &HOW, (1, 0)).expect("a round"))
+    });
+}

@@ -1,0 +1,104 @@
+//! What one client does in one round: some epochs of SGD on its own samples, from the server's weights.
+
+use haversack_engine::Stream;
+use haversack_numerics::Meter;
+use haversack_numerics::batch::MiniBatch;
+use haversack_numerics::optimiser::Rule;
+use haversack_workloads::autograd::Optimiser;
+use rand::seq::SliceRandom;
+
+use super::error::LearningError;
+use super::stand_in::StandIn;
+
+/// How a client trains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LocalSgd {
+    /// How often it goes through its samples.
+    pub epochs: u32,
+    /// Samples of a step; the last of an epoch may have fewer.
+    pub batch: usize,
+    /// The learning rate.
+    pub rate: f32,
+    /// FedProx's μ: what pulls the weights back to the server's (Li et al., MLSys 2020); zero for FedAvg.
+    pub proximal: f32,
+}
+
+impl LocalSgd {
+    /// # Errors
+    /// A setting that nothing can be trained with.
+    pub fn check(&self) -> Result<(), LearningError> {
+        let wrong = |field, value: String, expected| Err(LearningError::Setting { field, value, expected });
+        match *self {
+            Self { epochs: 0, .. } => wrong("local_epochs", "0".to_owned(), "at least 1"),
+            Self { batch: 0, .. } => wrong("batch", "0".to_owned(), "at least 1"),
+            Self { rate, .. } if !(rate > 0.0 && rate.is_finite()) => {
+                wrong("learning_rate", rate.to_string(), "a number above 0")
+            }
+            Self { proximal, .. } if !(proximal >= 0.0 && proximal.is_finite()) => {
+                wrong("proximal", proximal.to_string(), "a number from 0")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a client sends back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    /// The change of each weight.
+    pub change: Vec<f32>,
+    /// Its samples.
+    pub samples: usize,
+    /// Its steps.
+    pub steps: usize,
+    /// The mean loss of a sample, as it was met.
+    pub loss: f64,
+    /// The root of the mean square of its samples' losses, as they were met: Oort's statistical utility over the number of
+    /// samples (Lai et al., OSDI 2021, section 4.2).
+    pub root_mean_square_loss: f64,
+}
+
+impl StandIn {
+    /// Trains client number `client` from `weights` on `samples`, whose order in each epoch follows from the seed, the client
+    /// and the round. Without samples nothing changes.
+    ///
+    /// # Errors
+    /// A setting or samples that nothing can be trained with, another number of weights, or a loss that is no number any more.
+    pub fn train(
+        &self,
+        weights: &[f32],
+        samples: &MiniBatch,
+        how: &LocalSgd,
+        (seed, round, client): (u64, u32, u32),
+    ) -> Result<Update, LearningError> {
+        how.check()?;
+        let meter = Meter::new();
+        let mut state = self.state(weights, &meter)?;
+        let mut order: Vec<usize> = (0..samples.len).collect();
+        let mut stream = Stream::new(seed, &format!("client {client}"), &format!("order in round {round}"));
+        let rule = Rule { optimiser: Optimiser::Sgd, rate: how.rate, decay: 0.0 };
+        let (mut loss, mut squares, mut rows, mut steps) = (0.0, 0.0, 0, 0);
+        for _ in 0..how.epochs {
+            order.shuffle(&mut stream);
+            for indices in order.chunks(how.batch) {
+                let before = (how.proximal > 0.0).then(|| self.flat(&state));
+                let part = self.step(&mut state, &samples.chosen(indices), rule, (steps as u64, seed), &meter)?;
+                if let Some(before) = before {
+                    self.pull(&mut state, &before, weights, how.rate * how.proximal);
+                }
+                steps += 1;
+                if !part.mean.is_finite() {
+                    return Err(LearningError::Diverged { client, steps });
+                }
+                loss += part.mean * part.rows as f64;
+                squares += part.mean_square * part.rows as f64;
+                rows += part.rows;
+            }
+        }
+        let mut change = self.flat(&state);
+        change.iter_mut().zip(weights).for_each(|(change, before)| *change -= before);
+        let rows = rows.max(1) as f64;
+        let root_mean_square_loss = (squares / rows).sqrt();
+        Ok(Update { change, samples: samples.len, steps, loss: loss / rows, root_mean_square_loss })
+    }
+}

@@ -1,0 +1,166 @@
+//! Which samples a client holds.
+
+use haversack_engine::Stream;
+use haversack_numerics::batch::{MiniBatch, Samples};
+use haversack_workloads::data::{DataSet, Inputs, Part};
+use rand::RngExt;
+use rand_distr::{Distribution, Gamma};
+
+use super::error::LearningError;
+use super::stand_in::StandIn;
+use super::synthetic::Synthetic;
+
+/// How the classes of clients' samples differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Labels {
+    /// All clients hold the classes of the whole set.
+    Even,
+    /// Each holds shares of the classes that are drawn from a Dirichlet distribution: the smaller `alpha`, the fewer classes
+    /// (Hsu et al., 2019).
+    Dirichlet {
+        /// The concentration, above 0.
+        alpha: f64,
+    },
+}
+
+impl Labels {
+    /// # Errors
+    /// A concentration that is not above 0.
+    pub fn check(self) -> Result<(), LearningError> {
+        match self {
+            Self::Dirichlet { alpha } if !(alpha > 0.0 && alpha.is_finite()) => {
+                Err(LearningError::Setting { field: "alpha", value: alpha.to_string(), expected: "a number above 0" })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How many samples of each class a client holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holding(pub Vec<u32>);
+
+impl Holding {
+    /// What client number `client` holds of `classes` classes: `samples` samples.
+    pub fn draw(seed: u64, client: u32, samples: u32, classes: usize, labels: Labels) -> Self {
+        let mut stream = Stream::new(seed, &format!("client {client}"), "classes");
+        let mut counts = vec![0; classes];
+        let shares = shares(&mut stream, classes, labels);
+        let Some(last) = classes.checked_sub(1) else { return Self(counts) };
+        for _ in 0..samples {
+            let mut left: f64 = stream.random();
+            let class = shares.iter().position(|share| {
+                left -= share;
+                left < 0.0
+            });
+            counts[class.unwrap_or(last)] += 1;
+        }
+        Self(counts)
+    }
+
+    /// All its samples.
+    pub fn samples(&self) -> u32 {
+        self.0.iter().sum()
+    }
+}
+
+/// The share of each class.
+fn shares(stream: &mut Stream, classes: usize, labels: Labels) -> Vec<f64> {
+    let even = vec![1.0 / classes.max(1) as f64; classes];
+    let Labels::Dirichlet { alpha } = labels else { return even };
+    let Ok(gamma) = Gamma::new(alpha, 1.0) else { return even };
+    let drawn: Vec<f64> = (0..classes).map(|_| gamma.sample(stream)).collect();
+    let sum: f64 = drawn.iter().sum();
+    if sum > 0.0 && sum.is_finite() {
+        return drawn.into_iter().map(|share| share / sum).collect();
+    }
+    // So small a concentration that no share is above zero: a single class.
+    let mut single = vec![0.0; classes];
+    if classes > 0 {
+        single[stream.random_range(0..classes)] = 1.0;
+    }
+    single
+}
+
+/// Where clients' samples come from.
+#[derive(Debug)]
+pub enum Source {
+    /// The train part of a data set: a client's samples are drawn from it, so that clients of a large population share some.
+    Set {
+        /// The set.
+        set: Box<DataSet>,
+        /// The places of each class's samples in its train part.
+        by_class: Vec<Vec<u32>>,
+    },
+    /// Samples made for each client.
+    Synthetic(Synthetic),
+}
+
+impl Source {
+    /// The samples of a data set.
+    pub fn of_set(set: DataSet) -> Self {
+        let mut by_class = vec![Vec::new(); set.number_of_classes];
+        for (place, &label) in (0..).zip(&set.train.labels) {
+            by_class[usize::from(label)].push(place);
+        }
+        Self::Set { set: Box::new(set), by_class }
+    }
+
+    /// The number of classes.
+    pub fn classes(&self) -> usize {
+        match self {
+            Self::Set { set, .. } => set.number_of_classes,
+            Self::Synthetic(_) => Synthetic::CLASSES,
+        }
+    }
+
+    /// The samples of client number `client`, which holds `holding`: of a set, drawn without a sample twice while the class
+    /// lasts; of made ones as many as it holds, whose classes follow from the client's own model.
+    pub fn samples(&self, seed: u64, client: u32, holding: &Holding) -> MiniBatch {
+        let (set, by_class) = match self {
+            Self::Synthetic(synthetic) => return synthetic.samples(seed, client, holding.samples() as usize),
+            Self::Set { set, by_class } => (set, by_class),
+        };
+        let mut stream = Stream::new(seed, &format!("client {client}"), "samples");
+        let mut indices = Vec::with_capacity(holding.samples() as usize);
+        for (places, &count) in by_class.iter().zip(&holding.0) {
+            let (mut rest, mut left) = (Vec::new(), if places.is_empty() { 0 } else { count });
+            while left > 0 {
+                if rest.is_empty() {
+                    rest.clone_from(places);
+                }
+                indices.push(rest.swap_remove(stream.random_range(0..rest.len())) as usize);
+                left -= 1;
+            }
+        }
+        batch(set, Part::Train, &indices)
+    }
+
+    /// The samples that the server's weights are judged by.
+    pub fn test(&self, seed: u64) -> MiniBatch {
+        match self {
+            Self::Set { set, .. } => batch(set, Part::Test, &(0..set.test.len()).collect::<Vec<_>>()),
+            Self::Synthetic(synthetic) => synthetic.test(seed),
+        }
+    }
+
+    /// # Errors
+    /// A network that takes other samples.
+    pub fn check(&self, stand_in: &StandIn) -> Result<(), LearningError> {
+        let found = match self {
+            Self::Set { set, .. } => set.form.elements(),
+            Self::Synthetic(_) => Synthetic::FEATURES,
+        };
+        let expected = stand_in.sample_values();
+        if expected == found { Ok(()) } else { Err(LearningError::Samples { expected, found }) }
+    }
+}
+
+fn batch(set: &DataSet, part: Part, indices: &[usize]) -> MiniBatch {
+    let found = set.mini_batch(part, indices, None);
+    let samples = match found.inputs {
+        Inputs::Images(values) => Samples::Values(values),
+        Inputs::Tokens(ids) => Samples::Ids(ids),
+    };
+    MiniBatch { len: indices.len(), samples, labels: found.labels }
+}

@@ -1,0 +1,203 @@
+//! A network small enough to be trained here, with its arithmetic and its weights as one slice.
+
+use std::ops::Range;
+
+use haversack_numerics::batch::MiniBatch;
+use haversack_numerics::memory::Contents;
+use haversack_numerics::optimiser::Rule;
+use haversack_numerics::plain;
+use haversack_numerics::program::{Loss, Pass, Statistics};
+use haversack_numerics::state::State;
+use haversack_numerics::{Meter, Program};
+use haversack_workloads::autograd::{EagerRules, differentiate};
+use haversack_workloads::models::{Width, build_narrow};
+use haversack_workloads::{Network, Role, StorageId, TrainingGraph};
+
+use super::error::LearningError;
+
+/// Samples that are evaluated at once.
+const EVALUATED_AT_ONCE: usize = 250;
+
+/// A network, and what is computed to train it.
+#[derive(Debug)]
+pub struct StandIn {
+    network: Network,
+    graph: TrainingGraph,
+    program: Program,
+    weights: Vec<Weight>,
+}
+
+/// Where a weight lies in the flat slice, and its dimensions.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Weight {
+    pub(super) storage: StorageId,
+    pub(super) name: String,
+    pub(super) dims: Vec<u64>,
+    pub(super) first: usize,
+}
+
+impl Weight {
+    pub(super) fn len(&self) -> usize {
+        self.dims.iter().product::<u64>() as usize
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.first..self.first + self.len()
+    }
+}
+
+/// How well a model answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    /// The mean loss of a sample.
+    pub loss: f64,
+    /// The share of samples with the right answer.
+    pub accuracy: f64,
+}
+
+impl StandIn {
+    /// The model `id` for samples of shape `input` of `classes` classes; `None` if the model's own.
+    ///
+    /// # Errors
+    /// A model that has no narrower form or does not take the input, or that has no arithmetic here.
+    pub fn new(id: &str, input: Option<&[u64]>, classes: Option<u64>) -> Result<Self, LearningError> {
+        Self::of_width(id, input, classes, Width::FULL)
+    }
+
+    /// The same with hidden layers of a share of their features.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_width(
+        id: &str,
+        input: Option<&[u64]>,
+        classes: Option<u64>,
+        width: Width,
+    ) -> Result<Self, LearningError> {
+        let network = build_narrow(id, input, classes, width)?;
+        let graph = differentiate(&network, EagerRules::default())?;
+        let program = Program::new(&network, &graph)?;
+        let mut first = 0;
+        let weights = network.parameters.iter().map(|parameter| {
+            let (storage, name, dims) = (parameter.storage, parameter.name.clone(), parameter.dims.clone());
+            let weight = Weight { storage, name, dims, first };
+            first += weight.len();
+            weight
+        });
+        Ok(Self { weights: weights.collect(), network, graph, program })
+    }
+
+    /// The number of weights.
+    pub fn len(&self) -> usize {
+        self.weights.last().map_or(0, |last| last.first + last.len())
+    }
+
+    /// Whether there is nothing to train.
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// The number of values of a sample.
+    pub(super) fn sample_values(&self) -> usize {
+        let input = (0..).zip(&self.graph.tensors).find(|(_, tensor)| tensor.role == Role::Input);
+        input.map_or(0, |(id, _)| self.program.elements(id, 1))
+    }
+
+    pub(super) fn weights(&self) -> &[Weight] {
+        &self.weights
+    }
+
+    /// The weights before training, drawn by `seed`.
+    ///
+    /// # Errors
+    /// A weight whose values are not known beforehand.
+    pub fn initial(&self, seed: u64) -> Result<Vec<f32>, LearningError> {
+        let state = State::initial(&self.network, &self.graph, seed, &Meter::new())?;
+        Ok(self.flat(&state))
+    }
+
+    /// A state with these weights.
+    ///
+    /// # Errors
+    /// Another number of weights.
+    pub(super) fn state(&self, weights: &[f32], meter: &Meter) -> Result<State, LearningError> {
+        let (expected, found) = (self.len(), weights.len());
+        if expected != found {
+            return Err(LearningError::Weights { expected, found });
+        }
+        let held = self.weights.iter().map(|weight| {
+            let values = &weights[weight.range()];
+            (weight.storage, Contents::Floats(meter.copy(values)))
+        });
+        let mut state = self.without_weights(meter)?;
+        state.tensors_mut().extend(held);
+        Ok(state)
+    }
+
+    /// What else is resident: ids of positions and the like.
+    fn without_weights(&self, meter: &Meter) -> Result<State, LearningError> {
+        let mut state = State::initial(&self.network, &self.graph, 0, meter)?;
+        state.tensors_mut().retain(|(tensor, _)| !self.weights.iter().any(|weight| weight.storage == *tensor));
+        Ok(state)
+    }
+
+    /// The weights of a state.
+    pub(super) fn flat(&self, state: &State) -> Vec<f32> {
+        let mut flat = vec![0.0; self.len()];
+        for weight in &self.weights {
+            if let Some(values) = state.values(weight.storage) {
+                flat[weight.range()].copy_from_slice(values);
+            }
+        }
+        flat
+    }
+
+    /// Takes `share` of the way from the server's weights to those `before` the step off the weights of `state`: the gradient
+    /// of FedProx's proximal term.
+    pub(super) fn pull(&self, state: &mut State, before: &[f32], server: &[f32], share: f32) {
+        for (tensor, contents) in state.tensors_mut() {
+            let weight = self.weights.iter().find(|weight| weight.storage == *tensor);
+            let (Some(weight), Contents::Floats(values)) = (weight, contents) else { continue };
+            let ways = before[weight.range()].iter().zip(&server[weight.range()]);
+            values.iter_mut().zip(ways).for_each(|(value, (before, server))| *value -= share * (before - server));
+        }
+    }
+
+    /// One step of SGD.
+    pub(super) fn step(
+        &self,
+        state: &mut State,
+        batch: &MiniBatch,
+        rule: Rule,
+        (update, seed): (u64, u64),
+        meter: &Meter,
+    ) -> Result<Loss, LearningError> {
+        let pass = self.pass(batch, rule, (update, seed));
+        Ok(plain::train(&self.program, &self.graph, state, batch, &pass, meter)?)
+    }
+
+    fn pass(&self, batch: &MiniBatch, rule: Rule, (update, seed): (u64, u64)) -> Pass {
+        Pass { samples: batch.len, batch: batch.len, first: 0, update, seed, statistics: Statistics::Own, rule }
+    }
+
+    /// How well these weights answer samples.
+    ///
+    /// # Errors
+    /// Another number of weights, or samples that do not suit the network.
+    pub fn score(&self, weights: &[f32], batch: &MiniBatch) -> Result<Score, LearningError> {
+        let meter = Meter::new();
+        let mut state = self.state(weights, &meter)?;
+        let whole = self.pass(batch, Rule::default(), (0, 0));
+        let (mut loss, mut correct, mut rows) = (0.0, 0, 0);
+        for first in (0..batch.len).step_by(EVALUATED_AT_ONCE) {
+            let samples = EVALUATED_AT_ONCE.min(batch.len - first);
+            let pass = Pass { samples, first, ..whole };
+            let part = plain::evaluate(&self.program, &self.graph, &mut state, batch, &pass, &meter)?;
+            loss += part.mean * part.rows as f64;
+            correct += part.correct;
+            rows += part.rows;
+        }
+        let rows = rows.max(1) as f64;
+        Ok(Score { loss: loss / rows, accuracy: correct as f64 / rows })
+    }
+}

@@ -1,0 +1,2 @@
+//! Federations.
+pub mod learning;
