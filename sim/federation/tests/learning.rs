@@ -1,4 +1,5 @@
 //! Local training: against plain loops, against numbers by hand, and what it refuses.
+#![allow(clippy::unwrap_used)]
 
 use haversack_engine::Stream;
 use haversack_federation::learning::{
