@@ -7,7 +7,11 @@
 //! second tier then: while that tier's pages return more often than the first's, they go to the next generation in place of
 //! being evicted.
 //!
-//! Left out: higher tiers, of file pages read through descriptors; Bloom filters of the page-table walk and the look around a
+//! Compared with the kernel's sources as they changed from 6.1 to 6.6: the controller's error and its averages
+//! (`positive_ctrl_err`, `reset_ctrl_pos`), which kind is scanned (`get_type_to_scan` of 6.1, by the first tiers), when ageing runs
+//! (`should_run_aging`), and which refaults count (`lru_gen_refault`, an eviction from what is the oldest generation still).
+//!
+//! Left out: that ageing is put off at the first priority of a scan and is kswapd's before it reclaims; higher tiers, of file pages read through descriptors; Bloom filters of the page-table walk and the look around a
 //! page that is found young; control groups.
 
 use haversack_devices::units::Nanos;
