@@ -1,0 +1,84 @@
+//! Numbers drawn for one phone and one purpose, in any order and without state.
+//!
+//! A federation has a million phones, each of which draws a few numbers for each of a few purposes: a stream of its own
+//! ([`haversack_engine::Stream`]) would cost it more than the numbers do. Here a number is the hash of the seed, the purpose, the
+//! phone and a count (`SplitMix64`'s finaliser: Steele, Lea and Flood, OOPSLA 2014), so that nobody's numbers depend on
+//! who else has drawn.
+
+/// What a number is drawn for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The memory class of a phone.
+    Memory = 1,
+    /// The device within its class.
+    Device,
+    /// Its speed beside the device's.
+    Speed,
+    /// Its link down, and up.
+    Down,
+    Up,
+    /// Its number of samples.
+    Samples,
+    /// Where it is in its sessions when the federation begins.
+    Phase,
+    /// Lengths of sessions, and of what lies between them.
+    Session,
+    Gap,
+}
+
+/// The numbers of one phone for one purpose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draws {
+    key: u64,
+}
+
+impl Draws {
+    pub(crate) const fn new(seed: u64, purpose: Purpose, phone: u32) -> Self {
+        let purpose = mixed(purpose as u64);
+        Self { key: mixed(mixed(seed ^ purpose).wrapping_add(phone as u64)) }
+    }
+
+    /// Number `count`, evenly from 0 to below 1.
+    pub(crate) fn even(self, count: u32) -> f64 {
+        (mixed(self.key.wrapping_add(GOLDEN.wrapping_mul(u64::from(count) + 1))) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Number `count` from the normal distribution of deviation 1 (Box and Muller).
+    pub(crate) fn normal(self, count: u32) -> f64 {
+        let (radius, angle) = (1.0 - self.even(2 * count), self.even(2 * count + 1));
+        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+    }
+}
+
+/// 2⁶⁴ over the golden ratio, odd.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+const fn mixed(value: u64) -> u64 {
+    let value = value.wrapping_add(GOLDEN);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_even_or_normal_and_no_two_purposes_share_them() {
+        let count = 20_000;
+        let even: Vec<f64> = (0..count).map(|phone| Draws::new(1, Purpose::Speed, phone).even(0)).collect();
+        let mean = even.iter().sum::<f64>() / f64::from(count);
+        assert!((mean - 0.5).abs() < 0.01, "{mean}");
+        let normal: Vec<f64> = (0..count).map(|at| Draws::new(1, Purpose::Down, 7).normal(at)).collect();
+        let mean = normal.iter().sum::<f64>() / f64::from(count);
+        let square = normal.iter().map(|value| value * value).sum::<f64>() / f64::from(count);
+        assert!(mean.abs() < 0.03 && (square - 1.0).abs() < 0.05, "{mean}, {square}");
+        let [a, b] = [Purpose::Session, Purpose::Gap].map(|purpose| Draws::new(1, purpose, 3).even(0));
+        assert!(
+            a != b
+                && a == Draws::new(1, Purpose::Session, 3).even(0)
+                && a != Draws::new(2, Purpose::Session, 3).even(0)
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! The phones of a federation: what each has, drawn from its number.
+
+mod setting;
+
+pub use setting::{Link, MemoryClass, PopulationError, PopulationSetting, Sessions};
+
+use crate::draw::{Draws, Purpose};
+
+/// A phone that phones of a population are like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceKind {
+    /// Its id.
+    pub id: String,
+    /// The memory class that its phones have, by number.
+    pub memory: u8,
+}
+
+/// One phone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phone {
+    /// Its memory class, by number.
+    pub memory: u8,
+    /// The device that it is like, by number.
+    pub device: u8,
+    /// How fast it computes as a multiple of that device: benchmark ratios within a memory class, as the paper scales measured times
+    /// (section 5.2).
+    pub speed: f32,
+    /// Bytes a second from the server.
+    pub down: f32,
+    /// Bytes a second to the server.
+    pub up: f32,
+    /// Samples that it holds.
+    pub samples: u32,
+}
+
+/// How many samples phones hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sizes {
+    /// All the same number.
+    Same(u32),
+    /// From a log-normal distribution, one at least and no more than `most`.
+    LogNormal {
+        /// The median.
+        median: f64,
+        /// The standard deviation of the logarithm.
+        spread: f64,
+        /// The most.
+        most: u32,
+    },
+}
+
+/// All phones. A phone's numbers follow from the seed and its own number, so that a larger population begins with the phones of
+/// a smaller one.
+#[derive(Clone, Debug)]
+pub struct Population {
+    phones: Vec<Phone>,
+}
+
+impl Population {
+    /// `number` phones, like `devices` of their memory class.
+    ///
+    /// # Errors
+    /// A setting that contradicts itself, a memory class without a device, or no phones at all.
+    pub fn draw(
+        seed: u64,
+        number: u32,
+        setting: &PopulationSetting,
+        devices: &[DeviceKind],
+        sizes: Sizes,
+    ) -> Result<Self, PopulationError> {
+        setting.check()?;
+        if number == 0 {
+            return Err(PopulationError::wrong("population", "0", "at least 1"));
+        }
+        let classes: Vec<Vec<u8>> = (0..).zip(&setting.memory).map(|(class, _)| of_class(devices, class)).collect();
+        if let Some(empty) = classes.iter().position(Vec::is_empty) {
+            return Err(PopulationError::NoDevice { size_gb: setting.memory[empty].size_gb });
+        }
+        let phones = (0..number).map(|phone| draw(seed, phone, setting, &classes, sizes));
+        Ok(Self { phones: phones.collect() })
+    }
+
+    /// The phones, by number.
+    pub fn phones(&self) -> &[Phone] {
+        &self.phones
+    }
+
+    /// The number of phones.
+    pub fn len(&self) -> usize {
+        self.phones.len()
+    }
+
+    /// Whether there are none; there is always one.
+    pub fn is_empty(&self) -> bool {
+        self.phones.is_empty()
+    }
+}
+
+fn of_class(devices: &[DeviceKind], class: u8) -> Vec<u8> {
+    (0..).zip(devices).filter(|(_, device)| device.memory == class).map(|(number, _)| number).collect()
+}
+
+fn draw(seed: u64, phone: u32, setting: &PopulationSetting, classes: &[Vec<u8>], sizes: Sizes) -> Phone {
+    let draws = |purpose| Draws::new(seed, purpose, phone);
+    let memory = setting.memory_at(draws(Purpose::Memory).even(0));
+    let devices = &classes[memory];
+    let device = (draws(Purpose::Device).even(0) * devices.len() as f64) as usize;
+    let link = |purpose| (setting.link.bytes_per_s() * (setting.link.spread * draws(purpose).normal(0)).exp()) as f32;
+    Phone {
+        memory: memory as u8,
+        device: devices[device.min(devices.len() - 1)],
+        speed: (setting.memory[memory].speed_spread * draws(Purpose::Speed).normal(0)).exp() as f32,
+        down: link(Purpose::Down),
+        up: link(Purpose::Up),
+        samples: match sizes {
+            Sizes::Same(samples) => samples,
+            Sizes::LogNormal { median, spread, most } => {
+                let drawn = (median * (spread * draws(Purpose::Samples).normal(0)).exp()).round();
+                drawn.clamp(1.0, f64::from(most.max(1))) as u32
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn devices() -> Vec<DeviceKind> {
+        let kinds = [("a", 0), ("b", 1), ("c", 2), ("d", 2), ("e", 3), ("f", 4)];
+        kinds.map(|(id, memory)| DeviceKind { id: id.to_owned(), memory }).to_vec()
+    }
+
+    #[test]
+    fn phones_have_the_shares_that_were_asked_for() {
+        let setting = PopulationSetting::embedded().unwrap();
+        let sizes = Sizes::LogNormal { median: 100.0, spread: 1.0, most: 500 };
+        let population = Population::draw(1, 40_000, &setting, &devices(), sizes).unwrap();
+        let share = |of: &dyn Fn(&Phone) -> bool| {
+            population.phones().iter().filter(|phone| of(phone)).count() as f64 / population.len() as f64
+        };
+        for (class, memory) in (0..).zip(&setting.memory) {
+            let found = share(&|phone| phone.memory == class);
+            assert!((found - memory.share).abs() < 0.01, "{found} for {}", memory.share);
+        }
+        // Half of the phones with 8 GB are like each of its two devices.
+        assert!((share(&|phone| phone.device == 3) - 0.15).abs() < 0.01);
+        // FedScale's facts: a median of 6.1 Mbit/s, 26% below 3.
+        let below = |mbit: f32| share(&|phone| phone.down < mbit * 1e6 / 8.0);
+        assert!((below(6.1) - 0.5).abs() < 0.01 && (below(3.0) - 0.26).abs() < 0.01);
+        assert!((share(&|phone| phone.speed < 1.0) - 0.5).abs() < 0.01);
+        assert!((share(&|phone| phone.samples <= 100) - 0.5).abs() < 0.01);
+        assert!(population.phones().iter().all(|phone| (1..=500).contains(&phone.samples)));
+    }
+
+    #[test]
+    fn a_larger_population_begins_with_the_smaller_one() {
+        let draw = |number| {
+            Population::draw(7, number, &PopulationSetting::embedded().unwrap(), &devices(), Sizes::Same(9)).unwrap()
+        };
+        assert_eq!(draw(50).phones(), &draw(80).phones()[..50]);
+    }
+
+    #[test]
+    fn a_phone_is_few_bytes() {
+        assert!(size_of::<Phone>() <= 20, "{}", size_of::<Phone>());
+    }
+
+    #[test]
+    fn a_class_without_a_device_and_no_phones_are_refused() {
+        let setting = PopulationSetting::embedded().unwrap();
+        let none = Population::draw(1, 0, &setting, &devices(), Sizes::Same(1)).unwrap_err().to_string();
+        assert_eq!(none, "`population` is 0, expected at least 1");
+        let missing = Population::draw(1, 5, &setting, &devices()[..5], Sizes::Same(1)).unwrap_err().to_string();
+        assert_eq!(missing, "no device has 16 GB of memory, which some phones of the population have");
+    }
+}

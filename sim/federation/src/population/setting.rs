@@ -1,0 +1,220 @@
+//! What a population is drawn from: `data/population.toml`, embedded, with units, sources and kinds.
+
+use std::collections::BTreeMap;
+
+use haversack_devices::text::read_toml;
+use serde::Deserialize;
+
+use crate::quantiles::Quantiles;
+
+const FILE: &str = "sim/federation/data/population.toml";
+const TEXT: &str = include_str!("../../data/population.toml");
+
+/// How far shares may be from one together.
+const ROUNDING: f64 = 1e-6;
+
+/// What a population is drawn from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PopulationSetting {
+    /// The memory of phones.
+    pub memory: Vec<MemoryClass>,
+    /// Their links.
+    pub link: Link,
+    /// When they are ready.
+    pub sessions: Sessions,
+}
+
+/// Phones with one size of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryClass {
+    /// Their memory, in GB.
+    pub size_gb: f64,
+    /// Their share of all.
+    pub share: f64,
+    /// The standard deviation of the logarithm of their speeds.
+    pub speed_spread: f64,
+}
+
+/// The speed of links, each way from a log-normal distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// The median, in megabits a second.
+    pub median_mbit_per_s: f64,
+    /// The standard deviation of the logarithm.
+    pub spread: f64,
+}
+
+impl Link {
+    /// The median, in bytes a second.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.median_mbit_per_s * 1e6 / 8.0
+    }
+}
+
+/// Lengths of a phone's sessions and of what lies between them, in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sessions {
+    /// While it is locked, charging and on Wi-Fi.
+    pub ready: Quantiles,
+    /// Between two such sessions.
+    pub between: Quantiles,
+}
+
+/// A population that cannot be drawn.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PopulationError {
+    /// A setting that is out of its range.
+    #[error("`{field}` is {value}, expected {expected}")]
+    Setting {
+        /// The setting.
+        field: String,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// Phones of a memory class are like no device.
+    #[error("no device has {size_gb} GB of memory, which some phones of the population have")]
+    NoDevice {
+        /// The memory.
+        size_gb: f64,
+    },
+    /// The embedded file does not follow its schema.
+    #[error("{FILE}: {0}")]
+    File(String),
+}
+
+impl PopulationError {
+    pub(super) fn wrong(field: &str, value: impl ToString, expected: &'static str) -> Self {
+        Self::Setting { field: field.to_owned(), value: value.to_string(), expected }
+    }
+}
+
+/// The embedded file. Kinds and sources are for people.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PopulationFile {
+    memory: Vec<MemoryClass>,
+    link: LinkTable,
+    sessions: SessionTable,
+    #[serde(rename = "source")]
+    _sources: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkTable {
+    median_mbit_per_s: f64,
+    spread: f64,
+    #[serde(rename = "kind")]
+    _kind: String,
+    #[serde(rename = "source")]
+    _source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SessionTable {
+    shares: Vec<f64>,
+    ready_s: Vec<f64>,
+    between_s: Vec<f64>,
+    #[serde(rename = "kind")]
+    _kind: String,
+    #[serde(rename = "source")]
+    _source: String,
+}
+
+impl PopulationSetting {
+    /// The embedded file's.
+    ///
+    /// # Errors
+    /// A file that does not follow its schema.
+    pub fn embedded() -> Result<Self, PopulationError> {
+        let wrong = |error: String| PopulationError::File(error);
+        let file: PopulationFile = read_toml(FILE, TEXT).map_err(|error| wrong(error.to_string()))?;
+        let LinkTable { median_mbit_per_s, spread, .. } = file.link;
+        let SessionTable { shares, ready_s, between_s, .. } = file.sessions;
+        let sessions = Sessions {
+            ready: Quantiles::new(shares.clone(), ready_s).map_err(wrong)?,
+            between: Quantiles::new(shares, between_s).map_err(wrong)?,
+        };
+        let setting = Self { memory: file.memory, link: Link { median_mbit_per_s, spread }, sessions };
+        setting.check()?;
+        Ok(setting)
+    }
+
+    /// # Errors
+    /// [`PopulationError::Setting`]: no memory class or more than a byte can tell apart, shares that do not add up to one, a number
+    /// out of its range.
+    pub fn check(&self) -> Result<(), PopulationError> {
+        let wrong = |field: &str, value: f64, expected| Err(PopulationError::wrong(field, value, expected));
+        if self.memory.is_empty() || self.memory.len() > usize::from(u8::MAX) {
+            return wrong("memory_mix", self.memory.len() as f64, "from 1 to 255 classes");
+        }
+        for MemoryClass { size_gb, share, speed_spread } in &self.memory {
+            if !(*size_gb > 0.0 && size_gb.is_finite()) {
+                return wrong("memory_mix.size_gb", *size_gb, "a number above 0");
+            }
+            if !(0.0..=1.0).contains(share) {
+                return wrong("memory_mix.share", *share, "from 0 to 1");
+            }
+            if !(*speed_spread >= 0.0 && speed_spread.is_finite()) {
+                return wrong("memory_mix.speed_spread", *speed_spread, "a number from 0");
+            }
+        }
+        let shares: f64 = self.memory.iter().map(|class| class.share).sum();
+        if (shares - 1.0).abs() > ROUNDING {
+            return wrong("memory_mix.share", shares, "shares that add up to 1");
+        }
+        if !(self.link.median_mbit_per_s > 0.0 && self.link.median_mbit_per_s.is_finite()) {
+            return wrong("link.median_mbit_per_s", self.link.median_mbit_per_s, "a number above 0");
+        }
+        if !(self.link.spread >= 0.0 && self.link.spread.is_finite()) {
+            return wrong("link.spread", self.link.spread, "a number from 0");
+        }
+        Ok(())
+    }
+
+    /// The memory class at `share` of all phones.
+    pub(super) fn memory_at(&self, mut share: f64) -> usize {
+        let found = self.memory.iter().position(|class| {
+            share -= class.share;
+            share < 0.0
+        });
+        // What rounding leaves belongs to the last class that has phones.
+        found.or_else(|| self.memory.iter().rposition(|class| class.share > 0.0)).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_file_follows_its_schema() {
+        let setting = PopulationSetting::embedded().unwrap();
+        assert_eq!((setting.memory.len(), setting.memory[2].size_gb, setting.memory[2].share), (5, 8.0, 0.30));
+        assert_eq!(setting.memory_at(0.39), 1);
+        assert_eq!([0.0, 1.0].map(|share| setting.memory_at(share)), [0, 4]);
+    }
+
+    #[test]
+    fn settings_out_of_range_are_named() {
+        let setting = PopulationSetting::embedded().unwrap();
+        let refused = |change: fn(&mut PopulationSetting)| {
+            let mut changed = setting.clone();
+            change(&mut changed);
+            changed.check().unwrap_err().to_string()
+        };
+        assert_eq!(refused(|s| s.memory.clear()), "`memory_mix` is 0, expected from 1 to 255 classes");
+        assert_eq!(
+            refused(|s| s.memory[0].share = 0.1),
+            "`memory_mix.share` is 0.95, expected shares that add up to 1"
+        );
+        assert_eq!(refused(|s| s.memory[0].share = -1.0), "`memory_mix.share` is -1, expected from 0 to 1");
+        assert_eq!(refused(|s| s.link.spread = f64::NAN), "`link.spread` is NaN, expected a number from 0");
+        assert!(refused(|s| s.memory[1].size_gb = 0.0).starts_with("`memory_mix.size_gb` is 0"));
+        assert!(refused(|s| s.link.median_mbit_per_s = -3.0).starts_with("`link.median_mbit_per_s` is -3"));
+    }
+}
