@@ -2,6 +2,7 @@
 //!
 //! - [`population`]: the phones, drawn from a seed; [`availability`] is when they can be asked.
 //! - [`clusters`]: phones of like memory and speed, for which one plan is made.
+//! - [`selection`]: who takes part in a round.
 //! - [`learning`]: what clients learn, for real, on networks small enough to train here.
 
 pub mod availability;
@@ -10,3 +11,4 @@ mod draw;
 pub mod learning;
 pub mod population;
 pub mod quantiles;
+pub mod selection;

@@ -1,0 +1,69 @@
+use haversack_engine::Stream;
+
+use super::weighted::{Weighed, largest, sample};
+use super::{Feedback, Pool, Selector};
+
+/// The share of a cohort that is exploited (section 5.2).
+const EPSILON: f64 = 0.9;
+
+/// FedHybrid's selector (section 4.2): most of a cohort are the phones of highest utility, the rest are phones that were not
+/// selected before, by their resources.
+///
+/// A phone's utility is equation 4: the root of the mean square of its losses, its memory utility and its computing utility.
+/// Equation 4 prints the exponent of equation 1 with its sign reversed; the text that goes with equation 1 (a phone with
+/// enough memory has utility 1, one with less has less) decides.
+#[derive(Clone, Debug)]
+pub struct FedHybrid {
+    seed: u64,
+    /// The root of the mean square of each phone's losses; not a number where it has not trained yet.
+    losses: Vec<f32>,
+}
+
+impl FedHybrid {
+    /// A selector that has seen nothing of `phones` phones.
+    pub fn new(seed: u64, phones: u32) -> Self {
+        Self { seed, losses: vec![f32::NAN; phones as usize] }
+    }
+
+    /// Memory and computing utility (equations 1 and 3).
+    fn resources(phone: u32, pool: &dyn Pool) -> f64 {
+        let computing = 1.0 / pool.batch_s(phone).max(f64::MIN_POSITIVE);
+        pool.memory(phone).clamp(0.0, 1.0) * computing
+    }
+
+    /// The utility of a phone that has trained (equation 4); `None` if it has not.
+    pub fn utility(&self, phone: u32, pool: &dyn Pool) -> Option<f64> {
+        let loss = self.losses.get(phone as usize).copied().filter(|loss| !loss.is_nan())?;
+        Some(f64::from(loss) * Self::resources(phone, pool))
+    }
+}
+
+impl Selector for FedHybrid {
+    fn select(&mut self, round: u32, number: usize, pool: &mut dyn Pool) -> Vec<u32> {
+        let (mut known, mut new) = (Vec::new(), Vec::new());
+        for phone in 0..pool.number() {
+            if !pool.is_free(phone) {
+                continue;
+            }
+            match self.utility(phone, pool) {
+                Some(weight) => known.push(Weighed { phone, weight }),
+                None => new.push(Weighed { phone, weight: Self::resources(phone, pool) }),
+            }
+        }
+        // Where one kind is short, the other fills up.
+        let exploited = (EPSILON * number as f64).round() as usize;
+        let exploited = exploited.max(number.saturating_sub(new.len())).min(known.len());
+        largest(&mut known, exploited);
+        let mut stream = Stream::new(self.seed, "fedhybrid selection", &format!("round {round}"));
+        let explored = sample(&new, number - exploited, &mut stream);
+        known.iter().map(|known| known.phone).chain(explored).collect()
+    }
+
+    fn learn(&mut self, _: u32, feedback: &[Feedback], _: &dyn Pool) {
+        for Feedback { phone, root_mean_square_loss, .. } in feedback {
+            if let (Some(held), Some(loss)) = (self.losses.get_mut(*phone as usize), root_mean_square_loss) {
+                *held = *loss as f32;
+            }
+        }
+    }
+}
