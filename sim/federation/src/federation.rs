@@ -1,0 +1,287 @@
+//! A federation: rounds, one after the other, over a population whose phones come and go.
+
+use serde::{Deserialize, Serialize};
+
+use crate::availability::Availability;
+use crate::population::Population;
+use crate::round::{Ended, Outcome, Starter, synchronous};
+use crate::rows::{ClientRow, ExclusionRow, RoundRow};
+use crate::selection::{Feedback, Pool, Selector, SelectorKind};
+use crate::work::Work;
+
+/// How rounds are held.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rules {
+    /// Who takes part.
+    pub selector: SelectorKind,
+    /// Updates that a round waits for.
+    pub cohort: u32,
+    /// Phones that begin a round, as a multiple of the cohort.
+    pub over_commit: f64,
+    /// How long a round lasts at most, in seconds; `None` without a limit.
+    pub deadline_s: Option<f64>,
+    /// Whether memory is no matter: phones that can hold no plan take part all the same (the paper's *oracle*, section 2.1).
+    pub oracle: bool,
+}
+
+/// Rules that contradict themselves or the population.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("`{field}` is {value}, expected {expected}")]
+pub struct RulesError {
+    /// The field.
+    pub field: &'static str,
+    /// What it is.
+    pub value: String,
+    /// What it may be.
+    pub expected: String,
+}
+
+impl Rules {
+    /// # Errors
+    /// No cohort, one larger than the population, over-commitment below one, or a deadline that is no time.
+    pub fn check(&self, phones: u32) -> Result<(), RulesError> {
+        let wrong = |field, value: String, expected: String| Err(RulesError { field, value, expected });
+        if self.cohort == 0 || self.cohort > phones {
+            return wrong(
+                "cohort",
+                self.cohort.to_string(),
+                format!("from 1 to the {phones} phones of the population"),
+            );
+        }
+        if !(self.over_commit >= 1.0 && self.over_commit.is_finite()) {
+            return wrong("over_commit", self.over_commit.to_string(), "a number from 1".to_owned());
+        }
+        match self.deadline_s {
+            Some(deadline) if !(deadline > 0.0 && deadline.is_finite()) => {
+                wrong("deadline_s", deadline.to_string(), "a time above 0 s".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is learned in a round: the other half of a federation, which needs data.
+pub trait Learn {
+    /// The phones whose updates are taken in, in the order in which they were selected: for each the root of the mean square of its
+    /// losses; and how well the server's weights answer afterwards, where that was measured.
+    ///
+    /// # Errors
+    /// What stops the federation, in words.
+    fn learn(&mut self, round: u32, completed: &[u32]) -> Result<Learned, String>;
+}
+
+/// What a round has taught.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Learned {
+    /// The root of the mean square of each phone's losses.
+    pub losses: Vec<f64>,
+    /// The share of test samples that are answered rightly.
+    pub accuracy: Option<f64>,
+}
+
+/// Time alone: all samples of all phones have a loss of one, so that data tell no phone from another but by their number.
+#[derive(Clone, Copy, Debug)]
+pub struct TimingOnly;
+
+impl Learn for TimingOnly {
+    fn learn(&mut self, _: u32, completed: &[u32]) -> Result<Learned, String> {
+        Ok(Learned { losses: vec![1.0; completed.len()], accuracy: None })
+    }
+}
+
+/// What one round yields.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Round {
+    /// The round.
+    pub row: RoundRow,
+    /// Its phones, in the order in which they were selected.
+    pub clients: Vec<ClientRow>,
+    /// Phones that were found in it to hold no plan.
+    pub exclusions: Vec<ExclusionRow>,
+}
+
+/// What is known of whether a phone can hold a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    Unknown,
+    Plan,
+    Nothing,
+}
+
+/// How long the server waits before it looks again where nobody is free, in seconds.
+const PAUSE: f64 = 60.0;
+/// How often it looks before it gives a round up.
+const LOOKS: u32 = 24 * 60;
+
+/// A federation under way.
+pub struct Federation<'a> {
+    rules: Rules,
+    population: &'a Population,
+    work: &'a dyn Work,
+    availability: Availability,
+    selector: Box<dyn Selector + Send>,
+    holds: Vec<Holds>,
+    now: f64,
+    rounds: u32,
+}
+
+/// The phones as a selector sees them at the begin of a round.
+struct View<'v> {
+    population: &'v Population,
+    work: &'v dyn Work,
+    availability: &'v mut Availability,
+    holds: &'v mut [Holds],
+    oracle: bool,
+    now: f64,
+    round: u32,
+    exclusions: &'v mut Vec<ExclusionRow>,
+}
+
+impl Pool for View<'_> {
+    fn number(&self) -> u32 {
+        self.population.len() as u32
+    }
+
+    fn is_free(&mut self, phone: u32) -> bool {
+        let holds = &mut self.holds[phone as usize];
+        if *holds == Holds::Nothing || self.availability.ready_until(phone, self.now).is_none() {
+            return false;
+        }
+        if *holds == Holds::Unknown {
+            *holds = Holds::Plan;
+            if let Err(reason) = self.work.holds(phone).or_else(|reason| if self.oracle { Ok(()) } else { Err(reason) })
+            {
+                *holds = Holds::Nothing;
+                self.exclusions.push(ExclusionRow { round: self.round, client: phone, reason });
+            }
+        }
+        *holds == Holds::Plan
+    }
+
+    fn expected_s(&self, phone: u32) -> f64 {
+        self.work.expected_s(phone)
+    }
+
+    fn batch_s(&self, phone: u32) -> f64 {
+        self.work.batch_s(phone)
+    }
+
+    fn memory(&self, phone: u32) -> f64 {
+        self.work.memory(phone)
+    }
+
+    fn samples(&self, phone: u32) -> u32 {
+        self.population.phones()[phone as usize].samples
+    }
+}
+
+impl<'a> Federation<'a> {
+    /// A federation that begins.
+    ///
+    /// # Errors
+    /// As [`Rules::check`].
+    pub fn new(
+        seed: u64,
+        rules: Rules,
+        population: &'a Population,
+        availability: Availability,
+        work: &'a dyn Work,
+    ) -> Result<Self, RulesError> {
+        let phones = population.len() as u32;
+        rules.check(phones)?;
+        let selector = rules.selector.build(seed, phones);
+        let holds = vec![Holds::Unknown; population.len()];
+        Ok(Self { rules, population, work, availability, selector, holds, now: 0.0, rounds: 0 })
+    }
+
+    /// The time, in seconds.
+    pub const fn now(&self) -> f64 {
+        self.now
+    }
+
+    /// The next round. Where nobody is free the server looks again every minute for a day, and then the round has nobody.
+    ///
+    /// # Errors
+    /// What stops learning, in words.
+    pub fn round(&mut self, learn: &mut dyn Learn) -> Result<Round, String> {
+        let round = self.rounds + 1;
+        let start_s = self.now;
+        let mut exclusions = Vec::new();
+        let mut selected = Vec::new();
+        for _ in 0..LOOKS {
+            selected = self.select(round, &mut exclusions);
+            if !selected.is_empty() {
+                break;
+            }
+            self.now += PAUSE;
+        }
+        let waited = self.now - start_s;
+        let starters: Vec<Starter> = selected.iter().filter_map(|&phone| self.starter(phone, round)).collect();
+        let Ended { duration_s, parts } = synchronous(&starters, self.rules.cohort as usize, self.rules.deadline_s);
+        let completed: Vec<u32> =
+            parts.iter().filter(|part| part.outcome == Outcome::Completed).map(|part| part.phone).collect();
+        let Learned { losses, accuracy } = learn.learn(round, &completed)?;
+        let mut losses = losses.into_iter();
+        let feedback: Vec<Feedback> = parts
+            .iter()
+            .map(|part| Feedback {
+                phone: part.phone,
+                took_s: part.ended_s,
+                root_mean_square_loss: (part.outcome == Outcome::Completed).then(|| losses.next()).flatten(),
+            })
+            .collect();
+        let client = |part: &crate::round::Part| {
+            let phone = self.population.phones()[part.phone as usize];
+            ClientRow {
+                round,
+                client: part.phone,
+                device: phone.device,
+                memory_class: phone.memory,
+                budget_bytes: part.job.budget_bytes,
+                plan: part.job.plan,
+                compute_s: part.compute_s,
+                up_s: part.up_s,
+                down_s: part.down_s,
+                outcome: part.outcome,
+            }
+        };
+        let clients = parts.iter().map(client).collect();
+        let row = RoundRow { accuracy, ..RoundRow::of(round, start_s, waited + duration_s, &parts) };
+        self.now += duration_s;
+        self.rounds = round;
+        let view = View {
+            population: self.population,
+            work: self.work,
+            availability: &mut self.availability,
+            holds: &mut self.holds,
+            oracle: self.rules.oracle,
+            now: self.now,
+            round,
+            exclusions: &mut exclusions,
+        };
+        self.selector.learn(round, &feedback, &view);
+        Ok(Round { row, clients, exclusions })
+    }
+
+    fn select(&mut self, round: u32, exclusions: &mut Vec<ExclusionRow>) -> Vec<u32> {
+        let number = (f64::from(self.rules.cohort) * self.rules.over_commit).round() as usize;
+        let mut view = View {
+            population: self.population,
+            work: self.work,
+            availability: &mut self.availability,
+            holds: &mut self.holds,
+            oracle: self.rules.oracle,
+            now: self.now,
+            round,
+            exclusions,
+        };
+        self.selector.select(round, number, &mut view)
+    }
+
+    fn starter(&mut self, number: u32, round: u32) -> Option<Starter> {
+        let until = self.availability.ready_until(number, self.now)?;
+        let phone = self.population.phones()[number as usize];
+        let job = self.work.job(number, round, self.now);
+        Some(Starter { number, phone, job, ready_s: until - self.now })
+    }
+}

@@ -1,0 +1,97 @@
+//! What a federation yields: a row a round, a row a phone of a round, a row a phone that is left out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::round::{Outcome, Part};
+
+/// A round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundRow {
+    /// Its number, from one.
+    pub round: u32,
+    /// When it began, in seconds.
+    pub start_s: f64,
+    /// How long it took, in seconds.
+    pub duration_s: f64,
+    /// Phones that began it.
+    pub selected: u32,
+    /// Those whose updates were taken in.
+    pub completed: u32,
+    /// Those that were no longer ready before they had ended.
+    pub dropped: u32,
+    /// Those whose process the system ended.
+    pub killed: u32,
+    /// Those that the round did not wait for.
+    pub timed_out: u32,
+    /// Bytes to the server.
+    pub up_bytes: u64,
+    /// Bytes from the server.
+    pub down_bytes: u64,
+    /// What all its phones took, in joules.
+    pub energy_j: f64,
+    /// The share of test samples that the server's weights answer rightly afterwards; `None` where it was not measured.
+    pub accuracy: Option<f64>,
+}
+
+/// A phone of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientRow {
+    /// The round.
+    pub round: u32,
+    /// The phone.
+    pub client: u32,
+    /// The device that it is like, by number.
+    pub device: u8,
+    /// Its memory class, by number.
+    pub memory_class: u8,
+    /// What training may hold, in bytes.
+    pub budget_bytes: u64,
+    /// The plan that it ran, by number.
+    pub plan: u32,
+    /// How long it trains, in seconds.
+    pub compute_s: f64,
+    /// How long it sends, in seconds.
+    pub up_s: f64,
+    /// How long it receives, in seconds.
+    pub down_s: f64,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// A phone that is left out for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExclusionRow {
+    /// The round in which it was looked at first.
+    pub round: u32,
+    /// The phone.
+    pub client: u32,
+    /// Why.
+    pub reason: String,
+}
+
+impl RoundRow {
+    /// The row of a round of `parts`; energy is charged for the share of a part that had been done as the phone stopped.
+    pub(crate) fn of(round: u32, start_s: f64, duration_s: f64, parts: &[Part]) -> Self {
+        let count = |outcome| parts.iter().filter(|part| part.outcome == outcome).count() as u32;
+        let bytes = |place: usize| parts.iter().map(|part| part.bytes()[place]).sum();
+        let energy = |part: &Part| {
+            let whole = part.down_s + part.compute_s + part.up_s;
+            let done = if whole > 0.0 { (part.ended_s.min(duration_s) / whole).min(1.0) } else { 1.0 };
+            part.job.energy_j * done
+        };
+        Self {
+            round,
+            start_s,
+            duration_s,
+            selected: parts.len() as u32,
+            completed: count(Outcome::Completed),
+            dropped: count(Outcome::Dropped),
+            killed: count(Outcome::Killed),
+            timed_out: count(Outcome::TimedOut),
+            up_bytes: bytes(1),
+            down_bytes: bytes(0),
+            energy_j: parts.iter().map(energy).sum(),
+            accuracy: None,
+        }
+    }
+}

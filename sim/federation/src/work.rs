@@ -1,0 +1,38 @@
+//! What a phone's part of a round takes: the device simulator's answer, asked through a trait, so that whoever runs a federation
+//! may look it up, work it out, or tell it by hand.
+
+/// A phone's part of a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Job {
+    /// What training may hold, in bytes.
+    pub budget_bytes: u64,
+    /// The number of the plan that it runs, of the caller's numbering.
+    pub plan: u32,
+    /// Bytes from the server: the model, and the plan where there is one.
+    pub down_bytes: u64,
+    /// Bytes to the server.
+    pub up_bytes: u64,
+    /// How long it trains, in seconds.
+    pub compute_s: f64,
+    /// What training and both transfers take, in joules.
+    pub energy_j: f64,
+    /// How long after training has begun the system ends the process, in seconds; `None` if it does not.
+    pub killed_after_s: Option<f64>,
+}
+
+/// Asked for each phone.
+pub trait Work {
+    /// Whether a phone can hold any plan; the words say why not. Asked once a phone.
+    ///
+    /// # Errors
+    /// Why the phone is left out, in words.
+    fn holds(&self, phone: u32) -> Result<(), String>;
+    /// A phone's part of round number `round`, which begins at `now` seconds.
+    fn job(&self, phone: u32, round: u32, now: f64) -> Job;
+    /// How long a phone's part is expected to take, in seconds, with both transfers.
+    fn expected_s(&self, phone: u32) -> f64;
+    /// Seconds that it computes on one batch where memory is no matter.
+    fn batch_s(&self, phone: u32) -> f64;
+    /// Its expected budget over what training needs.
+    fn memory(&self, phone: u32) -> f64;
+}
