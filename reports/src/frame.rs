@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use polars::io::parquet::write::BatchedWriter;
 use polars::prelude::{DataFrame, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, Schema, SerReader};
 
+use rayon::prelude::*;
+
 pub use csv_file::{CsvFile, Texts, texts};
 
 use crate::files::{FileError, Part};
@@ -64,6 +66,26 @@ impl ParquetFile {
     /// Rows that cannot be held as Parquet, or a disc that is full.
     pub fn write(&mut self, frame: &DataFrame) -> Result<(), FrameError> {
         self.writer.write_batch(frame).map_err(FrameError::Encode)
+    }
+
+    /// Appends frames, one of each of `parts`, in their order; they are made and encoded on the threads of the present
+    /// rayon pool.
+    ///
+    /// # Errors
+    /// Rows that cannot be held as Parquet, or a disc that is full.
+    pub fn write_each<P: Sync>(
+        &mut self,
+        parts: &[P],
+        frame: impl Fn(&P) -> Result<DataFrame, PolarsError> + Sync,
+    ) -> Result<(), FrameError> {
+        let writer = &self.writer;
+        let encode = |part: &P| {
+            let frame = frame(part)?;
+            writer.encode_and_compress(&frame).collect::<Result<Vec<_>, _>>()
+        };
+        let encoded: Result<Vec<_>, _> = parts.par_iter().with_max_len(1).map(encode).collect();
+        let groups = encoded.map_err(FrameError::Encode)?.into_iter().flatten().collect();
+        self.writer.write_row_groups(groups).map_err(FrameError::Encode)
     }
 
     /// Ends the file and gives it its name.

@@ -23,6 +23,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod blocks;
 mod carat;
 mod context;
 mod lines;
@@ -30,6 +31,7 @@ mod lmkd;
 mod lsapp;
 mod packing;
 mod perfetto;
+mod pipeline;
 mod proc_files;
 mod report;
 mod tracker;
@@ -59,8 +61,8 @@ pub const LONGEST_NAME: usize = 512;
 
 /// What a sink may fail with.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
-/// Where rows go.
-pub type Sink<'s> = dyn FnMut(Row<'_>) -> Result<(), SinkError> + 's;
+/// Where rows go: one after the other, though not always from the same thread.
+pub type Sink<'s> = dyn FnMut(Row<'_>) -> Result<(), SinkError> + Send + 's;
 
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
@@ -191,7 +193,7 @@ pub enum ImportError {
 type Result<T, E = ImportError> = std::result::Result<T, E>;
 
 /// What reads the lines of a kind.
-trait Format {
+trait Format: Send {
     /// Reads a line, which is neither blank nor more than [`LONGEST_LINE`] long.
     fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()>;
 
@@ -209,34 +211,91 @@ trait Format {
     }
 }
 
+/// What reads a kind.
+enum Reader {
+    /// Line by line.
+    Lines(Box<dyn Format>),
+    /// Block by block, on all threads.
+    Carat(carat::Parser, carat::Carat),
+}
+
 /// An import under way.
 #[must_use]
 pub struct Import<'i> {
     context: ImportContext<'i>,
-    format: Box<dyn Format>,
+    reader: Reader,
 }
 
 impl<'i> Import<'i> {
     /// An import that gives its rows to `sink`.
     pub fn new(options: Options, sink: &'i mut Sink<'i>) -> Self {
-        let format: Box<dyn Format> = match options.kind {
-            Kind::Carat => Box::new(carat::Carat::new(options.semantics, false)),
-            Kind::CaratFull => Box::new(carat::Carat::new(options.semantics, true)),
-            Kind::Lsapp => Box::new(lsapp::Lsapp::default()),
-            Kind::Tsinghua => Box::new(tsinghua::Tsinghua),
-            Kind::Meminfo => Box::new(proc_files::Series::new(proc_files::File::Meminfo)),
-            Kind::Vmstat => Box::new(proc_files::Series::new(proc_files::File::Vmstat)),
-            Kind::Perfetto => Box::new(perfetto::Perfetto::default()),
-            Kind::Lmkd => Box::new(lmkd::Lmkd::default()),
+        let carat = |full| Reader::Carat(carat::Parser { semantics: options.semantics }, carat::Carat::new(full));
+        let reader = match options.kind {
+            Kind::Carat => carat(false),
+            Kind::CaratFull => carat(true),
+            Kind::Lsapp => Reader::Lines(Box::new(lsapp::Lsapp::default())),
+            Kind::Tsinghua => Reader::Lines(Box::new(tsinghua::Tsinghua)),
+            Kind::Meminfo => Reader::Lines(Box::new(proc_files::Series::new(proc_files::File::Meminfo))),
+            Kind::Vmstat => Reader::Lines(Box::new(proc_files::Series::new(proc_files::File::Vmstat))),
+            Kind::Perfetto => Reader::Lines(Box::new(perfetto::Perfetto::default())),
+            Kind::Lmkd => Reader::Lines(Box::new(lmkd::Lmkd::default())),
         };
-        Self { context: ImportContext::new(options, sink), format }
+        Self { context: ImportContext::new(options, sink), reader }
     }
 
     /// Reads a file, plain or gzip, to its end; `name` is what the report calls it.
     ///
     /// # Errors
+    /// As those of [`read_all`](Self::read_all).
+    pub fn read(&mut self, name: &str, reader: impl Read + Send) -> Result<()> {
+        self.read_all(std::iter::once((name.to_owned(), Ok(reader))))
+    }
+
+    /// Reads files one behind the other, by the names that the report calls them.
+    ///
+    /// Carat's are read on the threads of the present rayon pool. Rows, findings and the error that ends an import are the
+    /// same on any number of threads.
+    ///
+    /// # Errors
     /// An archive, a file that cannot be read, a sink that fails; in a strict import the first bad line.
-    pub fn read(&mut self, name: &str, reader: impl Read) -> Result<()> {
+    pub fn read_all<R: Read + Send>(
+        &mut self,
+        files: impl Iterator<Item = (String, io::Result<R>)> + Send,
+    ) -> Result<()> {
+        match &mut self.reader {
+            Reader::Carat(parser, carat) => pipeline::run(files, *parser, carat, &mut self.context),
+            Reader::Lines(format) => {
+                let mut reading = Reading { context: &mut self.context, format: format.as_mut() };
+                for (name, file) in files {
+                    let file = file.map_err(|source| ImportError::Read { file: name.clone(), source })?;
+                    reading.read(&name, file)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives out what was held back, and reports.
+    ///
+    /// # Errors
+    /// A sink that fails.
+    pub fn finish(mut self) -> Result<Report> {
+        match &mut self.reader {
+            Reader::Lines(format) => format.finish(&mut self.context)?,
+            Reader::Carat(_, carat) => carat.finish(&mut self.context)?,
+        }
+        Ok(self.context.finish())
+    }
+}
+
+/// An import of a kind that is read line by line.
+struct Reading<'a, 'i> {
+    context: &'a mut ImportContext<'i>,
+    format: &'a mut dyn Format,
+}
+
+impl Reading<'_, '_> {
+    fn read(&mut self, name: &str, reader: impl Read + Send) -> Result<()> {
         let failed = |source| ImportError::Read { file: name.to_owned(), source };
         let unpacked = packing::unpack(reader, self.context.options.kind).map_err(failed)?;
         let unpacked = match unpacked {
@@ -244,30 +303,30 @@ impl<'i> Import<'i> {
             Err((what, advice)) => return Err(ImportError::Archive { file: name.to_owned(), what, advice }),
         };
         self.context.open(name);
-        self.format.begin(name, &mut self.context);
+        self.format.begin(name, self.context);
         let failure = match unpacked {
             Unpacked::Text { reader, packed } => self.text(reader)?.map(|(error, rest)| (error, rest, packed)),
             Unpacked::Tar(mut archive) => self.texts(&mut archive)?.map(|(error, rest)| (error, rest, true)),
         };
         match failure {
             // A packed file that breaks off says so itself; anything else is the file system's.
-            Some((error, rest, true)) if is_damage(&error) => self.context.damaged(&rest, &error)?,
+            Some((error, rest, true)) if is_damage(&error) => self.context.damaged(rest, &error)?,
             Some((error, ..)) => return Err(failed(error)),
             None => {}
         }
-        self.format.end(&mut self.context)
+        self.format.end(self.context)
     }
 
     /// The text files of a tar, one behind the other, until one cannot be read.
     fn texts<R: Read>(&mut self, archive: &mut tar::Archive<R>) -> Result<Option<Unread>> {
         let entries = match archive.entries() {
             Ok(entries) => entries,
-            Err(error) => return Ok(Some((error, Vec::new()))),
+            Err(error) => return Ok(Some((error, 0))),
         };
         for entry in entries {
             let entry = match entry {
                 Ok(entry) => entry,
-                Err(error) => return Ok(Some((error, Vec::new()))),
+                Err(error) => return Ok(Some((error, 0))),
             };
             if packing::is_text(&entry) {
                 let left = entry.size();
@@ -287,7 +346,7 @@ impl<'i> Import<'i> {
             match lines.next() {
                 Ok(Next::End) => return Ok(None),
                 Ok(next) => self.line(&next)?,
-                Err(error) => return Ok(Some((error, lines.rest().to_vec()))),
+                Err(error) => return Ok(Some((error, lines.rest().len()))),
             }
         }
     }
@@ -301,30 +360,19 @@ impl<'i> Import<'i> {
                     self.context.report.blank_lines += 1;
                     return Ok(());
                 }
-                self.format.line(line, &mut self.context)
+                self.format.line(line, self.context)
             }
             Next::TooLong(length) => {
                 self.context.next_line(length);
-                self.context.find(Reason::LongLine, "", || {
-                    format!("expected a line of at most {LONGEST_LINE} bytes, found {length}")
-                })
+                self.context.too_long(length)
             }
             Next::End => Ok(()),
         }
     }
-
-    /// Gives out what was held back, and reports.
-    ///
-    /// # Errors
-    /// A sink that fails.
-    pub fn finish(mut self) -> Result<Report> {
-        self.format.finish(&mut self.context)?;
-        Ok(self.context.finish())
-    }
 }
 
-/// Why a text could not be read on, and what had been read of its last line.
-type Unread = (io::Error, Vec<u8>);
+/// Why a text could not be read on, and how many bytes had been read of its last line.
+type Unread = (io::Error, usize);
 
 /// Whether a decoder complains, not the file system. What is wrong with a tar is of no other kind.
 fn is_damage(error: &io::Error) -> bool {

@@ -1,6 +1,7 @@
 //! `haversack trace import`.
 
 use std::fs::{self, File};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use haversack_traces::import::{self, ImportError, Kind, Options, Report};
@@ -52,7 +53,9 @@ pub(super) fn import(asked: &ImportOptions) -> Result<(), CommandError> {
             return Err(CommandError::input(format!("--out: {} is also read", path.display())));
         }
     }
-    let (report, tables) = read(reading, &inputs, &places)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(asked.jobs.map_or(0, NonZeroUsize::get)).build();
+    let pool = pool.map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))?;
+    let (report, tables) = pool.install(|| read(reading, &inputs, &places))?;
     if !inputs.left.is_empty() {
         note(&format!("{} files of the folders are no parts and were left alone", inputs.left.len()));
     }
@@ -80,11 +83,8 @@ fn read(options: Options, inputs: &Inputs, places: &Places) -> Result<(Report, V
         Ok(())
     };
     let mut import = import::Import::new(options, &mut sink);
-    for path in &inputs.files {
-        let name = path.display().to_string();
-        let file = File::open(path).map_err(|error| CommandError::input(format!("{name} cannot be read: {error}")))?;
-        import.read(&name, bar.reading(file)).map_err(from_import)?;
-    }
+    let open = |path: &PathBuf| (path.display().to_string(), File::open(path).map(|file| bar.reading(file)));
+    import.read_all(inputs.files.iter().map(open)).map_err(from_import)?;
     let report = import.finish().map_err(from_import)?;
     bar.finish();
     let mut tables = Vec::new();

@@ -1,5 +1,6 @@
 //! What the three commands of `haversack trace` are asked for.
 
+use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -63,6 +64,9 @@ pub(super) struct ImportOptions {
     /// What local times without a zone are ahead of UTC [default: +08:00 for tsinghua, else +00:00]
     #[arg(long, value_name = "+HH:MM", allow_hyphen_values = true)]
     pub(super) utc_offset: Option<UtcOffset>,
+    /// Threads that read Carat's lines; the tables and the report are the same with any number [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub(super) jobs: Option<NonZeroUsize>,
     /// How to print the report
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,

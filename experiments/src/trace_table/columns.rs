@@ -9,13 +9,15 @@ use polars::prelude::{
 
 use super::{APP_COLUMNS, COUNTER_COLUMNS};
 
-/// Rows of a batch, which become a row group of the file: few enough that one is read in milliseconds.
+/// Rows of a row group of the file: few enough that one is read in milliseconds.
 pub(super) const ROWS: usize = 1 << 16;
+/// Rows of a batch, of 20 bytes each: some 1.1 GB of Carat's JSON.
+const BATCH_ROWS: usize = 1 << 24;
 /// Bytes of names that end a batch early, so that a file of nothing but different names stays bounded too.
-const NAME_BYTES: usize = 8 << 20;
+const NAME_BYTES: usize = 64 << 20;
 
 /// Columns that are being filled.
-pub trait Batch: Default {
+pub trait Batch: Default + Send + Sync {
     /// A row of the table.
     type Row<'r>;
 
@@ -29,11 +31,15 @@ pub trait Batch: Default {
     fn rows(&self) -> usize;
     /// Whether it is time to write the batch.
     fn is_full(&self) -> bool;
-    /// The columns as a frame; the batch is empty afterwards.
+    /// The user of the row at a place; empty of none.
+    fn user_at(&self, row: Option<&IdxSize>) -> &str;
+    /// The places of all rows by their users' names; the rows of each stay in their order.
+    fn by_user(&self) -> Vec<IdxSize>;
+    /// The rows at these places as a frame.
     ///
     /// # Errors
     /// None on columns of one length, which these are.
-    fn take(&mut self) -> PolarsResult<DataFrame>;
+    fn frame(&self, rows: &[IdxSize]) -> PolarsResult<DataFrame>;
 }
 
 /// Names of a column, each kept once.
@@ -61,11 +67,58 @@ impl Names {
         self.rows.push(place as IdxSize);
     }
 
-    fn take(&mut self, column: &str) -> PolarsResult<Column> {
-        self.bytes = 0;
-        let names = std::mem::take(&mut self.names);
-        column_of(column, names.iter().map(AsRef::as_ref), std::mem::take(&mut self.rows))
+    /// The name of the row at a place.
+    fn at(&self, row: Option<&IdxSize>) -> Option<&str> {
+        let name = self.rows.get(*row? as usize)?;
+        self.names.get_index(*name as usize).map(AsRef::as_ref)
     }
+
+    /// The places of all rows by their names: a counting sort.
+    fn sorted(&self) -> Vec<IdxSize> {
+        let mut next = vec![0; self.names.len()];
+        for &name in &self.rows {
+            next[name as usize] += 1;
+        }
+        let mut names: Vec<(&str, usize)> = self.names.iter().map(AsRef::as_ref).zip(0..).collect();
+        names.sort_unstable();
+        let mut before = 0;
+        for (_, name) in names {
+            let count = std::mem::replace(&mut next[name], before);
+            before += count;
+        }
+        let mut order = vec![0; self.rows.len()];
+        for (row, &name) in (0..).zip(&self.rows) {
+            let place = &mut next[name as usize];
+            order[*place] = row;
+            *place += 1;
+        }
+        order
+    }
+
+    /// The column of the rows at these places.
+    fn column(&self, column: &str, rows: &[IdxSize]) -> PolarsResult<Column> {
+        // Only the names that come are the column's.
+        let mut places = vec![IdxSize::MAX; self.names.len()];
+        let mut names: Vec<&str> = Vec::new();
+        let of = |&row: &IdxSize| {
+            let name = self.rows[row as usize] as usize;
+            if places[name] == IdxSize::MAX {
+                places[name] = names.len() as IdxSize;
+                names.push(&self.names[name]);
+            }
+            places[name]
+        };
+        let rows = rows.iter().map(of).collect();
+        column_of(column, names.into_iter(), rows)
+    }
+}
+
+/// A column of the values at these places.
+fn gathered<V: Copy, T>(values: &[V], rows: &[IdxSize]) -> Vec<T>
+where
+    T: From<V>,
+{
+    rows.iter().map(|&row| T::from(values[row as usize])).collect()
 }
 
 /// A column of texts that are few: row by row the place of its own.
@@ -80,9 +133,9 @@ pub struct Apps {
     users: Names,
     times: Vec<f64>,
     packages: Names,
-    adjs: Vec<i32>,
-    sources: Vec<IdxSize>,
-    confidences: Vec<IdxSize>,
+    adjs: Vec<i16>,
+    sources: Vec<u8>,
+    confidences: Vec<u8>,
 }
 
 impl Batch for Apps {
@@ -102,8 +155,8 @@ impl Batch for Apps {
         self.users.push(row.user);
         self.times.push(row.time.seconds());
         self.packages.push(row.package);
-        self.adjs.push(i32::from(row.adj.0));
-        let place = |place: Option<usize>| place.unwrap_or_default() as IdxSize;
+        self.adjs.push(row.adj.0);
+        let place = |place: Option<usize>| place.unwrap_or_default() as u8;
         self.sources.push(place(Source::ALL.iter().position(|source| *source == row.source)));
         self.confidences.push(place(Confidence::ALL.iter().position(|confidence| *confidence == row.confidence)));
     }
@@ -113,22 +166,28 @@ impl Batch for Apps {
     }
 
     fn is_full(&self) -> bool {
-        self.times.len() >= ROWS || self.users.bytes + self.packages.bytes >= NAME_BYTES
+        self.times.len() >= BATCH_ROWS || self.users.bytes + self.packages.bytes >= NAME_BYTES
     }
 
-    fn take(&mut self) -> PolarsResult<DataFrame> {
+    fn user_at(&self, row: Option<&IdxSize>) -> &str {
+        self.users.at(row).unwrap_or_default()
+    }
+
+    fn by_user(&self) -> Vec<IdxSize> {
+        self.users.sorted()
+    }
+
+    fn frame(&self, rows: &[IdxSize]) -> PolarsResult<DataFrame> {
         let [user, time, package, adj, source, confidence] = APP_COLUMNS;
+        let sources = Source::ALL.iter().map(|source| source.word());
+        let confidences = Confidence::ALL.iter().map(|confidence| confidence.word());
         DataFrame::new_infer_height(vec![
-            self.users.take(user)?,
-            Series::new(time.into(), std::mem::take(&mut self.times)).into_column(),
-            self.packages.take(package)?,
-            Series::new(adj.into(), std::mem::take(&mut self.adjs)).into_column(),
-            column_of(source, Source::ALL.iter().map(|source| source.word()), std::mem::take(&mut self.sources))?,
-            column_of(
-                confidence,
-                Confidence::ALL.iter().map(|confidence| confidence.word()),
-                std::mem::take(&mut self.confidences),
-            )?,
+            self.users.column(user, rows)?,
+            Series::new(time.into(), gathered::<_, f64>(&self.times, rows)).into_column(),
+            self.packages.column(package, rows)?,
+            Series::new(adj.into(), gathered::<_, i32>(&self.adjs, rows)).into_column(),
+            column_of(source, sources, gathered(&self.sources, rows))?,
+            column_of(confidence, confidences, gathered(&self.confidences, rows))?,
         ])
     }
 }
@@ -166,16 +225,24 @@ impl Batch for Counters {
     }
 
     fn is_full(&self) -> bool {
-        self.times.len() >= ROWS || self.users.bytes + self.counters.bytes >= NAME_BYTES
+        self.times.len() >= BATCH_ROWS || self.users.bytes + self.counters.bytes >= NAME_BYTES
     }
 
-    fn take(&mut self) -> PolarsResult<DataFrame> {
+    fn user_at(&self, row: Option<&IdxSize>) -> &str {
+        self.users.at(row).unwrap_or_default()
+    }
+
+    fn by_user(&self) -> Vec<IdxSize> {
+        self.users.sorted()
+    }
+
+    fn frame(&self, rows: &[IdxSize]) -> PolarsResult<DataFrame> {
         let [user, time, counter, value] = COUNTER_COLUMNS;
         DataFrame::new_infer_height(vec![
-            self.users.take(user)?,
-            Series::new(time.into(), std::mem::take(&mut self.times)).into_column(),
-            self.counters.take(counter)?,
-            Series::new(value.into(), std::mem::take(&mut self.values)).into_column(),
+            self.users.column(user, rows)?,
+            Series::new(time.into(), gathered::<_, f64>(&self.times, rows)).into_column(),
+            self.counters.column(counter, rows)?,
+            Series::new(value.into(), gathered::<_, f64>(&self.values, rows)).into_column(),
         ])
     }
 }

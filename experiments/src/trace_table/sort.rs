@@ -126,7 +126,9 @@ fn append_in_memory(
             }
         }
     }
-    let Some(whole) = whole else { return Ok(()) };
+    let Some(mut whole) = whole else { return Ok(()) };
+    // Rows of many chunks are gathered slowly.
+    whole.rechunk_mut();
     // A counting sort: where the next row of each user goes.
     let mut next: BTreeMap<&str, usize> = BTreeMap::new();
     let mut before = 0;

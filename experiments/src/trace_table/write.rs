@@ -1,11 +1,18 @@
 //! A table of traces under way: rows come in one by one and leave a batch at a time, in the end sorted by user.
+//!
+//! A batch is sorted before it leaves, so that only tables of several batches are sorted once more.
 
 use std::path::{Path, PathBuf};
 
 use haversack_reports::files::create_folder;
 use haversack_reports::frame::{FrameError, ParquetFile};
 
+use super::columns::ROWS;
 use super::{Batch, TableError, sort};
+use polars::prelude::IdxSize;
+
+/// Row groups that are encoded at a time.
+const AT_ONCE: usize = 32;
 
 /// A table under way; dropped before [`Table::finish`], it leaves nothing behind.
 pub struct Table<B> {
@@ -13,8 +20,11 @@ pub struct Table<B> {
     batch: B,
     rows: u64,
     path: PathBuf,
-    /// The user of the last row, and whether users have come in order.
+    /// The user of the last row, and whether users have come in order within the batch.
     last: String,
+    batch_is_sorted: bool,
+    /// The last user of the batches before, and whether these are in order.
+    written: String,
     is_sorted: bool,
 }
 
@@ -38,8 +48,16 @@ impl<B: Batch> Table<B> {
             FrameError::File(error) => TableError::input(error),
             error => error.into(),
         })?;
-        let path = path.to_path_buf();
-        Ok(Self { file, batch: B::default(), rows: 0, path, last: String::new(), is_sorted: true })
+        Ok(Self {
+            file,
+            batch: B::default(),
+            rows: 0,
+            path: path.to_path_buf(),
+            last: String::new(),
+            batch_is_sorted: true,
+            written: String::new(),
+            is_sorted: true,
+        })
     }
 
     /// Appends a row.
@@ -49,7 +67,7 @@ impl<B: Batch> Table<B> {
     pub fn push(&mut self, row: &B::Row<'_>) -> Result<(), FrameError> {
         let user = B::user(row);
         if user != self.last {
-            self.is_sorted &= *self.last < *user;
+            self.batch_is_sorted &= *self.last <= *user;
             user.clone_into(&mut self.last);
         }
         self.batch.push(row);
@@ -58,8 +76,20 @@ impl<B: Batch> Table<B> {
 
     /// Writes the batch.
     fn flush(&mut self) -> Result<(), FrameError> {
-        self.rows += self.batch.rows() as u64;
-        self.file.write(&self.batch.take().map_err(FrameError::Encode)?)
+        let batch = std::mem::take(&mut self.batch);
+        let rows = batch.rows();
+        self.rows += rows as u64;
+        let is_sorted = std::mem::replace(&mut self.batch_is_sorted, true);
+        let order = if is_sorted { (0..rows as IdxSize).collect() } else { batch.by_user() };
+        let (first, last) = (batch.user_at(order.first()), batch.user_at(order.last()));
+        self.is_sorted &= *self.written <= *first;
+        last.clone_into(&mut self.written);
+        self.last.clear();
+        for lot in order.chunks(ROWS * AT_ONCE) {
+            let groups: Vec<&[IdxSize]> = lot.chunks(ROWS).collect();
+            self.file.write_each(&groups, |rows| batch.frame(rows))?;
+        }
+        Ok(())
     }
 
     /// Writes what is left, and gives the file its name; the number of rows. Rows of a user stay in the order in which they

@@ -51,6 +51,36 @@ const APPS: [&str; 6] = ["user: str", "time_s: f64", "package: str", "adj: i32",
 const COUNTERS: [&str; 4] = ["user: str", "time_s: f64", "counter: str", "value: f64"];
 
 #[test]
+fn carat_tables_are_the_same_bytes_with_any_number_of_threads() {
+    let folder = tempdir().unwrap();
+    let text = fs::read_to_string(fixture("carat_top1k.SYNTHETIC.jsonl")).unwrap();
+    // Users take turns, so that the tables have to be sorted.
+    let parts = (0..5).map(|part| {
+        let users = (0..8).map(|user| text.replace(&"a".repeat(64), &format!("{user}{part}").repeat(32)));
+        fs::write(folder.path().join(format!("part-{part}")), users.collect::<String>()).unwrap();
+        format!("part-{part}")
+    });
+    let parts = parts.collect::<Vec<_>>().join(" ");
+    let tables = |jobs: u32| {
+        import(folder.path(), &format!("--kind carat {parts} --out {jobs}.parquet --jobs {jobs}"));
+        ["", "-state"].map(|table| fs::read(folder.path().join(format!("{jobs}{table}.parquet"))).unwrap())
+    };
+    let one = tables(1);
+    assert!(one == tables(2) && one == tables(4));
+    // In a strict import the first bad line in the order of the files ends it, whoever comes to it first.
+    for (part, line) in [(2, "{"), (4, "[]")] {
+        let bytes = fs::read_to_string(folder.path().join(format!("part-{part}"))).unwrap();
+        fs::write(folder.path().join(format!("part-{part}")), format!("{bytes}{line}\n")).unwrap();
+    }
+    for jobs in ["1", "2", "4"] {
+        let line = format!("trace import --kind carat {parts} --out bad.parquet --strict --jobs {jobs}");
+        let said = refusal(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()), 2);
+        let number = 8 * text.lines().count() + 1;
+        assert!(said.contains(&format!("part-2:{number}: expected a JSON object")), "{said}");
+    }
+}
+
+#[test]
 fn carat_becomes_a_table_of_apps() {
     let folder = tempdir().unwrap();
     let parts = format!("{} {}", fixture("carat_top1k.SYNTHETIC.jsonl"), fixture("part-00000.SYNTHETIC.gz"));

@@ -245,7 +245,7 @@ impl<'a> Executor<'a> {
         self.record = Record { batch: self.job.batch, ..Record::default() };
         self.tensors.want_all_gradients();
         if let Some(phone) = &mut self.phone {
-            phone.begin_iteration(self.clock.now())?;
+            phone.begin_iteration(self.clock.now(), self.job.observe.timeline)?;
         }
         // Walls are of an iteration: those that the one before did not reach fall with it.
         self.lanes.cancel_walls(&mut self.clock);
@@ -289,6 +289,9 @@ impl<'a> Executor<'a> {
             self.record.phone = Some(phone.end_iteration(self.clock.now(), changes)?);
         }
         self.clock.end_iteration(&mut self.record);
+        if let (Some(timeline), Some(phone)) = (&mut self.record.timeline, &mut self.phone) {
+            timeline.phone = phone.take_track(self.clock.now());
+        }
         let record = &mut self.record;
         record.peak_growth = record.peak_memory.saturating_sub(self.tensors.take_baseline());
         record.given_up = self.tensors.given_up();

@@ -80,4 +80,4 @@ pub use record::{
 pub use run::{simulate, train};
 pub use setting::with_setting;
 pub use tensors::StoreError;
-pub use timeline::{PackingSpan, Span, SpanKind, Timeline};
+pub use timeline::{Happening, PackingSpan, PhoneEvent, PhoneSample, PhoneTrack, Span, SpanKind, Timeline};

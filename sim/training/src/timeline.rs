@@ -1,9 +1,13 @@
-//! A run as a Chrome/Perfetto trace: operators as spans, memory as a counter.
+//! A run as a Chrome/Perfetto trace: operators as spans, memory as a counter, and a phone in use beside them.
+
+mod phone;
 
 use haversack_devices::processor::ProcessorKind;
 use haversack_devices::units::{Bytes, Joules, Nanos, Watts};
 use haversack_workloads::{Phase, TrainingGraph};
 use serde_json::{Value, json};
+
+pub use phone::{Happening, PhoneEvent, PhoneSample, PhoneTrack};
 
 /// Why an operator ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +88,8 @@ pub struct Timeline {
     pub draws: Vec<Draw>,
     /// What the device draws all the while.
     pub base_power: Watts,
+    /// The phone in use around the run; `None` if it is on none.
+    pub phone: Option<PhoneTrack>,
 }
 
 impl Timeline {
@@ -116,7 +122,6 @@ impl Timeline {
 
     /// The trace as JSON that `chrome://tracing` and Perfetto read; times are in microseconds.
     pub fn to_chrome_json(&self, graph: &TrainingGraph) -> Value {
-        let microseconds = |time: Nanos| time.0 as f64 * 1e-3;
         let mut events = vec![
             json!({"name": "process_name", "ph": "M", "pid": 1, "args": {"name": graph.name}}),
             json!({"name": "thread_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": "processor"}}),
@@ -167,6 +172,11 @@ impl Timeline {
                 "name": "power", "ph": "C", "pid": 1, "ts": microseconds(time), "args": {"watts": power.0},
             }));
         }
+        events.extend(self.phone.iter().flat_map(PhoneTrack::chrome_events));
         json!({"displayTimeUnit": "ms", "traceEvents": events})
     }
+}
+
+fn microseconds(time: Nanos) -> f64 {
+    time.0 as f64 * 1e-3
 }

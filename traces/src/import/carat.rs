@@ -6,133 +6,99 @@
 //! Until June 2017 a sample lists the processes that ran; from then on, what UsageStats saw in front since the sample
 //! before, all of it called a foreground app.
 
+//!
+//! Blocks of lines become samples on any number of threads ([`Parser`]); what a sample is to those before it is found out in
+//! the order of the files ([`Carat`]).
+
 mod diagnosis;
 mod memory;
-
-use std::borrow::Cow;
+mod sample;
 
 use haversack_devices::text::hint;
-use serde::Deserialize;
-use serde_json::Number;
 
 use super::context::ImportContext;
 use super::report::Reason;
-use super::{CaratSemantics, Format, Result};
-use crate::clock;
-use crate::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
+use super::{LONGEST_LINE, LONGEST_NAME, Result};
+use crate::row::{AppRow, Confidence, CounterRow, OomAdj};
 use crate::state;
 use memory::Memories;
+use sample::{Odd, Sample, What};
+pub(super) use sample::{Parsed, Parser};
 
-/// When the client began to send usage intervals: the day after its commits of 20 and 21 June 2017, UTC.
-const USAGE_INTERVALS: UtcTime = UtcTime::from_seconds(1_498_003_200);
-
-/// A text, borrowed from the line where no escape stands in its way. (A bare `Option<Cow>` would always be a copy.)
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Text<'l>(#[serde(borrow)] Cow<'l, str>);
-
-/// A line.
-#[derive(Deserialize)]
-struct Sample<'l> {
-    #[serde(borrow)]
-    uuid: Text<'l>,
-    #[serde(alias = "timestamp")]
-    time: Number,
-    #[serde(borrow, default, alias = "batteryStatus", rename = "batteryState")]
-    battery: Option<Text<'l>>,
-    #[serde(borrow, default)]
-    apps: Option<Vec<App<'l>>>,
-    #[serde(default)]
-    memory: Option<Memory>,
-    #[serde(default, rename = "batteryLevel")]
-    level: Option<Number>,
-    #[serde(borrow, default, rename = "timeZone")]
-    zone: Option<Text<'l>>,
-    #[serde(borrow, default, rename = "networkStatus")]
-    network: Option<Text<'l>>,
-    #[serde(borrow, default, rename = "androidFields")]
-    android: Option<Android<'l>>,
-}
-
-/// What the full records have of Android alone.
-#[derive(Deserialize)]
-struct Android<'l> {
-    #[serde(borrow, default, rename = "timeZone")]
-    zone: Option<Text<'l>>,
-}
-
-/// A process.
-#[derive(Deserialize)]
-struct App<'l> {
-    #[serde(borrow, rename = "processName")]
-    name: Text<'l>,
-    #[serde(borrow, default)]
-    priority: Option<Text<'l>>,
-}
-
-/// The memory of a phone as the client wrote it down: kB, and not what the names say.
-#[derive(Debug, Deserialize)]
-struct Memory {
-    #[serde(rename = "memoryActive")]
-    active: Number,
-    #[serde(rename = "memoryInactive")]
-    inactive: Number,
-    #[serde(rename = "memoryFree")]
-    free: Number,
-    #[serde(rename = "memoryUser")]
-    user: Number,
-}
-
-/// The reader of both kinds.
+/// What is known of the users of either kind.
 pub(super) struct Carat {
-    semantics: CaratSemantics,
     memories: Option<Memories>,
 }
 
-/// A process of a sample, by package.
-type Process<'l> = (&'l str, OomAdj, Confidence);
-
 impl Carat {
-    /// A reader; `full` says whether the records hold memory.
-    pub(super) fn new(semantics: CaratSemantics, full: bool) -> Self {
-        Self { semantics, memories: full.then(Memories::default) }
+    /// Nothing is known yet; `full` says whether the records hold memory.
+    pub(super) fn new(full: bool) -> Self {
+        Self { memories: full.then(Memories::default) }
     }
 
-    /// What the processes of a sample at `time` mean.
-    fn source(&self, time: UtcTime) -> Source {
-        match self.semantics {
-            CaratSemantics::ProcessList => Source::CaratProcessList,
-            CaratSemantics::UsageInterval => Source::CaratUsageInterval,
-            CaratSemantics::Auto if time < USAGE_INTERVALS => Source::CaratProcessList,
-            CaratSemantics::Auto => Source::CaratUsageInterval,
+    /// Takes the lines of a block, in their order.
+    pub(super) fn take(&mut self, parsed: &Parsed, context: &mut ImportContext<'_>) -> Result<()> {
+        for line in &parsed.lines {
+            context.next_line(line.length);
+            match &line.what {
+                What::Blank => context.report.blank_lines += 1,
+                What::TooLong => context.too_long(line.length)?,
+                What::NotText { at } => context.not_text(*at)?,
+                What::Wrong(text) => diagnosis::report(text.of(&parsed.text), context)?,
+                What::Sample(sample) => self.sample(sample, parsed, context)?,
+            }
         }
+        Ok(())
     }
 
-    fn sample(&mut self, sample: &Sample<'_>, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
-        let user = sample.uuid.0.as_ref();
+    /// Gives out what was held back.
+    pub(super) fn finish(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
+        self.memories.as_mut().map_or(Ok(()), |memories| memories.finish(context))
+    }
+
+    fn sample(&mut self, sample: &Sample, parsed: &Parsed, context: &mut ImportContext<'_>) -> Result<()> {
+        let text = parsed.text.as_str();
+        let user = sample.user.of(text);
         if !context.is_name("uuid", user)? {
             return Ok(());
         }
-        let seconds = real(&sample.time);
-        let Some(time) = clock::from_seconds(seconds) else {
-            return context.find(Reason::Field, "timestamp", || diagnosis::time(seconds));
+        let Some(time) = sample.time else {
+            return context.find(Reason::Field, "timestamp", || diagnosis::time(sample.seconds));
         };
         if self.memories.is_some() && is_apple(user) {
             return context
                 .find(Reason::AppleDevice, "uuid", || "an iPhone's priorities and memory mean other things".into());
         }
-        if !context.sample(user, time, line, true)? {
+        if !context.sample(user, time, sample.content, true)? {
             return Ok(());
         }
         if let Some(state) = &sample.battery {
-            context.report.battery.add(&state.0.to_ascii_lowercase());
+            context.report.battery.add(&state.of(text).to_ascii_lowercase());
         }
-        let apps = sample.apps.as_deref().unwrap_or_default();
-        let source = self.source(time);
-        for (package, adj, confidence) in processes(apps, source, context)? {
-            context.app(AppRow { user, time, package, adj, source, confidence })?;
+        for odd in &sample.odd {
+            tell(odd, text, context)?;
         }
-        state(sample, user, time, context)?;
+        context.report.merged_processes += sample.merged;
+        for process in parsed.processes.get(sample.processes.clone()).unwrap_or_default() {
+            let (package, source) = (process.package.of(text), sample.source);
+            context.app(AppRow { user, time, package, adj: process.adj, source, confidence: process.confidence })?;
+        }
+        if let Some(zone) = &sample.unknown_zone {
+            context.find(Reason::TimeZone, "timeZone", || {
+                let zone = super::report::excerpt(zone.of(text));
+                format!("expected a zone such as Europe/Helsinki, found '{zone}'")
+            })?;
+        }
+        for (counter, value) in [
+            (state::BATTERY, sample.level),
+            (state::CHARGING, sample.charging),
+            (state::NETWORK, sample.network),
+            (state::UTC_OFFSET, sample.offset),
+        ] {
+            if let Some(value) = value {
+                context.counter(CounterRow { user, time, counter, value })?;
+            }
+        }
         match (&mut self.memories, &sample.memory) {
             (Some(memories), Some(memory)) => memories.take(user, time, memory, context),
             _ => Ok(()),
@@ -140,68 +106,20 @@ impl Carat {
     }
 }
 
-/// Gives out the state of the phone, as far as the sample tells: battery, charger, network and clock.
-fn state(sample: &Sample<'_>, user: &str, time: UtcTime, context: &mut ImportContext<'_>) -> Result<()> {
-    let level = sample.level.as_ref().map(real).filter(|level| (0.0..=100.0).contains(level));
-    let charging = sample.battery.as_ref().and_then(|battery| state::charges(&battery.0));
-    let network = sample.network.as_ref().and_then(|network| state::network(&network.0));
-    let zone = sample.zone.as_ref().or_else(|| sample.android.as_ref()?.zone.as_ref()).map(|zone| zone.0.as_ref());
-    let offset = zone.and_then(|zone| clock::zone_offset(zone, time));
-    if let Some(zone) = zone.filter(|zone| offset.is_none() && !zone.is_empty()) {
-        context.find(Reason::TimeZone, "timeZone", || {
-            format!("expected a zone such as Europe/Helsinki, found '{}'", super::report::excerpt(zone))
-        })?;
-    }
-    for (counter, value) in [
-        (state::BATTERY, level),
-        (state::CHARGING, charging.map(|charging| f64::from(u8::from(charging)))),
-        (state::NETWORK, network),
-        (state::UTC_OFFSET, offset.map(|offset| f64::from(offset.ahead()))),
-    ] {
-        if let Some(value) = value {
-            context.counter(CounterRow { user, time, counter, value })?;
-        }
-    }
-    Ok(())
-}
-
-/// The processes of a sample in the order of their packages, each package once, with its least `oom_score_adj`.
-fn processes<'l>(apps: &'l [App<'_>], source: Source, context: &mut ImportContext<'_>) -> Result<Vec<Process<'l>>> {
-    let mut processes: Vec<Process<'l>> = Vec::with_capacity(apps.len());
-    let mut has_others = false;
-    for app in apps {
-        // What follows a colon names one of several processes of a package.
-        let package = app.name.0.split(':').next().unwrap_or_default();
-        if !context.is_name("apps.processName", package)? {
-            continue;
-        }
-        let word = app.priority.as_ref().map_or("", |word| word.0.as_ref());
-        let (adj, confidence) = match priority(word) {
-            Priority::Process(adj, confidence) => (adj, confidence),
-            Priority::PackageEvent => {
-                context.find(Reason::PackageEvent, "apps.priority", || format!("'{package}' was '{word}'"))?;
-                continue;
-            }
-            Priority::Unknown => {
-                unknown(word, context)?;
-                (OomAdj::CACHED_APP_MIN, Confidence::Assumed)
-            }
-        };
-        has_others |= !adj.is_foreground();
-        // In an interval an app was in front at some time, which says little of its end.
-        let confidence = if source == Source::CaratUsageInterval { Confidence::Assumed } else { confidence };
-        processes.push((package, adj, confidence));
-    }
-    if has_others && source == Source::CaratUsageInterval {
-        context.find(Reason::MixedInterval, "apps", || {
+/// Tells of what is odd about the processes of a sample.
+fn tell(odd: &Odd, text: &str, context: &mut ImportContext<'_>) -> Result<()> {
+    match odd {
+        Odd::Name { length } => context.find(Reason::Field, "apps.processName", || {
+            format!("expected a name of 1 to {LONGEST_NAME} bytes, found {length}")
+        }),
+        Odd::PackageEvent { package, word } => context.find(Reason::PackageEvent, "apps.priority", || {
+            format!("'{}' was '{}'", package.of(text), word.of(text))
+        }),
+        Odd::Unknown { word } => unknown(word.of(text), context),
+        Odd::MixedInterval => context.find(Reason::MixedInterval, "apps", || {
             "expected foreground apps alone, as UsageStats gives them; --carat-semantics process-list reads it otherwise".into()
-        })?;
+        }),
     }
-    processes.sort_unstable();
-    let all = processes.len();
-    processes.dedup_by_key(|process| process.0);
-    context.report.merged_processes += (all - processes.len()) as u64;
-    Ok(processes)
 }
 
 fn unknown(word: &str, context: &mut ImportContext<'_>) -> Result<()> {
@@ -213,29 +131,9 @@ fn unknown(word: &str, context: &mut ImportContext<'_>) -> Result<()> {
     })
 }
 
-/// The value of a number, with or without a fraction: Thrift's doubles reach JSON as either.
-fn real(number: &Number) -> f64 {
-    number.as_f64().unwrap_or(f64::NAN)
-}
-
 /// Whether the id is an iPhone's: more than 16 digits, capitals and hyphens alone (carat-dataset-tools).
 fn is_apple(id: &str) -> bool {
     id.len() > 16 && id.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase() || byte == b'-')
-}
-
-impl Format for Carat {
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
-        // One look at the whole line is faster than one at every text in it.
-        let Some(text) = context.text(line)? else { return Ok(()) };
-        match serde_json::from_str::<Sample<'_>>(text) {
-            Ok(sample) => self.sample(&sample, line, context),
-            Err(error) => diagnosis::report(text, &error, context),
-        }
-    }
-
-    fn finish(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
-        self.memories.as_mut().map_or(Ok(()), |memories| memories.finish(context))
-    }
 }
 
 /// What a word stands for.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::report::{Finding, Reason, Report};
 use super::tracker::{Order, Tracker};
-use super::{ImportError, LONGEST_NAME, Options, Result, Sink};
+use super::{ImportError, LONGEST_LINE, LONGEST_NAME, Options, Result, Sink};
 use crate::row::{AppRow, CounterRow, Row, UtcTime};
 
 /// A day, in nanoseconds: gaps from here on are told of line by line.
@@ -113,13 +113,11 @@ impl<'i> ImportContext<'i> {
         Ok(())
     }
 
-    /// The file breaks off, with `rest` read of its last line.
-    pub(super) fn damaged(&mut self, rest: &[u8], why: &std::io::Error) -> Result<()> {
-        self.next_line(rest.len());
-        if !rest.is_empty() {
-            self.find(Reason::CutLine, "", || {
-                format!("the file ends within this line, after {} bytes of it", rest.len())
-            })?;
+    /// The file breaks off, with `rest` bytes read of its last line.
+    pub(super) fn damaged(&mut self, rest: usize, why: &std::io::Error) -> Result<()> {
+        self.next_line(rest);
+        if rest > 0 {
+            self.find(Reason::CutLine, "", || format!("the file ends within this line, after {rest} bytes of it"))?;
         }
         self.find(Reason::DamagedFile, "", || {
             format!("the packed file breaks off or is damaged here ({why}); what came before is imported")
@@ -131,11 +129,20 @@ impl<'i> ImportContext<'i> {
         match std::str::from_utf8(line) {
             Ok(text) => Ok(Some(text)),
             Err(error) => {
-                let at = error.valid_up_to() + 1;
-                self.find(Reason::NotText, "", || format!("expected UTF-8, found another byte at place {at}"))?;
+                self.not_text(error.valid_up_to() + 1)?;
                 Ok(None)
             }
         }
+    }
+
+    /// The line is no text from the byte at place `at` on, from one.
+    pub(super) fn not_text(&mut self, at: usize) -> Result<()> {
+        self.find(Reason::NotText, "", || format!("expected UTF-8, found another byte at place {at}"))
+    }
+
+    /// The line, of `length` bytes, is too long.
+    pub(super) fn too_long(&mut self, length: usize) -> Result<()> {
+        self.find(Reason::LongLine, "", || format!("expected a line of at most {LONGEST_LINE} bytes, found {length}"))
     }
 
     /// Whether `name` can be a name; if it cannot, that is told of.
@@ -150,10 +157,11 @@ impl<'i> ImportContext<'i> {
         Ok(fits)
     }
 
-    /// Takes note of a sample of `user`, and tells of its order; says whether it is to be imported, which a duplicate
-    /// is not. `one_a_time` says whether two samples of a user at one time are odd, as two events are not.
-    pub(super) fn sample(&mut self, user: &str, time: UtcTime, content: &[u8], one_a_time: bool) -> Result<bool> {
-        let order = self.users.see(user, time, digest(content));
+    /// Takes note of a sample of `user`, whose content has this [`digest`], and tells of its order; says whether it is to
+    /// be imported, which a duplicate is not. `one_a_time` says whether two samples of a user at one time are odd, as two
+    /// events are not.
+    pub(super) fn sample(&mut self, user: &str, time: UtcTime, content: u64, one_a_time: bool) -> Result<bool> {
+        let order = self.users.see(user, time, content);
         if order == Order::Same {
             self.find(Reason::Duplicate, "", || format!("the same as the user's line before, at {time}"))?;
             return Ok(false);
@@ -209,7 +217,7 @@ impl<'i> ImportContext<'i> {
 }
 
 /// A hash of a sample, to know it again. Standard and keyed by nothing, so that reports repeat.
-fn digest(content: &[u8]) -> u64 {
+pub(super) fn digest(content: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(content);
     hasher.finish()

@@ -8,7 +8,7 @@
 
 use chrono::{Datelike, NaiveDate, NaiveDateTime};
 
-use super::context::ImportContext;
+use super::context::{ImportContext, digest};
 use super::report::{Reason, excerpt};
 use super::{Format, Result};
 use crate::clock::{self, UtcOffset};
@@ -120,7 +120,7 @@ impl Lmkd {
 
     /// Takes note of a kill; says whether it is a new one.
     fn see(&self, line: &str, time: UtcTime, context: &mut ImportContext<'_>) -> Result<bool> {
-        context.sample(&self.owner, time, line.as_bytes(), false)
+        context.sample(&self.owner, time, digest(line.as_bytes()), false)
     }
 
     fn time(&mut self, line: &str, context: &mut ImportContext<'_>) -> Result<Option<UtcTime>> {

@@ -6,7 +6,7 @@
 
 use haversack_devices::text::hint;
 
-use super::context::ImportContext;
+use super::context::{ImportContext, digest};
 use super::lines::Fields;
 use super::report::{Reason, excerpt};
 use super::{Format, Result};
@@ -82,7 +82,7 @@ impl Lsapp {
         let Some(adj) = adj else {
             return context.find(Reason::IdleEvent, "event_type", || format!("{event}: {}", excerpt(app)));
         };
-        if !context.sample(user, at, line, false)? {
+        if !context.sample(user, at, digest(line), false)? {
             return Ok(());
         }
         let (source, confidence) = (Source::Lsapp, Confidence::Inferred);

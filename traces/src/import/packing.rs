@@ -15,12 +15,12 @@ pub(super) enum Unpacked<'r> {
     /// A text.
     Text {
         /// Its bytes.
-        reader: Box<dyn Read + 'r>,
+        reader: Box<dyn Read + Send + 'r>,
         /// Whether there was a packing, which can break off.
         packed: bool,
     },
     /// A tar, of which LSApp needs the text files.
-    Tar(Archive<Box<dyn Read + 'r>>),
+    Tar(Archive<Box<dyn Read + Send + 'r>>),
 }
 
 /// An archive and how to unpack it.
@@ -42,7 +42,7 @@ const ARCHIVES: [(&[u8], Refusal); 4] = [
 ];
 
 /// Takes `reader` out of its packing, which its first bytes tell.
-pub(super) fn unpack<'r>(reader: impl Read + 'r, kind: Kind) -> io::Result<Result<Unpacked<'r>, Refusal>> {
+pub(super) fn unpack<'r>(reader: impl Read + Send + 'r, kind: Kind) -> io::Result<Result<Unpacked<'r>, Refusal>> {
     let (head, failed, reader) = peek(reader, 4);
     if let Some(error) = failed {
         return Err(error);
@@ -52,14 +52,15 @@ pub(super) fn unpack<'r>(reader: impl Read + 'r, kind: Kind) -> io::Result<Resul
     }
     let is_gzip = head.starts_with(b"\x1f\x8b");
     let whole = Cursor::new(head).chain(reader);
-    let unzipped: Box<dyn Read + 'r> = if is_gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
+    let unzipped: Box<dyn Read + Send + 'r> =
+        if is_gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
     if kind != Kind::Lsapp {
         return Ok(Ok(Unpacked::Text { reader: unzipped, packed: is_gzip }));
     }
     let (head, failed, rest) = peek(unzipped, BLOCK);
     let is_tar = is_header(&head);
     // A failure comes back where it was met: behind what was read before it.
-    let reader: Box<dyn Read + 'r> = Box::new(Cursor::new(head).chain(Failing(failed)).chain(rest));
+    let reader: Box<dyn Read + Send + 'r> = Box::new(Cursor::new(head).chain(Failing(failed)).chain(rest));
     Ok(Ok(if is_tar { Unpacked::Tar(Archive::new(reader)) } else { Unpacked::Text { reader, packed: is_gzip } }))
 }
 

@@ -6,7 +6,7 @@
 
 use haversack_devices::units::Bytes;
 
-use super::context::ImportContext;
+use super::context::{ImportContext, digest};
 use super::report::{Reason, excerpt};
 use super::{Format, Result};
 use crate::clock::{self, UtcOffset};
@@ -56,7 +56,7 @@ impl Format for Tsinghua {
         let Some(text) = context.text(line)? else { return Ok(()) };
         match parse(text, context.options.offset.unwrap_or(CHINA)) {
             Ok((user, time, package)) => {
-                if !context.sample(user, time, line, false)? {
+                if !context.sample(user, time, digest(line), false)? {
                     return Ok(());
                 }
                 let (adj, source, confidence) = (OomAdj::SERVICE, Source::Tsinghua, Confidence::Assumed);

@@ -321,3 +321,42 @@ fn iphones_are_left_out() {
     let report = import(Kind::CaratFull, &full("0123ABCD-0123-ABCD", 1000, [1, 2, 3, 4])).report;
     assert_eq!((report.samples, report.count(Reason::AppleDevice), report.counter_rows), (0, 1, 0));
 }
+
+/// Five parts of enough samples for several blocks each, some of them odd, and one line of part 3 that is no sample.
+fn parts(bad: &str) -> Vec<(String, Vec<u8>)> {
+    let part = |part: u64| {
+        let mut text = String::new();
+        for number in 0..1500 {
+            let name = "x".repeat(400);
+            let apps = [("com.a", "Service"), ("com.b:ui", "No word"), (name.as_str(), "Foreground app")];
+            text += &sample(1_443_336_825 + 1500 * part + 7 * number, &apps);
+            if (part, number) == (3, 1001) {
+                text += bad;
+            }
+        }
+        text
+    };
+    (1..=5).map(|number| (format!("part-{number}"), part(number).into_bytes())).collect()
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same() {
+    let parts = parts("{\n");
+    let files: Vec<(&str, &[u8])> = parts.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
+    let with = |threads: usize, strict: bool| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| import_all(Options { strict, ..Options::new(Kind::Carat) }, &files))
+    };
+    let one = with(1, false).unwrap();
+    // 5 × 1500 samples of three packages; 1002 samples come before the line that is none.
+    assert_eq!((one.apps.len(), one.report.samples, one.report.lines), (22_500, 7500, 7501));
+    let wrong = finding(&one.report, Reason::NotJson);
+    assert!(wrong.starts_with("part-3:1003: expected a JSON object"), "{wrong}");
+    for threads in [2, 4] {
+        let several = with(threads, false).unwrap();
+        assert!(several.apps == one.apps && several.counters == one.counters, "{threads} threads");
+        assert_eq!(several.report, one.report);
+        let error = with(threads, true).err().unwrap().to_string();
+        assert_eq!(error, wrong);
+    }
+}

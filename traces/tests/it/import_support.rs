@@ -37,9 +37,7 @@ pub(crate) fn import_all(options: Options, files: &[(&str, &[u8])]) -> Result<Im
         Ok(())
     };
     let mut import = Import::new(options, &mut sink);
-    for (name, bytes) in files {
-        import.read(name, *bytes)?;
-    }
+    import.read_all(files.iter().map(|(name, bytes)| ((*name).to_owned(), Ok(*bytes))))?;
     let report = import.finish()?;
     Ok(Imported { apps, counters, report })
 }

@@ -11,6 +11,7 @@ use super::{Phone, Threads, WatchedSample};
 use crate::error::RunError;
 use crate::record::{PhoneReport, TrainerKill};
 use crate::tensors::Change;
+use crate::timeline::PhoneTrack;
 
 /// A process that is ended so often in one iteration does not start again.
 const LIVES: u32 = 5;
@@ -113,18 +114,33 @@ impl<'a> PhoneInUse<'a> {
     }
 
     /// An iteration begins, and maybe a round of training, for the rule.
-    pub(crate) fn begin_iteration(&mut self, now: Nanos) -> Result<(), RunError> {
+    ///
+    /// What happens is kept for a timeline if it is `tracked`.
+    pub(crate) fn begin_iteration(&mut self, now: Nanos, tracked: bool) -> Result<(), RunError> {
         self.sample(now)?;
         if self.is_between_rounds(self.ended) {
             self.decide();
         }
-        self.system.begin(now, self.ended == 0);
+        self.system.begin(now, self.ended == 0, tracked);
+        self.show_budget(now);
         Ok(())
     }
 
     /// A new budget, if the rule wants one.
     fn decide(&mut self) {
         self.planned.extend(self.rule.as_mut().and_then(|rule| rule.begin_round()));
+    }
+
+    /// Puts the budget in force on the track.
+    fn show_budget(&mut self, now: Nanos) {
+        if let Some(budget) = self.decided() {
+            self.system.planned(now, budget);
+        }
+    }
+
+    /// What happened on the phone in the iteration up to `now`; `None` if nobody wanted to see it.
+    pub(crate) fn take_track(&mut self, now: Nanos) -> Option<PhoneTrack> {
+        self.system.take_track(now)
     }
 
     /// An iteration has ended at `now`; what the phone's kernel saw of it.
@@ -205,5 +221,6 @@ impl<'a> PhoneInUse<'a> {
         let since = self.kills.last().map_or(started, |last| last.until.max(started));
         self.kills.push(TrainerKill { iteration: self.ended, kill, lost: now - since, until: now });
         self.decide();
+        self.show_budget(now);
     }
 }

@@ -20,8 +20,9 @@ use super::places::Places;
 use super::pulse::{Pulse, Region};
 use super::span::Watch;
 use super::{Phone, SystemMemory, Threads, WatchedSample};
-use crate::record::PhoneReport;
+use crate::record::{PhoneReport, Pressure};
 use crate::tensors::Change;
+use crate::timeline::{Happening, PhoneEvent, PhoneSample, PhoneTrack};
 
 /// A phone in use.
 pub(super) struct PhoneSystem<'a> {
@@ -49,6 +50,8 @@ pub(super) struct PhoneSystem<'a> {
     /// The iteration so far, and the iterations.
     watches: [Watch; 2],
     apps_killed: u64,
+    /// What happens in the iteration, where somebody wants to see it.
+    track: Option<PhoneTrack>,
 }
 
 impl<'a> PhoneSystem<'a> {
@@ -80,6 +83,7 @@ impl<'a> PhoneSystem<'a> {
             held: [Bytes::ZERO; 2],
             watches: [Watch::default(); 2],
             apps_killed: 0,
+            track: None,
             memory,
         };
         for (place, &state) in phone.cached.iter().enumerate() {
@@ -149,6 +153,7 @@ impl<'a> PhoneSystem<'a> {
         }
         if self.pulse.due() <= now {
             self.pulse.begin(now);
+            self.show(now);
             let regions = self.own.iter().chain(self.others.region());
             self.memory.begin(self.pulse.actor, regions.map(|region| region.in_use(Access::Read)))?;
         }
@@ -168,6 +173,8 @@ impl<'a> PhoneSystem<'a> {
         if of_system {
             self.pulse.end(now);
         }
+        self.happened(now, stall.total(), if of_system { Happening::SystemStall } else { Happening::AppStall });
+        launched.into_iter().for_each(|took| self.happened(now, took, Happening::Launch));
         for watch in &mut self.watches {
             let stalls = if of_system { &mut watch.system } else { &mut watch.apps };
             stalls.add(stall.total());
@@ -240,6 +247,7 @@ impl<'a> PhoneSystem<'a> {
         // All threads wait for the one whose core kswapd has had.
         let lost = self.memory.take_lost(self.threads);
         let stall = Stall { runnable: stall.runnable + lost, ..stall };
+        self.happened(touched.at.saturating_sub(self.start), stall.total(), Happening::TrainerStall);
         for watch in &mut self.watches {
             watch.faults += touched.major;
             watch.trainer.add(stall.total());
@@ -253,7 +261,9 @@ impl<'a> PhoneSystem<'a> {
     pub(super) fn killed(&mut self, now: Nanos) -> Option<Kill> {
         let mut of_trainer = None;
         while let Some(kill) = self.memory.poll_lmkd(self.at(now), &mut self.flash) {
-            if kill.process == self.trainer.process {
+            let of_trainer_itself = kill.process == self.trainer.process;
+            self.ended(&kill, of_trainer_itself);
+            if of_trainer_itself {
                 of_trainer = Some(Kill { at: kill.at.saturating_sub(self.start), ..kill });
             } else {
                 self.apps_killed += 1;
@@ -302,7 +312,7 @@ impl<'a> PhoneSystem<'a> {
     }
 
     /// An iteration begins at `now`; with the first, the run.
-    pub(super) fn begin(&mut self, now: Nanos, first: bool) {
+    pub(super) fn begin(&mut self, now: Nanos, first: bool, tracked: bool) {
         self.look();
         let psi = self.memory.psi(self.at(now));
         let begun = Watch::new(now, self.memory.counters(), &psi);
@@ -310,6 +320,53 @@ impl<'a> PhoneSystem<'a> {
         if first {
             self.watches[1] = begun;
         }
+        self.track = tracked.then(PhoneTrack::default);
+        self.show(now);
+    }
+
+    /// Puts what the kernel shows at `now` on the track, if there is one.
+    fn show(&mut self, now: Nanos) {
+        if self.track.is_none() {
+            return;
+        }
+        let (unavailable, pressure) = (self.held_now()[1], Pressure::of(&self.memory.psi(self.at(now))));
+        let (counters, at) = (self.memory.counters(), now.saturating_sub(self.watches[0].since));
+        if let Some(track) = &mut self.track {
+            track.samples.push(PhoneSample { at, unavailable, pressure, counters });
+        }
+    }
+
+    /// Puts on the track what took `duration` until `now`, if it took any time.
+    fn happened(&mut self, now: Nanos, duration: Nanos, what: Happening) {
+        let start = now.saturating_sub(duration).saturating_sub(self.watches[0].since);
+        if let Some(track) = self.track.as_mut().filter(|_| duration > Nanos::ZERO) {
+            track.events.push(PhoneEvent { start, duration, what });
+        }
+    }
+
+    /// Puts a kill on the track.
+    fn ended(&mut self, kill: &Kill, of_trainer: bool) {
+        let start = kill.at.saturating_sub(self.start).saturating_sub(self.watches[0].since);
+        let what = Happening::Kill { of_trainer, reason: kill.reason.name(), adj: kill.adj, min_adj: kill.min_adj };
+        if let Some(track) = &mut self.track {
+            track.events.push(PhoneEvent { start, duration: Nanos::ZERO, what });
+        }
+    }
+
+    /// Puts a budget that is planned at `now` on the track.
+    pub(super) fn planned(&mut self, now: Nanos, budget: Bytes) {
+        let at = now.saturating_sub(self.watches[0].since);
+        if let Some(track) = &mut self.track {
+            track.budgets.push((at, budget));
+        }
+    }
+
+    /// The track up to `now`, in order of time.
+    pub(super) fn take_track(&mut self, now: Nanos) -> Option<PhoneTrack> {
+        self.show(now);
+        let mut track = self.track.take()?;
+        track.events.sort_by_key(|event| event.start);
+        Some(track)
     }
 
     /// What it was like up to `now`.

@@ -4,6 +4,7 @@ mod actors;
 mod budget;
 mod kills;
 mod memory;
+mod timeline;
 
 use haversack_devices::units::Nanos;
 use haversack_training::phone::Phone;

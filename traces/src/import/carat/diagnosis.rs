@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::super::context::ImportContext;
 use super::super::report::{Reason, excerpt};
 use super::super::{LONGEST_LINE, Result};
+use super::sample;
 
 /// A fault: the field, and what is wrong with it.
 type Fault = (String, String);
@@ -16,7 +17,9 @@ type Fault = (String, String);
 const LONGEST_LOOK: usize = LONGEST_LINE / 16;
 
 /// Tells of a line that is no sample.
-pub(super) fn report(line: &str, error: &serde_json::Error, context: &mut ImportContext<'_>) -> Result<()> {
+pub(super) fn report(line: &str, context: &mut ImportContext<'_>) -> Result<()> {
+    let Err(error) = sample::check(line) else { return Ok(()) };
+    let error = &error;
     if !error.is_data() {
         return context.find(Reason::NotJson, "", || {
             let shape = if line.starts_with('[') { "; `jq -c '.[]'` takes an array apart" } else { "" };

@@ -22,7 +22,6 @@
 use super::super::Result;
 use super::super::context::{ImportContext, Place};
 use super::super::report::Reason;
-use super::{Memory, real};
 use crate::row::{CounterRow, INFERRED_AVAILABLE, UtcTime};
 
 /// When the client changed (carat-android, commit 2287bcc): 2015-10-02 00:00:00 UTC.
@@ -77,7 +76,7 @@ impl Memories {
         &mut self,
         user: &str,
         time: UtcTime,
-        memory: &Memory,
+        memory: &[f64; 4],
         context: &mut ImportContext<'_>,
     ) -> Result<()> {
         let Some(fields) = fields(memory, context)? else { return Ok(()) };
@@ -142,12 +141,13 @@ fn evidence(one: &Fields, other: &Fields) -> Option<Client> {
 }
 
 /// The fields, where they are memory.
-fn fields(memory: &Memory, context: &mut ImportContext<'_>) -> Result<Option<Fields>> {
+fn fields(memory: &[f64; 4], context: &mut ImportContext<'_>) -> Result<Option<Fields>> {
+    let [active, inactive, free, user] = *memory;
     let named = [
-        ("memory.memoryActive", real(&memory.active)),
-        ("memory.memoryInactive", real(&memory.inactive)),
-        ("memory.memoryFree", real(&memory.free)),
-        ("memory.memoryUser", real(&memory.user)),
+        ("memory.memoryActive", active),
+        ("memory.memoryInactive", inactive),
+        ("memory.memoryFree", free),
+        ("memory.memoryUser", user),
     ];
     if let Some((name, value)) = named.iter().find(|(_, value)| *value < 0.0) {
         context.find(Reason::NegativeMemory, name, || format!("expected kB, found {value}"))?;

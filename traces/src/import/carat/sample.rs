@@ -1,0 +1,323 @@
+//! Lines of Carat as samples, as far as a line alone tells; blocks of them are read on any number of threads.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::Number;
+
+use super::super::CaratSemantics;
+use super::super::context::digest;
+use super::{LONGEST_LINE, LONGEST_NAME, Priority, priority};
+use crate::row::{Confidence, OomAdj, Source, UtcTime};
+use crate::{clock, state};
+
+/// When the client began to send usage intervals: the day after its commits of 20 and 21 June 2017, UTC.
+const USAGE_INTERVALS: UtcTime = UtcTime::from_seconds(1_498_003_200);
+
+/// A text, borrowed from the line where no escape stands in its way. (A bare `Option<Cow>` would always be a copy.)
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'l>(#[serde(borrow)] Cow<'l, str>);
+
+/// A line.
+#[derive(Deserialize)]
+struct Record<'l> {
+    #[serde(borrow)]
+    uuid: Text<'l>,
+    #[serde(alias = "timestamp")]
+    time: Number,
+    #[serde(borrow, default, alias = "batteryStatus", rename = "batteryState")]
+    battery: Option<Text<'l>>,
+    #[serde(borrow, default)]
+    apps: Option<Vec<App<'l>>>,
+    #[serde(default)]
+    memory: Option<Memory>,
+    #[serde(default, rename = "batteryLevel")]
+    level: Option<Number>,
+    #[serde(borrow, default, rename = "timeZone")]
+    zone: Option<Text<'l>>,
+    #[serde(borrow, default, rename = "networkStatus")]
+    network: Option<Text<'l>>,
+    #[serde(borrow, default, rename = "androidFields")]
+    android: Option<Android<'l>>,
+}
+
+/// What the full records have of Android alone.
+#[derive(Deserialize)]
+struct Android<'l> {
+    #[serde(borrow, default, rename = "timeZone")]
+    zone: Option<Text<'l>>,
+}
+
+/// A process.
+#[derive(Deserialize)]
+struct App<'l> {
+    #[serde(borrow, rename = "processName")]
+    name: Text<'l>,
+    #[serde(borrow, default)]
+    priority: Option<Text<'l>>,
+}
+
+/// The memory of a phone as the client wrote it down: kB, and not what the names say.
+#[derive(Deserialize)]
+struct Memory {
+    #[serde(rename = "memoryActive")]
+    active: Number,
+    #[serde(rename = "memoryInactive")]
+    inactive: Number,
+    #[serde(rename = "memoryFree")]
+    free: Number,
+    #[serde(rename = "memoryUser")]
+    user: Number,
+}
+
+/// A text of a sample: a piece of its block, or, where escapes stood in it, its own.
+#[derive(Clone, Debug)]
+pub(in super::super) enum Name {
+    Piece(u32, u32),
+    Own(Box<str>),
+}
+
+impl Name {
+    /// The text, given that of the block.
+    pub(super) fn of<'t>(&'t self, block: &'t str) -> &'t str {
+        match self {
+            Self::Piece(start, end) => block.get(*start as usize..*end as usize).unwrap_or_default(),
+            Self::Own(own) => own,
+        }
+    }
+}
+
+/// The lines of a block.
+pub(in super::super) struct Parsed {
+    /// The block.
+    pub(super) text: String,
+    pub(super) lines: Vec<Line>,
+    /// The processes of all samples.
+    pub(super) processes: Vec<Process>,
+}
+
+/// A line, and its bytes without its end.
+pub(super) struct Line {
+    pub(super) length: usize,
+    pub(super) what: What,
+}
+
+/// What a line is.
+pub(super) enum What {
+    /// Nothing is in it.
+    Blank,
+    /// Longer than a line may be.
+    TooLong,
+    /// Not UTF-8, from this byte on.
+    NotText {
+        at: usize,
+    },
+    /// No sample.
+    Wrong(Name),
+    Sample(Box<Sample>),
+}
+
+/// A sample by itself.
+pub(super) struct Sample {
+    pub(super) user: Name,
+    pub(super) seconds: f64,
+    /// The same, where a trace can have it.
+    pub(super) time: Option<UtcTime>,
+    /// A hash of the line.
+    pub(super) content: u64,
+    pub(super) battery: Option<Name>,
+    pub(super) level: Option<f64>,
+    pub(super) charging: Option<f64>,
+    pub(super) network: Option<f64>,
+    pub(super) offset: Option<f64>,
+    pub(super) unknown_zone: Option<Name>,
+    pub(super) source: Source,
+    /// In the order of their packages, each package once, with its least `oom_score_adj`.
+    pub(super) processes: Range<usize>,
+    /// Processes that were another of the same package.
+    pub(super) merged: u64,
+    pub(super) odd: Vec<Odd>,
+    /// Active, inactive, free and user, as the client wrote them down.
+    pub(super) memory: Option<[f64; 4]>,
+}
+
+/// A process of a sample, by package.
+pub(super) struct Process {
+    pub(super) package: Name,
+    pub(super) adj: OomAdj,
+    pub(super) confidence: Confidence,
+}
+
+/// What is odd about the processes of a sample.
+pub(super) enum Odd {
+    /// No name is so long, or empty.
+    Name { length: usize },
+    /// Something happened to a package.
+    PackageEvent { package: Name, word: Name },
+    /// A word that stands for no importance.
+    Unknown { word: Name },
+    /// Processes in the background where intervals are expected.
+    MixedInterval,
+}
+
+/// How lines are read.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Parser {
+    pub(in super::super) semantics: CaratSemantics,
+}
+
+impl Parser {
+    /// Reads the lines of `block`.
+    pub(in super::super) fn parse(self, block: Vec<u8>) -> Parsed {
+        let (text, broken) = text(block);
+        let mut parsed = Parsed { text: String::new(), lines: Vec::new(), processes: Vec::new() };
+        let mut broken = broken.into_iter().peekable();
+        for (number, line) in text.strip_suffix('\n').unwrap_or(&text).split('\n').enumerate() {
+            let what = match broken.next_if(|(broken, _)| *broken == number) {
+                _ if line.len() > LONGEST_LINE => What::TooLong,
+                Some((_, at)) => What::NotText { at },
+                None => self.line(line.trim_ascii(), &text, &mut parsed.processes),
+            };
+            parsed.lines.push(Line { length: line.len(), what });
+        }
+        Parsed { text, ..parsed }
+    }
+
+    fn line(self, line: &str, block: &str, processes: &mut Vec<Process>) -> What {
+        if line.is_empty() {
+            return What::Blank;
+        }
+        match serde_json::from_str::<Record<'_>>(line) {
+            Ok(record) => What::Sample(Box::new(self.sample(&record, line, block, processes))),
+            Err(_) => What::Wrong(name(line, block)),
+        }
+    }
+
+    fn sample(self, record: &Record<'_>, line: &str, block: &str, all: &mut Vec<Process>) -> Sample {
+        let seconds = real(&record.time);
+        let time = clock::from_seconds(seconds);
+        let source = self.source(time.unwrap_or_default());
+        let zone = record.zone.as_ref().or_else(|| record.android.as_ref()?.zone.as_ref()).map(|zone| zone.0.as_ref());
+        let offset = zone.and_then(|zone| clock::zone_offset(zone, time?));
+        let kept = |text: &Text<'_>| name(&text.0, block);
+        let mut odd = Vec::new();
+        let first = all.len();
+        let merged = processes(record.apps.as_deref().unwrap_or_default(), source, block, all, &mut odd);
+        Sample {
+            user: kept(&record.uuid),
+            seconds,
+            time,
+            content: digest(line.as_bytes()),
+            battery: record.battery.as_ref().map(kept),
+            level: record.level.as_ref().map(real).filter(|level| (0.0..=100.0).contains(level)),
+            charging: record
+                .battery
+                .as_ref()
+                .and_then(|state| state::charges(&state.0))
+                .map(|is| f64::from(u8::from(is))),
+            network: record.network.as_ref().and_then(|network| state::network(&network.0)),
+            offset: offset.map(|offset| f64::from(offset.ahead())),
+            unknown_zone: zone.filter(|zone| offset.is_none() && !zone.is_empty()).map(|zone| name(zone, block)),
+            source,
+            processes: first..all.len(),
+            merged,
+            odd,
+            memory: record
+                .memory
+                .as_ref()
+                .map(|memory| [real(&memory.active), real(&memory.inactive), real(&memory.free), real(&memory.user)]),
+        }
+    }
+
+    /// What the processes of a sample at `time` mean.
+    fn source(self, time: UtcTime) -> Source {
+        match self.semantics {
+            CaratSemantics::ProcessList => Source::CaratProcessList,
+            CaratSemantics::UsageInterval => Source::CaratUsageInterval,
+            CaratSemantics::Auto if time < USAGE_INTERVALS => Source::CaratProcessList,
+            CaratSemantics::Auto => Source::CaratUsageInterval,
+        }
+    }
+}
+
+/// Appends the processes of a sample to `all`; the number of those that were another of the same package.
+fn processes(apps: &[App<'_>], source: Source, block: &str, all: &mut Vec<Process>, odd: &mut Vec<Odd>) -> u64 {
+    let mut processes: Vec<(&str, OomAdj, Confidence)> = Vec::with_capacity(apps.len());
+    let mut has_others = false;
+    for app in apps {
+        // What follows a colon names one of several processes of a package.
+        let package = app.name.0.split(':').next().unwrap_or_default();
+        if !(1..=LONGEST_NAME).contains(&package.len()) {
+            odd.push(Odd::Name { length: package.len() });
+            continue;
+        }
+        let word = app.priority.as_ref().map_or("", |word| word.0.as_ref());
+        let (adj, confidence) = match priority(word) {
+            Priority::Process(adj, confidence) => (adj, confidence),
+            Priority::PackageEvent => {
+                odd.push(Odd::PackageEvent { package: name(package, block), word: name(word, block) });
+                continue;
+            }
+            Priority::Unknown => {
+                odd.push(Odd::Unknown { word: name(word, block) });
+                (OomAdj::CACHED_APP_MIN, Confidence::Assumed)
+            }
+        };
+        has_others |= !adj.is_foreground();
+        // In an interval an app was in front at some time, which says little of its end.
+        let confidence = if source == Source::CaratUsageInterval { Confidence::Assumed } else { confidence };
+        processes.push((package, adj, confidence));
+    }
+    if has_others && source == Source::CaratUsageInterval {
+        odd.push(Odd::MixedInterval);
+    }
+    processes.sort_unstable();
+    let found = processes.len();
+    processes.dedup_by_key(|process| process.0);
+    let kept = processes.len();
+    all.extend(processes.into_iter().map(|(package, adj, confidence)| {
+        let package = name(package, block);
+        Process { package, adj, confidence }
+    }));
+    (found - kept) as u64
+}
+
+/// Whether `line` is a sample, and if not, why.
+pub(super) fn check(line: &str) -> Result<(), serde_json::Error> {
+    serde_json::from_str::<Record<'_>>(line).map(drop)
+}
+
+/// `text` as a piece of `block`, if it is one.
+fn name(text: &str, block: &str) -> Name {
+    let start = (text.as_ptr() as usize).wrapping_sub(block.as_ptr() as usize);
+    let end = start.saturating_add(text.len());
+    match (u32::try_from(start), u32::try_from(end)) {
+        (Ok(from), Ok(to)) if end <= block.len() => Name::Piece(from, to),
+        _ => Name::Own(text.into()),
+    }
+}
+
+/// The block as text, and the lines that are none: their numbers, and the place of their first wrong byte from one. Blanks
+/// stand for those, so that every other line stays where it is.
+fn text(block: Vec<u8>) -> (String, Vec<(usize, usize)>) {
+    let mut block = match String::from_utf8(block) {
+        Ok(text) => return (text, Vec::new()),
+        Err(error) => error.into_bytes(),
+    };
+    let mut broken = Vec::new();
+    for (number, line) in block.split_mut(|&byte| byte == b'\n').enumerate() {
+        let blanks = line.len() - line.trim_ascii_start().len();
+        if let Err(error) = std::str::from_utf8(line) {
+            broken.push((number, error.valid_up_to() - blanks.min(error.valid_up_to()) + 1));
+            line.fill(b' ');
+        }
+    }
+    (String::from_utf8(block).unwrap_or_default(), broken)
+}
+
+/// The value of a number, with or without a fraction: Thrift's doubles reach JSON as either.
+fn real(number: &Number) -> f64 {
+    number.as_f64().unwrap_or(f64::NAN)
+}
