@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::storage::flash::WriteCache;
+use crate::storage::flash::{Demand, WriteCache};
 use crate::storage::sharing::Sharing;
 use crate::storage::{Direction, Driver, Flash, PAGE, Request, Stream};
 use crate::units::{Bytes, Nanos};
@@ -128,6 +128,8 @@ pub struct FlashQueue {
     issue: Nanos,
     generation: u64,
     cache: WriteCache,
+    /// What a read, a write and a write into the cache asked last.
+    asked: [Option<(Bytes, Demand)>; 3],
     submitted: u64,
     /// Ended and not yet told, by time.
     completed: VecDeque<Completed>,
@@ -147,6 +149,7 @@ impl FlashQueue {
             issue: Nanos::MAX,
             generation: 0,
             cache: WriteCache::new(&flash),
+            asked: [None; 3],
             submitted: 0,
             completed: VecDeque::new(),
             flash,
@@ -385,12 +388,29 @@ impl FlashQueue {
         self.issue = first_issue(&self.streams);
     }
 
+    /// What a command asks of the device; most ask what the one before of their way did.
+    fn demand(&mut self, command: Command, cached: bool) -> Demand {
+        let Command { direction, bytes, .. } = command;
+        let way = match direction {
+            Direction::Read => 0,
+            Direction::Write => 1 + usize::from(cached),
+        };
+        match self.asked[way] {
+            Some((of, demand)) if of == bytes => demand,
+            _ => {
+                let demand = self.flash.demand(direction, bytes, cached);
+                self.asked[way] = Some((bytes, demand));
+                demand
+            }
+        }
+    }
+
     fn fill_slots(&mut self) {
         while self.device.len() < self.flash.slots()
             && let Some(command) = self.waiting.pop_front()
         {
             let cached = command.direction == Direction::Read || self.cache.take(command.bytes);
-            let demand = self.flash.demand(command.direction, command.bytes, cached);
+            let demand = self.demand(command, cached);
             self.device.insert(self.clock, command, demand);
         }
     }

@@ -1,6 +1,7 @@
 //! The device at work on the commands in its slots.
 
 use crate::storage::flash::Demand;
+use crate::storage::paces::{Pace, Paces};
 use crate::units::Nanos;
 
 /// A command in a slot.
@@ -10,15 +11,8 @@ struct Served<T> {
     sequence: u64,
     /// It ends when the device has done so much on each command, in nanoseconds of one alone.
     end: f64,
-    /// The share of the device that it keeps busy when it is alone.
-    busy: f64,
-}
-
-/// Commands at work that keep the same share of the device busy.
-#[derive(Clone, Copy, Debug)]
-struct Alike {
-    busy: f64,
-    count: u32,
+    /// Its kind.
+    kind: usize,
 }
 
 /// Commands that run side by side until they meet on a die.
@@ -30,16 +24,17 @@ struct Alike {
 /// without slowing them.
 ///
 /// As all run at one pace, what has been *done* on each is one number that grows, and commands end in the order of what
-/// it must have come to: time that passes touches no command. The pace is worked out by kinds of commands, once for all
-/// changes of a moment, when it is next asked what ends first: a command that ends usually makes room for another.
+/// it must have come to: time that passes touches no command. The [`Paces`] follow from kinds of commands, and are looked up
+/// once for all changes of a moment, when it is next asked what ends first: a command that ends usually makes room for
+/// another.
 #[derive(Clone, Debug)]
 pub(super) struct Sharing<T> {
     /// The one that ends first is the last.
     served: Vec<Served<T>>,
-    alike: Vec<Alike>,
+    paces: Paces,
     sequence: u64,
     done: f64,
-    pace: f64,
+    pace: Pace,
     /// When commands came or went since the pace was worked out, if any did.
     changed: Option<Nanos>,
     /// Which command ends first if nothing changes, and when.
@@ -56,10 +51,10 @@ impl<T> Sharing<T> {
         Self {
             // Slots are few; a calibration with absurdly many does not reserve memory for them.
             served: Vec::with_capacity(slots.min(64)),
-            alike: Vec::new(),
+            paces: Paces::default(),
             sequence: 0,
             done: 0.0,
-            pace: 1.0,
+            pace: Pace::ALONE,
             changed: None,
             first: None,
         }
@@ -78,24 +73,20 @@ impl<T> Sharing<T> {
 
     /// Starts a command.
     pub(super) fn insert(&mut self, now: Nanos, item: T, demand: Demand) {
-        let busy = (demand.occupation / demand.alone).min(1.0);
+        let kind = self.paces.enter(demand);
         let end = self.done + demand.alone;
         // Behind all that end no later: it came last.
         let behind = self.served.iter().rev().take_while(|served| served.end <= end).count();
         let place = self.served.len() - behind;
-        self.served.insert(place, Served { item, sequence: self.sequence, end, busy });
+        self.served.insert(place, Served { item, sequence: self.sequence, end, kind });
         self.sequence += 1;
-        match self.alike.iter_mut().find(|alike| alike.busy.to_bits() == busy.to_bits()) {
-            Some(alike) => alike.count += 1,
-            None => self.alike.push(Alike { busy, count: 1 }),
-        }
         self.changed = Some(now);
     }
 
     /// Works for `span`, in which no command ends.
     pub(super) fn progress(&mut self, span: Nanos) {
         self.settle();
-        self.done += self.pace * span.0 as f64;
+        self.done += self.pace.forward * span.0 as f64;
     }
 
     /// Takes the command that is due at `now`, the one that came first if there are several.
@@ -103,13 +94,8 @@ impl<T> Sharing<T> {
         self.settle();
         let (index, _) = self.first.filter(|&(_, due)| due <= now)?;
         self.changed = Some(now);
-        let Served { item, busy, .. } = self.served.remove(index);
-        if let Some(at) = self.alike.iter().position(|alike| alike.busy.to_bits() == busy.to_bits()) {
-            self.alike[at].count -= 1;
-            if self.alike[at].count == 0 {
-                self.alike.swap_remove(at);
-            }
-        }
+        let Served { item, kind, .. } = self.served.remove(index);
+        self.paces.leave(kind);
         Some(item)
     }
 
@@ -121,23 +107,23 @@ impl<T> Sharing<T> {
             self.first = None;
             return;
         };
-        let (mut asked, mut idle) = (0.0, 1.0);
-        for alike in &self.alike {
-            asked += alike.busy * f64::from(alike.count);
-            idle *= power(1.0 - alike.busy, alike.count);
-        }
-        self.pace = (1.0 - idle) / asked;
+        self.pace = self.paces.now();
         let shortest = self.span(last);
         // Only what has hardly more left than the least can end in the same nanosecond.
-        let near = last + 2.0 * self.pace;
-        let close = self.served.iter().enumerate().rev().take_while(|(_, served)| served.end <= near);
-        let first = close.filter(|(_, served)| self.span(served.end) == shortest).min_by_key(|(_, s)| s.sequence);
-        self.first = first.map(|(index, _)| (index, Nanos(now.0.saturating_add(shortest))));
+        let near = last + 2.0 * self.pace.forward;
+        let mut first = self.served.len() - 1;
+        for index in (0..first).rev().take_while(|&index| self.served[index].end <= near) {
+            let other = &self.served[index];
+            if other.sequence < self.served[first].sequence && self.span(other.end) == shortest {
+                first = index;
+            }
+        }
+        self.first = Some((first, Nanos(now.0.saturating_add(shortest))));
     }
 
     /// How long it is at this pace until what is done comes to `end`, in whole nanoseconds.
     fn span(&self, end: f64) -> u64 {
-        let span = (end - self.done).max(0.0) / self.pace - NOTHING;
+        let span = (end - self.done).max(0.0) * self.pace.back - NOTHING;
         // Rounds up. A float cast saturates, and turns what is below zero into it.
         let whole = span as u64;
         whole.saturating_add(u64::from(whole as f64 != span && span > 0.0))
@@ -154,17 +140,4 @@ impl<T> Sharing<T> {
             self.done = 0.0;
         }
     }
-}
-
-/// `base` to the power of `exponent`, by squares.
-fn power(mut base: f64, mut exponent: u32) -> f64 {
-    let mut power = 1.0;
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            power *= base;
-        }
-        base *= base;
-        exponent >>= 1;
-    }
-    power
 }
