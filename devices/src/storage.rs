@@ -8,6 +8,7 @@
 //! by the quotient. Where one alone keeps the device fully busy this is processor sharing.
 
 mod flash;
+mod paces;
 mod queue;
 mod sharing;
 

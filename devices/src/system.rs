@@ -63,8 +63,14 @@ impl Schema for SystemConstants {
         if self.zram.as_ref().is_some_and(|zram| zram.size.is_none() && zram.share.is_none()) {
             return against("zram", "needs a `size` or a `share` of memory");
         }
+        if self.zram.as_ref().is_some_and(|zram| zram.algorithm == Compressor::Zstd) && self.zstd.is_none() {
+            return against("zram", "the algorithm zstd needs the table [zstd]");
+        }
         let zram = self.zram.iter().map(|zram| ("zram", zram.mix()));
-        let mut mixes = zram.chain([("trainer", self.trainer.mix())]);
+        let trainer = self.trainer.mix();
+        let apps = self.zram.iter().zip(&self.zstd).map(|(zram, zstd)| ("zstd", zstd.apps(zram.mix())));
+        let of_trainer = self.zstd.iter().map(|zstd| ("zstd", zstd.trainer(trainer)));
+        let mut mixes = zram.chain([("trainer", trainer)]).chain(apps).chain(of_trainer);
         let (section, wrong) = mixes.find_map(|(section, mix)| Some((section, mix.contradiction()?)))?;
         against(section, wrong)
     }

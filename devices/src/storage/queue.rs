@@ -1,8 +1,9 @@
 //! The command queue: drivers put commands in, the device takes them out of its slots in whatever order they end.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
-use crate::storage::flash::WriteCache;
+use crate::storage::flash::{Demand, WriteCache};
 use crate::storage::sharing::Sharing;
 use crate::storage::{Direction, Driver, Flash, PAGE, Request, Stream};
 use crate::units::{Bytes, Nanos};
@@ -39,7 +40,8 @@ pub struct WriteBehind {
 /// Whose a command is.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
-    Request(RequestId),
+    /// The request at this place.
+    Request(usize),
     /// The stream with this number among those set in this generation.
     Stream(u64, usize),
 }
@@ -61,31 +63,30 @@ struct Active {
     unprepared: Bytes,
     /// Commands under way, the one in the driver included.
     under_way: u32,
-    /// The command in the driver, and when it is ready.
-    prepared: Option<(Nanos, Bytes)>,
+    /// The command in the driver.
+    prepared: Option<Bytes>,
+    /// The driver's time of a full command, of which most are.
+    full: Nanos,
 }
 
 impl Active {
-    /// When the command in the driver is ready.
-    fn ready(&self) -> Option<Nanos> {
-        self.prepared.map(|(ready, _)| ready)
-    }
-
-    /// The driver begins with the next command at `now`, if there is one, it may, and nothing else is in hand.
-    fn prepare(&mut self, now: Nanos) {
-        if self.prepared.is_none() && self.unprepared > Bytes::ZERO && self.under_way < self.request.depth {
-            let bytes = self.request.command.min(self.unprepared);
-            self.unprepared -= bytes;
-            self.under_way += 1;
-            self.prepared = Some((Nanos(now.0.saturating_add(self.driver.time(bytes).0)), bytes));
+    /// The driver begins with the next command at `now`, if there is one, it may, and nothing else is in hand; when that
+    /// is ready.
+    fn prepare(&mut self, now: Nanos) -> Option<Nanos> {
+        if self.prepared.is_some() || self.unprepared == Bytes::ZERO || self.under_way >= self.request.depth {
+            return None;
         }
+        let bytes = self.request.command.min(self.unprepared);
+        let time = if bytes == self.request.command { self.full } else { self.driver.time(bytes) };
+        self.unprepared -= bytes;
+        self.under_way += 1;
+        self.prepared = Some(bytes);
+        Some(Nanos(now.0.saturating_add(time.0)))
     }
 }
 
-/// The earlier of two times that may not come.
-fn earliest(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
-    one.into_iter().chain(other).min()
-}
+/// A driver that has a command ready: when, of which request, and the place of that.
+type Ready = Reverse<(Nanos, RequestId, usize)>;
 
 /// When the first of the streams issues a command; the end of time if there is none.
 fn first_issue(streams: &[Flow]) -> Nanos {
@@ -117,15 +118,18 @@ pub struct FlashQueue {
     clock: Nanos,
     device: Sharing<Command>,
     waiting: VecDeque<Command>,
-    /// By id.
+    /// Requests under way, and places that are free.
     requests: Vec<Active>,
-    /// When the first of their drivers has a command ready.
-    ready: Option<Nanos>,
+    free: Vec<usize>,
+    /// Of each request that has a command in the driver.
+    ready: BinaryHeap<Ready>,
     streams: Vec<Flow>,
     /// When the first of them issues its next command; the end of time if there is none.
     issue: Nanos,
     generation: u64,
     cache: WriteCache,
+    /// What a read, a write and a write into the cache asked last.
+    asked: [Option<(Bytes, Demand)>; 3],
     submitted: u64,
     /// Ended and not yet told, by time.
     completed: VecDeque<Completed>,
@@ -139,11 +143,13 @@ impl FlashQueue {
             device: Sharing::new(flash.slots()),
             waiting: VecDeque::new(),
             requests: Vec::new(),
-            ready: None,
+            free: Vec::new(),
+            ready: BinaryHeap::new(),
             streams: Vec::new(),
             issue: Nanos::MAX,
             generation: 0,
             cache: WriteCache::new(&flash),
+            asked: [None; 3],
             submitted: 0,
             completed: VecDeque::new(),
             flash,
@@ -199,12 +205,28 @@ impl FlashQueue {
             return id;
         }
         let request = Request { command: request.command.max(PAGE), depth: request.depth.max(1), ..request };
-        let unprepared = request.bytes;
-        let mut active = Active { id, request, driver, unprepared, under_way: 0, prepared: None };
-        active.prepare(self.clock);
-        self.ready = earliest(self.ready, active.ready());
-        self.requests.push(active);
+        let (unprepared, full) = (request.bytes, driver.time(request.command));
+        let active = Active { id, request, driver, unprepared, under_way: 0, prepared: None, full };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.requests[place] = active;
+                place
+            }
+            None => {
+                self.requests.push(active);
+                self.requests.len() - 1
+            }
+        };
+        self.prepare(place);
         id
+    }
+
+    /// The driver of the request at `place` begins with its next command, if it may.
+    fn prepare(&mut self, place: usize) {
+        let active = &mut self.requests[place];
+        if let Some(ready) = active.prepare(self.clock) {
+            self.ready.push(Reverse((ready, active.id, place)));
+        }
     }
 
     /// Moves the clock to the next end of a request or to `now`, whichever is first; called until it answers `None`.
@@ -226,7 +248,7 @@ impl FlashQueue {
         if let Some(done) = self.completed.front() {
             return Some(done.time);
         }
-        if self.requests.is_empty() {
+        if self.requests.len() == self.free.len() {
             return None;
         }
         let mut ahead = self.clone();
@@ -265,8 +287,7 @@ impl FlashQueue {
         let request = Request { direction: Direction::Write, bytes, command, depth: u32::MAX };
         let id = self.submit(now, request, driver);
         loop {
-            let active = self.requests.iter().find(|active| active.id == id);
-            let preparing = active.is_some_and(|active| active.prepared.is_some());
+            let preparing = self.ready.iter().any(|Reverse((_, of, _))| *of == id);
             let accepted = !preparing && self.waiting.len() <= self.flash.slots();
             if accepted || !self.step(Nanos::MAX) {
                 return WriteBehind { request: id, held: self.clock.saturating_sub(now) };
@@ -285,7 +306,7 @@ impl FlashQueue {
     fn step(&mut self, until: Nanos) -> bool {
         // What saturates at the end of time never happens.
         let never = Nanos::MAX;
-        let (device, driver) = (self.device.due().unwrap_or(never), self.ready.unwrap_or(never));
+        let (device, driver) = (self.device.due().unwrap_or(never), self.first_ready());
         let at = device.min(driver).min(self.issue);
         if at > until || at == never {
             return false;
@@ -302,6 +323,11 @@ impl FlashQueue {
         true
     }
 
+    /// When the first of the drivers has a command ready; the end of time if none has.
+    fn first_ready(&self) -> Nanos {
+        self.ready.peek().map_or(Nanos::MAX, |Reverse((ready, ..))| *ready)
+    }
+
     /// Moves the clock on to `time`, in which nothing happens.
     fn pass(&mut self, time: Nanos) {
         let span = time.saturating_sub(self.clock);
@@ -316,14 +342,12 @@ impl FlashQueue {
     fn end_command(&mut self) {
         let Some(command) = self.device.take(self.clock) else { return };
         match command.owner {
-            Owner::Request(id) => {
-                let Ok(index) = self.requests.binary_search_by_key(&id, |active| active.id) else { return };
-                let Some(active) = self.requests.get_mut(index) else { return };
-                active.under_way -= 1;
-                active.prepare(self.clock);
-                self.ready = earliest(self.ready, active.ready());
-                if active.under_way == 0 {
-                    self.requests.remove(index);
+            Owner::Request(place) => {
+                self.requests[place].under_way -= 1;
+                self.prepare(place);
+                let Active { id, under_way, .. } = self.requests[place];
+                if under_way == 0 {
+                    self.free.push(place);
                     self.completed.push_back(Completed { time: self.clock, request: id });
                 }
             }
@@ -337,20 +361,15 @@ impl FlashQueue {
         }
     }
 
-    /// The driver of the oldest request that has a command ready puts it into the queue.
+    /// Of the drivers that have a command ready first that of the oldest request puts it into the queue.
     fn hand_over(&mut self) {
-        for active in &mut self.requests {
-            if let Some((ready, bytes)) = active.prepared
-                && ready <= self.clock
-            {
-                let (owner, direction) = (Owner::Request(active.id), active.request.direction);
-                self.waiting.push_back(Command { owner, direction, bytes });
-                active.prepared = None;
-                active.prepare(self.clock);
-                break;
-            }
+        let Some(Reverse((_, _, place))) = self.ready.pop() else { return };
+        let active = &mut self.requests[place];
+        if let Some(bytes) = active.prepared.take() {
+            let direction = active.request.direction;
+            self.waiting.push_back(Command { owner: Owner::Request(place), direction, bytes });
         }
-        self.ready = self.requests.iter().filter_map(Active::ready).min();
+        self.prepare(place);
     }
 
     fn issue_stream(&mut self) {
@@ -369,12 +388,29 @@ impl FlashQueue {
         self.issue = first_issue(&self.streams);
     }
 
+    /// What a command asks of the device; most ask what the one before of their way did.
+    fn demand(&mut self, command: Command, cached: bool) -> Demand {
+        let Command { direction, bytes, .. } = command;
+        let way = match direction {
+            Direction::Read => 0,
+            Direction::Write => 1 + usize::from(cached),
+        };
+        match self.asked[way] {
+            Some((of, demand)) if of == bytes => demand,
+            _ => {
+                let demand = self.flash.demand(direction, bytes, cached);
+                self.asked[way] = Some((bytes, demand));
+                demand
+            }
+        }
+    }
+
     fn fill_slots(&mut self) {
         while self.device.len() < self.flash.slots()
             && let Some(command) = self.waiting.pop_front()
         {
             let cached = command.direction == Direction::Read || self.cache.take(command.bytes);
-            let demand = self.flash.demand(command.direction, command.bytes, cached);
+            let demand = self.demand(command, cached);
             self.device.insert(self.clock, command, demand);
         }
     }

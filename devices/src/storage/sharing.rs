@@ -1,8 +1,7 @@
 //! The device at work on the commands in its slots.
 
-use std::cmp::Ordering;
-
 use crate::storage::flash::Demand;
+use crate::storage::paces::{Pace, Paces};
 use crate::units::Nanos;
 
 /// A command in a slot.
@@ -10,10 +9,10 @@ use crate::units::Nanos;
 struct Served<T> {
     item: T,
     sequence: u64,
-    /// What is left of the time that it takes alone, in nanoseconds.
-    remaining: f64,
-    /// The share of the device that it keeps busy when it is alone.
-    busy: f64,
+    /// It ends when the device has done so much on each command, in nanoseconds of one alone.
+    end: f64,
+    /// Its kind.
+    kind: usize,
 }
 
 /// Commands that run side by side until they meet on a die.
@@ -24,13 +23,18 @@ struct Served<T> {
 /// processor sharing; pages that keep little of it busy fill it by and by with depth; and nobody is beside others
 /// without slowing them.
 ///
-/// The pace is worked out once for all changes of a moment, when it is next asked what ends first: a command that ends
-/// usually makes room for another.
+/// As all run at one pace, what has been *done* on each is one number that grows, and commands end in the order of what
+/// it must have come to: time that passes touches no command. The [`Paces`] follow from kinds of commands, and are looked up
+/// once for all changes of a moment, when it is next asked what ends first: a command that ends usually makes room for
+/// another.
 #[derive(Clone, Debug)]
 pub(super) struct Sharing<T> {
+    /// The one that ends first is the last.
     served: Vec<Served<T>>,
+    paces: Paces,
     sequence: u64,
-    pace: f64,
+    done: f64,
+    pace: Pace,
     /// When commands came or went since the pace was worked out, if any did.
     changed: Option<Nanos>,
     /// Which command ends first if nothing changes, and when.
@@ -39,11 +43,21 @@ pub(super) struct Sharing<T> {
 
 /// Time that counts as none, in nanoseconds: what sums of floats leave over.
 const NOTHING: f64 = 1e-6;
+/// What is done is counted anew from here, in nanoseconds, so that floats keep a fraction of [`NOTHING`] apart.
+const ANEW: f64 = 1e6;
 
 impl<T> Sharing<T> {
     pub(super) fn new(slots: usize) -> Self {
-        // Slots are few; a calibration with absurdly many does not reserve memory for them.
-        Self { served: Vec::with_capacity(slots.min(64)), sequence: 0, pace: 1.0, changed: None, first: None }
+        Self {
+            // Slots are few; a calibration with absurdly many does not reserve memory for them.
+            served: Vec::with_capacity(slots.min(64)),
+            paces: Paces::default(),
+            sequence: 0,
+            done: 0.0,
+            pace: Pace::ALONE,
+            changed: None,
+            first: None,
+        }
     }
 
     /// Commands at work.
@@ -59,8 +73,12 @@ impl<T> Sharing<T> {
 
     /// Starts a command.
     pub(super) fn insert(&mut self, now: Nanos, item: T, demand: Demand) {
-        let busy = (demand.occupation / demand.alone).min(1.0);
-        self.served.push(Served { item, sequence: self.sequence, remaining: demand.alone, busy });
+        let kind = self.paces.enter(demand);
+        let end = self.done + demand.alone;
+        // Behind all that end no later: it came last.
+        let behind = self.served.iter().rev().take_while(|served| served.end <= end).count();
+        let place = self.served.len() - behind;
+        self.served.insert(place, Served { item, sequence: self.sequence, end, kind });
         self.sequence += 1;
         self.changed = Some(now);
     }
@@ -68,10 +86,7 @@ impl<T> Sharing<T> {
     /// Works for `span`, in which no command ends.
     pub(super) fn progress(&mut self, span: Nanos) {
         self.settle();
-        let done = self.pace * span.0 as f64;
-        for served in &mut self.served {
-            served.remaining -= done;
-        }
+        self.done += self.pace.forward * span.0 as f64;
     }
 
     /// Takes the command that is due at `now`, the one that came first if there are several.
@@ -79,27 +94,50 @@ impl<T> Sharing<T> {
         self.settle();
         let (index, _) = self.first.filter(|&(_, due)| due <= now)?;
         self.changed = Some(now);
-        Some(self.served.swap_remove(index).item)
+        let Served { item, kind, .. } = self.served.remove(index);
+        self.paces.leave(kind);
+        Some(item)
     }
 
     /// Works out the pace and what ends first, if commands came or went.
     fn settle(&mut self) {
         let Some(now) = self.changed.take() else { return };
-        let (mut asked, mut idle, mut least) = (0.0, 1.0, f64::INFINITY);
-        for served in &self.served {
-            asked += served.busy;
-            idle *= 1.0 - served.busy;
-            least = f64::min(least, served.remaining);
-        }
-        let pace = (1.0 - idle) / asked;
-        // A float cast saturates, and turns what is below zero into it.
-        let span = |remaining: f64| (remaining.max(0.0) / pace - NOTHING).ceil() as u64;
-        let shortest = span(least);
+        self.count_anew();
+        let Some(last) = self.served.last().map(|served| served.end) else {
+            self.first = None;
+            return;
+        };
+        self.pace = self.paces.now();
+        let shortest = self.span(last);
         // Only what has hardly more left than the least can end in the same nanosecond.
-        let later = |remaining: f64| remaining.partial_cmp(&(least + 2.0 * pace)) == Some(Ordering::Greater);
-        let close = self.served.iter().enumerate().filter(|(_, served)| !later(served.remaining));
-        let first = close.filter(|(_, served)| span(served.remaining) == shortest).min_by_key(|(_, s)| s.sequence);
-        self.first = first.map(|(index, _)| (index, Nanos(now.0.saturating_add(shortest))));
-        self.pace = pace;
+        let near = last + 2.0 * self.pace.forward;
+        let mut first = self.served.len() - 1;
+        for index in (0..first).rev().take_while(|&index| self.served[index].end <= near) {
+            let other = &self.served[index];
+            if other.sequence < self.served[first].sequence && self.span(other.end) == shortest {
+                first = index;
+            }
+        }
+        self.first = Some((first, Nanos(now.0.saturating_add(shortest))));
+    }
+
+    /// How long it is at this pace until what is done comes to `end`, in whole nanoseconds.
+    fn span(&self, end: f64) -> u64 {
+        let span = (end - self.done).max(0.0) * self.pace.back - NOTHING;
+        // Rounds up. A float cast saturates, and turns what is below zero into it.
+        let whole = span as u64;
+        whole.saturating_add(u64::from(whole as f64 != span && span > 0.0))
+    }
+
+    /// Keeps what is done small.
+    fn count_anew(&mut self) {
+        if self.served.is_empty() {
+            self.done = 0.0;
+        } else if self.done > ANEW {
+            for served in &mut self.served {
+                served.end -= self.done;
+            }
+            self.done = 0.0;
+        }
     }
 }

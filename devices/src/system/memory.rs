@@ -2,7 +2,9 @@
 
 use crate::device::Device;
 use crate::storage::ScalarSpeed;
-use crate::system::{ExtraFree, PageMix, System, TrainerConstants, ZramConstants};
+use crate::system::{
+    Compressor, ExtraFree, PageMix, System, SystemConstants, TrainerConstants, ZramConstants, ZstdConstants,
+};
 use crate::units::{Bytes, Factor, Fraction, Nanos};
 
 /// Free memory at which reclaim starts, hurries and stops.
@@ -143,12 +145,14 @@ impl System {
     /// What pages of apps are to ZRAM; all whole if there is none.
     pub fn app_pages(&self) -> PageMix {
         let whole = PageMix { same_filled: Fraction(0.0), incompressible: Fraction(1.0), ratio: Factor(1.0) };
-        self.constants.zram.as_ref().map_or(whole, ZramConstants::mix)
+        let mix = self.constants.zram.as_ref().map_or(whole, ZramConstants::mix);
+        self.constants.zstd().map_or(mix, |zstd| zstd.apps(mix))
     }
 
     /// What pages of the process that trains are to ZRAM.
     pub fn trainer_pages(&self) -> PageMix {
-        self.constants.trainer.mix()
+        let mix = self.constants.trainer.mix();
+        self.constants.zstd().map_or(mix, |zstd| zstd.trainer(mix))
     }
 
     /// The swap partition on flash; zero if there is none.
@@ -164,14 +168,16 @@ impl System {
     /// The kernel's work on a page on a core of this speed.
     pub fn page_costs(&self, speed: ScalarSpeed) -> PageCosts {
         let costs = &self.constants.costs;
+        let [slower_in, slower_out] =
+            self.constants.zstd().map_or([1.0; 2], |zstd| [zstd.compress.value.0, zstd.decompress.value.0]);
         PageCosts {
             fault: speed.time(costs.fault.value),
             zero: speed.time(costs.zero.value),
             walk: speed.time(costs.walk.value),
             scan: speed.time(costs.scan.value),
             unmap: speed.time(costs.unmap.value),
-            compress: speed.time(costs.compress.value),
-            decompress: speed.time(costs.decompress.value),
+            compress: speed.time(Factor(costs.compress.value.0 * slower_in)),
+            decompress: speed.time(Factor(costs.decompress.value.0 * slower_out)),
             submit: speed.time(costs.submit.value),
             wake_up: costs.wake_up.value,
         }
@@ -208,6 +214,25 @@ impl System {
                 thrashing_limit_decay: killer.thrashing_limit_decay.value,
             }
         }
+    }
+}
+
+impl SystemConstants {
+    /// What is otherwise than under LZ4, where ZRAM compresses with Zstandard.
+    fn zstd(&self) -> Option<&ZstdConstants> {
+        let chosen = self.zram.as_ref().is_some_and(|zram| zram.algorithm == Compressor::Zstd);
+        self.zstd.as_ref().filter(|_| chosen)
+    }
+}
+
+impl ZstdConstants {
+    pub(super) fn apps(&self, lz4: PageMix) -> PageMix {
+        PageMix { incompressible: self.incompressible.value, ratio: self.ratio.value, ..lz4 }
+    }
+
+    pub(super) fn trainer(&self, lz4: PageMix) -> PageMix {
+        let (incompressible, ratio) = (self.trainer_incompressible.value, self.trainer_ratio.value);
+        PageMix { incompressible, ratio, ..lz4 }
     }
 }
 

@@ -104,11 +104,42 @@ section! {
     }
 }
 
+/// What ZRAM compresses with (`comp_algorithm`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Compressor {
+    /// LZ4: fast.
+    Lz4,
+    /// Zstandard: slower, and pages become smaller.
+    Zstd,
+}
+
+impl Visit for Compressor {}
+
 section! {
-    /// `[zram]`: swap in compressed memory.
+    /// `[zstd]`: what is otherwise where ZRAM compresses with Zstandard in place of LZ4.
+    pub struct ZstdConstants {
+        /// The time of compressing a page, in that of LZ4.
+        pub compress: Constant<Factor>,
+        /// The time of decompressing one, likewise.
+        pub decompress: Constant<Factor>,
+        /// The share of apps' pages that it cannot shrink to what ZRAM keeps compressed.
+        pub incompressible: Constant<Fraction>,
+        /// Bytes of the others for each byte that they compress to.
+        pub ratio: Constant<Factor>,
+        /// The share of the trainer's pages that it cannot shrink.
+        pub trainer_incompressible: Constant<Fraction>,
+        /// Bytes of the others of the trainer's for each byte that they compress to.
+        pub trainer_ratio: Constant<Factor>,
+    }
+}
+
+section! {
+    /// `[zram]`: swap in compressed memory; its numbers are those of LZ4.
     pub struct ZramConstants {
-        /// The compressor.
-        pub algorithm: String,
+        /// The compressor: `lz4`, or `zstd` with the numbers of `[zstd]`.
+        pub algorithm: Compressor,
         /// Size before compression, as a share of memory; `size` goes before.
         pub share: Option<Constant<Fraction>>,
         /// The most that a share may be.
@@ -342,6 +373,8 @@ section! {
         pub reclaim: ReclaimConstants,
         /// ZRAM; none where it is not given.
         pub zram: Option<ZramConstants>,
+        /// ZRAM with Zstandard; needed where that is its algorithm.
+        pub zstd: Option<ZstdConstants>,
         /// Swap on flash; none where it is not given.
         pub swap: Option<SwapConstants>,
         /// Work on a page.

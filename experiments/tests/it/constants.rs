@@ -8,6 +8,7 @@ use haversack::cache::Cache;
 use haversack::run::{Plan, Results};
 use haversack::scenario::{Holder, Scenario, World, moved};
 use haversack_devices::processor::{CoreSelection, Frequency, ProcessorKind};
+use haversack_devices::system::Compressor;
 use haversack_devices::units::{Bytes, Flops, Fraction, Nanos};
 use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
 use haversack_devices::{ConstantEntry, ScalarSpeed, list, list_stacks, list_systems};
@@ -345,6 +346,10 @@ fn runs() -> Vec<Run> {
             plain(world, cache, "model = \"mobilenetv2\"\ninput = \"3x32x32\"\nbatch = 2")
         }),
         run("a phone of 3.6 GiB", &["reclaim", "zram", "swap", "costs", "killer", "storage"], |world, cache| {
+            crowded(world, cache, 3.6, "cores = \"big:1\"\nbatch = 512\niterations = 3")
+        }),
+        run("the same under zstd", &["zstd"], |mut world, cache| {
+            world.system.as_mut()?.constants.zram.as_mut()?.algorithm = Compressor::Zstd;
             crowded(world, cache, 3.6, "cores = \"big:1\"\nbatch = 512\niterations = 3")
         }),
         run("a phone of little memory", &["killer"], |world, cache| {

@@ -232,9 +232,9 @@ impl Actors {
         (self.active().any(|(_, actor)| stalls(actor)), self.active().any(|(_, actor)| actor.is_productive()))
     }
 
-    /// Flash has ended a transfer.
-    pub(super) fn read(&mut self, transfer: Transfer, now: Nanos) {
-        let Some(at) = self.reads.iter().position(|&(other, _)| other == transfer) else { return };
+    /// Flash has ended a transfer; whether somebody has waited for it.
+    pub(super) fn read(&mut self, transfer: Transfer, now: Nanos) -> bool {
+        let Some(at) = self.reads.iter().position(|&(other, _)| other == transfer) else { return false };
         let (_, index) = self.reads.swap_remove(at);
         let actor = self.get_mut(index);
         if let Doing::Reads { left, wake } = &mut actor.doing {
@@ -245,6 +245,7 @@ impl Actors {
                 actor.does(Doing::Wakes { until }, actor.stalled, now);
             }
         }
+        true
     }
 
     /// Something is written.

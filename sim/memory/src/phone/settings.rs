@@ -132,7 +132,7 @@ impl Settings {
     }
 }
 
-/// Names something that a [`Flash`] reads or writes.
+/// Names something that a [`Flash`] reads or writes; what is begun later has a larger number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Transfer(pub u64);
 

@@ -164,9 +164,11 @@ impl PhoneMemory {
 
     /// Flash has read for an actor, or written an extent, whose pages are free then.
     fn end_transfer(&mut self, transfer: Transfer) {
-        let Some(at) = self.writes.iter().position(|write| write.transfer == transfer) else {
-            return self.actors.read(transfer, self.now);
-        };
+        if self.actors.read(transfer, self.now) {
+            return;
+        }
+        // They were begun in this order.
+        let Ok(at) = self.writes.binary_search_by_key(&transfer, |write| write.transfer) else { return };
         let Some(Write { id, number, .. }) = self.writes.remove(at) else { return };
         self.actors.written(self.now);
         if std::mem::take(&mut self.kswapd.awaits_write) {

@@ -1,5 +1,6 @@
 //! On a phone in use: pages are touched before an operator runs, and a process that was ended starts again.
 
+use haversack_devices::storage::Direction;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::phone::{Access, Kill, Stall};
 use haversack_workloads::training_graph::Need;
@@ -7,6 +8,7 @@ use haversack_workloads::{NodeId, Phase, Role, TensorId};
 
 use super::Executor;
 use crate::error::{RunError, Stop};
+use crate::phone::PhoneInUse;
 use crate::timeline::SpanKind;
 
 impl Executor<'_> {
@@ -51,7 +53,7 @@ impl Executor<'_> {
     }
 
     /// The process was ended: a new one begins the iteration again with the weights of the last one that was finished,
-    /// which it reads from flash.
+    /// which it reads from flash, in one queue with everybody.
     pub(super) fn start_again(&mut self, kill: Box<Kill>) -> Result<(), RunError> {
         let Some(phone) = &self.phone else { return Ok(()) };
         phone.may_restart(&kill)?;
@@ -61,9 +63,12 @@ impl Executor<'_> {
         self.forget_tensors();
         let starting = self.phone.as_mut().map_or(Ok(Nanos::ZERO), |phone| phone.restart())?;
         let weights = self.tensors.graph().bytes_of(Role::is_state).at(1);
-        let reading = self.costs.machine().swapping(Bytes(weights)).unwrap_or_default().back;
         let began = self.clock.now();
-        self.pause(starting + reading)?;
+        self.pause(starting)?;
+        let now = self.clock.now();
+        let read = |phone: &mut PhoneInUse| phone.transfer(now, Direction::Read, Bytes(weights));
+        let reading = self.phone.as_mut().map_or(Ok(Nanos::ZERO), read)?;
+        self.pause(reading)?;
         self.clock.charge(began, |part| &mut part.preparation);
         self.clock.discard_iteration();
         self.record.micro_batches.clear();
