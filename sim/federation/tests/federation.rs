@@ -1,0 +1,170 @@
+//! Whole federations on costs told by hand.
+#![allow(clippy::unwrap_used)]
+
+use haversack_federation::availability::Availability;
+use haversack_federation::federation::{Federation, Learn, Learned, Round, Rules, TimingOnly};
+use haversack_federation::population::{DeviceKind, Population, PopulationSetting, Sizes};
+use haversack_federation::quantiles::Quantiles;
+use haversack_federation::round::Outcome;
+use haversack_federation::selection::SelectorKind;
+use haversack_federation::work::{Job, Work};
+
+const PHONES: u32 = 400;
+
+fn population() -> Population {
+    let devices: Vec<DeviceKind> = (0..5).map(|memory| DeviceKind { id: format!("class {memory}"), memory }).collect();
+    Population::draw(1, PHONES, &PopulationSetting::embedded().unwrap(), &devices, Sizes::Same(20)).unwrap()
+}
+
+/// Phones of the smallest memory class hold no plan; the others train for a second over their speed.
+struct Told<'p>(&'p Population);
+
+impl Work for Told<'_> {
+    fn holds(&self, phone: u32) -> Result<(), String> {
+        if self.0.phones()[phone as usize].memory == 0 { Err("4 GB hold no plan".to_owned()) } else { Ok(()) }
+    }
+    fn job(&self, phone: u32, _: u32, _: f64) -> Job {
+        let compute_s = self.expected_s(phone);
+        Job { budget_bytes: 7, plan: 3, down_bytes: 1000, up_bytes: 500, compute_s, energy_j: 2.0, killed_after_s: None }
+    }
+    fn expected_s(&self, phone: u32) -> f64 {
+        20.0 / f64::from(self.0.phones()[phone as usize].speed)
+    }
+    fn batch_s(&self, phone: u32) -> f64 {
+        self.expected_s(phone) / 20.0
+    }
+    fn memory(&self, _: u32) -> f64 {
+        1.0
+    }
+}
+
+fn rules(selector: SelectorKind) -> Rules {
+    Rules { selector, cohort: 20, over_commit: 1.3, deadline_s: None, oracle: false }
+}
+
+/// Sessions of `ready` seconds, `between` seconds apart.
+fn availability(ready: f64, between: f64) -> Availability {
+    let length = |length| Quantiles::new(vec![0.0, 1.0], vec![length, length]).unwrap();
+    Availability::new(5, PHONES as usize, length(ready), length(between))
+}
+
+fn run(rules: Rules, availability: Availability, rounds: usize) -> Vec<Round> {
+    let population = population();
+    let work = Told(&population);
+    let mut federation = Federation::new(9, rules, &population, availability, &work).unwrap();
+    (0..rounds).map(|_| federation.round(&mut TimingOnly).unwrap()).collect()
+}
+
+#[test]
+fn rounds_follow_one_another_and_every_phone_is_accounted_for() {
+    for selector in SelectorKind::ALL {
+        let rounds = run(rules(selector), availability(3600.0, 3600.0), 30);
+        let mut now = 0.0;
+        for (number, round) in (1..).zip(&rounds) {
+            let row = round.row;
+            assert_eq!((row.round, row.start_s), (number, now), "{}", selector.name());
+            assert_eq!((row.selected, row.completed), (26, 20));
+            assert_eq!(row.selected, row.completed + row.dropped + row.killed + row.timed_out);
+            assert_eq!((row.up_bytes, round.clients.len()), (20 * 500, 26));
+            // No phone of the smallest class takes part.
+            assert!(round.clients.iter().all(|client| client.memory_class > 0 && client.plan == 3));
+            // The slowest that counts ends the round.
+            let ends = |client: &&haversack_federation::rows::ClientRow| client.outcome == Outcome::Completed;
+            let times = round.clients.iter().filter(ends).map(|client| client.down_s + client.compute_s + client.up_s);
+            assert_eq!(times.fold(0.0, f64::max), row.duration_s);
+            assert!(row.energy_j > 20.0 * 2.0 && row.energy_j < 26.0 * 2.0);
+            now += row.duration_s;
+        }
+        assert_eq!(rounds, run(rules(selector), availability(3600.0, 3600.0), 30), "{}", selector.name());
+    }
+}
+
+#[test]
+fn phones_that_hold_no_plan_are_named_once_and_an_oracle_takes_them() {
+    let count = |rounds: &[Round]| {
+        let mut named: Vec<u32> = rounds.iter().flat_map(|round| &round.exclusions).map(|row| row.client).collect();
+        let all = named.len();
+        named.sort_unstable();
+        named.dedup();
+        assert_eq!(named.len(), all);
+        all
+    };
+    let few = population().phones().iter().filter(|phone| phone.memory == 0).count();
+    // FedHybrid looks at every phone that is ready.
+    let always = || availability(1e6, 1.0);
+    let rounds = run(rules(SelectorKind::Fedhybrid), always(), 3);
+    assert_eq!(count(&rounds), few);
+    assert_eq!((rounds[0].exclusions[0].round, rounds[0].exclusions[0].reason.as_str()), (1, "4 GB hold no plan"));
+    let oracle = run(Rules { oracle: true, ..rules(SelectorKind::Fedhybrid) }, always(), 3);
+    assert_eq!(count(&oracle), 0);
+    let all = Rules { cohort: PHONES, over_commit: 1.0, ..rules(SelectorKind::Random) };
+    assert_eq!(run(all, always(), 1)[0].row.selected as usize, PHONES as usize - few);
+    assert_eq!(run(Rules { oracle: true, ..all }, always(), 1)[0].row.selected, PHONES);
+}
+
+#[test]
+fn a_deadline_ends_rounds_that_would_not_end() {
+    let slow = Rules { deadline_s: Some(18.0), ..rules(SelectorKind::Random) };
+    let row = run(slow, availability(1e6, 1.0), 1)[0].row;
+    assert!(row.duration_s <= 18.0 && row.timed_out > 6 && row.completed < 20, "{row:?}");
+}
+
+#[test]
+fn sessions_that_are_too_short_drop_phones() {
+    let row = run(rules(SelectorKind::Random), availability(15.0, 15.0), 1)[0].row;
+    assert!(row.dropped > 10 && row.completed + row.dropped + row.timed_out == row.selected, "{row:?}");
+}
+
+#[test]
+fn a_server_waits_for_phones_and_gives_a_round_up_after_a_day() {
+    // Ready for a second in every ten days: nobody is, most of the time.
+    let rounds = run(rules(SelectorKind::Random), availability(1.0, 864_000.0), 2);
+    for round in rounds {
+        let row = round.row;
+        assert!(row.selected <= 1 && row.duration_s <= 86_400.0, "{row:?}");
+    }
+}
+
+#[test]
+fn rules_that_contradict_the_population_are_refused() {
+    let population = population();
+    let work = Told(&population);
+    let refused = |rules| match Federation::new(1, rules, &population, availability(1.0, 1.0), &work) {
+        Err(error) => error.to_string(),
+        Ok(_) => String::new(),
+    };
+    let random = rules(SelectorKind::Random);
+    let expected = "`cohort` is 401, expected from 1 to the 400 phones of the population";
+    assert_eq!(refused(Rules { cohort: 401, ..random }), expected);
+    assert!(refused(Rules { cohort: 0, ..random }).starts_with("`cohort` is 0"));
+    assert_eq!(refused(Rules { over_commit: 0.5, ..random }), "`over_commit` is 0.5, expected a number from 1");
+    assert!(refused(Rules { deadline_s: Some(0.0), ..random }).starts_with("`deadline_s` is 0"));
+}
+
+#[test]
+fn losses_reach_the_selector_and_a_learner_can_stop_a_federation() {
+    struct Teacher(Vec<u32>);
+    impl Learn for Teacher {
+        fn learn(&mut self, round: u32, completed: &[u32]) -> Result<Learned, String> {
+            if round == 40 {
+                return Err("diverged".to_owned());
+            }
+            self.0.extend(completed);
+            // The first hundred phones know nothing new.
+            let loss = |&phone: &u32| if phone < 100 { 0.01 } else { 5.0 };
+            Ok(Learned { losses: completed.iter().map(loss).collect(), accuracy: Some(f64::from(round)) })
+        }
+    }
+    let population = population();
+    let work = Told(&population);
+    let mut federation =
+        Federation::new(9, rules(SelectorKind::Fedhybrid), &population, availability(1e6, 1.0), &work).unwrap();
+    let mut teacher = Teacher(Vec::new());
+    let rounds: Vec<Round> = (0..39).map(|_| federation.round(&mut teacher).unwrap()).collect();
+    assert_eq!(rounds[4].row.accuracy, Some(5.0));
+    assert_eq!(federation.round(&mut teacher), Err("diverged".to_owned()));
+    let late = &teacher.0[teacher.0.len() - 200..];
+    let dull = late.iter().filter(|&&phone| phone < 100).count();
+    // A quarter of the phones, of whom only those that are explored take part.
+    assert!(dull < 15, "{dull} of 200");
+}
