@@ -25,7 +25,15 @@ impl Work for Told<'_> {
     }
     fn job(&self, phone: u32, _: u32, _: f64) -> Job {
         let compute_s = self.expected_s(phone);
-        Job { budget_bytes: 7, plan: 3, down_bytes: 1000, up_bytes: 500, compute_s, energy_j: 2.0, killed_after_s: None }
+        Job {
+            budget_bytes: 7,
+            plan: 3,
+            down_bytes: 1000,
+            up_bytes: 500,
+            compute_s,
+            energy_j: 2.0,
+            killed_after_s: None,
+        }
     }
     fn expected_s(&self, phone: u32) -> f64 {
         20.0 / f64::from(self.0.phones()[phone as usize].speed)
