@@ -96,7 +96,7 @@ pub struct ReferenceRow {
     pub role: Role,
     /// The setting, as far as the paper gives it.
     pub conditions: String,
-    /// Whether somebody had it in view when a choice was made that it could have decided ([`super::in_view`]).
+    /// Whether somebody had it in view when a choice was made that it could have decided (`readings/in-view.toml`).
     pub in_view: bool,
 }
 
