@@ -60,6 +60,7 @@ mod least;
 mod lesson;
 mod machine;
 pub mod phone;
+mod pressure;
 mod record;
 mod run;
 mod setting;
@@ -73,9 +74,10 @@ pub use lesson::Lesson;
 pub use machine::codec::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
 pub use machine::{Machine, MachineError, Trains};
 pub use phone::{Phone, WatchedSample, watch};
+pub use pressure::Pressure;
 pub use record::{
-    BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, PlanReport, Pressure,
-    Record, Stalls, ThreadStates, TrainerKill,
+    BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, PlanReport, Record, Stalls,
+    ThreadStates, TrainerKill,
 };
 pub use run::{simulate, train};
 pub use setting::with_setting;

@@ -13,7 +13,7 @@ mod phone;
 
 pub(crate) use bound::OperatorTimes;
 pub use bound::{BoundBy, OperatorTime};
-pub use phone::{PhoneReport, PhoneSpan, Pressure, Stalls, ThreadStates, TrainerKill};
+pub use phone::{PhoneReport, PhoneSpan, Stalls, ThreadStates, TrainerKill};
 
 /// Declares the parts beside the operators' own time once: for the struct, and for all that goes through them.
 macro_rules! breakdown {

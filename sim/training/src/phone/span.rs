@@ -3,7 +3,8 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::phone::{Counters, Psi};
 
-use crate::record::{PhoneSpan, Pressure, Stalls, ThreadStates};
+use crate::pressure::Pressure;
+use crate::record::{PhoneSpan, Stalls, ThreadStates};
 
 /// What is noted of a span of time.
 #[derive(Clone, Copy, Debug, Default)]

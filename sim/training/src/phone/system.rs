@@ -20,7 +20,8 @@ use super::places::Places;
 use super::pulse::{Pulse, Region};
 use super::span::Watch;
 use super::{Phone, SystemMemory, Threads, WatchedSample};
-use crate::record::{PhoneReport, Pressure};
+use crate::pressure::Pressure;
+use crate::record::PhoneReport;
 use crate::tensors::Change;
 use crate::timeline::{Happening, PhoneEvent, PhoneSample, PhoneTrack};
 

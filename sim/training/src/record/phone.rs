@@ -1,7 +1,9 @@
 //! What the phone's kernel saw of a run.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::phone::{Counters, Kill, Psi};
+use haversack_memory::phone::{Counters, Kill};
+
+use crate::pressure::Pressure;
 
 /// What the phone's kernel saw of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,22 +45,6 @@ pub struct PhoneSpan {
     pub apps: Stalls,
     /// Apps that came to the front, new or from behind, until their pages were in.
     pub launches: Stalls,
-}
-
-/// Pressure-stall information (`/proc/pressure/memory`), summed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pressure {
-    /// Somebody stalled.
-    pub some: Nanos,
-    /// Somebody stalled, and nobody worked who did not.
-    pub full: Nanos,
-}
-
-impl Pressure {
-    /// What it has summed up to.
-    pub(crate) fn of(psi: &Psi) -> Self {
-        Self { some: psi.some.total, full: psi.full.total }
-    }
 }
 
 /// How often somebody had to wait for memory, and for how long.
