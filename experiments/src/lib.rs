@@ -62,6 +62,7 @@ pub mod kernels_command;
 pub mod list;
 pub mod measured;
 pub mod model_command;
+pub(crate) mod moment;
 pub mod output;
 pub mod output_folder;
 pub mod plot;

@@ -5,17 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{Device, System, load, load_system};
-use haversack_policies::budget::{BudgetRule, Sample, SwapKind};
-use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
+use haversack_devices::{load, load_system};
 use haversack_reports::frame::write_parquet;
 use haversack_reports::write_atomically;
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::row::UtcTime;
 use haversack_traces::stream::stream;
 use haversack_traces::usage::UsageModel;
-use haversack_training::phone::Phone;
-use haversack_training::watch;
 use polars::prelude::{DataFrame, IntoColumn, NamedFrom, Series};
 use rand::RngExt;
 use rayon::prelude::*;
@@ -23,10 +19,11 @@ use serde_json::json;
 
 use super::budgets_picture::{by_hour, by_user};
 use crate::error::CommandError;
+use crate::moment::{Moment, Watched};
 use crate::output::{Format, note, print, print_json};
 use crate::progress::{Amount, Progress};
 use crate::quantities;
-use crate::scenario::{app_changes, parse_span, phone_in_use};
+use crate::scenario::parse_span;
 use crate::sweep::{drawn, matching};
 use crate::trace_table::{Holds, Reader, UserApps, place_beside};
 
@@ -93,10 +90,7 @@ pub(super) struct Budget {
 
 /// What is watched, and how.
 struct Watching<'a> {
-    device: Device,
-    system: System,
-    model: UsageModel,
-    footprints: FootprintTable,
+    watched: Watched,
     asked: &'a BudgetsOptions,
 }
 
@@ -122,7 +116,7 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<(), CommandError> {
         None => matched,
     };
     let input = |error: &dyn std::fmt::Display| CommandError::input(error.to_string());
-    let watching = Watching {
+    let watched = Watched {
         device: load(&asked.device).map_err(|error| input(&error))?,
         system: load_system(&asked.system).map_err(|error| input(&error))?,
         model: asked
@@ -135,8 +129,8 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<(), CommandError> {
             .as_deref()
             .map_or_else(FootprintTable::built_in, FootprintTable::load)
             .map_err(|error| input(&error))?,
-        asked,
     };
+    let watching = Watching { watched, asked };
     let bar = Progress::new(Amount::Number("users"), users.len() as u64, 0);
     let found: Vec<Vec<Budget>> = users
         .par_iter()
@@ -153,7 +147,7 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<(), CommandError> {
     }
     let budgets: Vec<Budget> = found.into_iter().flatten().collect();
     write_parquet(&asked.out, &frame(&budgets)?)?;
-    let setting = format!("{} under {}, {}", watching.device.id, watching.system.id, asked.file.display());
+    let setting = format!("{} under {}, {}", watching.watched.device.id, watching.watched.system.id, asked.file.display());
     let mut files = vec![asked.out.clone()];
     if !budgets.is_empty() {
         for (name, figure) in [("by-user", by_user(&budgets, &setting)), ("by-hour", by_hour(&budgets, &setting))] {
@@ -188,23 +182,8 @@ impl Watching<'_> {
     /// The end of the window that begins at `start`.
     fn moment(&self, rows: &UserApps, start: UtcTime) -> Result<Budget, CommandError> {
         let (seed, window) = (self.asked.seed, self.asked.window);
-        let timeline = rows.timeline(&self.model, seed, start, window);
-        let changes = app_changes(&timeline, &self.footprints, &self.model, seed);
-        let phone: Phone = phone_in_use(&self.device, &self.system, changes).map_err(CommandError::input)?;
-        let swap = if phone.memory.zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash };
-        let mut predictor = Predictor::new(Parameters::for_epoch(window));
-        let (mut available, mut safe) = (Bytes::ZERO, Bytes::ZERO);
-        for seen in watch(&phone, window).map_err(CommandError::failed)? {
-            let sample = Sample {
-                time: seen.time,
-                available: seen.available,
-                watermark_high: seen.watermark_high,
-                swap,
-                adjustments: &seen.adjustments,
-            };
-            (available, safe) = (sample.available, sample.safe());
-            predictor.observe(&sample).map_err(CommandError::failed)?;
-        }
+        let timeline = rows.timeline(&self.watched.model, seed, start, window);
+        let Moment { available, safe, predicted } = self.watched.moment(&timeline, window, seed)?;
         let alive = timeline.alive_at(window);
         let front = alive.iter().find(|app| app.adj.is_foreground()).map_or("", |app| timeline.package(app.app));
         let end = UtcTime(start.0 + i64::try_from(window.0).unwrap_or(i64::MAX));
@@ -215,7 +194,7 @@ impl Watching<'_> {
             hour: since_midnight as u64 / 3_600_000_000_000,
             available,
             safe,
-            predicted: predictor.prediction().unwrap_or(safe),
+            predicted,
             apps: alive.len() as u64,
             front: front.to_owned(),
         })

@@ -1,0 +1,57 @@
+//! What memory a phone in use leaves to training at a moment of its user's day.
+
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Device, System};
+use haversack_policies::budget::{BudgetRule, Sample, SwapKind};
+use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
+use haversack_traces::footprint::FootprintTable;
+use haversack_traces::usage::{AppTimeline, UsageModel};
+use haversack_training::watch;
+
+use crate::error::CommandError;
+use crate::scenario::{app_changes, phone_in_use};
+
+/// A phone and what runs on it.
+pub(crate) struct Watched {
+    pub(crate) device: Device,
+    pub(crate) system: System,
+    pub(crate) model: UsageModel,
+    pub(crate) footprints: FootprintTable,
+}
+
+/// What a phone leaves at the end of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// `MemAvailable`.
+    pub(crate) available: Bytes,
+    /// That less what reclaim keeps, FedHybrid's `M_safe`.
+    pub(crate) safe: Bytes,
+    /// FedHybrid's prediction, whose window is the whole one.
+    pub(crate) predicted: Bytes,
+}
+
+impl Watched {
+    /// What a service in the background sees, once a second for `window`, while the apps of `timeline` run and nobody trains.
+    ///
+    /// # Errors
+    /// A device and a system that do not go together, or memory that even the kernel's own killer does not free.
+    pub(crate) fn moment(&self, timeline: &AppTimeline, window: Nanos, seed: u64) -> Result<Moment, CommandError> {
+        let changes = app_changes(timeline, &self.footprints, &self.model, seed);
+        let phone = phone_in_use(&self.device, &self.system, changes).map_err(CommandError::input)?;
+        let swap = if phone.memory.zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash };
+        let mut predictor = Predictor::new(Parameters::for_epoch(window));
+        let (mut available, mut safe) = (Bytes::ZERO, Bytes::ZERO);
+        for seen in watch(&phone, window).map_err(CommandError::failed)? {
+            let sample = Sample {
+                time: seen.time,
+                available: seen.available,
+                watermark_high: seen.watermark_high,
+                swap,
+                adjustments: &seen.adjustments,
+            };
+            (available, safe) = (sample.available, sample.safe());
+            predictor.observe(&sample).map_err(CommandError::failed)?;
+        }
+        Ok(Moment { available, safe, predicted: predictor.prediction().unwrap_or(safe) })
+    }
+}
