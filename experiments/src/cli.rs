@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
-    advise, calibrate, compare, completions, interrupt, kernels_command, list, model_command, replay_command,
+    advise, calibrate, compare, completions, federate, interrupt, kernels_command, list, model_command, replay_command,
     reproduce, sensitivity, show, simulate, sweep, trace_command, train,
 };
 
@@ -40,6 +40,8 @@ enum Command {
     Sweep(sweep::SweepOptions),
     /// Trains networks for real under each policy: accuracy beside simulated time, memory and energy
     Train(train::TrainOptions),
+    /// Trains one network on a population of phones together: who takes part, what rounds take, what is learned
+    Federate(federate::FederateOptions),
     /// Puts the shards of a sweep or a reproduction together, to the same bytes as one run
     Merge(sweep::MergeOptions),
     /// Says what moved between two sweeps or reproductions, the farthest first
@@ -76,7 +78,7 @@ pub fn parse() -> Arguments {
 /// # Errors
 /// [`CommandError`], whose exit code is the program's.
 pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
-    if let Command::Reproduce(_) | Command::Sweep(_) | Command::Train(_) = &arguments.command {
+    if let Command::Reproduce(_) | Command::Sweep(_) | Command::Train(_) | Command::Federate(_) = &arguments.command {
         interrupt::watch().map_err(CommandError::failed)?;
     }
     match &arguments.command {
@@ -86,6 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
         Command::Sensitivity(options) => sensitivity::run(options),
         Command::Sweep(options) => sweep::run(options),
         Command::Train(options) => train::run(options),
+        Command::Federate(options) => federate::run(options),
         Command::Merge(options) => merge(options),
         Command::Compare(options) => compare::run(options),
         Command::Model(options) => model_command::run(options),

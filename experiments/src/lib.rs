@@ -18,7 +18,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
-//! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`show`], [`completions`] | a command each |
+//! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`train`], [`federate`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`show`], [`completions`] | a command each |
 //! | [`compare`] | what moved between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
 //! | [`checked`] | whether any number of the papers has checked a device under a stack |
@@ -57,12 +57,13 @@ pub mod cli;
 pub mod compare;
 pub mod completions;
 pub mod error;
+pub mod federate;
 pub mod interrupt;
 pub mod kernels_command;
 pub mod list;
 pub mod measured;
 pub mod model_command;
-pub(crate) mod moment;
+mod moment;
 pub mod output;
 pub mod output_folder;
 pub mod plot;
@@ -72,6 +73,7 @@ pub mod replay_command;
 pub mod reproduce;
 pub mod run;
 pub mod scenario;
+mod sealed;
 pub mod sensitivity;
 pub mod shard;
 pub mod show;

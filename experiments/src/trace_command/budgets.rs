@@ -147,7 +147,8 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<(), CommandError> {
     }
     let budgets: Vec<Budget> = found.into_iter().flatten().collect();
     write_parquet(&asked.out, &frame(&budgets)?)?;
-    let setting = format!("{} under {}, {}", watching.watched.device.id, watching.watched.system.id, asked.file.display());
+    let setting =
+        format!("{} under {}, {}", watching.watched.device.id, watching.watched.system.id, asked.file.display());
     let mut files = vec![asked.out.clone()];
     if !budgets.is_empty() {
         for (name, figure) in [("by-user", by_user(&budgets, &setting)), ("by-hour", by_hour(&budgets, &setting))] {

@@ -17,6 +17,7 @@ pub(super) use super::coded::Coded;
 use super::row::{Row, RowHead};
 use crate::error::CommandError;
 use crate::output::note;
+use crate::sealed::{opened, sealed, take};
 
 /// The file's name in its folder.
 pub(super) const NAME: &str = "checkpoint";
@@ -134,7 +135,7 @@ impl Checkpoint {
             courses: self.courses.iter().map(|(key, saved)| CourseHead::of(*key, saved)).collect(),
         };
         let head = serde_json::to_string(&head).map_err(CommandError::failed)?;
-        let mut bytes = format!("{FORMAT}\n{head}\n").into_bytes();
+        let mut bytes = Vec::new();
         for held in self.courses.values().flat_map(|saved| &saved.tensors) {
             match &held.values {
                 Values::Floats(values) => values.iter().for_each(|value| bytes.extend(value.to_le_bytes())),
@@ -145,8 +146,7 @@ impl Checkpoint {
                 }
             }
         }
-        bytes.extend(fnv1a(&bytes).to_le_bytes());
-        Ok(write_atomically(&self.path, &bytes)?)
+        Ok(write_atomically(&self.path, &sealed(FORMAT, &head, &bytes))?)
     }
 
     fn read(&mut self) -> Result<(), CommandError> {
@@ -154,18 +154,8 @@ impl Checkpoint {
         let wrong = |message: String| CommandError::input(format!("{path}: {message}"));
         let anew = "train into another folder, or without --resume";
         let bytes = std::fs::read(&self.path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-        let mut lines = bytes.splitn(3, |&byte| byte == b'\n');
-        let format = String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();
-        if format != FORMAT {
-            let found = format.chars().take(40).collect::<String>();
-            return Err(wrong(format!("found a file that begins with '{found}'; expected '{FORMAT}'; {anew}")));
-        }
-        let (content, sum) = bytes.split_at(bytes.len().saturating_sub(8));
-        if sum != fnv1a(content).to_le_bytes() {
-            return Err(wrong(format!("damaged: its checksum is not that of its {} bytes; {anew}", content.len())));
-        }
-        let head: Head = serde_json::from_slice(lines.next().unwrap_or_default())
-            .map_err(|error| wrong(format!("line 2: {error}; {anew}")))?;
+        let (head, mut values) = opened(&bytes, FORMAT).map_err(|why| wrong(format!("{why}; {anew}")))?;
+        let head: Head = serde_json::from_slice(head).map_err(|error| wrong(format!("line 2: {error}; {anew}")))?;
         let version = env!("CARGO_PKG_VERSION");
         if head.version != version {
             return Err(wrong(format!("found a checkpoint of version {}; expected {version}; {anew}", head.version)));
@@ -174,7 +164,6 @@ impl Checkpoint {
             let message = "of another specification, other data or other calibrations";
             return Err(wrong(format!("{message} (digest {}, expected {}); {anew}", head.digest, self.digest)));
         }
-        let mut values = lines.next().unwrap_or_default();
         for course in head.courses {
             let (key, saved) =
                 course.read(&mut values).ok_or_else(|| wrong(format!("line 2: too few values; {anew}")))?;
@@ -280,18 +269,6 @@ impl CourseHead {
         };
         Some(((run, seed), saved))
     }
-}
-
-/// Takes `len` values of `N` bytes from the front.
-fn take<'b, const N: usize>(bytes: &mut &'b [u8], len: usize) -> Option<impl Iterator<Item = [u8; N]> + use<'b, N>> {
-    let (front, rest) = bytes.split_at_checked(len.checked_mul(N)?)?;
-    *bytes = rest;
-    Some(front.as_chunks::<N>().0.iter().copied())
-}
-
-/// Fowler, Noll and Vo's hash, variant 1a, 64 bits.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

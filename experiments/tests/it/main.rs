@@ -9,6 +9,7 @@ mod completions;
 mod constants;
 mod docs;
 mod examples;
+mod federate;
 mod fedhybrid_a;
 mod fedhybrid_b;
 mod fedhybrid_c;

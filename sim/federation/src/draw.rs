@@ -7,7 +7,7 @@
 
 /// What a number is drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// The memory class of a phone.
     Memory = 1,
     /// The device within its class.
@@ -16,6 +16,7 @@ pub(crate) enum Purpose {
     Speed,
     /// Its link down, and up.
     Down,
+    /// See [`Self::Down`].
     Up,
     /// Its number of samples.
     Samples,
@@ -23,28 +24,34 @@ pub(crate) enum Purpose {
     Phase,
     /// Lengths of sessions, and of what lies between them.
     Session,
+    /// See [`Self::Session`].
     Gap,
+    /// The user that a phone's memory is like, and the moment of that user's day in a round.
+    User,
+    /// See [`Self::User`].
+    Moment,
 }
 
 /// The numbers of one phone for one purpose.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Draws {
+pub struct Draws {
     key: u64,
 }
 
 impl Draws {
-    pub(crate) const fn new(seed: u64, purpose: Purpose, phone: u32) -> Self {
+    /// Those of `phone` for `purpose`.
+    pub const fn new(seed: u64, purpose: Purpose, phone: u32) -> Self {
         let purpose = mixed(purpose as u64);
         Self { key: mixed(mixed(seed ^ purpose).wrapping_add(phone as u64)) }
     }
 
     /// Number `count`, evenly from 0 to below 1.
-    pub(crate) fn even(self, count: u32) -> f64 {
+    pub fn even(self, count: u32) -> f64 {
         (mixed(self.key.wrapping_add(GOLDEN.wrapping_mul(u64::from(count) + 1))) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Number `count` from the normal distribution of deviation 1 (Box and Muller).
-    pub(crate) fn normal(self, count: u32) -> f64 {
+    pub fn normal(self, count: u32) -> f64 {
         let (radius, angle) = (1.0 - self.even(2 * count), self.even(2 * count + 1));
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }

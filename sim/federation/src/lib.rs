@@ -1,6 +1,7 @@
 //! Federations of phones that train one network together.
 //!
 //! - [`population`]: the phones, drawn from a seed; [`availability`] is when they can be asked.
+//! - [`draw`]: the numbers of a phone, each for a purpose.
 //! - [`clusters`]: phones of like memory and speed, for which one plan is made.
 //! - [`selection`]: who takes part in a round.
 //! - [`work`]: what a phone is to do, and [`round`]: what becomes of it.
@@ -9,7 +10,7 @@
 
 pub mod availability;
 pub mod clusters;
-mod draw;
+pub mod draw;
 pub mod federation;
 pub mod learning;
 pub mod population;

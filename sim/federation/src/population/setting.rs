@@ -25,11 +25,13 @@ pub struct PopulationSetting {
 }
 
 /// Phones with one size of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryClass {
     /// Their memory, in GB.
     pub size_gb: f64,
+    /// The devices that they are like, by id, each as often as the others.
+    pub devices: Vec<String>,
     /// Their share of all.
     pub share: f64,
     /// The standard deviation of the logarithm of their speeds.
@@ -43,6 +45,8 @@ pub struct Link {
     pub median_mbit_per_s: f64,
     /// The standard deviation of the logarithm.
     pub spread: f64,
+    /// What a phone takes more while it sends or receives, in watts.
+    pub power_w: f64,
 }
 
 impl Link {
@@ -107,6 +111,7 @@ struct PopulationFile {
 struct LinkTable {
     median_mbit_per_s: f64,
     spread: f64,
+    power_w: f64,
     #[serde(rename = "kind")]
     _kind: String,
     #[serde(rename = "source")]
@@ -133,13 +138,13 @@ impl PopulationSetting {
     pub fn embedded() -> Result<Self, PopulationError> {
         let wrong = |error: String| PopulationError::File(error);
         let file: PopulationFile = read_toml(FILE, TEXT).map_err(|error| wrong(error.to_string()))?;
-        let LinkTable { median_mbit_per_s, spread, .. } = file.link;
+        let LinkTable { median_mbit_per_s, spread, power_w, .. } = file.link;
         let SessionTable { shares, ready_s, between_s, .. } = file.sessions;
         let sessions = Sessions {
             ready: Quantiles::new(shares.clone(), ready_s).map_err(wrong)?,
             between: Quantiles::new(shares, between_s).map_err(wrong)?,
         };
-        let setting = Self { memory: file.memory, link: Link { median_mbit_per_s, spread }, sessions };
+        let setting = Self { memory: file.memory, link: Link { median_mbit_per_s, spread, power_w }, sessions };
         setting.check()?;
         Ok(setting)
     }
@@ -152,7 +157,7 @@ impl PopulationSetting {
         if self.memory.is_empty() || self.memory.len() > usize::from(u8::MAX) {
             return wrong("memory_mix", self.memory.len() as f64, "from 1 to 255 classes");
         }
-        for MemoryClass { size_gb, share, speed_spread } in &self.memory {
+        for MemoryClass { size_gb, share, speed_spread, .. } in &self.memory {
             if !(*size_gb > 0.0 && size_gb.is_finite()) {
                 return wrong("memory_mix.size_gb", *size_gb, "a number above 0");
             }
@@ -172,6 +177,9 @@ impl PopulationSetting {
         }
         if !(self.link.spread >= 0.0 && self.link.spread.is_finite()) {
             return wrong("link.spread", self.link.spread, "a number from 0");
+        }
+        if !(self.link.power_w >= 0.0 && self.link.power_w.is_finite()) {
+            return wrong("link.power_w", self.link.power_w, "a number from 0");
         }
         Ok(())
     }
