@@ -77,10 +77,8 @@ impl<'a> Costs<'a> {
             let why = devices.swap_remove(0).err().unwrap_or_default();
             return Err(CommandError::input(format!("no device of the population can train this: {why}")));
         }
-        let mut number = 0;
-        for cost in devices.iter_mut().flatten().flat_map(OnDevice::costs) {
+        for (number, cost) in (0..).zip(devices.iter_mut().flatten().flat_map(OnDevice::costs)) {
             cost.plan = number;
-            number += 1;
         }
         let kind = &kinds[devices.iter().position(Result::is_ok).unwrap_or(0)];
         let plan = Plan::new(&scenario(asked, kind, None), &cache)?;
@@ -160,7 +158,7 @@ impl Work for Costs<'_> {
         let Some(Cost { plan, seconds, joules, .. }) = cost else { return none };
         let batches = self.batches(phone);
         let compute_s = seconds * batches / f64::from(phone.speed);
-        let radio_j = self.asked.setting.link.power_w * self.transfers_s(phone);
+        let radio_j = self.asked.setting.radio_w * self.transfers_s(phone);
         let killed_after_s = if self.asked.rules.oracle { None } else { self.killed_after_s(number, round, compute_s) };
         Job { plan, compute_s, energy_j: joules * batches + radio_j, killed_after_s, ..none }
     }

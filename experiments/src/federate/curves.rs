@@ -37,7 +37,7 @@ pub(super) fn figure(asked: &Specification, rows: &[RoundRow]) -> Figure {
         )
     };
     let took: Vec<(f64, f64)> = rows.iter().map(|row| (f64::from(row.round), row.duration_s / 60.0)).collect();
-    let every = (rows.len() / 8).max(1);
+    let every = [1, 2, 5, 10, 20, 50, 100, 200, 500].into_iter().find(|every| rows.len() / every <= 8).unwrap_or(1000);
     let ticks: Vec<f64> = rows.iter().map(|row| f64::from(row.round)).skip(every - 1).step_by(every).collect();
     let round = || Axis::new("round").ticks_at(ticks.clone());
     let durations = Panel::new(Lines::new().series(Series::new("duration", took))).title("what rounds take");

@@ -15,11 +15,13 @@ use crate::error::CommandError;
 
 /// How updates are taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
 enum Aggregator {
-    FedAvg,
-    FedProx,
-    FedYogi,
+    #[serde(rename = "fedavg")]
+    Average,
+    #[serde(rename = "fedprox")]
+    Proximal,
+    #[serde(rename = "fedyogi")]
+    Yogi,
 }
 
 /// What is simulated beside time.
@@ -264,10 +266,10 @@ fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, Comman
         (None, alpha) => Labels::Dirichlet { alpha: alpha.unwrap_or(ALPHA) },
     };
     labels.check().map_err(|error| place.says("alpha", &error.to_string()))?;
-    let (rule, proximal) = match asked.aggregator.unwrap_or(Aggregator::FedAvg) {
-        Aggregator::FedAvg => (ServerRule::Add, 0.0),
-        Aggregator::FedProx => (ServerRule::Add, PROXIMAL),
-        Aggregator::FedYogi => (ServerRule::Yogi(Yogi::default()), 0.0),
+    let (rule, proximal) = match asked.aggregator.unwrap_or(Aggregator::Average) {
+        Aggregator::Average => (ServerRule::Add, 0.0),
+        Aggregator::Proximal => (ServerRule::Add, PROXIMAL),
+        Aggregator::Yogi => (ServerRule::Yogi(Yogi::default()), 0.0),
     };
     let epochs = asked.local_epochs.unwrap_or(1);
     let batch = usize::try_from(asked.batch.unwrap_or(20)).unwrap_or(usize::MAX);

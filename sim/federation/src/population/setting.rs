@@ -20,6 +20,8 @@ pub struct PopulationSetting {
     pub memory: Vec<MemoryClass>,
     /// Their links.
     pub link: Link,
+    /// What a phone takes more while it sends or receives, in watts.
+    pub radio_w: f64,
     /// When they are ready.
     pub sessions: Sessions,
 }
@@ -45,8 +47,6 @@ pub struct Link {
     pub median_mbit_per_s: f64,
     /// The standard deviation of the logarithm.
     pub spread: f64,
-    /// What a phone takes more while it sends or receives, in watts.
-    pub power_w: f64,
 }
 
 impl Link {
@@ -101,6 +101,7 @@ impl PopulationError {
 struct PopulationFile {
     memory: Vec<MemoryClass>,
     link: LinkTable,
+    radio: RadioTable,
     sessions: SessionTable,
     #[serde(rename = "source")]
     _sources: BTreeMap<String, BTreeMap<String, String>>,
@@ -111,6 +112,15 @@ struct PopulationFile {
 struct LinkTable {
     median_mbit_per_s: f64,
     spread: f64,
+    #[serde(rename = "kind")]
+    _kind: String,
+    #[serde(rename = "source")]
+    _source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RadioTable {
     power_w: f64,
     #[serde(rename = "kind")]
     _kind: String,
@@ -138,13 +148,18 @@ impl PopulationSetting {
     pub fn embedded() -> Result<Self, PopulationError> {
         let wrong = |error: String| PopulationError::File(error);
         let file: PopulationFile = read_toml(FILE, TEXT).map_err(|error| wrong(error.to_string()))?;
-        let LinkTable { median_mbit_per_s, spread, power_w, .. } = file.link;
+        let LinkTable { median_mbit_per_s, spread, .. } = file.link;
         let SessionTable { shares, ready_s, between_s, .. } = file.sessions;
         let sessions = Sessions {
             ready: Quantiles::new(shares.clone(), ready_s).map_err(wrong)?,
             between: Quantiles::new(shares, between_s).map_err(wrong)?,
         };
-        let setting = Self { memory: file.memory, link: Link { median_mbit_per_s, spread, power_w }, sessions };
+        let setting = Self {
+            memory: file.memory,
+            link: Link { median_mbit_per_s, spread },
+            radio_w: file.radio.power_w,
+            sessions,
+        };
         setting.check()?;
         Ok(setting)
     }
@@ -178,8 +193,8 @@ impl PopulationSetting {
         if !(self.link.spread >= 0.0 && self.link.spread.is_finite()) {
             return wrong("link.spread", self.link.spread, "a number from 0");
         }
-        if !(self.link.power_w >= 0.0 && self.link.power_w.is_finite()) {
-            return wrong("link.power_w", self.link.power_w, "a number from 0");
+        if !(self.radio_w >= 0.0 && self.radio_w.is_finite()) {
+            return wrong("radio.power_w", self.radio_w, "a number from 0");
         }
         Ok(())
     }
