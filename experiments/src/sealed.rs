@@ -13,16 +13,16 @@ pub(crate) fn sealed(format: &str, head: &str, values: &[u8]) -> Vec<u8> {
 /// # Errors
 /// In words: another format, or a file that is not whole.
 pub(crate) fn opened<'b>(bytes: &'b [u8], format: &str) -> Result<(&'b [u8], &'b [u8]), String> {
-    let (content, sum) = bytes.split_at(bytes.len().saturating_sub(size_of::<u64>()));
-    let mut lines = content.splitn(3, |&byte| byte == b'\n');
-    let found = String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();
-    if found != format {
-        let found = found.chars().take(40).collect::<String>();
+    let first = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    if first != format.as_bytes() {
+        let found = String::from_utf8_lossy(first).chars().take(40).collect::<String>();
         return Err(format!("found a file that begins with '{found}'; expected '{format}'"));
     }
+    let (content, sum) = bytes.split_at(bytes.len().saturating_sub(size_of::<u64>()));
     if sum != fnv1a(content).to_le_bytes() {
         return Err(format!("damaged: its checksum is not that of its {} bytes", content.len()));
     }
+    let mut lines = content.splitn(3, |&byte| byte == b'\n').skip(1);
     Ok((lines.next().unwrap_or_default(), lines.next().unwrap_or_default()))
 }
 
