@@ -8,6 +8,7 @@ mod checkpoint;
 mod costs;
 mod curves;
 mod learner;
+mod rounds;
 mod specification;
 mod table;
 
@@ -15,15 +16,12 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use haversack_federation::availability::Availability;
-use haversack_federation::federation::{Federation, Learn, TimingOnly};
-use haversack_federation::population::{DeviceKind, Population, Sizes};
-use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
+use haversack_federation::population::DeviceKind;
 use haversack_reports::frame::{FrameError, write_parquet};
 use serde_json::Map;
 
+use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::interrupt;
 use crate::output::{note, print};
 use crate::output_folder::OutputFolder;
 use crate::progress::{Amount, Progress, Stopped, word};
@@ -31,6 +29,7 @@ use budgets::Budgets;
 use checkpoint::Checkpoint;
 use costs::Costs;
 use learner::Learner;
+use rounds::{Held, Phones, hold};
 use specification::Specification;
 
 const ROUNDS: &str = "rounds.parquet";
@@ -68,14 +67,6 @@ pub struct FederateOptions {
     seed: Option<u64>,
 }
 
-/// What a federation has yielded.
-#[derive(Default)]
-struct Yielded {
-    rounds: Vec<RoundRow>,
-    clients: Vec<ClientRow>,
-    exclusions: Vec<ExclusionRow>,
-}
-
 /// Holds the rounds, writes the folder and prints what came of them.
 ///
 /// # Errors
@@ -89,73 +80,40 @@ pub fn run(options: &FederateOptions) -> Result<(), CommandError> {
 }
 
 fn federate(options: &FederateOptions, asked: &Specification) -> Result<(), CommandError> {
-    let kinds: Vec<DeviceKind> = (0..)
-        .zip(&asked.setting.memory)
-        .flat_map(|(memory, class)| class.devices.iter().map(move |id| DeviceKind { id: id.clone(), memory }))
-        .collect();
-    let sizes = Sizes::Same(asked.samples);
-    let population =
-        Population::draw(asked.seed, asked.phones, &asked.setting, &kinds, sizes).map_err(CommandError::input)?;
+    let phones = Phones::draw(asked)?;
     let record = asked.record();
     let mut folder = OutputFolder::claim(&options.out, &record, options.overwrite)?;
     let checkpoint = Checkpoint::open(&options.out, &record, options.resume)?;
-    let budgets = Budgets::watch(asked)?;
-    let costs = Costs::new(asked, population.phones(), &kinds, &budgets)?;
     let before = checkpoint.rounds();
-    let mut learner = match &asked.learning {
-        Some(learning) => Some(Learner::new(learning, population.phones(), (asked.seed, asked.rounds), checkpoint)?),
-        None => None,
-    };
+    let cache = Cache::new();
+    let budgets = Budgets::watch(asked, &cache)?;
+    let costs = Costs::new(asked, &phones, &budgets, &cache)?;
+    let mut learner = Learner::of(asked, &phones, checkpoint)?;
     folder.begin(&learner.iter().map(|_| checkpoint::NAME.to_owned()).collect::<Vec<_>>(), Map::new())?;
-    let sessions = asked.setting.sessions.clone();
-    let availability = Availability::new(asked.seed, population.len(), sessions.ready, sessions.between);
-    let mut federation =
-        Federation::new(asked.seed, asked.rules, &population, availability, &costs).map_err(CommandError::input)?;
     let progress = Progress::new(Amount::Number("rounds"), u64::from(asked.rounds), before);
-    let mut yielded = Yielded::default();
-    let mut timing = TimingOnly;
-    for number in 1..=asked.rounds {
-        if interrupt::came() {
-            learner.as_mut().map_or(Ok(()), Learner::keep)?;
-            let (done, all) = (yielded.rounds.len() as u64, u64::from(asked.rounds));
-            let command = options.to_go_on();
-            return Err(CommandError::Interrupted.stopped(Stopped { done, all, things: "rounds", command }));
-        }
-        let learn: &mut dyn Learn = match &mut learner {
-            Some(learner) => learner,
-            None => &mut timing,
-        };
-        let round = federation.round(learn).map_err(CommandError::failed)?;
-        let reached = reached(asked, round.row.accuracy);
-        yielded.rounds.push(round.row);
-        yielded.clients.extend(round.clients);
-        yielded.exclusions.extend(round.exclusions);
-        if u64::from(number) > before {
+    let mut done = 0;
+    let held = hold(asked, &phones, &costs, learner.as_mut(), &mut || {
+        done += 1;
+        if done > before {
             progress.inc(1);
         }
-        if reached {
-            break;
-        }
-    }
+    });
     drop(progress);
-    learner.as_mut().map_or(Ok(()), Learner::keep)?;
-    let mut outputs = write(&folder, asked, &kinds, &yielded)?;
+    let held = held.map_err(|error| {
+        let (all, command) = (u64::from(asked.rounds), options.to_go_on());
+        error.stopped(Stopped { done, all, things: "rounds", command })
+    })?;
+    let mut outputs = write(&folder, asked, &phones.kinds, &held)?;
     outputs.extend(learner.iter().map(|_| checkpoint::NAME.to_owned()));
     folder.record(record, &outputs)?;
-    if yielded.rounds.iter().all(|round| round.completed == 0) {
+    if held.rounds.iter().all(|round| round.completed == 0) {
         note(&"no phone has completed a round: see the outcomes in clients.parquet");
     }
     print(&format!(
         "{}{}\n",
-        table::text(&yielded.rounds, &yielded.exclusions, asked.rules.cohort),
+        table::text(&held.rounds, &held.exclusions, asked.rules.cohort),
         word(&folder.path(ROUNDS))
     ))
-}
-
-/// Whether the accuracy that is wanted is there.
-fn reached(asked: &Specification, accuracy: Option<f64>) -> bool {
-    let target = asked.learning.as_ref().and_then(|learning| learning.target);
-    target.zip(accuracy).is_some_and(|(target, accuracy)| accuracy >= target)
 }
 
 /// Writes the tables and the figure; the names of all files.
@@ -163,20 +121,17 @@ fn write(
     folder: &OutputFolder,
     asked: &Specification,
     kinds: &[DeviceKind],
-    yielded: &Yielded,
+    held: &Held,
 ) -> Result<Vec<String>, CommandError> {
-    let clients = table::clients(&yielded.clients, kinds, &asked.setting.memory);
-    let frames = [
-        (ROUNDS, table::rounds(&yielded.rounds)),
-        (CLIENTS, clients),
-        (EXCLUSIONS, table::exclusions(&yielded.exclusions)),
-    ];
+    let clients = table::clients(&held.clients, kinds, &asked.setting.memory);
+    let frames =
+        [(ROUNDS, table::rounds(&held.rounds)), (CLIENTS, clients), (EXCLUSIONS, table::exclusions(&held.exclusions))];
     let mut outputs = Vec::new();
     for (name, frame) in frames {
         write_parquet(&folder.path(name), &frame.map_err(FrameError::Encode)?)?;
         outputs.push(name.to_owned());
     }
-    curves::figure(asked, &yielded.rounds).render()?.write(&folder.path(curves::NAME))?;
+    curves::figure(asked, &held.rounds).render()?.write(&folder.path(curves::NAME))?;
     outputs.extend(["svg", "png"].map(|ending| format!("{}.{ending}", curves::NAME)));
     Ok(outputs)
 }

@@ -1,5 +1,7 @@
 //! What phones of each memory class leave to training, at moments of some users' days.
 
+use std::sync::Arc;
+
 use haversack_devices::calibration::Settings;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{Device, load_system};
@@ -13,6 +15,7 @@ use rand::RngExt;
 use rayon::prelude::*;
 
 use super::specification::Specification;
+use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::moment::{Moment, Watched};
 use crate::progress::{Amount, Progress};
@@ -28,9 +31,12 @@ const MOMENTS: u32 = 8;
 /// The days of a generated user that moments are drawn from.
 const DAYS: u64 = 3;
 
-/// By memory class and user, moments in order of time.
+/// Of each user whose phone was watched, moments in order of time.
+type OfClass = Vec<Vec<Moment>>;
+
+/// What phones leave, by memory class.
 pub(super) struct Budgets {
-    classes: Vec<Vec<Vec<Moment>>>,
+    classes: Vec<Arc<OfClass>>,
     seed: u64,
 }
 
@@ -41,11 +47,11 @@ enum User {
 }
 
 impl Budgets {
-    /// Watches a phone of each class, like its first device with that memory.
+    /// Watches a phone of each class, like its first device with that memory, once for all federations that share `cache`.
     ///
     /// # Errors
     /// Traces that are no table of apps or too short, a system that nobody has, or one that does not go with a device.
-    pub(super) fn watch(asked: &Specification) -> Result<Self, CommandError> {
+    pub(super) fn watch(asked: &Specification, cache: &Cache) -> Result<Self, CommandError> {
         let users = users(asked)?;
         let bar = Progress::new(Amount::Number("phones watched"), (asked.setting.memory.len() * users.len()) as u64, 0);
         let system = load_system(&asked.system).map_err(|error| CommandError::input(error.to_string()))?;
@@ -61,9 +67,15 @@ impl Budgets {
                 bar.inc(1);
                 moments
             });
-            moments.collect()
+            moments.collect::<Result<OfClass, CommandError>>()
         };
-        let classes = asked.setting.memory.iter().map(of_class).collect::<Result<_, CommandError>>()?;
+        let shared = |class: &MemoryClass| {
+            let Specification { seed, system, traces, .. } = asked;
+            let key =
+                format!("phones watched {seed} {system} {traces:?} {:?} {}", class.devices.first(), class.size_gb);
+            cache.get(key, || of_class(class))
+        };
+        let classes = asked.setting.memory.iter().map(shared).collect::<Result<_, CommandError>>()?;
         bar.finish();
         Ok(Self { classes, seed: asked.seed })
     }

@@ -24,7 +24,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// The checkpoint of a folder.
 pub(super) struct Checkpoint {
-    path: PathBuf,
+    /// `None` if nothing is to be written.
+    path: Option<PathBuf>,
     digest: String,
     rounds: Vec<Learned>,
     /// The server's weights, and the mean and the mean square of changes that its rule keeps.
@@ -51,15 +52,20 @@ impl Checkpoint {
     pub(super) fn open(folder: &Path, record: &Map<String, Value>, resume: bool) -> Result<Self, CommandError> {
         let path = folder.join(NAME);
         let digest = digest(&Value::Object(record.clone()).to_string());
-        let mut checkpoint =
-            Self { path, digest, rounds: Vec::new(), server: [const { Vec::new() }; 3], written: None };
-        if resume && checkpoint.path.is_file() {
-            checkpoint.read().map_err(|why| {
-                let path = checkpoint.path.display();
+        let mut checkpoint = Self { path: Some(path.clone()), digest, ..Self::nowhere() };
+        if resume && path.is_file() {
+            checkpoint.read(&path).map_err(|why| {
+                let path = path.display();
                 CommandError::input(format!("{path}: {why}; choose another folder, or go without --resume"))
             })?;
         }
         Ok(checkpoint)
+    }
+
+    /// One that is never written.
+    pub(super) const fn nowhere() -> Self {
+        let server = [const { Vec::new() }; 3];
+        Self { path: None, digest: String::new(), rounds: Vec::new(), server, written: None }
     }
 
     /// The number of rounds that have been learned.
@@ -88,6 +94,7 @@ impl Checkpoint {
 
     /// Writes it now.
     pub(super) fn write(&mut self) -> Result<(), CommandError> {
+        let Some(path) = &self.path else { return Ok(()) };
         let head = Head {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             digest: self.digest.clone(),
@@ -98,13 +105,13 @@ impl Checkpoint {
         let losses = self.rounds.iter().flat_map(|round| &round.losses).flat_map(|loss| loss.to_le_bytes());
         let values: Vec<u8> =
             losses.chain(self.server.iter().flatten().flat_map(|value| value.to_le_bytes())).collect();
-        write_atomically(&self.path, &sealed(FORMAT, &head, &values))?;
+        write_atomically(path, &sealed(FORMAT, &head, &values))?;
         self.written = Some(Instant::now());
         Ok(())
     }
 
-    fn read(&mut self) -> Result<(), String> {
-        let bytes = std::fs::read(&self.path).map_err(|error| format!("cannot be read: {error}"))?;
+    fn read(&mut self, path: &Path) -> Result<(), String> {
+        let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
         let (head, mut values) = opened(&bytes, FORMAT)?;
         let head: Head = serde_json::from_slice(head).map_err(|error| format!("line 2: {error}"))?;
         let version = env!("CARGO_PKG_VERSION");

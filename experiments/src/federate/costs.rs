@@ -8,16 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use haversack_devices::units::Bytes;
 use haversack_federation::population::{DeviceKind, Phone};
 use haversack_federation::work::{Job, Work};
+use haversack_training::RunError;
 use rayon::prelude::*;
 
 use super::budgets::{Budgets, WINDOW, memory};
+use super::rounds::Phones;
 use super::specification::Specification;
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::progress::{Amount, Progress};
 use crate::quantities;
 use crate::run::{Plan, PlanError};
-use crate::scenario::{Budget, Scenario};
+use crate::scenario::{Budget, Key, Scenario};
 
 /// A budget's step: its neighbour is so much more.
 const STEP: f64 = 1.05;
@@ -54,20 +56,19 @@ pub(super) struct Costs<'a> {
 }
 
 impl<'a> Costs<'a> {
-    /// Simulates an iteration for each device and budget.
+    /// Simulates an iteration for each device and budget, once for all federations that share `cache`.
     ///
     /// # Errors
     /// A network or a policy that nobody has, a policy that no device can run, or a run that fails.
     pub(super) fn new(
         asked: &'a Specification,
-        phones: &'a [Phone],
-        kinds: &[DeviceKind],
+        Phones { kinds, population }: &'a Phones,
         budgets: &'a Budgets,
+        cache: &Cache,
     ) -> Result<Self, CommandError> {
-        let cache = Cache::new();
         let bar = Progress::new(Amount::Number("devices simulated"), kinds.len() as u64, 0);
         let devices = kinds.par_iter().map(|kind| {
-            let found = OnDevice::new(asked, kind, budgets, &cache);
+            let found = OnDevice::new(asked, kind, budgets, cache);
             bar.inc(1);
             found
         });
@@ -81,7 +82,7 @@ impl<'a> Costs<'a> {
             cost.plan = number;
         }
         let kind = &kinds[devices.iter().position(Result::is_ok).unwrap_or(0)];
-        let plan = Plan::new(&scenario(asked, kind, None), &cache)?;
+        let plan = Plan::new(&scenario(asked, kind, None), cache)?;
         let weights: u64 = plan
             .resolved
             .network
@@ -90,6 +91,7 @@ impl<'a> Costs<'a> {
             .filter(|weight| weight.trainable)
             .map(|weight| weight.elements)
             .sum();
+        let phones = population.phones();
         Ok(Self { asked, phones, budgets, devices, bytes: weights * plan.arithmetic().bytes().0 })
     }
 
@@ -240,6 +242,7 @@ fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<Bytes>) -> 
 }
 
 /// What became of a run.
+#[derive(Clone)]
 enum Found {
     Cost(Cost),
     NoPlan(String),
@@ -247,16 +250,19 @@ enum Found {
 }
 
 fn cost(scenario: &Scenario, cache: &Cache) -> Result<Found, CommandError> {
-    let plan = Plan::new(scenario, cache)?;
+    let key = format!("iteration in a federation, {}", scenario.fingerprint(Key::ALL));
+    let found = cache.get(key, || run(&Plan::new(scenario, cache)?, &scenario.device))?;
+    Ok(found.as_ref().clone())
+}
+
+fn run(plan: &Plan, device: &str) -> Result<Found, CommandError> {
     match plan.run() {
         Ok(record) => {
             let (seconds, joules, peak) = (record.iteration.seconds(), record.energy.0, record.peak_memory);
             Ok(Found::Cost(Cost { plan: 0, seconds, joules, peak }))
         }
-        Err(error) if error.is_infeasible() => Ok(Found::NoPlan(format!("{}: {error}", scenario.device))),
-        Err(haversack_training::RunError::Policy(error)) => {
-            Ok(Found::Unsupported(format!("{}: {error}", scenario.device)))
-        }
+        Err(error) if error.is_infeasible() => Ok(Found::NoPlan(format!("{device}: {error}"))),
+        Err(RunError::Policy(error)) => Ok(Found::Unsupported(format!("{device}: {error}"))),
         Err(error) => Err(PlanError::Run(error).into()),
     }
 }

@@ -9,7 +9,8 @@ use haversack_numerics::batch::MiniBatch;
 use haversack_workloads::data::{LoadOptions, SampleForm, load};
 
 use super::checkpoint::Checkpoint;
-use super::specification::Learning;
+use super::rounds::Phones;
+use super::specification::{Learning, Specification};
 use crate::error::CommandError;
 
 /// The name of the data that are made for each client (Li et al., MLSys 2020).
@@ -34,11 +35,23 @@ pub(super) struct Learner<'a> {
 }
 
 impl<'a> Learner<'a> {
-    /// A learner that goes on from `checkpoint`.
+    /// The learner of `asked`, which goes on from `checkpoint`; `None` for time alone.
     ///
     /// # Errors
+    /// As [`Learner::new`].
+    pub(super) fn of(
+        asked: &'a Specification,
+        phones: &'a Phones,
+        checkpoint: Checkpoint,
+    ) -> Result<Option<Self>, CommandError> {
+        let learning = asked.learning.as_ref();
+        let new = |learning| Self::new(learning, phones.population.phones(), (asked.seed, asked.rounds), checkpoint);
+        learning.map(new).transpose()
+    }
+
+    /// # Errors
     /// Data that cannot be had, or a network that is no stand-in or does not take them.
-    pub(super) fn new(
+    fn new(
         learning: &'a Learning,
         phones: &'a [Phone],
         (seed, last): (u64, u32),

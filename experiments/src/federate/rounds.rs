@@ -1,0 +1,106 @@
+//! The rounds of a federation, from its specification.
+
+use haversack_federation::availability::Availability;
+use haversack_federation::federation::{Federation, Learn, TimingOnly};
+use haversack_federation::population::{DeviceKind, Population, Sizes};
+use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
+
+use super::budgets::Budgets;
+use super::checkpoint::Checkpoint;
+use super::costs::Costs;
+use super::learner::Learner;
+use super::specification::Specification;
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::interrupt;
+
+/// The phones of a federation.
+pub(super) struct Phones {
+    /// Devices in as many sizes of memory as phones have; a phone is like one of them.
+    pub(super) kinds: Vec<DeviceKind>,
+    pub(super) population: Population,
+}
+
+impl Phones {
+    /// # Errors
+    /// A population that cannot be drawn.
+    pub(super) fn draw(asked: &Specification) -> Result<Self, CommandError> {
+        let kinds: Vec<DeviceKind> = (0..)
+            .zip(&asked.setting.memory)
+            .flat_map(|(memory, class)| class.devices.iter().map(move |id| DeviceKind { id: id.clone(), memory }))
+            .collect();
+        let sizes = Sizes::Same(asked.samples);
+        let population = Population::draw(asked.seed, asked.phones, &asked.setting, &kinds, sizes);
+        Ok(Self { population: population.map_err(CommandError::input)?, kinds })
+    }
+}
+
+/// What a federation has yielded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Held {
+    /// A row a round.
+    pub(crate) rounds: Vec<RoundRow>,
+    /// A row a phone of a round.
+    pub(crate) clients: Vec<ClientRow>,
+    /// A row a phone that is left out.
+    pub(crate) exclusions: Vec<ExclusionRow>,
+}
+
+/// All rounds of `asked`; `cache` keeps what other federations need, too.
+///
+/// # Errors
+/// As [`hold`], and a network, policy, data or traces that cannot be had.
+pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, CommandError> {
+    let phones = Phones::draw(asked)?;
+    let budgets = Budgets::watch(asked, cache)?;
+    let costs = Costs::new(asked, &phones, &budgets, cache)?;
+    let mut learner = Learner::of(asked, &phones, Checkpoint::nowhere())?;
+    hold(asked, &phones, &costs, learner.as_mut(), &mut || ())
+}
+
+/// Holds the rounds, until the accuracy that is wanted is there; `after` is called after each.
+///
+/// # Errors
+/// A loss that is no number any more; Ctrl-C. What had been learned by then is in the checkpoint.
+pub(super) fn hold(
+    asked: &Specification,
+    phones: &Phones,
+    costs: &Costs<'_>,
+    mut learner: Option<&mut Learner<'_>>,
+    after: &mut dyn FnMut(),
+) -> Result<Held, CommandError> {
+    let Phones { population, .. } = phones;
+    let sessions = asked.setting.sessions.clone();
+    let availability = Availability::new(asked.seed, population.len(), sessions.ready, sessions.between);
+    let mut federation =
+        Federation::new(asked.seed, asked.rules, population, availability, costs).map_err(CommandError::input)?;
+    let mut held = Held::default();
+    let mut timing = TimingOnly;
+    for _ in 0..asked.rounds {
+        if interrupt::came() {
+            learner.map_or(Ok(()), Learner::keep)?;
+            return Err(CommandError::Interrupted);
+        }
+        let learn: &mut dyn Learn = match &mut learner {
+            Some(learner) => *learner,
+            None => &mut timing,
+        };
+        let round = federation.round(learn).map_err(CommandError::failed)?;
+        let reached = reached(asked, round.row.accuracy);
+        held.rounds.push(round.row);
+        held.clients.extend(round.clients);
+        held.exclusions.extend(round.exclusions);
+        after();
+        if reached {
+            break;
+        }
+    }
+    learner.map_or(Ok(()), Learner::keep)?;
+    Ok(held)
+}
+
+/// Whether the accuracy that is wanted is there.
+fn reached(asked: &Specification, accuracy: Option<f64>) -> bool {
+    let target = asked.learning.as_ref().and_then(|learning| learning.target);
+    target.zip(accuracy).is_some_and(|(target, accuracy)| accuracy >= target)
+}
