@@ -29,8 +29,10 @@ use budgets::Budgets;
 use checkpoint::Checkpoint;
 use costs::Costs;
 use learner::Learner;
-use rounds::{Held, Phones, hold};
-use specification::Specification;
+use rounds::{Phones, hold};
+
+pub(crate) use rounds::{Held, held};
+pub(crate) use specification::Specification;
 
 const ROUNDS: &str = "rounds.parquet";
 const CLIENTS: &str = "clients.parquet";
@@ -88,7 +90,7 @@ fn federate(options: &FederateOptions, asked: &Specification) -> Result<(), Comm
     let cache = Cache::new();
     let budgets = Budgets::watch(asked, &cache)?;
     let costs = Costs::new(asked, &phones, &budgets, &cache)?;
-    let mut learner = Learner::of(asked, &phones, checkpoint)?;
+    let mut learner = Learner::of(asked, &phones, checkpoint, &cache)?;
     folder.begin(&learner.iter().map(|_| checkpoint::NAME.to_owned()).collect::<Vec<_>>(), Map::new())?;
     let progress = Progress::new(Amount::Number("rounds"), u64::from(asked.rounds), before);
     let mut done = 0;

@@ -230,9 +230,11 @@ fn step(budget: Bytes) -> i32 {
     budget.as_f64().max(1.0).log(STEP).floor() as i32
 }
 
-fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<Bytes>) -> Scenario {
+/// A batch of the network on a device.
+pub(super) fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<Bytes>) -> Scenario {
     Scenario {
         batch: asked.batch,
+        input: asked.input.clone(),
         policy: asked.policy.clone(),
         device_set: memory(&asked.setting.memory[usize::from(kind.memory)]),
         memory_budget: budget.map(Budget::Bytes),

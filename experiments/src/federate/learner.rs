@@ -7,11 +7,16 @@ use haversack_federation::learning::{
 use haversack_federation::population::Phone;
 use haversack_numerics::batch::MiniBatch;
 use haversack_workloads::data::{LoadOptions, SampleForm, load};
+use haversack_workloads::mixed::{self, Algorithm};
 
 use super::checkpoint::Checkpoint;
+use super::costs::scenario;
 use super::rounds::Phones;
 use super::specification::{Learning, Specification};
+use crate::cache::Cache;
 use crate::error::CommandError;
+use crate::run::Plan;
+use crate::scenario::GraphKind;
 
 /// The name of the data that are made for each client (Li et al., MLSys 2020).
 pub(super) const SYNTHETIC: &str = "synthetic";
@@ -43,16 +48,20 @@ impl<'a> Learner<'a> {
         asked: &'a Specification,
         phones: &'a Phones,
         checkpoint: Checkpoint,
+        cache: &Cache,
     ) -> Result<Option<Self>, CommandError> {
-        let learning = asked.learning.as_ref();
-        let new = |learning| Self::new(learning, phones.population.phones(), (asked.seed, asked.rounds), checkpoint);
-        learning.map(new).transpose()
+        let Some(learning) = &asked.learning else { return Ok(None) };
+        let algorithm = algorithm(asked, phones, cache)?;
+        let learner =
+            Self::new(learning, algorithm, phones.population.phones(), (asked.seed, asked.rounds), checkpoint)?;
+        Ok(Some(learner))
     }
 
     /// # Errors
     /// Data that cannot be had, or a network that is no stand-in or does not take them.
     fn new(
         learning: &'a Learning,
+        algorithm: Option<&Algorithm>,
         phones: &'a [Phone],
         (seed, last): (u64, u32),
         checkpoint: Checkpoint,
@@ -60,8 +69,12 @@ impl<'a> Learner<'a> {
         let source = source(learning)?;
         let (input, classes) = (input(&source), source.classes() as u64);
         let wrong = |error: &dyn std::fmt::Display| CommandError::input(format!("`stand_in`: {error}"));
-        let stand_in =
-            StandIn::new(&learning.stand_in, input.as_deref(), Some(classes)).map_err(|error| wrong(&error))?;
+        let (id, input, classes) = (learning.stand_in.as_str(), input.as_deref(), Some(classes));
+        let stand_in = match algorithm {
+            Some(algorithm) => StandIn::in_integers(id, input, classes, algorithm),
+            None => StandIn::new(id, input, classes),
+        };
+        let stand_in = stand_in.map_err(|error| wrong(&error))?;
         source.check(&stand_in).map_err(|error| wrong(&error))?;
         let server = match checkpoint.server(learning.rule) {
             Some(server) => server,
@@ -111,6 +124,19 @@ impl Learn for Learner<'_> {
         let learned = Learned { losses: updates.iter().map(|update| update.root_mean_square_loss).collect(), accuracy };
         self.checkpoint.save(learned.clone(), &self.server).map_err(|error| error.to_string())?;
         Ok(learned)
+    }
+}
+
+/// The algorithm by which phones train in integers; `None` if they do in fp32.
+fn algorithm(
+    asked: &Specification,
+    phones: &Phones,
+    cache: &Cache,
+) -> Result<Option<&'static Algorithm>, CommandError> {
+    let Some(kind) = phones.kinds.first() else { return Ok(None) };
+    match Plan::new(&scenario(asked, kind, None), cache)?.resolved.graph {
+        GraphKind::Integer(id) => Ok(Some(mixed::algorithm(id).map_err(CommandError::failed)?)),
+        _ => Ok(None),
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, Command
     let phones = Phones::draw(asked)?;
     let budgets = Budgets::watch(asked, cache)?;
     let costs = Costs::new(asked, &phones, &budgets, cache)?;
-    let mut learner = Learner::of(asked, &phones, Checkpoint::nowhere())?;
+    let mut learner = Learner::of(asked, &phones, Checkpoint::nowhere(), cache)?;
     hold(asked, &phones, &costs, learner.as_mut(), &mut || ())
 }
 

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use haversack_devices::text::read_toml;
 use haversack_federation::federation::Rules;
 use haversack_federation::learning::{Labels, LocalSgd, ServerRule, Yogi};
-use haversack_federation::population::PopulationSetting;
+use haversack_federation::population::{MemoryClass, PopulationSetting};
 use haversack_federation::selection::SelectorKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::error::CommandError;
+use crate::scenario::InputShape;
 
 /// How updates are taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +78,8 @@ struct Asked {
     evaluate_every: Option<u32>,
     traces: Option<PathBuf>,
     system: Option<String>,
+    device: Option<String>,
+    input: Option<String>,
     seed: Option<u64>,
 }
 
@@ -101,7 +104,7 @@ pub(super) struct Learning {
 
 /// A specification.
 #[derive(Clone, Debug)]
-pub(super) struct Specification {
+pub(crate) struct Specification {
     pub(super) phones: u32,
     pub(super) setting: PopulationSetting,
     pub(super) rules: Rules,
@@ -113,6 +116,8 @@ pub(super) struct Specification {
     pub(super) policy: String,
     /// The network whose time and memory are simulated.
     pub(super) network: String,
+    /// The shape of its samples; `None` for its own.
+    pub(super) input: Option<InputShape>,
     pub(super) system: String,
     pub(super) traces: Option<PathBuf>,
     /// `None` for time alone.
@@ -132,7 +137,11 @@ impl Specification {
         Self::parse(&file, &text, seed)
     }
 
-    pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
+    /// The specification that `text` says; `file` is how errors name it.
+    ///
+    /// # Errors
+    /// As [`Specification::read`].
+    pub(crate) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
         let asked: Asked = read_toml(file, text).map_err(CommandError::input)?;
         let place = Place { file, text };
         let rules = Rules {
@@ -148,10 +157,20 @@ impl Specification {
             mixed(&mut setting, mix).map_err(|why| place.says("memory_mix", &why))?;
             setting.check().map_err(|error| place.says("memory_mix", &error.to_string()))?;
         }
+        if let Some(id) = &asked.device {
+            let both =
+                || place.says("device", "`device` and `memory_mix` both say what phones are; expected one of them");
+            asked.memory_mix.as_ref().map_or(Ok(()), |_| Err(both()))?;
+            let device = haversack_devices::load(id).map_err(|error| place.says("device", &error.to_string()))?;
+            let size_gb = (device.ram().as_f64() / f64::from(1 << 30)).round();
+            setting.memory = vec![MemoryClass { size_gb, devices: vec![id.clone()], share: 1.0, speed_spread: 0.0 }];
+        }
         let at_least_one = |field: &str, value: u64| match value {
             0 => Err(place.says(field, &format!("`{field}` is 0, expected at least 1"))),
             _ => Ok(()),
         };
+        let input = asked.input.as_deref().map(str::parse::<InputShape>).transpose();
+        let input = input.map_err(|error| place.says("input", &error.to_string()))?;
         let (local_epochs, batch) = (asked.local_epochs.unwrap_or(1), asked.batch.unwrap_or(20));
         let samples = asked.samples.unwrap_or(60);
         let numbers =
@@ -168,6 +187,7 @@ impl Specification {
             samples,
             policy: asked.policy.clone().unwrap_or_else(|| "original".to_owned()),
             network: asked.network.clone(),
+            input,
             system: asked.system.clone().unwrap_or_else(|| "android".to_owned()),
             traces: asked.traces.clone(),
             learning: learning(&asked, &place)?,
@@ -187,10 +207,11 @@ impl Specification {
         });
         let mix: Map<String, Value> =
             self.setting.memory.iter().map(|class| (class.size_gb.to_string(), json!(class.share))).collect();
+        let devices: Vec<&String> = self.setting.memory.iter().flat_map(|class| &class.devices).collect();
         let specification = json!({
             "population": self.phones, "memory_mix": mix, "rules": self.rules, "rounds": self.rounds,
             "local_epochs": self.local_epochs, "batch": self.batch, "samples": self.samples, "policy": self.policy,
-            "network": self.network, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
+            "network": self.network, "input": self.input.as_ref().map(ToString::to_string), "devices": devices, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
         });
         let keys = [("command", json!("federate")), ("specification", specification)];
         keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()

@@ -13,6 +13,7 @@ use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program, plain};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::data::phrases;
+use haversack_workloads::mixed;
 use haversack_workloads::models::{Width, build_for};
 use rand::seq::SliceRandom;
 
@@ -230,4 +231,30 @@ fn contents_of_a_state_are_floats() {
         let state = State::initial(&network, &graph, 1, &Meter::new()).unwrap();
         assert!(state.tensors().iter().all(|(_, contents)| matches!(contents, Contents::Floats(_))), "{id}");
     }
+}
+
+#[test]
+fn a_client_in_integers_begins_with_the_nearest_codes_and_changes_them_by_whole_ones() {
+    let niti = mixed::algorithm("niti").unwrap();
+    let stand_in = StandIn::in_integers("mlp", Some(&SYNTHETIC_INPUT), Some(10), niti).unwrap();
+    let source = synthetic();
+    let samples = source.samples(3, 7, &Holding(vec![50]));
+    let weights = stand_in.initial(3).unwrap();
+    let how = LocalSgd { epochs: 4, rate: 0.0625, ..HOW };
+    let update = stand_in.train(&weights, &samples, &how, (3, 1, 7)).unwrap();
+    // What a client has in the end are codes times a power of two, and all codes of a weight have one; at most 127 of them.
+    let after: Vec<f32> = weights.iter().zip(&update.change).map(|(before, change)| before + change).collect();
+    let first = &after[..60 * 64.min(after.len() / 60)];
+    let largest = first.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+    let step = (largest / 127.0).log2().ceil().exp2();
+    let off = first.iter().filter(|&&value| ((value / step).round() * step - value).abs() > 1e-6).count();
+    assert_eq!(off, 0);
+    assert!(update.change.iter().any(|change| change.abs() > step), "nothing was learned");
+    // From the mean on, the loss of the same samples falls.
+    let before = stand_in.score(&weights, &samples).unwrap();
+    let later = stand_in.score(&after, &samples).unwrap();
+    assert!(later.loss < before.loss, "{} {}", later.loss, before.loss);
+    assert_eq!(stand_in.train(&weights, &samples, &how, (3, 1, 7)).unwrap(), update);
+    let pulled = stand_in.train(&weights, &samples, &LocalSgd { proximal: 0.1, ..how }, (3, 1, 7)).unwrap_err();
+    assert!(pulled.to_string().contains("`proximal` is 0.1, expected 0"), "{pulled}");
 }

@@ -72,6 +72,11 @@ impl StandIn {
         (seed, round, client): (u64, u32, u32),
     ) -> Result<Update, LearningError> {
         how.check()?;
+        if how.proximal > 0.0 && self.is_in_integers() {
+            let (value, expected) =
+                (how.proximal.to_string(), "0 of what is trained in integers, whose updates are whole codes");
+            return Err(LearningError::Setting { field: "proximal", value, expected });
+        }
         let meter = Meter::new();
         let mut state = self.state(weights, &meter)?;
         let mut order: Vec<usize> = (0..samples.len).collect();

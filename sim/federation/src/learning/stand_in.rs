@@ -9,7 +9,8 @@ use haversack_numerics::plain;
 use haversack_numerics::program::{Loss, Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
-use haversack_workloads::autograd::{EagerRules, differentiate};
+use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
+use haversack_workloads::mixed::{self, Algorithm};
 use haversack_workloads::models::{Width, build_narrow};
 use haversack_workloads::{Network, Role, StorageId, TrainingGraph};
 
@@ -25,6 +26,7 @@ pub struct StandIn {
     graph: TrainingGraph,
     program: Program,
     weights: Vec<Weight>,
+    is_in_integers: bool,
 }
 
 /// Where a weight lies in the flat slice, and its dimensions.
@@ -77,6 +79,28 @@ impl StandIn {
         let network = build_narrow(id, input, classes, width)?;
         let graph = differentiate(&network, EagerRules::default())?;
         let program = Program::new(&network, &graph)?;
+        Ok(Self::of(network, graph, program, false))
+    }
+
+    /// The model `id`, which clients train in integers by `algorithm`: the server's weights have 32 bits, and a client begins with
+    /// the nearest codes.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and a model or an update that the algorithm has no integers for.
+    pub fn in_integers(
+        id: &str,
+        input: Option<&[u64]>,
+        classes: Option<u64>,
+        algorithm: &Algorithm,
+    ) -> Result<Self, LearningError> {
+        let network = build_narrow(id, input, classes, Width::FULL)?;
+        let rewritten = mixed::rewritten(&network, algorithm, Optimiser::Sgd)?;
+        let graph = rewritten.graph.clone();
+        let program = Program::of_integers(&network, rewritten)?;
+        Ok(Self::of(program.network().clone(), graph, program, true))
+    }
+
+    fn of(network: Network, graph: TrainingGraph, program: Program, is_in_integers: bool) -> Self {
         let mut first = 0;
         let weights = network.parameters.iter().map(|parameter| {
             let (storage, name, dims) = (parameter.storage, parameter.name.clone(), parameter.dims.clone());
@@ -84,12 +108,17 @@ impl StandIn {
             first += weight.len();
             weight
         });
-        Ok(Self { weights: weights.collect(), network, graph, program })
+        Self { weights: weights.collect(), network, graph, program, is_in_integers }
     }
 
     /// The number of weights.
     pub fn len(&self) -> usize {
         self.weights.last().map_or(0, |last| last.first + last.len())
+    }
+
+    /// Whether clients train it in integers.
+    pub const fn is_in_integers(&self) -> bool {
+        self.is_in_integers
     }
 
     /// Whether there is nothing to train.
@@ -112,11 +141,14 @@ impl StandIn {
     /// # Errors
     /// A weight whose values are not known beforehand.
     pub fn initial(&self, seed: u64) -> Result<Vec<f32>, LearningError> {
-        let state = State::initial(&self.network, &self.graph, seed, &Meter::new())?;
-        Ok(self.flat(&state))
+        let mut flat = vec![0.0; self.len()];
+        for weight in &self.weights {
+            flat[weight.range()].copy_from_slice(&self.network.initial_floats(weight.storage, seed)?);
+        }
+        Ok(flat)
     }
 
-    /// A state with these weights.
+    /// A state with these weights, or with the integers nearest to them.
     ///
     /// # Errors
     /// Another number of weights.
@@ -125,28 +157,19 @@ impl StandIn {
         if expected != found {
             return Err(LearningError::Weights { expected, found });
         }
-        let held = self.weights.iter().map(|weight| {
-            let values = &weights[weight.range()];
-            (weight.storage, Contents::Floats(meter.copy(values)))
-        });
-        let mut state = self.without_weights(meter)?;
-        state.tensors_mut().extend(held);
-        Ok(state)
-    }
-
-    /// What else is resident: ids of positions and the like.
-    fn without_weights(&self, meter: &Meter) -> Result<State, LearningError> {
-        let mut state = State::initial(&self.network, &self.graph, 0, meter)?;
-        state.tensors_mut().retain(|(tensor, _)| !self.weights.iter().any(|weight| weight.storage == *tensor));
-        Ok(state)
+        let given = |storage: StorageId| {
+            let weight = self.weights.iter().find(|weight| weight.storage == storage)?;
+            Some(weights[weight.range()].to_vec())
+        };
+        Ok(self.program.state_with(&self.graph, 0, &given, meter)?)
     }
 
     /// The weights of a state.
     pub(super) fn flat(&self, state: &State) -> Vec<f32> {
-        let mut flat = vec![0.0; self.len()];
+        let (mut flat, meter) = (vec![0.0; self.len()], Meter::new());
         for weight in &self.weights {
-            if let Some(values) = state.values(weight.storage) {
-                flat[weight.range()].copy_from_slice(values);
+            if let Some(values) = self.program.weight(&self.graph, state, weight.storage, &meter) {
+                flat[weight.range()].copy_from_slice(&values);
             }
         }
         flat

@@ -15,7 +15,7 @@ mod update;
 use haversack_workloads::mixed::{Arithmetic, Computes, Rate, Rewritten, Scaling, Update, with_initial_weights};
 use haversack_workloads::network::FP32;
 use haversack_workloads::training_graph::{Element, Node};
-use haversack_workloads::{Extent, Network, Phase, Role, TensorId, TrainingGraph, WorkloadError, mixed};
+use haversack_workloads::{Extent, Network, Phase, Role, StorageId, TensorId, TrainingGraph, WorkloadError, mixed};
 
 use self::coding::draws;
 use self::standing::{Product, Standing};
@@ -23,7 +23,7 @@ use super::maps::Known;
 use super::{Coded, Loss, Pass, Program, TensorKind};
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory};
-use crate::meter::Meter;
+use crate::meter::{Floats, Meter};
 use crate::state::{State, before_training};
 
 /// What the nodes of a rewritten graph compute.
@@ -83,22 +83,63 @@ impl Program {
     /// # Errors
     /// As [`State::initial`].
     pub fn initial_state(&self, graph: &TrainingGraph, seed: u64, meter: &Meter) -> Result<State, WorkloadError> {
-        let Some(integers) = &self.integers else { return State::initial(&self.network, graph, seed, meter) };
+        self.state_with(graph, seed, &|_| None, meter)
+    }
+
+    /// The same with the values that `given` has for weights, by their storage in the network.
+    ///
+    /// # Errors
+    /// As [`State::initial`].
+    pub fn state_with(
+        &self,
+        graph: &TrainingGraph,
+        seed: u64,
+        given: &dyn Fn(StorageId) -> Option<Vec<f32>>,
+        meter: &Meter,
+    ) -> Result<State, WorkloadError> {
         let mut tensors = Vec::new();
         for (id, tensor) in (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state()) {
-            let Some(&Some(storage)) = integers.rewritten.stands_for.get(id as usize) else { continue };
-            let held = if tensor.role == Role::OptimiserState {
+            let Some(storage) = self.storage_of(id) else { continue };
+            let is_weight = matches!(tensor.role, Role::Parameter { .. });
+            let held = if let Some(values) = is_weight.then(|| given(storage)).flatten() {
+                Some(Contents::Floats(meter.copy(&values)))
+            } else if tensor.role == Role::OptimiserState {
                 Some(Contents::Floats(meter.zeros(self.elements(id, 1))))
             } else {
                 before_training(&self.network, storage, tensor, seed, meter)?
             };
-            let held = held.map(|held| match (held, integers.code(id, None, (seed, 0, 0))) {
+            let code = self.integers.as_ref().and_then(|integers| integers.code(id, None, (seed, 0, 0)));
+            let held = held.map(|held| match (held, &code) {
                 (Contents::Floats(values), Some(code)) => code.encode(&values, code.step(&values, 0.0), meter),
                 (held, _) => held,
             });
             tensors.extend(held.map(|held| (id, held)));
         }
         Ok(State::of(tensors))
+    }
+
+    /// The storage of the network whose values a tensor of the graph holds; `None` for sums of 32 bits.
+    fn storage_of(&self, tensor: TensorId) -> Option<StorageId> {
+        match &self.integers {
+            Some(integers) => integers.rewritten.stands_for.get(tensor as usize).copied().flatten(),
+            None => Some(tensor),
+        }
+    }
+
+    /// The values of the weight in `storage` of the network, of a state of `graph`; `None` if it holds none.
+    #[must_use]
+    pub fn weight(&self, graph: &TrainingGraph, state: &State, storage: StorageId, meter: &Meter) -> Option<Floats> {
+        let is_it = |tensor: TensorId| {
+            let role = graph.tensors.get(tensor as usize).map(|tensor| tensor.role);
+            matches!(role, Some(Role::Parameter { .. })) && self.storage_of(tensor) == Some(storage)
+        };
+        // A master in fp32 knows it better than its codes.
+        let mut held = state.tensors().iter().filter(|(tensor, _)| is_it(*tensor)).map(|(_, contents)| contents);
+        let first = held.clone().next()?;
+        match held.find(|contents| matches!(contents, Contents::Floats(_))).unwrap_or(first) {
+            Contents::Floats(values) => Some(meter.copy(values)),
+            coded => coded.decoded(meter),
+        }
     }
 }
 
