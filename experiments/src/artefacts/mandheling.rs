@@ -1,6 +1,7 @@
 //! Mandheling (Xu et al., MobiCom 2022): its tables, its figures and the numbers of its sections.
 
 mod accuracy;
+mod federated;
 pub(crate) mod figure10;
 mod figure11;
 mod figure1a;
@@ -48,6 +49,8 @@ pub(super) static ARTEFACTS: &[&Artefact] = &[
     &table8::ARTEFACT,
     &figure8::FIGURE8A,
     &figure8::FIGURE8B,
+    &federated::FIGURE8C,
+    &federated::FIGURE8D,
     &figure9::ARTEFACT,
     &figure10::ARTEFACT,
     &figure11::ARTEFACT,

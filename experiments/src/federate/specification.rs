@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use haversack_devices::text::read_toml;
 use haversack_federation::federation::Rules;
 use haversack_federation::learning::{Labels, LocalSgd, ServerRule, Yogi};
-use haversack_federation::population::{MemoryClass, PopulationSetting};
+use haversack_federation::population::{Link, MemoryClass, PopulationSetting, Sessions};
 use haversack_federation::selection::SelectorKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -80,6 +80,8 @@ struct Asked {
     system: Option<String>,
     device: Option<String>,
     input: Option<String>,
+    link_mbit_per_s: Option<f64>,
+    always_ready: Option<bool>,
     seed: Option<u64>,
 }
 
@@ -165,6 +167,13 @@ impl Specification {
             let size_gb = (device.ram().as_f64() / f64::from(1 << 30)).round();
             setting.memory = vec![MemoryClass { size_gb, devices: vec![id.clone()], share: 1.0, speed_spread: 0.0 }];
         }
+        if asked.always_ready == Some(true) {
+            setting.sessions = Sessions::without_end();
+        }
+        if let Some(median_mbit_per_s) = asked.link_mbit_per_s {
+            setting.link = Link { median_mbit_per_s, spread: 0.0 };
+            setting.check().map_err(|error| place.says("link_mbit_per_s", &error.to_string()))?;
+        }
         let at_least_one = |field: &str, value: u64| match value {
             0 => Err(place.says(field, &format!("`{field}` is 0, expected at least 1"))),
             _ => Ok(()),
@@ -195,8 +204,13 @@ impl Specification {
         })
     }
 
+    /// The number of phones.
+    pub(crate) const fn phones(&self) -> u32 {
+        self.phones
+    }
+
     /// What says whose a folder is: all that is asked for.
-    pub(super) fn record(&self) -> Map<String, Value> {
+    pub(crate) fn record(&self) -> Map<String, Value> {
         let learning = self.learning.as_ref().map(|learning| {
             let LocalSgd { rate, proximal, .. } = learning.how;
             json!({
@@ -211,7 +225,7 @@ impl Specification {
         let specification = json!({
             "population": self.phones, "memory_mix": mix, "rules": self.rules, "rounds": self.rounds,
             "local_epochs": self.local_epochs, "batch": self.batch, "samples": self.samples, "policy": self.policy,
-            "network": self.network, "input": self.input.as_ref().map(ToString::to_string), "devices": devices, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
+            "network": self.network, "input": self.input.as_ref().map(ToString::to_string), "devices": devices, "link_mbit_per_s": self.setting.link.median_mbit_per_s, "always_ready": self.setting.sessions == Sessions::without_end(), "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
         });
         let keys = [("command", json!("federate")), ("specification", specification)];
         keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()

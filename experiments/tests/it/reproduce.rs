@@ -398,7 +398,7 @@ fn the_comparison_can_be_asked_for() {
 }
 
 /// Figures of which a paper prints no number.
-const PICTURES: [(&str, &str); 13] = [
+const PICTURES: [(&str, &str); 15] = [
     ("daf", "bits"),
     ("daf", "figure1b"),
     ("fedhybrid", "figure9"),
@@ -410,6 +410,8 @@ const PICTURES: [(&str, &str); 13] = [
     ("fedhybrid", "section5.2"),
     ("mandheling", "figure8a"),
     ("mandheling", "figure8b"),
+    ("mandheling", "figure8c"),
+    ("mandheling", "figure8d"),
     ("mandheling", "rescaling"),
     ("mandheling", "section3.5"),
 ];

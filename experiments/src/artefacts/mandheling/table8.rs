@@ -5,20 +5,18 @@ use haversack_devices::units::Flops;
 
 use super::setting::{MandhelingNetwork, XIAOMI_11_PRO, batch, on_xiaomi_11_pro};
 use super::table7::{METHODS, chosen};
-use super::{accuracy, roofline};
+use super::{accuracy, federated, roofline};
 use crate::artefacts::learning::stand_in_words;
 use crate::artefacts::prelude::*;
 use crate::reproduce::reference::Reference;
 
-pub(super) static ARTEFACT: Artefact = on_xiaomi_11_pro("table8", "time and energy of training to convergence", run);
+pub(super) static ARTEFACT: Artefact =
+    on_xiaomi_11_pro("table8", "time and energy of training to convergence", run).with_users();
 
 /// What is trained on one phone, as the reference names it and for people.
 const CENTRALISED: [(&str, &str); 2] = [("vgg11-cifar10", "VGG-11"), ("resnet18-cifar10", "ResNet-18")];
 /// The quantities: as the reference names them, for people, and their unit.
 const QUANTITIES: [(&str, &str, &str); 2] = [("clock-hours", "time to convergence", "h"), ("energy", "energy", "Wh")];
-
-/// What rows of training on many phones answer.
-const FEDERATION: &str = "federation";
 
 /// The scenario of a batch of a row's training; nothing for federated ones.
 pub(crate) fn of_row(subject: &str, method: &str, batch: u64) -> Option<Scenario> {
@@ -84,12 +82,13 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     accuracy::answer(context, &mut outcome, &CENTRALISED.map(|(subject, _)| subject), &learned);
     let named: Vec<String> = learned.iter().take(2).map(|one| stand_in_words(context, &one.stand_in)).collect();
     outcome.words("stand-ins", named.join(" in fp32; in integers "));
-    let answered: Vec<String> = outcome.answers.iter().map(|(id, _)| id.clone()).collect();
-    for row in context.rows.iter().filter(|row| !answered.contains(&row.id)) {
-        outcome.not_modelled(row.id.clone(), FEDERATION);
-    }
     for (_, words, unit) in QUANTITIES {
         outcome.bars(words, grid.bars(words), axis(words, unit));
+    }
+    let mut of_many = Grid::default();
+    federated::answer(context, (&mut outcome, &mut of_many), QUANTITIES)?;
+    for (_, words, unit) in QUANTITIES {
+        outcome.bars(&format!("{words}, many phones"), of_many.bars(words), axis(words, unit));
     }
     Ok(outcome)
 }
