@@ -197,7 +197,6 @@ fn every_stand_in_has_a_narrower_form_that_learns() {
         let [before, after] = [&weights, &after].map(|weights| half.score(weights, &batch).unwrap().loss);
         assert!(after < before, "{id}: {before} to {after}");
     }
-    assert!(StandIn::of_width("resnet18", None, None, Width::FULL).unwrap_err().to_string().contains("narrower form"));
 }
 
 #[test]
