@@ -11,6 +11,7 @@ mod learner;
 mod rounds;
 mod specification;
 mod table;
+mod widths;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -27,10 +28,10 @@ use crate::output_folder::OutputFolder;
 use crate::progress::{Amount, Progress, Stopped, word};
 use budgets::Budgets;
 use checkpoint::Checkpoint;
-use costs::Costs;
 use learner::Learner;
 use rounds::{Held, Phones, hold};
 use specification::Specification;
+use widths::{Widths, of_each_width};
 
 const ROUNDS: &str = "rounds.parquet";
 const CLIENTS: &str = "clients.parquet";
@@ -87,12 +88,13 @@ fn federate(options: &FederateOptions, asked: &Specification) -> Result<(), Comm
     let before = checkpoint.rounds();
     let cache = Cache::new();
     let budgets = Budgets::watch(asked, &cache)?;
-    let costs = Costs::new(asked, &phones, &budgets, &cache)?;
+    let widths = of_each_width(asked);
+    let work = Widths::new(&widths, &phones, &budgets, &cache)?;
     let mut learner = Learner::of(asked, &phones, checkpoint)?;
     folder.begin(&learner.iter().map(|_| checkpoint::NAME.to_owned()).collect::<Vec<_>>(), Map::new())?;
     let progress = Progress::new(Amount::Number("rounds"), u64::from(asked.rounds), before);
     let mut done = 0;
-    let held = hold(asked, &phones, &costs, learner.as_mut(), &mut || {
+    let held = hold(asked, &phones, &work, learner.as_mut(), &mut || {
         done += 1;
         if done > before {
             progress.inc(1);

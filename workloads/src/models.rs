@@ -234,10 +234,15 @@ pub const MODELS: &[Model] = &[
         THOUSAND,
         |n, s, c, w| w.only_full(n, s, c, inception::inception_v3),
     ),
-    image("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", IMAGENET, THOUSAND, |n, s, c, w| { w.only_full(n, s, c, swin::swin_t) }),
-    text("bert-small", "BERT-small, 512 tokens, 2 labels (Devlin et al., 2019; Turc et al., 2019)", 512, |n, s, c, w| {
-        bert::classifier(n, s, c, &bert::BERT_SMALL.narrowed(w))
+    image("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", IMAGENET, THOUSAND, |n, s, c, w| {
+        w.only_full(n, s, c, swin::swin_t)
     }),
+    text(
+        "bert-small",
+        "BERT-small, 512 tokens, 2 labels (Devlin et al., 2019; Turc et al., 2019)",
+        512,
+        |n, s, c, w| bert::classifier(n, s, c, &bert::BERT_SMALL.narrowed(w)),
+    ),
     text("bert-small-s64", "bert-small with 64 tokens (Turc et al., 2019)", 64, |n, s, c, w| {
         bert::classifier(n, s, c, &bert::BERT_SMALL.narrowed(w))
     }),
@@ -324,16 +329,22 @@ pub const MODELS: &[Model] = &[
         |n, s, c, w| bert::adapted_classifier(n, s, c, &bert::TRANSFORMER2_LORA.narrowed(w)),
     )
     .with_positions(bert::TRANSFORMER2_LORA.positions),
-    image(
-        "logistic",
-        "Multinomial logistic regression, a stand-in network of federations",
-        CIFAR,
-        10,
-        |n, s, c, _| standins::logistic(n, s, c),
-    ),
+    image("logistic", "Multinomial logistic regression, a stand-in network of federations", CIFAR, 10, |n, s, c, _| {
+        standins::logistic(n, s, c)
+    }),
     image("mlp", "One hidden layer of 64 features, a stand-in network of federations", CIFAR, 10, standins::mlp),
-    text("bag-of-tokens", "Mean of 32 features a token, a stand-in network of federations", 32, standins::bag_of_tokens),
-    text("transformer1", "One layer of 32 features, 32 tokens, a stand-in network of federations", 32, standins::transformer1)
+    text(
+        "bag-of-tokens",
+        "Mean of 32 features a token, a stand-in network of federations",
+        32,
+        standins::bag_of_tokens,
+    ),
+    text(
+        "transformer1",
+        "One layer of 32 features, 32 tokens, a stand-in network of federations",
+        32,
+        standins::transformer1,
+    )
     .with_positions(bert::TRANSFORMER1.positions),
 ];
 

@@ -102,7 +102,7 @@ impl<'a> Costs<'a> {
 
     /// Batches of a part.
     fn batches(&self, phone: Phone) -> f64 {
-        f64::from(self.asked.local_epochs) * f64::from(phone.samples) / self.asked.batch as f64
+        self.asked.batches(phone.samples)
     }
 
     fn transfers_s(&self, phone: Phone) -> f64 {
@@ -149,6 +149,7 @@ impl Work for Costs<'_> {
         let none = Job {
             budget_bytes: left.0,
             plan: 0,
+            width: 0,
             down_bytes,
             up_bytes,
             compute_s: 0.0,

@@ -4,12 +4,13 @@ use haversack_federation::availability::Availability;
 use haversack_federation::federation::{Federation, Learn, TimingOnly};
 use haversack_federation::population::{DeviceKind, Population, Sizes};
 use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
+use haversack_federation::work::Work;
 
 use super::budgets::Budgets;
 use super::checkpoint::Checkpoint;
-use super::costs::Costs;
 use super::learner::Learner;
 use super::specification::Specification;
+use super::widths::{Widths, of_each_width};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
@@ -53,9 +54,10 @@ pub(crate) struct Held {
 pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, CommandError> {
     let phones = Phones::draw(asked)?;
     let budgets = Budgets::watch(asked, cache)?;
-    let costs = Costs::new(asked, &phones, &budgets, cache)?;
+    let widths = of_each_width(asked);
+    let work = Widths::new(&widths, &phones, &budgets, cache)?;
     let mut learner = Learner::of(asked, &phones, Checkpoint::nowhere())?;
-    hold(asked, &phones, &costs, learner.as_mut(), &mut || ())
+    hold(asked, &phones, &work, learner.as_mut(), &mut || ())
 }
 
 /// Holds the rounds, until the accuracy that is wanted is there; `after` is called after each.
@@ -65,7 +67,7 @@ pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, Command
 pub(super) fn hold(
     asked: &Specification,
     phones: &Phones,
-    costs: &Costs<'_>,
+    work: &dyn Work,
     mut learner: Option<&mut Learner<'_>>,
     after: &mut dyn FnMut(),
 ) -> Result<Held, CommandError> {
@@ -73,7 +75,7 @@ pub(super) fn hold(
     let sessions = asked.setting.sessions.clone();
     let availability = Availability::new(asked.seed, population.len(), sessions.ready, sessions.between);
     let mut federation =
-        Federation::new(asked.seed, asked.rules, population, availability, costs).map_err(CommandError::input)?;
+        Federation::new(asked.seed, asked.rules, population, availability, work).map_err(CommandError::input)?;
     let mut held = Held::default();
     let mut timing = TimingOnly;
     for _ in 0..asked.rounds {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use haversack_devices::text::read_toml;
-use haversack_federation::federation::Rules;
-use haversack_federation::learning::{Labels, LocalSgd, ServerRule, Yogi};
+use haversack_federation::federation::{Aggregation, Buffer, Rules};
+use haversack_federation::learning::{Labels, LearningError, LocalSgd, ServerRule, Yogi};
 use haversack_federation::population::PopulationSetting;
 use haversack_federation::selection::SelectorKind;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,16 @@ enum Aggregator {
     Proximal,
     #[serde(rename = "fedyogi")]
     Yogi,
+}
+
+/// When updates are taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum When {
+    /// At the end of a round.
+    Synchronous,
+    /// Once as many as the cohort have come.
+    Buffered,
 }
 
 /// What is simulated beside time.
@@ -63,11 +73,17 @@ struct Asked {
     cohort: u32,
     over_commit: Option<f64>,
     deadline_s: Option<f64>,
+    aggregation: Option<When>,
+    concurrency: Option<u32>,
+    max_staleness: Option<u32>,
     oracle: Option<bool>,
     rounds: u32,
     local_epochs: Option<u32>,
+    local_steps: Option<u32>,
     batch: Option<u64>,
     learning_rate: Option<f32>,
+    proximal: Option<f32>,
+    server_learning_rate: Option<f32>,
     samples: Option<u32>,
     policy: Option<String>,
     network: String,
@@ -107,6 +123,8 @@ pub(super) struct Specification {
     pub(super) rules: Rules,
     pub(super) rounds: u32,
     pub(super) local_epochs: u32,
+    /// Batches of a part in the place of epochs.
+    pub(super) local_steps: Option<u32>,
     pub(super) batch: u64,
     /// The median number of a phone's samples.
     pub(super) samples: u32,
@@ -135,13 +153,7 @@ impl Specification {
     pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
         let asked: Asked = read_toml(file, text).map_err(CommandError::input)?;
         let place = Place { file, text };
-        let rules = Rules {
-            selector: asked.selector,
-            cohort: asked.cohort,
-            over_commit: asked.over_commit.unwrap_or(1.3),
-            deadline_s: asked.deadline_s,
-            oracle: asked.oracle.unwrap_or(false),
-        };
+        let rules = rules(&asked, &place)?;
         rules.check(asked.population).map_err(|error| place.says(error.field, &error.to_string()))?;
         let mut setting = PopulationSetting::embedded().map_err(CommandError::failed)?;
         if let Some(mix) = &asked.memory_mix {
@@ -156,6 +168,11 @@ impl Specification {
         let samples = asked.samples.unwrap_or(60);
         let numbers =
             [("rounds", u64::from(asked.rounds)), ("local_epochs", u64::from(local_epochs)), ("batch", batch)];
+        if asked.local_epochs.is_some() && asked.local_steps.is_some() {
+            let why = "`local_epochs` and `local_steps` both say how long a phone trains; expected one of them";
+            return Err(place.says("local_steps", why));
+        }
+        asked.local_steps.map_or(Ok(()), |steps| at_least_one("local_steps", u64::from(steps)))?;
         numbers.into_iter().try_for_each(|(field, value)| at_least_one(field, value))?;
         at_least_one("samples", u64::from(samples))?;
         Ok(Self {
@@ -164,6 +181,7 @@ impl Specification {
             rules,
             rounds: asked.rounds,
             local_epochs,
+            local_steps: asked.local_steps,
             batch,
             samples,
             policy: asked.policy.clone().unwrap_or_else(|| "original".to_owned()),
@@ -173,6 +191,12 @@ impl Specification {
             learning: learning(&asked, &place)?,
             seed: seed.or(asked.seed).unwrap_or(0),
         })
+    }
+
+    /// Batches of the part of a phone with so many samples.
+    pub(super) fn batches(&self, samples: u32) -> f64 {
+        let of_epochs = f64::from(self.local_epochs) * f64::from(samples) / self.batch as f64;
+        self.local_steps.map_or(of_epochs, f64::from)
     }
 
     /// What says whose a folder is: all that is asked for.
@@ -189,7 +213,7 @@ impl Specification {
             self.setting.memory.iter().map(|class| (class.size_gb.to_string(), json!(class.share))).collect();
         let specification = json!({
             "population": self.phones, "memory_mix": mix, "rules": self.rules, "rounds": self.rounds,
-            "local_epochs": self.local_epochs, "batch": self.batch, "samples": self.samples, "policy": self.policy,
+            "local_epochs": self.local_epochs, "local_steps": self.local_steps, "batch": self.batch, "samples": self.samples, "policy": self.policy,
             "network": self.network, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
         });
         let keys = [("command", json!("federate")), ("specification", specification)];
@@ -227,6 +251,60 @@ fn mixed(setting: &mut PopulationSetting, mix: &BTreeMap<String, f64>) -> Result
     Ok(())
 }
 
+/// How rounds are held.
+fn rules(asked: &Asked, place: &Place<'_>) -> Result<Rules, CommandError> {
+    let refuse = |key: &str, given: bool, why: &str| match given {
+        true => Err(place.says(key, &format!("`{key}` {why}"))),
+        false => Ok(()),
+    };
+    let aggregation = if asked.aggregation == Some(When::Buffered) {
+        let why = "is of rounds in which all begin at once, but `aggregation` is buffered";
+        refuse("over_commit", asked.over_commit.is_some(), why)?;
+        refuse("deadline_s", asked.deadline_s.is_some(), why)?;
+        let Some(concurrency) = asked.concurrency else {
+            let why = "`aggregation` is buffered, which needs `concurrency`: the phones at work at once";
+            return Err(place.says("aggregation", why));
+        };
+        Aggregation::Buffered(Buffer { concurrency, max_staleness: asked.max_staleness })
+    } else {
+        let why = "needs `aggregation` buffered, but it is synchronous";
+        refuse("concurrency", asked.concurrency.is_some(), why)?;
+        refuse("max_staleness", asked.max_staleness.is_some(), why)?;
+        Aggregation::Synchronous
+    };
+    let usual = Rules::new(asked.selector, asked.cohort);
+    Ok(Rules {
+        over_commit: asked.over_commit.unwrap_or(usual.over_commit),
+        deadline_s: asked.deadline_s,
+        oracle: asked.oracle.unwrap_or(false),
+        aggregation,
+        ..usual
+    })
+}
+
+/// How the server takes updates in, and FedProx's μ.
+fn aggregator(asked: &Asked, place: &Place<'_>) -> Result<(ServerRule, f32), CommandError> {
+    let aggregator = asked.aggregator.unwrap_or(Aggregator::Average);
+    if asked.proximal.is_some() && aggregator != Aggregator::Proximal {
+        return Err(place.says("proximal", "`proximal` is FedProx's μ; expected aggregator = \"fedprox\" with it"));
+    }
+    if asked.server_learning_rate.is_some() && aggregator != Aggregator::Yogi {
+        let why = "`server_learning_rate` is FedYogi's; expected aggregator = \"fedyogi\" with it";
+        return Err(place.says("server_learning_rate", why));
+    }
+    let yogi = Yogi::default();
+    let rate = asked.server_learning_rate.unwrap_or(yogi.rate);
+    if !(rate > 0.0 && rate.is_finite()) {
+        let why = format!("`server_learning_rate` is {rate}, expected a number above 0");
+        return Err(place.says("server_learning_rate", &why));
+    }
+    Ok(match aggregator {
+        Aggregator::Average => (ServerRule::Add, 0.0),
+        Aggregator::Proximal => (ServerRule::Add, asked.proximal.unwrap_or(PROXIMAL)),
+        Aggregator::Yogi => (ServerRule::Yogi(Yogi { rate, ..yogi }), 0.0),
+    })
+}
+
 /// What is learned; `None` for time alone.
 fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, CommandError> {
     let mode = asked.mode.unwrap_or(if asked.stand_in.is_some() { Mode::Learning } else { Mode::Timing });
@@ -244,15 +322,15 @@ fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, Comman
         contradicts("aggregator", asked.aggregator.is_some())?;
         contradicts("alpha", asked.alpha.is_some())?;
         contradicts("split", asked.split.is_some())?;
+        contradicts("learning_rate", asked.learning_rate.is_some())?;
+        contradicts("proximal", asked.proximal.is_some())?;
+        contradicts("server_learning_rate", asked.server_learning_rate.is_some())?;
+        contradicts("evaluate_every", asked.evaluate_every.is_some())?;
         return Ok(None);
     }
     let Some(stand_in) = asked.stand_in.clone() else {
         return Err(place.says("mode", "`mode` is learning, which needs `stand_in`"));
     };
-    if asked.selector == SelectorKind::Heterofl {
-        let message = "`selector` is heterofl, whose narrower networks are not learned yet; expected `mode` timing";
-        return Err(place.says("selector", message));
-    }
     let labels = match (asked.split, asked.alpha) {
         (Some(_), Some(_)) => {
             return Err(place.says("alpha", "`alpha` and `split` both say how samples are split; expected one of them"));
@@ -266,15 +344,14 @@ fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, Comman
         (None, alpha) => Labels::Dirichlet { alpha: alpha.unwrap_or(ALPHA) },
     };
     labels.check().map_err(|error| place.says("alpha", &error.to_string()))?;
-    let (rule, proximal) = match asked.aggregator.unwrap_or(Aggregator::Average) {
-        Aggregator::Average => (ServerRule::Add, 0.0),
-        Aggregator::Proximal => (ServerRule::Add, PROXIMAL),
-        Aggregator::Yogi => (ServerRule::Yogi(Yogi::default()), 0.0),
-    };
+    let (rule, proximal) = aggregator(asked, place)?;
     let epochs = asked.local_epochs.unwrap_or(1);
     let batch = usize::try_from(asked.batch.unwrap_or(20)).unwrap_or(usize::MAX);
-    let how = LocalSgd { epochs, batch, rate: asked.learning_rate.unwrap_or(0.05), proximal };
-    how.check().map_err(|error| place.says("learning_rate", &error.to_string()))?;
+    let how = LocalSgd { epochs, steps: asked.local_steps, batch, rate: asked.learning_rate.unwrap_or(0.05), proximal };
+    how.check().map_err(|error| {
+        let field = if let LearningError::Setting { field, .. } = error { field } else { "learning_rate" };
+        place.says(field, &error.to_string())
+    })?;
     if let Some(target) = asked.target_accuracy.filter(|target| !(0.0..=1.0).contains(target)) {
         return Err(place.says("target_accuracy", &format!("`target_accuracy` is {target}, expected from 0 to 1")));
     }
