@@ -29,8 +29,9 @@ use crate::progress::{Amount, Progress, Stopped, word};
 use budgets::Budgets;
 use checkpoint::Checkpoint;
 use learner::Learner;
-use rounds::{Held, Phones, hold};
-use specification::Specification;
+use rounds::hold;
+pub(crate) use rounds::{Held, Phones, held};
+pub(crate) use specification::Specification;
 use widths::{Widths, of_each_width};
 
 const ROUNDS: &str = "rounds.parquet";

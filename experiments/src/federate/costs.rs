@@ -5,7 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use haversack_devices::calibration::Settings;
+use haversack_devices::processor::{Frequency, SelectionError};
 use haversack_devices::units::Bytes;
+use haversack_devices::{CoreSelection, load};
 use haversack_federation::population::{DeviceKind, Phone};
 use haversack_federation::work::{Job, Work};
 use haversack_training::RunError;
@@ -193,12 +196,15 @@ impl OnDevice {
         budgets: &Budgets,
         cache: &Cache,
     ) -> Result<Result<Self, String>, CommandError> {
-        let unbounded = match cost(&scenario(asked, kind, None), cache)? {
+        let usual = scenario(asked, kind, None);
+        // An oracle's phones have all the memory that is asked for.
+        let unbounded = if asked.rules.oracle { with_memory_to_spare(&usual) } else { usual.clone() };
+        let unbounded = match cost(&unbounded, cache)? {
             Found::Cost(cost) => cost,
             Found::NoPlan(why) | Found::Unsupported(why) => return Ok(Err(why)),
         };
-        let original = Scenario { policy: "original".to_owned(), set: BTreeMap::new(), ..scenario(asked, kind, None) };
-        let need = match cost(&original, cache)? {
+        let original = Scenario { policy: "original".to_owned(), set: BTreeMap::new(), ..usual };
+        let need = match cost(&with_memory_to_spare(&original), cache)? {
             Found::Cost(cost) => cost.peak,
             Found::NoPlan(_) | Found::Unsupported(_) => unbounded.peak,
         };
@@ -231,10 +237,25 @@ fn step(budget: Bytes) -> i32 {
     budget.as_f64().max(1.0).log(STEP).floor() as i32
 }
 
+/// A scenario on a phone with more memory than any network here asks for.
+fn with_memory_to_spare(scenario: &Scenario) -> Scenario {
+    Scenario { device_set: Settings::from([("ram".to_owned(), "256 GiB".to_owned())]), ..scenario.clone() }
+}
+
+/// What a phone trains; where that is on more cores of a class than its device has, on those that there are.
 fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<Bytes>) -> Scenario {
+    let cpu = load(&kind.id).ok().and_then(|device| device.cpu());
+    let cores = asked.cores.map(|cores| match (cores, cpu.map(|cpu| cpu.choose(cores, Frequency::Highest))) {
+        (CoreSelection::Some { class, .. }, Some(Err(SelectionError::TooMany { available, .. }))) => {
+            CoreSelection::Some { class, count: available }
+        }
+        _ => cores,
+    });
     Scenario {
         batch: asked.batch,
         policy: asked.policy.clone(),
+        stack: asked.stack.clone(),
+        cores,
         device_set: memory(&asked.setting.memory[usize::from(kind.memory)]),
         memory_budget: budget.map(Budget::Bytes),
         seed: asked.seed,

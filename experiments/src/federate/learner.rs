@@ -73,7 +73,7 @@ impl<'a> Learner<'a> {
         checkpoint: Checkpoint,
     ) -> Result<Self, CommandError> {
         let (seed, last) = (asked.seed, asked.rounds);
-        let source = source(learning)?;
+        let source = source(learning, phones, seed)?;
         let (input, classes) = (input(&source), source.classes() as u64);
         let wrong = |error: &dyn std::fmt::Display| CommandError::input(format!("`stand_in`: {error}"));
         let stand_in =
@@ -175,13 +175,17 @@ impl Learn for Learner<'_> {
 }
 
 /// The data that are asked for, or those that suit the stand-in.
-fn source(learning: &Learning) -> Result<Source, CommandError> {
+fn source(learning: &Learning, phones: &[Phone], seed: u64) -> Result<Source, CommandError> {
     let suits = if OF_TOKENS.contains(&learning.stand_in.as_str()) { "phrases" } else { "glyphs" };
     let name = learning.data.as_deref().unwrap_or(suits);
     if name == SYNTHETIC {
         return Ok(Source::Synthetic(Synthetic::new(HETEROGENEITY, HETEROGENEITY).map_err(CommandError::input)?));
     }
     let set = load(name, &LoadOptions::default()).map_err(|error| CommandError::input(format!("`data`: {error}")))?;
+    if learning.dealt {
+        let sizes: Vec<u32> = phones.iter().map(|phone| phone.samples).collect();
+        return Ok(Source::dealt(set, seed, &sizes, learning.labels));
+    }
     Ok(Source::of_set(set))
 }
 
@@ -189,7 +193,7 @@ fn source(learning: &Learning) -> Result<Source, CommandError> {
 fn input(source: &Source) -> Option<Vec<u64>> {
     match source {
         Source::Synthetic(_) => Some(vec![1, 1, Synthetic::FEATURES as u64]),
-        Source::Set { set, .. } => Some(match &set.form {
+        Source::Set { set, .. } | Source::Dealt { set, .. } => Some(match &set.form {
             SampleForm::Image(form) => vec![form.channels as u64, form.height as u64, form.width as u64],
             SampleForm::Tokens { length, .. } => vec![*length as u64],
         }),

@@ -9,23 +9,23 @@ use haversack_federation::work::Work;
 use super::budgets::Budgets;
 use super::checkpoint::Checkpoint;
 use super::learner::Learner;
-use super::specification::Specification;
+use super::specification::{Ready, Specification};
 use super::widths::{Widths, of_each_width};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
 
 /// The phones of a federation.
-pub(super) struct Phones {
+pub(crate) struct Phones {
     /// Devices in as many sizes of memory as phones have; a phone is like one of them.
     pub(super) kinds: Vec<DeviceKind>,
-    pub(super) population: Population,
+    pub(crate) population: Population,
 }
 
 impl Phones {
     /// # Errors
     /// A population that cannot be drawn.
-    pub(super) fn draw(asked: &Specification) -> Result<Self, CommandError> {
+    pub(crate) fn draw(asked: &Specification) -> Result<Self, CommandError> {
         let kinds: Vec<DeviceKind> = (0..)
             .zip(&asked.setting.memory)
             .flat_map(|(memory, class)| class.devices.iter().map(move |id| DeviceKind { id: id.clone(), memory }))
@@ -39,6 +39,8 @@ impl Phones {
 /// What a federation has yielded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
+    /// The number of phones of the population.
+    pub(crate) phones: u32,
     /// A row a round.
     pub(crate) rounds: Vec<RoundRow>,
     /// A row a phone of a round.
@@ -73,10 +75,14 @@ pub(super) fn hold(
 ) -> Result<Held, CommandError> {
     let Phones { population, .. } = phones;
     let sessions = asked.setting.sessions.clone();
-    let availability = Availability::new(asked.seed, population.len(), sessions.ready, sessions.between);
+    let by_sessions = Availability::new(asked.seed, population.len(), sessions.ready, sessions.between);
+    let availability = match asked.ready {
+        Ready::Sessions => by_sessions,
+        Ready::Always => by_sessions.always(),
+    };
     let mut federation =
         Federation::new(asked.seed, asked.rules, population, availability, work).map_err(CommandError::input)?;
-    let mut held = Held::default();
+    let mut held = Held { phones: asked.phones, ..Held::default() };
     let mut timing = TimingOnly;
     for _ in 0..asked.rounds {
         if interrupt::came() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use haversack_devices::CoreSelection;
 use haversack_devices::text::read_toml;
 use haversack_federation::federation::{Aggregation, Buffer, Rules};
 use haversack_federation::learning::{Labels, LearningError, LocalSgd, ServerRule, Yogi};
@@ -54,6 +55,16 @@ enum Split {
     Natural,
 }
 
+/// When phones take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Ready {
+    /// While they are locked, charge and are on Wi-Fi.
+    Sessions,
+    /// Whenever they are asked.
+    Always,
+}
+
 /// FedProx's μ by default: the best on most of its paper's sets is 0.1 or 1 (Li et al., MLSys 2020, section 5.3).
 const PROXIMAL: f32 = 0.1;
 /// The concentration of the classes by default.
@@ -67,6 +78,7 @@ struct Asked {
     memory_mix: Option<BTreeMap<String, f64>>,
     alpha: Option<f64>,
     split: Option<Split>,
+    dealt: Option<bool>,
     selector: SelectorKind,
     aggregator: Option<Aggregator>,
     mode: Option<Mode>,
@@ -86,6 +98,9 @@ struct Asked {
     server_learning_rate: Option<f32>,
     samples: Option<u32>,
     policy: Option<String>,
+    stack: Option<String>,
+    cores: Option<String>,
+    ready: Option<Ready>,
     network: String,
     stand_in: Option<String>,
     data: Option<String>,
@@ -109,6 +124,8 @@ pub(super) struct Learning {
     pub(super) rule: ServerRule,
     /// How classes differ among phones.
     pub(super) labels: Labels,
+    /// Whether each sample of the set has one holder.
+    pub(super) dealt: bool,
     /// The accuracy with which the federation ends; `None` if it ends after its rounds.
     pub(super) target: Option<f64>,
     /// Every so many rounds accuracy is measured, and after the last.
@@ -117,7 +134,7 @@ pub(super) struct Learning {
 
 /// A specification.
 #[derive(Clone, Debug)]
-pub(super) struct Specification {
+pub(crate) struct Specification {
     pub(super) phones: u32,
     pub(super) setting: PopulationSetting,
     pub(super) rules: Rules,
@@ -129,6 +146,11 @@ pub(super) struct Specification {
     /// The median number of a phone's samples.
     pub(super) samples: u32,
     pub(super) policy: String,
+    /// The software stack; `None` for each device's own.
+    pub(super) stack: Option<String>,
+    /// The cores that train, as far as a device has them; `None` for the stack's own.
+    pub(super) cores: Option<CoreSelection>,
+    pub(super) ready: Ready,
     /// The network whose time and memory are simulated.
     pub(super) network: String,
     pub(super) system: String,
@@ -150,7 +172,7 @@ impl Specification {
         Self::parse(&file, &text, seed)
     }
 
-    pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
+    pub(crate) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
         let asked: Asked = read_toml(file, text).map_err(CommandError::input)?;
         let place = Place { file, text };
         let rules = rules(&asked, &place)?;
@@ -185,6 +207,9 @@ impl Specification {
             batch,
             samples,
             policy: asked.policy.clone().unwrap_or_else(|| "original".to_owned()),
+            stack: asked.stack.clone(),
+            cores: cores(&asked, &place)?,
+            ready: asked.ready.unwrap_or(Ready::Sessions),
             network: asked.network.clone(),
             system: asked.system.clone().unwrap_or_else(|| "android".to_owned()),
             traces: asked.traces.clone(),
@@ -199,13 +224,18 @@ impl Specification {
         self.local_steps.map_or(of_epochs, f64::from)
     }
 
+    /// The sizes of memory that phones have, in GB.
+    pub(crate) fn memory_sizes(&self) -> Vec<String> {
+        self.setting.memory.iter().map(|class| class.size_gb.to_string()).collect()
+    }
+
     /// What says whose a folder is: all that is asked for.
     pub(super) fn record(&self) -> Map<String, Value> {
         let learning = self.learning.as_ref().map(|learning| {
             let LocalSgd { rate, proximal, .. } = learning.how;
             json!({
                 "stand_in": learning.stand_in, "data": learning.data, "learning_rate": rate, "proximal": proximal,
-                "aggregator": format!("{:?}", learning.rule), "labels": format!("{:?}", learning.labels),
+                "aggregator": format!("{:?}", learning.rule), "labels": format!("{:?}", learning.labels), "dealt": learning.dealt,
                 "target_accuracy": learning.target, "evaluate_every": learning.every,
             })
         });
@@ -214,7 +244,7 @@ impl Specification {
         let specification = json!({
             "population": self.phones, "memory_mix": mix, "rules": self.rules, "rounds": self.rounds,
             "local_epochs": self.local_epochs, "local_steps": self.local_steps, "batch": self.batch, "samples": self.samples, "policy": self.policy,
-            "network": self.network, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
+            "stack": self.stack, "cores": self.cores.map(|cores| cores.to_string()), "ready": self.ready, "network": self.network, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
         });
         let keys = [("command", json!("federate")), ("specification", specification)];
         keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
@@ -305,6 +335,12 @@ fn aggregator(asked: &Asked, place: &Place<'_>) -> Result<(ServerRule, f32), Com
     })
 }
 
+/// The cores that train.
+fn cores(asked: &Asked, place: &Place<'_>) -> Result<Option<CoreSelection>, CommandError> {
+    let parse = |text: &String| text.parse().map_err(|error| place.says("cores", &format!("`cores`: {error}")));
+    asked.cores.as_ref().map(parse).transpose()
+}
+
 /// What is learned; `None` for time alone.
 fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, CommandError> {
     let mode = asked.mode.unwrap_or(if asked.stand_in.is_some() { Mode::Learning } else { Mode::Timing });
@@ -326,6 +362,7 @@ fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, Comman
         contradicts("proximal", asked.proximal.is_some())?;
         contradicts("server_learning_rate", asked.server_learning_rate.is_some())?;
         contradicts("evaluate_every", asked.evaluate_every.is_some())?;
+        contradicts("dealt", asked.dealt.is_some())?;
         return Ok(None);
     }
     let Some(stand_in) = asked.stand_in.clone() else {
@@ -343,6 +380,10 @@ fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, Comman
         (Some(_), None) => Labels::Even,
         (None, alpha) => Labels::Dirichlet { alpha: alpha.unwrap_or(ALPHA) },
     };
+    let dealt = asked.dealt.unwrap_or(false);
+    if dealt && asked.data.as_deref() == Some(super::learner::SYNTHETIC) {
+        return Err(place.says("dealt", "`dealt` is of a set, but the `data` are made for each phone; expected a set"));
+    }
     labels.check().map_err(|error| place.says("alpha", &error.to_string()))?;
     let (rule, proximal) = aggregator(asked, place)?;
     let epochs = asked.local_epochs.unwrap_or(1);
@@ -356,7 +397,8 @@ fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, Comman
         return Err(place.says("target_accuracy", &format!("`target_accuracy` is {target}, expected from 0 to 1")));
     }
     let every = asked.evaluate_every.unwrap_or(5).max(1);
-    Ok(Some(Learning { stand_in, data: asked.data.clone(), how, rule, labels, target: asked.target_accuracy, every }))
+    let (data, target) = (asked.data.clone(), asked.target_accuracy);
+    Ok(Some(Learning { stand_in, data, how, rule, labels, dealt, target, every }))
 }
 
 #[cfg(test)]

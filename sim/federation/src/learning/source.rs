@@ -154,7 +154,9 @@ impl Source {
     /// The samples that the server's weights are judged by.
     pub fn test(&self, seed: u64) -> MiniBatch {
         match self {
-            Self::Set { set, .. } | Self::Dealt { set, .. } => batch(set, Part::Test, &(0..set.test.len()).collect::<Vec<_>>()),
+            Self::Set { set, .. } | Self::Dealt { set, .. } => {
+                batch(set, Part::Test, &(0..set.test.len()).collect::<Vec<_>>())
+            }
             Self::Synthetic(synthetic) => synthetic.test(seed),
         }
     }
