@@ -2,7 +2,7 @@
 
 use haversack_federation::availability::Availability;
 use haversack_federation::federation::{Federation, Learn, TimingOnly};
-use haversack_federation::population::{DeviceKind, Population, Sizes};
+use haversack_federation::population::{DeviceKind, Population};
 use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
 use haversack_federation::work::Work;
 
@@ -30,8 +30,7 @@ impl Phones {
             .zip(&asked.setting.memory)
             .flat_map(|(memory, class)| class.devices.iter().map(move |id| DeviceKind { id: id.clone(), memory }))
             .collect();
-        let sizes = Sizes::Same(asked.samples);
-        let population = Population::draw(asked.seed, asked.phones, &asked.setting, &kinds, sizes);
+        let population = Population::draw(asked.seed, asked.phones, &asked.setting, &kinds, asked.sizes);
         Ok(Self { population: population.map_err(CommandError::input)?, kinds })
     }
 }

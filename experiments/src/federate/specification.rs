@@ -1,17 +1,22 @@
 //! What a federation is of, as a TOML file says it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use haversack_devices::CoreSelection;
-use haversack_devices::text::read_toml;
+use haversack_devices::text::{alternatives, read_toml};
+use haversack_devices::work::Precision;
 use haversack_federation::federation::{Aggregation, Buffer, Rules};
 use haversack_federation::learning::{Labels, LearningError, LocalSgd, ServerRule, Yogi};
-use haversack_federation::population::PopulationSetting;
+use haversack_federation::population::{PopulationSetting, Sizes};
 use haversack_federation::selection::SelectorKind;
+use haversack_policies::registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::budgets::Report;
+use super::plans::{CLUSTERS, Plans};
 use crate::error::CommandError;
 
 /// How updates are taken in.
@@ -97,10 +102,17 @@ struct Asked {
     proximal: Option<f32>,
     server_learning_rate: Option<f32>,
     samples: Option<u32>,
+    total_samples: Option<u64>,
+    size_alpha: Option<f64>,
     policy: Option<String>,
-    stack: Option<String>,
     cores: Option<String>,
     ready: Option<Ready>,
+    set: Option<BTreeMap<String, Setting>>,
+    stack: Option<String>,
+    precision: Option<String>,
+    budget: Option<Report>,
+    plans: Option<Plans>,
+    clusters: Option<u32>,
     network: String,
     stand_in: Option<String>,
     data: Option<String>,
@@ -109,6 +121,27 @@ struct Asked {
     traces: Option<PathBuf>,
     system: Option<String>,
     seed: Option<u64>,
+}
+
+/// A value of a policy's parameter.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a text, a number, true or false")]
+enum Setting {
+    Switch(bool),
+    Whole(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
+            Self::Whole(number) => write!(f, "{number}"),
+            Self::Real(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
 }
 
 /// What is learned, and how.
@@ -143,14 +176,23 @@ pub(crate) struct Specification {
     /// Batches of a part in the place of epochs.
     pub(super) local_steps: Option<u32>,
     pub(super) batch: u64,
-    /// The median number of a phone's samples.
-    pub(super) samples: u32,
+    /// How many samples phones hold.
+    pub(super) sizes: Sizes,
     pub(super) policy: String,
-    /// The software stack; `None` for each device's own.
-    pub(super) stack: Option<String>,
     /// The cores that train, as far as a device has them; `None` for the stack's own.
     pub(super) cores: Option<CoreSelection>,
     pub(super) ready: Ready,
+    /// The policy's own parameters.
+    pub(super) set: BTreeMap<String, String>,
+    /// The software that trains; `None` for the policy's or the device's own.
+    pub(super) stack: Option<String>,
+    pub(super) precision: Precision,
+    /// What phones say of their memory.
+    pub(super) report: Report,
+    /// Whose plans phones get; `None` where the policy makes none.
+    pub(super) plans: Option<Plans>,
+    /// The most clusters for which the server makes plans.
+    pub(super) clusters: u32,
     /// The network whose time and memory are simulated.
     pub(super) network: String,
     pub(super) system: String,
@@ -187,7 +229,6 @@ impl Specification {
             _ => Ok(()),
         };
         let (local_epochs, batch) = (asked.local_epochs.unwrap_or(1), asked.batch.unwrap_or(20));
-        let samples = asked.samples.unwrap_or(60);
         let numbers =
             [("rounds", u64::from(asked.rounds)), ("local_epochs", u64::from(local_epochs)), ("batch", batch)];
         if asked.local_epochs.is_some() && asked.local_steps.is_some() {
@@ -196,7 +237,21 @@ impl Specification {
         }
         asked.local_steps.map_or(Ok(()), |steps| at_least_one("local_steps", u64::from(steps)))?;
         numbers.into_iter().try_for_each(|(field, value)| at_least_one(field, value))?;
-        at_least_one("samples", u64::from(samples))?;
+        let sizes = sizes(&asked, &place)?;
+        let policy = asked.policy.clone().unwrap_or_else(|| "original".to_owned());
+        let set: BTreeMap<String, String> =
+            asked.set.iter().flatten().map(|(name, value)| (name.clone(), value.to_string())).collect();
+        let plans = managed(&asked, &policy, &set, &place)?;
+        let names = || Precision::OF_RUNS.map(Precision::name);
+        let precision = match &asked.precision {
+            None => Precision::default(),
+            Some(text) => Precision::OF_RUNS.into_iter().find(|known| known.name() == text).ok_or_else(|| {
+                place.says(
+                    "precision",
+                    &format!("`precision` is {text}, expected {}", alternatives(names().into_iter())),
+                )
+            })?,
+        };
         Ok(Self {
             phones: asked.population,
             setting,
@@ -205,11 +260,16 @@ impl Specification {
             local_epochs,
             local_steps: asked.local_steps,
             batch,
-            samples,
-            policy: asked.policy.clone().unwrap_or_else(|| "original".to_owned()),
-            stack: asked.stack.clone(),
             cores: cores(&asked, &place)?,
             ready: asked.ready.unwrap_or(Ready::Sessions),
+            sizes,
+            policy,
+            set,
+            stack: asked.stack.clone(),
+            precision,
+            report: asked.budget.unwrap_or_default(),
+            plans,
+            clusters: asked.clusters.unwrap_or(CLUSTERS),
             network: asked.network.clone(),
             system: asked.system.clone().unwrap_or_else(|| "android".to_owned()),
             traces: asked.traces.clone(),
@@ -243,8 +303,11 @@ impl Specification {
             self.setting.memory.iter().map(|class| (class.size_gb.to_string(), json!(class.share))).collect();
         let specification = json!({
             "population": self.phones, "memory_mix": mix, "rules": self.rules, "rounds": self.rounds,
-            "local_epochs": self.local_epochs, "local_steps": self.local_steps, "batch": self.batch, "samples": self.samples, "policy": self.policy,
-            "stack": self.stack, "cores": self.cores.map(|cores| cores.to_string()), "ready": self.ready, "network": self.network, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
+            "local_epochs": self.local_epochs, "local_steps": self.local_steps, "batch": self.batch,
+            "sizes": format!("{:?}", self.sizes), "policy": self.policy, "set": self.set, "stack": self.stack,
+            "cores": self.cores.map(|cores| cores.to_string()), "ready": self.ready, "precision": self.precision.name(),
+            "budget": self.report, "plans": self.plans, "clusters": self.clusters,
+            "network": self.network, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
         });
         let keys = [("command", json!("federate")), ("specification", specification)];
         keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
@@ -265,6 +328,71 @@ impl Place<'_> {
         };
         let line = self.text.lines().position(is_key).map_or_else(String::new, |line| format!("{}:", line + 1));
         CommandError::input(format!("{}:{line} {message}", self.file))
+    }
+}
+
+/// How many samples phones hold.
+fn sizes(asked: &Asked, place: &Place<'_>) -> Result<Sizes, CommandError> {
+    let Some(total) = asked.total_samples else {
+        if asked.size_alpha.is_some() {
+            return Err(place.says("size_alpha", "`size_alpha` says how `total_samples` are split, which is not given"));
+        }
+        let samples = asked.samples.unwrap_or(60);
+        return if samples > 0 {
+            Ok(Sizes::Same(samples))
+        } else {
+            Err(place.says("samples", "`samples` is 0, expected at least 1"))
+        };
+    };
+    if asked.samples.is_some() {
+        let message = "`total_samples` and `samples` both say how many samples phones hold; expected one of them";
+        return Err(place.says("total_samples", message));
+    }
+    if total < u64::from(asked.population) {
+        let message =
+            format!("`total_samples` is {total}, expected one at least for each of {} phones", asked.population);
+        return Err(place.says("total_samples", &message));
+    }
+    match asked.size_alpha {
+        Some(alpha) if !(alpha > 0.0 && alpha.is_finite()) => {
+            Err(place.says("size_alpha", &format!("`size_alpha` is {alpha}, expected a number above 0")))
+        }
+        alpha => Ok(Sizes::Split { total, alpha }),
+    }
+}
+
+/// Whose plans phones get, and that what is said of memory goes with the policy.
+fn managed(
+    asked: &Asked,
+    policy: &str,
+    set: &BTreeMap<String, String>,
+    place: &Place<'_>,
+) -> Result<Option<Plans>, CommandError> {
+    let entry = registry::find(policy).map_err(|error| place.says("policy", &error.to_string()))?;
+    let set: Vec<(String, String)> = set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let built = entry.build(&set).map_err(|error| place.says("set", &error.to_string()))?;
+    let oracle = asked.oracle == Some(true);
+    for (key, given) in [("budget", asked.budget.is_some()), ("plans", asked.plans.is_some())] {
+        if given && oracle {
+            return Err(place.says(key, &format!("`{key}` says how memory is kept, but `oracle` makes it no matter")));
+        }
+    }
+    if asked.budget.is_some() && !built.gives_way() {
+        let message = format!("`budget` needs a policy that keeps within one; under {policy} nothing gives way");
+        return Err(place.says("budget", &message));
+    }
+    // A policy that makes plans says who makes them.
+    let makes_plans = entry.parameters.iter().any(|parameter| parameter.name() == "planner");
+    if let (Some(_), false) = (asked.plans, makes_plans) {
+        return Err(place.says("plans", &format!("`plans` needs a policy that makes plans ahead; {policy} makes none")));
+    }
+    let plans = makes_plans.then(|| asked.plans.unwrap_or(Plans::Server));
+    match asked.clusters {
+        Some(0) => Err(place.says("clusters", "`clusters` is 0, expected at least 1")),
+        Some(_) if plans != Some(Plans::Server) => {
+            Err(place.says("clusters", "`clusters` needs a policy that makes plans, and `plans` by the server"))
+        }
+        _ => Ok(plans),
     }
 }
 
