@@ -7,10 +7,14 @@ mod budgets;
 mod checkpoint;
 mod costs;
 mod curves;
+mod iteration;
 mod learner;
+mod plans;
+mod reclaim;
 mod rounds;
 mod specification;
 mod table;
+mod widths;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -27,12 +31,11 @@ use crate::output_folder::OutputFolder;
 use crate::progress::{Amount, Progress, Stopped, word};
 use budgets::Budgets;
 use checkpoint::Checkpoint;
-use costs::Costs;
 use learner::Learner;
-use rounds::{Phones, hold};
-
-pub(crate) use rounds::{Held, held};
+use rounds::hold;
+pub(crate) use rounds::{Held, Phones, held};
 pub(crate) use specification::Specification;
+use widths::{Widths, of_each_width};
 
 const ROUNDS: &str = "rounds.parquet";
 const CLIENTS: &str = "clients.parquet";
@@ -89,12 +92,13 @@ fn federate(options: &FederateOptions, asked: &Specification) -> Result<(), Comm
     let before = checkpoint.rounds();
     let cache = Cache::new();
     let budgets = Budgets::watch(asked, &cache)?;
-    let costs = Costs::new(asked, &phones, &budgets, &cache)?;
+    let widths = of_each_width(asked);
+    let work = Widths::new(&widths, &phones, &budgets, &cache)?;
     let mut learner = Learner::of(asked, &phones, checkpoint, &cache)?;
     folder.begin(&learner.iter().map(|_| checkpoint::NAME.to_owned()).collect::<Vec<_>>(), Map::new())?;
     let progress = Progress::new(Amount::Number("rounds"), u64::from(asked.rounds), before);
     let mut done = 0;
-    let held = hold(asked, &phones, &costs, learner.as_mut(), &mut || {
+    let held = hold(asked, &phones, &work, learner.as_mut(), &mut || {
         done += 1;
         if done > before {
             progress.inc(1);

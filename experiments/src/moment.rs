@@ -6,7 +6,7 @@ use haversack_policies::budget::{BudgetRule, Sample, SwapKind};
 use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{AppTimeline, UsageModel};
-use haversack_training::watch;
+use haversack_training::{AtRest, watch};
 
 use crate::error::CommandError;
 use crate::scenario::{app_changes, phone_in_use};
@@ -15,6 +15,7 @@ use crate::scenario::{app_changes, phone_in_use};
 pub(crate) struct Watched {
     pub(crate) device: Device,
     pub(crate) system: System,
+    at_rest: AtRest,
     pub(crate) model: UsageModel,
     pub(crate) footprints: FootprintTable,
 }
@@ -31,17 +32,50 @@ pub(crate) struct Moment {
 }
 
 impl Watched {
+    /// # Errors
+    /// A device and a system that do not go together.
+    pub(crate) fn new(
+        device: Device,
+        system: System,
+        model: UsageModel,
+        footprints: FootprintTable,
+    ) -> Result<Self, CommandError> {
+        let phone = phone_in_use(&device, &system, Vec::new()).map_err(CommandError::input)?;
+        let at_rest = AtRest::of(&phone).map_err(CommandError::failed)?;
+        Ok(Self { device, system, at_rest, model, footprints })
+    }
+
+    /// What the phone leaves at rest, without any app.
+    pub(crate) fn at_rest(&self) -> Bytes {
+        self.at_rest.available()
+    }
+
     /// What a service in the background sees, once a second for `window`, while the apps of `timeline` run and nobody trains.
     ///
     /// # Errors
     /// A device and a system that do not go together, or memory that even the kernel's own killer does not free.
     pub(crate) fn moment(&self, timeline: &AppTimeline, window: Nanos, seed: u64) -> Result<Moment, CommandError> {
+        Ok(self.moment_and_after(timeline, window, window, seed)?.0)
+    }
+
+    /// The same, and `MemAvailable` once a second from then on until `end`.
+    ///
+    /// # Errors
+    /// As [`Self::moment`].
+    pub(crate) fn moment_and_after(
+        &self,
+        timeline: &AppTimeline,
+        window: Nanos,
+        end: Nanos,
+        seed: u64,
+    ) -> Result<(Moment, Vec<Bytes>), CommandError> {
         let changes = app_changes(timeline, &self.footprints, &self.model, seed);
         let phone = phone_in_use(&self.device, &self.system, changes).map_err(CommandError::input)?;
         let swap = if phone.memory.zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash };
         let mut predictor = Predictor::new(Parameters::for_epoch(window));
         let (mut available, mut safe) = (Bytes::ZERO, Bytes::ZERO);
-        for seen in watch(&phone, window).map_err(CommandError::failed)? {
+        let seen = watch(self.at_rest.clone(), &phone, end).map_err(CommandError::failed)?;
+        for seen in seen.iter().take_while(|seen| seen.time < window) {
             let sample = Sample {
                 time: seen.time,
                 available: seen.available,
@@ -52,6 +86,8 @@ impl Watched {
             (available, safe) = (sample.available, sample.safe());
             predictor.observe(&sample).map_err(CommandError::failed)?;
         }
-        Ok(Moment { available, safe, predicted: predictor.prediction().unwrap_or(safe) })
+        let moment = Moment { available, safe, predicted: predictor.prediction().unwrap_or(safe) };
+        let after = seen.iter().skip_while(|seen| seen.time < window).map(|seen| seen.available);
+        Ok((moment, after.collect()))
     }
 }

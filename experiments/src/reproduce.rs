@@ -51,7 +51,7 @@ pub use kept::Kept;
 pub use merge::{is_reproduction, merge};
 pub use notes::{Note, NoteKind};
 pub use options::ReproduceOptions;
-pub use outcome::Outcome;
+pub use outcome::{Baseline, Outcome};
 pub use quantity::Quantities;
 pub use selection::{Selection, UnknownSelector};
 pub(crate) use summary::counted;

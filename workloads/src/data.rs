@@ -1,7 +1,7 @@
 //! Data to train on: samples and labels in three parts, drawn into mini-batches.
 //!
-//! [`glyphs`] (images) and [`phrases`] (sequences of tokens) are made by code, always the same bytes; nothing is
-//! downloaded. [`load`] finds them by name and reads other sets from the disc. A [`DataSet`] says what a sample looks like ([`SampleForm`]) and holds the parts train, validation and test; the
+//! [`glyphs`] (images), [`linear`] (values) and [`phrases`] (sequences of tokens) are made by code, always the same bytes;
+//! nothing is downloaded. [`load`] finds them by name and reads other sets from the disc. A [`DataSet`] says what a sample looks like ([`SampleForm`]) and holds the parts train, validation and test; the
 //! order of an epoch follows from the seed and the number of the epoch alone ([`epoch_order`]).
 
 mod augmentation;
@@ -9,6 +9,7 @@ mod draws;
 mod error;
 mod files;
 pub mod glyphs;
+pub mod linear;
 mod order;
 pub mod phrases;
 mod set;

@@ -97,8 +97,8 @@ pub struct Model {
     build: Build,
 }
 
-/// Builds a network for samples of a shape and a number of classes.
-type Build = fn(&mut Network, &[u64], u64) -> Built;
+/// Builds a network for samples of a shape and a number of classes, with hidden layers of a width.
+type Build = fn(&mut Network, &[u64], u64, Width) -> Built;
 
 const fn image(id: &'static str, about: &'static str, own: [u64; 3], classes: u64, build: Build) -> Model {
     Model { id, about, sample: Sample::Image { own }, classes: Some(classes), build }
@@ -138,43 +138,43 @@ pub const MODELS: &[Model] = &[
         "LeNet-5 with ReLU and max-pooling, 62 classes (LeCun et al., 1998)",
         [1, 28, 28],
         62,
-        |n, s, c| lenet::lenet5(n, s, c, Width::FULL),
+        lenet::lenet5,
     ),
-    image("resnet18", "ResNet-18 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c| {
-        resnet::build(n, s, c, &resnet::RESNET18)
+    image("resnet18", "ResNet-18 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c, w| {
+        resnet::build(n, s, c, w, &resnet::RESNET18)
     }),
-    image("resnet18-cifar", "ResNet-18 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", CIFAR, 10, |n, s, c| {
-        resnet::build(n, s, c, &resnet::RESNET18_CIFAR)
+    image("resnet18-cifar", "ResNet-18 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", CIFAR, 10, |n, s, c, w| {
+        resnet::build(n, s, c, w, &resnet::RESNET18_CIFAR)
     }),
-    image("resnet34", "ResNet-34 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c| {
-        resnet::build(n, s, c, &resnet::RESNET34)
+    image("resnet34", "ResNet-34 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c, w| {
+        resnet::build(n, s, c, w, &resnet::RESNET34)
     }),
-    image("resnet34-cifar", "ResNet-34 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", CIFAR, 10, |n, s, c| {
-        resnet::build(n, s, c, &resnet::RESNET34_CIFAR)
+    image("resnet34-cifar", "ResNet-34 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", CIFAR, 10, |n, s, c, w| {
+        resnet::build(n, s, c, w, &resnet::RESNET34_CIFAR)
     }),
-    image("resnet50", "ResNet-50 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c| {
-        resnet::build(n, s, c, &resnet::RESNET50)
+    image("resnet50", "ResNet-50 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c, w| {
+        resnet::build(n, s, c, w, &resnet::RESNET50)
     }),
     image(
         "resnet50-v1",
         "ResNet-50 that halves maps in the first convolution of a block, as published (2016)",
         IMAGENET,
         THOUSAND,
-        |n, s, c| resnet::build(n, s, c, &resnet::RESNET50_V1),
+        |n, s, c, w| resnet::build(n, s, c, w, &resnet::RESNET50_V1),
     ),
     image(
         "densenet121",
         "DenseNet-121, not memory-efficient (Huang et al., CVPR 2017)",
         IMAGENET,
         THOUSAND,
-        densenet::densenet121,
+        |n, s, c, w| w.only_full(n, s, c, densenet::densenet121),
     ),
     image(
         "mobilenetv2",
         "MobileNetV2 as torchvision builds it (Sandler et al., CVPR 2018)",
         IMAGENET,
         THOUSAND,
-        |n, s, c| mobilenet::build(n, s, c, &mobilenet::MOBILENET_V2),
+        |n, s, c, w| mobilenet::build(n, s, c, w, &mobilenet::MOBILENET_V2),
     ),
     image("shufflenetv2", "ShuffleNet V2 x1.0 (Ma et al., ECCV 2018)", IMAGENET, THOUSAND, shufflenet::shufflenet_v2),
     image("squeezenet1-1", "SqueezeNet 1.1 (Iandola et al., 2016)", IMAGENET, THOUSAND, squeezenet::squeezenet1_1),
@@ -183,132 +183,137 @@ pub const MODELS: &[Model] = &[
         "VGG-11 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)",
         IMAGENET,
         THOUSAND,
-        |n, s, c| vgg::imagenet(n, s, c, vgg::VGG11),
+        |n, s, c, w| vgg::imagenet(n, s, c, w, vgg::VGG11),
     ),
     image(
         "vgg16",
         "VGG-16 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)",
         IMAGENET,
         THOUSAND,
-        |n, s, c| vgg::imagenet(n, s, c, vgg::VGG16),
+        |n, s, c, w| vgg::imagenet(n, s, c, w, vgg::VGG16),
     ),
     image(
         "vgg19",
         "VGG-19 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)",
         IMAGENET,
         THOUSAND,
-        |n, s, c| vgg::imagenet(n, s, c, vgg::VGG19),
+        |n, s, c, w| vgg::imagenet(n, s, c, w, vgg::VGG19),
     ),
     image(
         "vgg11-cifar",
         "VGG-11, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)",
         CIFAR,
         10,
-        |n, s, c| vgg::cifar(n, s, c, vgg::VGG11, false),
+        |n, s, c, w| vgg::cifar(n, s, c, w, vgg::VGG11, false),
     ),
     image(
         "vgg11-cifar-bn",
         "vgg11-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)",
         CIFAR,
         10,
-        |n, s, c| vgg::cifar(n, s, c, vgg::VGG11, true),
+        |n, s, c, w| vgg::cifar(n, s, c, w, vgg::VGG11, true),
     ),
     image(
         "vgg16-cifar",
         "VGG-16, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)",
         CIFAR,
         10,
-        |n, s, c| vgg::cifar(n, s, c, vgg::VGG16, false),
+        |n, s, c, w| vgg::cifar(n, s, c, w, vgg::VGG16, false),
     ),
     image(
         "vgg16-cifar-bn",
         "vgg16-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)",
         CIFAR,
         10,
-        |n, s, c| vgg::cifar(n, s, c, vgg::VGG16, true),
+        |n, s, c, w| vgg::cifar(n, s, c, w, vgg::VGG16, true),
     ),
     image(
         "inceptionv3",
         "Inception v3 without auxiliary classifier (Szegedy et al., CVPR 2016)",
         [3, 299, 299],
         THOUSAND,
-        inception::inception_v3,
+        |n, s, c, w| w.only_full(n, s, c, inception::inception_v3),
     ),
-    image("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", IMAGENET, THOUSAND, swin::swin_t),
-    text("bert-small", "BERT-small, 512 tokens, 2 labels (Devlin et al., 2019; Turc et al., 2019)", 512, |n, s, c| {
-        bert::classifier(n, s, c, &bert::BERT_SMALL)
+    image("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", IMAGENET, THOUSAND, |n, s, c, w| {
+        w.only_full(n, s, c, swin::swin_t)
     }),
-    text("bert-small-s64", "bert-small with 64 tokens (Turc et al., 2019)", 64, |n, s, c| {
-        bert::classifier(n, s, c, &bert::BERT_SMALL)
+    text(
+        "bert-small",
+        "BERT-small, 512 tokens, 2 labels (Devlin et al., 2019; Turc et al., 2019)",
+        512,
+        |n, s, c, w| bert::classifier(n, s, c, &bert::BERT_SMALL.narrowed(w)),
+    ),
+    text("bert-small-s64", "bert-small with 64 tokens (Turc et al., 2019)", 64, |n, s, c, w| {
+        bert::classifier(n, s, c, &bert::BERT_SMALL.narrowed(w))
     }),
-    text("bert-small-mlm", "bert-small that fills in every token (Devlin et al., NAACL 2019)", 512, |n, s, _| {
-        bert::masked_language_model(n, s, &bert::BERT_SMALL)
+    text("bert-small-mlm", "bert-small that fills in every token (Devlin et al., NAACL 2019)", 512, |n, s, _, w| {
+        bert::masked_language_model(n, s, &bert::BERT_SMALL.narrowed(w))
     })
     .of_tokens(),
-    text("bert-small-s64-mlm", "bert-small-mlm with 64 tokens (Devlin et al., NAACL 2019)", 64, |n, s, _| {
-        bert::masked_language_model(n, s, &bert::BERT_SMALL)
+    text("bert-small-s64-mlm", "bert-small-mlm with 64 tokens (Devlin et al., NAACL 2019)", 64, |n, s, _, w| {
+        bert::masked_language_model(n, s, &bert::BERT_SMALL.narrowed(w))
     })
     .of_tokens(),
-    text("bert-base", "BERT-base, 128 tokens, 2 labels (Devlin et al., NAACL 2019)", 128, |n, s, c| {
-        bert::classifier(n, s, c, &bert::BERT_BASE)
+    text("bert-base", "BERT-base, 128 tokens, 2 labels (Devlin et al., NAACL 2019)", 128, |n, s, c, w| {
+        bert::classifier(n, s, c, &bert::BERT_BASE.narrowed(w))
     }),
-    text("bert-base-s512", "bert-base with 512 tokens (Devlin et al., NAACL 2019)", 512, |n, s, c| {
-        bert::classifier(n, s, c, &bert::BERT_BASE)
+    text("bert-base-s512", "bert-base with 512 tokens (Devlin et al., NAACL 2019)", 512, |n, s, c, w| {
+        bert::classifier(n, s, c, &bert::BERT_BASE.narrowed(w))
     }),
-    text("bert-base-mlm", "bert-base that fills in every token (Devlin et al., NAACL 2019)", 128, |n, s, _| {
-        bert::masked_language_model(n, s, &bert::BERT_BASE)
+    text("bert-base-mlm", "bert-base that fills in every token (Devlin et al., NAACL 2019)", 128, |n, s, _, w| {
+        bert::masked_language_model(n, s, &bert::BERT_BASE.narrowed(w))
     })
     .of_tokens(),
-    text("bert-base-s512-mlm", "bert-base-mlm with 512 tokens (Devlin et al., NAACL 2019)", 512, |n, s, _| {
-        bert::masked_language_model(n, s, &bert::BERT_BASE)
+    text("bert-base-s512-mlm", "bert-base-mlm with 512 tokens (Devlin et al., NAACL 2019)", 512, |n, s, _, w| {
+        bert::masked_language_model(n, s, &bert::BERT_BASE.narrowed(w))
     })
     .of_tokens(),
     text(
         "albert-base",
         "ALBERT-base v2, 128 tokens, 2 labels, one shared layer (Lan et al., ICLR 2020)",
         128,
-        |n, s, c| bert::classifier(n, s, c, &bert::ALBERT_BASE),
+        |n, s, c, w| bert::classifier(n, s, c, &bert::ALBERT_BASE.narrowed(w)),
     ),
-    text("albert-base-mlm", "albert-base that fills in every token (Lan et al., ICLR 2020)", 128, |n, s, _| {
-        bert::masked_language_model(n, s, &bert::ALBERT_BASE)
+    text("albert-base-mlm", "albert-base that fills in every token (Lan et al., ICLR 2020)", 128, |n, s, _, w| {
+        bert::masked_language_model(n, s, &bert::ALBERT_BASE.narrowed(w))
     })
     .of_tokens(),
     text(
         "roberta-base-lora",
         "RoBERTa-base, 128 tokens, LoRA of rank 8 (Liu et al., 2019; Hu et al., ICLR 2022)",
         128,
-        |n, s, c| bert::adapted_classifier(n, s, c, &bert::ROBERTA_BASE_LORA),
+        |n, s, c, w| bert::adapted_classifier(n, s, c, &bert::ROBERTA_BASE_LORA.narrowed(w)),
     ),
-    text("roberta-base-lora-s512", "roberta-base-lora with 512 tokens (Hu et al., ICLR 2022)", 512, |n, s, c| {
-        bert::adapted_classifier(n, s, c, &bert::ROBERTA_BASE_LORA)
+    text("roberta-base-lora-s512", "roberta-base-lora with 512 tokens (Hu et al., ICLR 2022)", 512, |n, s, c, w| {
+        bert::adapted_classifier(n, s, c, &bert::ROBERTA_BASE_LORA.narrowed(w))
     }),
     Model {
         id: "gpt2-medium-lora",
         about: "GPT-2 medium, 512 tokens, LoRA of rank 4 (Radford et al., 2019; Hu et al., ICLR 2022)",
         sample: Sample::Tokens { own: [512], least: 2, most: gpt2::POSITIONS },
         classes: None,
-        build: |n, s, _| gpt2::gpt2_medium_lora(n, s),
+        build: |n, s, c, w| w.only_full(n, s, c, |n, s, _| gpt2::gpt2_medium_lora(n, s)),
     },
     image(
         "resnet8-cifar",
         "ResNet of 8 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)",
         CIFAR,
         10,
-        |n, s, c| resnet::build(n, s, c, &resnet::RESNET8_CIFAR),
+        |n, s, c, w| resnet::build(n, s, c, w, &resnet::RESNET8_CIFAR),
     ),
     image(
         "resnet20-cifar",
         "ResNet of 20 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)",
         CIFAR,
         10,
-        |n, s, c| resnet::build(n, s, c, &resnet::RESNET20_CIFAR),
+        |n, s, c, w| resnet::build(n, s, c, w, &resnet::RESNET20_CIFAR),
     ),
     image(
         "mobilenetv2-slim",
         "MobileNetV2 at a quarter of the width for CIFAR (Sandler et al., 2018)",
         CIFAR,
         10,
-        |n, s, c| mobilenet::build(n, s, c, &mobilenet::SLIM),
+        |n, s, c, w| mobilenet::build(n, s, c, w, &mobilenet::SLIM),
     ),
     image(
         "vgg-small",
@@ -321,25 +326,25 @@ pub const MODELS: &[Model] = &[
         "transformer2-lora",
         "Two layers of 64 features, 32 tokens, LoRA of rank 4 (after Hu et al., ICLR 2022)",
         32,
-        |n, s, c| bert::adapted_classifier(n, s, c, &bert::TRANSFORMER2_LORA),
+        |n, s, c, w| bert::adapted_classifier(n, s, c, &bert::TRANSFORMER2_LORA.narrowed(w)),
     )
     .with_positions(bert::TRANSFORMER2_LORA.positions),
-    image(
-        "logistic",
-        "Multinomial logistic regression, a stand-in network of federations",
-        CIFAR,
-        10,
-        standins::logistic,
+    image("logistic", "Multinomial logistic regression, a stand-in network of federations", CIFAR, 10, |n, s, c, _| {
+        standins::logistic(n, s, c)
+    }),
+    image("mlp", "One hidden layer of 64 features, a stand-in network of federations", CIFAR, 10, standins::mlp),
+    text(
+        "bag-of-tokens",
+        "Mean of 32 features a token, a stand-in network of federations",
+        32,
+        standins::bag_of_tokens,
     ),
-    image("mlp", "One hidden layer of 64 features, a stand-in network of federations", CIFAR, 10, |n, s, c| {
-        standins::mlp(n, s, c, Width::FULL)
-    }),
-    text("bag-of-tokens", "Mean of 32 features a token, a stand-in network of federations", 32, |n, s, c| {
-        standins::bag_of_tokens(n, s, c, Width::FULL)
-    }),
-    text("transformer1", "One layer of 32 features, 32 tokens, a stand-in network of federations", 32, |n, s, c| {
-        standins::transformer1(n, s, c, Width::FULL)
-    })
+    text(
+        "transformer1",
+        "One layer of 32 features, 32 tokens, a stand-in network of federations",
+        32,
+        standins::transformer1,
+    )
     .with_positions(bert::TRANSFORMER1.positions),
 ];
 
@@ -359,8 +364,8 @@ pub fn build(id: &str, input: Option<&[u64]>) -> Result<Network, WorkloadError> 
 /// # Errors
 /// As [`build`]; no class at all, or a number of classes for a model that predicts tokens.
 pub fn build_for(id: &str, input: Option<&[u64]>, classes: Option<u64>) -> Result<Network, WorkloadError> {
-    let model = named(id)?;
-    build_with(model, input, classes, model.build)
+    let (model, width) = named(id)?;
+    build_with((id, model, width), input, classes)
 }
 
 /// As [`build_for`], a network with narrower hidden layers. Of `logistic`, which has none, it is the network itself.
@@ -373,34 +378,34 @@ pub fn build_narrow(
     classes: Option<u64>,
     width: Width,
 ) -> Result<Network, WorkloadError> {
-    let model = named(id)?;
-    match id {
-        "logistic" => build_with(model, input, classes, standins::logistic),
-        "mlp" => build_with(model, input, classes, |n, s, c| standins::mlp(n, s, c, width)),
-        "lenet5" => build_with(model, input, classes, |n, s, c| lenet::lenet5(n, s, c, width)),
-        "bag-of-tokens" => build_with(model, input, classes, |n, s, c| standins::bag_of_tokens(n, s, c, width)),
-        "transformer1" => build_with(model, input, classes, |n, s, c| standins::transformer1(n, s, c, width)),
-        _ => Err(WorkloadError::Input {
-            model: id.to_owned(),
-            message: "it has no narrower form; logistic, mlp, lenet5, bag-of-tokens and transformer1 have".to_owned(),
-        }),
-    }
+    let (model, _) = named(id)?;
+    build_with((id, model, width), input, classes)
 }
 
-fn named(id: &str) -> Result<&'static Model, WorkloadError> {
-    MODELS.iter().find(|model| model.id == id).ok_or_else(|| WorkloadError::UnknownModel {
+/// The model of a name, such as `mobilenetv2`, and how wide it is: `mobilenetv2@0.5` has half of the channels.
+///
+/// # Errors
+/// A name that nobody has, or a width that none can have.
+pub fn named(name: &str) -> Result<(&'static Model, Width), WorkloadError> {
+    let (id, width) = match name.split_once('@') {
+        Some((id, width)) => {
+            let wrong = |message| WorkloadError::Input { model: name.to_owned(), message };
+            (id, width.parse().map_err(wrong)?)
+        }
+        None => (name, Width::FULL),
+    };
+    let model = MODELS.iter().find(|model| model.id == id).ok_or_else(|| WorkloadError::UnknownModel {
         name: id.to_owned(),
         nearest: nearest(id, MODELS.iter().map(|model| model.id)).map(str::to_owned),
-    })
+    })?;
+    Ok((model, width))
 }
 
 fn build_with(
-    model: &Model,
+    (id, model, width): (&str, &Model, Width),
     input: Option<&[u64]>,
     classes: Option<u64>,
-    build: impl Fn(&mut Network, &[u64], u64) -> Built,
 ) -> Result<Network, WorkloadError> {
-    let id = model.id;
     let shape = input.unwrap_or(model.sample.own());
     let refuse = |reason: &str| WorkloadError::Input {
         model: id.to_owned(),
@@ -411,7 +416,7 @@ fn build_with(
     }
     let classes = classes_of(model, classes)?;
     let mut network = Network::new(id);
-    match build(&mut network, shape, classes) {
+    match (model.build)(&mut network, shape, classes, width) {
         Ok(()) => Ok(network),
         // With the right rank, only a window that is larger than what is left can fail.
         Err(WorkloadError::Shape { module, .. }) => Err(refuse(&format!("is too small for {module}"))),

@@ -133,6 +133,9 @@ pub struct FlashQueue {
     submitted: u64,
     /// Ended and not yet told, by time.
     completed: VecDeque<Completed>,
+    /// When the device last became idle while nobody but streams of one period had asked anything of it, with the level of the
+    /// write cache then.
+    idle: Option<(Nanos, Bytes)>,
 }
 
 impl FlashQueue {
@@ -152,6 +155,7 @@ impl FlashQueue {
             asked: [None; 3],
             submitted: 0,
             completed: VecDeque::new(),
+            idle: None,
             flash,
         }
     }
@@ -182,6 +186,7 @@ impl FlashQueue {
     pub fn set_streams(&mut self, now: Nanos, streams: &[Stream]) {
         self.run_to(now);
         self.generation += 1;
+        self.idle = None;
         let (clock, count) = (self.clock, streams.len().max(1) as u64);
         let moving = streams.iter().enumerate().filter(|(_, stream)| stream.rate.0 > 0.0);
         self.streams = moving
@@ -198,6 +203,7 @@ impl FlashQueue {
     /// Starts a request at `now`, with a driver on a core of its own.
     pub fn submit(&mut self, now: Nanos, request: Request, driver: Driver) -> RequestId {
         self.run_to(now);
+        self.idle = None;
         let id = RequestId(self.submitted);
         self.submitted += 1;
         if request.bytes == Bytes::ZERO {
@@ -233,7 +239,7 @@ impl FlashQueue {
     pub fn advance(&mut self, now: Nanos) -> Option<Completed> {
         while self.completed.is_empty() {
             if !self.step(now) {
-                self.pass(now);
+                self.stop_at(now);
                 return None;
             }
         }
@@ -298,7 +304,41 @@ impl FlashQueue {
     /// Runs to `now`; what ends on the way is told later.
     fn run_to(&mut self, now: Nanos) {
         while self.step(now) {}
+        self.stop_at(now);
+    }
+
+    /// Nothing happens any more until `now`. What the cache is emptied of in two spans may be a byte less than in one.
+    fn stop_at(&mut self, now: Nanos) {
+        if now > self.clock && self.cache.level() > Bytes::ZERO {
+            self.idle = None;
+        }
         self.pass(now);
+    }
+
+    /// The device has become idle. Where nobody but streams of one period asks anything of it and it stands as it did a period
+    /// ago, each further period before `until` goes as the one before, and is not run through.
+    fn note_idle(&mut self, until: Nanos) {
+        let Some(period) = self.common_period() else { return };
+        let level = self.cache.level();
+        if self.idle == Some((self.clock.saturating_sub(period), level)) {
+            // Not beyond what `until` allows; a clock near the end of time has no whole period left.
+            let span = Nanos(until.saturating_sub(self.clock).0 / period.0 * period.0);
+            self.clock += span;
+            self.streams.iter_mut().for_each(|flow| flow.next = Nanos(flow.next.0.saturating_add(span.0)));
+            self.issue = first_issue(&self.streams);
+        }
+        let is_due = self.idle.is_none_or(|(before, _)| self.clock.saturating_sub(before) >= period);
+        if is_due {
+            self.idle = Some((self.clock, level));
+        }
+    }
+
+    /// The period of all streams, where they share one and each issues once within it, and nobody has anything in the queue.
+    fn common_period(&self) -> Option<Nanos> {
+        let is_idle = self.device.len() == 0 && self.waiting.is_empty() && self.requests.len() == self.free.len();
+        let period = self.streams.first().filter(|_| is_idle)?.period;
+        let within = |flow: &Flow| flow.period == period && flow.next.saturating_sub(self.clock) < period;
+        self.streams.iter().all(within).then_some(period)
     }
 
     /// What happens next at or before `until`: a command ends, or leaves a driver, or a stream issues one, in that
@@ -312,7 +352,8 @@ impl FlashQueue {
             return false;
         }
         self.pass(at);
-        if device == at {
+        let ends = device == at;
+        if ends {
             self.end_command();
         } else if driver == at {
             self.hand_over();
@@ -320,6 +361,9 @@ impl FlashQueue {
             self.issue_stream();
         }
         self.fill_slots();
+        if ends {
+            self.note_idle(until);
+        }
         true
     }
 

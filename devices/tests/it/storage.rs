@@ -256,3 +256,27 @@ fn sojourn_times_are_those_of_m_g_1_processor_sharing() {
     assert_close(page / (10e-6 / 0.4), 1.0, 0.02);
     assert_close(block / (65.536e-6 / 0.4), 1.0, 0.02);
 }
+
+#[test]
+fn streams_that_nobody_waits_for_are_skipped_to_where_they_would_be() {
+    // Equal streams of a fault's flash: 1 ms a command, in a cache that is emptied in between, and a device that is hardly fast
+    // enough. Steps that are shorter than a period skip nothing.
+    for load in [0.03, 0.6] {
+        let flash = flash(&[("write_cache", 1e6)]);
+        let streams = vec![Stream { direction: Direction::Write, ..streams(load, 3)[0] }; 3];
+        let mut queues = [queue(flash.clone()), queue(flash)];
+        queues.iter_mut().for_each(|queue| queue.set_streams(us(7.0), &streams));
+        let period = Nanos::from_seconds(PAGE.as_f64() / streams[0].rate.0);
+        for (round, end) in [2e4, 1.3e5, 1.3001e5, 5e5].into_iter().enumerate() {
+            let step = Nanos(period.0 / 2 - round as u64);
+            while queues[0].clock() + step < us(end) {
+                let next = queues[0].clock() + step;
+                assert_eq!(queues[0].advance(next), None);
+            }
+            let took = queues.each_mut().map(|queue| queue.read(us(end), BLOCK, BLOCK, 1, FREE));
+            assert_eq!(took[0], took[1], "{load}, {end}");
+            let states = queues.each_ref().map(|queue| (queue.clock(), queue.commands(), queue.write_cache_level()));
+            assert_eq!(states[0], states[1], "{load}, {end}");
+        }
+    }
+}

@@ -1,7 +1,10 @@
 //! FedHybrid (SenSys 2024): its tables and figures on one device. What needs a federation of them says so.
 
+mod federations;
 mod figure11;
 mod figure12;
+mod figure14;
+mod figure17;
 mod figure18;
 mod figure18b;
 mod figure19;
@@ -13,6 +16,7 @@ mod figure4;
 mod figure5;
 mod figure7;
 mod figure9;
+mod memory_wall;
 mod null;
 mod real_users;
 mod section4_4_1;
@@ -20,6 +24,7 @@ mod section5_2;
 mod section5_5;
 pub(crate) mod setting;
 mod table1;
+mod table3;
 mod unanswered;
 
 use crate::reproduce::Artefact;
@@ -51,11 +56,14 @@ pub(super) static ARTEFACTS: &[&Artefact] = &[
     &figure20::FIGURE20C,
     &figure21::ARTEFACT,
     &section5_5::ARTEFACT,
-    &unanswered::FIGURE1,
-    &unanswered::SECTION2_1,
-    &unanswered::FIGURE3,
-    &unanswered::TABLE3,
-    &unanswered::TABLE4,
-    &unanswered::FIGURE17,
+    &memory_wall::FIGURE1,
+    &memory_wall::SECTION2_1,
+    &memory_wall::FIGURE3,
+    &table3::TABLE3,
+    &table3::TABLE4,
+    &figure14::ARTEFACT,
+    &table3::FIGURE15,
+    &table3::FIGURE16,
+    &figure17::ARTEFACT,
     &unanswered::FIGURE20B,
 ];

@@ -1,4 +1,4 @@
-//! What phones of each memory class leave to training, at moments of some users' days.
+//! What phones of each memory class leave to training, at moments of some users' days and in the minutes after.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use haversack_traces::stream::stream;
 use haversack_traces::usage::{AppTimeline, UsageModel};
 use rand::RngExt;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use super::specification::Specification;
 use crate::cache::Cache;
@@ -22,8 +23,13 @@ use crate::progress::{Amount, Progress};
 use crate::sweep::drawn;
 use crate::trace_table::{Holds, Reader, UserApps};
 
-/// How long a service watches memory before a moment, and how far apart moments of a round are.
-pub(super) const WINDOW: Nanos = Nanos(600_000_000_000);
+/// How long a service watches memory before a moment.
+const WINDOW: Nanos = Nanos(600_000_000_000);
+/// How far apart memory is looked at from then on, and how often.
+const MINUTE: Nanos = Nanos(60_000_000_000);
+const MINUTES: usize = 10;
+/// Until when a phone is watched.
+const WATCHED: Nanos = Nanos(WINDOW.0 + MINUTE.0 * MINUTES as u64);
 /// Users whose phones are watched; every phone of a population is like one of them.
 const USERS: usize = 12;
 /// Moments of each.
@@ -31,12 +37,37 @@ const MOMENTS: u32 = 8;
 /// The days of a generated user that moments are drawn from.
 const DAYS: u64 = 3;
 
-/// Of each user whose phone was watched, moments in order of time.
-type OfClass = Vec<Vec<Moment>>;
+/// What a phone says of its memory before a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Report {
+    /// What the memory service predicts (FedHybrid, section 4.4.2).
+    #[default]
+    Predicted,
+    /// What could be had when it was asked.
+    Available,
+}
+
+/// A moment and what comes after it.
+#[derive(Clone, Debug)]
+struct Stretch {
+    at: Moment,
+    /// `MemAvailable` in the minutes after.
+    left: [Bytes; MINUTES],
+}
+
+/// What phones with one size of memory leave.
+struct OfClass {
+    /// At rest, without any app.
+    at_rest: Bytes,
+    /// Of one user after the other, [`MOMENTS`] in order of time.
+    stretches: Vec<Stretch>,
+}
 
 /// What phones leave, by memory class.
 pub(super) struct Budgets {
     classes: Vec<Arc<OfClass>>,
+    report: Report,
     seed: u64,
 }
 
@@ -55,19 +86,17 @@ impl Budgets {
         let users = users(asked)?;
         let bar = Progress::new(Amount::Number("phones watched"), (asked.setting.memory.len() * users.len()) as u64, 0);
         let system = load_system(&asked.system).map_err(|error| CommandError::input(error.to_string()))?;
-        let of_class = |class: &MemoryClass| {
-            let watched = Watched {
-                device: device(class)?,
-                system: system.clone(),
-                model: UsageModel::built_in().map_err(CommandError::failed)?,
-                footprints: FootprintTable::built_in().map_err(CommandError::failed)?,
-            };
-            let moments = users.par_iter().map(|user| {
-                let moments = user.moments(&watched, asked.seed);
+        let of_class = |class: &MemoryClass| -> Result<OfClass, CommandError> {
+            let model = UsageModel::built_in().map_err(CommandError::failed)?;
+            let footprints = FootprintTable::built_in().map_err(CommandError::failed)?;
+            let watched = Watched::new(device(class)?, system.clone(), model, footprints)?;
+            let stretches = users.par_iter().map(|user| {
+                let stretches = user.stretches(&watched, asked.seed);
                 bar.inc(1);
-                moments
+                stretches
             });
-            moments.collect::<Result<OfClass, CommandError>>()
+            let stretches: Vec<Vec<Stretch>> = stretches.collect::<Result<_, CommandError>>()?;
+            Ok(OfClass { at_rest: watched.at_rest(), stretches: stretches.into_iter().flatten().collect() })
         };
         let shared = |class: &MemoryClass| {
             let Specification { seed, system, traces, .. } = asked;
@@ -77,55 +106,102 @@ impl Budgets {
         };
         let classes = asked.setting.memory.iter().map(shared).collect::<Result<_, CommandError>>()?;
         bar.finish();
-        Ok(Self { classes, seed: asked.seed })
+        Ok(Self { classes, report: asked.report, seed: asked.seed })
     }
 
-    /// All moments of a memory class.
-    pub(super) fn of_class(&self, class: u8) -> impl Iterator<Item = Moment> {
-        self.classes[usize::from(class)].iter().flatten().copied()
+    /// What a class's phones leave at rest, when no app has been opened.
+    pub(super) fn at_rest(&self, class: u8) -> Bytes {
+        self.class(class).at_rest
     }
 
-    /// Number `later` after the moment at which `phone`, of a memory class, begins its part of `round`.
-    pub(super) fn moment(&self, class: u8, phone: u32, round: u32, later: u32) -> Moment {
-        let moments = self.moments(class, phone);
-        let first = Draws::new(self.seed, Purpose::Moment, phone).even(round) * moments.len() as f64;
-        moments[(first as usize + later as usize) % moments.len()]
+    /// What phones of a class report at all its moments, by number.
+    pub(super) fn reports(&self, class: u8) -> impl Iterator<Item = Bytes> {
+        self.class(class).stretches.iter().map(|stretch| self.reported(stretch))
     }
 
-    /// What a phone leaves as often as not, by prediction.
-    pub(super) fn usual(&self, class: u8, phone: u32) -> Bytes {
-        let mut predicted: Vec<Bytes> = self.moments(class, phone).iter().map(|moment| moment.predicted).collect();
-        predicted.sort_unstable();
-        predicted[predicted.len() / 2]
+    /// The least that phones of a class leave at any minute.
+    pub(super) fn least(&self, class: u8) -> Bytes {
+        self.class(class).stretches.iter().flat_map(|stretch| stretch.left).min().unwrap_or_default()
     }
 
-    fn moments(&self, class: u8, phone: u32) -> &[Moment] {
-        let users = &self.classes[usize::from(class)];
-        let user = Draws::new(self.seed, Purpose::User, phone).even(0) * users.len() as f64;
-        &users[(user as usize).min(users.len() - 1)]
+    /// The number of the moment at which `phone`, of a memory class, begins its part of `round`.
+    pub(super) fn moment(&self, class: u8, phone: u32, round: u32) -> usize {
+        let first = Draws::new(self.seed, Purpose::Moment, phone).even(round) * f64::from(MOMENTS);
+        self.user(class, phone) + (first as usize).min(MOMENTS as usize - 1)
+    }
+
+    /// The number of the moment whose report half of a phone's are no larger than.
+    pub(super) fn usual(&self, class: u8, phone: u32) -> usize {
+        let user = self.user(class, phone);
+        let mut moments: Vec<usize> = (user..user + MOMENTS as usize).collect();
+        moments.sort_by_key(|&moment| self.report(class, moment));
+        moments[moments.len() / 2]
+    }
+
+    /// What a phone of a class reports at a moment.
+    pub(super) fn report(&self, class: u8, moment: usize) -> Bytes {
+        self.reported(&self.class(class).stretches[moment])
+    }
+
+    /// What it leaves from that moment on, minute by minute; after the last that was watched those of its user's next moment
+    /// follow.
+    pub(super) fn left(&self, class: u8, moment: usize) -> impl Iterator<Item = Bytes> {
+        let stretches = &self.class(class).stretches;
+        let (user, first) = (moment - moment % MOMENTS as usize, moment % MOMENTS as usize);
+        let next = (first..).map(move |later| user + later % MOMENTS as usize);
+        next.flat_map(|moment| stretches[moment].left)
+    }
+
+    fn class(&self, class: u8) -> &OfClass {
+        &self.classes[usize::from(class)]
+    }
+
+    fn reported(&self, stretch: &Stretch) -> Bytes {
+        match self.report {
+            Report::Predicted => stretch.at.predicted,
+            Report::Available => stretch.at.available,
+        }
+    }
+
+    /// The first moment of the user that a phone is like.
+    fn user(&self, class: u8, phone: u32) -> usize {
+        let users = self.class(class).stretches.len() / MOMENTS as usize;
+        let user = Draws::new(self.seed, Purpose::User, phone).even(0) * users as f64;
+        (user as usize).min(users - 1) * MOMENTS as usize
     }
 }
 
+/// Seconds between two looks at what is left.
+pub(super) const LOOK_S: f64 = (MINUTE.0 / 1_000_000_000) as f64;
+
 impl User {
-    fn moments(&self, watched: &Watched, seed: u64) -> Result<Vec<Moment>, CommandError> {
+    fn stretches(&self, watched: &Watched, seed: u64) -> Result<Vec<Stretch>, CommandError> {
         let (name, length) = match self {
             Self::Generated(name) => (name.as_str(), DAYS * 86_400_000_000_000),
             Self::Recorded(rows) => (rows.user.as_str(), u64::try_from(rows.last.0 - rows.first.0).unwrap_or(0)),
         };
         let mut random = stream(seed, name, "moments");
-        let room = length.saturating_sub(WINDOW.0);
+        let room = length.saturating_sub(WATCHED.0);
         let mut starts: Vec<u64> = (0..MOMENTS).map(|_| random.random_range(0..=room)).collect();
         starts.sort_unstable();
-        let moment = |after: u64| watched.moment(&self.timeline(&watched.model, seed, after), WINDOW, seed);
-        starts.into_iter().map(moment).collect()
+        let stretch = |after: u64| {
+            let timeline = self.timeline(&watched.model, seed, after);
+            let (at, then) = watched.moment_and_after(&timeline, WINDOW, WATCHED, seed)?;
+            let minute = |number: usize| {
+                let second = number * (MINUTE.0 / 1_000_000_000) as usize;
+                then.get(second).or(then.last()).copied().unwrap_or(at.available)
+            };
+            Ok(Stretch { at, left: std::array::from_fn(minute) })
+        };
+        starts.into_iter().map(stretch).collect()
     }
 
     fn timeline(&self, model: &UsageModel, seed: u64, after: u64) -> AppTimeline {
         match self {
-            Self::Generated(name) => AppTimeline::generated(model, seed, name, Nanos(after), WINDOW),
+            Self::Generated(name) => AppTimeline::generated(model, seed, name, Nanos(after), WATCHED),
             Self::Recorded(rows) => {
                 let start = UtcTime(rows.first.0.saturating_add(i64::try_from(after).unwrap_or(i64::MAX)));
-                rows.timeline(model, seed, start, WINDOW)
+                rows.timeline(model, seed, start, WATCHED)
             }
         }
     }
@@ -145,7 +221,7 @@ fn users(asked: &Specification) -> Result<Vec<User>, CommandError> {
     let mut recorded = Vec::new();
     for name in drawn(all.iter().map(String::as_str).collect(), all.len(), asked.seed) {
         let rows = UserApps::read(&reader, path, name)?;
-        if u64::try_from(rows.last.0 - rows.first.0).unwrap_or(0) > WINDOW.0 {
+        if u64::try_from(rows.last.0 - rows.first.0).unwrap_or(0) > WATCHED.0 {
             recorded.push(User::Recorded(rows));
         }
         if recorded.len() == USERS {
@@ -153,7 +229,7 @@ fn users(asked: &Specification) -> Result<Vec<User>, CommandError> {
         }
     }
     if recorded.is_empty() {
-        return Err(wrong("no user's trace is longer than ten minutes".to_owned()));
+        return Err(wrong("no user's trace is longer than twenty minutes".to_owned()));
     }
     Ok(recorded)
 }

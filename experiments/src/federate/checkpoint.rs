@@ -3,6 +3,7 @@
 //! Rounds themselves are simulated again, which takes no time beside learning; what the phones of the rounds before have
 //! learned is read.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use crate::sealed::{opened, sealed, take};
 
 /// The file's name in its folder.
 pub(super) const NAME: &str = "checkpoint";
-const FORMAT: &str = "haversack federation 1";
+const FORMAT: &str = "haversack federation 2";
 /// It is written at most so often.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -30,6 +31,8 @@ pub(super) struct Checkpoint {
     rounds: Vec<Learned>,
     /// The server's weights, and the mean and the mean square of changes that its rule keeps.
     server: [Vec<f32>; 3],
+    /// The weights of earlier rounds on which phones are still at work, by the number of rounds before.
+    past: BTreeMap<u32, Vec<f32>>,
     written: Option<Instant>,
 }
 
@@ -42,6 +45,8 @@ struct Head {
     rounds: Vec<(usize, Option<u64>)>,
     /// The numbers of values that the server keeps.
     server: [usize; 3],
+    /// Earlier rounds whose weights follow, each as many as the server has.
+    past: Vec<u32>,
 }
 
 impl Checkpoint {
@@ -65,7 +70,7 @@ impl Checkpoint {
     /// One that is never written.
     pub(super) const fn nowhere() -> Self {
         let server = [const { Vec::new() }; 3];
-        Self { path: None, digest: String::new(), rounds: Vec::new(), server, written: None }
+        Self { path: None, digest: String::new(), rounds: Vec::new(), server, past: BTreeMap::new(), written: None }
     }
 
     /// The number of rounds that have been learned.
@@ -84,9 +89,20 @@ impl Checkpoint {
         if self.rounds.is_empty() { None } else { Server::restored(weights, rule, mean, square) }
     }
 
+    /// The weights of earlier rounds on which phones were at work after the last.
+    pub(super) fn past(&self) -> BTreeMap<u32, Vec<f32>> {
+        self.past.clone()
+    }
+
     /// Keeps what a round has taught; on the disc a little later.
-    pub(super) fn save(&mut self, learned: Learned, server: &Server) -> Result<(), CommandError> {
+    pub(super) fn save(
+        &mut self,
+        learned: Learned,
+        server: &Server,
+        past: &BTreeMap<u32, Vec<f32>>,
+    ) -> Result<(), CommandError> {
         self.rounds.push(learned);
+        self.past.clone_from(past);
         let [mean, square] = server.kept();
         self.server = [&server.weights, mean, square].map(<[f32]>::to_vec);
         if self.written.is_some_and(|written| written.elapsed() < PAUSE) { Ok(()) } else { self.write() }
@@ -100,11 +116,12 @@ impl Checkpoint {
             digest: self.digest.clone(),
             rounds: self.rounds.iter().map(|round| (round.losses.len(), round.accuracy.map(f64::to_bits))).collect(),
             server: [0, 1, 2].map(|place: usize| self.server[place].len()),
+            past: self.past.keys().copied().collect(),
         };
         let head = serde_json::to_string(&head).map_err(CommandError::failed)?;
         let losses = self.rounds.iter().flat_map(|round| &round.losses).flat_map(|loss| loss.to_le_bytes());
-        let values: Vec<u8> =
-            losses.chain(self.server.iter().flatten().flat_map(|value| value.to_le_bytes())).collect();
+        let weights = self.server.iter().chain(self.past.values()).flatten();
+        let values: Vec<u8> = losses.chain(weights.flat_map(|value| value.to_le_bytes())).collect();
         write_atomically(path, &sealed(FORMAT, &head, &values))?;
         self.written = Some(Instant::now());
         Ok(())
@@ -129,6 +146,10 @@ impl Checkpoint {
         for (kept, number) in self.server.iter_mut().zip(head.server) {
             *kept = take(&mut values, number).ok_or_else(few)?.map(f32::from_le_bytes).collect();
         }
+        for round in head.past {
+            let weights = take(&mut values, self.server[0].len()).ok_or_else(few)?;
+            self.past.insert(round, weights.map(f32::from_le_bytes).collect());
+        }
         Ok(())
     }
 }
@@ -152,10 +173,11 @@ mod tests {
             Learned { losses: vec![], accuracy: None },
         ];
         let server = Server::new(vec![0.1, -0.0], ServerRule::Add);
-        learned.iter().for_each(|learned| written.save(learned.clone(), &server).unwrap());
+        let past = BTreeMap::from([(0, vec![0.3, -7.0])]);
+        learned.iter().for_each(|learned| written.save(learned.clone(), &server, &past).unwrap());
         written.write().unwrap();
         let read = Checkpoint::open(folder.path(), &record(1), true).unwrap();
-        assert_eq!((read.rounds(), read.server(ServerRule::Add)), (2, Some(server)));
+        assert_eq!((read.rounds(), read.server(ServerRule::Add), read.past()), (2, Some(server), past));
         assert_eq!(
             [1, 2, 3].map(|round| read.learned(round)),
             [Some(learned[0].clone()), Some(learned[1].clone()), None]

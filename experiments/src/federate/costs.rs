@@ -1,45 +1,37 @@
 //! What a phone's part of a round takes: the device simulator's answers, by device and budget.
 //!
 //! An iteration is simulated once for each device and each budget, rounded down by less than a twentieth; a phone
-//! that is faster or slower than its device takes that much less or more of it.
+//! that is faster or slower than its device takes that much less or more of it. What a phone leaves changes from minute to minute:
+//! while that is less than its process holds, the kernel reclaims ([`super::reclaim`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use haversack_devices::units::Bytes;
 use haversack_federation::population::{DeviceKind, Phone};
 use haversack_federation::work::{Job, Work};
-use haversack_training::RunError;
+use haversack_policies::registry;
 use rayon::prelude::*;
 
-use super::budgets::{Budgets, WINDOW, memory};
+use super::budgets::{Budgets, LOOK_S};
+use super::iteration::{Cost, Found, Making, cost, scenario, with_memory_to_spare};
+use super::plans::{Clustered, Plans, Reports};
+use super::reclaim::{Curve, Pace};
 use super::rounds::Phones;
 use super::specification::Specification;
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::progress::{Amount, Progress};
 use crate::quantities;
-use crate::run::{Plan, PlanError};
-use crate::scenario::{Budget, Key, Scenario};
+use crate::run::Plan;
 
 /// A budget's step: its neighbour is so much more.
 const STEP: f64 = 1.05;
-/// How many moments of a round are looked at for memory that has become too little.
-const LOOKS: u32 = 144;
-
-/// An iteration on a device within a budget, or with as much memory as it asks for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Cost {
-    plan: u32,
-    seconds: f64,
-    joules: f64,
-    peak: Bytes,
-}
+/// How many minutes of a round are looked at: a day.
+const LOOKS: usize = 24 * 60;
 
 /// A device as if it had all the memory that is asked for, and within budgets.
 struct OnDevice {
     unbounded: Cost,
-    /// What training needs where nothing is done about memory.
-    need: Bytes,
     /// By step; `None` where no plan fits.
     within: BTreeMap<i32, Option<Cost>>,
 }
@@ -51,6 +43,16 @@ pub(super) struct Costs<'a> {
     budgets: &'a Budgets,
     /// By device kind; in words why a device cannot run the policy.
     devices: Vec<Result<OnDevice, String>>,
+    /// Whether something gives way where memory is short. If not, training takes what it takes, and the kernel reclaims.
+    gives_way: bool,
+    /// Whose plans phones get, where the policy makes some.
+    plans: Option<Plans>,
+    /// Those of the server's clusters, if it has clusters.
+    clustered: Option<Clustered>,
+    /// Until the server has made the plans of all clusters, in seconds.
+    server_s: f64,
+    /// By memory class.
+    curves: Vec<Curve>,
     /// What travels each way.
     bytes: u64,
 }
@@ -66,33 +68,134 @@ impl<'a> Costs<'a> {
         budgets: &'a Budgets,
         cache: &Cache,
     ) -> Result<Self, CommandError> {
-        let bar = Progress::new(Amount::Number("devices simulated"), kinds.len() as u64, 0);
-        let devices = kinds.par_iter().map(|kind| {
-            let found = OnDevice::new(asked, kind, budgets, cache);
-            bar.inc(1);
-            found
+        let unbounded = kinds.par_iter().map(|kind| {
+            let found = cost(&with_memory_to_spare(scenario(asked, kind, None)), cache)?;
+            Ok(match found {
+                Found::Cost(unbounded) => Ok(OnDevice { unbounded, within: BTreeMap::new() }),
+                Found::NoPlan(why) | Found::Unsupported(why) => Err(why),
+            })
         });
-        let mut devices = devices.collect::<Result<Vec<_>, CommandError>>()?;
-        bar.finish();
-        if devices.iter().all(Result::is_err) {
+        let mut devices = unbounded.collect::<Result<Vec<_>, CommandError>>()?;
+        let Some(first) = devices.iter().position(Result::is_ok) else {
             let why = devices.swap_remove(0).err().unwrap_or_default();
             return Err(CommandError::input(format!("no device of the population can train this: {why}")));
+        };
+        let set: Vec<_> = asked.set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let gives_way = registry::build(&asked.policy, &set).map_err(CommandError::input)?.gives_way();
+        let plan = Plan::new(&scenario(asked, &kinds[first], None), cache)?;
+        let parameters = plan.resolved.network.parameters.iter().filter(|weight| weight.trainable);
+        let weights: u64 = parameters.map(|weight| weight.elements).sum();
+        let mut costs = Self {
+            asked,
+            phones: population.phones(),
+            budgets,
+            devices,
+            gives_way,
+            plans: asked.plans,
+            clustered: None,
+            server_s: 0.0,
+            curves: vec![Curve::default(); asked.setting.memory.len()],
+            bytes: weights * plan.arithmetic().bytes().0,
+        };
+        if gives_way && !asked.rules.oracle {
+            costs.plan(kinds, cache)?;
         }
-        for (number, cost) in (0..).zip(devices.iter_mut().flatten().flat_map(OnDevice::costs)) {
-            cost.plan = number;
+        let all = costs.devices.iter_mut().flatten().flat_map(OnDevice::costs);
+        (0..).zip(all).for_each(|(number, cost)| cost.plan = number);
+        if !asked.rules.oracle {
+            costs.press(kinds, cache)?;
         }
-        let kind = &kinds[devices.iter().position(Result::is_ok).unwrap_or(0)];
-        let plan = Plan::new(&scenario(asked, kind, None), cache)?;
-        let weights: u64 = plan
-            .resolved
-            .network
-            .parameters
-            .iter()
-            .filter(|weight| weight.trainable)
-            .map(|weight| weight.elements)
-            .sum();
-        let phones = population.phones();
-        Ok(Self { asked, phones, budgets, devices, bytes: weights * plan.arithmetic().bytes().0 })
+        Ok(costs)
+    }
+
+    /// Simulates an iteration for each device within each budget that a plan is for.
+    fn plan(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<(), CommandError> {
+        let left: Vec<Vec<Bytes>> = kinds.iter().map(|kind| self.budgets.reports(kind.memory).collect()).collect();
+        if self.plans == Some(Plans::Server) {
+            let reports = |(device, left): (&Result<OnDevice, String>, _)| {
+                let unbounded = device.as_ref().map(|device| device.unbounded).ok();
+                let (seconds, need) = unbounded.map_or((1.0, Bytes::ZERO), |cost| (cost.seconds, cost.peak));
+                Reports { seconds, need, left }
+            };
+            let reports: Vec<Reports<'_>> =
+                self.devices.iter().zip(left.iter().map(Vec::as_slice)).map(reports).collect();
+            self.clustered = Some(Clustered::new(&reports, self.asked.clusters, self.asked.seed));
+        }
+        let clustered = self.clustered.as_ref();
+        let number: usize = left.iter().map(Vec::len).sum();
+        let bar = Progress::new(Amount::Number("budgets simulated"), number as u64, 0);
+        let (asked, devices) = (self.asked, &mut self.devices);
+        let within = devices.par_iter_mut().enumerate().map(|(place, device)| {
+            let Ok(device) = device else { return Ok(()) };
+            let (kind, own) = (&kinds[place], &left[place]);
+            let mut simulate = |budget: Bytes| -> Result<(), CommandError> {
+                if budget < device.unbounded.peak && !device.within.contains_key(&step(budget)) {
+                    let least = Bytes(STEP.powi(step(budget)) as u64);
+                    let found = cost(&scenario(asked, kind, Some(least)), cache)?;
+                    device.within.insert(step(budget), found.cost());
+                }
+                Ok(())
+            };
+            match clustered {
+                Some(clustered) => {
+                    let plans: BTreeSet<Bytes> = clustered.of_device(place).collect();
+                    plans.into_iter().try_for_each(&mut simulate)?;
+                    // A member that has more than the weakest may have a plan where that has none.
+                    for (moment, &left) in own.iter().enumerate() {
+                        let of_cluster = clustered.budget(place, moment);
+                        if of_cluster.is_some_and(|budget| device.within.get(&step(budget)).is_none_or(Option::is_none))
+                        {
+                            let found = cost(&scenario(asked, kind, Some(Bytes(STEP.powi(step(left)) as u64))), cache)?;
+                            device.within.insert(step(left), found.cost());
+                        }
+                    }
+                }
+                None => own.iter().copied().try_for_each(&mut simulate)?,
+            }
+            bar.inc(own.len() as u64);
+            Ok(())
+        });
+        within.collect::<Result<Vec<()>, CommandError>>()?;
+        bar.finish();
+        self.server_s = self.server_s();
+        Ok(())
+    }
+
+    /// What making all plans of clusters takes the server, and clustering itself at the price of an operation for each distance.
+    fn server_s(&self) -> f64 {
+        let making = || self.devices.iter().flatten().flat_map(|device| device.within.values().flatten());
+        let making: Vec<Making> = making().filter_map(|cost| cost.making).collect();
+        let distances = self.clustered.as_ref().map_or(0, |clustered| clustered.distances);
+        let operations: u64 = making.iter().map(|making| making.operations).sum();
+        let seconds: f64 = making.iter().map(|making| making.server_s).sum();
+        seconds * (1.0 + distances as f64 / operations.max(1) as f64)
+    }
+
+    /// Simulates what too little memory does to phones of each class, where some leave less than training holds.
+    fn press(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<(), CommandError> {
+        let classes = self.asked.setting.memory.len() as u8;
+        let bar = Progress::new(Amount::Number("memory classes under reclaim"), u64::from(classes), 0);
+        let curve = |class: u8| {
+            let of_class = kinds.iter().zip(&self.devices).filter(|(kind, _)| kind.memory == class);
+            let first = of_class.filter_map(|(kind, device)| Some((kind, device.as_ref().ok()?))).next();
+            let Some((kind, device)) = first.filter(|(_, device)| self.can_hold(class, device).is_ok()) else {
+                return Ok(Curve::default());
+            };
+            let curve = Curve::simulate(self.asked, kind, &device.unbounded, self.most_missing(class, device), cache);
+            bar.inc(1);
+            curve
+        };
+        self.curves = (0..classes).into_par_iter().map(curve).collect::<Result<_, CommandError>>()?;
+        bar.finish();
+        Ok(())
+    }
+
+    /// The largest share of what its process holds that a phone of a class like a device lacks at any minute.
+    fn most_missing(&self, class: u8, device: &OnDevice) -> f64 {
+        let least = self.budgets.least(class);
+        let plans = device.within.values().flatten().map(|cost| cost.peak);
+        let share = |peak: Bytes| peak.saturating_sub(least).as_f64() / peak.as_f64().max(1.0);
+        std::iter::once(device.unbounded.peak).chain(plans).map(share).fold(0.0, f64::max)
     }
 
     fn phone(&self, phone: u32) -> (Phone, Result<&OnDevice, &String>) {
@@ -102,39 +205,104 @@ impl<'a> Costs<'a> {
 
     /// Batches of a part.
     fn batches(&self, phone: Phone) -> f64 {
-        f64::from(self.asked.local_epochs) * f64::from(phone.samples) / self.asked.batch as f64
+        self.asked.batches(phone.samples)
     }
 
-    fn transfers_s(&self, phone: Phone) -> f64 {
-        self.bytes as f64 / f64::from(phone.down) + self.bytes as f64 / f64::from(phone.up)
+    fn transfers_s(&self, phone: Phone, [down, up]: [u64; 2]) -> f64 {
+        down as f64 / f64::from(phone.down) + up as f64 / f64::from(phone.up)
     }
 
-    /// An iteration as a phone usually has it.
-    fn usual(&self, number: u32) -> Result<Cost, String> {
+    /// Where nothing gives way: whether a phone of a class could hold training if no app were open.
+    fn can_hold(&self, class: u8, device: &OnDevice) -> Result<(), String> {
+        let (need, at_rest) = (device.unbounded.peak, self.budgets.at_rest(class));
+        if self.gives_way || need <= at_rest {
+            return Ok(());
+        }
+        let (size, policy) = (self.asked.setting.memory[usize::from(class)].size_gb, &self.asked.policy);
+        let [need, at_rest] = [need, at_rest].map(quantities::size);
+        Err(format!(
+            "training with {policy} takes {need}, and a phone with {size} GB on which no app is open leaves {at_rest}"
+        ))
+    }
+
+    /// An iteration as a phone has it that reported its memory at a moment; `None` where no plan fits.
+    fn cost(&self, phone: Phone, device: &OnDevice, moment: usize) -> Option<Cost> {
+        if !self.gives_way || self.asked.rules.oracle {
+            return Some(device.unbounded);
+        }
+        let own = self.budgets.report(phone.memory, moment);
+        let of_cluster = self.clustered.as_ref().and_then(|all| all.budget(usize::from(phone.device), moment));
+        of_cluster.and_then(|budget| device.within(budget)).or_else(|| device.within(own))
+    }
+
+    /// An iteration as a phone usually has it, and the moment at which it reports as it usually does.
+    fn usual(&self, number: u32) -> Result<(Cost, usize), String> {
         let (phone, device) = self.phone(number);
         let device = device.map_err(Clone::clone)?;
-        let left = self.budgets.usual(phone.memory, number);
-        device.within(left).ok_or_else(|| {
+        self.can_hold(phone.memory, device)?;
+        let moment = self.budgets.usual(phone.memory, number);
+        let cost = self.cost(phone, device, moment).ok_or_else(|| {
             let size = self.asked.setting.memory[usize::from(phone.memory)].size_gb;
-            let (need, policy) = (quantities::size(device.need), &self.asked.policy);
+            let (need, policy) = (quantities::size(device.unbounded.peak), &self.asked.policy);
             format!(
                 "no plan of {policy} fits what a phone with {size} GB usually leaves; without one training takes {need}"
             )
-        })
+        })?;
+        Ok((cost, moment))
     }
 
-    /// When memory becomes less than what even the plan for it takes, in seconds after training has begun.
-    fn killed_after_s(&self, number: u32, round: u32, compute_s: f64) -> Option<f64> {
-        let (phone, device) = self.phone(number);
-        let device = device.ok()?;
-        let window = WINDOW.0 as f64 / 1e9;
-        let looks = (1..=LOOKS).take_while(|&look| f64::from(look) * window < compute_s);
-        let is_too_little = |look: &u32| {
-            let left = self.budgets.moment(phone.memory, number, round, *look).available;
-            device.within(left).is_none_or(|cost| cost.peak > left)
-        };
-        looks.into_iter().find(is_too_little).map(|look| f64::from(look) * window)
+    /// How long `compute_s` of training take a phone that begins at a moment, what share more energy, and when it is killed, both in
+    /// seconds after it has begun.
+    fn trains(&self, phone: Phone, cost: &Cost, moment: usize, compute_s: f64) -> Training {
+        let mut training = Training { seconds: 0.0, energy: 0.0, killed_after_s: None };
+        if self.asked.rules.oracle || compute_s <= 0.0 {
+            return Training { seconds: compute_s, energy: 1.0, ..training };
+        }
+        let (curve, mut to_do) = (&self.curves[usize::from(phone.memory)], compute_s);
+        for (look, left) in (1..=LOOKS).zip(self.budgets.left(phone.memory, moment)) {
+            match curve.at(cost.peak, left) {
+                Pace::Killed { after_s } => {
+                    let after_s = training.seconds + after_s;
+                    return Training { seconds: after_s + to_do, killed_after_s: Some(after_s), ..training };
+                }
+                Pace::Slower { time, energy } => {
+                    let done = if look == LOOKS { to_do } else { to_do.min(LOOK_S / time) };
+                    training.seconds += done * time;
+                    training.energy += done / compute_s * energy;
+                    to_do -= done;
+                }
+            }
+            if to_do <= 0.0 {
+                break;
+            }
+        }
+        training
     }
+
+    /// Until a phone has its plan, in seconds, and the bytes that the plan adds each way.
+    fn plan_of(&self, phone: Phone, cost: &Cost, round: u32) -> (f64, [u64; 2]) {
+        let (Some(plans), Some(making)) = (self.plans, cost.making) else { return (0.0, [0; 2]) };
+        let bytes = [making.down_bytes, making.up_bytes];
+        match plans {
+            // All are made before the first round, and kept.
+            Plans::Server => (if round <= 1 { self.server_s } else { 0.0 }, bytes),
+            // One after the other for all phones that begin.
+            Plans::Each => {
+                let begin = (f64::from(self.asked.rules.cohort) * self.asked.rules.over_commit).round();
+                (making.server_s * begin, bytes)
+            }
+            Plans::Phone => (making.phone_s / f64::from(phone.speed), [0; 2]),
+        }
+    }
+}
+
+/// How training goes.
+#[derive(Clone, Copy, Debug)]
+struct Training {
+    seconds: f64,
+    /// Over what it takes where nothing is missing.
+    energy: f64,
+    killed_after_s: Option<f64>,
 }
 
 impl Work for Costs<'_> {
@@ -144,32 +312,45 @@ impl Work for Costs<'_> {
 
     fn job(&self, number: u32, round: u32, _: f64) -> Job {
         let (phone, device) = self.phone(number);
-        let left = self.budgets.moment(phone.memory, number, round, 0).predicted;
-        let (down_bytes, up_bytes) = (self.bytes, self.bytes);
+        let moment = self.budgets.moment(phone.memory, number, round);
         let none = Job {
-            budget_bytes: left.0,
+            budget_bytes: self.budgets.report(phone.memory, moment).0,
             plan: 0,
-            down_bytes,
-            up_bytes,
+            width: 0,
+            down_bytes: self.bytes,
+            up_bytes: self.bytes,
             compute_s: 0.0,
             energy_j: 0.0,
             killed_after_s: Some(0.0),
         };
-        let Ok(device) = device else { return none };
-        let cost = if self.asked.rules.oracle { Some(device.unbounded) } else { device.within(left) };
-        let Some(Cost { plan, seconds, joules, .. }) = cost else { return none };
+        let Some(cost) = device.ok().and_then(|device| self.cost(phone, device, moment)) else { return none };
         let batches = self.batches(phone);
-        let compute_s = seconds * batches / f64::from(phone.speed);
-        let radio_j = self.asked.setting.radio_w * self.transfers_s(phone);
-        let killed_after_s = if self.asked.rules.oracle { None } else { self.killed_after_s(number, round, compute_s) };
-        Job { plan, compute_s, energy_j: joules * batches + radio_j, killed_after_s, ..none }
+        let training = self.trains(phone, &cost, moment, cost.seconds * batches / f64::from(phone.speed));
+        let (plan_s, [down, up]) = self.plan_of(phone, &cost, round);
+        let (down_bytes, up_bytes) = (self.bytes + down, self.bytes + up);
+        let radio_j = self.asked.setting.radio_w * self.transfers_s(phone, [down_bytes, up_bytes]);
+        Job {
+            plan: cost.plan,
+            down_bytes,
+            up_bytes,
+            compute_s: plan_s + training.seconds,
+            energy_j: cost.joules * batches * training.energy + radio_j,
+            killed_after_s: training.killed_after_s.map(|after| plan_s + after),
+            ..none
+        }
     }
 
     fn expected_s(&self, number: u32) -> f64 {
         let (phone, device) = self.phone(number);
         let Ok(device) = device else { return f64::INFINITY };
-        let seconds = self.usual(number).map_or(device.unbounded.seconds, |cost| cost.seconds);
-        seconds * self.batches(phone) / f64::from(phone.speed) + self.transfers_s(phone)
+        let compute_s = match self.usual(number) {
+            Ok((cost, moment)) => {
+                let compute_s = cost.seconds * self.batches(phone) / f64::from(phone.speed);
+                self.trains(phone, &cost, moment, compute_s).seconds
+            }
+            Err(_) => device.unbounded.seconds * self.batches(phone) / f64::from(phone.speed),
+        };
+        compute_s + self.transfers_s(phone, [self.bytes; 2])
     }
 
     fn batch_s(&self, number: u32) -> f64 {
@@ -179,42 +360,12 @@ impl Work for Costs<'_> {
 
     fn memory(&self, number: u32) -> f64 {
         let (phone, device) = self.phone(number);
-        let left = self.budgets.usual(phone.memory, number).as_f64();
-        device.map_or(0.0, |device| left / device.need.as_f64().max(1.0))
+        let left = self.budgets.report(phone.memory, self.budgets.usual(phone.memory, number)).as_f64();
+        device.map_or(0.0, |device| left / device.unbounded.peak.as_f64().max(1.0))
     }
 }
 
 impl OnDevice {
-    /// In words why the device cannot run the policy.
-    fn new(
-        asked: &Specification,
-        kind: &DeviceKind,
-        budgets: &Budgets,
-        cache: &Cache,
-    ) -> Result<Result<Self, String>, CommandError> {
-        let unbounded = match cost(&scenario(asked, kind, None), cache)? {
-            Found::Cost(cost) => cost,
-            Found::NoPlan(why) | Found::Unsupported(why) => return Ok(Err(why)),
-        };
-        let original = Scenario { policy: "original".to_owned(), set: BTreeMap::new(), ..scenario(asked, kind, None) };
-        let need = match cost(&original, cache)? {
-            Found::Cost(cost) => cost.peak,
-            Found::NoPlan(_) | Found::Unsupported(_) => unbounded.peak,
-        };
-        let moments = budgets.of_class(kind.memory).flat_map(|moment| [moment.predicted, moment.available]);
-        let steps: BTreeSet<i32> = moments.filter(|&left| left < unbounded.peak).map(step).collect();
-        let within = |at: i32| {
-            let budget = Bytes(STEP.powi(at) as u64);
-            let found = match cost(&scenario(asked, kind, Some(budget)), cache)? {
-                Found::Cost(cost) => Some(cost),
-                Found::NoPlan(_) | Found::Unsupported(_) => None,
-            };
-            Ok((at, found))
-        };
-        let within = steps.into_par_iter().map(within).collect::<Result<_, CommandError>>()?;
-        Ok(Ok(Self { unbounded, need, within }))
-    }
-
     /// An iteration within what is left; `None` where no plan fits.
     fn within(&self, left: Bytes) -> Option<Cost> {
         if left >= self.unbounded.peak { Some(self.unbounded) } else { self.within.get(&step(left)).copied().flatten() }
@@ -228,43 +379,4 @@ impl OnDevice {
 /// The step below a budget.
 fn step(budget: Bytes) -> i32 {
     budget.as_f64().max(1.0).log(STEP).floor() as i32
-}
-
-/// A batch of the network on a device.
-pub(super) fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<Bytes>) -> Scenario {
-    Scenario {
-        batch: asked.batch,
-        input: asked.input.clone(),
-        policy: asked.policy.clone(),
-        device_set: memory(&asked.setting.memory[usize::from(kind.memory)]),
-        memory_budget: budget.map(Budget::Bytes),
-        seed: asked.seed,
-        ..Scenario::new(&kind.id, &asked.network)
-    }
-}
-
-/// What became of a run.
-#[derive(Clone)]
-enum Found {
-    Cost(Cost),
-    NoPlan(String),
-    Unsupported(String),
-}
-
-fn cost(scenario: &Scenario, cache: &Cache) -> Result<Found, CommandError> {
-    let key = format!("iteration in a federation, {}", scenario.fingerprint(Key::ALL));
-    let found = cache.get(key, || run(&Plan::new(scenario, cache)?, &scenario.device))?;
-    Ok(found.as_ref().clone())
-}
-
-fn run(plan: &Plan, device: &str) -> Result<Found, CommandError> {
-    match plan.run() {
-        Ok(record) => {
-            let (seconds, joules, peak) = (record.iteration.seconds(), record.energy.0, record.peak_memory);
-            Ok(Found::Cost(Cost { plan: 0, seconds, joules, peak }))
-        }
-        Err(error) if error.is_infeasible() => Ok(Found::NoPlan(format!("{device}: {error}"))),
-        Err(RunError::Policy(error)) => Ok(Found::Unsupported(format!("{device}: {error}"))),
-        Err(error) => Err(PlanError::Run(error).into()),
-    }
 }

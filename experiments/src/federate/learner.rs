@@ -1,16 +1,22 @@
 //! What the phones of a federation learn, for real, on a stand-in.
 
-use haversack_federation::federation::{Learn, Learned};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use haversack_federation::federation::{Arrived, Learn, Learned, Step};
 use haversack_federation::learning::{
-    Contribution, Holding, Server, Source, StandIn, Synthetic, Trainee, mean_change, train_all,
+    Contribution, Holding, LearningError, Narrowing, Server, Source, StandIn, Synthetic, Trainee, mean_change,
+    staleness_weight, train_all,
 };
 use haversack_federation::population::Phone;
+use haversack_federation::selection::SelectorKind;
+use haversack_federation::work::WIDTHS;
 use haversack_numerics::batch::MiniBatch;
 use haversack_workloads::data::{LoadOptions, SampleForm, load};
 use haversack_workloads::mixed::{self, Algorithm};
 
 use super::checkpoint::Checkpoint;
-use super::costs::scenario;
+use super::iteration::scenario;
 use super::rounds::Phones;
 use super::specification::{Learning, Specification};
 use crate::cache::Cache;
@@ -33,10 +39,20 @@ pub(super) struct Learner<'a> {
     /// The last round, in which accuracy is measured whatever its number.
     last: u32,
     stand_in: StandIn,
+    /// The narrower ones, widest first, where memory decides who trains which.
+    narrower: Vec<Narrower>,
     source: Source,
     test: MiniBatch,
     server: Server,
+    /// The weights of earlier rounds on which phones are still at work, by the number of rounds before.
+    past: BTreeMap<u32, Vec<f32>>,
     checkpoint: Checkpoint,
+}
+
+/// A narrower stand-in, and where its weights are in the full one.
+struct Narrower {
+    network: StandIn,
+    narrowing: Narrowing,
 }
 
 impl<'a> Learner<'a> {
@@ -52,77 +68,119 @@ impl<'a> Learner<'a> {
     ) -> Result<Option<Self>, CommandError> {
         let Some(learning) = &asked.learning else { return Ok(None) };
         let algorithm = algorithm(asked, phones, cache)?;
-        let learner =
-            Self::new(learning, algorithm, phones.population.phones(), (asked.seed, asked.rounds), checkpoint)?;
-        Ok(Some(learner))
+        Ok(Some(Self::new(asked, (learning, algorithm), phones.population.phones(), checkpoint)?))
     }
 
     /// # Errors
     /// Data that cannot be had, or a network that is no stand-in or does not take them.
     fn new(
-        learning: &'a Learning,
-        algorithm: Option<&Algorithm>,
+        asked: &'a Specification,
+        (learning, algorithm): (&'a Learning, Option<&Algorithm>),
         phones: &'a [Phone],
-        (seed, last): (u64, u32),
         checkpoint: Checkpoint,
     ) -> Result<Self, CommandError> {
-        let source = source(learning)?;
+        let (seed, last) = (asked.seed, asked.rounds);
+        let source = source(learning, phones, seed)?;
         let (input, classes) = (input(&source), source.classes() as u64);
         let wrong = |error: &dyn std::fmt::Display| CommandError::input(format!("`stand_in`: {error}"));
-        let (id, input, classes) = (learning.stand_in.as_str(), input.as_deref(), Some(classes));
+        let (id, shape) = (learning.stand_in.as_str(), input.as_deref());
         let stand_in = match algorithm {
-            Some(algorithm) => StandIn::in_integers(id, input, classes, algorithm),
-            None => StandIn::new(id, input, classes),
+            Some(algorithm) => StandIn::in_integers(id, shape, Some(classes), algorithm),
+            None => StandIn::new(id, shape, Some(classes)),
         };
         let stand_in = stand_in.map_err(|error| wrong(&error))?;
         source.check(&stand_in).map_err(|error| wrong(&error))?;
+        let narrower = |share: f64| {
+            let width = share.to_string().parse().map_err(|error: String| wrong(&error))?;
+            let network = StandIn::of_width(&learning.stand_in, input.as_deref(), Some(classes), width);
+            let network = network.map_err(|error| wrong(&error))?;
+            let narrowing = Narrowing::new(&stand_in, &network).map_err(|error| wrong(&error))?;
+            Ok(Narrower { network, narrowing })
+        };
+        let heterofl = asked.rules.selector == SelectorKind::Heterofl;
+        let widths = if heterofl { &WIDTHS[1..] } else { &[] };
+        let narrower = widths.iter().map(|&share| narrower(share)).collect::<Result<_, CommandError>>()?;
         let server = match checkpoint.server(learning.rule) {
             Some(server) => server,
             None => Server::new(stand_in.initial(seed).map_err(CommandError::failed)?, learning.rule),
         };
-        let test = source.test(seed);
-        Ok(Self { learning, phones, seed, last, stand_in, source, test, server, checkpoint })
+        let (test, past) = (source.test(seed), checkpoint.past());
+        Ok(Self { learning, phones, seed, last, stand_in, narrower, source, test, server, past, checkpoint })
     }
 
     /// Writes the checkpoint now.
     pub(super) fn keep(&mut self) -> Result<(), CommandError> {
         self.checkpoint.write()
     }
+
+    /// What a phone trains, and where its weights are in the server's network.
+    fn network(&self, width: u8) -> (&StandIn, Option<&Narrowing>) {
+        match self.narrower.get(usize::from(width).wrapping_sub(1)) {
+            Some(Narrower { network, narrowing }) => (network, Some(narrowing)),
+            None => (&self.stand_in, None),
+        }
+    }
+
+    /// A phone that trains, from the weights that it got as it began.
+    fn trainee(&self, arrived: &Arrived) -> Result<Trainee<'_>, LearningError> {
+        let Arrived { phone: client, width, since, turn } = *arrived;
+        let samples = self.phones[client as usize].samples;
+        let holding = Holding::draw(self.seed, client, samples, self.source.classes(), self.learning.labels);
+        let weights = self.past.get(&since).unwrap_or(&self.server.weights);
+        let (network, narrowing) = self.network(width);
+        let weights = match narrowing {
+            Some(narrowing) => Cow::Owned(narrowing.narrowed(weights)?),
+            None => Cow::Borrowed(weights.as_slice()),
+        };
+        Ok(Trainee { client, holding, network, weights, turn })
+    }
+
+    /// Trains the phones whose updates have arrived, and takes the updates in; of each the root of the mean square of its losses.
+    fn take(&mut self, step: &Step<'_>) -> Result<Vec<f64>, LearningError> {
+        let before = step.round - 1;
+        let cohort = step.arrived.iter().map(|arrived| self.trainee(arrived)).collect::<Result<Vec<_>, _>>()?;
+        let mut updates = train_all(&self.source, &cohort, &self.learning.how, self.seed)?;
+        for (update, arrived) in updates.iter_mut().zip(step.arrived) {
+            let weight = staleness_weight(before - arrived.since) as f32;
+            if weight < 1.0 {
+                update.change.iter_mut().for_each(|change| *change *= weight);
+            }
+        }
+        let mut shares = Vec::with_capacity(updates.len());
+        for (update, arrived) in updates.iter().zip(step.arrived) {
+            let places = self.network(arrived.width).1.map(Narrowing::places);
+            shares.push(Contribution { share: update.samples as f64, change: &update.change, places });
+        }
+        let change = mean_change(self.server.weights.len(), &shares)?;
+        let has_come = !shares.is_empty();
+        if step.oldest <= before {
+            self.past.insert(before, self.server.weights.clone());
+        }
+        self.past.retain(|&since, _| since >= step.oldest);
+        if has_come {
+            self.server.take(&change);
+        }
+        Ok(updates.iter().map(|update| update.root_mean_square_loss).collect())
+    }
 }
 
 impl Learn for Learner<'_> {
     /// Rounds that the checkpoint holds are not learned again.
-    fn learn(&mut self, round: u32, completed: &[u32]) -> Result<Learned, String> {
+    fn learn(&mut self, step: &Step<'_>) -> Result<Learned, String> {
+        let round = step.round;
         if let Some(known) = self.checkpoint.learned(round) {
             return Ok(known);
         }
-        let words = |error: &dyn std::fmt::Display| format!("round {round}: {error}");
-        let holding = |client: u32| {
-            let samples = self.phones[client as usize].samples;
-            Holding::draw(self.seed, client, samples, self.source.classes(), self.learning.labels)
-        };
-        let cohort: Vec<Trainee> =
-            completed.iter().map(|&client| Trainee { client, holding: holding(client) }).collect();
-        let (weights, how) = (&self.server.weights, &self.learning.how);
-        let updates = train_all(&self.stand_in, weights, &self.source, &cohort, how, (self.seed, round))
-            .map_err(|error| words(&error))?;
-        let shares: Vec<Contribution<'_>> = updates
-            .iter()
-            .map(|update| Contribution { share: update.samples as f64, change: &update.change, places: None })
-            .collect();
-        if !shares.is_empty() {
-            let change = mean_change(weights.len(), &shares).map_err(|error| words(&error))?;
-            self.server.take(&change);
-        }
+        let words = |error: LearningError| format!("round {round}: {error}");
+        let losses = self.take(step).map_err(words)?;
         let is_measured = round.is_multiple_of(self.learning.every) || round == self.last;
         let accuracy = if is_measured {
-            let score = self.stand_in.score(&self.server.weights, &self.test).map_err(|error| words(&error))?;
-            Some(score.accuracy)
+            Some(self.stand_in.score(&self.server.weights, &self.test).map_err(words)?.accuracy)
         } else {
             None
         };
-        let learned = Learned { losses: updates.iter().map(|update| update.root_mean_square_loss).collect(), accuracy };
-        self.checkpoint.save(learned.clone(), &self.server).map_err(|error| error.to_string())?;
+        let learned = Learned { losses, accuracy };
+        self.checkpoint.save(learned.clone(), &self.server, &self.past).map_err(|error| error.to_string())?;
         Ok(learned)
     }
 }
@@ -141,13 +199,17 @@ fn algorithm(
 }
 
 /// The data that are asked for, or those that suit the stand-in.
-fn source(learning: &Learning) -> Result<Source, CommandError> {
+fn source(learning: &Learning, phones: &[Phone], seed: u64) -> Result<Source, CommandError> {
     let suits = if OF_TOKENS.contains(&learning.stand_in.as_str()) { "phrases" } else { "glyphs" };
     let name = learning.data.as_deref().unwrap_or(suits);
     if name == SYNTHETIC {
         return Ok(Source::Synthetic(Synthetic::new(HETEROGENEITY, HETEROGENEITY).map_err(CommandError::input)?));
     }
     let set = load(name, &LoadOptions::default()).map_err(|error| CommandError::input(format!("`data`: {error}")))?;
+    if learning.dealt {
+        let sizes: Vec<u32> = phones.iter().map(|phone| phone.samples).collect();
+        return Ok(Source::dealt(set, seed, &sizes, learning.labels));
+    }
     Ok(Source::of_set(set))
 }
 
@@ -155,7 +217,7 @@ fn source(learning: &Learning) -> Result<Source, CommandError> {
 fn input(source: &Source) -> Option<Vec<u64>> {
     match source {
         Source::Synthetic(_) => Some(vec![1, 1, Synthetic::FEATURES as u64]),
-        Source::Set { set, .. } => Some(match &set.form {
+        Source::Set { set, .. } | Source::Dealt { set, .. } => Some(match &set.form {
             SampleForm::Image(form) => vec![form.channels as u64, form.height as u64, form.width as u64],
             SampleForm::Tokens { length, .. } => vec![*length as u64],
         }),

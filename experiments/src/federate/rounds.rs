@@ -2,35 +2,35 @@
 
 use haversack_federation::availability::Availability;
 use haversack_federation::federation::{Federation, Learn, TimingOnly};
-use haversack_federation::population::{DeviceKind, Population, Sizes};
+use haversack_federation::population::{DeviceKind, Population};
 use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
+use haversack_federation::work::Work;
 
 use super::budgets::Budgets;
 use super::checkpoint::Checkpoint;
-use super::costs::Costs;
 use super::learner::Learner;
-use super::specification::Specification;
+use super::specification::{Ready, Specification};
+use super::widths::{Widths, of_each_width};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
 
 /// The phones of a federation.
-pub(super) struct Phones {
+pub(crate) struct Phones {
     /// Devices in as many sizes of memory as phones have; a phone is like one of them.
     pub(super) kinds: Vec<DeviceKind>,
-    pub(super) population: Population,
+    pub(crate) population: Population,
 }
 
 impl Phones {
     /// # Errors
     /// A population that cannot be drawn.
-    pub(super) fn draw(asked: &Specification) -> Result<Self, CommandError> {
+    pub(crate) fn draw(asked: &Specification) -> Result<Self, CommandError> {
         let kinds: Vec<DeviceKind> = (0..)
             .zip(&asked.setting.memory)
             .flat_map(|(memory, class)| class.devices.iter().map(move |id| DeviceKind { id: id.clone(), memory }))
             .collect();
-        let sizes = Sizes::Same(asked.samples);
-        let population = Population::draw(asked.seed, asked.phones, &asked.setting, &kinds, sizes);
+        let population = Population::draw(asked.seed, asked.phones, &asked.setting, &kinds, asked.sizes);
         Ok(Self { population: population.map_err(CommandError::input)?, kinds })
     }
 }
@@ -38,6 +38,8 @@ impl Phones {
 /// What a federation has yielded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
+    /// The number of phones of the population.
+    pub(crate) phones: u32,
     /// A row a round.
     pub(crate) rounds: Vec<RoundRow>,
     /// A row a phone of a round.
@@ -53,9 +55,10 @@ pub(crate) struct Held {
 pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, CommandError> {
     let phones = Phones::draw(asked)?;
     let budgets = Budgets::watch(asked, cache)?;
-    let costs = Costs::new(asked, &phones, &budgets, cache)?;
+    let widths = of_each_width(asked);
+    let work = Widths::new(&widths, &phones, &budgets, cache)?;
     let mut learner = Learner::of(asked, &phones, Checkpoint::nowhere(), cache)?;
-    hold(asked, &phones, &costs, learner.as_mut(), &mut || ())
+    hold(asked, &phones, &work, learner.as_mut(), &mut || ())
 }
 
 /// Holds the rounds, until the accuracy that is wanted is there; `after` is called after each.
@@ -65,16 +68,20 @@ pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, Command
 pub(super) fn hold(
     asked: &Specification,
     phones: &Phones,
-    costs: &Costs<'_>,
+    work: &dyn Work,
     mut learner: Option<&mut Learner<'_>>,
     after: &mut dyn FnMut(),
 ) -> Result<Held, CommandError> {
     let Phones { population, .. } = phones;
     let sessions = asked.setting.sessions.clone();
-    let availability = Availability::new(asked.seed, population.len(), sessions.ready, sessions.between);
+    let by_sessions = Availability::new(asked.seed, population.len(), sessions.ready, sessions.between);
+    let availability = match asked.ready {
+        Ready::Sessions => by_sessions,
+        Ready::Always => by_sessions.always(),
+    };
     let mut federation =
-        Federation::new(asked.seed, asked.rules, population, availability, costs).map_err(CommandError::input)?;
-    let mut held = Held::default();
+        Federation::new(asked.seed, asked.rules, population, availability, work).map_err(CommandError::input)?;
+    let mut held = Held { phones: asked.phones, ..Held::default() };
     let mut timing = TimingOnly;
     for _ in 0..asked.rounds {
         if interrupt::came() {

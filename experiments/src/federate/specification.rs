@@ -1,16 +1,22 @@
 //! What a federation is of, as a TOML file says it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use haversack_devices::text::read_toml;
-use haversack_federation::federation::Rules;
-use haversack_federation::learning::{Labels, LocalSgd, ServerRule, Yogi};
-use haversack_federation::population::{Link, MemoryClass, PopulationSetting, Sessions};
+use haversack_devices::CoreSelection;
+use haversack_devices::text::{alternatives, read_toml};
+use haversack_devices::work::Precision;
+use haversack_federation::federation::{Aggregation, Buffer, Rules};
+use haversack_federation::learning::{Labels, LearningError, LocalSgd, ServerRule, Yogi};
+use haversack_federation::population::{Link, MemoryClass, PopulationSetting, Sizes};
 use haversack_federation::selection::SelectorKind;
+use haversack_policies::registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::budgets::Report;
+use super::plans::{CLUSTERS, Plans};
 use crate::error::CommandError;
 use crate::scenario::InputShape;
 
@@ -23,6 +29,16 @@ enum Aggregator {
     Proximal,
     #[serde(rename = "fedyogi")]
     Yogi,
+}
+
+/// When updates are taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum When {
+    /// At the end of a round.
+    Synchronous,
+    /// Once as many as the cohort have come.
+    Buffered,
 }
 
 /// What is simulated beside time.
@@ -45,6 +61,16 @@ enum Split {
     Natural,
 }
 
+/// When phones take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Ready {
+    /// While they are locked, charge and are on Wi-Fi.
+    Sessions,
+    /// Whenever they are asked.
+    Always,
+}
+
 /// FedProx's μ by default: the best on most of its paper's sets is 0.1 or 1 (Li et al., MLSys 2020, section 5.3).
 const PROXIMAL: f32 = 0.1;
 /// The concentration of the classes by default.
@@ -58,31 +84,68 @@ struct Asked {
     memory_mix: Option<BTreeMap<String, f64>>,
     alpha: Option<f64>,
     split: Option<Split>,
+    dealt: Option<bool>,
     selector: SelectorKind,
     aggregator: Option<Aggregator>,
     mode: Option<Mode>,
     cohort: u32,
     over_commit: Option<f64>,
     deadline_s: Option<f64>,
+    aggregation: Option<When>,
+    concurrency: Option<u32>,
+    max_staleness: Option<u32>,
     oracle: Option<bool>,
     rounds: u32,
     local_epochs: Option<u32>,
+    local_steps: Option<u32>,
     batch: Option<u64>,
     learning_rate: Option<f32>,
+    proximal: Option<f32>,
+    server_learning_rate: Option<f32>,
     samples: Option<u32>,
+    total_samples: Option<u64>,
+    size_alpha: Option<f64>,
     policy: Option<String>,
+    cores: Option<String>,
+    ready: Option<Ready>,
+    set: Option<BTreeMap<String, Setting>>,
+    stack: Option<String>,
+    precision: Option<String>,
+    budget: Option<Report>,
+    plans: Option<Plans>,
+    clusters: Option<u32>,
     network: String,
+    device: Option<String>,
+    input: Option<String>,
+    link_mbit_per_s: Option<f64>,
     stand_in: Option<String>,
     data: Option<String>,
     target_accuracy: Option<f64>,
     evaluate_every: Option<u32>,
     traces: Option<PathBuf>,
     system: Option<String>,
-    device: Option<String>,
-    input: Option<String>,
-    link_mbit_per_s: Option<f64>,
-    always_ready: Option<bool>,
     seed: Option<u64>,
+}
+
+/// A value of a policy's parameter.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a text, a number, true or false")]
+enum Setting {
+    Switch(bool),
+    Whole(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
+            Self::Whole(number) => write!(f, "{number}"),
+            Self::Real(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
 }
 
 /// What is learned, and how.
@@ -98,6 +161,8 @@ pub(super) struct Learning {
     pub(super) rule: ServerRule,
     /// How classes differ among phones.
     pub(super) labels: Labels,
+    /// Whether each sample of the set has one holder.
+    pub(super) dealt: bool,
     /// The accuracy with which the federation ends; `None` if it ends after its rounds.
     pub(super) target: Option<f64>,
     /// Every so many rounds accuracy is measured, and after the last.
@@ -112,10 +177,26 @@ pub(crate) struct Specification {
     pub(super) rules: Rules,
     pub(super) rounds: u32,
     pub(super) local_epochs: u32,
+    /// Batches of a part in the place of epochs.
+    pub(super) local_steps: Option<u32>,
     pub(super) batch: u64,
-    /// The median number of a phone's samples.
-    pub(super) samples: u32,
+    /// How many samples phones hold.
+    pub(super) sizes: Sizes,
     pub(super) policy: String,
+    /// The cores that train, as far as a device has them; `None` for the stack's own.
+    pub(super) cores: Option<CoreSelection>,
+    pub(super) ready: Ready,
+    /// The policy's own parameters.
+    pub(super) set: BTreeMap<String, String>,
+    /// The software that trains; `None` for the policy's or the device's own.
+    pub(super) stack: Option<String>,
+    pub(super) precision: Precision,
+    /// What phones say of their memory.
+    pub(super) report: Report,
+    /// Whose plans phones get; `None` where the policy makes none.
+    pub(super) plans: Option<Plans>,
+    /// The most clusters for which the server makes plans.
+    pub(super) clusters: u32,
     /// The network whose time and memory are simulated.
     pub(super) network: String,
     /// The shape of its samples; `None` for its own.
@@ -139,20 +220,10 @@ impl Specification {
         Self::parse(&file, &text, seed)
     }
 
-    /// The specification that `text` says; `file` is how errors name it.
-    ///
-    /// # Errors
-    /// As [`Specification::read`].
     pub(crate) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
         let asked: Asked = read_toml(file, text).map_err(CommandError::input)?;
         let place = Place { file, text };
-        let rules = Rules {
-            selector: asked.selector,
-            cohort: asked.cohort,
-            over_commit: asked.over_commit.unwrap_or(1.3),
-            deadline_s: asked.deadline_s,
-            oracle: asked.oracle.unwrap_or(false),
-        };
+        let rules = rules(&asked, &place)?;
         rules.check(asked.population).map_err(|error| place.says(error.field, &error.to_string()))?;
         let mut setting = PopulationSetting::embedded().map_err(CommandError::failed)?;
         if let Some(mix) = &asked.memory_mix {
@@ -167,34 +238,58 @@ impl Specification {
             let size_gb = (device.ram().as_f64() / f64::from(1 << 30)).round();
             setting.memory = vec![MemoryClass { size_gb, devices: vec![id.clone()], share: 1.0, speed_spread: 0.0 }];
         }
-        if asked.always_ready == Some(true) {
-            setting.sessions = Sessions::without_end();
-        }
         if let Some(median_mbit_per_s) = asked.link_mbit_per_s {
             setting.link = Link { median_mbit_per_s, spread: 0.0 };
             setting.check().map_err(|error| place.says("link_mbit_per_s", &error.to_string()))?;
         }
+        let input = asked.input.as_deref().map(str::parse::<InputShape>).transpose();
+        let input = input.map_err(|error| place.says("input", &error.to_string()))?;
         let at_least_one = |field: &str, value: u64| match value {
             0 => Err(place.says(field, &format!("`{field}` is 0, expected at least 1"))),
             _ => Ok(()),
         };
-        let input = asked.input.as_deref().map(str::parse::<InputShape>).transpose();
-        let input = input.map_err(|error| place.says("input", &error.to_string()))?;
         let (local_epochs, batch) = (asked.local_epochs.unwrap_or(1), asked.batch.unwrap_or(20));
-        let samples = asked.samples.unwrap_or(60);
         let numbers =
             [("rounds", u64::from(asked.rounds)), ("local_epochs", u64::from(local_epochs)), ("batch", batch)];
+        if asked.local_epochs.is_some() && asked.local_steps.is_some() {
+            let why = "`local_epochs` and `local_steps` both say how long a phone trains; expected one of them";
+            return Err(place.says("local_steps", why));
+        }
+        asked.local_steps.map_or(Ok(()), |steps| at_least_one("local_steps", u64::from(steps)))?;
         numbers.into_iter().try_for_each(|(field, value)| at_least_one(field, value))?;
-        at_least_one("samples", u64::from(samples))?;
+        let sizes = sizes(&asked, &place)?;
+        let policy = asked.policy.clone().unwrap_or_else(|| "original".to_owned());
+        let set: BTreeMap<String, String> =
+            asked.set.iter().flatten().map(|(name, value)| (name.clone(), value.to_string())).collect();
+        let plans = managed(&asked, &policy, &set, &place)?;
+        let names = || Precision::OF_RUNS.map(Precision::name);
+        let precision = match &asked.precision {
+            None => Precision::default(),
+            Some(text) => Precision::OF_RUNS.into_iter().find(|known| known.name() == text).ok_or_else(|| {
+                place.says(
+                    "precision",
+                    &format!("`precision` is {text}, expected {}", alternatives(names().into_iter())),
+                )
+            })?,
+        };
         Ok(Self {
             phones: asked.population,
             setting,
             rules,
             rounds: asked.rounds,
             local_epochs,
+            local_steps: asked.local_steps,
             batch,
-            samples,
-            policy: asked.policy.clone().unwrap_or_else(|| "original".to_owned()),
+            cores: cores(&asked, &place)?,
+            ready: asked.ready.unwrap_or(Ready::Sessions),
+            sizes,
+            policy,
+            set,
+            stack: asked.stack.clone(),
+            precision,
+            report: asked.budget.unwrap_or_default(),
+            plans,
+            clusters: asked.clusters.unwrap_or(CLUSTERS),
             network: asked.network.clone(),
             input,
             system: asked.system.clone().unwrap_or_else(|| "android".to_owned()),
@@ -204,9 +299,15 @@ impl Specification {
         })
     }
 
-    /// The number of phones.
-    pub(crate) const fn phones(&self) -> u32 {
-        self.phones
+    /// Batches of the part of a phone with so many samples.
+    pub(super) fn batches(&self, samples: u32) -> f64 {
+        let of_epochs = f64::from(self.local_epochs) * f64::from(samples) / self.batch as f64;
+        self.local_steps.map_or(of_epochs, f64::from)
+    }
+
+    /// The sizes of memory that phones have, in GB.
+    pub(crate) fn memory_sizes(&self) -> Vec<String> {
+        self.setting.memory.iter().map(|class| class.size_gb.to_string()).collect()
     }
 
     /// What says whose a folder is: all that is asked for.
@@ -215,7 +316,7 @@ impl Specification {
             let LocalSgd { rate, proximal, .. } = learning.how;
             json!({
                 "stand_in": learning.stand_in, "data": learning.data, "learning_rate": rate, "proximal": proximal,
-                "aggregator": format!("{:?}", learning.rule), "labels": format!("{:?}", learning.labels),
+                "aggregator": format!("{:?}", learning.rule), "labels": format!("{:?}", learning.labels), "dealt": learning.dealt,
                 "target_accuracy": learning.target, "evaluate_every": learning.every,
             })
         });
@@ -224,8 +325,12 @@ impl Specification {
         let devices: Vec<&String> = self.setting.memory.iter().flat_map(|class| &class.devices).collect();
         let specification = json!({
             "population": self.phones, "memory_mix": mix, "rules": self.rules, "rounds": self.rounds,
-            "local_epochs": self.local_epochs, "batch": self.batch, "samples": self.samples, "policy": self.policy,
-            "network": self.network, "input": self.input.as_ref().map(ToString::to_string), "devices": devices, "link_mbit_per_s": self.setting.link.median_mbit_per_s, "always_ready": self.setting.sessions == Sessions::without_end(), "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
+            "local_epochs": self.local_epochs, "local_steps": self.local_steps, "batch": self.batch,
+            "sizes": format!("{:?}", self.sizes), "policy": self.policy, "set": self.set, "stack": self.stack,
+            "cores": self.cores.map(|cores| cores.to_string()), "ready": self.ready, "precision": self.precision.name(),
+            "budget": self.report, "plans": self.plans, "clusters": self.clusters,
+            "network": self.network, "input": self.input.as_ref().map(ToString::to_string), "devices": devices,
+            "link_mbit_per_s": self.setting.link.median_mbit_per_s, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
         });
         let keys = [("command", json!("federate")), ("specification", specification)];
         keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
@@ -249,6 +354,71 @@ impl Place<'_> {
     }
 }
 
+/// How many samples phones hold.
+fn sizes(asked: &Asked, place: &Place<'_>) -> Result<Sizes, CommandError> {
+    let Some(total) = asked.total_samples else {
+        if asked.size_alpha.is_some() {
+            return Err(place.says("size_alpha", "`size_alpha` says how `total_samples` are split, which is not given"));
+        }
+        let samples = asked.samples.unwrap_or(60);
+        return if samples > 0 {
+            Ok(Sizes::Same(samples))
+        } else {
+            Err(place.says("samples", "`samples` is 0, expected at least 1"))
+        };
+    };
+    if asked.samples.is_some() {
+        let message = "`total_samples` and `samples` both say how many samples phones hold; expected one of them";
+        return Err(place.says("total_samples", message));
+    }
+    if total < u64::from(asked.population) {
+        let message =
+            format!("`total_samples` is {total}, expected one at least for each of {} phones", asked.population);
+        return Err(place.says("total_samples", &message));
+    }
+    match asked.size_alpha {
+        Some(alpha) if !(alpha > 0.0 && alpha.is_finite()) => {
+            Err(place.says("size_alpha", &format!("`size_alpha` is {alpha}, expected a number above 0")))
+        }
+        alpha => Ok(Sizes::Split { total, alpha }),
+    }
+}
+
+/// Whose plans phones get, and that what is said of memory goes with the policy.
+fn managed(
+    asked: &Asked,
+    policy: &str,
+    set: &BTreeMap<String, String>,
+    place: &Place<'_>,
+) -> Result<Option<Plans>, CommandError> {
+    let entry = registry::find(policy).map_err(|error| place.says("policy", &error.to_string()))?;
+    let set: Vec<(String, String)> = set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let built = entry.build(&set).map_err(|error| place.says("set", &error.to_string()))?;
+    let oracle = asked.oracle == Some(true);
+    for (key, given) in [("budget", asked.budget.is_some()), ("plans", asked.plans.is_some())] {
+        if given && oracle {
+            return Err(place.says(key, &format!("`{key}` says how memory is kept, but `oracle` makes it no matter")));
+        }
+    }
+    if asked.budget.is_some() && !built.gives_way() {
+        let message = format!("`budget` needs a policy that keeps within one; under {policy} nothing gives way");
+        return Err(place.says("budget", &message));
+    }
+    // A policy that makes plans says who makes them.
+    let makes_plans = entry.parameters.iter().any(|parameter| parameter.name() == "planner");
+    if let (Some(_), false) = (asked.plans, makes_plans) {
+        return Err(place.says("plans", &format!("`plans` needs a policy that makes plans ahead; {policy} makes none")));
+    }
+    let plans = makes_plans.then(|| asked.plans.unwrap_or(Plans::Server));
+    match asked.clusters {
+        Some(0) => Err(place.says("clusters", "`clusters` is 0, expected at least 1")),
+        Some(_) if plans != Some(Plans::Server) => {
+            Err(place.says("clusters", "`clusters` needs a policy that makes plans, and `plans` by the server"))
+        }
+        _ => Ok(plans),
+    }
+}
+
 /// Shares of memory classes in the place of the setting's; a class that is not named has no phones.
 fn mixed(setting: &mut PopulationSetting, mix: &BTreeMap<String, f64>) -> Result<(), String> {
     let sizes: Vec<String> = setting.memory.iter().map(|class| class.size_gb.to_string()).collect();
@@ -260,6 +430,66 @@ fn mixed(setting: &mut PopulationSetting, mix: &BTreeMap<String, f64>) -> Result
     }
     setting.memory.retain(|class| class.share != 0.0);
     Ok(())
+}
+
+/// How rounds are held.
+fn rules(asked: &Asked, place: &Place<'_>) -> Result<Rules, CommandError> {
+    let refuse = |key: &str, given: bool, why: &str| match given {
+        true => Err(place.says(key, &format!("`{key}` {why}"))),
+        false => Ok(()),
+    };
+    let aggregation = if asked.aggregation == Some(When::Buffered) {
+        let why = "is of rounds in which all begin at once, but `aggregation` is buffered";
+        refuse("over_commit", asked.over_commit.is_some(), why)?;
+        refuse("deadline_s", asked.deadline_s.is_some(), why)?;
+        let Some(concurrency) = asked.concurrency else {
+            let why = "`aggregation` is buffered, which needs `concurrency`: the phones at work at once";
+            return Err(place.says("aggregation", why));
+        };
+        Aggregation::Buffered(Buffer { concurrency, max_staleness: asked.max_staleness })
+    } else {
+        let why = "needs `aggregation` buffered, but it is synchronous";
+        refuse("concurrency", asked.concurrency.is_some(), why)?;
+        refuse("max_staleness", asked.max_staleness.is_some(), why)?;
+        Aggregation::Synchronous
+    };
+    let usual = Rules::new(asked.selector, asked.cohort);
+    Ok(Rules {
+        over_commit: asked.over_commit.unwrap_or(usual.over_commit),
+        deadline_s: asked.deadline_s,
+        oracle: asked.oracle.unwrap_or(false),
+        aggregation,
+        ..usual
+    })
+}
+
+/// How the server takes updates in, and FedProx's μ.
+fn aggregator(asked: &Asked, place: &Place<'_>) -> Result<(ServerRule, f32), CommandError> {
+    let aggregator = asked.aggregator.unwrap_or(Aggregator::Average);
+    if asked.proximal.is_some() && aggregator != Aggregator::Proximal {
+        return Err(place.says("proximal", "`proximal` is FedProx's μ; expected aggregator = \"fedprox\" with it"));
+    }
+    if asked.server_learning_rate.is_some() && aggregator != Aggregator::Yogi {
+        let why = "`server_learning_rate` is FedYogi's; expected aggregator = \"fedyogi\" with it";
+        return Err(place.says("server_learning_rate", why));
+    }
+    let yogi = Yogi::default();
+    let rate = asked.server_learning_rate.unwrap_or(yogi.rate);
+    if !(rate > 0.0 && rate.is_finite()) {
+        let why = format!("`server_learning_rate` is {rate}, expected a number above 0");
+        return Err(place.says("server_learning_rate", &why));
+    }
+    Ok(match aggregator {
+        Aggregator::Average => (ServerRule::Add, 0.0),
+        Aggregator::Proximal => (ServerRule::Add, asked.proximal.unwrap_or(PROXIMAL)),
+        Aggregator::Yogi => (ServerRule::Yogi(Yogi { rate, ..yogi }), 0.0),
+    })
+}
+
+/// The cores that train.
+fn cores(asked: &Asked, place: &Place<'_>) -> Result<Option<CoreSelection>, CommandError> {
+    let parse = |text: &String| text.parse().map_err(|error| place.says("cores", &format!("`cores`: {error}")));
+    asked.cores.as_ref().map(parse).transpose()
 }
 
 /// What is learned; `None` for time alone.
@@ -279,15 +509,16 @@ fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, Comman
         contradicts("aggregator", asked.aggregator.is_some())?;
         contradicts("alpha", asked.alpha.is_some())?;
         contradicts("split", asked.split.is_some())?;
+        contradicts("learning_rate", asked.learning_rate.is_some())?;
+        contradicts("proximal", asked.proximal.is_some())?;
+        contradicts("server_learning_rate", asked.server_learning_rate.is_some())?;
+        contradicts("evaluate_every", asked.evaluate_every.is_some())?;
+        contradicts("dealt", asked.dealt.is_some())?;
         return Ok(None);
     }
     let Some(stand_in) = asked.stand_in.clone() else {
         return Err(place.says("mode", "`mode` is learning, which needs `stand_in`"));
     };
-    if asked.selector == SelectorKind::Heterofl {
-        let message = "`selector` is heterofl, whose narrower networks are not learned yet; expected `mode` timing";
-        return Err(place.says("selector", message));
-    }
     let labels = match (asked.split, asked.alpha) {
         (Some(_), Some(_)) => {
             return Err(place.says("alpha", "`alpha` and `split` both say how samples are split; expected one of them"));
@@ -300,21 +531,25 @@ fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, Comman
         (Some(_), None) => Labels::Even,
         (None, alpha) => Labels::Dirichlet { alpha: alpha.unwrap_or(ALPHA) },
     };
+    let dealt = asked.dealt.unwrap_or(false);
+    if dealt && asked.data.as_deref() == Some(super::learner::SYNTHETIC) {
+        return Err(place.says("dealt", "`dealt` is of a set, but the `data` are made for each phone; expected a set"));
+    }
     labels.check().map_err(|error| place.says("alpha", &error.to_string()))?;
-    let (rule, proximal) = match asked.aggregator.unwrap_or(Aggregator::Average) {
-        Aggregator::Average => (ServerRule::Add, 0.0),
-        Aggregator::Proximal => (ServerRule::Add, PROXIMAL),
-        Aggregator::Yogi => (ServerRule::Yogi(Yogi::default()), 0.0),
-    };
+    let (rule, proximal) = aggregator(asked, place)?;
     let epochs = asked.local_epochs.unwrap_or(1);
     let batch = usize::try_from(asked.batch.unwrap_or(20)).unwrap_or(usize::MAX);
-    let how = LocalSgd { epochs, batch, rate: asked.learning_rate.unwrap_or(0.05), proximal };
-    how.check().map_err(|error| place.says("learning_rate", &error.to_string()))?;
+    let how = LocalSgd { epochs, steps: asked.local_steps, batch, rate: asked.learning_rate.unwrap_or(0.05), proximal };
+    how.check().map_err(|error| {
+        let field = if let LearningError::Setting { field, .. } = error { field } else { "learning_rate" };
+        place.says(field, &error.to_string())
+    })?;
     if let Some(target) = asked.target_accuracy.filter(|target| !(0.0..=1.0).contains(target)) {
         return Err(place.says("target_accuracy", &format!("`target_accuracy` is {target}, expected from 0 to 1")));
     }
     let every = asked.evaluate_every.unwrap_or(5).max(1);
-    Ok(Some(Learning { stand_in, data: asked.data.clone(), how, rule, labels, target: asked.target_accuracy, every }))
+    let (data, target) = (asked.data.clone(), asked.target_accuracy);
+    Ok(Some(Learning { stand_in, data, how, rule, labels, dealt, target, every }))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(super) fn cells(
         cell
     };
     let mut cells: Vec<ComparedCell> = rows.iter().map(cell).collect();
-    cells::judge_differences(rows, &mut cells);
+    cells::judge_differences(rows, &outcome.baselines, &mut cells);
     (cells, faults)
 }
 

@@ -11,6 +11,7 @@ use haversack_reports::table::{Cell as TableCell, Table, WidthError, shortest};
 use serde::Serialize;
 
 use super::answer::{Answer, AnswerError, checked, rounded};
+use super::outcome::Baseline;
 use super::reference::{Claim, ReferenceRow, Role};
 
 /// The columns of `cells.csv`.
@@ -182,23 +183,32 @@ impl ComparedCell {
     }
 }
 
+/// A table whose accuracies are judged beside a row of another: paper, table, the other table, and the method of its row.
+const BESIDE: [[&str; 4]; 1] = [["fedhybrid", "table4", "table3", "random+fedprox"]];
+
+/// Whether a row's accuracy is judged beside that of another.
+fn is_beside(row: &ReferenceRow, other: &ReferenceRow) -> bool {
+    let named = [row.paper, &row.artefact, &other.artefact, &other.method];
+    let same = row.artefact == other.artefact || BESIDE.contains(&named);
+    (row.paper, &row.subject) == (other.paper, &other.subject) && same
+}
+
 /// Judges accuracies that were measured on a stand-in: where a row of the same subject was put in (the baseline on the same
-/// stand-in), the others are `ok` if their difference from it lies within [`POINTS`] of the paper's difference.
-pub(super) fn judge_differences(rows: &[&ReferenceRow], cells: &mut [ComparedCell]) {
+/// stand-in; also `elsewhere`, in another artefact), the others are `ok` if their difference from it lies within [`POINTS`]
+/// of the paper's difference. Of several baselines that counts whose method ends like the row's (`+yogi`), or else the first.
+pub(super) fn judge_differences(rows: &[&ReferenceRow], elsewhere: &[Baseline], cells: &mut [ComparedCell]) {
     let is_accuracy = |row: &ReferenceRow| row.metric == "accuracy" && row.unit == "percent";
-    let inputs: Vec<(&ReferenceRow, f64)> = rows
-        .iter()
-        .zip(&*cells)
-        .filter_map(|(row, cell)| match cell.answer {
-            Some(Answer::Input(value)) if is_accuracy(row) => Some((*row, value)),
+    let own =
+        rows.iter().zip(&*cells).filter(|(row, _)| is_accuracy(row)).filter_map(|(row, cell)| match cell.answer {
+            Some(Answer::Input(value)) => Some((*row, value)),
             _ => None,
-        })
-        .collect();
+        });
+    let inputs: Vec<(&ReferenceRow, f64)> =
+        own.chain(elsewhere.iter().map(|baseline| (&baseline.row, baseline.simulated))).collect();
     for (row, cell) in rows.iter().zip(cells).filter(|(row, _)| is_accuracy(row)) {
-        let of_subject = |(other, _): &&(&ReferenceRow, f64)| {
-            (other.paper, &other.artefact, &other.subject) == (row.paper, &row.artefact, &row.subject)
-        };
-        let Some((baseline, input)) = inputs.iter().find(of_subject) else { continue };
+        let beside = || inputs.iter().filter(|(other, _)| is_beside(row, other));
+        let alike = beside().find(|(other, _)| ending(&other.method) == ending(&row.method));
+        let Some((baseline, input)) = alike.or_else(|| beside().next()) else { continue };
         let judged = matches!(cell.verdict, Verdict::Ok | Verdict::Off);
         if let (true, Some(Answer::Number(simulated)), Some(paper), Some(paper_input)) =
             (judged, &cell.answer, row.number(), baseline.number())
@@ -208,6 +218,11 @@ pub(super) fn judge_differences(rows: &[&ReferenceRow], cells: &mut [ComparedCel
             cell.verdict = if miss.abs() <= POINTS { Verdict::Ok } else { Verdict::Off };
         }
     }
+}
+
+/// What a method is put together with: `yogi` of `oort+yogi`.
+fn ending(method: &str) -> Option<&str> {
+    method.rsplit_once('+').map(|(_, ending)| ending)
 }
 
 /// The cells as a table with [`COLUMNS`].
@@ -335,7 +350,7 @@ mod tests {
             let answers = [baseline, Answer::Number(simulated)];
             let mut cells: Vec<ComparedCell> =
                 rows.iter().zip(answers).map(|(row, answer)| ComparedCell::new(row, answer).unwrap()).collect();
-            judge_differences(&rows, &mut cells);
+            judge_differences(&rows, &[], &mut cells);
             cells[1].verdict
         };
         // The paper loses 92.7 − 91.7 = 1 point: a stand-in at 79.2 may lose from 0 to 2.
@@ -345,6 +360,36 @@ mod tests {
         assert_eq!(verdicts(Answer::Input(79.2), 79.3), Verdict::Off, "a tenth better than the original is 1.1 off");
         // Nothing was put in: (79.2 − 91.7) / 91.7 = −0.136, within 15%.
         assert_eq!(verdicts(Answer::Number(92.7), 79.2), Verdict::Ok);
+    }
+
+    #[test]
+    fn of_several_baselines_that_of_the_same_kind_counts_and_another_artefact_may_have_it() {
+        let row = |method: &str, paper| ReferenceRow {
+            unit: "percent".into(),
+            method: method.into(),
+            ..example("accuracy", Claim::Value(Some(paper)), Role::Check)
+        };
+        let rows =
+            [row("random+prox", 50.0), row("random+yogi", 60.0), row("oort+yogi", 62.0), row("oort+melon", 51.0)];
+        let rows: Vec<&ReferenceRow> = rows.iter().collect();
+        let judged = |answers: [Answer; 4], elsewhere: &[Baseline]| {
+            let mut cells: Vec<ComparedCell> =
+                rows.iter().zip(answers).map(|(row, answer)| ComparedCell::new(row, answer).unwrap()).collect();
+            judge_differences(&rows, elsewhere, &mut cells);
+            [cells[2].points, cells[3].points]
+        };
+        let number = Answer::Number(80.0);
+        // Two points above the second, as in the paper; ten above the first, which that of another ending is held to.
+        let inputs = [Answer::Input(70.0), Answer::Input(78.0), number.clone(), number.clone()];
+        assert_eq!(judged(inputs, &[]), [Some(0.0), Some(9.0)]);
+        // Another artefact's counts only where it was named.
+        let of = |artefact: &str| Baseline {
+            row: ReferenceRow { artefact: artefact.into(), ..rows[0].clone() },
+            simulated: 79.0,
+        };
+        let none = [number.clone(), number.clone(), number.clone(), number];
+        assert_eq!(judged(none.clone(), &[of("table1")]), [Some(-11.0), Some(0.0)]);
+        assert_eq!(judged(none, &[of("table9")]), [None, None]);
     }
 
     #[test]

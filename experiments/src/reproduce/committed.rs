@@ -62,7 +62,7 @@ pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<Compare
         cells.push(ComparedCell { null: null.parse().ok(), reason: reason.to_owned(), ..judged });
         rows.push(row);
     }
-    judge_differences(&rows, &mut cells);
+    judge_differences(&rows, &[], &mut cells);
     Ok(cells)
 }
 

@@ -20,6 +20,8 @@ pub struct Outcome {
     pub nulls: Vec<(String, f64)>,
     /// What there is to say about an answer, by reference id.
     pub remarks: Vec<(String, String)>,
+    /// Accuracies on a stand-in that rows of another artefact were answered with, beside which its own are judged.
+    pub baselines: Vec<Baseline>,
     /// The panels of its figure, around which stands what the readings declare; none where it has no picture.
     pub panels: Vec<Panel>,
     /// The plotted data; the artefact's cells if it has none.
@@ -28,6 +30,15 @@ pub struct Outcome {
     pub quantities: Quantities,
     /// Further lines for the report, e.g. a median of its own.
     pub summary: Vec<String>,
+}
+
+/// An accuracy of another artefact, put in there: the baseline on the same stand-in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Baseline {
+    /// Its row.
+    pub row: ReferenceRow,
+    /// The stand-in's, in percent.
+    pub simulated: f64,
 }
 
 impl Outcome {
@@ -92,6 +103,11 @@ impl Outcome {
     /// Says why a row has no answer.
     pub fn not_modelled(&mut self, id: impl Into<String>, reason: impl Into<String>) {
         self.answer(id, Answer::NotModelled(reason.into()));
+    }
+
+    /// Says what the baseline of its accuracies is: a row of another artefact, and what it was answered with.
+    pub fn baseline(&mut self, row: &ReferenceRow, simulated: f64) {
+        self.baselines.push(Baseline { row: row.clone(), simulated });
     }
 
     /// What the null baseline gives for a row.

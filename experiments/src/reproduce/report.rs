@@ -179,7 +179,7 @@ comparison: later
         ];
         let judged = rows.iter().zip(answers).map(|(row, answer)| ComparedCell::new(row, answer).unwrap());
         let mut cells: Vec<ComparedCell> = judged.collect();
-        crate::reproduce::cells::judge_differences(&rows, &mut cells);
+        crate::reproduce::cells::judge_differences(&rows, &[], &mut cells);
         let text = text(&[], &cells, &[], &[]);
         let misses = text.split_once("1 row does not match, worst first:\n").unwrap().1;
         let lines: Vec<&str> = misses.lines().collect();

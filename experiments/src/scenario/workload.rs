@@ -38,6 +38,5 @@ pub fn network_with_values(
 
 /// The shape of a sample by default; `None` for a file, which decides itself.
 pub fn own_input(model: &str) -> Option<InputShape> {
-    let found = models::MODELS.iter().find(|known| known.id == model);
-    found.map(|known| InputShape(known.sample.own().to_vec()))
+    models::named(model).ok().map(|(known, _)| InputShape(known.sample.own().to_vec()))
 }

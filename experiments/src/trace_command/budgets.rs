@@ -116,20 +116,12 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<(), CommandError> {
         None => matched,
     };
     let input = |error: &dyn std::fmt::Display| CommandError::input(error.to_string());
-    let watched = Watched {
-        device: load(&asked.device).map_err(|error| input(&error))?,
-        system: load_system(&asked.system).map_err(|error| input(&error))?,
-        model: asked
-            .usage
-            .as_deref()
-            .map_or_else(UsageModel::built_in, UsageModel::load)
-            .map_err(|error| input(&error))?,
-        footprints: asked
-            .footprints
-            .as_deref()
-            .map_or_else(FootprintTable::built_in, FootprintTable::load)
-            .map_err(|error| input(&error))?,
-    };
+    let device = load(&asked.device).map_err(|error| input(&error))?;
+    let system = load_system(&asked.system).map_err(|error| input(&error))?;
+    let model = asked.usage.as_deref().map_or_else(UsageModel::built_in, UsageModel::load);
+    let footprints = asked.footprints.as_deref().map_or_else(FootprintTable::built_in, FootprintTable::load);
+    let (model, footprints) = (model.map_err(|error| input(&error))?, footprints.map_err(|error| input(&error))?);
+    let watched = Watched::new(device, system, model, footprints)?;
     let watching = Watching { watched, asked };
     let bar = Progress::new(Amount::Number("users"), users.len() as u64, 0);
     let found: Vec<Vec<Budget>> = users

@@ -96,3 +96,69 @@ fn what_nobody_has_is_refused() {
     );
     assert!(refused(&format!("{SPEC}traces = \"none.parquet\"\n")).contains("none.parquet"));
 }
+
+/// As [`SPEC`] with other values of keys, and more lines.
+fn with(changes: &[(&str, &str)], more: &str) -> String {
+    let changed = changes.iter().fold(SPEC.to_owned(), |text, (from, to)| text.replace(from, to));
+    assert!(changes.iter().all(|(_, to)| changed.contains(to)));
+    format!("{changed}{more}")
+}
+
+#[test]
+fn heterofls_phones_learn_networks_as_wide_as_they_hold() {
+    let changes = [
+        ("\"oort-paper\"", "\"heterofl\""),
+        ("\"sage\"", "\"original\""),
+        ("\"lenet5\"", "\"resnet18\""),
+        ("8 = 1.0", "4 = 1.0"),
+        ("\"logistic\"", "\"mlp\""),
+        ("batch = 10", "batch = 60"),
+        ("rounds = 6", "rounds = 2"),
+    ];
+    let folder = folder(&with(&changes, ""));
+    let said = federate(folder.path(), "--out out");
+    assert!(said.contains("accuracy ") && !said.contains("left out"), "{said}");
+    // All of ResNet-18 has 11.7 million weights; narrower networks are fewer bytes.
+    let rounds = folder.path().join("out/rounds.parquet");
+    let number = |name| column(&rounds, name).iter().map(|text| text.parse::<u64>().unwrap()).sum::<u64>();
+    let each = number("up_bytes") / number("completed").max(1);
+    assert!(each > 0 && each < 11_689_512 * 4 * 3 / 4, "{each}");
+}
+
+#[test]
+fn buffered_updates_are_learned_from_the_weights_of_their_begin() {
+    let spec = with(&[], "aggregation = \"buffered\"\nconcurrency = 12\nmax_staleness = 5\nlocal_steps = 2\n");
+    let folder = folder(&spec);
+    let at = |name: &str| folder.path().join(name);
+    federate(folder.path(), "--out one --jobs 1");
+    let completed = column(&at("one/rounds.parquet"), "completed");
+    assert_eq!(completed, vec!["4"; 6]);
+    federate(folder.path(), "--out two --jobs 2");
+    assert_eq!(tree(&at("one")), tree(&at("two")));
+    fs::remove_file(at("two/rounds.parquet")).unwrap();
+    federate(folder.path(), "--out two --resume");
+    assert_eq!(tree(&at("one")), tree(&at("two")));
+}
+
+#[test]
+fn keys_that_contradict_each_other_are_refused_with_their_line() {
+    let refused = |more: &str| refused(&format!("{SPEC}{more}\n"));
+    assert!(
+        refused("aggregation = \"buffered\"")
+            .contains("spec.toml:14: `aggregation` is buffered, which needs `concurrency`")
+    );
+    assert!(refused("concurrency = 9").contains("spec.toml:14: `concurrency` needs `aggregation` buffered"));
+    let buffered = "aggregation = \"buffered\"\nconcurrency = 9\n";
+    assert!(refused(&format!("{buffered}deadline_s = 9.0")).contains("spec.toml:16: `deadline_s` is of rounds"));
+    assert!(
+        refused(&buffered.replace('9', "61")).contains("spec.toml:15: `concurrency` is 61, expected from 1 to the 60")
+    );
+    assert!(refused("local_steps = 1\nlocal_epochs = 2").contains("spec.toml:14: `local_epochs` and `local_steps`"));
+    assert!(refused("local_steps = 0").contains("spec.toml:14: `local_steps` is 0"));
+    assert!(refused("proximal = 0.1").contains("expected aggregator = \"fedprox\""));
+    assert!(refused("server_learning_rate = 0.1").contains("expected aggregator = \"fedyogi\""));
+    assert!(
+        refused("aggregator = \"fedyogi\"\nserver_learning_rate = 0.0")
+            .contains("spec.toml:15: `server_learning_rate` is 0")
+    );
+}

@@ -1,6 +1,8 @@
 //! A client's round beside the bare kernel loop: LeNet-5, 60 samples, one epoch, batches of 20.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::borrow::Cow;
+
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use haversack_federation::learning::{Holding, LocalSgd, Source, StandIn, Trainee, train_all};
@@ -15,7 +17,7 @@ use haversack_workloads::models::build_for;
 
 const INPUT: [u64; 3] = [3, 32, 32];
 const CLASSES: u64 = 10;
-const HOW: LocalSgd = LocalSgd { epochs: 1, batch: 20, rate: 0.01, proximal: 0.0 };
+const HOW: LocalSgd = LocalSgd { epochs: 1, steps: None, batch: 20, rate: 0.01, proximal: 0.0 };
 const COHORT: u32 = 16;
 
 fn main() {
@@ -54,9 +56,16 @@ fn clients(bencher: Bencher<'_, '_>) {
     let source = Source::of_set(glyphs::data_set());
     let weights = stand_in.initial(1).expect("its weights");
     let holding = Holding(vec![6; CLASSES as usize]);
-    let cohort: Vec<Trainee> = (0..COHORT).map(|client| Trainee { client, holding: holding.clone() }).collect();
+    let trainee = |client| Trainee {
+        client,
+        holding: holding.clone(),
+        network: &stand_in,
+        weights: Cow::Borrowed(&weights),
+        turn: 0,
+    };
+    let cohort: Vec<Trainee<'_>> = (0..COHORT).map(trainee).collect();
     let pool = one_thread();
-    bencher.counter(ItemsCount::new(COHORT)).bench_local(|| {
-        pool.install(|| train_all(&stand_in, &weights, &source, &cohort, &HOW, (1, 0)).expect("a round"))
-    });
+    bencher
+        .counter(ItemsCount::new(COHORT))
+        .bench_local(|| pool.install(|| train_all(&source, &cohort, &HOW, 1).expect("a round")));
 }

@@ -23,7 +23,7 @@ impl Work for Table<'_> {
     fn job(&self, phone: u32, _: u32, _: f64) -> Job {
         let compute_s = f64::from(self.0[phone as usize].samples) * self.batch_s(phone);
         let (down_bytes, up_bytes) = (10_000_000, 10_000_000);
-        Job { budget_bytes: 0, plan: 0, down_bytes, up_bytes, compute_s, energy_j: 1.0, killed_after_s: None }
+        Job { budget_bytes: 0, plan: 0, width: 0, down_bytes, up_bytes, compute_s, energy_j: 1.0, killed_after_s: None }
     }
     fn expected_s(&self, phone: u32) -> f64 {
         let Phone { down, up, samples, .. } = self.0[phone as usize];
@@ -50,7 +50,7 @@ fn main() {
             let sessions = setting.sessions.clone();
             let availability = Availability::new(1, population.len(), sessions.ready, sessions.between);
             let work = Table(population.phones());
-            let rules = Rules { selector, cohort: COHORT, over_commit: 1.3, deadline_s: None, oracle: false };
+            let rules = Rules { over_commit: 1.3, ..Rules::new(selector, COHORT) };
             let mut federation = Federation::new(1, rules, &population, availability, &work).expect("a federation");
             let (mut selected, mut completed) = (0_u64, 0_u64);
             for _ in 0..ROUNDS {

@@ -31,6 +31,13 @@ impl Availability {
         Self { seed, ready, between, sessions: vec![Session::default(); phones] }
     }
 
+    /// The same phones, ready whenever they are asked.
+    #[must_use]
+    pub fn always(mut self) -> Self {
+        self.sessions.fill(Session { start: f64::NEG_INFINITY, end: f64::INFINITY, number: 1 });
+        self
+    }
+
     /// Until when a phone is ready that is asked at `now` seconds; `None` if it is not ready. Who asks about one phone asks in the
     /// order of time: a session that has passed is forgotten.
     pub fn ready_until(&mut self, phone: u32, now: f64) -> Option<f64> {
@@ -72,6 +79,17 @@ mod tests {
             let ready = (0..2000).filter(|&phone| availability.ready_until(phone, now).is_some()).count();
             // 300 of 1,200 seconds.
             assert!((440..560).contains(&ready), "{ready} at {now}");
+        }
+    }
+
+    #[test]
+    fn phones_that_are_always_ready_never_leave() {
+        let mut availability = Availability::new(1, 3, lengths(300.0), lengths(900.0)).always();
+        for now in [0.0, 1e9] {
+            assert_eq!(
+                (0..3).map(|phone| availability.ready_until(phone, now)).min_by(|a, b| a.partial_cmp(b).unwrap()),
+                Some(Some(f64::INFINITY))
+            );
         }
     }
 

@@ -55,6 +55,22 @@ impl Draws {
         let (radius, angle) = (1.0 - self.even(2 * count), self.even(2 * count + 1));
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }
+
+    /// From the gamma distribution of this shape and scale one (Marsaglia and Tsang, TOMS 2000).
+    pub fn gamma(self, shape: f64) -> f64 {
+        let boosted = if shape < 1.0 { shape + 1.0 } else { shape };
+        let scale = boosted - 1.0 / 3.0;
+        let spread = 1.0 / (9.0 * scale).sqrt();
+        // Nineteen of twenty are accepted at least, so that a hundred in vain do not happen.
+        let accepted = (0..100).find_map(|attempt| {
+            let (normal, even) = (self.normal(2 * attempt), self.even(4 * attempt + 2));
+            let cube = (1.0 + spread * normal).powi(3);
+            let likely = 0.5 * normal * normal + scale - scale * cube + scale * cube.max(f64::MIN_POSITIVE).ln();
+            (cube > 0.0 && (1.0 - even).ln() < likely).then_some(scale * cube)
+        });
+        let drawn = accepted.unwrap_or(boosted);
+        if shape < 1.0 { drawn * (1.0 - self.even(3)).powf(1.0 / shape) } else { drawn }
+    }
 }
 
 /// 2⁶⁴ over the golden ratio, odd.

@@ -1,93 +1,24 @@
 //! A federation: rounds, one after the other, over a population whose phones come and go.
+//!
+//! A round is synchronous, or a step of a server that takes updates in as they come ([`Aggregation`]); both are rounds here.
 
-use serde::{Deserialize, Serialize};
+mod buffered;
+mod learn;
+mod rules;
+mod view;
+
+use std::collections::BinaryHeap;
 
 use crate::availability::Availability;
 use crate::population::Population;
-use crate::round::{Ended, Outcome, Starter, synchronous};
+use crate::round::{Ended, Outcome, Part, Starter, synchronous};
 use crate::rows::{ClientRow, ExclusionRow, RoundRow};
-use crate::selection::{Feedback, Pool, Selector, SelectorKind};
+use crate::selection::{Feedback, Selector};
 use crate::work::Work;
-
-/// How rounds are held.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rules {
-    /// Who takes part.
-    pub selector: SelectorKind,
-    /// Updates that a round waits for.
-    pub cohort: u32,
-    /// Phones that begin a round, as a multiple of the cohort.
-    pub over_commit: f64,
-    /// How long a round lasts at most, in seconds; `None` without a limit.
-    pub deadline_s: Option<f64>,
-    /// Whether memory is no matter: phones that can hold no plan take part all the same (the paper's *oracle*, section 2.1).
-    pub oracle: bool,
-}
-
-/// Rules that contradict themselves or the population.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("`{field}` is {value}, expected {expected}")]
-pub struct RulesError {
-    /// The field.
-    pub field: &'static str,
-    /// What it is.
-    pub value: String,
-    /// What it may be.
-    pub expected: String,
-}
-
-impl Rules {
-    /// # Errors
-    /// No cohort, one larger than the population, over-commitment below one, or a deadline that is no time.
-    pub fn check(&self, phones: u32) -> Result<(), RulesError> {
-        let wrong = |field, value: String, expected: String| Err(RulesError { field, value, expected });
-        if self.cohort == 0 || self.cohort > phones {
-            return wrong(
-                "cohort",
-                self.cohort.to_string(),
-                format!("from 1 to the {phones} phones of the population"),
-            );
-        }
-        if !(self.over_commit >= 1.0 && self.over_commit.is_finite()) {
-            return wrong("over_commit", self.over_commit.to_string(), "a number from 1".to_owned());
-        }
-        match self.deadline_s {
-            Some(deadline) if !(deadline > 0.0 && deadline.is_finite()) => {
-                wrong("deadline_s", deadline.to_string(), "a time above 0 s".to_owned())
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// What is learned in a round: the other half of a federation, which needs data.
-pub trait Learn {
-    /// The phones whose updates are taken in, in the order in which they were selected: for each the root of the mean square of its
-    /// losses; and how well the server's weights answer afterwards, where that was measured.
-    ///
-    /// # Errors
-    /// What stops the federation, in words.
-    fn learn(&mut self, round: u32, completed: &[u32]) -> Result<Learned, String>;
-}
-
-/// What a round has taught.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Learned {
-    /// The root of the mean square of each phone's losses.
-    pub losses: Vec<f64>,
-    /// The share of test samples that are answered rightly.
-    pub accuracy: Option<f64>,
-}
-
-/// Time alone: all samples of all phones have a loss of one, so that data tell no phone from another but by their number.
-#[derive(Clone, Copy, Debug)]
-pub struct TimingOnly;
-
-impl Learn for TimingOnly {
-    fn learn(&mut self, _: u32, completed: &[u32]) -> Result<Learned, String> {
-        Ok(Learned { losses: vec![1.0; completed.len()], accuracy: None })
-    }
-}
+use buffered::UnderWay;
+pub use learn::{Arrived, Learn, Learned, Step, TimingOnly};
+pub use rules::{Aggregation, Buffer, Rules, RulesError};
+use view::{Holds, View};
 
 /// What one round yields.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,14 +29,6 @@ pub struct Round {
     pub clients: Vec<ClientRow>,
     /// Phones that were found in it to hold no plan.
     pub exclusions: Vec<ExclusionRow>,
-}
-
-/// What is known of whether a phone can hold a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holds {
-    Unknown,
-    Plan,
-    Nothing,
 }
 
 /// How long the server waits before it looks again where nobody is free, in seconds.
@@ -123,56 +46,24 @@ pub struct Federation<'a> {
     holds: Vec<Holds>,
     now: f64,
     rounds: u32,
+    /// Parts that have begun.
+    begun: u32,
+    /// Phones at work while a server's step ends; nobody where rounds are synchronous.
+    under_way: BinaryHeap<UnderWay>,
 }
 
-/// The phones as a selector sees them at the begin of a round.
-struct View<'v> {
-    population: &'v Population,
-    work: &'v dyn Work,
-    availability: &'v mut Availability,
-    holds: &'v mut [Holds],
-    oracle: bool,
-    now: f64,
-    round: u32,
-    exclusions: &'v mut Vec<ExclusionRow>,
+/// A part that has ended, of a phone that began after `since` rounds; draws of its training follow from `turn`.
+struct Finished {
+    part: Part,
+    since: u32,
+    turn: u32,
 }
 
-impl Pool for View<'_> {
-    fn number(&self) -> u32 {
-        self.population.len() as u32
-    }
-
-    fn is_free(&mut self, phone: u32) -> bool {
-        let holds = &mut self.holds[phone as usize];
-        if *holds == Holds::Nothing || self.availability.ready_until(phone, self.now).is_none() {
-            return false;
-        }
-        if *holds == Holds::Unknown {
-            *holds = Holds::Plan;
-            if let Err(reason) = self.work.holds(phone).or_else(|reason| if self.oracle { Ok(()) } else { Err(reason) })
-            {
-                *holds = Holds::Nothing;
-                self.exclusions.push(ExclusionRow { round: self.round, client: phone, reason });
-            }
-        }
-        *holds == Holds::Plan
-    }
-
-    fn expected_s(&self, phone: u32) -> f64 {
-        self.work.expected_s(phone)
-    }
-
-    fn batch_s(&self, phone: u32) -> f64 {
-        self.work.batch_s(phone)
-    }
-
-    fn memory(&self, phone: u32) -> f64 {
-        self.work.memory(phone)
-    }
-
-    fn samples(&self, phone: u32) -> u32 {
-        self.population.phones()[phone as usize].samples
-    }
+/// What a round's phones did, before anybody has learned from it.
+struct Done {
+    duration_s: f64,
+    finished: Vec<Finished>,
+    exclusions: Vec<ExclusionRow>,
 }
 
 impl<'a> Federation<'a> {
@@ -189,9 +80,18 @@ impl<'a> Federation<'a> {
     ) -> Result<Self, RulesError> {
         let phones = population.len() as u32;
         rules.check(phones)?;
-        let selector = rules.selector.build(seed, phones);
-        let holds = vec![Holds::Unknown; population.len()];
-        Ok(Self { rules, population, work, availability, selector, holds, now: 0.0, rounds: 0 })
+        Ok(Self {
+            rules,
+            population,
+            work,
+            availability,
+            selector: rules.selector.build(seed, phones),
+            holds: vec![Holds::Unknown; population.len()],
+            now: 0.0,
+            rounds: 0,
+            begun: 0,
+            under_way: BinaryHeap::new(),
+        })
     }
 
     /// The time, in seconds.
@@ -204,50 +104,27 @@ impl<'a> Federation<'a> {
     /// # Errors
     /// What stops learning, in words.
     pub fn round(&mut self, learn: &mut dyn Learn) -> Result<Round, String> {
-        let round = self.rounds + 1;
-        let start_s = self.now;
-        let mut exclusions = Vec::new();
-        let mut selected = Vec::new();
-        for _ in 0..LOOKS {
-            selected = self.select(round, &mut exclusions);
-            if !selected.is_empty() {
-                break;
-            }
-            self.now += PAUSE;
-        }
-        let waited = self.now - start_s;
-        let starters: Vec<Starter> = selected.iter().filter_map(|&phone| self.starter(phone, round)).collect();
-        let Ended { duration_s, parts } = synchronous(&starters, self.rules.cohort as usize, self.rules.deadline_s);
-        let completed: Vec<u32> =
-            parts.iter().filter(|part| part.outcome == Outcome::Completed).map(|part| part.phone).collect();
-        let Learned { losses, accuracy } = learn.learn(round, &completed)?;
+        let (round, start_s) = (self.rounds + 1, self.now);
+        let Done { duration_s, finished, mut exclusions } = match self.rules.aggregation {
+            Aggregation::Synchronous => self.synchronous(round),
+            Aggregation::Buffered(buffer) => self.step(round, buffer),
+        };
+        let is_completed = |finished: &&Finished| finished.part.outcome == Outcome::Completed;
+        let arrived: Vec<Arrived> = finished.iter().filter(is_completed).map(Arrived::of).collect();
+        let oldest = self.under_way.iter().map(|part| part.since).min().unwrap_or(round);
+        let Learned { losses, accuracy } = learn.learn(&Step { round, arrived: &arrived, oldest })?;
         let mut losses = losses.into_iter();
-        let feedback: Vec<Feedback> = parts
+        let feedback: Vec<Feedback> = finished
             .iter()
-            .map(|part| Feedback {
-                phone: part.phone,
-                took_s: part.ended_s,
-                root_mean_square_loss: (part.outcome == Outcome::Completed).then(|| losses.next()).flatten(),
+            .map(|finished| Feedback {
+                phone: finished.part.phone,
+                took_s: finished.part.ended_s,
+                root_mean_square_loss: is_completed(&finished).then(|| losses.next()).flatten(),
             })
             .collect();
-        let client = |part: &crate::round::Part| {
-            let phone = self.population.phones()[part.phone as usize];
-            ClientRow {
-                round,
-                client: part.phone,
-                device: phone.device,
-                memory_class: phone.memory,
-                budget_bytes: part.job.budget_bytes,
-                plan: part.job.plan,
-                compute_s: part.compute_s,
-                up_s: part.up_s,
-                down_s: part.down_s,
-                outcome: part.outcome,
-            }
-        };
-        let clients = parts.iter().map(client).collect();
-        let row = RoundRow { accuracy, ..RoundRow::of(round, start_s, waited + duration_s, &parts) };
-        self.now += duration_s;
+        let parts: Vec<Part> = finished.iter().map(|finished| finished.part).collect();
+        let clients = parts.iter().map(|part| self.client(round, part)).collect();
+        let row = RoundRow { accuracy, ..RoundRow::of(round, start_s, duration_s, &parts) };
         self.rounds = round;
         let view = View {
             population: self.population,
@@ -263,8 +140,44 @@ impl<'a> Federation<'a> {
         Ok(Round { row, clients, exclusions })
     }
 
-    fn select(&mut self, round: u32, exclusions: &mut Vec<ExclusionRow>) -> Vec<u32> {
+    /// A synchronous round: nobody is at work before it, or after.
+    fn synchronous(&mut self, round: u32) -> Done {
+        let start_s = self.now;
         let number = (f64::from(self.rules.cohort) * self.rules.over_commit).round() as usize;
+        let (mut exclusions, mut selected) = (Vec::new(), Vec::new());
+        for _ in 0..LOOKS {
+            selected = self.select(round, number, &mut exclusions);
+            if !selected.is_empty() {
+                break;
+            }
+            self.now += PAUSE;
+        }
+        let starters: Vec<Starter> = selected.iter().filter_map(|&phone| self.starter(phone, round)).collect();
+        let Ended { duration_s, parts } = synchronous(&starters, self.rules.cohort as usize, self.rules.deadline_s);
+        let waited = self.now - start_s;
+        self.now += duration_s;
+        let finished = parts.into_iter().map(|part| Finished { part, since: round - 1, turn: round });
+        Done { duration_s: waited + duration_s, finished: finished.collect(), exclusions }
+    }
+
+    fn client(&self, round: u32, part: &Part) -> ClientRow {
+        let phone = self.population.phones()[part.phone as usize];
+        ClientRow {
+            round,
+            client: part.phone,
+            device: phone.device,
+            memory_class: phone.memory,
+            budget_bytes: part.job.budget_bytes,
+            plan: part.job.plan,
+            compute_s: part.compute_s,
+            up_s: part.up_s,
+            down_s: part.down_s,
+            energy_j: part.energy_j,
+            outcome: part.outcome,
+        }
+    }
+
+    fn select(&mut self, round: u32, number: usize, exclusions: &mut Vec<ExclusionRow>) -> Vec<u32> {
         let mut view = View {
             population: self.population,
             work: self.work,
@@ -278,10 +191,11 @@ impl<'a> Federation<'a> {
         self.selector.select(round, number, &mut view)
     }
 
-    fn starter(&mut self, number: u32, round: u32) -> Option<Starter> {
+    /// A phone that begins its part, whose draws follow from `turn`.
+    fn starter(&mut self, number: u32, turn: u32) -> Option<Starter> {
         let until = self.availability.ready_until(number, self.now)?;
         let phone = self.population.phones()[number as usize];
-        let job = self.work.job(number, round, self.now);
+        let job = self.work.job(number, turn, self.now);
         Some(Starter { number, phone, job, ready_s: until - self.now })
     }
 }

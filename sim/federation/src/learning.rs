@@ -6,6 +6,7 @@
 //! leading slices of it ([`Narrowing`]).
 
 mod cohort;
+mod deal;
 mod error;
 mod local;
 mod mean;
@@ -16,6 +17,7 @@ mod stand_in;
 mod synthetic;
 
 pub use cohort::{Trainee, train_all};
+pub use deal::Deal;
 pub use error::LearningError;
 pub use local::{LocalSgd, Update};
 pub use mean::{Contribution, mean_change};

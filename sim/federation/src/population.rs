@@ -47,10 +47,32 @@ pub enum Sizes {
         /// The most.
         most: u32,
     },
+    /// All phones together hold so many, to within rounding and one each at least.
+    Split {
+        /// How many.
+        total: u64,
+        /// The concentration of the Dirichlet distribution of their shares; `None` for even ones. Where each of `c` classes is
+        /// split by its own with a concentration `a`, a phone's share of all is nearly as by one with `c · a`.
+        alpha: Option<f64>,
+    },
+}
+
+impl Sizes {
+    /// Samples for a share of one of all; 0 where sizes are no shares.
+    fn for_one(self, seed: u64, number: u32) -> f64 {
+        let Self::Split { total, alpha } = self else { return 0.0 };
+        let all = alpha.map_or(f64::from(number), |alpha| (0..number).map(|phone| share(seed, phone, alpha)).sum());
+        total as f64 / all.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// A phone's share before all are divided by their sum: of a gamma distribution.
+fn share(seed: u64, phone: u32, alpha: f64) -> f64 {
+    Draws::new(seed, Purpose::Samples, phone).gamma(alpha)
 }
 
 /// All phones. A phone's numbers follow from the seed and its own number, so that a larger population begins with the phones of
-/// a smaller one.
+/// a smaller one; all but what it holds of samples that are split.
 #[derive(Clone, Debug)]
 pub struct Population {
     phones: Vec<Phone>,
@@ -76,7 +98,8 @@ impl Population {
         if let Some(empty) = classes.iter().position(Vec::is_empty) {
             return Err(PopulationError::NoDevice { size_gb: setting.memory[empty].size_gb });
         }
-        let phones = (0..number).map(|phone| draw(seed, phone, setting, &classes, sizes));
+        let for_one = sizes.for_one(seed, number);
+        let phones = (0..number).map(|phone| draw(seed, phone, setting, &classes, sizes, for_one));
         Ok(Self { phones: phones.collect() })
     }
 
@@ -100,7 +123,7 @@ fn of_class(devices: &[DeviceKind], class: u8) -> Vec<u8> {
     (0..).zip(devices).filter(|(_, device)| device.memory == class).map(|(number, _)| number).collect()
 }
 
-fn draw(seed: u64, phone: u32, setting: &PopulationSetting, classes: &[Vec<u8>], sizes: Sizes) -> Phone {
+fn draw(seed: u64, phone: u32, setting: &PopulationSetting, classes: &[Vec<u8>], sizes: Sizes, for_one: f64) -> Phone {
     let draws = |purpose| Draws::new(seed, purpose, phone);
     let memory = setting.memory_at(draws(Purpose::Memory).even(0));
     let devices = &classes[memory];
@@ -117,6 +140,10 @@ fn draw(seed: u64, phone: u32, setting: &PopulationSetting, classes: &[Vec<u8>],
             Sizes::LogNormal { median, spread, most } => {
                 let drawn = (median * (spread * draws(Purpose::Samples).normal(0)).exp()).round();
                 drawn.clamp(1.0, f64::from(most.max(1))) as u32
+            }
+            // A float cast saturates.
+            Sizes::Split { alpha, .. } => {
+                (for_one * alpha.map_or(1.0, |alpha| share(seed, phone, alpha))).round().max(1.0) as u32
             }
         },
     }
@@ -151,6 +178,26 @@ mod tests {
         assert!((share(&|phone| phone.speed < 1.0) - 0.5).abs() < 0.01);
         assert!((share(&|phone| phone.samples <= 100) - 0.5).abs() < 0.01);
         assert!(population.phones().iter().all(|phone| (1..=500).contains(&phone.samples)));
+    }
+
+    #[test]
+    fn samples_are_split_by_shares_of_a_dirichlet_distribution() {
+        let setting = PopulationSetting::embedded().unwrap();
+        let samples = |alpha| {
+            let sizes = Sizes::Split { total: 2_000_000, alpha };
+            let population = Population::draw(1, 10_000, &setting, &devices(), sizes).unwrap();
+            population.phones().iter().map(|phone| f64::from(phone.samples)).collect::<Vec<_>>()
+        };
+        assert!(samples(None).iter().all(|&samples| samples == 200.0));
+        for alpha in [0.4, 6.0] {
+            let (samples, mean) = (samples(Some(alpha)), 200.0);
+            let total: f64 = samples.iter().sum();
+            // Those that would have had none have one.
+            assert!((total / 2e6 - 1.0).abs() < 2e-3, "{total}");
+            // A share of gamma's has the variance 1/alpha over the square of its mean.
+            let variance = samples.iter().map(|samples| (samples / mean - 1.0).powi(2)).sum::<f64>() / 10_000.0;
+            assert!((variance * alpha - 1.0).abs() < 0.08, "{alpha}: {variance}");
+        }
     }
 
     #[test]

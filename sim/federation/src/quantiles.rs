@@ -29,11 +29,6 @@ impl Quantiles {
         Ok(Self { shares, lengths })
     }
 
-    /// One length, whatever the share.
-    pub fn always(length: f64) -> Self {
-        Self { shares: vec![0.0, 1.0], lengths: vec![length; 2] }
-    }
-
     /// The length at `share` of all, from 0 to 1.
     pub fn at(&self, share: f64) -> f64 {
         let above = self.shares.partition_point(|&known| known <= share).clamp(1, self.shares.len() - 1);

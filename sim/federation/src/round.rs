@@ -34,16 +34,27 @@ pub struct Part {
     pub up_s: f64,
     /// What became of it.
     pub outcome: Outcome,
-    /// When it had ended, in seconds after the round began; later than the round for one that timed out.
+    /// When it had ended, in seconds after it began; later than the round for one that timed out.
     pub ended_s: f64,
+    /// What it took until it stopped, in joules.
+    pub energy_j: f64,
+    /// Whether all of its update has reached the server.
+    pub is_sent: bool,
 }
 
 impl Part {
     /// Bytes that it got and sent in the end.
     pub fn bytes(&self) -> [u64; 2] {
         let got = if self.ended_s >= self.down_s { self.job.down_bytes } else { 0 };
-        let sent = if self.outcome == Outcome::Completed { self.job.up_bytes } else { 0 };
+        let sent = if self.is_sent { self.job.up_bytes } else { 0 };
         [got, sent]
+    }
+
+    /// Charges the share of the work that had been done as the phone stopped, `limit_s` after it began at the latest.
+    fn charge(&mut self, limit_s: f64) {
+        let whole = self.down_s + self.compute_s + self.up_s;
+        let done = if whole > 0.0 { (self.ended_s.min(limit_s) / whole).min(1.0) } else { 1.0 };
+        self.energy_j = self.job.energy_j * done;
     }
 }
 
@@ -87,8 +98,9 @@ pub fn synchronous(starters: &[Starter], wanted: usize, deadline_s: Option<f64>)
     for part in &mut parts {
         let counts = last.is_none_or(|(end, phone)| (part.ended_s, part.phone) <= (end, phone));
         if part.ended_s > duration_s || (part.outcome == Outcome::Completed && !counts) {
-            part.outcome = Outcome::TimedOut;
+            (part.outcome, part.is_sent) = (Outcome::TimedOut, false);
         }
+        part.charge(duration_s);
     }
     Ended { duration_s, parts }
 }
@@ -105,7 +117,10 @@ pub(crate) fn alone(starter: &Starter) -> Part {
         _ if ready_s < whole => (Outcome::Dropped, ready_s),
         _ => (Outcome::Completed, whole),
     };
-    Part { phone: number, job, down_s, compute_s: job.compute_s, up_s, outcome, ended_s }
+    let (compute_s, is_sent, energy_j) = (job.compute_s, outcome == Outcome::Completed, 0.0);
+    let mut part = Part { phone: number, job, down_s, compute_s, up_s, outcome, ended_s, energy_j, is_sent };
+    part.charge(f64::INFINITY);
+    part
 }
 
 #[cfg(test)]
@@ -116,8 +131,16 @@ mod tests {
     fn starter(number: u32, compute_s: f64, ready_s: f64) -> Starter {
         let phone = Phone { memory: 0, device: 0, speed: 1.0, down: 100.0, up: 100.0, samples: 1 };
         let (down_bytes, up_bytes) = (100, 100);
-        let job =
-            Job { budget_bytes: 0, plan: 0, down_bytes, up_bytes, compute_s, energy_j: 0.0, killed_after_s: None };
+        let job = Job {
+            budget_bytes: 0,
+            plan: 0,
+            width: 0,
+            down_bytes,
+            up_bytes,
+            compute_s,
+            energy_j: 0.0,
+            killed_after_s: None,
+        };
         Starter { number, phone, job, ready_s }
     }
 

@@ -7,13 +7,13 @@ use crate::round::{Outcome, Part};
 /// A round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundRow {
-    /// Its number, from one.
+    /// Its number, from one; where updates are buffered, that of the server's step.
     pub round: u32,
     /// When it began, in seconds.
     pub start_s: f64,
     /// How long it took, in seconds.
     pub duration_s: f64,
-    /// Phones that began it.
+    /// Phones that began it; where updates are buffered, those that ended in it.
     pub selected: u32,
     /// Those whose updates were taken in.
     pub completed: u32,
@@ -21,7 +21,7 @@ pub struct RoundRow {
     pub dropped: u32,
     /// Those whose process the system ended.
     pub killed: u32,
-    /// Those that the round did not wait for.
+    /// Those that the round did not wait for; where updates are buffered, those whose update was too old.
     pub timed_out: u32,
     /// Bytes to the server.
     pub up_bytes: u64,
@@ -54,6 +54,8 @@ pub struct ClientRow {
     pub up_s: f64,
     /// How long it receives, in seconds.
     pub down_s: f64,
+    /// What it took, in joules.
+    pub energy_j: f64,
     /// What became of it.
     pub outcome: Outcome,
 }
@@ -70,15 +72,10 @@ pub struct ExclusionRow {
 }
 
 impl RoundRow {
-    /// The row of a round of `parts`; energy is charged for the share of a part that had been done as the phone stopped.
+    /// The row of a round of `parts`, which end with it at the latest.
     pub(crate) fn of(round: u32, start_s: f64, duration_s: f64, parts: &[Part]) -> Self {
         let count = |outcome| parts.iter().filter(|part| part.outcome == outcome).count() as u32;
         let bytes = |place: usize| parts.iter().map(|part| part.bytes()[place]).sum();
-        let energy = |part: &Part| {
-            let whole = part.down_s + part.compute_s + part.up_s;
-            let done = if whole > 0.0 { (part.ended_s.min(duration_s) / whole).min(1.0) } else { 1.0 };
-            part.job.energy_j * done
-        };
         Self {
             round,
             start_s,
@@ -90,7 +87,7 @@ impl RoundRow {
             timed_out: count(Outcome::TimedOut),
             up_bytes: bytes(1),
             down_bytes: bytes(0),
-            energy_j: parts.iter().map(energy).sum(),
+            energy_j: parts.iter().map(|part| part.energy_j).sum(),
             accuracy: None,
         }
     }

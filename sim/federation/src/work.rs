@@ -1,6 +1,10 @@
 //! What a phone's part of a round takes: the device simulator's answer, asked through a trait, so that whoever runs a federation
 //! may look it up, work it out, or tell it by hand.
 
+/// The widths of HeteroFL's networks, widest first: each half of the one before (Diao et al., ICLR 2021, section 4: its levels a to
+/// e).
+pub const WIDTHS: [f64; 5] = [1.0, 0.5, 0.25, 0.125, 0.0625];
+
 /// A phone's part of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Job {
@@ -8,6 +12,8 @@ pub struct Job {
     pub budget_bytes: u64,
     /// The number of the plan that it runs, of the caller's numbering.
     pub plan: u32,
+    /// How wide a network it trains: a place in [`WIDTHS`]; zero for all of it.
+    pub width: u8,
     /// Bytes from the server: the model, and the plan where there is one.
     pub down_bytes: u64,
     /// Bytes to the server.
@@ -27,7 +33,8 @@ pub trait Work {
     /// # Errors
     /// Why the phone is left out, in words.
     fn holds(&self, phone: u32) -> Result<(), String>;
-    /// A phone's part of round number `round`, which begins at `now` seconds.
+    /// A phone's part of round number `round`, which begins at `now` seconds; where rounds do not wait for one another, of part
+    /// number `round`.
     fn job(&self, phone: u32, round: u32, now: f64) -> Job;
     /// How long a phone's part is expected to take, in seconds, with both transfers.
     fn expected_s(&self, phone: u32) -> f64;

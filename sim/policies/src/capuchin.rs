@@ -198,6 +198,10 @@ impl Policy for Capuchin {
         }
     }
 
+    fn gives_way(&self) -> bool {
+        true
+    }
+
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
         let Some(costs) = &mut self.costs else { return Vec::new() };
         let (held, at, samples) = (availability(memory), memory.at, memory.micro_batch);

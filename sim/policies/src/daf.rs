@@ -446,6 +446,10 @@ impl Policy for Daf {
         }
     }
 
+    fn gives_way(&self) -> bool {
+        true
+    }
+
     fn relieve(&mut self, want: Want, _memory: &MemoryView<'_>) -> Vec<Relief> {
         let Some(plan) = &mut self.plan else { return Vec::new() };
         let target = plan.demand().saturating_sub(want.bytes());

@@ -85,6 +85,10 @@ impl Policy for Dtr {
         Ok(Schedule::plain(setting.batch))
     }
 
+    fn gives_way(&self) -> bool {
+        true
+    }
+
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
         let (heuristic, neighbours) = (self.heuristic, &mut self.neighbours);
         let cheaper = neighbours.as_mut().map(|neighbours| neighbours.take_in(memory)).unwrap_or_default();

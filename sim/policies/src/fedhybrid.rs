@@ -174,6 +174,10 @@ impl Policy for FedHybrid {
         Some(planning)
     }
 
+    fn gives_way(&self) -> bool {
+        true
+    }
+
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
         for tensor in memory.changed.iter() {
             self.news.insert(tensor);

@@ -155,6 +155,10 @@ impl Policy for Melon {
         self.accumulation.begin_iteration(plan);
     }
 
+    fn gives_way(&self) -> bool {
+        true
+    }
+
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
         match want {
             Want::OverPlan(excess) => {

@@ -49,6 +49,11 @@ pub trait Policy: Send {
         Vec::new()
     }
 
+    /// Whether something gives way where memory is short, so that it makes do with a budget below what it takes without one.
+    fn gives_way(&self) -> bool {
+        false
+    }
+
     /// After each iteration.
     fn end_iteration(&mut self, _seen: &IterationSummary) {}
 

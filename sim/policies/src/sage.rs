@@ -173,6 +173,10 @@ impl Policy for Dynamic {
         plan.micro_batch = self.learned.unwrap_or(plan.micro_batch);
     }
 
+    fn gives_way(&self) -> bool {
+        true
+    }
+
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
         let shortfall = want.bytes();
         if self.order != Order::AccumulationOnly {

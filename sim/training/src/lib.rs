@@ -73,7 +73,7 @@ pub use least::least_memory;
 pub use lesson::Lesson;
 pub use machine::codec::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
 pub use machine::{Machine, MachineError, Trains};
-pub use phone::{Phone, WatchedSample, watch};
+pub use phone::{AtRest, Phone, WatchedSample, watch};
 pub use pressure::Pressure;
 pub use record::{
     BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, PlanReport, Record, Stalls,

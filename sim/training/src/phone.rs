@@ -7,6 +7,7 @@ use haversack_memory::phone::{Backing, Costs, PageMix, Settings};
 use crate::machine::Machine;
 
 mod apps;
+mod at_rest;
 mod flash;
 mod in_use;
 mod others;
@@ -16,6 +17,7 @@ mod pulse;
 mod span;
 mod system;
 
+pub use at_rest::AtRest;
 pub use in_use::watch;
 pub(crate) use in_use::{PhoneInUse, SECOND};
 

@@ -10,7 +10,7 @@ use haversack_devices::text::nearest;
 
 use super::error::DataError;
 use super::set::{DataSet, Samples};
-use super::{glyphs, phrases};
+use super::{glyphs, linear, phrases};
 use cifar::Cifar;
 
 /// What a path may be, in a sentence.
@@ -42,7 +42,7 @@ impl Default for LoadOptions {
     }
 }
 
-/// The set `name`: `glyphs`, `phrases`, `more-phrases`, a path, or a path behind its kind (`cifar10:`, `cifar100:`, `idx:`, `csv:`).
+/// The set `name`: `glyphs`, `linear`, `phrases`, `more-phrases`, a path, or a path behind its kind (`cifar10:`, `cifar100:`, `idx:`, `csv:`).
 ///
 /// # Errors
 /// A name that is neither; a file or folder that cannot be read, of no known kind, of a wrong size, empty, or with labels
@@ -50,6 +50,7 @@ impl Default for LoadOptions {
 pub fn load(name: &str, options: &LoadOptions) -> Result<DataSet, DataError> {
     match name {
         "glyphs" => return Ok(glyphs::data_set()),
+        "linear" => return Ok(linear::data_set()),
         "phrases" => return Ok(phrases::data_set()),
         "more-phrases" => return Ok(phrases::more()),
         _ => {}
@@ -62,7 +63,7 @@ pub fn load(name: &str, options: &LoadOptions) -> Result<DataSet, DataError> {
         if kind.is_some() || name.contains(['/', '\\', '.']) {
             return Err(DataError::read(path)(std::io::ErrorKind::NotFound.into()));
         }
-        let nearest = nearest(name, ["glyphs", "phrases", "more-phrases"]).map(str::to_owned);
+        let nearest = nearest(name, ["glyphs", "linear", "phrases", "more-phrases"]).map(str::to_owned);
         return Err(DataError::Unknown { name: name.to_owned(), nearest });
     }
     let set = match kind.map_or_else(|| Kind::of(path), Ok)? {

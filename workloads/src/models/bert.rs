@@ -138,7 +138,9 @@ impl Encoder {
     pub(super) fn narrowed(self, width: Width) -> Self {
         let heads = width.of(self.heads);
         let features = self.width / self.heads * heads;
-        Self { embedding: features, width: features, heads, inner: width.of(self.inner), ..self }
+        // ALBERT's tables are narrower than its layers.
+        let embedding = if self.embedding == self.width { features } else { width.of(self.embedding) };
+        Self { embedding, width: features, heads, inner: width.of(self.inner), ..self }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::Built;
 use super::blocks::{Convolution, End, NUMBERED, classifier, convolution_norm};
+use super::width::Width;
 use crate::network::{Network, ValueId};
 
 /// A run of inverted residuals of one width: its expansion, channels, blocks and first stride.
@@ -40,19 +41,19 @@ pub(super) const SLIM: MobileNet = MobileNet {
     last: 320,
 };
 
-pub(super) fn build(n: &mut Network, input: &[u64], classes: u64, family: &MobileNet) -> Built {
+pub(super) fn build(n: &mut Network, input: &[u64], classes: u64, width: Width, family: &MobileNet) -> Built {
     let x = n.input(input);
-    let stem = Convolution::square(family.stem, 3, family.stem_stride, 1);
+    let stem = Convolution::square(width.of(family.stem), 3, family.stem_stride, 1);
     let mut x = convolution_norm(n, "features.0", NUMBERED, x, stem, End::Relu6)?;
     let mut index = 1;
     for &(expansion, channels, blocks, first_stride) in family.stages {
         for block in 0..blocks {
             let stride = if block == 0 { first_stride } else { 1 };
-            x = inverted_residual(n, &format!("features.{index}"), x, expansion, channels, stride)?;
+            x = inverted_residual(n, &format!("features.{index}"), x, expansion, width.of(channels), stride)?;
             index += 1;
         }
     }
-    let last = Convolution::square(family.last, 1, 1, 0);
+    let last = Convolution::square(width.of(family.last), 1, 1, 0);
     let x = convolution_norm(n, &format!("features.{index}"), NUMBERED, x, last, End::Relu6)?;
     let x = n.adaptive_average_pool("avgpool", x, 1)?;
     let x = n.flatten("flatten", x)?;

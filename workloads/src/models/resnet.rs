@@ -7,6 +7,7 @@
 
 use super::Built;
 use super::blocks::{Convolution, End, convolution_norm, pooled_classifier};
+use super::width::Width;
 use crate::network::{Network, ValueId};
 use crate::operator::Window;
 
@@ -41,15 +42,15 @@ pub(super) const RESNET34_CIFAR: ResNet = cifar(&[3, 4, 6, 3], 64);
 pub(super) const RESNET8_CIFAR: ResNet = cifar(&[1, 1, 1], 16);
 pub(super) const RESNET20_CIFAR: ResNet = cifar(&[3, 3, 3], 16);
 
-pub(super) fn build(n: &mut Network, input: &[u64], classes: u64, family: &ResNet) -> Built {
+pub(super) fn build(n: &mut Network, input: &[u64], classes: u64, share: Width, family: &ResNet) -> Built {
     let x = n.input(input);
     let (kernel, stride, padding) = if family.small_images { (3, 1, 1) } else { (7, 2, 3) };
-    let stem = Convolution::square(family.width, kernel, stride, padding);
+    let stem = Convolution::square(share.of(family.width), kernel, stride, padding);
     let mut x = convolution_norm(n, "", ["conv1", "bn1", "relu"], x, stem, End::Relu)?;
     if !family.small_images {
         x = n.max_pool("maxpool", x, Window::square(3, 2, 1), false)?;
     }
-    let mut width = family.width;
+    let mut width = share.of(family.width);
     for (stage, &blocks) in family.blocks.iter().enumerate() {
         for block in 0..blocks {
             let stride = if stage > 0 && block == 0 { 2 } else { 1 };

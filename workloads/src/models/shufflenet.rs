@@ -3,6 +3,7 @@
 
 use super::Built;
 use super::blocks::{Convolution, End, NUMBERED, convolution_norm, pooled_classifier, sizes};
+use super::width::Width;
 use crate::network::{Network, ValueId};
 use crate::operator::{Part, Window};
 use crate::shape::Shape;
@@ -10,26 +11,27 @@ use crate::shape::Shape;
 /// Units and output channels of each stage.
 const STAGES: [(u64, u64); 3] = [(4, 116), (8, 232), (4, 464)];
 
-pub(super) fn shufflenet_v2(n: &mut Network, input: &[u64], classes: u64) -> Built {
+pub(super) fn shufflenet_v2(n: &mut Network, input: &[u64], classes: u64, width: Width) -> Built {
     let x = n.input(input);
-    let x = convolution_norm(n, "conv1", NUMBERED, x, Convolution::square(24, 3, 2, 1), End::Relu)?;
+    let x = convolution_norm(n, "conv1", NUMBERED, x, Convolution::square(width.of(24), 3, 2, 1), End::Relu)?;
     let mut x = n.max_pool("maxpool", x, Window::square(3, 2, 1), false)?;
     for (i, &(units, channels)) in STAGES.iter().enumerate() {
+        let half = width.of(channels / 2);
         for unit in 0..units {
             let name = format!("stage{}.{unit}", i + 2);
             let joined = if unit == 0 {
-                let left = left_branch(n, &name, x, channels / 2)?;
-                let right = right_branch(n, &name, x, channels / 2, 2)?;
+                let left = left_branch(n, &name, x, half)?;
+                let right = right_branch(n, &name, x, half, 2)?;
                 [left, right]
             } else {
-                let half = halves(n, &name, x);
-                [half[0], right_branch(n, &name, half[1], channels / 2, 1)?]
+                let [left, right] = halves(n, &name, x);
+                [left, right_branch(n, &name, right, half, 1)?]
             };
             let joined = n.concat(&format!("{name}.cat"), &joined, 1)?;
             x = channel_shuffle(n, &format!("{name}.shuffle"), joined)?;
         }
     }
-    let x = convolution_norm(n, "conv5", NUMBERED, x, Convolution::square(1024, 1, 1, 0), End::Relu)?;
+    let x = convolution_norm(n, "conv5", NUMBERED, x, Convolution::square(width.of(1024), 1, 1, 0), End::Relu)?;
     pooled_classifier(n, "fc", x, classes)
 }
 

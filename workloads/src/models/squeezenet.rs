@@ -2,6 +2,7 @@
 
 use super::Built;
 use super::blocks::loss;
+use super::width::Width;
 use crate::network::{Network, ValueId};
 use crate::operator::Window;
 
@@ -12,14 +13,14 @@ const LAYERS: [&[Option<(u64, u64)>]; 3] = [
     &[None, Some((48, 192)), Some((48, 192)), Some((64, 256)), Some((64, 256))],
 ];
 
-pub(super) fn squeezenet1_1(n: &mut Network, input: &[u64], classes: u64) -> Built {
+pub(super) fn squeezenet1_1(n: &mut Network, input: &[u64], classes: u64, width: Width) -> Built {
     let x = n.input(input);
-    let mut x = convolution_relu(n, ["features.0", "features.1"], x, 64, Window::square(3, 2, 0))?;
+    let mut x = convolution_relu(n, ["features.0", "features.1"], x, width.of(64), Window::square(3, 2, 0))?;
     for (i, layer) in LAYERS.concat().into_iter().enumerate() {
         let name = format!("features.{}", i + 2);
         x = match layer {
             None => n.max_pool(&name, x, Window::square(3, 2, 0), true)?,
-            Some((squeeze, expand)) => fire_module(n, &name, x, squeeze, expand)?,
+            Some((squeeze, expand)) => fire_module(n, &name, x, width.of(squeeze), width.of(expand))?,
         };
     }
     let x = n.dropout("classifier.0", x, 0.5);

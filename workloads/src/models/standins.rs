@@ -27,6 +27,7 @@ pub(super) fn mlp(n: &mut Network, input: &[u64], classes: u64, width: Width) ->
     let x = n.input(input);
     let x = n.flatten("flatten", x)?;
     let x = n.linear("fc1", x, width.of(HIDDEN), true)?;
+    let x = width.made_up(n, "scale", x, HIDDEN);
     let x = n.unary("relu", x, Unary::Relu);
     classifier(n, "fc2", x, classes)
 }
@@ -39,6 +40,7 @@ pub(super) fn bag_of_tokens(n: &mut Network, input: &[u64], classes: u64, width:
     let table = n.weight("embedding.weight", &[VOCABULARY, features], Initial::Normal { deviation: 1.0 }, true);
     let x = n.embedding("embedding", ids, features, table);
     let x = n.mean("mean", x, vec![1], Shape::batched(&[features]));
+    let x = width.made_up(n, "scale", x, FEATURES);
     classifier(n, "classifier", x, classes)
 }
 

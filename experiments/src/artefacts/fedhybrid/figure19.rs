@@ -5,7 +5,7 @@ pub(crate) mod training;
 
 use haversack_policies::budget::{BudgetRule, Sample, SwapKind};
 use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
-use haversack_training::{Record, watch};
+use haversack_training::{AtRest, Record, watch};
 use rayon::prelude::*;
 
 use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_testbed, scenario};
@@ -42,7 +42,7 @@ fn follow(context: &Context<'_>, trace: &Trace) -> Result<Vec<WatchedSecond>> {
     let swap = if phone.memory.zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash };
     let mut predictor = Predictor::new(Parameters::for_epoch(plan.unbounded_time() * EPOCH));
     let mut points = Vec::new();
-    for sample in watch(phone, LENGTH)? {
+    for sample in watch(AtRest::of(phone)?, phone, LENGTH)? {
         let (time, available) = (sample.time, sample.available);
         let (watermark_high, adjustments) = (sample.watermark_high, sample.adjustments.as_slice());
         predictor.observe(&Sample { time, available, watermark_high, swap, adjustments })?;

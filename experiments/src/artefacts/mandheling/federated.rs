@@ -53,7 +53,7 @@ fn round(context: &Context<'_>, subject: &str, method: &str) -> Result<MeanRound
     let mean = |of: fn(&haversack_federation::rows::RoundRow) -> f64| {
         mean(&held.rounds.iter().map(of).collect::<Vec<_>>()).with_context(|| format!("{subject} has no rounds"))
     };
-    Ok(MeanRound { seconds: mean(|row| row.duration_s)?, joules: mean(|row| row.energy_j)?, phones: asked.phones() })
+    Ok(MeanRound { seconds: mean(|row| row.duration_s)?, joules: mean(|row| row.energy_j)?, phones: held.phones })
 }
 
 /// How accurate the server's weights are after rounds of the stand-in's federation, by seed, in percent.

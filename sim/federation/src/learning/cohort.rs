@@ -1,5 +1,7 @@
 //! The clients of a round train side by side.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 use super::error::LearningError;
@@ -7,31 +9,35 @@ use super::local::{LocalSgd, Update};
 use super::source::{Holding, Source};
 use super::stand_in::StandIn;
 
-/// A client that trains in a round.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trainee {
+/// A client that trains.
+#[derive(Clone, Debug)]
+pub struct Trainee<'a> {
     /// Its number in the population.
     pub client: u32,
     /// What it holds.
     pub holding: Holding,
+    /// What it trains: the stand-in, or a narrower one.
+    pub network: &'a StandIn,
+    /// The weights that it begins with.
+    pub weights: Cow<'a, [f32]>,
+    /// The number that the order of its samples follows from, such as that of the round.
+    pub turn: u32,
 }
 
-/// Trains each of `cohort` from the server's weights, in round number `round`; updates are in the order of the cohort, the same
-/// for any number of threads.
+/// Trains each of `cohort`; updates are in the order of the cohort, the same for any number of threads.
 ///
 /// # Errors
 /// The first failure in the order of the cohort.
 pub fn train_all(
-    stand_in: &StandIn,
-    weights: &[f32],
     source: &Source,
-    cohort: &[Trainee],
+    cohort: &[Trainee<'_>],
     how: &LocalSgd,
-    (seed, round): (u64, u32),
+    seed: u64,
 ) -> Result<Vec<Update>, LearningError> {
-    let train = |trainee: &Trainee| {
-        let samples = source.samples(seed, trainee.client, &trainee.holding);
-        stand_in.train(weights, &samples, how, (seed, round, trainee.client))
+    let train = |trainee: &Trainee<'_>| {
+        let Trainee { client, turn, .. } = *trainee;
+        let samples = source.samples(seed, client, &trainee.holding);
+        trainee.network.train(&trainee.weights, &samples, how, (seed, turn, client))
     };
     let updates: Vec<_> = cohort.par_iter().map(train).collect();
     updates.into_iter().collect()

@@ -15,6 +15,8 @@ use super::stand_in::StandIn;
 pub struct LocalSgd {
     /// How often it goes through its samples.
     pub epochs: u32,
+    /// Steps in the place of epochs, however often they go through the samples; `None` for whole epochs.
+    pub steps: Option<u32>,
     /// Samples of a step; the last of an epoch may have fewer.
     pub batch: usize,
     /// The learning rate.
@@ -30,6 +32,7 @@ impl LocalSgd {
         let wrong = |field, value: String, expected| Err(LearningError::Setting { field, value, expected });
         match *self {
             Self { epochs: 0, .. } => wrong("local_epochs", "0".to_owned(), "at least 1"),
+            Self { steps: Some(0), .. } => wrong("local_steps", "0".to_owned(), "at least 1"),
             Self { batch: 0, .. } => wrong("batch", "0".to_owned(), "at least 1"),
             Self { rate, .. } if !(rate > 0.0 && rate.is_finite()) => {
                 wrong("learning_rate", rate.to_string(), "a number above 0")
@@ -83,9 +86,14 @@ impl StandIn {
         let mut stream = Stream::new(seed, &format!("client {client}"), &format!("order in round {round}"));
         let rule = Rule { optimiser: Optimiser::Sgd, rate: how.rate, decay: 0.0 };
         let (mut loss, mut squares, mut rows, mut steps) = (0.0, 0.0, 0, 0);
-        for _ in 0..how.epochs {
+        let most = how.steps.map_or(usize::MAX, |steps| steps as usize);
+        let epochs = if how.steps.is_some() { u32::MAX } else { how.epochs };
+        for _ in 0..epochs {
+            if steps == most || order.is_empty() {
+                break;
+            }
             order.shuffle(&mut stream);
-            for indices in order.chunks(how.batch) {
+            for indices in order.chunks(how.batch).take(most - steps) {
                 let before = (how.proximal > 0.0).then(|| self.flat(&state));
                 let part = self.step(&mut state, &samples.chosen(indices), rule, (steps as u64, seed), &meter)?;
                 if let Some(before) = before {

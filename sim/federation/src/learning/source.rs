@@ -6,6 +6,7 @@ use haversack_workloads::data::{DataSet, Inputs, Part};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
 
+use super::deal::Deal;
 use super::error::LearningError;
 use super::stand_in::StandIn;
 use super::synthetic::Synthetic;
@@ -65,7 +66,7 @@ impl Holding {
 }
 
 /// The share of each class.
-fn shares(stream: &mut Stream, classes: usize, labels: Labels) -> Vec<f64> {
+pub(super) fn shares(stream: &mut Stream, classes: usize, labels: Labels) -> Vec<f64> {
     let even = vec![1.0 / classes.max(1) as f64; classes];
     let Labels::Dirichlet { alpha } = labels else { return even };
     let Ok(gamma) = Gamma::new(alpha, 1.0) else { return even };
@@ -92,6 +93,13 @@ pub enum Source {
         /// The places of each class's samples in its train part.
         by_class: Vec<Vec<u32>>,
     },
+    /// The train part of a data set, each sample of which one client holds, whatever its holding.
+    Dealt {
+        /// The set.
+        set: Box<DataSet>,
+        /// Who holds what.
+        deal: Deal,
+    },
     /// Samples made for each client.
     Synthetic(Synthetic),
 }
@@ -99,17 +107,20 @@ pub enum Source {
 impl Source {
     /// The samples of a data set.
     pub fn of_set(set: DataSet) -> Self {
-        let mut by_class = vec![Vec::new(); set.number_of_classes];
-        for (place, &label) in (0..).zip(&set.train.labels) {
-            by_class[usize::from(label)].push(place);
-        }
+        let by_class = by_class(&set);
         Self::Set { set: Box::new(set), by_class }
+    }
+
+    /// The samples of a data set, dealt out to clients in proportion to `sizes`.
+    pub fn dealt(set: DataSet, seed: u64, sizes: &[u32], labels: Labels) -> Self {
+        let deal = Deal::new(seed, &by_class(&set), sizes, labels);
+        Self::Dealt { set: Box::new(set), deal }
     }
 
     /// The number of classes.
     pub fn classes(&self) -> usize {
         match self {
-            Self::Set { set, .. } => set.number_of_classes,
+            Self::Set { set, .. } | Self::Dealt { set, .. } => set.number_of_classes,
             Self::Synthetic(_) => Synthetic::CLASSES,
         }
     }
@@ -120,6 +131,10 @@ impl Source {
         let (set, by_class) = match self {
             Self::Synthetic(synthetic) => return synthetic.samples(seed, client, holding.samples() as usize),
             Self::Set { set, by_class } => (set, by_class),
+            Self::Dealt { set, deal } => {
+                let places: Vec<usize> = deal.of(client).iter().map(|&place| place as usize).collect();
+                return batch(set, Part::Train, &places);
+            }
         };
         let mut stream = Stream::new(seed, &format!("client {client}"), "samples");
         let mut indices = Vec::with_capacity(holding.samples() as usize);
@@ -139,7 +154,9 @@ impl Source {
     /// The samples that the server's weights are judged by.
     pub fn test(&self, seed: u64) -> MiniBatch {
         match self {
-            Self::Set { set, .. } => batch(set, Part::Test, &(0..set.test.len()).collect::<Vec<_>>()),
+            Self::Set { set, .. } | Self::Dealt { set, .. } => {
+                batch(set, Part::Test, &(0..set.test.len()).collect::<Vec<_>>())
+            }
             Self::Synthetic(synthetic) => synthetic.test(seed),
         }
     }
@@ -148,12 +165,21 @@ impl Source {
     /// A network that takes other samples.
     pub fn check(&self, stand_in: &StandIn) -> Result<(), LearningError> {
         let found = match self {
-            Self::Set { set, .. } => set.form.elements(),
+            Self::Set { set, .. } | Self::Dealt { set, .. } => set.form.elements(),
             Self::Synthetic(_) => Synthetic::FEATURES,
         };
         let expected = stand_in.sample_values();
         if expected == found { Ok(()) } else { Err(LearningError::Samples { expected, found }) }
     }
+}
+
+/// The places of each class's samples in the train part.
+fn by_class(set: &DataSet) -> Vec<Vec<u32>> {
+    let mut by_class = vec![Vec::new(); set.number_of_classes];
+    for (place, &label) in (0..).zip(&set.train.labels) {
+        by_class[usize::from(label)].push(place);
+    }
+    by_class
 }
 
 fn batch(set: &DataSet, part: Part, indices: &[usize]) -> MiniBatch {

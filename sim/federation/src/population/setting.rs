@@ -65,13 +65,6 @@ pub struct Sessions {
     pub between: Quantiles,
 }
 
-impl Sessions {
-    /// Of phones that are always ready.
-    pub fn without_end() -> Self {
-        Self { ready: Quantiles::always(1e12), between: Quantiles::always(1.0) }
-    }
-}
-
 /// A population that cannot be drawn.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PopulationError {

@@ -1,5 +1,4 @@
-use haversack_engine::Stream;
-
+use super::turns::Turns;
 use super::weighted::{Weighed, largest, sample};
 use super::{Feedback, Pool, Selector};
 
@@ -14,7 +13,7 @@ const EPSILON: f64 = 0.9;
 /// enough memory has utility 1, one with less has less) decides.
 #[derive(Clone, Debug)]
 pub struct FedHybrid {
-    seed: u64,
+    turns: Turns,
     /// The root of the mean square of each phone's losses; not a number where it has not trained yet.
     losses: Vec<f32>,
 }
@@ -22,7 +21,7 @@ pub struct FedHybrid {
 impl FedHybrid {
     /// A selector that has seen nothing of `phones` phones.
     pub fn new(seed: u64, phones: u32) -> Self {
-        Self { seed, losses: vec![f32::NAN; phones as usize] }
+        Self { turns: Turns::new(seed, "fedhybrid selection"), losses: vec![f32::NAN; phones as usize] }
     }
 
     /// Memory and computing utility (equations 1 and 3).
@@ -54,7 +53,7 @@ impl Selector for FedHybrid {
         let exploited = (EPSILON * number as f64).round() as usize;
         let exploited = exploited.max(number.saturating_sub(new.len())).min(known.len());
         largest(&mut known, exploited);
-        let mut stream = Stream::new(self.seed, "fedhybrid selection", &format!("round {round}"));
+        let mut stream = self.turns.next(round);
         let explored = sample(&new, number - exploited, &mut stream);
         known.iter().map(|known| known.phone).chain(explored).collect()
     }

@@ -1,5 +1,6 @@
 use haversack_engine::Stream;
 
+use super::turns::Turns;
 use super::weighted::{Weighed, sample};
 use super::{Feedback, Pool, Selector};
 
@@ -77,11 +78,13 @@ const LEAST_RANGE: f64 = 1e-4;
 /// explores.
 #[derive(Clone, Debug)]
 pub struct Oort {
-    seed: u64,
+    turns: Turns,
     rules: OortRules,
     known: Vec<Known>,
     /// The quantile of expected times that is preferred.
     pace: f64,
+    /// The round in which it was looked at last.
+    paced: u32,
     /// The time at that quantile; `None` until it is sought.
     preferred_s: Option<f64>,
     /// The sum of rewards of each round so far, the last two windows.
@@ -101,7 +104,15 @@ impl Oort {
     /// A selector that has seen nothing of `phones` phones.
     pub fn new(seed: u64, phones: u32, rules: OortRules) -> Self {
         let known = vec![Known::default(); phones as usize];
-        Self { seed, rules, known, pace: rules.pace[0], preferred_s: None, sums: Vec::new() }
+        Self {
+            turns: Turns::new(seed, "oort selection"),
+            rules,
+            known,
+            pace: rules.pace[0],
+            paced: 0,
+            preferred_s: None,
+            sums: Vec::new(),
+        }
     }
 
     /// The share of the cohort of a round that explores.
@@ -183,6 +194,9 @@ impl Oort {
     /// Moves the pace at the end of each window.
     fn keep_pace(&mut self, round: u32) {
         let window = WINDOW as usize;
+        if std::mem::replace(&mut self.paced, round) == round {
+            return;
+        }
         if round < 2 * WINDOW || !round.is_multiple_of(WINDOW) || self.sums.len() < 2 * window {
             return;
         }
@@ -214,7 +228,7 @@ impl Selector for Oort {
         // Where one kind is short, the other fills up.
         let explored = (self.exploration(round) * number as f64) as usize;
         let explored = explored.max(number.saturating_sub(known.len())).min(new.len());
-        let mut stream = Stream::new(self.seed, "oort selection", &format!("round {round}"));
+        let mut stream = self.turns.next(round);
         let scored = self.scores(round, &known, preferred);
         let mut selected = self.exploit(scored, number - explored, &mut stream);
         selected.extend(self.explore(&new, explored, pool, preferred, &mut stream));

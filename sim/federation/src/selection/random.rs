@@ -1,26 +1,26 @@
 use std::collections::HashMap;
 
-use haversack_engine::Stream;
 use rand::RngExt;
 
+use super::turns::Turns;
 use super::{Feedback, Pool, Selector};
 
 /// Any free phone.
 #[derive(Clone, Debug)]
 pub struct Random {
-    seed: u64,
+    turns: Turns,
 }
 
 impl Random {
     /// Draws follow from the seed and the round.
     pub const fn new(seed: u64) -> Self {
-        Self { seed }
+        Self { turns: Turns::new(seed, "random selection") }
     }
 }
 
 impl Selector for Random {
     fn select(&mut self, round: u32, number: usize, pool: &mut dyn Pool) -> Vec<u32> {
-        let mut stream = Stream::new(self.seed, "random selection", &format!("round {round}"));
+        let mut stream = self.turns.next(round);
         let mut selected = Vec::with_capacity(number);
         // The first steps of a shuffle of all phones (Fisher and Yates), of which only what has moved is kept.
         let mut moved: HashMap<u32, u32> = HashMap::new();

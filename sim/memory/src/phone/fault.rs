@@ -6,6 +6,7 @@ use haversack_devices::units::{Bytes, Nanos};
 
 use super::actors::{Doing, Touch};
 use super::extents::{DIRTY, LISTS, State, WORKINGSET, YOUNG};
+use super::processes::Fresh;
 use super::reclaim::{CLUSTER, Look, Reclaimer};
 use super::settings::PAGE;
 use super::time::PATIENCE;
@@ -93,6 +94,9 @@ impl PhoneMemory {
 
     /// Touches extents that are in memory up to the first that is not; returns where that is.
     fn touch_resident(&mut self, index: usize, places: Range<usize>, access: Access) -> usize {
+        if self.regions[index].fresh.covers(&places, access) {
+            return places.end;
+        }
         for place in places.clone() {
             let id = self.regions[index].extents[place];
             let extent = self.extents.get_mut(id);
@@ -104,7 +108,9 @@ impl PhoneMemory {
                 self.write_mapped(id);
             }
         }
-        places.end
+        let end = places.end;
+        self.regions[index].fresh = Fresh::new(places, access);
+        end
     }
 
     /// The extent under way is gone.

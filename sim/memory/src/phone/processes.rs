@@ -7,7 +7,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use super::extents::{DIRTY, Extent, NONE, State};
 use super::settings::{PAGE, PageMix};
 use super::{
-    ANON, Backing, FILE, Kill, KillReason, PINNED, PhoneError, PhoneMemory, ProcessId, ProcessUsage, RegionId,
+    ANON, Access, Backing, FILE, Kill, KillReason, PINNED, PhoneError, PhoneMemory, ProcessId, ProcessUsage, RegionId,
 };
 
 #[derive(Clone, Debug)]
@@ -42,6 +42,28 @@ pub(super) struct Region {
     pub(super) clean: u32,
     /// The stamp of the last touch of the whole region: its extents scanned before it are young.
     pub(super) touched: u64,
+    /// Extents that were touched and of which none has been scanned or unmapped since: touching them again changes nothing.
+    pub(super) fresh: Fresh,
+}
+
+/// A stretch of a region's extents, all of them mapped and young.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fresh {
+    places: Range<usize>,
+    /// Whether they were written.
+    written: bool,
+}
+
+impl Fresh {
+    pub(super) fn new(places: Range<usize>, access: Access) -> Self {
+        Self { places, written: access == Access::Write }
+    }
+
+    /// Whether touching `places` changes nothing.
+    pub(super) fn covers(&self, places: &Range<usize>, access: Access) -> bool {
+        let within = self.places.start <= places.start && places.end <= self.places.end;
+        within && (self.written || access == Access::Read)
+    }
 }
 
 impl Region {
@@ -159,6 +181,7 @@ impl PhoneMemory {
             mapped: 0,
             clean: 0,
             touched: 0,
+            fresh: Fresh::default(),
         };
         let id = if let Some(index) = self.free_regions.pop() {
             let region = &mut self.regions[index as usize];
@@ -337,6 +360,7 @@ impl PhoneMemory {
     pub(super) fn unmap(&mut self, id: u32) {
         let extent = self.extents.get(id);
         let region = &mut self.regions[extent.region as usize];
+        region.fresh = Fresh::default();
         region.mapped -= 1;
         region.clean -= u32::from(region.is_clean(extent));
         self.processes[region.process as usize].resident -= u64::from(extent.pages);

@@ -6,6 +6,7 @@
 use haversack_devices::units::Nanos;
 
 use super::extents::{DIRTY, LISTS, NONE, REFERENCED, State, WORKINGSET, YOUNG};
+use super::processes::Fresh;
 use super::settings::PAGE;
 use super::time::Write;
 use super::{ANON, Costs, FILE, Flash, Lists, PhoneMemory};
@@ -172,8 +173,9 @@ impl PhoneMemory {
         if extent.state != State::Mapped {
             return false;
         }
-        let touched = self.regions[extent.region as usize].touched;
-        let young = extent.flags & YOUNG != 0 || touched > extent.clock;
+        let region = &mut self.regions[extent.region as usize];
+        region.fresh = Fresh::default();
+        let young = extent.flags & YOUNG != 0 || region.touched > extent.clock;
         extent.flags &= !YOUNG;
         extent.clock = stamp;
         young

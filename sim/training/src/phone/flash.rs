@@ -15,6 +15,7 @@ const ONE_AT_A_TIME: u32 = 1;
 const COMMAND: Bytes = Bytes(64 << 10);
 
 /// The flash of a phone in use.
+#[derive(Clone, Debug)]
 pub(super) struct PhoneFlash {
     pub(super) queue: FlashQueue,
     /// Its driver, on a core that trains.

@@ -6,6 +6,7 @@ use haversack_memory::phone::{Access, Kill, Stall};
 use haversack_policies::budget::{BudgetRule, Round, Sample};
 use haversack_workloads::TensorId;
 
+use super::at_rest::AtRest;
 use super::system::PhoneSystem;
 use super::{Phone, Threads, WatchedSample};
 use crate::error::RunError;
@@ -18,12 +19,13 @@ const LIVES: u32 = 5;
 /// Memory is measured once a second.
 pub(crate) const SECOND: Nanos = Nanos(1_000_000_000);
 
-/// What a service in the background sees of `phone`'s memory for `length`, once a second; nobody trains.
+/// What a service in the background sees of `phone`'s memory for `length`, once a second; nobody trains. The phone was `at_rest`
+/// before its apps came.
 ///
 /// # Errors
 /// Memory that even the kernel's own killer does not free.
-pub fn watch(phone: &Phone, length: Nanos) -> Result<Vec<WatchedSample>, RunError> {
-    let mut system = PhoneSystem::new(phone, 0, Threads::NONE)?;
+pub fn watch(at_rest: AtRest, phone: &Phone, length: Nanos) -> Result<Vec<WatchedSample>, RunError> {
+    let mut system = PhoneSystem::on(at_rest, phone, 0, Threads::NONE)?;
     let mut samples = Vec::new();
     let mut time = Nanos::ZERO;
     while time < length {

@@ -7,19 +7,20 @@
 //! PSI is `full` while somebody stalls and neither the trainer's cores nor an app in front work. Left out: the work of the system
 //! and of apps behind, which would make it `full` less often; and that the system and apps take cores from the trainer.
 
-use haversack_devices::storage::{Direction, FlashQueue, Stream};
+use haversack_devices::storage::{Direction, Stream};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::phone::{Access, ActorId, Kill, Part, PhoneError, PhoneMemory, Stall, Touched};
 use haversack_policies::budget::SwapKind;
 use haversack_workloads::TensorId;
 
 use super::apps::Apps;
+use super::at_rest::AtRest;
 use super::flash::PhoneFlash;
 use super::others::Others;
 use super::places::Places;
 use super::pulse::{Pulse, Region};
 use super::span::Watch;
-use super::{Phone, SystemMemory, Threads, WatchedSample};
+use super::{Phone, Threads, WatchedSample};
 use crate::pressure::Pressure;
 use crate::record::PhoneReport;
 use crate::tensors::Change;
@@ -58,15 +59,16 @@ pub(super) struct PhoneSystem<'a> {
 impl<'a> PhoneSystem<'a> {
     /// A phone that is at rest, with the apps that are there from the start; the trainer has nothing yet.
     pub(super) fn new(phone: &'a Phone, tensors: usize, threads: Threads) -> Result<Self, PhoneError> {
-        let mut memory = PhoneMemory::new(phone.memory.clone(), phone.front, phone.kswapd)?;
-        let mut flash = PhoneFlash { queue: FlashQueue::new(phone.flash.clone()), driver: phone.driver };
-        let process = memory.spawn("system", SYSTEM)?;
-        let mut own = Vec::new();
-        for &SystemMemory { bytes, backing, hot } in &phone.own {
-            let id = memory.map(process, bytes, backing)?;
-            memory.touch(id, Access::Read, Nanos::ZERO, &mut flash)?;
-            own.push(Region { id, bytes, hot });
-        }
+        Self::on(AtRest::of(phone)?, phone, tensors, threads)
+    }
+
+    /// The same on a phone that was switched on before.
+    pub(super) fn on(
+        AtRest { mut memory, flash, process, own }: AtRest,
+        phone: &'a Phone,
+        tensors: usize,
+        threads: Threads,
+    ) -> Result<Self, PhoneError> {
         let others = Others::new(phone, &mut memory, process)?;
         let mut system = Self {
             phone,
@@ -379,6 +381,3 @@ impl<'a> PhoneSystem<'a> {
         PhoneReport { managed, iteration, run, apps_killed: self.apps_killed, kills: Vec::new() }
     }
 }
-
-/// The system's own processes are never ended.
-const SYSTEM: i32 = -900;

@@ -1,0 +1,186 @@
+//! Federations that artefacts hold: what is trained (a *task*), and how (a *method*), are readings, whose texts together are a
+//! specification of `haversack federate`.
+
+mod course;
+
+pub(super) use course::Course;
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::artefacts::prelude::*;
+use crate::federate::{Specification, held};
+
+/// The file that errors of a specification name.
+const PLACE: &str = "readings of a federation";
+
+/// A federation with each of its seeds.
+#[derive(Clone, Debug)]
+pub(super) struct Federation {
+    pub(super) courses: Vec<Arc<Course>>,
+}
+
+/// The phones that an artefact of a federation loads, the stack, the system, and the users.
+pub(super) const fn of_a_federation(id: &'static str, about: &'static str, run: Run) -> Artefact {
+    Artefact { systems: &["android-testbed"], ..Artefact::new("fedhybrid", id, about, run) }
+        .on(&[
+            "redmi-note10",
+            "redmi-note9-pro",
+            "galaxy-s22",
+            "galaxy-note20",
+            "realme-gt-neo2",
+            "xiaomi-10",
+            "galaxy-s10",
+            "pixel-6",
+            "oneplus-10-pro",
+            "redmagic-7",
+            "iqoo-neo3",
+        ])
+        .under(&[super::setting::STACK])
+        .with_users()
+}
+
+/// What all federations have.
+const PHONES: &str = "phones";
+/// How often each is held under `--full`.
+const SEEDS: &str = "federation-seeds";
+
+/// The specification of a task and what comes with it, each a reading or, with `-quick`, another where not everything is asked
+/// for. A task is called by its data set and its network, each a reading: `openimg-mobilenetv2`.
+pub(super) fn text(context: &Context<'_>, task: &str, parts: &[&str]) -> Result<String> {
+    let (set, network) = task.split_once('-').with_context(|| format!("{task} names no data set and no network"))?;
+    let mut lines = Vec::new();
+    for part in [PHONES, set, network].iter().chain(parts) {
+        let quick = format!("{part}-quick");
+        let by_scale = if context.full { part } else { quick.as_str() };
+        let words = context.reading_text(by_scale).or_else(|_| context.reading_text(part))?;
+        lines.extend(words.split(';').map(|line| line.trim().to_owned()));
+    }
+    Ok(lines.join("\n"))
+}
+
+/// The seeds that federations are held with.
+fn seeds(context: &Context<'_>) -> Result<Vec<u64>> {
+    let most = context.reading_number(SEEDS)? as usize;
+    Ok(context.seeds().into_iter().take(most).collect())
+}
+
+/// A task and what comes with it.
+pub(super) type Wanted = (&'static str, Vec<&'static str>);
+
+/// Holds each of `wanted` with all seeds, once for all artefacts.
+///
+/// # Errors
+/// A specification that is wrong, and whatever a federation fails with.
+pub(super) fn hold_all(context: &Context<'_>, wanted: &[Wanted]) -> Result<Vec<Federation>> {
+    let one = |(task, parts): &Wanted, seed: u64| -> Result<Arc<Course>> {
+        hold(context, &text(context, task, parts)?, seed)
+    };
+    let seeds = seeds(context)?;
+    let all: Vec<(&Wanted, u64)> = wanted.iter().flat_map(|one| seeds.iter().map(move |&seed| (one, seed))).collect();
+    let found: Vec<Arc<Course>> = all.par_iter().map(|&(wanted, seed)| one(wanted, seed)).collect::<Result<_>>()?;
+    Ok(found.chunks(seeds.len()).map(|courses| Federation { courses: courses.to_vec() }).collect())
+}
+
+fn hold(context: &Context<'_>, text: &str, seed: u64) -> Result<Arc<Course>> {
+    let key = format!("federation, seed {seed}: {}", text.replace('\n', "; "));
+    context.once(key.clone(), || {
+        if let Some(course) = context.kept.get(&key).and_then(|kept| Course::restored(&kept)) {
+            return Ok(course);
+        }
+        let course = Course::of(&held(&Specification::parse(PLACE, text, Some(seed))?, context.cache)?);
+        if context.full {
+            context.kept.keep(key, course.kept())?;
+        }
+        Ok(course)
+    })
+}
+
+impl Federation {
+    /// The highest accuracy with each seed, in percent.
+    pub(super) fn best(&self) -> Vec<f64> {
+        self.courses.iter().map(|course| course.best()).collect()
+    }
+
+    /// The mean over the seeds of the highest accuracy, in percent.
+    pub(super) fn accuracy(&self) -> f64 {
+        mean(&self.best()).unwrap_or_default()
+    }
+
+    /// With each seed the time to the accuracy of its place in `targets`, in seconds; `None` where it is not reached.
+    pub(super) fn times_to(&self, targets: &[f64]) -> Vec<Option<f64>> {
+        self.courses.iter().zip(targets).map(|(course, &target)| course.time_to(target)).collect()
+    }
+
+    /// The mean time of a round, in seconds.
+    pub(super) fn round_s(&self) -> f64 {
+        self.mean(Course::round_s)
+    }
+
+    /// The share of phones that are left out, in percent.
+    pub(super) fn excluded(&self) -> f64 {
+        self.mean(Course::excluded)
+    }
+
+    /// The mean of a quantity over the seeds.
+    pub(super) fn mean(&self, of: impl Fn(&Course) -> f64) -> f64 {
+        mean(&self.courses.iter().map(|course| of(course)).collect::<Vec<_>>()).unwrap_or_default()
+    }
+
+    /// What there is to say of it: rounds, what they take, and what became of phones.
+    pub(super) fn words(&self) -> String {
+        format!(
+            "{:.0} rounds of {}, {:.1} updates each; {:.0} % of phones left out; of parts {:.1} % killed, {:.1} % dropped",
+            self.mean(|course| f64::from(course.rounds)),
+            duration(self.round_s()),
+            self.mean(|course| course.per_round(course.completed)),
+            self.excluded(),
+            self.mean(|course| course.share(course.killed)),
+            self.mean(|course| course.share(course.dropped)),
+        )
+    }
+}
+
+/// The mean of the values there are, where at least half of the seeds have one.
+pub(super) fn of_most(values: &[Option<f64>]) -> Option<f64> {
+    let there: Vec<f64> = values.iter().copied().flatten().collect();
+    if 2 * there.len() >= values.len().max(1) { mean(&there) } else { None }
+}
+
+/// Seconds in words.
+pub(super) fn duration(seconds: f64) -> String {
+    crate::quantities::time(Nanos((seconds.max(0.0) * 1e9) as u64))
+}
+
+/// The network that learns and its data, as a federation's figures say it: `mlp on linear, quick, 1 seed`.
+pub(super) fn stand_in(context: &Context<'_>, task: &str) -> Result<String> {
+    let text = text(context, task, &[])?;
+    let value = |key: &str| {
+        let line = text.lines().find(|line| line.split('=').next().is_some_and(|name| name.trim() == key));
+        line.and_then(|line| line.split('"').nth(1)).unwrap_or("its own").to_owned()
+    };
+    let seeds = seeds(context)?.len();
+    let (quick, plural) = (if context.full { "" } else { "quick, " }, if seeds == 1 { "seed" } else { "seeds" });
+    Ok(format!("{} on {}, {quick}{seeds} {plural}", value("stand_in"), value("data")))
+}
+
+/// Accuracy over time of each federation, the first seed's.
+pub(super) fn curves_over_time<'f>(named: impl IntoIterator<Item = (&'f str, &'f Federation)>) -> Lines {
+    named.into_iter().fold(Lines::new(), |lines, (name, federation)| {
+        let curve = federation.courses.first().map(|course| course.curve()).unwrap_or_default();
+        lines.series(Series::new(name, curve).unmarked())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_seeds_decide_whether_a_target_is_reached() {
+        assert_eq!(of_most(&[Some(2.0), None, Some(4.0)]), Some(3.0));
+        assert_eq!(of_most(&[None, None, Some(4.0)]), None);
+        assert_eq!(of_most(&[]), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! Figure 14: what the phones of the populations hold and are.
+
+use haversack_federation::learning::{Holding, Labels};
+
+use super::federations::{of_a_federation, text};
+use crate::artefacts::prelude::*;
+use crate::federate::{Phones, Specification};
+
+pub(super) static ARTEFACT: Artefact =
+    of_a_federation("figure14", "samples, classes, speed and memory of the phones", populations);
+
+/// The data sets: the task that has each, for people, and classes (section 5.2).
+const SETS: [(&str, &str, usize); 3] =
+    [("openimg-mobilenetv2", "OpenImage", 600), ("20news-bert", "20News", 20), ("agnews-bert", "AG News", 4)];
+/// The concentration of classes (section 5.2).
+const LABELS: Labels = Labels::Dirichlet { alpha: 0.1 };
+
+fn populations(context: &Context<'_>) -> Result<Outcome> {
+    let mut outcome = Outcome::of("panel,series,value,share_percent");
+    let (mut samples, mut divergences) = (Lines::new(), Lines::new());
+    let mut largest = None;
+    for (task, name, classes) in SETS {
+        let asked = Specification::parse(task, &text(context, task, &["random"])?, Some(context.seed))?;
+        let phones = Phones::draw(&asked)?;
+        let of = |phone: (u32, &haversack_federation::population::Phone)| {
+            Holding::draw(context.seed, phone.0, phone.1.samples, classes, LABELS)
+        };
+        let held: Vec<Holding> = (0..).zip(phones.population.phones()).map(of).collect();
+        let sizes = held.iter().map(|holding| f64::from(holding.samples())).collect();
+        samples = samples.series(shares(&mut outcome, "samples", name, sizes)?);
+        let apart = held.iter().map(|holding| divergence(&holding.0)).collect();
+        divergences = divergences.series(shares(&mut outcome, "divergence", name, apart)?);
+        largest.get_or_insert((phones, asked));
+    }
+    let (phones, asked) = largest.context("there is no population")?;
+    let names: Vec<String> = asked.memory_sizes().iter().map(|size| format!("{size} GB")).collect();
+    let all = phones.population.phones();
+    let (mut speeds, mut bars) = (Lines::new(), Vec::new());
+    for (class, name) in (0..).zip(&names) {
+        let own: Vec<f64> =
+            all.iter().filter(|phone| phone.memory == class).map(|phone| f64::from(phone.speed)).collect();
+        bars.push(own.len() as f64 / all.len() as f64 * 100.0);
+        speeds = speeds.series(shares(&mut outcome, "speed", name, own)?);
+    }
+    for (name, share) in names.iter().zip(&bars) {
+        outcome.row(("memory", name.as_str(), [None, Some(*share)]))?;
+    }
+    let clients = || axis("clients", "%").range(0.0, 100.0);
+    outcome.panel("(a) samples of a client", samples, from_zero("samples", ""), clients());
+    outcome.panel(
+        "(b) how far classes are from those of all",
+        divergences,
+        axis("Jensen-Shannon divergence", "bits").range(0.0, 1.0),
+        clients(),
+    );
+    outcome.panel("(c) speed by memory", speeds, from_zero("speed over that of its device", ""), clients());
+    outcome.bars("(d) memory", Bars::new(names).series(BarSeries::new("clients", bars)), from_zero("clients", "%"));
+    Ok(outcome)
+}
+
+/// The share of clients with at most each value, in percent, a hundred steps.
+fn shares(outcome: &mut Outcome, panel: &str, name: &str, mut values: Vec<f64>) -> Result<Series> {
+    values.sort_by(f64::total_cmp);
+    let mut points = Vec::new();
+    let last = values.len().saturating_sub(1);
+    for percent in 0..=100 {
+        let Some(&value) = values.get(last * percent / 100) else { break };
+        outcome.row((panel, name, [Some(value), Some(percent as f64)]))?;
+        points.push((value, percent as f64));
+    }
+    Ok(Series::new(name, points).unmarked())
+}
+
+/// The Jensen-Shannon divergence of a client's classes from even ones, in bits.
+fn divergence(counts: &[u32]) -> f64 {
+    let all = counts.iter().map(|&count| f64::from(count)).sum::<f64>().max(1.0);
+    let even = 1.0 / counts.len().max(1) as f64;
+    let part = |share: f64, middle: f64| if share > 0.0 { share * (share / middle).log2() } else { 0.0 };
+    let of = |&count: &u32| {
+        let share = f64::from(count) / all;
+        let middle = (share + even) / 2.0;
+        (part(share, middle) + part(even, middle)) / 2.0
+    };
+    counts.iter().map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divergence_is_none_of_even_classes_and_grows_with_what_is_missing() {
+        assert!(divergence(&[5, 5, 5, 5]).abs() < 1e-12);
+        // One class of two: ½ · 1 · log₂(1 / ¾) + ½ · (½ log₂(½ / ¾) + ½ log₂(½ / ¼)).
+        let by_hand = 0.5 * (4.0_f64 / 3.0).log2() + 0.25 * ((2.0_f64 / 3.0).log2() + 1.0);
+        assert!((divergence(&[8, 0]) - by_hand).abs() < 1e-12);
+        assert!(divergence(&[8, 0, 0, 0]) > divergence(&[8, 0]));
+    }
+}

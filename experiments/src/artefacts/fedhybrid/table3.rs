@@ -1,0 +1,247 @@
+//! Tables 3 and 4, and their curves, figures 15 and 16: time to the accuracy that random selection reaches.
+
+use super::federations::{
+    Federation, Wanted, curves_over_time, duration, hold_all, of_a_federation, of_most, stand_in,
+};
+use crate::artefacts::learning::words;
+use crate::artefacts::prelude::*;
+
+pub(super) static TABLE3: Artefact =
+    of_a_federation("table3", "time to accuracy against other federations", |context| table(context, &TABLE_3));
+pub(super) static TABLE4: Artefact =
+    of_a_federation("table4", "time to accuracy against other memory saving", |context| table(context, &TABLE_4));
+pub(super) static FIGURE15: Artefact =
+    of_a_federation("figure15", "accuracy over time against other federations", |context| over_time(context, &TABLE_3));
+pub(super) static FIGURE16: Artefact =
+    of_a_federation("figure16", "accuracy over time against other memory saving", |context| {
+        over_time(context, &TABLE_4)
+    });
+
+/// The tasks: as rows call them, and for people.
+const TASKS: [(&str, &str); 6] = [
+    ("openimg-mobilenetv2", "MobileNetV2, OpenImage"),
+    ("openimg-shufflenet", "ShuffleNet, OpenImage"),
+    ("20news-bert", "BERT, 20News"),
+    ("20news-albert", "ALBERT, 20News"),
+    ("agnews-bert", "BERT, AG News"),
+    ("agnews-albert", "ALBERT, AG News"),
+];
+
+/// A method: as rows call it, for people, and the readings that say how it trains.
+#[derive(Clone, Copy, Debug)]
+struct Method {
+    id: &'static str,
+    name: &'static str,
+    readings: [&'static str; 2],
+}
+
+const fn method(id: &'static str, name: &'static str, how: &'static str, aggregator: &'static str) -> Method {
+    Method { id, name, readings: [how, aggregator] }
+}
+
+const RANDOM: Method = method("random+fedprox", "Random + FedProx", "random", "fedprox");
+const FEDHYBRID: Method = method("fedhybrid+fedprox", "FedHybrid + FedProx", "fedhybrid", "fedprox");
+
+/// A table: groups of methods, the first of each that against which the others are timed.
+struct Comparison {
+    table: &'static str,
+    groups: &'static [&'static [Method]],
+    /// Whether the table itself has the first's rows.
+    has_baseline: bool,
+}
+
+const TABLE_3: Comparison = Comparison {
+    table: "table3",
+    groups: &[
+        &[
+            RANDOM,
+            method("oort+fedprox", "Oort + FedProx", "oort", "fedprox"),
+            method("heterofl+fedprox", "HeteroFL + FedProx", "heterofl", "fedprox"),
+            FEDHYBRID,
+        ],
+        &[
+            method("random+yogi", "Random + Yogi", "random", "yogi"),
+            method("oort+yogi", "Oort + Yogi", "oort", "yogi"),
+            method("heterofl+yogi", "HeteroFL + Yogi", "heterofl", "yogi"),
+            method("fedhybrid+yogi", "FedHybrid + Yogi", "fedhybrid", "yogi"),
+        ],
+    ],
+    has_baseline: true,
+};
+
+const TABLE_4: Comparison = Comparison {
+    table: "table4",
+    groups: &[&[
+        RANDOM,
+        FEDHYBRID,
+        method("oort+melon", "Oort + Melon", "oort-melon", "fedprox"),
+        method("oort+capuchin", "Oort + Capuchin", "oort-capuchin", "fedprox"),
+        method("oort+gact", "Oort + GACT", "oort-gact", "fedprox"),
+    ]],
+    has_baseline: false,
+};
+
+/// The federations of a task and a group of methods, in their order.
+struct Group {
+    task: (&'static str, &'static str),
+    methods: &'static [Method],
+    federations: Vec<Federation>,
+}
+
+fn held(context: &Context<'_>, comparison: &Comparison) -> Result<Vec<Group>> {
+    let groups = || TASKS.into_iter().flat_map(|task| comparison.groups.iter().map(move |methods| (task, *methods)));
+    let wanted: Vec<Wanted> = groups()
+        .flat_map(|(task, methods)| methods.iter().map(move |method| (task.0, method.readings.to_vec())))
+        .collect();
+    let mut found = hold_all(context, &wanted)?.into_iter();
+    let of = |(task, methods): (_, &'static [Method])| {
+        let federations = found.by_ref().take(methods.len()).collect();
+        Group { task, methods, federations }
+    };
+    Ok(groups().map(of).collect())
+}
+
+impl Group {
+    /// The best of the first method with each seed: what the others are to reach.
+    fn targets(&self) -> Vec<f64> {
+        self.federations.first().map(Federation::best).unwrap_or_default()
+    }
+
+    /// Of a method, with each seed, the first method's time to its best over the method's time to it.
+    fn speedups(&self, method: usize) -> Vec<Option<f64>> {
+        let targets = self.targets();
+        let first = self.federations[0].times_to(&targets);
+        let own = self.federations[method].times_to(&targets);
+        first.into_iter().zip(own).map(|(first, own)| Some(first? / own?)).collect()
+    }
+
+    /// How a method got there: rounds to the target, and what one takes.
+    fn way(&self, method: usize) -> String {
+        let federation = &self.federations[method];
+        let target = mean(&self.targets()).unwrap_or_default();
+        let time = of_most(&federation.times_to(&self.targets()));
+        let reached = time.map_or_else(
+            || format!("does not reach {target:.1} %"),
+            |time| {
+                let rounds = time / federation.round_s().max(f64::MIN_POSITIVE);
+                format!("reaches {target:.1} % in {rounds:.0} rounds of {}", duration(federation.round_s()))
+            },
+        );
+        format!("{reached}; {:.0} % of phones left out", federation.excluded())
+    }
+}
+
+fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Outcome> {
+    let groups = held(context, comparison)?;
+    let mut outcome = Outcome::of(
+        "task,method,speedup,accuracy_percent,round_s,rounds,updates_per_round,phones_left_out_percent,killed_percent,dropped_percent",
+    );
+    let mut grid = Grid::default();
+    for group in &groups {
+        let stand_in = stand_in(context, group.task.0)?;
+        let baseline = group.federations[0].best();
+        for (place, method) in group.methods.iter().enumerate() {
+            let federation = &group.federations[place];
+            let speedup = of_most(&group.speedups(place));
+            record(&mut outcome, group, method, federation, speedup)?;
+            let row = |metric: &str| format!("fedhybrid/{}/{}/{}/{metric}", comparison.table, group.task.0, method.id);
+            if place == 0 && !comparison.has_baseline {
+                let id = format!("fedhybrid/{}/{}/{}/accuracy", TABLE_3.table, group.task.0, method.id);
+                let row = context.reference.row(&id).with_context(|| format!("no row is called `{id}`"))?;
+                outcome.baseline(row, federation.accuracy());
+                continue;
+            }
+            let (speed, accuracy) = (row("speedup"), row("accuracy"));
+            grid.put([group.task.1, method.name, "speedup"], speedup, context.paper(&speed)?);
+            outcome.remark(&speed, format!("{}; stand-in {stand_in}", group.way(place)));
+            let differences: Vec<f64> =
+                federation.best().iter().zip(&baseline).map(|(own, first)| own - first).collect();
+            let from = group.methods[0].name;
+            outcome.remark(&accuracy, format!("stand-in {stand_in}; {} points from {from}", words(&differences)));
+            if place == 0 {
+                outcome.answer(speed, Answer::Input(1.0));
+                outcome.answer(accuracy, Answer::Input(federation.accuracy()));
+            } else {
+                outcome.answer(speed, speedup.map_or(Answer::Never, Answer::Number));
+                outcome.number(accuracy, federation.accuracy());
+            }
+        }
+    }
+    outcome.words("stand-in", stand_in(context, TASKS[0].0)?);
+    offer(context, &mut outcome, comparison, &groups)?;
+    outcome.panel("", grid.bars("speedup"), Axis::default(), from_zero("speed-up over random selection", ""));
+    Ok(outcome)
+}
+
+fn record(
+    outcome: &mut Outcome,
+    group: &Group,
+    method: &Method,
+    federation: &Federation,
+    speedup: Option<f64>,
+) -> Result<()> {
+    let costs = [
+        speedup,
+        Some(federation.accuracy()),
+        Some(federation.round_s()),
+        Some(federation.mean(|course| f64::from(course.rounds))),
+        Some(federation.mean(|course| course.per_round(course.completed))),
+        Some(federation.excluded()),
+        Some(federation.mean(|course| course.share(course.killed))),
+        Some(federation.mean(|course| course.share(course.dropped))),
+    ];
+    Ok(outcome.row((group.task.1, method.name, costs))?)
+}
+
+/// How far a speed-up may be from the paper's before a note says why: of MobileNetV2, and of texts.
+const FAR: [f64; 2] = [1.5, 2.5];
+
+/// What the notes quote: speed-ups that are far from the paper's, each with how it came about.
+fn offer(context: &Context<'_>, outcome: &mut Outcome, comparison: &Comparison, groups: &[Group]) -> Result<()> {
+    let mut far = Vec::new();
+    for group in groups {
+        let most = FAR[usize::from(!group.task.0.starts_with("openimg"))];
+        for (place, method) in group.methods.iter().enumerate().skip(1) {
+            let id = format!("fedhybrid/{}/{}/{}/speedup", comparison.table, group.task.0, method.id);
+            let paper = context.row(&id)?;
+            let simulated = of_most(&group.speedups(place));
+            let is_far = match (paper.number(), simulated) {
+                (Some(paper), Some(simulated)) => simulated / paper > most || paper / simulated > most,
+                (Some(_), None) => true,
+                (None, Some(_)) => matches!(paper.claim, Claim::Never),
+                (None, None) => false,
+            };
+            if is_far {
+                let way = group.way(place);
+                let found = simulated.map_or_else(|| "never".to_owned(), |simulated| format!("{simulated:.2}"));
+                far.push(format!(
+                    "{}, {}: {found} ({way}; Random takes {})",
+                    group.task.1,
+                    method.name,
+                    duration(group.federations[0].round_s())
+                ));
+            }
+        }
+    }
+    outcome.list("speed-ups far from the paper's", far);
+    Ok(())
+}
+
+fn over_time(context: &Context<'_>, comparison: &Comparison) -> Result<Outcome> {
+    let groups = held(context, comparison)?;
+    let mut outcome = Outcome::of("task,method,time_h,accuracy_percent");
+    outcome.words("stand-in", stand_in(context, TASKS[0].0)?);
+    for task in TASKS {
+        let named = || {
+            let own = groups.iter().filter(move |group| group.task == task);
+            own.flat_map(|group| group.methods.iter().map(|method| method.name).zip(&group.federations))
+        };
+        for (name, federation) in named() {
+            for (time, accuracy) in federation.courses.first().map(|course| course.curve()).unwrap_or_default() {
+                outcome.row((task.1, name, [Some(time), Some(accuracy)]))?;
+            }
+        }
+        outcome.panel(task.1, curves_over_time(named()), axis("simulated time", "h"), test_accuracy());
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,133 @@
+//! An iteration on a device: what the device simulator says that it takes, once for all that share a cache.
+
+use std::collections::BTreeMap;
+
+use haversack_devices::calibration::Settings;
+use haversack_devices::processor::{Frequency, SelectionError};
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{CoreSelection, load};
+use haversack_federation::population::DeviceKind;
+use haversack_policies::fedhybrid::plan::Planner;
+use haversack_policies::policy::Planning;
+use haversack_training::{Machine, PlanReport, RunError};
+
+use super::specification::Specification;
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::run::{Plan, PlanError};
+use crate::scenario::{Budget, Key, Scenario};
+
+/// An iteration on a device within a budget, or with as much memory as it asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cost {
+    /// The number of its plan.
+    pub(super) plan: u32,
+    pub(super) seconds: f64,
+    pub(super) joules: f64,
+    pub(super) peak: Bytes,
+    /// What making the plan takes; `None` of a policy that makes none.
+    pub(super) making: Option<Making>,
+}
+
+/// What making and sending a plan takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Making {
+    /// Tensors that are scored and operators that are visited.
+    pub(super) operations: u64,
+    /// On a core of the server's, in seconds.
+    pub(super) server_s: f64,
+    /// On the core of the phone's services in the background, in seconds.
+    pub(super) phone_s: f64,
+    /// The profile and the budget, to the server.
+    pub(super) up_bytes: u64,
+    /// The plan, to the phone.
+    pub(super) down_bytes: u64,
+}
+
+/// What became of a run.
+#[derive(Clone)]
+pub(super) enum Found {
+    Cost(Cost),
+    /// In words why no plan fits.
+    NoPlan(String),
+    /// In words why the device cannot run the policy.
+    Unsupported(String),
+}
+
+impl Found {
+    pub(super) fn cost(self) -> Option<Cost> {
+        match self {
+            Self::Cost(cost) => Some(cost),
+            Self::NoPlan(_) | Self::Unsupported(_) => None,
+        }
+    }
+}
+
+/// An iteration of what `asked` trains on a device, within a budget or without one; where that is on more cores of a class than
+/// the device has, on those that there are.
+pub(super) fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<Bytes>) -> Scenario {
+    let cpu = load(&kind.id).ok().and_then(|device| device.cpu());
+    let cores = asked.cores.map(|cores| match (cores, cpu.map(|cpu| cpu.choose(cores, Frequency::Highest))) {
+        (CoreSelection::Some { class, .. }, Some(Err(SelectionError::TooMany { available, .. }))) => {
+            CoreSelection::Some { class, count: available }
+        }
+        _ => cores,
+    });
+    Scenario {
+        cores,
+        batch: asked.batch,
+        input: asked.input.clone(),
+        policy: asked.policy.clone(),
+        set: asked.set.clone(),
+        stack: asked.stack.clone(),
+        precision: asked.precision,
+        device_set: super::budgets::memory(&asked.setting.memory[usize::from(kind.memory)]),
+        memory_budget: budget.map(Budget::Bytes),
+        seed: asked.seed,
+        origins: BTreeMap::new(),
+        ..Scenario::new(&kind.id, &asked.network)
+    }
+}
+
+/// The same on a phone with more memory than anything here asks for.
+pub(super) fn with_memory_to_spare(scenario: Scenario) -> Scenario {
+    Scenario { device_set: Settings::from([("ram".to_owned(), "256 GiB".to_owned())]), ..scenario }
+}
+
+/// Simulates `scenario`, or finds it in `cache`.
+///
+/// # Errors
+/// A scenario that is wrong, or a run that fails for no want of memory.
+pub(super) fn cost(scenario: &Scenario, cache: &Cache) -> Result<Found, CommandError> {
+    let key = format!("iteration in a federation, {}", scenario.fingerprint(Key::ALL));
+    let found = cache.get(key, || run(&Plan::new(scenario, cache)?, &scenario.device))?;
+    Ok(found.as_ref().clone())
+}
+
+fn run(plan: &Plan, device: &str) -> Result<Found, CommandError> {
+    match plan.run() {
+        Ok(record) => {
+            let (seconds, joules, peak) = (record.iteration.seconds(), record.energy.0, record.peak_memory);
+            let made = record.plans.last();
+            let making = made.and_then(|&PlanReport { planning, .. }| Making::of(&planning, plan.machine()));
+            Ok(Found::Cost(Cost { plan: 0, seconds, joules, peak, making }))
+        }
+        Err(error) if error.is_infeasible() => Ok(Found::NoPlan(format!("{device}: {error}"))),
+        Err(RunError::Policy(error)) => Ok(Found::Unsupported(format!("{device}: {error}"))),
+        Err(error) => Err(PlanError::Run(error).into()),
+    }
+}
+
+impl Making {
+    /// `None` where the stack does not say what plans cost.
+    fn of(planning: &Planning, machine: &Machine) -> Option<Self> {
+        let seconds = |planner| machine.making_time(planner, planning.operations).map(Nanos::seconds);
+        Some(Self {
+            operations: planning.operations.total(),
+            server_s: seconds(Planner::Server)?,
+            phone_s: seconds(Planner::Phone)?,
+            up_bytes: planning.sent.0,
+            down_bytes: planning.received.0,
+        })
+    }
+}

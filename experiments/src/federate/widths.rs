@@ -1,0 +1,70 @@
+//! What a phone's part takes where its memory decides how wide a network it trains (HeteroFL: Diao et al., ICLR 2021).
+
+use haversack_federation::selection::SelectorKind;
+use haversack_federation::work::{Job, WIDTHS, Work};
+
+use super::budgets::Budgets;
+use super::costs::Costs;
+use super::rounds::Phones;
+use super::specification::Specification;
+use crate::cache::Cache;
+use crate::error::CommandError;
+
+/// What is asked for, once for each width, widest first; only the full one unless the selector is HeteroFL's.
+pub(super) fn of_each_width(asked: &Specification) -> Vec<Specification> {
+    let widths = if asked.rules.selector == SelectorKind::Heterofl { WIDTHS.len() } else { 1 };
+    let of_width = |&width: &f64| {
+        let network = if width < 1.0 { format!("{}@{width}", asked.network) } else { asked.network.clone() };
+        Specification { network, ..asked.clone() }
+    };
+    WIDTHS[..widths].iter().map(of_width).collect()
+}
+
+/// The costs of networks of each width, widest first.
+pub(super) struct Widths<'a>(Vec<Costs<'a>>);
+
+impl<'a> Widths<'a> {
+    /// # Errors
+    /// As [`Costs::new`], and a network that has no narrower form.
+    pub(super) fn new(
+        asked: &'a [Specification],
+        phones: &'a Phones,
+        budgets: &'a Budgets,
+        cache: &Cache,
+    ) -> Result<Self, CommandError> {
+        let costs = asked.iter().map(|asked| Costs::new(asked, phones, budgets, cache));
+        Ok(Self(costs.collect::<Result<_, _>>()?))
+    }
+
+    /// The widest network that a phone's memory usually holds, or the narrowest.
+    fn usual(&self, phone: u32) -> &Costs<'a> {
+        let last = self.0.len() - 1;
+        let widest = self.0[..last].iter().find(|costs| costs.holds(phone).is_ok());
+        widest.unwrap_or(&self.0[last])
+    }
+}
+
+impl Work for Widths<'_> {
+    fn holds(&self, phone: u32) -> Result<(), String> {
+        self.usual(phone).holds(phone)
+    }
+
+    /// The widest network that memory holds in this round; where it holds none, the narrowest, which the system ends at once.
+    fn job(&self, phone: u32, round: u32, now: f64) -> Job {
+        let of = |width: usize| Job { width: width as u8, ..self.0[width].job(phone, round, now) };
+        let last = self.0.len() - 1;
+        (0..last).map(of).find(|job| job.killed_after_s != Some(0.0)).unwrap_or_else(|| of(last))
+    }
+
+    fn expected_s(&self, phone: u32) -> f64 {
+        self.usual(phone).expected_s(phone)
+    }
+
+    fn batch_s(&self, phone: u32) -> f64 {
+        self.usual(phone).batch_s(phone)
+    }
+
+    fn memory(&self, phone: u32) -> f64 {
+        self.usual(phone).memory(phone)
+    }
+}

@@ -1,0 +1,80 @@
+//! The phones of a federation as its selector sees them.
+
+use crate::availability::Availability;
+use crate::population::Population;
+use crate::rows::ExclusionRow;
+use crate::selection::Pool;
+use crate::work::Work;
+
+/// What is known of a phone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// Nothing yet.
+    Unknown,
+    /// It can hold a plan.
+    Plan,
+    /// It can hold no plan, or has nothing to learn from.
+    Nothing,
+    /// It is at work.
+    AtWork,
+}
+
+/// The phones as a selector sees them at the begin of a round.
+pub(super) struct View<'v> {
+    pub(super) population: &'v Population,
+    pub(super) work: &'v dyn Work,
+    pub(super) availability: &'v mut Availability,
+    pub(super) holds: &'v mut [Holds],
+    pub(super) oracle: bool,
+    pub(super) now: f64,
+    pub(super) round: u32,
+    pub(super) exclusions: &'v mut Vec<ExclusionRow>,
+}
+
+impl Pool for View<'_> {
+    fn number(&self) -> u32 {
+        self.population.len() as u32
+    }
+
+    fn is_free(&mut self, phone: u32) -> bool {
+        let holds = self.holds[phone as usize];
+        if matches!(holds, Holds::Nothing | Holds::AtWork) || self.availability.ready_until(phone, self.now).is_none() {
+            return false;
+        }
+        if holds == Holds::Unknown {
+            let found = self.plan(phone);
+            self.holds[phone as usize] = if found.is_ok() { Holds::Plan } else { Holds::Nothing };
+            if let Err(reason) = found {
+                self.exclusions.push(ExclusionRow { round: self.round, client: phone, reason });
+                return false;
+            }
+        }
+        true
+    }
+
+    fn expected_s(&self, phone: u32) -> f64 {
+        self.work.expected_s(phone)
+    }
+
+    fn batch_s(&self, phone: u32) -> f64 {
+        self.work.batch_s(phone)
+    }
+
+    fn memory(&self, phone: u32) -> f64 {
+        self.work.memory(phone)
+    }
+
+    fn samples(&self, phone: u32) -> u32 {
+        self.population.phones()[phone as usize].samples
+    }
+}
+
+impl View<'_> {
+    /// In words why a phone is left out.
+    fn plan(&self, phone: u32) -> Result<(), String> {
+        if self.samples(phone) == 0 {
+            return Err("it holds no samples".to_owned());
+        }
+        self.work.holds(phone).or_else(|reason| if self.oracle { Ok(()) } else { Err(reason) })
+    }
+}

@@ -1,0 +1,99 @@
+//! A data set that is dealt out: each sample has one holder.
+
+use haversack_engine::Stream;
+use rand::RngExt;
+
+use super::source::{Labels, shares};
+
+/// Of each client the places of its samples in the train part, which no other client holds.
+///
+/// A client's classes are drawn from its shares among those of which samples are left (Hsu et al., "Measuring the Effects of
+/// Non-Identical Data Distribution for Federated Visual Classification", 2019).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deal {
+    places: Vec<Vec<u32>>,
+}
+
+impl Deal {
+    /// Deals the samples of each class in `by_class` to clients in proportion to what each of `sizes` is; where there are more
+    /// clients than samples, some get none.
+    pub fn new(seed: u64, by_class: &[Vec<u32>], sizes: &[u32], labels: Labels) -> Self {
+        let mut rest = by_class.to_vec();
+        let all = rest.iter().map(Vec::len).sum::<usize>() as u64;
+        let total = sizes.iter().map(|&size| u64::from(size)).sum::<u64>().max(1);
+        let (mut size, mut dealt) = (0, 0);
+        let of = |(client, &own): (usize, &u32)| {
+            size += u64::from(own);
+            // Whole numbers that add up to all samples.
+            let until = all * size / total;
+            let number = until - std::mem::replace(&mut dealt, until);
+            let mut stream = Stream::new(seed, &format!("client {client}"), "dealt classes");
+            let shares = shares(&mut stream, rest.len(), labels);
+            (0..number).filter_map(|_| draw(&mut rest, &shares, &mut stream)).collect()
+        };
+        Self { places: sizes.iter().enumerate().map(of).collect() }
+    }
+
+    /// The places of a client's samples; none of a client that nobody has counted.
+    pub fn of(&self, client: u32) -> &[u32] {
+        self.places.get(client as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// A sample of a class of which some are left: by the client's shares, and where it has none of these classes by how many are left.
+fn draw(rest: &mut [Vec<u32>], shares: &[f64], stream: &mut Stream) -> Option<u32> {
+    let left = |by: &dyn Fn(usize) -> f64| -> Vec<f64> {
+        rest.iter().enumerate().map(|(class, rest)| if rest.is_empty() { 0.0 } else { by(class) }).collect()
+    };
+    let mut weights = left(&|class| shares[class]);
+    if weights.iter().sum::<f64>() <= 0.0 {
+        weights = left(&|class| rest[class].len() as f64);
+    }
+    let mut at = stream.random::<f64>() * weights.iter().sum::<f64>();
+    let within = weights.iter().position(|&weight| {
+        at -= weight;
+        weight > 0.0 && at < 0.0
+    });
+    let class = within.or_else(|| weights.iter().rposition(|&weight| weight > 0.0))?;
+    let place = stream.random_range(0..rest[class].len());
+    Some(rest[class].swap_remove(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by_class(each: u32) -> Vec<Vec<u32>> {
+        (0..4).map(|class| (class * each..(class + 1) * each).collect()).collect()
+    }
+
+    #[test]
+    fn every_sample_has_one_holder() {
+        let sizes = [3, 1, 4, 0, 2];
+        let deal = Deal::new(7, &by_class(25), &sizes, Labels::Dirichlet { alpha: 0.1 });
+        let mut all: Vec<u32> = (0..5).flat_map(|client| deal.of(client).to_vec()).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..100).collect::<Vec<_>>());
+        // 100 samples by 3 : 1 : 4 : 0 : 2.
+        let found: Vec<usize> = (0..6).map(|client| deal.of(client).len()).collect();
+        assert_eq!(found, [30, 10, 40, 0, 20, 0]);
+        assert_eq!(deal, Deal::new(7, &by_class(25), &sizes, Labels::Dirichlet { alpha: 0.1 }));
+    }
+
+    #[test]
+    fn a_small_concentration_leaves_clients_few_classes() {
+        let classes = |labels| {
+            let deal = Deal::new(1, &by_class(500), &[1; 100], labels);
+            let of = |client| {
+                let mut own: Vec<u32> = deal.of(client).iter().map(|place| place / 500).collect();
+                own.sort_unstable();
+                own.dedup();
+                own.len()
+            };
+            (0..50).map(of).sum::<usize>()
+        };
+        // Twenty samples each of the first fifty clients.
+        assert_eq!(classes(Labels::Even), 200);
+        assert!(classes(Labels::Dirichlet { alpha: 0.1 }) < 110, "{}", classes(Labels::Dirichlet { alpha: 0.1 }));
+    }
+}
