@@ -114,5 +114,8 @@ fn merge(options: &sweep::MergeOptions) -> Result<(), CommandError> {
     if shards.first().is_some_and(|folder| reproduce::is_reproduction(folder)) {
         return Ok(reproduce::merge(shards, (out, *overwrite), &ARTEFACTS, &left_out()?)?);
     }
+    if shards.first().is_some_and(|folder| federate::is_federation(folder)) {
+        return federate::merge(options);
+    }
     sweep::merge(options)
 }

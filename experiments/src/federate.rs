@@ -5,41 +5,45 @@
 
 mod budgets;
 mod checkpoint;
+mod classes;
 mod costs;
 mod curves;
 mod iteration;
 mod learner;
+mod merge;
 mod plans;
 mod reclaim;
 mod rounds;
+mod span;
 mod specification;
 mod table;
+mod tables;
 mod widths;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use haversack_federation::population::DeviceKind;
-use haversack_reports::frame::{FrameError, write_parquet};
-use serde_json::Map;
+use haversack_reports::frame::FrameError;
+use serde_json::{Map, Value};
 
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::output::{note, print};
 use crate::output_folder::OutputFolder;
 use crate::progress::{Amount, Progress, Stopped, word};
+use crate::shard::Shard;
+use crate::sweep::Identity;
 use budgets::Budgets;
 use checkpoint::Checkpoint;
 use learner::Learner;
+pub(crate) use merge::{is_federation, merge};
 use rounds::hold;
 pub(crate) use rounds::{Held, Phones, held};
+use span::Span;
 pub(crate) use specification::Specification;
+use tables::{ROUNDS, Tables};
 use widths::{Widths, of_each_width};
-
-const ROUNDS: &str = "rounds.parquet";
-const CLIENTS: &str = "clients.parquet";
-const EXCLUSIONS: &str = "exclusions.parquet";
 
 /// What `federate` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -49,8 +53,10 @@ const EXCLUSIONS: &str = "exclusions.parquet";
     network is what phones spend time and memory on, stand_in (logistic, mlp, lenet5, bag-of-tokens or transformer1) what learns; \
     without one nobody learns (mode = \"timing\"). selector is random, oort-paper, oort-fedscale, heterofl or fedhybrid; aggregator \
     fedavg, fedprox or fedyogi. Others: memory_mix (shares by GB, such as { 4 = 0.5, 8 = 0.5 }), split (even or natural), over_commit, \
-    deadline_s, oracle, local_epochs, learning_rate, samples (of a phone), data, target_accuracy, evaluate_every, traces (a table of apps), \
-    system, seed.")]
+    deadline_s, aggregation (synchronous or buffered, with concurrency and max_staleness), oracle, local_epochs or local_steps, \
+    learning_rate, proximal, server_learning_rate, samples (of a phone), data, target_accuracy, evaluate_every, traces (a table of apps), \
+    system, seed. A key that lists values, such as seed = [1, 2, 3], spans one federation for each combination; \
+    --shard I/N holds a part of them.")]
 pub struct FederateOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]
@@ -64,6 +70,9 @@ pub struct FederateOptions {
     /// Deletes what the folder lists of another command or specification
     #[arg(long)]
     overwrite: bool,
+    /// Holds only the I-th of N equal parts of what lists span, for `haversack merge`
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
     /// Threads [default: one a processor]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -78,74 +87,105 @@ pub struct FederateOptions {
 /// A specification, data or traces that are wrong, before anything is written; a checkpoint of something else; a loss that is no
 /// number any more; Ctrl-C. What had been learned by then is in the checkpoint.
 pub fn run(options: &FederateOptions) -> Result<(), CommandError> {
-    let specification = Specification::read(&options.specification, options.seed)?;
+    let span = Span::read(&options.specification, options.seed)?;
     let builder = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
     let pool = builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))?;
-    pool.install(|| federate(options, &specification))
+    pool.install(|| federate(options, &span))
 }
 
-fn federate(options: &FederateOptions, asked: &Specification) -> Result<(), CommandError> {
-    let phones = Phones::draw(asked)?;
-    let record = asked.record();
-    let mut folder = OutputFolder::claim(&options.out, &record, options.overwrite)?;
-    let checkpoint = Checkpoint::open(&options.out, &record, options.resume)?;
-    let before = checkpoint.rounds();
+fn federate(options: &FederateOptions, span: &Span) -> Result<(), CommandError> {
+    let identity = Identity::of(span.record(), options.shard);
+    let number = span.federations.len() as u64;
+    let runs = options.shard.map_or(0..number, |shard| shard.of(number));
+    let mut folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
     let cache = Cache::new();
-    let budgets = Budgets::watch(asked, &cache)?;
-    let widths = of_each_width(asked);
-    let work = Widths::new(&widths, &phones, &budgets, &cache)?;
-    let mut learner = Learner::of(asked, &phones, checkpoint, &cache)?;
-    folder.begin(&learner.iter().map(|_| checkpoint::NAME.to_owned()).collect::<Vec<_>>(), Map::new())?;
-    let progress = Progress::new(Amount::Number("rounds"), u64::from(asked.rounds), before);
-    let mut done = 0;
-    let held = hold(asked, &phones, &work, learner.as_mut(), &mut || {
-        done += 1;
-        if done > before {
-            progress.inc(1);
+    let (mut whole, mut kept) = (None::<Tables>, Vec::new());
+    for run in runs.start as usize..runs.end as usize {
+        let asked = &span.federations[run];
+        let name = if span.is_spanned() { format!("{}-{run}", checkpoint::NAME) } else { checkpoint::NAME.to_owned() };
+        let checkpoint = Checkpoint::open(folder.path(&name), &asked.record(), options.resume)?;
+        let federation = Started { asked, checkpoint: (checkpoint, name), place: (span, run) };
+        let tables = federation.tables(options, (&mut folder, &mut kept), &cache)?;
+        match &mut whole {
+            Some(whole) => whole.append(&tables).map_err(FrameError::Encode)?,
+            None => whole = Some(tables),
         }
-    });
-    drop(progress);
-    let held = held.map_err(|error| {
-        let (all, command) = (u64::from(asked.rounds), options.to_go_on());
-        error.stopped(Stopped { done, all, things: "rounds", command })
-    })?;
-    let mut outputs = write(&folder, asked, &phones.kinds, &held)?;
-    outputs.extend(learner.iter().map(|_| checkpoint::NAME.to_owned()));
-    folder.record(record, &outputs)?;
-    if held.rounds.iter().all(|round| round.completed == 0) {
+    }
+    let Some(tables) = whole else {
+        folder.record(identity.record(), &kept)?;
+        return print("no federation is in this shard\n");
+    };
+    if tables.numbers(ROUNDS, "completed").iter().all(|completed| *completed == Some(0.0)) {
         note(&"no phone has completed a round: see the outcomes in clients.parquet");
     }
-    print(&format!(
-        "{}{}\n",
-        table::text(&held.rounds, &held.exclusions, asked.rules.cohort),
-        word(&folder.path(ROUNDS))
-    ))
+    print(&finish(&folder, identity.record(), tables, kept)?)
 }
 
-/// Writes the tables and the figure; the names of all files.
-fn write(
-    folder: &OutputFolder,
-    asked: &Specification,
-    kinds: &[DeviceKind],
-    held: &Held,
-) -> Result<Vec<String>, CommandError> {
-    let clients = table::clients(&held.clients, kinds, &asked.setting.memory);
-    let frames =
-        [(ROUNDS, table::rounds(&held.rounds)), (CLIENTS, clients), (EXCLUSIONS, table::exclusions(&held.exclusions))];
-    let mut outputs = Vec::new();
-    for (name, frame) in frames {
-        write_parquet(&folder.path(name), &frame.map_err(FrameError::Encode)?)?;
-        outputs.push(name.to_owned());
+/// A federation that begins.
+struct Started<'a> {
+    asked: &'a Specification,
+    /// With the name of its file.
+    checkpoint: (Checkpoint, String),
+    /// Its number among others.
+    place: (&'a Span, usize),
+}
+
+impl Started<'_> {
+    /// Holds its rounds.
+    fn tables(
+        self,
+        options: &FederateOptions,
+        (folder, kept): (&mut OutputFolder, &mut Vec<String>),
+        cache: &Cache,
+    ) -> Result<Tables, CommandError> {
+        let Self { asked, checkpoint: (checkpoint, name), place } = self;
+        let phones = Phones::draw(asked)?;
+        let before = checkpoint.rounds();
+        let budgets = Budgets::watch(asked, cache)?;
+        let widths = of_each_width(asked);
+        let work = Widths::new(&widths, &phones, &budgets, cache)?;
+        let mut learner = Learner::of(asked, &phones, checkpoint, cache)?;
+        kept.extend(learner.iter().map(|_| name.clone()));
+        folder.begin(kept, Map::new())?;
+        let progress = Progress::new(Amount::Number("rounds"), u64::from(asked.rounds), before);
+        let mut done = 0;
+        let held = hold(asked, &phones, &work, learner.as_mut(), &mut || {
+            done += 1;
+            if done > before {
+                progress.inc(1);
+            }
+        });
+        drop(progress);
+        let held = held.map_err(|error| {
+            let (all, command) = (u64::from(asked.rounds), options.to_go_on());
+            error.stopped(Stopped { done, all, things: "rounds", command })
+        })?;
+        Tables::of(&held, asked, &phones.kinds, place)
     }
-    curves::figure(asked, &held.rounds).render()?.write(&folder.path(curves::NAME))?;
+}
+
+/// Writes the tables, the figure and the record; what came of it, as text.
+fn finish(
+    folder: &OutputFolder,
+    record: Map<String, Value>,
+    mut tables: Tables,
+    kept: Vec<String>,
+) -> Result<String, CommandError> {
+    tables.write(folder)?;
+    let mut outputs: Vec<String> = tables::NAMES.map(str::to_owned).to_vec();
+    curves::figure(&record, &tables).render()?.write(&folder.path(curves::NAME))?;
     outputs.extend(["svg", "png"].map(|ending| format!("{}.{ending}", curves::NAME)));
-    Ok(outputs)
+    outputs.extend(kept);
+    let text = table::text(&tables, curves::wanted(&record));
+    folder.record(record, &outputs)?;
+    Ok(format!("{text}{}\n", word(&folder.path(tables::NAMES[ROUNDS]))))
 }
 
 impl FederateOptions {
     /// The command that goes on where this one was stopped.
     fn to_go_on(&self) -> String {
         let seed = self.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
-        format!("haversack federate {} --out {}{seed} --resume", word(&self.specification), word(&self.out))
+        let shard = self.shard.map_or_else(String::new, |shard| format!(" --shard {shard}"));
+        format!("haversack federate {} --out {}{seed}{shard} --resume", word(&self.specification), word(&self.out))
     }
 }

@@ -135,6 +135,13 @@ pub fn command_of(folder: &Path) -> Option<String> {
     record.get("command").and_then(Value::as_str).map(str::to_owned)
 }
 
+/// The files that the record of `folder` lists.
+pub fn outputs_of(folder: &Path) -> Vec<String> {
+    let record = read(&folder.join(RECORD)).ok().flatten();
+    let outputs = record.as_ref().and_then(|record| record.get(OUTPUTS)?.as_array()).into_iter().flatten();
+    outputs.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
 fn lock(root: &Path) -> Result<File, FolderError> {
     let path = root.join(LOCK);
     let failed = |source| FileError { action: "lock", path: path.clone(), source };

@@ -29,6 +29,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 use serde_json::Map;
 
+pub(crate) use identity::Identity;
 pub use merge::merge;
 pub use row::Row;
 pub use specification::Specification;
@@ -42,7 +43,6 @@ use crate::output_folder::{OutputFolder, RECORD};
 use crate::progress::{Amount, Progress, Stopped, word};
 pub use crate::shard::Shard;
 use found::Found;
-use identity::Identity;
 use journal::Journal;
 
 /// The table of a sweep, in its folder.
@@ -93,7 +93,7 @@ pub struct SweepOptions {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  haversack merge part1 part2 --out whole")]
 pub struct MergeOptions {
-    /// The folders of all shards of one sweep or one reproduction
+    /// The folders of all shards of one sweep, reproduction or federation
     #[arg(value_name = "DIR", required = true)]
     pub shards: Vec<PathBuf>,
     /// The folder to write to

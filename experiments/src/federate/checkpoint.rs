@@ -50,12 +50,11 @@ struct Head {
 }
 
 impl Checkpoint {
-    /// The checkpoint of what `record` says, in `folder`; with `resume` what it holds is kept, otherwise it begins anew.
+    /// The checkpoint of what `record` says, at `path`; with `resume` what it holds is kept, otherwise it begins anew.
     ///
     /// # Errors
     /// A checkpoint to go on from that is damaged, or of another version or specification; it is left as it is.
-    pub(super) fn open(folder: &Path, record: &Map<String, Value>, resume: bool) -> Result<Self, CommandError> {
-        let path = folder.join(NAME);
+    pub(super) fn open(path: PathBuf, record: &Map<String, Value>, resume: bool) -> Result<Self, CommandError> {
         let digest = digest(&Value::Object(record.clone()).to_string());
         let mut checkpoint = Self { path: Some(path.clone()), digest, ..Self::nowhere() };
         if resume && path.is_file() {
@@ -167,7 +166,7 @@ mod tests {
     #[test]
     fn what_was_learned_comes_back_to_the_bit() {
         let folder = tempfile::tempdir().unwrap();
-        let mut written = Checkpoint::open(folder.path(), &record(1), true).unwrap();
+        let mut written = Checkpoint::open(folder.path().join(NAME), &record(1), true).unwrap();
         let learned = [
             Learned { losses: vec![0.1 + 0.2, 1e-300], accuracy: Some(0.3) },
             Learned { losses: vec![], accuracy: None },
@@ -176,20 +175,20 @@ mod tests {
         let past = BTreeMap::from([(0, vec![0.3, -7.0])]);
         learned.iter().for_each(|learned| written.save(learned.clone(), &server, &past).unwrap());
         written.write().unwrap();
-        let read = Checkpoint::open(folder.path(), &record(1), true).unwrap();
+        let read = Checkpoint::open(folder.path().join(NAME), &record(1), true).unwrap();
         assert_eq!((read.rounds(), read.server(ServerRule::Add), read.past()), (2, Some(server), past));
         assert_eq!(
             [1, 2, 3].map(|round| read.learned(round)),
             [Some(learned[0].clone()), Some(learned[1].clone()), None]
         );
-        assert_eq!(Checkpoint::open(folder.path(), &record(1), false).unwrap().rounds(), 0);
+        assert_eq!(Checkpoint::open(folder.path().join(NAME), &record(1), false).unwrap().rounds(), 0);
     }
 
     #[test]
     fn damaged_ones_and_those_of_others_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        Checkpoint::open(folder.path(), &record(1), false).unwrap().write().unwrap();
-        let refused = |seed| Checkpoint::open(folder.path(), &record(seed), true).err().unwrap().to_string();
+        Checkpoint::open(folder.path().join(NAME), &record(1), false).unwrap().write().unwrap();
+        let refused = |seed| Checkpoint::open(folder.path().join(NAME), &record(seed), true).err().unwrap().to_string();
         assert!(refused(2).contains("another specification"), "{}", refused(2));
         let path = folder.path().join(NAME);
         let mut bytes = std::fs::read(&path).unwrap();

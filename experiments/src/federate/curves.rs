@@ -1,51 +1,186 @@
-//! What a federation reaches over time, and what its rounds take.
+//! What federations reach over time, what their rounds take, who was left out, and what each memory class did.
 
-use haversack_federation::rows::RoundRow;
-use haversack_reports::figure::{Axis, Lines, Series};
+use haversack_reports::figure::{Axis, BarSeries, Bars, Lines, Series, Stack};
 use haversack_reports::{Figure, Panel};
+use serde_json::{Map, Value};
 
-use super::specification::Specification;
+use super::tables::{CLASSES, ROUNDS, Tables};
 
 /// The name of the figure's files.
 pub(super) const NAME: &str = "federation";
+/// Curves that are drawn at most, of the first federations.
+const MOST_CURVES: usize = 8;
+/// What became of parts: a column, and what it is called.
+const OUTCOMES: [(&str, &str); 4] =
+    [("completed", "completed"), ("timed_out", "timed out"), ("dropped", "dropped"), ("killed", "killed")];
 
-/// A number of phones of a round, and what it is called.
-type Count = (&'static str, fn(&RoundRow) -> u32);
-const COUNTS: [Count; 4] = [
-    ("completed", |row| row.completed),
-    ("timed out", |row| row.timed_out),
-    ("dropped", |row| row.dropped),
-    ("killed", |row| row.killed),
-];
-
-/// Accuracy by simulated time where it was measured, what rounds take, and what became of their phones.
-pub(super) fn figure(asked: &Specification, rows: &[RoundRow]) -> Figure {
-    let title = format!("{} phones train {} with {}", asked.phones, asked.network, asked.policy);
-    let learns = asked
-        .learning
-        .as_ref()
-        .map_or_else(|| "nobody learns".to_owned(), |learning| format!("{} learns in its place", learning.stand_in));
-    let figure = Figure::new(title).note(format!("selector: {}; {learns}", asked.rules.selector.name()));
-    let hours = |row: &RoundRow| (row.start_s + row.duration_s) / 3600.0;
-    let reached: Vec<(f64, f64)> = rows.iter().filter_map(|row| Some((hours(row), 100.0 * row.accuracy?))).collect();
-    let figure = if reached.is_empty() {
-        figure
-    } else {
-        let panel = Panel::new(Lines::new().series(Series::new("test", reached))).title("what is learned");
-        figure.panel(
-            panel.x(Axis::new("simulated time").unit("h").from_zero()).y(Axis::new("accuracy").unit("%").from_zero()),
-        )
+/// Accuracy by simulated time where it was measured, what rounds take, and by memory class what became of phones, who was left out
+/// and why, energy and budgets.
+pub(super) fn figure(record: &Map<String, Value>, tables: &Tables) -> Figure {
+    let runs = Runs::of(tables);
+    let mut figure = Figure::new(title(record)).note(note(record, runs.names.len())).columns(2);
+    let hours: Vec<f64> = {
+        let [start, took] = ["start_s", "duration_s"].map(|name| tables.numbers(ROUNDS, name));
+        start.iter().zip(&took).map(|(start, took)| (start.unwrap_or(0.0) + took.unwrap_or(0.0)) / 3600.0).collect()
     };
-    let took: Vec<(f64, f64)> = rows.iter().map(|row| (f64::from(row.round), row.duration_s / 60.0)).collect();
-    let every = [1, 2, 5, 10, 20, 50, 100, 200, 500].into_iter().find(|every| rows.len() / every <= 8).unwrap_or(1000);
-    let ticks: Vec<f64> = rows.iter().map(|row| f64::from(row.round)).skip(every - 1).step_by(every).collect();
-    let round = || Axis::new("round").ticks_at(ticks.clone());
-    let durations = Panel::new(Lines::new().series(Series::new("duration", took))).title("what rounds take");
-    let counts = COUNTS.into_iter().fold(Lines::new(), |lines, (name, count)| {
-        let points: Vec<(f64, f64)> = rows.iter().map(|row| (f64::from(row.round), f64::from(count(row)))).collect();
-        lines.series(Series::new(name, points))
-    });
+    let accuracy = tables.numbers(ROUNDS, "accuracy");
+    if accuracy.iter().any(Option::is_some) {
+        let reached = runs.lines(|row| Some((hours[row], 100.0 * accuracy[row]?)));
+        let panel = Panel::new(reached).title("what is learned");
+        figure = figure.panel(
+            panel.x(Axis::new("simulated time").unit("h").from_zero()).y(Axis::new("accuracy").unit("%").from_zero()),
+        );
+    }
+    let [numbers, took] = ["round", "duration_s"].map(|name| tables.numbers(ROUNDS, name));
+    let durations = runs.lines(|row| Some((numbers[row]?, took[row]? / 60.0)));
+    let last = numbers.iter().flatten().copied().fold(1.0, f64::max);
+    let every = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0].into_iter().find(|every| last / every <= 8.0);
+    let every = every.unwrap_or(1000.0);
+    let ticks = (1..).map(|tick| f64::from(tick) * every).take_while(|tick| *tick <= last);
     figure
-        .panel(durations.x(round()).y(Axis::new("duration").unit("min").from_zero()))
-        .panel(Panel::new(counts).title("what became of phones").x(round()).y(Axis::new("phones").from_zero()))
+        .panel(
+            Panel::new(durations)
+                .title("what rounds take")
+                .x(Axis::new("round").ticks_at(ticks.collect::<Vec<_>>()))
+                .y(Axis::new("duration").unit("min").from_zero()),
+        )
+        .panel(parts(tables))
+        .panel(left_out(tables))
+        .panel(bars(tables, ("energy", "kJ"), "energy_j", 1e-3))
+        .panel(bars(tables, ("median budget", "GB"), "budget_bytes", 1e-9))
+}
+
+/// The rows of each federation.
+struct Runs {
+    names: Vec<String>,
+    of: Vec<usize>,
+}
+
+impl Runs {
+    fn of(tables: &Tables) -> Self {
+        let frame = &tables.0[ROUNDS];
+        let before = frame.get_column_names().iter().take_while(|name| name.as_str() != "round").count();
+        if before == 0 {
+            return Self { names: vec!["all phones".to_owned()], of: vec![0; frame.height()] };
+        }
+        let named = frame.get_column_names().into_iter().map(|name| name.as_str().to_owned()).take(before).skip(1);
+        let values: Vec<Vec<String>> = named.map(|name| tables.texts(ROUNDS, &name)).collect();
+        let (mut names, mut of) = (Vec::new(), Vec::new());
+        for row in 0..frame.height() {
+            let name = values.iter().map(|values| values[row].as_str()).collect::<Vec<_>>().join(", ");
+            if names.last() != Some(&name) {
+                names.push(name);
+            }
+            of.push(names.len() - 1);
+        }
+        Self { names, of }
+    }
+
+    /// A curve a federation.
+    fn lines(&self, point: impl Fn(usize) -> Option<(f64, f64)>) -> Lines {
+        let names = self.names.iter().enumerate().take(MOST_CURVES);
+        names.fold(Lines::new(), |lines, (run, name)| {
+            let rows = self.of.iter().enumerate().filter(|(_, of)| **of == run);
+            lines.series(Series::new(name.clone(), rows.filter_map(|(row, _)| point(row)).collect::<Vec<_>>()))
+        })
+    }
+}
+
+/// The memory classes, and the sums of a column over all federations.
+fn by_class(tables: &Tables, names: &[&str]) -> (Vec<String>, Vec<Vec<f64>>) {
+    let of = tables.texts(CLASSES, "memory_class");
+    let mut classes: Vec<String> = Vec::new();
+    of.iter().for_each(|class| {
+        if !classes.contains(class) {
+            classes.push(class.clone());
+        }
+    });
+    let sums = |name: &&str| {
+        let values = tables.numbers(CLASSES, name);
+        let sum = |class: &String| {
+            let own = of.iter().zip(&values).filter(|(of, _)| *of == class);
+            own.filter_map(|(_, value)| *value).sum()
+        };
+        classes.iter().map(sum).collect()
+    };
+    let sums = names.iter().map(sums).collect();
+    (classes, sums)
+}
+
+fn parts(tables: &Tables) -> Panel {
+    let (classes, sums) = by_class(tables, &OUTCOMES.map(|outcome| outcome.0));
+    let stack = OUTCOMES.iter().zip(sums).fold(Stack::new(classes), |stack, ((_, name), sums)| stack.part(*name, sums));
+    Panel::new(stack).title("what became of phones").y(Axis::new("parts").from_zero())
+}
+
+fn left_out(tables: &Tables) -> Panel {
+    let (classes, sums) = by_class(tables, &["phones", "without_plan", "without_samples"]);
+    let rest = (0..classes.len()).map(|class| sums[0][class] - sums[1][class] - sums[2][class]);
+    let mut stack = Stack::new(classes.clone()).part("not left out", rest.collect::<Vec<_>>());
+    for (name, sums) in ["no plan fits", "no samples"].into_iter().zip(&sums[1..]) {
+        if sums.iter().any(|sum| *sum > 0.0) {
+            stack = stack.part(name, sums.clone());
+        }
+    }
+    Panel::new(stack).title("who was left out, and why").y(Axis::new("phones").from_zero())
+}
+
+/// A mean over the federations by class.
+fn bars(tables: &Tables, (what, unit): (&str, &str), name: &str, scale: f64) -> Panel {
+    let (classes, sums) = by_class(tables, &[name]);
+    let of = tables.texts(CLASSES, "memory_class");
+    let counted = tables.numbers(CLASSES, name);
+    let mean = |(class, sum): (&String, &f64)| {
+        let number = of.iter().zip(&counted).filter(|(of, value)| *of == class && value.is_some()).count();
+        (number > 0).then(|| scale * sum / number as f64)
+    };
+    let means: Vec<Option<f64>> = classes.iter().zip(&sums[0]).map(mean).collect();
+    let title = format!("{what} by memory");
+    Panel::new(Bars::new(classes).series(BarSeries::new(what, means)))
+        .title(title)
+        .y(Axis::new(what).unit(unit).from_zero())
+}
+
+/// A value of what is asked for; `None` where several are.
+fn asked<'r>(record: &'r Map<String, Value>, keys: &[&str]) -> Option<&'r Value> {
+    let specification = record.get("specification")?;
+    let first = specification.get("first").unwrap_or(specification);
+    let spans = specification.get("spans");
+    let last = keys.last()?;
+    if spans.is_some_and(|spans| spans.get(*last).is_some()) {
+        return None;
+    }
+    keys.iter().try_fold(first, |value, key| value.get(*key))
+}
+
+/// Updates that a round waits for; `None` where that differs.
+pub(super) fn wanted(record: &Map<String, Value>) -> Option<f64> {
+    asked(record, &["rules", "cohort"]).and_then(Value::as_f64)
+}
+
+fn title(record: &Map<String, Value>) -> String {
+    let number = asked(record, &["population"]).and_then(Value::as_u64);
+    let phones = number.map_or_else(|| "phones".to_owned(), |number| format!("{number} phones"));
+    let text = |key| asked(record, &[key]).and_then(Value::as_str);
+    let network = text("network").map_or_else(|| "several networks".to_owned(), str::to_owned);
+    let with = text("policy").map_or_else(String::new, |policy| format!(" with {policy}"));
+    format!("{phones} train {network}{with}")
+}
+
+fn note(record: &Map<String, Value>, runs: usize) -> String {
+    let text = |keys: &[&str]| asked(record, keys).and_then(Value::as_str).map(str::to_owned);
+    let mut notes: Vec<String> = Vec::new();
+    notes.extend(text(&["rules", "selector"]).map(|selector| format!("selector: {selector}")));
+    if asked(record, &["learning"]).is_some_and(|learning| !learning.is_null()) {
+        notes.extend(text(&["learning", "stand_in"]).map(|stand_in| format!("{stand_in} learns in its place")));
+    } else {
+        notes.push("nobody learns".to_owned());
+    }
+    if runs > 1 {
+        notes.push(format!("{runs} federations; phones are of all together, energy and budgets their mean"));
+    }
+    if runs > MOST_CURVES {
+        notes.push(format!("curves of the first {MOST_CURVES}"));
+    }
+    notes.join("; ")
 }

@@ -8,6 +8,7 @@ use haversack_federation::work::Work;
 
 use super::budgets::Budgets;
 use super::checkpoint::Checkpoint;
+use super::classes::{self, ClassRow};
 use super::learner::Learner;
 use super::specification::{Ready, Specification};
 use super::widths::{Widths, of_each_width};
@@ -46,6 +47,8 @@ pub(crate) struct Held {
     pub(crate) clients: Vec<ClientRow>,
     /// A row a phone that is left out.
     pub(crate) exclusions: Vec<ExclusionRow>,
+    /// A row a memory class.
+    pub(crate) classes: Vec<ClassRow>,
 }
 
 /// All rounds of `asked`; `cache` keeps what other federations need, too.
@@ -103,6 +106,7 @@ pub(super) fn hold(
         }
     }
     learner.map_or(Ok(()), Learner::keep)?;
+    held.classes = classes::of(population.phones(), &asked.setting.memory, &held.clients, &held.exclusions);
     Ok(held)
 }
 

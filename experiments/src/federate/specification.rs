@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use haversack_devices::CoreSelection;
 use haversack_devices::text::{alternatives, read_toml};
@@ -209,17 +209,10 @@ pub(crate) struct Specification {
 }
 
 impl Specification {
-    /// Reads the file at `path`; `seed` takes the place of its own.
+    /// What the text of `file` says; `seed` takes the place of its own.
     ///
     /// # Errors
-    /// A file that cannot be read, unknown keys, values that a key cannot have or that contradict each other, with the line.
-    pub(super) fn read(path: &Path, seed: Option<u64>) -> Result<Self, CommandError> {
-        let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| CommandError::input(format!("{file}: cannot be read: {error}")))?;
-        Self::parse(&file, &text, seed)
-    }
-
+    /// Unknown keys, values that a key cannot have or that contradict each other, with the line.
     pub(crate) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
         let asked: Asked = read_toml(file, text).map_err(CommandError::input)?;
         let place = Place { file, text };

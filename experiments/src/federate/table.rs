@@ -6,9 +6,10 @@ use haversack_federation::round::Outcome;
 use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, PolarsResult, Series};
 
+use super::tables::{CLASSES, ROUNDS, Tables};
 use crate::quantities;
 
-fn column<T, Of: ?Sized>(name: &str, values: T) -> Column
+pub(super) fn column<T, Of: ?Sized>(name: &str, values: T) -> Column
 where
     Series: NamedFrom<T, Of>,
 {
@@ -78,35 +79,56 @@ const fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// What came of it, for people; `wanted` updates a round were waited for.
-pub(super) fn text(rows: &[RoundRow], exclusions: &[ExclusionRow], wanted: u32) -> String {
-    let all = |of: fn(&RoundRow) -> u32| rows.iter().map(|row| u64::from(of(row))).sum::<u64>();
+/// What came of it, for people; `wanted` updates a round were waited for, where that is one number.
+pub(super) fn text(tables: &Tables, wanted: Option<f64>) -> String {
+    let numbers = |name: &str| tables.numbers(ROUNDS, name).into_iter().map(|number| number.unwrap_or(0.0));
+    let all = |name: &str| numbers(name).sum::<f64>();
     let time = |seconds: f64| quantities::time(Nanos((seconds * 1e9) as u64));
-    let end = rows.last().map_or(0.0, |row| row.start_s + row.duration_s);
-    let mut text = format!(
-        "{} rounds in {} of simulated time, {} each\n",
-        rows.len(),
-        time(end),
-        time(end / rows.len().max(1) as f64)
-    );
+    let (rounds, took) = (tables.0[ROUNDS].height(), all("duration_s"));
+    let mut text = String::new();
+    if let Some(last) = tables.numbers(ROUNDS, "run").last().copied().flatten() {
+        let first = tables.numbers(ROUNDS, "run").first().copied().flatten().unwrap_or(0.0);
+        text += &format!("{} federations\n", last - first + 1.0);
+    }
+    let each = time(took / rounds.max(1) as f64);
+    text += &format!("{rounds} rounds in {} of simulated time, {each} each\n", time(took));
     text += &format!(
         "{} parts of phones: {} completed, {} timed out, {} dropped, {} killed\n",
-        all(|row| row.selected),
-        all(|row| row.completed),
-        all(|row| row.timed_out),
-        all(|row| row.dropped),
-        all(|row| row.killed)
+        all("selected"),
+        all("completed"),
+        all("timed_out"),
+        all("dropped"),
+        all("killed")
     );
-    let short = rows.iter().filter(|row| row.completed < wanted).count();
-    if short > 0 {
-        text += &format!("{short} rounds had fewer than the {wanted} updates that they waited for\n");
+    if let Some(wanted) = wanted {
+        let short = numbers("completed").filter(|completed| *completed < wanted).count();
+        if short > 0 {
+            text += &format!("{short} rounds had fewer than the {wanted} updates that they waited for\n");
+        }
     }
-    text += &format!("{:.1} kJ of all phones\n", rows.iter().fold(0.0, |sum, row| sum + row.energy_j) / 1e3);
-    if !exclusions.is_empty() {
-        text += &format!("{} phones were left out, since no plan fits what they leave\n", exclusions.len());
+    text += &format!("{:.1} kJ of all phones\n", numbers("energy_j").fold(0.0, |sum, energy| sum + energy) / 1e3);
+    let classes = tables.texts(CLASSES, "memory_class");
+    let of_class = |name: &str| tables.numbers(CLASSES, name).into_iter().map(|number| number.unwrap_or(0.0));
+    for (name, why) in [("without_plan", "no plan fits what they leave"), ("without_samples", "they hold no samples")] {
+        let left_out: f64 = of_class(name).sum();
+        if left_out > 0.0 {
+            let mut by_class: Vec<(&str, f64)> = Vec::new();
+            for (class, number) in classes.iter().zip(of_class(name)).filter(|(_, number)| *number > 0.0) {
+                match by_class.iter_mut().find(|(of, _)| of == class) {
+                    Some((_, sum)) => *sum += number,
+                    None => by_class.push((class, number)),
+                }
+            }
+            let by_class: Vec<String> =
+                by_class.iter().map(|(class, number)| format!("{number} with {class}")).collect();
+            text += &format!("{left_out} phones were left out, since {why}: {}\n", by_class.join(", "));
+        }
     }
-    if let Some((row, accuracy)) = rows.iter().rev().find_map(|row| Some((row, row.accuracy?))) {
-        text += &format!("accuracy {} after round {}\n", quantities::percent(accuracy), row.round);
+    let accuracy = tables.numbers(ROUNDS, "accuracy");
+    if let Some((row, accuracy)) = accuracy.iter().enumerate().rev().find_map(|(row, found)| Some((row, (*found)?))) {
+        let round = numbers("round").nth(row).unwrap_or(0.0);
+        let whose = if text.contains(" federations\n") { " of the last" } else { "" };
+        text += &format!("accuracy {} after round {round}{whose}\n", quantities::percent(accuracy));
     }
     text
 }

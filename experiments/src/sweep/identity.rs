@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use haversack_devices::registry::digest;
 use haversack_reports::FileError;
@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 use super::{Shard, Specification};
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::output_folder::OUTPUTS;
+use crate::output_folder::{OUTPUTS, RECORD};
 use crate::scenario::{PhoneApps, trace_file, workload};
 
 /// What the results are of. Two sweeps whose identities are equal have the same results.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     /// All but the shard.
     whole: Map<String, Value>,
     shard: Option<String>,
@@ -71,6 +71,34 @@ impl Identity {
         Ok((Self { whole, shard: shard.map(|shard| shard.to_string()) }, unsupported))
     }
 
+    /// The identity of `whole`, or of its part `shard`.
+    pub(crate) fn of(whole: Map<String, Value>, shard: Option<Shard>) -> Self {
+        Self { whole, shard: shard.map(|shard| shard.to_string()) }
+    }
+
+    /// What the shards in `folders` are of, all together.
+    ///
+    /// # Errors
+    /// A folder without a record, or shards of different sweeps.
+    pub(crate) fn of_all(folders: &[PathBuf]) -> Result<Self, CommandError> {
+        let mut whole: Option<(Self, &Path)> = None;
+        for folder in folders {
+            let identity = Self::read(&folder.join(RECORD))?.of_all_shards();
+            match &whole {
+                Some((first, other)) if *first != identity => {
+                    let (other, folder) = (other.display(), folder.display());
+                    return Err(CommandError::input(format!(
+                        "{other} and {folder} are of different sweeps or versions"
+                    )));
+                }
+                Some(_) => {}
+                None => whole = Some((identity, folder)),
+            }
+        }
+        let nothing = || CommandError::input("there is nothing to merge; expected the folders of a sweep's shards");
+        Ok(whole.ok_or_else(nothing)?.0)
+    }
+
     /// The identity in the JSON object `text`, if there is one.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let Ok(Value::Object(mut whole)) = serde_json::from_str(text) else { return None };
@@ -80,7 +108,7 @@ impl Identity {
     }
 
     /// The identity in the file at `path`.
-    pub(super) fn read(path: &Path) -> Result<Self, CommandError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, CommandError> {
         let failed = |reason: String| CommandError::input(format!("{}: {reason}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
         Self::parse(&text).ok_or_else(|| failed("not the record of a sweep".to_owned()))
@@ -91,8 +119,13 @@ impl Identity {
         Ok(std::fs::read_to_string(path).is_ok_and(|text| Self::parse(&text).as_ref() == Some(self)))
     }
 
+    /// The shard, as `I/N`; `None` for all.
+    pub(crate) fn shard(&self) -> Option<&str> {
+        self.shard.as_deref()
+    }
+
     /// The number of runs of all shards.
-    pub(super) fn runs(&self) -> u64 {
+    pub(crate) fn runs(&self) -> u64 {
         self.whole.get("runs").and_then(Value::as_u64).unwrap_or(0)
     }
 
@@ -102,7 +135,7 @@ impl Identity {
     }
 
     /// The record of the folder.
-    pub(super) fn record(&self) -> Map<String, Value> {
+    pub(crate) fn record(&self) -> Map<String, Value> {
         let mut map = self.whole.clone();
         if let Some(shard) = &self.shard {
             map.insert(SHARD.to_owned(), json!(shard));
@@ -111,7 +144,7 @@ impl Identity {
     }
 
     /// What of the record says whose the folder is.
-    pub(super) fn owner(&self) -> Map<String, Value> {
+    pub(crate) fn owner(&self) -> Map<String, Value> {
         let record = self.record();
         let keys = ["command", "specification", SHARD];
         keys.into_iter().map(|key| (key.to_owned(), record.get(key).cloned().unwrap_or_default())).collect()

@@ -10,7 +10,7 @@ use super::table;
 use super::{MergeOptions, RESULTS, Writer, groups, pool};
 use crate::error::CommandError;
 use crate::output::print;
-use crate::output_folder::{OutputFolder, RECORD};
+use crate::output_folder::OutputFolder;
 
 /// Merges the folders of all shards of one sweep, to the same bytes as one run.
 ///
@@ -18,23 +18,8 @@ use crate::output_folder::{OutputFolder, RECORD};
 /// A folder that holds no finished sweep, shards of different sweeps, runs that are missing or there twice; all
 /// before anything is written. A folder that cannot be written.
 pub fn merge(options: &MergeOptions) -> Result<(), CommandError> {
-    let mut whole: Option<(Identity, &Path)> = None;
-    let mut shards = Vec::new();
-    for folder in &options.shards {
-        let identity = Identity::read(&folder.join(RECORD))?.of_all_shards();
-        match &whole {
-            Some((first, other)) if *first != identity => {
-                let (other, folder) = (other.display(), folder.display());
-                return Err(CommandError::input(format!("{other} and {folder} are of different sweeps or versions")));
-            }
-            Some(_) => {}
-            None => whole = Some((identity, folder)),
-        }
-        shards.push(Shard::open(folder)?);
-    }
-    let Some((identity, _)) = whole else {
-        return Err(CommandError::input("there is nothing to merge; expected the folders of a sweep's shards"));
-    };
+    let identity = Identity::of_all(&options.shards)?;
+    let mut shards = options.shards.iter().map(|folder| Shard::open(folder)).collect::<Result<Vec<_>, _>>()?;
     let runs = identity.runs();
     shards.retain(|shard| !shard.runs.is_empty());
     shards.sort_by_key(|shard| shard.runs.first().copied());

@@ -1,0 +1,133 @@
+//! What became of the phones of each memory class.
+
+use haversack_federation::population::{MemoryClass, Phone};
+use haversack_federation::round::Outcome;
+use haversack_federation::rows::{ClientRow, ExclusionRow};
+use polars::prelude::{DataFrame, PolarsResult};
+
+use super::table::column;
+
+/// A memory class of a federation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ClassRow {
+    /// What a phone of it has, in GB.
+    pub(crate) size_gb: f64,
+    /// Its phones.
+    pub(crate) phones: u32,
+    /// Those that were left out since no plan fits what they leave.
+    pub(crate) without_plan: u32,
+    /// Those that were left out since they hold no samples.
+    pub(crate) without_samples: u32,
+    /// Parts of its phones that were taken in.
+    pub(crate) completed: u32,
+    /// Parts of which the phone was no longer ready.
+    pub(crate) dropped: u32,
+    /// Parts whose process the system ended.
+    pub(crate) killed: u32,
+    /// Parts that nobody waited for.
+    pub(crate) timed_out: u32,
+    /// What all parts took, in joules.
+    pub(crate) energy_j: f64,
+    /// The median of what training might hold, in bytes; `None` where no phone of it took part.
+    pub(crate) budget_bytes: Option<u64>,
+}
+
+/// A row a class, in the order of `classes`.
+pub(super) fn of(
+    phones: &[Phone],
+    classes: &[MemoryClass],
+    clients: &[ClientRow],
+    exclusions: &[ExclusionRow],
+) -> Vec<ClassRow> {
+    let mut rows: Vec<ClassRow> = classes.iter().map(|class| row(class.size_gb)).collect();
+    let mut budgets: Vec<Vec<u64>> = vec![Vec::new(); rows.len()];
+    phones.iter().for_each(|phone| rows[usize::from(phone.memory)].phones += 1);
+    for ExclusionRow { client, .. } in exclusions {
+        let phone = phones[*client as usize];
+        let row = &mut rows[usize::from(phone.memory)];
+        *(if phone.samples == 0 { &mut row.without_samples } else { &mut row.without_plan }) += 1;
+    }
+    for client in clients {
+        let row = &mut rows[usize::from(client.memory_class)];
+        *match client.outcome {
+            Outcome::Completed => &mut row.completed,
+            Outcome::Dropped => &mut row.dropped,
+            Outcome::Killed => &mut row.killed,
+            Outcome::TimedOut => &mut row.timed_out,
+        } += 1;
+        row.energy_j += client.energy_j;
+        budgets[usize::from(client.memory_class)].push(client.budget_bytes);
+    }
+    for (row, mut budgets) in rows.iter_mut().zip(budgets) {
+        budgets.sort_unstable();
+        row.budget_bytes = budgets.get(budgets.len() / 2).copied();
+    }
+    rows
+}
+
+fn row(size_gb: f64) -> ClassRow {
+    ClassRow { size_gb, ..ClassRow::default() }
+}
+
+/// The table of the rows.
+pub(super) fn frame(rows: &[ClassRow]) -> PolarsResult<DataFrame> {
+    let number = |name: &str, of: fn(&ClassRow) -> u32| column(name, rows.iter().map(of).collect::<Vec<_>>());
+    DataFrame::new_infer_height(vec![
+        column("memory_class", rows.iter().map(|row| format!("{} GB", row.size_gb)).collect::<Vec<_>>()),
+        number("phones", |row| row.phones),
+        number("without_plan", |row| row.without_plan),
+        number("without_samples", |row| row.without_samples),
+        number("completed", |row| row.completed),
+        number("dropped", |row| row.dropped),
+        number("killed", |row| row.killed),
+        number("timed_out", |row| row.timed_out),
+        column("energy_j", rows.iter().map(|row| row.energy_j).collect::<Vec<_>>()),
+        column("budget_bytes", rows.iter().map(|row| row.budget_bytes).collect::<Vec<_>>()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_and_phones_are_counted_by_class() {
+        let phone = |memory, samples| Phone { memory, device: 0, speed: 1.0, down: 1.0, up: 1.0, samples };
+        let phones = [phone(0, 5), phone(1, 5), phone(1, 0), phone(0, 5)];
+        let class = |size_gb| MemoryClass { size_gb, share: 0.5, devices: Vec::new(), speed_spread: 0.0 };
+        let client = |client, memory_class, budget_bytes, outcome| ClientRow {
+            round: 1,
+            client,
+            device: 0,
+            memory_class,
+            budget_bytes,
+            plan: 0,
+            compute_s: 1.0,
+            up_s: 0.0,
+            down_s: 0.0,
+            energy_j: 2.5,
+            outcome,
+        };
+        let clients = [
+            client(1, 1, 30, Outcome::Completed),
+            client(1, 1, 10, Outcome::Killed),
+            client(1, 1, 20, Outcome::TimedOut),
+        ];
+        let left_out = |client| ExclusionRow { round: 1, client, reason: String::new() };
+        let found = of(&phones, &[class(4.0), class(8.0)], &clients, &[left_out(0), left_out(2)]);
+        let small = ClassRow { size_gb: 4.0, phones: 2, without_plan: 1, ..ClassRow::default() };
+        let large = ClassRow {
+            size_gb: 8.0,
+            phones: 2,
+            without_samples: 1,
+            completed: 1,
+            killed: 1,
+            timed_out: 1,
+            energy_j: 7.5,
+            budget_bytes: Some(20),
+            ..ClassRow::default()
+        };
+        assert_eq!(found, [small, large]);
+        assert_eq!(frame(&found).unwrap().height(), 2);
+    }
+}

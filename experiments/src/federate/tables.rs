@@ -1,0 +1,108 @@
+//! The tables of a folder: one federation's, or those of several under one another, each with its number and values in front.
+
+use std::path::Path;
+
+use haversack_federation::population::DeviceKind;
+use haversack_reports::frame::{FrameError, read_parquet, write_parquet};
+use polars::prelude::{Column, DataFrame, DataType, PolarsError};
+
+use super::rounds::Held;
+use super::span::Span;
+use super::specification::Specification;
+use super::{classes, table};
+use crate::error::CommandError;
+use crate::output_folder::OutputFolder;
+
+/// The files.
+pub(super) const NAMES: [&str; 4] = ["rounds.parquet", "clients.parquet", "exclusions.parquet", "classes.parquet"];
+
+/// The places of two of them.
+pub(super) const ROUNDS: usize = 0;
+pub(super) const CLASSES: usize = 3;
+
+/// A row a round, a row a phone of a round, a row a phone that is left out, a row a memory class.
+#[derive(Clone, Debug)]
+pub(super) struct Tables(pub(super) [DataFrame; 4]);
+
+impl Tables {
+    /// Those of federation number `run`, from zero.
+    pub(super) fn of(
+        held: &Held,
+        asked: &Specification,
+        kinds: &[DeviceKind],
+        (span, run): (&Span, usize),
+    ) -> Result<Self, CommandError> {
+        let clients = table::clients(&held.clients, kinds, &asked.setting.memory);
+        let frames =
+            [table::rounds(&held.rounds), clients, table::exclusions(&held.exclusions), classes::frame(&held.classes)];
+        let mut tables = Vec::with_capacity(frames.len());
+        for frame in frames {
+            let frame = frame.map_err(FrameError::Encode)?;
+            tables.push(if span.is_spanned() { led(&frame, span, run).map_err(FrameError::Encode)? } else { frame });
+        }
+        <[DataFrame; 4]>::try_from(tables).map(Self).map_err(|_| CommandError::failed("there are four tables"))
+    }
+
+    /// Appends those of a later federation.
+    ///
+    /// # Errors
+    /// Tables of other columns.
+    pub(super) fn append(&mut self, later: &Self) -> Result<(), PolarsError> {
+        for (frame, later) in self.0.iter_mut().zip(&later.0) {
+            frame.vstack_mut(later)?;
+        }
+        Ok(())
+    }
+
+    /// Those of a folder.
+    pub(super) fn read(folder: &Path) -> Result<Self, CommandError> {
+        let read = |name: &str| read_parquet(&folder.join(name)).map_err(CommandError::input);
+        let [rounds, clients, exclusions, classes] = NAMES;
+        Ok(Self([read(rounds)?, read(clients)?, read(exclusions)?, read(classes)?]))
+    }
+
+    /// Writes them.
+    pub(super) fn write(&mut self, folder: &OutputFolder) -> Result<(), CommandError> {
+        for (name, frame) in NAMES.iter().zip(&mut self.0) {
+            frame.rechunk_mut();
+            write_parquet(&folder.path(name), frame)?;
+        }
+        Ok(())
+    }
+
+    /// A number of each row of a table, missing where it has none.
+    pub(super) fn numbers(&self, table: usize, name: &str) -> Vec<Option<f64>> {
+        let found = self.0[table].column(name).and_then(|column| column.cast(&DataType::Float64));
+        let numbers = found.and_then(|column| Ok(column.f64()?.iter().collect()));
+        numbers.unwrap_or_default()
+    }
+
+    /// A text of each row of a table.
+    pub(super) fn texts(&self, table: usize, name: &str) -> Vec<String> {
+        let found = self.0[table].column(name).and_then(|column| column.cast(&DataType::String));
+        let texts =
+            found.and_then(|column| Ok(column.str()?.iter().map(|text| text.unwrap_or_default().to_owned()).collect()));
+        texts.unwrap_or_default()
+    }
+}
+
+/// A table with the number of the federation and the values of its keys in front: numbers where all values of a key are.
+fn led(frame: &DataFrame, span: &Span, run: usize) -> Result<DataFrame, PolarsError> {
+    let height = frame.height();
+    let mut columns: Vec<Column> = vec![table::column("run", vec![run as u32; height])];
+    for (key, (name, value)) in span.keys.iter().zip(span.values(run)) {
+        let whole = || key.values.iter().map(|value| value.parse::<i64>().ok()).collect::<Option<Vec<_>>>();
+        let real = || key.values.iter().map(|value| value.parse::<f64>().ok()).collect::<Option<Vec<_>>>();
+        // A column of that name in the table keeps it.
+        let name = if frame.column(name).is_ok() { format!("asked_{name}") } else { name.to_owned() };
+        columns.push(if whole().is_some() {
+            table::column(&name, vec![value.parse::<i64>().unwrap_or(0); height])
+        } else if real().is_some() {
+            table::column(&name, vec![value.parse::<f64>().unwrap_or(f64::NAN); height])
+        } else {
+            table::column(&name, vec![value; height])
+        });
+    }
+    columns.extend(frame.columns().iter().cloned());
+    DataFrame::new_infer_height(columns)
+}
