@@ -33,7 +33,7 @@ use budgets::Budgets;
 use checkpoint::Checkpoint;
 use learner::Learner;
 use rounds::hold;
-pub(crate) use rounds::{Held, Phones, held};
+pub(crate) use rounds::{Held, Phones, held, planning};
 pub(crate) use specification::Specification;
 use widths::{Widths, of_each_width};
 
