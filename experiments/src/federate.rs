@@ -39,7 +39,7 @@ use checkpoint::Checkpoint;
 use learner::Learner;
 pub(crate) use merge::{is_federation, merge};
 use rounds::hold;
-pub(crate) use rounds::{Held, Phones, held};
+pub(crate) use rounds::{Held, Phones, held, planning};
 use span::Span;
 pub(crate) use specification::Specification;
 use tables::{ROUNDS, Tables};

@@ -57,6 +57,20 @@ pub(super) struct Costs<'a> {
     bytes: u64,
 }
 
+/// What making plans takes the server.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Planning {
+    /// Of each phone a plan for itself, in seconds: none where it needs none or holds none. A plan for its own budget is taken
+    /// to take as long as that of its cluster.
+    pub(crate) each_s: Vec<f64>,
+    /// The number of plans of all clusters.
+    pub(crate) plans: usize,
+    /// How long they take, in seconds.
+    pub(crate) plans_s: f64,
+    /// How long clustering takes for each report, in seconds.
+    pub(crate) clustering_s: f64,
+}
+
 impl<'a> Costs<'a> {
     /// Simulates an iteration for each device and budget, once for all federations that share `cache`.
     ///
@@ -169,6 +183,25 @@ impl<'a> Costs<'a> {
         let operations: u64 = making.iter().map(|making| making.operations).sum();
         let seconds: f64 = making.iter().map(|making| making.server_s).sum();
         seconds * (1.0 + distances as f64 / operations.max(1) as f64)
+    }
+
+    /// What making plans takes the server.
+    pub(super) fn planning(&self) -> Planning {
+        let plans = || self.devices.iter().flatten().flat_map(|device| device.within.values().flatten());
+        let making: Vec<Making> = plans().filter_map(|cost| cost.making).collect();
+        let operations: u64 = making.iter().map(|making| making.operations).sum();
+        let plans_s: f64 = making.iter().map(|making| making.server_s).sum();
+        let reports =
+            |all: &Clustered| (0..self.devices.len()).map(|device| all.of_device(device).count()).sum::<usize>();
+        let distances = self.clustered.as_ref().map_or(0.0, |all| all.distances as f64 / reports(all).max(1) as f64);
+        let own =
+            |phone| self.usual(phone).ok().and_then(|(cost, _)| cost.making).map_or(0.0, |making| making.server_s);
+        Planning {
+            each_s: (0..self.phones.len() as u32).map(own).collect(),
+            plans: making.len(),
+            plans_s,
+            clustering_s: plans_s / operations.max(1) as f64 * distances,
+        }
     }
 
     /// Simulates what too little memory does to phones of each class, where some leave less than training holds.

@@ -9,6 +9,7 @@ use haversack_federation::work::Work;
 use super::budgets::Budgets;
 use super::checkpoint::Checkpoint;
 use super::classes::{self, ClassRow};
+use super::costs::{Costs, Planning};
 use super::learner::Learner;
 use super::specification::{Ready, Specification};
 use super::widths::{Widths, of_each_width};
@@ -62,6 +63,16 @@ pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, Command
     let work = Widths::new(&widths, &phones, &budgets, cache)?;
     let mut learner = Learner::of(asked, &phones, Checkpoint::nowhere(), cache)?;
     hold(asked, &phones, &work, learner.as_mut(), &mut || ())
+}
+
+/// What making the plans of a federation's phones takes its server.
+///
+/// # Errors
+/// A network, policy or traces that cannot be had.
+pub(crate) fn planning(asked: &Specification, cache: &Cache) -> Result<Planning, CommandError> {
+    let phones = Phones::draw(asked)?;
+    let budgets = Budgets::watch(asked, cache)?;
+    Ok(Costs::new(asked, &phones, &budgets, cache)?.planning())
 }
 
 /// Holds the rounds, until the accuracy that is wanted is there; `after` is called after each.
