@@ -47,7 +47,7 @@ fn main() {
         (cpu_time() - begun) / UPDATES as f64
     };
     // The first turn warms caches and the pool of threads.
-    POLICIES.iter().for_each(|policy| drop(turn(policy)));
+    POLICIES.iter().for_each(|policy| _ = turn(policy));
     let turns: Vec<Vec<f64>> = (0..TURNS).map(|_| POLICIES.iter().map(turn).collect()).collect();
     for (place, (id, set)) in POLICIES.into_iter().enumerate() {
         let middle = |of: &dyn Fn(&Vec<f64>) -> f64| {

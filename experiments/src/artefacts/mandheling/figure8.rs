@@ -10,8 +10,7 @@ use crate::artefacts::prelude::*;
 
 pub(super) static FIGURE8A: Artefact =
     on_xiaomi_11_pro("figure8a", "accuracy by the clock while one phone trains VGG-11's stand-in", run);
-pub(super) static FIGURE8B: Artefact =
-    on_xiaomi_11_pro("figure8b", "the same of ResNet-18's, a larger network in larger mini-batches", run);
+pub(super) static FIGURE8B: Artefact = on_xiaomi_11_pro("figure8b", "the same of ResNet-18's, a larger network", run);
 
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let found = accuracy::of_methods(context)?;
