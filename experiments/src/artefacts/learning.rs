@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use haversack_reports::pareto::Sense;
 use haversack_workloads::data::Part;
 use rayon::prelude::*;
 
@@ -124,6 +125,79 @@ impl Taught {
     }
 }
 
+/// The columns that [`compare`] adds to the data of a figure.
+const COLUMNS: &str = "stand_in,trained,seed,test_accuracy,points_above,peak_memory_mb,simulated_time_s";
+
+/// A stand-in that was learned in several ways, which come in groups of `group`: those of a group are compared with its
+/// first, seed by seed.
+pub(super) struct Compared<'s> {
+    pub(super) stand_in: &'s StandIn,
+    pub(super) ways: Vec<Way>,
+    pub(super) group: usize,
+}
+
+/// A way of learning: of each seed the accuracy on the test part in percent, the peak of memory in megabytes, and the
+/// simulated time in seconds; of none where it could not be learned.
+pub(super) struct Way {
+    pub(super) name: String,
+    pub(super) seeds: Vec<[f64; 3]>,
+}
+
+impl Way {
+    pub(super) fn of(name: &str, taught: &Result<Taught>) -> Self {
+        let seeds = |taught: &Taught| {
+            let costs = taught.memory().into_iter().zip(taught.times());
+            let seeds = taught.accuracies(Part::Test).into_iter().zip(costs);
+            seeds.map(|(accuracy, (memory, time))| [accuracy, memory, time]).collect()
+        };
+        Self { name: name.to_owned(), seeds: taught.as_ref().map_or_else(|_| Vec::new(), seeds) }
+    }
+
+    /// By how many points each seed is above the same one of `other`.
+    fn above(&self, other: &Self) -> Vec<f64> {
+        self.seeds.iter().zip(&other.seeds).map(|([own, ..], [other, ..])| own - other).collect()
+    }
+}
+
+/// Adds what was learned to the data, a row a seed, draws accuracy against memory and against simulated time with their
+/// fronts, and offers as words what each way is above the first of its group.
+pub(super) fn compare(context: &Context<'_>, outcome: &mut Outcome, found: &[Compared<'_>]) -> Result<()> {
+    outcome.widen(COLUMNS);
+    let mut said = Vec::new();
+    for Compared { stand_in, ways, group } in found {
+        let (mut differences, of) = (Vec::new(), stand_in_words(context, stand_in));
+        for (place, way) in ways.iter().enumerate() {
+            let first = place - place % (*group).max(1);
+            let above = way.above(&ways[first]);
+            for (number, (&seed, &[accuracy, memory, time])) in stand_in.seeds.iter().zip(&way.seeds).enumerate() {
+                let above = above.get(number).copied();
+                outcome.row_at_the_end((of.as_str(), way.name.as_str(), seed, accuracy, above, [memory, time]))?;
+            }
+            if place > first && !above.is_empty() {
+                differences.push(format!("{} {}", way.name, words(&above)));
+            }
+        }
+        said.push(format!("{} ({of})", differences.join(", ")));
+        fronts(outcome, &title(stand_in), ways);
+    }
+    outcome.words("differences", said.join("; "));
+    Ok(())
+}
+
+fn fronts(outcome: &mut Outcome, title: &str, ways: &[Way]) {
+    for (cost, label, unit) in [(1, "peak memory", "MB"), (2, "simulated time", "s")] {
+        let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
+        let points = |way: &Way| way.seeds.iter().map(|seed| (seed[cost], seed[0])).collect::<Vec<_>>();
+        let front = ways.iter().fold(front, |front, way| front.cloud(way.name.as_str(), points(way)));
+        outcome.panel(title, front, from_zero(label, unit), test_accuracy());
+    }
+}
+
+/// A stand-in above its panels.
+pub(super) fn title(stand_in: &StandIn) -> String {
+    format!("{} on {}", stand_in.scenario.model, stand_in.data)
+}
+
 /// A mean with half the width of its 95% interval, in words: `79.2 ± 0.4`; of one value that value.
 pub(super) fn words(values: &[f64]) -> String {
     let (mean, half) = interval(values);
@@ -138,4 +212,22 @@ pub(super) fn stand_in_words(context: &Context<'_>, stand_in: &StandIn) -> Strin
     let rounds = if epochs == 1 { "epoch" } else { "epochs" };
     let base = stand_in.base_data().map_or_else(String::new, |data| format!(" after {data}"));
     format!("{} on {}{base}, {quick}{number} {seeds}, {epochs} {rounds}", stand_in.scenario.model, stand_in.data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_are_compared_seed_by_seed() {
+        let way = |accuracies: &[f64]| Way {
+            name: String::new(),
+            seeds: accuracies.iter().map(|&accuracy| [accuracy, 1.0, 1.0]).collect(),
+        };
+        // 90 − 92 and 95 − 94; of a way that could not be learned there is nothing.
+        assert_eq!(way(&[90.0, 95.0]).above(&way(&[92.0, 94.0])), [-2.0, 1.0]);
+        assert!(way(&[]).above(&way(&[92.0])).is_empty());
+        // The mean of −2 and 1 is −0.5, its standard error 3/2 / 1; 12.706 of them are half of the interval.
+        assert_eq!(words(&[-2.0, 1.0]), "-0.5 ± 19.1");
+    }
 }

@@ -5,7 +5,7 @@ mod federated;
 pub(crate) mod figure10;
 mod figure11;
 mod figure1a;
-mod figure4b;
+mod figure4;
 mod figure5;
 mod figure6;
 mod figure7;
@@ -35,7 +35,8 @@ pub(super) static ARTEFACTS: &[&Artefact] = &[
     &section2_3::ARTEFACT,
     &table3::ARTEFACT,
     &section3_3::ARTEFACT,
-    &figure4b::ARTEFACT,
+    &figure4::FIGURE4A,
+    &figure4::FIGURE4B,
     &section3_4::ARTEFACT,
     &rescaling::ARTEFACT,
     &table4::ARTEFACT,

@@ -188,6 +188,8 @@ fn blank(text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reproduce::readings::Readings;
+    use crate::reproduce::reference::Reference;
 
     const SPEC: &str = "data = \"glyphs\"\ndevice = \"jetson-agx-xavier\"\nmodel = \"lenet5\"\npolicy = [\"original\", \"daf\"]\nseeds = [3,\n 1]\nbatch = 8\n";
 
@@ -219,7 +221,38 @@ mod tests {
             );
             found += 1;
         }
-        assert!(found >= 6, "{found}");
+        assert!(found >= 15, "{found}");
+    }
+
+    /// Specifications that are those of a paper's figure, with the reading that the figure learns by.
+    const OF_FIGURES: [(&str, [&str; 3]); 9] = [
+        ("daf-table1", ["daf", "table1", "images-resnet8"]),
+        ("daf-figure8", ["daf", "figure8", "images-lenet5"]),
+        ("daf-figure10", ["daf", "figure10", "images-lenet5"]),
+        ("daf-figure11", ["daf", "figure11", "images-lenet5"]),
+        ("mandheling-figure4a", ["mandheling", "figure4b", "factors-vgg-small"]),
+        ("mandheling-figure8a-fp32", ["mandheling", "figure8a", "fp32-lenet5"]),
+        ("mandheling-figure8a-int8", ["mandheling", "table8", "int8-lenet5"]),
+        ("mandheling-figure8b-fp32", ["mandheling", "figure8b", "fp32-vgg-small"]),
+        ("mandheling-figure8b-int8", ["mandheling", "figure8b", "int8-vgg-small"]),
+    ];
+
+    #[test]
+    fn they_learn_as_the_figures_of_reproduce_do() {
+        let readings = Readings::load(&Reference::load().unwrap()).unwrap();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/accuracy");
+        for (file, [paper, artefact, id]) in OF_FIGURES {
+            let own = Specification::read(&folder.join(format!("{file}.toml")), None).unwrap();
+            let reading = readings.reading(paper, artefact, id).unwrap_or_else(|| panic!("{id}"));
+            let declared = Specification::parse(id, &reading.value.to_string().replace(';', "\n"), None).unwrap();
+            let how = |one: &Specification| format!("{} {:?} {:?} {:?}", one.data, one.pace, one.augment, one.seeds);
+            assert_eq!(how(&own), how(&declared), "{file}");
+            let scenario = |one: &Specification| {
+                let Scenario { device, model, batch, optimizer, .. } = one.scenarios().unwrap().swap_remove(0).1;
+                (device, model, batch, optimizer)
+            };
+            assert_eq!(scenario(&own), scenario(&declared), "{file}");
+        }
     }
 
     #[test]

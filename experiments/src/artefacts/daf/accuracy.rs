@@ -1,18 +1,16 @@
 //! The methods' accuracies on what stands in for the paper's networks and data sets.
 
-use haversack_reports::pareto::Sense;
 use haversack_workloads::data::Part;
 
 use super::setting::{METHODS, SUBJECTS, of_method};
-use crate::artefacts::learning::{Taught, Training, learn, stand_in_words, stand_ins, words};
+use crate::artefacts::learning::{
+    Compared, Taught, Training, Way, compare, learn, stand_in_words, stand_ins, title, words,
+};
 use crate::artefacts::prelude::*;
 use crate::train::StandIn;
 
 /// The kinds of stand-ins.
 pub(super) const KINDS: [&str; 2] = ["images", "tokens"];
-
-/// The columns that [`draw`] adds to the data of a figure.
-const COLUMNS: &str = "stand_in,trained,seed,test_accuracy,peak_memory_mb,simulated_time_s";
 
 /// A stand-in learned in several ways.
 pub(super) struct Learned {
@@ -20,6 +18,8 @@ pub(super) struct Learned {
     pub(super) stand_in: StandIn,
     /// The ways by name, in their order; the first is Original.
     pub(super) ways: Vec<(String, Result<Taught>)>,
+    /// How many of them are compared with the first of them, and as many after these likewise.
+    pub(super) group: usize,
 }
 
 /// Every stand-in of the artefact, learned in the ways that `ways` names.
@@ -38,8 +38,9 @@ pub(super) fn learned(
     ensure!(!found.is_empty(), "no stand-in is declared for the artefact");
     let mut taught = learn(context, &trainings)?.into_iter();
     let of = |(kind, stand_in, names): (_, _, Vec<String>)| {
-        let ways = names.into_iter().zip(taught.by_ref()).collect();
-        Learned { kind, stand_in, ways }
+        let ways: Vec<_> = names.into_iter().zip(taught.by_ref()).collect();
+        let group = ways.len();
+        Learned { kind, stand_in, ways, group }
     };
     Ok(found.into_iter().map(of).collect())
 }
@@ -93,39 +94,20 @@ fn remark(context: &Context<'_>, one: &Learned, accuracies: &[f64]) -> String {
     format!("stand-in {of}; {} points from Original", words(&differences))
 }
 
-/// Draws accuracy against memory and against simulated time with their fronts, and
-/// says in the figure what was trained.
+/// Draws accuracy against memory and against simulated time with their fronts, and says in the figure what was trained.
 pub(super) fn draw(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) -> Result<()> {
-    record(context, outcome, found)?;
-    found.iter().for_each(|one| fronts(outcome, one));
-    Ok(())
-}
-
-/// Says what was trained, and adds it to the data.
-fn record(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) -> Result<()> {
     let named: Vec<String> = found.iter().map(|one| stand_in_words(context, &one.stand_in)).collect();
     outcome.words("stand-ins", named.join("; "));
-    outcome.widen(COLUMNS);
-    for one in found {
-        for (name, taught) in &one.ways {
-            let Ok(taught) = taught else { continue };
-            let costs = taught.accuracies(Part::Test).into_iter().zip(taught.memory()).zip(taught.times());
-            for (&seed, ((accuracy, memory), time)) in one.stand_in.seeds.iter().zip(costs) {
-                outcome.row_at_the_end((
-                    stand_in_words(context, &one.stand_in),
-                    name.as_str(),
-                    seed,
-                    [accuracy, memory, time],
-                ))?;
-            }
-        }
-    }
-    Ok(())
+    let way = |(name, taught): &(String, Result<Taught>)| Way::of(name, taught);
+    let compared = found.iter().map(|one| {
+        let Learned { stand_in, ways, group, .. } = one;
+        Compared { stand_in, ways: ways.iter().map(way).collect(), group: *group }
+    });
+    compare(context, outcome, &compared.collect::<Vec<_>>())
 }
 
-/// Draws the accuracies as bars, the mean over the seeds, and says in the figure what was trained.
-pub(super) fn bars(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) -> Result<()> {
-    record(context, outcome, found)?;
+/// Draws the accuracies as bars, the mean over the seeds.
+pub(super) fn bars(outcome: &mut Outcome, found: &[Learned]) {
     let series = |place: usize, name: &str| {
         let of = |one: &Learned| {
             one.ways.get(place)?.1.as_ref().ok().and_then(|taught| mean(&taught.accuracies(Part::Test)))
@@ -135,24 +117,4 @@ pub(super) fn bars(context: &Context<'_>, outcome: &mut Outcome, found: &[Learne
     let bars = Bars::new(found.iter().map(|one| title(&one.stand_in)));
     let bars = METHODS.into_iter().enumerate().fold(bars, |bars, (place, (_, name))| bars.series(series(place, name)));
     outcome.bars("", bars, test_accuracy());
-    Ok(())
-}
-
-fn fronts(outcome: &mut Outcome, one: &Learned) {
-    type Cost = fn(&Taught) -> Vec<f64>;
-    let costs: [(Cost, &str, &str); 2] =
-        [(Taught::memory, "peak memory", "MB"), (Taught::times, "simulated time", "s")];
-    for (cost, label, unit) in costs {
-        let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
-        let front = one.ways.iter().fold(front, |front, (name, taught)| {
-            let points = |taught: &Taught| cost(taught).into_iter().zip(taught.accuracies(Part::Test)).collect();
-            front.cloud(name.as_str(), taught.as_ref().map_or_else(|_| Vec::new(), points))
-        });
-        outcome.panel(&title(&one.stand_in), front, from_zero(label, unit), test_accuracy());
-    }
-}
-
-/// A stand-in above its panels.
-pub(super) fn title(stand_in: &StandIn) -> String {
-    format!("{} on {}", stand_in.scenario.model, stand_in.data)
 }

@@ -2,8 +2,8 @@
 
 use haversack_workloads::data::Part;
 
-use super::accuracy::{Learned, learned, title};
-use crate::artefacts::learning::{Training, stand_in_words};
+use super::accuracy::{Learned, learned};
+use crate::artefacts::learning::{Training, stand_in_words, title};
 use crate::artefacts::prelude::*;
 use crate::train::StandIn;
 

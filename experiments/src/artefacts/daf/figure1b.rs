@@ -2,9 +2,10 @@
 
 use haversack_workloads::data::Part;
 
-use super::accuracy::{draw, of_methods, title};
+use super::accuracy::{draw, of_methods};
 use super::bits::PLACE;
 use super::setting::artefact;
+use crate::artefacts::learning::title;
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =

@@ -11,7 +11,7 @@ pub(super) static ARTEFACT: Artefact =
 
 /// Stand-ins under Original and DAF with mini-batches of each size; if not everything is asked for, of their own alone.
 fn learned(context: &Context<'_>, batches: &[f64]) -> Result<Vec<Learned>> {
-    accuracy::learned(context, |kind, stand_in| {
+    let mut learned = accuracy::learned(context, |kind, stand_in| {
         let sizes = batches.iter().map(|&batch| batch as u64);
         let own = stand_in.scenario.batch;
         let mut ways = Vec::new();
@@ -23,7 +23,10 @@ fn learned(context: &Context<'_>, batches: &[f64]) -> Result<Vec<Learned>> {
             }
         }
         Ok(ways)
-    })
+    })?;
+    // Of each size DAF is compared with Original.
+    learned.iter_mut().for_each(|one| one.group = 2);
+    Ok(learned)
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome> {

@@ -41,6 +41,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));
     outcome.compare_with_null(&context.rows, "memory", "table 1, memory");
     outcome.panel("", grid.bars("memory"), Axis::default(), axis("memory", "MB").log());
-    accuracy::bars(context, &mut outcome, &learned)?;
+    accuracy::bars(&mut outcome, &learned);
+    accuracy::draw(context, &mut outcome, &learned)?;
     Ok(outcome)
 }

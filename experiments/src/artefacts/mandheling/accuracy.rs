@@ -34,16 +34,33 @@ pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
     Ok(METHODS.into_iter().zip(learned).map(of).collect())
 }
 
-/// The simulated time of each epoch in fp32: what carries data there runs on another machine, so that its clock is that of
-/// MNN-INT8, by the ratio of their iterations.
-pub(super) fn clock_of_floats(context: &Context<'_>, found: &[Learned]) -> Result<Vec<f64>> {
+/// What training in fp32 costs on the phone.
+pub(super) struct OfFloats {
+    /// The simulated time so far at the end of each epoch, in seconds.
+    pub(super) clock: Vec<f64>,
+    /// The peak of memory, in megabytes.
+    pub(super) memory: f64,
+}
+
+impl OfFloats {
+    /// The simulated time of the whole training, in seconds.
+    pub(super) fn whole(&self) -> f64 {
+        self.clock.last().copied().unwrap_or_default()
+    }
+}
+
+/// What fp32 costs: what carries data there runs on another machine, so that its clock is that of MNN-INT8, by the ratio of
+/// their iterations, and its memory that of MNN's own iteration.
+pub(super) fn of_floats(context: &Context<'_>, found: &[Learned]) -> Result<OfFloats> {
     let in_integers = found.iter().find(|one| one.method == "mnn-int8").context("MNN-INT8 was not trained")?;
-    let iteration = |method: &str| -> Result<f64> {
-        Ok(context.run(&under(&in_integers.stand_in.scenario, method, &[]))?.iteration.seconds())
-    };
-    let slower = iteration(METHODS[0].0)? / iteration(in_integers.method)?;
+    let run = |method: &str| context.run(&under(&in_integers.stand_in.scenario, method, &[]));
+    let (floats, integers) = (run(METHODS[0].0)?, run(in_integers.method)?);
+    let slower = floats.iteration.seconds() / integers.iteration.seconds();
     match &in_integers.taught {
-        Ok(taught) => Ok(taught.curve(Part::Test).into_iter().map(|(time, _)| time * slower).collect()),
+        Ok(taught) => Ok(OfFloats {
+            clock: taught.curve(Part::Test).into_iter().map(|(time, _)| time * slower).collect(),
+            memory: floats.peak_memory.megabytes(),
+        }),
         Err(error) => bail!("its stand-in: {error:#}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Figure 4: a layer's scale factor while a network trains in integers, and the batches between its changes.
+//! Figures 4a and 4b: a layer's scale factor while a network trains in integers, and the batches between its changes.
 //!
 //! What stands in for VGG-11 is trained under `mnn-int8`, which takes every factor anew in every batch. From the shares of
 //! batches with a change in the last epoch follows how far mini-batches scatter: `examples/measured-factors.toml`.
@@ -14,7 +14,9 @@ use crate::artefacts::prelude::*;
 use crate::measured::{Measured, MeasuredSeries};
 use crate::train::{Factors, Made, StandIn, apart};
 
-pub(super) static ARTEFACT: Artefact =
+pub(super) static FIGURE4A: Artefact =
+    of_no_phone("figure4a", "the scale factor of a layer while a network trains", of_a_layer).reading(&[PLACE]);
+pub(super) static FIGURE4B: Artefact =
     of_no_phone("figure4b", "how scale factors change while a network trains", run).reading(&[PLACE]);
 
 /// What measures them.
@@ -110,6 +112,25 @@ fn interval(percent: f64) -> Option<f64> {
     (percent > 0.0).then(|| 100.0 / percent)
 }
 
+/// Figure 4a: the first convolution's factor with the first seed, batch by batch.
+fn of_a_layer(context: &Context<'_>) -> Result<Outcome> {
+    let measured = context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)?;
+    let mut outcome = Outcome::of("network,kind,tensor,seed,batch,factor");
+    outcome.words("stand-ins", measured.trained_on());
+    let first = measured.series.first().context("no series was measured")?;
+    let parts: Vec<&str> = first.id.split('/').collect();
+    if let [model, kind, tensor @ ..] = &parts[..] {
+        for (batch, &factor) in (0_u64..).zip(&first.values) {
+            outcome.row(([*model, *kind, &tensor.join("/")], first.seed, batch, factor as f64))?;
+        }
+    }
+    let factor: Vec<(f64, f64)> = (0..).map(f64::from).zip(first.values.iter().map(|&factor| factor as f64)).collect();
+    let end = factor.len() as f64;
+    let trace = Lines::new().series(Series::new("first convolution", factor).stroke(Stroke::Step).unmarked());
+    outcome.panel("", trace, Axis::new("batch").range(0.0, end), axis("scale factor", "bits"));
+    Ok(outcome)
+}
+
 fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)?;
     let mut outcome = Outcome::of("network,kind,tensor,quantity,value,lo,hi,unit");
@@ -134,21 +155,18 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         let shares = of_kind(&measured, model, made, "late");
         outcome.quantity(&format!("late interval of {made}s"), "", mean(&shares).and_then(interval));
     }
-    traces(&mut outcome, &first.values);
+    jumps(&mut outcome, &first.values);
     ranked(context, &mut outcome, &measured, model)?;
     Ok(outcome)
 }
 
-/// Panels (a) and (b): the factor and the batches between its changes.
-fn traces(outcome: &mut Outcome, factors: &[i64]) {
-    let factor: Vec<(f64, f64)> = factors.iter().enumerate().map(|(batch, &f)| (batch as f64, f as f64)).collect();
+/// The batches between the changes of a factor.
+fn jumps(outcome: &mut Outcome, factors: &[i64]) {
     let since = |(batch, interval): (usize, usize)| (batch as f64, interval as f64);
     let between: Vec<(f64, f64)> = changes(factors).into_iter().map(since).collect();
-    let batches = || Axis::new("batch").range(0.0, factors.len() as f64);
-    let trace = Lines::new().series(Series::new("first convolution", factor).stroke(Stroke::Step).unmarked());
-    outcome.panel("(a) scale factor", trace, batches(), axis("scale factor", "bits"));
     let jumps = Lines::new().series(Series::new("first convolution", between).stroke(Stroke::None));
-    outcome.panel("(b) batches since the last change", jumps, batches(), from_zero("interval", "batches"));
+    let batches = Axis::new("batch").range(0.0, factors.len() as f64);
+    outcome.panel("batches since the last change", jumps, batches, from_zero("interval", "batches"));
 }
 
 /// The intervals of all tensors that change, each with each seed, beside the paper's.
