@@ -93,6 +93,17 @@ impl PhoneMemory {
 
     /// Touches extents that are in memory up to the first that is not; returns where that is.
     fn touch_resident(&mut self, index: usize, places: Range<usize>, access: Access) -> usize {
+        let region = &self.regions[index];
+        if access == Access::Read || region.clean == 0 {
+            // None that a write would change.
+            let away = region.extents[places.clone()].iter().position(|&id| {
+                let extent = self.extents.get_mut(id);
+                let away = extent.state != State::Mapped;
+                extent.flags |= if away { 0 } else { YOUNG };
+                away
+            });
+            return away.map_or(places.end, |place| places.start + place);
+        }
         for place in places.clone() {
             let id = self.regions[index].extents[place];
             let extent = self.extents.get_mut(id);
