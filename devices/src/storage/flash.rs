@@ -164,7 +164,11 @@ impl Flash {
         let rest = bytes.saturating_sub(PAGE).as_f64() / way.link.0 * 1e9;
         // Never zero: the pace is divided by it.
         let occupation = occupation.max(1.0);
-        let holds = if cached || direction == Direction::Read || self.cells.is_none() { Holds::Nothing } else { Holds::Program };
+        let holds = if cached || direction == Direction::Read || self.cells.is_none() {
+            Holds::Nothing
+        } else {
+            Holds::Program
+        };
         Demand { occupation, alone: (way.latency.0 as f64 + rest).max(occupation), holds }
     }
 

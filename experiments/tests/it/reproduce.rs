@@ -398,7 +398,7 @@ fn the_comparison_can_be_asked_for() {
 }
 
 /// Figures of which a paper prints no number.
-const PICTURES: [(&str, &str); 13] = [
+const PICTURES: [(&str, &str); 14] = [
     ("daf", "bits"),
     ("daf", "figure1b"),
     ("fedhybrid", "figure9"),
@@ -408,6 +408,7 @@ const PICTURES: [(&str, &str); 13] = [
     ("fedhybrid", "figure20a"),
     ("fedhybrid", "section4.4.1"),
     ("fedhybrid", "section5.2"),
+    ("mandheling", "figure1b"),
     ("mandheling", "figure8a"),
     ("mandheling", "figure8b"),
     ("mandheling", "rescaling"),

@@ -194,6 +194,7 @@ impl<'a> PhoneSystem<'a> {
             watch.used += u128::from(used.0) * u128::from(span.0);
             watch.unavailable += u128::from(unavailable.0) * u128::from(span.0);
             watch.peak = watch.peak.max(held[0]);
+            watch.unavailable_peak = watch.unavailable_peak.max(held[1]);
         }
     }
 
