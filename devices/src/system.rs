@@ -90,6 +90,17 @@ impl System {
         vec![stream; apps]
     }
 
+    /// What the app in front reads beside its faults, if anything.
+    pub fn foreground(&self) -> Option<Stream> {
+        self.constants.foreground.as_ref().map(|app| Stream {
+            direction: Direction::Read,
+            rate: app.read_rate.value,
+            command: app.read_command.value,
+            // A float cast saturates.
+            depth: app.read_depth.value.0 as u32,
+        })
+    }
+
     /// How long a thread on a core of this speed takes to read a file of `bytes` from its start to its end.
     ///
     /// The kernel reads ahead, a few commands at a time, so that driver and flash overlap only so far.

@@ -308,6 +308,25 @@ section! {
         pub command_work: Constant<Factor>,
         /// Work of bringing a page of 4 KiB into or out of the page cache, likewise.
         pub page_work: Constant<Factor>,
+        /// The cells behind the controller; where they are not given nobody waits for a program or an erase, and a full write cache
+        /// is emptied while nothing else is to be done alone.
+        pub nand: Option<NandConstants>,
+    }
+}
+
+section! {
+    /// `[storage.nand]`: what the flash does within, where its write cache is full or it has none.
+    pub struct NandConstants {
+        /// Dies that work side by side.
+        pub dies: Constant<Count>,
+        /// What the write cache holds in a block of all planes of a die, which is erased when it was moved.
+        pub block: Constant<Bytes>,
+        /// Erasing a block.
+        pub erase: Constant<Nanos>,
+        /// How long a read waits for a die that programs until that is suspended.
+        pub program_wait: Constant<Nanos>,
+        /// The same of a die that erases.
+        pub erase_wait: Constant<Nanos>,
     }
 }
 

@@ -33,9 +33,34 @@ pub struct Flash {
     write: Way,
     sustained_write: BytesPerSecond,
     write_cache: Bytes,
+    cells: Option<Cells>,
     command_work: Factor,
     page_work: Factor,
 }
+
+/// The cells behind the controller.
+#[derive(Clone, Copy, Debug)]
+struct Cells {
+    dies: f64,
+    block: Bytes,
+    erase: Nanos,
+    program_wait: Nanos,
+    erase_wait: Nanos,
+}
+
+/// What keeps a die from being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// Nothing that is not shared.
+    Nothing,
+    /// A program of the slower tier.
+    Program,
+    /// The erasing of a block.
+    Erase,
+}
+
+/// What the flash moves out of its write cache at once: three pages of 8 KiB, one for each bit of a cell, in four planes of four dies.
+pub(super) const MOVED: Bytes = Bytes(384 << 10);
 
 /// What a command asks of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +69,8 @@ pub(crate) struct Demand {
     pub(crate) occupation: f64,
     /// It ends after so long at the earliest, in nanoseconds; not less.
     pub(crate) alone: f64,
+    /// What it keeps dies from reading by.
+    pub(crate) holds: Holds,
 }
 
 impl Device {
@@ -82,6 +109,13 @@ impl Flash {
             write,
             sustained_write: constants.sustained_write.value,
             write_cache: constants.write_cache.value,
+            cells: constants.nand.as_ref().map(|nand| Cells {
+                dies: nand.dies.value.0.max(1.0),
+                block: nand.block.value,
+                erase: nand.erase.value,
+                program_wait: nand.program_wait.value,
+                erase_wait: nand.erase_wait.value,
+            }),
             command_work: constants.command_work.value,
             page_work: constants.page_work.value,
         }
@@ -130,7 +164,36 @@ impl Flash {
         let rest = bytes.saturating_sub(PAGE).as_f64() / way.link.0 * 1e9;
         // Never zero: the pace is divided by it.
         let occupation = occupation.max(1.0);
-        Demand { occupation, alone: (way.latency.0 as f64 + rest).max(occupation) }
+        let holds = if cached || direction == Direction::Read || self.cells.is_none() {
+            Holds::Nothing
+        } else {
+            Holds::Program
+        };
+        Demand { occupation, alone: (way.latency.0 as f64 + rest).max(occupation), holds }
+    }
+
+    /// Whether the flash empties a full write cache while others read and write.
+    pub(super) fn collects(&self) -> bool {
+        self.cells.is_some() && self.write_cache > Bytes::ZERO
+    }
+
+    /// Moving [`MOVED`] from the write cache to the slower tier: it is read, and programmed in all dies.
+    pub(super) fn moving(&self) -> Demand {
+        let seconds = MOVED.as_f64() / self.read.sequential.0 + MOVED.as_f64() / self.sustained_write.0;
+        Demand { occupation: seconds * 1e9, alone: seconds * 1e9, holds: Holds::Program }
+    }
+
+    /// Erasing a block of the write cache, in one die; and its size.
+    pub(super) fn erasing(&self) -> Option<(Demand, Bytes)> {
+        let Cells { dies, block, erase, .. } = self.cells?;
+        let alone = (erase.0 as f64).max(1.0);
+        Some((Demand { occupation: alone / dies, alone, holds: Holds::Erase }, block))
+    }
+
+    /// How long a read waits where a die programs, and where one erases, with these probabilities; in nanoseconds.
+    pub(super) fn wait(&self, programs: f64, erases: f64) -> f64 {
+        let wait = |cells: &Cells| programs * cells.program_wait.0 as f64 + erases * cells.erase_wait.0 as f64;
+        self.cells.as_ref().map_or(0.0, wait)
     }
 
     fn way(&self, direction: Direction) -> &Way {
@@ -141,7 +204,8 @@ impl Flash {
     }
 }
 
-/// A tier that takes writes at once and is emptied into the rest of the flash while the device is idle.
+/// A tier that takes writes at once and is emptied into the rest of the flash while the device is idle, or by work of its own
+/// where it has run full.
 #[derive(Clone, Debug)]
 pub(super) struct WriteCache {
     size: Bytes,
@@ -162,6 +226,16 @@ impl WriteCache {
             self.level += bytes;
         }
         room
+    }
+
+    /// So much of it was moved on.
+    pub(super) fn give_back(&mut self, bytes: Bytes) {
+        self.level = self.level.saturating_sub(bytes);
+    }
+
+    /// Whether less than a tenth of it is free: UFS tells its host of the room in tenths (`dAvailableWriteBoosterBufferSize`).
+    pub(super) fn is_full(&self) -> bool {
+        self.size.saturating_sub(self.level).0 < self.size.0 / 10
     }
 
     /// The device was idle for `span`.

@@ -1,6 +1,6 @@
 //! How fast commands run side by side, by how many of each kind there are.
 
-use crate::storage::flash::Demand;
+use crate::storage::flash::{Demand, Holds};
 
 /// How fast commands run beside each other.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,8 @@ struct Kind {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paces {
     kinds: Vec<Kind>,
+    /// Commands that keep dies from reading.
+    holding: u32,
     /// How many there are of each kind: a byte each, the first kind's the lowest.
     counts: u64,
     /// Paces that were worked out, with the counts that they are of; empty until the first.
@@ -51,6 +53,7 @@ impl Paces {
         let found = self.kinds.iter().position(|kind| kind.demand == demand);
         let kind = found.unwrap_or_else(|| self.add(demand));
         self.kinds[kind].count += 1;
+        self.holding += u32::from(demand.holds != Holds::Nothing);
         self.counts = self.counts.wrapping_add(one(kind));
         kind
     }
@@ -58,6 +61,7 @@ impl Paces {
     /// A command of this kind has ended.
     pub(super) fn leave(&mut self, kind: usize) {
         self.kinds[kind].count -= 1;
+        self.holding -= u32::from(self.kinds[kind].demand.holds != Holds::Nothing);
         self.counts = self.counts.wrapping_sub(one(kind));
     }
 
@@ -77,6 +81,16 @@ impl Paces {
                 self.kinds.len() - 1
             }
         }
+    }
+
+    /// The shares of dies that program and that erase, which is how likely a read is to meet one; `None` if none does.
+    pub(super) fn held(&self) -> Option<[f64; 2]> {
+        (self.holding > 0).then(|| {
+            [Holds::Program, Holds::Erase].map(|holds| {
+                let of_it = self.kinds.iter().filter(|kind| kind.demand.holds == holds);
+                1.0 - of_it.map(|kind| power(1.0 - kind.busy, kind.count)).product::<f64>()
+            })
+        })
     }
 
     /// The pace of those that are there.
@@ -131,7 +145,23 @@ mod tests {
 
     /// A command that keeps `busy` of the device busy for 100 ns.
     fn command(busy: f64) -> Demand {
-        Demand { occupation: 100.0 * busy, alone: 100.0 }
+        Demand { occupation: 100.0 * busy, alone: 100.0, holds: Holds::Nothing }
+    }
+
+    #[test]
+    fn a_read_meets_a_die_that_programs_as_likely_as_one_does() {
+        let mut paces = Paces::default();
+        paces.enter(command(0.5));
+        assert_eq!(paces.held(), None);
+        let held = |busy, holds| Demand { holds, ..command(busy) };
+        let programs = [0.5, 0.5, 0.25].map(|busy| paces.enter(held(busy, Holds::Program)));
+        let erases = paces.enter(held(0.25, Holds::Erase));
+        // 1 − 1/2 · 1/2 · 3/4, and a quarter.
+        assert_eq!(paces.held(), Some([0.8125, 0.25]));
+        programs.into_iter().for_each(|kind| paces.leave(kind));
+        assert_eq!(paces.held(), Some([0.0, 0.25]));
+        paces.leave(erases);
+        assert_eq!(paces.held(), None);
     }
 
     #[test]

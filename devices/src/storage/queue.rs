@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::storage::flash::{Demand, WriteCache};
+use crate::storage::flash::{Demand, MOVED, WriteCache};
 use crate::storage::sharing::Sharing;
 use crate::storage::{Direction, Driver, Flash, PAGE, Request, Stream};
 use crate::units::{Bytes, Nanos};
@@ -44,6 +44,15 @@ enum Owner {
     Request(usize),
     /// The stream with this number among those set in this generation.
     Stream(u64, usize),
+    /// The flash's own: moving [`MOVED`] out of the write cache, or erasing a block that it was moved out of.
+    Own(Collection),
+}
+
+/// What the flash does of its own accord.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Collection {
+    Move,
+    Erase,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +115,9 @@ struct Flow {
 ///
 /// The commands of a request pass one after another through its driver, on a core of its own, and then wait in order
 /// for one of the slots. In the slots the device works on all of them (see [`crate::storage`]); beyond, first come is
-/// first served. Depth 1 thus takes the driver and the device in turn; with more the two overlap, and a long
+/// first served. Where the write cache runs full the flash empties it beside them, in no slot, until a tenth is free: part by part is
+/// moved on, and a block that was moved is erased. A read then may meet a die that programs or erases, and waits until that is
+/// suspended: as likely as dies do, in the mean. Writes into the cache are shared dies alone. Depth 1 thus takes the driver and the device in turn; with more the two overlap, and a long
 /// transfer takes the longer of both. Streams take slots and time as requests do.
 ///
 /// Time never goes back: a call for a time before the clock, which [`read`](Self::read), [`write`](Self::write) and
@@ -128,6 +139,9 @@ pub struct FlashQueue {
     issue: Nanos,
     generation: u64,
     cache: WriteCache,
+    /// Whether the flash empties the cache beside others, and what it has moved since it last erased a block.
+    collects: bool,
+    moved: Bytes,
     /// What a read, a write and a write into the cache asked last.
     asked: [Option<(Bytes, Demand)>; 3],
     submitted: u64,
@@ -152,6 +166,8 @@ impl FlashQueue {
             issue: Nanos::MAX,
             generation: 0,
             cache: WriteCache::new(&flash),
+            collects: false,
+            moved: Bytes::ZERO,
             asked: [None; 3],
             submitted: 0,
             completed: VecDeque::new(),
@@ -172,7 +188,12 @@ impl FlashQueue {
 
     /// Commands in the device's slots and, behind them, in the queue.
     pub fn commands(&self) -> (usize, usize) {
-        (self.device.len(), self.waiting.len())
+        (self.in_slots(), self.waiting.len())
+    }
+
+    /// What the device does of its own accord takes no slot.
+    fn in_slots(&self) -> usize {
+        self.device.len() - usize::from(self.collects)
     }
 
     /// Bytes in the write cache.
@@ -402,7 +423,31 @@ impl FlashQueue {
                     flow.in_queue -= 1;
                 }
             }
+            Owner::Own(done) => self.go_on_collecting(done),
         }
+    }
+
+    /// The flash has moved a part of the cache, or erased a block of it: it does what follows, or rests where there is room.
+    fn go_on_collecting(&mut self, done: Collection) {
+        if done == Collection::Move {
+            self.cache.give_back(MOVED);
+            self.moved += MOVED;
+        }
+        self.collects = false;
+        match self.flash.erasing() {
+            Some((demand, block)) if self.moved >= block => {
+                self.moved = Bytes::ZERO;
+                self.collect(Collection::Erase, demand);
+            }
+            _ if self.cache.is_full() => self.collect(Collection::Move, self.flash.moving()),
+            _ => {}
+        }
+    }
+
+    fn collect(&mut self, what: Collection, demand: Demand) {
+        self.collects = true;
+        let command = Command { owner: Owner::Own(what), direction: Direction::Write, bytes: MOVED };
+        self.device.insert(self.clock, command, demand);
     }
 
     /// Of the drivers that have a command ready first that of the oldest request puts it into the queue.
@@ -450,12 +495,19 @@ impl FlashQueue {
     }
 
     fn fill_slots(&mut self) {
-        while self.device.len() < self.flash.slots()
+        while self.in_slots() < self.flash.slots()
             && let Some(command) = self.waiting.pop_front()
         {
-            let cached = command.direction == Direction::Read || self.cache.take(command.bytes);
-            let demand = self.demand(command, cached);
+            let reads = command.direction == Direction::Read;
+            let cached = reads || self.cache.take(command.bytes);
+            let mut demand = self.demand(command, cached);
+            if let Some([programs, erases]) = self.device.held().filter(|_| reads) {
+                demand.alone += self.flash.wait(programs, erases);
+            }
             self.device.insert(self.clock, command, demand);
+            if !cached && !self.collects && self.flash.collects() {
+                self.collect(Collection::Move, self.flash.moving());
+            }
         }
     }
 }

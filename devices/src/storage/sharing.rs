@@ -65,6 +65,11 @@ impl<T> Sharing<T> {
         self.served.len()
     }
 
+    /// The shares of dies that program and that erase; `None` if none does.
+    pub(super) fn held(&self) -> Option<[f64; 2]> {
+        self.paces.held()
+    }
+
     /// When the next command ends if nothing changes.
     pub(super) fn due(&mut self) -> Option<Nanos> {
         self.settle();
@@ -75,9 +80,8 @@ impl<T> Sharing<T> {
     pub(super) fn insert(&mut self, now: Nanos, item: T, demand: Demand) {
         let kind = self.paces.enter(demand);
         let end = self.done + demand.alone;
-        // Behind all that end no later: it came last.
-        let behind = self.served.iter().rev().take_while(|served| served.end <= end).count();
-        let place = self.served.len() - behind;
+        // Behind all that end no later: it came last, and most that come end last.
+        let place = self.served.iter().take_while(|served| served.end > end).count();
         self.served.insert(place, Served { item, sequence: self.sequence, end, kind });
         self.sequence += 1;
         self.changed = Some(now);
@@ -86,7 +90,8 @@ impl<T> Sharing<T> {
     /// Works for `span`, in which no command ends.
     pub(super) fn progress(&mut self, span: Nanos) {
         self.settle();
-        self.done += self.pace.forward * span.0 as f64;
+        // Signed, which processors turn into floats at once; no span takes centuries.
+        self.done += self.pace.forward * span.0 as i64 as f64;
     }
 
     /// Takes the command that is due at `now`, the one that came first if there are several.
@@ -124,9 +129,11 @@ impl<T> Sharing<T> {
     /// How long it is at this pace until what is done comes to `end`, in whole nanoseconds.
     fn span(&self, end: f64) -> u64 {
         let span = (end - self.done).max(0.0) * self.pace.back - NOTHING;
-        // Rounds up. A float cast saturates, and turns what is below zero into it.
-        let whole = span as u64;
-        whole.saturating_add(u64::from(whole as f64 != span && span > 0.0))
+        // Rounds up. A float cast saturates, and what is just below zero becomes zero; signed, which processors do at once.
+        match span as i64 {
+            i64::MAX => u64::MAX,
+            whole => whole as u64 + u64::from(whole as f64 != span && span > 0.0),
+        }
     }
 
     /// Keeps what is done small.

@@ -200,6 +200,18 @@ section! {
 }
 
 section! {
+    /// `[foreground]`: files that the app in front reads, beside what it faults in.
+    pub struct ForegroundConstants {
+        /// How much in the mean.
+        pub read_rate: Constant<BytesPerSecond>,
+        /// Bytes of a command.
+        pub read_command: Constant<Bytes>,
+        /// Commands that may wait at once.
+        pub read_depth: Constant<Count>,
+    }
+}
+
+section! {
     /// `[background]`: what one app in the background writes to its cache.
     pub struct BackgroundConstants {
         /// How much in the mean.
@@ -381,6 +393,8 @@ section! {
         pub costs: CostConstants,
         /// Files.
         pub files: FileConstants,
+        /// The app in front; it reads nothing beside its faults where this is not given.
+        pub foreground: Option<ForegroundConstants>,
         /// Apps in the background.
         pub background: BackgroundConstants,
         /// The low-memory killer.

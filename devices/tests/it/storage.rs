@@ -149,6 +149,66 @@ fn writes_slow_down_behind_a_full_cache_which_drains_while_idle() {
     assert_close(queue.read(then, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 65.536, 0.01);
 }
 
+/// The same with cells: four dies, a block of 384 KiB that 4 ms erase, and reads that wait 100 us for a program and 700 us for an
+/// erase.
+fn with_cells(write_cache: f64) -> Flash {
+    let cells = "[storage.nand]
+dies = 4 count
+block = 384 KiB
+erase = 4 ms
+program_wait = 100 us
+erase_wait = 700 us
+
+[memory]";
+    let mut device = common::device_with("[[cpu]]", &common::STORAGE.replace("[memory]", cells));
+    for (name, value) in [("latency_read", 0.0), ("latency_write", 0.0), ("write_cache", write_cache)] {
+        device.set(name, value).unwrap();
+    }
+    device.flash().unwrap()
+}
+
+#[test]
+fn a_full_cache_is_emptied_beside_others_and_reads_wait_for_programs_and_erases() {
+    let fill = |flash: Flash| {
+        let mut queue = queue(flash);
+        // 16 blocks fill 1 MiB, 131.072 us each; nothing is moved before a write finds no room.
+        let taken = queue.write(Nanos::ZERO, Bytes(16 * 65_536), BLOCK, 1, FREE);
+        assert_close(taken.seconds() * 1e6, 16.0 * 131.072, 0.1);
+        queue
+    };
+    // The next one goes to the cells, 262.144 us, beside the first part that is moved, 384 KiB read at 1 GB/s and written at 250 MB/s
+    // or 1,966.08 us: each gets half.
+    let mut full = fill(with_cells(1.0));
+    let start = full.clock();
+    assert_close(full.write(start, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 524.288, 0.1);
+    assert_eq!((full.commands(), full.write_cache_level()), ((0, 0), Bytes(1 << 20)));
+    // A read meets a die that programs for sure: 100 us, and then it shares the device: 65.536 of 165.536 us beside one that takes
+    // all of it, 165.536 + 65.536 us.
+    let mut meets = full.clone();
+    let then = meets.clock();
+    assert_close(meets.read(then, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 231.072, 0.1);
+    // Left alone the part has been moved 1,703.936 us later, and its block is erased for 4 ms, a die of four. A read that meets it
+    // waits a quarter of 700 us: 240.536 us alone, of which it keeps the device busy 65.536, a share of 0.27246, beside a quarter:
+    // a pace of (1 − 0.75 × 0.72754) / 0.52246 = 0.86963.
+    let mut erases = full.clone();
+    assert_close(erases.read(start + us(2_500.0), BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 276.60, 0.1);
+    assert_eq!(erases.write_cache_level(), Bytes((1 << 20) - (384 << 10)));
+    // Then it rests, and reads are as fast as ever; there is room for a write.
+    let later = start + us(8_000.0);
+    assert_close(erases.read(later, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 65.536, 0.01);
+    let then = erases.clock();
+    assert_close(erases.write(then, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 131.072, 0.01);
+    // While the cache has room reads beside writes share dies, and wait for nobody.
+    let beside = |flash: Flash| {
+        let mut queue = queue(flash);
+        queue.submit(Nanos::ZERO, Request { direction: Direction::Write, ..reading(BLOCK) }, FREE);
+        queue.read(Nanos::ZERO, BLOCK, BLOCK, 1, FREE).seconds() * 1e6
+    };
+    assert_close(beside(with_cells(1.0)), 131.072, 0.01);
+    // Without a cache every write is a program, and there is nothing to move.
+    assert_close(beside(with_cells(0.0)), 231.072, 0.1);
+}
+
 #[test]
 fn a_writer_behind_is_held_by_its_driver_and_by_a_full_queue() {
     // Two commands of 21 us of driver: the writer goes on after 42 us. The first ends 131.072 us after it is in, the

@@ -5,6 +5,7 @@ mod federated;
 pub(crate) mod figure10;
 mod figure11;
 mod figure1a;
+mod figure1b;
 mod figure4;
 mod figure5;
 mod figure6;
@@ -32,6 +33,7 @@ use crate::reproduce::Artefact;
 pub(super) static ARTEFACTS: &[&Artefact] = &[
     &section1::ARTEFACT,
     &figure1a::ARTEFACT,
+    &figure1b::ARTEFACT,
     &section2_3::ARTEFACT,
     &table3::ARTEFACT,
     &section3_3::ARTEFACT,

@@ -107,6 +107,7 @@ pub(crate) fn phone(
         driver: flash.driver(training),
         flash,
         background: system.background(1),
+        foreground: system.foreground().into_iter().collect(),
         own: vec![
             // Before all else, so that it makes room.
             part(resident.cache, Backing::File, Fraction(0.0)),

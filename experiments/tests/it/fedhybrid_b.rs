@@ -3,7 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::reproduce_into;
+use haversack::cache::Cache;
+use haversack::run::Plan;
+use haversack::scenario::Scenario;
 use haversack_devices::{load, load_system};
+use rayon::prelude::*;
 
 type Row = BTreeMap<String, String>;
 
@@ -135,14 +139,49 @@ fn figure_2_is_the_smaller_phone_waiting_for_pages() {
 }
 
 #[test]
-fn figure_1c_stacks_the_phone_and_the_process() {
+fn figure_2s_time_does_not_hang_on_what_is_moved_at_once() {
+    let mean = |extent: u64| {
+        let starts = (16..18_u64).into_par_iter().map(|seed| {
+            let text = format!(
+                "device = \"galaxy-s22\"\nmodel = \"mobilenetv2\"\nbatch = 32\npolicy = \"original\"\nstack = \"mnn-2\"\n\
+                 system = \"android-testbed\"\ntrainer_adj = -1000\ncores = \"big:4\"\nfrequency = \"highest\"\n\
+                 iterations = 3\nseed = {seed}\n[system_set]\n\"reclaim.extent\" = \"{extent} KiB\"\n"
+            );
+            let scenario = Scenario::parse("run.toml", &text).unwrap();
+            let record = Plan::new(&scenario, &Cache::default()).unwrap().run().unwrap();
+            record.phone.unwrap().run.time.seconds()
+        });
+        starts.sum::<f64>() / 2.0
+    };
+    let usual = mean(64);
+    // Starts differ by a twentieth either way at any extent, and the mean of two of them less than a tenth from another.
+    for extent in [32, 16] {
+        let finer = mean(extent);
+        assert!((finer / usual - 1.0).abs() < 0.1, "{finer} s at {extent} KiB, {usual} at 64");
+    }
+}
+
+#[test]
+fn figure_1c_stacks_the_phone_and_the_process_as_runs_find_them() {
     let made = make(&["figure1c"]);
-    let own = load_system("android-testbed").unwrap().resident().total().as_f64() / 1e9;
+    // Idle the system's own cannot be had but for its files, of which no more than the low watermark is kept, nor can what cached apps
+    // hold, nor the reserve of the high one.
+    let system = load_system("android-testbed").unwrap();
+    let resident = system.resident();
+    let watermarks = system.watermarks(&load("oneplus-10-pro").unwrap());
+    let cached = system.constants.resident.cached.value;
+    let held = resident.kernel + resident.anonymous + cached;
     for (model, id) in [("mobilenetv2", "mobilenetv2-batch-32"), ("bert-base", "bert-batch-8")] {
         let row = made.row("figure1c", &[("network", model)]);
         let parts = ["system_gb", "state_gb", "saved_gb", "rest_gb"].map(|part| number(row, part));
-        assert!(near(parts[0], own));
-        assert!(near(parts.iter().sum(), made.simulated(&format!("figure1c/{id}/mnn/memory"))), "{row:?}");
+        let beyond = parts[0] - held.as_f64() / 1e9;
+        assert!((0.0..=(watermarks.high + watermarks.low).as_f64() / 1e9).contains(&beyond), "{row:?}");
+        let total = made.simulated(&format!("figure1c/{id}/mnn/memory"));
+        assert!(near(parts.iter().sum(), total), "{row:?}");
+        // The phone has memory enough, so that all starts come to the same but for what is kept free; beyond tensors and the idle
+        // system a process has gaps of its pool.
+        let [least, most] = ["least_gb", "most_gb"].map(|column| number(row, column));
+        assert!(least <= total && total <= most && most - least < 0.1, "{row:?}");
     }
     // MobileNetV2: 3,504,872 weights with a momentum each, mean and variance of 17,056 channels, 4 B a value.
     let state = number(made.row("figure1c", &[("network", "mobilenetv2")]), "state_gb");

@@ -398,7 +398,7 @@ fn the_comparison_can_be_asked_for() {
 }
 
 /// Figures of which a paper prints no number.
-const PICTURES: [(&str, &str); 16] = [
+const PICTURES: [(&str, &str); 17] = [
     ("daf", "bits"),
     ("daf", "figure1b"),
     ("fedhybrid", "figure9"),
@@ -408,6 +408,7 @@ const PICTURES: [(&str, &str); 16] = [
     ("fedhybrid", "figure20a"),
     ("fedhybrid", "section4.4.1"),
     ("fedhybrid", "section5.2"),
+    ("mandheling", "figure1b"),
     ("mandheling", "figure4a"),
     ("mandheling", "figure8a"),
     ("mandheling", "figure8b"),

@@ -42,6 +42,8 @@ pub struct Phone {
     pub driver: Driver,
     /// Input and output of one app in the background; as many at once as there are.
     pub background: Vec<Stream>,
+    /// What the app in front reads of files, beside its faults.
+    pub foreground: Vec<Stream>,
     /// What the system itself holds.
     pub own: Vec<SystemMemory>,
     /// The process that trains.

@@ -2,6 +2,7 @@
 //! smaller one.
 
 mod deficit;
+mod extents;
 mod round;
 
 use std::sync::Arc;
@@ -89,6 +90,9 @@ fn times(context: &Context<'_>) -> Result<Outcome> {
     outcome.bars("time of a round", grid.bars("time"), from_zero("time", "s"));
     outcome.bars("ratio of the two", grid.bars("ratio"), from_zero("ratio", "x"));
     deficit::draw(context, &mut outcome)?;
+    if context.full {
+        extents::list(context, &mut outcome)?;
+    }
     Ok(outcome)
 }
 

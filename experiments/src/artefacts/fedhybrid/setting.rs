@@ -2,7 +2,8 @@
 
 use haversack_devices::processor::SelectionError;
 use haversack_devices::{CoreSelection, System};
-use haversack_training::Record;
+use haversack_training::{PhoneReport, Record};
+use rayon::prelude::*;
 
 use crate::artefacts::prelude::*;
 use crate::scenario::PhoneApps;
@@ -91,6 +92,18 @@ pub(crate) fn run_if_it_fits(context: &Context<'_>, plan: &Plan) -> Result<Resul
 /// `scenario` on a phone in use under the system that the reading declares, which does what `apps` says.
 pub(super) fn on_phone(context: &Context<'_>, scenario: Scenario, apps: Option<PhoneApps>) -> Result<Scenario> {
     Ok(Scenario { system: Some(context.reading_text("system")?.to_owned()), apps, ..scenario })
+}
+
+/// Starts of a run within the second of what is in use all the time: their mean is the figure's.
+pub(super) const STARTS: u64 = 16;
+
+/// What is reported of a phone on which `scenario` runs, from several starts that the seed draws.
+pub(super) fn from_starts(context: &Context<'_>, scenario: &Scenario) -> Result<Vec<PhoneReport>> {
+    let from = |place: u64| {
+        let scenario = Scenario { seed: context.seed * STARTS + place, ..scenario.clone() };
+        context.run(&scenario)?.phone.context("the run has no report of a phone")
+    };
+    (0..STARTS).into_par_iter().map(from).collect()
 }
 
 /// The system that the reading declares.

@@ -97,6 +97,27 @@ impl PhoneMemory {
         if self.regions[index].fresh.covers(&places, access) {
             return places.end;
         }
+        let region = &self.regions[index];
+        let end = if access == Access::Read || region.clean == 0 {
+            // None that a write would change.
+            let away = region.extents[places.clone()].iter().position(|&id| {
+                let extent = self.extents.get_mut(id);
+                let away = extent.state != State::Mapped;
+                extent.flags |= if away { 0 } else { YOUNG };
+                away
+            });
+            away.map_or(places.end, |place| places.start + place)
+        } else {
+            self.touch_each(index, places.clone(), access)
+        };
+        if end == places.end {
+            self.regions[index].fresh = Fresh::new(places, access);
+        }
+        end
+    }
+
+    /// The same where a write changes what is clean.
+    fn touch_each(&mut self, index: usize, places: Range<usize>, access: Access) -> usize {
         for place in places.clone() {
             let id = self.regions[index].extents[place];
             let extent = self.extents.get_mut(id);
@@ -108,9 +129,7 @@ impl PhoneMemory {
                 self.write_mapped(id);
             }
         }
-        let end = places.end;
-        self.regions[index].fresh = Fresh::new(places, access);
-        end
+        places.end
     }
 
     /// The extent under way is gone.

@@ -72,6 +72,11 @@ impl Apps {
         self.living(memory).filter(works).count()
     }
 
+    /// The number of those that live in front.
+    pub(super) fn in_front(&self, memory: &PhoneMemory) -> usize {
+        self.living(memory).filter(|app| app.is_in_front()).count()
+    }
+
     /// When the first of them touches next what it uses.
     pub(super) fn due(&self, memory: &PhoneMemory) -> Nanos {
         self.living(memory).map(App::due).min().unwrap_or(Nanos::MAX)

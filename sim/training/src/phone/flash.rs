@@ -2,8 +2,7 @@
 //! tensors, and all stand in one queue with what apps do.
 //!
 //! How long a tensor takes is found when its transfer begins, from what is in the queue then; it holds up what comes later, which
-//! in turn does not hold it up. Left out: reads of apps beside their faults; reads that wait for a program or an erase; work of the
-//! flash for itself behind a full write cache, beyond its slower rate.
+//! in turn does not hold it up. The app in front reads files at a steady rate beside its faults, without an effect on the page cache.
 
 use haversack_devices::storage::{Direction, Driver, FlashQueue, Request};
 use haversack_devices::units::{Bytes, Nanos};

@@ -15,6 +15,7 @@ pub(super) struct Watch {
     /// What could not be had, in byte-nanoseconds.
     pub(super) unavailable: u128,
     pub(super) peak: Bytes,
+    pub(super) unavailable_peak: Bytes,
     /// What the kernel had counted before.
     before: Counters,
     stalled_before: Pressure,
@@ -47,6 +48,7 @@ impl Watch {
             used_mean: mean(self.used),
             unavailable_mean: mean(self.unavailable),
             used_peak: self.peak,
+            unavailable_peak: self.unavailable_peak,
             counters: counters.since(&self.before),
             states: ThreadStates { running: time.saturating_sub(waited), ..self.states },
             pressure: Pressure { some: some - self.stalled_before.some, full: full - self.stalled_before.full },

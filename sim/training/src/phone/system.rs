@@ -196,6 +196,7 @@ impl<'a> PhoneSystem<'a> {
             watch.used += u128::from(used.0) * u128::from(span.0);
             watch.unavailable += u128::from(unavailable.0) * u128::from(span.0);
             watch.peak = watch.peak.max(held[0]);
+            watch.unavailable_peak = watch.unavailable_peak.max(held[1]);
         }
     }
 
@@ -209,10 +210,12 @@ impl<'a> PhoneSystem<'a> {
         self.memory.settings().ram.saturating_sub(self.memory.free())
     }
 
-    /// Apps in the background write their caches.
+    /// Apps in the background write their caches, and the one in front reads its files.
     fn share_flash(&mut self, now: Nanos) {
-        let behind = self.apps.behind(&self.memory);
-        let streams: Vec<Stream> = (0..behind).flat_map(|_| self.phone.background.iter().copied()).collect();
+        let (behind, in_front) = (self.apps.behind(&self.memory), self.apps.in_front(&self.memory));
+        let of = |apps: usize, streams: &'a [Stream]| (0..apps).flat_map(move |_| streams.iter().copied());
+        let streams: Vec<Stream> =
+            of(behind, &self.phone.background).chain(of(in_front, &self.phone.foreground)).collect();
         self.flash.queue.set_streams(self.at(now), &streams);
     }
 

@@ -31,6 +31,8 @@ pub struct PhoneSpan {
     pub unavailable_mean: Bytes,
     /// The most that was in use.
     pub used_peak: Bytes,
+    /// The most that could not be had.
+    pub unavailable_peak: Bytes,
     /// What the kernel counted.
     pub counters: Counters,
     /// What the thread that trains did.

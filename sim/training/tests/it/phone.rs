@@ -29,6 +29,8 @@ pub(crate) fn check(record: &Record, place: &str) {
         let ThreadStates { running, sleeping, runnable } = span.states;
         assert_eq!(running + sleeping + runnable, span.time, "{place}: states");
         assert!(span.used_mean <= span.used_peak && span.used_peak <= phone.managed, "{place}: used");
+        let most = span.unavailable_peak;
+        assert!(span.unavailable_mean <= most && most <= phone.managed, "{place}: unavailable");
     }
     if phone.kills.iter().all(|kill| kill.iteration as usize + 1 < record.iterations.len()) {
         assert_eq!(phone.iteration.states.sleeping, record.breakdown.refault, "{place}: asleep");

@@ -1,9 +1,8 @@
 //! A round of figure 2 on one phone, and what was noted of it; and the same round from several starts.
 
 use haversack_training::{PhoneReport, PhoneSpan};
-use rayon::prelude::*;
 
-use super::super::setting::{MOBILENET, PICTURES, on_phone, scenario, system};
+use super::super::setting::{MOBILENET, PICTURES, from_starts, on_phone, scenario, system};
 use crate::artefacts::prelude::*;
 
 /// A round on one phone.
@@ -15,13 +14,6 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// From the start that `seed` draws.
-    pub(super) fn simulate(context: &Context<'_>, phone: &'static str, batch: u64, seed: u64) -> Result<Self> {
-        let scenario = Scenario { seed, ..of_round(context, phone, batch)? };
-        let report = context.run(&scenario)?.phone.context("the run has no report of a phone")?;
-        Ok(Self { phone, batch, iterations: scenario.iterations, report })
-    }
-
     pub(super) const fn span(&self) -> &PhoneSpan {
         &self.report.run
     }
@@ -114,9 +106,6 @@ pub(super) fn shares(span: &PhoneSpan) -> [f64; 3] {
     parts.map(|part| part.seconds() / total.seconds() * 100.0)
 }
 
-/// The starts of a round within the second of what is in use all the time: their mean is the figure's.
-const STARTS: u64 = 16;
-
 /// The same round from several starts.
 pub(super) struct Starts(Vec<Round>);
 
@@ -124,8 +113,9 @@ impl Starts {
     /// Of `phone` at `batch`, once for all parts of the figure.
     pub(super) fn simulate(context: &Context<'_>, phone: &'static str, batch: u64) -> Result<std::sync::Arc<Self>> {
         context.once(format!("rounds of figure 2 {phone} {batch}"), || {
-            let round = |place: u64| Round::simulate(context, phone, batch, context.seed * STARTS + place);
-            Ok(Self((0..STARTS).into_par_iter().map(round).collect::<Result<_>>()?))
+            let scenario = of_round(context, phone, batch)?;
+            let of = |report| Round { phone, batch, iterations: scenario.iterations, report };
+            Ok(Self(from_starts(context, &scenario)?.into_iter().map(of).collect()))
         })
     }
 

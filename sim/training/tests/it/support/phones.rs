@@ -47,6 +47,7 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
         flash: phone_cpu().device.flash().unwrap(),
         driver: Driver { command: Nanos::ZERO, page: Nanos(1_000) },
         background: Vec::new(),
+        foreground: Vec::new(),
         own: Vec::new(),
         trainer: Trainer { adj: 200, pages: PageMix::all(Factor(1.3)), start: START },
         app_pages: PageMix::all(Factor(2.5)),
