@@ -3,6 +3,7 @@
 //!
 //! No paper has this comparison, so that there is no row of the reference to answer, and readings are declared here.
 
+mod federation;
 mod fronts;
 mod runs;
 mod sensitivity;
@@ -10,4 +11,5 @@ mod sensitivity;
 use crate::reproduce::Artefact;
 
 /// All artefacts.
-pub(super) static ARTEFACTS: &[&Artefact] = &[&fronts::GALAXY_S22, &fronts::XIAOMI_10, &sensitivity::ARTEFACT];
+pub(super) static ARTEFACTS: &[&Artefact] =
+    &[&fronts::GALAXY_S22, &fronts::XIAOMI_10, &federation::ARTEFACT, &sensitivity::ARTEFACT];

@@ -1,6 +1,6 @@
 //! FedHybrid (SenSys 2024): its tables and figures, on one device and in federations of them.
 
-mod federations;
+pub(super) mod federations;
 mod figure11;
 mod figure12;
 mod figure14;

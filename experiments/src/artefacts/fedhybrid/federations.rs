@@ -3,7 +3,7 @@
 
 mod course;
 
-pub(super) use course::Course;
+pub(in crate::artefacts) use course::Course;
 
 use std::sync::Arc;
 
@@ -24,22 +24,25 @@ pub(super) struct Federation {
 /// The phones that an artefact of a federation loads, the stack, the system, and the users.
 pub(super) const fn of_a_federation(id: &'static str, about: &'static str, run: Run) -> Artefact {
     Artefact { systems: &["android-testbed"], ..Artefact::new("fedhybrid", id, about, run) }
-        .on(&[
-            "redmi-note10",
-            "redmi-note9-pro",
-            "galaxy-s22",
-            "galaxy-note20",
-            "realme-gt-neo2",
-            "xiaomi-10",
-            "galaxy-s10",
-            "pixel-6",
-            "oneplus-10-pro",
-            "redmagic-7",
-            "iqoo-neo3",
-        ])
+        .on(DEVICES)
         .under(&[super::setting::STACK])
         .with_users()
 }
+
+/// The devices that phones of a population are like.
+pub(in crate::artefacts) const DEVICES: &[&str] = &[
+    "redmi-note10",
+    "redmi-note9-pro",
+    "galaxy-s22",
+    "galaxy-note20",
+    "realme-gt-neo2",
+    "xiaomi-10",
+    "galaxy-s10",
+    "pixel-6",
+    "oneplus-10-pro",
+    "redmagic-7",
+    "iqoo-neo3",
+];
 
 /// What all federations have.
 const PHONES: &str = "phones";
@@ -83,7 +86,11 @@ pub(super) fn hold_all(context: &Context<'_>, wanted: &[Wanted]) -> Result<Vec<F
     Ok(found.chunks(seeds.len()).map(|courses| Federation { courses: courses.to_vec() }).collect())
 }
 
-fn hold(context: &Context<'_>, text: &str, seed: u64) -> Result<Arc<Course>> {
+/// Holds the federation of `text` once for all artefacts.
+///
+/// # Errors
+/// A specification that is wrong, and whatever a federation fails with.
+pub(in crate::artefacts) fn hold(context: &Context<'_>, text: &str, seed: u64) -> Result<Arc<Course>> {
     let key = format!("federation, seed {seed}: {}", text.replace('\n', "; "));
     context.once(key.clone(), || {
         if let Some(course) = context.kept.get(&key).and_then(|kept| Course::restored(&kept)) {

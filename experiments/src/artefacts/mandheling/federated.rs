@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::setting::{XIAOMI_11_PRO, on_xiaomi_11_pro};
 use super::table7::METHODS;
 use super::table8::rounds;
+use crate::artefacts::fedhybrid::federations::{Course, hold};
 use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;
-use crate::federate::{Held, Specification, held};
 
 pub(super) static FIGURE8C: Artefact =
     on_xiaomi_11_pro("figure8c", "accuracy by the clock while phones train LeNet together", |context| {
@@ -24,55 +24,25 @@ pub(super) static FIGURE8D: Artefact =
 pub(super) const SUBJECTS: [(&str, &str); 2] =
     [("fl-femnist-lenet", "LeNet, many phones"), ("fl-cifar100-vgg16", "VGG-16, many phones")];
 
-/// A round, in the mean.
-#[derive(Clone, Copy, Debug)]
-struct MeanRound {
-    seconds: f64,
-    /// Of all its phones.
-    joules: f64,
-    phones: u32,
-}
-
-/// The federation that the reading `id` declares under `method`.
-fn specification(context: &Context<'_>, id: &str, method: &str, shift: u64) -> Result<Specification> {
-    let text = format!("{}\npolicy = \"{method}\"", context.reading_text(id)?.replace(';', "\n"));
-    let seed = context.seed.wrapping_add(shift);
-    Ok(Specification::parse(&format!("reading `{id}`"), &text, Some(seed))?)
-}
-
-/// Holds it once for all artefacts.
-fn hold(context: &Context<'_>, asked: &Specification) -> Result<Arc<Held>> {
-    let key = format!("federation {:?}", asked.record());
-    context.once(key, || Ok(held(asked, context.cache)?))
-}
-
-/// What a round of the paper's network takes.
-fn round(context: &Context<'_>, subject: &str, method: &str) -> Result<MeanRound> {
-    let asked = specification(context, subject, method, 0)?;
-    let held = hold(context, &asked)?;
-    let mean = |of: fn(&haversack_federation::rows::RoundRow) -> f64| {
-        mean(&held.rounds.iter().map(of).collect::<Vec<_>>()).with_context(|| format!("{subject} has no rounds"))
-    };
-    Ok(MeanRound { seconds: mean(|row| row.duration_s)?, joules: mean(|row| row.energy_j)?, phones: held.phones })
+/// The federation that the reading `id` declares under `method`, held once for all artefacts.
+fn federation(context: &Context<'_>, id: &str, method: &str, seed: u64) -> Result<Arc<Course>> {
+    let text = format!("{}\npolicy = \"{method}\"", context.reading_text(id)?.replace("; ", "\n"));
+    hold(context, &text, seed)
 }
 
 /// How accurate the server's weights are after rounds of the stand-in's federation, by seed, in percent.
-fn taught(context: &Context<'_>, method: &str) -> Result<Vec<Vec<(u32, f64)>>> {
+fn taught(context: &Context<'_>, method: &str) -> Result<Vec<Arc<Course>>> {
     let quick = if context.full { "" } else { "-quick" };
     let (id, method) = match method {
         "mnn-fp32" => (format!("federated-fp32{quick}"), method),
         _ => (format!("federated-int8{quick}"), "mnn-int8"),
     };
-    let of_seed = |(shift, _)| {
-        let held = hold(context, &specification(context, &id, method, shift)?)?;
-        Ok(held.rounds.iter().filter_map(|row| Some((row.round, 100.0 * row.accuracy?))).collect())
-    };
-    (0..).zip(context.seeds()).map(of_seed).collect()
+    context.seeds().into_iter().map(|seed| federation(context, &id, method, seed)).collect()
 }
 
-/// The accuracies at the end, by seed.
-fn last(taught: &[Vec<(u32, f64)>]) -> Vec<f64> {
-    taught.iter().filter_map(|seed| seed.last()).map(|&(_, accuracy)| accuracy).collect()
+/// How accurate the server's weights are at the end, by seed, in percent.
+fn last(taught: &[Arc<Course>]) -> Vec<f64> {
+    taught.iter().filter_map(|course| course.by_round().last().map(|(_, accuracy)| *accuracy)).collect()
 }
 
 /// Answers the federated rows of table 8; `grid` keeps times and energies for its bars, under the names in `quantities`.
@@ -90,14 +60,14 @@ pub(super) fn answer(
             let number = rounds(context.reference, rounds_row);
             let number = number.with_context(|| format!("{} has no number", rounds_row.id))?;
             outcome.answer(rounds_row.id.clone(), Answer::Input(number));
-            let round = round(context, subject, method)?;
-            // Of one client, as section 4.3 has it: what a phone of the population spends in all.
-            let of_client = round.joules / f64::from(round.phones);
-            for ((metric, words, unit), each) in quantities.into_iter().zip([round.seconds, of_client]) {
+            let timed = federation(context, subject, method, context.seed)?;
+            // Energy of one client, as section 4.3 has it: what a phone of the population spends in all.
+            let round = [timed.round_s(), timed.round_of_a_phone_j()];
+            for ((metric, words, unit), each) in quantities.into_iter().zip(round) {
                 let id = format!("mandheling/table8/{subject}/{method}/{metric}");
                 let value = each * number / 3600.0;
                 let paper = grid.answer((context, outcome), &id, [name, method_name, words], value)?;
-                outcome.row((name, method, [round.seconds, of_client], metric, value, paper, unit))?;
+                outcome.row((name, method, round, metric, value, paper, unit))?;
             }
             let id = format!("mandheling/table8/{subject}/{method}/accuracy");
             match &learned[place] {
@@ -121,20 +91,19 @@ fn figure(context: &Context<'_>, subject: &str) -> Result<Outcome> {
     let mut outcome = Outcome::of("method,seed,round,clock_s,test_accuracy");
     let mut lines = Lines::new();
     for (method, name) in METHODS {
-        let (round, taught) = (round(context, subject, method)?, taught(context, method)?);
-        let clock = |number: u32| f64::from(number) * round.seconds;
+        let timed = federation(context, subject, method, context.seed)?;
+        let taught: Vec<Vec<(u32, f64)>> = taught(context, method)?.iter().map(|course| course.by_round()).collect();
+        let clock = |round: u32| f64::from(round) * timed.round_s();
         for (seed, points) in (0_u64..).zip(&taught) {
-            for &(number, accuracy) in points {
-                outcome.row((method, seed, u64::from(number), clock(number), accuracy))?;
+            for &(round, accuracy) in points {
+                outcome.row((method, seed, u64::from(round), clock(round), accuracy))?;
             }
         }
-        let first = taught.first().into_iter().flatten().enumerate();
-        let points: Vec<(f64, f64)> = first
-            .filter_map(|(place, &(number, _))| {
-                let all: Vec<f64> = taught.iter().filter_map(|seed| seed.get(place)).map(|point| point.1).collect();
-                Some((clock(number) / 3600.0, mean(&all)?))
-            })
-            .collect();
+        let mean_at = |(place, &(round, _)): (usize, &(u32, f64))| {
+            let all: Vec<f64> = taught.iter().filter_map(|seed| seed.get(place)).map(|point| point.1).collect();
+            Some((clock(round) / 3600.0, mean(&all)?))
+        };
+        let points: Vec<(f64, f64)> = taught.first().into_iter().flatten().enumerate().filter_map(mean_at).collect();
         lines = lines.series(Series::new(name, points));
     }
     let words = if context.full { "the mean of five seeds" } else { "quick, 1 seed" };

@@ -6,17 +6,20 @@ use crate::federate::Held;
 
 /// Accuracy over time, and what became of phones.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::artefacts::fedhybrid) struct Course {
+pub(in crate::artefacts) struct Course {
     /// When each measured round ended, in seconds, and the share of test samples that are answered rightly.
     measured: Vec<(f64, f64)>,
-    /// How long all rounds took, in seconds.
+    /// The numbers of these rounds.
+    numbers: Vec<u32>,
+    /// How long all rounds took, in seconds, and what all phones took, in joules.
     end_s: f64,
-    pub(in crate::artefacts::fedhybrid) rounds: u32,
+    energy_j: f64,
+    pub(in crate::artefacts) rounds: u32,
     /// Parts of phones in all rounds.
     selected: u64,
-    pub(in crate::artefacts::fedhybrid) completed: u64,
-    pub(in crate::artefacts::fedhybrid) dropped: u64,
-    pub(in crate::artefacts::fedhybrid) killed: u64,
+    pub(in crate::artefacts) completed: u64,
+    pub(in crate::artefacts) dropped: u64,
+    pub(in crate::artefacts) killed: u64,
     /// Phones that hold no plan, and all phones.
     left_out: u64,
     phones: u64,
@@ -31,7 +34,9 @@ impl Course {
         let end = |row: &haversack_federation::rows::RoundRow| row.start_s + row.duration_s;
         Self {
             measured: held.rounds.iter().filter_map(|row| Some((end(row), row.accuracy?))).collect(),
+            numbers: held.rounds.iter().filter(|row| row.accuracy.is_some()).map(|row| row.round).collect(),
             end_s: held.rounds.last().map_or(0.0, end),
+            energy_j: held.rounds.iter().fold(0.0, |sum, row| sum + row.energy_j),
             rounds: held.rounds.len() as u32,
             selected: all(|row| row.selected),
             completed: all(|row| row.completed),
@@ -43,37 +48,47 @@ impl Course {
     }
 
     /// The highest accuracy, in percent.
-    pub(in crate::artefacts::fedhybrid) fn best(&self) -> f64 {
+    pub(in crate::artefacts) fn best(&self) -> f64 {
         self.measured.iter().map(|(_, accuracy)| accuracy * 100.0).fold(0.0, f64::max)
     }
 
     /// When an accuracy in percent is first reached, in seconds.
-    pub(in crate::artefacts::fedhybrid) fn time_to(&self, percent: f64) -> Option<f64> {
+    pub(in crate::artefacts) fn time_to(&self, percent: f64) -> Option<f64> {
         self.measured.iter().find(|(_, accuracy)| accuracy * 100.0 >= percent).map(|(time, _)| *time)
     }
 
     /// The mean time of a round, in seconds.
-    pub(in crate::artefacts::fedhybrid) fn round_s(&self) -> f64 {
+    pub(in crate::artefacts) fn round_s(&self) -> f64 {
         self.end_s / f64::from(self.rounds.max(1))
     }
 
     /// The share of phones that hold no plan, in percent.
-    pub(in crate::artefacts::fedhybrid) fn excluded(&self) -> f64 {
+    pub(in crate::artefacts) fn excluded(&self) -> f64 {
         self.left_out as f64 / self.phones.max(1) as f64 * 100.0
     }
 
     /// A number of parts over that of rounds.
-    pub(in crate::artefacts::fedhybrid) fn per_round(&self, parts: u64) -> f64 {
+    pub(in crate::artefacts) fn per_round(&self, parts: u64) -> f64 {
         parts as f64 / f64::from(self.rounds.max(1))
     }
 
     /// A number of parts over that of all, in percent.
-    pub(in crate::artefacts::fedhybrid) fn share(&self, parts: u64) -> f64 {
+    pub(in crate::artefacts) fn share(&self, parts: u64) -> f64 {
         parts as f64 / self.selected.max(1) as f64 * 100.0
     }
 
+    /// The mean energy of a round over all phones of the population, those that took no part, too, in joules.
+    pub(in crate::artefacts) fn round_of_a_phone_j(&self) -> f64 {
+        self.energy_j / f64::from(self.rounds.max(1)) / self.phones.max(1) as f64
+    }
+
+    /// The number and the accuracy in percent of each measured round.
+    pub(in crate::artefacts) fn by_round(&self) -> Vec<(u32, f64)> {
+        self.numbers.iter().zip(&self.measured).map(|(&round, (_, accuracy))| (round, accuracy * 100.0)).collect()
+    }
+
     /// Hours and accuracy in percent of each measured round.
-    pub(in crate::artefacts::fedhybrid) fn curve(&self) -> Vec<(f64, f64)> {
+    pub(in crate::artefacts) fn curve(&self) -> Vec<(f64, f64)> {
         self.measured.iter().map(|(time, accuracy)| (time / 3600.0, accuracy * 100.0)).collect()
     }
 
@@ -82,7 +97,7 @@ impl Course {
         let measured: Vec<[u64; 2]> =
             self.measured.iter().map(|(time, accuracy)| [time.to_bits(), accuracy.to_bits()]).collect();
         let counts = [self.selected, self.completed, self.dropped, self.killed, self.left_out, self.phones];
-        json!({ "measured": measured, "end": self.end_s.to_bits(), "rounds": self.rounds, "counts": counts })
+        json!({ "measured": measured, "numbers": self.numbers, "end": self.end_s.to_bits(), "energy": self.energy_j.to_bits(), "rounds": self.rounds, "counts": counts })
     }
 
     /// What was kept; `None` if it is something else.
@@ -92,7 +107,9 @@ impl Course {
             serde_json::from_value(kept.get("counts")?.clone()).ok()?;
         Some(Self {
             measured: measured.into_iter().map(|[time, share]| (f64::from_bits(time), f64::from_bits(share))).collect(),
+            numbers: serde_json::from_value(kept.get("numbers")?.clone()).ok()?,
             end_s: f64::from_bits(kept.get("end")?.as_u64()?),
+            energy_j: f64::from_bits(kept.get("energy")?.as_u64()?),
             rounds: u32::try_from(kept.get("rounds")?.as_u64()?).ok()?,
             selected,
             completed,
@@ -112,7 +129,9 @@ mod tests {
         let measured = vec![(1800.0, 0.25), (3600.0, 1.0 / 3.0), (5400.0, 0.3)];
         Course {
             measured,
+            numbers: vec![1, 2, 3],
             end_s: 6000.0,
+            energy_j: 96.0,
             rounds: 4,
             selected: 20,
             completed: 12,
@@ -133,6 +152,8 @@ mod tests {
             (1500.0, 25.0, 3.0, 5.0)
         );
         assert_eq!(course().curve()[0], (0.5, 25.0));
+        // 96 J in four rounds of twelve phones.
+        assert_eq!(course().round_of_a_phone_j(), 2.0);
     }
 
     #[test]
