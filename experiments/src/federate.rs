@@ -5,6 +5,8 @@
 
 mod budgets;
 mod checkpoint;
+#[cfg(test)]
+mod checks;
 mod costs;
 mod curves;
 mod iteration;
@@ -47,7 +49,8 @@ const EXCLUSIONS: &str = "exclusions.parquet";
     network is what phones spend time and memory on, stand_in (logistic, mlp, lenet5, bag-of-tokens or transformer1) what learns; \
     without one nobody learns (mode = \"timing\"). selector is random, oort-paper, oort-fedscale, heterofl or fedhybrid; aggregator \
     fedavg, fedprox or fedyogi. Others: memory_mix (shares by GB, such as { 4 = 0.5, 8 = 0.5 }), split (even or natural), over_commit, \
-    deadline_s, oracle, local_epochs, learning_rate, samples (of a phone), data, target_accuracy, evaluate_every, traces (a table of apps), \
+    deadline_s, oracle, local_epochs, learning_rate, samples (of a phone) or total_samples and size_alpha, set, stack, precision, \
+    budget (predicted or available), plans (server, each or phone), clusters, data, target_accuracy, evaluate_every, traces (a table of apps), \
     system, seed.")]
 pub struct FederateOptions {
     /// The specification

@@ -123,14 +123,7 @@ fn of_class(devices: &[DeviceKind], class: u8) -> Vec<u8> {
     (0..).zip(devices).filter(|(_, device)| device.memory == class).map(|(number, _)| number).collect()
 }
 
-fn draw(
-    seed: u64,
-    phone: u32,
-    setting: &PopulationSetting,
-    classes: &[Vec<u8>],
-    sizes: Sizes,
-    for_one: f64,
-) -> Phone {
+fn draw(seed: u64, phone: u32, setting: &PopulationSetting, classes: &[Vec<u8>], sizes: Sizes, for_one: f64) -> Phone {
     let draws = |purpose| Draws::new(seed, purpose, phone);
     let memory = setting.memory_at(draws(Purpose::Memory).even(0));
     let devices = &classes[memory];
