@@ -11,6 +11,7 @@ mod costs;
 mod curves;
 mod iteration;
 mod learner;
+mod on_device;
 mod plans;
 mod reclaim;
 mod rounds;

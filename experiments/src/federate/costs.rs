@@ -1,10 +1,7 @@
 //! What a phone's part of a round takes: the device simulator's answers, by device and budget.
 //!
-//! An iteration is simulated once for each device and each budget, rounded down by less than a twenty-fifth; a phone
-//! that is faster or slower than its device takes that much less or more of it. What a phone leaves changes from minute to minute:
+//! An iteration is simulated once for each device and each of a few budgets ([`super::on_device`]); a phone that is faster or slower than its device takes that much less or more of it. What a phone leaves changes from minute to minute:
 //! while that is less than its process holds, the kernel reclaims ([`super::reclaim`]).
-
-use std::collections::BTreeMap;
 
 use haversack_devices::units::Bytes;
 use haversack_federation::population::{DeviceKind, Phone};
@@ -13,6 +10,7 @@ use rayon::prelude::*;
 
 use super::budgets::{Budgets, LOOK_S};
 use super::iteration::{Cost, Found, Making, cost, scenario};
+use super::on_device::OnDevice;
 use super::plans::{Clustered, Plans, Reports};
 use super::reclaim::{Curve, Pace};
 use super::rounds::Phones;
@@ -23,19 +21,8 @@ use crate::progress::{Amount, Progress};
 use crate::quantities;
 use crate::run::Plan;
 
-/// A budget's step: its neighbour is so much more.
-const STEP: f64 = 1.04;
 /// How many minutes of a round are looked at: a day.
 const LOOKS: usize = 24 * 60;
-
-/// A device as if it had all the memory that is asked for, and within budgets.
-struct OnDevice {
-    unbounded: Cost,
-    /// By step; `None` where no plan fits.
-    within: BTreeMap<i32, Option<Cost>>,
-    /// By budget, where a plan fits it that does not fit the step below.
-    exactly: BTreeMap<Bytes, Cost>,
-}
 
 /// The costs of all phones.
 pub(super) struct Costs<'a> {
@@ -125,8 +112,11 @@ impl<'a> Costs<'a> {
             let Ok(device) = device else { return Ok(()) };
             let (kind, own) = (&kinds[place], &left[place]);
             let simulate = |budget| Ok(cost(&scenario(asked, kind, Some(budget)), cache)?.cost());
-            for (moment, &left) in own.iter().enumerate() {
-                let of_cluster = clustered.and_then(|clustered| clustered.budget(place, moment));
+            let of_cluster = |moment| clustered.and_then(|clustered| clustered.budget(place, moment));
+            let mut wanted: Vec<_> = own.iter().enumerate().map(|(moment, &left)| (of_cluster(moment), left)).collect();
+            // The least first, whose iteration then stands for those of little more.
+            wanted.sort_unstable();
+            for (of_cluster, left) in wanted {
                 // A member that has more than the weakest may have a plan where that has none.
                 for budget in of_cluster.into_iter().chain([left]) {
                     device.simulate(budget, simulate)?;
@@ -361,52 +351,4 @@ impl Work for Costs<'_> {
         let left = self.budgets.report(phone.memory, self.budgets.usual(phone.memory, number)).as_f64();
         device.map_or(0.0, |device| left / device.unbounded.peak.as_f64().max(1.0))
     }
-}
-
-impl OnDevice {
-    const fn new(unbounded: Cost) -> Self {
-        Self { unbounded, within: BTreeMap::new(), exactly: BTreeMap::new() }
-    }
-
-    /// Has an iteration within `budget` simulated, unless it is known: at the step below, and as it is where nothing fits that.
-    fn simulate(
-        &mut self,
-        budget: Bytes,
-        simulate: impl Fn(Bytes) -> Result<Option<Cost>, CommandError>,
-    ) -> Result<(), CommandError> {
-        if self.within(budget).is_some() {
-            return Ok(());
-        }
-        if !self.within.contains_key(&step(budget)) {
-            self.within.insert(step(budget), simulate(Bytes(STEP.powi(step(budget)) as u64))?);
-        }
-        if self.within(budget).is_none()
-            && let Some(cost) = simulate(budget)?
-        {
-            self.exactly.insert(budget, cost);
-        }
-        Ok(())
-    }
-
-    /// An iteration within what is left; `None` where no plan fits.
-    fn within(&self, left: Bytes) -> Option<Cost> {
-        if left >= self.unbounded.peak {
-            return Some(self.unbounded);
-        }
-        self.within.get(&step(left)).copied().flatten().or_else(|| self.exactly.get(&left).copied())
-    }
-
-    /// Iterations within budgets.
-    fn plans(&self) -> impl Iterator<Item = &Cost> {
-        self.within.values().flatten().chain(self.exactly.values())
-    }
-
-    fn costs(&mut self) -> impl Iterator<Item = &mut Cost> {
-        std::iter::once(&mut self.unbounded).chain(self.within.values_mut().flatten()).chain(self.exactly.values_mut())
-    }
-}
-
-/// The step below a budget.
-fn step(budget: Bytes) -> i32 {
-    budget.as_f64().max(1.0).log(STEP).floor() as i32
 }
