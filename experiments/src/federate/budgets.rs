@@ -11,6 +11,7 @@ use haversack_traces::footprint::FootprintTable;
 use haversack_traces::row::UtcTime;
 use haversack_traces::stream::stream;
 use haversack_traces::usage::{AppTimeline, UsageModel};
+use haversack_training::phone::AppChange;
 use rand::RngExt;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::moment::{Moment, Watched};
 use crate::progress::{Amount, Progress};
+use crate::scenario::app_changes;
 use crate::sweep::drawn;
 use crate::trace_table::{Holds, Reader, UserApps};
 
@@ -54,6 +56,17 @@ struct Stretch {
     at: Moment,
     /// `MemAvailable` in the minutes after.
     left: [Bytes; MINUTES],
+    /// What apps do from then on.
+    apps: Vec<AppChange>,
+}
+
+impl Stretch {
+    fn report(&self, report: Report) -> Bytes {
+        match report {
+            Report::Predicted => self.at.predicted,
+            Report::Available => self.at.available,
+        }
+    }
 }
 
 /// What phones with one size of memory leave.
@@ -64,9 +77,23 @@ struct OfClass {
     stretches: Vec<Stretch>,
 }
 
+impl OfClass {
+    fn usual(&self, report: Report) -> Vec<usize> {
+        let users = (0..self.stretches.len()).step_by(MOMENTS as usize);
+        let usual = users.map(|user| {
+            let mut moments: Vec<usize> = (user..user + MOMENTS as usize).collect();
+            moments.sort_by_key(|&moment| self.stretches[moment].report(report));
+            moments[moments.len() / 2]
+        });
+        usual.collect()
+    }
+}
+
 /// What phones leave, by memory class.
 pub(super) struct Budgets {
     classes: Vec<Arc<OfClass>>,
+    /// By class and user, the number of the moment whose report half of the user's are no larger than.
+    usual: Vec<Vec<usize>>,
     report: Report,
     seed: u64,
 }
@@ -104,9 +131,10 @@ impl Budgets {
                 format!("phones watched {seed} {system} {traces:?} {:?} {}", class.devices.first(), class.size_gb);
             cache.get(key, || of_class(class))
         };
-        let classes = asked.setting.memory.iter().map(shared).collect::<Result<_, CommandError>>()?;
+        let classes = asked.setting.memory.iter().map(shared).collect::<Result<Vec<Arc<OfClass>>, CommandError>>()?;
         bar.finish();
-        Ok(Self { classes, report: asked.report, seed: asked.seed })
+        let usual = classes.iter().map(|class| class.usual(asked.report)).collect();
+        Ok(Self { classes, usual, report: asked.report, seed: asked.seed })
     }
 
     /// What a class's phones leave at rest, when no app has been opened.
@@ -116,7 +144,14 @@ impl Budgets {
 
     /// What phones of a class report at all its moments, by number.
     pub(super) fn reports(&self, class: u8) -> impl Iterator<Item = Bytes> {
-        self.class(class).stretches.iter().map(|stretch| self.reported(stretch))
+        self.class(class).stretches.iter().map(|stretch| stretch.report(self.report))
+    }
+
+    /// What apps do on a phone of a class that leaves as much as half of them do.
+    pub(super) fn apps(&self, class: u8) -> &[AppChange] {
+        let mut stretches: Vec<&Stretch> = self.class(class).stretches.iter().collect();
+        stretches.sort_by_key(|stretch| stretch.at.available);
+        stretches.get(stretches.len() / 2).map_or(&[], |stretch| &stretch.apps)
     }
 
     /// The least that phones of a class leave at any minute.
@@ -132,15 +167,12 @@ impl Budgets {
 
     /// The number of the moment whose report half of a phone's are no larger than.
     pub(super) fn usual(&self, class: u8, phone: u32) -> usize {
-        let user = self.user(class, phone);
-        let mut moments: Vec<usize> = (user..user + MOMENTS as usize).collect();
-        moments.sort_by_key(|&moment| self.report(class, moment));
-        moments[moments.len() / 2]
+        self.usual[usize::from(class)][self.user(class, phone) / MOMENTS as usize]
     }
 
     /// What a phone of a class reports at a moment.
     pub(super) fn report(&self, class: u8, moment: usize) -> Bytes {
-        self.reported(&self.class(class).stretches[moment])
+        self.class(class).stretches[moment].report(self.report)
     }
 
     /// What it leaves from that moment on, minute by minute; after the last that was watched those of its user's next moment
@@ -154,13 +186,6 @@ impl Budgets {
 
     fn class(&self, class: u8) -> &OfClass {
         &self.classes[usize::from(class)]
-    }
-
-    fn reported(&self, stretch: &Stretch) -> Bytes {
-        match self.report {
-            Report::Predicted => stretch.at.predicted,
-            Report::Available => stretch.at.available,
-        }
     }
 
     /// The first moment of the user that a phone is like.
@@ -185,23 +210,25 @@ impl User {
         let mut starts: Vec<u64> = (0..MOMENTS).map(|_| random.random_range(0..=room)).collect();
         starts.sort_unstable();
         let stretch = |after: u64| {
-            let timeline = self.timeline(&watched.model, seed, after);
+            let [timeline, from_then_on] =
+                [0, WINDOW.0].map(|later| self.timeline(&watched.model, seed, after + later, Nanos(WATCHED.0 - later)));
             let (at, then) = watched.moment_and_after(&timeline, WINDOW, WATCHED, seed)?;
             let minute = |number: usize| {
                 let second = number * (MINUTE.0 / 1_000_000_000) as usize;
                 then.get(second).or(then.last()).copied().unwrap_or(at.available)
             };
-            Ok(Stretch { at, left: std::array::from_fn(minute) })
+            let apps = app_changes(&from_then_on, &watched.footprints, &watched.model, seed);
+            Ok(Stretch { at, left: std::array::from_fn(minute), apps })
         };
         starts.into_iter().map(stretch).collect()
     }
 
-    fn timeline(&self, model: &UsageModel, seed: u64, after: u64) -> AppTimeline {
+    fn timeline(&self, model: &UsageModel, seed: u64, after: u64, length: Nanos) -> AppTimeline {
         match self {
-            Self::Generated(name) => AppTimeline::generated(model, seed, name, Nanos(after), WATCHED),
+            Self::Generated(name) => AppTimeline::generated(model, seed, name, Nanos(after), length),
             Self::Recorded(rows) => {
                 let start = UtcTime(rows.first.0.saturating_add(i64::try_from(after).unwrap_or(i64::MAX)));
-                rows.timeline(model, seed, start, WATCHED)
+                rows.timeline(model, seed, start, length)
             }
         }
     }

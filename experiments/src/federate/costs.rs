@@ -1,19 +1,16 @@
 //! What a phone's part of a round takes: the device simulator's answers, by device and budget.
 //!
-//! An iteration is simulated once for each device and each budget, rounded down by less than a twentieth; a phone
-//! that is faster or slower than its device takes that much less or more of it. What a phone leaves changes from minute to minute:
+//! An iteration is simulated once for each device and each of a few budgets ([`super::on_device`]); a phone that is faster or slower than its device takes that much less or more of it. What a phone leaves changes from minute to minute:
 //! while that is less than its process holds, the kernel reclaims ([`super::reclaim`]).
-
-use std::collections::{BTreeMap, BTreeSet};
 
 use haversack_devices::units::Bytes;
 use haversack_federation::population::{DeviceKind, Phone};
 use haversack_federation::work::{Job, Work};
-use haversack_policies::registry;
 use rayon::prelude::*;
 
 use super::budgets::{Budgets, LOOK_S};
 use super::iteration::{Cost, Found, Making, cost, scenario, with_memory_to_spare};
+use super::on_device::OnDevice;
 use super::plans::{Clustered, Plans, Reports};
 use super::reclaim::{Curve, Pace};
 use super::rounds::Phones;
@@ -24,17 +21,8 @@ use crate::progress::{Amount, Progress};
 use crate::quantities;
 use crate::run::Plan;
 
-/// A budget's step: its neighbour is so much more.
-const STEP: f64 = 1.05;
 /// How many minutes of a round are looked at: a day.
 const LOOKS: usize = 24 * 60;
-
-/// A device as if it had all the memory that is asked for, and within budgets.
-struct OnDevice {
-    unbounded: Cost,
-    /// By step; `None` where no plan fits.
-    within: BTreeMap<i32, Option<Cost>>,
-}
 
 /// The costs of all phones.
 pub(super) struct Costs<'a> {
@@ -43,8 +31,6 @@ pub(super) struct Costs<'a> {
     budgets: &'a Budgets,
     /// By device kind; in words why a device cannot run the policy.
     devices: Vec<Result<OnDevice, String>>,
-    /// Whether something gives way where memory is short. If not, training takes what it takes, and the kernel reclaims.
-    gives_way: bool,
     /// Whose plans phones get, where the policy makes some.
     plans: Option<Plans>,
     /// Those of the server's clusters, if it has clusters.
@@ -85,7 +71,7 @@ impl<'a> Costs<'a> {
         let unbounded = kinds.par_iter().map(|kind| {
             let found = cost(&with_memory_to_spare(scenario(asked, kind, None)), cache)?;
             Ok(match found {
-                Found::Cost(unbounded) => Ok(OnDevice { unbounded, within: BTreeMap::new() }),
+                Found::Cost(unbounded) => Ok(OnDevice::new(unbounded)),
                 Found::NoPlan(why) | Found::Unsupported(why) => Err(why),
             })
         });
@@ -94,8 +80,6 @@ impl<'a> Costs<'a> {
             let why = devices.swap_remove(0).err().unwrap_or_default();
             return Err(CommandError::input(format!("no device of the population can train this: {why}")));
         };
-        let set: Vec<_> = asked.set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        let gives_way = registry::build(&asked.policy, &set).map_err(CommandError::input)?.gives_way();
         let plan = Plan::new(&scenario(asked, &kinds[first], None), cache)?;
         let parameters = plan.resolved.network.parameters.iter().filter(|weight| weight.trainable);
         let weights: u64 = parameters.map(|weight| weight.elements).sum();
@@ -104,14 +88,13 @@ impl<'a> Costs<'a> {
             phones: population.phones(),
             budgets,
             devices,
-            gives_way,
             plans: asked.plans,
             clustered: None,
             server_s: 0.0,
             curves: vec![Curve::default(); asked.setting.memory.len()],
             bytes: weights * plan.arithmetic().bytes().0,
         };
-        if gives_way && !asked.rules.oracle {
+        if asked.gives_way && !asked.rules.oracle {
             costs.plan(kinds, cache)?;
         }
         let all = costs.devices.iter_mut().flatten().flat_map(OnDevice::costs);
@@ -142,29 +125,19 @@ impl<'a> Costs<'a> {
         let within = devices.par_iter_mut().enumerate().map(|(place, device)| {
             let Ok(device) = device else { return Ok(()) };
             let (kind, own) = (&kinds[place], &left[place]);
-            let mut simulate = |budget: Bytes| -> Result<(), CommandError> {
-                if budget < device.unbounded.peak && !device.within.contains_key(&step(budget)) {
-                    let least = Bytes(STEP.powi(step(budget)) as u64);
-                    let found = cost(&scenario(asked, kind, Some(least)), cache)?;
-                    device.within.insert(step(budget), found.cost());
-                }
-                Ok(())
-            };
-            match clustered {
-                Some(clustered) => {
-                    let plans: BTreeSet<Bytes> = clustered.of_device(place).collect();
-                    plans.into_iter().try_for_each(&mut simulate)?;
-                    // A member that has more than the weakest may have a plan where that has none.
-                    for (moment, &left) in own.iter().enumerate() {
-                        let of_cluster = clustered.budget(place, moment);
-                        if of_cluster.is_some_and(|budget| device.within.get(&step(budget)).is_none_or(Option::is_none))
-                        {
-                            let found = cost(&scenario(asked, kind, Some(Bytes(STEP.powi(step(left)) as u64))), cache)?;
-                            device.within.insert(step(left), found.cost());
-                        }
+            let simulate = |budget| Ok(cost(&scenario(asked, kind, Some(budget)), cache)?.cost());
+            let of_cluster = |moment| clustered.and_then(|clustered| clustered.budget(place, moment));
+            let mut wanted: Vec<_> = own.iter().enumerate().map(|(moment, &left)| (of_cluster(moment), left)).collect();
+            // The least first, whose iteration then stands for those of little more.
+            wanted.sort_unstable();
+            for (of_cluster, left) in wanted {
+                // A member that has more than the weakest may have a plan where that has none.
+                for budget in of_cluster.into_iter().chain([left]) {
+                    device.simulate(budget, simulate)?;
+                    if device.within(budget).is_some() {
+                        break;
                     }
                 }
-                None => own.iter().copied().try_for_each(&mut simulate)?,
             }
             bar.inc(own.len() as u64);
             Ok(())
@@ -175,32 +148,45 @@ impl<'a> Costs<'a> {
         Ok(())
     }
 
-    /// What making all plans of clusters takes the server, and clustering itself at the price of an operation for each distance.
+    /// An iteration as a phone has it that reported its memory at a moment; `None` where no plan fits.
+    #[cfg(test)]
+    pub(super) fn iteration(&self, number: u32, moment: usize) -> Option<Cost> {
+        let (phone, device) = self.phone(number);
+        self.cost(phone, device.ok()?, moment)
+    }
+
+    /// What the server counts for all plans of clusters, clustering included.
+    #[cfg(test)]
+    pub(super) fn server_operations(&self) -> u64 {
+        let plans = self.devices.iter().flatten().flat_map(OnDevice::plans);
+        let making: u64 = plans.filter_map(|cost| Some(cost.making?.operations)).sum();
+        making + self.clustered.as_ref().map_or(0, |clustered| clustered.visits)
+    }
+
+    /// What making all plans of clusters takes the server, and clustering itself at the price of an operation for each visit of a report.
     fn server_s(&self) -> f64 {
-        let making = || self.devices.iter().flatten().flat_map(|device| device.within.values().flatten());
-        let making: Vec<Making> = making().filter_map(|cost| cost.making).collect();
-        let distances = self.clustered.as_ref().map_or(0, |clustered| clustered.distances);
+        let plans = self.devices.iter().flatten().flat_map(OnDevice::plans);
+        let making: Vec<Making> = plans.filter_map(|cost| cost.making).collect();
+        let visits = self.clustered.as_ref().map_or(0, |clustered| clustered.visits);
         let operations: u64 = making.iter().map(|making| making.operations).sum();
         let seconds: f64 = making.iter().map(|making| making.server_s).sum();
-        seconds * (1.0 + distances as f64 / operations.max(1) as f64)
+        seconds * (1.0 + visits as f64 / operations.max(1) as f64)
     }
 
     /// What making plans takes the server.
     pub(super) fn planning(&self) -> Planning {
-        let plans = || self.devices.iter().flatten().flat_map(|device| device.within.values().flatten());
+        let plans = || self.devices.iter().flatten().flat_map(OnDevice::plans);
         let making: Vec<Making> = plans().filter_map(|cost| cost.making).collect();
         let operations: u64 = making.iter().map(|making| making.operations).sum();
         let plans_s: f64 = making.iter().map(|making| making.server_s).sum();
-        let reports =
-            |all: &Clustered| (0..self.devices.len()).map(|device| all.of_device(device).count()).sum::<usize>();
-        let distances = self.clustered.as_ref().map_or(0.0, |all| all.distances as f64 / reports(all).max(1) as f64);
+        let visits = self.clustered.as_ref().map_or(0.0, |all| all.visits as f64 / all.reports().max(1) as f64);
         let own =
             |phone| self.usual(phone).ok().and_then(|(cost, _)| cost.making).map_or(0.0, |making| making.server_s);
         Planning {
             each_s: (0..self.phones.len() as u32).map(own).collect(),
             plans: making.len(),
             plans_s,
-            clustering_s: plans_s / operations.max(1) as f64 * distances,
+            clustering_s: plans_s / operations.max(1) as f64 * visits,
         }
     }
 
@@ -214,7 +200,8 @@ impl<'a> Costs<'a> {
             let Some((kind, device)) = first.filter(|(_, device)| self.can_hold(class, device).is_ok()) else {
                 return Ok(Curve::default());
             };
-            let curve = Curve::simulate(self.asked, kind, &device.unbounded, self.most_missing(class, device), cache);
+            let beside = (self.budgets.apps(class), self.most_missing(class, device));
+            let curve = Curve::simulate(self.asked, kind, &device.unbounded, beside, cache);
             bar.inc(1);
             curve
         };
@@ -226,7 +213,7 @@ impl<'a> Costs<'a> {
     /// The largest share of what its process holds that a phone of a class like a device lacks at any minute.
     fn most_missing(&self, class: u8, device: &OnDevice) -> f64 {
         let least = self.budgets.least(class);
-        let plans = device.within.values().flatten().map(|cost| cost.peak);
+        let plans = device.plans().map(|cost| cost.peak);
         let share = |peak: Bytes| peak.saturating_sub(least).as_f64() / peak.as_f64().max(1.0);
         std::iter::once(device.unbounded.peak).chain(plans).map(share).fold(0.0, f64::max)
     }
@@ -248,7 +235,7 @@ impl<'a> Costs<'a> {
     /// Where nothing gives way: whether a phone of a class could hold training if no app were open.
     fn can_hold(&self, class: u8, device: &OnDevice) -> Result<(), String> {
         let (need, at_rest) = (device.unbounded.peak, self.budgets.at_rest(class));
-        if self.gives_way || need <= at_rest {
+        if self.asked.gives_way || need <= at_rest {
             return Ok(());
         }
         let (size, policy) = (self.asked.setting.memory[usize::from(class)].size_gb, &self.asked.policy);
@@ -260,7 +247,7 @@ impl<'a> Costs<'a> {
 
     /// An iteration as a phone has it that reported its memory at a moment; `None` where no plan fits.
     fn cost(&self, phone: Phone, device: &OnDevice, moment: usize) -> Option<Cost> {
-        if !self.gives_way || self.asked.rules.oracle {
+        if !self.asked.gives_way || self.asked.rules.oracle {
             return Some(device.unbounded);
         }
         let own = self.budgets.report(phone.memory, moment);
@@ -396,20 +383,4 @@ impl Work for Costs<'_> {
         let left = self.budgets.report(phone.memory, self.budgets.usual(phone.memory, number)).as_f64();
         device.map_or(0.0, |device| left / device.unbounded.peak.as_f64().max(1.0))
     }
-}
-
-impl OnDevice {
-    /// An iteration within what is left; `None` where no plan fits.
-    fn within(&self, left: Bytes) -> Option<Cost> {
-        if left >= self.unbounded.peak { Some(self.unbounded) } else { self.within.get(&step(left)).copied().flatten() }
-    }
-
-    fn costs(&mut self) -> impl Iterator<Item = &mut Cost> {
-        std::iter::once(&mut self.unbounded).chain(self.within.values_mut().flatten())
-    }
-}
-
-/// The step below a budget.
-fn step(budget: Bytes) -> i32 {
-    budget.as_f64().max(1.0).log(STEP).floor() as i32
 }

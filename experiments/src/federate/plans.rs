@@ -38,8 +38,8 @@ pub(super) struct Reports<'r> {
 pub(super) struct Clustered {
     /// `None` where training has all that it takes.
     budgets: Vec<Vec<Option<Bytes>>>,
-    /// Distances that clustering took: operations of the server.
-    pub(super) distances: u64,
+    /// Visits of a report that clustering took: operations of the server, as visits of an operator are.
+    pub(super) visits: u64,
 }
 
 impl Clustered {
@@ -62,16 +62,16 @@ impl Clustered {
             cluster.map(|&cluster| Bytes(clusters.weakest[cluster as usize].budget as u64))
         };
         let budgets = devices.iter().map(|device| device.left.iter().map(|&left| budget(device, left)).collect());
-        Self { budgets: budgets.collect(), distances: clusters.distances }
+        Self { budgets: budgets.collect(), visits: clusters.visits }
+    }
+
+    /// The number of reports that were clustered.
+    pub(super) fn reports(&self) -> usize {
+        self.budgets.iter().flatten().flatten().count()
     }
 
     /// The budget of the plan for a device that reported at a moment.
     pub(super) fn budget(&self, device: usize, moment: usize) -> Option<Bytes> {
         self.budgets[device][moment]
-    }
-
-    /// The budgets of a device's plans.
-    pub(super) fn of_device(&self, device: usize) -> impl Iterator<Item = Bytes> {
-        self.budgets[device].iter().flatten().copied()
     }
 }

@@ -1,15 +1,17 @@
 //! Training with less memory than it takes: how much slower it is while the kernel reclaims, and when it is killed.
 //!
-//! For each memory class the phone in use runs a few iterations of what the federation trains, without a budget, while others
-//! hold so much that a share of what training takes is missing. The slow-down is that of an iteration after the first; in
-//! between it lies on straight lines. A plan that holds more than is left is slowed down as the share that it is short of says.
+//! For each memory class a phone in use runs a few iterations of what the federation trains, without a budget. Its apps are those of
+//! a phone that leaves as much as half of its class do; of memory it has so much more or less that a share of what training takes
+//! is missing. The slow-down is that of the iterations after the first, with the apps that the low-memory killer ended and the
+//! times that it ended the process; in between it lies on straight lines. A plan that holds more than is left is slowed down as the
+//! share that it is short of says.
 
 use std::sync::Arc;
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_federation::population::DeviceKind;
-use haversack_training::RunError;
-use haversack_training::phone::{HeldByOthers, OtherMemory, Phone};
+use haversack_training::phone::{AppChange, Phone};
+use haversack_training::{AtRest, RunError, watch};
 
 use super::iteration::{Cost, scenario};
 use super::specification::Specification;
@@ -18,8 +20,8 @@ use crate::error::CommandError;
 use crate::run::{Plan, PlanError};
 use crate::scenario::{Key, Scenario};
 
-/// Shares of what training takes that are missing.
-const MISSING: [f64; 5] = [0.05, 0.1, 0.2, 0.35, 0.5];
+/// Shares of what training takes that are missing. Between one with which it lives and one with which it does not another is looked at.
+const MISSING: [f64; 5] = [0.1, 0.2, 0.3, 0.4, 0.5];
 /// Iterations of each: the second and the third count.
 const ITERATIONS: u32 = 3;
 
@@ -54,7 +56,7 @@ impl Curve {
         asked: &Specification,
         kind: &DeviceKind,
         whole: &Cost,
-        most: f64,
+        (apps, most): (&[AppChange], f64),
         cache: &Cache,
     ) -> Result<Self, CommandError> {
         let mut points = Vec::new();
@@ -62,9 +64,16 @@ impl Curve {
             if place > 0 && MISSING[place - 1] >= most {
                 break;
             }
-            let pace = pressed(asked, kind, whole, share, cache)?;
-            points.push((share, pace));
-            if matches!(pace, Pace::Killed { .. }) {
+            let pace = |share| pressed(asked, kind, whole, (apps, share), cache);
+            points.push((share, pace(share)?));
+            if matches!(points[place].1, Pace::Killed { .. }) {
+                let before = share - 0.5 * MISSING[0];
+                points.push((before, pace(before)?));
+            }
+            if points.iter().any(|(_, pace)| matches!(pace, Pace::Killed { .. })) {
+                points.sort_by(|a, b| a.0.total_cmp(&b.0));
+                let lives = points.iter().take_while(|(_, pace)| !matches!(pace, Pace::Killed { .. })).count();
+                points.truncate(lives + 1);
                 break;
             }
         }
@@ -99,32 +108,37 @@ impl Curve {
     }
 }
 
-/// The pace of an iteration where the share `missing` of what it takes is missing.
+/// The pace of an iteration beside `apps` where the share `missing` of what it takes is missing.
 fn pressed(
     asked: &Specification,
     kind: &DeviceKind,
     whole: &Cost,
-    missing: f64,
+    (apps, missing): (&[AppChange], f64),
     cache: &Cache,
 ) -> Result<Pace, CommandError> {
     let scenario =
         Scenario { system: Some(asked.system.clone()), iterations: ITERATIONS, ..scenario(asked, kind, None) };
-    let key = format!("iteration under reclaim, {missing} missing, {}", scenario.fingerprint(Key::ALL));
+    let traces = &asked.traces;
+    let key = format!("iteration under reclaim, {missing} missing, {traces:?}, {}", scenario.fingerprint(Key::ALL));
     let pace = cache.get(key, || {
         let mut plan = Plan::new(&scenario, cache)?;
         let left = Bytes((whole.peak.as_f64() * (1.0 - missing)) as u64);
-        plan.resolved.phone = plan.resolved.phone.map(|phone| Arc::new(leaving(&phone, left)));
+        let phone = plan.resolved.phone.as_deref().ok_or_else(|| CommandError::failed("no phone is in use"))?;
+        plan.resolved.phone = Some(Arc::new(leaving(phone, apps, left).map_err(CommandError::failed)?));
         run(&plan, whole)
     })?;
     Ok(*pace)
 }
 
-/// `phone`, where others hold all but `left` from the start.
-fn leaving(phone: &Phone, left: Bytes) -> Phone {
-    let held = HeldByOthers { at: Nanos::ZERO, bytes: phone.memory.ram.saturating_sub(left) };
-    let hot =
-        phone.own.iter().map(|own| own.hot).fold(phone.others.hot, |most, hot| if hot.0 > most.0 { hot } else { most });
-    Phone { others: OtherMemory { series: vec![held], hot }, cached: Vec::new(), ..phone.clone() }
+/// `phone` beside `apps`, with as much memory as it takes to leave `left` at the beginning.
+fn leaving(phone: &Phone, apps: &[AppChange], left: Bytes) -> Result<Phone, RunError> {
+    let mut phone = Phone { apps: apps.to_vec(), cached: Vec::new(), ..phone.clone() };
+    let seen = watch(AtRest::of(&phone)?, &phone, Nanos(1))?;
+    let found = seen.first().map_or(Bytes::ZERO, |seen| seen.available);
+    let extent = phone.memory.extent.0;
+    let ram = (phone.memory.ram + left).saturating_sub(found).0 / extent * extent;
+    phone.memory.ram = Bytes(ram.max(phone.memory.watermarks.high.0 + 2 * extent));
+    Ok(phone)
 }
 
 fn run(plan: &Plan, whole: &Cost) -> Result<Pace, CommandError> {
@@ -139,5 +153,30 @@ fn run(plan: &Plan, whole: &Cost) -> Result<Pace, CommandError> {
         // Not even the kernel's own killer finds memory.
         Err(RunError::Phone(_)) => Ok(Pace::Killed { after_s: 0.0 }),
         Err(error) => Err(PlanError::Run(error).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_lies_on_lines_until_the_process_is_killed() {
+        let slower = |time| Pace::Slower { time, energy: 1.0 + time };
+        let killed = Pace::Killed { after_s: 9.0 };
+        let curve = Curve { points: vec![(0.1, slower(2.0)), (0.2, slower(5.0)), (0.4, killed)] };
+        let at = |left| curve.at(Bytes(1000), Bytes(left));
+        assert_eq!([at(1000), at(2000)], [Pace::FULL; 2]);
+        // Half of the way to the first point: 1.5 times the time; its energy 2 lies between 1 and 3.
+        assert_eq!(at(950), Pace::Slower { time: 1.5, energy: 2.0 });
+        let Pace::Slower { time, .. } = at(850) else { panic!("it is not killed") };
+        assert!((time - 3.5).abs() < 1e-9, "{time}");
+        // Nearer to what lives, nearer to what does not, and beyond.
+        assert_eq!([at(750), at(650), at(100)], [slower(5.0), killed, killed]);
+        // Beyond the last point the line goes on: 1 more for each 0.05.
+        let open = Curve { points: vec![(0.1, slower(2.0)), (0.2, slower(4.0))] };
+        let Pace::Slower { time, .. } = open.at(Bytes(1000), Bytes(700)) else { panic!("it is not killed") };
+        assert!((time - 6.0).abs() < 1e-9, "{time}");
+        assert_eq!(Curve::default().at(Bytes(1000), Bytes(1)), Pace::FULL);
     }
 }

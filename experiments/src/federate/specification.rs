@@ -188,6 +188,8 @@ pub(crate) struct Specification {
     pub(super) ready: Ready,
     /// The policy's own parameters.
     pub(super) set: BTreeMap<String, String>,
+    /// Whether something gives way where memory is short. If not, training takes what it takes, and the kernel reclaims.
+    pub(super) gives_way: bool,
     /// The software that trains; `None` for the policy's or the device's own.
     pub(super) stack: Option<String>,
     pub(super) precision: Precision,
@@ -254,7 +256,7 @@ impl Specification {
         let policy = asked.policy.clone().unwrap_or_else(|| "original".to_owned());
         let set: BTreeMap<String, String> =
             asked.set.iter().flatten().map(|(name, value)| (name.clone(), value.to_string())).collect();
-        let plans = managed(&asked, &policy, &set, &place)?;
+        let (gives_way, plans) = managed(&asked, &policy, &set, &place)?;
         let names = || Precision::OF_RUNS.map(Precision::name);
         let precision = match &asked.precision {
             None => Precision::default(),
@@ -278,6 +280,7 @@ impl Specification {
             sizes,
             policy,
             set,
+            gives_way,
             stack: asked.stack.clone(),
             precision,
             report: asked.budget.unwrap_or_default(),
@@ -377,13 +380,13 @@ fn sizes(asked: &Asked, place: &Place<'_>) -> Result<Sizes, CommandError> {
     }
 }
 
-/// Whose plans phones get, and that what is said of memory goes with the policy.
+/// Whether something gives way, and whose plans phones get; what is said of memory must go with the policy.
 fn managed(
     asked: &Asked,
     policy: &str,
     set: &BTreeMap<String, String>,
     place: &Place<'_>,
-) -> Result<Option<Plans>, CommandError> {
+) -> Result<(bool, Option<Plans>), CommandError> {
     let entry = registry::find(policy).map_err(|error| place.says("policy", &error.to_string()))?;
     let set: Vec<(String, String)> = set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let built = entry.build(&set).map_err(|error| place.says("set", &error.to_string()))?;
@@ -408,7 +411,7 @@ fn managed(
         Some(_) if plans != Some(Plans::Server) => {
             Err(place.says("clusters", "`clusters` needs a policy that makes plans, and `plans` by the server"))
         }
-        _ => Ok(plans),
+        _ => Ok((built.gives_way(), plans)),
     }
 }
 
@@ -559,6 +562,11 @@ mod tests {
     fn what_is_left_out_has_defaults() {
         let found = Specification::parse("f.toml", SPEC, Some(7)).unwrap();
         assert_eq!((found.seed, found.learning, found.rules.over_commit), (7, None, 1.3));
+        assert_eq!((found.plans, found.sizes), (None, Sizes::Same(60)));
+        let planned = format!("{SPEC}policy = \"fedhybrid\"\nset = {{ compression = false }}\ntotal_samples = 900\n");
+        let found = Specification::parse("f.toml", &planned, None).unwrap();
+        assert_eq!((found.plans, found.set["compression"].as_str()), (Some(Plans::Server), "off"));
+        assert_eq!(found.sizes, Sizes::Split { total: 900, alpha: None });
         let found = Specification::parse("f.toml", &format!("{SPEC}stand_in = \"mlp\"\n"), None).unwrap();
         assert_eq!(found.learning.unwrap().labels, Labels::Dirichlet { alpha: 0.1 });
     }
@@ -579,6 +587,24 @@ mod tests {
         assert!(refused("memory_mix = { 4 = 0.5 }").contains("f.toml:6: `memory_mix.share` is 0.5"));
         assert!(refused("over_commit = 0.5").contains("f.toml:6: `over_commit` is 0.5, expected a number from 1"));
         assert!(refused("stand_in = \"mlp\"\nalpha = 0.1\nsplit = \"even\"").contains("expected one of them"));
+        assert!(refused("plans = \"phone\"").contains("f.toml:6: `plans` needs a policy that makes plans ahead"));
+        assert!(refused("budget = \"available\"").contains("f.toml:6: `budget` needs a policy that keeps within one"));
+        assert!(
+            refused("policy = \"fedhybrid\"\nplans = \"each\"\nclusters = 3").contains("f.toml:8: `clusters` needs")
+        );
+        assert!(
+            refused("policy = \"fedhybrid\"\noracle = true\nplans = \"each\"").contains("f.toml:8: `plans` says how")
+        );
+        assert!(refused("policy = \"fedhybrid\"\nset = { compresion = \"off\" }").contains("f.toml:7: "));
+        assert!(refused("precision = \"fp33\"").contains("f.toml:6: `precision` is fp33, expected fp32"));
+        assert!(
+            refused("total_samples = 99").contains("f.toml:6: `total_samples` is 99, expected one at least for each")
+        );
+        assert!(refused("total_samples = 900\nsamples = 9").contains("f.toml:6: `total_samples` and `samples` both"));
+        assert!(
+            refused("total_samples = 900\nsize_alpha = 0.0").contains("f.toml:7: `size_alpha` is 0, expected a number")
+        );
+        assert!(refused("size_alpha = 1.0").contains("f.toml:6: `size_alpha` says how `total_samples` are split"));
         let many = SPEC.replace("cohort = 10", "cohort = 101");
         let error = Specification::parse("f.toml", &many, None).unwrap_err().to_string();
         assert!(error.contains("f.toml:3: `cohort` is 101, expected from 1 to the 100 phones"), "{error}");

@@ -23,8 +23,8 @@ pub struct Clusters {
     pub of: Vec<u32>,
     /// The least budget and the least speed within each.
     pub weakest: Vec<Capability>,
-    /// Distances between a phone and a centre that were worked out to find them.
-    pub distances: u64,
+    /// How often a phone was compared with all centres to find them, the first centres included.
+    pub visits: u64,
 }
 
 impl Clusters {
@@ -36,9 +36,9 @@ impl Clusters {
         let mut centres = first_centres(&points, number.max(1), &mut Stream::new(seed, "clusters", "first centres"));
         let mut of = vec![0_u32; points.len()];
         // Each further centre has looked at every phone.
-        let mut distances = (points.len() * centres.len()) as u64;
+        let mut visits = points.len() as u64;
         for round in 0..MOST_ROUNDS {
-            distances += (points.len() * centres.len()) as u64;
+            visits += points.len() as u64;
             let next: Vec<u32> = points.iter().map(|point| nearest(*point, &centres).0).collect();
             if round > 0 && next == of {
                 break;
@@ -46,7 +46,7 @@ impl Clusters {
             of = next;
             move_centres(&points, &of, &mut centres);
         }
-        Self { distances, ..Self::weakest_of(phones, &of, centres.len()) }
+        Self { visits, ..Self::weakest_of(phones, &of, centres.len()) }
     }
 
     /// The clusters that have members, numbered anew in their order.
@@ -62,7 +62,7 @@ impl Clusters {
             numbers[place] = cluster;
         }
         let of = of.iter().map(|&cluster| numbers[cluster as usize]).collect();
-        Self { of, weakest: weakest.into_iter().flatten().collect(), distances: 0 }
+        Self { of, weakest: weakest.into_iter().flatten().collect(), visits: 0 }
     }
 }
 
@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn there_are_no_more_clusters_than_different_phones() {
-        assert_eq!(Clusters::new(&[], 4, 1), Clusters { of: vec![], weakest: vec![], distances: 0 });
+        assert_eq!(Clusters::new(&[], 4, 1), Clusters { of: vec![], weakest: vec![], visits: 0 });
         let same = Clusters::new(&[phone(2.0, 1.0); 5], 4, 1);
         // Five looks for the first centre and five in each of two rounds.
-        assert_eq!(same, Clusters { of: vec![0; 5], weakest: vec![phone(2.0, 1.0)], distances: 15 });
+        assert_eq!(same, Clusters { of: vec![0; 5], weakest: vec![phone(2.0, 1.0)], visits: 15 });
         let one = Clusters::new(&[phone(2.0, 3.0), phone(5.0, 1.0)], 0, 1);
         assert_eq!((one.of, one.weakest), (vec![0, 0], vec![phone(2.0, 1.0)]));
         // Budgets of nothing do not divide by zero.

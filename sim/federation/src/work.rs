@@ -18,7 +18,7 @@ pub struct Job {
     pub down_bytes: u64,
     /// Bytes to the server.
     pub up_bytes: u64,
-    /// How long it trains, in seconds.
+    /// How long it trains, in seconds, with the wait for its plan.
     pub compute_s: f64,
     /// What training and both transfers take, in joules.
     pub energy_j: f64,
