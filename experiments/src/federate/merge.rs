@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn every_federation_is_there_once() {
         assert_eq!(order(&[3..5, 0..0, 0..3], 5), Ok(vec![0, 3]));
-        assert!(order(&[3..5], 5).unwrap_err().contains("federations 0 to 2 are in none"));
-        assert!(order(&[0..3], 5).unwrap_err().contains("federations 3 to 4 are in none"));
+        assert!(order(&[0..0, 3..5], 5).unwrap_err().contains("federations 0 to 2 are in none"));
+        assert!(order(&[0..3, 5..5], 5).unwrap_err().contains("federations 3 to 4 are in none"));
         assert!(order(&[0..3, 2..5], 5).unwrap_err().contains("federation 2 of part is in another folder too"));
     }
 }
