@@ -191,9 +191,11 @@ impl<'a> Costs<'a> {
         let making: Vec<Making> = plans().filter_map(|cost| cost.making).collect();
         let operations: u64 = making.iter().map(|making| making.operations).sum();
         let plans_s: f64 = making.iter().map(|making| making.server_s).sum();
-        let reports = |all: &Clustered| (0..self.devices.len()).map(|device| all.of_device(device).count()).sum::<usize>();
+        let reports =
+            |all: &Clustered| (0..self.devices.len()).map(|device| all.of_device(device).count()).sum::<usize>();
         let distances = self.clustered.as_ref().map_or(0.0, |all| all.distances as f64 / reports(all).max(1) as f64);
-        let own = |phone| self.usual(phone).ok().and_then(|(cost, _)| cost.making).map_or(0.0, |making| making.server_s);
+        let own =
+            |phone| self.usual(phone).ok().and_then(|(cost, _)| cost.making).map_or(0.0, |making| making.server_s);
         Planning {
             each_s: (0..self.phones.len() as u32).map(own).collect(),
             plans: making.len(),

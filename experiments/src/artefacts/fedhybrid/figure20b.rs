@@ -29,7 +29,8 @@ fn plans(context: &Context<'_>) -> Result<Outcome> {
     outcome.number(ROW, most);
     let largest = context.reading_numbers("clients")?.iter().copied().fold(0.0, f64::max);
     outcome.remark(ROW, format!("{} plans of clusters in place of one a client, at {largest:.0} clients", found.plans));
-    let lines = Lines::new().series(Series::new("one by one", each)).series(Series::new("clusters and cache", clusters));
+    let lines =
+        Lines::new().series(Series::new("one by one", each)).series(Series::new("clusters and cache", clusters));
     outcome.panel("", lines, axis("clients", "").log(), axis("time of one core of the server", "s").log());
     Ok(outcome)
 }
