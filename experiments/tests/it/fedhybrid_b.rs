@@ -175,7 +175,9 @@ fn figure_1c_stacks_the_phone_and_the_process_as_runs_find_them() {
         let row = made.row("figure1c", &[("network", model)]);
         let parts = ["system_gb", "state_gb", "saved_gb", "rest_gb"].map(|part| number(row, part));
         let beyond = parts[0] - held.as_f64() / 1e9;
-        assert!((0.0..=(watermarks.high + watermarks.low).as_f64() / 1e9).contains(&beyond), "{row:?}");
+        // A megabyte for what extents round up.
+        let reserve = (watermarks.high + watermarks.low).as_f64() / 1e9;
+        assert!((0.0..=reserve + 1e-3).contains(&beyond), "{row:?}, a reserve of {reserve}");
         let total = made.simulated(&format!("figure1c/{id}/mnn/memory"));
         assert!(near(parts.iter().sum(), total), "{row:?}");
         // The phone has memory enough, so that all starts come to the same but for what is kept free; beyond tensors and the idle
