@@ -15,7 +15,7 @@ use super::specification::Specification;
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::run::{Plan, PlanError};
-use crate::scenario::{Budget, Key, Scenario};
+use crate::scenario::{Budget, Fault, Key, Scenario};
 
 /// An iteration on a device within a budget, or with as much memory as it asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,7 +100,14 @@ pub(super) fn with_memory_to_spare(scenario: Scenario) -> Scenario {
 /// A scenario that is wrong, or a run that fails for no want of memory.
 pub(super) fn cost(scenario: &Scenario, cache: &Cache) -> Result<Found, CommandError> {
     let key = format!("iteration in a federation, {}", scenario.fingerprint(Key::ALL));
-    let found = cache.get(key, || run(&Plan::new(scenario, cache)?, &scenario.device))?;
+    let found = cache.get(key, || match Plan::new(scenario, cache) {
+        Ok(plan) => run(&plan, &scenario.device),
+        // Another device may have the processor that the policy wants.
+        Err(PlanError::Scenario(error)) if matches!(*error.fault, Fault::Machine { .. }) => {
+            Ok(Found::Unsupported(error.to_string()))
+        }
+        Err(error) => Err(error.into()),
+    })?;
     Ok(found.as_ref().clone())
 }
 

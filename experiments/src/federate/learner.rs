@@ -191,9 +191,10 @@ fn algorithm(
     phones: &Phones,
     cache: &Cache,
 ) -> Result<Option<&'static Algorithm>, CommandError> {
-    let Some(kind) = phones.kinds.first() else { return Ok(None) };
-    match Plan::new(&scenario(asked, kind, None), cache)?.resolved.graph {
-        GraphKind::Integer(id) => Ok(Some(mixed::algorithm(id).map_err(CommandError::failed)?)),
+    // Some devices may not have the processor that the policy wants; all others run the same graph.
+    let plan = |kind| Plan::new(&scenario(asked, kind, None), cache).ok();
+    match phones.kinds.iter().find_map(plan).map(|plan| plan.resolved.graph) {
+        Some(GraphKind::Integer(id)) => Ok(Some(mixed::algorithm(id).map_err(CommandError::failed)?)),
         _ => Ok(None),
     }
 }
