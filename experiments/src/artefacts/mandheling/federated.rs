@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::setting::{XIAOMI_11_PRO, on_xiaomi_11_pro};
+use super::setting::on_xiaomi_11_pro;
 use super::table7::METHODS;
 use super::table8::rounds;
 use crate::artefacts::fedhybrid::federations::{Course, hold};
@@ -45,16 +45,13 @@ fn last(taught: &[Arc<Course>]) -> Vec<f64> {
     taught.iter().filter_map(|course| course.by_round().last().map(|(_, accuracy)| *accuracy)).collect()
 }
 
-/// Answers the federated rows of table 8; `grid` keeps times and energies for its bars, under the names in `quantities`.
-pub(super) fn answer(
-    context: &Context<'_>,
-    (outcome, grid): (&mut Outcome, &mut Grid),
-    quantities: [(&str, &str, &str); 2],
-) -> Result<()> {
+/// Answers the federated rows of table 8, with bars of times and energies, under the names in `quantities`.
+pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, quantities: [(&str, &str, &str); 2]) -> Result<()> {
     let learned = METHODS.map(|(method, _)| taught(context, method));
     let [fp32, ..] = &learned;
     let baseline = fp32.as_ref().map(|taught| last(taught)).unwrap_or_default();
     for (subject, name) in SUBJECTS {
+        let mut grid = Grid::default();
         for (place, (method, method_name)) in METHODS.into_iter().enumerate() {
             let rounds_row = context.row(&format!("mandheling/table8/{subject}/{method}/rounds"))?;
             let number = rounds(context.reference, rounds_row);
@@ -82,6 +79,9 @@ pub(super) fn answer(
                 Err(error) => outcome.not_modelled(id, format!("its stand-in: {error:#}")),
             }
         }
+        for (_, words, unit) in quantities {
+            outcome.bars(words, grid.bars(words), axis(words, unit));
+        }
     }
     Ok(())
 }
@@ -101,13 +101,13 @@ fn figure(context: &Context<'_>, subject: &str) -> Result<Outcome> {
         }
         let mean_at = |(place, &(round, _)): (usize, &(u32, f64))| {
             let all: Vec<f64> = taught.iter().filter_map(|seed| seed.get(place)).map(|point| point.1).collect();
-            Some((clock(round) / 3600.0, mean(&all)?))
+            Some((clock(round), mean(&all)?))
         };
         let points: Vec<(f64, f64)> = taught.first().into_iter().flatten().enumerate().filter_map(mean_at).collect();
         lines = lines.series(Series::new(name, points));
     }
     let words = if context.full { "the mean of five seeds" } else { "quick, 1 seed" };
-    outcome.words("federation", format!("LeNet-5 on glyphs, {words}; every phone is a {XIAOMI_11_PRO}"));
-    outcome.panel("", lines, from_zero("simulated time", "h"), test_accuracy());
+    outcome.words("federation", format!("LeNet-5 on glyphs, {words}; every phone is a Xiaomi 11 Pro"));
+    outcome.panel("", lines, from_zero("simulated time", "s"), test_accuracy());
     Ok(outcome)
 }

@@ -85,10 +85,6 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     for (_, words, unit) in QUANTITIES {
         outcome.bars(words, grid.bars(words), axis(words, unit));
     }
-    let mut of_many = Grid::default();
-    federated::answer(context, (&mut outcome, &mut of_many), QUANTITIES)?;
-    for (_, words, unit) in QUANTITIES {
-        outcome.bars(&format!("{words}, many phones"), of_many.bars(words), axis(words, unit));
-    }
+    federated::answer(context, &mut outcome, QUANTITIES)?;
     Ok(outcome)
 }
