@@ -271,6 +271,28 @@ impl<'a> Costs<'a> {
         Ok((cost, moment))
     }
 
+    /// Whether what a phone reports at a moment holds training, or a plan of it where something gives way.
+    fn has_room_at(&self, number: u32, moment: usize) -> bool {
+        let (phone, device) = self.phone(number);
+        device.is_ok_and(|device| match self.asked.gives_way {
+            _ if self.asked.rules.oracle => true,
+            true => self.cost(phone, device, moment).is_some(),
+            false => self.budgets.report(phone.memory, moment) >= device.unbounded.peak,
+        })
+    }
+
+    /// The same at a moment like most.
+    pub(super) fn usually_has_room(&self, number: u32) -> bool {
+        let (phone, _) = self.phone(number);
+        self.has_room_at(number, self.budgets.usual(phone.memory, number))
+    }
+
+    /// The same at the beginning of a round.
+    pub(super) fn has_room(&self, number: u32, round: u32) -> bool {
+        let (phone, _) = self.phone(number);
+        self.has_room_at(number, self.budgets.moment(phone.memory, number, round))
+    }
+
     /// How long `compute_s` of training take a phone that begins at a moment, what share more energy, and when it is killed, both in
     /// seconds after it has begun.
     fn trains(&self, phone: Phone, cost: &Cost, moment: usize, compute_s: f64) -> Training {

@@ -39,7 +39,7 @@ impl<'a> Widths<'a> {
     /// The widest network that a phone's memory usually holds, or the narrowest.
     fn usual(&self, phone: u32) -> &Costs<'a> {
         let last = self.0.len() - 1;
-        let widest = self.0[..last].iter().find(|costs| costs.holds(phone).is_ok());
+        let widest = self.0[..last].iter().find(|costs| costs.usually_has_room(phone));
         widest.unwrap_or(&self.0[last])
     }
 }
@@ -49,11 +49,11 @@ impl Work for Widths<'_> {
         self.usual(phone).holds(phone)
     }
 
-    /// The widest network that memory holds in this round; where it holds none, the narrowest, which the system ends at once.
+    /// The widest network that memory holds in this round; where it holds none, the narrowest.
     fn job(&self, phone: u32, round: u32, now: f64) -> Job {
-        let of = |width: usize| Job { width: width as u8, ..self.0[width].job(phone, round, now) };
         let last = self.0.len() - 1;
-        (0..last).map(of).find(|job| job.killed_after_s != Some(0.0)).unwrap_or_else(|| of(last))
+        let width = (0..last).find(|&width| self.0[width].has_room(phone, round)).unwrap_or(last);
+        Job { width: width as u8, ..self.0[width].job(phone, round, now) }
     }
 
     fn expected_s(&self, phone: u32) -> f64 {

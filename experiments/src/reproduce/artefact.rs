@@ -38,6 +38,8 @@ pub struct Artefact {
     pub stacks: &'static [&'static str],
     /// The operating systems that it loads; likewise.
     pub systems: &'static [&'static str],
+    /// Whether its rows are of many phones of several devices, so that they check none of them by itself.
+    pub of_many: bool,
     /// Whether it draws synthetic users and what their apps take, of which numbers are fitted, too.
     pub users: bool,
     /// Whether it can show the users of a table of traces instead.
@@ -61,6 +63,7 @@ impl Artefact {
             devices: &[],
             stacks: &[],
             systems: &[],
+            of_many: false,
             users: false,
             takes_trace: false,
             measured: &[],

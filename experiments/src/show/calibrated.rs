@@ -103,7 +103,9 @@ fn cells(rest: impl Fn(&Artefact) -> bool) -> Result<Vec<ComparedCell>, CommandE
     let cells = committed::cells(&reference).map_err(CommandError::failed)?;
     let rests = |cell: &ComparedCell| {
         let mut known = ARTEFACTS.iter();
-        known.any(|artefact| artefact.paper == cell.paper && artefact.id == cell.artefact && rest(artefact))
+        known.any(|artefact| {
+            !artefact.of_many && artefact.paper == cell.paper && artefact.id == cell.artefact && rest(artefact)
+        })
     };
     Ok(cells.into_iter().filter(rests).collect())
 }

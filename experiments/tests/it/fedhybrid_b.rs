@@ -29,7 +29,9 @@ fn make(artefacts: &[&str]) -> Made {
     let cells: BTreeMap<_, _> =
         cells.into_iter().map(|row| (row["id"].trim_start_matches("fedhybrid/").to_owned(), row)).collect();
     let of = |id: &String| id.split('/').next().unwrap().to_owned();
-    let names: BTreeSet<String> = cells.keys().map(of).collect();
+    // Figures without a row have a table, too.
+    let asked = artefacts.iter().map(|&artefact| artefact.to_owned());
+    let names: BTreeSet<String> = cells.keys().map(of).chain(asked).collect();
     let table = |name: String| {
         let path = out.path().join(format!("fedhybrid/{name}.csv"));
         path.exists().then(|| (name, read(&path)))

@@ -398,11 +398,14 @@ fn the_comparison_can_be_asked_for() {
 }
 
 /// Figures of which a paper prints no number.
-const PICTURES: [(&str, &str); 17] = [
+const PICTURES: [(&str, &str); 20] = [
     ("daf", "bits"),
     ("daf", "figure1b"),
     ("fedhybrid", "figure9"),
     ("fedhybrid", "figure12"),
+    ("fedhybrid", "figure14"),
+    ("fedhybrid", "figure15"),
+    ("fedhybrid", "figure16"),
     ("fedhybrid", "figure18"),
     ("fedhybrid", "figure18b"),
     ("fedhybrid", "figure20a"),

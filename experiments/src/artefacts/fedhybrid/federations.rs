@@ -23,7 +23,7 @@ pub(super) struct Federation {
 
 /// The phones that an artefact of a federation loads, the stack, the system, and the users.
 pub(super) const fn of_a_federation(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { systems: &["android-testbed"], ..Artefact::new("fedhybrid", id, about, run) }
+    Artefact { systems: &["android-testbed"], of_many: true, ..Artefact::new("fedhybrid", id, about, run) }
         .on(DEVICES)
         .under(&[super::setting::STACK])
         .with_users()

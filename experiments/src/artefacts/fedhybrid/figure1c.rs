@@ -1,6 +1,6 @@
 //! Figure 1c: memory in use on a phone that trains, and that has enough of it.
 
-use haversack_training::AtRest;
+use haversack_training::{AtRest, watch};
 use haversack_workloads::Role;
 
 use super::setting::{BERT, MOBILENET, OP10P, PICTURES, STARTS, TEXTS};
@@ -25,7 +25,9 @@ struct Bar {
 /// What could not be had of the phone's memory before anybody trains.
 fn idle(plan: &Plan) -> Result<Bytes> {
     let phone = plan.resolved.phone.as_deref().context("the run is on no phone in use")?;
-    Ok(phone.memory.ram.saturating_sub(AtRest::of(phone)?.available()))
+    let seen = watch(AtRest::of(phone)?, phone, Nanos(1))?;
+    let seen = seen.first().context("nobody has looked at the phone")?;
+    Ok(phone.memory.ram.saturating_sub(seen.available))
 }
 
 /// Runs `model` on the phone in use, started over adb as in figure 2.
