@@ -193,6 +193,14 @@ fn is_beside(row: &ReferenceRow, other: &ReferenceRow) -> bool {
     (row.paper, &row.subject) == (other.paper, &other.subject) && same
 }
 
+/// Whether a row's accuracy is judged beside a row of another table that is not among `rows`.
+pub(super) fn misses_its_baseline(row: &ReferenceRow, rows: &[&ReferenceRow]) -> bool {
+    let beside = BESIDE.iter().any(|[paper, table, ..]| (row.paper, row.artefact.as_str()) == (*paper, *table));
+    beside
+        && row.metric == "accuracy"
+        && !rows.iter().any(|other| row.artefact != other.artefact && is_beside(row, other))
+}
+
 /// Judges accuracies that were measured on a stand-in: where a row of the same subject was put in (the baseline on the same
 /// stand-in; also `elsewhere`, in another artefact), the others are `ok` if their difference from it lies within [`POINTS`]
 /// of the paper's difference. Of several baselines that counts whose method ends like the row's (`+yogi`), or else the first.

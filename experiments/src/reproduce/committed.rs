@@ -4,7 +4,7 @@
 //! `haversack compare`.
 
 use super::answer::Answer;
-use super::cells::{COLUMNS, ComparedCell, judge_differences};
+use super::cells::{COLUMNS, ComparedCell, Verdict, judge_differences, misses_its_baseline};
 use super::reference::Reference;
 
 /// The path of the committed results in the project.
@@ -45,7 +45,7 @@ pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<Compare
     if !header.iter().eq(COLUMNS) {
         return Err(wrong(1, format!("expected the columns {}", COLUMNS.join(","))));
     }
-    let (mut cells, mut rows) = (Vec::new(), Vec::new());
+    let (mut cells, mut rows, mut said) = (Vec::new(), Vec::new(), Vec::new());
     for record in reader.records() {
         let record = record.map_err(|error| wrong(cells.len() + 2, error.to_string()))?;
         let line = record.position().map_or(0, |position| position.line() as usize);
@@ -61,8 +61,15 @@ pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<Compare
         let judged = ComparedCell::new(row, answer).map_err(|error| wrong(line, error.to_string()))?;
         cells.push(ComparedCell { null: null.parse().ok(), reason: reason.to_owned(), ..judged });
         rows.push(row);
+        said.push(verdict == Verdict::Ok.to_string());
     }
     judge_differences(&rows, &[], &mut cells);
+    // The row beside which an accuracy is judged may be in another artefact, which is not here.
+    for ((row, cell), is_ok) in rows.iter().zip(&mut cells).zip(said) {
+        if misses_its_baseline(row, &rows) && matches!(cell.verdict, Verdict::Ok | Verdict::Off) {
+            cell.verdict = if is_ok { Verdict::Ok } else { Verdict::Off };
+        }
+    }
     Ok(cells)
 }
 

@@ -267,6 +267,9 @@ fn the_phones_of_a_federation_are_those_of_the_paper() {
         assert!((number(share("memory", memory), "share_percent") - percent).abs() < 5.0, "{memory}");
     }
     // The least divergence of a client's classes from even ones: of 600 classes more than of 4.
-    let least = |set| number(share("divergence", set), "value");
+    let of_set = |set: &'static str| {
+        made.tables["figure14"].iter().filter(move |row| row["panel"] == "divergence" && row["series"] == set)
+    };
+    let least = |set| of_set(set).map(|row| number(row, "value")).fold(f64::INFINITY, f64::min);
     assert!(least("OpenImage") > least("20News") && least("20News") > least("AG News"));
 }
