@@ -5,7 +5,6 @@
 
 mod budgets;
 mod checkpoint;
-#[cfg(test)]
 mod checks;
 mod classes;
 mod costs;

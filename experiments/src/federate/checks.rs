@@ -1,4 +1,5 @@
 //! What the cache of iterations and clusters of plans come to, beside phones that are done without them.
+#![cfg(test)]
 
 use std::sync::LazyLock;
 
@@ -136,6 +137,25 @@ fn weights_that_are_trained_in_integers_travel_in_eight_bits() {
     let [float, integer, dsp] = ["original", "mnn-int8", "mandheling"].map(bytes);
     assert_eq!((float.0, float.1), (4 * integer.0, 4 * integer.1));
     assert_eq!(dsp, integer);
+}
+
+#[test]
+fn a_device_without_the_processor_of_a_policy_leaves_its_phones_out_and_no_others() {
+    let text = "population = 60\nselector = \"random\"\ncohort = 1\nrounds = 1\nmemory_mix = { 8 = 1.0 }\n\
+        network = \"lenet5\"\npolicy = \"mandheling\"\noracle = true\n";
+    let asked = Specification::parse("f.toml", text, None).unwrap();
+    let phones = Phones::draw(&asked).unwrap();
+    let budgets = Budgets::watch(&asked, &CACHE).unwrap();
+    let costs = Costs::new(&asked, &phones, &budgets, &CACHE).unwrap();
+    let mut found = [0, 0];
+    for (number, phone) in (0..).zip(phones.population.phones()) {
+        let id = &phones.kinds[usize::from(phone.device)].id;
+        let has_dsp = haversack_devices::load(id).unwrap().dsp().is_some();
+        found[usize::from(has_dsp)] += 1;
+        let held = costs.holds(number);
+        assert_eq!(held.is_ok(), has_dsp, "{id}: {held:?}");
+    }
+    assert!(found.iter().all(|number| *number > 0), "{found:?}");
 }
 
 #[test]

@@ -572,6 +572,20 @@ mod tests {
     }
 
     #[test]
+    fn all_phones_may_be_one_device_with_one_link() {
+        let one = format!("{SPEC}device = \"galaxy-s22\"\ninput = \"1x28x28\"\nlink_mbit_per_s = 80.0\n");
+        let found = Specification::parse("f.toml", &one, None).unwrap();
+        let [class] = &found.setting.memory[..] else { panic!("{:?}", found.setting.memory) };
+        assert_eq!(
+            (class.size_gb, class.speed_spread, class.devices.as_slice()),
+            (8.0, 0.0, &["galaxy-s22".to_owned()][..])
+        );
+        // 80 megabits are ten megabytes.
+        assert_eq!((found.setting.link.bytes_per_s(), found.setting.link.spread), (1e7, 0.0));
+        assert_eq!(found.input, Some(InputShape(vec![1, 28, 28])));
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_line() {
         assert!(refused("rouns = 3").contains("rouns"), "{}", refused("rouns = 3"));
         assert!(
@@ -605,6 +619,13 @@ mod tests {
             refused("total_samples = 900\nsize_alpha = 0.0").contains("f.toml:7: `size_alpha` is 0, expected a number")
         );
         assert!(refused("size_alpha = 1.0").contains("f.toml:6: `size_alpha` says how `total_samples` are split"));
+        assert!(refused("device = \"galaxy-s2\"").contains("f.toml:6: "), "{}", refused("device = \"galaxy-s2\""));
+        assert!(
+            refused("device = \"galaxy-s22\"\nmemory_mix = { 8 = 1.0 }")
+                .contains("f.toml:6: `device` and `memory_mix`")
+        );
+        assert!(refused("link_mbit_per_s = 0.0").contains("f.toml:6: `link.median_mbit_per_s` is 0"));
+        assert!(refused("input = \"3by3\"").contains("f.toml:6: "), "{}", refused("input = \"3by3\""));
         let many = SPEC.replace("cohort = 10", "cohort = 101");
         let error = Specification::parse("f.toml", &many, None).unwrap_err().to_string();
         assert!(error.contains("f.toml:3: `cohort` is 101, expected from 1 to the 100 phones"), "{error}");

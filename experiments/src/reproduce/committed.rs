@@ -105,6 +105,23 @@ mod tests {
     }
 
     #[test]
+    fn an_accuracy_without_the_row_that_it_is_judged_beside_keeps_its_verdict() {
+        let reference = Reference::load().unwrap();
+        let row = "fedhybrid/table4/openimg-mobilenetv2/oort+melon/accuracy";
+        let baseline = "fedhybrid/table3/openimg-mobilenetv2/random+fedprox/accuracy";
+        let paper = |id: &str| reference.row(id).unwrap().number().unwrap();
+        let verdict_of = |text: &str| read("a.csv", text, &reference).unwrap()[0].verdict;
+        // The paper's own value, of which a ratio would say that it is right.
+        let alone =
+            |verdict: &str| format!("{}\n{row},{},percent,,check,,{verdict},,\n", COLUMNS.join(","), paper(row));
+        assert_eq!([verdict_of(&alone("off")), verdict_of(&alone("ok"))], [Verdict::Off, Verdict::Ok]);
+        // Beside a baseline as far below the paper's as it is, the verdict is its own; beside another it is not.
+        let beside = |value: f64| format!("{}{baseline},{value},percent,,fit,,input,,\n", alone("off"));
+        assert_eq!(verdict_of(&beside(paper(baseline))), Verdict::Ok);
+        assert_eq!(verdict_of(&beside(paper(baseline) - 5.0)), Verdict::Off);
+    }
+
+    #[test]
     fn what_is_no_table_of_results_is_refused_by_file_and_line() {
         let reference = Reference::load().unwrap();
         let wrong = |text: &str| read("a.csv", text, &reference).unwrap_err().to_string();
