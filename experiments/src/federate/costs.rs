@@ -238,7 +238,7 @@ impl<'a> Costs<'a> {
         if self.asked.gives_way || need <= at_rest {
             return Ok(());
         }
-        let (size, policy) = (self.asked.setting.memory[usize::from(class)].size_gb, &self.asked.policy);
+        let (size, policy) = (self.asked.setting.memory[usize::from(class)].size_gb, &self.asked.trained.policy);
         let [need, at_rest] = [need, at_rest].map(quantities::size);
         Err(format!(
             "training with {policy} takes {need}, and a phone with {size} GB on which no app is open leaves {at_rest}"
@@ -263,7 +263,7 @@ impl<'a> Costs<'a> {
         let moment = self.budgets.usual(phone.memory, number);
         let cost = self.cost(phone, device, moment).ok_or_else(|| {
             let size = self.asked.setting.memory[usize::from(phone.memory)].size_gb;
-            let (need, policy) = (quantities::size(device.unbounded.peak), &self.asked.policy);
+            let (need, policy) = (quantities::size(device.unbounded.peak), &self.asked.trained.policy);
             format!(
                 "no plan of {policy} fits what a phone with {size} GB usually leaves; without one training takes {need}"
             )

@@ -67,7 +67,7 @@ impl Found {
 /// the device has, on those that there are.
 pub(super) fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<Bytes>) -> Scenario {
     let cpu = load(&kind.id).ok().and_then(|device| device.cpu());
-    let cores = asked.cores.map(|cores| match (cores, cpu.map(|cpu| cpu.choose(cores, Frequency::Highest))) {
+    let cores = asked.trained.cores.map(|cores| match (cores, cpu.map(|cpu| cpu.choose(cores, Frequency::Highest))) {
         (CoreSelection::Some { class, .. }, Some(Err(SelectionError::TooMany { available, .. }))) => {
             CoreSelection::Some { class, count: available }
         }
@@ -75,17 +75,17 @@ pub(super) fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<
     });
     Scenario {
         cores,
-        batch: asked.batch,
-        input: asked.input.clone(),
-        policy: asked.policy.clone(),
-        set: asked.set.clone(),
-        stack: asked.stack.clone(),
-        precision: asked.precision,
+        batch: asked.trained.batch,
+        input: asked.trained.input.clone(),
+        policy: asked.trained.policy.clone(),
+        set: asked.trained.set.clone(),
+        stack: asked.trained.stack.clone(),
+        precision: asked.trained.precision,
         device_set: super::budgets::memory(&asked.setting.memory[usize::from(kind.memory)]),
         memory_budget: budget.map(Budget::Bytes),
         seed: asked.seed,
         origins: BTreeMap::new(),
-        ..Scenario::new(&kind.id, &asked.network)
+        ..Scenario::new(&kind.id, &asked.trained.network)
     }
 }
 

@@ -6,7 +6,7 @@ use haversack_federation::work::{Job, WIDTHS, Work};
 use super::budgets::Budgets;
 use super::costs::Costs;
 use super::rounds::Phones;
-use super::specification::Specification;
+use super::specification::{Specification, Trained};
 use crate::cache::Cache;
 use crate::error::CommandError;
 
@@ -14,8 +14,9 @@ use crate::error::CommandError;
 pub(super) fn of_each_width(asked: &Specification) -> Vec<Specification> {
     let widths = if asked.rules.selector == SelectorKind::Heterofl { WIDTHS.len() } else { 1 };
     let of_width = |&width: &f64| {
-        let network = if width < 1.0 { format!("{}@{width}", asked.network) } else { asked.network.clone() };
-        Specification { network, ..asked.clone() }
+        let network =
+            if width < 1.0 { format!("{}@{width}", asked.trained.network) } else { asked.trained.network.clone() };
+        Specification { trained: Trained { network, ..asked.trained.clone() }, ..asked.clone() }
     };
     WIDTHS[..widths].iter().map(of_width).collect()
 }

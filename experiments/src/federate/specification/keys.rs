@@ -1,0 +1,152 @@
+//! The keys of a specification, as the file has them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use haversack_federation::selection::SelectorKind;
+use serde::{Deserialize, Serialize};
+
+use crate::error::CommandError;
+use crate::federate::budgets::Report;
+use crate::federate::plans::Plans;
+
+/// How updates are taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Aggregator {
+    #[serde(rename = "fedavg")]
+    Average,
+    #[serde(rename = "fedprox")]
+    Proximal,
+    #[serde(rename = "fedyogi")]
+    Yogi,
+}
+
+/// When updates are taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum When {
+    /// At the end of a round.
+    Synchronous,
+    /// Once as many as the cohort have come.
+    Buffered,
+}
+
+/// What is simulated beside time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Mode {
+    /// Nothing: phones compute and send, nobody learns.
+    Timing,
+    /// Phones learn for real on a stand-in.
+    Learning,
+}
+
+/// How samples are split among phones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Split {
+    /// All hold the classes of the whole set.
+    Even,
+    /// As the data have it.
+    Natural,
+}
+
+/// When phones take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::federate) enum Ready {
+    /// While they are locked, charge and are on Wi-Fi.
+    Sessions,
+    /// Whenever they are asked.
+    Always,
+}
+
+/// The file's keys.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked {
+    pub(super) population: u32,
+    pub(super) memory_mix: Option<BTreeMap<String, f64>>,
+    pub(super) alpha: Option<f64>,
+    pub(super) split: Option<Split>,
+    pub(super) dealt: Option<bool>,
+    pub(super) selector: SelectorKind,
+    pub(super) aggregator: Option<Aggregator>,
+    pub(super) mode: Option<Mode>,
+    pub(super) cohort: u32,
+    pub(super) over_commit: Option<f64>,
+    pub(super) deadline_s: Option<f64>,
+    pub(super) aggregation: Option<When>,
+    pub(super) concurrency: Option<u32>,
+    pub(super) max_staleness: Option<u32>,
+    pub(super) oracle: Option<bool>,
+    pub(super) rounds: u32,
+    pub(super) local_epochs: Option<u32>,
+    pub(super) local_steps: Option<u32>,
+    pub(super) batch: Option<u64>,
+    pub(super) learning_rate: Option<f32>,
+    pub(super) proximal: Option<f32>,
+    pub(super) server_learning_rate: Option<f32>,
+    pub(super) samples: Option<u32>,
+    pub(super) total_samples: Option<u64>,
+    pub(super) size_alpha: Option<f64>,
+    pub(super) policy: Option<String>,
+    pub(super) cores: Option<String>,
+    pub(super) ready: Option<Ready>,
+    pub(super) set: Option<BTreeMap<String, Setting>>,
+    pub(super) stack: Option<String>,
+    pub(super) precision: Option<String>,
+    pub(super) budget: Option<Report>,
+    pub(super) plans: Option<Plans>,
+    pub(super) clusters: Option<u32>,
+    pub(super) network: String,
+    pub(super) device: Option<String>,
+    pub(super) input: Option<String>,
+    pub(super) link_mbit_per_s: Option<f64>,
+    pub(super) stand_in: Option<String>,
+    pub(super) data: Option<String>,
+    pub(super) target_accuracy: Option<f64>,
+    pub(super) evaluate_every: Option<u32>,
+    pub(super) traces: Option<PathBuf>,
+    pub(super) system: Option<String>,
+    pub(super) seed: Option<u64>,
+}
+
+/// A value of a policy's parameter.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a text, a number, true or false")]
+pub(super) enum Setting {
+    Switch(bool),
+    Whole(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
+            Self::Whole(number) => write!(f, "{number}"),
+            Self::Real(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Where a key stands.
+pub(super) struct Place<'a> {
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl Place<'_> {
+    /// An error about `key`.
+    pub(super) fn says(&self, key: &str, message: &str) -> CommandError {
+        let is_key = |line: &str| {
+            line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(['=', '.']))
+        };
+        let line = self.text.lines().position(is_key).map_or_else(String::new, |line| format!("{}:", line + 1));
+        CommandError::input(format!("{}:{line} {message}", self.file))
+    }
+}

@@ -1,0 +1,72 @@
+//! What the phones of a federation are, and what they hold.
+
+use std::collections::BTreeMap;
+
+use haversack_federation::population::{Link, MemoryClass, PopulationSetting, Sizes};
+
+use super::keys::{Asked, Place};
+use crate::error::CommandError;
+
+/// What phones are drawn from.
+pub(super) fn setting(asked: &Asked, place: &Place<'_>) -> Result<PopulationSetting, CommandError> {
+    let mut setting = PopulationSetting::embedded().map_err(CommandError::failed)?;
+    if let Some(mix) = &asked.memory_mix {
+        mixed(&mut setting, mix).map_err(|why| place.says("memory_mix", &why))?;
+        setting.check().map_err(|error| place.says("memory_mix", &error.to_string()))?;
+    }
+    if let Some(id) = &asked.device {
+        let both = || place.says("device", "`device` and `memory_mix` both say what phones are; expected one of them");
+        asked.memory_mix.as_ref().map_or(Ok(()), |_| Err(both()))?;
+        let device = haversack_devices::load(id).map_err(|error| place.says("device", &error.to_string()))?;
+        let size_gb = (device.ram().as_f64() / f64::from(1 << 30)).round();
+        setting.memory = vec![MemoryClass { size_gb, devices: vec![id.clone()], share: 1.0, speed_spread: 0.0 }];
+    }
+    if let Some(median_mbit_per_s) = asked.link_mbit_per_s {
+        setting.link = Link { median_mbit_per_s, spread: 0.0 };
+        setting.check().map_err(|error| place.says("link_mbit_per_s", &error.to_string()))?;
+    }
+    Ok(setting)
+}
+
+/// Shares of memory classes in the place of the setting's; a class that is not named has no phones.
+fn mixed(setting: &mut PopulationSetting, mix: &BTreeMap<String, f64>) -> Result<(), String> {
+    let sizes: Vec<String> = setting.memory.iter().map(|class| class.size_gb.to_string()).collect();
+    if let Some(unknown) = mix.keys().find(|size| !sizes.contains(size)) {
+        return Err(format!("`memory_mix` has phones with {unknown} GB, expected {} GB", sizes.join(", ")));
+    }
+    for (class, size) in setting.memory.iter_mut().zip(&sizes) {
+        class.share = mix.get(size).copied().unwrap_or(0.0);
+    }
+    setting.memory.retain(|class| class.share != 0.0);
+    Ok(())
+}
+
+/// How many samples phones hold.
+pub(super) fn sizes(asked: &Asked, place: &Place<'_>) -> Result<Sizes, CommandError> {
+    let Some(total) = asked.total_samples else {
+        if asked.size_alpha.is_some() {
+            return Err(place.says("size_alpha", "`size_alpha` says how `total_samples` are split, which is not given"));
+        }
+        let samples = asked.samples.unwrap_or(60);
+        return if samples > 0 {
+            Ok(Sizes::Same(samples))
+        } else {
+            Err(place.says("samples", "`samples` is 0, expected at least 1"))
+        };
+    };
+    if asked.samples.is_some() {
+        let message = "`total_samples` and `samples` both say how many samples phones hold; expected one of them";
+        return Err(place.says("total_samples", message));
+    }
+    if total < u64::from(asked.population) {
+        let message =
+            format!("`total_samples` is {total}, expected one at least for each of {} phones", asked.population);
+        return Err(place.says("total_samples", &message));
+    }
+    match asked.size_alpha {
+        Some(alpha) if !(alpha > 0.0 && alpha.is_finite()) => {
+            Err(place.says("size_alpha", &format!("`size_alpha` is {alpha}, expected a number above 0")))
+        }
+        alpha => Ok(Sizes::Split { total, alpha }),
+    }
+}
