@@ -1,8 +1,11 @@
 //! The command queue: drivers put commands in, the device takes them out of its slots in whatever order they end.
 
+mod collection;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use self::collection::{Collection, Collector};
 use crate::storage::flash::{Demand, MOVED, WriteCache};
 use crate::storage::sharing::Sharing;
 use crate::storage::{Direction, Driver, Flash, PAGE, Request, Stream};
@@ -46,13 +49,6 @@ enum Owner {
     Stream(u64, usize),
     /// The flash's own: moving [`MOVED`] out of the write cache, or erasing a block that it was moved out of.
     Own(Collection),
-}
-
-/// What the flash does of its own accord.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Collection {
-    Move,
-    Erase,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -139,9 +135,8 @@ pub struct FlashQueue {
     issue: Nanos,
     generation: u64,
     cache: WriteCache,
-    /// Whether the flash empties the cache beside others, and what it has moved since it last erased a block.
-    collects: bool,
-    moved: Bytes,
+    /// Empties the cache beside others.
+    collector: Collector,
     /// What a read, a write and a write into the cache asked last.
     asked: [Option<(Bytes, Demand)>; 3],
     submitted: u64,
@@ -166,8 +161,7 @@ impl FlashQueue {
             issue: Nanos::MAX,
             generation: 0,
             cache: WriteCache::new(&flash),
-            collects: false,
-            moved: Bytes::ZERO,
+            collector: Collector::default(),
             asked: [None; 3],
             submitted: 0,
             completed: VecDeque::new(),
@@ -193,7 +187,7 @@ impl FlashQueue {
 
     /// What the device does of its own accord takes no slot.
     fn in_slots(&self) -> usize {
-        self.device.len() - usize::from(self.collects)
+        self.device.len() - usize::from(self.collector.is_at_work())
     }
 
     /// Bytes in the write cache.
@@ -423,29 +417,15 @@ impl FlashQueue {
                     flow.in_queue -= 1;
                 }
             }
-            Owner::Own(done) => self.go_on_collecting(done),
-        }
-    }
-
-    /// The flash has moved a part of the cache, or erased a block of it: it does what follows, or rests where there is room.
-    fn go_on_collecting(&mut self, done: Collection) {
-        if done == Collection::Move {
-            self.cache.give_back(MOVED);
-            self.moved += MOVED;
-        }
-        self.collects = false;
-        match self.flash.erasing() {
-            Some((demand, block)) if self.moved >= block => {
-                self.moved = Bytes::ZERO;
-                self.collect(Collection::Erase, demand);
+            Owner::Own(done) => {
+                let next = self.collector.after(done, &mut self.cache, &self.flash);
+                self.collect(next);
             }
-            _ if self.cache.is_full() => self.collect(Collection::Move, self.flash.moving()),
-            _ => {}
         }
     }
 
-    fn collect(&mut self, what: Collection, demand: Demand) {
-        self.collects = true;
+    fn collect(&mut self, piece: Option<(Collection, Demand)>) {
+        let Some((what, demand)) = piece else { return };
         let command = Command { owner: Owner::Own(what), direction: Direction::Write, bytes: MOVED };
         self.device.insert(self.clock, command, demand);
     }
@@ -505,8 +485,9 @@ impl FlashQueue {
                 demand.alone += self.flash.wait(programs, erases);
             }
             self.device.insert(self.clock, command, demand);
-            if !cached && !self.collects && self.flash.collects() {
-                self.collect(Collection::Move, self.flash.moving());
+            if !cached {
+                let first = self.collector.begin(&self.flash);
+                self.collect(first);
             }
         }
     }
