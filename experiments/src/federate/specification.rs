@@ -14,6 +14,7 @@ use haversack_federation::federation::{Aggregation, Buffer, Rules};
 use haversack_federation::learning::LocalSgd;
 use haversack_federation::population::{PopulationSetting, Sizes};
 use haversack_policies::registry;
+use haversack_workloads::models;
 use serde_json::{Map, Value, json};
 
 pub(super) use self::keys::Ready;
@@ -24,7 +25,7 @@ use self::phones::{setting, sizes};
 use super::budgets::Report;
 use super::plans::{CLUSTERS, Plans};
 use crate::error::CommandError;
-use crate::scenario::InputShape;
+use crate::scenario::{InputShape, workload};
 
 /// A specification.
 #[derive(Clone, Debug)]
@@ -84,6 +85,9 @@ impl Specification {
         let rules = rules(&asked, &place)?;
         rules.check(asked.population).map_err(|error| place.says(error.field, &error.to_string()))?;
         let setting = setting(&asked, &place)?;
+        if !workload::is_file(&asked.network) {
+            models::named(&asked.network).map_err(|error| place.says("network", &format!("`network`: {error}")))?;
+        }
         let input = asked.input.as_deref().map(str::parse::<InputShape>).transpose();
         let input = input.map_err(|error| place.says("input", &error.to_string()))?;
         let at_least_one = |field: &str, value: u64| match value {
@@ -334,6 +338,9 @@ mod tests {
             refused("device = \"galaxy-s22\"\nmemory_mix = { 8 = 1.0 }")
                 .contains("f.toml:6: `device` and `memory_mix`")
         );
+        let other = SPEC.replace("lenet5", "lenet6");
+        let error = Specification::parse("f.toml", &other, None).unwrap_err().to_string();
+        assert!(error.contains("f.toml:5: `network`: unknown model 'lenet6'; did you mean 'lenet5'?"), "{error}");
         assert!(refused("link_mbit_per_s = 0.0").contains("f.toml:6: `link.median_mbit_per_s` is 0"));
         assert!(refused("input = \"3by3\"").contains("f.toml:6: "), "{}", refused("input = \"3by3\""));
         let many = SPEC.replace("cohort = 10", "cohort = 101");
