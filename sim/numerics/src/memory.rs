@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use haversack_workloads::TensorId;
 
-use crate::eight::Eight;
+use crate::eight::{Eight, Groups};
 use crate::error::ProgramError;
 use crate::meter::{Bytes, Floats, Integers, Meter};
 use crate::sixteen::Sixteen;
@@ -37,6 +37,23 @@ impl Contents {
             Self::Sixteen(values) => {
                 values.high.truncate(len);
                 values.low.truncate(len);
+            }
+        }
+    }
+
+    /// A copy in buffers that `meter` counts.
+    #[must_use]
+    pub fn copied(&self, meter: &Meter) -> Self {
+        match self {
+            Self::Floats(values) => Self::Floats(meter.copy(values)),
+            Self::Integers(values) => Self::Integers(meter.copy(values)),
+            Self::Eight(held) => {
+                let groups = held.groups.as_ref();
+                let groups = groups.map(|groups| Groups { size: groups.size, shifts: meter.copy(&groups.shifts) });
+                Self::Eight(Eight { codes: meter.copy(&held.codes), step: held.step, groups })
+            }
+            Self::Sixteen(Sixteen { high, low, step }) => {
+                Self::Sixteen(Sixteen { high: meter.copy(high), low: meter.copy(low), step: *step })
             }
         }
     }
@@ -155,7 +172,6 @@ pub trait Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eight::Groups;
 
     #[test]
     fn a_shorter_tensor_has_the_groups_that_its_codes_lie_in() {
@@ -165,6 +181,9 @@ mod tests {
         // Three codes begin the second group of two, and none of the third.
         held.truncate(3);
         assert_eq!(held.decoded(&meter).unwrap().to_vec(), [8.0, 8.0, 4.0]);
+        let other = Meter::new();
+        let copy = held.copied(&other);
+        assert_eq!((copy.decoded(&meter).unwrap().to_vec(), other.live()), (vec![8.0, 8.0, 4.0], 3 + 2));
         let Contents::Eight(Eight { groups: Some(groups), .. }) = held else { panic!("not eight bits in groups") };
         assert_eq!(groups.shifts.to_vec(), [0, 1]);
     }

@@ -27,6 +27,8 @@ pub(crate) struct Values<'g> {
     program: &'g Program,
     coding: Coding,
     meter: Meter,
+    /// Counts what lies on flash, which is no memory.
+    on_flash: Meter,
     slots: Vec<Slot>,
     /// Whether each tensor is held in eight bits: the policy's graph gives it a byte an element.
     in_eight_bits: Vec<bool>,
@@ -92,6 +94,7 @@ impl<'g> Values<'g> {
             program,
             coding: Coding::new(quantised, rounding)?,
             meter,
+            on_flash: Meter::new(),
             slots,
             before_part: Vec::new(),
             is_first_part: true,
@@ -111,7 +114,6 @@ impl<'g> Values<'g> {
     ) -> Result<(), StoreError> {
         let slot = &self.slots[tensor as usize];
         let contents = match &slot.stored {
-            Some(Stored::Flash(contents)) => contents.clone(),
             Some(_) => self.decode(tensor, arena)?,
             None if self.in_eight_bits[tensor as usize] => {
                 Contents::Eight(Eight::zeros(self.program.elements(tensor, samples), &self.meter))
@@ -204,7 +206,7 @@ impl<'g> Values<'g> {
     /// Flash holds a copy of a tensor that is whole.
     pub(super) fn swap(&mut self, tensor: TensorId) {
         let slot = &mut self.slots[tensor as usize];
-        slot.stored = slot.whole.clone().map(Stored::Flash);
+        slot.stored = slot.whole.as_ref().map(|whole| Stored::Flash(whole.copied(&self.on_flash)));
     }
 
     /// A micro-batch begins, the first of its mini-batch or a later one; rounding at random is drawn by `draw`.
@@ -250,7 +252,7 @@ impl<'g> Values<'g> {
                 let values = self.coding.decompress(bytes, self.program.map_of(tensor), &self.meter)?;
                 return Ok(Contents::Floats(values));
             }
-            Some(Stored::Flash(contents)) => return Ok(contents.clone()),
+            Some(Stored::Flash(contents)) => return Ok(contents.copied(&self.meter)),
             None => return Err(StoreError::NoValues),
         };
         let parts = Parts { tensor, bits: form.bits, samples: form.samples };

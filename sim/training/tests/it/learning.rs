@@ -109,21 +109,36 @@ fn fewer_bits_change_what_is_learned_a_little_and_no_event() {
     }
 }
 
+/// That the buffers of an iteration under a policy, with so many percent less than `original`'s growth and of its time,
+/// take what the simulator says within a tenth.
+fn buffers_agree(class: &Classroom, machine: &Machine, id: &str, memory_less: u64, time_left: u64) {
+    let whole = Job::plain(&class.graph, 128);
+    let all = simulate(machine, &whole, policy("original").as_mut()).unwrap();
+    let memory = Bytes(all.peak_memory.0 - all.peak_growth.0 * memory_less / 100);
+    let budgets = Budgets {
+        memory: (memory_less > 0).then_some(memory),
+        time: (time_left < 100).then_some(Nanos(all.iterations[0].0 * time_left / 100)),
+        ..Budgets::default()
+    };
+    let job = Job { budgets, ..whole };
+    let (_, record, real) = class.train_counted(machine, &job, policy(id).as_mut(), 1).unwrap();
+    let said = record.peak_memory.0 as f64;
+    assert!((real as f64 / said - 1.0).abs() < 0.1, "{id}: {real} bytes for {said}");
+    assert!(memory_less == 0 || record.peak_memory <= memory, "{id}: {said} bytes for {memory:?}");
+}
+
 #[test]
 fn buffers_take_what_the_simulator_says_within_a_tenth() {
     let class = Classroom::new("resnet8-cifar", 128);
-    let whole = Job::plain(&class.graph, 128);
-    for (id, percent) in
-        [("original", 0), ("sgc", 0), ("dgc", 30), ("dga", 30), ("actnn", 0), ("gact", 0), ("daf", 0), ("fixed8", 0)]
-    {
-        let machine = cpu();
-        let all = simulate(&machine, &whole, policy("original").as_mut()).unwrap();
-        let memory = Bytes(all.peak_memory.0 - all.peak_growth.0 * percent / 100);
-        let budgets = Budgets { memory: (percent > 0).then_some(memory), ..Budgets::default() };
-        let job = Job { budgets, ..whole.clone() };
-        let (_, record, real) = class.train_counted(&machine, &job, policy(id).as_mut(), 1).unwrap();
-        let said = record.peak_memory.0 as f64;
-        assert!((real as f64 / said - 1.0).abs() < 0.1, "{id}: {real} bytes for {said}");
+    for id in ["original", "sgc", "actnn", "gact", "daf", "fixed8"] {
+        buffers_agree(&class, &cpu(), id, 0, 100);
+    }
+    for id in ["sga", "dgc", "dga", "sage", "dtr"] {
+        buffers_agree(&class, &cpu(), id, 30, 100);
+    }
+    buffers_agree(&class, &cpu(), "elastictrainer", 0, 60);
+    for id in ["melon", "capuchin", "fedhybrid"] {
+        buffers_agree(&class, &phone("mnn-2-eager"), id, 30, 100);
     }
 }
 
