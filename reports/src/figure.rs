@@ -57,6 +57,8 @@ pub struct Figure {
     pub title: String,
     /// One sentence below the title: setting, source.
     pub note: Option<String>,
+    /// A few words in the upper right corner: how well what is shown came out.
+    pub corner: Option<String>,
     /// The panels, row by row.
     pub panels: Vec<Panel>,
     /// Panels in a row; all of them where `None` and there are at most four, else as square as it gets.
@@ -84,6 +86,11 @@ impl Figure {
     /// With a sentence below the title.
     pub fn note(self, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..self }
+    }
+
+    /// With a few words in the upper right corner.
+    pub fn corner(self, words: impl Into<String>) -> Self {
+        Self { corner: Some(words.into()), ..self }
     }
 
     /// With one more panel.

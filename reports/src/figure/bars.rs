@@ -143,7 +143,7 @@ impl Plot for Bars {
         self.series.iter().try_for_each(|s| check_length(panel, &s.name, s.values.len(), self.categories.len()))
     }
 
-    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, styles: &Styles) -> Result<(), FigureError> {
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
         let slot = frame.rect.width / self.categories.len().max(1) as f64;
         let (edges, whole) = self.offsets();
         let bar = self.bar_width(frame.rect.width);
@@ -159,11 +159,15 @@ impl Plot for Bars {
                     }
                     continue;
                 };
-                let style = styles.of(&series.name);
-                let tip = draw_bar(canvas, frame, (left, bar), value, (style, series.look))?;
-                if let Some(tip) = tip.filter(|_| self.values_shown) {
-                    draw_value(canvas, (left + bar / 2.0, tip), value, lying)?;
-                }
+                let name = styles.words(&series.name, series.look);
+                let words = frame.value_in_words(&name, &self.categories[category], value);
+                let draw = || {
+                    let look = (styles.of(&series.name), series.look);
+                    let tip = draw_bar(canvas, frame, (left, bar), value, look)?;
+                    let Some(tip) = tip.filter(|_| self.values_shown) else { return Ok(()) };
+                    draw_value(canvas, (left + bar / 2.0, tip), value, lying)
+                };
+                canvas.named("series", &series.name, || canvas.valued(&words, draw))?;
             }
         }
         if frame.y.holds(0.0) && frame.y.lo < 0.0 && !frame.y.log {
@@ -173,7 +177,7 @@ impl Plot for Bars {
         Ok(())
     }
 
-    fn keys(&self, styles: &Styles) -> Vec<Entry> {
+    fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
         let mut looks: Vec<Look> = self.series.iter().map(|s| s.look).collect();
         looks.dedup();
         let only = if let [look] = looks.as_slice() { *look } else { Look::Solid };
@@ -191,8 +195,8 @@ impl Plot for Bars {
 
 /// Draws one bar (or its marker) and returns where its tip is, in pixels; `None` where it lies outside the axis.
 fn draw_bar(
-    canvas: &Canvas<'_>,
-    frame: &Frame,
+    canvas: &Canvas,
+    frame: &Frame<'_>,
     (left, width): (f64, f64),
     value: f64,
     (style, look): (Style, Look),
@@ -217,7 +221,7 @@ fn draw_bar(
 }
 
 /// Writes a value above its bar, or below it where the tip is given negative.
-fn draw_value(canvas: &Canvas<'_>, (x, tip): (f64, f64), value: f64, lying: bool) -> Result<(), FigureError> {
+fn draw_value(canvas: &Canvas, (x, tip): (f64, f64), value: f64, lying: bool) -> Result<(), FigureError> {
     let text = number(value);
     let (y, sign) = if tip < 0.0 { (-tip, 1.0) } else { (tip, -1.0) };
     if lying {

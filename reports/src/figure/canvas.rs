@@ -1,6 +1,13 @@
 //! A sheet to draw on: plotters' SVG backend with quarter-pixel coordinates, and the few shapes that figures need.
+//!
+//! plotters draws each element by itself, so that elements can be put into groups, which it does not know: all that
+//! belongs to a series, and a mark with its values in words, which a reader who points at it is shown.
 
-use plotters::backend::SVGBackend;
+mod compact;
+
+use std::cell::RefCell;
+
+use plotters::backend::{DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
 use plotters::element::{Circle, PathElement, Polygon, Rectangle};
@@ -10,6 +17,7 @@ use plotters::style::{FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, 
 use super::FigureError;
 use super::style::{INK, Look, Style, WHITE, mix};
 use super::text::{FAMILY, Face, PLOTTERS_SIZE, ready};
+use crate::table::escaped;
 
 /// plotters' coordinates are integers: drawing four times as large keeps curves smooth.
 const FINE: f64 = 4.0;
@@ -68,24 +76,73 @@ pub(super) enum Anchor {
 
 type Drawn = Result<(), FigureError>;
 
+/// What plotters makes of one element.
+type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type PlottersError<'a> = plotters::drawing::DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
+
 /// The sheet.
-pub(super) struct Canvas<'a> {
-    area: DrawingArea<SVGBackend<'a>, Shift>,
+pub(super) struct Canvas {
+    width: u32,
+    height: u32,
+    /// The elements so far, each a line.
+    body: RefCell<String>,
 }
 
-impl<'a> Canvas<'a> {
-    /// A white sheet of `width` × `height` pixels, written to `svg`.
-    pub(super) fn new(svg: &'a mut String, width: u32, height: u32) -> Result<Self, FigureError> {
+impl Canvas {
+    /// A white sheet of `width` × `height` pixels.
+    pub(super) fn new(width: u32, height: u32) -> Result<Self, FigureError> {
         ready()?;
-        let size = (width * FINE as u32, height * FINE as u32);
-        let canvas = Self { area: SVGBackend::with_string(svg, size).into_drawing_area() };
-        canvas.area.fill(&WHITE).map_err(failed)?;
+        let canvas = Self { width, height, body: RefCell::default() };
+        canvas.put(|area| area.fill(&WHITE))?;
         Ok(canvas)
     }
 
-    /// Ends the document.
-    pub(super) fn finish(self) -> Drawn {
-        self.area.present().map_err(failed)
+    /// The document with its size in pixels, a title for readers that cannot see it, and round joints.
+    pub(super) fn finish(self, title: &str) -> String {
+        let Self { width, height, body } = self;
+        let (fine_width, fine_height) = (width * FINE as u32, height * FINE as u32);
+        let name = said(title);
+        let body = compact::joined(&body.into_inner());
+        format!(
+            "<svg role=\"img\" stroke-linejoin=\"round\" font-family=\"{FAMILY}\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {fine_width} {fine_height}\" xmlns=\"http://www.w3.org/2000/svg\">\n<title>{name}</title>\n{body}</svg>\n"
+        )
+    }
+
+    /// What `draw` draws, as a group of this class with a name.
+    pub(super) fn named(&self, class: &str, name: &str, draw: impl FnOnce() -> Drawn) -> Drawn {
+        self.group(&format!("<g class=\"{class}\" data-name=\"{}\">", said(name)), draw)
+    }
+
+    /// What `draw` draws, as a mark that stands for a value, which its words say.
+    pub(super) fn valued(&self, words: &str, draw: impl FnOnce() -> Drawn) -> Drawn {
+        self.group(&format!("<g class=\"value\"><title>{}</title>", said(words)), draw)
+    }
+
+    fn group(&self, head: &str, draw: impl FnOnce() -> Drawn) -> Drawn {
+        let begun = self.body.borrow().len();
+        self.body.borrow_mut().extend([head, "\n"]);
+        let filled = self.body.borrow().len();
+        draw()?;
+        let mut body = self.body.borrow_mut();
+        if body.len() == filled {
+            body.truncate(begun);
+        } else {
+            body.push_str("</g>\n");
+        }
+        Ok(())
+    }
+
+    /// Has plotters draw an element.
+    fn put(&self, draw: impl for<'a> FnOnce(&Sheet<'a>) -> Result<(), PlottersError<'a>>) -> Drawn {
+        let mut svg = String::new();
+        {
+            let size = (self.width * FINE as u32, self.height * FINE as u32);
+            let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+            draw(&area).and_then(|()| area.present()).map_err(|error| FigureError::Drawing(error.to_string()))?;
+        }
+        compact::element(&svg, &mut self.body.borrow_mut());
+        Ok(())
     }
 
     pub(super) fn line(&self, points: &[(f64, f64)], pen: Pen) -> Drawn {
@@ -105,12 +162,12 @@ impl<'a> Canvas<'a> {
             return Ok(());
         }
         let style = ShapeStyle::from(pen.colour).stroke_width((pen.width * FINE).round().max(1.0) as u32);
-        self.area.draw(&PathElement::new(path, style)).map_err(failed)
+        self.put(|area| area.draw(&PathElement::new(path, style)))
     }
 
     pub(super) fn fill(&self, rect: Rect, colour: RGBColor) -> Drawn {
         let ends = [at((rect.left, rect.top)), at((rect.right(), rect.bottom()))];
-        self.area.draw(&Rectangle::new(ends, ShapeStyle::from(colour).filled())).map_err(failed)
+        self.put(|area| area.draw(&Rectangle::new(ends, ShapeStyle::from(colour).filled())))
     }
 
     pub(super) fn outline(&self, rect: Rect, pen: Pen) -> Drawn {
@@ -120,7 +177,7 @@ impl<'a> Canvas<'a> {
 
     pub(super) fn polygon(&self, points: &[(f64, f64)], colour: RGBColor) -> Drawn {
         let path: Vec<(i32, i32)> = points.iter().map(|p| at(*p)).collect();
-        self.area.draw(&Polygon::new(path, ShapeStyle::from(colour).filled())).map_err(failed)
+        self.put(|area| area.draw(&Polygon::new(path, ShapeStyle::from(colour).filled())))
     }
 
     /// A bar or a swatch in the series' look.
@@ -171,7 +228,7 @@ impl<'a> Canvas<'a> {
             let disc = |r: f64, colour: RGBColor| {
                 let circle =
                     Circle::new(at(centre), (r * FINE).round().max(1.0) as i32, ShapeStyle::from(colour).filled());
-                self.area.draw(&circle).map_err(failed)
+                self.put(|area| area.draw(&circle))
             };
             // A white rim keeps markers apart where they touch.
             disc(radius + if open { 0.6 } else { 0.8 }, if open { style.colour } else { WHITE })?;
@@ -235,34 +292,17 @@ impl<'a> Canvas<'a> {
         };
         let font = FontDesc::new(FontFamily::Name(FAMILY), face.size * FINE * PLOTTERS_SIZE, style);
         let style = font.transform(transform).color(&colour).pos(Pos::new(h_pos, VPos::Center));
-        self.area.draw_text(&text, &style, at(position)).map_err(failed)
+        self.put(|area| area.draw_text(&text, &style, at(position)))
     }
 }
 
-/// The document with its size in pixels, a title for readers that cannot see it, and round joints.
-pub(super) fn finished(svg: &str, width: u32, height: u32, title: &str) -> String {
-    let (fine_width, fine_height) = (width * FINE as u32, height * FINE as u32);
-    let from = format!("<svg width=\"{fine_width}\" height=\"{fine_height}\"");
-    let to = format!("<svg role=\"img\" stroke-linejoin=\"round\" width=\"{width}\" height=\"{height}\"");
-    let sized = svg.replacen(&from, &to, 1);
-    let mut name = String::new();
-    for c in title.chars().filter(|c| !c.is_control()) {
-        match c {
-            '<' => name.push_str("&lt;"),
-            '>' => name.push_str("&gt;"),
-            '&' => name.push_str("&amp;"),
-            other => name.push(other),
-        }
-    }
-    sized.replacen(">\n", &format!(">\n<title>{name}</title>\n"), 1)
+/// Words between tags: XML holds no control characters, escaped or not.
+fn said(words: &str) -> String {
+    escaped(&words.chars().filter(|c| !c.is_control()).collect::<String>())
 }
 
 fn at((x, y): (f64, f64)) -> (i32, i32) {
     ((x * FINE).round() as i32, (y * FINE).round() as i32)
-}
-
-fn failed<E: std::error::Error + Send + Sync>(error: plotters::drawing::DrawingAreaErrorKind<E>) -> FigureError {
-    FigureError::Drawing(error.to_string())
 }
 
 /// Cuts a path into the drawn pieces of a dash pattern, which runs on around corners.

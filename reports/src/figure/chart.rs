@@ -62,9 +62,9 @@ pub(super) trait Plot {
     fn numbers(&self) -> Vec<Numbers<'_>>;
     /// How the spans follow from the data, in a frame of this width and height.
     fn fits(&self, frame: (f64, f64)) -> (Fit, Fit);
-    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, styles: &Styles) -> Result<(), FigureError>;
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError>;
     /// The chart's lines of the legend.
-    fn keys(&self, styles: &Styles) -> Vec<Entry>;
+    fn keys(&self, styles: &Styles<'_>) -> Vec<Entry>;
     /// The looks that occur, each with a sample for the legend.
     fn looks(&self) -> Vec<(Look, super::legend::Key)> {
         Vec::new()

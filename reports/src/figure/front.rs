@@ -13,6 +13,16 @@ const MARK: f64 = 4.0;
 /// How much larger a mark is for each other one that covers it.
 const RING: f64 = 3.0;
 
+/// A point of a front.
+struct FrontMark {
+    /// The number of its cloud.
+    cloud: usize,
+    /// In data units.
+    point: (f64, f64),
+    /// On the sheet.
+    centre: (f64, f64),
+}
+
 /// Whether marks at these places hide one another.
 fn touches(a: (f64, f64), b: (f64, f64)) -> bool {
     (a.0 - b.0).hypot(a.1 - b.1) < MARK
@@ -67,12 +77,12 @@ impl Front {
         super::lines::steps(&corners)
     }
 
-    /// The marks, the last on top: each with its cloud and where it lies on the sheet.
-    fn marks(&self, frame: &Frame) -> Vec<(usize, (f64, f64))> {
-        let of = |(number, cloud): (usize, &Cloud)| {
-            let reached = pareto::front(&cloud.points, self.senses).into_iter().map(|index| cloud.points[index]);
-            let marks = reached.filter(|point| frame.holds(*point)).map(|point| (number, frame.at(point)));
-            marks.collect::<Vec<_>>()
+    /// The marks, the last on top.
+    fn marks(&self, frame: &Frame<'_>) -> Vec<FrontMark> {
+        let of = |(cloud, of): (usize, &Cloud)| {
+            let reached = pareto::front(&of.points, self.senses).into_iter().map(|index| of.points[index]);
+            let marks = reached.filter(|point| frame.holds(*point));
+            marks.map(|point| FrontMark { cloud, point, centre: frame.at(point) }).collect::<Vec<_>>()
         };
         self.clouds.iter().enumerate().flat_map(of).collect()
     }
@@ -110,7 +120,7 @@ impl Plot for Front {
         (Fit::Air, Fit::Round(0.0))
     }
 
-    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, styles: &Styles) -> Result<(), FigureError> {
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
         if self.overall {
             let all: Vec<(f64, f64)> = self.clouds.iter().flat_map(|c| c.points.iter().copied()).collect();
             for piece in frame.clip(&self.boundary(&all)) {
@@ -118,26 +128,34 @@ impl Plot for Front {
             }
         }
         for cloud in &self.clouds {
-            let colour = styles.of(&cloud.name).colour;
-            for point in cloud.points.iter().filter(|p| frame.holds(**p)) {
-                canvas.polygon(&speck(frame.at(*point)), mix(colour, WHITE, 0.35))?;
-            }
-            for piece in frame.clip(&self.boundary(&cloud.points)) {
-                canvas.line(&piece, Pen::series(colour, 1.75, cloud.look))?;
-            }
+            canvas.named("series", &cloud.name, || {
+                let colour = styles.of(&cloud.name).colour;
+                for &point in cloud.points.iter().filter(|point| frame.holds(**point)) {
+                    let words = frame.point_in_words(&styles.words(&cloud.name, cloud.look), point);
+                    canvas.valued(&words, || canvas.polygon(&speck(frame.at(point)), mix(colour, WHITE, 0.35)))?;
+                }
+                let boundary = frame.clip(&self.boundary(&cloud.points));
+                boundary.iter().try_for_each(|piece| canvas.line(piece, Pen::series(colour, 1.75, cloud.look)))
+            })?;
         }
-        let marks: Vec<(usize, (f64, f64))> = self.marks(frame);
-        for (place, &(cloud, centre)) in marks.iter().enumerate() {
-            let covering = marks[place..].iter().filter(|(other, at)| *other != cloud && touches(centre, *at)).count();
-            let Cloud { name, look, .. } = &self.clouds[cloud];
+        let marks = self.marks(frame);
+        for (place, mark) in marks.iter().enumerate() {
+            let covers = |other: &&FrontMark| other.cloud != mark.cloud && touches(mark.centre, other.centre);
+            let covering = marks[place..].iter().filter(covers).count();
+            let Cloud { name, look, .. } = &self.clouds[mark.cloud];
             // What others cover is a ring around them.
             let look = if covering > 0 { Look::Outlined } else { *look };
-            canvas.marker(centre, MARK + RING * covering as f64, styles.of(name), look)?;
+            let words = frame.point_in_words(&styles.words(name, self.clouds[mark.cloud].look), mark.point);
+            canvas.named("series", name, || {
+                canvas.valued(&words, || {
+                    canvas.marker(mark.centre, MARK + RING * covering as f64, styles.of(name), look)
+                })
+            })?;
         }
         Ok(())
     }
 
-    fn keys(&self, styles: &Styles) -> Vec<Entry> {
+    fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
         let mut keys: Vec<Entry> = Vec::new();
         for cloud in &self.clouds {
             let key = Key::Series { style: styles.of(&cloud.name), look: cloud.look, line: true, marker: true };

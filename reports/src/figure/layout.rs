@@ -2,7 +2,7 @@
 //! beside or below. Sizes follow from contents, so nothing is cut.
 
 use super::axis::{Axis, Frame, Span, widest_label};
-use super::canvas::{Anchor, Canvas, Pen, Rect, finished};
+use super::canvas::{Anchor, Canvas, Pen, Rect};
 use super::chart::{Plot, check, join};
 use super::legend::{Entry, Legend, Place};
 use super::style::{FAINT, INK, Look, MUTED, Styles};
@@ -14,6 +14,10 @@ const EDGE: f64 = 16.0;
 /// Room right of a panel: half a tick label must fit.
 const RIGHT: f64 = 24.0;
 const TICK: f64 = 5.0;
+/// Between the title and what stands in the corner.
+const BESIDE_TITLE: f64 = 18.0;
+/// A title wraps at no less than this.
+const LEAST_TITLE: f64 = 180.0;
 const LARGEST: f64 = 16_000.0;
 
 /// Names under the slots of a categorical axis.
@@ -25,6 +29,7 @@ enum Names {
 /// A panel with its spans, ticks and the room that its labels take around the frame.
 struct Cell<'a> {
     plot: &'a dyn Plot,
+    axes: (&'a Axis, &'a Axis),
     x: Option<Span>,
     y: Span,
     x_ticks: Vec<Tick>,
@@ -82,17 +87,21 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     let beside = figure.legend == Place::Right && !legend.is_empty();
     let body = grid.width() + if beside { 8.0 + legend.width + EDGE } else { 0.0 };
     let inner = body.max(360.0);
-    let title = if figure.title.is_empty() { Vec::new() } else { Face::TITLE.wrap(&figure.title, inner) };
+    let corner = figure.corner.as_deref().unwrap_or_default();
+    let beside_title = if corner.is_empty() { 0.0 } else { Face::NOTE.width(corner) + BESIDE_TITLE };
+    let room = (inner - beside_title).max(LEAST_TITLE);
+    let title = if figure.title.is_empty() { Vec::new() } else { Face::TITLE.wrap(&figure.title, room) };
     let note = figure.note.as_deref().map(|n| Face::NOTE.wrap(n, inner)).unwrap_or_default();
     let head = title.len() as f64 * Face::TITLE.line() + note.len() as f64 * Face::NOTE.line();
     let top = EDGE + if head > 0.0 { head + 10.0 } else { 0.0 };
     let below = if beside || legend.is_empty() { 0.0 } else { legend.height + 10.0 };
     let tall = if beside { grid.tall().max(legend.height) } else { grid.tall() + below };
-    let (width, height) = size(EDGE + inner.max(Face::TITLE.widest(&title)) + 8.0, top + tall + EDGE)?;
+    let (width, height) = size(EDGE + inner.max(Face::TITLE.widest(&title) + beside_title) + 8.0, top + tall + EDGE)?;
 
-    let mut svg = String::new();
-    let canvas = Canvas::new(&mut svg, width, height)?;
+    let canvas = Canvas::new(width, height)?;
     canvas.lines((EDGE, EDGE + Face::TITLE.line() / 2.0), &title, Face::TITLE, Anchor::Start)?;
+    let upper_right = (f64::from(width) - EDGE, EDGE + Face::TITLE.line() / 2.0);
+    canvas.text(upper_right, corner, Face::NOTE, MUTED, Anchor::End)?;
     let under = EDGE + Face::TITLE.line() * title.len() as f64 + Face::NOTE.line() / 2.0 + 1.0;
     for (index, line) in note.iter().enumerate() {
         canvas.text((EDGE, under + Face::NOTE.line() * index as f64), line, Face::NOTE, MUTED, Anchor::Start)?;
@@ -100,7 +109,8 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     for (index, cell) in cells.iter().enumerate() {
         let frame = grid.frame(index / columns, index % columns);
         let rect = Rect { left: frame.left + EDGE, top: frame.top + top, ..frame };
-        draw_cell(&canvas, cell, rect, &styles)?;
+        let name = cell.title.join(" ");
+        canvas.named("panel", &name, || draw_cell(&canvas, cell, rect, &styles))?;
     }
     if beside {
         let first = grid.rows.first().map_or(0.0, |r| r.0);
@@ -108,8 +118,7 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     } else {
         legend.draw(&canvas, EDGE, top + grid.tall() + 10.0)?;
     }
-    canvas.finish()?;
-    Ok(finished(&svg, width, height, &figure.title))
+    Ok(canvas.finish(&figure.title))
 }
 
 fn panel_name(panel: &Panel, index: usize) -> String {
@@ -117,8 +126,8 @@ fn panel_name(panel: &Panel, index: usize) -> String {
 }
 
 /// Colours go first to the names that the figure orders, then as they appear.
-fn styles(figure: &Figure) -> Styles {
-    let mut styles = Styles::default();
+fn styles(figure: &Figure) -> Styles<'_> {
+    let mut styles = Styles::new(&figure.meanings);
     figure.order.iter().for_each(|name| styles.add(name));
     for panel in &figure.panels {
         panel.chart.plot().names().into_iter().for_each(|name| styles.add(name));
@@ -142,7 +151,7 @@ fn size(width: f64, height: f64) -> Result<(u32, u32), FigureError> {
 }
 
 /// The figure's names once each, then what the looks mean where there is more than one.
-fn entries(figure: &Figure, cells: &[Cell<'_>], grid: &Grid, columns: usize, styles: &Styles) -> Vec<Entry> {
+fn entries(figure: &Figure, cells: &[Cell<'_>], grid: &Grid, columns: usize, styles: &Styles<'_>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut add = |entry: Entry| {
         if !entry.label.is_empty() && !entries.iter().any(|e| e.label == entry.label) {
@@ -245,6 +254,7 @@ fn cell<'a>(
         top: above + header,
         bottom: under + TICK + 4.0 + rows(x_title.len(), Face::LABEL) + 4.0,
         plot,
+        axes: (&panel.x, &panel.y),
         x,
         y,
         x_ticks,
@@ -267,8 +277,8 @@ fn names_under(names: &[String], width: f64) -> Names {
     Names::Upright(names.iter().map(|n| Face::TICK.shorten(n, 180.0)).collect())
 }
 
-fn draw_cell(canvas: &Canvas<'_>, cell: &Cell<'_>, rect: Rect, styles: &Styles) -> Result<(), FigureError> {
-    let frame = Frame { rect, x: cell.x, y: cell.y };
+fn draw_cell(canvas: &Canvas, cell: &Cell<'_>, rect: Rect, styles: &Styles<'_>) -> Result<(), FigureError> {
+    let frame = Frame { rect, x: cell.x, y: cell.y, axes: cell.axes };
     let middle = rect.left + rect.width / 2.0;
     let first = rect.top - cell.header - 8.0 - Face::PANEL.line() * (cell.title.len() as f64 - 0.5);
     canvas.lines((middle, first), &cell.title, Face::PANEL, Anchor::Middle)?;
@@ -283,7 +293,7 @@ fn draw_cell(canvas: &Canvas<'_>, cell: &Cell<'_>, rect: Rect, styles: &Styles) 
 }
 
 /// Faint lines behind the data, at labelled ticks.
-fn draw_grid(canvas: &Canvas<'_>, cell: &Cell<'_>, frame: &Frame) -> Result<(), FigureError> {
+fn draw_grid(canvas: &Canvas, cell: &Cell<'_>, frame: &Frame<'_>) -> Result<(), FigureError> {
     let rect = &frame.rect;
     for tick in cell.y_ticks.iter().filter(|t| !t.is_minor()) {
         let y = frame.y_at(tick.value);
@@ -296,7 +306,7 @@ fn draw_grid(canvas: &Canvas<'_>, cell: &Cell<'_>, frame: &Frame) -> Result<(), 
     Ok(())
 }
 
-fn draw_axes(canvas: &Canvas<'_>, cell: &Cell<'_>, frame: &Frame) -> Result<(), FigureError> {
+fn draw_axes(canvas: &Canvas, cell: &Cell<'_>, frame: &Frame<'_>) -> Result<(), FigureError> {
     let rect = &frame.rect;
     let pen = Pen::new(INK, 1.0);
     canvas.line(&[(rect.left, rect.top), (rect.left, rect.bottom()), (rect.right(), rect.bottom())], pen)?;
@@ -322,7 +332,7 @@ fn draw_axes(canvas: &Canvas<'_>, cell: &Cell<'_>, frame: &Frame) -> Result<(), 
     Ok(())
 }
 
-fn draw_names(canvas: &Canvas<'_>, cell: &Cell<'_>, rect: &Rect, under: f64) -> Result<(), FigureError> {
+fn draw_names(canvas: &Canvas, cell: &Cell<'_>, rect: &Rect, under: f64) -> Result<(), FigureError> {
     let slots = |count: usize| (0..count).map(move |i| rect.left + rect.width * (i as f64 + 0.5) / count as f64);
     match &cell.names {
         None => Ok(()),

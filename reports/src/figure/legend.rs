@@ -114,7 +114,7 @@ impl Legend {
         Self { placed, width, height: y }
     }
 
-    pub(super) fn draw(&self, canvas: &Canvas<'_>, left: f64, top: f64) -> Result<(), FigureError> {
+    pub(super) fn draw(&self, canvas: &Canvas, left: f64, top: f64) -> Result<(), FigureError> {
         for (x, y, entry, lines) in &self.placed {
             let (x, y) = (left + x, top + y + ROW / 2.0);
             draw_key(canvas, &entry.key, x, y)?;
@@ -128,7 +128,7 @@ fn sample_width(key: &Key) -> f64 {
     if *key == Key::Blank { 0.0 } else { SAMPLE + GAP }
 }
 
-fn draw_key(canvas: &Canvas<'_>, key: &Key, x: f64, y: f64) -> Result<(), FigureError> {
+fn draw_key(canvas: &Canvas, key: &Key, x: f64, y: f64) -> Result<(), FigureError> {
     let across = [(x, y), (x + SAMPLE, y)];
     let middle = (x + SAMPLE / 2.0, y);
     match key {
@@ -152,7 +152,7 @@ fn draw_key(canvas: &Canvas<'_>, key: &Key, x: f64, y: f64) -> Result<(), Figure
 }
 
 /// The mark of a curve that ends here although the axis goes on: a stub to the left, and a wall.
-pub(super) fn draw_cap(canvas: &Canvas<'_>, (x, y): (f64, f64), colour: RGBColor) -> Result<(), FigureError> {
+pub(super) fn draw_cap(canvas: &Canvas, (x, y): (f64, f64), colour: RGBColor) -> Result<(), FigureError> {
     canvas.line(&[(x, y), (x - 11.0, y)], Pen::new(colour, 1.5))?;
     canvas.line(&[(x - 11.0, y - 7.0), (x - 11.0, y + 7.0)], Pen::new(colour, 2.5))
 }

@@ -105,6 +105,22 @@ impl Series {
         if self.stroke == Stroke::Step { steps(&self.points) } else { self.points.clone() }
     }
 
+    fn draw_marks(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
+        let (style, name) = (styles.of(&self.name), styles.words(&self.name, self.look));
+        if self.ends_low {
+            let lowest = self.points.iter().min_by(|a, b| a.0.total_cmp(&b.0)).filter(|p| frame.holds(**p));
+            if let Some(point) = lowest {
+                draw_cap(canvas, frame.at(*point), style.colour)?;
+            }
+        }
+        let marked = self.points.iter().filter(|point| self.mark == Mark::Shown && frame.holds(**point));
+        for &point in marked {
+            let words = frame.point_in_words(&name, point);
+            canvas.valued(&words, || canvas.marker(frame.at(point), 4.0, style, self.look))?;
+        }
+        Ok(())
+    }
+
     fn key(&self, style: Style) -> Key {
         Key::Series { style, look: self.look, line: self.stroke != Stroke::None, marker: self.mark == Mark::Shown }
     }
@@ -132,32 +148,20 @@ impl Plot for Lines {
         (Fit::Air, Fit::Round(0.0))
     }
 
-    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, styles: &Styles) -> Result<(), FigureError> {
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
         for series in self.series.iter().filter(|s| s.stroke != Stroke::None) {
             let pen = Pen::series(styles.of(&series.name).colour, 2.0, series.look);
-            for piece in frame.clip(&series.path()) {
-                canvas.line(&piece, pen)?;
-            }
+            canvas.named("series", &series.name, || {
+                frame.clip(&series.path()).iter().try_for_each(|piece| canvas.line(piece, pen))
+            })?;
         }
         for series in &self.series {
-            let style = styles.of(&series.name);
-            let shown = || series.points.iter().filter(|p| frame.holds(**p));
-            if series.ends_low {
-                let lowest = series.points.iter().min_by(|a, b| a.0.total_cmp(&b.0)).filter(|p| frame.holds(**p));
-                if let Some(point) = lowest {
-                    draw_cap(canvas, frame.at(*point), style.colour)?;
-                }
-            }
-            if series.mark == Mark::Shown {
-                for point in shown() {
-                    canvas.marker(frame.at(*point), 4.0, style, series.look)?;
-                }
-            }
+            canvas.named("series", &series.name, || series.draw_marks(canvas, frame, styles))?;
         }
         Ok(())
     }
 
-    fn keys(&self, styles: &Styles) -> Vec<Entry> {
+    fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
         // A name that comes twice stands in the legend once: the layout sees to that.
         let key = |series: &Series| Entry { key: series.key(styles.of(&series.name)), label: series.name.clone() };
         let mut keys: Vec<Entry> = self.series.iter().map(key).collect();

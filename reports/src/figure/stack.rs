@@ -98,7 +98,7 @@ impl Plot for Stack {
         Ok(())
     }
 
-    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, styles: &Styles) -> Result<(), FigureError> {
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
         let slot = frame.rect.width / self.categories.len().max(1) as f64;
         let width = (slot * SHARE * 0.85).min(64.0);
         for category in 0..self.categories.len() {
@@ -115,16 +115,21 @@ impl Plot for Stack {
                 let (top, foot) = (frame.y_at(high), frame.y_at(low));
                 let rect = Rect { left: centre - width / 2.0, top, width, height: foot - top };
                 let colour = styles.of(&part.name).colour;
-                canvas.bar(rect, colour, Look::Solid)?;
-                // A hairline between parts tells them apart without colour.
-                if low > 0.0 && rect.height > 3.0 {
-                    canvas.fill(Rect { top: foot - 1.0, height: 1.0, ..rect }, WHITE)?;
-                }
                 let share = format!("{:.0}%", 100.0 * value / total);
-                if self.shares_shown && rect.height >= 15.0 && width >= Face::VALUE.width(&share) + 4.0 {
-                    let ink = if is_light(colour) { INK } else { WHITE };
-                    canvas.text((centre, (top + foot) / 2.0), &share, Face::VALUE, ink, Anchor::Middle)?;
-                }
+                let draw = || {
+                    canvas.bar(rect, colour, Look::Solid)?;
+                    // A hairline between parts tells them apart without colour.
+                    if low > 0.0 && rect.height > 3.0 {
+                        canvas.fill(Rect { top: foot - 1.0, height: 1.0, ..rect }, WHITE)?;
+                    }
+                    if self.shares_shown && rect.height >= 15.0 && width >= Face::VALUE.width(&share) + 4.0 {
+                        let ink = if is_light(colour) { INK } else { WHITE };
+                        canvas.text((centre, (top + foot) / 2.0), &share, Face::VALUE, ink, Anchor::Middle)?;
+                    }
+                    Ok(())
+                };
+                let words = frame.value_in_words(&part.name, &self.categories[category], value);
+                canvas.named("series", &part.name, || canvas.valued(&format!("{words} ({share})"), draw))?;
             }
             if self.totals_shown && total > 0.0 && frame.y.holds(total) {
                 let place = (centre, frame.y_at(total) - 7.5);
@@ -134,7 +139,7 @@ impl Plot for Stack {
         Ok(())
     }
 
-    fn keys(&self, styles: &Styles) -> Vec<Entry> {
+    fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
         let key = |name: &str| Key::Swatch { colour: styles.of(name).colour, look: Look::Solid };
         self.parts.iter().map(|p| Entry { key: key(&p.name), label: p.name.clone() }).collect()
     }

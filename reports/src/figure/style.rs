@@ -109,12 +109,24 @@ pub(super) struct Style {
 }
 
 /// Names in their order of first appearance, each with its style.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Styles {
+#[derive(Clone, Debug)]
+pub(super) struct Styles<'m> {
     names: Vec<String>,
+    meanings: &'m Meanings,
 }
 
-impl Styles {
+impl<'m> Styles<'m> {
+    /// No names yet.
+    pub(super) const fn new(meanings: &'m Meanings) -> Self {
+        Self { names: Vec::new(), meanings }
+    }
+
+    /// A series in words: of what was not simulated, what it is.
+    pub(super) fn words(&self, name: &str, look: Look) -> String {
+        let meaning = self.meanings.of(look);
+        if look == Look::Solid || name == meaning { name.to_owned() } else { format!("{name} ({meaning})") }
+    }
+
     pub(super) fn add(&mut self, name: &str) {
         if !self.names.iter().any(|n| n == name) {
             self.names.push(name.to_owned());

@@ -122,7 +122,7 @@ impl Trace {
         rows
     }
 
-    fn draw_phases(&self, canvas: &Canvas<'_>, frame: &Frame, x: Span, top: f64) -> Result<(), FigureError> {
+    fn draw_phases(&self, canvas: &Canvas, frame: &Frame<'_>, x: Span, top: f64) -> Result<(), FigureError> {
         let lines = self.phase_lines(x, frame.rect.width);
         let height = Self::band_height(&lines);
         for (index, (phase, lines)) in self.phases.iter().zip(&lines).enumerate() {
@@ -142,7 +142,7 @@ impl Trace {
         Ok(())
     }
 
-    fn draw_area(&self, canvas: &Canvas<'_>, frame: &Frame, styles: &Styles) -> Result<(), FigureError> {
+    fn draw_area(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
         let colour = styles.of(&self.name).colour;
         // Held inside the frame: the area of what lies outside is not drawn.
         let inside = |p: &(f64, f64)| {
@@ -202,7 +202,7 @@ impl Plot for Trace {
         (events + bands, shown.map(overhang).fold(0.0, f64::max))
     }
 
-    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, styles: &Styles) -> Result<(), FigureError> {
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
         let Some(x) = frame.x else { return Ok(()) };
         let top = frame.rect.top - self.margins(frame.x, frame.rect.width).0;
         self.draw_phases(canvas, frame, x, top)?;
@@ -222,7 +222,7 @@ impl Plot for Trace {
         Ok(())
     }
 
-    fn keys(&self, styles: &Styles) -> Vec<Entry> {
+    fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
         let colour = mix(styles.of(&self.name).colour, WHITE, 0.45);
         let mut keys = vec![Entry { key: Key::Swatch { colour, look: Look::Solid }, label: self.name.clone() }];
         if !self.wall.is_empty() {

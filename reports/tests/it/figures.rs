@@ -104,7 +104,7 @@ fn an_axis_title_stands_under_the_lowest_panel_of_a_column_that_has_no_other() {
         let panel = |name: &str| Panel::new(charts().remove(0).1).x(Axis::new(name)).y(Axis::new("y"));
         let figure = names.into_iter().fold(Figure::new(""), |figure, name| figure.panel(panel(name)));
         let svg = Figure { columns: Some(1), ..figure }.render().unwrap().svg;
-        svg.matches("memory used").count()
+        svg.matches(">memory used<").count()
     };
     assert_eq!(titles(["memory used"; 3]), 1);
     assert_eq!(titles(["time taken", "memory used", "memory used"]), 2);
