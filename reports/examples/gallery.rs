@@ -9,7 +9,7 @@ use haversack_reports::figure::{
     Axis, BarSeries, Bars, Figure, Front, Lines, Look, Meanings, Panel, Place, Series, Stack, Stroke, Trace,
 };
 use haversack_reports::files::{create_folder, write_atomically};
-use haversack_reports::page::{CellRow, Item, Notes, Page, Section, Summary};
+use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, Summary};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: gallery FOLDER")?;
@@ -28,9 +28,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     ];
     let mut sections = Vec::new();
     for (name, figure) in figures {
-        figure.render()?.write(&folder.join("gallery").join(name))?;
+        let rendered = figure.render()?;
+        rendered.write(&folder.join("gallery").join(name))?;
         println!("{name}");
-        sections.push(section(name, figure.title));
+        sections.push(section(name, Drawn { alt: format!("Made-up numbers: {}", figure.title), svg: rendered.svg }));
     }
     write_atomically(&folder.join("index.html"), page(sections).render()?.as_bytes())?;
     Ok(())
@@ -212,7 +213,7 @@ fn edge_cases() -> Figure {
 }
 
 /// A section with one row of each verdict.
-fn section(name: &str, title: String) -> Section {
+fn section(name: &str, figure: Drawn) -> Section {
     let rows = [
         ("latency", "1130.5", "1161", Some(-0.02627), "ok", ""),
         ("memory", "2410", "3300", Some(-0.2697), "off", ""),
@@ -244,9 +245,13 @@ fn section(name: &str, title: String) -> Section {
         };
     Section {
         paper: "gallery".into(),
+        paper_name: "Gallery".into(),
         artefact: name.into(),
-        alt: Some(format!("Made-up numbers: {title}")),
-        title,
+        name: name.into(),
+        about: "made-up numbers".into(),
+        sentence: "Of 7 rows 2 match and 2 miss.".into(),
+        devices: vec!["galaxy-s10".into()],
+        figure: Some(figure),
         cells: rows.map(cell).to_vec(),
         notes: Notes {
             calibrated: vec!["Launch cost and achievable rate of the GPU, from the `fit` rows of table 1.".into()],
@@ -270,6 +275,8 @@ fn page(sections: Vec<Section>) -> Page {
         title: "Four papers, simulated".into(),
         lead: "Each number beside the paper's own, with what was calibrated, what was predicted, and where it misses."
             .into(),
+        cards: vec![Card { label: "matched".into(), count: 2, note: "of 4".into(), verdict: "ok".into() }],
+        overview: None,
         summary: Summary {
             columns: ["paper", "role", "median error", "claims that hold"].map(str::to_owned).to_vec(),
             rows: vec![

@@ -1,11 +1,18 @@
-//! The report: one `index.html` that needs no script, no network and no other file but the figures it shows.
+//! The report: one `index.html` that needs no network and no other file; its figures stand in it.
 //!
-//! The template and its style are in `page/`. Everything that comes from data is escaped.
+//! The template, its style and its script are in `page/`. Everything that comes from data is escaped. Without the script
+//! all is there to be read; with it, a mark that is pointed at says its value, fronts are filtered by their methods and
+//! panels, and the sections by device and verdict.
+
+mod inline;
+
+use std::collections::BTreeSet;
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Output, State, Value, context};
 use serde::{Deserialize, Serialize};
 
+use self::inline::Looks;
 use crate::table::escaped;
 
 /// What the page says.
@@ -15,6 +22,10 @@ pub struct Page {
     pub title: String,
     /// A sentence or two below it.
     pub lead: String,
+    /// What is to be seen first: counts, in order.
+    pub cards: Vec<Card>,
+    /// All numbers at once, as a figure; `None` where there are none.
+    pub overview: Option<Drawn>,
     /// One row a paper and role.
     pub summary: Summary,
     /// The artefacts, in order.
@@ -23,6 +34,28 @@ pub struct Page {
     pub constants: Vec<Item>,
     /// The readings that were declared.
     pub readings: Vec<Item>,
+}
+
+/// A count that is to be seen first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Card {
+    /// What is counted.
+    pub label: String,
+    /// How many.
+    pub count: usize,
+    /// A few words below.
+    pub note: String,
+    /// The verdict whose colours it has, such as `ok`; any other for none.
+    pub verdict: String,
+}
+
+/// A figure that stands in the page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Drawn {
+    /// What it shows, in words.
+    pub alt: String,
+    /// The document that [`Figure::render`](crate::Figure::render) drew.
+    pub svg: String,
 }
 
 /// How the roles of the papers came out, as a table.
@@ -41,12 +74,20 @@ pub struct Summary {
 pub struct Section {
     /// The paper's folder.
     pub paper: String,
+    /// The paper as people call it.
+    pub paper_name: String,
     /// The artefact, which names its files in that folder.
     pub artefact: String,
-    /// The heading.
-    pub title: String,
-    /// What the figure shows, in words; `None` where the artefact has no figure.
-    pub alt: Option<String>,
+    /// The heading, short: "Figure 9a".
+    pub name: String,
+    /// What it shows, in a few words; may be empty.
+    pub about: String,
+    /// How well it came out, in a sentence; may be empty.
+    pub sentence: String,
+    /// The devices that it is of.
+    pub devices: Vec<String>,
+    /// The figure; `None` where the artefact has none.
+    pub figure: Option<Drawn>,
     /// The rows of `cells.csv`.
     pub cells: Vec<CellRow>,
     /// What a reader must know to believe them.
@@ -124,28 +165,67 @@ impl Page {
         let mut environment = Environment::new();
         environment.add_template("index.html", include_str!("page/index.html"))?;
         environment.add_template("style.css", include_str!("page/style.css"))?;
+        environment.add_template("page.js", include_str!("page/page.js"))?;
         environment.set_formatter(write_escaped);
         environment.add_filter("percent", percent);
         environment.add_filter("signed", signed);
         environment.add_filter("anchor", |text: &str| anchor(text));
         environment.add_filter("verdict", |text: &str| VERDICTS.contains(&text).then(|| text.to_owned()));
-        let papers = self.papers();
-        let counts: Vec<String> = self.sections.iter().map(|s| counts(&s.cells)).collect();
+        let mut looks = Looks::default();
+        let mut inline = |figure: &Option<Drawn>| {
+            figure.as_ref().map(|figure| Value::from_safe_string(looks.inline(&figure.svg, &figure.alt)))
+        };
+        let overview = inline(&self.overview);
+        let figures: Vec<Option<Value>> = self.sections.iter().map(|section| inline(&section.figure)).collect();
+        let seen: Vec<Seen> = self.sections.iter().map(|section| Seen::of(&section.cells)).collect();
+        let counts: Vec<String> = self.sections.iter().map(|section| counts(&section.cells)).collect();
+        let devices: BTreeSet<&String> = self.sections.iter().flat_map(|section| &section.devices).collect();
         let template = environment.get_template("index.html")?;
-        Ok(template
-            .render(context! { page => Serde(self), papers => Serde(papers), counts, folded_from => FOLDED_FROM })?)
+        Ok(template.render(context! {
+            page => Serde(self),
+            papers => Serde(self.papers()),
+            devices => Serde(devices),
+            seen => Serde(seen),
+            looks => Value::from_safe_string(looks.style_sheet()),
+            folded_from => FOLDED_FROM,
+            overview,
+            figures,
+            counts,
+        })?)
     }
 
-    /// The papers in their order, each with the indices of its sections.
-    fn papers(&self) -> Vec<(&str, Vec<usize>)> {
-        let mut papers: Vec<(&str, Vec<usize>)> = Vec::new();
+    /// The papers in their order, each with its name and the indices of its sections.
+    fn papers(&self) -> Vec<(&str, &str, Vec<usize>)> {
+        let mut papers: Vec<(&str, &str, Vec<usize>)> = Vec::new();
         for (index, section) in self.sections.iter().enumerate() {
-            match papers.iter_mut().find(|(paper, _)| *paper == section.paper) {
-                Some((_, sections)) => sections.push(index),
-                None => papers.push((&section.paper, vec![index])),
+            match papers.iter_mut().find(|(paper, ..)| *paper == section.paper) {
+                Some((.., sections)) => sections.push(index),
+                None => papers.push((&section.paper, &section.paper_name, vec![index])),
             }
         }
         papers
+    }
+}
+
+/// How an artefact came out at a glance: a class of the style sheet, a dot, and words for those who see neither.
+#[derive(Serialize)]
+struct Seen {
+    class: &'static str,
+    dot: &'static str,
+    words: &'static str,
+}
+
+impl Seen {
+    fn of(cells: &[CellRow]) -> Self {
+        let any = |verdicts: [&str; 2]| cells.iter().any(|cell| verdicts.contains(&cell.verdict.as_str()));
+        let (class, dot, words) = match (any(["ok", "holds"]), any(["off", "fails"])) {
+            (true, false) => ("good", "●", "all match"),
+            (true, true) => ("part", "◐", "some match"),
+            (false, true) => ("bad", "○", "none match"),
+            (false, false) if any(["predicted", "predicted"]) => ("ahead", "◇", "predicted"),
+            (false, false) => ("none", "–", "nothing to match"),
+        };
+        Self { class, dot, words }
     }
 }
 

@@ -18,7 +18,7 @@ use super::reference::{Claim, ReferenceRow, Role};
 pub const COLUMNS: [&str; 9] = ["id", "simulated", "unit", "paper", "role", "error", "verdict", "null", "reason"];
 
 /// A `value` row is `ok` up to this relative error.
-const OK: f64 = 0.15;
+pub(super) const OK: f64 = 0.15;
 /// An accuracy on a stand-in is `ok` if its difference from the baseline's is so many points from the paper's at most.
 const POINTS: f64 = 1.0;
 /// The paper's range is widened by this factor at either end ...

@@ -56,6 +56,9 @@ pub enum ReproduceError {
         /// How far it came.
         stopped: Stopped,
     },
+    /// The page's figure of all numbers could not be drawn: a mistake of this crate.
+    #[error("the figure of all numbers cannot be drawn: {0}")]
+    Overview(#[from] haversack_reports::FigureError),
     /// A file could not be written.
     #[error(transparent)]
     File(#[from] FileError),

@@ -80,6 +80,19 @@ impl Folder {
 }
 
 impl Folder {
+    /// The figure of an artefact as it stands in the folder; `None` if it has none.
+    ///
+    /// # Errors
+    /// A file that is there and cannot be read.
+    pub(super) fn figure(&self, (paper, artefact): (&str, &str)) -> Result<Option<String>, FileError> {
+        let path = self.root.join(paper).join(format!("{artefact}.svg"));
+        match fs::read_to_string(&path) {
+            Ok(svg) => Ok(Some(svg)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(FileError { action: "read", path, source }),
+        }
+    }
+
     /// Copies an artefact's files from the folder `from`.
     pub(super) fn copy_artefact(&self, from: &Path, place: (&str, &str)) -> Result<(), FileError> {
         create_folder(&self.root.join(place.0))?;

@@ -1,54 +1,98 @@
 //! `index.html`: every artefact's figure and cells, with what a reader must know to believe them.
 
 use haversack_devices::ConstantEntry;
-use haversack_reports::page::{CellRow, Item, Notes, Page, Section, Summary};
+use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, Summary};
 use haversack_reports::table::shortest;
 
-use super::cells::{ComparedCell, Verdict};
+use super::cells::ComparedCell;
 use super::content::Content;
+use super::error::ReproduceError;
+use super::folder::Folder;
+use super::glance::Glance;
 use super::left_out::Errors;
+use super::overview;
 use super::readings::{Reading, Readings};
+use super::reference::Reference;
+use super::selection::COMPARISON;
 use super::summary::{COLUMNS, Tally, Total, left_out_error};
 use super::task::Finished;
 
-/// The page.
-pub(super) fn page(content: &Content<'_>) -> Page {
+/// The page, with the figures that stand in `folder`.
+///
+/// # Errors
+/// A figure that cannot be read or drawn.
+pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page, ReproduceError> {
     let Content { selectors, tallies, finished, calibrations, declared, readings, remarks, left_out, .. } = content;
     let mut lead = format!(
-        "{}. Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and \
-         where it misses.",
-        Total::of(&content.cells),
+        "Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and where it \
+         misses.",
         selectors.join(", "),
     );
     for remark in remarks {
         lead.push_str(&format!(" {remark}."));
     }
-    Page {
+    let (comparison, of_papers): (Vec<_>, Vec<_>) = finished.iter().partition(|finished| finished.paper == COMPARISON);
+    let sections =
+        comparison.into_iter().chain(of_papers).map(|finished| section(finished, folder, readings, left_out));
+    Ok(Page {
         title: "haversack reproduce".to_owned(),
         lead,
+        cards: cards(&Total::of(&content.cells)),
+        overview: overview::figure(&content.cells)?,
         summary: Summary {
             columns: COLUMNS.map(str::to_owned).to_vec(),
             rows: tallies.iter().map(|tally| tally.figures().to_vec()).collect(),
             remarks: tallies.iter().flat_map(Tally::remarks).collect(),
         },
-        sections: finished.iter().map(|finished| section(finished, readings, left_out)).collect(),
+        sections: sections.collect::<Result<_, ReproduceError>>()?,
         constants: calibrations.fitted.iter().map(constant).collect(),
         readings: declared.iter().map(|(paper, reading)| item(paper, reading)).collect(),
-    }
+    })
 }
 
-fn section(finished: &Finished<'_>, readings: &Readings, left_out: &Errors) -> Section {
-    let Finished { paper, artefact, about, figure_title, .. } = finished;
+/// What is to be seen first; no cards where the papers have no row.
+fn cards(total: &Total) -> Vec<Card> {
+    let Total { rows, matched, missed, predicted, not_modelled, inputs } = *total;
+    let card = |label: &str, count, note: String, verdict: &str| {
+        let (label, verdict) = (label.to_owned(), verdict.to_owned());
+        Card { label, count, note, verdict }
+    };
+    if rows == 0 {
+        return Vec::new();
+    }
+    let judged = matched + missed;
+    vec![
+        card("answered", rows - not_modelled, format!("of {rows} rows; {predicted} predicted, {inputs} put in"), ""),
+        card("matched", matched, format!("of {judged} that are judged"), "ok"),
+        card("missed", missed, "numbers over 15% off, claims that fail".to_owned(), "off"),
+        card("not modelled", not_modelled, "each with its reason".to_owned(), ""),
+    ]
+}
+
+fn section(
+    finished: &Finished<'_>,
+    folder: &Folder,
+    readings: &Readings,
+    left_out: &Errors,
+) -> Result<Section, ReproduceError> {
+    let Finished { paper, artefact, about, devices, figure_title, .. } = finished;
     let name = heading(artefact);
-    let title = if about.is_empty() { name } else { format!("{name}: {about}") };
-    Section {
+    let drawn = |title: &String| -> Result<Option<Drawn>, ReproduceError> {
+        let svg = folder.figure((paper, artefact))?;
+        Ok(svg.map(|svg| Drawn { alt: format!("{}, {name}: {about}. {title}", Reference::name(paper)), svg }))
+    };
+    Ok(Section {
         paper: (*paper).to_owned(),
+        paper_name: Reference::name(paper),
         artefact: (*artefact).to_owned(),
-        alt: figure_title.as_ref().map(|figure| format!("{paper}, {title}. {figure}")),
-        title,
+        figure: figure_title.as_ref().map_or(Ok(None), drawn)?,
+        about: (*about).to_owned(),
+        sentence: Glance::of(finished.selected()).sentence(),
+        devices: devices.iter().map(|&device| device.to_owned()).collect(),
         cells: finished.selected().map(|cell| cell_row(cell, left_out)).collect(),
         notes: notes(finished, readings),
-    }
+        name,
+    })
 }
 
 /// The row as the page shows it.
@@ -65,19 +109,7 @@ fn notes(finished: &Finished<'_>, readings: &Readings) -> Notes {
     let mut notes = finished.notes.clone();
     notes.predicted.extend(finished.summary.iter().cloned());
     notes.readings = declared.chain(predicates.map(ToString::to_string)).collect();
-    notes.misses.extend(missed(finished));
     notes
-}
-
-/// How many rows miss, in a line.
-fn missed(finished: &Finished<'_>) -> Option<String> {
-    let of = |verdict| finished.selected().filter(|cell| cell.verdict == verdict).count();
-    let (off, fails, absent) = (of(Verdict::Off), of(Verdict::Fails), of(Verdict::NotModelled));
-    let parts = [(off, "more than 15% off"), (fails, "claims that do not hold"), (absent, "without an answer")];
-    let parts: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    let rows = finished.selected().count();
-    (!parts.is_empty()).then(|| format!("Of {rows} rows: {}.", parts.join(", ")))
 }
 
 fn constant(entry: &ConstantEntry) -> Item {

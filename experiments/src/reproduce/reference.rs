@@ -162,6 +162,19 @@ impl Reference {
         FILES.iter().map(|(paper, ..)| *paper)
     }
 
+    /// A paper as people call it; what is none, with a capital letter.
+    pub fn name(paper: &str) -> String {
+        match paper {
+            "daf" => "DAF".to_owned(),
+            "fedhybrid" => "FedHybrid".to_owned(),
+            other => {
+                let mut letters = other.chars();
+                let capital: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+                capital + letters.as_str()
+            }
+        }
+    }
+
     /// All rows.
     pub fn rows(&self) -> &[ReferenceRow] {
         &self.rows

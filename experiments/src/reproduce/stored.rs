@@ -135,6 +135,7 @@ impl Stored {
             paper: task.paper,
             artefact: task.artefact,
             about: task.model.map_or("", |model| model.about),
+            devices: task.model.map_or(&[], |model| model.devices),
             figure_title: self.figure_title.clone(),
             cells,
             selected: task.selected.clone(),

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haversack_reports::page::Notes;
-use haversack_reports::{Panel, Rendered};
+use haversack_reports::{Figure, Panel, Rendered};
 
 use super::artefact::{Artefact, Context, measured_key};
 use super::assemble;
 use super::cells::{self, ComparedCell};
 use super::error::ReproduceError;
 use super::folder::Folder;
+use super::glance::Glance;
 use super::kept::Kept;
 use super::notes::Facts;
 use super::options::ReproduceOptions;
@@ -96,6 +97,7 @@ impl TaskSetting<'_> {
             paper: task.paper,
             artefact: task.artefact,
             about: task.model.map_or("", |model| model.about),
+            devices: task.model.map_or(&[], |model| model.devices),
             selected: task.selected.clone(),
             ..Finished::default()
         };
@@ -154,7 +156,8 @@ impl TaskSetting<'_> {
             return Ok(None);
         }
         let frame = self.readings.frame(task.paper, task.artefact);
-        let figure = frame.ok_or("no figure is declared")?.around(panels, facts)?;
+        let corner = Glance::of(facts.cells.iter()).corner();
+        let figure = Figure { corner, ..frame.ok_or("no figure is declared")?.around(panels, facts)? };
         let rendered = figure.render().map_err(|error| format!("the figure cannot be drawn: {error}"))?;
         Ok(Some((figure.title, rendered)))
     }
@@ -208,6 +211,8 @@ pub(super) struct Finished<'r> {
     pub(super) paper: &'static str,
     pub(super) artefact: &'r str,
     pub(super) about: &'static str,
+    /// The devices that it loads.
+    pub(super) devices: &'static [&'static str],
     /// The figure's title, where there is a figure.
     pub(super) figure_title: Option<String>,
     /// All cells of the artefact, each with whether it is selected.
@@ -219,7 +224,7 @@ pub(super) struct Finished<'r> {
 }
 
 impl Finished<'_> {
-    pub(super) fn selected(&self) -> impl Iterator<Item = &ComparedCell> {
+    pub(super) fn selected(&self) -> impl Iterator<Item = &ComparedCell> + Clone {
         self.cells.iter().zip(&self.selected).filter(|(_, selected)| **selected).map(|(cell, _)| cell)
     }
 }

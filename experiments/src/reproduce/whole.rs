@@ -44,7 +44,7 @@ impl Whole<'_> {
         let with = (&self.calibrations()?, self.sources.left_out);
         let content = self.content(self.finished, with);
         folder.write(CELLS, &cells::table(&content.cells)?.to_csv())?;
-        folder.write(PAGE, &page::page(&content).render()?)?;
+        folder.write(PAGE, &page::page(&content, folder)?.render()?)?;
         let written = names(self.finished.iter().flat_map(|f| folder::names((f.paper, f.artefact))));
         // What took long to find is there for those that failed, until they are run again.
         let has_failed = self.finished.iter().any(|finished| !finished.faults.is_empty());

@@ -72,6 +72,10 @@ pub(super) trait Plot {
     fn categories(&self) -> Option<&[String]> {
         None
     }
+    /// Whether it is of clouds with fronts, which a page lets its reader filter.
+    fn is_front(&self) -> bool {
+        false
+    }
     /// The width that the bars need.
     fn least_width(&self) -> f64 {
         0.0

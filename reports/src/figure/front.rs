@@ -120,6 +120,10 @@ impl Plot for Front {
         (Fit::Air, Fit::Round(0.0))
     }
 
+    fn is_front(&self) -> bool {
+        true
+    }
+
     fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
         if self.overall {
             let all: Vec<(f64, f64)> = self.clouds.iter().flat_map(|c| c.points.iter().copied()).collect();
@@ -147,9 +151,8 @@ impl Plot for Front {
             let look = if covering > 0 { Look::Outlined } else { *look };
             let words = frame.point_in_words(&styles.words(name, self.clouds[mark.cloud].look), mark.point);
             canvas.named("series", name, || {
-                canvas.valued(&words, || {
-                    canvas.marker(mark.centre, MARK + RING * covering as f64, styles.of(name), look)
-                })
+                canvas
+                    .valued(&words, || canvas.marker(mark.centre, MARK + RING * covering as f64, styles.of(name), look))
             })?;
         }
         Ok(())

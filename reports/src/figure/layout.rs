@@ -110,7 +110,8 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
         let frame = grid.frame(index / columns, index % columns);
         let rect = Rect { left: frame.left + EDGE, top: frame.top + top, ..frame };
         let name = cell.title.join(" ");
-        canvas.named("panel", &name, || draw_cell(&canvas, cell, rect, &styles))?;
+        let class = if cell.plot.is_front() { "panel front" } else { "panel" };
+        canvas.named(class, &name, || draw_cell(&canvas, cell, rect, &styles))?;
     }
     if beside {
         let first = grid.rows.first().map_or(0.0, |r| r.0);

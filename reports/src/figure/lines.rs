@@ -65,6 +65,9 @@ pub struct Series {
     pub name: String,
     /// Points in data units.
     pub points: Vec<(f64, f64)>,
+    /// What each point says to a reader who points at it, beside its name: as many as there are points, or none, where it
+    /// says its coordinates.
+    pub labels: Vec<String>,
     /// How they are joined.
     pub stroke: Stroke,
     /// Whether they are marked.
@@ -79,6 +82,11 @@ impl Series {
     /// A series of joined, marked points.
     pub fn new(name: impl Into<String>, points: impl Into<Vec<(f64, f64)>>) -> Self {
         Self { name: name.into(), points: points.into(), ..Self::default() }
+    }
+
+    /// With what each point says.
+    pub fn labels(self, labels: impl Into<Vec<String>>) -> Self {
+        Self { labels: labels.into(), ..self }
     }
 
     /// Joined in this way.
@@ -113,9 +121,13 @@ impl Series {
                 draw_cap(canvas, frame.at(*point), style.colour)?;
             }
         }
-        let marked = self.points.iter().filter(|point| self.mark == Mark::Shown && frame.holds(**point));
-        for &point in marked {
-            let words = frame.point_in_words(&name, point);
+        let all = self.points.iter().enumerate();
+        let marked = all.filter(|(_, point)| self.mark == Mark::Shown && frame.holds(**point));
+        for (place, &point) in marked {
+            let words = match self.labels.get(place) {
+                Some(label) => format!("{name}: {label}"),
+                None => frame.point_in_words(&name, point),
+            };
             canvas.valued(&words, || canvas.marker(frame.at(point), 4.0, style, self.look))?;
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! The page escapes what it is given, is complete, and needs nothing from elsewhere.
 
-use haversack_reports::page::{CellRow, Item, Notes, Page, Section, Summary};
+use haversack_reports::figure::{Figure, Front, Panel};
+use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, Summary};
 
 fn page() -> Page {
     let cell = |id: &str, verdict: &str, error| CellRow {
@@ -15,9 +16,13 @@ fn page() -> Page {
         null: "980".into(),
         reason: String::new(),
     };
+    let front = Front::new().cloud("sage", [(1.0, 5.0), (2.0, 3.0)]).cloud("daf", [(1.5, 4.0)]);
+    let svg = Figure::new("A front").panel(Panel::new(front).title("on <one> phone")).render().unwrap().svg;
     Page {
         title: "Four papers <reproduced> & compared".into(),
         lead: "Nothing is hidden.".into(),
+        cards: vec![Card { label: "missed".into(), count: 17, note: "of 40 <rows>".into(), verdict: "off".into() }],
+        overview: Some(Drawn { alt: "all numbers".into(), svg: svg.clone() }),
         summary: Summary {
             columns: ["paper", "role", "median error", "claims"].map(str::to_owned).to_vec(),
             rows: vec![["sage", "check", "8.3% (40 of 42)", "5 of 6"].map(str::to_owned).to_vec()],
@@ -26,9 +31,13 @@ fn page() -> Page {
         sections: vec![
             Section {
                 paper: "sage".into(),
+                paper_name: "Sage".into(),
                 artefact: "table1".into(),
-                title: "Table 1: graphs".into(),
-                alt: Some("Bars of \"latency\" for <four> models".into()),
+                name: "Table 1".into(),
+                about: "graphs & <nodes>".into(),
+                sentence: "Of 3 rows 1 matches.".into(),
+                devices: vec!["galaxy-s10".into(), "galaxy-s22".into()],
+                figure: Some(Drawn { alt: "Bars of \"latency\" for <four> models".into(), svg }),
                 cells: vec![
                     cell("sage/table1/a", "ok", Some(-0.026_27)),
                     cell("sage/table1/b", "off", Some(0.4)),
@@ -38,8 +47,9 @@ fn page() -> Page {
             },
             Section {
                 paper: "daf".into(),
+                paper_name: "DAF".into(),
                 artefact: "abstract".into(),
-                title: "Abstract".into(),
+                name: "Abstract".into(),
                 ..Section::default()
             },
         ],
@@ -57,15 +67,19 @@ fn page() -> Page {
 fn data_is_escaped_everywhere() {
     let html = page().render().unwrap();
     assert!(html.contains("<title>Four papers &lt;reproduced&gt; &amp; compared</title>"), "{html}");
-    assert!(html.contains("alt=\"Bars of &quot;latency&quot; for &lt;four&gt; models\""));
-    assert!(html.contains("&lt;script&gt;alert(1)&lt;"));
-    assert!(!html.contains("<script"));
+    assert!(html.contains("aria-label=\"Bars of &quot;latency&quot; for &lt;four&gt; models\""));
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;") && html.contains("graphs &amp; &lt;nodes&gt;"));
+    assert!(html.contains("of 40 &lt;rows&gt;") && html.contains("data-name=\"on &lt;one&gt; phone\""));
+    // The page's own.
+    assert_eq!(html.matches("<script").count(), 1);
 }
 
 #[test]
 fn a_section_shows_its_figure_cells_and_notes() {
     let html = page().render().unwrap();
-    assert!(html.contains("<img src=\"sage/table1.svg\""));
+    // The overview's and its own, with the same looks.
+    assert_eq!(html.matches("<svg role=\"img\"").count(), 2);
+    assert!(html.contains("class=\"panel front\"") && html.contains("Of 3 rows 1 matches."));
     assert!(html.contains("href=\"sage/table1.png\"") && html.contains("href=\"sage/table1.csv\""));
     // −0.02627 is −2.6%, 0.4 is +40.0%.
     assert!(html.contains("−2.6%") && html.contains("+40.0%"));
@@ -84,6 +98,10 @@ fn the_contents_lead_to_what_is_there() {
         assert!(html.contains(&format!("id=\"{target}\"")), "no target for #{target}");
     }
     assert!(html.contains("Fitted constants (1)") && html.contains("Declared readings (0)"));
+    assert!(html.contains("<option>galaxy-s10</option><option>galaxy-s22</option>"));
+    // One of three rows of table 1 matches, one misses; the abstract has none.
+    assert!(html.contains("aria-label=\"some match\">◐</span> Table 1"));
+    assert!(html.contains("aria-label=\"nothing to match\">–</span> Abstract"));
     assert!(html.contains("8.3%") && html.contains("5 of 6") && html.contains("The null baseline is nearer."));
 }
 
@@ -91,6 +109,9 @@ fn the_contents_lead_to_what_is_there() {
 fn the_page_asks_nothing_of_the_network_and_is_deterministic() {
     let html = page().render().unwrap();
     assert!(!html.contains("http://") && !html.contains("https://"));
+    for loads in [" src=", "@import", "url(", "fetch(", "<link rel=\"style"] {
+        assert!(!html.contains(loads), "{loads}");
+    }
     assert_eq!(html, page().render().unwrap());
 }
 

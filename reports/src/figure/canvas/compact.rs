@@ -90,9 +90,6 @@ mod tests {
     fn lines_of_one_pen_that_follow_each_other_are_one_path() {
         let line = |pen: &str, points: &str| format!("<polyline {pen} points=\"{points}\"/>\n");
         let body = [line("a", "1,2 3,4"), line("a", "5,6 7,8"), line("b", "1,1 2,2"), "<g>\n".into()].concat();
-        assert_eq!(
-            joined(&body),
-            "<path a d=\"M1,2 3,4M5,6 7,8\"/>\n<polyline b points=\"1,1 2,2\"/>\n<g>\n"
-        );
+        assert_eq!(joined(&body), "<path a d=\"M1,2 3,4M5,6 7,8\"/>\n<polyline b points=\"1,1 2,2\"/>\n<g>\n");
     }
 }
