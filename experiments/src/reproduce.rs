@@ -31,6 +31,7 @@ pub mod readings;
 mod record;
 pub mod reference;
 mod report;
+mod rows_panel;
 mod selection;
 mod stored;
 pub mod summary;

@@ -9,6 +9,7 @@
 //! size = [270, 220]               # of a panel, in pixels
 //! share_y = true                  # one range for all panels; likewise share_x
 //! order = ["SGC", "SGA"]          # names that take their colours first
+//! rows = true                     # panels of the paper's numbers beside ours follow, where the others do not show them
 //! hatched = "95% interval"        # what hatched bars and dashed lines mean, where it is not the paper's
 //! ```
 
@@ -17,6 +18,7 @@ use haversack_reports::{Figure, Panel};
 use serde::Deserialize;
 
 use super::notes::Facts;
+use super::rows_panel;
 
 /// What stands around the panels of an artefact's figure.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -41,6 +43,9 @@ pub struct FigureFrame {
     /// Names that take their colours first.
     #[serde(default)]
     pub order: Vec<String>,
+    /// Whether panels of the paper's numbers beside ours follow.
+    #[serde(default)]
+    pub rows: bool,
     /// What hatched bars and dashed lines mean; the paper's where `None`.
     pub hatched: Option<String>,
 }
@@ -50,7 +55,10 @@ impl FigureFrame {
     ///
     /// # Errors
     /// What the title or the note quotes and the artefact does not offer.
-    pub(super) fn around(&self, panels: Vec<Panel>, facts: &Facts<'_>) -> Result<Figure, String> {
+    pub(super) fn around(&self, mut panels: Vec<Panel>, facts: &Facts<'_>) -> Result<Figure, String> {
+        if self.rows {
+            panels.extend(rows_panel::panels(facts.cells));
+        }
         let title = facts.text(&self.title)?.unwrap_or_default();
         let note = self.note.as_ref().map_or(Ok(None), |note| facts.text(note))?;
         let figure = Figure::new(title);

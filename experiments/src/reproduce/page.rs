@@ -130,12 +130,13 @@ fn item(paper: &str, reading: &Reading) -> Item {
     }
 }
 
-/// `figure9a` as "Figure 9a".
+/// `figure9a` as "Figure 9a"; what has no number of the paper's, such as `galaxy-s22`, as words with capital letters.
 fn heading(artefact: &str) -> String {
     let (word, number) = artefact.split_at(artefact.find(|c: char| c.is_ascii_digit()).unwrap_or(artefact.len()));
-    let mut letters = word.chars();
-    let capital: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
-    format!("{capital}{} {number}", letters.as_str()).trim_end().to_owned()
+    if ["table", "figure", "section"].contains(&word) {
+        return format!("{} {number}", Reference::name(word));
+    }
+    artefact.split('-').map(Reference::name).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn artefacts_are_headed_as_the_papers_head_them() {
-        let headings = ["table1", "figure9a", "section3.4.3", "introduction", ""].map(heading);
-        assert_eq!(headings, ["Table 1", "Figure 9a", "Section 3.4.3", "Introduction", ""]);
+        let headings = ["table1", "figure9a", "section3.4.3", "introduction", "galaxy-s22", ""].map(heading);
+        assert_eq!(headings, ["Table 1", "Figure 9a", "Section 3.4.3", "Introduction", "Galaxy S22", ""]);
     }
 }

@@ -17,7 +17,8 @@ pub(super) use left_out::left_out_error;
 
 /// Rows of these metrics take no part in medians: what is counted and what only training measures would hide or drown
 /// the errors of times, memory and energy.
-const NOT_IN_MEDIANS: [&str; 6] = ["accuracy", "accuracy-gain", "accuracy-drop", "rounds", "flops", "convolutions"];
+pub(super) const NOT_IN_MEDIANS: [&str; 6] =
+    ["accuracy", "accuracy-gain", "accuracy-drop", "rounds", "flops", "convolutions"];
 
 /// How all rows came out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -44,7 +44,7 @@
       chip.onclick = () => {
         const shown = chip.getAttribute("aria-pressed") !== "true";
         chip.setAttribute("aria-pressed", String(shown));
-        for (const group of series) if (group.dataset.name === name) group.classList.toggle("off", !shown);
+        for (const group of series) if (group.dataset.name === name) group.classList.toggle("unseen", !shown);
       };
       row.append(chip);
     }
