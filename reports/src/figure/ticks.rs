@@ -69,6 +69,8 @@ fn logarithmic(span: Span, target: usize) -> Vec<Tick> {
     let stride = (decades / target.max(1) as f64).ceil().max(1.0);
     let leads: &[f64] = if decades < 1.2 && target >= 4 {
         &[1.0, 2.0, 3.0, 5.0]
+    } else if decades < 1.8 && target >= 6 {
+        &[1.0, 2.0, 5.0]
     } else if decades < 2.2 && target >= 4 {
         &[1.0, 3.0]
     } else {

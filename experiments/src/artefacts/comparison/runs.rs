@@ -37,12 +37,13 @@ impl Engines {
     pub(super) const BOTH: [(Self, &'static str); 2] =
         [(Self::One, "one engine: MNN on four big cores"), (Self::Own, "each on its paper's engine and processor")];
 
-    /// The stack and the cores of `policy`, a row each; Mandheling names its own.
+    /// The stack and the cores of `policy`, a row each; Mandheling names its own, and runs on no other.
     fn of(self, policy: &str) -> &'static [(Option<&'static str>, Option<&'static str>)] {
         const ON_MNN: (Option<&str>, Option<&str>) = (Some(MNN.0), Some(MNN.1));
         const ON_SAGE: (Option<&str>, Option<&str>) = (Some(SAGE), None);
         match (self, policy) {
-            (_, "mandheling") => &[(None, None)],
+            (Self::One, "mandheling") => &[],
+            (Self::Own, "mandheling") => &[(None, None)],
             (Self::Own, "original") => &[ON_MNN, ON_SAGE],
             (Self::Own, "daf" | "sage") => &[ON_SAGE],
             _ => &[ON_MNN],
