@@ -58,6 +58,8 @@ pub mod compare;
 pub mod completions;
 pub mod error;
 pub mod federate;
+#[cfg(test)]
+mod fuzz;
 pub mod interrupt;
 pub mod kernels_command;
 pub mod list;

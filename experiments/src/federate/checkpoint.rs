@@ -196,4 +196,26 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         assert!(refused(1).contains("damaged"), "{}", refused(1));
     }
+
+    #[test]
+    fn no_bytes_make_a_checkpoint_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        let mut written = Checkpoint::open(path.clone(), &record(1), true).unwrap();
+        let server = Server::new(vec![0.1, -0.0], ServerRule::Add);
+        let learned = Learned { losses: vec![0.3, 1e-300], accuracy: Some(0.3) };
+        written.save(learned, &server, &BTreeMap::from([(0, vec![0.3, -7.0])])).unwrap();
+        written.write().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let (head, values) = opened(&bytes, FORMAT).unwrap();
+        let content = [head, values].join(&b'\n');
+        // What is whole by its checksum, whatever it holds.
+        crate::fuzz::against("federation-checkpoint", &[content], |bytes| {
+            let (head, values) = bytes.split_at(bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len()));
+            let head = String::from_utf8_lossy(head);
+            std::fs::write(&path, sealed(FORMAT, &head, values.get(1..).unwrap_or_default())).unwrap();
+            let read = Checkpoint::open(path.clone(), &record(1), true);
+            let _ = read.map(|read| (read.server(ServerRule::Add), read.past()));
+        });
+    }
 }

@@ -347,4 +347,11 @@ mod tests {
         let error = Specification::parse("f.toml", &many, None).unwrap_err().to_string();
         assert!(error.contains("f.toml:3: `cohort` is 101, expected from 1 to the 100 phones"), "{error}");
     }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        crate::fuzz::against_text("federation", &["examples/federation.toml", "examples/selectors.toml"], |text| {
+            let _ = Specification::parse("s.toml", text, None);
+        });
+    }
 }

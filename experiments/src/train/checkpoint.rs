@@ -354,4 +354,20 @@ mod tests {
         let other = sealed(FORMAT, &head, values);
         assert!(refusal(&other, 1).contains("found a checkpoint of version 9"));
     }
+
+    #[test]
+    fn no_bytes_make_a_checkpoint_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = written(folder.path());
+        let (head, values) = opened(&bytes, FORMAT).unwrap();
+        let content = [head, values].join(&b'\n');
+        // What is whole by its checksum, whatever it holds.
+        crate::fuzz::against("training-checkpoint", &[content], |bytes| {
+            let (head, values) = bytes.split_at(bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len()));
+            let head = String::from_utf8_lossy(head);
+            std::fs::write(folder.path().join(NAME), sealed(FORMAT, &head, values.get(1..).unwrap_or_default()))
+                .unwrap();
+            let _ = Checkpoint::open(folder.path(), &record(1), true);
+        });
+    }
 }

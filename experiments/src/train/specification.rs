@@ -271,4 +271,15 @@ mod tests {
             Specification::parse("s.toml", "device = \"jetson-agx-xavier\"\nmodel = \"lenet5\"\n", None).unwrap_err();
         assert!(error.to_string().contains("data"), "{error}");
     }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        crate::fuzz::against_text(
+            "training",
+            &["examples/training.toml", "examples/accuracy/batch-norm.toml"],
+            |text| {
+                let _ = Specification::parse("s.toml", text, None);
+            },
+        );
+    }
 }

@@ -1,0 +1,241 @@
+//! Readers of files against bytes that nobody meant: whatever a file holds, it is read or refused, and nothing panics.
+//!
+//! A reader is given the files that are kept in `tests/fuzz/<reader>`, which once broke it, and good files that are mutated
+//! from a fixed seed: a few hundred in a test, or for as many seconds as `HAVERSACK_FUZZ` says. What breaks it then is
+//! written to that folder, to be kept.
+//!
+//! ```sh
+//! HAVERSACK_FUZZ=600 cargo test --release -p haversack --lib fuzz::device
+//! ```
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use haversack_devices::units::Bytes;
+use haversack_devices::{Device, Stack, System};
+use haversack_policies::fedhybrid::Parameters;
+use haversack_policies::fedhybrid::plan::Plan;
+use haversack_policies::fedhybrid::profile::Profile;
+use haversack_policies::policy::Room;
+use haversack_replay::{Heuristic, Log};
+use haversack_traces::footprint::FootprintTable;
+use haversack_traces::import::{Import, Kind, Options};
+use haversack_traces::usage::UsageModel;
+use haversack_training::with_setting;
+use haversack_workloads::{mixed, onnx};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+use crate::cache::Cache;
+use crate::run::Plan as RunPlan;
+use crate::scenario::Scenario;
+use crate::sweep::Specification;
+
+/// Mutated files of a test.
+const FILES: usize = 200;
+/// What stands where something else was expected.
+const STRANGE: [&str; 14] = [
+    "-1",
+    "0",
+    "1e999",
+    "nan",
+    "18446744073709551616",
+    "-9223372036854775809",
+    "\"",
+    "[[",
+    "]]",
+    "{",
+    "= ",
+    "\n[x]\n",
+    "\0",
+    "\u{202e}",
+];
+
+/// Tries `read` with what is kept of the reader called `name`, and with `seeds` mutated.
+pub(crate) fn against(name: &str, seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz").join(name);
+    let kept = fs::read_dir(&folder).into_iter().flatten().filter_map(|entry| fs::read(entry.ok()?.path()).ok());
+    for bytes in kept.chain(seeds.iter().cloned()) {
+        read(&bytes);
+    }
+    let seconds = std::env::var("HAVERSACK_FUZZ").ok().and_then(|text| text.parse().ok()).map(Duration::from_secs);
+    let begun = Instant::now();
+    let mut rng = ChaCha8Rng::seed_from_u64(seeds.iter().map(|seed| seed.len() as u64).sum());
+    let mut tried = 0;
+    while seconds.map_or(tried < FILES, |seconds| begun.elapsed() < seconds) {
+        let bytes = mutated(seeds, &mut rng);
+        if catch_unwind(AssertUnwindSafe(|| read(&bytes))).is_err() {
+            let folder = if seconds.is_some() { folder } else { std::env::temp_dir() };
+            panic!("{name} panicked; what it read is in {}", written(&folder, name, tried, &bytes).display());
+        }
+        tried += 1;
+    }
+    if seconds.is_some() {
+        println!("{name}: {tried} files in {:.0} s", begun.elapsed().as_secs_f64());
+    }
+}
+
+fn written(folder: &Path, name: &str, number: usize, bytes: &[u8]) -> PathBuf {
+    let path = folder.join(format!("{name}-{number}"));
+    fs::create_dir_all(folder).and_then(|()| fs::write(&path, bytes)).unwrap();
+    path
+}
+
+/// One of `seeds` with a few changes.
+fn mutated(seeds: &[Vec<u8>], rng: &mut ChaCha8Rng) -> Vec<u8> {
+    let mut bytes = seeds[rng.random_range(0..seeds.len())].clone();
+    for _ in 0..rng.random_range(1..=4) {
+        let from = rng.random_range(0..=bytes.len());
+        let to = (from + rng.random_range(0..=40_usize)).min(bytes.len());
+        match rng.random_range(0..8_u8) {
+            0 => drop(bytes.splice(from..to, [])),
+            1 => bytes.truncate(from),
+            2 => drop(bytes.splice(from..to, STRANGE[rng.random_range(0..STRANGE.len())].bytes())),
+            3 => {
+                let piece = bytes[from..to].to_vec();
+                let place = rng.random_range(0..=bytes.len());
+                drop(bytes.splice(place..place, piece));
+            }
+            4 => {
+                let other = &seeds[rng.random_range(0..seeds.len())];
+                let start = rng.random_range(0..=other.len());
+                let piece = other[start..(start + 60).min(other.len())].to_vec();
+                drop(bytes.splice(from..to, piece));
+            }
+            // A number, digit by digit.
+            5 => bytes[from..to].iter_mut().filter(|byte| byte.is_ascii_digit()).for_each(|byte| {
+                *byte = b'0' + rng.random_range(0..10_u8);
+            }),
+            // A line that goes, or comes twice.
+            6 => {
+                let mut lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
+                if !lines.is_empty() {
+                    let line = lines.remove(rng.random_range(0..lines.len()));
+                    if rng.random() {
+                        let place = rng.random_range(0..=lines.len());
+                        lines.splice(place..place, [line, line]);
+                    }
+                }
+                bytes = lines.concat();
+            }
+            _ => bytes[from..to].iter_mut().for_each(|byte| *byte ^= 1 << rng.random_range(0..8_u8)),
+        }
+    }
+    bytes
+}
+
+/// Files of the repository.
+fn files(paths: &[&str]) -> Vec<Vec<u8>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    paths.iter().map(|path| fs::read(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))).collect()
+}
+
+/// As [`against`], with text and with files of the repository.
+pub(crate) fn against_text(name: &str, paths: &[&str], read: impl Fn(&str)) {
+    against(name, &files(paths), |bytes| read(&String::from_utf8_lossy(bytes)));
+}
+
+#[test]
+fn scenario() {
+    against_text("scenario", &["examples/scenario.toml", "examples/phone-in-use.toml"], |text| {
+        let _ = Scenario::parse("s.toml", text);
+    });
+}
+
+#[test]
+fn sweep() {
+    let paths = ["examples/sweep.toml", "examples/two-devices.toml", "examples/thousand.toml"];
+    against_text("sweep", &paths, |text| {
+        let _ = Specification::parse("s.toml", text);
+    });
+}
+
+#[test]
+fn device() {
+    let paths = ["examples/my-phone.toml", "devices/calibrations/pixel-6.toml", "devices/calibrations/rtx-3090.toml"];
+    against_text("device", &paths, |text| {
+        let _ = Device::parse("d", "d.toml", text);
+    });
+}
+
+#[test]
+fn stack() {
+    let paths = ["examples/measured-factors.toml", "devices/calibrations/stacks/mnn-2.toml"];
+    against_text("stack", &paths, |text| {
+        let _ = Stack::parse("s", "s.toml", text);
+    });
+}
+
+#[test]
+fn system() {
+    let paths = ["devices/calibrations/systems/android.toml", "devices/calibrations/systems/android-testbed.toml"];
+    against_text("system", &paths, |text| {
+        let _ = System::parse("s", "s.toml", text);
+    });
+}
+
+#[test]
+fn usage() {
+    against_text("usage", &["traces/usage.toml"], |text| {
+        let _ = UsageModel::parse("u.toml", text);
+    });
+    against_text("footprints", &["traces/footprints/android.toml"], |text| {
+        let _ = FootprintTable::parse("f.toml", text);
+    });
+}
+
+#[test]
+fn algorithm() {
+    let paths = ["niti", "octo", "mls"].map(|name| format!("workloads/algorithms/{name}.toml"));
+    against_text("algorithm", &paths.each_ref().map(String::as_str), |text| {
+        let _ = mixed::Algorithm::parse("a.toml", text);
+    });
+}
+
+#[test]
+fn plan() {
+    let scenario = Scenario { stack: Some("mnn-2".to_owned()), ..Scenario::new("galaxy-s22", "resnet8-cifar") };
+    let run = RunPlan::new(&scenario, &Cache::new()).unwrap();
+    let needed = run.run().unwrap().peak_memory;
+    let profile = with_setting(run.machine(), &run.job(), |setting| Profile::new(setting, Parameters::default()));
+    let room = Room { memory: Some(Bytes(needed.0 / 10 * 8)), activations: None };
+    let plan = profile.plan(&run.graph, room).unwrap();
+    assert!(!plan.steps().is_empty());
+    against("plan", &[plan.to_text().unwrap().into_bytes()], |bytes| {
+        if let Ok(plan) = Plan::from_text(&String::from_utf8_lossy(bytes)) {
+            let _ = plan.check(&profile);
+        }
+    });
+}
+
+#[test]
+fn network() {
+    against("network", &files(&["examples/network.onnx"]), |bytes| {
+        let _ = onnx::import_bytes("n.onnx", bytes, None);
+    });
+}
+
+#[test]
+fn log() {
+    against("log", &files(&["examples/operators.log"]), |bytes| {
+        if let Ok(log) = Log::parse("l.log", bytes) {
+            let _ = haversack_replay::replay(&log, Heuristic::DtrEq, 0.5, 2.0);
+        }
+    });
+}
+
+#[test]
+fn traces() {
+    for &kind in Kind::ALL {
+        against(
+            "traces",
+            &files(&["examples/carat.jsonl", "examples/memory.csv", "examples/operators.log"]),
+            |bytes| {
+                let mut sink = |_: haversack_traces::row::Row<'_>| Ok(());
+                let _ = Import::new(Options::new(kind), &mut sink).read("t", bytes);
+            },
+        );
+    }
+}
