@@ -1,9 +1,9 @@
 //! What a sweep found, gathered from its tables one after the other: what each policy reached, by device and model.
 //!
-//! Of a run two numbers are kept, its memory and its throughput; a table is forgotten once it was seen.
+//! Of a run three numbers are kept, its memory, its throughput and its energy; a table is forgotten once it was seen.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use haversack_devices::units::Bytes;
 use polars::prelude::{ChunkedArray, DataFrame, Float64Type, PolarsResult, StringChunked, UInt64Type};
@@ -26,9 +26,16 @@ pub(super) struct Cloud {
     pub(super) model: String,
     /// The name of the picture's files, without their extension.
     pub(super) name: String,
+    /// What its runs have of each of [`SETTINGS`].
+    pub(super) settings: [BTreeSet<String>; SETTINGS.len()],
     /// The policies in the order of the runs.
     pub(super) policies: Vec<Reached>,
 }
+
+/// Columns that a picture says of its runs.
+pub(super) const SETTINGS: [&str; 3] = [BATCH, "stack", "precision"];
+/// The one of them that is a number.
+const BATCH: &str = "batch";
 
 /// What a policy reached.
 pub(super) struct Reached {
@@ -36,6 +43,8 @@ pub(super) struct Reached {
     pub(super) runs: u64,
     /// Memory in megabytes and samples a second of the runs that fit.
     pub(super) points: Vec<(f64, f64)>,
+    /// Memory and joules a sample of those of them whose energy is known.
+    pub(super) energies: Vec<(f64, f64)>,
     /// The one of them with most samples a second, the first of equals.
     pub(super) fastest: Option<Fastest>,
     /// The least memory that was enough for a run, or that a run which did not fit would have needed.
@@ -54,6 +63,9 @@ struct Columns<'t> {
     texts: [&'t StringChunked; 4],
     /// What is changed of the device, where the sweep changes any.
     changed: Option<&'t StringChunked>,
+    batch: &'t ChunkedArray<UInt64Type>,
+    settings: [&'t StringChunked; 2],
+    energy: &'t ChunkedArray<Float64Type>,
     rate: &'t ChunkedArray<Float64Type>,
     time: &'t ChunkedArray<Float64Type>,
     memory: &'t ChunkedArray<UInt64Type>,
@@ -68,6 +80,9 @@ impl<'t> Columns<'t> {
         Ok(Self {
             texts: [text("device")?, text("model")?, text("policy")?, text("status")?],
             changed: text(Key::DeviceSet.name()).ok(),
+            batch: whole(BATCH)?,
+            settings: [text(SETTINGS[1])?, text(SETTINGS[2])?],
+            energy: real("energy_j")?,
             rate: real("samples_per_s")?,
             time: real("iteration_time_s")?,
             memory: whole("peak_memory_bytes")?,
@@ -89,12 +104,23 @@ impl Found {
             place.and_then(|place| self.statuses.get_mut(place)).into_iter().for_each(|number| *number += 1);
             let changed = columns.changed.and_then(|texts| texts.get(row));
             let device = changed.map_or(Cow::Borrowed(device), |changed| format!("{device} with {changed}").into());
-            let reached = self.cloud(&device, model).policy(policy);
+            let batch = columns.batch.get(row);
+            let [stack, precision] = columns.settings.map(|texts| texts.get(row).map(str::to_owned));
+            let cloud = self.cloud(&device, model);
+            for (known, setting) in
+                cloud.settings.iter_mut().zip([batch.map(|batch| batch.to_string()), stack, precision])
+            {
+                known.extend(setting.filter(|_| status == Status::Ok.word()));
+            }
+            let reached = cloud.policy(policy);
             reached.runs += 1;
             let (memory, rate) = (columns.memory.get(row).map(Bytes), columns.rate.get(row));
             let mut least = columns.least.get(row).map(Bytes);
             if let (true, Some(memory), Some(rate)) = (status == Status::Ok.word(), memory, rate) {
                 reached.points.push((memory.megabytes(), rate));
+                if let (Some(energy), Some(batch)) = (columns.energy.get(row), batch) {
+                    reached.energies.push((memory.megabytes(), energy / batch as f64));
+                }
                 least = Some(memory);
                 if reached.fastest.as_ref().is_none_or(|fastest| rate > fastest.samples_per_s) {
                     let iteration_time_s = columns.time.get(row).unwrap_or(f64::NAN);
@@ -115,6 +141,7 @@ impl Found {
                 device: device.to_owned(),
                 model: model.to_owned(),
                 name: file_name(device, model, names),
+                settings: Default::default(),
                 policies: Vec::new(),
             },
         )
@@ -123,7 +150,14 @@ impl Found {
 
 impl Cloud {
     fn policy(&mut self, policy: &str) -> &mut Reached {
-        let nothing = || Reached { policy: policy.to_owned(), runs: 0, points: Vec::new(), fastest: None, least: None };
+        let nothing = || Reached {
+            policy: policy.to_owned(),
+            runs: 0,
+            points: Vec::new(),
+            energies: Vec::new(),
+            fastest: None,
+            least: None,
+        };
         place(&mut self.policies, |reached| reached.policy == policy, nothing)
     }
 }

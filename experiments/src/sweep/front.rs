@@ -1,19 +1,21 @@
-//! Memory against throughput: a Pareto front a device and model, one cloud a policy.
+//! Memory against throughput and against energy: Pareto fronts of a device and a model, one cloud a policy.
 
 use std::collections::HashSet;
 
 use haversack_reports::figure::{Axis, Front};
-use haversack_reports::pareto::{Sense, Senses};
+use haversack_reports::pareto::{BOTH_MINIMISED, Sense, Senses};
 use haversack_reports::{Figure, FigureError, Panel, Rendered};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::found::{Cloud, Found};
+use super::found::{Cloud, Found, Reached, SETTINGS};
 use crate::reproduce::range;
 
 /// Which way is better of memory, and of throughput.
 pub(super) const SENSES: Senses = [Sense::Minimise, Sense::Maximise];
 
+/// Values of a setting that a picture names one by one, at most.
+const FEW: usize = 6;
 /// Points of a policy that are all drawn; of more, one for each cell of a raster that is finer than the picture.
 const ALL_DRAWN: usize = 1 << 10;
 const RASTER: f64 = 700.0;
@@ -32,15 +34,38 @@ pub(super) fn draw(found: &Found, pool: &ThreadPool) -> Result<Vec<(String, Rend
 }
 
 fn figure(cloud: &Cloud, order: &[&str]) -> Figure {
-    let mut front = Front::new().senses(SENSES);
-    let all = || cloud.policies.iter().flat_map(|reached| &reached.points);
-    let memory = span(all().map(|point| point.0));
-    let throughput = span(all().map(|point| point.1));
-    for reached in &cloud.policies {
-        front = front.cloud(reached.policy.as_str(), drawn(&reached.points, memory, throughput));
-    }
-    let panel = Panel::new(front).x(Axis::new("peak memory").unit("MB")).y(Axis::new("throughput").unit("samples/s"));
-    Figure::new(format!("{} on {}", cloud.model, cloud.device)).order(order.iter().copied()).panel(panel)
+    // A device by the sweep's own changes may have another memory.
+    let ram = haversack_devices::load(&cloud.device).ok().map(|device| device.ram().megabytes());
+    let panel = |points: fn(&Reached) -> &[(f64, f64)], senses, axis| {
+        let all = || cloud.policies.iter().flat_map(points);
+        let (memory, value) = (span(all().map(|point| point.0)), span(all().map(|point| point.1)));
+        let start = Front::new().senses(senses).overall();
+        let start = ram.into_iter().fold(start, |front, ram| front.wall(ram, "the device's RAM"));
+        let add = |front: Front, reached: &Reached| {
+            front.cloud(reached.policy.as_str(), drawn(points(reached), memory, value))
+        };
+        Panel::new(cloud.policies.iter().fold(start, add)).x(Axis::new("peak memory").unit("MB")).y(axis)
+    };
+    let throughput = panel(|reached| &reached.points, SENSES, Axis::new("throughput").unit("samples/s"));
+    let energy = panel(|reached| &reached.energies, BOTH_MINIMISED, Axis::new("energy of a sample").unit("J"));
+    let figure = Figure::new(format!("{} on {}", cloud.model, cloud.device)).order(order.iter().copied());
+    let figure = Figure { note: Some(settings(cloud)), ..figure }.panel(throughput);
+    if cloud.policies.iter().any(|reached| !reached.energies.is_empty()) { figure.panel(energy) } else { figure }
+}
+
+/// "batch 8; stack pytorch-cuda; precision fp32 and fp16".
+fn settings(cloud: &Cloud) -> String {
+    let known = SETTINGS.iter().zip(&cloud.settings).filter(|(_, values)| !values.is_empty());
+    let words = known.map(|(name, values)| {
+        let mut values: Vec<&str> = values.iter().map(String::as_str).collect();
+        values.sort_by_key(|value| value.parse::<u64>().ok());
+        if values.len() > FEW {
+            format!("{name} of {} kinds", values.len())
+        } else {
+            format!("{name} {}", values.join(", "))
+        }
+    });
+    words.collect::<Vec<_>>().join("; ")
 }
 
 /// The least of the values, and how far the largest is from it.

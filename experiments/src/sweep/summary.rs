@@ -140,11 +140,18 @@ mod tests {
             iteration_time_s: 8.0 / rate,
             memory: Bytes((memory * 1e6) as u64),
         });
-        Reached { policy: policy.into(), runs, points: points.to_vec(), fastest, least: Some(Bytes(least)) }
+        let (points, energies) = (points.to_vec(), Vec::new());
+        Reached { policy: policy.into(), runs, points, energies, fastest, least: Some(Bytes(least)) }
     }
 
     fn cloud(model: &str, policies: Vec<Reached>) -> Cloud {
-        Cloud { device: "phone".into(), model: model.into(), name: String::new(), policies }
+        Cloud {
+            device: "phone".into(),
+            model: model.into(),
+            name: String::new(),
+            settings: Default::default(),
+            policies,
+        }
     }
 
     #[test]

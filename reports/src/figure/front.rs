@@ -5,7 +5,7 @@ use super::axis::{Fit, Frame};
 use super::canvas::{Canvas, Pen};
 use super::chart::{Numbers, Plot};
 use super::legend::{Entry, Key, speck};
-use super::style::{Look, MUTED, Styles, WHITE, mix};
+use super::style::{Look, MUTED, Styles, WALL, WHITE, mix};
 use crate::pareto::{self, BOTH_MINIMISED, Sense, Senses};
 
 /// The radius of a mark, in pixels.
@@ -38,11 +38,13 @@ pub struct Front {
     pub senses: Senses,
     /// Whether the front over all clouds is drawn beneath theirs.
     pub overall: bool,
+    /// A value of the horizontal axis beyond which nothing is possible, and what it is; drawn where the axis reaches it.
+    pub wall: Option<(f64, String)>,
 }
 
 impl Default for Front {
     fn default() -> Self {
-        Self { clouds: Vec::new(), senses: BOTH_MINIMISED, overall: false }
+        Self { clouds: Vec::new(), senses: BOTH_MINIMISED, overall: false, wall: None }
     }
 }
 
@@ -68,6 +70,11 @@ impl Front {
         Self { overall: true, ..self }
     }
 
+    /// With a wall there, which is called so.
+    pub fn wall(self, at: f64, name: impl Into<String>) -> Self {
+        Self { wall: Some((at, name.into())), ..self }
+    }
+
     /// The corners of the boundary between what a front reaches and what it does not.
     fn boundary(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let mut corners: Vec<(f64, f64)> =
@@ -87,8 +94,18 @@ impl Front {
         self.clouds.iter().enumerate().flat_map(of).collect()
     }
 
+    /// Whether the axis of these points reaches a value.
+    fn reaches(&self, at: f64) -> bool {
+        let largest = self.clouds.iter().flat_map(|cloud| &cloud.points).map(|point| point.0).fold(0.0, f64::max);
+        largest >= at
+    }
+
     fn has_dominated(&self) -> bool {
         self.clouds.iter().any(|c| pareto::front(&c.points, self.senses).len() < c.points.len())
+    }
+
+    fn wall_pen() -> Pen {
+        Pen::new(WALL, 2.25).dashed(9.0, 3.0)
     }
 
     fn overall_pen() -> Pen {
@@ -142,6 +159,11 @@ impl Plot for Front {
                 boundary.iter().try_for_each(|piece| canvas.line(piece, Pen::series(colour, 1.75, cloud.look)))
             })?;
         }
+        let wall = self.wall.iter().filter(|(at, _)| frame.x.is_some_and(|x| x.holds(*at)));
+        for (at, _) in wall {
+            let x = frame.x_at(*at);
+            canvas.line(&[(x, frame.rect.top), (x, frame.rect.bottom())], Self::wall_pen())?;
+        }
         let marks = self.marks(frame);
         for (place, mark) in marks.iter().enumerate() {
             let covers = |other: &&FrontMark| other.cloud != mark.cloud && touches(mark.centre, other.centre);
@@ -160,7 +182,7 @@ impl Plot for Front {
 
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
         let mut keys: Vec<Entry> = Vec::new();
-        for cloud in &self.clouds {
+        for cloud in self.clouds.iter().filter(|cloud| !cloud.points.is_empty()) {
             let key = Key::Series { style: styles.of(&cloud.name), look: cloud.look, line: true, marker: true };
             keys.push(Entry { key, label: cloud.name.clone() });
         }
@@ -169,6 +191,9 @@ impl Plot for Front {
         }
         if self.has_dominated() {
             keys.push(Entry { key: Key::Speck, label: "dominated".into() });
+        }
+        if let Some((_, name)) = self.wall.as_ref().filter(|(at, _)| self.reaches(*at)) {
+            keys.push(Entry { key: Key::Stroke(Self::wall_pen()), label: name.clone() });
         }
         let better = match self.senses {
             [Sense::Minimise, Sense::Minimise] => "better: down and left",
