@@ -30,6 +30,11 @@ impl Schedutil {
         Self { floor: cores.floor(), utilisation: Fraction(1.0) }
     }
 
+    /// `core` as it runs once its `utilisation`, a share of what it does at its highest frequency, has stayed the same for long.
+    pub fn settled(core: &CpuCores, utilisation: Fraction) -> CpuCores {
+        core.following(Fraction((Self::HEADROOM * utilisation.0).min(1.0)))
+    }
+
     /// After a `span` of which the cores spent the share `busy` at work, at `share` of their highest frequency.
     pub fn after(self, span: Nanos, busy: Fraction, share: Fraction) -> Self {
         let remembered = (-(span.seconds() / Self::HALF_LIFE.seconds())).exp2();
