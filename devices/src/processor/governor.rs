@@ -10,8 +10,7 @@ use crate::units::{Celsius, Fraction, Nanos, Watts};
 /// Follows load, as Linux's `schedutil` does: 1.25 times the utilisation that PELT has averaged.
 ///
 /// Utilisation does not depend on frequency: time busy counts by the share of the highest frequency at which it was
-/// spent. The simulator applies the governor between iterations, each of which counts with its mean utilisation.
-/// A share becomes operating points by [`CpuCores::following`].
+/// spent. A share becomes operating points by [`CpuCores::following`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct Schedutil {
