@@ -31,7 +31,8 @@ pub(super) fn stack(id: &str) -> Result<Shown, CommandError> {
     text += &fact("allocator", &allocator);
     if let Some(housekeeping) = &constants.housekeeping {
         let polling = housekeeping.polling.value.0 * 100.0;
-        text += &fact("page tables", &format!("kept by the host's thread, which polls for {polling:.0} % of its waiting"));
+        text +=
+            &fact("page tables", &format!("kept by the host's thread, which polls for {polling:.0} % of its waiting"));
     }
     text += &fact("compression", if constants.codec.is_some() { "policies can compress" } else { "none" });
     text += &fact("devices that run it", &or_none(&runs));

@@ -16,9 +16,7 @@ use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
-use crate::importance::{
-    METRICS, Metric, Worth, of_gradients, of_saved, skippable, writes_parameter_gradients_only,
-};
+use crate::importance::{METRICS, Metric, Worth, of_gradients, of_saved, skippable, writes_parameter_gradients_only};
 use crate::policy::{Holding, IterationPlan, Policy, Relief, Schedule, Want};
 use crate::quantised::{ArenaPlan, Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, Rounding};
 use crate::setting::Setting;

@@ -18,12 +18,8 @@ pub(crate) static IMPORTANCE: Choice<Metric> = Choice::new(
 );
 
 /// How metrics are named.
-pub(crate) const METRICS: &[(&str, Metric)] = &[
-    ("depth", Metric::Depth),
-    ("values", Metric::Values),
-    ("uniform", Metric::Uniform),
-    ("stored", Metric::Stored),
-];
+pub(crate) const METRICS: &[(&str, Metric)] =
+    &[("depth", Metric::Depth), ("values", Metric::Values), ("uniform", Metric::Uniform), ("stored", Metric::Stored)];
 
 /// The importance of every parameter gradient, 0 for all other tensors.
 pub fn of_gradients(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
