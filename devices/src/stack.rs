@@ -12,8 +12,9 @@ use crate::calibration::{
     BuiltIn, Calibrated, Constant, ConstantEntry, Contradiction, Kind, STACKS, Schema, Visit, against, section,
     zero_divisor,
 };
-use crate::device::{ClusterClass, Device, GpuVendor, InstructionSet};
-use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Count, Factor, Fraction, Hertz, Nanos};
+use crate::device::{Device, GpuVendor, InstructionSet};
+use crate::processor::HostThread;
+use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Count, Factor, Fraction, Nanos};
 use crate::work::OperatorKind;
 
 section! {
@@ -254,10 +255,10 @@ section! {
     pub struct FactorConstants {
         /// Outputs of layers.
         pub output: Constant<Factor>,
-        /// Gradients of their inputs.
-        pub input_gradient: Constant<Factor>,
-        /// Gradients of their weights.
-        pub weight_gradient: Constant<Factor>,
+        /// Gradients of their inputs; as outputs where it is not given.
+        pub input_gradient: Option<Constant<Factor>>,
+        /// Gradients of their weights; as outputs where it is not given.
+        pub weight_gradient: Option<Constant<Factor>>,
     }
 }
 
@@ -275,12 +276,10 @@ impl CodecRatios {
 }
 
 section! {
-    /// `[housekeeping]`: the core that keeps the run's tables while the accelerator works, and what that takes.
+    /// `[housekeeping]`: the host's thread, which drives the accelerator and keeps the run's tables, and what that takes.
     pub struct Housekeeping {
-        /// The class of the core.
-        pub class: ClusterClass,
-        /// The frequency that the governor leaves it at; the highest where it is not given.
-        pub frequency: Option<Constant<Hertz>>,
+        /// The share of the time that it waits for the accelerator in which it polls; in the rest it sleeps until it is woken.
+        pub polling: Constant<Fraction>,
         /// Work of comparing two entries of a page table, in thousandths of a CoreMark iteration.
         pub table_comparison: Constant<Factor>,
         /// Work of moving or relinking one of them, likewise.
@@ -367,17 +366,18 @@ impl Stack {
         Bytes(size.0.div_ceil(step).saturating_mul(step))
     }
 
-    /// The time that the stack's housekeeping core on `device` takes for a number of comparisons and moves of table
-    /// entries; `None` if the stack or the device does not say.
-    pub fn table_time(&self, device: &Device, comparisons: u64, moves: u64) -> Option<Nanos> {
+    /// The time that the host's thread on `device` takes for a number of comparisons and moves of table entries, on the
+    /// core and at the frequency at which Linux lets a thread run that is loaded as `host` says beside them; `None` if the
+    /// stack or the device does not say.
+    pub fn table_time(&self, device: &Device, comparisons: u64, moves: u64, host: &HostThread) -> Option<Nanos> {
         let housekeeping = self.constants.housekeeping.as_ref()?;
-        let cluster = device.constants.cpu.iter().find(|cluster| cluster.class == housekeeping.class)?;
-        let frequency = housekeeping.frequency.as_ref().map_or(cluster.frequency.value, |given| given.value);
-        let iterations_per_second = cluster.coremark.as_ref()?.value.0 * frequency.0 * 1e-6;
         let comparing = comparisons as f64 * housekeeping.table_comparison.value.0;
         let moving = moves as f64 * housekeeping.table_move.value.0;
         let iterations = (comparing + moving) * 1e-3;
-        Some(Nanos::from_seconds(iterations / iterations_per_second))
+        let fastest = device.core_for(Fraction(1.0))?;
+        let working = (host.working + fastest.scalar_time(iterations)?).seconds() / host.span.seconds();
+        let waiting = (1.0 - working).max(0.0) * housekeeping.polling.value.0;
+        device.core_for(Fraction(working + waiting))?.scalar_time(iterations)
     }
 }
 
@@ -396,8 +396,6 @@ const DIVISORS: &[&str] = &[
     "planning.server",
     "planning.link",
 ];
-/// Rates that may be zero.
-const IDLE_RATES: &[&str] = &["housekeeping.frequency"];
 
 impl Schema for StackConstants {
     const WHAT: &'static str = "software stack";
@@ -425,7 +423,7 @@ impl Schema for StackConstants {
                 return against(section, format!("{name} is below one: what would become larger is not compressed"));
             }
         }
-        zero_divisor(self, DIVISORS, IDLE_RATES)
+        zero_divisor(self, DIVISORS, &[])
     }
 }
 

@@ -10,8 +10,7 @@ use crate::units::{Celsius, Fraction, Nanos, Watts};
 /// Follows load, as Linux's `schedutil` does: 1.25 times the utilisation that PELT has averaged.
 ///
 /// Utilisation does not depend on frequency: time busy counts by the share of the highest frequency at which it was
-/// spent. The simulator applies the governor between iterations, each of which counts with its mean utilisation.
-/// A share becomes operating points by [`CpuCores::following`].
+/// spent. A share becomes operating points by [`CpuCores::following`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct Schedutil {
@@ -28,6 +27,11 @@ impl Schedutil {
     /// For `cores` that have been busy until now.
     pub fn new(cores: &CpuCores) -> Self {
         Self { floor: cores.floor(), utilisation: Fraction(1.0) }
+    }
+
+    /// `core` as it runs once its `utilisation`, a share of what it does at its highest frequency, has stayed the same for long.
+    pub fn settled(core: &CpuCores, utilisation: Fraction) -> CpuCores {
+        core.following(Fraction((Self::HEADROOM * utilisation.0).min(1.0)))
     }
 
     /// After a `span` of which the cores spent the share `busy` at work, at `share` of their highest frequency.

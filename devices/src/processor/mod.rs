@@ -7,6 +7,7 @@ mod cpu;
 mod dsp;
 mod governor;
 mod gpu;
+mod host;
 mod power;
 mod selection;
 mod stalls;
@@ -15,6 +16,7 @@ pub use cpu::{Core, Cpu, CpuCores};
 pub use dsp::{Dsp, Offloader};
 pub use governor::{Schedutil, StepWise};
 pub use gpu::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};
+pub use host::HostThread;
 pub use power::{Dram, Energy, Power, Usage};
 pub use selection::{CoreSelection, Frequency, SelectionError};
 pub use stalls::Stalls;
@@ -46,6 +48,19 @@ impl Cost {
     /// The whole time when the processor runs alone.
     pub fn alone(&self) -> Nanos {
         self.launch + self.busy
+    }
+
+    /// What a `share` of the work costs, from 0 to 1.
+    pub fn part(&self, share: f64) -> Self {
+        let of = |time: Nanos| Nanos((time.0 as f64 * share) as u64);
+        let Stalls { dram, caches, waiting } = self.stalls;
+        Self {
+            launch: of(self.launch),
+            busy: of(self.busy),
+            dram: Bytes((self.dram.as_f64() * share) as u64),
+            stalls: Stalls { dram: of(dram), caches: of(caches), waiting: of(waiting) },
+            ..*self
+        }
     }
 }
 

@@ -80,6 +80,13 @@ impl Power {
     }
 }
 
+impl Power {
+    /// The same with `cores` that work beside the GPU that trains; what they keep awake counts as the rest of the chip.
+    pub fn beside(self, cores: &CpuCores) -> Self {
+        Self { cpu: cores.power(), ..self }
+    }
+}
+
 impl Device {
     /// The powers of this device when a run under `stack` trains on `cores` of its CPU, or on its GPU.
     ///

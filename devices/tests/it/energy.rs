@@ -33,6 +33,17 @@ fn energy_is_power_over_busy_and_idle_spans() {
 }
 
 #[test]
+fn cores_beside_a_gpu_add_to_it() {
+    let device = common::device();
+    let cores = device.cpu().unwrap().choose("big:2".parse().unwrap(), Frequency::Highest).unwrap();
+    let second = Nanos(1_000_000_000);
+    let usage = Usage { span: second, gpu_busy: second, cpu_busy: Nanos(500_000_000), ..Usage::default() };
+    // 5 W × 1 s of the GPU, 2 W × 1 s of the rest, and two cores of 1.5 W for half of it.
+    let energy = device.power(None, &common::stack()).beside(&cores).energy(&usage);
+    assert!(close(energy.total().0, 8.5), "{}", energy.total());
+}
+
+#[test]
 fn cores_that_do_nothing_draw_nothing_above_the_idle_device() {
     let device = common::device();
     let cores = device.cpu().unwrap().choose("all".parse().unwrap(), Frequency::Highest).unwrap();

@@ -102,3 +102,23 @@ fn a_governed_die_stays_about_the_trip() {
     assert!(hottest > 65.0 && hottest < 66.0, "{hottest}");
     assert!(heat.die.0 > 62.0 && heat.die.0 < 66.0, "{}", heat.die);
 }
+
+#[test]
+fn a_thread_is_where_it_fits_and_as_fast_as_its_load_needs() {
+    // An iQOO Neo 3 makes 3.72 x 1804.8 = 6,714 iterations of CoreMark on a little core and 8.47 x 2419.2 = 20,491 on a
+    // middle one; its fastest core's are not known.
+    let device = haversack_devices::load("iqoo-neo3").unwrap();
+    let megahertz = |load| {
+        let core = device.core_for(Fraction(load)).unwrap();
+        (core.cores()[0].frequency.0 / 1e5).round() / 10.0
+    };
+    // A burst leaves a little core at its floor.
+    assert_close(megahertz(0.0), 691.2, 1e-9);
+    // 0.2 of 20,491, and a quarter to spare, is 0.76 of 6,714: the next operating point at or above 1,377 MHz.
+    assert_close(megahertz(0.2), 1420.8, 1e-9);
+    // 0.3, and a quarter to spare, is more than a little core has; 0.375 of 2,419 MHz is 907.
+    assert_close(megahertz(0.3), 940.8, 1e-9);
+    assert_close(megahertz(1.0), 2419.2, 1e-9);
+    // Nothing is compared where nothing is known.
+    assert!(common::device().core_for(Fraction(0.5)).is_none());
+}

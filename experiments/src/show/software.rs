@@ -1,6 +1,6 @@
 //! What a software stack or an operating system is.
 
-use haversack_devices::{ClusterClass, Device, load, load_stack, load_system};
+use haversack_devices::{Device, load, load_stack, load_system};
 use serde_json::json;
 
 use super::Shown;
@@ -30,8 +30,9 @@ pub(super) fn stack(id: &str) -> Result<Shown, CommandError> {
     text += &fact("graph", &graph);
     text += &fact("allocator", &allocator);
     if let Some(housekeeping) = &constants.housekeeping {
-        let class: ClusterClass = housekeeping.class;
-        text += &fact("page tables", &format!("kept by a {class} core"));
+        let polling = housekeeping.polling.value.0 * 100.0;
+        text +=
+            &fact("page tables", &format!("kept by the host's thread, which polls for {polling:.0} % of its waiting"));
     }
     text += &fact("compression", if constants.codec.is_some() { "policies can compress" } else { "none" });
     text += &fact("devices that run it", &or_none(&runs));

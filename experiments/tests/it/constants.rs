@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use haversack::cache::Cache;
 use haversack::run::{Plan, Results};
 use haversack::scenario::{Holder, Scenario, World, moved};
-use haversack_devices::processor::{CoreSelection, Frequency, ProcessorKind};
+use haversack_devices::processor::{CoreSelection, Frequency, HostThread, ProcessorKind};
 use haversack_devices::system::Compressor;
 use haversack_devices::units::{Bytes, Flops, Fraction, Nanos};
 use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
@@ -205,7 +205,8 @@ fn files(world: World, _: &Cache) -> Option<String> {
 
 /// Time that the core for housekeeping takes for tables of two shapes.
 fn tables(world: World, _: &Cache) -> Option<String> {
-    let time = |comparisons, moves| world.stack.table_time(&world.device, comparisons, moves);
+    let host = HostThread { span: Nanos(1_000_000_000), working: Nanos(10_000_000) };
+    let time = |comparisons, moves| world.stack.table_time(&world.device, comparisons, moves, &host);
     Some(format!("{:?} {:?}", time(1_000_000, 1_000)?, time(1_000, 1_000_000)?))
 }
 

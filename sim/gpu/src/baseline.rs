@@ -1,8 +1,9 @@
 //! What reductions are compared with: CUB called for each statistic, and an eager framework's operators.
 //!
-//! CUB reduces one statistic a call, squares included, since it reads its input through an iterator. A framework has
-//! an operator a statistic, which is such a reduction, and one more where the statistic is not of the tensor itself: a
-//! square or a magnitude is written to a temporary tensor first. Each operator costs the stack's overhead.
+//! CUB reduces one statistic a call, squares included, since it reads its input through an iterator: in one launch where
+//! a block's tile holds all, in two otherwise (`cub::DeviceReduce`). PyTorch has an operator a statistic, a norm among
+//! them, each of them one kernel (`aten/src/ATen/native/cuda/Reduce.cuh`): the last of its blocks to end, by a counter
+//! that is cleared before, reduces what all of them found. Each operator costs the stack's overhead.
 
 use haversack_devices::units::Bytes;
 use haversack_devices::{KernelCounts, ProgramCounts};
@@ -41,16 +42,13 @@ pub fn cub(statistics: &[Statistic], elements: u64, machine: &Machine) -> Result
 pub fn framework(statistics: &[Statistic], elements: u64, machine: &Machine) -> Result<ProgramCounts, KernelError> {
     let mut counts = ProgramCounts::default();
     for &statistic in statistics {
-        if matches!(statistic, Statistic::SumOfSquares | Statistic::AbsoluteMaximum) {
-            let kernels = vec![map_counts(elements, machine)?];
-            counts.extend(ProgramCounts { kernels, memsets: 0, operators: 1 });
+        let mut one = cub(&[statistic], elements, machine)?;
+        if let [_, last] = one.kernels.as_mut_slice() {
+            // What CUB launches again the last block does, once a memset has cleared its counter.
+            last.launches = 0;
+            one.memsets += 1;
         }
-        let reduced = match statistic {
-            Statistic::SumOfSquares => Statistic::Sum,
-            Statistic::AbsoluteMaximum => Statistic::Maximum,
-            other => other,
-        };
-        counts.extend(cub(&[reduced], elements, machine)?);
+        counts.extend(one);
     }
     Ok(counts)
 }

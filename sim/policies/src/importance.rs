@@ -13,9 +13,13 @@ pub use crate::worth::{Metric, Worth};
 pub(crate) static IMPORTANCE: Choice<Metric> = Choice::new(
     "importance",
     Metric::Depth,
-    &[("depth", Metric::Depth), ("values", Metric::Values), ("uniform", Metric::Uniform)],
-    "what a tensor is worth without data: its trained values by depth, its trained values, or one",
+    METRICS,
+    "what a tensor is worth without data: its trained values by depth, its trained values, one, or, for bits, its own values",
 );
+
+/// How metrics are named.
+pub(crate) const METRICS: &[(&str, Metric)] =
+    &[("depth", Metric::Depth), ("values", Metric::Values), ("uniform", Metric::Uniform), ("stored", Metric::Stored)];
 
 /// The importance of every parameter gradient, 0 for all other tensors.
 pub fn of_gradients(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
@@ -34,7 +38,7 @@ pub fn of_gradients(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
     for (place, &(_, gradient)) in written.iter().enumerate() {
         let values = graph.tensor(gradient).bytes.fixed as f64 / 4.0;
         importance[gradient as usize] = match metric {
-            Metric::Depth => values * (layers - place as f64) / layers,
+            Metric::Depth | Metric::Stored => values * (layers - place as f64) / layers,
             Metric::Values => values,
             Metric::Uniform => 1.0,
         };
@@ -95,9 +99,13 @@ pub fn of_saved(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
             }
         }
     }
-    if metric == Metric::Uniform {
-        importance.iter_mut().for_each(|value| *value = f64::from(*value > 0.0));
-    }
+    let of_one = |id: usize, importance: f64| match metric {
+        Metric::Depth | Metric::Values => importance,
+        Metric::Uniform => f64::from(importance > 0.0),
+        Metric::Stored if importance > 0.0 => graph.tensors[id].bytes.at(1) as f64,
+        Metric::Stored => 0.0,
+    };
+    importance.iter_mut().enumerate().for_each(|(id, value)| *value = of_one(id, *value));
     importance
 }
 

@@ -4,7 +4,7 @@
 //! time was for; the parts of the breakdown then sum to the iteration.
 
 use haversack_devices::processor::{Cost, Power, ProcessorKind, Queue, Usage};
-use haversack_devices::units::{Bytes, BytesPerSecond, Nanos, Watts};
+use haversack_devices::units::{Bytes, BytesPerSecond, Joules, Nanos, Watts};
 use haversack_devices::work::OperatorKind;
 use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
 use haversack_memory::phone::Stall;
@@ -62,6 +62,8 @@ pub(crate) struct Clock {
     node: NodeId,
     power: Power,
     usage: Usage,
+    /// When the processors' power last changed, and how long everything had been busy by then.
+    repowered: (Nanos, Usage),
     /// Where the time of the micro-batch under way went.
     part: Breakdown,
     spent: Spent,
@@ -76,6 +78,8 @@ struct Spent {
     /// Of the time of computing again, layout transformations'.
     layout: Nanos,
     breakdown: Breakdown,
+    /// The energy until processors' power last changed.
+    energy: Joules,
     /// What processors were bound by while they ran anything.
     bound_by: BoundBy,
     /// How long each operator took, where that is recorded.
@@ -97,6 +101,7 @@ impl Clock {
             node: 0,
             power: Power::default(),
             usage: Usage::default(),
+            repowered: (Nanos::ZERO, Usage::default()),
             part: Breakdown::default(),
             spent: Spent::default(),
         })
@@ -123,6 +128,7 @@ impl Clock {
     /// An iteration begins; processors draw `power`.
     pub(crate) fn begin_iteration(&mut self, power: Power, observe: Observe) {
         (self.started, self.power, self.usage) = (self.now, power, Usage::default());
+        self.repowered = (self.now, Usage::default());
         self.queue = Queue::default();
         let (timeline, operators) =
             (observe.timeline.then(Timeline::default), observe.operators.then(Default::default));
@@ -141,9 +147,27 @@ impl Clock {
         record.bound_by.waiting += waited;
         record.operators = spent.operators.map(OperatorTimes::into_run).unwrap_or_default();
         self.usage.span = record.iteration;
-        record.energy = self.power.energy(&self.usage).total();
+        record.energy = spent.energy + self.energy_since_repowered();
         record.timeline =
             spent.timeline.map(|timeline| Timeline { base_power: self.power.rest + self.power.gpu_idle, ..timeline });
+    }
+
+    /// From here on processors draw `power`.
+    pub(crate) fn repower(&mut self, power: Power) {
+        self.spent.energy = self.spent.energy + self.energy_since_repowered();
+        (self.power, self.repowered) = (power, (self.now, self.usage));
+    }
+
+    fn energy_since_repowered(&self) -> Joules {
+        let ((since, before), now) = (&self.repowered, &self.usage);
+        let usage = Usage {
+            span: self.now - *since,
+            gpu_busy: now.gpu_busy - before.gpu_busy,
+            cpu_busy: now.cpu_busy - before.cpu_busy,
+            dsp_busy: now.dsp_busy - before.dsp_busy,
+            dram: now.dram - before.dram,
+        };
+        self.power.energy(&usage).total()
     }
 
     // Events.

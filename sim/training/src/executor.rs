@@ -15,8 +15,8 @@ mod restore;
 mod statistics;
 mod walk;
 
-use haversack_devices::processor::{Cost, CpuCores, Stalls, Usage};
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::processor::{Cost, CpuCores, Power, Stalls};
+use haversack_devices::units::{Bytes, Fraction, Nanos};
 use haversack_kernels::KernelError;
 use haversack_memory::{Allocator, CachingAllocator, ExactAllocator};
 use haversack_numerics::batch::MiniBatch;
@@ -31,6 +31,7 @@ use self::statistics::Statistics;
 use crate::clock::{Clock, Event};
 use crate::costs::RunCosts;
 use crate::error::{RunError, Stop};
+use crate::governors::LoadGovernor;
 use crate::importance::Importance;
 use crate::job::{AllocatorKind, Job};
 use crate::lanes::Lanes;
@@ -61,6 +62,8 @@ pub(crate) struct Executor<'a> {
     clock: Clock,
     tensors: Tensors<'a>,
     lanes: Lanes,
+    /// What sets the cores' frequency; `None` if that is fixed.
+    load: Option<LoadGovernor>,
     /// The phone in use; `None` if the run is on none.
     phone: Option<PhoneInUse<'a>>,
     /// Nodes whose inputs are being gathered.
@@ -139,6 +142,7 @@ impl<'a> Executor<'a> {
                 machine.packing_cores().filter(|_| cpu_packs).map(PackerLane::new),
                 schedule.offload.clone().map(|plan| DspLane::new(plan, graph.tensors.len())),
             ),
+            load: LoadGovernor::of(machine),
             phone,
             stack: GatherStack::default(),
             statistics: Statistics::new(schedule.batch_statistics, graph),
@@ -180,14 +184,16 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// A governor has set the CPU's cores anew.
-    pub(crate) fn run_on(&mut self, cores: CpuCores) {
-        self.costs.run_on(cores);
+    /// The CPU's cores as they run now; `None` if a GPU trains.
+    pub(crate) fn cores(&self) -> Option<&CpuCores> {
+        self.costs.machine().cores()
     }
 
-    /// How long everything was busy in the last iteration.
-    pub(crate) const fn usage(&self) -> &Usage {
-        self.clock.usage()
+    /// Heat allows a share of the highest frequency.
+    pub(crate) fn allow(&mut self, share: Fraction) {
+        if let Some(load) = &mut self.load {
+            load.allow(share);
+        }
     }
 
     /// When the run has ended, the budgets that a rule has decided, and the plans for them.
@@ -237,11 +243,19 @@ impl<'a> Executor<'a> {
         Ok(self.record.clone())
     }
 
-    fn begin_iteration(&mut self) -> Result<(), RunError> {
+    /// What processors draw as they run now.
+    fn power(&self) -> Power {
         let machine = self.costs.machine();
+        let power = machine.device.power(machine.cores(), &machine.stack);
         let packing = self.lanes.packer.as_ref().map(PackerLane::cores);
-        let power = machine.device.power(machine.cores().or(packing), &machine.stack);
-        self.clock.begin_iteration(power, self.job.observe);
+        packing.map_or(power, |cores| power.beside(cores))
+    }
+
+    fn begin_iteration(&mut self) -> Result<(), RunError> {
+        self.clock.begin_iteration(self.power(), self.job.observe);
+        if let Some(load) = &mut self.load {
+            load.begin_iteration(self.clock.now());
+        }
         self.record = Record { batch: self.job.batch, ..Record::default() };
         self.tensors.want_all_gradients();
         if let Some(phone) = &mut self.phone {
@@ -315,6 +329,14 @@ impl<'a> Executor<'a> {
 
     // Time goes on.
 
+    /// The governor of load looks at the time since it last did, and sets the cores anew.
+    fn follow_load(&mut self) {
+        let Some(load) = &mut self.load else { return };
+        let Some(cores) = load.come_to(self.clock.now(), self.clock.usage()) else { return };
+        self.costs.run_on(cores);
+        self.clock.repower(self.power());
+    }
+
     /// The work of a phase: whatever time it takes is the phase's, also if it ends early.
     fn in_phase<T>(&mut self, phase: Phase, work: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
         self.clock.enter(phase);
@@ -332,7 +354,9 @@ impl<'a> Executor<'a> {
     /// The host works for `busy` beside the graph's nodes, which wait for it.
     fn drive(&mut self, busy: Nanos, kind: SpanKind) -> Result<(), RunError> {
         let stalls = Stalls { waiting: busy, ..Stalls::default() };
-        self.spend(&Cost { busy, stalls, ..Cost::default() }, kind)
+        self.spend(&Cost { busy, stalls, ..Cost::default() }, kind)?;
+        self.follow_load();
+        Ok(())
     }
 
     fn pause(&mut self, span: Nanos) -> Result<(), RunError> {

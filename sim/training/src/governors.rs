@@ -1,4 +1,4 @@
-//! What moves from iteration to iteration: the device's heat, and the frequency that governors set.
+//! The governors of a run: load sets the cores' frequency while an iteration goes on, heat bounds it from one to the next.
 
 use haversack_devices::processor::{CpuCores, Schedutil, StepWise, Usage};
 use haversack_devices::units::{Fraction, Hertz, Nanos, Watts};
@@ -9,17 +9,87 @@ use crate::job::Job;
 use crate::machine::Machine;
 use crate::record::{HeatPoint, Record};
 
-/// The governors of a run, and how hot the device is.
-pub(crate) struct Governors {
-    /// The cores as they were chosen; `None` if a GPU trains.
-    base: Option<CpuCores>,
+/// The governor that follows the load of the cores, as the kernel sees it at every tick.
+pub(crate) struct LoadGovernor {
+    /// The cores as they were chosen.
+    base: CpuCores,
     /// The cores as they run now.
-    cores: Option<CpuCores>,
-    load: Option<Schedutil>,
-    limit: Option<StepWise>,
-    heat: Option<(Thermal, Heat)>,
+    cores: CpuCores,
+    load: Schedutil,
+    /// The share of the highest frequency that heat allows.
+    allowed: Option<Fraction>,
     /// The share of its time that a core that waits for the DSP runs.
     waiting: Fraction,
+    /// Until when it has seen how long everything was busy.
+    seen: (Nanos, Usage),
+}
+
+impl LoadGovernor {
+    /// So often does the kernel look at the load: Android's `CONFIG_HZ` is 250.
+    pub(crate) const TICK: Nanos = Nanos(4_000_000);
+
+    /// That of a machine whose frequencies are left to a governor.
+    pub(crate) fn of(machine: &Machine) -> Option<Self> {
+        let base = machine.cores().filter(|_| machine.governed)?.clone();
+        Some(Self {
+            cores: base.clone(),
+            load: Schedutil::new(&base),
+            allowed: None,
+            waiting: machine.dsp.as_ref().map_or(Fraction::ZERO, |offloader| offloader.stack.waiting_share.value),
+            seen: (Nanos::ZERO, Usage::default()),
+            base,
+        })
+    }
+
+    /// An iteration begins, and usage is counted anew.
+    pub(crate) fn begin_iteration(&mut self, now: Nanos) {
+        self.seen = (now, Usage::default());
+    }
+
+    /// Heat allows a share of the highest frequency.
+    pub(crate) fn allow(&mut self, share: Fraction) {
+        self.allowed = Some(share);
+    }
+
+    /// Whether cores that work would come to run faster than they do.
+    pub(crate) fn can_rise(&self) -> bool {
+        self.cores.share().0 < self.set(Fraction(1.0)).share().0
+    }
+
+    /// The cores where a `share` of the highest frequency is wanted.
+    fn set(&self, share: Fraction) -> CpuCores {
+        let wanted = self.base.following(share);
+        self.allowed.map_or_else(|| wanted.clone(), |allowed| wanted.limited(allowed))
+    }
+
+    /// Time has come to `now`, and everything was busy as `usage` says; the cores as they run from here where they have
+    /// changed.
+    pub(crate) fn come_to(&mut self, now: Nanos, usage: &Usage) -> Option<CpuCores> {
+        let (since, before) = std::mem::replace(&mut self.seen, (now, *usage));
+        let mut left = now - since;
+        // Cores that wait run for a share of the time: they poll.
+        let polled = (usage.dsp_busy - before.dsp_busy).seconds() * self.waiting.0;
+        let worked = (usage.cpu_busy - before.cpu_busy).seconds() + polled;
+        let busy = Fraction((worked / left.seconds().max(f64::MIN_POSITIVE)).min(1.0));
+        let (mut wanted, mut changed) = (self.load.share(), false);
+        while left > Nanos::ZERO {
+            let tick = left.min(Self::TICK);
+            left = left - tick;
+            self.load = self.load.after(tick, busy, self.cores.share());
+            if std::mem::replace(&mut wanted, self.load.share()) != self.load.share() || self.allowed.is_some() {
+                let next = self.set(self.load.share());
+                changed |= next.share() != self.cores.share();
+                self.cores = next;
+            }
+        }
+        changed.then(|| self.cores.clone())
+    }
+}
+
+/// How hot the device is, and what that leaves of the frequency.
+pub(crate) struct Governors {
+    limit: Option<StepWise>,
+    heat: Option<(Thermal, Heat)>,
     elapsed: Nanos,
     seen: Vec<HeatPoint>,
 }
@@ -27,8 +97,6 @@ pub(crate) struct Governors {
 impl Governors {
     /// Before the first iteration.
     pub(crate) fn start(machine: &Machine, job: &Job<'_>) -> Result<Self, RunError> {
-        let base = machine.cores().cloned();
-        let governed = base.as_ref().filter(|_| machine.governed);
         let heat = match job.ambient {
             None => None,
             Some(ambient) => {
@@ -38,13 +106,10 @@ impl Governors {
                 Some((thermal, heat))
             }
         };
+        let governed = machine.cores().filter(|_| machine.governed);
         Ok(Self {
-            load: governed.map(Schedutil::new),
             limit: governed.zip(heat.as_ref()).map(|(cores, (thermal, _))| StepWise::new(cores, thermal)),
-            cores: base.clone(),
-            base,
             heat,
-            waiting: machine.dsp.as_ref().map_or(Fraction::ZERO, |offloader| offloader.stack.waiting_share.value),
             elapsed: Nanos::ZERO,
             seen: Vec::new(),
         })
@@ -55,8 +120,9 @@ impl Governors {
         self.seen
     }
 
-    /// After an iteration: how hot the device is now, and the cores as they run from here where they change.
-    pub(crate) fn after(&mut self, record: &Record, usage: &Usage) -> Result<Option<CpuCores>, RunError> {
+    /// After an iteration that `cores` have ended: how hot the device is now, and the share of the highest frequency that
+    /// this allows, where a governor heeds it.
+    pub(crate) fn after(&mut self, record: &Record, cores: Option<&CpuCores>) -> Result<Option<Fraction>, RunError> {
         self.elapsed += record.iteration;
         let seconds = record.iteration.seconds();
         if let Some((thermal, heat)) = &mut self.heat
@@ -67,7 +133,7 @@ impl Governors {
                 Some(limit) => limit.watch(thermal, heat, power, record.iteration),
                 None => thermal.advance(heat, power, record.iteration),
             }
-            let frequency = self.cores.as_ref().and_then(|cores| cores.cores().first());
+            let frequency = cores.and_then(|cores| cores.cores().first());
             self.seen.push(HeatPoint {
                 at: self.elapsed,
                 die: heat.die,
@@ -77,17 +143,6 @@ impl Governors {
             });
             thermal.check(heat)?;
         }
-        let (Some(load), Some(base), Some(cores)) = (self.load, &self.base, &self.cores) else { return Ok(None) };
-        // Cores that wait run for a share of the time: they poll.
-        let polled = usage.dsp_busy.seconds() * self.waiting.0;
-        let busy = Fraction((usage.cpu_busy.seconds() + polled) / seconds.max(f64::MIN_POSITIVE));
-        let load = load.after(record.iteration, busy, cores.share());
-        self.load = Some(load);
-        let mut next = base.following(load.share());
-        if let Some(limit) = &self.limit {
-            next = next.limited(limit.share());
-        }
-        self.cores = Some(next.clone());
-        Ok(Some(next))
+        Ok(self.limit.as_ref().map(StepWise::share))
     }
 }

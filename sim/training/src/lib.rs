@@ -8,7 +8,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `run` | a run's iterations, the governors between them (`governors`), and what a policy is told first (`setting`) |
+//! | `run` | a run's iterations, the governors of heat and of load (`governors`), and what a policy is told first (`setting`) |
 //! | `executor` | the stories: a micro-batch (`walk`), its inputs (`gather`), putting away (`hold`), bringing back (`restore`), `pressure`, `paging` on a phone |
 //! | `clock` | time: events, DRAM, phases, the breakdown, energy, the timeline. Nobody else charges any |
 //! | `tensors` | every tensor's form, what it takes of memory, and the budgets |

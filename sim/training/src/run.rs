@@ -1,4 +1,4 @@
-//! A run: its iterations, one after the other, and the governors between them.
+//! A run: its iterations, one after the other, and what heat leaves between them.
 
 use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::optimiser::Rule;
@@ -72,8 +72,8 @@ fn run<T>(
         begin(&mut executor, iteration);
         record = executor.iteration(schedule.micro_batch)?;
         times.push(record.iteration);
-        if let Some(cores) = governors.after(&record, executor.usage())? {
-            executor.run_on(cores);
+        if let Some(share) = governors.after(&record, executor.cores())? {
+            executor.allow(share);
         }
         if !seen(&record) {
             break;

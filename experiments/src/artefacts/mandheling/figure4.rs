@@ -211,13 +211,14 @@ mod tests {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/measured-factors.toml");
         let factors = load_stack(file).unwrap().constants.factors.clone().unwrap();
         for (made, scatter) in [
-            (Made::Output, factors.output),
+            (Made::Output, Some(factors.output)),
             (Made::InputGradient, factors.input_gradient),
             (Made::WeightGradient, factors.weight_gradient),
         ] {
             let found = mean(&of_kind(&measured, "vgg-small", made, "late")).unwrap() / 100.0;
             // Constants of three digits.
-            assert!((share_of_changes(scatter.value.0) - found).abs() < 0.001, "{made}: {found}");
+            let scatter = scatter.unwrap().value.0;
+            assert!((share_of_changes(scatter) - found).abs() < 0.001, "{made}: {found}");
         }
     }
 
@@ -226,9 +227,9 @@ mod tests {
         // Once in 10 to 60 batches, with a uniform logarithm: (1/10 − 1/60) / ln 6 = 4.65% of batches.
         let said = (0.1 - 1.0 / 60.0) / 6.0_f64.ln();
         let factors = load_stack("mandheling").unwrap().constants.factors.clone().unwrap();
-        for scatter in [factors.output, factors.input_gradient, factors.weight_gradient] {
-            assert!((share_of_changes(scatter.value.0) - said).abs() < 1e-4, "{}", scatter.value.0);
-        }
+        assert!((share_of_changes(factors.output.value.0) - said).abs() < 1e-4, "{}", factors.output.value.0);
+        // Every tensor alike: the paper says it of one.
+        assert!(factors.input_gradient.is_none() && factors.weight_gradient.is_none());
     }
 
     #[test]

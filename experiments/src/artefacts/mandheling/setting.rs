@@ -154,8 +154,8 @@ const BATCHES: u64 = 8;
 /// ... and how far they are apart: together they span the longest period of a scale factor and more, so that each
 /// factor has about the turns that it has on average.
 const APART: u64 = 4;
-/// Batches after which a governor has settled on a frequency: its memory is much shorter than a batch.
-const GOVERNED: u32 = 4;
+/// Batches from the second of which on a governor does the same in each: its memory is much shorter than a batch.
+const GOVERNED: u32 = 2;
 
 /// The runs whose last batches `scenario` is timed by, after `warm_up` batches of training. Batches of Mandheling
 /// differ by the scale factors whose turn it is; all others are alike.

@@ -29,11 +29,12 @@ pub struct ScaleProcess {
 impl ScaleProcess {
     /// The factor of `tensor` under `seed`; equal names have equal draws.
     pub fn of(tensor: &Tensor, seed: u64, constants: &FactorConstants) -> Self {
-        let scatter = match tensor.role {
-            Role::Gradient => &constants.input_gradient,
-            Role::ParameterGradient => &constants.weight_gradient,
-            _ => &constants.output,
+        let own = match tensor.role {
+            Role::Gradient => constants.input_gradient.as_ref(),
+            Role::ParameterGradient => constants.weight_gradient.as_ref(),
+            _ => None,
         };
+        let scatter = own.unwrap_or(&constants.output);
         let mut stream = Stream::new(seed, &tensor.name, "scale factor");
         let level = BELOW + stream.random::<f64>();
         Self { stream, level, scatter: scatter.value.0 }

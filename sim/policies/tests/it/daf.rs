@@ -106,6 +106,21 @@ fn what_is_worth_least_for_its_size_gives_first() {
     assert_eq!(at(41_415), [8, 32, 16]);
 }
 
+#[test]
+fn by_their_own_values_large_maps_keep_as_many_bits_as_small_ones() {
+    // A small map before a layer of 4,000 weights, a large one before a layer of ten.
+    let (graph, saved) = weights(&[(256, 4_000, false), (2_560, 10, false)]);
+    let at = |metric, budget| bits(&graph, &saved, parameters(metric), Some(budget)).unwrap();
+    // 11,264 B whole; each byte is worth one. Of equals the one that is worth less in all gives first, 512 B; then the other,
+    // whose bytes are then worth less, 5,120 B; then the first again.
+    assert_eq!(at(Metric::Stored, 11_263), [16, 32]);
+    assert_eq!(at(Metric::Stored, 10_751), [16, 16]);
+    assert_eq!(at(Metric::Stored, 5_631), [8, 16]);
+    // By the weights that read them the large map pays alone.
+    assert_eq!(at(Metric::Values, 11_263), [32, 16]);
+    assert_eq!(at(Metric::Values, 6_143), [32, 8]);
+}
+
 /// Every choice of bits, the worth of a byte at the dearest step it takes, and its bytes.
 fn cheapest_dearest_step(graph: &TrainingGraph, saved: &[TensorId], worth: &[f64], budget: u64) -> Option<f64> {
     let stored = stored(graph);

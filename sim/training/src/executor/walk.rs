@@ -1,11 +1,12 @@
 //! The story of a micro-batch: node after node of forward and backward; then the update.
 
-use haversack_devices::processor::ProcessorKind;
-use haversack_devices::units::Bytes;
+use haversack_devices::processor::{Cost, ProcessorKind};
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 
 use super::Executor;
 use crate::error::{RunError, Stop};
+use crate::governors::LoadGovernor;
 use crate::timeline::SpanKind;
 
 impl Executor<'_> {
@@ -202,7 +203,7 @@ impl Executor<'_> {
             self.costs.node(id, samples)
         };
         let began = self.clock.now();
-        let cost = self.lanes.run(&cost, on, &mut self.clock, &mut self.tensors)?;
+        let cost = self.run_on(id, cost, on)?;
         self.clock.note_operator(id, began, &cost);
         self.compute(id, kind == SpanKind::Recomputed)?;
         let spent = self.clock.now() - began;
@@ -221,11 +222,31 @@ impl Executor<'_> {
         Ok(())
     }
 
+    /// Has a processor run node `id` of `cost`, and returns what that has cost. Cores that a governor has slowed down come to
+    /// run faster while they work, so that the rest of the node costs less.
+    fn run_on(&mut self, id: NodeId, mut cost: Cost, on: ProcessorKind) -> Result<Cost, RunError> {
+        let (mut left, mut launch) = (1.0, Nanos::ZERO);
+        loop {
+            let rises = on == ProcessorKind::Cpu && self.load.as_ref().is_some_and(LoadGovernor::can_rise);
+            let share = LoadGovernor::TICK.seconds() / cost.alone().seconds().max(f64::MIN_POSITIVE);
+            let part = if rises && share < left { share } else { left };
+            let cut = if part < 1.0 { cost.part(part) } else { cost };
+            let ran = self.lanes.run(&cut, on, &mut self.clock, &mut self.tensors)?;
+            launch += ran.launch;
+            self.follow_load();
+            left -= part;
+            if left <= 0.0 {
+                return Ok(Cost { launch, ..if part < 1.0 { cost } else { ran } });
+            }
+            cost = self.costs.node(id, self.tensors.samples());
+        }
+    }
+
     /// Whatever has to happen before node `id` can run where it runs.
     fn cross_to(&mut self, id: NodeId) -> Result<(), RunError> {
         let Some(dsp) = &mut self.lanes.dsp else { return Ok(()) };
         let (crossing, preparation) = dsp.cross_to(id, self.costs.machine(), &self.tensors);
-        if crossing > haversack_devices::units::Nanos::ZERO {
+        if crossing > Nanos::ZERO {
             self.drive(crossing, SpanKind::Crossing)?;
         }
         preparation.map_or(Ok(()), |preparation| self.drive(preparation, SpanKind::Preparation))

@@ -32,12 +32,13 @@ fn the_timelines_power_integrates_to_the_joules_of_the_record() {
     let graph = integers("vgg11-cifar");
     let observe = Observe { timeline: true, ..Observe::default() };
     let cases = [
-        ("xiaomi-10", "mandheling", Trains::CpuAndDsp, "mandheling"),
-        ("xiaomi-11-pro", "mnn", Trains::Cpu, "mnn-int8"),
-        ("xiaomi-11-pro", "mnn", Trains::Gpu, "mnn-fp32-gpu"),
+        ("xiaomi-10", "mandheling", Trains::CpuAndDsp, "mandheling", Frequency::Highest),
+        ("xiaomi-10", "mandheling", Trains::CpuAndDsp, "mandheling", Frequency::Governor),
+        ("xiaomi-11-pro", "mnn", Trains::Cpu, "mnn-int8", Frequency::Highest),
+        ("xiaomi-11-pro", "mnn", Trains::Gpu, "mnn-fp32-gpu", Frequency::Highest),
     ];
-    for (device, stack, trains, policy) in cases {
-        let machine = machine(device, stack, trains, Frequency::Highest);
+    for (device, stack, trains, policy, frequency) in cases {
+        let machine = machine(device, stack, trains, frequency);
         let record = run(&machine, &Job { observe, iterations: 2, ..job(&graph, 8) }, policy, &[]).unwrap();
         let integrated = record.timeline.as_ref().unwrap().energy(record.iteration);
         assert!(record.energy.0 > 0.0, "{policy}");
@@ -165,7 +166,18 @@ fn chain(inputs: &[&[u32]], bytes: u64) -> TrainingGraph {
 }
 
 fn place(graph: &TrainingGraph, on_dsp: &[u8], begins: &[usize], again: &[bool], iterations: u32) -> Record {
-    let machine = machine("xiaomi-10", "mandheling", Trains::CpuAndDsp, Frequency::Highest);
+    place_at(Frequency::Highest, graph, on_dsp, begins, again, iterations)
+}
+
+fn place_at(
+    frequency: Frequency,
+    graph: &TrainingGraph,
+    on_dsp: &[u8],
+    begins: &[usize],
+    again: &[bool],
+    iterations: u32,
+) -> Record {
+    let machine = machine("xiaomi-10", "mandheling", Trains::CpuAndDsp, frequency);
     let mut policy = Placed(Offload {
         on_dsp: on_dsp.iter().map(|&on| on == 1).collect(),
         split: vec![0; on_dsp.len()],
@@ -215,6 +227,23 @@ fn what_was_copied_is_on_both_sides() {
     let expected = machine.crossing(Bytes(8 * bytes)) * 2 + machine.crossing(Bytes::ZERO) * 2;
     assert_eq!(record.breakdown.crossing, expected);
     assert!(machine.crossing(Bytes(8 * bytes)) > machine.crossing(Bytes::ZERO));
+}
+
+#[test]
+fn cores_that_waited_for_the_dsp_begin_slowly_and_rise_while_they_work() {
+    // The DSP works for long in nodes 0 to 5, and the CPU in node 6.
+    let graph = chain(&[&[0], &[1], &[2], &[3], &[4], &[5], &[6]], 50_000_000);
+    let work = |frequency| {
+        let record = place_at(frequency, &graph, &[1, 1, 1, 1, 1, 1, 0], &[0], &[false], 2);
+        let spans = record.timeline.unwrap().spans;
+        let node = |id| spans.iter().find(|span| span.node == id && span.kind == SpanKind::Scheduled).unwrap().duration;
+        (node(0), node(6))
+    };
+    let (on_dsp, highest) = work(Frequency::Highest);
+    let ((_, governed), (_, lowest)) = (work(Frequency::Governor), work(Frequency::Lowest));
+    // The DSP does not depend on the host's frequency, and takes longer than the kernel remembers.
+    assert!(on_dsp > Nanos(32_000_000) && highest > Nanos(32_000_000), "{on_dsp} {highest}");
+    assert!(highest < governed && governed < lowest, "{highest} {governed} {lowest}");
 }
 
 #[test]

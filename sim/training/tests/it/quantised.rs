@@ -429,6 +429,7 @@ fn the_packing_cpu_and_its_bytes_take_energy() {
         let base = round();
         let mut device = base.device.clone();
         let value = if name == "cpu.0.power" { 1_500.0 } else { 80.0 };
+        // In milliwatts, watts or picojoules a byte.
         let run = |device: haversack_devices::Device| {
             let machine = Machine::new(device, base.stack.clone(), Trains::Either, None, Frequency::default()).unwrap();
             four_bits(&machine, &graph, Quantisation { packing, ..RULES }).energy.0
@@ -443,6 +444,10 @@ fn the_packing_cpu_and_its_bytes_take_energy() {
         [Packing::Gpu, Packing::Shared, Packing::Cpu].map(|packing| energy("cpu.0.power", 1_000.0, packing));
     assert!(gpu.abs() < 1e-12 && shared > 0.0, "{gpu} {shared}");
     assert!((cpu / shared - 2.675 / 1.775).abs() < 1e-3, "{cpu} {shared}");
+    // The GPU draws as much whoever packs, if it does less.
+    let [gpu, shared, cpu] =
+        [Packing::Gpu, Packing::Shared, Packing::Cpu].map(|packing| energy("gpu.power", 10.0, packing));
+    assert!(cpu > 0.0 && shared > cpu && gpu > shared, "{gpu} {shared} {cpu}");
     // Whoever packs moves 4.5 MB each way beside what the kernels and the statistics move.
     let [gpu, shared, cpu] =
         [Packing::Gpu, Packing::Shared, Packing::Cpu].map(|packing| energy("dram.energy", 100.0, packing));

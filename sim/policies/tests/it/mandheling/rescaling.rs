@@ -1,5 +1,6 @@
 //! How scale factors change, and how often they are taken anew.
 
+use haversack_devices::Constant;
 use haversack_devices::stack::FactorConstants;
 use haversack_devices::units::Factor;
 use haversack_policies::mandheling::rescaling::{LONGEST_INTERVAL, Rescaler};
@@ -149,7 +150,7 @@ fn factors_change_as_far_as_mini_batches_scatter() {
 #[test]
 fn each_kind_of_tensor_scatters_by_its_own_constant() {
     let mut constants = factors_that_scatter(0.0);
-    constants.weight_gradient.value = Factor(1.0);
+    constants.weight_gradient = Some(Constant { value: Factor(1.0), ..constants.output.clone() });
     let of = |role| changed(&drawn("conv1", role, 7, &constants), 1);
     assert_eq!((of(Role::Activation), of(Role::Gradient)), (0.0, 0.0));
     // E min(1, |D|) with D of deviation √2 is 0.73, and with several whole numbers in reach the level matters little.
