@@ -4,6 +4,7 @@ use haversack_devices::ConstantEntry;
 use haversack_reports::page::{CellRow, Item, Notes, Page, Section, Summary};
 use haversack_reports::table::shortest;
 
+use super::accounting::{Account, accounts};
 use super::cells::{ComparedCell, Verdict};
 use super::content::Content;
 use super::left_out::Errors;
@@ -29,7 +30,11 @@ pub(super) fn page(content: &Content<'_>) -> Page {
         summary: Summary {
             columns: COLUMNS.map(str::to_owned).to_vec(),
             rows: tallies.iter().map(|tally| tally.figures().to_vec()).collect(),
-            remarks: tallies.iter().flat_map(Tally::remarks).collect(),
+            remarks: tallies
+                .iter()
+                .flat_map(Tally::remarks)
+                .chain(accounts(&calibrations.fitted, declared).iter().map(Account::sentence))
+                .collect(),
         },
         sections: finished.iter().map(|finished| section(finished, readings, left_out)).collect(),
         constants: calibrations.fitted.iter().map(constant).collect(),
