@@ -4,6 +4,7 @@
 //! and writes figures, `cells.csv`, `index.html` and `run.json`. The artefacts are handed in by the caller: nothing here
 //! knows a paper.
 
+mod accounting;
 mod answer;
 mod artefact;
 mod assemble;
@@ -26,6 +27,7 @@ mod outcome;
 mod overview;
 mod page;
 pub mod predicate;
+mod put_in;
 mod quantity;
 pub mod readings;
 mod record;

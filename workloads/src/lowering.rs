@@ -4,7 +4,9 @@
 //! A differentiable operation (DO) becomes computable operations (CO) both in forward and in
 //! backward: batch normalisation, softmax and attention are composed of element-wise operations,
 //! reductions and broadcasts, so the graph that is evaluated holds forward and backward together
-//! and can be altered freely. The counts of nodes are those of this graph, and its execution is a
+//! and can be altered freely. DOs are high-level, and each comes with its derivative (section 3.1),
+//! so that of a normalisation it is the closed form. The authors' public code, which is younger than
+//! the paper, has no such level: there everything is differentiated through its arithmetic. The counts of nodes are those of this graph, and its execution is a
 //! [`TrainingGraph`] of one kernel a node, or a fused group.
 
 mod backward;
@@ -275,7 +277,10 @@ mod tests {
                     assert!(classes(&graph, kernel, Class::Asymmetrical) <= 1, "{}", place());
                     let opaque = classes(&graph, kernel, Class::Opaque);
                     assert!(opaque == 0 || kernel.len() == 1, "{}", place());
-                    for input in external_inputs(&graph, kernel) {
+                    let inputs = external_inputs(&graph, kernel);
+                    // 1,024 bytes of arguments are 128 buffers: the output is one of them.
+                    assert!(inputs.len() < 128, "{}: {} buffers", place(), inputs.len() + 1);
+                    for input in inputs {
                         let ready = graph.producer[input as usize].is_none() || made[input as usize];
                         assert!(ready, "{}: a kernel reads tensor {input} before it is made", place());
                     }

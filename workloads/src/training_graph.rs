@@ -54,7 +54,7 @@ pub enum Element {
     #[default]
     Float,
     /// Numbers that mixed precision leaves in fp32: what softmax, layer normalisation and the loss make
-    /// (PyTorch's list of operators that autocast to float32).
+    /// (PyTorch's list of operators that autocast to float32); of Sage's graph the weights, of which no copy is kept.
     FullFloat,
     /// Integers, indices, masks.
     Whole,
@@ -419,7 +419,8 @@ impl TrainingGraph {
 impl TrainingGraph {
     /// The same iteration in mixed precision: activations and gradients halve but for [`Element::FullFloat`], weights
     /// keep their fp32 masters beside an fp16 copy, weight gradients and states stay fp32. Operators whose operands are
-    /// of the other format cast them in passes of their own.
+    /// of the other format cast them in passes of their own. On Sage's graph all intermediate states halve, and weights stay
+    /// as they are, without a copy (Gim and Ko, MobiSys 2022, sections 2.3 and 5).
     ///
     /// `Fp32` leaves the graph as it is. `Int8` needs a rewrite of the graph and is not done here.
     pub fn at_precision(&self, precision: Precision) -> Self {

@@ -8,7 +8,7 @@ use haversack_devices::processor::Usage;
 use haversack_devices::units::Nanos;
 use haversack_training::Record;
 use haversack_workloads::Phase;
-use haversack_workloads::lowering::{Gradients, Variant};
+use haversack_workloads::lowering::Variant;
 
 use super::declared::{Calibration, Files, Observations};
 use super::paper::Paper;
@@ -228,8 +228,6 @@ fn pytorch_timings(calibration: &Calibration) -> Result<Vec<Observation>, Comman
 fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
     let paper = Paper::load("sage")?;
     let batch = paper.number("table1", "latency-batch")? as u64;
-    let input = paper.reading("table1", "mobilenet-input")?.to_string();
-    let streamed = paper.reading("table1", "gradients")?.to_string() == "streamed";
     let rows = paper.rows("table1").filter(|(row, _)| row.metric == "latency");
     let mut observations = Vec::new();
     for (row, milliseconds) in rows {
@@ -241,10 +239,6 @@ fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>, CommandErr
         };
         let mut scenario = scenario(calibration, &row.subject, batch);
         scenario.graph = Some(variant);
-        scenario.gradients = if streamed { Gradients::Streamed } else { Gradients::Kept };
-        if row.subject == "mobilenetv2" {
-            scenario.input = Some(input.parse().map_err(CommandError::failed)?);
-        }
         let plan = paper.plan(&scenario)?;
         observations.push(Observation::time(&row.id, milliseconds * 1e-3, Part::Iteration, plan));
     }

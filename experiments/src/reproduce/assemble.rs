@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::answer::{Answer, rounded};
 use super::cells::{self, ComparedCell};
 use super::outcome::Outcome;
+use super::put_in;
 use super::readings::Readings;
 use super::reference::{Claim, ReferenceRow};
 
@@ -31,6 +32,12 @@ pub(super) fn cells(
         }
         if row.in_view {
             cell.remark("in view when a choice was made");
+        }
+        if row.put_in && cell.answered() {
+            cell.remark(put_in::REMARK);
+        }
+        if let Some(away) = cell.far_from_its_bound() {
+            cell.remark(&away);
         }
         if let Some(unit) = readings.unit(row.paper, &row.artefact, &row.metric) {
             cell.unit = unit;

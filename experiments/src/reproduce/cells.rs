@@ -21,10 +21,16 @@ pub const COLUMNS: [&str; 9] = ["id", "simulated", "unit", "paper", "role", "err
 pub(super) const OK: f64 = 0.15;
 /// An accuracy on a stand-in is `ok` if its difference from the baseline's is so many points from the paper's at most.
 const POINTS: f64 = 1.0;
-/// The paper's range is widened by this factor at either end ...
+/// An upper bound, and either end of the paper's range, may be missed by this factor.
 const WIDENED: f64 = 1.1;
-/// ... and each simulated end lies within this share of the paper's.
-const NEAR: f64 = 0.25;
+/// A number of times that is bounded from above may fall short of the bound by this factor.
+const SHORT: f64 = 1.5;
+/// The unit of numbers of times.
+const TIMES: &str = "x";
+/// The unit of temperatures.
+const CELSIUS: &str = "C";
+/// A bound that is farther away than this factor says so.
+const FAR: f64 = 2.0;
 
 /// How a row came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -161,6 +167,30 @@ impl ComparedCell {
         self.answer.is_some()
     }
 
+    /// By how much a bound, or an end of a range, is more than twice away from what was simulated, in words; `None` where it is
+    /// not.
+    pub(super) fn far_from_its_bound(&self) -> Option<String> {
+        let away = |value: f64, bound: f64| {
+            let ratio = value / bound;
+            let far = ratio.is_finite() && ratio > 0.0 && !(1.0 / FAR..=FAR).contains(&ratio);
+            far.then(|| if ratio > 1.0 { format!("{ratio:.1} times") } else { format!("1/{:.1} of", 1.0 / ratio) })
+        };
+        match (&self.claim, &self.answer) {
+            (Claim::Min(bound) | Claim::Max(bound), Some(Answer::Number(value))) => {
+                away(*value, *bound).map(|away| format!("{away} the paper's bound"))
+            }
+            (Claim::Range { lo, hi }, Some(Answer::Range(from, to))) => {
+                let zero = zero(&self.unit, *lo);
+                let ends = [(from, lo, "lower"), (to, hi, "upper")];
+                let ends = ends.into_iter().filter_map(|(value, end, name)| {
+                    away(value - zero, end - zero).map(|away| format!("{away} the paper's {name} end"))
+                });
+                Some(ends.collect::<Vec<_>>().join(", ")).filter(|words| !words.is_empty())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the row is a bound, a range, an order or a *never*.
     pub fn is_bound(&self) -> bool {
         !matches!(self.claim, Claim::Value(_))
@@ -249,6 +279,12 @@ pub fn table(cells: &[ComparedCell]) -> Result<Table, WidthError> {
     Ok(table)
 }
 
+/// What a range that begins at `lo` is judged above: degrees Celsius have a zero that says nothing, so that of them the rise
+/// counts.
+fn zero(unit: &str, lo: f64) -> f64 {
+    if unit == CELSIUS { lo } else { 0.0 }
+}
+
 fn error(row: &ReferenceRow, answer: &Answer) -> Option<f64> {
     let (Answer::Number(simulated) | Answer::Input(simulated)) = *answer else { return None };
     let paper = row.number()?;
@@ -260,6 +296,7 @@ fn verdict(row: &ReferenceRow, answer: &Answer) -> Verdict {
     match (&row.claim, answer) {
         (_, Answer::NotModelled(_)) => Verdict::NotModelled,
         (_, Answer::Input(_)) => Verdict::Input,
+        _ if row.put_in => Verdict::Input,
         _ if row.role == Role::Withheld => Verdict::Predicted,
         (Claim::Value(_), Answer::Number(_)) => {
             let close = error(row, answer).is_some_and(|error| error.abs() <= OK);
@@ -268,11 +305,13 @@ fn verdict(row: &ReferenceRow, answer: &Answer) -> Verdict {
         (Claim::Value(_), _) => Verdict::Off,
         (Claim::Never, answer) => Verdict::holds(*answer == Answer::Never),
         (Claim::Min(bound), Answer::Number(value)) => Verdict::holds(value >= bound),
-        (Claim::Max(bound), Answer::Number(value)) => Verdict::holds(value <= bound),
+        (Claim::Max(bound), Answer::Number(value)) => {
+            let reached = row.unit != TIMES || *value >= bound / SHORT;
+            Verdict::holds(*value <= bound * WIDENED && reached)
+        }
         (Claim::Range { lo, hi }, Answer::Range(from, to)) => {
-            let inside = *from >= lo / WIDENED && *to <= hi * WIDENED;
-            let near = |end: f64, paper: f64| (end - paper).abs() <= NEAR * paper.abs();
-            Verdict::holds(inside && near(*from, *lo) && near(*to, *hi))
+            let [lo, hi, from, to] = [lo, hi, from, to].map(|end| end - zero(&row.unit, *lo));
+            Verdict::holds(from >= lo / WIDENED && to <= hi * WIDENED)
         }
         (Claim::Order(_), answer) => Verdict::holds(*answer == Answer::Order(true)),
         (Claim::Min(_) | Claim::Max(_) | Claim::Range { .. }, _) => Verdict::Fails,
@@ -313,28 +352,67 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold_up_to_and_with_the_bound() {
+    fn bounds_hold_up_to_a_tenth_beyond_an_upper_one() {
         // (9 − 8) / 8 = 0.125; (7 − 8) / 8 = −0.125.
         assert_eq!(judged(Claim::Min(8.0), Answer::Number(9.0)), ("9".into(), Some(0.125), "holds".into()));
         assert_eq!(judged(Claim::Min(8.0), Answer::Number(8.0)).2, "holds");
         assert_eq!(judged(Claim::Min(8.0), Answer::Number(7.0)), ("7".into(), Some(-0.125), "fails".into()));
         assert_eq!(judged(Claim::Max(8.0), Answer::Number(8.0)).2, "holds");
-        assert_eq!(judged(Claim::Max(8.0), Answer::Number(9.0)).2, "fails");
+        // 8 · 1.1 = 8.8.
+        assert_eq!(judged(Claim::Max(8.0), Answer::Number(8.7)).2, "holds");
+        assert_eq!(judged(Claim::Max(8.0), Answer::Number(8.9)).2, "fails");
+        assert_eq!(judged(Claim::Max(8.0), Answer::Number(1.0)).2, "holds");
+        // A number of times falls short of its bound by a third at most: 9 / 1.5 = 6.
+        let times = ReferenceRow { unit: "x".into(), ..row(Claim::Max(9.0), Role::Check) };
+        let verdict = |value| ComparedCell::new(&times, Answer::Number(value)).unwrap().verdict;
+        assert_eq!([6.0, 5.9].map(verdict), [Verdict::Holds, Verdict::Fails]);
         assert_eq!(judged(Claim::Max(8.0), Answer::Never).2, "fails");
     }
 
     #[test]
-    fn a_range_lies_in_the_papers_and_reaches_its_ends() {
+    fn a_range_lies_in_the_papers_widened_by_a_tenth() {
         let judge = |lo, hi| judged(Claim::Range { lo: 11.0, hi: 40.0 }, Answer::Range(lo, hi));
         assert_eq!(judge(11.0, 40.0), ("11..40".into(), None, "holds".into()));
         // 11 / 1.1 = 10 and 40 · 1.1 = 44 are the widest.
         assert_eq!(judge(10.01, 43.9).2, "holds");
         assert_eq!(judge(9.9, 40.0).2, "fails");
         assert_eq!(judge(11.0, 44.1).2, "fails");
-        // 11 + 0.25 · 11 = 13.75 and 40 − 0.25 · 40 = 30 are the narrowest.
-        assert_eq!(judge(13.75, 30.0).2, "holds");
-        assert_eq!(judge(13.8, 40.0).2, "fails");
-        assert_eq!(judge(11.0, 29.9).2, "fails");
+        assert_eq!(judge(20.0, 21.0).2, "holds");
+    }
+
+    #[test]
+    fn of_temperatures_the_rise_is_judged() {
+        let row = ReferenceRow { unit: "C".into(), ..row(Claim::Range { lo: 29.0, hi: 69.0 }, Role::Check) };
+        let judged = |from, to| ComparedCell::new(&row, Answer::Range(from, to)).unwrap();
+        // A rise of 40 may be 44, which is 73 degrees, not 69 · 1.1 = 75.9.
+        assert_eq!([72.9, 73.1].map(|to| judged(29.0, to).verdict), [Verdict::Holds, Verdict::Fails]);
+        // 10 of 40 degrees; 39 degrees are more than half of 69.
+        let away = judged(29.0, 39.0).far_from_its_bound();
+        assert_eq!(away.as_deref(), Some("1/4.0 of the paper's upper end"));
+    }
+
+    #[test]
+    fn a_bound_more_than_twice_away_says_so() {
+        let far = |claim, answer| ComparedCell::new(&row(claim, Role::Check), answer).unwrap().far_from_its_bound();
+        assert_eq!(far(Claim::Min(8.0), Answer::Number(16.0)), None);
+        // 20 / 8 = 2.5; 8 / 2 = 4.
+        assert_eq!(far(Claim::Min(8.0), Answer::Number(20.0)).as_deref(), Some("2.5 times the paper's bound"));
+        assert_eq!(far(Claim::Max(8.0), Answer::Number(2.0)).as_deref(), Some("1/4.0 of the paper's bound"));
+        let range = || Claim::Range { lo: 2.0, hi: 40.0 };
+        assert_eq!(far(range(), Answer::Range(3.0, 30.0)), None);
+        let both = "2.5 times the paper's lower end, 1/4.0 of the paper's upper end";
+        assert_eq!(far(range(), Answer::Range(5.0, 10.0)).as_deref(), Some(both));
+        assert_eq!(far(Claim::Value(Some(1.0)), Answer::Number(9.0)), None);
+    }
+
+    #[test]
+    fn a_row_that_was_put_in_is_an_input_whatever_it_claims() {
+        let put_in = |claim| ReferenceRow { put_in: true, ..row(claim, Role::Fit) };
+        let verdict = |claim, answer| ComparedCell::new(&put_in(claim), answer).unwrap().verdict;
+        assert_eq!(verdict(Claim::Value(Some(3.0)), Answer::Number(3.0)), Verdict::Input);
+        assert_eq!(verdict(Claim::Range { lo: 1.0, hi: 2.0 }, Answer::Range(1.0, 2.0)), Verdict::Input);
+        let absent = Answer::NotModelled("later".into());
+        assert_eq!(verdict(Claim::Value(Some(3.0)), absent), Verdict::NotModelled);
     }
 
     #[test]

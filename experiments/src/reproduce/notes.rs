@@ -85,7 +85,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
 }
 
 /// Whether `id` is one of the rows that `pattern` names.
-fn matches(pattern: &str, id: &str) -> bool {
+pub(super) fn matches(pattern: &str, id: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == id };
     let Some(rest) = id.strip_prefix(before) else { return false };
     rest.char_indices().any(|(at, _)| matches(after, &rest[at..])) || after.is_empty()

@@ -4,6 +4,7 @@ use haversack_devices::ConstantEntry;
 use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, Summary};
 use haversack_reports::table::shortest;
 
+use super::accounting::{Account, accounts};
 use super::cells::ComparedCell;
 use super::content::Content;
 use super::error::ReproduceError;
@@ -42,7 +43,11 @@ pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page, Repro
         summary: Summary {
             columns: COLUMNS.map(str::to_owned).to_vec(),
             rows: tallies.iter().map(|tally| tally.figures().to_vec()).collect(),
-            remarks: tallies.iter().flat_map(Tally::remarks).collect(),
+            remarks: tallies
+                .iter()
+                .flat_map(Tally::remarks)
+                .chain(accounts(&calibrations.fitted, declared).iter().map(Account::sentence))
+                .collect(),
         },
         sections: sections.collect::<Result<_, ReproduceError>>()?,
         constants: calibrations.fitted.iter().map(constant).collect(),

@@ -14,6 +14,8 @@
 //! unit = "samples"                # optional
 //! reason = "the mini-batch of the rest of the paper"
 //! source = "Sage, section 5.1"
+//! chosen_on = ["sage/table1/..."] # optional: the rows, or patterns of rows with `*`, by whose values it was chosen
+//! stated = true                   # optional: the paper says it in so many words
 //!
 //! [[predicate]]
 //! id = "sage/figure9b/infinite-cores/dgc>dga/throughput"   # the `order` row
@@ -32,7 +34,7 @@ use haversack_devices::text::read_toml;
 use serde::{Deserialize, Serialize};
 
 use super::frame::FigureFrame;
-use super::notes::{Note, text_contradiction};
+use super::notes::{Note, matches as matches_pattern, text_contradiction};
 use super::predicate::Predicate;
 use super::reference::{Claim, Reference, ReferenceRow};
 
@@ -98,9 +100,26 @@ pub struct Reading {
     pub reason: String,
     /// Where it comes from.
     pub source: String,
+    /// The rows by whose values it was chosen, where it was; it is then a fit, whatever else speaks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chosen_on: Vec<String>,
+    /// Whether the paper says it in so many words, so that nothing is left to choose.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub stated: bool,
+}
+
+/// Whether a flag is left out where it is written.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 impl Reading {
+    /// Whether it is how a network is trained that stands in for the paper's, of which the paper can say nothing.
+    pub fn is_stand_in(&self) -> bool {
+        self.key.starts_with("stand-in")
+    }
+
     /// The value with its unit.
     pub fn shown(&self) -> String {
         let unit = self.unit.as_ref().map_or_else(String::new, |unit| format!(" {unit}"));
@@ -229,7 +248,7 @@ fn contradiction(paper: &str, file: &ReadingsFile, reference: &Reference) -> Opt
         unknown.map(|name| format!("{paper} has no artefact `{name}`"))
     };
     let mut seen = HashSet::new();
-    for Reading { id, artefacts, key, value, metric, reason, source, .. } in &file.readings {
+    for Reading { id, artefacts, key, value, metric, reason, source, chosen_on, stated, .. } in &file.readings {
         let wrong = |message: String| Some((id.clone(), message));
         if !seen.insert(id) {
             return wrong("declared twice".to_owned());
@@ -243,6 +262,15 @@ fn contradiction(paper: &str, file: &ReadingsFile, reference: &Reference) -> Opt
         let is_metric = |name: &String| reference.rows().iter().any(|row| row.paper == paper && row.metric == *name);
         if metric.as_ref().is_some_and(|name| !is_metric(name)) {
             return wrong("no row of the paper has this metric".to_owned());
+        }
+        let matches_none = |pattern: &&String| {
+            !reference.rows().iter().any(|row| row.paper == paper && matches_pattern(pattern, &row.id))
+        };
+        if let Some(pattern) = chosen_on.iter().find(matches_none) {
+            return wrong(format!("it was chosen on `{pattern}`, which is no row of the paper"));
+        }
+        if *stated && !chosen_on.is_empty() {
+            return wrong("what the paper states was not chosen on its rows".to_owned());
         }
         if key == UNIT && (metric.is_none() || !matches!(value, Value::Text(_))) {
             return wrong("a unit needs a `metric`, and words as its value".to_owned());
@@ -331,6 +359,11 @@ mod tests {
         assert!(refused(&READING.replace("section 5", " ")).contains("must say something"));
         assert!(refused(&READING.replace("key = \"batch\"", "key = \"unit\"")).contains("a unit needs a `metric`"));
         assert!(refused(&READING.replace("key =", "metric = \"colour\"\nkey =")).contains("has this metric"));
+        let chosen = |pattern: &str| format!("{READING}chosen_on = [\"{pattern}\"]\n");
+        assert_eq!(read(&chosen("sage/table1/resnet50/*/memory")).unwrap().readings[0].chosen_on.len(), 1);
+        assert!(refused(&chosen("sage/table9/*")).contains("chosen on `sage/table9/*`, which is no row"));
+        let both = format!("{}stated = true\n", chosen("sage/table1/*"));
+        assert!(refused(&both).contains("was not chosen on its rows"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use haversack_traces::usage::UsageModel;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::accounting::accounts;
 use super::artefact::Artefact;
 use super::content::Content;
 use super::error::ReproduceError;
@@ -122,6 +123,7 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
         "declared_readings_count": declared.len(),
         "fitted_constants": calibrations.fitted.iter().map(constant).collect::<Vec<_>>(),
         "declared_readings": readings,
+        "accounting": accounts(&calibrations.fitted, declared),
         "total": Total::of(&content.cells),
         "summary": content.tallies,
     }))?;

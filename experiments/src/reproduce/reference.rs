@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::in_view;
+use super::{in_view, put_in};
 
 /// Each paper's file, embedded in the program: the paper, the path and the text.
 const FILES: [(&str, &str, &str); 4] = [
@@ -98,6 +98,8 @@ pub struct ReferenceRow {
     pub conditions: String,
     /// Whether somebody had it in view when a choice was made that it could have decided (`readings/in-view.toml`).
     pub in_view: bool,
+    /// Whether a constant answers it that was fitted to it alone (`readings/put-in.toml`).
+    pub put_in: bool,
 }
 
 impl ReferenceRow {
@@ -148,6 +150,8 @@ impl Reference {
         }
         let fail = |message| ReferenceError { file: in_view::file().to_owned(), line: 1, message };
         in_view::mark(&mut reference.rows).map_err(fail)?;
+        let fail = |message| ReferenceError { file: put_in::file().to_owned(), line: 1, message };
+        put_in::mark(&mut reference.rows).map_err(fail)?;
         Ok(reference)
     }
 
@@ -254,6 +258,7 @@ fn row(paper: &'static str, record: &csv::StringRecord) -> Result<ReferenceRow, 
         role,
         conditions: text("conditions"),
         in_view: false,
+        put_in: false,
     })
 }
 
@@ -295,6 +300,7 @@ pub(super) fn example(metric: &str, claim: Claim, role: Role) -> ReferenceRow {
         role,
         conditions: String::new(),
         in_view: false,
+        put_in: false,
     }
 }
 

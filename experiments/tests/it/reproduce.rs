@@ -227,6 +227,12 @@ fn the_record_names_calibrations_and_counts_choices_but_no_place() {
     {
         assert_eq!(record[list].as_array().unwrap().len() as u64, record[count].as_u64().unwrap(), "{list}");
     }
+    // Every reading is left open, stated or of a stand-in; those that rows chose are among the open ones.
+    let sage = record["accounting"].as_array().unwrap().iter().find(|account| account["paper"] == "sage").unwrap();
+    let count = |key: &str| sage[key].as_u64().unwrap();
+    assert_eq!(count("readings") + count("stated") + count("stand_ins"), record["declared_readings_count"]);
+    assert!(count("readings_chosen_on_rows") > 0 && count("readings_chosen_on_rows") <= count("readings"));
+    assert!(count("constants") > 0 && count("constants") <= record["fitted_constants_count"].as_u64().unwrap());
     let stack = haversack_devices::load_stack("sage-opencl").unwrap();
     let fitted = haversack_devices::fitted_constants(&device, &stack);
     assert_eq!(record["fitted_constants"].as_array().unwrap().len(), fitted.len());

@@ -4,9 +4,9 @@
 //! Dynamic gradient accumulation drops the last samples' columns of everything in memory; dynamic gradient
 //! checkpointing drops the tensor with the lowest latency per byte. Sage accumulates while the micro-batch is
 //! at least MTP, the point below which the GPU is under-used, and checkpoints from there on. The comparison is
-//! with the *current* part, whose last one may be small. Where nothing is left to drop, the micro-batch shrinks
-//! below MTP: algorithm 1 leaves that case open, and figure 8's minimum needs it. An iteration begins with the
-//! micro-batch that the one before it ended with, so that under a constant budget only the first one pays for
+//! with the *current* part, whose last one may be small. As algorithm 1 is printed, accumulation never goes below
+//! MTP − 1; `floor=1` lets it go on down to single samples where nothing is left to drop. An iteration begins with
+//! the micro-batch that the one before it ended with, so that under a constant budget only the first one pays for
 //! finding it.
 
 use haversack_devices::units::Bytes;
@@ -50,13 +50,13 @@ pub static DGA: Entry = Entry {
 pub static SAGE: Entry = Entry {
     id: "sage",
     about: "accumulation until the processor is under-used, then checkpointing",
-    description: "Accumulation (dga) gives way first, as long as the micro-batch is large enough to fill the processor; from there on checkpointing (dgc) does, and where nothing is left to drop the micro-batch shrinks further. Under a constant budget only the first iteration pays for finding the split.",
+    description: "Accumulation (dga) gives way first, as long as the micro-batch is large enough to fill the processor; from there on checkpointing (dgc) does. Under a constant budget only the first iteration pays for finding the split.",
     citation: "Gim and Ko, MobiSys 2022, section 3.4, algorithm 1",
     stores_floats: false,
     engine: None,
-    parameters: &[&ORDER, &MTP, &BATCH_NORM],
+    parameters: &[&ORDER, &MTP, &FLOOR, &BATCH_NORM],
     build: |settings| {
-        let dynamic = Dynamic::new(settings.get(&ORDER)?, settings.get(&MTP)?);
+        let dynamic = Dynamic::new(settings.get(&ORDER)?, settings.get(&MTP)?).down_to(settings.get(&FLOOR)?);
         Ok(Box::new(dynamic.normalising_by(settings.get(&BATCH_NORM)?)))
     },
 };
@@ -79,6 +79,24 @@ static MTP: Number<Option<u64>> = Number::new(
     Numbers::From(1),
     "samples of a micro-batch below which accumulation stops; not set, what fills the device",
 );
+
+static FLOOR: Choice<Floor> = Choice::new(
+    "floor",
+    Floor::Mtp,
+    &[("mtp", Floor::Mtp), ("1", Floor::OneSample)],
+    "in the order dga-first, where accumulation ends for good: at mtp as algorithm 1 does, or at 1 sample, once nothing is left \
+     to checkpoint",
+);
+
+/// Where accumulation ends that comes before checkpointing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Floor {
+    /// One sample below MTP (algorithm 1).
+    #[default]
+    Mtp,
+    /// At single samples: once nothing is left to drop, the micro-batch shrinks further.
+    OneSample,
+}
 
 /// Which of the two dynamic schemes gives way, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +123,7 @@ pub struct Dynamic {
     /// The micro-batch from which on accumulation costs nothing; `None` asks the device.
     least_full: Option<u64>,
     mtp: u64,
+    floor: Floor,
     checkpoint_next: bool,
     learned: Option<u64>,
     statistics: BatchStatistics,
@@ -119,11 +138,17 @@ impl Dynamic {
             order,
             least_full: mtp,
             mtp: 1,
+            floor: Floor::default(),
             checkpoint_next: false,
             learned: None,
             statistics: BatchStatistics::Part,
             ranking: Ranking::default(),
         }
+    }
+
+    /// The same with another end of accumulation, in [`Order::AccumulationFirst`].
+    pub fn down_to(self, floor: Floor) -> Self {
+        Self { floor, ..self }
     }
 
     /// The same with batches normalised by `statistics`.
@@ -193,7 +218,10 @@ impl Policy for Dynamic {
                     Vec::new()
                 };
                 let checkpointed = Self::or_else(full, || self.checkpoint(shortfall, memory));
-                Self::or_else(checkpointed, || Self::accumulate(memory, 1))
+                match self.floor {
+                    Floor::Mtp => checkpointed,
+                    Floor::OneSample => Self::or_else(checkpointed, || Self::accumulate(memory, 1)),
+                }
             }
             Order::CheckpointingFirst => {
                 Self::or_else(self.checkpoint(shortfall, memory), || Self::accumulate(memory, 1))

@@ -19,7 +19,6 @@ impl Lowering<'_> {
         for (id, node) in self.network.nodes.iter().enumerate().rev() {
             if let Some(gradient) = self.gradients[node.output as usize] {
                 self.graph.origin = id as u32;
-                self.graph.full_precision = node.op.keeps_full_precision();
                 self.lower_backward(id, node, gradient);
             }
         }

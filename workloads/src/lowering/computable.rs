@@ -4,7 +4,7 @@ use haversack_devices::work::OperatorKind;
 
 use crate::network::FP32;
 use crate::shape::Extent;
-use crate::training_graph::{Element, Phase, Role, Tensor, TensorId};
+use crate::training_graph::{Phase, Role, Tensor, TensorId};
 
 /// What a computable operation can be fused with (section 3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,6 @@ pub(super) struct ComputableGraph {
     /// Where the next node belongs.
     pub(super) phase: Option<Phase>,
     pub(super) origin: u32,
-    /// Whether the nodes being made belong to an operation that mixed precision runs in fp32.
-    pub(super) full_precision: bool,
 }
 
 impl ComputableGraph {
@@ -166,9 +164,8 @@ impl ComputableGraph {
         [flops, parallelism]: [Extent; 2],
     ) -> TensorId {
         let phase = self.phase.unwrap_or(Phase::Forward);
-        let element = if self.full_precision { Element::FullFloat } else { Element::Float };
         let role = if phase == Phase::Forward { Role::Activation } else { Role::Gradient };
-        let output = self.leaf(Tensor { element, ..Tensor::new("", elements * FP32, role) }, elements);
+        let output = self.leaf(Tensor::new("", elements * FP32, role), elements);
         self.producer[output as usize] = Some(self.nodes.len() as u32);
         let (origin, inputs) = (self.origin, inputs.to_vec());
         self.nodes.push(ComputableNode { operator, class, kind, phase, origin, inputs, output, flops, parallelism });

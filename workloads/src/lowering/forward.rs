@@ -11,6 +11,13 @@ use crate::training_graph::{Element, Phase, Role, Tensor, TensorId};
 /// The chain of operations that GELU's share of the normal distribution takes: ½ (1 + erf(x/√2)).
 pub(super) const NORMAL_SHARE: [&str; 4] = ["scale", "erf", "add_constant", "scale"];
 
+/// A leaf of the graph: a weight keeps its precision where intermediate states are stored in half (section 5: the target is
+/// to keep the original precision of the model), without a copy, as a generated kernel converts what it reads.
+fn in_own_precision(tensor: Tensor) -> Tensor {
+    let is_weight = matches!(tensor.role, Role::Parameter { .. }) && tensor.element == Element::Float;
+    if is_weight { Tensor { element: Element::FullFloat, ..tensor } } else { tensor }
+}
+
 /// The lowering of one network, with what backward needs to know of forward.
 pub(super) struct Lowering<'a> {
     pub(super) network: &'a Network,
@@ -31,7 +38,8 @@ impl<'a> Lowering<'a> {
     pub(super) fn new(network: &'a Network, composite: bool) -> Self {
         let mut graph = ComputableGraph::default();
         let given = |storage: &Storage| storage.role != Role::Activation;
-        let leaf = |storage: &Storage| given(storage).then(|| graph.leaf(storage.tensor(), Extent::ZERO));
+        let leaf =
+            |storage: &Storage| given(storage).then(|| graph.leaf(in_own_precision(storage.tensor()), Extent::ZERO));
         let leaves: Vec<Option<TensorId>> = network.storages.iter().map(leaf).collect();
         let mut tensors = vec![TensorId::MAX; network.values.len()];
         for (tensor, value) in tensors.iter_mut().zip(&network.values) {
@@ -64,7 +72,6 @@ impl<'a> Lowering<'a> {
         self.graph.phase = Some(Phase::Forward);
         for (id, node) in self.network.nodes.iter().enumerate() {
             self.graph.origin = id as u32;
-            self.graph.full_precision = node.op.keeps_full_precision();
             let output = self.lower_forward(id, node);
             self.tensors[node.output as usize] = output;
         }

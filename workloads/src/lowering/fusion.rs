@@ -1,10 +1,20 @@
 //! Operator fusion by the paper's three classes (section 3.2.1).
 //!
 //! Neighbouring symmetrical operations become one kernel; an asymmetrical one takes the symmetrical
-//! ones after it, but never a second asymmetrical one; opaque ones stay alone. An asymmetrical
-//! operation reads an element in several places or in another order than its inputs make it, so
-//! those have to reside in memory first, as has a tensor that more than one operation reads, or
-//! that is a weight's gradient: each ends a kernel.
+//! ones after it, but never a second asymmetrical one; opaque ones stay alone. What resides in
+//! memory ends a kernel: a tensor that more than one operation reads, or that is a weight's gradient.
+//!
+//! The text calls operations neighbours that an edge joins, and does not say in which direction an
+//! asymmetrical one takes others. Here the reader decides, as in the authors' public code
+//! (`Operator::fuse` of `src/ops.rs`), where a map takes what makes its operands, and reductions and
+//! products read buffers: a product reads an element once for every tile of its outputs, so that
+//! what made it would be computed as often, which condition (ii) of section 3.2.2 is there to prevent.
+//!
+//! Index translation covers what only looks at another tensor's elements: broadcasts and cuts here,
+//! and, from *Direct* on, transpositions and permutations, which are then no operations at all. A
+//! view of elements in their order never was one. Nothing else limits a kernel: of OpenCL's limits,
+//! its arguments alone could bind, 1,024 bytes or 128 buffers in a device of the full profile
+//! (`CL_DEVICE_MAX_PARAMETER_SIZE`), and no kernel here comes near.
 //!
 //! Subgraph reduction (section 3.2.2): a fused operation that several kernels read is computed
 //! again inside each of them, if that is cheap. The conditions are the paper's: (i) symmetrical,

@@ -1,5 +1,6 @@
 //! Sage's computable graph on networks small enough to count by hand, and what has to hold for every built-in model.
 
+use haversack_devices::work::Precision;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::lowering::{Gradients, Variant, distinct_kernels, lower, node_counts};
 use haversack_workloads::models::{self, MODELS};
@@ -270,6 +271,22 @@ fn an_optimisers_states_stand_beside_the_weights() {
         assert_eq!(graph.bytes_of(|role| role == Role::OptimiserState).at(1), states * 1220);
         assert_eq!(graph.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(1), 1220);
         assert_eq!(graph.bytes_of(|role| role == Role::ParameterGradient).at(1), 1220);
+    }
+}
+
+#[test]
+fn in_half_precision_intermediate_states_halve_and_weights_stay() {
+    for variant in Variant::ALL {
+        let whole = kernels(&conv_bn_relu(), variant);
+        let half = whole.at_precision(Precision::Fp16);
+        for (before, after) in whole.tensors.iter().zip(&half.tensors) {
+            let is_state = matches!(before.role, Role::Activation | Role::Gradient);
+            // Weights have no copy, and their gradients are of their own precision; softmax and loss are no exception.
+            let expected = if is_state { before.bytes.times(1, 2) } else { before.bytes };
+            assert_eq!(after.bytes, expected, "{} {}", variant.id(), before.name);
+        }
+        // 305 weights of four bytes.
+        assert_eq!(half.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(1), 1220);
     }
 }
 

@@ -27,16 +27,14 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         }
     }
     outcome.number("sage/figure10/bert-small/sage/throughput", fastest_bert);
-    let rate = |wanted: &str| resnet.iter().find(|(device, _)| *device == wanted).map(|(_, rate)| *rate);
-    let phone = context.reading_text("compared-phone")?;
-    if let (Some(server), Some(compared)) = (rate("rtx-3090"), rate(phone)) {
+    let rates = |phones: bool| resnet.iter().filter(move |(device, _)| PHONES.contains(device) == phones);
+    let of_phones: Vec<f64> = rates(true).map(|(_, rate)| *rate).collect();
+    if let (Some((_, server)), Some(phones)) = (rates(false).next(), mean(&of_phones)) {
         let id = "sage/figure10/rtx-3090-vs-phones/throughput/ratio";
-        outcome.number(id, server / compared);
-        let others: Vec<_> =
-            PHONES.iter().filter(|p| **p != phone).filter_map(|p| Some((p, server / rate(p)?))).collect();
-        for (other, ratio) in others {
-            outcome.remark(id, format!("{ratio:.0} against the {other}"));
-        }
+        outcome.number(id, server / phones);
+        let each: Vec<String> =
+            rates(true).map(|(device, rate)| format!("{:.0} against the {device}", server / rate)).collect();
+        outcome.remark(id, each.join(", "));
     }
     let scenario = scenario(context, S10, RESNET)?;
     let least = |policy| context.least(&under(&scenario, policy, &[]));

@@ -20,10 +20,11 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     base.iterations = 1;
     let unmanaged = context.run(&base)?;
     let mut scenario = under(&base, "sage", &[]);
-    let weights = context.plan(&scenario)?.graph.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(1);
-    let added = unmanaged.peak_memory.as_f64() - weights as f64;
+    let is_held = |role| matches!(role, Role::Parameter { .. } | Role::ParameterGradient);
+    let held = context.plan(&scenario)?.graph.bytes_of(is_held).at(1);
+    let added = unmanaged.peak_memory.as_f64() - held as f64;
     let percents = context.reading_numbers("walls")?;
-    let memory = |percent: f64| Bytes(weights + (added * percent / 100.0) as u64);
+    let memory = |percent: f64| Bytes(held + (added * percent / 100.0) as u64);
     let share = |share: f64| Nanos::from_seconds(unmanaged.iteration.seconds() * share);
 
     scenario.memory_budget = Some(Budget::Bytes(unmanaged.peak_memory));

@@ -3,7 +3,7 @@
 use haversack_training::{Job, simulate};
 use haversack_workloads::{Phase, Role, TrainingGraph};
 
-use super::setting::{MOBILENET, NETWORKS, artefact, unoptimised};
+use super::setting::{MOBILENET, NETWORKS, artefact, beside_mobilenet, unoptimised};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -32,6 +32,10 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         let names = peaks.iter().map(|peak| peak.0.as_str());
         let stack = stacks(names, &peaks, [("weights", |peak| peak.1), ("activations and gradients", |peak| peak.2)]);
         outcome.panel(network.name, stack.show_totals(), Axis::default(), axis("memory", "MB"));
+    }
+    for (setting, scenario) in beside_mobilenet(context)? {
+        let peak = context.run(&scenario)?.peak_memory;
+        outcome.quantity(&format!("memory {setting}"), "MB", [peak.megabytes()]);
     }
     outcome.range("sage/figure2/all/training/inference/memory-ratio", ratios);
     Ok(outcome)

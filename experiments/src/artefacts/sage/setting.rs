@@ -1,6 +1,6 @@
 //! What Sage's artefacts share: machines, and the four networks as the readings declare them.
 
-use haversack_workloads::lowering::{Gradients, Variant};
+use haversack_workloads::lowering::Variant;
 
 use crate::artefacts::prelude::*;
 
@@ -30,27 +30,26 @@ pub(super) const NETWORKS: [SageNetwork; 4] = [RESNET, DENSENET, MOBILENET, BERT
 /// ResNet-50, on which most of the paper's claims are made.
 pub(super) const RESNET: SageNetwork = SageNetwork { subject: "resnet50", name: "ResNet-50" };
 const DENSENET: SageNetwork = SageNetwork { subject: "densenet121", name: "DenseNet-121" };
-/// MobileNetV2, whose input a reading declares.
+/// MobileNetV2, of which other inputs and batches are shown beside the rows.
 pub(super) const MOBILENET: SageNetwork = SageNetwork { subject: "mobilenetv2", name: "MobileNetV2" };
-/// BERT-small, whose head a reading may declare.
+/// BERT-small, whose head and tokens a reading declares.
 pub(super) const BERT: SageNetwork = SageNetwork { subject: "bert-small", name: "BERT-small" };
 
 /// A scenario of `network` on `device`, with what the readings declare for all of the paper.
 pub(super) fn scenario(context: &Context<'_>, device: &str, network: SageNetwork) -> Result<Scenario> {
-    let model =
-        if network == BERT { context.reading_text("bert-head").unwrap_or(BERT.subject) } else { network.subject };
+    let model = if network == BERT { context.reading_text("bert")? } else { network.subject };
     let mut scenario = Scenario::new(device, model);
     scenario.stack = Some(STACK.to_owned());
-    if network == MOBILENET {
-        scenario.input = Some(context.reading_text("mobilenet-input")?.parse()?);
-    }
-    scenario.gradients = match context.reading_text("gradients")? {
-        "streamed" => Gradients::Streamed,
-        _ => Gradients::Kept,
-    };
     scenario.batch = context.reading_number("batch")? as u64;
     scenario.graph = Some(Variant::Reduced);
     Ok(scenario)
+}
+
+/// MobileNetV2 on the original graph in settings that its rows do not have: for people, and the scenario.
+pub(super) fn beside_mobilenet(context: &Context<'_>) -> Result<[(&'static str, Scenario); 2]> {
+    let whole = unoptimised(context, MOBILENET)?;
+    let smaller = Scenario { input: Some("3x160x160".parse()?), ..whole.clone() };
+    Ok([("at 160x160", smaller), ("at batch 16", Scenario { batch: 16, ..whole })])
 }
 
 /// The same on the original graph, which nothing optimises.

@@ -3,7 +3,7 @@
 use haversack_workloads::lowering::{Variant, node_counts};
 
 use super::null::null;
-use super::setting::{NETWORKS, S10, SageNetwork, artefact, scenario};
+use super::setting::{MOBILENET, NETWORKS, S10, SageNetwork, artefact, beside_mobilenet, scenario};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact =
@@ -22,7 +22,12 @@ const METRICS: [(&str, &str, &str); 3] =
 
 /// Nodes, megabytes and milliseconds of one row.
 fn measure(context: &Context<'_>, network: SageNetwork, variant: Variant) -> Result<[f64; 3]> {
-    let scenario = Scenario { graph: Some(variant), ..scenario(context, S10, network)? };
+    measure_in(context, scenario(context, S10, network)?, variant)
+}
+
+/// The same in another setting.
+fn measure_in(context: &Context<'_>, scenario: Scenario, variant: Variant) -> Result<[f64; 3]> {
+    let scenario = Scenario { graph: Some(variant), ..scenario };
     let plan = context.plan(&scenario)?;
     let counts = node_counts(&plan.resolved.network)?;
     let nodes = Variant::ALL.iter().zip(counts).find(|(v, _)| **v == variant).map_or(0, |(_, count)| count);
@@ -54,6 +59,17 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
                         nulls.extend(null(context.reference, row).map(|null| (null / paper - 1.0).abs() * 100.0));
                     }
                 }
+            }
+        }
+    }
+    for (setting, scenario) in beside_mobilenet(context)? {
+        for (_, name, variant) in METHODS {
+            let measured = measure_in(context, scenario.clone(), variant)?;
+            outcome.row((format!("{} {setting}", MOBILENET.name), name, measured))?;
+            if variant == Variant::Original {
+                let [_, memory, latency] = measured;
+                outcome.quantity(&format!("memory {setting}"), "MB", [memory]);
+                outcome.quantity(&format!("latency {setting}"), "ms", [latency]);
             }
         }
     }

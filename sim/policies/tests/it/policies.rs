@@ -5,7 +5,7 @@ use haversack_devices::work::OperatorKind;
 use haversack_policies::dtr::Dtr;
 use haversack_policies::ranking::{Ranking, Scored};
 use haversack_policies::registry::{self, POLICIES};
-use haversack_policies::sage::{Dynamic, Order};
+use haversack_policies::sage::{Dynamic, Floor, Order};
 use haversack_policies::sga::StaticAccumulation;
 use haversack_policies::sgc::StaticCheckpointing;
 use haversack_policies::{
@@ -178,10 +178,13 @@ fn sage_accumulates_while_the_current_part_fills_the_processor() {
     // Algorithm 1 compares MTP with the current part: a last part of 4 is checkpointed, whatever the first was.
     assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &memory.view(5, 50, 250)), [Rematerialise(2)]);
     assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &memory.view(4, 50, 250)), [Rematerialise(2)]);
-    // Where nothing is left to drop it goes on below MTP, to single samples; then it is at its end.
+    // Where nothing is left to drop it is at its end; with another floor it goes on below MTP, to single samples.
     let bare = Memory::new(&[]);
-    assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &bare.view(4, 50, 250)), [ShrinkMicroBatch(3)]);
-    assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &bare.view(1, 50, 250)), []);
+    assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &bare.view(5, 50, 250)), []);
+    let mut further = dynamic(Order::AccumulationFirst, 6).down_to(Floor::OneSample);
+    assert_eq!(further.relieve(Want::Shortfall(Bytes(20)), &memory.view(4, 50, 250)), [Rematerialise(2)]);
+    assert_eq!(further.relieve(Want::Shortfall(Bytes(20)), &bare.view(4, 50, 250)), [ShrinkMicroBatch(3)]);
+    assert_eq!(further.relieve(Want::Shortfall(Bytes(20)), &bare.view(1, 50, 250)), []);
     // A point that is set replaces the device's.
     let mut set = Dynamic::new(Order::AccumulationFirst, Some(20));
     set.prepare(&setting(&memory.graph, 32, 6)).unwrap();
