@@ -1,12 +1,16 @@
-//! The report: one `index.html` that needs no script, no network and no other file but the figures it shows.
+//! The report: one `index.html` that needs no script, no network and no other file but the figures it shows. That of a single
+//! run is a [`RunPage`], which holds its figures too.
 //!
-//! The template and its style are in `page/`. Everything that comes from data is escaped.
+//! The templates and their style are in `page/`. Everything that comes from data is escaped.
+
+mod run;
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Output, State, Value, context};
 use serde::{Deserialize, Serialize};
 
 use crate::table::escaped;
+pub use run::{RunPage, RunSection};
 
 /// What the page says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -121,10 +125,7 @@ impl Page {
     /// # Errors
     /// [`PageError`] where the template fails.
     pub fn render(&self) -> Result<String, PageError> {
-        let mut environment = Environment::new();
-        environment.add_template("index.html", include_str!("page/index.html"))?;
-        environment.add_template("style.css", include_str!("page/style.css"))?;
-        environment.set_formatter(write_escaped);
+        let mut environment = environment("index.html", include_str!("page/index.html"))?;
         environment.add_filter("percent", percent);
         environment.add_filter("signed", signed);
         environment.add_filter("anchor", |text: &str| anchor(text));
@@ -147,6 +148,15 @@ impl Page {
         }
         papers
     }
+}
+
+/// What all templates have: the style, and the one way to escape.
+fn environment<'t>(name: &'t str, template: &'t str) -> Result<Environment<'t>, PageError> {
+    let mut environment = Environment::new();
+    environment.add_template(name, template)?;
+    environment.add_template("style.css", include_str!("page/style.css"))?;
+    environment.set_formatter(write_escaped);
+    Ok(environment)
 }
 
 /// "12 rows: 9 ok, 2 off, 1 not-modelled".

@@ -1,6 +1,6 @@
 //! The page escapes what it is given, is complete, and needs nothing from elsewhere.
 
-use haversack_reports::page::{CellRow, Item, Notes, Page, Section, Summary};
+use haversack_reports::page::{CellRow, Item, Notes, Page, RunPage, RunSection, Section, Summary};
 
 fn page() -> Page {
     let cell = |id: &str, verdict: &str, error| CellRow {
@@ -97,4 +97,32 @@ fn the_page_asks_nothing_of_the_network_and_is_deterministic() {
 #[test]
 fn an_empty_page_is_a_page() {
     assert!(Page::default().render().unwrap().contains("</html>"));
+}
+
+#[test]
+fn a_runs_page_holds_its_figures_and_says_what_they_show() {
+    let figure = RunSection {
+        title: "Who was left out".into(),
+        svg: "<svg fill=\"#fff\">\n<text>5% &amp; more</text></svg>".into(),
+        alt: "Stacks: <4 GB> 7 of 30".into(),
+        ..RunSection::default()
+    };
+    let table = RunSection {
+        title: "By memory".into(),
+        columns: ["memory", "phones"].map(str::to_owned).to_vec(),
+        rows: vec![["4 GB", "30"].map(str::to_owned).to_vec()],
+        ..RunSection::default()
+    };
+    let page = RunPage { title: "Phones & more".into(), lead: vec!["6 rounds".into()], sections: vec![figure, table] };
+    let html = page.render().unwrap();
+    // Nothing is loaded: the picture is in the address, and what a browser reads there is the document.
+    let address = html.split("<img src=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(
+        address,
+        "data:image/svg+xml,%3Csvg fill=%22%23fff%22%3E%0A%3Ctext%3E5%25 &amp;amp; more%3C/text%3E%3C/svg%3E"
+    );
+    assert!(html.contains("alt=\"Stacks: &lt;4 GB&gt; 7 of 30\"") && html.contains("<h1>Phones &amp; more</h1>"));
+    assert!(html.contains("<tr><td>4 GB</td><td class=\"number\">30</td></tr>"));
+    assert_eq!(html.matches("<figure>").count(), 1);
+    assert!(!html.contains("<script") && !html.contains("http"));
 }
